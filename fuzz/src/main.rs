@@ -2,7 +2,7 @@
 //! runs. tests/fuzz.py builds it with the coverage that guides libFuzzer, runs it, and keeps what
 //! fails.
 //!
-//! `FUZZ_SEEDS=folder` writes the target's inputs to begin with there and ends.
+//! `FUZZ_SEEDS=folder` writes the target's first inputs to the folder and exits.
 #![no_main]
 #![allow(clippy::disallowed_methods)] // inputs are files of libFuzzer's
 use libfuzzer_sys::fuzz_target;
@@ -30,8 +30,8 @@ fuzz_target!(
             println!("longest input: {}", target().max_len);
             std::process::exit(0);
         }
-        // libFuzzer's hook ends the process at every panic. An engine that gives up in a simulation
-        // is no find.
+        // libFuzzer's hook ends the process at every panic. But an engine that gives up in a
+        // simulation is not a bug.
         let hook = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
             let why = info.payload().downcast_ref::<String>();

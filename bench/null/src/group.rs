@@ -1,10 +1,11 @@
-//! Durable group commit, and nothing else: every flush overwrites one 4 KiB block of a zero-written
-//! file with O_DIRECT and O_DSYNC.
+//! Durable group commit without anything else: every flush overwrites one 4 KiB block of a
+//! zero-filled file with O_DIRECT and O_DSYNC.
 //!
-//! - GROUP-1: a commit returns only after a flush that began after it asked.
-//! - GROUP-2: one flush at a time; whoever finds no leader leads, the others wait for a wake-up.
-//! - GROUP-3: the leader lets every runnable task have its turn before it writes, as long as that
-//!   makes the group larger.
+//! - GROUP-1: a commit returns only after a flush that began after the commit's request.
+//! - GROUP-2: there is one flush at a time. A session that finds no leader becomes the leader; the
+//!   other sessions wait until they are woken.
+//! - GROUP-3: before it writes, the leader yields to every runnable task, as long as this makes the
+//!   group larger.
 use std::fs::{File, OpenOptions};
 use std::future::poll_fn;
 use std::io;
@@ -16,7 +17,7 @@ use std::time::Duration;
 
 const BLOCK_BYTES: usize = 4096;
 const LOG_BLOCKS: u64 = 16 * 1024;
-/// How often a leader looks whether its group still grows.
+/// The maximum number of times that a leader yields to let its group grow.
 const GATHER_ROUNDS: usize = 8;
 
 #[repr(align(4096))]
@@ -52,12 +53,12 @@ impl Group {
                 self.gather().await;
                 self.flush();
             } else {
-                self.hand_over(); // the last leader's flush covered it between the two looks
+                self.hand_over(); // the last leader's flush covered this commit meanwhile
             }
         }
     }
 
-    /// Until this ticket is durable, or there is no leader.
+    /// Waits until this ticket is durable, or until there is no leader.
     async fn wait(&self, ticket: u64) {
         let mut queued = false;
         poll_fn(|cx| {
@@ -97,7 +98,8 @@ impl Group {
         self.hand_over();
     }
 
-    /// Ends this leadership: wakes all that are durable, and the first that is not, to lead.
+    /// Ends this leadership. Wakes all sessions whose tickets are durable, and the first other
+    /// session, so that it becomes the leader.
     fn hand_over(&self) {
         self.led.store(false, SeqCst);
         let mut waiting = self.waiting.lock().unwrap();

@@ -1,10 +1,16 @@
+<<<<<<< HEAD
 //! The baseline of the benchmark: a server that speaks as much of MySQL's protocol as
 //! sysbench's oltp scripts need, makes every commit durable together with all that wait, and stores
 //! nothing. A real server on the same machine can at best come near.
+=======
+//! The baseline of the benchmarks: a server that speaks the part of MySQL's protocol that
+//! sysbench's oltp scripts need, makes commits durable in groups, and stores nothing. A real server
+//! on the same machine can at best come close to its figures.
+>>>>>>> prose-p5
 //!
 //!     redolith-null --datadir=DIR --socket=PATH [--pace-us=N]
 //!
-//! `--pace-us` holds each flush back by so many microseconds, so that more commits share it
+//! `--pace-us` delays each flush by this many microseconds, so that more commits share it
 //! (docs/decisions/002-flushes-are-rarely-held.md).
 #![forbid(unsafe_code)]
 mod group;
@@ -79,13 +85,13 @@ async fn serve(o: Options) -> io::Result<()> {
         };
         let group = group.clone();
         tokio::spawn(async move {
-            // A client that goes away ends its task; there is nobody to tell.
+            // A client that disconnects ends its task. The error is not reported.
             let _ = connection(stream, &group).await;
         });
     }
 }
 
-/// Reads packets, answers all that have arrived, writes the answers together.
+/// Reads packets, answers all that have arrived, and writes the answers together.
 async fn connection(mut stream: UnixStream, group: &Group) -> io::Result<()> {
     let (mut session, mut input, mut output) =
         (Session::default(), Vec::with_capacity(4096), Vec::with_capacity(4096));

@@ -1,17 +1,17 @@
-//! One connection's side of the protocol: a greeting, OK to everything, and result sets of the
-//! right shape to SELECT.
+//! The protocol of one connection: a greeting, OK for most commands, and result sets of the right
+//! shape for SELECT.
 //!
-//! What decides is the statement's first words. Packets are
-//! `length (3 bytes, little-endian), sequence, body`; without CLIENT_DEPRECATE_EOF, so a result set
-//! is: column count, columns, EOF, rows, EOF.
+//! The first words of a statement decide the answer. Packets are `length (3 bytes, little-endian),
+//! sequence, body`. CLIENT_DEPRECATE_EOF is off, so a result set is: column count, columns, EOF,
+//! rows, EOF.
 
 pub const HEADER: usize = 4;
 /// PROTOCOL_41, SECURE_CONNECTION, PLUGIN_AUTH, CONNECT_WITH_DB, TRANSACTIONS, MULTI_STATEMENTS and
-/// what goes with them.
+/// the flags that belong to them.
 const CAPABILITIES: u32 = 0x000b_a20b;
 const EOF: [u8; 5] = [0xfe, 0, 0, 2, 0];
 const RANGE_ROWS: usize = 100;
-/// What sysbench has in column c.
+/// A value as long as sysbench's in column c.
 const TEXT: [u8; 119] = [b'5'; 119];
 
 const COM_QUIT: u8 = 0x01;
@@ -126,7 +126,7 @@ fn statement(sql: &[u8]) -> Statement {
     }
 }
 
-/// The body of the packet that `input` begins with, if all of it is there.
+/// The body of the packet at the start of `input`, if the packet is complete.
 pub fn body(input: &[u8]) -> Option<&[u8]> {
     let [a, b, c, _] = *input.first_chunk()?;
     input.get(HEADER..HEADER + u32::from_le_bytes([a, b, c, 0]) as usize)
@@ -151,7 +151,7 @@ pub fn greet(out: &mut Vec<u8>) {
     packet(0, &body, out);
 }
 
-/// A column of type CHAR(120): schema, table and names are of no interest to sysbench.
+/// A column of type CHAR(120). sysbench ignores its schema, table and names.
 fn column() -> [u8; 23] {
     *b"\x03def\0\0\0\x01c\0\x0c\x2d\0\x78\0\0\0\xfe\0\0\0\0\0"
 }
@@ -160,7 +160,7 @@ fn result_set(rows: usize, binary: bool, out: &mut Vec<u8>) {
     packet(1, &[1], out);
     packet(2, &column(), out);
     packet(3, &EOF, out);
-    // binary rows begin with a zero and the null bitmap
+    // Binary rows begin with a zero and the null bitmap.
     let mut row = if binary { vec![0, 0] } else { vec![] };
     row.push(TEXT.len() as u8);
     row.extend(TEXT);

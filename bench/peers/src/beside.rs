@@ -1,6 +1,6 @@
-//! One writer's commit beside the bare durable write that it cannot do without, in turn in one
-//! thread: what the device does from one moment to the next is in both. (Points of their own drift
-//! apart by more than what is asked here.)
+//! Measures one writer's commit and the bare durable write that it contains, in turn in one thread,
+//! so that the device's changes from moment to moment affect both. (Separate points drift apart by
+//! more than the difference that is measured here.)
 use crate::engines::raw::Writer;
 use crate::engines::redolith::Database;
 use crate::engines::{Result, Shape};
@@ -14,15 +14,15 @@ use std::sync::Arc;
 /// Medians, in microseconds.
 pub struct Beside {
     pub value_bytes: usize,
-    /// One write of the device.
+    /// One durable write of the device.
     pub device_us: f64,
-    /// Putting the row, before its commit.
+    /// Inserting the row, before its commit.
     pub row_us: f64,
     /// From the call of commit until it is durable.
     pub commit_us: f64,
 }
 
-/// In `dir`, which is made and removed.
+/// Measures in `dir`, which is created and removed.
 pub fn run(value_bytes: usize, how: How, dir: &Path) -> Result<Beside> {
     std::fs::create_dir_all(dir)?;
     let done = measure(value_bytes, how, dir);

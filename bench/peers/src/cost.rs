@@ -1,5 +1,5 @@
-//! What a load costs: the device's flushes and writes, as /proc/diskstats counts them for all of
-//! the machine; this process's CPU and switches.
+//! The cost of a load: the device's flushes and writes, as /proc/diskstats counts them for the
+//! whole machine, and this process's CPU time and context switches.
 use crate::engines::Result;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -8,7 +8,7 @@ use std::path::Path;
 /// The block device below a directory.
 pub struct Device {
     name: String,
-    /// It can write durably without a flush, which nothing counts.
+    /// The device can write durably without a flush. Nothing counts such writes.
     pub fua: bool,
 }
 #[derive(Clone, Copy, Default)]
@@ -38,7 +38,7 @@ impl Device {
         let fua = fs::read_to_string(node.join("queue/fua")).is_ok_and(|s| s.trim() == "1");
         Ok(Device { name, fua })
     }
-    /// Since the start of the machine and of this process.
+    /// The cost since the start of the machine and of this process.
     pub fn cost(&self) -> Result<Cost> {
         let stats = fs::read_to_string("/proc/diskstats")?;
         let line = stats
@@ -70,7 +70,7 @@ impl Cost {
     }
 }
 
-/// CPU time in microseconds, and context switches, of all threads.
+/// The CPU time in microseconds and the context switches of all threads.
 fn process() -> (u64, u64) {
     // SAFETY: all zeros is a valid rusage, which the call fills in.
     let u = unsafe {

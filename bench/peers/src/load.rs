@@ -1,5 +1,5 @@
-//! One load: writers that put fresh keys, one durable transaction each, until they are told to
-//! stop; and what they saw.
+//! One load: writers that insert fresh keys, in one durable transaction each, until they are told
+//! to stop; and their results.
 use crate::engines::{Result, Shape};
 use redolith_disk::{Disk, RealDisk};
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::*};
@@ -8,7 +8,7 @@ use std::time::Duration;
 const WARM_UP: u8 = 0;
 const MEASURE: u8 = 1;
 const STOP: u8 = 2;
-/// Room for the latencies of one writer, so that measuring allocates nothing at first.
+/// Room for the latencies of one writer, so that measuring does not allocate at first.
 const LATENCIES: usize = 1 << 16;
 
 pub struct Load {
@@ -17,7 +17,8 @@ pub struct Load {
     writers: AtomicU64,
     clock: RealDisk,
 }
-/// What writers have done: all commits, and the latencies of those that ended in the measured time.
+/// The results of writers: all commits, and the latencies of the commits that ended in the measured
+/// time.
 #[derive(Default)]
 pub struct Tally {
     pub commits: u64,
@@ -30,8 +31,8 @@ impl Tally {
     }
 }
 
-/// The way through the load of one writer. `begin` gives the key of the next transaction, until it
-/// is time to stop; `end` follows its commit.
+/// The course of one writer through the load. `begin` gives the key of the next transaction, until
+/// it is time to stop; `end` is called after its commit.
 pub struct Course<'l> {
     load: &'l Load,
     next: u64,
@@ -76,18 +77,18 @@ impl Load {
     pub fn stop(&self) {
         self.phase.store(STOP, Relaxed);
     }
-    /// For one more writer: keys that no other has.
+    /// The course of one more writer, with keys that no other writer has.
     pub fn course(&self) -> Course<'_> {
         let writer = self.writers.fetch_add(1, Relaxed);
         let tally = Tally { commits: 0, latencies_ns: Vec::with_capacity(LATENCIES) };
         Course { load: self, next: writer << 40, begun: Duration::ZERO, tally }
     }
-    /// The same bytes for all: nothing that compresses.
+    /// A value that does not compress, the same for all rows.
     pub fn value(&self) -> Vec<u8> {
         (0..self.shape.value_bytes as u64).map(|i| scattered(i) as u8).collect()
     }
-    /// A thread for each writer. `writer` makes what it puts with: a row's key and value, durable
-    /// when that returns.
+    /// Runs a thread for each writer. `writer` makes the function that inserts a row with a key and
+    /// a value; the row is durable when the function returns.
     pub fn threads<W: FnMut(u64, &[u8]) -> Result<()>>(
         &self,
         writer: impl Fn() -> Result<W> + Sync,
@@ -113,7 +114,7 @@ impl Load {
     }
 }
 
-/// In microseconds, below which this share of them is; 0 of none.
+/// The latency in microseconds that the share `share` of `ns` does not exceed. 0 if `ns` is empty.
 pub fn percentile(ns: &mut [u64], share: f64) -> f64 {
     ns.sort_unstable();
     ns.get(((ns.len() as f64 * share) as usize).min(ns.len().saturating_sub(1)))

@@ -1,5 +1,5 @@
-//! Redolith's library beside other embedded engines: durable commits by 1, 4, 16, 64 writers, in
-//! turn, in the same directory. `make bench-engines`.
+//! Compares Redolith's library with other embedded engines: durable commits by 1, 4, 16, 64
+//! writers, in turn, in the same directory. `make bench-engines`.
 mod beside;
 mod cost;
 mod engines;
@@ -22,11 +22,12 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Opening, counting and removing a database, for the first guess of the time left.
+/// The time for opening, counting and removing a database, for the first guess of the remaining
+/// time.
 const POINT_OVERHEAD: Duration = Duration::from_millis(700);
 
-/// Every engine takes its turn, then the next turn begins. The raw device has one writer: its turn
-/// is with one writer of the others.
+/// Every engine takes its turn, then the next turn begins. The raw device has one writer, so it
+/// takes its turn with one writer of the others.
 fn plan(o: &Options) -> Vec<(Shape, usize, &'static Kind)> {
     let mut all = Vec::new();
     for &value_bytes in &o.values {
@@ -45,7 +46,7 @@ fn plan(o: &Options) -> Vec<(Shape, usize, &'static Kind)> {
     all
 }
 
-/// For each size of a value with which one writer was asked for.
+/// Measures [`Beside`] for each size of a value for which one writer was requested.
 fn besides(o: &Options, how: How, dir: &Path) -> Result<Vec<Beside>> {
     let wanted = o.writers.contains(&1)
         && o.engines.iter().any(|k| k.name == RAW)

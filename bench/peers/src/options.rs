@@ -33,11 +33,11 @@ pub struct Options {
     pub warm_up: Duration,
     pub repeat: usize,
     pub counters: bool,
-    /// As they were given, for the reader of the results.
+    /// The arguments as given, for the reader of the results.
     pub given: String,
 }
 
-/// None if help was asked for.
+/// Parses the arguments. `None` if the user asked for help.
 pub fn parse(args: impl Iterator<Item = String>) -> Result<Option<Options>> {
     let args: Vec<String> = args.collect();
     let quick = args.iter().any(|a| a == "--quick");

@@ -1,5 +1,5 @@
-//! One point: an engine in a new directory, its writers for a while, what that cost, and whether
-//! all that was committed is there after opening it again.
+//! One point: an engine runs in a new directory with its writers for a while. The point has the
+//! cost of the load, and whether all committed rows are there after the database is opened again.
 use crate::cost::{Cost, Device};
 use crate::engines::{Kind, RAW, Result, Shape};
 use crate::load::{Load, Tally, percentile};
@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-/// Fewer flushes than this share of what the largest possible groups need is no durable commit.
+/// With fewer flushes than this share of what the largest possible groups need, commits are not
+/// durable.
 const FLUSHES_MIN: f64 = 0.5;
 
 #[derive(Clone)]
@@ -24,12 +25,12 @@ pub struct Point {
     pub written_kib_per_commit: f64,
     pub cpu_us_per_commit: f64,
     pub switches_per_commit: f64,
-    /// What is wrong with it: it cannot have synced, rows are missing, it failed.
+    /// The fault of the point: it cannot have synced, rows are missing, or it failed.
     pub fault: Option<String>,
-    /// The engine's own counters over all of the load; with `--counters`.
+    /// The engine's own counters over the whole load, with `--counters`.
     pub counters: Vec<(&'static str, u64)>,
 }
-/// How long; and whether counters are wanted.
+/// The duration, and whether counters are shown.
 #[derive(Clone, Copy)]
 pub struct How {
     pub warm_up: Duration,
@@ -37,7 +38,7 @@ pub struct How {
     pub counters: bool,
 }
 
-/// Runs it in `dir`, which is made and removed.
+/// Runs the point in `dir`, which is created and removed.
 pub fn run(kind: &Kind, shape: Shape, turn: usize, how: How, dir: &Path, device: &Device) -> Point {
     let mut point = Point {
         engine: kind.name,
@@ -65,7 +66,8 @@ pub fn run(kind: &Kind, shape: Shape, turn: usize, how: How, dir: &Path, device:
 
 fn measure(point: &mut Point, kind: &Kind, how: How, dir: &Path, device: &Device) -> Result<()> {
     let engine = (kind.open)(dir, point.shape)?;
-    // What opening it, and the removal of the one before, left to be written is not this load's.
+    // Writes left over from opening the database and from removing the previous one are not part of
+    // this load.
     rustix::fs::syncfs(fs::File::open(dir)?)?;
     let before = engine.counters();
     let load = Arc::new(Load::new(point.shape));
@@ -109,7 +111,7 @@ fn measure(point: &mut Point, kind: &Kind, how: How, dir: &Path, device: &Device
     Ok(())
 }
 
-/// The phases of the load; how long the measured one was and what it cost.
+/// Runs the phases of the load. Returns the duration and the cost of the measured phase.
 fn keep_time(load: &Load, how: How, device: &Device) -> Result<(Duration, Cost)> {
     let run = || {
         thread::sleep(how.warm_up);

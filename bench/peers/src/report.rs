@@ -1,4 +1,4 @@
-//! The files of a run: every point as CSV and JSON, and the summary.
+//! Writes the files of a run: every point as CSV and JSON, and the summary.
 use crate::beside::Beside;
 use crate::cost::Device;
 use crate::engines::{self, Kind, Result};
@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// What a reader needs to judge the figures; nothing that names the machine.
+/// The facts that a reader needs to judge the figures. None of them names the machine.
 pub struct About {
     pub facts: Vec<(&'static str, String)>,
     /// Name, version, settings.
@@ -75,9 +75,9 @@ impl About {
         }
     }
 }
-/// As it was built.
+/// The version of the engine as it was built.
 fn version(kind: &Kind) -> String {
-    // `make bench-engines ROCKSDB=system`: the package has the bindings alone.
+    // With `make bench-engines ROCKSDB=system`, the package contains only the bindings.
     if let (engines::ROCKSDB, Some(system)) = (kind.name, option_env!("ROCKSDB_VERSION")) {
         return format!("{system} of the distribution");
     }

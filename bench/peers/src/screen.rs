@@ -1,5 +1,5 @@
-//! What the one at the terminal sees: a line per point, and on a terminal one that says what is
-//! being done and how long all will take.
+//! The output to the terminal: a line per point, and on a terminal a last line with the present
+//! activity and the remaining time.
 use crate::engines::Shape;
 use crate::point::Point;
 use std::io::{IsTerminal, Write, stdout};

@@ -5,11 +5,11 @@ use crate::point::Point;
 use crate::report::About;
 use std::fmt::Write;
 
-/// Redolith's commits/s at least, over those of engines with one writer at a time, from this many
-/// writers on.
+/// The target for Redolith's commits/s relative to engines with one writer at a time, from this
+/// many writers on.
 const SINGLE_WRITER_FACTOR: f64 = 5.0;
 const SINGLE_WRITER_FROM: usize = 16;
-/// What the engine may add to the device's write, in microseconds, at the median.
+/// The time that the engine may add to the device's write, in microseconds, at the median.
 const OVERHEAD_US: f64 = 15.0;
 
 fn shapes(points: &[Point]) -> Vec<Shape> {
@@ -32,7 +32,7 @@ fn median(mut v: Vec<f64>) -> f64 {
 fn of<'p>(points: &'p [Point], engine: &'p str, shape: Shape) -> impl Iterator<Item = &'p Point> {
     points.iter().filter(move |p| p.engine == engine && p.shape == shape)
 }
-/// Redolith's commits/s over another's, turn by turn.
+/// Redolith's commits/s relative to another engine's, turn by turn.
 fn ratios(points: &[Point], engine: &str, shape: Shape) -> Vec<f64> {
     let other = |turn| of(points, engine, shape).find(|p| p.turn == turn && p.commits_per_s > 0.0);
     of(points, REDOLITH, shape)
@@ -42,7 +42,7 @@ fn ratios(points: &[Point], engine: &str, shape: Shape) -> Vec<f64> {
 fn range(v: &[f64]) -> (f64, f64) {
     v.iter().fold((f64::MAX, f64::MIN), |(l, h), x| (l.min(*x), h.max(*x)))
 }
-/// 12345.6 as 12,346.
+/// Formats 12345.6 as 12,346.
 fn grouped(x: f64) -> String {
     let digits = format!("{x:.0}");
     let n = digits.len();
@@ -118,7 +118,7 @@ pub fn markdown(about: &About, points: &[Point], beside: &[Beside]) -> String {
     out.trim_end().to_string() + "\n"
 }
 
-/// What was aimed at, what came of it: a Markdown table that reads as it is.
+/// The targets and the results: a Markdown table that is readable as text.
 pub fn targets(points: &[Point], beside: &[Beside]) -> String {
     let mut out = String::from("| target | measured | |\n|---|---|---|\n");
     let mut row = |what: String, measured: String, met: bool| {

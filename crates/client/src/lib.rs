@@ -1,5 +1,5 @@
-//! As much of a client of the MySQL protocol as `redolith top` and `redolith lab` need: logs in
-//! without a password, asks text queries. Blocking.
+//! A minimal blocking client of the MySQL protocol for `redolith top` and `redolith lab`: it logs
+//! in without a password and sends text queries.
 #![forbid(unsafe_code)]
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -8,18 +8,18 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A server that does not answer for this long is given up.
+/// The client gives up if the server does not answer for this long.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The most packets that a server sends in a login.
 const LOGIN_PACKETS: usize = 10;
-/// Larger packets than any answer here has.
+/// The packet limit. No answer to the queries of these tools is larger.
 const MAX_PACKET: usize = 1 << 20;
 
 /// CLIENT_LONG_PASSWORD, CLIENT_PROTOCOL_41, CLIENT_SECURE_CONNECTION, CLIENT_PLUGIN_AUTH.
 const CAPABILITIES: u32 = 1 | 1 << 9 | 1 << 15 | 1 << 19;
 const UTF8MB4_GENERAL_CI: u8 = 45;
 
-/// Where the server is.
+/// The address of the server.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Place {
     Socket(PathBuf),
@@ -67,7 +67,8 @@ impl Client {
             match answer.first() {
                 Some(0) => return Ok(client),
                 Some(0xff) => return Err(server_error(&answer)),
-                // The server would rather have another method; it gets the empty answer again.
+                // The server asks for another authentication method. The client sends the empty
+                // answer again.
                 Some(0xfe) => client.write(&[])?,
                 _ => return Err(wrong("the server's answer to the login is not understood")),
             }
@@ -75,7 +76,7 @@ impl Client {
         Err(wrong("the server asks for one login method after the other"))
     }
 
-    /// The rows of a query, of which each value is a text or NULL.
+    /// Runs a query and returns its rows. Each value is a text or NULL.
     pub fn query(&mut self, text: &str) -> io::Result<Vec<Vec<Option<String>>>> {
         self.sequence = 0;
         self.write(&[&[3], text.as_bytes()].concat())?;
@@ -85,7 +86,7 @@ impl Client {
             Some(0) | None => return Ok(Vec::new()),
             Some(n) => *n as usize,
         };
-        // Definitions of columns, and the packet behind them.
+        // Skip the definitions of columns and the packet after them.
         for _ in 0..=columns {
             self.read()?;
         }
@@ -150,8 +151,8 @@ fn row(packet: &[u8], columns: usize) -> Option<Vec<Option<String>>> {
     Some(values)
 }
 
-/// A string behind its length (a byte, or 0xfc, 0xfd, 0xfe and 2, 3, 8 bytes, little-endian), and
-/// what follows it.
+/// Splits off a length-encoded string (length: a byte, or 0xfc, 0xfd, 0xfe and 2, 3, 8 bytes,
+/// little-endian) and returns it with the rest.
 fn string(packet: &[u8]) -> Option<(&[u8], &[u8])> {
     let (&first, rest) = packet.split_first()?;
     let bytes = match first {
@@ -167,7 +168,7 @@ fn string(packet: &[u8]) -> Option<(&[u8], &[u8])> {
     rest.split_at_checked(usize::try_from(u64::from_le_bytes(wide)).ok()?)
 }
 
-/// What the server refused: inside the `io::Error` of a query.
+/// The error that the server has returned, inside the `io::Error` of a query.
 #[derive(Debug)]
 pub struct ServerError {
     pub code: u16,
@@ -180,12 +181,12 @@ impl fmt::Display for ServerError {
 }
 impl std::error::Error for ServerError {}
 
-/// The server's error number, if it was the server that failed.
+/// The server's error number, if the error came from the server.
 pub fn error_code(e: &io::Error) -> Option<u16> {
     Some(e.get_ref()?.downcast_ref::<ServerError>()?.code)
 }
 
-/// An error packet as people read it.
+/// Makes an error with a readable text from an error packet.
 fn server_error(packet: &[u8]) -> io::Error {
     let code = packet.get(1..3).map_or(0, |b| u16::from_le_bytes([b[0], b[1]]));
     let text = packet.get(3..).unwrap_or_default();

@@ -1,10 +1,11 @@
-//! Records of the dictionary: what is read of them can be written again, and is the same.
+//! Records of the dictionary: a record that can be read can be written again, with the same
+//! contents.
 use crate::take;
 use redolith_engine::dict::Dictionary;
 use redolith_engine::dict::record::{self, Named, SchemaRecord, TableRecord, TreeRecord};
 use redolith_types::{Collation, Column, IndexDef, SqlType, TableDef, Value};
 
-/// A name, its length first, and the record's bytes.
+/// The input is the length of a name, the name, and the record's bytes.
 pub fn record(data: &[u8]) {
     let ([n], rest) = take::<1>(data);
     let (name, body) = rest.split_at((n as usize).min(rest.len()));

@@ -1,9 +1,9 @@
-//! A data directory of which something was changed: control, log, doublewrite file, register of
-//! files, dictionary, undo or a table. A start refuses it, or every row is read and every table
-//! checked.
+//! A data directory with a change in one file: control, redo log, doublewrite file, register of
+//! files, dictionary, undo or a table. A start refuses the directory, or every row is read and
+//! every table checked.
 //!
-//! An input names a file, a block of it and changes to that block. Unless it asks otherwise the
-//! block's checksum is made right again, so that what is behind the checksum is reached.
+//! An input names a file, a block of the file and changes to the block. Unless the input says
+//! otherwise, the block's checksum is corrected, so that the code behind the checksum is reached.
 use crate::{change, take};
 use redolith_disk::{Disk, SimDisk};
 use redolith_engine::lock::KillFlag;
@@ -16,9 +16,9 @@ use redolith_types::{Column, IndexDef, SqlType, TableDef, Value};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// Of the control file.
+/// The block size of the control file.
 const BLOCK: usize = 4096;
-/// Where a state of the control file has its checksum.
+/// The position of the checksum in a state of the control file.
 const CONTROL_CRC: std::ops::Range<usize> = 12..16;
 
 fn config() -> Config {
@@ -54,7 +54,7 @@ async fn fill(e: Arc<Engine>) -> Result<()> {
             );
             trx.insert(&t, &row).await?;
         }
-        // The last one is not committed.
+        // The last transaction is not committed.
         if round < 7 {
             trx.commit().await?.durable().await;
         } else {
@@ -66,7 +66,7 @@ async fn fill(e: Arc<Engine>) -> Result<()> {
     Ok(())
 }
 
-/// A directory that a killed process left, and its files.
+/// The directory of a killed process, and its files.
 fn made() -> (SimDisk, Vec<PathBuf>) {
     static MADE: OnceLock<Mutex<(SimDisk, Vec<PathBuf>)>> = OnceLock::new();
     let made = MADE.get_or_init(|| {
@@ -93,7 +93,7 @@ fn made() -> (SimDisk, Vec<PathBuf>) {
     (disk.fork(7), files.clone())
 }
 
-/// Gives the block the checksum of what it holds now, if it is of a kind that has one.
+/// Sets the checksum of the block's present contents, if this kind of block has one.
 fn seal(path: &std::path::Path, block: &mut [u8]) {
     if path.ends_with("redo/control") {
         block[CONTROL_CRC].fill(0);

@@ -1,9 +1,8 @@
-//! Fuzz targets: each takes any bytes through a door by which bytes from outside come in, and may
-//! neither panic nor hang nor take memory without bound.
+//! Fuzz targets. Each target passes any bytes to an interface that receives bytes from outside. It
+//! must not panic, hang, or allocate memory without bound.
 //!
-//! `fuzz/` runs them under libFuzzer, with coverage of the code as its guide (`make fuzz`). The
-//! test
-//! `regressions` runs them once over the corpus and over every input that ever failed.
+//! `fuzz/` runs the targets under libFuzzer, guided by the coverage of the code (`make fuzz`). The
+//! test `regressions` runs them once over the corpus and over every input that ever failed.
 #![forbid(unsafe_code)]
 mod dictionary;
 mod directory;
@@ -14,15 +13,15 @@ mod redo;
 mod sql;
 mod undo;
 
-/// One door.
+/// One fuzz target.
 #[derive(Clone, Copy)]
 pub struct Target {
-    /// Of its folder in `fuzz/corpus` and `fuzz/regressions`.
+    /// The name of the target's folder in `fuzz/corpus` and `fuzz/regressions`.
     pub name: &'static str,
     pub run: fn(&[u8]),
     /// The longest input that libFuzzer tries.
     pub max_len: usize,
-    /// Inputs to begin with, beside the corpus.
+    /// The first inputs, besides the corpus.
     pub seeds: fn() -> Vec<Vec<u8>>,
 }
 
@@ -58,7 +57,7 @@ pub fn target(name: &str) -> Option<&'static Target> {
     TARGETS.iter().find(|t| t.name == name)
 }
 
-/// The first bytes of an input that choose how the rest is used.
+/// Splits off the first bytes of an input, which choose how the rest is used.
 fn take<const N: usize>(data: &[u8]) -> ([u8; N], &[u8]) {
     let mut head = [0; N];
     let n = N.min(data.len());
@@ -66,7 +65,7 @@ fn take<const N: usize>(data: &[u8]) -> ([u8; N], &[u8]) {
     (head, &data[n..])
 }
 
-/// Makes the changes in `bytes`: `at u16, length u8, new bytes`, again and again.
+/// Applies a list of changes to `bytes`: `at u16, length u8, new bytes`, repeated.
 fn change(bytes: &mut [u8], mut changes: &[u8]) {
     while let [a, b, n, rest @ ..] = changes {
         let at = u16::from_le_bytes([*a, *b]) as usize % bytes.len();

@@ -3,7 +3,8 @@ use redolith_disk::{Create, Disk, OpenHow, SimDisk};
 use redolith_server::options;
 use std::path::Path;
 
-/// The text is a file with options that may include itself, and each of its lines is an argument.
+/// Reads the text as a file of options that may include itself, and each of its lines as an
+/// argument.
 pub fn file(data: &[u8]) {
     let disk = SimDisk::new(1);
     let at = Path::new("/my.cnf");

@@ -1,13 +1,13 @@
-//! Index pages: one that is well formed can be read, and one that passes the structural check can
-//! be changed, whatever the bytes are.
+//! Index pages, with any bytes: a page that is well formed can be read, and a page that passes the
+//! structural check can be changed.
 //!
-//! An input is a list of changes to a page that was well made, because random bytes would never
-//! come past the first line of the check.
+//! An input is a list of changes to a valid page, because random bytes would fail the first
+//! condition of the check.
 use crate::{change, take};
 use redolith_engine::PAGE_SIZE;
 use redolith_engine::page::{Patch, index};
 
-/// A page in memory, without a log.
+/// A page in memory, without a redo log.
 pub struct Sheet(Box<index::Page>);
 impl Patch for Sheet {
     fn bytes(&self) -> &index::Page {
@@ -43,7 +43,7 @@ pub fn index(data: &[u8]) {
         index::set_high_key(&mut sheet, Some(b"kz"));
     }
     change(&mut sheet.0[..], changes);
-    // What is asked of every page that is read from a disk.
+    // This check is made for every page that is read from a disk.
     if index::well_formed(&sheet.0).is_err() {
         assert!(index::check(&sheet.0).is_err());
         return;
@@ -57,7 +57,8 @@ pub fn index(data: &[u8]) {
         assert!(!is_right || found == Some(r));
         let _ = (index::value(&sheet.0, r), index::is_marked(&sheet.0, r));
         if index::level(&sheet.0) > 0 {
-            // In a node that is out of order a key may have no child: whoever descends asks.
+            // In a node whose keys are out of order, a key may have no child. A descent checks for
+            // this.
             let child = index::search_child(&sheet.0, key);
             assert!(!is_right || child != index::INFIMUM);
             let _ = (child != index::INFIMUM).then(|| index::child(&sheet.0, child));
@@ -90,7 +91,7 @@ pub fn index(data: &[u8]) {
 
 pub fn seeds() -> Vec<Vec<u8>> {
     let mut all = vec![vec![0, 0], vec![3, 1], vec![200, 2], vec![255, 3]];
-    // Each field of the header, with values at its limits.
+    // Seeds that set each field of the header to values at its limits.
     for at in (12..60u16).step_by(2) {
         for value in [0u16, 1, 52, 60, 0x3fff, 0xffff] {
             let ([a, b], [c, d]) = (at.to_le_bytes(), value.to_le_bytes());

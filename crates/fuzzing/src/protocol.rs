@@ -1,4 +1,4 @@
-//! What a client sends: packets, the login, parameters of prepared statements.
+//! The bytes that a client sends: packets, the login, parameters of prepared statements.
 use crate::take;
 use redolith_server::protocol::capabilities::Capabilities;
 use redolith_server::protocol::handshake::Login;
@@ -7,8 +7,8 @@ use redolith_server::protocol::packet::{PacketBuffer, PacketError};
 use redolith_server::protocol::parameters::{ParameterType, Parameters};
 use redolith_types::Value;
 
-/// A stream in parts: the bodies are the same however the stream is cut, and no header makes the
-/// buffer larger than what has arrived.
+/// Feeds a stream in parts. The bodies must be the same however the stream is cut, and no header
+/// may make the buffer larger than the bytes that have arrived.
 pub fn packets(data: &[u8]) {
     let ([step, limit, trims], stream) = take::<3>(data);
     let max_body = 16 << (limit % 12);
@@ -17,7 +17,7 @@ pub fn packets(data: &[u8]) {
     assert_eq!(whole, parts, "PKT-1: a cut makes no difference");
 }
 
-/// Bodies up to the first packet that is refused, and why it was.
+/// The bodies up to the first refused packet, and the error of that packet.
 fn bodies(
     stream: &[u8],
     step: usize,
@@ -58,7 +58,7 @@ pub fn packet_seeds() -> Vec<Vec<u8>> {
     ]
 }
 
-/// The answer to the greeting, and COM_CHANGE_USER.
+/// Reads the input as the answer to the greeting and as COM_CHANGE_USER.
 pub fn handshake(data: &[u8]) {
     let _ = Login::read(data);
     let ([a, b, c, d], body) = take::<4>(data);
@@ -94,14 +94,15 @@ pub fn handshake_seeds() -> Vec<Vec<u8>> {
     ]
 }
 
-/// COM_STMT_EXECUTE: how many parameters the statement has, then the body behind its head.
+/// COM_STMT_EXECUTE: the input is the number of the statement's parameters, then the body after its
+/// head.
 pub fn execute(data: &[u8]) {
     let ([count, long], body) = take::<2>(data);
     let n = 1 + count as usize % 70;
     let Ok(parameters) = Parameters::read(body, n) else { return };
     let known: Vec<ParameterType> = match parameters.types() {
         Some(types) => types.collect(),
-        // As of an execution before.
+        // The types stand for those of an earlier execution.
         None => (0..n)
             .map(|i| ParameterType { field_type: body[i % body.len()], unsigned: i % 2 == 0 })
             .collect(),
@@ -115,7 +116,7 @@ pub fn execute(data: &[u8]) {
     );
     assert!(values.len() <= n && (sent.is_err() || values.len() == n));
     for v in &values {
-        // Every value can be shown and turned into what columns hold.
+        // Every value can be formatted and converted to each column type.
         let _ = v.to_string();
     }
 }

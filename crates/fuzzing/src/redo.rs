@@ -1,10 +1,10 @@
-//! Redo records: what a frame's payload is made of.
+//! Redo records, the contents of a frame's payload.
 use redolith_engine::mtr::record::{
     Change, Record, Records, put_file, put_fill, put_init, put_page, put_write,
 };
 use redolith_engine::{Lsn, PAGE_SIZE, PageId, SpaceId};
 
-/// A frame's payload: its records, each applied to a page.
+/// Reads a frame's payload, and applies each of its records to a page.
 pub fn records(data: &[u8]) {
     let mut page = [0; PAGE_SIZE];
     let mut ended = false;

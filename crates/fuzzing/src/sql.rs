@@ -1,4 +1,4 @@
-//! Text of statements: cut, parameterized, parsed and bound against a small catalogue.
+//! Texts of statements: they are split, parameterized, parsed and bound with a small catalogue.
 use crate::take;
 use redolith_sql::bind::{BindContext, Bound, Params, bind};
 use redolith_sql::parse::charsets::TextCharsets;
@@ -34,7 +34,7 @@ impl Catalog for Tables {
 }
 
 static PROCESS: LazyLock<Arc<Process>> = LazyLock::new(|| Processes::new().add("localhost", 10));
-/// As a session has them by default.
+/// The bounds that a session has by default.
 fn bounds() -> Bounds<'static> {
     Bounds { memory: 512 << 20, process: &PROCESS }
 }
@@ -79,7 +79,7 @@ fn plan(tables: &Tables, parsed: &Parsed<'_>, params: Params) -> Option<Bound> {
     bind(parsed, &cx, params).ok()
 }
 
-/// As a session makes plans of texts: the first row of many stands for them all.
+/// Makes a plan as a session does: the first of many rows stands for all.
 fn of_text(text: &[u8], start: usize, parameterized: &Parameterized, mode: SqlMode) {
     if let Some(repeat) = &parameterized.repeat
         && let Ok(parsed) = parse::parse(
@@ -104,8 +104,9 @@ fn of_text(text: &[u8], start: usize, parameterized: &Parameterized, mode: SqlMo
     plan(&TABLES, &parsed, Params::Marks);
 }
 
-/// The first byte chooses the SQL mode; the rest is what COM_QUERY brings. The caller's stack is
-/// as long as a server thread's, against which the parser's limits on depth are measured.
+/// The first byte chooses the SQL mode. The rest is the text of a COM_QUERY. The caller's stack
+/// must be as long as a server thread's, because the parser's limits on depth are made for that
+/// stack.
 pub fn text(data: &[u8]) {
     const MODES: [u64; 4] = [
         SqlMode::NO_BACKSLASH_ESCAPES,
@@ -147,7 +148,7 @@ pub fn text(data: &[u8]) {
     }
 }
 
-/// The statements of the front end's cases, which lie beside its tests.
+/// The statements of the front end's cases, which are beside its tests.
 pub fn seeds() -> Vec<Vec<u8>> {
     const CASES: [&str; 6] = [
         include_str!("../../sql/tests/cases/access.test"),

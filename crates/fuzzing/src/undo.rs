@@ -1,5 +1,5 @@
-//! Undo pages: entries one behind the other, as recovery, rollback, purge and old versions read
-//! them.
+//! Undo pages: the sequence of entries that recovery, rollback, purge and readers of old versions
+//! read.
 use redolith_engine::undo::record::{self, Entry, Head, Obsolete, OldVersion, RollPtr};
 use redolith_engine::{PAGE_SIZE, TrxId};
 

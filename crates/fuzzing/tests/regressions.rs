@@ -1,11 +1,11 @@
-//! Every input of the corpus, and every input that ever failed, once through its target.
+//! Runs every input of the corpus, and every input that ever failed, through its target.
 use redolith_fuzzing::{TARGETS, Target};
 use std::path::Path;
 
-/// An input that takes longer than this, in its own time on any machine, hangs.
+/// An input that takes longer than this is taken to hang.
 const HANGS_S: u64 = 60;
 
-/// The inputs in a folder, with their names. There need be none.
+/// The inputs in a folder, with their names. The folder may be missing or empty.
 #[allow(clippy::disallowed_methods)] // a test of its own files
 fn inputs(folder: &str, target: &str) -> Vec<(String, Vec<u8>)> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz").join(folder).join(target);
@@ -16,7 +16,7 @@ fn inputs(folder: &str, target: &str) -> Vec<(String, Vec<u8>)> {
         .collect()
 }
 
-/// With a stack as the server's threads have it.
+/// Runs an input on a thread with a stack as long as the server's threads have.
 fn run(target: &'static Target, name: &str, input: Vec<u8>) {
     let (sender, done) = std::sync::mpsc::channel();
     let body = move || {

@@ -1,4 +1,4 @@
-//! A run: starts the servers, takes the points in turn, keeps what was measured whatever happens.
+//! A run: starts the servers, measures the points in turn, and keeps the results whatever happens.
 use crate::child;
 use crate::cpu_quota::CpuQuota;
 use crate::failure::{Failure, Result, failed};
@@ -20,12 +20,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// A quick run takes no point that would end later than this, and gives up one that does: three
-/// minutes, less stopping and writing.
+/// A quick run starts no point that would end later than this, and stops a point that runs longer.
+/// The limit is three minutes, less the time for stopping and writing.
 const QUICK_LIMIT: Duration = Duration::from_secs(165);
 const POINT_LIMIT: Duration = Duration::from_secs(3600);
 const PREPARE_LIMIT: Duration = Duration::from_secs(3600);
-/// How long is waited at most for servers to come to rest before a point.
+/// The longest wait for servers to become idle before a point.
 const SETTLE_LIMIT: Duration = Duration::from_secs(20);
 const SETTLE_LIMIT_QUICK: Duration = Duration::from_secs(3);
 
@@ -42,10 +42,10 @@ pub struct Bench {
     dir: PathBuf,
     device: Device,
     servers: Vec<Server>,
-    /// Whose tables have lost or won rows (`sysbench::wears`).
+    /// The servers whose tables have lost or gained rows (`sysbench::wears`).
     worn: Vec<bool>,
     results: Results,
-    /// How many of the notes have been on the screen.
+    /// The number of notes that have been printed on the screen.
     said: usize,
 }
 
@@ -113,7 +113,7 @@ impl Bench {
         })
     }
 
-    /// To the end, or until it is stopped; in either case what was measured is written.
+    /// Runs to the end, or until the run is stopped. In both cases the results are written.
     pub fn run(mut self) -> Result<()> {
         let done = self.measure();
         self.results.finished = done.is_ok();
@@ -122,7 +122,7 @@ impl Bench {
             Err(Failure::Stopped) => self.results.notes.push("Stopped before its end.".into()),
             Err(Failure::Failed(why)) => {
                 self.results.notes.push(format!("The study ended early: {why}"));
-                // The caller says it.
+                // The caller reports the error.
                 self.said = self.results.notes.len();
             }
         }
@@ -173,7 +173,7 @@ impl Bench {
         self.points(&jobs)
     }
 
-    /// Before anything is known of the servers: as if all were there.
+    /// Guesses the duration before the servers have started, as if all were available.
     fn longest_guess(&self, specs: &[Spec]) -> Duration {
         let facts: Vec<Facts> = specs
             .iter()
@@ -233,7 +233,7 @@ impl Bench {
         Ok(())
     }
 
-    /// `prepare` makes and fills the tables, `cleanup` drops them.
+    /// Runs sysbench: `prepare` creates and fills the tables, `cleanup` drops them.
     fn tables(&self, server: &Server, verb: &str) -> Result<()> {
         let threads = self.o.tables.min(machine::cores().len() as u32);
         let words = sysbench::command(
@@ -256,7 +256,7 @@ impl Bench {
         Ok(())
     }
 
-    /// Every point begins with the same rows.
+    /// Restores the tables, so that every point begins with the same rows.
     fn mend_tables(&mut self, job: &Job) -> Result<()> {
         if self.worn[job.server] {
             self.tables(&self.servers[job.server], "cleanup")?;
@@ -268,7 +268,7 @@ impl Bench {
         Ok(())
     }
 
-    /// So long, or what is left of a quick run.
+    /// The limit, or the time that is left of a quick run if that is less.
     fn at_most(&self, limit: Duration) -> Duration {
         if self.o.quick {
             limit.min(QUICK_LIMIT.saturating_sub(self.began.elapsed()))
@@ -374,8 +374,8 @@ impl Bench {
     fn measured(&mut self, group: &[Job]) -> Result<Vec<Figures>> {
         let job = &group[0];
         self.mend_tables(job)?;
-        // Before the rest: with purge on again, what it was stopped for is worked off now and not
-        // in the windows.
+        // The statements come before the wait: if purge is switched on again, it works off its
+        // backlog now and not in the windows.
         self.servers[job.server].apply(&job.setup)?;
         servers::settle(
             &self.servers,
@@ -456,22 +456,22 @@ fn about_windows(o: &Options) -> String {
     )
 }
 
-/// As one would type it here.
+/// The path as a user would type it in the present directory.
 fn from_here(path: &Path) -> PathBuf {
     let here = std::env::current_dir().unwrap_or_default();
     path.strip_prefix(here).unwrap_or(path).to_path_buf()
 }
 
-/// 1,000 connections on both sides.
+/// Raises the limit of open files, for 1,000 connections on both sides.
 fn raise_file_limit() {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
-    // If not, the servers say so themselves.
+    // If this fails, the servers report it themselves.
     let _ = setrlimit(Resource::Nofile, limit);
 }
 
-/// The load's program, and the servers' ones.
+/// Finds the load's program and the servers' programs.
 fn find_programs(o: &Options) -> Result<(String, Programs)> {
     use crate::options::Peer;
     let load = if o.study == Study::Redo { &tools::SYSBENCH } else { &tools::SLAP };

@@ -1,10 +1,10 @@
 //! Programs that the lab starts.
 //!
-//! - **CHILD-1** No child outlives the lab, however the lab ends: each is started through
+//! - **CHILD-1** No child outlives the lab, however the lab ends: each child is started through
 //!   `setpriv --pdeathsig KILL`, and dies with the thread that started it. So only the lab's main
 //!   thread starts children.
 //! - **CHILD-2** Each child leads a process group, so that Ctrl-C at the terminal reaches the lab
-//!   alone; what ends is that group, never a name.
+//!   alone. The lab ends a child by its group, never by its name.
 use crate::failure::{Failure, Result, failed};
 use crate::stop::{LOOK, Stop};
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -44,7 +44,7 @@ fn read_lines(from: impl Read + Send + 'static, to: Sender<String>) {
 }
 
 impl Child {
-    /// Its output is appended to a file.
+    /// Starts a program whose output is appended to a file.
     pub fn with_output_in(words: &[String], file: &Path) -> Result<Child> {
         let start = || {
             let out = File::options().create(true).append(true).open(file)?;
@@ -57,7 +57,7 @@ impl Child {
         })
     }
 
-    /// Its output, both kinds, is read line by line.
+    /// Starts a program whose standard output and standard error are read line by line.
     pub fn with_lines(words: &[String]) -> Result<Child> {
         let mut inner = command(words)
             .stdout(Stdio::piped())
@@ -82,7 +82,7 @@ impl Child {
         matches!(self.inner.try_wait(), Ok(None))
     }
 
-    /// The next line of its output; None once there is no more.
+    /// The next line of the child's output. `None` at the end.
     pub fn line(&mut self, stop: &Stop, until: Instant) -> Result<Option<String>> {
         let Some(lines) = &self.lines else { return Ok(None) };
         loop {
@@ -98,7 +98,7 @@ impl Child {
         }
     }
 
-    /// Waits until it ends; after that time it is killed and None.
+    /// Waits until the child ends. After `limit`, kills it and returns `None`.
     pub fn wait(&mut self, stop: &Stop, limit: Duration) -> Result<Option<ExitStatus>> {
         let until = Instant::now() + limit;
         loop {
@@ -113,21 +113,21 @@ impl Child {
         }
     }
 
-    /// Asks it to end, then makes it.
+    /// Asks the child to end, and kills it after `limit`.
     pub fn end(&mut self, limit: Duration) {
         self.signal(Signal::TERM);
         let _ = self.wait(&Stop::default(), limit);
         self.kill();
     }
 
-    /// SIGKILL to its group, and waits for the end.
+    /// Sends SIGKILL to the child's group, and waits for its end.
     pub fn kill(&mut self) {
         self.signal(Signal::KILL);
         let _ = self.inner.wait();
     }
 
     fn signal(&mut self, signal: Signal) {
-        // A child that has been waited for has no process id any more.
+        // The process id of a child that has been waited for may belong to another process.
         if self.alive()
             && let Some(group) = Pid::from_raw(self.pid() as i32)
         {
@@ -142,7 +142,7 @@ impl Drop for Child {
     }
 }
 
-/// Runs a program to its end; what it printed. Any other status than 0 is a failure.
+/// Runs a program to its end and returns its output. An exit status other than 0 is a failure.
 pub fn run(words: &[String], stop: &Stop, limit: Duration) -> Result<String> {
     let until = Instant::now() + limit;
     let mut child = Child::with_lines(words)?;
@@ -170,7 +170,7 @@ pub fn describe(status: ExitStatus) -> String {
     }
 }
 
-/// The end of a text, not more than so many bytes.
+/// The end of a text, at most `bytes` bytes.
 pub fn tail(text: &str, bytes: usize) -> &str {
     let text = text.trim_end();
     let from = text.len().saturating_sub(bytes);
@@ -207,7 +207,7 @@ mod tests {
         let grandchild = child.line(&Stop::default(), Instant::now() + LIMIT).unwrap().unwrap();
         assert!(child.alive());
         drop(child);
-        // It may be a zombie until init has looked.
+        // The process may be a zombie until init has waited for it.
         let state =
             || std::fs::read_to_string(format!("/proc/{grandchild}/stat")).unwrap_or_default();
         let gone = |s: String| s.is_empty() || s.contains(") Z ");

@@ -1,19 +1,19 @@
 //! The day and time of a run, in UTC.
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// `20261121-165804`: sorts by time.
+/// The present time in a form that sorts by time: `20261121-165804`.
 pub fn stamp() -> String {
     stamp_of(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs()))
 }
 
-/// `2026-11-21` of a stamp.
+/// The day of a stamp: `2026-11-21`.
 pub fn day(stamp: &str) -> String {
     format!("{}-{}-{}", &stamp[..4], &stamp[4..6], &stamp[6..8])
 }
 
 fn stamp_of(unix_s: u64) -> String {
     let (days, s) = (unix_s / 86400, unix_s % 86400);
-    // Years that begin in March end with the leap day; 1970-01-01 is day 719,468 of the calendar's
+    // Years that begin in March end with the leap day. 1970-01-01 is day 719,468 of the calendar's
     // 400-year cycles.
     let days = days + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);

@@ -1,15 +1,16 @@
-//! A server's counters, before and after, and the list of those that study 1 tells.
+//! A server's counters before and after a point, and the list of the counters that study 1 shows.
 use crate::failure::{Result, failed};
 use redolith_client::Client;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Where a server shows them.
+/// The place where a server shows its counters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Source {
     /// `information_schema.INNODB_METRICS`: Redolith, MySQL.
     Metrics,
-    /// `SHOW GLOBAL STATUS`, under MariaDB's names, which become those of the metrics.
+    /// `SHOW GLOBAL STATUS`, under MariaDB's names, which are converted to the names of the
+    /// metrics.
     Status,
     Nowhere,
 }
@@ -17,13 +18,13 @@ pub enum Source {
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Counter {
     pub count: f64,
-    /// It only grows: a difference makes sense. Otherwise it is a gauge, and says how something is
-    /// at the moment.
+    /// True for a counter that only grows, so that a difference has a meaning. False for a gauge,
+    /// which shows a present state.
     pub grows: bool,
 }
 pub type Reading = BTreeMap<String, Counter>;
 
-/// One counter over one point.
+/// The values of one counter before and after one point.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Counted {
     pub name: String,
@@ -69,8 +70,8 @@ fn from_rows(rows: Vec<Vec<Option<String>>>, source: Source) -> Reading {
     rows.into_iter().filter_map(one).collect()
 }
 
-/// Rows that MySQL (8.0, 9.7) gives the type of a counter, and sets to what is the case now: last
-/// values, averages over the last moments (innodb_flushing_avg_loops), rates, percentages, sizes.
+/// Rows that MySQL (8.0, 9.7) marks as counters, but sets to a present value: last values, averages
+/// over the last moments (innodb_flushing_avg_loops), rates, percentages, sizes.
 const MYSQL_GAUGES: &[&str] = &[
     "log_flush_avg_time",
     "log_flush_max_time",
@@ -96,8 +97,8 @@ const MYSQL_GAUGES: &[&str] = &[
 ];
 
 fn is_gauge_in_mysql(name: &str, kind: &str) -> bool {
-    // The members of a set are how many calls there were (a counter), and what the last of them
-    // did.
+    // The members of a set are the number of calls (a counter), and the work of the last call
+    // (gauges).
     let of_last_call =
         kind == "set_member" && (name.ends_with("_per_call") || name.ends_with("_pages"));
     // buffer_flush_adaptive_avg_time_slot, buffer_flush_avg_page_rate,
@@ -107,7 +108,7 @@ fn is_gauge_in_mysql(name: &str, kind: &str) -> bool {
     of_last_call || flush_average || MYSQL_GAUGES.contains(&name)
 }
 
-/// Status variables have no type; these words are in the names of those that go up and down.
+/// Status variables have no type. These words are in the names of those that rise and fall.
 fn is_gauge(name: &str) -> bool {
     [
         "pages_data",
@@ -130,10 +131,10 @@ fn is_gauge(name: &str) -> bool {
     .any(|word| name.contains(word))
 }
 
-/// Of the counters that are in both readings.
+/// The differences of the counters that are in both readings.
 pub fn differences(before: &Reading, after: &Reading) -> Vec<Counted> {
     let both = after.iter().filter_map(|(name, a)| Some((name, before.get(name)?, a)));
-    // Whatever its type says: what has become less does not only grow.
+    // A value that has become less is a gauge, whatever its type says.
     both.map(|(name, b, a)| Counted {
         name: name.clone(),
         before: b.count,
@@ -143,7 +144,8 @@ pub fn differences(before: &Reading, after: &Reading) -> Vec<Counted> {
     .collect()
 }
 
-/// Of the same counters over one more stretch, which need not follow at once.
+/// Adds the differences of the same counters over one more stretch of time, which need not follow
+/// at once.
 pub fn add(sum: &mut Vec<Counted>, more: Vec<Counted>) {
     if sum.is_empty() {
         *sum = more;
@@ -190,7 +192,7 @@ pub const STUDY_1: &[&str] = &[
     "log_on_write_waits",
     "log_on_write_wait_loops",
 ];
-/// What ours and others' tables show besides.
+/// More counters that the tables show.
 pub const BESIDES: &[&str] = &[
     "log_flushes",
     "log_groups",
@@ -266,7 +268,7 @@ mod tests {
 
     #[test]
     fn what_mysql_calls_counters_and_are_none() {
-        // As MySQL 9.7 shows them.
+        // Rows as MySQL 9.7 shows them.
         let rows = |of_last_moments: &str| {
             let all = [
                 ["log_flush_avg_time", of_last_moments, "counter"],

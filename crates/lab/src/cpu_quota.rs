@@ -1,13 +1,13 @@
-//! CPU quotas by control groups: the one of `--cpu-quota`, and the one that this process has itself
+//! CPU quotas by control groups: the quota of `--cpu-quota`, and the quota of this process itself
 //! (Linux: sched-bwc.rst, cgroup-v2.rst).
 //!
-//! - **QUOTA-1** A server is in its group before it is executed, so that each of its threads is;
-//!   the client never is.
-//! - **QUOTA-2** A group is removed once its server has ended. One that a killed lab has left is
-//!   removed by the next lab that makes one.
+//! - **QUOTA-1** A server is in its group before it is executed, so each of its threads is in the
+//!   group. The client never is.
+//! - **QUOTA-2** A group is removed once its server has ended. A group that a killed lab has left
+//!   is removed by the next lab that makes a group.
 //!
 //! Version 1 has a tree of groups for each controller. There the group is made for `cpuacct` too,
-//! because servers look there for what they have used.
+//! because servers read their CPU usage from it.
 use crate::failure::{Failure, Result, failed};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ struct Tree {
     own: PathBuf,
 }
 
-/// The tree that has this controller (version 1), or that of version 2.
+/// The tree that has this controller (version 1), or the tree of version 2.
 fn tree(mounts: &str, groups: &str, controller: Option<&str>) -> Option<Tree> {
     let mount = |line: &str| {
         let (place, kind) = line.split_once(" - ")?;
@@ -52,7 +52,7 @@ fn tree(mounts: &str, groups: &str, controller: Option<&str>) -> Option<Tree> {
     };
     let (root, mount) = mounts.lines().find_map(mount)?;
     let path = groups.lines().find_map(group)?;
-    // In a container the mount may show but a part of the tree.
+    // In a container the mount may show only a part of the tree.
     let below = path.strip_prefix(root.trim_end_matches('/')).unwrap_or("").trim_start_matches('/');
     let version = if controller.is_some() { Version::V1 } else { Version::V2 };
     Some(Tree {
@@ -67,7 +67,7 @@ fn tree_here(controller: Option<&str>) -> Option<Tree> {
     tree(&read("mountinfo")?, &read("cgroup")?, controller)
 }
 
-/// What its control groups allow this process, in CPUs; None: there is no limit.
+/// The CPUs that its control groups allow this process. `None` if there is no limit.
 pub fn of_this_process() -> Option<f64> {
     let trees = [tree_here(Some("cpu")), tree_here(None)].into_iter().flatten();
     trees
@@ -91,13 +91,13 @@ fn allowed(group: &Path) -> Option<f64> {
     Some(number("cpu.cfs_quota_us").filter(|q| *q > 0.0)? / number("cpu.cfs_period_us")?)
 }
 
-/// `--cpu-quota`: where groups are made, and how much CPU each gets.
+/// `--cpu-quota`: the folder in which groups are made, and the CPUs of each group.
 pub struct CpuQuota {
     cpus: f64,
     version: Version,
-    /// The group around them.
+    /// The parent of the groups.
     parent: PathBuf,
-    /// The same in the tree of `cpuacct`, if that is another one.
+    /// The parent in the tree of `cpuacct`, if that is another tree.
     accounts: Option<PathBuf>,
 }
 
@@ -106,8 +106,8 @@ const RIGHTS: &str = "it takes root, or a control group that is delegated to thi
                       and a cgroup file system that is mounted for writing";
 
 impl CpuQuota {
-    /// Looks where groups can be made, and makes one, so that what is missing is said before
-    /// anything is started.
+    /// Finds where groups can be made, and makes one, so that errors are reported before any server
+    /// is started.
     pub fn find(cpus: f64) -> Result<CpuQuota> {
         let (one, two) = (tree_here(Some("cpu")), tree_here(None));
         let quota = match (one, two) {
@@ -184,7 +184,7 @@ impl CpuQuota {
         Ok(group)
     }
 
-    /// QUOTA-2
+    /// Removes the groups that killed labs have left (QUOTA-2).
     fn sweep(&self) {
         for group in self.parents().filter_map(|p| fs::read_dir(p).ok()).flatten().flatten() {
             let name = group.file_name().to_string_lossy().into_owned();
@@ -198,8 +198,8 @@ impl CpuQuota {
     }
 }
 
-/// The nearest group around this process, its own first, whose children may have a quota. One that
-/// holds processes itself may not have such children.
+/// The nearest group, from this process's own group upwards, whose children may have a quota. A
+/// group that contains processes cannot have such children.
 fn delegating(tree: &Tree) -> Result<PathBuf> {
     let lists = |group: &Path, file: &str| {
         fs::read_to_string(group.join(file)).is_ok_and(|l| l.split_whitespace().any(|c| c == "cpu"))
@@ -229,7 +229,8 @@ pub struct Group {
 }
 
 impl Group {
-    /// The command, run inside of the group: a shell enters it, and becomes the command. QUOTA-1
+    /// Wraps the command so that it runs inside the group (QUOTA-1): a shell enters the group and
+    /// then executes the command.
     pub fn around(&self, words: Vec<String>) -> Vec<String> {
         const ENTER: &str = "echo $$ > \"$0\" && exec \"$@\"";
         self.folders.iter().fold(words, |words, folder| {
@@ -245,7 +246,7 @@ impl Group {
 }
 
 impl Drop for Group {
-    /// What has ended may be in its group for a moment longer.
+    /// An ended process may stay in its group for a moment, so the removal is retried.
     fn drop(&mut self) {
         for folder in &self.folders {
             for _ in 0..100 {
@@ -325,8 +326,8 @@ mod tests {
         for group in [&own, &slice, &mount] {
             fs::write(group.join("cgroup.controllers"), "cpuset cpu memory\n").unwrap();
         }
-        // A group with processes in it cannot hand the controller down; a folder is as little of a
-        // file to write to.
+        // A group with processes cannot delegate the controller. Here a folder in place of the file
+        // makes the write fail in the same way.
         fs::create_dir(own.join("cgroup.subtree_control")).unwrap();
         fs::write(slice.join("cgroup.subtree_control"), "memory cpu\n").unwrap();
         assert_eq!(delegating(&tree).unwrap(), slice);
@@ -340,7 +341,7 @@ mod tests {
     fn a_command_is_in_its_group_and_the_group_goes_with_it() {
         let quota = match CpuQuota::find(0.5) {
             Ok(quota) => quota,
-            // Not everybody may make groups; then that is said.
+            // Without the right to make groups, the error must say so.
             Err(why) => return assert!(why.to_string().starts_with("--cpu-quota: "), "{why}"),
         };
         assert!(

@@ -1,8 +1,8 @@
-//! How a run of the lab ends early: somebody stopped it, or something failed.
+//! The ways in which a run ends early: it was stopped, or something failed.
 
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// Ctrl-C or SIGTERM. What was measured is written all the same.
+    /// Ctrl-C or SIGTERM. The results so far are written all the same.
     #[error("stopped")]
     Stopped,
     #[error("{0}")]
@@ -10,7 +10,7 @@ pub enum Failure {
 }
 pub type Result<T> = std::result::Result<T, Failure>;
 
-/// Of any error, with what was being done.
+/// Makes a failure from any error. `what` says what was being done.
 pub fn failed<E: std::fmt::Display>(what: impl std::fmt::Display) -> impl FnOnce(E) -> Failure {
     move |e| Failure::Failed(format!("{what}: {e}"))
 }

@@ -1,7 +1,7 @@
-//! Study 1's questions about flushes: when and how often (pace), and how many at a time (depth).
-//! Ours alone has these settings.
+//! The parts of study 1 about flushes: when and how often they happen (pace), and how many are in
+//! flight at a time (depth). Only Redolith has these settings.
 //!
-//! Two tables of settings by schemes. Each row of the other tables has both settings at their
+//! Makes two tables of settings by writer modes. In all other tables both settings have their
 //! defaults (`redo::ours`).
 use crate::options::{Options, Part};
 use crate::redo::{Facts, Ours, Purge, SHARED, expected, ours, position, purge};
@@ -12,7 +12,7 @@ use crate::sysbench;
 pub const PACE: &str = "redolith_log_flush_pace_us";
 pub const DEPTH: &str = "redolith_log_flush_depth";
 
-/// The schemes in which sessions flush.
+/// The writer modes in which sessions flush.
 const SCHEMES: &[&str] = &["auto", "leader"];
 
 struct Question {
@@ -22,7 +22,7 @@ struct Question {
     text: &'static str,
     row_title: &'static str,
     variable: &'static str,
-    /// Label and value; the first is what the others are set against.
+    /// Label and value of each row. The other rows are compared with the first.
     rows: &'static [(&'static str, &'static str)],
 }
 
@@ -162,7 +162,7 @@ mod tests {
             (&["auto".to_string(), "leader".into()][..], 4)
         );
         assert_eq!(jobs.len(), (5 + 4) * 2 * 2);
-        // The rows of one scheme in turn, and the setting that is not asked about at its default.
+        // The rows of one mode are taken in turn, and the other setting has its default.
         assert_eq!(
             jobs.iter().take(6).map(|j| (j.row, j.column, j.turn)).collect::<Vec<_>>()[4..],
             [(4, 0, 0), (0, 0, 1)]

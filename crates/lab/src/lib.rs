@@ -1,17 +1,18 @@
 //! The field studies as commands: `redolith lab redo` and `redolith lab writers` (docs/studies).
 //!
 //! A run starts servers on scratch directories, drives sysbench or mysqlslap against each in turn,
-//! and reports. The way through the modules: `options`, then `bench` (the run), which asks `redo`
-//! or `writers` for what to measure (rows, columns, jobs), `servers` to start them, `point` to take
-//! a point, `report` to tell it.
+//! and writes a report. The modules in the order of a run: `options`; `bench` (the run), which asks
+//! `redo` or `writers` what to measure (rows, columns, jobs); `servers`, which starts the servers;
+//! `point`, which measures one point; `report`, which writes the results.
 //!
-//! - **LAB-1** Nothing that the lab starts outlives it (`child`).
-//! - **LAB-2** What was measured is written after each point; a run that is stopped or fails still
-//!   has its report.
-//! - **LAB-3** What is compared is taken in turn (`schedule`), with equal settings (`servers`), and
-//!   measured alike (`point`).
+//! - **LAB-1** No process that the lab starts outlives the lab (`child`).
+//! - **LAB-2** The results are written after each point, so a run that is stopped or fails still
+//!   has a report.
+//! - **LAB-3** Rows that are compared are measured in turn (`schedule`), with equal settings
+//!   (`servers`) and the same method (`point`).
 #![forbid(unsafe_code)]
-// A tool beside the server: it reads /proc and writes reports, and nothing of it is ever simulated.
+// The lab is a tool beside the server: it reads /proc and writes reports, and no part of it is ever
+// simulated.
 #![allow(clippy::disallowed_methods)]
 mod bench;
 mod child;
@@ -37,7 +38,7 @@ mod sysbench;
 mod tools;
 mod writers;
 
-/// Runs `redolith lab` with the arguments behind `lab`.
+/// Runs `redolith lab` with the arguments after `lab`.
 pub fn run(args: &[String]) -> Result<(), String> {
     let Some(options) = options::parse(args)? else {
         screen::Screen::default().line(options::USAGE);

@@ -1,5 +1,5 @@
-//! What the kernel says: the machine, the CPU time of a process, the flushes of a block device.
-//! Nothing here names the machine.
+//! Data from the kernel: the machine, the CPU time of a process, the flushes of a block device. No
+//! output names the machine.
 use crate::{cores, cpu_quota};
 use rustix::fs::{major, minor};
 use std::fs;
@@ -26,7 +26,7 @@ pub fn cores() -> Vec<usize> {
         .unwrap_or_else(|| vec![0])
 }
 
-/// What a reader needs to judge the figures.
+/// The facts that a reader needs to judge the figures.
 pub fn about(dir: &Path, device: &Device) -> Vec<(String, String)> {
     let cpu = field("/proc/cpuinfo", "model name").unwrap_or_else(|| std::env::consts::ARCH.into());
     let memory = field("/proc/meminfo", "MemTotal")
@@ -63,7 +63,7 @@ fn file_system(dir: &Path) -> Option<String> {
 
 const FLUSH_TRIES: usize = 50;
 
-/// Median time of a small write and its fdatasync: what a commit waits for at least.
+/// The median time of a small write and its fdatasync: the least time that a commit waits.
 fn flush_us(dir: &Path) -> Option<f64> {
     let path = dir.join("flush-probe");
     let mut file = fs::File::create(&path).ok()?;
@@ -78,7 +78,7 @@ fn flush_us(dir: &Path) -> Option<f64> {
     crate::stats::median(&times)
 }
 
-/// CPU time that a process has used, threads that have ended included.
+/// The CPU time that a process has used, including its ended threads.
 pub fn cpu_time(pid: u32) -> Duration {
     fs::read_to_string(format!("/proc/{pid}/stat"))
         .ok()
@@ -87,7 +87,7 @@ pub fn cpu_time(pid: u32) -> Duration {
 }
 
 fn cpu_of(stat: &str, ticks_per_s: u64) -> Option<Duration> {
-    // The second field, the program's name in parentheses, may hold anything.
+    // The second field is the program's name in parentheses, and may contain any character.
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     let ticks = fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?;
     Some(Duration::from_secs_f64(ticks as f64 / ticks_per_s as f64))
@@ -139,7 +139,7 @@ impl Device {
         )
     }
 
-    /// Flushes completed and KiB written so far; None where the kernel does not say.
+    /// Completed flushes and KiB written so far. `None` if the kernel does not count them.
     pub fn counts(&self) -> Option<DeviceCounts> {
         counts_of(&fs::read_to_string("/proc/diskstats").ok()?, self.name.as_ref()?)
     }

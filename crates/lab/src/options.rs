@@ -1,4 +1,4 @@
-//! `redolith lab STUDY [option ...]`.
+//! Parses the options of `redolith lab STUDY [option ...]`.
 use crate::sysbench;
 use std::path::PathBuf;
 
@@ -57,7 +57,7 @@ pub enum Peer {
     Null,
 }
 
-/// What `lab redo` measures.
+/// The parts of `lab redo`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Part {
     Schemes,
@@ -74,7 +74,7 @@ const PARTS: &[(&str, Part)] = &[
     ("pace", Part::Pace),
     ("depth", Part::Depth),
 ];
-/// How many of them a quick run has time for.
+/// The number of parts for which a quick run has time.
 const QUICK_PARTS: usize = 3;
 
 #[derive(Clone, PartialEq, Debug)]
@@ -84,10 +84,10 @@ pub struct Options {
     pub peers: Vec<Peer>,
     pub threads: Vec<u32>,
     pub schemes: Vec<String>,
-    /// Of sysbench; the first one has all sections.
+    /// The sysbench scripts. The first script has all sections.
     pub scripts: Vec<&'static str>,
     pub parts: Vec<Part>,
-    /// CPUs of each server.
+    /// The CPU quota of each server, in CPUs.
     pub cpu_quota: Option<f64>,
     pub repeat: u32,
     pub time_s: u32,
@@ -105,14 +105,14 @@ pub struct Options {
     pub keep_data: bool,
 }
 
-/// Connections beyond which the servers' `max_connections` is not set.
+/// The greatest number of connections that the servers' `max_connections` allows.
 const MOST_CONNECTIONS: u32 = 3900;
-/// A day.
+/// The longest time, a day.
 const LONGEST_S: u32 = 86_400;
-/// The kernel takes no less than 1 ms of a period; a server that gets so little does not even start
-/// in time.
+/// The kernel accepts no quota below 1 ms of a period. A server with less would not even start in
+/// time.
 const CPU_QUOTAS: std::ops::RangeInclusive<f64> = 0.05..=4096.0;
-/// The connections of the study's four placements.
+/// The number of connections for the study's four placements.
 const STUDY_PLACEMENT_THREADS: u32 = 128;
 
 impl Options {
@@ -144,7 +144,7 @@ impl Study {
     }
 }
 
-/// None: help is wanted.
+/// Parses the arguments. `None` if the user asked for help.
 pub fn parse(args: &[String]) -> Result<Option<Options>, String> {
     let wrong = |why: String| format!("{why}\n{USAGE}");
     let study = match args.first().map(String::as_str) {
@@ -314,7 +314,7 @@ mod tests {
             (full.threads.as_slice(), full.repeat, full.table_size, full.placement_threads),
             (&[1, 8, 32, 128, 512, 1024][..], 3, 25000, 128)
         );
-        // --quick changes the defaults wherever it stands.
+        // --quick changes the defaults wherever it is among the arguments.
         let quick =
             read("redo --time 4 --peer mariadb --quick --peer=null,mariadb").unwrap().unwrap();
         assert_eq!(

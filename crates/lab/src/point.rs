@@ -1,5 +1,5 @@
-//! One point, or some that share a load: a load against one server for a while, and what it cost
-//! server, client and device.
+//! Measures one point, or several points that share a load: runs a load against one server for a
+//! while, and measures what it costs server, client and device.
 use crate::child::{Child, describe, tail};
 use crate::counters;
 use crate::failure::{Failure, Result};
@@ -13,7 +13,7 @@ use crate::stop::Stop;
 use crate::sysbench::{self, Shape};
 use std::time::{Duration, Instant};
 
-/// What is known at one moment.
+/// The readings at one moment.
 struct Mark {
     at: Instant,
     server: Duration,
@@ -23,7 +23,7 @@ struct Mark {
 }
 
 impl Mark {
-    /// The counters come last: they are a query, and take time under load.
+    /// The counters are read last, because they need a query, which takes time under load.
     fn take(
         server: &Server,
         client: Duration,
@@ -39,13 +39,13 @@ impl Mark {
     }
 }
 
-/// Of one stretch or more, in which so much was done.
+/// Computes the figures of one or more stretches of time, in which `done` transactions ended.
 fn figures(stretches: &[(&Mark, &Mark)], done: f64) -> Figures {
     let sum = |of: &dyn Fn(&Mark, &Mark) -> f64| {
         stretches.iter().map(|(a, b)| of(a, b)).sum::<f64>() / done.max(1.0)
     };
     let us = |a: Duration, b: Duration| b.saturating_sub(a).as_secs_f64() * 1e6;
-    // Of a device that does not count there is nothing to tell.
+    // A device without counts gives no figures.
     let counts = |of: fn(&DeviceCounts) -> u64| {
         let known = stretches.iter().all(|(a, b)| a.device.is_some() && b.device.is_some());
         let each = |a: &Mark, b: &Mark| {
@@ -82,11 +82,11 @@ pub struct SysbenchLoad<'a> {
     pub shape: Shape,
     pub warmup_s: u32,
     pub time_s: u32,
-    /// It is ended after so long.
+    /// The load is ended after this time.
     pub limit: Duration,
 }
 
-/// One run of it, for rows with these settings.
+/// One run of the load, for rows with these settings.
 pub struct Run<'a> {
     pub connections: u32,
     pub turn: u32,
@@ -133,8 +133,8 @@ impl SysbenchLoad<'_> {
                 let mark =
                     Mark::take(server, machine::cpu_time(client.pid()), device, &mut connection)?;
                 marks.push(mark);
-                // Marks come in twos: a window's begin and end. After its end, the next row's
-                // settings.
+                // Marks come in pairs, a window's begin and end. After its end, the settings of the
+                // next row are applied.
                 let next =
                     marks.len().is_multiple_of(2).then(|| order.get(marks.len() / 2)).flatten();
                 if let (Some(connection), Some(row)) = (&mut connection, next) {
@@ -171,7 +171,7 @@ impl SysbenchLoad<'_> {
     }
 }
 
-/// One row's windows, all of the same length.
+/// The figures of one row's windows, which all have the same length.
 fn of_windows(stretches: &[(&Mark, &Mark)], parts: &[&sysbench::Part]) -> Figures {
     let mean = |of: fn(&sysbench::Part) -> f64| {
         parts.iter().map(|p| of(p)).sum::<f64>() / parts.len() as f64
@@ -195,17 +195,18 @@ pub struct SlapLoad<'a> {
     pub program: &'a str,
     pub connections: u32,
     pub writes: u32,
-    /// It is ended after so long.
+    /// The load is ended after this time.
     pub limit: Duration,
 }
 
 impl SlapLoad<'_> {
-    /// Runs mysqlslap to its end. CPU, flushes and counters are of the whole run, which also writes
-    /// as many rows beforehand as one client executes statements.
+    /// Runs mysqlslap to its end. CPU, flushes and counters are those of the whole run, in which
+    /// mysqlslap also writes as many rows beforehand as one client executes statements.
     pub fn measure(&self, server: &Server, device: &Device, stop: &Stop) -> Result<Figures> {
         let (connections, writes) = (self.connections, self.writes);
         let allow = format!("SET GLOBAL max_connections = {}", connections + 1);
-        // Closed before the load begins: those connections are all for mysqlslap.
+        // This connection is closed before the load begins, because the permitted connections are
+        // all for mysqlslap.
         server.connect()?.query(&allow).map_err(crate::failure::failed(&allow))?;
         let first = Mark::take(server, Duration::ZERO, device, &mut counting(server)?)?;
         let mut client =
@@ -237,7 +238,8 @@ impl SlapLoad<'_> {
     }
 }
 
-/// The clients have left, but the server may not have noticed yet that it has room again.
+/// Connects with retries: the clients have left, but the server may not have noticed yet that it
+/// has room again.
 fn connect_patiently(server: &Server, stop: &Stop) -> Result<Option<redolith_client::Client>> {
     for _ in 0..100 {
         if let Ok(client) = counting(server) {

@@ -1,9 +1,9 @@
-//! Study 1: who writes the redo log, on which cores, with purge and without.
+//! Study 1: which thread writes the redo log, on which cores, with purge and without.
 //!
-//! *Schemes*: a table for each script, each scheme and the peers by connections. *Placements*: the
-//! study's four, at the study's connections, with purge and without, and beside them the other
-//! schemes. *Pace* and *depth* are `flushing`'s. A placement needs a server of its own that is kept
-//! off the last core; schemes are switched while it runs.
+//! *Schemes*: a table for each script, of each writer mode and the peers by connections.
+//! *Placements*: the study's four placements at the study's connections, with purge and without,
+//! and beside them the other modes. *Pace* and *depth* are in `flushing`. A placement needs a
+//! server of its own that is kept off the last core. The modes are switched while the server runs.
 use crate::cores;
 use crate::flushing::{self, DEPTH, PACE};
 use crate::options::{Options, Part, Peer};
@@ -13,7 +13,7 @@ use crate::servers::{Kind, Server, Spec};
 use crate::sysbench;
 use std::time::Duration;
 
-/// The variables that make a difference here; what a server does not have is left out and noted.
+/// The variables that matter here. A variable that a server does not have is left out and noted.
 pub const VARIABLES: &[&str] = &[
     SCHEME,
     WRITER_CPUS,
@@ -30,7 +30,7 @@ pub const SCHEME: &str = "redolith_log_writer";
 const WRITER_CPUS: &str = "redolith_log_writer_cpus";
 const FLUSHER_CPUS: &str = "redolith_log_flusher_cpus";
 const NICE: &str = "redolith_log_threads_nice";
-/// The study's other remedy for log threads that do not get a CPU: they go first.
+/// The study's other remedy for log threads that do not get a CPU: a higher priority.
 const FIRST: &str = "-20";
 const PURGE_STOP: &str = "innodb_purge_stop_now";
 const PURGE_RUN: &str = "innodb_purge_run_now";
@@ -40,7 +40,7 @@ pub const WRITER_THREADS: &str = "innodb_log_writer_threads";
 pub const SHARED: &str = "redolith";
 const ISOLATED: &str = "redolith, isolated";
 
-/// The servers that this study needs, ours first.
+/// The servers that this study needs, Redolith first.
 pub fn specs(o: &Options, all: &[usize]) -> Vec<Spec> {
     let everywhere = |name, kind| Spec { name, kind, cores: Vec::new() };
     let mut specs = vec![everywhere(SHARED, Kind::Redolith)];
@@ -66,7 +66,7 @@ pub fn peers(o: &Options) -> impl Iterator<Item = Spec> {
     })
 }
 
-/// What the planner has to know of a running server.
+/// The facts that the planner needs about a running server.
 pub struct Facts<'a> {
     pub name: &'a str,
     pub kind: Kind,
@@ -93,7 +93,8 @@ pub enum Purge {
     Off,
 }
 
-/// Statements that switch purge, of those that the server has; None: it cannot be switched.
+/// The statements that switch purge, of those that the server has. `None` if purge cannot be
+/// switched.
 pub fn purge(server: &Facts, purge: Purge) -> Option<Vec<String>> {
     let mut s = Vec::new();
     match purge {
@@ -107,7 +108,7 @@ pub fn purge(server: &Facts, purge: Purge) -> Option<Vec<String>> {
     (purge == Purge::On || !s.is_empty()).then_some(s)
 }
 
-/// Rows of the peers: (label, server, what makes it so).
+/// Rows of the peers: (label, server, statements that set it up).
 fn peer_rows(servers: &[Facts]) -> Vec<(String, usize, Vec<String>)> {
     let mut rows = Vec::new();
     for (i, s) in servers.iter().enumerate() {
@@ -131,15 +132,15 @@ fn peer_rows(servers: &[Facts]) -> Vec<(String, usize, Vec<String>)> {
 }
 pub const BASELINE: &str = "the baseline";
 
-/// A row of ours; what it does not say is at its default.
+/// A row of Redolith. Settings that the row does not have are at their defaults.
 #[derive(Default)]
 pub struct Ours {
     pub scheme: String,
-    /// Of writer and flusher.
+    /// The CPUs of the writer and the flusher.
     pub cpus: Option<(String, String)>,
-    /// Its log threads go before all others.
+    /// The log threads have the highest priority.
     pub first: bool,
-    /// A variable of `flushing`, and its value.
+    /// A variable of `flushing` and its value.
     pub flushing: Option<(&'static str, &'static str)>,
 }
 
@@ -163,8 +164,8 @@ pub fn ours(row: &Ours, server: &Facts) -> Vec<String> {
     s
 }
 
-/// The study's placements on these cores: all share all, then writer, flusher, and both on the last
-/// one.
+/// The study's placements on these cores: all threads share all cores; the writer, the flusher, or
+/// both are on the last core.
 fn placements(all: &[usize]) -> Vec<(String, Option<(String, String)>)> {
     let mut rows = vec![("dedicated: all share all cores".to_string(), None)];
     if let Some((last, others)) = all.split_last().filter(|(_, others)| !others.is_empty()) {
@@ -185,7 +186,7 @@ fn placements(all: &[usize]) -> Vec<(String, Option<(String, String)>)> {
     rows
 }
 
-/// How long one point takes beside its measured time: starting sysbench, its last second, coming to
+/// The time of a point besides its measured time: starting sysbench, its last second, coming to
 /// rest.
 const OVERHEAD: Duration = Duration::from_millis(2500);
 
@@ -208,7 +209,7 @@ pub fn plan(o: &Options, all: &[usize], servers: &[Facts], results: &mut Results
     jobs
 }
 
-/// Rows per second that tables are loaded with, as a guess.
+/// The rows per second with which tables are loaded, as a guess.
 pub const LOADED_PER_S: f64 = 50_000.0;
 
 pub fn expected(o: &Options, script: &str, threads: u32) -> Duration {
@@ -290,7 +291,7 @@ fn placements_and_purge(
     let main = position(servers, |s| s.name == SHARED).unwrap_or(0);
     let isolated = position(servers, |s| s.name == ISOLATED);
     let mut rows: Vec<(String, usize, Vec<String>)> = Vec::new();
-    // Without placements, purge is asked about where all share all.
+    // Without placements, purge is compared where all threads share all cores.
     let placed = o.has(Part::Placements);
     if o.schemes.iter().any(|s| s == "dedicated") {
         if placed && all.len() < 2 {
@@ -315,7 +316,7 @@ fn placements_and_purge(
             rows.push((label, server, ours(&row, &servers[server])));
         }
     }
-    // In a quick run the placements are all there is time for.
+    // A quick run has time for the placements only.
     if !(o.quick && placed) {
         // Only root may set a negative niceness.
         if placed
@@ -335,7 +336,7 @@ fn placements_and_purge(
     }
     for i in position_all(servers, |s| o.has(Part::Purge) && s.kind != Kind::Null) {
         let name = servers[i].name;
-        // The isolated one is the same program.
+        // The isolated server is the same program.
         if name == ISOLATED || !rows.iter().any(|r| r.1 == i) {
             continue;
         }
@@ -421,7 +422,7 @@ fn placements_and_purge(
         })
     };
     let mut cells = order(rows.len(), columns.len(), o.repeat, Compare::RowsAndColumns);
-    // Rows of one server beside each other, so that they share a load.
+    // Rows of one server are sorted beside each other, so that they share a load.
     cells.sort_by_key(|(row, column, turn)| (*turn, *column, rows[*row].1));
     cells.into_iter().filter_map(job).collect()
 }
@@ -468,7 +469,7 @@ mod tests {
             [0, 1, 2, 3, 4, 5, 0]
         );
         assert_eq!(of_schemes[4].setup, ["SET GLOBAL innodb_log_writer_threads = ON"]);
-        // 4 placements, 3 other schemes, 2 of MySQL; purge on and off; 2 turns.
+        // 4 placements, 3 other modes, 2 of MySQL; purge on and off; 2 turns.
         let of_placements: Vec<&Job> = jobs.iter().filter(|j| j.section == 1).collect();
         assert_eq!(of_placements.len(), 9 * 2 * 2);
         // Rows of one server are neighbours, and share a load.
@@ -508,7 +509,7 @@ mod tests {
         let jobs = plan(&o, &[0], &servers, &mut r);
         let sections: Vec<(&str, &str)> =
             r.sections.iter().map(|s| (s.id.as_str(), s.script.as_str())).collect();
-        // No scheme has log threads to place.
+        // No mode has log threads to place.
         assert_eq!(
             sections,
             [("schemes", "oltp_update_index"), ("schemes-oltp_delete", "oltp_delete")]
@@ -552,7 +553,7 @@ mod tests {
         };
         let section = |id: &str, rows, columns| (id.to_string(), rows, columns);
         assert_eq!(of("--sections=schemes"), (vec![section("schemes", 5, 1)], 5));
-        // dedicated, the other schemes, and MariaDB.
+        // dedicated, the other modes, and MariaDB.
         assert_eq!(of("--sections=purge"), (vec![section("purge", 5, 2)], 10));
         assert_eq!(of("--sections=placements"), (vec![section("placements", 8, 1)], 8));
         assert_eq!(of("--sections=placements --quick"), (vec![section("placements", 4, 1)], 4));

@@ -1,4 +1,5 @@
-//! What a run has found: written as report.json as it is, and read by the tables and plots.
+//! The results of a run. They are written as report.json without changes, and read by the tables
+//! and plots.
 use crate::counters::Counted;
 use crate::stats::{Ratio, Spread};
 use crate::sysbench;
@@ -8,14 +9,14 @@ use serde::Serialize;
 pub struct Results {
     pub study: String,
     pub title: String,
-    /// As it was typed.
+    /// The command as it was typed.
     pub command: String,
-    /// False: it was stopped, or something failed; `notes` say so.
+    /// False if the run was stopped or something failed. Then `notes` says so.
     pub finished: bool,
     pub machine: Vec<(String, String)>,
     pub load: Vec<(String, String)>,
     pub servers: Vec<ServerInfo>,
-    /// What a reader must know: rows left out, points that failed.
+    /// Facts that a reader must know: rows left out, points that failed.
     pub notes: Vec<String>,
     pub sections: Vec<Section>,
     pub points: Vec<Point>,
@@ -26,7 +27,7 @@ pub struct ServerInfo {
     pub name: String,
     pub version: String,
     pub options: Vec<String>,
-    /// The cores that it may use; empty: all.
+    /// The cores that the server may use. Empty for all cores.
     pub cores: String,
 }
 
@@ -43,40 +44,41 @@ pub struct Section {
     pub title: String,
     pub text: String,
     pub load: Load,
-    /// Of sysbench; empty with mysqlslap.
+    /// The sysbench script. Empty with mysqlslap.
     pub script: String,
-    /// Above the rows and above the columns.
+    /// The titles above the rows and above the columns.
     pub row_title: String,
     pub column_title: String,
     pub rows: Vec<String>,
     pub columns: Vec<String>,
-    /// The columns are connections: their distance has a meaning, and lines are drawn.
+    /// The number of connections of each column, if the columns are connections. Then the plot
+    /// draws lines, because the distance of the columns has a meaning.
     pub connections: Vec<u32>,
-    /// The row that the others are set against.
+    /// The row with which the others are compared.
     pub base: Option<usize>,
-    /// Rows of fixed schemes: the base is meant to be as good as the best of them.
+    /// Rows of fixed writer modes. The base should be as good as the best of them.
     pub fixed: Vec<usize>,
-    /// Rows that do not compete: the floor.
+    /// Rows that do not compete: the baseline.
     pub baseline: Vec<usize>,
-    /// The column of which counters are told in full; the last if none.
+    /// The columns whose counters are shown in full. The last column if empty.
     pub counters_of: Vec<usize>,
 }
 
-/// What one point cost. Numbers are per transaction, or per statement with mysqlslap.
+/// The cost of one point. Numbers are per transaction, or per statement with mysqlslap.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Figures {
-    /// Transactions, or statements, in the time that was measured.
+    /// The transactions, or statements, in the measured time.
     pub done: f64,
     pub per_s: f64,
-    /// That of each window; of one without them, nothing.
+    /// The throughput of each window. Empty for a point without windows.
     pub windows: Vec<f64>,
     pub queries_per_s: f64,
-    /// What mysqlslap says.
+    /// The time that mysqlslap reports.
     pub seconds: Option<f64>,
     pub p95_ms: Option<f64>,
     pub server_us: f64,
     pub client_us: f64,
-    /// Of the device; None where it does not count.
+    /// The flushes of the device. `None` if the device does not count them.
     pub flushes: Option<f64>,
     pub written_kib: Option<f64>,
     pub ignored_errors: u64,
@@ -92,7 +94,7 @@ pub struct Point {
     pub connections: u32,
     pub server: String,
     pub turn: u32,
-    /// None: it failed, `error` says how.
+    /// `None` if the point failed; `error` says why.
     pub figures: Option<Figures>,
     pub error: String,
 }
@@ -101,17 +103,17 @@ pub struct Point {
 pub enum Better {
     Higher,
     Lower,
-    /// It is told, and nobody competes in it.
+    /// The metric is shown, and no value is better than another.
     Neither,
 }
 
-/// One of the numbers, and how it is shown.
+/// One of the numbers, and its presentation.
 pub struct Metric {
     pub name: &'static str,
     pub unit: &'static str,
     pub digits: usize,
     pub better: Better,
-    /// A plot needs a scale of powers to show it.
+    /// A plot needs a logarithmic scale to show the metric.
     pub wide: bool,
     pub get: fn(&Figures) -> Option<f64>,
 }
@@ -142,7 +144,7 @@ pub const SLAP: &[Metric] = &[
     metric("Flushes of the device", "per statement", 3, Better::Lower, true, |f| f.flushes),
     metric("Client CPU", "us per statement", 1, Better::Neither, false, |f| Some(f.client_us)),
 ];
-/// Which of them have a plot.
+/// The metrics that have a plot.
 pub const PLOTTED: &[&str] =
     &["Throughput", "Time", "Latency, 95th percentile", "Server CPU", "Flushes of the device"];
 
@@ -153,14 +155,14 @@ impl Section {
             Load::Slap => SLAP,
         }
     }
-    /// The one that decides.
+    /// The metric by which rows are compared.
     pub fn main_metric(&self) -> &'static Metric {
         &self.metrics()[0]
     }
 }
 
 impl Results {
-    /// The points of a cell that did not fail.
+    /// The figures of a cell's points that did not fail.
     pub fn figures(
         &self,
         section: &Section,
@@ -188,9 +190,9 @@ impl Results {
         Spread::of(&values)
     }
 
-    /// The throughput of a row over another's. Pairs are what was taken beside each other: windows
-    /// of one load, or whole turns where each row had a load of its own. What the machine did to
-    /// both falls out.
+    /// The throughput of a row relative to another row. Pairs are measured beside each other:
+    /// windows of one load, or whole turns if each row had a load of its own. So disturbances of
+    /// the machine affect both values of a pair.
     pub fn ratio(
         &self,
         section: &Section,
@@ -208,7 +210,7 @@ impl Results {
         let mut pairs = Vec::new();
         for (turn, f) in self.figures(section, row, column) {
             let Some((_, base)) = of_base.iter().find(|(t, _)| *t == turn) else { continue };
-            // A window in which the machine stood still is no ratio.
+            // A window without throughput gives no ratio.
             let whole = |f: &Figures| !f.windows.is_empty() && f.windows.iter().all(|w| *w > 0.0);
             if one_load && whole(f) && whole(base) && f.windows.len() == base.windows.len() {
                 pairs.extend(f.windows.iter().zip(&base.windows).map(|(f, base)| f / base));

@@ -1,37 +1,37 @@
-//! The order of the points, and the time that is left.
+//! The order of the points, and the remaining time.
 //!
-//! - **ORDER-1** Everything that is compared is taken in turn: for one column, row A, row B, ...,
-//!   and again for the next turn. Machines drift; rows beside each other in time do not drift
-//!   apart.
+//! - **ORDER-1** Everything that is compared is measured in turn: for one column, row A, row B,
+//!   ..., and again for the next turn. The speed of machines drifts, but rows that are measured
+//!   beside each other drift together.
 //! - **ORDER-2** Rows of one server share one run of the load, in windows in turn: A B C, C B A, B
-//!   C A, ... Between two windows the settings change, and the load comes to rest; that is not
+//!   C A, ... Between two windows the settings change and the load comes to rest; this time is not
 //!   counted. A script that wears its tables has a run for each row.
 use std::time::Duration;
 
-/// One point that is to be taken.
+/// One point to measure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
-    /// Numbers in the results' lists.
+    /// Indexes in the lists of the results.
     pub section: usize,
     pub row: usize,
     pub column: usize,
     pub turn: u32,
     pub server: usize,
     pub connections: u32,
-    /// It shares its load with no other row.
+    /// True if the point shares its load with no other row.
     pub alone: bool,
-    /// Statements that make the server what the row and column say.
+    /// Statements that set the server to what the row and column require.
     pub setup: Vec<String>,
-    /// How long it takes, as a guess.
+    /// The expected duration.
     pub expected: Duration,
 }
 
-/// What of a section's columns is compared with each other.
+/// Which cells of a section are compared with each other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Compare {
-    /// The rows of one column: all turns of a column before the next.
+    /// The rows of one column: all turns of a column come before the next column.
     Rows,
-    /// Columns too: a turn takes them all.
+    /// Rows and columns: a turn takes all columns.
     RowsAndColumns,
 }
 
@@ -53,31 +53,31 @@ pub fn order(
     }
 }
 
-/// The jobs that one run of the load serves: neighbours that are one server's rows of one column
-/// and turn.
+/// Groups the jobs that share one run of the load: neighbours that are rows of one server in the
+/// same column and turn.
 pub fn shared(jobs: &[Job]) -> Vec<&[Job]> {
     let of =
         |j: &Job| (j.section, j.column, j.turn, j.server, j.connections, j.alone.then_some(j.row));
     jobs.chunk_by(|a, b| of(a) == of(b)).collect()
 }
 
-/// When what is measured, in seconds of a load.
+/// The windows of a load, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Windows {
     pub rows: usize,
-    /// Windows of each row.
+    /// The number of windows of each row.
     pub rounds: u32,
     pub window_s: u32,
-    /// Between two windows.
+    /// The pause between two windows.
     pub gap_s: u32,
 }
-/// No window is shorter, unless the time is.
+/// The shortest window, unless the whole time is shorter.
 const WINDOW_MIN_S: u32 = 3;
-/// sysbench reports at no more than 256 checkpoints.
+/// sysbench supports at most 256 checkpoints.
 const WINDOWS_MAX: u32 = 120;
 
 impl Windows {
-    /// `time_s` seconds of each row, with so many connections.
+    /// Plans `time_s` seconds for each row, with this many connections.
     pub fn new(rows: usize, time_s: u32, connections: u32) -> Windows {
         let most = (time_s / WINDOW_MIN_S).min(WINDOWS_MAX / rows.max(1) as u32).max(1);
         let rounds = (1..=most).rev().find(|r| time_s.is_multiple_of(*r)).unwrap_or(1);
@@ -86,9 +86,9 @@ impl Windows {
     pub fn count(&self) -> u32 {
         self.rows as u32 * self.rounds
     }
-    /// The row of each window. Every other round, and turn, goes the other way, so that no row is
-    /// always behind the same one; every second of them begins with another row, so that none is
-    /// always the load's first.
+    /// The row of each window. Every second round, and turn, has the reverse order, so that no row
+    /// always follows the same row. Every second of these begins with another row, so that no row
+    /// is always the load's first.
     pub fn order(&self, turn: u32) -> Vec<usize> {
         let rows = self.rows;
         let round = |r: u32| {
@@ -99,7 +99,7 @@ impl Windows {
         };
         (0..self.rounds).flat_map(round).collect()
     }
-    /// The begin and end of each window, from the first one's begin on.
+    /// The begin and end of each window, counted from the begin of the first window.
     pub fn bounds(&self) -> Vec<u32> {
         (0..self.count())
             .map(|i| i * (self.window_s + self.gap_s))
@@ -111,12 +111,13 @@ impl Windows {
     }
 }
 
-/// Many connections take longer to come to rest, after they begin and after a change of settings.
+/// The seconds that a load needs to come to rest, after its begin and after a change of settings.
+/// Many connections need longer.
 pub fn rest_s(least: u32, connections: u32) -> u32 {
     least + connections / 256
 }
 
-/// Guesses that learn: expected times are scaled by what earlier ones took.
+/// Estimates durations: expected times are scaled by the times that earlier points took.
 #[derive(Default)]
 pub struct Estimate {
     expected: Duration,
@@ -216,7 +217,7 @@ mod tests {
             (w.bounds(), w.all()),
             (vec![0, 3, 5, 8, 10, 13, 15, 18], Duration::from_secs(18))
         );
-        // All of the time is measured, whatever it is.
+        // All of the time is measured, whatever its length.
         for time in 1..200 {
             let w = Windows::new(5, time, 1);
             assert!(w.rounds * w.window_s == time && w.count() <= WINDOWS_MAX, "{w:?}");

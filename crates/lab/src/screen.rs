@@ -1,15 +1,15 @@
-//! What the one at the terminal sees: a line per point, and on a terminal a last line that says
-//! what goes on.
+//! The output to the terminal: a line per point, and a last line with the present activity if the
+//! output is a terminal.
 use std::io::{IsTerminal, Write, stdout};
 
 #[derive(Default)]
 pub struct Screen {
-    /// Columns of the line that the next one overwrites.
+    /// The width of the line that the next line overwrites.
     over: usize,
 }
 
 impl Screen {
-    /// Until the next line, on a terminal only.
+    /// Shows a text until the next line is printed. Only on a terminal.
     pub fn now(&mut self, text: &str) {
         if stdout().is_terminal() {
             self.put(&format!("\r{text:width$}", width = self.over));
@@ -23,7 +23,7 @@ impl Screen {
         self.over = 0;
     }
 
-    /// A closed pipe does not end the run: the report is what counts.
+    /// Writes a text. A closed pipe does not end the run, because the report is still written.
     fn put(&self, text: &str) {
         let mut out = stdout();
         let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());

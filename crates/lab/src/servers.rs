@@ -1,5 +1,5 @@
-//! The servers of a run: ours, its peers, the floor. Each on a scratch directory of its own, all
-//! with equal settings.
+//! The servers of a run: Redolith, its peers and the baseline. Each runs on a scratch directory of
+//! its own, all with equal settings.
 use crate::child::{self, Child};
 use crate::cores;
 use crate::counters::Source;
@@ -18,7 +18,7 @@ pub enum Kind {
     Redolith,
     MariaDb,
     MySql,
-    /// The floor: speaks the protocol, makes commits durable in groups, stores nothing
+    /// The baseline: speaks the protocol, makes commits durable in groups, stores nothing
     /// (bench/null).
     Null,
 }
@@ -32,7 +32,7 @@ pub struct Spec {
     pub cores: Vec<usize>,
 }
 
-/// What may not be where one looks for it.
+/// Programs in unusual places.
 #[derive(Clone, Debug, Default)]
 pub struct Programs {
     pub redolith: String,
@@ -41,13 +41,13 @@ pub struct Programs {
     pub taskset: String,
     pub null: String,
     pub mysqld: String,
-    /// mysqld lives in this root file system and is run by chroot.
+    /// mysqld is in this root file system and runs in a chroot.
     pub mysql_root: Option<PathBuf>,
 }
 
-/// Where servers keep things.
+/// The folders of the servers.
 pub struct Folders {
-    /// On the device that is measured.
+    /// For data, on the device that is measured.
     pub data: PathBuf,
     /// For sockets, whose paths hold 107 bytes at most.
     pub sockets: PathBuf,
@@ -57,19 +57,20 @@ pub struct Folders {
 pub struct Server {
     pub spec: Spec,
     pub version: String,
-    /// Its options, but for where it keeps things.
+    /// The server's options, without its folders.
     pub options: Vec<String>,
     pub socket: PathBuf,
     child: Child,
     said: PathBuf,
     known: HashSet<String>,
     applied: Vec<String>,
-    /// These go after the child: a group that holds a process cannot be removed.
+    /// The fields below are dropped after the child, because a group with a process cannot be
+    /// removed.
     _group: Option<Group>,
     scratch: Scratch,
 }
 
-/// Folders that go with this, also if a server never comes to be.
+/// Folders that are removed when this is dropped, even if the server never starts.
 struct Scratch(Vec<PathBuf>);
 
 impl Drop for Scratch {
@@ -84,8 +85,8 @@ const START_LIMIT: Duration = Duration::from_secs(120);
 const END_LIMIT: Duration = Duration::from_secs(30);
 const ER_UNKNOWN_SYSTEM_VARIABLE: u16 = 1193;
 
-/// Everybody's settings. `pool` and the redo log of 1G hold all that a point writes, so that it is
-/// the log that is measured.
+/// The settings of all servers. `pool` and the redo log of 1G hold all that a point writes, so that
+/// the redo log is measured.
 fn common(pool: &str) -> Vec<String> {
     let mut o: Vec<String> = [
         "innodb-log-buffer-size=64M",
@@ -103,8 +104,8 @@ fn common(pool: &str) -> Vec<String> {
     o
 }
 
-/// What MySQL and MariaDB need to be told to do the same: no query cost but the query, no file
-/// handles given back and opened again.
+/// The options with which MySQL and MariaDB do the same work: no extra cost per query, and no file
+/// handles closed and opened again.
 const MYSQL_ALIKE: &[&str] = &[
     "--collation-server=latin1_swedish_ci",
     "--innodb-flush-method=O_DIRECT",
@@ -151,18 +152,18 @@ fn as_root() -> Vec<String> {
     if rustix::process::getuid().is_root() { vec!["--user=root".into()] } else { Vec::new() }
 }
 
-/// The words before the options, and the folders as the server sees them.
+/// The words before the options, and the folders with the paths that the server sees.
 struct Start {
     words: Vec<String>,
     data: PathBuf,
     socket: PathBuf,
-    /// The same as others see them.
+    /// The same folders with the paths outside a chroot.
     outer_data: PathBuf,
     outer_socket: PathBuf,
 }
 
 impl Spec {
-    /// Its name, for a file.
+    /// The server's name as part of a file's name.
     fn file(&self) -> String {
         self.name.replace([' ', ','], "-")
     }
@@ -223,7 +224,7 @@ impl Spec {
 }
 
 impl Server {
-    /// Makes its data directory, starts it, and waits until it answers.
+    /// Creates the server's data directory, starts the server, and waits until it answers.
     pub fn start(
         spec: Spec,
         pool: &str,
@@ -234,7 +235,7 @@ impl Server {
     ) -> Result<Server> {
         let start = spec.start(programs, folders);
         let said = folders.data.join(format!("{}.out", spec.file()));
-        // In a chroot the folder above holds the socket too.
+        // In a chroot, the folder above contains the socket too.
         let own = if programs.mysql_root.is_some() && spec.kind == Kind::MySql {
             start.outer_data.parent()
         } else {
@@ -316,7 +317,7 @@ impl Server {
         Client::connect(&Place::Socket(self.socket.clone()), "root").map_err(failed(self.spec.name))
     }
 
-    /// Which of these variables it has.
+    /// Finds which of these variables the server has.
     pub fn learn(&mut self, variables: &[&str]) -> Result<()> {
         if self.spec.kind == Kind::Null {
             return Ok(());
@@ -336,7 +337,7 @@ impl Server {
         self.known.contains(variable)
     }
 
-    /// Runs the statements, unless they were the last to be applied.
+    /// Runs the statements, unless they were the last that were applied.
     pub fn apply(&mut self, statements: &[String]) -> Result<()> {
         if self.applied == statements {
             return Ok(());
@@ -344,8 +345,8 @@ impl Server {
         let mut client = self.connect()?;
         self.apply_by(&mut client, statements)
     }
-    /// Where a new connection would have to wait behind the load. What is applied already is left
-    /// out.
+    /// Applies the statements over an existing connection, because a new connection would wait
+    /// behind the load. Leaves out those that are applied already.
     pub fn apply_by(&mut self, client: &mut Client, statements: &[String]) -> Result<()> {
         let before = std::mem::take(&mut self.applied);
         for s in statements.iter().filter(|s| !before.contains(s)) {
@@ -362,7 +363,7 @@ impl Server {
         machine::cpu_time(self.child.pid())
     }
 
-    /// The end of what it printed.
+    /// The end of the server's output.
     pub fn last_words(&self) -> String {
         let said = fs::read(&self.said).unwrap_or_default();
         child::tail(&String::from_utf8_lossy(&said), 2000).to_string()
@@ -370,7 +371,7 @@ impl Server {
 }
 
 impl Drop for Server {
-    /// Its data are scratch: nobody needs a clean shutdown, unless they are kept.
+    /// Kills the server, because its data is scratch. If the data is kept, shuts it down cleanly.
     fn drop(&mut self) {
         if self.scratch.0.is_empty() {
             self.child.end(END_LIMIT);
@@ -379,7 +380,7 @@ impl Drop for Server {
     }
 }
 
-/// Where a server does not make its data directory by itself.
+/// Creates the data directory of a server that does not create it by itself.
 fn initialise(
     spec: &Spec,
     start: &Start,
@@ -409,11 +410,11 @@ fn initialise(
     child::run(&words, stop, START_LIMIT).map(|_| ())
 }
 
-/// A server that uses less than this share of a core has come to rest.
+/// A server is idle if it uses less than this share of a core.
 const REST: f64 = 0.05;
 const REST_STEP: Duration = Duration::from_millis(250);
 
-/// Waits until no server has anything left to do, so that none works during another's turn.
+/// Waits until all servers are idle, so that none works during another server's turn.
 pub fn settle(servers: &[Server], limit: Duration, stop: &Stop) -> Result<()> {
     let until = Instant::now() + limit;
     let mut quiet = 0;

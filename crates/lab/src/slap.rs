@@ -1,11 +1,11 @@
-//! mysqlslap (Debian: mariadb-slap): study 2's command, and what it prints.
+//! Runs mysqlslap (Debian: mariadb-slap) with study 2's command, and reads its output.
 use crate::child::tail;
 use std::path::Path;
 
-/// What study 2 writes beforehand, and what each client executes.
+/// The rows that study 2 writes beforehand, and the statements that each client executes.
 pub const STUDY_WRITES: u32 = 2000;
 
-/// The study's command, behind how to reach the server.
+/// The study's command, after the options that reach the server.
 pub fn command(program: &str, socket: &Path, connections: u32, writes: u32) -> Vec<String> {
     let mut words = vec![
         program.to_string(),
@@ -33,7 +33,7 @@ fn study(connections: u32, writes: u32) -> Vec<String> {
     words
 }
 
-/// As the report shows it.
+/// The command as the report shows it.
 pub fn as_typed(writes: u32) -> String {
     format!(
         "mysqlslap {}",
@@ -41,7 +41,7 @@ pub fn as_typed(writes: u32) -> String {
     )
 }
 
-/// Seconds that the clients took for all their statements.
+/// The seconds that the clients took for all their statements.
 pub fn seconds(out: &str) -> Option<f64> {
     let rest = out
         .lines()
@@ -49,7 +49,7 @@ pub fn seconds(out: &str) -> Option<f64> {
     rest.trim().strip_suffix("seconds")?.trim().parse().ok()
 }
 
-/// What it says is wrong, without the statement that it quotes before that.
+/// mysqlslap's error message, without the statement that it quotes before.
 pub fn complaint(out: &str) -> &str {
     let line = out.lines().find(|l| l.contains("ERROR")).unwrap_or(out);
     let from = line.find("ERROR").unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Medians and ranges of a few turns; ratios of what was taken in turn.
+//! Medians and ranges of several turns, and ratios of values measured in turn.
 
 pub fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
@@ -11,7 +11,7 @@ pub fn median(values: &[f64]) -> Option<f64> {
     }
 }
 
-/// Of what several turns gave.
+/// The median and the range of several turns.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
     pub median: f64,
@@ -37,17 +37,17 @@ impl Spread {
     }
 }
 
-/// One thing over another, from pairs taken beside each other.
+/// The ratio of two rows, from pairs measured beside each other.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ratio {
     /// The geometric mean of the pairs' ratios.
     pub mean: f64,
-    /// Its standard error; a single pair has none.
+    /// The standard error of the mean. `None` for a single pair.
     pub error: Option<f64>,
 }
 
 impl Ratio {
-    /// None without pairs, and where one of them is no ratio.
+    /// `None` without pairs, or if a pair has no finite positive ratio.
     pub fn of(pairs: &[f64]) -> Option<Ratio> {
         if pairs.is_empty() || !pairs.iter().all(|x| x.is_finite() && *x > 0.0) {
             return None;
@@ -70,7 +70,7 @@ impl Ratio {
     }
 }
 
-/// With a comma between thousands.
+/// Formats a number with a comma between thousands.
 pub fn number(value: f64, digits: usize) -> String {
     let text = format!("{:.digits$}", value.abs());
     let (whole, rest) = text.split_at(text.find('.').unwrap_or(text.len()));

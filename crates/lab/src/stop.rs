@@ -1,5 +1,5 @@
-//! Ctrl-C. The first one (or SIGTERM, SIGHUP) asks the lab to end: every wait of the lab looks
-//! here. A second one ends it at once; its children go with it (`child`).
+//! Handles Ctrl-C. The first Ctrl-C (or SIGTERM, SIGHUP) asks the lab to end; every wait of the lab
+//! checks this. A second one ends the lab at once, and its children with it (`child`).
 use crate::failure::{Failure, Result, failed};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How often a wait looks.
+/// The interval at which a wait checks.
 pub const LOOK: Duration = Duration::from_millis(20);
 const EXIT_STATUS: i32 = 130;
 
@@ -18,7 +18,8 @@ impl Stop {
     pub fn on_signals() -> Result<Stop> {
         let asked = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM, SIGHUP] {
-            // In this order: the first signal finds the flag still down.
+            // The order matters: at the first signal, the flag must still be unset when the
+            // conditional shutdown checks it.
             flag::register_conditional_shutdown(signal, EXIT_STATUS, asked.clone())
                 .and_then(|_| flag::register(signal, asked.clone()))
                 .map_err(failed("signals"))?;

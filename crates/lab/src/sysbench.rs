@@ -1,8 +1,8 @@
-//! sysbench: its command line, and what it prints.
+//! The command line of sysbench, and its output.
 use std::path::Path;
 
 pub const SCHEMA: &str = "sbtest";
-/// The scripts that write: the study's first.
+/// The scripts that write. The study's script is the first.
 pub const SCRIPTS: &[&str] = &[
     "oltp_write_only",
     "oltp_update_index",
@@ -12,7 +12,7 @@ pub const SCRIPTS: &[&str] = &[
     "oltp_read_write",
 ];
 
-/// The tables do not hold as many rows afterwards as before.
+/// Whether the tables have another number of rows after the script than before.
 pub fn wears(script: &str) -> bool {
     ["oltp_insert", "oltp_delete"].contains(&script)
 }
@@ -52,12 +52,12 @@ pub fn command(
     words
 }
 
-/// Says where a part of the report begins (`--report-checkpoints`).
+/// Whether a line begins a part of the report (`--report-checkpoints`).
 pub fn is_checkpoint(line: &str) -> bool {
     line.contains("Checkpoint report")
 }
 
-/// What one part of sysbench's report says.
+/// The figures of one part of sysbench's report.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Part {
     pub transactions: f64,
@@ -67,7 +67,7 @@ pub struct Part {
     pub ignored_errors: u64,
 }
 
-/// The numbers behind a label: `transactions: 2232 (2225.28 per sec.)`.
+/// The numbers after a label: `transactions: 2232 (2225.28 per sec.)`.
 fn numbers(report: &str, label: &str) -> Option<Vec<f64>> {
     let rest = report.lines().find_map(|l| l.trim().strip_prefix(label))?;
     Some(
@@ -88,12 +88,12 @@ pub fn parse(report: &str) -> Option<Part> {
     })
 }
 
-/// The parts between the first checkpoint and the next ones: what is measured. Fewer, if sysbench
-/// did not get that far.
+/// The parts between the first checkpoint and the following ones, which are the measured ones.
+/// There are fewer parts if sysbench ended early.
 pub fn measured(lines: &[String]) -> Vec<Part> {
     let marks: Vec<usize> =
         lines.iter().enumerate().filter(|(_, l)| is_checkpoint(l)).map(|(i, _)| i).collect();
-    // A checkpoint's report tells what has happened since the one before.
+    // A checkpoint's report covers the time since the previous checkpoint.
     let end = |of: usize| marks.get(of + 1).copied().unwrap_or(lines.len());
     (1..marks.len()).map_while(|i| parse(&lines[marks[i]..end(i)].join("\n"))).collect()
 }
@@ -115,7 +115,7 @@ mod tests {
             ignored_errors: 0,
         };
         assert_eq!(measured(&lines), [part]);
-        // Before the second checkpoint there is nothing.
+        // Before the second checkpoint there is no part.
         assert_eq!(measured(&lines[..40]), []);
         assert_eq!(measured(&[]), []);
     }

@@ -1,8 +1,8 @@
-//! The programs that the lab drives, and the Debian packages that have them.
+//! The programs that the lab drives, and the Debian packages that contain them.
 use crate::failure::{Failure, Result};
 use std::path::PathBuf;
 
-/// Any of the names will do.
+/// A program with alternative names.
 pub struct Tool {
     names: &'static [&'static str],
     package: &'static str,
@@ -19,7 +19,7 @@ pub const MARIADB_INSTALL: Tool =
 impl Tool {
     fn find(&self) -> Option<String> {
         let folders = std::env::var_os("PATH").unwrap_or_default();
-        // Servers are where only root's PATH leads.
+        // Servers are in folders that only root's PATH contains.
         let folders =
             std::env::split_paths(&folders).chain(["/usr/sbin", "/sbin"].map(PathBuf::from));
         folders
@@ -34,7 +34,7 @@ pub fn is_program(path: &std::path::Path) -> bool {
     path.is_file() && access(path, Access::EXEC_OK).is_ok()
 }
 
-/// Where they are, in the order asked for; or what to install.
+/// The paths of the tools, in the given order. An error says which packages to install.
 pub fn need(tools: &[&Tool]) -> Result<Vec<String>> {
     let found: Vec<Option<String>> = tools.iter().map(|t| t.find()).collect();
     let missing: Vec<&&Tool> =

@@ -1,4 +1,4 @@
-//! Study 2: `innodb_log_writer_threads` ON, OFF, and ours on `auto`, timed with mysqlslap.
+//! Study 2: `innodb_log_writer_threads` ON and OFF, and Redolith on `auto`, timed with mysqlslap.
 use crate::options::{Options, Peer};
 use crate::redo::{Facts, SCHEME, WRITER_THREADS, peers, set};
 use crate::results::{Load, Results, Section};
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 pub fn specs(o: &Options) -> Vec<Spec> {
     let ours = Spec { name: "redolith", kind: Kind::Redolith, cores: Vec::new() };
-    // The floor has no tables, and mysqlslap reads what it has written.
+    // The baseline has no tables, and mysqlslap reads the rows that it has written.
     std::iter::once(ours).chain(peers(o).filter(|p| p.kind != Kind::Null)).collect()
 }
 
@@ -52,7 +52,7 @@ fn rows(
     rows
 }
 
-/// A first guess, on two cores: statements per second.
+/// The first guess of a server's statements per second, on two cores.
 fn guess_per_s(kind: Kind) -> f64 {
     if kind == Kind::Redolith { 10_000.0 } else { 2500.0 }
 }

@@ -1,5 +1,5 @@
-//! What a connection asks of the SQL layer. Implemented by `redolith_sql` (in `sql_backend`) and by
-//! the fake of the tests.
+//! The interface between a connection and the SQL layer. `redolith_sql` implements it (in
+//! `sql_backend`), and so does the fake backend of the tests.
 use crate::protocol::capabilities::Capabilities;
 use redolith_sql::memory::ServerMemory;
 use redolith_sql::processes::Process;
@@ -11,35 +11,35 @@ pub use redolith_sql::session::Prepared;
 
 pub trait Backend: Send + Sync + 'static {
     type Session: Session;
-    /// A session for a client that has logged in.
+    /// Creates a session for a client that has logged in.
     fn session(&self, client: Client) -> Self::Session;
     fn limits(&self) -> Limits;
-    /// What all clients together may make grow.
+    /// The account of the memory that clients can make grow.
     fn memory(&self) -> &Arc<ServerMemory>;
 }
 
-/// Who a session is for.
+/// The client that a session serves.
 #[derive(Clone, Debug)]
 pub struct Client {
     pub process: Arc<Process>,
     pub user: String,
     pub host: String,
-    /// What the client asked for as its character set.
+    /// The collation that the client named in its login.
     pub collation_id: u16,
     pub capabilities: Capabilities,
 }
 
-/// Global settings that the server looks at.
+/// The global settings that the server uses.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     pub max_connections: u32,
     pub connect_timeout_s: u32,
-    /// How many clients may be logging in at one time.
+    /// How many clients may be logging in at the same time.
     pub login_seats: u32,
 }
 
 pub trait Session: Send {
-    /// Runs the statements of a COM_QUERY; every outcome goes to `out`.
+    /// Runs the statements of a COM_QUERY. Results and errors go to `out`.
     fn query(&mut self, text: &[u8], out: &mut impl ResultSink) -> impl Future<Output = ()> + Send;
     fn prepare(&mut self, text: &[u8]) -> impl Future<Output = Result<Prepared, SqlError>> + Send;
     /// The columns of a statement's rows.
@@ -47,7 +47,8 @@ pub trait Session: Send {
         &mut self,
         text: &[u8],
     ) -> impl Future<Output = Result<Vec<ColumnMeta>, SqlError>> + Send;
-    /// `binary`: numbers of the parameters that are bytes of no character set, ascending.
+    /// Runs a prepared statement. `binary` has the numbers of the parameters that are bytes without
+    /// a character set, in ascending order.
     fn execute(
         &mut self,
         id: u32,
@@ -59,16 +60,16 @@ pub trait Session: Send {
     /// The text of a prepared statement, for the process list.
     fn statement_text(&self, id: u32) -> &[u8];
     fn init_db(&mut self, name: &[u8]) -> impl Future<Output = Result<(), SqlError>> + Send;
-    /// COM_RESET_CONNECTION: rolls back, forgets prepared statements, variables and temporary
-    /// things; keeps user and database.
+    /// COM_RESET_CONNECTION: rolls back, and drops prepared statements, variables and temporary
+    /// objects. The user and the database stay.
     fn reset(&mut self) -> impl Future<Output = ()> + Send;
-    /// The connection ends: rolls back.
+    /// Ends the session: rolls back its transaction.
     fn end(&mut self) -> impl Future<Output = ()> + Send;
     fn set_multi_statements(&mut self, on: bool);
-    /// SERVER_STATUS_* now.
+    /// The present SERVER_STATUS_* flags.
     fn status(&self) -> u16;
-    /// The character set that the client wants strings in; None: as they are stored
-    /// (`character_set_results` is NULL or binary).
+    /// The collation whose character set the client wants strings in. `None` if strings are sent as
+    /// they are stored (`character_set_results` is NULL or binary).
     fn results_collation(&self) -> Option<Collation>;
     fn wait_timeout_s(&self) -> u32;
     fn net_read_timeout_s(&self) -> u32;

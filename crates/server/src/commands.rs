@@ -1,4 +1,4 @@
-//! COM_*: what each command does and what it answers.
+//! Executes the commands of the protocol (COM_*) and answers them.
 use crate::backend::{Backend, Session};
 use crate::connection::{Connection, Over};
 use crate::error;
@@ -22,8 +22,8 @@ use std::ops::Range;
 /// Parameters held without allocation.
 const FEW_PARAMETERS: usize = 8;
 
-/// Borrows the connection for a command's results. A macro, because `session` and `input` are used
-/// beside it.
+/// Borrows the connection's parts for a command's results. This is a macro because callers use
+/// `session` and `input` at the same time.
 macro_rules! wire {
     ($c:ident, $format:expr) => {
         Wire {
@@ -222,8 +222,8 @@ impl<B: Backend> Connection<B> {
             return self.answer_error(&error::unknown_statement(id, NAME));
         };
         self.channel.process.begin(Command::Execute, self.session.statement_text(id));
-        // A cursor that is asked for is not opened: the rows come at once, and the status flags say
-        // so.
+        // The server opens no cursors. If the client asks for one, it gets the rows at once, and
+        // the status flags tell it so.
         let long_data = match self.statements.take_long_data(id) {
             Ok(data) => data,
             Err(e) => return self.answer_error(&e),
@@ -303,7 +303,8 @@ impl<B: Backend> Connection<B> {
         self.answer_error(&e);
     }
 
-    /// The columns of a table, found as those of a statement that reads it.
+    /// COM_FIELD_LIST: answers with a table's columns, which are those of a statement that reads
+    /// the table.
     async fn field_list(&mut self, args: Range<usize>) {
         let Ok(table) = Reader::new(self.channel.input.body(args)).nul_string() else {
             return self.answer_error(&error::malformed_packet());
@@ -321,7 +322,8 @@ impl<B: Backend> Connection<B> {
         for c in &columns {
             self.channel.output.packet(|b| {
                 column::put(b, c, results);
-                // The default value: clients get NULL and ask SHOW COLUMNS if they want to know.
+                // The default value is sent as NULL. A client that wants the default uses SHOW
+                // COLUMNS.
                 b.push(crate::protocol::lenenc::NULL);
             });
         }
@@ -353,7 +355,8 @@ impl<B: Backend> Connection<B> {
         }
     }
 
-    /// A new session for another user on the same connection. A refusal ends the connection.
+    /// COM_CHANGE_USER: starts a new session for another user on the same connection. A refusal
+    /// ends the connection.
     async fn change_user(&mut self, args: Range<usize>) -> Result<(), Over> {
         let body = self.channel.input.body(args).to_vec();
         let login = Login::read_change_user(&body, self.capabilities, 0)

@@ -1,13 +1,13 @@
 //! One connection: a task that logs its client in and then answers its commands, one after the
 //! other.
 //!
-//! CONN-1: between commands a connection holds no buffer that it has not used for seconds.
-//! CONN-2: an answer is written once, when it is complete, or in parts of 64 KiB while rows,
-//! definitions or results of further statements still come.
-//! CONN-3: whatever ends the connection, its transaction is rolled back and its entry and its
-//! counts are given back.
-//! CONN-4: its buffers and its long data are in the server's account: before each read from the
-//! client they are counted (MEM-1).
+//! CONN-1: between commands, a connection frees the buffers that it has not used for seconds.
+//! CONN-2: an answer is written once, when it is complete. An answer that grows long is written in
+//! parts of 64 KiB, while rows, column definitions or further results are still to come.
+//! CONN-3: however the connection ends, its transaction is rolled back, and its entry in the
+//! process list and its counts are given back.
+//! CONN-4: the connection's buffers and its long data are in the server's memory account. They are
+//! counted before each read from the client (MEM-1).
 use crate::backend::{Backend, Client, Session};
 use crate::error;
 use crate::login::{self, LoggedIn};
@@ -27,16 +27,17 @@ use redolith_sql::status::{Counter, Status};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The list of a result's columns gives memory for more back after the command.
+/// A result's list of columns with a larger capacity is freed after the command.
 const KEPT_COLUMNS: usize = 256;
-/// The buffers that a connection keeps from one command to the next.
+/// The bytes of buffers that a connection keeps from one command to the next.
 const KEPT_BYTES: usize = 128 << 10;
-/// A client that is refused is read from this far, so that it sees the error.
+/// The server reads this many bytes from a client that it has refused, so that the client sees the
+/// error instead of a reset.
 const LINGER_BYTES: usize = 64 << 20;
-/// And for this long.
+/// The server reads from a refused client for this long.
 const LINGER_S: u32 = 10;
 
-/// The socket and what is on its way in and out.
+/// The socket, with the buffers for input and output.
 pub struct Channel {
     pub socket: Socket,
     pub input: PacketBuffer,
@@ -45,25 +46,26 @@ pub struct Channel {
     pub status: Arc<Status>,
     pub read_timeout_s: u32,
     pub write_timeout_s: u32,
-    /// The client has not shown yet who it is. Its login has one limit as a whole, which no byte
-    /// begins again, and a packet that is too large ends it at once.
+    /// The client is not authenticated yet. One time limit holds for its whole login, and no byte
+    /// restarts it. A packet that is too large ends the login at once.
     pub is_logging_in: bool,
-    /// The buffers, and what the protocol keeps for the client's statements.
+    /// The account of the buffers and of `kept_bytes`.
     pub memory: Account,
-    /// Bytes of the latter.
+    /// Bytes that the protocol layer keeps for the client's statements.
     pub kept_bytes: usize,
 }
 
-/// Why the conversation is over.
+/// The reason for the end of the conversation.
 #[derive(Debug)]
 pub enum Over {
     /// COM_QUIT.
     Quit,
     Ended(Ended),
-    /// The client broke the protocol, or may not come in: it is told, and the connection is closed.
+    /// The client broke the protocol, or is not admitted. It gets the error, and the connection is
+    /// closed.
     Refused(SqlError),
-    /// There is no memory for a packet (MEM-1), which was read and dropped: the client is told, and
-    /// goes on.
+    /// There is no memory for a packet (MEM-1), which was read and dropped. The client gets the
+    /// error, and the connection goes on.
     NoMemory(SqlError),
 }
 impl From<Ended> for Over {
@@ -73,7 +75,8 @@ impl From<Ended> for Over {
 }
 
 impl Channel {
-    /// The next packet, numbered as `self.output.sequence` says; the answer's numbers follow it.
+    /// Receives the next packet. It must have the number `self.output.sequence`, and the packets of
+    /// the answer get the numbers after it.
     pub async fn receive(&mut self, max_body: usize) -> Result<Range<usize>, Over> {
         loop {
             match self.input.next(&mut self.output.sequence, max_body) {
@@ -107,8 +110,8 @@ impl Channel {
         }
     }
 
-    /// Reads the rest of a packet that is too large, so that its error comes where the client looks
-    /// for the answer.
+    /// Reads the rest of a packet that is too large, so that the error arrives where the client
+    /// expects the answer.
     async fn discard_chain(&mut self) -> Result<(), Ended> {
         self.process.wait_in_command(State::ReadingFromNet, LINGER_S);
         while !self.input.discard(&mut self.output.sequence) {
@@ -119,11 +122,11 @@ impl Channel {
         Ok(())
     }
 
-    /// CONN-4.
+    /// Counts the buffers (CONN-4).
     pub fn count_memory(&mut self) -> Result<(), SqlError> {
         self.memory.set(self.input.capacity() + self.output.buf.capacity() + self.kept_bytes)
     }
-    /// The packet that is being received has no room. Its error comes where the client looks for
+    /// Handles a packet for which there is no memory. The error arrives where the client expects
     /// the answer.
     #[cold]
     async fn no_memory(&mut self, e: SqlError) -> Result<Over, Ended> {
@@ -140,8 +143,8 @@ impl Channel {
         self.input.trim();
         self.output.trim();
     }
-    /// Before a wait for the next command: much memory is given back at once, little of it when
-    /// nothing comes for a while (CONN-1).
+    /// Prepares for the wait for the next command: frees large buffers at once. Returns whether
+    /// buffers are left, which are freed when no command comes for a while (CONN-1).
     fn give_back_memory(&mut self) -> bool {
         let bytes = self.input.capacity() + self.output.buf.capacity();
         if bytes > KEPT_BYTES {
@@ -150,7 +153,7 @@ impl Channel {
         bytes > 0
     }
 
-    /// Sends a part of an answer that grows long (CONN-2).
+    /// Sends what there is of an answer, if it has grown long (CONN-2).
     pub async fn drain(&mut self) -> Result<(), Ended> {
         if self.output.buf.len() > DRAIN_ABOVE {
             self.status.counters.add(Counter::BytesSent, self.output.buf.len() as u64);
@@ -176,11 +179,11 @@ pub struct Connection<B: Backend> {
     pub capabilities: Capabilities,
     pub peer: Peer,
     pub statements: Statements,
-    /// Of the result set being sent; kept for its memory.
+    /// The columns of the result set that is being sent. The list is kept for its memory.
     pub columns: Vec<RowColumn>,
 }
 
-/// A kill wakes the calling task from now on.
+/// From now on a kill wakes the calling task.
 pub(crate) async fn be_woken_by(process: &Process) {
     std::future::poll_fn(|cx| {
         process.set_waker(cx.waker());
@@ -215,7 +218,7 @@ pub async fn serve<B: Backend>(
     let id = channel.process.id;
     let _entry = Entry { server: &*server, id };
     let done = login::log_in(&server, &mut channel, &peer).await;
-    // It may have given way in the last moment.
+    // The client may have been told to give way after its login was complete.
     let done = done.and_then(|login| {
         if channel.process.killed() >= Kill::Connection {
             Err(Ended::Killed.into())
@@ -231,7 +234,8 @@ pub async fn serve<B: Backend>(
         }
         Ok(login) => {
             drop(seat);
-            // Most of what a task needs is for commands: who has not logged in does not have it.
+            // Most of the task's state is for commands. It is allocated only for clients that have
+            // logged in.
             Box::pin(attend(&server, channel, login, peer)).await;
         }
     }
@@ -271,7 +275,7 @@ async fn attend<B: Backend>(
         server.status.counters.add(Counter::AbortedClients, 1);
     }
     connection.session.end().await;
-    // Before a goodbye that may take seconds.
+    // The seat is given back first, because the goodbye may take seconds.
     drop(seat);
     say_goodbye(&mut connection.channel, over).await;
 }
@@ -288,7 +292,7 @@ impl<B: Backend> Drop for Entry<'_, B> {
 }
 
 async fn say_goodbye(channel: &mut Channel, over: Over) {
-    // The answers of commands that the client sent before it left.
+    // Sends the answers of the commands that the client sent before it left.
     if channel.socket.flush(channel.write_timeout_s).await.is_err() {
         return;
     }
@@ -308,7 +312,7 @@ async fn say_goodbye(channel: &mut Channel, over: Over) {
 }
 
 impl<B: Backend> Connection<B> {
-    /// Tells the client that it is in, and answers commands until one ends the connection.
+    /// Sends the OK of the login, then answers commands until one of them ends the connection.
     async fn converse(&mut self, database: Option<Vec<u8>>) -> Over {
         if let Some(name) = database
             && let Err(e) = self.session.init_db(&name).await
@@ -418,7 +422,7 @@ mod tests {
             channel.socket.linger(LINGER_BYTES).await;
         });
         let reader = tokio::task::spawn_blocking(|| reader.join().unwrap());
-        // It has read everything, and neither sends nor closes.
+        // The client has read everything. It neither sends nor closes.
         let (_theirs, got) = reader.await.unwrap();
         assert_eq!(got, REST);
         processes.tick(LINGER_S);

@@ -1,5 +1,5 @@
-//! `redolith dump`: what a file of a data directory holds, as text. It reads, and changes nothing;
-//! a damaged file is printed as far as it goes.
+//! `redolith dump` prints a file of a data directory as text. It changes nothing, and prints a
+//! damaged file as far as the file can be read.
 use redolith_disk::Disk;
 use redolith_engine::dump::{self, Kind, Request};
 use std::io::{BufWriter, ErrorKind, Write};
@@ -20,7 +20,7 @@ Usage: redolith dump KIND FILE [--from=N] [--limit=N] [--hex]
 Lines that begin with ! tell of damage. A file of a running server may change while it is read.
 ";
 
-/// Runs it with the arguments behind `dump`.
+/// Runs the command with the arguments after `dump`.
 pub fn run(args: &[String], disk: &dyn Disk) -> Result<(), String> {
     if args.is_empty() || args.iter().any(|a| matches!(a.as_str(), "--help" | "-?" | "-h")) {
         print!("{USAGE}");
@@ -29,7 +29,7 @@ pub fn run(args: &[String], disk: &dyn Disk) -> Result<(), String> {
     let request = parse(args)?;
     let mut out = BufWriter::new(std::io::stdout().lock());
     match dump::dump(disk, &request, &mut out).and_then(|()| out.flush()) {
-        // Whoever read it has seen enough.
+        // The reader of the output has closed the pipe. That is not an error.
         Err(e) if e.kind() == ErrorKind::BrokenPipe => Ok(()),
         Err(e) => Err(format!("{}: {e}", request.path.display())),
         Ok(()) => Ok(()),

@@ -1,12 +1,12 @@
-//! The engine's counters under the names that dashboards read (`Innodb_*`), and all of them under
-//! their own (`Redolith_*`).
+//! Shows the engine's counters in SHOW STATUS: some under the names that dashboards read
+//! (`Innodb_*`), and all of them under their own names (`Redolith_*`).
 use redolith_engine::Engine;
 use redolith_engine::metrics::Metric;
 use redolith_sql::status::{Status, StatusValue, log_scheme};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Adds the engine's names to SHOW STATUS.
+/// Adds the engine's counters to SHOW STATUS.
 pub fn register(status: &Status, engine: &Arc<Engine>) {
     let engine = engine.clone();
     status.register(Box::new(move |put| {
@@ -15,7 +15,7 @@ pub fn register(status: &Status, engine: &Arc<Engine>) {
     }));
 }
 
-/// MySQL's name and ours.
+/// Pairs of MySQL's name and the engine's name.
 const NAMES: &[(&str, &str)] = &[
     ("Handler_commit", "trx_rw_commits"),
     ("Handler_delete", "dml_deletes"),

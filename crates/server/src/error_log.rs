@@ -1,18 +1,17 @@
-//! The error log: what the server, the engine and the disk say by `tracing`, in the lines that
-//! MySQL 8.0 writes, so that what reads those reads these.
+//! The error log: the `tracing` events of the server, the engine and the disk, in the line format
+//! of MySQL 8.0, so that tools for MySQL's log can read it.
 //!
 //! ```text
 //! 2026-11-24T02:35:00.123456Z 0 [Warning] [MY-000000] [Engine] text
 //! time in UTC                 0 priority   MySQL's number: 0   part of the server
 //! ```
 //!
-//! ERRLOG-1: an event is one line. Control characters of its text are escaped: a name that a client
-//! chose cannot begin a line of its own.
-//! ERRLOG-2: everything goes to standard error. With `--log-error=FILE` standard error and standard
-//! output *are* the file, so that a panic's message and those of libraries are in it as well.
+//! ERRLOG-1: an event is one line. Control characters of its text are escaped, so that a name
+//! chosen by a client cannot begin a line of its own.
+//! ERRLOG-2: all messages go to standard error. With `--log-error=FILE`, standard error and
+//! standard output *are* the file, so the messages of panics and of libraries are in it too.
 //! SIGHUP, FLUSH LOGS and FLUSH ERROR LOGS open the file again under its name, as `logrotate`
-//! wants;
-//! when that fails, the old file goes on being written.
+//! requires. If that fails, the old file stays in use.
 use redolith_disk::Disk;
 use redolith_types::DateTime;
 use std::fmt::{Debug, Write as _};
@@ -25,11 +24,11 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::Interest;
 use tracing::{Event, Level, Metadata, Subscriber};
 
-/// The target of events that are written whatever `log_error_verbosity` says: that the server is
-/// ready, and that it ends.
+/// The target of events that are written whatever `log_error_verbosity` is: the server is ready,
+/// the server ends.
 pub const SYSTEM: &str = "redolith::system";
 
-/// Priorities in MySQL's words, by [`Level`].
+/// MySQL's word for the priority of an event's [`Level`].
 fn priority(event: &Metadata<'_>) -> &'static str {
     match *event.level() {
         _ if event.target() == SYSTEM => "System",
@@ -43,25 +42,25 @@ fn part(event: &Metadata<'_>) -> &'static str {
     if of("redolith_engine") || of("redolith_disk") { "Engine" } else { "Server" }
 }
 
-/// Where lines go and which are written.
+/// The destination of the lines, and the filter.
 pub struct ErrorLog {
     disk: Arc<dyn Disk>,
-    /// None: standard error as it was when the server was started.
+    /// `None`: standard error as it was when the server was started.
     path: Option<PathBuf>,
     /// `log_error_verbosity`: 1 errors, 2 and warnings, 3 and notes.
     verbosity: AtomicU64,
 }
 
 impl ErrorLog {
-    /// The log of `log_error`: "stderr", or a file, relative to the data directory; ".err" is added
-    /// to a name without an extension. The file is opened, and made if it is not there.
+    /// Opens the log that `log_error` names: "stderr", or a file, relative to the data directory. A
+    /// name without an extension gets ".err". A missing file is created.
     pub fn open(disk: Arc<dyn Disk>, log_error: &str, datadir: &Path) -> Result<ErrorLog, String> {
         let log =
             ErrorLog { disk, path: file_of(log_error, datadir), verbosity: AtomicU64::new(2) };
         log.reopen()?;
         Ok(log)
     }
-    /// Opens the file again, under its name. An error is for the person who asked for it.
+    /// Opens the file again under its name. An error is a message for the person who asked for it.
     pub fn reopen(&self) -> Result<(), String> {
         let Some(path) = &self.path else { return Ok(()) };
         redolith_disk::standard_output_to(path)
@@ -124,8 +123,8 @@ impl Visit for Text {
 /// [`ErrorLog`] as the receiver of `tracing`'s events. Spans are not used.
 pub struct Receiver(pub Arc<ErrorLog>);
 impl Subscriber for Receiver {
-    /// What is written changes with `log_error_verbosity`, so the answer of [`Self::enabled`] is
-    /// not kept.
+    /// The filter depends on `log_error_verbosity`, which may change, so `tracing` must ask
+    /// [`Self::enabled`] each time.
     fn register_callsite(&self, event: &'static Metadata<'static>) -> Interest {
         let ours = event.is_event() && event.target().starts_with("redolith");
         if ours { Interest::sometimes() } else { Interest::never() }
@@ -137,8 +136,8 @@ impl Subscriber for Receiver {
         let mut text = Text::default();
         event.record(&mut text);
         let line = line(self.0.disk.wall_us(), event.metadata(), &text.0);
-        // In one call, so that lines of two threads do not mix. There is nobody to tell that the
-        // log cannot be written.
+        // One call writes the whole line, so that lines of two threads do not mix. A failure to
+        // write the log cannot be reported anywhere.
         let _ = io::stderr().write_all(line.as_bytes());
     }
     fn new_span(&self, _: &Attributes<'_>) -> Id {
@@ -150,9 +149,9 @@ impl Subscriber for Receiver {
     fn exit(&self, _: &Id) {}
 }
 
-/// From here on the process says what it says by `log`.
+/// Sends the events of the process to `log` from now on.
 pub fn install(log: &Arc<ErrorLog>) {
-    // A second server in one process, which only tests have, speaks by the first one's log.
+    // Only tests have a second server in one process. It uses the log of the first.
     let _ = tracing::subscriber::set_global_default(Receiver(log.clone()));
 }
 

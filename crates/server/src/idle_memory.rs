@@ -1,33 +1,34 @@
-//! Memory that clients do not need any more goes back to the system.
+//! Gives memory that clients do not need any more back to the operating system.
 //!
-//! The allocator keeps what is freed for a while, in case it is wanted again, and looks for what
-//! has been kept for too long only when it is called. A server that has done something large and
-//! has nothing to do now calls nobody: hundreds of megabytes stayed until the next day. So once
-//! accounts have given back much, and none gives back any more, the allocator is told to let go of
-//! all it can.
-//! It is told again some seconds later: a thread that helped out ends by then, and leaves its
-//! pages.
+//! The allocator keeps freed memory for a while, in case it is wanted again, and checks the age of
+//! this memory only when the program calls the allocator. A server that has done something large
+//! and is idle now makes no such calls: hundreds of megabytes stayed until the next day. So once
+//! accounts have given back much memory, and no account gives back more, `mi_collect` tells the
+//! allocator to release all it can. The call is repeated some seconds later, when helper threads
+//! have ended and left their pages.
 #![allow(unsafe_code)] // a call of the allocator that its crate has no safe name for
 use redolith_sql::memory::ServerMemory;
 
-// Linked by name below.
+// The crate is linked for the C function below.
 use mimalloc as _;
 
 unsafe extern "C" {
-    /// mimalloc.h: frees what the calling thread keeps; with `force`, also what all threads have
-    /// left for later, and gives it back to the system. Any thread may call it at any time.
+    /// From mimalloc.h: frees the memory that the calling thread caches. With `force`, it also
+    /// takes over the memory that ended threads have left, and gives it back to the system. Any
+    /// thread may call it at any time.
     safe fn mi_collect(force: bool);
 }
 
-/// Less than this may stay.
+/// Less free memory than this may stay with the allocator.
 const MUCH_BYTES: u64 = 16 << 20;
-/// Looks after the last time that an account gave something back, one a second.
+/// The seconds after the last change of `given_back` at which memory is collected.
 const AFTER: [u32; 4] = [1, 5, 12, 25];
 
-/// What the last looks have seen.
+/// Decides once a second whether to collect memory.
 #[derive(Default)]
 pub struct GiveBack {
-    /// [`ServerMemory::given_back`] when all that was free was given back, and at the last look.
+    /// `settled`: [`ServerMemory::given_back`] at the end of the last round of collections. `seen`:
+    /// the same value when it last changed. `looks`: the seconds since then.
     settled: u64,
     seen: u64,
     looks: u32,

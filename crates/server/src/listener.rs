@@ -39,8 +39,8 @@ pub fn bind_tcp(address: SocketAddr, backlog: u32) -> io::Result<Listener> {
     Ok(Listener::Tcp(socket.listen(backlog)?))
 }
 
-/// Binds a unix socket. A file left by a server that is gone is replaced; one that answers is an
-/// error.
+/// Binds a unix socket. A file that an ended server has left is replaced. It is an error if another
+/// server answers on the socket.
 pub fn bind_unix(disk: &dyn Disk, path: &Path, backlog: u32) -> io::Result<Listener> {
     if disk.exists(path) {
         match BlockingUnixStream::connect(path) {
@@ -70,7 +70,8 @@ impl Drop for SocketFile {
     }
 }
 
-/// Accepts clients for ever, and at once: who must go is decided among those that are in.
+/// Accepts clients without end, and each at once. If there are too many, a client that has been
+/// accepted before gives way.
 pub async fn accept<B: Backend>(server: Arc<Server<B>>, listener: Listener) {
     let mut log = RateLimitedLog::default();
     loop {
@@ -90,7 +91,7 @@ pub async fn accept<B: Backend>(server: Arc<Server<B>>, listener: Listener) {
     }
 }
 
-/// What to do before the next `accept`, by accept(2).
+/// Handles an error of accept(2) before the next call.
 async fn accept_failed<B: Backend>(
     server: &Server<B>,
     listener: &Listener,
@@ -99,7 +100,8 @@ async fn accept_failed<B: Backend>(
 ) {
     use rustix::io::Errno;
     match Errno::from_io_error(&e) {
-        // One client has gone before it was accepted, or its network has: there may be others.
+        // One client has gone before it was accepted, or its network has failed. Other clients may
+        // wait.
         Some(Errno::CONNABORTED | Errno::INTR | Errno::PROTO | Errno::NOPROTOOPT | Errno::PERM) => {
         }
         Some(
@@ -110,7 +112,8 @@ async fn accept_failed<B: Backend>(
             | Errno::OPNOTSUPP
             | Errno::NETUNREACH,
         ) => {}
-        // The kernel says this even if no client waits, because it takes a descriptor first.
+        // The kernel returns these errors even if no client waits, because it allocates a
+        // descriptor first.
         Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
             let waits = listener.has_client();
             if waits {
@@ -127,7 +130,7 @@ async fn accept_failed<B: Backend>(
     }
 }
 
-/// Says the same thing at most once a minute, and how often it was not said.
+/// Logs a message at most once a minute, with the number of messages that were left out.
 #[derive(Default)]
 struct RateLimitedLog {
     last: Option<Duration>,
@@ -158,12 +161,11 @@ async fn accept_one(listener: &Listener) -> io::Result<(Stream, Peer, String)> {
     match listener {
         Listener::Tcp(l) => {
             let (s, from) = l.accept().await?;
-            // A failure of these two says that the client is gone, which its first read says as
-            // well.
-            // Answers are written whole: waiting to fill a segment only delays them.
+            // Errors of these two calls are ignored: if the client is gone, its first read fails
+            // too. Answers are written whole, so waiting to fill a segment would only delay them.
             let _ = s.set_nodelay(true);
-            // A client whose machine is gone says nothing more: the kernel finds out, and its seat
-            // is free again.
+            // If a client's machine is gone, the client never closes the connection. With
+            // keep-alive the kernel finds out, and the client's seat becomes free.
             let _ = rustix::net::sockopt::set_socket_keepalive(&s, true);
             Ok((Stream::Tcp(s), Peer::Tcp(from.ip()), from.to_string()))
         }

@@ -1,5 +1,5 @@
-//! Logging in: greeting, the client's answer, a change of the auth plug-in if need be, and the
-//! verdict.
+//! Logging in: the greeting, the client's answer, a switch of the authentication plug-in if needed,
+//! and the verdict.
 use crate::backend::Backend;
 use crate::connection::{Channel, Over};
 use crate::error;
@@ -11,21 +11,21 @@ use redolith_sql::parse::charsets::TextCharsets;
 use redolith_sql::processes::State;
 use redolith_types::{Charset, Collation};
 
-/// The largest packet taken from a client that has not logged in.
+/// The largest packet accepted from a client that has not logged in.
 const MAX_LOGIN_BODY: usize = 16 << 10;
 
-/// A client that has shown who it is.
+/// An authenticated client.
 #[derive(Clone, Debug)]
 pub struct LoggedIn {
     pub capabilities: Capabilities,
     pub collation_id: u16,
     pub user: String,
     pub privileges: Privileges,
-    /// As it was sent: in the character set of the collation.
+    /// The database name as the client sent it, in the character set of the collation.
     pub database: Option<Vec<u8>>,
 }
 
-/// Lets the client in, or says why not. The OK packet is left to the caller, who may still refuse
+/// Authenticates the client. The caller sends the OK packet, because it may still refuse the client
 /// (no seat, no such database).
 pub async fn log_in<B: Backend>(
     server: &Server<B>,
@@ -43,8 +43,7 @@ pub async fn log_in<B: Backend>(
     verify(server, channel, peer, logged_in, answer, plugin, &scramble).await
 }
 
-/// COM_CHANGE_USER: `body` is the packet without its first byte. A password is asked for with a
-/// scramble of its own.
+/// COM_CHANGE_USER: authenticates another user. A password is asked for with a new scramble.
 pub async fn change_user<B: Backend>(
     server: &Server<B>,
     channel: &mut Channel,
@@ -52,10 +51,10 @@ pub async fn change_user<B: Backend>(
     login: &Login<'_>,
 ) -> Result<LoggedIn, Over> {
     let (logged_in, answer, _) = owned(login);
-    // The scramble of the connection's login has been used (AUTH-1): an answer made from it counts
-    // as one of another plug-in.
+    // The scramble of the connection's login has been used (AUTH-1). So an answer made from it is
+    // treated as the answer of another plug-in, and the client has to answer a new scramble.
     let plugin = if answer.is_empty() { Plugin::Native } else { Plugin::Other };
-    // Meanwhile it keeps its seat: it has as long as for a login.
+    // The client keeps its seat meanwhile, so it has as long as for a login.
     channel.process.wait_in_command(State::Login, server.backend.limits().connect_timeout_s);
     channel.is_logging_in = true;
     let verified =
@@ -120,7 +119,7 @@ async fn verify<B: Backend>(
     Ok(login)
 }
 
-/// The client's next packet. Whatever is wrong with it is a bad handshake.
+/// Receives the client's next packet. Any error in it is a bad handshake.
 async fn receive(channel: &mut Channel) -> Result<std::ops::Range<usize>, Over> {
     channel.receive(MAX_LOGIN_BODY).await.map_err(|over| match over {
         Over::Refused(_) => Over::Refused(error::bad_handshake()),

@@ -1,17 +1,19 @@
-//! Seats of clients that have not logged in yet, and which of them give way when too many wait.
+//! Seats for clients that have not logged in yet, and the choice of the client that gives way when
+//! there are too many.
 //!
-//! Anybody who reaches the port can connect and say nothing. If such clients could hold all the
-//! seats there are until `connect_timeout` ends them, nobody else would come in. So a new client is
-//! always accepted, and when all `redolith_login_seats` are taken another one gives way, as in
-//! OpenSSH's `MaxStartups`. What a client has sent so far does not count in its favour, because a
-//! byte a second is as cheap to send as none; only a completed login does.
+//! Anybody who reaches the port can connect and say nothing. If such clients could hold all seats
+//! until `connect_timeout` ends them, nobody else could log in. So a new client is always accepted.
+//! If all `redolith_login_seats` are taken, another client gives way, as in OpenSSH's
+//! `MaxStartups`. What a client has sent so far does not count in its favour, because a byte a
+//! second is as cheap to send as none. Only a completed login counts.
 //!
-//! LOGIN-1: the client that gives way is drawn by lot among the older half. A login that is over
-//! before half as many others arrive as there are seats is therefore never disturbed, and one that
-//! takes longer still has a chance, which it would not have if the oldest always went.
-//! LOGIN-2: a peer address may hold an eighth of the seats while they are scarce. If some address
-//! holds more, the lot is drawn among the clients of the one that holds most. Without scarcity
-//! there is no share: behind a proxy or on one machine all clients come from one address.
+//! LOGIN-1: the client that gives way is drawn by lot among the older half. So a login is never
+//! disturbed if it is complete before half as many clients arrive as there are seats. A slower
+//! login still has a chance; it would have none if the oldest client always went.
+//! LOGIN-2: a peer address may hold an eighth of the seats while seats are scarce. If some
+//! addresses hold more, the lot is drawn among the clients of the address that holds most. Without
+//! scarcity there is no share: behind a proxy, or on one machine, all clients come from one
+//! address.
 //! LOGIN-3: a client that has been chosen holds no seat any more and is not chosen again.
 use crate::protocol::auth::Peer;
 use parking_lot::Mutex;
@@ -25,13 +27,14 @@ use tokio::sync::Notify;
 
 /// One address may hold this part of the seats while they are scarce (LOGIN-2).
 const SHARE: usize = 8;
-/// The longest wait for a client to leave, before the next one is told to.
+/// The longest wait for a client to leave, before the next client is told to leave.
 const LEAVING: Duration = Duration::from_millis(100);
-/// So few clients are given that time to log in, even if others cannot be accepted meanwhile.
+/// While fewer clients than this are logging in, they get `LEAVING` to do so, even if others cannot
+/// be accepted meanwhile.
 const FEW: usize = 8;
 
-/// Where clients come from, as far as they are told apart: all unix sockets are one origin, and so
-/// are the addresses of an IPv6 network of 64 bits, of which one host may have as many as it likes.
+/// Where a client comes from. All unix sockets are one origin. The addresses of an IPv6 network of
+/// 64 bits are one origin too, because a host may have as many of them as it likes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 enum Origin {
     Socket,
@@ -77,7 +80,7 @@ impl<T> Waiting<T> {
         self.last
     }
 
-    /// False if the client has been told to give way before.
+    /// Returns false if the client has been told to give way before.
     fn leave(&mut self, ticket: u64) -> bool {
         match self.clients.binary_search_by_key(&ticket, |w| w.ticket) {
             Ok(at) => {
@@ -99,8 +102,8 @@ impl<T> Waiting<T> {
         client
     }
 
-    /// Takes out the client that gives way, where there are `seats` (LOGIN-1, LOGIN-2). `lot` is
-    /// any number that clients cannot foresee.
+    /// Removes and returns the client that gives way, out of `seats` seats (LOGIN-1, LOGIN-2).
+    /// `lot` is a number that clients cannot foresee.
     fn give_way(&mut self, seats: usize, lot: u64) -> Option<T> {
         let share = (seats / SHARE).max(1);
         let greatest = self.of_origin.iter().max_by_key(|(origin, n)| (**n, **origin));
@@ -137,8 +140,8 @@ pub struct LoginSeat {
 }
 
 impl LoginSeats {
-    /// A seat for a client that has just been accepted. Others give way until there are no more
-    /// than `seats`.
+    /// Gives a seat to a client that has just been accepted. Other clients give way until at most
+    /// `seats` are taken.
     pub fn take(
         self: &Arc<Self>,
         peer: &Peer,
@@ -157,8 +160,9 @@ impl LoginSeats {
         LoginSeat { seats: self.clone(), ticket }
     }
 
-    /// A client cannot be accepted, because the process can open no more files: lets one that is
-    /// logging in give way. Waits until some client has left, or for a moment.
+    /// Makes room when a client cannot be accepted, because the process can open no more files: a
+    /// client that is logging in gives way. Waits until some client has left, but at most
+    /// `LEAVING`.
     pub async fn make_room(&self, seats: usize, lot: u64) {
         if self.taken() < FEW && self.one_leaves().await {
             return;
@@ -170,7 +174,8 @@ impl LoginSeats {
         self.end(leaving.as_slice());
         let _ = tokio::time::timeout(LEAVING, left).await;
     }
-    /// Waits until a client has logged in or is gone: true; or for a moment.
+    /// Waits until a client has logged in or has gone, and returns true then. Returns false after
+    /// `LEAVING`.
     pub async fn one_leaves(&self) -> bool {
         tokio::time::timeout(LEAVING, self.left.notified()).await.is_ok()
     }
@@ -219,7 +224,7 @@ mod tests {
             x
         }
     }
-    /// `n` clients arrive, and whoever is too many gives way.
+    /// Lets `n` clients arrive. Returns the clients that gave way.
     fn arrive(
         waiting: &mut Waiting<u32>,
         n: usize,
@@ -236,7 +241,7 @@ mod tests {
         gone
     }
 
-    /// LOGIN-1, whether the others come from the same address or each from one of its own.
+    /// LOGIN-1 holds whether the other clients come from one address or from an address each.
     #[test]
     fn a_login_is_not_disturbed_by_half_as_many_others_as_there_are_seats() {
         let (mut lot, mut next) = (lots(), 1000);
@@ -254,7 +259,7 @@ mod tests {
         }
     }
 
-    /// LOGIN-1: a slow login loses its seat at last, but not at a moment that could be foreseen.
+    /// LOGIN-1: a slow login loses its seat in the end, but at no moment that anybody can foresee.
     #[test]
     fn who_waits_for_long_gives_way_at_some_time() {
         let mut lot = lots();
@@ -287,7 +292,7 @@ mod tests {
         assert!(others.into_iter().all(|ticket| waiting.leave(ticket)));
     }
 
-    /// LOGIN-2: an address within its share has no worse place than others when nobody is above it.
+    /// LOGIN-2: if no address is above its share, all addresses have equal chances.
     #[test]
     fn a_share_protects_from_those_who_have_many_addresses() {
         let (mut lot, mut next) = (lots(), 1000);
@@ -321,7 +326,7 @@ mod tests {
         assert_ne!(of(v4.into()), of(Ipv4Addr::new(10, 0, 0, 2).into()));
     }
 
-    /// LOGIN-3, and the counts.
+    /// Checks LOGIN-3 and the counts.
     #[test]
     fn a_seat_is_given_back_once() {
         let (seats, processes) = (Arc::new(LoginSeats::default()), Processes::new());
@@ -338,7 +343,7 @@ mod tests {
         drop((second, third));
         assert_eq!((seats.taken(), seats.given_way()), (0, 1));
         assert!(seats.waiting.lock().of_origin.is_empty());
-        // Lowered to nothing: the one who comes has a seat.
+        // Even with the setting at 0, the client that arrives has a seat.
         let (_last, process) = take(0);
         assert!(!killed(&process) && seats.taken() == 1);
     }
@@ -359,7 +364,7 @@ mod tests {
         seats.make_room(10, 0).await;
         assert_eq!((seats.given_way(), waiter.killed()), (1, Kill::None));
         client.await.unwrap();
-        // Whoever accepts waits even if nobody can leave: it does not spin.
+        // The accepting task waits even if no client can leave, so it does not spin.
         let empty = LoginSeats::default();
         let mut wait = std::pin::pin!(empty.make_room(10, 5));
         std::future::poll_fn(|cx| {

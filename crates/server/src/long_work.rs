@@ -1,18 +1,22 @@
-//! Long work beside the workers.
+//! Lets a session do long work beside the worker threads.
 //!
-//! Evaluation of expressions is synchronous, and one call of it may take for ever. A session whose
-//! statement has worked for a millisecond at a stretch leaves its worker: another thread takes the
-//! worker's tasks over, and the session goes on, on the thread that it is on, until it waits for
-//! something. Then it is a task like the others again. A statement that is short never comes here.
+//! Evaluation of expressions is synchronous, and one call may take arbitrarily long. A session
+//! whose statement has worked for a millisecond without a pause leaves its worker: another thread
+//! takes over the worker's tasks, and the session continues on its old thread until it waits for
+//! something. Then it is a task like the others again. Short statements never come here.
 //!
-//! BESIDE-1: whoever has left calculates only in a seat, of which there are half as many as CPUs:
-//! the workers find CPUs whatever is calculated beside them. Seats are held for a turn, and given
-//! to those who have waited longest. Who sleeps or waits for a lock holds none.
-//! BESIDE-2: answers that the thread holds back leave before the worker does (OUT-3).
-//! BESIDE-4: who has left has no worker: that another thread has it is looked at, not believed. A
-//! worker of somebody who sits here would run nothing for ever.
-//! BESIDE-3: the number of those who have left is limited, and below the number of threads that the
-//! runtime may have for what blocks: a worker that is left always finds a thread.
+//! BESIDE-1: a session that has left its worker calculates only in a seat. There are half as many
+//! seats as workers, so the workers find CPUs whatever is calculated beside them. A session holds
+//! its seat for a turn; then the seat goes to the session that has waited longest. A session that
+//! sleeps or waits for a lock holds no seat.
+//! BESIDE-2: the answers that the thread holds back are sent before the session leaves the worker
+//! (OUT-3).
+//! BESIDE-4: a session that has left has no worker. The code checks that another thread has taken
+//! the worker, because the runtime does not promise it. A worker that stayed with a session beside
+//! the workers would run no other task.
+//! BESIDE-3: the number of sessions that have left is limited. The limit is below the number of
+//! threads that the runtime may have for blocking work, so a worker that is left always finds a
+//! thread.
 use crate::send_batch;
 use crate::worker_affinity::Workers;
 use parking_lot::{Condvar, Mutex};
@@ -29,29 +33,30 @@ use std::thread;
 use std::time::Duration;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-/// BESIDE-3
+/// The greatest number of sessions beside the workers (BESIDE-3).
 const MOST_BESIDE: usize = 4096;
-/// How many threads the runtime may have beside its workers: one for each of those, and for each
-/// worker that is left.
+/// How many threads the runtime may have beside its workers: one for each session beside the
+/// workers, and one for each worker that is left.
 pub const MOST_THREADS: usize = 2 * MOST_BESIDE;
-/// A thread for a worker that is left comes in microseconds where CPUs are free. Where none comes
-/// at all the session stays on its worker.
+/// How long one hand-over may take. A thread for the worker comes in microseconds where CPUs are
+/// free. If no thread comes in `HAND_OVERS` attempts, the session stays on its worker.
 const HAND_OVER: Duration = Duration::from_millis(100);
 const HAND_OVERS: usize = 50;
 
 thread_local! {
-    /// The stretch of work of the task that this thread polls.
+    /// The number of the stretch: the time slice in which this thread polls its present task.
     static STRETCH: Cell<u64> = const { Cell::new(0) };
-    /// The worker was left in this stretch; and where to say that it is over.
+    /// `LEFT`: the worker was left in this stretch. `WITH`: the `Beside` that counts the session.
     static LEFT: Cell<bool> = const { Cell::new(false) };
     static WITH: RefCell<Option<Arc<Beside>>> = const { RefCell::new(None) };
     static SEATED: Cell<bool> = const { Cell::new(false) };
 }
-/// Threads number their stretches apart.
+/// Each thread numbers its stretches in a range of its own, of `PER_THREAD` numbers.
 static NEXT_THREAD: AtomicU64 = AtomicU64::new(1);
 const PER_THREAD: u64 = 1 << 40;
 
-/// The number of the stretch under way.
+/// The number of the present stretch. It differs from the number of every other stretch, on any
+/// thread.
 pub fn stretch() -> u64 {
     let n = STRETCH.get();
     if n != 0 {
@@ -64,7 +69,8 @@ pub fn has_left() -> bool {
     LEFT.get()
 }
 
-/// Runs a session's task, whose stretches are told apart and may be worked off beside the workers.
+/// Runs a session's task. Each poll is a stretch with a number of its own. Within a poll the
+/// session may leave its worker.
 pub async fn run<T>(task: impl Future<Output = T>) -> T {
     let mut task = pin!(task);
     poll_fn(|cx| {
@@ -86,7 +92,7 @@ fn end() {
     }
 }
 
-/// Those who have left their workers.
+/// The sessions that have left their workers.
 pub struct Beside {
     count: AtomicUsize,
     seats: Seats,
@@ -99,7 +105,7 @@ impl Beside {
         let seats = Seats::new((workers.count() / 2).max(1));
         Arc::new(Beside { count: AtomicUsize::new(0), seats, workers, left: AtomicU64::new(0) })
     }
-    /// How many there are now.
+    /// How many sessions are beside the workers now.
     pub fn count(&self) -> usize {
         self.count.load(Relaxed)
     }
@@ -112,7 +118,9 @@ impl Beside {
         }));
     }
 
-    /// False: there are too many. Called within [`run`], or where no worker is held up.
+    /// Leaves the worker. Called within [`run`]. Returns false if the session must stay: too many
+    /// sessions have left, or no thread took the worker over. Returns true without an effect
+    /// outside a task of a multi-threaded runtime, because no worker is occupied there.
     pub fn leave(self: &Arc<Self>) -> bool {
         if LEFT.get() {
             return true;
@@ -139,7 +147,7 @@ impl Beside {
         true
     }
 
-    /// The end of a turn (BESIDE-1).
+    /// Ends the session's turn: passes the seat on if another session waits for a seat (BESIDE-1).
     pub fn breathe(&self) {
         if !SEATED.get() {
             return;
@@ -148,22 +156,23 @@ impl Beside {
             self.stand_up();
             self.sit_down();
         } else {
-            // A worker that is ready on this CPU need not wait for the end of a time slice.
+            // A worker that is ready to run on this CPU need not wait for the end of this thread's
+            // time slice.
             thread::yield_now();
         }
     }
-    /// Blocks outside a seat.
+    /// Blocks the thread until `wait` is ready. The session holds no seat meanwhile.
     pub fn block(&self, wait: BoxFuture<()>) {
         let seated = SEATED.get();
         self.stand_up();
-        // The budget of a poll is for tasks that could give way.
+        // tokio's budget for one poll makes a task yield; this thread blocks, and cannot yield.
         block_on(tokio::task::unconstrained(wait));
         if seated {
             self.sit_down();
         }
     }
-    /// Works on this thread while another takes over its worker's tasks. It needs no seat: such
-    /// work is as long as the text of a statement, and ends.
+    /// Does `work` on this thread, while another thread takes over the worker's tasks. The work
+    /// needs no seat, because it is bounded by the length of a statement's text.
     pub fn work_long(&self, work: &mut dyn FnMut()) {
         self.workers.leave();
         tokio::task::block_in_place(work);
@@ -179,11 +188,13 @@ impl Beside {
     }
 }
 
-/// Gives the calling thread's worker to another; false if it still is this one's (BESIDE-4).
+/// Gives the calling thread's worker to another thread. Returns false if this thread still has the
+/// worker (BESIDE-4).
 fn hand_over(runtime: &Handle) -> bool {
     tokio::task::block_in_place(|| {
-        // The call's end takes the worker back unless another thread has it by then. The runtime
-        // begins blocking work in order: when this has begun, so has that, or nearly.
+        // At its end, `block_in_place` takes the worker back unless another thread has it by then.
+        // The runtime starts blocking work in order: once this closure runs, the worker's new
+        // thread has started too, or is about to.
         let taken = Arc::new((Mutex::new(false), Condvar::new()));
         let theirs = taken.clone();
         runtime.spawn_blocking(move || {
@@ -198,8 +209,8 @@ fn hand_over(runtime: &Handle) -> bool {
     is_no_worker()
 }
 
-/// Whether the calling thread, in a task's poll, has no worker: then the runtime wakes who steps
-/// back at once.
+/// Whether the calling thread, in a task's poll, has no worker. Without a worker, `yield_now` wakes
+/// the task at once; with a worker, the worker wakes it later.
 fn is_no_worker() -> bool {
     struct Told(AtomicBool);
     impl Wake for Told {
@@ -212,7 +223,7 @@ fn is_no_worker() -> bool {
     told.0.load(Relaxed)
 }
 
-/// Places that are given to those who wait in the order they came.
+/// A fair semaphore: seats go to the waiting threads in the order in which they came.
 struct Seats {
     state: Mutex<Waiting>,
 }
@@ -285,7 +296,8 @@ mod tests {
         ))))
     }
 
-    /// Tasks that hold both workers until another task, which needs a worker, tells them to end.
+    /// Four tasks leave their workers and spin, until another task, which needs a worker, tells
+    /// them to end.
     #[test]
     fn workers_that_are_left_take_other_tasks() {
         let runtime = runtime(2);
@@ -327,7 +339,7 @@ mod tests {
         );
     }
 
-    /// Again and again, from all workers at once, with more threads than CPUs.
+    /// Tasks leave again and again, on all workers at once, with more threads than CPUs.
     #[test]
     fn no_worker_is_taken_along() {
         let runtime = runtime(2);

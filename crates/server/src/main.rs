@@ -1,4 +1,4 @@
-//! `redolith`: the command line.
+//! The `redolith` program: dispatches to its commands.
 #![forbid(unsafe_code)]
 use redolith_disk::{Disk, RealDisk};
 use redolith_server::dump;
@@ -36,7 +36,7 @@ fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
-            // A server that has opened its error log says there why it ended.
+            // A server that has opened its error log writes there why it ended.
             if tracing::dispatcher::has_been_set() {
                 tracing::error!("{why}");
             } else {
@@ -49,7 +49,7 @@ fn main() -> ExitCode {
 
 fn print(text: &str) -> Result<(), String> {
     use std::io::Write;
-    // A closed pipe is nobody's error.
+    // A closed pipe is not an error.
     let _ = std::io::stdout().write_all(text.as_bytes());
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The result sink of a connection: results are encoded into its output buffer as they come.
+//! The result sink of a connection. It encodes results into the connection's output buffer.
 use crate::error;
 use crate::protocol::capabilities::{Capabilities, status};
 use crate::protocol::output::{DRAIN_ABOVE, OkPacket, Output};
@@ -23,17 +23,18 @@ pub struct Wire<'a> {
     pub capabilities: Capabilities,
     pub format: Format,
     pub write_timeout_s: u32,
-    /// Status flags for the packet between definitions and rows: those of the answer before.
+    /// The status flags for the EOF packet between definitions and rows. They are those of the
+    /// previous answer.
     pub status: u16,
     pub results: Option<Collation>,
     pub row: RowState<'a>,
 }
 
-/// Where the row being written stands.
+/// The state of the row that is being written.
 pub struct RowState<'a> {
     pub columns: &'a mut Vec<RowColumn>,
     pub packet_at: usize,
-    /// A row has begun and has not ended.
+    /// True between the beginning and the end of a row.
     pub open: bool,
     pub next_column: usize,
 }
@@ -103,7 +104,7 @@ impl ResultSink for Wire<'_> {
 
     fn finish_rows(&mut self, end: &OkInfo) {
         self.status = end.status.0;
-        // Affected rows and the like are those of statements without rows.
+        // The counts of affected rows and insert ids belong to statements without rows.
         self.output.eof(
             self.capabilities,
             &OkPacket { status: end.status.0, warnings: end.warnings, ..OkPacket::default() },

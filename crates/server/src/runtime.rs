@@ -1,4 +1,4 @@
-//! What the engine needs of its engine_runtime, on tokio; and where its threads run.
+//! The engine's [`Runtime`] on tokio, and the placement of its threads on CPUs.
 use crate::long_work::{self, Beside};
 use crate::worker_affinity::Workers;
 use parking_lot::Mutex;
@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-/// From here on tokio's timer is precise enough.
+/// tokio's timer is precise enough for waits of this length or longer.
 const TICK: Duration = Duration::from_millis(1);
 
 pub struct TokioRuntime {
@@ -16,7 +16,7 @@ pub struct TokioRuntime {
     placed: Mutex<Placed>,
     beside: std::sync::Arc<Beside>,
 }
-/// Where the threads of a name are to run, and those there are.
+/// Where the threads of each name are to run, and the threads that run now.
 #[derive(Default)]
 struct Placed {
     places: HashMap<&'static str, Placement>,
@@ -27,12 +27,13 @@ impl TokioRuntime {
     pub fn new(runtime: Handle, workers: std::sync::Arc<Workers>) -> TokioRuntime {
         TokioRuntime { runtime, placed: Mutex::default(), beside: Beside::new(workers) }
     }
-    /// Where sessions that calculate for long do so.
+    /// The sessions that calculate beside the workers.
     pub fn beside(&self) -> &std::sync::Arc<Beside> {
         &self.beside
     }
-    /// Changes where threads of this name run, now and later. Returns what the system refused, or
-    /// would refuse: where there is no such thread yet, another is asked for it.
+    /// Changes where threads of this name run, now and later. Returns what the system refused. If
+    /// no thread of this name runs yet, a temporary thread tries the placement, so that a refusal
+    /// is found at once.
     pub fn place(&self, name: &'static str, change: impl FnOnce(&mut Placement)) -> Vec<String> {
         let mut placed = self.placed.lock();
         let place = placed.places.entry(name).or_default();
@@ -48,12 +49,12 @@ impl TokioRuntime {
     pub fn gives_cpus(&self) -> bool {
         self.placed.lock().places.values().any(|p| !p.cpus.is_empty())
     }
-    /// The calling thread is one of this name.
+    /// Registers the calling thread under this name, and places it.
     fn join(&self, name: &'static str) {
         let mut placed = self.placed.lock();
         let thread = this_thread();
         if let Some(place) = placed.places.get(name).filter(|p| **p != Placement::default()) {
-            // What was refused was told when it was asked for.
+            // A refusal was reported when the placement was set.
             place_thread(&thread, place);
         }
         placed.threads.push((name, thread));
@@ -64,7 +65,7 @@ impl TokioRuntime {
     }
 }
 
-/// The engine's door to [`TokioRuntime`].
+/// The engine's handle to [`TokioRuntime`].
 pub struct EngineRuntime(pub std::sync::Arc<TokioRuntime>);
 
 impl Runtime for EngineRuntime {
@@ -106,7 +107,7 @@ impl Runtime for EngineRuntime {
     }
     fn work_long(&self, work: &mut dyn FnMut()) {
         crate::send_batch::send_held_back();
-        // Another thread takes this one's place among the workers.
+        // Another thread takes over this thread's place among the workers.
         if self.0.runtime.runtime_flavor() == RuntimeFlavor::MultiThread {
             self.0.beside.work_long(work);
         } else {

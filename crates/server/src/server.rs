@@ -1,9 +1,10 @@
-//! What all connections share, and the counts that bound them.
+//! The state that all connections share, and the limits on their number.
 //!
-//! SRV-1: a client counts towards `max_connections` once it has logged in. Those that have not are
-//! bounded by `redolith_login_seats`, and keep nobody out ([`crate::login_seats`]).
-//! SRV-2: one seat more than `max_connections` is for an administrator. The limit is looked at when
-//! a seat is taken: lowering it ends nobody.
+//! SRV-1: a client counts towards `max_connections` once it has logged in. Clients that are logging
+//! in are limited by `redolith_login_seats`, and never make the server refuse others
+//! ([`crate::login_seats`]).
+//! SRV-2: an administrator may take one seat more than `max_connections`. The limit is checked only
+//! when a seat is taken, so a lower limit ends no connection.
 use crate::backend::Backend;
 use crate::idle_memory::GiveBack;
 use crate::login_seats::{LoginSeat, LoginSeats};
@@ -15,10 +16,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Clients that have not logged in may hold this part of the files that the process may open: the
-/// engine needs some, and so do those who have logged in.
+/// Clients that have not logged in may hold one in so many of the files that the process may open.
+/// The engine and the logged-in clients need files too.
 const FILES_FOR_LOGINS: u64 = 4;
-/// How long running statements have to end when the server stops.
+/// How long running statements may take to end when the server stops.
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(10);
 
 pub struct Server<B: Backend> {
@@ -28,7 +29,7 @@ pub struct Server<B: Backend> {
     pub accounts: Accounts,
     disk: Arc<dyn Disk>,
     logins: Arc<LoginSeats>,
-    /// No more login seats than this, whatever the setting says.
+    /// The upper limit of login seats, whatever the setting is.
     most_logins: usize,
     seats: Arc<Seats>,
     started: Duration,
@@ -40,8 +41,8 @@ struct Seats {
     most: AtomicU32,
 }
 impl Seats {
-    /// SRV-2. A client that is refused is never counted, not even for a moment: another that comes
-    /// meanwhile would be refused for its sake.
+    /// Takes a seat (SRV-2). A refused client is never counted, not even for a moment, because
+    /// another client could be refused in that moment.
     fn take(self: &Arc<Self>, max: u32, privileges: Privileges) -> Option<Seat> {
         let limit = max.saturating_add(privileges.connection_admin as u32);
         let before = self
@@ -52,7 +53,7 @@ impl Seats {
         Some(Seat(self.clone()))
     }
 }
-/// One of `max_connections`, or the administrator's.
+/// One of the `max_connections` seats, or the administrator's seat. Dropping it frees the seat.
 #[derive(Debug)]
 pub struct Seat(Arc<Seats>);
 impl Drop for Seat {
@@ -102,14 +103,14 @@ impl<B: Backend> Server<B> {
             put("Max_used_connections", StatusValue::Int(seats.most.load(Relaxed) as u64));
             put("Threads_connected", StatusValue::Int(seats.taken.load(Relaxed) as u64));
             put("Threads_running", StatusValue::Int(processes.running() as u64));
-            // Sessions are tasks: no thread is made or kept for a connection.
+            // Sessions are tasks: no thread is started or cached for a connection.
             put("Threads_created", StatusValue::Int(0));
             put("Threads_cached", StatusValue::Int(0));
             put("Uptime", StatusValue::Int((disk.now() - started).as_secs()));
         }));
     }
 
-    /// Of the disk's clock.
+    /// The time of the disk's clock.
     pub fn now(&self) -> Duration {
         self.disk.now()
     }
@@ -117,12 +118,13 @@ impl<B: Backend> Server<B> {
         Scramble::new(|| self.disk.random())
     }
 
-    /// A seat for a client that has just connected; another client may have to give way for it.
+    /// Takes a login seat for a client that has just connected. Another client may have to give
+    /// way.
     pub fn login_seat(&self, peer: &Peer, process: Arc<Process>) -> LoginSeat {
         self.logins.take(peer, process, self.login_seats(), || self.disk.random())
     }
-    /// No more files can be opened. If a client `waits` to be accepted, another gives way that has
-    /// not logged in; else there is time until one leaves.
+    /// Called when the process can open no more files. If a client `waits` to be accepted, a client
+    /// that has not logged in gives way. Otherwise waits a moment for a login to end.
     pub async fn make_room(&self, waits: bool) {
         if waits {
             self.logins.make_room(self.login_seats(), self.disk.random()).await;
@@ -134,7 +136,8 @@ impl<B: Backend> Server<B> {
         (self.backend.limits().login_seats as usize).min(self.most_logins)
     }
 
-    /// A seat for a client that has logged in, or None when all of `max_connections` are taken.
+    /// Takes a seat for a client that has logged in. Returns `None` if all of `max_connections` are
+    /// taken.
     pub fn take_seat(&self, privileges: Privileges) -> Option<Seat> {
         self.seats.take(self.backend.limits().max_connections, privileges)
     }
@@ -154,8 +157,8 @@ impl<B: Backend> Server<B> {
         )
     }
 
-    /// Moves the process list's clock and looks for connections that have waited too long, once a
-    /// second, for ever.
+    /// Runs without end. Once a second it advances the process list's clock, which ends connections
+    /// that have waited too long, and gives free memory back.
     pub async fn watch_clock(self: Arc<Self>) {
         let mut give_back = GiveBack::default();
         loop {
@@ -165,13 +168,13 @@ impl<B: Backend> Server<B> {
         }
     }
 
-    /// Ends all connections: idle ones at once, running statements are interrupted. True if all are
-    /// gone.
+    /// Ends all connections: idle ones at once, and running statements are interrupted. Returns
+    /// true if all connections have ended in time.
     pub async fn end_connections(&self) -> bool {
         let deadline = self.disk.now() + SHUTDOWN_PATIENCE;
         while !self.processes.is_empty() && self.disk.now() < deadline {
-            // Again and again, because a client may have been between `accept` and its entry in the
-            // list.
+            // The kill is repeated, because a client may have been between `accept` and its entry
+            // in the list.
             self.processes.kill_all(Kill::Shutdown);
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
@@ -192,8 +195,8 @@ mod tests {
         let root = seats.take(3, admin).unwrap();
         assert!(seats.take(3, admin).is_none(), "there is one such seat");
         assert_eq!(seats.most.load(Relaxed), 4);
-        // Raised: seats at once. Lowered: nobody loses one, and nobody gets one until enough have
-        // left.
+        // A higher limit gives seats at once. A lower limit takes no seat away, and gives none
+        // until enough clients have left.
         let more = seats.take(5, ordinary).unwrap();
         assert!(seats.take(2, admin).is_none());
         drop((taken, more));
@@ -215,8 +218,8 @@ mod tests {
                 s.spawn(|| (0..10_000).for_each(|_| drop(seats.take(3, Privileges::default()))));
             }
         });
-        // Four threads with one seat each: a count above three would have been kept by someone who
-        // was refused.
+        // Four threads hold at most one seat each. A maximum above three would mean that a refused
+        // client was counted.
         assert!(seats.most.load(Relaxed) <= 3);
         assert_eq!(seats.taken.load(Relaxed), 0);
     }

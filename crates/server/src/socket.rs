@@ -1,5 +1,5 @@
-//! A client's socket: one system call to read a command, one to write its answer, or a share of one
-//! ([`crate::send_batch`]).
+//! A client's socket. A command costs one system call to read it, and one, or a share of one
+//! ([`crate::send_batch`]), to write its answer.
 use crate::send_batch::{self, Post, Posted, SharedBatch};
 use redolith_sql::processes::{Kill, Process, State};
 use std::future::poll_fn;
@@ -11,8 +11,8 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncReadExt, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 
-/// What is read away at once of a client that is told to go: many may be told so, and nothing is
-/// done with it.
+/// The buffer for reading away the input of a client that is told to leave. It is small because
+/// many clients may be told so at once, and their input is dropped.
 const READ_AWAY_BYTES: usize = 4 << 10;
 
 pub enum Stream {
@@ -31,19 +31,19 @@ impl AsFd for Stream {
 pub struct Socket {
     stream: Stream,
     process: Arc<Process>,
-    /// Of the answer in a batch.
+    /// The state of this socket's answer in a batch.
     post: Arc<Post>,
-    /// Where the last one was put.
+    /// The batch into which the last answer was put.
     batch: Option<SharedBatch>,
 }
 impl Drop for Socket {
-    /// OUT-2
+    /// Sends the queued answer before the descriptor is closed (OUT-2).
     fn drop(&mut self) {
         self.hurry();
     }
 }
 
-/// Why a connection ends.
+/// The reason for the end of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ended {
     /// The client has closed it, or the network failed.
@@ -52,13 +52,13 @@ pub enum Ended {
     Killed,
 }
 
-/// What a wait for input gave.
+/// The result of a wait for input.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Input {
     Bytes(usize),
-    /// Nothing has come for a while: buffers may be given back.
+    /// Nothing has come for a while. The caller may free its buffers.
     TrimBuffers,
-    /// The last answer has not left whole: [`Socket::flush`] sends the rest.
+    /// A part of the last answer has not been sent. [`Socket::flush`] sends it.
     AnswerLeft,
 }
 
@@ -98,8 +98,8 @@ impl Socket {
         }
     }
 
-    /// Sends a whole answer, together with those of other connections where that pays. `answer` is
-    /// empty afterwards.
+    /// Sends a whole answer, together with answers of other connections if batches are worth while.
+    /// `answer` is empty afterwards.
     pub async fn send(&mut self, answer: &mut Vec<u8>, write_timeout_s: u32) -> Result<(), Ended> {
         self.flush(write_timeout_s).await?;
         if answer.len() <= send_batch::ANSWER_MAX {
@@ -121,12 +121,13 @@ impl Socket {
         answer.clear();
         Ok(())
     }
-    /// A part of an answer: in its place behind what is in a batch.
+    /// Sends a part of an answer, after any answer in a batch.
     pub async fn write_all(&mut self, bytes: &[u8], write_timeout_s: u32) -> Result<(), Ended> {
         self.flush(write_timeout_s).await?;
         self.write(bytes, write_timeout_s).await
     }
-    /// OUT-1: what was put in a batch has left when this returns.
+    /// OUT-1: sends the answer that is in a batch, and its rest. The whole answer has left when
+    /// this returns.
     pub async fn flush(&mut self, write_timeout_s: u32) -> Result<(), Ended> {
         self.hurry();
         while self.post.has_rest() {
@@ -143,8 +144,8 @@ impl Socket {
         }
     }
 
-    /// Writes all of `bytes`. While the client takes none of them, `write_timeout_s` runs; what was
-    /// waited for before has its whole time again afterwards.
+    /// Writes all of `bytes`. `write_timeout_s` limits each time in which the client takes none of
+    /// them. Afterwards the time limit that was in force before starts again in full.
     async fn write(&mut self, mut bytes: &[u8], write_timeout_s: u32) -> Result<(), Ended> {
         let (mut before, mut stands) = (None, false);
         let done = poll_fn(|cx| {
@@ -161,8 +162,8 @@ impl Socket {
                     }
                     Poll::Pending => {
                         before.get_or_insert_with(|| self.process.waits());
-                        // Once: who wakes the task for another reason gives the client no more
-                        // time.
+                        // The timer starts once: waking the task for another reason gives the
+                        // client no more time.
                         if !std::mem::replace(&mut stands, true) {
                             self.process.wait_in_command(State::SendingToClient, write_timeout_s);
                         }
@@ -179,8 +180,8 @@ impl Socket {
         done
     }
 
-    /// Tells the client that no more comes, and reads away what it still sends, so that the last
-    /// answer is not lost in a reset.
+    /// Shuts the sending side down and reads away what the client still sends, up to `at_most`
+    /// bytes, so that a reset does not destroy the last answer.
     pub async fn linger(&mut self, at_most: usize) {
         if self.flush(1).await.is_err() {
             return;
@@ -199,14 +200,14 @@ impl Socket {
 
 #[cfg(test)]
 impl Socket {
-    /// As if the kernel had not taken this end of the last answer.
+    /// Simulates that the kernel has not taken `rest` of the last answer.
     pub fn leave(&self, rest: Vec<u8>) {
         self.post.leave(rest);
     }
 }
 
-/// The duty of whoever put the first answer into a batch; done also when its task ends early
-/// (OUT-3).
+/// Held by the task that put the first answer into a batch. Dropping it sends the batch, even if
+/// the task ends early (OUT-3).
 struct Turn(SharedBatch);
 impl Drop for Turn {
     fn drop(&mut self) {
@@ -257,7 +258,7 @@ mod tests {
         let mut socket =
             Socket::new(Stream::Unix(UnixStream::from_std(ours).unwrap()), process.clone());
         crate::connection::be_woken_by(&process).await;
-        // It holds buffers, for which the sweeper wakes it again and again.
+        // The connection holds buffers, so the sweeper wakes it repeatedly.
         process.begin(Command::Ping, b"");
         process.idle(1000, true);
         let clock = async {
@@ -267,7 +268,8 @@ mod tests {
                     tokio::task::yield_now().await;
                 }
             }
-            // So that a write that nothing ends is an error and not a test that hangs.
+            // Without this kill, a write that does not end would make the test hang instead of
+            // fail.
             assert_eq!(process.killed(), Kill::Connection);
             process.kill(Kill::Shutdown);
         };

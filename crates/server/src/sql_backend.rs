@@ -1,4 +1,4 @@
-//! The SQL layer behind connections.
+//! Implements [`Backend`] with the SQL layer.
 use crate::backend::{Backend, Client, Limits, Prepared, Session};
 use crate::protocol::capabilities::Capabilities;
 use crate::start::Parts;
@@ -57,7 +57,7 @@ impl Backend for SqlBackend {
     }
 }
 
-/// Its own methods, under the trait's names.
+/// Forwards to the session's own methods of the same names.
 impl Session for session::Session {
     fn query(&mut self, text: &[u8], out: &mut impl ResultSink) -> impl Future<Output = ()> + Send {
         self.query(text, out)

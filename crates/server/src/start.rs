@@ -1,4 +1,5 @@
-//! `redolith server` from its settings to its end: sockets, engine, ready, signals, shutdown.
+//! `redolith server` from the settings to the end: sockets, engine, the ready message, signals,
+//! shutdown.
 use crate::backend::Backend;
 use crate::engine_status;
 use crate::error_log::{self, ErrorLog};
@@ -22,15 +23,15 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Says something that everybody is to know, whatever log_error_verbosity is.
+/// Logs a message whatever log_error_verbosity is.
 macro_rules! say {
     ($($text:tt)*) => { tracing::info!(target: error_log::SYSTEM, $($text)*) };
 }
 
-/// How long threads have to end when all is closed.
+/// How long threads may take to end after the engine is closed.
 const LAST_WAIT: Duration = Duration::from_secs(1);
 
-/// What a backend is made of.
+/// What a backend is built from.
 pub struct Parts {
     pub engine: Arc<Engine>,
     pub settings: Arc<Settings>,
@@ -38,8 +39,8 @@ pub struct Parts {
     pub status: Arc<Status>,
 }
 
-/// Runs the server until a signal ends it. `notes` are what its options made worth saying. An error
-/// is for the person who started it.
+/// Runs the server until a signal ends it. `notes` are warnings from reading the options. An error
+/// is a message for the person who started the server.
 pub fn run<B: Backend>(
     settings: Arc<Settings>,
     notes: &[String],
@@ -49,13 +50,13 @@ pub fn run<B: Backend>(
     open_error_log(&settings, &disk)?;
     notes.iter().for_each(|note| tracing::warn!("{note}"));
     raise_file_limit(settings.bits(Var::OpenFilesLimit));
-    // Affinity and the cgroup's quota are looked at.
+    // `available_parallelism` takes the CPU affinity and the cgroup's quota into account.
     let workers = std::thread::available_parallelism().map_or(1, |n| n.get());
     let threads = Workers::new(workers);
     let rests = threads.clone();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(workers)
-        // A thread begins bound as the one that began it.
+        // A new thread inherits the CPU binding of the thread that started it.
         .on_thread_start(unbind_this_thread)
         .on_thread_park(move || rests.rests())
         .max_blocking_threads(long_work::MOST_THREADS)
@@ -65,7 +66,8 @@ pub fn run<B: Backend>(
         .build()
         .map_err(|e| format!("cannot start {workers} worker threads: {e}"))?;
     let ended = runtime.block_on(run_inside(settings, disk, threads, backend));
-    // A thread that does not end holds up nobody: what it works for is over.
+    // Threads that are still running do not delay the exit: the engine is closed, so nothing waits
+    // for their work.
     runtime.shutdown_timeout(LAST_WAIT);
     ended
 }
@@ -170,8 +172,8 @@ async fn run_inside<B: Backend>(
 
     tasks.iter().for_each(|t| t.abort());
     if !server.end_connections().await {
-        // The engine is not closed under them. What they have not committed is rolled back at the
-        // next start.
+        // The engine is not closed while connections use it. The next start rolls back their
+        // uncommitted transactions.
         let left = server.processes.len();
         engine.store.log.flush_to(engine.store.log.tail()).await;
         return Err(format!(
@@ -203,9 +205,9 @@ fn engine_config(s: &Settings, datadir: &Path) -> Config {
     }
 }
 
-/// `redolith_server_memory`; 0 is what the machine has beyond the engine's own, but for a quarter:
-/// that is for what nobody counts, and for buffers that are there twice while they grow. The least
-/// is for one client.
+/// Applies `redolith_server_memory`. 0 means three quarters of the memory that the engine's buffers
+/// leave of the machine's. The last quarter is for allocations that are not counted, and for
+/// buffers that exist twice while they grow. The minimum is enough for one client.
 fn bound_memory(s: &Settings, memory: &Arc<ServerMemory>, machine: Option<u64>) {
     const LEAST: u64 = 256 << 20;
     let engine = s.bits(Var::InnodbBufferPoolSize).saturating_add(s.bits(Var::InnodbLogBufferSize));
@@ -219,7 +221,7 @@ fn bound_memory(s: &Settings, memory: &Arc<ServerMemory>, machine: Option<u64>) 
     });
 }
 
-/// What may be set while the engine runs.
+/// Applies the settings that may change while the engine runs.
 fn apply_to_engine(s: &Settings, engine: &Arc<Engine>) {
     let locks = engine.locks.clone();
     s.on_change(Var::InnodbDeadlockDetect, move |on| locks.set_deadlock_detect(on != 0));
@@ -239,7 +241,7 @@ fn apply_to_engine(s: &Settings, engine: &Arc<Engine>) {
     });
     let log = engine.store.log.clone();
     s.on_change(Var::RedolithLogFlushPaceUs, move |us| {
-        // -1: by measurement.
+        // -1 means that the engine decides by measurement.
         log.set_policy(|policy| {
             policy.hold = u64::try_from(us as i64).ok().map(Duration::from_micros)
         });
@@ -286,8 +288,8 @@ fn apply_to_engine(s: &Settings, engine: &Arc<Engine>) {
     flush!(InnodbAdaptiveFlushingLwm, adaptive_lwm, x => hundredths(x));
 }
 
-/// Where the threads of the `dedicated` scheme run, and how urgently. What the system refuses is
-/// told: at the start on standard error, later to who sets it.
+/// Applies the CPUs and the priority of the threads of the `dedicated` writer mode. A refusal by
+/// the system is logged at the start, and later returned to the session that changes the setting.
 fn place_log_threads(s: &Settings, tokio_runtime: &Arc<TokioRuntime>) {
     let tell = |var: Var, refused: Vec<String>| {
         refused.iter().for_each(|why| tracing::warn!("{}: {why}", var.get().name))
@@ -308,7 +310,7 @@ fn place_log_threads(s: &Settings, tokio_runtime: &Arc<TokioRuntime>) {
                 .iter()
                 .flat_map(|(name, _)| h.place(name, |p| change(p, n as i64)))
                 .collect();
-            // Of all of them for the same reason.
+            // The threads are usually refused for the same reason.
             refused.dedup();
             refused
         };
@@ -319,7 +321,7 @@ fn place_log_threads(s: &Settings, tokio_runtime: &Arc<TokioRuntime>) {
     everywhere(Var::RedolithLogThreadsRealtime, |p, n| p.realtime = n as u8);
 }
 
-/// `--innodb-monitor-disable` and its like.
+/// Applies `--innodb-monitor-disable` and the three options like it.
 fn apply_monitors(parts: &Parts) -> Result<(), String> {
     parts.status.monitors.start(parts.engine.disk.wall_us());
     for var in [
@@ -330,7 +332,7 @@ fn apply_monitors(parts: &Parts) -> Result<(), String> {
     ] {
         let Some(pattern) = parts.settings.text(var).filter(|p| !p.is_empty()) else { continue };
         let Some(action) = MonitorAction::of(var) else { continue };
-        // As in MySQL several may be named here, and only here.
+        // As in MySQL, an option at the start may name several patterns; SET may name only one.
         for pattern in pattern.split([' ', ',', ';']).filter(|p| !p.is_empty()) {
             if !parts.status.monitors.act(
                 action,
@@ -348,7 +350,7 @@ fn apply_monitors(parts: &Parts) -> Result<(), String> {
     Ok(())
 }
 
-/// Everything that listens, and how to get in.
+/// The listeners, the unix socket's file, and the commands with which a client connects.
 struct Sockets {
     listeners: Vec<Listener>,
     file: Option<SocketFile>,
@@ -359,7 +361,7 @@ fn bind(s: &Settings, disk: &Arc<dyn Disk>, datadir: &Path) -> Result<Sockets, S
     let backlog = s.bits(Var::BackLog) as u32;
     let mut sockets = Sockets { listeners: Vec::new(), file: None, connect: Vec::new() };
     if let Some(named) = s.text(Var::Socket).filter(|p| !p.is_empty()) {
-        // Like mysqld: relative to the data directory.
+        // As in mysqld, the path is relative to the data directory.
         let path = datadir.join(&*named);
         if let Some(folder) = path.parent() {
             disk.create_dir_all(folder)
@@ -435,9 +437,10 @@ fn write_text(disk: &dyn Disk, path: &Path, text: &str) -> std::io::Result<()> {
     file.sync()
 }
 
-/// The file `server_uuid`: a UUID, and in a second line the CRC-32C of its 36 characters (files of
-/// old have the first line alone). None if there is no such file. One that was damaged is refused:
-/// replicas would take the server for another one.
+/// Reads the file `server_uuid`: a UUID, and in a second line the CRC-32C of its 36 characters.
+/// Files of older versions have the first line alone. Returns `None` if there is no such file. A
+/// damaged file is an error, because with another UUID replicas would take the server for another
+/// server.
 fn read_uuid(disk: &dyn Disk, path: &Path) -> Result<Option<String>, String> {
     if !disk.exists(path) {
         return Ok(None);
@@ -470,8 +473,8 @@ fn is_uuid(text: &str) -> bool {
     };
     text.len() == 36 && text.bytes().enumerate().all(right)
 }
-/// `hostname`, and `server_uuid`, which is made once and kept in the data directory. What is to be
-/// said of that.
+/// Sets `hostname` and `server_uuid`. A UUID is made once and kept in the data directory. Returns a
+/// warning if the UUID of a directory that is not new was missing.
 fn tell_identity(
     s: &Settings,
     disk: &dyn Disk,
@@ -501,7 +504,7 @@ fn tell_identity(
     }))
 }
 
-/// RFC 9562, version 4.
+/// A UUID of version 4 (RFC 9562) from 128 random bits.
 fn random_uuid(a: u64, b: u64) -> String {
     format!(
         "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",
@@ -513,7 +516,8 @@ fn random_uuid(a: u64, b: u64) -> String {
     )
 }
 
-/// Each connection is a file: the soft limit goes up to the hard one, or to what is asked for.
+/// Raises the soft limit of open files to `wanted`, or to the hard limit if `wanted` is 0. Each
+/// connection is an open file.
 fn raise_file_limit(wanted: u64) {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);

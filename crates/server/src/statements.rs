@@ -1,10 +1,10 @@
-//! What the protocol remembers of a connection's prepared statements: how many parameters, which
-//! types they were last bound with, long data.
+//! What the protocol keeps for a connection's prepared statements: the number of parameters, the
+//! types with which they were last bound, and long data.
 //!
-//! STMT-1: a handle costs 8 bytes here (sysbench holds 288,000): lists of parameter types are kept
-//! once per connection and pointed at.
-//! STMT-2: long data of all statements together, with an entry for each parameter, takes at most
-//! `max_allowed_packet` bytes.
+//! STMT-1: a handle costs 8 bytes here (sysbench holds 288,000 handles). So each list of parameter
+//! types is kept once per connection, and handles refer to it by number.
+//! STMT-2: the long data of all statements together, including an entry for each parameter, takes
+//! at most `max_allowed_packet` bytes.
 //! STMT-3: the lists of parameter types take at most `TYPE_LISTS_BYTES`.
 use crate::error;
 use crate::protocol::parameters::ParameterType;
@@ -15,14 +15,16 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug)]
 pub struct Statement {
     pub params: u16,
-    /// Number of a type list, from 1; 0: never bound.
+    /// The number of a type list, from 1. 0 if the statement was never bound.
     types: u16,
 }
 
-/// What a parameter's long data counts beside its bytes: clients may send it without any.
+/// The overhead that is counted for each parameter's long data, because clients may send long data
+/// without bytes.
 const ENTRY_BYTES: usize = 48;
 
-/// Long data of one statement by parameter, ascending; taken out for its execution.
+/// The long data of one statement by parameter, ascending. An execution takes it out of
+/// [`Statements`].
 #[derive(Debug, Default)]
 pub struct TakenLongData(Vec<(u16, Vec<u8>)>);
 impl TakenLongData {
@@ -37,18 +39,18 @@ pub struct Statements {
     map: HashMap<u32, Statement>,
     type_lists: Vec<Box<[ParameterType]>>,
     type_lists_bytes: usize,
-    /// By statement and parameter.
+    /// The long data by statement and parameter.
     long_data: HashMap<u32, BTreeMap<u16, Vec<u8>>>,
     long_data_bytes: usize,
-    /// Statements whose long data was too much, or for a parameter that they do not have: why their
-    /// next execution fails.
+    /// The error with which a statement's next execution fails: its long data was too long, or was
+    /// for a parameter that the statement does not have.
     long_data_failed: HashMap<u32, SqlError>,
 }
 
-/// Distinct type lists that a connection may have; one more, and the older ones are forgotten with
-/// the bindings that use them.
+/// The number of distinct type lists that a connection may have. Before one list more is added, all
+/// lists are dropped, with the bindings that use them.
 const MAX_TYPE_LISTS: usize = 4096;
-/// And what they may take: a few dozen of the longest.
+/// The bytes that the type lists may take: enough for a few dozen of the longest.
 const TYPE_LISTS_BYTES: usize = 4 << 20;
 
 impl Statements {
@@ -65,16 +67,16 @@ impl Statements {
     pub fn len(&self) -> usize {
         self.map.len()
     }
-    /// Forgets all.
+    /// Forgets all statements.
     pub fn clear(&mut self) {
         *self = Statements::default();
     }
 
-    /// The types the statement was last bound with.
+    /// The types with which the statement was last bound.
     pub fn types(&self, s: Statement) -> Option<&[ParameterType]> {
         Some(&self.type_lists[(s.types as usize).checked_sub(1)?])
     }
-    /// Remembers the types sent with an execution, for executions that send none.
+    /// Keeps the types sent with an execution, for later executions that send none.
     pub fn bind(
         &mut self,
         id: u32,
@@ -108,7 +110,8 @@ impl Statements {
         s
     }
 
-    /// COM_STMT_SEND_LONG_DATA. It has no answer: a failure is told at the next execution.
+    /// COM_STMT_SEND_LONG_DATA. The command has no answer, so a failure is reported by the next
+    /// execution.
     pub fn add_long_data(&mut self, id: u32, parameter: u16, bytes: &[u8], max_bytes: usize) {
         let Some(s) = self.get(id) else { return };
         let known = self.long_data.get_mut(&id).and_then(|data| data.get_mut(&parameter));
@@ -122,17 +125,17 @@ impl Statements {
             None => drop(self.long_data.entry(id).or_default().insert(parameter, bytes.to_vec())),
         }
     }
-    /// The statement's next execution fails for this reason.
+    /// Makes the statement's next execution fail with the error `why`.
     pub fn refuse_long_data(&mut self, id: u32, why: SqlError) {
         if self.map.contains_key(&id) {
             self.long_data_failed.entry(id).or_insert(why);
         }
     }
-    /// What is kept beside the handles.
+    /// The bytes of long data and type lists, without the handles.
     pub fn bytes(&self) -> usize {
         self.long_data_bytes + self.type_lists_bytes
     }
-    /// Takes the statement's long data for an execution, or says why it failed.
+    /// Takes the statement's long data for an execution, or returns the error of sending it.
     pub fn take_long_data(&mut self, id: u32) -> Result<TakenLongData, SqlError> {
         if self.long_data.is_empty() && self.long_data_failed.is_empty() {
             return Ok(TakenLongData::default());
@@ -142,7 +145,7 @@ impl Statements {
             taken.iter().map(|(_, data)| ENTRY_BYTES + data.len()).sum::<usize>();
         self.long_data_failed.remove(&id).map_or(Ok(TakenLongData(taken)), Err)
     }
-    /// COM_STMT_RESET.
+    /// COM_STMT_RESET: drops the statement's long data and its error.
     pub fn forget_long_data(&mut self, id: u32) {
         let _ = self.take_long_data(id);
     }

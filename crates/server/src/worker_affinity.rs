@@ -1,22 +1,22 @@
-//! Worker threads on a CPU each, where that is faster.
+//! Binds each worker thread to a CPU of its own, where that is faster.
 //!
-//! The system wakes a thread near the one that wakes it. Where clients share the machine, that puts
-//! the worker threads and most clients on one CPU again and again, while another has nothing to do:
-//! with 32 sessions of one-statement transactions on two CPUs a quarter of the machine was idle,
-//! and each worker thread waited 0.3 of the time for a CPU. Bound to a CPU each they leave the
-//! clients to go where there is room. With few sessions it is the other way round: there a client
-//! and the thread that answers it are best beside each other, and nobody waits for long; and with
-//! all CPUs busy there is nothing to win. So what decides is whether worker threads wait for a CPU
-//! while CPUs are idle (docs/decisions/011-worker-threads-bound-to-cpus.md).
+//! The kernel wakes a thread near the thread that woke it. Where clients share the machine, this
+//! puts the worker threads and most clients on one CPU again and again, while another CPU is idle.
+//! With 32 sessions of one-statement transactions on two CPUs, a quarter of the CPU time was idle,
+//! and each worker thread waited 0.3 of the time for a CPU. Bound worker threads leave the clients
+//! free to move to the idle CPUs. With few sessions binding costs speed: a client and the thread
+//! that answers it are best on the same CPU, and no thread waits for long. With all CPUs busy,
+//! binding gains nothing. So worker threads are bound if they wait for a CPU while CPUs are idle
+//! (docs/decisions/011-worker-threads-bound-to-cpus.md).
 //!
-//! WORKER-1: bound or free is a matter of speed only. Threads are bound where each has a CPU of its
-//! own: not with a quota of fewer CPUs, nor where log threads have been given CPUs
+//! WORKER-1: binding affects speed only. Threads are bound where each has a CPU of its own. They
+//! stay free under a quota of fewer CPUs, and where log threads have been given CPUs
 //! (`redolith_log_writer_cpus`).
 //!
-//! WORKER-2: a thread is a worker from the first time that it has nothing to do: of the runtime's
-//! threads only workers come to rest there, while any of them may begin when a worker is left
-//! ([`crate::long_work`]), those too that run what blocks and then end. A place that is empty for a
-//! while keeps its CPU for the next.
+//! WORKER-2: a thread takes a worker's place when it first parks. Only workers park in the runtime,
+//! but any of the runtime's threads may become a worker when a worker is left
+//! ([`crate::long_work`]), even a thread that was started for blocking work and ends after it. A
+//! place that is empty for a while keeps its CPU for the next worker.
 use crate::runtime::TokioRuntime;
 use parking_lot::Mutex;
 use redolith_disk::{Disk, Thread, bind_thread, process_cpus, this_thread};
@@ -28,19 +28,20 @@ use std::time::Duration;
 thread_local!(static IS_WORKER: Cell<bool> = const { Cell::new(false) });
 
 const LOOK: Duration = Duration::from_millis(250);
-/// While nobody waits for a CPU.
+/// The interval between samples while no worker thread waits for a CPU.
 const LOOK_AT_REST: Duration = Duration::from_secs(1);
 const REST_BELOW: f64 = 0.02;
-/// Part of the time that a worker thread waits for a CPU, on average, from which on they are bound;
-/// and below which they are free again. Measured: bound, they wait a third less.
+/// The share of time that a worker thread waits for a CPU, on average. The threads are bound from
+/// `BIND` on, and free again below `FREE`. The gap is needed because bound threads wait a third
+/// less (measured).
 const BIND: f64 = 0.20;
 const FREE: f64 = 0.12;
-/// The same of idle CPUs, which are fewer then.
+/// The same limits for the share of CPU time that is idle, which is lower while threads are bound.
 const IDLE_BIND: f64 = 0.04;
 const IDLE_FREE: f64 = 0.005;
-/// Weight of the newest look.
+/// Weight of the newest sample in the moving averages.
 const NEWEST: f64 = 0.25;
-/// Looks from one change to the next.
+/// The least number of samples between two changes.
 const REST: u32 = 12;
 
 /// `redolith_worker_affinity`
@@ -52,7 +53,7 @@ pub enum Affinity {
     On,
 }
 impl From<u64> for Affinity {
-    /// By its place among the setting's values.
+    /// Converts from the index of the value in the setting's list of values.
     fn from(bits: u64) -> Affinity {
         [Affinity::Auto, Affinity::Off, Affinity::On][bits as usize]
     }
@@ -65,28 +66,29 @@ pub struct Workers {
 }
 #[derive(Default)]
 struct State {
-    /// The places of the workers. Bound, each has the CPU of its number.
+    /// The places of the workers. When bound, the thread in place n has the CPU `cpus[n]`.
     threads: Vec<Option<Thread>>,
     affinity: Affinity,
-    /// CPUs that the process may use, as last seen; none where they are not its own: other threads
-    /// have been given some, or a quota allows fewer.
+    /// The CPUs that the process may use, as last seen. Empty if the workers cannot have them all:
+    /// log threads have been given CPUs, or a quota allows fewer.
     cpus: Vec<usize>,
     bound: bool,
-    /// The system has refused it, with these CPUs.
+    /// The system has refused to bind a thread to one of these CPUs.
     refused: bool,
-    /// Part of the time that a thread waits for a CPU, and that a CPU is idle; smoothed.
+    /// The share of time that a thread waits for a CPU, and that a CPU is idle. Both are moving
+    /// averages.
     waiting: f64,
     idle: f64,
     changes: u64,
-    /// Looks until it may change again.
+    /// Samples until `bound` may change again.
     rest: u32,
     before: Option<Look>,
 }
 #[derive(Clone, Copy)]
 struct Look {
     at: Duration,
-    /// How long all threads together have waited for a CPU since they began, and all CPUs have been
-    /// idle.
+    /// Sums since the start: the time that all threads have waited for a CPU, and the idle time of
+    /// all CPUs.
     waited: Duration,
     idle: Duration,
 }
@@ -99,14 +101,14 @@ impl Workers {
     pub fn count(&self) -> usize {
         self.count
     }
-    /// The calling thread is a worker, and has nothing to do (WORKER-2).
+    /// Called by a thread that parks: it takes a worker's place if it has none (WORKER-2).
     pub fn rests(&self) {
         if !IS_WORKER.get() {
             IS_WORKER.set(self.state.lock().take_place(this_thread()));
         }
     }
-    /// The calling thread is no worker any more, or may not be. If it still is one it takes a place
-    /// again when it rests.
+    /// Gives the calling thread's place back, because the thread may no longer be a worker. If it
+    /// still is a worker, it takes a place again when it parks.
     pub fn leave(&self) {
         if IS_WORKER.replace(false) {
             self.state.lock().give_place(&this_thread());
@@ -118,7 +120,7 @@ impl Workers {
         (s.waiting, s.idle, s.before) = (0.0, 0.0, None);
         s.apply();
     }
-    /// Looks again and again, for ever; where there is a choice.
+    /// Takes samples and binds or frees the threads, without end. Returns at once with one worker.
     pub async fn watch(self: Arc<Self>, disk: Arc<dyn Disk>, engine_runtime: Arc<TokioRuntime>) {
         if self.count < 2 {
             return;
@@ -133,7 +135,7 @@ impl Workers {
                 )
             };
             if affinity != Affinity::Off {
-                // Files are read: not under the mutex.
+                // These calls read files, so the mutex is not held.
                 let waited = threads
                     .and_then(|all| all.iter().map(Thread::waited).sum::<Option<Duration>>());
                 let cpus = disk.processors();
@@ -173,11 +175,11 @@ impl Workers {
 }
 
 impl State {
-    /// None while a place is empty.
+    /// Returns `None` while a place is empty.
     fn all_threads(&self) -> Option<Vec<Thread>> {
         self.threads.iter().cloned().collect()
     }
-    /// False: there is none.
+    /// Returns false if no place is free.
     fn take_place(&mut self, worker: Thread) -> bool {
         let Some(n) = self.threads.iter().position(Option::is_none) else { return false };
         self.threads[n] = Some(worker);
@@ -192,8 +194,8 @@ impl State {
             *place = None;
             self.before = None;
             if self.bound {
-                // Where the system refuses it, which was told when it was bound, the thread goes on
-                // where it is.
+                // If the system refuses, the thread stays bound. A refusal to bind was logged
+                // before.
                 let _ = bind_thread(worker, &[]);
             }
         }
@@ -201,7 +203,7 @@ impl State {
     fn look(&mut self, now: Look) {
         self.rest = self.rest.saturating_sub(1);
         let Some(before) = self.before.replace(now) else { return };
-        // There are as many CPUs as threads, where it matters.
+        // Binding needs as many CPUs as threads, so the number of threads serves for both shares.
         let all = now.at.saturating_sub(before.at).as_secs_f64() * self.threads.len().max(1) as f64;
         let part = |now: Duration, before| {
             (now.saturating_sub(before).as_secs_f64() / all.max(1e-6)).min(1.0)
@@ -209,7 +211,7 @@ impl State {
         self.waiting += NEWEST * (part(now.waited, before.waited) - self.waiting);
         self.idle += NEWEST * (part(now.idle, before.idle) - self.idle);
     }
-    /// CPUs come and go: what was bound to others is freed first.
+    /// Notes a change of the CPUs. Threads that are bound to the old CPUs are freed first.
     fn may_use(&mut self, cpus: Vec<usize>) {
         if cpus != self.cpus {
             self.free();
@@ -225,7 +227,7 @@ impl State {
             Affinity::Auto => self.waiting >= BIND && self.idle >= IDLE_BIND,
         }
     }
-    /// WORKER-1
+    /// Whether the threads can be bound (WORKER-1).
     fn can(&self) -> bool {
         self.threads.len() > 1 && self.cpus.len() == self.threads.len() && !self.refused
     }
@@ -238,7 +240,7 @@ impl State {
             (0..self.threads.len()).for_each(|n| self.bind(n));
         }
     }
-    /// Gives the thread in this place the place's CPU, while they are bound.
+    /// Binds the thread in place `n` to that place's CPU, if the threads are bound.
     fn bind(&mut self, n: usize) {
         if let (true, Some(thread)) = (self.bound, &self.threads[n])
             && let Err(e) = bind_thread(thread, &[self.cpus[n]])
@@ -270,7 +272,7 @@ mod tests {
     use super::*;
     use redolith_disk::unbind_this_thread;
 
-    /// Looks, in each of which so much of the time was waited, and so much of the CPUs idle.
+    /// Takes samples with these shares of waiting time and idle time.
     fn looks(s: &mut State, times: u32, waiting: f64, idle: f64) {
         for _ in 0..times {
             let Look { at, waited, idle: was } = s.before.unwrap();
@@ -304,7 +306,7 @@ mod tests {
         assert!(s.bound, "bound, they wait less, and less is idle");
         looks(&mut s, 30, 0.10, 0.03);
         assert!(!s.bound);
-        // Where nothing is idle there is nothing to win.
+        // Without idle CPUs, binding gains nothing.
         looks(&mut s, 30, 0.4, 0.03);
         assert!(!s.bound);
         looks(&mut s, 30, 0.4, 0.1);
@@ -322,13 +324,13 @@ mod tests {
     fn a_load_between_the_bounds_changes_seldom() {
         let mut s = state();
         for turn in 0..400 {
-            // Ticks of 10 ms: idle time comes in lumps.
+            // The kernel counts idle time in ticks of 10 ms, so it comes in lumps.
             let idle = if turn % 3 == 0 { 0.04 } else { 0.0 };
             let (waiting, idle) = if s.bound { (0.133, idle) } else { (0.205, 0.05) };
             looks(&mut s, 1, waiting, idle);
         }
         assert!((1..=2).contains(&s.changes), "{}", s.changes);
-        // At its worst: bound it looks as if it were not worth it.
+        // The worst case: the samples argue against the present state, whichever it is.
         let before = s.changes;
         (0..400).for_each(|_| {
             if s.bound { looks(&mut s, 1, 0.0, 0.0) } else { looks(&mut s, 1, 0.5, 0.5) }
@@ -336,8 +338,8 @@ mod tests {
         assert!(s.changes - before <= 400 / u64::from(REST) + 1, "{}", s.changes);
     }
 
-    /// WORKER-2: threads that run what blocks begin and end beside the workers; the places stay
-    /// with those who work, and keep their CPUs.
+    /// WORKER-2: threads for blocking work begin and end beside the workers. The places stay with
+    /// the workers, and keep their CPUs.
     #[test]
     fn places_belong_to_the_threads_that_work() {
         let workers = Workers::new(2);
@@ -351,7 +353,8 @@ mod tests {
             .build()
             .unwrap();
         let engine_runtime = Arc::new(TokioRuntime::new(runtime.handle().clone(), workers.clone()));
-        // Whoever holds both workers at once has seen all that there are.
+        // Two tasks that meet at a barrier occupy both workers, so their threads are all the
+        // workers.
         let at_work = || {
             let both = Arc::new(std::sync::Barrier::new(2));
             let tasks: Vec<_> = (0..2)
@@ -410,7 +413,7 @@ mod tests {
             !State { threads: vec![Some(this_thread())], cpus: vec![0], ..State::default() }.can(),
             "there is nothing to choose"
         );
-        // Other CPUs: they are asked for anew.
+        // After a change of the CPUs, binding is tried again.
         let mut s = State { refused: true, ..state() };
         s.may_use(vec![0, 1]);
         assert!(s.refused);

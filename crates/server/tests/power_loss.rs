@@ -1,15 +1,16 @@
-//! The whole server, with its threads, on a disk that is recorded; then images of what a power cut
-//! at some moment of that run could have left, each of them started and read.
+//! The whole server, with its threads, runs on a disk that records every operation. Then the test
+//! makes images that a power cut at some moment of the run could have left, and starts and reads
+//! each of them.
 //!
 //! - POWER-1: a start on an image is not refused, and every page of it can be read.
-//! - POWER-2: every transaction whose COMMIT had been answered is there, whole.
-//! - POWER-3: one that was on its way is there whole or not at all; one that was not sent is not
-//!   there.
-//! - POWER-4: the indexes tell the same as the rows, and CHECK TABLE finds nothing.
+//! - POWER-2: every transaction whose COMMIT was answered is there, whole.
+//! - POWER-3: a transaction whose COMMIT was sent and not answered is there whole or not at all. A
+//!   transaction whose COMMIT was not sent is not there.
+//! - POWER-4: the indexes agree with the rows, and CHECK TABLE finds nothing.
 //!
 //! `POWER_LOSS_IMAGES=n` and `POWER_LOSS_TRANSACTIONS=n` (of each client) make longer runs,
-//! `SEED=n` other ones. What is not repeated by a seed is the order of the threads: a failure
-//! leaves its image in a directory that it names.
+//! `SEED=n` makes other runs. A seed does not repeat the order of the threads, so a failure leaves
+//! its image in a directory that it names.
 #![allow(clippy::disallowed_methods)] // threads and files of the test's own
 use redolith_client::{Client, Place, error_code};
 use redolith_disk::{Disk, RealDisk, RecordingDisk, SimDisk};
@@ -30,7 +31,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 const CLIENTS: i64 = 12;
-/// Deadlock, and a lock that was waited for too long: the transaction is given up.
+/// The error codes of a deadlock and of a lock wait timeout: the client gives the transaction up.
 const GIVEN_UP: [u16; 2] = [1213, 1205];
 /// How long the server may take to be ready.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -49,7 +50,7 @@ impl Rng {
     }
 }
 
-/// A commit: its rows, and the moments of the recording before it was sent and after it was
+/// A commit: its rows, and the moments of the recording before the COMMIT was sent and after it was
 /// answered.
 struct Commit {
     worker: i64,
@@ -60,8 +61,8 @@ struct Commit {
 type Commits = BTreeMap<i64, Commit>;
 type Recorder = RecordingDisk<RealDisk>;
 
-/// One client's work. What a transaction does: some rows with its token, and the client's count of
-/// its transactions.
+/// One client's work. A transaction writes some rows with its token, and the client's count of its
+/// transactions.
 fn client(place: &Place, worker: i64, transactions: u64, seed: u64, disk: &Recorder) -> Commits {
     let (mut c, mut rng, mut commits) =
         (Client::connect(place, "root").unwrap(), Rng(seed), Commits::new());
@@ -112,7 +113,7 @@ fn client(place: &Place, worker: i64, transactions: u64, seed: u64, disk: &Recor
     }
     commits
 }
-/// Definitions that come and go until the clients are done.
+/// Runs DDL statements until the clients are done.
 fn definitions(place: &Place, done: &AtomicBool) -> u64 {
     let (mut c, mut n) = (Client::connect(place, "root").unwrap(), 0);
     while !done.load(SeqCst) {
@@ -130,7 +131,7 @@ fn definitions(place: &Place, done: &AtomicBool) -> u64 {
     n
 }
 
-/// Runs the server under load, from its first start to a clean end, and records that.
+/// Records a run of the server under load, from its first start to a clean end.
 fn record(dir: &Path, transactions: u64, seed: u64) -> (Recorder, Commits) {
     let data = dir.join("data");
     let disk = RecordingDisk::new(RealDisk::new(), &data).unwrap();
@@ -139,7 +140,7 @@ fn record(dir: &Path, transactions: u64, seed: u64) -> (Recorder, Commits) {
         "--skip-networking".into(),
         format!("--datadir={}", data.display()),
         format!("--socket={}", dir.join("s").display()),
-        // Small, so that pages are written all the time and the log is used again.
+        // The sizes are small, so that pages are written all the time and the log wraps.
         "--innodb-buffer-pool-size=8M".into(),
         "--innodb-redo-log-capacity=8M".into(),
     ]
@@ -223,7 +224,7 @@ async fn read(
     found
 }
 
-/// Compares what is there with what has to be there at that moment of the recording.
+/// Compares the contents with what the image must have at that moment of the recording.
 async fn check(e: &Arc<Engine>, at: usize, commits: &Commits) {
     for t in e.dict.tables("d") {
         let t = e.table("d", &t.def.name).await.unwrap().expect("it is in the dictionary");
@@ -272,7 +273,7 @@ async fn check(e: &Arc<Engine>, at: usize, commits: &Commits) {
     let all: i64 = read(&mut trx, &shared, 0, &[0, 1]).await.iter().map(|r| r[1]).sum();
     assert_eq!(all, there.len() as i64, "the shared counters");
 }
-/// Does the image's submitted operations while it is in use.
+/// Completes the image's submitted operations while it is in use.
 struct Pump(Arc<AtomicBool>, Option<std::thread::JoinHandle<()>>);
 impl Pump {
     fn start(disk: &SimDisk) -> Pump {
@@ -350,8 +351,7 @@ fn what_a_power_cut_leaves_is_recovered() {
             });
         }
     });
-    // The checks find what they look for: what was there half-way is not what there has to be at
-    // the end.
+    // The checks must fail here: the contents of half the run are not the contents at its end.
     let mut half = disk.replay();
     half.advance_to(end / 2);
     let late =

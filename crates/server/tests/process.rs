@@ -1,4 +1,4 @@
-//! The program itself: its command line, start, second start, shutdown.
+//! Tests the program itself: command line, start, second start, shutdown.
 use redolith_client::{Client, Place};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -161,9 +161,9 @@ fn a_killed_server_starts_again_over_its_stale_socket() {
     server.end("-TERM");
 }
 
-/// The answer to an HTTP request, whole.
+/// Returns the whole answer to an HTTP request.
 fn http(address: &str, request: &str) -> String {
-    // A request that is late, as on a busy machine it may be, is answered nothing.
+    // A request that is late gets no answer. That can happen on a busy machine.
     for _ in 0..20 {
         let mut stream = TcpStream::connect(address).unwrap();
         let mut answer = String::new();
@@ -256,7 +256,7 @@ fn wrong_settings_of_counters_are_told_at_the_start() {
     assert!(start("--metrics-address=here").contains("not of the form ip:port"));
 }
 
-/// Half a minute at most.
+/// Waits for half a minute at most.
 fn wait_until(done: impl Fn() -> bool) {
     for _ in 0..3000 {
         if done() {
@@ -268,7 +268,7 @@ fn wait_until(done: impl Fn() -> bool) {
     panic!("nothing came of it");
 }
 
-/// ERRLOG-2: everything is in the file, and the file can be moved away.
+/// ERRLOG-2: all messages are in the file, and the file can be moved away.
 #[test]
 #[allow(clippy::disallowed_methods)] // files and waits of the test's own
 fn the_error_log_is_a_file_that_can_be_rotated() {
@@ -285,7 +285,7 @@ fn the_error_log_is_a_file_that_can_be_rotated() {
     let place = Place::Socket(dir.0.join("s.sock"));
     let mut client = Client::connect(&place, "root").unwrap();
 
-    // Moved away by name, and opened again by a signal and by a statement.
+    // The file is moved away, and opened again by a signal and by a statement.
     let moved = |to: &str| {
         std::fs::rename(dir.0.join("data/log/server.err"), dir.0.join(to)).unwrap();
     };
@@ -297,14 +297,14 @@ fn the_error_log_is_a_file_that_can_be_rotated() {
     assert!(exists(&dir, "data/log/server.err"));
     assert!(file("first").contains("is ready") && !file("second").contains("is ready"));
 
-    // Where no file can be made the old one goes on.
+    // Where no new file can be created, the old file stays in use.
     std::fs::rename(dir.0.join("data/log"), dir.0.join("data/away")).unwrap();
     std::fs::write(dir.0.join("data/log"), "no folder").unwrap();
     let refused = client.query("FLUSH LOGS").unwrap_err().to_string();
     assert!(refused.contains("1105") && refused.contains("--log-error: cannot write"), "{refused}");
     client.query("SET GLOBAL log_error_verbosity = 3").unwrap();
 
-    // A second server on the directory ends, and says so in the same file.
+    // A second server on the directory ends, and writes the reason to the same file.
     std::fs::remove_file(dir.0.join("data/log")).unwrap();
     std::fs::rename(dir.0.join("data/away"), dir.0.join("data/log")).unwrap();
     let out = redolith(&[

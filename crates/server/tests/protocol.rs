@@ -50,7 +50,7 @@ fn another_plugin_is_switched_to_native_password() {
     raw.write(&Raw::login_packet("root", &[9; 32], "", "caching_sha2_password", 0));
     let switch = raw.read();
     assert!(switch.starts_with(b"\xfemysql_native_password\0") && switch.len() == 23 + 21);
-    // The scramble is that of the greeting.
+    // The scramble is the greeting's.
     assert!(greeting.windows(8).any(|w| w == &switch[23..31]));
     raw.write(b"");
     assert_eq!(raw.read()[0], 0);
@@ -172,7 +172,7 @@ fn a_packet_that_there_is_no_memory_for_is_dropped_and_the_session_goes_on() {
     assert_eq!((raw.read(), raw.read().len() > 1), (vec![1], true));
     raw.read();
     raw.read();
-    // Long data: the statement's next execution is refused, and no other.
+    // For long data the statement's next execution is refused, and no other.
     assert_eq!(raw.ask(PREPARE, b"SELECT ?")[0], 0);
     raw.read();
     for _ in 0..20 {
@@ -238,7 +238,7 @@ fn change_user_makes_a_new_session() {
     }
     assert_eq!(raw.ask(0x11, b"root\0\0test\0\x2d\0mysql_native_password\0")[0], 0);
     assert_eq!(raw.ask_error(EXECUTE, &[1, 0, 0, 0, 0, 1, 0, 0, 0]), 1243);
-    // A password is asked for anew, with a scramble of its own.
+    // The server asks for the password again, with a new scramble.
     raw.command(0x11, b"root\0\x14aaaaaaaaaaaaaaaaaaaa\0\x2d\0mysql_native_password\0");
     assert!(raw.read().starts_with(b"\xfemysql_native_password\0"));
     raw.write(&[1; 20]);
@@ -246,7 +246,7 @@ fn change_user_makes_a_new_session() {
     assert!(raw.try_read().is_err(), "the connection is closed");
 }
 
-/// Waits a little; false.
+/// Waits a little, and returns false.
 #[allow(clippy::disallowed_methods)] // a thread of the test's own
 fn pause() -> bool {
     std::thread::sleep(Duration::from_millis(5));
@@ -261,7 +261,7 @@ fn a_change_of_user_takes_as_long_as_a_login_at_most() {
     assert_eq!(raw.ask(0x11, BODY)[0], 0xfe);
     raw.write(b"");
     assert_eq!(raw.read()[0], 0, "the password is asked for and none is needed");
-    // It may work for longer than that.
+    // A command may run for longer than that.
     raw.command(QUERY, b"WAIT");
     let silent = &mut Raw::logged_in(&server);
     assert_eq!(silent.ask(0x11, BODY)[0], 0xfe);
@@ -270,7 +270,7 @@ fn a_change_of_user_takes_as_long_as_a_login_at_most() {
         std::io::ErrorKind::UnexpectedEof,
         "the connection is closed"
     );
-    // Its seat is given back after its socket is closed.
+    // The client's seat is given back after its socket is closed.
     let processes = &server.server.processes;
     let gone = (0..20_000).any(|_| processes.len() == 1 || pause());
     let rows = processes.rows();
@@ -374,7 +374,7 @@ fn malformed_executions_are_errors() {
 #[test]
 fn one_connection_too_many_gets_1040() {
     let server = start(Limits { max_connections: 2, ..LIMITS });
-    // Two, and the administrator's.
+    // There are two seats, and the administrator's.
     let (a, _b, _c) = (Raw::logged_in(&server), Raw::logged_in(&server), Raw::logged_in(&server));
     assert_eq!(error_code(&Raw::connect(&server).login("", 0)), 1040);
     drop(a);

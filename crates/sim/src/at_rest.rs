@@ -1,10 +1,10 @@
 //! Damage at rest: a bit of one file flips between two lives, in a copy of the disk.
 //!
-//! - REST-1: rows are right, or their statement fails. Never are they wrong.
+//! - REST-1: a statement returns correct rows or fails. It never returns wrong rows.
 //! - REST-2: a start that is refused for damage has changed nothing.
 //!
-//! Damage in the last commits of the log, behind which nothing was written, is not told from a
-//! crash (docs/reliability.md): then later commits are lost, and what is left is still whole.
+//! Damage in the last commits of the redo log, after which nothing was written, cannot be told from
+//! a crash (docs/reliability.md). Then these commits are lost, and the rest is still whole.
 use crate::executor::{End, Executor, Rng};
 use crate::run::{Seen, World};
 use crate::{ddl, load, shared};
@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex};
 /// Kinds of files, by a part of their path.
 const FILES: [&str; 7] =
     ["tables/", "undo", "system", "doublewrite", "redo/log", "redo/control", "files.rdl"];
-/// Complaints that rows are older than they should be, and no more than that.
+/// The complaints which say that rows are older than they should be, and no more than that.
 pub(crate) const OLDER: [&str; 4] = [
     "an acknowledged commit is lost or half a transaction survived",
     "commits on their way explains what is there",
@@ -25,23 +25,23 @@ pub(crate) const OLDER: [&str; 4] = [
     "is not there, and has rows",
 ];
 
-/// The same of single pages: what lies in one is older than what lies in another.
+/// The complaints which say that one page is older than another.
 pub(crate) const MIXED: [&str; 3] = [
     "tells another story than the rows",
     "markers and counters",
     "a unique index has a value twice",
 ];
 
-/// What became of it.
+/// The result of a start on a damaged disk.
 #[derive(Default)]
 pub(crate) struct Found {
     pub refused: Option<Error>,
-    /// Statements that failed.
+    /// The number of statements that failed.
     pub failed: u64,
     pub end: Lsn,
 }
 
-/// Flips a bit of some file, and starts on that.
+/// Flips a bit of some file in a copy of the disk, and starts on the copy.
 pub(crate) fn flip(world: &World, rng: &mut Rng) {
     let kind = rng.below(FILES.len() as u64) as usize;
     let disk = world.disk.fork(rng.draw());
@@ -102,12 +102,12 @@ fn seen_of(s: &mut Seen) -> [&mut u64; 7] {
         &mut s.flips_register,
     ]
 }
-/// Where the log ends for a start on the disk as it is.
+/// The LSN at which a start on the undamaged disk finds the end of the redo log.
 fn undamaged_end(world: &World, seed: u64) -> Lsn {
     start(world, &world.disk.fork(seed), seed).0.end
 }
 
-/// Starts, reads all, and ends; the complaint if something was wrong.
+/// Starts an engine, reads everything, and ends. Returns the complaint if something was wrong.
 pub(crate) fn start(
     world: &World,
     disk: &SimDisk,
@@ -147,7 +147,7 @@ async fn live(
     note(ddl::compare(&e, &w.definitions).await);
     note(shared::compare(&e, &w.ledger, w.kind.deep).await);
     for t in e.dict.tables("sim") {
-        // What it finds is damage told.
+        // An error that the check finds is reported damage.
         match e.check_table(&t).await {
             Ok(c) if c.errors.is_empty() => {}
             _ => note(Err(Error::Interrupted)),

@@ -1,5 +1,5 @@
-//! Definitions that change under load and power cuts: each statement is there whole or not at all,
-//! its rows with it, and leaves no file behind.
+//! DDL under load and power cuts: the effect of each statement is there whole or not at all, with
+//! the rows, and no statement leaves a file behind.
 use crate::executor::Rng;
 use crate::load::{LOCK, Shared, encode, int, key, number, table};
 use redolith_disk::{Disk, SimDisk};
@@ -17,8 +17,8 @@ use std::time::Duration;
 
 const NAMES: [&str; 4] = ["t0", "t1", "t2", "t3"];
 
-/// A table as it should be: k and the text's length by id, and the index on k, if there is one
-/// (unique or not).
+/// A table's expected state: k and the text's length by id, and the index on k if there is one
+/// (`true` if unique).
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct Def {
     rows: BTreeMap<i64, (i64, usize)>,
@@ -28,7 +28,7 @@ type Defs = BTreeMap<String, Def>;
 #[derive(Clone, Default)]
 pub struct KnownDefs {
     acked: Defs,
-    /// What a statement that was not answered would have made of it.
+    /// The tables if the unanswered statement has taken effect.
     pending: Option<Defs>,
 }
 pub type Definitions = Arc<Mutex<KnownDefs>>;
@@ -48,9 +48,10 @@ enum Statement {
     Rename(Vec<(String, String)>),
     AddIndex(String, bool),
     DropIndex(String),
-    /// The index goes, one like it comes, and the table gets another name: one statement.
+    /// ALTER TABLE that drops the index, adds a similar index and renames the table, in one
+    /// statement.
     Alter(String, bool, String),
-    /// Rows to put, and to delete.
+    /// Writes rows, and deletes rows.
     Write(String, Vec<(i64, (i64, usize))>, Vec<i64>),
 }
 use Statement::*;
@@ -87,7 +88,7 @@ fn draw(rng: &mut Rng, defs: &Defs) -> Statement {
     }
 }
 impl Statement {
-    /// What it makes of the definitions; none if it has to fail (with a duplicate key).
+    /// The tables after the statement. `None` if it must fail with a duplicate key.
     fn expected(&self, before: &Defs) -> Option<Defs> {
         let mut d = before.clone();
         match self {
@@ -216,7 +217,7 @@ async fn write(
     done
 }
 
-/// The client that changes definitions.
+/// The client that runs DDL.
 pub async fn client(
     e: Arc<Engine>,
     mut rng: Rng,
@@ -235,7 +236,7 @@ pub async fn client(
             (Ok(()), None) => panic!("a unique index over duplicates"),
             (Err(Error::DuplicateKey { .. }), None) => before,
             (Err(err), after) if shared.forgives(&err) => {
-                // It may have failed behind its commit.
+                // The statement may have failed after its commit.
                 e.runtime.sleep(Duration::from_millis(20)).await;
                 let found = loop {
                     match contents(&e).await {
@@ -261,7 +262,7 @@ pub async fn client(
     Ok(())
 }
 
-/// What the engine has.
+/// Reads the tables from the engine.
 async fn contents(e: &Arc<Engine>) -> Result<Defs> {
     let mut all = Defs::new();
     for name in NAMES {
@@ -290,7 +291,8 @@ async fn contents(e: &Arc<Engine>) -> Result<Defs> {
     Ok(all)
 }
 
-/// Every answered statement has its effect, one that was not has all or nothing of it.
+/// Checks that every answered statement has its effect, and that an unanswered one has its whole
+/// effect or none.
 pub async fn compare(e: &Arc<Engine>, known: &Definitions) -> Result<()> {
     let found = contents(e).await?;
     let k = &mut known.lock().expect("one thread");
@@ -303,7 +305,7 @@ pub async fn compare(e: &Arc<Engine>, known: &Definitions) -> Result<()> {
     k.acked = found;
     Ok(())
 }
-/// The same; and structure and files are sound.
+/// As [`compare`], and checks that structure and files are sound.
 pub async fn verify(e: &Arc<Engine>, disk: &SimDisk, known: &Definitions) -> Result<()> {
     compare(e, known).await?;
     for name in NAMES {

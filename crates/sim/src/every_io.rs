@@ -1,5 +1,5 @@
-//! One fixed run, of which every single operation of the disk goes wrong once, in each of eight
-//! ways.
+//! Repeats one fixed run many times. Each time, one operation of the disk goes wrong in one of
+//! eight ways, until every operation has gone wrong in every way.
 //!
 //! | damage | what may follow |
 //! |---|---|
@@ -7,9 +7,8 @@
 //! | a bit of it flips | the same, or a refused start, or statements that fail |
 //! | it is reported done and was not done, or was done elsewhere | the same; or rows are older than they should be |
 //!
-//! A disk that says that it has written what it has not breaks MEDIA-1: once the checkpoint has
-//! passed a page's changes, nothing says that there was a newer page than the whole one that is
-//! there.
+//! A disk that reports a write that it has not done breaks MEDIA-1. Once the checkpoint has passed
+//! a page's changes, nothing shows that a newer version of the (whole) page existed.
 use crate::at_rest::{self, MIXED, OLDER};
 use crate::executor::Rng;
 use crate::fault_plan::FaultPlan;
@@ -35,31 +34,32 @@ use Harm::*;
 pub const HARMS: [Harm; 8] =
     [CutBefore, CutAfter, CutInside, Dropped, Flipped, Misdirected, Fails, Full];
 
-/// How a damaged run ended. More is wrong, and a panic.
+/// How a damaged run ended. Any other end is a bug, and a panic.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Outcome {
     Right,
     /// The start was refused.
     Refused,
-    /// A statement, or the process, ended with an error that tells it.
+    /// A statement or the process ended with an error that reports the damage.
     Told,
-    /// Only after a lie of the disk: rows, or some of their pages, are as they were before.
+    /// Only after a false report of the disk: rows, or some of their pages, are older than they
+    /// should be.
     Older,
 }
 pub type Outcomes = BTreeMap<(Harm, Outcome), u64>;
 
-/// The run is the one of this seed.
+/// The seed of the run.
 const SEED: u64 = 20;
 const KIND: Kind =
     Kind { shared: true, deep: false, wide: false, bulk: false, atomic: false, instances: 1 };
-/// Transactions of each client.
+/// The number of transactions of each client.
 const COUNT: u64 = 12;
 
 fn world() -> World {
     World::new(SimDisk::new(SEED), KIND, None)
 }
 fn life(plan: FaultPlan) -> Life {
-    // It ends by itself, and then the power goes.
+    // The run ends by itself, and then the power goes.
     Life { count: Some(COUNT), ..Life::new(plan, Some(u64::MAX / 2), false) }
 }
 /// The operations of the run, in order.
@@ -70,7 +70,8 @@ pub fn operations() -> Vec<(OpKind, PathBuf)> {
     w.disk.take_journal()
 }
 
-/// Does this to the `n`-th operation (1 is the first), of `file`. Panics if anything is wrong then.
+/// Runs with the `n`-th operation (1 is the first), on `file`, going wrong as `harm` says. Panics
+/// if the result is wrong.
 pub fn run(n: u64, file: &Path, harm: Harm) -> Outcome {
     let w = world();
     let disk = &w.disk;
@@ -98,8 +99,8 @@ pub fn run(n: u64, file: &Path, harm: Harm) -> Outcome {
     };
     let why = at_rest::complaint(panic);
     assert!(lies, "{why}");
-    // Of a table's page that is lost for good clients try to read again and again, and a rollback
-    // waits for it.
+    // Clients read a lost page of a table again and again, and a rollback waits for the page, so
+    // the run may not end.
     let lost = file.to_string_lossy().contains("tables/") && why.contains("no end in sight");
     let told = lost || ["is corrupt", "damaged", "cannot be read"].iter().any(|t| why.contains(t));
     let older = untold(file, harm).iter().any(|o| why.contains(o));
@@ -107,7 +108,7 @@ pub fn run(n: u64, file: &Path, harm: Harm) -> Outcome {
     disk.crash();
     after_a_lie(&w, n, file, harm).max(if told { Outcome::Told } else { Outcome::Older })
 }
-/// All is right, and goes on.
+/// Checks that everything is right after an honest failure, and that the engine still works.
 fn after_a_failure(w: &World) -> Outcome {
     w.set_loss(None);
     one_life(
@@ -117,11 +118,12 @@ fn after_a_failure(w: &World) -> Outcome {
     );
     Outcome::Right
 }
-/// What CHECK TABLE says of pages of different ages.
+/// The messages of CHECK TABLE about pages of different ages.
 const CHECKED: [&str; 3] =
     ["lacks the entry of a row", "has an entry without a row", "is in use but marked free"];
-/// What a disk may leave that has lied about a write of `file`, and what then nothing tells: a page
-/// that is older than the others; the last commits of a log. Of other files it is found.
+/// The complaints that are allowed after a false report about a write of `file`: a page that is
+/// older than others, or the loss of the last commits of the redo log. For other files the start
+/// finds the damage.
 fn untold(file: &Path, harm: Harm) -> Vec<&'static str> {
     let name = file.to_string_lossy();
     match harm {

@@ -1,4 +1,4 @@
-//! A single-threaded executor whose every choice comes from a seed: which ready task runs next, and
+//! A single-threaded executor. A seed determines its every choice: which ready task runs next, and
 //! when the disk completes an operation.
 use redolith_disk::{Disk, SimDisk};
 use redolith_engine::runtime::{BoxFuture, Runtime};
@@ -40,10 +40,10 @@ struct Task {
     future: BoxFuture<()>,
     ready: Arc<Ready>,
 }
-/// Wakers of sleepers, by time and number.
+/// The wakers of sleeping tasks, by time and number.
 type Timers = BTreeMap<(Duration, u64), Waker>;
 
-/// A run of the executor that takes longer, in its own time, hangs.
+/// The longest run, in simulated time. A longer run is taken to hang.
 const ENDLESS: Duration = Duration::from_secs(900);
 
 /// The engine's runtime in a simulation.
@@ -51,7 +51,7 @@ pub struct SimRuntime {
     disk: SimDisk,
     spawned: Mutex<Vec<(&'static str, BoxFuture<()>)>>,
     timers: Mutex<(Timers, u64)>,
-    /// The machine is off: what is spawned now never runs.
+    /// The machine is off: a task that is spawned now never runs.
     off: AtomicBool,
 }
 impl SimRuntime {
@@ -72,8 +72,8 @@ impl Runtime for SimRuntime {
         self.spawned.lock().expect("one thread").push((name, task));
     }
     fn sleep(&self, time: Duration) -> BoxFuture<()> {
-        // The runtime is kept alive by the run; a sleeper needs the clock and a place among the
-        // timers.
+        // The run keeps the runtime alive. A sleeping task needs only the clock and an entry among
+        // the timers.
         let end = self.disk.now() + time;
         let mut t = self.timers.lock().expect("one thread");
         t.1 += 1;
@@ -116,7 +116,7 @@ impl Wake for Alarm {
 pub enum End {
     /// The main task has finished.
     Done,
-    /// The power went off (or the engine gave up because of it).
+    /// The power went off, or the engine gave up because of it.
     PowerOff,
     /// The engine ended its process (`poison`), for this reason.
     Died(String),
@@ -136,8 +136,8 @@ impl Executor {
     fn add(&mut self, name: &'static str, future: BoxFuture<()>) {
         self.tasks.push(Some(Task { name, future, ready: Arc::new(Ready(AtomicBool::new(true))) }));
     }
-    /// Runs `main` and all that it and the engine spawn, until it is done or the power goes. Then
-    /// every task is dropped, as a crash would.
+    /// Runs `main` and all tasks that `main` and the engine spawn, until `main` is done or the
+    /// power goes. Then every task is dropped, as in a crash.
     pub fn run(&mut self, main: BoxFuture<()>) -> End {
         self.add("main", main);
         let begun = self.disk.now();
@@ -155,7 +155,7 @@ impl Executor {
                 assert!(self.pass_time(begun), "every task waits for nothing: a lost wake-up");
                 continue;
             }
-            // Completions come among the tasks' steps, at random.
+            // Completions of the disk come between the steps of tasks, at random.
             if pending > 0 && (ready.is_empty() || self.rng.chance(4)) {
                 match catch_unwind(AssertUnwindSafe(|| self.disk.step())) {
                     Ok(_) => continue,
@@ -185,14 +185,15 @@ impl Executor {
             }
         };
         self.runtime.off.store(true, SeqCst);
-        // What is dropped may panic in a half-done state; it has crashed, so nobody listens.
+        // A dropped task may panic in a half-done state. The panic is ignored, because the machine
+        // has crashed.
         for t in std::mem::take(&mut self.tasks) {
             let _ = catch_unwind(AssertUnwindSafe(move || drop(t)));
         }
         self.runtime = SimRuntime::new(self.disk.clone());
         end
     }
-    /// A panic ends the life: because the power is gone, or because the engine gave up.
+    /// A panic ends the life, because the power is gone or because the engine gave up.
     fn death(&self, panic: Box<dyn Any + Send>) -> End {
         if self.disk.is_stopped() {
             return End::PowerOff;
@@ -202,7 +203,7 @@ impl Executor {
             None => resume_unwind(panic),
         }
     }
-    /// Nothing can run: the clock goes to the next timer.
+    /// Moves the clock to the next timer when no task can run.
     fn pass_time(&mut self, begun: Duration) -> bool {
         let next =
             self.runtime.timers.lock().expect("one thread").0.first_key_value().map(|(k, _)| k.0);

@@ -1,7 +1,7 @@
-//! What goes wrong with the disk in one life of an instance, besides the power.
+//! The faults of the disk in one life of an instance, besides power cuts.
 //!
-//! A failed write or sync of the log or of a page ends the process, and never lets a commit be
-//! acknowledged; a failed read, and a full disk, fail statements, and nothing else.
+//! A failed write or sync of the redo log or of a page ends the process, and never lets a commit be
+//! acknowledged. A failed read or a full disk makes statements fail, and has no other effect.
 use crate::executor::{Rng, SimRuntime};
 use redolith_disk::sim::{Damage, Fault, OpKind};
 use redolith_disk::{Disk, SimDisk};
@@ -13,17 +13,17 @@ use std::time::Duration;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FaultPlan {
     None,
-    /// A write or sync of the log fails: the process ends.
+    /// A write or sync of the redo log fails. The process ends.
     Log,
-    /// A write or sync of pages fails: the process ends, unless it was of a file in the making.
+    /// A write or sync of pages fails. The process ends, unless the file was still being created.
     Pages,
-    /// Some reads fail, or a bit of what they bring is wrong.
+    /// Some reads fail or return a wrong bit.
     Reads,
-    /// Some reads of the log fail or bring a wrong bit: a start is refused, or reads again.
+    /// Some reads of the redo log fail or return a wrong bit. A start is refused, or reads again.
     LogReads,
-    /// One operation, of whatever kind, goes wrong.
+    /// One operation of any kind fails or is damaged.
     OneOperation,
-    /// The disk is full, for a while.
+    /// The disk is full for a while.
     Full,
 }
 impl FaultPlan {
@@ -37,8 +37,8 @@ impl FaultPlan {
             _ => FaultPlan::None,
         }
     }
-    /// Plans it. `from`: how many operations of its kind go well first, at most. `early`: it begins
-    /// with the start.
+    /// Plans the faults on the disk. At most `from` operations of the fault's kind succeed first.
+    /// With `early` the faults begin with the start.
     pub fn begin(self, disk: &SimDisk, rng: &mut Rng, from: u64, early: bool) {
         let nth = 1 + rng.below(from);
         let bad = [Damage::Eio, Damage::Short, Damage::Torn][rng.below(3) as usize];
@@ -72,9 +72,9 @@ impl FaultPlan {
                 let damage = if rng.chance(2) { Damage::Eio } else { Damage::Flip };
                 for _ in 0..1 + rng.below(4) {
                     let nth = 1 + rng.below(from);
-                    // Long enough, sometimes, for the rollback of what it failed to meet it too. In
-                    // a start not so long: a page that is bad all the time is damage, which is
-                    // reported and passed over, not plan.
+                    // A long fault sometimes also hits the rollback of the statement that failed.
+                    // In a start the fault is short: a page that is always bad would be damage,
+                    // which is reported and skipped.
                     let times = if rng.chance(2) || early { 1 + rng.below(3) } else { 100 };
                     disk.fail(
                         Fault::new(OpKind::Read, damage)
@@ -86,7 +86,7 @@ impl FaultPlan {
             }
         }
     }
-    /// Whether a statement may fail so in this life.
+    /// Whether a statement may fail with this error in this life.
     pub fn explains(self, e: &Error) -> bool {
         match self {
             FaultPlan::None => false,
@@ -103,7 +103,7 @@ impl FaultPlan {
             FaultPlan::LogReads => {
                 matches!(e, Error::Io { .. } | Error::Damaged(_) | Error::Incompatible(_))
             }
-            // A segment or a table's file in the making.
+            // These are errors of a segment or a table's file that is being created.
             FaultPlan::Log | FaultPlan::Pages => matches!(e, Error::Io { .. } | Error::DiskFull(_)),
         }
     }
@@ -113,7 +113,7 @@ impl FaultPlan {
     }
 }
 
-/// Fills the disk once some operations have been done, and later gives room again.
+/// Fills the disk after some operations, and frees room again later.
 pub async fn fill(
     disk: SimDisk,
     runtime: Arc<SimRuntime>,

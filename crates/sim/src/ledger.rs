@@ -1,17 +1,18 @@
-//! What is known of rows that many clients change.
+//! The ledger: what the test knows of rows that many clients change.
 //!
-//! Who changes a row holds its lock to the end of the transaction, so all changes of one row are in
-//! one order: that in which the clients say so here. After a crash some set of the commits that
-//! were not answered has survived. The ledger tries each such set.
+//! A client that changes a row holds its lock to the end of the transaction. So all changes of one
+//! row have one order, in which the clients enter them here. After a crash, some set of the
+//! unanswered commits has survived. The ledger tries each such set.
 use std::collections::{BTreeMap, HashMap};
 
 /// A table's number and the row's id.
 pub type Key = (usize, i64);
-/// Who wrote: numbered through a run. [`BASE`] is what a start has found.
+/// The number of a transaction that writes, counted through a run. [`BASE`] stands for the rows
+/// that a start has found.
 pub type Writer = u64;
 const BASE: Writer = 0;
 
-/// A row. No two that were written have the same token.
+/// A row. No two written rows have the same token.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Row {
     pub u: i64,
@@ -23,14 +24,14 @@ struct Write {
     by: Writer,
     row: Option<Row>,
 }
-/// How far a writer has come.
+/// The state of a writer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
-    /// It may still be rolled back; the engine may have done that already.
+    /// The transaction may still be rolled back. The engine may have done so already.
     Active,
     /// Its commit was called and has not returned.
     Committing,
-    /// Others see it; it is not known to be durable.
+    /// The commit returned, so other transactions see it, but it is not known to be durable.
     Committed,
     Answered,
     RolledBack,
@@ -47,7 +48,8 @@ pub struct Ledger {
     writes: BTreeMap<Key, Vec<Write>>,
     writers: HashMap<Writer, State>,
     written: HashMap<i64, Written>,
-    /// The greatest id that was written, by writer; and of each table that was answered.
+    /// `greatest`: the greatest id that each writer wrote, by table. `answered_ids`: the greatest
+    /// id of each table that an answered commit wrote.
     greatest: HashMap<(Writer, usize), i64>,
     answered_ids: BTreeMap<usize, i64>,
     last_writer: Writer,
@@ -74,17 +76,18 @@ impl Ledger {
     fn state(&self, by: Writer) -> State {
         if by == BASE { State::Answered } else { self.writers[&by] }
     }
-    /// A row is about to be written: a reader of uncommitted rows may see it at once.
+    /// Notes that a row is about to be written. A READ UNCOMMITTED reader may see it at once.
     pub fn announce(&mut self, by: Writer, key: Key, row: Row) {
         self.written.insert(row.token, Written { key, row, by });
     }
-    /// `by` has the row's lock and has made this of it.
+    /// Notes that `by`, which has the row's lock, has written this row, or has deleted it.
     pub fn wrote(&mut self, by: Writer, key: Key, row: Option<Row>) {
         self.writes.entry(key).or_default().push(Write { by, row });
         let greatest = self.greatest.entry((by, key.0)).or_insert(key.1);
         *greatest = key.1.max(*greatest);
     }
-    /// `by` has taken back all but its first writes, which were `kept` when the savepoint was set.
+    /// Notes a rollback to a savepoint: of each row, only the first writes of `by` stay, as many as
+    /// were `kept` when the savepoint was set.
     pub fn back_to(&mut self, by: Writer, kept: &BTreeMap<Key, usize>) {
         for (key, list) in &mut self.writes {
             let (mut seen, most) = (0, kept.get(key).copied().unwrap_or(0));
@@ -94,7 +97,7 @@ impl Ledger {
             });
         }
     }
-    /// How many writes of each row are by this writer.
+    /// The number of writes of each row by this writer.
     pub fn counts(&self, by: Writer) -> BTreeMap<Key, usize> {
         let count = |list: &Vec<Write>| list.iter().filter(|w| w.by == by).count();
         self.writes.iter().map(|(key, list)| (*key, count(list))).filter(|(_, n)| *n > 0).collect()
@@ -116,19 +119,19 @@ impl Ledger {
             *most = (*most).max(*id);
         }
     }
-    /// The greatest id of a table's rows that were ever acknowledged, also of those that are gone.
+    /// The greatest id of a table's acknowledged rows, also of deleted ones.
     pub fn greatest_id(&self, table: usize) -> i64 {
         self.answered_ids.get(&table).copied().unwrap_or(0)
     }
 
-    /// What whoever has the row's lock may find. More than one: a commit that is on its way may
-    /// have been taken back.
+    /// The states in which the holder of the row's lock may find the row. There are several if a
+    /// commit on its way may have been taken back.
     pub fn possible(&self, me: Writer, key: Key) -> Vec<Option<Row>> {
         let mut found = Vec::new();
         for w in self.writes.get(&key).into_iter().flatten().rev() {
             match self.state(w.by) {
-                // It cannot hold the lock too: the engine has rolled it back, and its client does
-                // not know yet.
+                // Two writers cannot both hold the lock: the engine has rolled this one back, and
+                // its client does not know yet.
                 State::Active if w.by != me => {}
                 State::Committing if w.by != me => found.push(w.row),
                 _ => {
@@ -140,8 +143,8 @@ impl Ledger {
         found.push(None);
         found
     }
-    /// Whether another row of the table may have this value in the unique column; if not, what is
-    /// known of those that had it.
+    /// Checks whether another row of the table may have this value in the unique column. An error
+    /// lists what is known of the rows that had it.
     pub fn may_have(&self, me: Writer, key: Key, u: i64) -> Result<(), String> {
         let mut had = Vec::new();
         for (k, list) in
@@ -159,7 +162,7 @@ impl Ledger {
         }
         Err(format!("writer {me}, row {key:?}; had it: {had:#?}"))
     }
-    /// Nothing was answered.
+    /// Whether no answered commit has left a row.
     pub fn is_empty(&self) -> bool {
         !self
             .writes
@@ -167,12 +170,12 @@ impl Ledger {
             .flatten()
             .any(|w| w.row.is_some() && self.state(w.by) == State::Answered)
     }
-    /// The ids of a table's rows that were ever written and are remembered.
+    /// The ids of all rows of a table that the ledger has.
     pub fn ids(&self, table: usize) -> Vec<i64> {
         self.writes.range((table, i64::MIN)..=(table, i64::MAX)).map(|(key, _)| key.1).collect()
     }
-    /// A row that was read without a lock: it was written so, by somebody whose writes `me` may
-    /// see.
+    /// Checks a row that was read without a lock: some writer whose writes `me` may see has written
+    /// it so.
     pub fn check_seen(&self, me: Writer, key: Key, row: Row, uncommitted: bool) {
         let Some(w) = self.written.get(&row.token) else {
             panic!("row {key:?} is {row:?}, which nobody wrote")
@@ -191,8 +194,8 @@ impl Ledger {
         );
     }
 
-    /// After a start: what was found is what some set of the commits that were not answered has
-    /// left, and what was answered is in it. What is found becomes what is known.
+    /// Checks the contents after a start: some set of the unanswered commits, together with all
+    /// answered commits, must explain them. The contents become the new base.
     pub fn verify(&mut self, found: &Rows) -> Result<(), String> {
         let unsure: Vec<Writer> = self
             .writers
@@ -225,8 +228,8 @@ impl Ledger {
             unsure.len()
         ))
     }
-    /// The rows if those of the unanswered commits survived that `has` says; None if one of them
-    /// had built on one that has not.
+    /// The rows that are left if the unanswered commits for which `has` is true survived. `None` if
+    /// a survivor has built on a commit that did not survive.
     fn left_by(&self, has: impl Fn(Writer) -> bool) -> Option<Rows> {
         let mut left = Rows::new();
         for (key, list) in &self.writes {
@@ -241,8 +244,8 @@ impl Ledger {
                 match there {
                     true if missing => return None,
                     true => last = w.row,
-                    // A commit that was called may have come to nothing while the engine ran; one
-                    // that returned is built upon.
+                    // A commit that did not return may have been undone while the engine ran. A
+                    // commit that returned is visible, so others build on it.
                     false => missing |= self.state(w.by) == State::Committed,
                 }
             }
@@ -320,7 +323,8 @@ mod tests {
         l.wrote(second, B, Some(row(3)));
         l.committed(second);
         assert!(l.verify(&[(B, row(3))].into()).is_err());
-        // The second row tells nothing of the first, the order does: only both explain this.
+        // The second row alone does not prove the first commit, but their order does: only both
+        // commits together explain this.
         assert!(l.verify(&[(A, row(2)), (B, row(3))].into()).is_ok());
     }
     #[test]

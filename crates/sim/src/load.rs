@@ -1,10 +1,10 @@
-//! The load of a run, and what is known of it.
+//! The load of a run, and the model of its expected contents.
 //!
-//! Each client works on keys of its own, so what it should find after a crash follows from its own
-//! transactions: all acknowledged ones, and of the one whose acknowledgement was on its way, all or
-//! nothing. Every transaction also adds one to the client's marker and to one of a few shared
-//! counters: at any moment, in any view, the markers and the counters have the same sum. Statements
-//! may fail as the life's [`FaultPlan`] explains; a transaction that failed leaves nothing.
+//! Each client works on keys of its own. So the rows that it must find after a crash follow from
+//! its own transactions: all acknowledged ones, and the unacknowledged one whole or not at all.
+//! Every transaction also adds one to the client's marker and to one of a few shared counters, so
+//! in any view, at any moment, the markers and the counters have the same sum. Statements may fail
+//! as the life's [`FaultPlan`] explains. A failed transaction leaves nothing.
 use crate::executor::Rng;
 use crate::fault_plan::FaultPlan;
 use crate::run::Seen;
@@ -25,18 +25,18 @@ pub const CLIENTS: usize = 4;
 const COUNTERS: i64 = 3;
 const KEYS: u64 = 60;
 
-/// A row: k, u, and the text's length and first byte (which all its bytes are).
+/// A row: k, u, the length of the text, and the byte of which the text consists.
 pub type Row = (i64, i64, usize, u8);
 #[derive(Clone, Default, Debug, PartialEq, Eq)]
 pub struct Rows {
     pub rows: BTreeMap<i64, Row>,
     pub marker: i64,
 }
-/// What one client knows.
+/// The rows that one client expects.
 #[derive(Clone, Default, Debug)]
 pub struct Known {
     pub acked: Rows,
-    /// Sent to commit, not acknowledged.
+    /// The rows after the transaction whose commit was sent and not acknowledged.
     pub pending: Option<Rows>,
 }
 pub type Knowledge = Arc<Mutex<Vec<Known>>>;
@@ -58,12 +58,12 @@ pub(crate) fn table(name: &str, columns: Vec<Column>, indexes: Vec<IndexDef>) ->
         comment: String::new(),
     }
 }
-/// The tables, if they are there.
+/// Returns the tables if they exist.
 async fn find(e: &Arc<Engine>) -> Result<Option<Tables>> {
     let (rows, sums) = (e.table("sim", "rows").await?, e.table("sim", "sums").await?);
     Ok(rows.zip(sums).map(|(rows, sums)| Tables { rows, sums }))
 }
-/// Finds the tables, or makes them with what every run begins with.
+/// Finds the tables, or creates them with the initial rows of every run.
 pub async fn tables(e: &Arc<Engine>) -> Result<Tables> {
     if e.dict.schema("sim").is_none() {
         e.create_schema("sim", DEFAULT_COLLATION).await?;
@@ -117,7 +117,7 @@ pub(crate) fn number(t: &Table, payload: &[u8], column: usize) -> i64 {
 }
 pub(crate) const LOCK: Read = Read::Locking { mode: Mode::X, conflict: OnConflict::Wait };
 
-/// Sums of markers and of counters in one view; none while there are no rows.
+/// The sums of the markers and of the counters in one view. `None` while there are no rows.
 pub async fn sum(trx: &mut Trx, t: &Tables) -> Result<Option<(i64, i64)>> {
     let mut c = Cursor::new(t.sums.clone(), 0, Vec::new(), None, false, Read::Consistent);
     let (mut markers, mut counters, mut any) = (0, 0, false);
@@ -138,7 +138,7 @@ async fn add_one(trx: &mut Trx, t: &Table, table: &Arc<Table>, id: i64) -> Resul
 }
 
 fn random_row(rng: &mut Rng, n: usize, shared: &Shared) -> Row {
-    // Now and then a text that needs overflow pages.
+    // Some texts need overflow pages.
     let len = if shared.bulk && rng.chance(6) {
         100_000 + rng.below(300_000)
     } else if rng.chance(if shared.wide { 10 } else { 40 }) {
@@ -158,7 +158,7 @@ fn random_row(rng: &mut Rng, n: usize, shared: &Shared) -> Row {
 fn values(id: i64, r: &Row) -> [Value<'static>; 4] {
     [Value::Int(id), Value::Int(r.0), Value::Int(r.1), Value::Bytes(Cow::Owned(vec![r.3; r.2]))]
 }
-/// One change of a client's rows; the model follows if it was made.
+/// Makes one change of a client's rows. The model follows if the change succeeded.
 async fn change(
     trx: &mut Trx,
     t: &Tables,
@@ -218,19 +218,19 @@ async fn change(
     Ok(())
 }
 
-/// What the clients of a life share.
+/// The state that the clients of a life share.
 #[derive(Clone)]
 pub struct Shared {
     pub known: Knowledge,
     pub plan: FaultPlan,
     pub seen: Arc<Mutex<Seen>>,
-    /// Texts of hundreds of kilobytes.
+    /// Texts have hundreds of kilobytes.
     pub bulk: bool,
-    /// More texts that need pages of their own.
+    /// More texts need pages of their own.
     pub wide: bool,
 }
 impl Shared {
-    /// Whether a statement may fail with that; counts it.
+    /// Counts the error, and returns whether a statement may fail with it.
     pub fn forgives(&self, e: &Error) -> bool {
         let seen = &mut self.seen.lock().expect("one thread");
         match e {
@@ -242,7 +242,7 @@ impl Shared {
     }
 }
 
-/// A client's work: `count` transactions.
+/// Runs `count` transactions of a client.
 pub async fn client(
     e: Arc<Engine>,
     t: Arc<Tables>,
@@ -260,7 +260,7 @@ pub async fn client(
             let policy = write_policy(&mut rng);
             log.set_policy(|settings| *settings = policy);
         }
-        // A life is shorter than the pauses of the task that does it.
+        // The background task pauses for longer than a life, so the client truncates undo itself.
         trx.engine().truncate_undo();
         if rng.chance(12) {
             settings(trx.engine(), &mut rng);
@@ -292,7 +292,7 @@ pub async fn client(
                         Ok(())
                     }
                     Err(e) => {
-                        // An error means that it is rolled back.
+                        // An error means that the transaction is rolled back.
                         known.lock().expect("one thread")[n].pending = None;
                         Err(e)
                     }
@@ -316,7 +316,7 @@ pub async fn client(
     }
     Ok(())
 }
-/// What an administrator may change while the others work.
+/// Changes settings that an administrator may change under load.
 fn settings(e: &Engine, rng: &mut Rng) {
     match rng.below(8) {
         0 => e.history.stop(),
@@ -326,7 +326,7 @@ fn settings(e: &Engine, rng: &mut Rng) {
         _ => e.undo.truncation.enable(!rng.chance(4)),
     }
 }
-/// Who writes the log, and how, changes under load.
+/// Draws a write policy for the redo log. The policy changes under load.
 fn write_policy(rng: &mut Rng) -> PolicySettings {
     let mode = match rng.below(4) {
         0 => None,
@@ -341,7 +341,7 @@ fn write_policy(rng: &mut Rng) -> PolicySettings {
     };
     PolicySettings { mode, hold, depth: some_depth(rng) }
 }
-/// One to four writes in flight, or as it is found by measurement.
+/// Draws one to four writes in flight, or `None`: chosen by measurement.
 pub fn some_depth(rng: &mut Rng) -> Option<usize> {
     Some(rng.below(5) as usize).filter(|depth| *depth > 0)
 }
@@ -410,14 +410,14 @@ async fn read(trx: &mut Trx, t: &Tables, index: usize) -> Result<Vec<Rows>> {
     }
     Ok(found)
 }
-/// The text's byte does not matter when there is none.
+/// Normalizes rows: the text's byte does not matter if the text is empty.
 fn plain(r: &Rows) -> Rows {
     let mut r = r.clone();
     r.rows.values_mut().filter(|x| x.2 == 0).for_each(|x| x.3 = 0);
     r
 }
-/// After a start: everything acknowledged is there, what was not is whole or absent. What is found
-/// becomes what is known.
+/// Checks the rows after a start: everything acknowledged is there, and the unacknowledged
+/// transaction is whole or absent. The rows found become the expected ones.
 async fn compare_rows(e: &Arc<Engine>, t: &Tables, known: &Knowledge) -> Result<()> {
     let mut trx = e.begin(KillFlag::new());
     let found = read(&mut trx, t, 0).await?;
@@ -448,7 +448,7 @@ async fn compare_rows(e: &Arc<Engine>, t: &Tables, known: &Knowledge) -> Result<
     }
     Ok(())
 }
-/// The same, where the tables may not be there yet, or not any more.
+/// As `compare_rows`, where the tables may not exist yet, or not any more.
 pub async fn compare(e: &Arc<Engine>, known: &Knowledge) -> Result<()> {
     match find(e).await? {
         Some(t) => compare_rows(e, &t, known).await,
@@ -460,7 +460,7 @@ pub async fn compare(e: &Arc<Engine>, known: &Knowledge) -> Result<()> {
         }
     }
 }
-/// [`compare_rows`], and the structure is sound.
+/// As [`compare_rows`], and checks that the structure is sound.
 pub async fn verify(e: &Arc<Engine>, t: &Tables, known: &Knowledge) -> Result<()> {
     compare_rows(e, t, known).await?;
     for table in [&t.rows, &t.sums] {
@@ -469,7 +469,7 @@ pub async fn verify(e: &Arc<Engine>, t: &Tables, known: &Knowledge) -> Result<()
     }
     Ok(())
 }
-/// With a disk that works nothing stands in the way of a transaction.
+/// Checks that a transaction succeeds once the disk works.
 pub async fn serves(e: &Arc<Engine>, t: &Tables) -> Result<()> {
     let mut trx = e.begin(KillFlag::new());
     trx.insert(&t.sums, &encode(&t.sums, &[Value::Int(1000), Value::Int(1)])).await?;

@@ -1,5 +1,5 @@
-//! One run: some lives of an instance, each but the last ended by a power cut, or by the engine
-//! itself when the disk failed it.
+//! One run: several lives of an instance. Each life but the last ends by a power cut, or the engine
+//! ends itself when the disk fails.
 use crate::at_rest;
 use crate::ddl::{self, Definitions};
 use crate::executor::{End, Executor, Rng, SimRuntime};
@@ -23,7 +23,8 @@ use std::time::Duration;
 
 macro_rules! seen {
     ($($name:ident)*) => {
-        /// What a run met, so that a batch can tell whether it was worth it.
+        /// Counts of the events of a run. They show whether a batch of runs has tested what it
+        /// should.
         #[derive(Clone, Copy, Default, Debug)]
         pub struct Seen {
             $(pub $name: u64,)*
@@ -52,22 +53,22 @@ seen! {
     flips_tables flips_undo flips_system flips_doublewrite flips_log flips_control flips_register
     flips_refused flips_reported flips_harmless flips_took_the_tail
 }
-/// A run's end: what it met, and the hash of everything the disk was asked to do.
+/// The end of a run: the counts, and a hash of all operations of the disk.
 pub struct Ended {
     pub seen: Seen,
     pub trace: u64,
 }
 
-/// What a seed's instances are like, from the first to the last life.
+/// The properties of a seed's instances, the same in all lives.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kind {
-    /// Rows that all clients work on.
+    /// All clients also work on shared rows.
     pub shared: bool,
-    /// A tree of four levels.
+    /// One tree has four levels.
     pub deep: bool,
-    /// Pages behind the first bitmap's range.
+    /// The file of the rows has pages behind the range of the first bitmap.
     pub wide: bool,
-    /// Long texts in a long log, so that the log is written in long pieces.
+    /// Texts are long and the redo log is large, so that the log is written in long pieces.
     pub bulk: bool,
     /// The disk does not tear pages, and the doublewrite file is switched off and on.
     pub atomic: bool,
@@ -87,7 +88,7 @@ impl Kind {
     }
     pub fn config(&self, rng: &mut Rng) -> Config {
         let mut c = Config::new("/sim");
-        // Small, so that everything is short of room; a log that wraps after some hundred
+        // The sizes are small, so that every resource is scarce. The log wraps after some hundred
         // transactions.
         let frames = if rng.chance(2) { 64 } else { 40 };
         c.pool_instances = self.instances;
@@ -96,7 +97,7 @@ impl Kind {
         c.log_buffer_bytes = 256 << 10;
         c.pool_bytes = (frames * self.instances as u64) * 16384;
         if self.instances > 1 {
-            // An instance has 64 at least.
+            // An instance has at least 64 frames.
             c.pool_bytes = (64 * self.instances as u64 + rng.below(40)) * 16384;
         }
         if self.bulk {
@@ -106,13 +107,13 @@ impl Kind {
             c.log_buffer_bytes = 8 << 20;
         }
         c.doublewrite = !self.atomic || rng.chance(3);
-        // All purge tasks work, however little there is to do.
+        // All purge tasks work, even if there is little to purge.
         c.purge_logs_per_task = 0;
         c
     }
 }
 
-/// What outlives the instance.
+/// The state that outlives an instance.
 #[derive(Clone)]
 pub(crate) struct World {
     pub disk: SimDisk,
@@ -122,7 +123,7 @@ pub(crate) struct World {
     pub kind: Kind,
     pub seen: Arc<Mutex<Seen>>,
     sabotage: Option<Sabotage>,
-    /// What a power cut takes; anything, if it does not say.
+    /// The writes that a power cut loses. `None`: drawn at random.
     loss: Arc<Mutex<Option<Loss>>>,
 }
 impl World {
@@ -136,11 +137,11 @@ impl World {
         world.clear_faults();
         world
     }
-    /// From here on a power cut takes this.
+    /// Sets what a power cut loses from now on.
     pub fn set_loss(&self, loss: Option<Loss>) {
         *self.loss.lock().expect("one thread") = loss;
     }
-    /// With knowledge of its own, for somebody who looks and goes away.
+    /// A copy with its own ledgers, for a test that starts on a copy of the disk.
     pub fn copy(&self) -> World {
         let known = self.known.lock().expect("one thread").clone();
         let definitions = self.definitions.lock().expect("one thread").clone();
@@ -159,18 +160,18 @@ impl World {
         }
     }
 }
-/// One life: what is planned for it.
+/// The plan of one life.
 #[derive(Clone)]
 pub(crate) struct Life {
     pub plan: FaultPlan,
-    /// Transactions of each client; some, if it does not say.
+    /// The number of transactions of each client. `None`: drawn at random.
     pub count: Option<u64>,
-    /// The power goes at one of so many operations after the start; at one of those of the start
-    /// itself if `early`.
+    /// The power goes at one of the first `cut` operations after the start. With `early` it goes at
+    /// one of the first `cut` operations of the start itself.
     pub cut: Option<u64>,
     pub early: bool,
     pub opened: Arc<AtomicBool>,
-    /// What it does to undo files, to be counted also if the power goes.
+    /// The truncation of undo files, kept here so that it is counted even if the power goes.
     pub undo: Arc<Mutex<Option<Arc<Truncation>>>>,
 }
 
@@ -180,15 +181,15 @@ impl Life {
     }
 }
 
-/// Operations that are reported done and are not, from the first life to the last: for showing that
-/// the simulation finds that.
+/// Operations that are reported done but are left out, from the first life to the last. A test uses
+/// them to show that the simulation finds such a bug.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sabotage {
     pub kind: OpKind,
     pub part_of_path: &'static str,
 }
 
-/// Runs a seed. Panics with what is wrong.
+/// Runs a seed. Panics with a message if something is wrong.
 pub fn run(seed: u64) -> Ended {
     run_sabotaged(seed, None)
 }
@@ -197,11 +198,11 @@ pub fn run_sabotaged(seed: u64, sabotage: Option<Sabotage>) -> Ended {
     let disk = SimDisk::new(rng.draw());
     let world = World::new(disk, Kind::draw(&mut rng), sabotage);
     let lives = 2 + rng.below(4);
-    // One seed in three has power cuts only.
+    // One seed in three has power cuts and no other faults.
     let calm = rng.chance(3);
     for life in 0..lives {
         let last = life + 1 == lives;
-        // From the first operation of a start to the middle of a long load.
+        // The range reaches from the first operations of a start to the middle of a long load.
         let cut = (!last).then(|| 1 << (3 + rng.below(9)));
         let plan = if calm || last { FaultPlan::None } else { FaultPlan::draw(&mut rng) };
         let early = rng.chance(3);
@@ -230,7 +231,7 @@ pub(crate) fn one_life(world: &World, rng: &mut Rng, life: Life) {
         match main.await {
             Ok(()) => {}
             Err(e) if plan.explains(&e) => its.store(true, SeqCst),
-            // An error because the power went is no error: the executor sees to that.
+            // If a power cut caused the error, the executor turns this panic into `End::PowerOff`.
             Err(e) => panic!("the engine failed: {e} (fault plan: {plan:?})"),
         }
     }));
@@ -264,8 +265,8 @@ pub(crate) fn one_life(world: &World, rng: &mut Rng, life: Life) {
             disk.power_off();
         }
     }
-    // After a failed sync the cache pretends to have what the disk has not, and no later sync would
-    // tell.
+    // After a failed sync the page cache claims to have written what the disk does not have, and no
+    // later sync would report it.
     let pretends = life.plan.kills() && disk.faults_fired() > 0;
     world.clear_faults();
     disk.set_capacity(None);
@@ -275,8 +276,7 @@ pub(crate) fn one_life(world: &World, rng: &mut Rng, life: Life) {
     } else if pretends || !rng.chance(4) {
         disk.restart();
     } else {
-        // The process alone has ended: what it wrote and did not sync is there, until the power
-        // goes some other time.
+        // Only the process has ended. Its unsynced writes stay until a later power cut.
         disk.kill();
         s.kills += 1;
     }
@@ -298,7 +298,8 @@ async fn live(w: World, runtime: Arc<SimRuntime>, seed: u64, life: Life) -> Resu
         life.plan
     );
     life.opened.store(true, SeqCst);
-    // Undo files are made short all the time, or never; they wait for checkpoints.
+    // Undo files are truncated all the time, or never. Truncation waits for checkpoints, so these
+    // are frequent.
     if rng.chance(2) {
         e.flush_settings.checkpoint_interval_ms.set(5);
     }
@@ -318,7 +319,8 @@ async fn live(w: World, runtime: Arc<SimRuntime>, seed: u64, life: Life) -> Resu
         if w.kind.shared { Some(Arc::new(shared::tables(&e, w.kind.deep).await?)) } else { None };
     settle(&e).await;
     if life.plan == FaultPlan::Reads {
-        // Those in the start were that; a check would report the others.
+        // Faults of reads occur during the start only, because the check below would report later
+        // ones.
         w.clear_faults();
     }
     load::verify(&e, &t, &w.known).await?;
@@ -402,7 +404,8 @@ async fn live(w: World, runtime: Arc<SimRuntime>, seed: u64, life: Life) -> Resu
     while *running.lock().expect("one thread") > 0 || !has_room.load(SeqCst) {
         e.runtime.sleep(Duration::from_millis(1)).await;
     }
-    // The disk has room and reads well again: everything goes on, and nothing is owed.
+    // The disk has room and reads without errors again: the engine must work, with no rollback left
+    // to do.
     w.clear_faults();
     settle(&e).await;
     load::serves(&e, &t).await?;
@@ -441,7 +444,7 @@ async fn live(w: World, runtime: Arc<SimRuntime>, seed: u64, life: Life) -> Resu
     Ok(())
 }
 /// Makes the file of the rows so long that it has several bitmap pages, and lets the next pages be
-/// taken behind the first one's range.
+/// allocated behind the first bitmap's range.
 async fn widen(e: &Arc<Engine>, t: &load::Tables) -> Result<()> {
     let space = t.rows.space;
     e.store.spaces.ensure(space, bitmap::PAGES + 200)?;
@@ -451,10 +454,10 @@ async fn widen(e: &Arc<Engine>, t: &load::Tables) -> Result<()> {
 async fn pages_behind_the_first_bitmap(e: &Arc<Engine>, t: &load::Tables) -> Result<u32> {
     let map = PageId { space: t.rows.space, no: bitmap::PAGES + 1 };
     e.store.pool.load(map).await?;
-    // Two are the bitmap and the page before it.
+    // Two of the pages in use are the bitmap and the page before it.
     Ok(e.store.pool.fix(map, Latch::S).map_or(0, |p| bitmap::count(&p).saturating_sub(2)))
 }
-/// Waits for rollbacks in the background.
+/// Waits until all background rollbacks are done.
 async fn settle(e: &Arc<Engine>) {
     while e.background_rollbacks() > 0 {
         e.runtime.sleep(Duration::from_millis(5)).await;

@@ -1,5 +1,5 @@
-//! Ranges read twice in a transaction: what a locking read has seen stays as it is, and no row
-//! comes to it (no phantoms); a view does not change.
+//! Reads a range twice in a transaction. The rows of a locking read do not change and no row is
+//! added (no phantoms); a read view does not change.
 use crate::executor::Rng;
 use crate::load::{CLIENTS, LOCK, Rows, Tables, number};
 use redolith_engine::dict::table::Table;
@@ -10,7 +10,7 @@ use redolith_types::Value;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// id, k, u of rows, in the order of a scan.
+/// The (id, k, u) of rows, in the order of a scan.
 type Found = Vec<(i64, i64, i64)>;
 
 fn bound(t: &Table, index: usize, n: i64) -> Vec<u8> {
@@ -47,7 +47,7 @@ async fn collect(
     Ok(found)
 }
 
-/// Reads a range, lets others work, and reads it again.
+/// Reads a range, lets other clients work, and reads the range again.
 pub async fn twice(trx: &mut Trx, t: &Tables, n: usize, rng: &mut Rng, model: &Rows) -> Result<()> {
     let table = &t.rows;
     let index = rng.below(3) as usize;
@@ -67,7 +67,7 @@ pub async fn twice(trx: &mut Trx, t: &Tables, n: usize, rng: &mut Rng, model: &R
     let of = |id: &i64, r: &crate::load::Row| [*id, r.0, r.1][index];
     let expected =
         model.rows.iter().filter(|(id, r)| (range.0..range.1).contains(&of(id, r))).count();
-    // READ UNCOMMITTED also sees rows of the life before whose rollback the disk holds up.
+    // READ UNCOMMITTED also sees rows of the previous life whose rollback is delayed by the disk.
     if locking || trx.isolation > Isolation::ReadUncommitted {
         assert_eq!(
             own.len(),
@@ -97,7 +97,7 @@ pub async fn twice(trx: &mut Trx, t: &Tables, n: usize, rng: &mut Rng, model: &R
     Ok(())
 }
 
-/// At SERIALIZABLE: all markers and all counters read with locks.
+/// Reads all markers and all counters with locks, at SERIALIZABLE.
 pub async fn locked_sum(trx: &mut Trx, t: &Tables) -> Result<(i64, i64)> {
     let mut c = Cursor::new(t.sums.clone(), 0, Vec::new(), None, false, LOCK);
     let (mut markers, mut counters) = (0, 0);
@@ -107,7 +107,7 @@ pub async fn locked_sum(trx: &mut Trx, t: &Tables) -> Result<(i64, i64)> {
     }
     Ok((markers, counters))
 }
-/// Whether an error ends a transaction and nothing else.
+/// Whether an error ends only the transaction.
 pub fn is_conflict(e: &Error) -> bool {
     matches!(e, Error::Deadlock | Error::LockWaitTimeout | Error::LogFull)
 }

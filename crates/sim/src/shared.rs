@@ -1,9 +1,9 @@
-//! Clients that work on the same rows: insert against insert, values of a unique key that are
-//! taken, deadlocks, four isolation levels.
+//! Clients that work on the same rows. They meet conflicts between inserts, values of a unique key
+//! that are taken, deadlocks, and all four isolation levels.
 //!
-//! Four tables, alike but for how a row is found: by a primary key, by a long one (few rows to a
-//! page, so the trees are high), by an AUTO_INCREMENT key, and without a primary key. Transactions
-//! change rows in all of them.
+//! The four tables differ only in how a row is found: by a primary key, by a long primary key (few
+//! rows fit a page, so the trees are high), by an AUTO_INCREMENT key, and without a primary key.
+//! Transactions change rows in all of them.
 use crate::executor::Rng;
 use crate::ledger::{Key, Ledger, Row, Rows, Writer};
 use crate::load::{LOCK, Shared, encode, int, number, table};
@@ -23,9 +23,9 @@ const DEEP: usize = 1;
 const AUTO: usize = 2;
 const HEAP: usize = 3;
 const NAMES: [&str; 4] = ["plain", "deep", "auto", "heap"];
-/// In the definition: the unique index on u.
+/// The position of the unique index on u in the table's definition.
 const BY_U: usize = 1;
-/// Bytes of a long key: four to a page.
+/// The bytes of a long key. Four keys fit a page.
 const LONG: usize = 3000;
 const ISOLATIONS: [Isolation; 4] = [
     Isolation::ReadUncommitted,
@@ -36,7 +36,7 @@ const ISOLATIONS: [Isolation; 4] = [
 
 pub type SharedLedger = Arc<Mutex<Ledger>>;
 
-/// The tables, and how many ids the first two have.
+/// The tables, and the number of ids in each of the first two.
 pub struct Tables {
     tables: Vec<Arc<Table>>,
     ids: [i64; 2],
@@ -58,7 +58,8 @@ fn definition(no: usize) -> TableDef {
         indexes,
     )
 }
-/// Finds the tables, or makes them. `deep`: so many long keys that their tree has four levels.
+/// Finds the tables, or creates them. With `deep` there are so many long keys that their tree has
+/// four levels.
 pub async fn tables(e: &Arc<Engine>, deep: bool) -> Result<Tables> {
     let mut tables = Vec::new();
     for (no, name) in NAMES.iter().enumerate() {
@@ -75,7 +76,8 @@ impl Tables {
     }
     fn id_value(&self, (no, id): Key) -> Value<'static> {
         if no == DEEP {
-            // The difference is at the end, so that what leads to a page is as long as the keys.
+            // The keys differ only at their end, so that the separators in the parent pages are as
+            // long as the keys.
             return Value::Bytes(Cow::Owned(format!("{id:0LONG$}").into_bytes()));
         }
         Value::Int(id)
@@ -98,7 +100,7 @@ impl Tables {
         };
         (id, Row { u: number(t, stored, 1), k: number(t, stored, 2), token: number(t, stored, 3) })
     }
-    /// The key of the index that a row is found by, for one id and all below another.
+    /// The encoded key of the index by id: one bound of a scan by id.
     fn bound(&self, no: usize, id: i64) -> Vec<u8> {
         let mut out = Vec::new();
         self.tables[no].indexes[self.by_id(no)]
@@ -123,7 +125,7 @@ impl Tables {
         }
         Cursor::point(t, self.bound(no, id), read)
     }
-    /// How many levels the tree of long keys has.
+    /// The number of levels of the tree of long keys.
     pub async fn levels(&self, e: &Arc<Engine>) -> Result<u64> {
         let t = &self.tables[DEEP];
         let root = PageId { space: t.space, no: t.clustered().tree.root };
@@ -151,7 +153,7 @@ async fn contents(trx: &mut Trx, t: &Tables, index: usize) -> Result<Rows> {
     }
     Ok(all)
 }
-/// What is there, if it is sound: the indexes tell the same, the unique one has each value once.
+/// Reads all rows, and checks that the indexes agree and that the unique index has each value once.
 pub async fn look(e: &Arc<Engine>, t: &Tables) -> Result<Rows> {
     let mut trx = e.begin(KillFlag::new());
     let found = contents(&mut trx, t, 0).await?;
@@ -168,7 +170,7 @@ pub async fn look(e: &Arc<Engine>, t: &Tables) -> Result<Rows> {
     assert_eq!(values.len(), found.len(), "a unique index has a value twice");
     Ok(found)
 }
-/// [`look`], beside the ledger, where the tables may not be there yet, or not any more.
+/// Compares the result of [`look`] with the ledger. The tables may not exist yet, or not any more.
 pub async fn compare(e: &Arc<Engine>, ledger: &SharedLedger, deep: bool) -> Result<()> {
     let mut tables = Vec::new();
     for name in NAMES {
@@ -200,7 +202,7 @@ pub async fn verify(e: &Arc<Engine>, t: &Tables, ledger: &SharedLedger) -> Resul
     Ok(())
 }
 
-/// One client for the time of one transaction.
+/// One client during one transaction.
 struct Work<'a> {
     t: &'a Tables,
     me: Writer,
@@ -227,7 +229,7 @@ impl Work<'_> {
             token: self.ledger().new_token(),
         }
     }
-    /// The value that the unique index says is taken has another row; or the other way round.
+    /// Checks with the ledger that another row may have a value which the engine reports as taken.
     fn taken(&self, key: Key, u: i64) {
         let taken = self.ledger().may_have(self.me, key, u);
         assert!(
@@ -274,11 +276,11 @@ impl Work<'_> {
             Err(e) => Err(e),
         }
     }
-    /// Locks a row, and changes or deletes it, or not.
+    /// Locks a row, and then changes it, deletes it, or does nothing.
     async fn change(&self, trx: &mut Trx, rng: &mut Rng) -> Result<()> {
         let key = self.draw_key(rng);
         let no = key.0;
-        // Who only looks shares the lock.
+        // A transaction that only reads may take a shared lock.
         let looks = rng.chance(4);
         let mode = if looks && rng.chance(2) { Mode::S } else { Mode::X };
         let read = Read::Locking { mode, conflict: OnConflict::Wait };
@@ -317,7 +319,8 @@ impl Work<'_> {
         }
         Ok(())
     }
-    /// Reads without locks, twice: nothing that nobody wrote, no dirty read, and a view that stays.
+    /// Reads a row twice without locks, and checks: only written rows, no dirty read, and a stable
+    /// view.
     async fn read(&self, trx: &mut Trx, rng: &mut Rng) -> Result<()> {
         let key = self.draw_key(rng);
         let mut before: Option<Option<Row>> = None;
@@ -352,7 +355,8 @@ impl Work<'_> {
         }
         Ok(())
     }
-    /// Locks a range: where ranges are locked, every row of it is there, and none besides.
+    /// Locks a range, and checks: where ranges are locked, the scan finds every row of the range
+    /// and no other.
     async fn range(&self, trx: &mut Trx, rng: &mut Rng) -> Result<()> {
         let no = rng.below(2) as usize;
         let low = rng.below(self.t.ids[no] as u64) as i64;
@@ -377,7 +381,7 @@ impl Work<'_> {
         for id in low..high {
             let (row, possible) =
                 (found.get(&id).copied(), self.ledger().possible(self.me, (no, id)));
-            // Without locks on ranges a row may have come since.
+            // Without range locks, a row may have been inserted since.
             assert!(
                 possible.contains(&row) || !all && row.is_none(),
                 "row {id} in {low}..{high}, locked, is {row:?}, and not one of {possible:?}"
@@ -410,7 +414,8 @@ impl Work<'_> {
     async fn transaction(&self, trx: &mut Trx, rng: &mut Rng) -> Result<()> {
         let done = self.steps(trx, rng).await;
         if done.is_err() || rng.chance(6) {
-            // Before the engine: it gives the locks back.
+            // The ledger is told before the engine rolls back, because the rollback releases the
+            // locks.
             self.ledger().rolled_back(self.me);
             let taken_back = trx.rollback().await;
             return done.and(taken_back);
@@ -431,7 +436,7 @@ impl Work<'_> {
     }
 }
 
-/// A client's work: `count` transactions.
+/// Runs `count` transactions of a client.
 pub async fn client(
     e: Arc<Engine>,
     t: Arc<Tables>,
@@ -470,7 +475,7 @@ pub async fn client(
     }
     Ok(())
 }
-/// Fills the table of long keys, some rows to a transaction.
+/// Fills the table of long keys, with some rows per transaction.
 pub async fn fill(
     e: &Arc<Engine>,
     t: &Tables,
@@ -483,7 +488,7 @@ pub async fn fill(
         let work = Work { t, me, ledger, shared };
         for id in (first..first + 20).filter(|id| id % 2 == 0) {
             let key = (DEEP, id);
-            // Values of their own, far from those that the clients draw.
+            // These values differ from all that the clients draw.
             let row = Row { u: 10_000 + id, k: 0, token: work.ledger().new_token() };
             work.ledger().announce(me, key, row);
             match trx.insert(&t.tables[DEEP], &t.encode(key, &row)).await {

@@ -1,9 +1,9 @@
-//! Planted bugs: the simulation finds each within some seeds, and for the right reason, or the
-//! simulation is broken.
+//! Planted bugs. The simulation must find each of them within some seeds, and for the right reason;
+//! otherwise the simulation is broken.
 //!
-//! Each names the complaints that count as finding it; a run that fails with another is passed
-//! over.
-//! `CANARY_SEEDS=n` sets how many seeds it may take; `BUG=name` looks for one alone.
+//! Each bug names the complaints that count as finding it. A run that fails with another complaint
+//! is skipped. `CANARY_SEEDS=n` sets how many seeds a search may take; `BUG=name` searches for one
+//! bug only.
 use redolith_disk::sim::OpKind;
 use redolith_engine::canary::{Canary, plant};
 use redolith_sim::run::{Sabotage, run_sabotaged};
@@ -19,8 +19,8 @@ enum Bug {
 }
 use Bug::*;
 
-// What the oracles say.
-/// A client's own rows are not what it committed.
+// The complaints of the oracles.
+/// The client's own rows are not those that it committed.
 const LOST: &str = "an acknowledged commit is lost or half a transaction survived";
 const LOST_SHARED: &str = "commits on their way explains what is there";
 const LOST_DEFINITION: &str = "definitions: found";
@@ -30,14 +30,14 @@ const PHANTOM: &str = "a phantom in";
 const SEEN_WITH_LOCK: &str = ", locked, is";
 const VIEW_CHANGED: &str = "in the same view";
 const DIRTY: &str = "a dirty read";
-// What a start says.
+// The complaints of a start.
 const STALE_PAGE: &str = "was made to another state of the page";
 const TORN_PAGE: &str = "cannot be read (checksum";
 const BAD_PAGES: &str = "pages that recovery could not read";
 const LOG_WAS_LONGER: &str = "the redo log cannot be read at";
 const CUT_OFF: &str = "is cut off";
 
-/// Each with what shows it.
+/// The bugs, each with the complaints that show it.
 const BUGS: &[(Bug, &[&str])] = &[
     (Engine(Canary::AckBeforeDurable), &[LOST, LOST_SHARED, LOST_DEFINITION]),
     (Engine(Canary::NoUndoAtRecovery), &[LOST, LOST_SHARED, LOST_DEFINITION, HALF]),
@@ -66,11 +66,11 @@ const BUGS: &[(Bug, &[&str])] = &[
     (Disk(OpKind::Write, "doublewrite"), &[TORN_PAGE, BAD_PAGES]),
 ];
 
-/// What a search for a bug has come to.
+/// The result of the search for a bug.
 struct Search {
-    /// The first seed that found it, and how.
+    /// The first seed that found the bug, and its complaint.
     found: Option<(u64, String)>,
-    /// How many runs before that failed for another reason, and the first such reason.
+    /// The number of earlier runs that failed for another reason, and the first such reason.
     other: (u64, String),
 }
 fn find(bug: Bug, complaints: &[&str], most: u64) -> Search {

@@ -1,5 +1,5 @@
-//! Every operation of a fixed run goes wrong once in each of eight ways. `EVERY_IO=n` takes every
-//! n-th operation only (1: all); `IO=n HARM=name` repeats one.
+//! Every operation of a fixed run goes wrong once in each of eight ways. `EVERY_IO=n` takes only
+//! every n-th operation (1: all); `IO=n HARM=name` repeats one case.
 use redolith_sim::every_io::{HARMS, Outcome, Outcomes, operations, run};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

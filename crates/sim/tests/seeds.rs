@@ -1,4 +1,4 @@
-//! Seeds in numbers: `SEEDS=n` sets how many, `SEED=n` repeats one.
+//! Runs many seeds: `SEEDS=n` sets how many, `SEED=n` repeats one.
 use redolith_sim::run::{Seen, run};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -46,7 +46,7 @@ fn many_seeds() {
             {failed:#?}"
     );
     if count >= 1000 {
-        // Too rare to be asked for. Of rollbacks that fail tests/faults.py has one.
+        // These events are too rare to be required. tests/faults.py covers rollbacks that fail.
         let rare = ["rolled_back_later", "flips_took_the_tail"];
         let missing: Vec<_> =
             seen.each().into_iter().filter(|(name, n)| *n == 0 && !rare.contains(name)).collect();
@@ -54,7 +54,7 @@ fn many_seeds() {
     }
 }
 
-/// Seeds that have found something, run for ever after.
+/// Seeds that have found a bug run in every test from then on.
 #[test]
 fn seeds_that_found_something() {
     let list = include_str!("found_seeds.txt").lines().filter(|l| !l.starts_with('#'));

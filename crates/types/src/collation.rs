@@ -1,6 +1,5 @@
-//! Collations: comparison and weights of strings. A string's *weight bytes* order as the strings do
-//! under memcmp, once both are padded with spaces (all collations but `binary`). They are what
-//! index keys hold.
+//! Collations: comparison and weights of strings. Index keys hold a string's *weight bytes*. Under
+//! memcmp, and padded with spaces in all collations but `binary`, they order as the strings do.
 //!
 //! - `binary`: the bytes, nothing padded.
 //! - `*_bin`: the bytes; UTF-8 orders as its code points do.
@@ -59,7 +58,7 @@ const SWEDISH_CI: [u8; 256] = {
     table
 };
 
-/// What turns a string into weight bytes.
+/// The mapping from a string to its weight bytes.
 #[derive(Clone, Copy)]
 enum Weights {
     Identity,
@@ -113,7 +112,8 @@ impl Collation {
         }
     }
 
-    /// By name, without regard to case; `utf8_general_ci` and `utf8_bin` are the utf8mb3 ones.
+    /// Finds a collation by name, ignoring case. `utf8_general_ci` and `utf8_bin` are the utf8mb3
+    /// collations.
     pub fn from_name(name: &str) -> Option<Collation> {
         let alias = match name.get(..5) {
             Some(start) if start.eq_ignore_ascii_case("utf8_") => format!("utf8mb3_{}", &name[5..]),
@@ -148,7 +148,7 @@ impl Collation {
         self.charset().default_collation() == self
     }
 
-    /// Whether trailing spaces do not count (PAD SPACE).
+    /// Whether comparison ignores trailing spaces (PAD SPACE).
     #[inline]
     pub fn pads(self) -> bool {
         self != Collation::Binary
@@ -172,7 +172,7 @@ impl Collation {
         }
     }
 
-    /// Order of two strings of this collation's character set.
+    /// Compares two strings of this collation's character set.
     pub fn compare(self, a: &[u8], b: &[u8]) -> Ordering {
         if self == Collation::Binary {
             return a.cmp(b);
@@ -205,7 +205,7 @@ impl Collation {
         }
     }
 
-    /// Appends the weight bytes, trailing spaces taken off where they do not count.
+    /// Appends the weight bytes. Trailing spaces are removed if comparison ignores them.
     pub fn append_weights(self, bytes: &[u8], out: &mut Vec<u8>) {
         let bytes = if self.pads() { trim_spaces(bytes) } else { bytes };
         match self.weights() {
@@ -215,8 +215,8 @@ impl Collation {
         }
     }
 
-    /// The weight bytes with trailing spaces, to look for strings in strings: where they are UTF-8
-    /// no character's begin inside another's.
+    /// The weight bytes with trailing spaces, for searching a string in another string. If they are
+    /// UTF-8, no character's bytes begin inside another character's bytes.
     pub fn weight_bytes(self, bytes: &[u8]) -> Cow<'_, [u8]> {
         match self.weights() {
             Weights::Table(table) => {
@@ -244,8 +244,9 @@ impl Collation {
         })
     }
 
-    /// Feeds a hasher so that strings which compare equal hash equal (GROUP BY, DISTINCT, hash
-    /// joins): with the weight bytes, in blocks whose borders do not depend on the characters.
+    /// Feeds a hasher so that strings that compare equal hash equal (GROUP BY, DISTINCT, hash
+    /// joins). The hasher gets the weight bytes in blocks whose borders do not depend on the
+    /// characters.
     pub fn hash(self, bytes: &[u8], state: &mut impl Hasher) {
         let bytes = if self.pads() { trim_spaces(bytes) } else { bytes };
         let mut block = Block { bytes: [0; BLOCK + 2], len: 0 };
@@ -263,8 +264,8 @@ impl Collation {
 
 const BLOCK: usize = 64;
 
-/// Weight bytes on their way to a hasher. A weight has at most 3 bytes, so 2 may stand over the
-/// end.
+/// A block of weight bytes for the hasher. A weight has at most 3 bytes, so up to 2 bytes may lie
+/// beyond the block's end.
 struct Block {
     bytes: [u8; BLOCK + 2],
     len: usize,
@@ -348,7 +349,7 @@ fn compare_general(mut a: &[u8], mut b: &[u8]) -> Ordering {
     if a.is_empty() { versus_spaces(b).reverse() } else { versus_spaces(a) }
 }
 
-/// Calls with the weight bytes of each character.
+/// Calls `visit` with the weight bytes of each character.
 #[inline]
 fn each_general(bytes: &[u8], mut visit: impl FnMut(&[u8])) {
     let mut at = 0;
@@ -367,8 +368,8 @@ fn each_general(bytes: &[u8], mut visit: impl FnMut(&[u8])) {
     }
 }
 
-/// As that of the standard library, which looks at what is left of 64 bytes one by one: strings of
-/// some tens are what there is most of.
+/// Like the standard library's `is_ascii`, which checks the rest after its blocks of 64 bytes byte
+/// by byte. Most strings here have some tens of bytes.
 #[inline]
 fn is_ascii(bytes: &[u8]) -> bool {
     let (words, rest) = bytes.as_chunks::<8>();
@@ -383,7 +384,7 @@ fn append_general(bytes: &[u8], out: &mut Vec<u8>) {
     }
     let start = out.len();
     out.extend_from_slice(bytes);
-    // Not `make_ascii_uppercase`, which goes byte by byte: of this the compiler makes vectors.
+    // `make_ascii_uppercase` works byte by byte. The compiler vectorizes this loop.
     for byte in &mut out[start..] {
         *byte ^= u8::from(byte.is_ascii_lowercase()) << 5;
     }

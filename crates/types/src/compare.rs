@@ -1,6 +1,6 @@
-//! Comparison of values of different kinds, by MySQL's rules: two exact numbers exactly, a number
-//! and anything else as doubles, temporal values as moments, a temporal value and a string as
-//! moments where the string is one.
+//! Compares values of different kinds, by MySQL's rules. Two exact numbers compare exactly; a
+//! number and any other value compare as doubles; temporal values compare as moments, and so do a
+//! temporal value and a string if the string is a moment.
 use std::cmp::Ordering;
 
 use crate::convert::{exact_number, to_f64};
@@ -85,7 +85,7 @@ mod tests {
             (Value::Null, Value::Int(i64::MIN)),
             (Value::Int(-1), Value::UInt(u64::MAX)),
             (Value::Int(i64::MAX), Value::UInt(u64::MAX)),
-            // Exact: as doubles they were equal.
+            // These compare exactly. As doubles they would be equal.
             (decimal("9007199254740992.5"), Value::Int(9007199254740993)),
             (Value::Int(9), Value::text("10")),
             (day.clone(), Value::text("2024-01-02 00:00:01")),

@@ -1,6 +1,6 @@
-//! Values as other kinds, the way expressions convert them: never an error, but `truncated` tells
+//! Converts values to other kinds, as expressions do. A conversion never fails: `truncated` says
 //! that something was left out or clamped, which is a warning (1292 "Truncated incorrect INTEGER
-//! value: 'x'"). NULL converts to 0 or None: test for it first.
+//! value: 'x'"). NULL converts to 0 or `None`, so test for NULL first.
 use std::borrow::Cow;
 
 use crate::temporal::{self, FIRST_WITH_DATE, Parsed, parse_date, parse_datetime, parse_time};
@@ -16,7 +16,7 @@ fn clean<T>(value: T) -> Converted<T> {
     Converted { value, truncated: false }
 }
 
-/// Whether nothing but spaces follows a number of which `used` bytes were read.
+/// Whether only spaces follow a number of which `used` bytes were read.
 fn ends_there(text: &[u8], used: usize) -> bool {
     used > 0 && text[used..].iter().all(u8::is_ascii_whitespace)
 }
@@ -26,7 +26,7 @@ pub fn text_to_f64(text: &[u8]) -> Converted<f64> {
     let (_, used) = Decimal::parse_prefix(text);
     let number = text[..used].trim_ascii_start();
     let value = std::str::from_utf8(number).ok().and_then(|t| t.parse::<f64>().ok()).unwrap_or(0.0);
-    // Like MySQL's strtod, the greatest double stands for what is greater.
+    // As in MySQL's strtod, a greater number becomes the greatest double.
     let clamped = value.clamp(f64::MIN, f64::MAX);
     Converted { value: clamped, truncated: clamped != value || !ends_there(text, used) }
 }
@@ -57,7 +57,7 @@ fn temporal_number(number: i64, us: u32, negative: bool) -> Decimal {
     Decimal::from_parts(i128::from(number) * 1_000_000 + us, 6)
 }
 
-/// The exact number of a value that has one: not of doubles and strings.
+/// The exact number of a value. `None` for doubles and strings.
 pub fn exact_number(value: &Value<'_>) -> Option<Decimal> {
     match value {
         Value::Int(v) => Some(Decimal::from(*v)),
@@ -82,8 +82,9 @@ pub fn to_f64(value: &Value<'_>) -> Converted<f64> {
     }
 }
 
-/// Decimals, doubles and temporal values round to the nearest integer; text is cut off at its first
-/// other character. CAST AS SIGNED / UNSIGNED is this with `as`; `to_i64` and `to_u64` clamp.
+/// Converts to an integer. Decimals, doubles and temporal values round to the nearest integer; text
+/// ends at its first other character. CAST AS SIGNED / UNSIGNED is this function with `as`;
+/// `to_i64` and `to_u64` clamp.
 pub fn to_integer(value: &Value<'_>) -> Converted<i128> {
     match value {
         Value::Null => clean(0),
@@ -102,7 +103,7 @@ pub fn to_integer(value: &Value<'_>) -> Converted<i128> {
     }
 }
 
-/// Clamped into 64 bits with sign.
+/// Converts to an integer, clamped into 64 bits with sign.
 pub fn to_i64(value: &Value<'_>) -> Converted<i64> {
     if let Value::Int(v) = value {
         return clean(*v);
@@ -112,14 +113,14 @@ pub fn to_i64(value: &Value<'_>) -> Converted<i64> {
     Converted { value: clamped as i64, truncated: truncated || clamped != value }
 }
 
-/// Clamped into 64 bits without sign.
+/// Converts to an integer, clamped into 64 bits without sign.
 pub fn to_u64(value: &Value<'_>) -> Converted<u64> {
     let Converted { value, truncated } = to_integer(value);
     let clamped = value.clamp(0, u64::MAX.into());
     Converted { value: clamped as u64, truncated: truncated || clamped != value }
 }
 
-/// Numbers of more than 65 digits become 65 nines.
+/// Converts to a DECIMAL. Numbers of more than 65 digits become 65 nines.
 pub fn to_decimal(value: &Value<'_>) -> Converted<Decimal> {
     let limit = |negative| Converted {
         value: Decimal::max_value(crate::decimal::MAX_PRECISION, 0, negative),
@@ -127,7 +128,7 @@ pub fn to_decimal(value: &Value<'_>) -> Converted<Decimal> {
     };
     match value {
         Value::Float(_) | Value::Double(_) => {
-            // The digits of a FLOAT are those that it has as a DOUBLE.
+            // A FLOAT has the digits of its value as a DOUBLE.
             let text = Value::Double(to_f64(value).value).to_bytes().into_owned();
             Decimal::parse_prefix(&text).0.map_or(limit(text.first() == Some(&b'-')), clean)
         }
@@ -142,7 +143,7 @@ pub fn to_decimal(value: &Value<'_>) -> Converted<Decimal> {
     }
 }
 
-/// The truth of a value in WHERE: not zero; None for NULL.
+/// The truth of a value in WHERE: whether it is not zero. `None` for NULL.
 pub fn to_bool(value: &Value<'_>) -> Option<bool> {
     match value {
         Value::Null => None,
@@ -152,8 +153,8 @@ pub fn to_bool(value: &Value<'_>) -> Option<bool> {
     }
 }
 
-/// A value in a numeric context: strings as doubles, temporal values as integers or, with a
-/// fraction, decimals, FLOAT as double.
+/// A value in a numeric context: strings become doubles, temporal values become integers or, with a
+/// fraction, decimals, and FLOAT becomes a double.
 pub fn to_number(value: &Value<'_>) -> Converted<Value<'static>> {
     match value {
         Value::Bytes(text) => {
@@ -181,8 +182,9 @@ fn whole<T>(value: T) -> Option<Parsed<T>> {
     Some(Parsed { value, fsp: 0, truncated: false })
 }
 
-/// None: NULL, or not a date (1292 "Incorrect datetime value"). A TIME is taken on `today`; a zone
-/// in a text is brought to `to_offset_secs`.
+/// Converts to a DATETIME. `None` for NULL, or for a value that is not a date (1292 "Incorrect
+/// datetime value"). A TIME is a time on the day `today`. A zone in a text is converted to
+/// `to_offset_secs`.
 pub fn to_datetime(
     value: &Value<'_>,
     today: Date,
@@ -214,7 +216,8 @@ pub fn to_datetime(
     }
 }
 
-/// None: NULL, or not a date. A time of day is cut off (`truncated` unless it is midnight).
+/// Converts to a DATE. `None` for NULL, or for a value that is not a date. A time of day is cut off
+/// (`truncated` unless it is midnight).
 pub fn to_date(value: &Value<'_>, today: Date) -> Option<Parsed<Date>> {
     match value {
         Value::Date(v) => whole(*v),
@@ -230,7 +233,8 @@ pub fn to_date(value: &Value<'_>, today: Date) -> Option<Parsed<Date>> {
     }
 }
 
-/// None: NULL, or not a time. Out of range: clamped and `truncated`.
+/// Converts to a TIME. `None` for NULL, or for a value that is not a time. A time out of range is
+/// clamped and `truncated`.
 pub fn to_time(value: &Value<'_>) -> Option<Parsed<Time>> {
     match value {
         Value::Time(v) => Some(Parsed {
@@ -262,7 +266,7 @@ pub fn to_time(value: &Value<'_>) -> Option<Parsed<Time>> {
     }
 }
 
-/// Is it one moment of a day rather than a time? As [`to_time`] reads it.
+/// Whether [`to_time`] reads the value as a moment with a date rather than as a time.
 pub fn has_date(value: &Value<'_>) -> bool {
     match value {
         Value::Date(_) | Value::DateTime(_) => true,

@@ -1,12 +1,13 @@
-//! Weights of the `general_ci` collations for the Basic Multilingual Plane: a letter weighs as the
-//! upper case of its base letter (accents taken off by canonical decomposition, 'ß' as 'S');
-//! everything else as its own code point; supplementary characters all as U+FFFD.
+//! Weights of the `general_ci` collations for the Basic Multilingual Plane. The weight of a letter
+//! is the upper case of its base letter (accents are removed by canonical decomposition; 'ß' weighs
+//! as 'S'). Every other character weighs as its own code point, and all supplementary characters
+//! weigh as U+FFFD.
 //!
-//! WEIGHT-1: weights are in index keys on disk, so this table never changes. That is why it is
-//! written out here and not computed from the Unicode tables of the standard library, which grow:
-//! the folding covers Latin, Greek, Cyrillic, Armenian and fullwidth letters of Unicode 3, as
-//! MySQL's does (compared code point by code point with what WEIGHT_STRING() of a MariaDB 10.11
-//! server answers: no difference).
+//! WEIGHT-1: weights are in index keys on disk, so this table never changes. For this reason it is
+//! written out, and not computed from the Unicode tables of the standard library, which grow. As
+//! MySQL's, the folding covers Latin, Greek, Cyrillic, Armenian and fullwidth letters of Unicode 3.
+//! It was compared code point by code point with WEIGHT_STRING() of a MariaDB 10.11 server, without
+//! a difference.
 
 /// (first code point, count, first weight, step): step bit 0: every second code point; bit 1: the
 /// weight grows with the code point.
@@ -87,7 +88,7 @@ const RUNS: [(u16, u8, u16, u8); 273] = [
 const BLOCK_COUNT: usize = 11;
 
 struct Table {
-    /// Block of each high byte; `BLOCK_COUNT`: code points weigh as themselves.
+    /// The block of each high byte. `BLOCK_COUNT`: the code points weigh as themselves.
     block: [u8; 256],
     weights: [[u16; 256]; BLOCK_COUNT],
 }
@@ -162,7 +163,7 @@ mod tests {
         assert_eq!(weight('😀' as u32), 0xfffd);
     }
 
-    /// WEIGHT-1: the sum over the whole plane, so that no change goes unnoticed.
+    /// WEIGHT-1: checks a hash over the whole plane, so that every change is noticed.
     #[test]
     fn weights_are_frozen() {
         let sum = (0..0x10000u32).fold(0xcbf2_9ce4_8422_2325u64, |hash, code| {

@@ -1,7 +1,7 @@
 //! Index keys: bytes whose memcmp order is the order of the index.
 //!
-//! KEY-1: memcmp of two keys of one layout orders as their columns' values do, in collation, NULL
-//! first, DESC columns turned round.
+//! KEY-1: memcmp orders two keys of one layout as their columns' values: in collation, NULL first,
+//! DESC columns reversed.
 //! KEY-2: no column's bytes are a proper prefix of another value's bytes of that column, so columns
 //! can simply follow each other.
 //!
@@ -48,7 +48,7 @@ enum Kind {
     Enum,
     /// BIT and SET
     Bits,
-    /// `chars`: characters that are indexed, `u32::MAX` for all.
+    /// `chars`: the number of characters that are indexed, `u32::MAX` for all.
     String {
         collation: Collation,
         chars: u32,
@@ -63,7 +63,7 @@ struct Part {
     desc: bool,
 }
 
-/// How the columns of an index are written into its keys.
+/// The encoding of an index's columns into keys.
 #[derive(Clone, Debug)]
 pub struct KeyLayout {
     parts: Box<[Part]>,
@@ -93,7 +93,7 @@ impl Kind {
         }
     }
 
-    /// None: a string.
+    /// The width in bytes. `None` for a string.
     fn width(self) -> Option<usize> {
         Some(match self {
             Kind::Int(size) | Kind::UInt(size) => size.bytes(),
@@ -109,7 +109,7 @@ impl Kind {
     fn encode(self, value: &Value<'_>, out: &mut Vec<u8>) {
         match (self, value) {
             (Kind::Int(size), Value::Int(v)) => {
-                // Flipping the sign bit of 64 flips that of the native width only after the shift.
+                // After the shift, the flipped bit is the sign bit of the native width.
                 let n = size.bytes();
                 let flipped = (*v as u64) ^ 1 << (8 * n - 1);
                 out.extend_from_slice(&flipped.to_be_bytes()[8 - n..]);
@@ -157,8 +157,8 @@ impl Kind {
         }
     }
 
-    /// The number at the start of `key`; None: the column is not of a type that AUTO_INCREMENT can
-    /// have.
+    /// Decodes the number at the start of `key`. `None` if the column's type cannot be
+    /// AUTO_INCREMENT.
     fn number(self, key: &[u8], desc: bool) -> Option<Value<'static>> {
         let flip = if desc { 0xff } else { 0 };
         let width = self.width()?;
@@ -182,7 +182,7 @@ impl Kind {
         })
     }
 
-    /// Bytes of this column at the start of `key`, which is not NULL.
+    /// The number of bytes of this column at the start of `key`. The value is not NULL.
     fn skip(self, key: &[u8], desc: bool) -> usize {
         let Kind::String { collation, .. } = self else {
             return self.width().expect("not a string");
@@ -199,8 +199,9 @@ impl Kind {
     }
 }
 
-/// Appends a string as keys have it, memcomparable: for sorting and grouping elsewhere.
-/// Weight bytes are appended, then spread into chunks from the last to the first: no second buffer.
+/// Appends a string in the memcomparable form of keys, for sorting and grouping elsewhere. The
+/// weight bytes are appended first and then spread into chunks from the last to the first, so no
+/// second buffer is needed.
 pub fn encode_string(collation: Collation, bytes: &[u8], out: &mut Vec<u8>) {
     let start = out.len();
     collation.append_weights(bytes, out);
@@ -214,8 +215,8 @@ pub fn encode_string(collation: Collation, bytes: &[u8], out: &mut Vec<u8>) {
     let mut flag = if pads { EQUAL_TO_SPACES } else { in_last as u8 };
     for n in (0..=before_last).rev() {
         if n < before_last {
-            // The chunk before is told how the one behind it compares with spaces, or what was told
-            // to that one if it is spaces.
+            // The flag of the previous chunk says how the rest compares with spaces. If this chunk
+            // is all spaces, its own flag is passed on.
             flag = match u64::from_be_bytes(chunk).cmp(&SPACES) {
                 _ if !pads => MORE_FOLLOWS,
                 Ordering::Less => LESS_THAN_SPACES,
@@ -244,7 +245,7 @@ impl Part {
         }
     }
 
-    /// The value's bytes at the start of `key`, without the NULL byte; None: it is NULL.
+    /// The value's bytes at the start of `key`, after the NULL byte. `None` if the value is NULL.
     fn value_in<'k>(&self, key: &'k [u8]) -> Option<&'k [u8]> {
         let null = if self.desc { 0xff } else { 0 };
         match key {
@@ -303,7 +304,7 @@ impl KeyLayout {
         }
     }
 
-    /// A unique index lets rows with a NULL in any key column be.
+    /// Whether a key column is NULL. A unique index does not compare such rows.
     pub fn has_null(&self, rows: &RowLayout, payload: &[u8]) -> bool {
         self.parts.iter().any(|part| part.nullable && rows.is_null(payload, part.column as usize))
     }
@@ -325,8 +326,8 @@ impl KeyLayout {
         self.parts[..n].iter().fold(0, |at, part| at + part.skip(&key[at..]))
     }
 
-    /// Turns a prefix of keys into the least key after all keys with that prefix. False (and
-    /// empty): there is none.
+    /// Turns a prefix of keys into the least key after all keys with the prefix. Returns false,
+    /// with an empty prefix, if there is no such key.
     pub fn successor(prefix: &mut Vec<u8>) -> bool {
         while prefix.pop_if(|byte| *byte == 0xff).is_some() {}
         match prefix.last_mut() {
@@ -336,9 +337,10 @@ impl KeyLayout {
         true
     }
 
-    /// Bounds of the keys whose first columns are `values` and whose next one, a string, starts
-    /// with `prefix` (LIKE 'prefix%'): low inclusive, high exclusive (empty: none). They may take
-    /// in a few keys more: the filter is applied anyway.
+    /// The bounds of the keys whose first columns are `values` and whose next column, a string,
+    /// starts with `prefix` (LIKE 'prefix%'). The low bound is inclusive; the high bound is
+    /// exclusive, and empty if there is none. The range may contain a few other keys, because the
+    /// filter is applied anyway.
     pub fn encode_prefix_range(
         &self,
         values: &[Value<'_>],
@@ -358,9 +360,9 @@ impl KeyLayout {
         let prefix = &prefix[..collation.charset().prefix_len(prefix, chars as usize)];
         let chunks_start = low.len();
         encode_string(collation, prefix, low);
-        // What stands after the prefix is not known, so neither is the last chunk's padding and
-        // flag; nor the flags before trailing spaces, which `append_weights` takes off. Keep the
-        // bytes that every such key has.
+        // The bytes after the prefix are not known. So the last chunk's padding and flag are not
+        // known either, nor the flags before trailing spaces, which `append_weights` removes. Keep
+        // only the bytes that every such key has.
         let mut weights = Vec::with_capacity(prefix.len());
         collation.append_weights(prefix, &mut weights);
         let known = weights.len() / CHUNK * (CHUNK + 1) + weights.len() % CHUNK;
@@ -375,7 +377,8 @@ impl KeyLayout {
         KeyLayout::successor(high);
     }
 
-    /// Most bytes a key of these columns takes; None if a string without limit is in it.
+    /// The maximum length in bytes of a key of these columns. `None` if it contains a string
+    /// without a limit.
     pub fn max_len(&self, columns: &[Column]) -> Option<usize> {
         let part_len = |part: &Part| {
             let Kind::String { collation, chars } = part.kind else { return part.kind.width() };

@@ -1,6 +1,6 @@
-//! SQL types, values, collations, and the two encodings the engine stores: row payloads and
-//! memcomparable keys. No I/O, no clock, no allocation on the read path of a row. Strings are kept
-//! in their column's own character set; `sql` converts at the edges.
+//! SQL types, values, collations, and the two encodings that the engine stores: row payloads and
+//! memcomparable keys. The crate does no I/O, has no clock, and does not allocate when it reads a
+//! row. Strings stay in their column's own character set; `sql` converts them.
 #![forbid(unsafe_code)]
 pub mod charset;
 pub mod collation;

@@ -31,8 +31,8 @@ pub fn write_f32(value: f32, out: &mut Vec<u8>) {
     write_scientific(crate::value::write_to(&mut buffer, format_args!("{value:.5e}")), out);
 }
 
-/// A double with so many digits behind the point. It has no more digits than tell it from its
-/// neighbours: zeros follow them.
+/// Writes a double with `decimals` digits after the point. Digits beyond those that distinguish the
+/// double from its neighbours are zeros.
 pub fn write_fixed(value: f64, decimals: u8, out: &mut Vec<u8>) {
     let start = out.len();
     // Writing to a Vec cannot fail.
@@ -53,11 +53,13 @@ pub fn write_fixed(value: f64, decimals: u8, out: &mut Vec<u8>) {
     }
 }
 
-/// The last exponents at which a double is written without one: as [`write_f64`] has it.
+/// The positions of the decimal point at which a double is written without an exponent, as in
+/// [`write_f64`].
 const PLAIN_POINTS: std::ops::RangeInclusive<i32> = -14..=15;
 
-/// A double in at most `width` characters, with as many digits as they hold, and whether no digit
-/// before the point (nor the exponent) was lost. With an exponent only where that shows more.
+/// Writes a double in at most `width` characters, with as many digits as fit. The flag says whether
+/// all digits before the point, and the exponent, fit. The exponent form is used only where it
+/// shows more digits.
 pub fn fit_f64(value: f64, width: usize) -> (Vec<u8>, bool) {
     let negative = value < 0.0;
     let room = (width as i32 - i32::from(negative)).max(0);
@@ -82,7 +84,8 @@ pub fn fit_f64(value: f64, width: usize) -> (Vec<u8>, bool) {
     (text, fits)
 }
 
-/// At most `most` digits without zeros at the end, and how many of them stand before the point.
+/// At most `most` significant digits, without zeros at the end, and the number of them before the
+/// point.
 fn significant(value: f64, most: usize) -> (Vec<u8>, i32) {
     let shortest = format!("{value:e}");
     let digits = shortest.bytes().take_while(|b| *b != b'e').filter(u8::is_ascii_digit).count();
@@ -96,7 +99,7 @@ fn significant(value: f64, most: usize) -> (Vec<u8>, i32) {
 }
 
 fn plain(value: f64, room: i32, len: i32, point: i32) -> (Vec<u8>, bool) {
-    // What is left for digits beside the point and the zeros before the first digit.
+    // The room for digits, without the point and the zeros before the first digit.
     let room = room - i32::from(point < len) - if point <= 0 { 1 - point } else { 0 };
     let decimals = if room < len { room - point } else { len - point };
     let mut text = format!("{value:.*}", decimals.max(0) as usize);
@@ -118,10 +121,10 @@ fn scientific(value: f64, room: i32, len: i32, point: i32) -> (Vec<u8>, bool) {
     (text, room > 0)
 }
 
-/// Rewrites Rust's "-d.ddde-dd" the way MySQL lays numbers out.
+/// Converts Rust's "-d.ddde-dd" to MySQL's layout.
 fn write_scientific(text: &[u8], out: &mut Vec<u8>) {
     let Some(e) = text.iter().position(|b| *b == b'e') else {
-        // inf and NaN, which no column holds
+        // inf and NaN are never in a column.
         out.extend_from_slice(text);
         return;
     };
@@ -146,7 +149,7 @@ fn write_scientific(text: &[u8], out: &mut Vec<u8>) {
     if mantissa[0] == b'-' {
         out.push(b'-');
     }
-    // Digits before the decimal point, were it written without an exponent.
+    // The number of digits before the decimal point in the form without an exponent.
     let point = exponent + 1;
     match point {
         -14..=0 => {
@@ -189,7 +192,7 @@ mod tests {
         String::from_utf8(out).unwrap()
     }
 
-    /// What a MariaDB 10.11 server prints for these.
+    /// The expected text is what a MariaDB 10.11 server prints.
     #[test]
     fn numbers_print_as_a_server_prints_them() {
         let doubles = [

@@ -10,11 +10,10 @@
 //! | rest | variable bytes: CHAR (without trailing spaces), VARCHAR, TEXT, BINARY (full length), VARBINARY, BLOB; NULL takes none; an external one |
 //! | | is {page_no u32, len u64}, 12 bytes |
 //!
-//! ROW-1: a payload has exactly the bytes its last end tells. ROW-2: `WIDE` is set only if the
+//! ROW-1: a payload has exactly the bytes that its last end says. ROW-2: `WIDE` is set only if the
 //! variable bytes are over 0x7fff. ROW-3: a NULL column's fixed bytes are zero, so equal rows have
-//! equal payloads.
-//! Values must be of the column's kind (`convert_for_column` makes them so): anything else is a bug
-//! and panics.
+//! equal payloads. Values must be of the column's kind (`convert_for_column` ensures it): any other
+//! value is a bug and panics.
 use crate::collation::trim_spaces;
 use crate::decimal::packed_len;
 use crate::{Column, Date, DateTime, Decimal, IntSize, SqlType, Time, Value};
@@ -75,7 +74,7 @@ impl Kind {
         }
     }
 
-    /// None: variable.
+    /// The width in bytes. `None` for a variable column.
     fn width(self) -> Option<usize> {
         Some(match self {
             Kind::Int(size) | Kind::UInt(size) => size.bytes(),
@@ -97,27 +96,27 @@ impl Kind {
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     kind: Kind,
-    /// Offset in the payload of a fixed column; number among the variable ones of a variable
-    /// column.
+    /// For a fixed column, its offset in the payload. For a variable column, its number among the
+    /// variable columns.
     at: u32,
 }
 
-/// Where the columns of a table are in its payloads.
+/// The positions of a table's columns in its payloads.
 #[derive(Clone, Debug)]
 pub struct RowLayout {
     slots: Box<[Slot]>,
-    /// Column of each variable number.
+    /// The column of each variable number.
     variable: Box<[u32]>,
-    /// Offset of the ends.
+    /// The offset of the ends in the payload.
     ends: usize,
 }
 
-/// What becomes of one variable column when a payload is rebuilt.
+/// The new contents of one variable column when a payload is rebuilt.
 #[derive(Clone, Copy)]
 struct Piece<'a> {
     bytes: &'a [u8],
     external: bool,
-    /// Zeros behind the bytes.
+    /// The number of zeros that follow the bytes.
     room: usize,
 }
 
@@ -304,8 +303,8 @@ impl RowLayout {
         })
     }
 
-    /// (column, bytes in the row) of the variable columns that are in the row and not NULL: what
-    /// may be moved out of it.
+    /// (column, bytes in the row) of the variable columns that are in the row and not NULL. They
+    /// may be moved out of the row.
     pub fn inline_lens<'a>(
         &'a self,
         payload: &'a [u8],
@@ -337,9 +336,9 @@ impl RowLayout {
         self.replace(payload, col, Piece { bytes, external: false, room: 0 }, out);
     }
 
-    /// Appends the payload with room for the external columns, whose bytes are zeros yet: where in
-    /// `out` the bytes of each begin and end, and its first page. Together they have less than 2
-    /// GiB.
+    /// Appends the payload with room for the external columns, whose bytes are zeros for now.
+    /// Returns for each external column the range of its bytes in `out`, and its first page.
+    /// Together they must have less than 2 GiB.
     pub fn make_room(&self, payload: &[u8], out: &mut Vec<u8>) -> Vec<(Range<usize>, u32)> {
         let start = out.len();
         out.extend_from_slice(&payload[..self.ends]);
@@ -486,7 +485,7 @@ impl RowLayout {
     }
 }
 
-/// What a TIMESTAMP stores: microseconds since 1970 UTC, 0 for the zero date.
+/// The stored form of a TIMESTAMP: microseconds since 1970 UTC, 0 for the zero date.
 pub(crate) fn timestamp_us(value: DateTime) -> i64 {
     value.to_unix_us(0).unwrap_or(0)
 }

@@ -8,7 +8,8 @@ use crate::{Collation, SqlType};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DefaultValue {
     Null,
-    /// The literal's text in UTF-8, or its bytes for a binary column; converted when it is used.
+    /// The literal's text in UTF-8, or its bytes for a binary column. It is converted when it is
+    /// used.
     Literal(Vec<u8>),
     /// CURRENT_TIMESTAMP(fsp).
     CurrentTimestamp(u8),
@@ -33,7 +34,7 @@ pub struct Column {
 pub struct IndexColumn {
     /// Position in `TableDef::columns`.
     pub column: usize,
-    /// Characters (bytes of a binary column) that are indexed; None: all.
+    /// The number of characters (bytes of a binary column) that are indexed. `None` for all.
     pub prefix: Option<u32>,
     pub desc: bool,
 }
@@ -51,9 +52,9 @@ pub struct TableDef {
     pub schema: String,
     pub name: String,
     pub columns: Vec<Column>,
-    /// The primary index first, if there is one.
+    /// The indexes, the primary index first if there is one.
     pub indexes: Vec<IndexDef>,
-    /// Default of new columns.
+    /// The default collation of new columns.
     pub collation: Collation,
     pub comment: String,
 }

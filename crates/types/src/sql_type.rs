@@ -1,5 +1,5 @@
-//! Column types: their limits, their text in SHOW CREATE TABLE, and how a stored value is
-//! presented.
+//! Column types: their limits, their text in SHOW CREATE TABLE, and the presentation of stored
+//! values.
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
@@ -95,8 +95,8 @@ pub enum SqlType {
     Bit {
         bits: u8,
     },
-    /// Names in UTF-8. A stored value is `Value::UInt`: the position from 1; 0 is the empty error
-    /// value.
+    /// The names are in UTF-8. A stored value is `Value::UInt`: the position from 1, or 0 for the
+    /// empty error value.
     Enum {
         names: Vec<String>,
         collation: Collation,
@@ -141,7 +141,7 @@ impl IntSize {
         }
     }
 
-    /// The display width MySQL assumes where none is given.
+    /// The display width that MySQL assumes if none is given.
     pub fn default_display(self, unsigned: bool) -> u8 {
         match (self, unsigned) {
             (IntSize::Tiny, false) => 4,
@@ -283,7 +283,8 @@ impl SqlType {
         out
     }
 
-    /// Of character strings, ENUM and SET; None for the rest, binary strings included.
+    /// The collation of character strings, ENUM and SET. `None` for other types, including binary
+    /// strings.
     pub fn collation(&self) -> Option<Collation> {
         match self {
             SqlType::Char { collation, .. }
@@ -295,12 +296,12 @@ impl SqlType {
         }
     }
 
-    /// The collation values compare with: `Binary` for everything without one.
+    /// The collation with which values compare: `Binary` for types without a collation.
     pub fn compare_collation(&self) -> Collation {
         self.collation().unwrap_or(Collation::Binary)
     }
 
-    /// CHAR .. LONGBLOB: stored values are `Value::Bytes`.
+    /// Whether the type is one of CHAR to LONGBLOB, whose stored values are `Value::Bytes`.
     pub fn is_string(&self) -> bool {
         matches!(
             self,
@@ -362,7 +363,7 @@ impl SqlType {
         }
     }
 
-    /// Digits of a fractional second; 0 for types without.
+    /// The digits of a fractional second. 0 for types without a fraction.
     pub fn fsp(&self) -> u8 {
         match self {
             SqlType::Time { fsp } | SqlType::DateTime { fsp } | SqlType::Timestamp { fsp } => *fsp,
@@ -370,7 +371,8 @@ impl SqlType {
         }
     }
 
-    /// Most bytes a string value takes, for row size limits; None for types that are not strings.
+    /// The maximum of bytes of a string value, for limits of row size. `None` for types that are
+    /// not strings.
     pub fn max_bytes(&self) -> Option<u64> {
         match self {
             SqlType::Char { chars, collation } | SqlType::VarChar { chars, collation } => {
@@ -382,8 +384,8 @@ impl SqlType {
         }
     }
 
-    /// A stored value as an expression sees it: ENUM and SET become their text (in the column's
-    /// character set), BIT its bytes; the rest stays.
+    /// Converts a stored value to the form that expressions use: ENUM and SET become their text (in
+    /// the column's character set), BIT becomes its bytes, and other values do not change.
     pub fn present<'a>(&'a self, value: Value<'a>) -> Value<'a> {
         match (self, value) {
             (SqlType::Enum { names, collation }, Value::UInt(index)) => {
@@ -414,7 +416,7 @@ impl SqlType {
         }
     }
 
-    /// Appends a stored value as the text protocol sends it, in the column's character set: with
+    /// Appends a stored value as the text protocol sends it, in the column's character set, with
     /// ZEROFILL, (M,D) and all digits of a fraction. NULL appends nothing.
     pub fn write_text(&self, value: &Value<'_>, out: &mut Vec<u8>) {
         let start = out.len();

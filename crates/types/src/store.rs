@@ -1,7 +1,7 @@
-//! Values made fit for a column, by MySQL's rules for INSERT and UPDATE. In strict mode what does
-//! not fit is an error; else it is clamped, cut or zeroed and the same error becomes the warning.
-//! Some losses are only a note in both modes (`Rounded`). `sql` gives column and row to the
-//! messages.
+//! Converts values for storing them in a column, by MySQL's rules for INSERT and UPDATE. In strict
+//! mode, a value that does not fit is an error. Otherwise it is clamped, cut or zeroed, and the
+//! same error becomes the warning. Some losses are only a note in both modes (`Rounded`). `sql`
+//! adds column and row to the messages.
 use std::borrow::Cow;
 
 use crate::collation::trim_spaces;
@@ -49,7 +49,7 @@ impl ConvertError {
     }
 }
 
-/// What the session's sql_mode, time zone and clock say about storing.
+/// The session's sql_mode, time zone and clock, as far as they affect storing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoreMode {
     /// STRICT_TRANS_TABLES or STRICT_ALL_TABLES, without IGNORE
@@ -80,7 +80,8 @@ impl StoreMode {
     };
 }
 
-/// A value fit for its column. Without strict mode, or for notes, what was lost.
+/// A value converted for its column. `warning` says what was lost, without strict mode or in a
+/// note.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stored<'a> {
     pub value: Value<'a>,
@@ -98,15 +99,15 @@ fn noted<'a>(value: Value<'a>, lost: bool) -> Outcome<'a> {
 }
 
 impl StoreMode {
-    /// `instead` with a warning, or the error.
+    /// In strict mode, fails with `error`. Otherwise stores `instead`, with a warning.
     fn lose<'a>(&self, instead: Value<'a>, error: ConvertError) -> Outcome<'a> {
         if self.strict { Err(error) } else { Ok(Stored { value: instead, warning: Some(error) }) }
     }
 }
 
-/// Makes `value` fit for a column of type `ty`; strings in it are in `from` (`Binary` for binary
-/// strings). NULL stays NULL: whether it is allowed is the caller's to check. Text that is not
-/// changed still borrows.
+/// Converts `value` for a column of type `ty`. Strings in it are in the character set `from`
+/// (`Binary` for binary strings). NULL stays NULL; the caller checks whether it is allowed.
+/// Unchanged text still borrows.
 pub fn convert_for_column<'a>(
     value: Value<'a>,
     ty: &SqlType,
@@ -134,7 +135,7 @@ pub fn convert_for_column<'a>(
         }
         (SqlType::Char { chars, collation }, _) => {
             let stored = store_text(value, *collation, Limit::Chars(*chars), from, mode)?;
-            // Trailing spaces of a CHAR go without a note.
+            // Trailing spaces of a CHAR are removed without a note.
             let warning = stored.warning.filter(|w| !w.is_note());
             Ok(Stored { value: trimmed(stored.value), warning })
         }
@@ -172,8 +173,8 @@ fn incorrect(kind: &'static str, value: &Value<'_>) -> ConvertError {
     ConvertError::Incorrect { kind, value: value.to_string() }
 }
 
-/// A value as an exact number to be rounded by the column, and what is wrong with its text. Err:
-/// the sign of a number with too many digits.
+/// Converts a value to an exact number, which the column will round, and the error of its text if
+/// it has one. For a number with too many digits, the `Err` inside is its sign.
 fn number(value: &Value<'_>, kind: &'static str) -> (Result<Decimal, bool>, Option<ConvertError>) {
     match value {
         Value::Bytes(text) => {
@@ -226,7 +227,7 @@ fn store_int<'a>(value: &Value<'_>, size: IntSize, unsigned: bool, mode: StoreMo
             (whole, error)
         }
     };
-    // A negative DECIMAL has a sign even where it rounds to nothing; a DOUBLE loses it first.
+    // A negative DECIMAL keeps its sign even if it rounds to 0. A DOUBLE loses the sign first.
     let is_negative =
         unsigned && matches!(value, Value::Decimal(d) if d.is_negative() && !d.is_zero());
     let whole = if is_negative { whole.min(-1) } else { whole };
@@ -266,7 +267,7 @@ fn store_decimal<'a>(
             mode.lose(Value::Decimal(clamped(number.is_negative())), ConvertError::OutOfRange)
         }
         (Some(rounded), Some(error)) => mode.lose(Value::Decimal(rounded), error),
-        // A double has no digits to lose: rounding it is no news.
+        // Rounding a double gives no note.
         (Some(rounded), None) => noted(
             Value::Decimal(rounded),
             rounded != number && !matches!(value, Value::Float(_) | Value::Double(_)),
@@ -340,7 +341,8 @@ fn zero_padded(value: Value<'_>, len: usize) -> Value<'_> {
     }
 }
 
-/// Up to six bytes as MySQL shows what it cannot store: \xF0\x9F..., "..." if there are more.
+/// Formats up to six bytes as MySQL shows text that it cannot store: \xF0\x9F..., with "..." if
+/// there are more bytes.
 fn shown_bytes(bytes: &[u8]) -> String {
     let mut out = String::new();
     for b in &bytes[..bytes.len().min(6)] {
@@ -367,7 +369,7 @@ fn store_text<'a>(
     };
     let from = if bytes.is_ascii() { to } else { from };
     let (bytes, mut warning) = match from.convert(&bytes, to).map(|converted| match converted {
-        // The same bytes: keep what the caller gave.
+        // The bytes have not changed, so the caller's value is kept.
         Cow::Borrowed(_) => None,
         Cow::Owned(converted) => Some(converted),
     }) {
@@ -398,14 +400,14 @@ fn store_text<'a>(
             Value::owned(bytes)
         }
     };
-    // As MySQL has it: too long in strict mode, truncated without.
+    // As in MySQL: too long in strict mode, truncated otherwise.
     let error = if mode.strict { ConvertError::TooLong } else { ConvertError::Truncated };
     let stored = if blank { noted(cut, true)? } else { mode.lose(cut, error)? };
     warning = warning.or(stored.warning);
     Ok(Stored { value: stored.value, warning })
 }
 
-/// A double as text of at most the column's length: rounded to what it holds, not cut.
+/// Stores a double as text of at most the column's length. It is rounded to fit, not cut.
 fn store_fitted<'a>(value: &Value<'_>, limit: &Limit, mode: StoreMode) -> Outcome<'a> {
     let width = match limit {
         Limit::Chars(chars) => *chars as usize,
@@ -420,7 +422,7 @@ fn store_fitted<'a>(value: &Value<'_>, limit: &Limit, mode: StoreMode) -> Outcom
     if fits { fit(Value::owned(text)) } else { mode.lose(Value::owned(text), error) }
 }
 
-/// The greatest length up to `len` that cuts no character.
+/// The greatest length up to `len` that does not cut a character.
 fn whole_chars(bytes: &[u8], len: usize, charset: Charset) -> usize {
     let mut len = len.min(bytes.len());
     while charset.is_utf8() && len > 0 && len < bytes.len() && bytes[len] & 0xc0 == 0x80 {
@@ -438,7 +440,8 @@ fn allowed(date: Date, mode: StoreMode) -> bool {
     }
 }
 
-/// What is lost of a temporal value has one error in strict mode, and warnings of two kinds.
+/// Handles a temporal value that does not fit: one error in strict mode, and two kinds of warnings
+/// otherwise.
 fn lose_temporal<'a>(
     kind: &'static str,
     value: &Value<'_>,
@@ -464,7 +467,7 @@ fn store_date<'a>(value: &Value<'_>, mode: StoreMode) -> Outcome<'a> {
     }
 }
 
-/// A DATETIME rounded to `fsp`, or why not.
+/// Converts to a DATETIME rounded to `fsp`. `None` if that is not possible.
 fn datetime(value: &Value<'_>, fsp: u8, mode: StoreMode) -> Option<Parsed<DateTime>> {
     let parsed = to_datetime(value, mode.today, mode.zone_offset_secs)?;
     Some(Parsed { value: parsed.value.round(fsp)?, ..parsed })
@@ -481,8 +484,8 @@ fn store_datetime<'a>(value: &Value<'_>, fsp: u8, mode: StoreMode) -> Outcome<'a
     }
 }
 
-/// Microseconds since 1970 UTC that a TIMESTAMP can hold beside the zero date: up to the end of
-/// 2038-01-19 03:14:07.
+/// The microseconds since 1970 UTC that a TIMESTAMP can hold, besides the zero date: up to the end
+/// of 2038-01-19 03:14:07.
 pub const TIMESTAMP_US: std::ops::Range<i64> = 1_000_000..(i32::MAX as i64 + 1) * 1_000_000;
 
 fn store_timestamp<'a>(value: &Value<'_>, fsp: u8, mode: StoreMode) -> Outcome<'a> {
@@ -516,15 +519,15 @@ fn store_time<'a>(value: &Value<'_>, fsp: u8, mode: StoreMode) -> Outcome<'a> {
     }
 }
 
-/// The integer that a number which is none becomes for BIT, ENUM and SET: cut off, and without
-/// sense beyond 64 bits, as converting a double to an integer is.
+/// Converts a fraction to the integer for BIT, ENUM and SET: it is truncated. Beyond 64 bits the
+/// result is `WITHOUT_SENSE`, as in the conversion of a double to an integer.
 fn cut_off(value: &Value<'_>) -> i64 {
     const WITHOUT_SENSE: i64 = i64::MIN;
     let number = to_f64(value).value.trunc();
     if (-(2f64.powi(63))..2f64.powi(63)).contains(&number) { number as i64 } else { WITHOUT_SENSE }
 }
 
-/// For YEAR and BIT: doubles are cut off, decimals round.
+/// Converts a number for YEAR and BIT: doubles are truncated, decimals are rounded.
 fn whole_number(number: Decimal, value: &Value<'_>) -> Option<i128> {
     let is_double = matches!(value, Value::Float(_) | Value::Double(_));
     if is_double { number.round_to(0, true).ok()?.to_i128() } else { number.to_i128() }
@@ -579,7 +582,7 @@ fn store_bit<'a>(value: &Value<'_>, bits: u8, mode: StoreMode) -> Outcome<'a> {
     };
     match number.filter(|n| *n <= max) {
         Some(number) => fit(Value::UInt(number)),
-        // As MySQL has it: too long in strict mode, out of range without.
+        // As in MySQL: too long in strict mode, out of range otherwise.
         None => mode.lose(
             Value::UInt(max),
             if mode.strict { ConvertError::TooLong } else { ConvertError::OutOfRange },
@@ -587,7 +590,7 @@ fn store_bit<'a>(value: &Value<'_>, bits: u8, mode: StoreMode) -> Outcome<'a> {
     }
 }
 
-/// Position of a name, equal under the collation.
+/// The position of a name that is equal under the collation.
 fn position(names: &[String], wanted: &[u8], collation: Collation) -> Option<usize> {
     let same = |name: &String| {
         collation
@@ -596,7 +599,7 @@ fn position(names: &[String], wanted: &[u8], collation: Collation) -> Option<usi
     names.iter().position(same)
 }
 
-/// A temporal value as the text that it is for BIT, ENUM and SET.
+/// Converts a temporal value to the text that BIT, ENUM and SET use.
 fn as_text(value: &Value<'_>) -> Value<'static> {
     Value::owned(value.to_bytes().into_owned())
 }
@@ -611,7 +614,7 @@ fn store_enum<'a>(
     let index = match value {
         Value::Bytes(text) => {
             let converted = from.convert_lossy(text, collation.charset());
-            // A number that is no name is a position.
+            // A number that is not a name is a position.
             let by_number = || std::str::from_utf8(text).ok()?.trim().parse::<usize>().ok();
             position(names, &converted, collation).map(|i| i + 1).or_else(by_number)
         }

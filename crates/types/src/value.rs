@@ -1,6 +1,6 @@
-//! A SQL value. Strings borrow from the row or packet they came from; `into_owned` cuts them loose.
-//! A value carries no type: integers are `Int` or `UInt` (by the column's sign), strings and binary
-//! strings `Bytes` in the column's character set, ENUM, SET, BIT and YEAR `UInt`, TIMESTAMP a
+//! A SQL value. Strings borrow from their row or packet; `into_owned` copies them. A value carries
+//! no type: integers are `Int` or `UInt` (by the column's sign); strings and binary strings are
+//! `Bytes` in the column's character set; ENUM, SET, BIT and YEAR are `UInt`; TIMESTAMP is a
 //! `DateTime` in UTC.
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -25,10 +25,10 @@ pub enum Value<'a> {
     DateTime(DateTime),
 }
 
-/// A value moves through every operator: keep it small.
+/// Values are moved through every operator, so they must be small.
 const _: () = assert!(size_of::<Value<'static>>() <= 40);
 
-/// Formats into a buffer on the stack; what does not fit is cut off.
+/// Formats into a buffer on the stack. Output that does not fit is cut off.
 pub(crate) fn write_to<'b>(buffer: &'b mut [u8], args: fmt::Arguments<'_>) -> &'b [u8] {
     let capacity = buffer.len();
     let mut rest = &mut buffer[..];
@@ -76,7 +76,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The same value borrowing its bytes from this one.
+    /// The same value, which borrows its bytes from this one.
     pub fn borrow(&self) -> Value<'_> {
         match self {
             Value::Bytes(bytes) => Value::bytes(bytes),
@@ -92,8 +92,8 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Appends the value as MySQL prints it; NULL appends nothing. `fsp`: digits of a fractional
-    /// second; None: six if there is a fraction.
+    /// Appends the value as MySQL prints it; NULL appends nothing. `fsp` is the number of digits of
+    /// a fractional second; `None` means six if there is a fraction.
     pub fn write_text(&self, fsp: Option<u8>, out: &mut Vec<u8>) {
         let digits = |us: u32| fsp.unwrap_or(if us == 0 { 0 } else { 6 });
         match self {
@@ -115,9 +115,10 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// A total order for sorting: NULL first, strings by `collation`, numbers by value whatever
-    /// their kinds; a number and a string compare as doubles, a temporal value and a string as
-    /// moments (or as text, if it is not one), as MySQL does.
+    /// A total order for sorting, with MySQL's rules: NULL is first; strings compare by
+    /// `collation`; numbers compare by value whatever their kinds; a number and a string compare as
+    /// doubles; a temporal value and a string compare as moments, or as text if the string is not a
+    /// moment.
     pub fn compare(&self, other: &Value<'_>, collation: Collation) -> Ordering {
         match (self, other) {
             (Value::Int(a), Value::Int(b)) => a.cmp(b),
@@ -143,7 +144,7 @@ impl<'a> Value<'a> {
     }
 }
 
-/// The value's text, for messages: not a literal.
+/// The value's text for messages. It is not a literal.
 impl fmt::Display for Value<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut text = Vec::new();
@@ -155,8 +156,8 @@ impl fmt::Display for Value<'_> {
     }
 }
 
-/// Same kind and same bits, NaN and zeros included: what a codec must keep. SQL equality is
-/// `compare`.
+/// Equality of kind and bits, including NaN and zeros, as a codec must preserve them. SQL equality
+/// is `compare`.
 impl PartialEq for Value<'_> {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {

@@ -1,4 +1,5 @@
-//! Row payloads: what is encoded comes back, through updates, wide rows and external columns.
+//! Tests that encoded rows decode to the same values, through updates, wide rows and external
+//! columns.
 use proptest::prelude::*;
 use redolith_types::{Collation, Column, RowLayout, SqlType, Value};
 
@@ -17,7 +18,7 @@ fn row(columns: &[Column]) -> Vec<BoxedStrategy<Value<'static>>> {
     columns.iter().map(|c| nullable_value_of(&c.ty, c.nullable)).collect()
 }
 
-/// A schema, a row, another row, and which columns an update takes from the other.
+/// A schema, two rows, and the columns that an update takes from the second row.
 fn update() -> impl Strategy<Value = (Vec<Column>, Row, Row, Vec<bool>)> {
     schema().prop_flat_map(|columns| {
         let n = columns.len();
@@ -89,7 +90,8 @@ proptest! {
             prop_assert_eq!(&layout.get(&out, other), &old[other]);
         }
 
-        // An update of other columns keeps the reference, one of the column itself drops it.
+        // An update of other columns keeps the reference to the external column. An update of the
+        // column itself drops the reference.
         let changes: Vec<(usize, Value<'_>)> = taken
             .iter()
             .enumerate()
@@ -153,7 +155,7 @@ fn rows_over_32_kib_are_wide() {
         let payload = encode(&layout, &values);
         assert_eq!(payload[0] & 1 == 1, len > 0x7fff, "ROW-2");
         assert_eq!((0..3).map(|c| layout.get(&payload, c)).collect::<Vec<_>>(), values);
-        // Shrinking it makes it narrow again.
+        // Shrinking the row makes it narrow again.
         let mut out = Vec::new();
         layout.update(&payload, &[(1, Value::Null)], &mut out);
         assert_eq!(
@@ -163,7 +165,7 @@ fn rows_over_32_kib_are_wide() {
     }
 }
 
-/// The bytes themselves: they are on disk.
+/// The bytes are on disk, so they must not change.
 #[test]
 fn the_layout_is_frozen() {
     let text = |chars| SqlType::VarChar { chars, collation: Collation::Utf8mb4GeneralCi };

@@ -1,9 +1,9 @@
-//! How these tests reach the server that `tests/drivers/run` has started: `REDOLITH_SOCKET` and
-//! `REDOLITH_PORT` name it.
+//! Connects the tests to the server that `tests/drivers/run` has started. `REDOLITH_SOCKET` and
+//! `REDOLITH_PORT` name the server.
 use mysql_async::prelude::*;
 use mysql_async::{Conn, Opts, OptsBuilder};
 
-/// What the environment says about the server.
+/// Reads a variable of the environment about the server.
 fn env(name: &str) -> String {
     std::env::var(name).unwrap_or_else(|_| {
         panic!(

@@ -2,7 +2,7 @@
 use mysql_async::prelude::*;
 use redolith_e2e::{code, fresh};
 
-/// What a counter has counted since the server's start.
+/// The value of a counter since the server's start.
 async fn count(c: &mut mysql_async::Conn, name: &str) -> i64 {
     let found: Option<i64> = c
         .exec_first(
@@ -33,7 +33,7 @@ async fn a_load_is_seen_in_the_counters() {
     for n in 0..20 {
         c.exec_drop("INSERT INTO t VALUES (?, ?)", (n, n)).await.unwrap();
     }
-    // Other tests may be running: at least so many.
+    // Other tests may be running, so the counters grow by at least this many.
     for (name, before) in names.iter().zip(before) {
         assert!(count(&mut c, name).await - before >= 20 || *name == "log_flushes", "{name}");
     }

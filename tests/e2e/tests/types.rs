@@ -1,4 +1,4 @@
-//! Every type goes in and comes out unchanged: as a literal, as a parameter, in text rows and in
+//! Every type is stored and read back unchanged: as a literal, as a parameter, in text rows and in
 //! binary rows.
 use mysql_async::prelude::*;
 use mysql_async::{Conn, Params, Row, Value};

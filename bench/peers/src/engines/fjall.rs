@@ -1,4 +1,4 @@
-//! fjall: one journal behind a lock; whoever persists it holds that lock.
+//! fjall: one journal behind a lock. A writer holds the lock while it persists the journal.
 use super::{CACHE_BYTES, Engine, Kind, Result, Shape};
 use crate::load::{Load, Tally};
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};

@@ -1,5 +1,5 @@
-//! LMDB, through heed: one write transaction at a time; a commit writes the changed pages, flushes,
-//! then the page that makes them count.
+//! LMDB, through heed: one write transaction at a time. A commit writes the changed pages, flushes,
+//! and then writes the page that makes the changes valid.
 use super::{Engine, Error, Kind, Result, SPACE_BYTES, Shape};
 use crate::load::{Load, Tally};
 use heed::byteorder::BigEndian;

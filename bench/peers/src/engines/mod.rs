@@ -1,5 +1,5 @@
-//! The engines: each opened in a directory of its own, with the same key, the same value and the
-//! same promise, a commit that no power cut takes back.
+//! The engines. Each is opened in a directory of its own, with the same key, the same value and the
+//! same promise: no power cut takes a commit back.
 mod fjall;
 mod lmdb;
 pub mod raw;
@@ -17,12 +17,12 @@ use std::sync::Arc;
 pub type Error = Box<dyn std::error::Error + Send + Sync>;
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Cache of every engine that has one of its own.
+/// The size of the cache of each engine that has a cache of its own.
 pub const CACHE_BYTES: usize = 256 << 20;
-/// An address range, or what a file may grow to, where an engine wants to know before.
+/// The address range, or the greatest size of a file, for engines that must know it at the start.
 const SPACE_BYTES: usize = 8 << 30;
 
-/// What a database is opened for.
+/// The load for which a database is opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shape {
     pub value_bytes: usize,
@@ -33,28 +33,28 @@ pub struct Shape {
 pub trait Engine: Send + Sync {
     /// Runs all writers until the load ends.
     fn drive(&self, load: &Arc<Load>) -> Result<Tally>;
-    /// Rows that are there now; none where rows are no concept.
+    /// The number of rows now. `None` if the engine has no rows.
     fn rows(&self) -> Result<Option<u64>>;
-    /// Counters of its own, for people who look for where the time goes.
+    /// The engine's own counters, for people who want to know where the time goes.
     fn counters(&self) -> Vec<(&'static str, u64)> {
         Vec::new()
     }
     fn close(self: Box<Self>) -> Result<()>;
 }
 
-/// What the benchmark knows of an engine.
+/// The properties of an engine that the benchmark uses.
 pub struct Kind {
     pub name: &'static str,
-    /// The package of Cargo.lock whose version is told.
+    /// The package of Cargo.lock whose version is shown.
     pub package: &'static str,
-    /// One writer at a time: the target there is another one.
+    /// True for an engine with one writer at a time, which has a target of its own.
     pub single_writer: bool,
-    /// Its settings where they are not the defaults, or where a default matters.
+    /// The settings that are not the defaults, or where a default matters.
     pub settings: &'static str,
     pub open: fn(&Path, Shape) -> Result<Box<dyn Engine>>,
 }
 
-/// In the order in which they take their turns.
+/// All engines, in the order of their turns.
 pub const ALL: &[Kind] = &[
     raw::KIND,
     redolith::KIND,

@@ -1,5 +1,6 @@
-//! What the device needs for one durable write: 4 KiB into a file that is written already, direct,
-//! RWF_DSYNC, one at a time. No engine that flushes each commit by itself can be faster.
+//! The time that the device needs for one durable write: 4 KiB into a file that is written already,
+//! direct, with RWF_DSYNC, one at a time. No engine that flushes each commit by itself can be
+//! faster.
 use super::{Engine, Kind, RAW, Result, Shape};
 use crate::load::{Load, Tally};
 use redolith_disk::{ALIGN, AlignedBuf, Disk, File, OpenHow, RealDisk};
@@ -33,7 +34,7 @@ fn written(dir: &Path) -> Result<Arc<dyn File>> {
     Ok(file)
 }
 
-/// One that writes block after block.
+/// A writer that writes block after block.
 pub struct Writer {
     file: Arc<dyn File>,
     block: AlignedBuf,
@@ -46,7 +47,7 @@ impl Writer {
     fn of(file: Arc<dyn File>) -> Writer {
         Writer { file, block: AlignedBuf::new(ALIGN), at: 0 }
     }
-    /// Until it is durable.
+    /// Writes a block, and returns when it is durable.
     pub fn put(&mut self, key: u64) -> Result<()> {
         self.block[..8].copy_from_slice(&key.to_le_bytes());
         self.file.write_durable_at(&self.block, self.at)?;

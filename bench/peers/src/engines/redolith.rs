@@ -1,5 +1,5 @@
-//! Redolith's library as a program without an executor uses it: a thread for each writer, which
-//! sleeps while its commit is under way.
+//! Redolith's library in a program without an executor: each writer has a thread, which sleeps
+//! until its commit is durable.
 use super::{CACHE_BYTES, Engine, Kind, REDOLITH, Result, Shape};
 use crate::load::{Load, Tally};
 use redolith_disk::{Disk, RealDisk};
@@ -113,7 +113,7 @@ impl Session {
             .encode(&[Value::UInt(key), Value::Bytes(Cow::Borrowed(value))], &mut self.row);
         Ok(self.trx.insert(&self.table, &self.row).await?)
     }
-    /// Until it is durable.
+    /// Commits, and returns when the commit is durable.
     pub async fn commit(&mut self) -> Result<()> {
         self.trx.commit().await?.durable().await;
         Ok(())

@@ -1,5 +1,5 @@
-//! Redolith's library as a program with an executor uses it: a task for each writer, on tokio, with
-//! a thread per CPU.
+//! Redolith's library in a program with an executor: each writer is a task on tokio, with a thread
+//! per CPU.
 use super::redolith::Database;
 use super::{Engine, Kind, Result, Shape};
 use crate::load::{Load, Tally};

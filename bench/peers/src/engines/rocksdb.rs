@@ -1,4 +1,4 @@
-//! RocksDB: writers form write groups; one of them writes and syncs the log for all.
+//! RocksDB: writers form write groups. One writer of a group writes and syncs the log for all.
 use super::{CACHE_BYTES, Engine, Kind, ROCKSDB, Result, Shape};
 use crate::load::{Load, Tally};
 use rocksdb::{
@@ -16,8 +16,7 @@ pub const KIND: Kind = Kind {
     open,
 };
 
-/// Older libraries lack this one function; the wrapper refers to it for an option that is not set
-/// here.
+/// Older libraries lack this function. The wrapper refers to it for an option that is not set here.
 #[cfg(feature = "rocksdb-system")]
 #[unsafe(no_mangle)]
 extern "C" fn rocksdb_write_buffer_manager_destroy(_: *mut std::ffi::c_void) {

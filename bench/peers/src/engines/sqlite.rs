@@ -1,4 +1,4 @@
-//! SQLite with a write-ahead log: one writer at a time; the others try again after a while.
+//! SQLite with a write-ahead log: one writer at a time; the other writers try again after a while.
 use super::{CACHE_BYTES, Engine, Kind, Result, Shape};
 use crate::load::{Load, Tally};
 use rusqlite::{Connection, params};
@@ -19,7 +19,7 @@ const BUSY: Duration = Duration::from_secs(60);
 struct Sqlite {
     path: PathBuf,
     writers: usize,
-    /// The one that counts, and keeps the log from being removed when a writer ends.
+    /// This connection counts the rows, and keeps the log from being removed when a writer ends.
     main: std::sync::Mutex<Connection>,
 }
 fn connect(path: &Path, writers: usize) -> Result<Connection> {

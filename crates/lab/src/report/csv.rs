@@ -14,7 +14,7 @@ fn line(out: &mut String, fields: &[String]) {
     out.push('\n');
 }
 
-/// Three digits are more than any of them means.
+/// Formats with three digits after the point, which is more than any of the values means.
 fn real(x: f64) -> String {
     format!("{x:.3}")
 }
@@ -63,7 +63,7 @@ pub fn counters(r: &Results) -> String {
         for c in p.figures.iter().flat_map(|f| &f.counters) {
             let place =
                 [p.section.clone(), p.row.clone(), p.column.clone(), (p.turn + 1).to_string()];
-            // A gauge has none.
+            // A gauge has no difference.
             let difference = if c.grows { c.difference().to_string() } else { String::new() };
             line(
                 &mut out,

@@ -1,4 +1,4 @@
-//! report.html: one file that needs nothing else.
+//! Writes report.html, one file without external resources.
 use super::failures;
 use super::plot;
 use super::table::{Cell, Table, escape};

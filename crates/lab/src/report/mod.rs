@@ -1,5 +1,5 @@
-//! What a run leaves: report.html for people, report.md for docs, report.json, points.csv and
-//! counters.csv for programs.
+//! The report of a run: report.html for people, report.md for the docs, and report.json, points.csv
+//! and counters.csv for programs.
 mod csv;
 mod html;
 mod plot;
@@ -11,8 +11,8 @@ use crate::results::Results;
 use std::fs;
 use std::path::Path;
 
-/// Writes all of them; called after each point, so that what was measured is there whatever
-/// happens.
+/// Writes all files of the report. It is called after each point, so that the results are kept
+/// whatever happens.
 pub fn write(results: &Results, dir: &Path) -> Result<()> {
     let json = serde_json::to_string_pretty(results).map_err(failed("report.json"))?;
     for (name, text) in [
@@ -30,7 +30,7 @@ pub fn write(results: &Results, dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The tables that decide, for the one at the terminal.
+/// The main tables, for the terminal.
 pub fn summary(results: &Results) -> String {
     let main = results.sections.iter().flat_map(|s| {
         let title = (s.rows.len() > 1).then(|| format!("{}\n\n", s.title));
@@ -61,7 +61,7 @@ fn markdown(results: &Results) -> String {
     out
 }
 
-/// Points that failed, and whether there are some whose errors sysbench ignored.
+/// Describes the points that failed, and the points whose errors sysbench ignored.
 fn failures(r: &Results) -> Vec<String> {
     let failed = r.points.iter().filter(|p| !p.error.is_empty());
     let mut notes: Vec<String> = failed
@@ -99,7 +99,7 @@ pub(crate) mod tests {
     use crate::counters::Counted;
     use crate::results::{Figures, Load, Point, Section, ServerInfo};
 
-    /// Two rows and a floor, two columns, two turns; the last cell is missing.
+    /// Two rows and a baseline, two columns, two turns. The last cell is missing.
     pub fn example() -> Results {
         let rows = ["auto", "session", "the baseline"].map(String::from).to_vec();
         let columns = ["1", "128"].map(String::from).to_vec();
@@ -126,7 +126,7 @@ pub(crate) mod tests {
                     let f = Figures {
                         done: 2.0 * per_s,
                         per_s,
-                        // One load's rows, but not exactly beside each other.
+                        // The rows of one load have windows at different times.
                         windows: [
                             vec![0.8 * per_s, 1.2 * per_s],
                             vec![0.7 * per_s, 1.3 * per_s],
@@ -200,7 +200,8 @@ pub(crate) mod tests {
             "| auto | 1,050 (1,000-1,100) | 12,600 (12,000-13,200) |",
             "| session | 525 (500-550) | 9,450 (9,000-9,900) |",
             "| the baseline | 2,100 (2,000-2,200) |  |",
-            // Rows of one load by their windows, the floor by turns, which drift together.
+            // Rows of one load are compared by their windows; the baseline is compared by turns,
+            // which drift together.
             "| session | 0.49 ±0.03 | 0.73 ±0.05 |",
             "| the baseline | 2.00 ±0.00 |  |",
             "| auto / best fixed scheme | 2.05 ±0.13 | 1.37 ±0.08 |",

@@ -1,4 +1,4 @@
-//! Plots as inline SVG: lines over connections, or bars where the columns are no numbers. Colours
+//! Plots as inline SVG: lines over connections, or bars if the columns are not numbers. The colours
 //! are the page's.
 use super::table::escape;
 use crate::results::{Metric, Results, Section};
@@ -25,7 +25,7 @@ fn colour(i: usize) -> String {
     format!("var(--s{})", i % COLOURS)
 }
 
-/// A caption and the plot; nothing if nothing was measured.
+/// A caption and the plot. Empty if nothing was measured.
 pub fn figure(r: &Results, s: &Section, m: &Metric) -> String {
     let cells: Vec<Vec<Option<Spread>>> = (0..s.rows.len())
         .map(|row| (0..s.columns.len()).map(|c| r.spread(s, row, c, m)).collect())
@@ -34,7 +34,7 @@ pub fn figure(r: &Results, s: &Section, m: &Metric) -> String {
     if all.is_empty() {
         return String::new();
     }
-    // A scale of powers has no zero.
+    // A logarithmic scale has no zero.
     let wide = m.wide && !s.connections.is_empty() && all.iter().all(|x| x.low > 0.0);
     let drawn = if s.connections.is_empty() {
         bars(s, m, &cells, &all)
@@ -49,7 +49,7 @@ pub fn figure(r: &Results, s: &Section, m: &Metric) -> String {
     )
 }
 
-/// Values to heights.
+/// Maps values to heights.
 struct Scale {
     low: f64,
     high: f64,
@@ -84,7 +84,7 @@ impl Scale {
                 .flat_map(|p| MANTISSAS.map(|m| m * 10f64.powi(p)))
                 .filter(inside)
                 .collect();
-            // Too many for the height: powers of ten alone.
+            // With too many steps for the height, only powers of ten are shown.
             return if fine.len() <= 8 {
                 fine
             } else {
@@ -98,7 +98,7 @@ impl Scale {
 
 const MANTISSAS: [f64; 3] = [1.0, 2.0, 5.0];
 
-/// To 1, 2 or 5 times a power of ten, up or down.
+/// Rounds to 1, 2 or 5 times a power of ten, up or down.
 fn round(value: f64, way: fn(f64) -> f64) -> f64 {
     let power = 10f64.powf(value.log10().floor());
     let up = way(0.5) > 0.0;
@@ -109,7 +109,7 @@ fn round(value: f64, way: fn(f64) -> f64) -> f64 {
     fits.reduce(if up { f64::min } else { f64::max }).unwrap_or(value)
 }
 
-/// 1, 2 or 5 times a power of ten, so that there are four to ten steps.
+/// The step of the scale: 1, 2 or 5 times a power of ten that gives four to ten steps.
 fn step(high: f64) -> f64 {
     let power = 10f64.powf((high.max(1e-9) / 4.0).log10().floor());
     let fits = [5.0, 2.0, 1.0].into_iter().find(|k| k * power <= high / 4.0);
@@ -131,7 +131,7 @@ fn open(height: f64) -> String {
 
 fn lines(s: &Section, cells: &[Vec<Option<Spread>>], scale: &Scale) -> String {
     let (right, bottom) = (WIDTH - RIGHT, HEIGHT - BOTTOM);
-    // Connections by powers of two: their distance is how often they double.
+    // The axis of connections is logarithmic with base 2.
     let place = |n: u32| f64::from(n).log2();
     let (first, last) = (
         s.connections.first().map_or(0.0, |n| place(*n)),
@@ -205,7 +205,7 @@ fn lines(s: &Section, cells: &[Vec<Option<Spread>>], scale: &Scale) -> String {
     out + "</svg>\n"
 }
 
-/// One group of bars per row, lying, with the value behind each.
+/// One group of horizontal bars per row, with the value behind each bar.
 fn bars(s: &Section, m: &Metric, cells: &[Vec<Option<Spread>>], all: &[Spread]) -> String {
     const BAR: f64 = 13.0;
     const NAME: f64 = 16.0;

@@ -3,7 +3,7 @@
 #[derive(Default, Clone)]
 pub struct Cell {
     pub text: String,
-    /// The best of its column.
+    /// True for the best cell of its column.
     pub best: bool,
 }
 
@@ -16,7 +16,7 @@ impl From<String> for Cell {
 pub struct Table {
     pub title: String,
     pub note: String,
-    /// The first cell stands over the rows' names.
+    /// The first cell is the title above the rows' names.
     pub head: Vec<String>,
     pub rows: Vec<(String, Vec<Cell>)>,
 }

@@ -5,7 +5,7 @@ use crate::results::{Better, Figures, Load, Metric, Results, Section};
 use crate::stats::{Ratio, Spread, number};
 use std::collections::BTreeMap;
 
-/// Counters are told for so many transactions, whatever a point did.
+/// Counters are shown per this many transactions.
 const PER: f64 = 1e6;
 
 pub fn all(r: &Results, s: &Section) -> Vec<Table> {
@@ -15,7 +15,7 @@ pub fn all(r: &Results, s: &Section) -> Vec<Table> {
     tables
 }
 
-/// What the one at the terminal wants to see.
+/// The main table, which is also shown on the terminal.
 pub fn main(r: &Results, s: &Section) -> Vec<Table> {
     let shown = |m: &&Metric| m.name == s.main_metric().name || m.name == "Server CPU";
     let mut tables: Vec<Table> =
@@ -72,8 +72,8 @@ fn by_columns(r: &Results, s: &Section, m: &Metric) -> Table {
     }
 }
 
-/// Throughput of each row over the base's of the same turn; and the base over the best of the fixed
-/// schemes.
+/// The throughput of each row relative to the base in the same turn, and the base relative to the
+/// best of the fixed modes.
 fn against_base(r: &Results, s: &Section) -> Option<Table> {
     let base = s.base?;
     let ratio = |row: usize, column: usize| r.ratio(s, (row, base), column);
@@ -108,20 +108,20 @@ fn against_base(r: &Results, s: &Section) -> Option<Table> {
     })
 }
 
-/// An average, the counter that has its sum, and the one that has how many there were.
+/// Each average, with the counters of its sum and of its count.
 const AVERAGES: [(&str, &str, &str); 2] = [
     ("log_flush_avg_time", "log_flush_time_us_sum", "log_flush_time_us_count"),
     ("log_flush_lsn_avg_rate", "log_flush_total_bytes", "log_flushes"),
 ];
 
-/// How a counter is told.
+/// The form in which a counter is shown.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Told {
-    /// By how much it grew, per million transactions.
+    /// The growth per million transactions.
     Grown(f64),
-    /// What follows from how others grew.
+    /// An average, computed from the growth of other counters.
     Average(f64),
-    /// A gauge: what it said after the last turn.
+    /// A gauge: its value after the last turn.
     After(f64),
 }
 
@@ -149,8 +149,8 @@ pub fn counters_of<'a>(turns: impl Iterator<Item = (u32, &'a Figures)>) -> BTree
     };
     let mut all: BTreeMap<String, Told> =
         sums.iter().map(|(name, of)| (name.clone(), told(*of))).collect();
-    // Averages since the server's start, or over its last moments, mix what the rows did: of this
-    // row alone they follow from what it added.
+    // Averages since the server's start, or over its last moments, mix several rows. For this row
+    // alone they are computed from the growth of sum and count.
     for (average, sum, count) in AVERAGES {
         let of = |name: &str| sums.get(name).filter(|(_, _, grows)| *grows).map(|(sum, ..)| *sum);
         if let (Some(sum), Some(count)) = (of(sum), of(count).filter(|c| *c > 0.0)) {
@@ -244,8 +244,8 @@ mod tests {
             after,
             grows,
         };
-        // MySQL has no counts for its averages; and what fell in one turn is no counter in the
-        // others.
+        // MySQL has no counts for its averages. A value that fell in one turn is not treated as a
+        // counter in the other turns.
         let point = |rate: f64, grows| Figures {
             done: 1e6,
             counters: vec![

@@ -1,11 +1,12 @@
 //! Counters for Prometheus: `GET /metrics` at `--metrics-address`, in its text format 0.0.4.
 //!
-//! HTTP of the smallest kind: one request to a connection, heads of at most `HEAD_BYTES`, an answer
-//! whose length is said, and the end. There is nothing to see here but numbers, but nobody is asked
-//! who he is either: bind it where only those who may look can reach it.
+//! A minimal HTTP server: one request per connection, a head of at most `HEAD_BYTES`, an answer
+//! with its length, and the connection is closed. The page shows only numbers, but it asks for no
+//! password, so bind it to an address that only authorized hosts can reach.
 //!
-//! MET-HTTP-1: a client that has not asked within `HEAD_PATIENCE`, or has not read the answer
-//! within `PATIENCE`, is gone; no more than `AT_ONCE` are served at one time.
+//! MET-HTTP-1: the connection is closed if the client has not sent its request within
+//! `HEAD_PATIENCE`, or has not read the answer within `PATIENCE`. At most `AT_ONCE` clients are
+//! served at the same time.
 mod text;
 
 use redolith_engine::Engine;
@@ -23,13 +24,13 @@ const HEAD_PATIENCE: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_secs(5);
 const AT_ONCE: usize = 16;
 
-/// What is shown.
+/// The sources of the numbers on the page.
 pub struct Source {
     pub engine: Arc<Engine>,
     pub status: Arc<Status>,
 }
 
-/// Listens on `ip:port`; port 0 is any that is free.
+/// Listens on `ip:port`. With port 0 the system chooses a free port.
 pub async fn bind(address: &str) -> Result<TcpListener, String> {
     let parsed: SocketAddr = address
         .parse()
@@ -39,7 +40,7 @@ pub async fn bind(address: &str) -> Result<TcpListener, String> {
         .map_err(|e| format!("cannot listen on {parsed} for metrics: {e}"))
 }
 
-/// Serves clients for ever.
+/// Serves clients without end.
 pub async fn serve(listener: TcpListener, source: Source) {
     let (source, places) = (Arc::new(source), Arc::new(Semaphore::new(AT_ONCE)));
     loop {
@@ -48,7 +49,7 @@ pub async fn serve(listener: TcpListener, source: Source) {
             Ok((client, _)) => {
                 let source = source.clone();
                 tokio::spawn(async move {
-                    // Nobody is there to be told of a client that went away.
+                    // A client that went away needs no error.
                     let _ = tokio::time::timeout(PATIENCE, answer(client, &source)).await;
                     drop(place);
                 });
@@ -102,7 +103,8 @@ async fn answer(mut client: TcpStream, source: &Source) -> io::Result<()> {
     }
 }
 
-/// What a client sends up to the empty line, or to `HEAD_BYTES`; nothing, if it leaves before.
+/// Reads the head of a request, up to the empty line or `HEAD_BYTES`. Empty if the client leaves
+/// before.
 async fn head_of(client: &mut TcpStream) -> io::Result<Vec<u8>> {
     let mut head = Vec::with_capacity(1024);
     while head.len() < HEAD_BYTES && !head.windows(4).any(|w| w == b"\r\n\r\n") {
@@ -114,7 +116,7 @@ async fn head_of(client: &mut TcpStream) -> io::Result<Vec<u8>> {
     Ok(head)
 }
 
-/// Method and path of a request's first line, without the query.
+/// Parses the method and the path, without the query, from a request's first line.
 fn request(head: &[u8]) -> Option<(&str, &str)> {
     let line = std::str::from_utf8(head.split(|b| *b == b'\r').next()?).ok()?;
     let mut words = line.split(' ');

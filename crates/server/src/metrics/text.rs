@@ -1,6 +1,6 @@
-//! The page: every counter of the engine as `redolith_*`, with histograms as such, and what SHOW
-//! GLOBAL STATUS tells under the names that mysqld_exporter has made of it
-//! (`mysql_global_status_*`), so that dashboards made for MySQL show this server too.
+//! The page has every counter of the engine as `redolith_*`, with histograms as Prometheus
+//! histograms. It also has the values of SHOW GLOBAL STATUS under the names that mysqld_exporter
+//! gives them (`mysql_global_status_*`), so that dashboards made for MySQL work with this server.
 use redolith_engine::metrics::{Kind, Metric, split};
 use redolith_sql::settings::SERVER_VERSION;
 use redolith_sql::status::{Status, StatusValue, log_scheme};
@@ -47,12 +47,14 @@ fn single(metric: &Metric, n: u64, out: &mut String) -> Result {
     writeln!(out, "{name} {n}")
 }
 
-/// Counters that belong together by their names: `x_us_le_<bound>`, `x_us_count`, `x_us_sum`.
+/// Histograms, put together from the counters with these names: `x_us_le_<bound>`, `x_us_count`,
+/// `x_us_sum`.
 struct Histograms<'a>(BTreeMap<&'a str, Histogram<'a>>);
 
 #[derive(Default)]
 struct Histogram<'a> {
-    /// Microseconds, how many took that or less; None: all.
+    /// Pairs of a bound in microseconds and the number of times up to the bound. The bound `None`
+    /// has the number of all.
     buckets: Vec<(Option<u64>, u64)>,
     count: u64,
     sum_us: u64,
@@ -78,13 +80,13 @@ impl<'a> Histograms<'a> {
         }
         Histograms(all)
     }
-    /// Whether a counter is part of one.
+    /// Whether a counter is part of a histogram.
     fn has(&self, name: &str) -> bool {
         let parts =
             [split(name).map(|s| s.0), name.strip_suffix("_count"), name.strip_suffix("_sum")];
         parts.into_iter().flatten().any(|h| self.0.contains_key(h))
     }
-    /// In seconds, as Prometheus wants times.
+    /// Writes the histograms in seconds, as Prometheus requires for times.
     fn write(self, out: &mut String) -> Result {
         for (name, mut h) in self.0 {
             let name = format!("redolith_{}_seconds", name.strip_suffix("_us").unwrap_or(name));
@@ -102,10 +104,10 @@ impl<'a> Histograms<'a> {
     }
 }
 
-/// Status variables that mysqld_exporter makes one metric with a label of.
+/// Status variables that mysqld_exporter turns into one metric with a label.
 struct Family {
     prefix: &'static str,
-    /// Those of them; none named: all.
+    /// The members of the family. If the list is empty, all variables with the prefix are members.
     members: &'static [&'static str],
     metric: &'static str,
     label: &'static str,
@@ -159,7 +161,7 @@ const POOL_PAGES: &str = "Innodb_buffer_pool_pages_";
 fn global_status(status: &Status, out: &mut String) -> Result {
     let mut families: [Vec<(String, String)>; FAMILIES.len()] = Default::default();
     for (name, value) in status.list() {
-        // The sum of the pool's pages is that of their states.
+        // This variable is the sum of the pages in each state, which are on the page too.
         if matches!(value, StatusValue::Text(_))
             || name.starts_with("Redolith_")
             || name == "Innodb_buffer_pool_pages_total"
@@ -256,8 +258,8 @@ mod tests {
         assert!(!page.contains("commit_wait_us"));
     }
 
-    /// The format's rules: each metric has one TYPE, before its samples; names are of the allowed
-    /// characters.
+    /// Checks the rules of the format: each metric has one TYPE line, before its samples, and names
+    /// have only the allowed characters.
     #[test]
     fn every_line_is_well_formed() {
         let page = page_of(|_| 5);

@@ -1,5 +1,5 @@
-//! The command line of `redolith server`, and the my.cnf files that it names: mysqld's names, `-`
-//! and `_` alike, the last one counts.
+//! Reads the command line of `redolith server` and the my.cnf files that it names. Options have
+//! mysqld's names; `-` and `_` are the same; the last value of an option counts.
 mod my_cnf;
 mod suggest;
 
@@ -10,16 +10,16 @@ use std::fmt::Write;
 use std::path::Path;
 use std::sync::Arc;
 
-/// What the command line asks for.
+/// The request that the command line makes.
 #[derive(Debug)]
 pub enum Request {
-    /// Run with these settings; the notes are for the person who started it.
+    /// Run the server with these settings. The notes are warnings for the person who started it.
     Run { settings: Arc<Settings>, notes: Vec<String> },
-    /// Print this and end.
+    /// Print the text and exit.
     Print(String),
 }
 
-/// Options that are no variables.
+/// Options that are not variables.
 const FILE_OPTIONS: [&str; 3] = ["no-defaults", "defaults-file", "defaults-extra-file"];
 const SHORT: [(&str, Var); 3] = [("-S", Var::Socket), ("-P", Var::Port), ("-h", Var::Datadir)];
 
@@ -63,7 +63,8 @@ pub fn version_line() -> String {
     format!("redolith  Ver {} for {os} on {arch}\n", redolith_sql::settings::SERVER_VERSION)
 }
 
-/// `--name=value`, `--name value`, `--name`; `-S value`, `-Svalue`.
+/// Splits the arguments into options: `--name=value`, `--name value`, `--name`, `-S value`,
+/// `-Svalue`.
 fn split(args: &[String]) -> Result<Vec<Entry>, String> {
     let entry = |name: &str, value: Option<&str>| Entry {
         place: String::new(),
@@ -152,13 +153,13 @@ fn option_names() -> Vec<String> {
         .collect()
 }
 
-/// What no single option can check.
+/// Checks and corrects options that depend on each other. Returns notes.
 fn check_together(s: &Settings) -> Result<Vec<String>, String> {
     let mut notes = Vec::new();
     let (buffer, capacity) = (s.bits(Var::InnodbLogBufferSize), s.bits(Var::InnodbRedoLogCapacity));
     if buffer > capacity / 2 {
-        // mysqld's default buffer with a small log: more than half a log's worth is never in the
-        // buffer.
+        // This happens with mysqld's default buffer and a small log. The buffer never needs more
+        // than half of the log's capacity.
         s.set_option(Var::InnodbLogBufferSize, Some(&(capacity / 2).to_string()))
             .map_err(|e| e.0)?;
         notes.push(format!(
@@ -256,7 +257,7 @@ mod tests {
         ])
         .unwrap();
         assert_eq!(s.collation(Var::CollationServer), Collation::Latin1SwedishCi);
-        // That server_id has no effect yet is the one thing to say.
+        // The only note says that server_id has no effect yet.
         assert_eq!((s.bits(Var::MaxConnections), notes.len()), (4000, 1));
         run(&[
             "--performance-schema=OFF",

@@ -1,16 +1,16 @@
-//! The format of my.cnf: groups in brackets, `name`, `name = value`, comments, `!include file`,
-//! `!includedir folder`.
+//! Reads the format of my.cnf: groups in brackets, `name`, `name = value`, comments, `!include
+//! file`, `!includedir folder`.
 use redolith_disk::{Create, Disk, OpenHow};
 use std::path::{Path, PathBuf};
 
-/// Files that include each other end here.
+/// The limit of nested includes, which ends a cycle.
 const MAX_DEPTH: usize = 10;
-/// So many are read in all: a file that names another twice, which does the same, would be read for
-/// ever.
+/// The limit of files that are read in all. Without it, files that each include the next one
+/// several times would be read for a very long time.
 const MAX_FILES: usize = 1000;
 /// The largest file read.
 const MAX_BYTES: u64 = 1 << 20;
-/// Groups whose options are ours.
+/// The groups whose options the server reads.
 const GROUPS: [&str; 2] = ["redolith", "mysqld"];
 
 /// An option with the place it comes from, for messages.
@@ -21,7 +21,7 @@ pub struct Entry {
     pub value: Option<String>,
 }
 
-/// The options for us in a file and in those that it includes, in order.
+/// Reads the server's options from a file and from the files that it includes, in order.
 pub fn read(disk: &dyn Disk, path: &Path) -> Result<Vec<Entry>, String> {
     let mut entries = Vec::new();
     read_into(disk, path, 0, &mut { MAX_FILES }, &mut entries)?;
@@ -90,7 +90,7 @@ enum Line {
     IncludeDir(String),
 }
 
-/// The lines that are for us; an error has the line's number and what is wrong.
+/// Parses the lines of the server's groups. An error has the line's number and a message.
 fn parse(text: &str) -> Vec<Result<Line, (usize, String)>> {
     let mut lines = Vec::new();
     let mut group: Option<bool> = None;
@@ -137,7 +137,7 @@ fn option(number: usize, line: &str) -> Result<Line, (usize, String)> {
     Ok(Line::Option { number, name: name.trim_start_matches("--").into(), value })
 }
 
-/// Takes quotes and a comment after the value away, and resolves the escapes of my.cnf.
+/// Removes quotes and a comment after the value, and resolves the escapes of my.cnf.
 fn unquote(value: &str) -> String {
     let quote = value.chars().next().filter(|c| matches!(c, '"' | '\''));
     let inner = match quote.and_then(|q| value[1..].rfind(q).map(|end| &value[1..1 + end])) {

@@ -1,6 +1,7 @@
-//! The name that was probably meant.
+//! Finds the name that the user probably meant.
 
-/// Edits that make `b` of `a`: a letter put in, left out, changed, or two neighbours exchanged.
+/// The number of edits that turn `a` into `b`: insert, delete or change a letter, or swap two
+/// neighbours.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let (mut before, mut last): (Vec<usize>, Vec<usize>) =
@@ -19,7 +20,7 @@ fn distance(a: &str, b: &str) -> usize {
     last[b.len()]
 }
 
-/// The nearest of `names`; of equally near ones, that which begins alike for longest.
+/// The nearest of `names`. Among equally near names, the one with the longest common prefix.
 pub fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let same_start = |n: &str| n.bytes().zip(name.bytes()).take_while(|(a, b)| a == b).count();
     names.min_by_key(|n| (distance(name, n), usize::MAX - same_start(n)))

@@ -10,7 +10,7 @@ use subtle::ConstantTimeEq;
 
 pub const NATIVE_PASSWORD: &str = "mysql_native_password";
 
-/// 20 bytes, none of them NUL (clients of old read a NUL as the end).
+/// 20 random bytes without NUL, because old clients read a NUL as the end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Scramble(pub [u8; 20]);
 
@@ -18,8 +18,8 @@ impl Scramble {
     pub fn new(random: impl Fn() -> u64) -> Scramble {
         let mut bytes = [0; 20];
         for chunk in bytes.chunks_mut(8) {
-            // 7 bits of each byte; 0 and '$' would end or split the scramble in the eyes of some
-            // clients.
+            // Each byte has 7 bits. 0 is excluded because it ends the scramble for some clients,
+            // and '$' because it splits it.
             for (b, r) in chunk.iter_mut().zip(random().to_le_bytes()) {
                 *b = match r & 0x7f {
                     0 | b'$' => (r >> 7) + 1,
@@ -52,7 +52,7 @@ impl PasswordHash {
     }
 }
 
-/// Where a client comes from.
+/// The origin of a connection.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Peer {
     Socket,
@@ -60,8 +60,8 @@ pub enum Peer {
 }
 
 impl Peer {
-    /// The host part of the account as messages and the process list show it; names are never
-    /// resolved.
+    /// The host part of the account, as messages and the process list show it. Addresses are never
+    /// resolved to names.
     pub fn host(&self) -> String {
         match self {
             Peer::Socket => "localhost".into(),
@@ -76,15 +76,16 @@ impl Peer {
     }
 }
 
-/// What an account may do that not every account may.
+/// The privileges that not every account has.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Privileges {
-    /// CONNECTION_ADMIN, a part of SUPER: the seat above `max_connections` is for those who have it
-    /// (SRV-2).
+    /// CONNECTION_ADMIN, a part of SUPER: allows the account to take the seat above
+    /// `max_connections` (SRV-2).
     pub connection_admin: bool,
 }
 
-/// Who may log in. For now the one account `root`, without a password, from this machine only.
+/// The accounts that may log in. For now there is only `root`, without a password, from this
+/// machine only.
 #[derive(Debug)]
 pub struct Accounts {
     accounts: Vec<Account>,
@@ -93,7 +94,7 @@ pub struct Accounts {
 struct Account {
     user: String,
     privileges: Privileges,
-    /// None: no password, and a client that sends one is refused.
+    /// `None` if the account has no password. A client that sends one is then refused.
     password: Option<PasswordHash>,
     local_only: bool,
 }
@@ -110,8 +111,8 @@ impl Accounts {
         }
     }
 
-    /// The account's privileges if the client may come in. An unknown user costs what a wrong
-    /// password costs (AUTH-2).
+    /// Returns the account's privileges if the client is authenticated. The check takes the same
+    /// time for an unknown user as for a wrong password (AUTH-2).
     pub fn verify(
         &self,
         user: &[u8],

@@ -1,7 +1,7 @@
 //! Capability and status flags, commands and field types of protocol 4.1, with the protocol's own
 //! names.
 
-/// What server and client agree on in the handshake.
+/// The capabilities on which server and client agree in the handshake.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Capabilities(pub u32);
 
@@ -24,7 +24,8 @@ impl Capabilities {
     pub const PLUGIN_AUTH_LENENC: Capabilities = Capabilities(1 << 21);
     pub const DEPRECATE_EOF: Capabilities = Capabilities(1 << 24);
 
-    /// What this server offers. No TLS, no compression, no LOCAL INFILE, no session tracking.
+    /// The capabilities that this server offers. It has no TLS, compression, LOCAL INFILE or
+    /// session tracking.
     pub const SERVER: Capabilities = Capabilities(
         Self::LONG_PASSWORD.0
             | Self::FOUND_ROWS.0

@@ -10,7 +10,8 @@ use redolith_sql::ColumnMeta;
 use redolith_sql::plan::expr_type::{ExprType, Kind};
 use redolith_types::{Charset, Collation};
 
-/// `results` is the character set that the client wants strings in; None: as they are stored.
+/// Appends the definition of a column. `results` is the character set that the client wants strings
+/// in; `None` if strings are sent as they are stored.
 pub fn put(b: &mut Vec<u8>, c: &ColumnMeta, results: Option<Collation>) {
     put_bytes(b, b"def");
     // Names are in UTF-8, and the client reads them in the character set of its results.
@@ -24,7 +25,7 @@ pub fn put(b: &mut Vec<u8>, c: &ColumnMeta, results: Option<Collation>) {
     put_type(b, &c.ty, c.flags.0, results);
 }
 
-/// A parameter of a prepared statement: a column named `?`.
+/// Appends the definition of a prepared statement's parameter: a column named `?`.
 pub fn put_parameter(b: &mut Vec<u8>, ty: &ExprType) {
     b.extend_from_slice(b"\x03def\0\0\0\x01?\0");
     put_type(b, ty, redolith_sql::ColumnFlags::of_type(ty).0, None);
@@ -32,7 +33,7 @@ pub fn put_parameter(b: &mut Vec<u8>, ty: &ExprType) {
 
 fn put_type(b: &mut Vec<u8>, ty: &ExprType, flags: u16, results: Option<Collation>) {
     let (collation, length) = match results {
-        // Lengths are in characters, and told in bytes.
+        // The engine counts lengths in characters, and the protocol in bytes.
         Some(c) if ty.kind.is_string() && ty.collation != Collation::Binary => {
             (c, ty.length.saturating_mul(max_bytes(c)))
         }
@@ -41,7 +42,7 @@ fn put_type(b: &mut Vec<u8>, ty: &ExprType, flags: u16, results: Option<Collatio
         }
         _ => (Collation::Binary, ty.length),
     };
-    // A BLOB's and a TEXT's length is in bytes already.
+    // The length of a BLOB or TEXT is in bytes already.
     let length = if ty.kind == Kind::Blob { ty.length } else { length };
     b.push(12);
     b.extend_from_slice(&(collation.id()).to_le_bytes()[..2]);

@@ -21,9 +21,9 @@ use super::auth::{NATIVE_PASSWORD, Scramble};
 use super::capabilities::{Capabilities, status};
 use super::lenenc::{Malformed, Reader};
 
-/// What the server says it is.
+/// The version that the server reports.
 pub const SERVER_VERSION: &str = redolith_sql::settings::SERVER_VERSION;
-/// utf8mb4_general_ci: what the greeting proposes.
+/// utf8mb4_general_ci, the collation that the greeting proposes.
 pub const DEFAULT_COLLATION_ID: u8 = 45;
 
 pub fn write_greeting(b: &mut Vec<u8>, connection_id: u32, scramble: &Scramble) {
@@ -46,7 +46,7 @@ pub fn write_greeting(b: &mut Vec<u8>, connection_id: u32, scramble: &Scramble) 
     b.push(0);
 }
 
-/// What a client says of itself, in the handshake or in COM_CHANGE_USER.
+/// The client's login data, from the handshake or from COM_CHANGE_USER.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Login<'a> {
     pub capabilities: Capabilities,
@@ -54,12 +54,12 @@ pub struct Login<'a> {
     pub user: &'a [u8],
     pub auth_answer: &'a [u8],
     pub database: Option<&'a [u8]>,
-    /// The plug-in that made `auth_answer`, if the client says.
+    /// The plug-in that made `auth_answer`, if the client names it.
     pub plugin: Option<&'a [u8]>,
 }
 
 impl<'a> Login<'a> {
-    /// Reads the answer to the greeting. The capabilities are those that both sides have.
+    /// Reads the answer to the greeting. `capabilities` has those that both sides have.
     pub fn read(body: &'a [u8]) -> Result<Login<'a>, Malformed> {
         let mut r = Reader::new(body);
         let capabilities =
@@ -119,7 +119,7 @@ impl<'a> Login<'a> {
     }
 }
 
-/// Some clients leave the last NUL out.
+/// Some clients omit the last NUL.
 fn until_nul_or_end<'a>(r: &mut Reader<'a>) -> Result<&'a [u8], Malformed> {
     r.nul_string().or_else(|_| r.bytes(r.rest().len()))
 }
@@ -134,7 +134,7 @@ fn read_plugin<'a>(
     until_nul_or_end(r).map(Some)
 }
 
-/// Connection attributes are checked for their form and not kept.
+/// Checks the form of the connection attributes, and does not keep them.
 fn skip_attributes(r: &mut Reader<'_>, capabilities: Capabilities) -> Result<(), Malformed> {
     if !capabilities.has(Capabilities::CONNECT_ATTRS) || r.is_empty() {
         return Ok(());

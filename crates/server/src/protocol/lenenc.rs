@@ -11,14 +11,14 @@
 //! 0xff                                     never (an ERR packet begins so)
 //! ```
 
-/// The packet ends before what it announces, or holds a byte that means nothing there.
+/// The packet ends too early, or has a byte that is not valid in its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("malformed communication packet")]
 pub struct Malformed;
 
 /// The byte that stands for NULL in a text row.
 pub const NULL: u8 = 0xfb;
-/// The longest length.
+/// The size of the longest encoded length.
 pub const MOST_BYTES: usize = 9;
 
 pub fn put_int(out: &mut Vec<u8>, n: u64) {
@@ -44,8 +44,8 @@ pub fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// Writes a string whose length is known only once it is written: one length byte, or three if it
-/// outgrows that.
+/// Writes a string whose length is known only after it is written. One byte is reserved for the
+/// length; a longer string is moved to make room for more.
 pub fn put_with(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     let at = out.len();
     out.push(0);
@@ -71,7 +71,7 @@ impl<'a> Reader<'a> {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
-    /// All that has not been read yet.
+    /// The bytes that have not been read yet.
     pub fn rest(&self) -> &'a [u8] {
         self.0
     }

@@ -1,4 +1,5 @@
-//! MySQL's client/server protocol 4.1: bytes in, bytes out; no sockets and no waiting here.
+//! MySQL's client/server protocol 4.1. This module turns bytes into values and values into bytes;
+//! it has no sockets and never waits.
 pub mod auth;
 pub mod capabilities;
 pub mod column;

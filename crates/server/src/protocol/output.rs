@@ -1,33 +1,33 @@
-//! The one output buffer of a connection: packets are written into it and leave in one write per
-//! answer.
+//! The output buffer of a connection. Packets are written into it, and an answer leaves in one
+//! write.
 use super::capabilities::{Capabilities, status};
 use super::lenenc::{put_bytes, put_int};
 use super::packet::{HEADER, MAX_BODY};
 use redolith_types::{Charset, Collation};
 use std::borrow::Cow;
 
-/// Above this many bytes an answer that is still growing is sent off.
+/// An answer that is still growing is sent when it has more bytes than this.
 pub const DRAIN_ABOVE: usize = 64 << 10;
-/// What is kept for the rows that follow.
+/// The capacity that the buffer keeps for the following rows.
 const KEPT_BYTES: usize = 1 << 20;
 
 #[derive(Debug, Default)]
 pub struct Output {
     pub buf: Vec<u8>,
-    /// The number that the next packet bears.
+    /// The sequence number of the next packet.
     pub sequence: u8,
 }
 
 impl Output {
-    /// Writes one packet, whose body `write` appends. Bodies of 16 MiB and more are cut into a
-    /// chain.
+    /// Writes one packet. `write` appends the body. A body of 16 MiB or more is cut into a chain of
+    /// packets.
     pub fn packet<T>(&mut self, write: impl FnOnce(&mut Vec<u8>) -> T) -> T {
         let at = self.begin_packet();
         let result = write(&mut self.buf);
         self.end_packet(at);
         result
     }
-    /// Opens a packet, whose body is then appended to `buf`; the result is for
+    /// Opens a packet. The caller appends the body to `buf` and passes the result to
     /// [`Output::end_packet`].
     #[inline]
     pub fn begin_packet(&mut self) -> usize {
@@ -58,7 +58,8 @@ impl Output {
         let room = HEADER * (parts - 1);
         self.buf.reserve_exact(room);
         self.buf.resize(self.buf.len() + room, 0);
-        // In place, the last part first: a body of this size is not there twice.
+        // The parts are moved in place, the last part first, so that memory never holds a body of
+        // this size twice.
         for n in (1..parts).rev() {
             let from = at + HEADER + part(n).start;
             self.buf.copy_within(from..at + HEADER + part(n).end, from + n * HEADER);
@@ -82,7 +83,8 @@ impl Output {
         }
     }
 
-    /// The EOF packet between definitions and rows; clients with DEPRECATE_EOF do not get it.
+    /// Writes the EOF packet between definitions and rows. Clients with DEPRECATE_EOF do not get
+    /// it.
     pub fn definitions_end(&mut self, status: u16, warnings: u16) {
         self.packet(|b| {
             b.push(0xfe);
@@ -91,7 +93,8 @@ impl Output {
         });
     }
 
-    /// An ERR packet with an SQLSTATE (protocol 4.1); `results` as in [`super::column::put`].
+    /// Writes an ERR packet with an SQLSTATE (protocol 4.1). `results` is as in
+    /// [`super::column::put`].
     pub fn error(
         &mut self,
         code: u16,
@@ -109,7 +112,7 @@ impl Output {
         });
     }
 
-    /// An ERR packet before the client has said that it speaks protocol 4.1.
+    /// Writes an ERR packet before the client has said that it speaks protocol 4.1.
     pub fn error_before_handshake(&mut self, code: u16, message: &str) {
         self.packet(|b| {
             b.push(0xff);
@@ -118,12 +121,12 @@ impl Output {
         });
     }
 
-    /// All that is there was sent. What a long row has taken is given back at once.
+    /// Empties the buffer after it was sent. Memory that a long row has taken is freed at once.
     pub fn sent(&mut self) {
         self.buf.clear();
         self.buf.shrink_to(KEPT_BYTES);
     }
-    /// Gives memory back, unless something is still to be sent.
+    /// Frees the buffer, unless something is still to be sent.
     pub fn trim(&mut self) {
         if self.buf.is_empty() {
             self.buf = Vec::new();
@@ -140,8 +143,8 @@ pub struct OkPacket<'a> {
     pub info: &'a str,
 }
 
-/// A message for a client that reads results in a character set; None: in UTF-8. A character that
-/// the set lacks is written as its number, as in MySQL.
+/// Converts a message into the character set of the client's results. `None` keeps UTF-8. A
+/// character that the set lacks is written as its number, as in MySQL.
 fn in_charset(message: &str, results: Option<Collation>) -> Cow<'_, [u8]> {
     let to = match results.map(Collation::charset) {
         Some(to) if !to.is_utf8() && to != Charset::Binary && !message.is_ascii() => to,

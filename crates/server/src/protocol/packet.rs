@@ -1,4 +1,4 @@
-//! Splits what a client sends into packets, in place.
+//! Splits the bytes that a client sends into packets, in place.
 //!
 //! ```text
 //! offset  bytes  of a packet
@@ -10,14 +10,15 @@
 //!
 //! PKT-1: a body is handed out as a range of the buffer; only the bodies of a chain are moved,
 //! together, over the headers between them.
-//! PKT-2: the buffer grows with what has arrived, never by what a header announces.
+//! PKT-2: the buffer grows with the bytes that have arrived, never by the length that a header
+//! announces.
 //! PKT-3: a body above the limit is refused when the header that passes the limit is seen.
 use std::ops::Range;
 
 pub const HEADER: usize = 4;
 /// The largest body of one packet; a body of this length says that more follows.
 pub const MAX_BODY: usize = 0xff_ffff;
-/// What is asked of the socket at least.
+/// The least room for a read from the socket.
 const READ_AT_LEAST: usize = 1 << 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -28,26 +29,26 @@ pub enum PacketError {
     OutOfOrder,
 }
 
-/// Bytes received and not yet answered.
+/// Bytes that were received and are not answered yet.
 #[derive(Debug, Default)]
 pub struct PacketBuffer {
     buf: Vec<u8>,
-    /// Where the packet being put together begins (its first header).
+    /// Where the present packet begins, with its first header.
     begin: usize,
-    /// Where its next header is.
+    /// Where the present packet's next header is.
     scan: usize,
-    /// Bytes of its body that are in place, from `begin + HEADER` on.
+    /// Bytes of the present packet's body that are in place, from `begin + HEADER` on.
     body: usize,
     /// Bytes known to be missing, counted from the end of the buffer.
     missing: usize,
-    /// Bytes dropped of the body that `discard` is at.
+    /// Bytes that `discard` has dropped of the present body.
     skipped: usize,
 }
 
 impl PacketBuffer {
-    /// The next whole body, as a range for [`PacketBuffer::body`], or None when more bytes are
-    /// needed. `sequence` is the number that the first packet must bear, and becomes the number
-    /// that the answer must bear.
+    /// Returns the next whole body, as a range for [`PacketBuffer::body`], or `None` when more
+    /// bytes are needed. `sequence` is the number that the first packet must bear, and becomes the
+    /// number that the answer must bear.
     pub fn next(
         &mut self,
         sequence: &mut u8,
@@ -87,8 +88,8 @@ impl PacketBuffer {
         }
     }
 
-    /// After `TooLarge`: drops what has arrived of the packet. True when all of it has; `sequence`
-    /// is then the number of the answer.
+    /// Drops what has arrived of a packet after `TooLarge`. Returns true when the whole packet has
+    /// been dropped; `sequence` is then the number of the answer.
     pub fn discard(&mut self, sequence: &mut u8) -> bool {
         loop {
             let Some(&[a, b, c, number]) = self.buf[self.scan..].first_chunk::<HEADER>() else {
@@ -100,7 +101,8 @@ impl PacketBuffer {
             let from = self.scan + HEADER;
             let here = len.min(self.buf.len() - from);
             if here < len {
-                // The rest of this body is left as a packet that is shorter by what has come.
+                // The rest of this body stays as a packet that is shorter by the bytes dropped so
+                // far.
                 let left = (len - here) as u32;
                 let header =
                     [left.to_le_bytes()[0], left.to_le_bytes()[1], left.to_le_bytes()[2], number];
@@ -134,7 +136,8 @@ impl PacketBuffer {
         self.buf.len() > self.begin
     }
 
-    /// Room for the next read: call when `next` gave None. Forgets bodies handed out before.
+    /// Makes room for the next read, after `next` has returned `None`. Bodies that were handed out
+    /// before become invalid.
     pub fn room(&mut self) -> &mut Vec<u8> {
         if self.begin > 0 {
             if self.begin == self.buf.len() {
@@ -145,7 +148,8 @@ impl PacketBuffer {
             self.scan -= self.begin;
             self.begin = 0;
         }
-        // Doubling with what has arrived keeps the copies linear and a liar's header cheap (PKT-2).
+        // Reserving as much as has arrived keeps the copies linear, and a header that announces too
+        // much costs little (PKT-2).
         let want = self.missing.min(self.buf.len()).max(READ_AT_LEAST);
         if self.buf.capacity() - self.buf.len() < want.min(self.missing.max(1)) {
             self.buf.reserve(want);
@@ -153,7 +157,7 @@ impl PacketBuffer {
         &mut self.buf
     }
 
-    /// Gives memory back, unless part of a packet is there.
+    /// Frees the buffer, unless it holds part of a packet.
     pub fn trim(&mut self) {
         if !self.is_partial() {
             *self = PacketBuffer::default();
@@ -162,7 +166,7 @@ impl PacketBuffer {
     pub fn capacity(&self) -> usize {
         self.buf.capacity()
     }
-    /// Keeps no more room than what is in it needs, about.
+    /// Shrinks the buffer to about what its contents need.
     pub fn shrink(&mut self) {
         self.buf.shrink_to(2 * READ_AT_LEAST);
     }

@@ -19,7 +19,7 @@ pub struct ParameterType {
     pub unsigned: bool,
 }
 impl ParameterType {
-    /// Bytes of no character set.
+    /// Whether the parameter is bytes without a character set.
     pub fn is_binary(self) -> bool {
         matches!(self.field_type, t::TINY_BLOB | t::MEDIUM_BLOB | t::LONG_BLOB | t::BLOB)
     }
@@ -29,7 +29,7 @@ impl ParameterType {
 pub enum BadParameters {
     #[error(transparent)]
     Malformed(#[from] Malformed),
-    /// Values without types, and none are known from an earlier execution.
+    /// The packet has values without types, and no earlier execution has sent types.
     #[error("parameter types were never sent")]
     NoTypes,
     #[error("parameter type {0} is not known")]
@@ -44,7 +44,8 @@ pub struct Parameters<'a> {
 }
 
 impl<'a> Parameters<'a> {
-    /// `body` begins after the iteration count; `n` is above 0.
+    /// Reads the part before the values. `body` begins after the iteration count; `n`, the number
+    /// of parameters, is above 0.
     pub fn read(body: &'a [u8], n: usize) -> Result<Parameters<'a>, Malformed> {
         let mut r = Reader::new(body);
         let nulls = r.bytes(n.div_ceil(8))?;
@@ -64,7 +65,8 @@ impl<'a> Parameters<'a> {
         })
     }
 
-    /// Appends the values to `out`. `long_data(i)` gives what was sent ahead for parameter `i`.
+    /// Appends the values to `out`. `long_data(i)` returns the long data that was sent for
+    /// parameter `i`.
     pub fn values(
         mut self,
         types: &[ParameterType],
@@ -109,7 +111,8 @@ fn value<'a>(r: &mut Reader<'a>, ty: ParameterType) -> Result<Value<'a>, BadPara
             let len = r.u8()?;
             temporal::read_time(r.bytes(len as usize)?)?
         }
-        // A DECIMAL comes as its digits; what column it meets decides what becomes of it.
+        // A DECIMAL arrives as its digits. The column that it is used with decides how it is
+        // converted.
         (
             t::DECIMAL
             | t::NEWDECIMAL

@@ -15,14 +15,14 @@ use redolith_types::number::write_fixed;
 use redolith_types::{Charset, Collation, Value};
 use std::io::Write;
 
-/// What encoding a value needs to know of its column.
+/// The properties of a column that encoding its values needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RowColumn {
     pub field_type: u8,
     pub decimals: u8,
-    /// Digits that a ZEROFILL column shows, bits of a BIT column; else 0.
+    /// The digits that a ZEROFILL column shows, or the bits of a BIT column. 0 for other columns.
     pub width: u8,
-    /// What strings are converted from and to, if they are.
+    /// The character sets from which and to which strings are converted, if they are.
     pub convert: Option<(Charset, Charset)>,
 }
 
@@ -43,7 +43,7 @@ impl RowColumn {
 #[inline]
 fn put_string(b: &mut Vec<u8>, s: &[u8], c: &RowColumn) {
     match c.convert {
-        // The character sets agree on ASCII.
+        // The character sets agree on ASCII, so ASCII needs no conversion.
         Some((from, to)) if !s.is_ascii() => put_bytes(b, &from.convert_lossy(s, to)),
         _ => put_bytes(b, s),
     }
@@ -74,7 +74,7 @@ fn text(b: &mut Vec<u8>, value: &Value<'_>, c: &RowColumn) {
     }
 }
 
-/// A number of a ZEROFILL column that is no integer.
+/// Appends a number of a ZEROFILL column that is not an integer.
 #[cold]
 fn put_zero_filled(b: &mut Vec<u8>, value: &Value<'_>, c: &RowColumn) {
     let start = b.len();

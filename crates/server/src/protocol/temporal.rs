@@ -9,11 +9,11 @@
 use super::lenenc::{Malformed, Reader};
 use redolith_types::{Date, DateTime, Time, Value};
 
-/// TIME ends at 838 hours.
+/// The largest TIME has 838 hours.
 const MAX_DAYS: u32 = 34;
 
-/// A parameter bound as DATE (`date_only`), DATETIME or TIMESTAMP. What is no date or time of day
-/// is malformed.
+/// Reads a parameter bound as DATE (`date_only`), DATETIME or TIMESTAMP. An invalid date or time of
+/// day is malformed.
 pub fn read_date_time(body: &[u8], date_only: bool) -> Result<Value<'static>, Malformed> {
     let mut r = Reader::new(body);
     if !matches!(body.len(), 0 | 4 | 7 | 11) {
@@ -30,7 +30,7 @@ pub fn read_date_time(body: &[u8], date_only: bool) -> Result<Value<'static>, Ma
     DateTime::new(date, hour, minute, second, us).map(Value::DateTime).ok_or(Malformed)
 }
 
-/// A parameter bound as TIME.
+/// Reads a parameter bound as TIME.
 pub fn read_time(body: &[u8]) -> Result<Value<'static>, Malformed> {
     let mut r = Reader::new(body);
     match body.len() {

@@ -1,17 +1,17 @@
-//! Answers leave in batches: one system call for all that a worker has ready.
+//! Send batches: one system call sends all the answers that a worker has ready.
 //!
 //! A send wakes its client, which then often takes the core from the worker that has more answers
 //! to make: with many connections that is a context switch per statement, on both sides. So each
-//! worker thread has a batch. Who puts the first answer in steps back in the run queue, so that
-//! the tasks that can run add theirs, and then sends all of them with one `io_uring_enter`. Where
-//! batches would have one answer, each is sent at once.
+//! worker thread has a batch. The session that puts the first answer into the batch steps back in
+//! the run queue, so that the tasks that can run add their answers. Then it sends all of them with
+//! one `io_uring_enter`. Where batches would have only one answer, each answer is sent at once.
 //!
-//! OUT-1: the answers of a connection leave in order: one at most is in a batch, and the
-//! connection sends nothing before that has left.
-//! OUT-2: the descriptor of a queued answer is open: a socket takes its answer out before it is
-//! closed.
-//! OUT-3: no answer waits for a thread that sleeps, blocks or works for long: the engine says so
-//! beforehand ([`send_held_back`]).
+//! OUT-1: the answers of a connection leave in order: at most one answer of a connection is in a
+//! batch, and the connection sends nothing before that answer has left.
+//! OUT-2: the descriptor of a queued answer is open: a socket sends its queued answer before the
+//! socket is closed.
+//! OUT-3: no answer waits for a thread that sleeps, blocks or works for long: the engine calls the
+//! runtime beforehand ([`send_held_back`]).
 //! OUT-4: an answer that the kernel does not take whole goes back to its connection, which waits
 //! until the client has room.
 mod ring;
@@ -26,21 +26,21 @@ use std::sync::atomic::{
     AtomicBool, AtomicU8, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
 };
 
-/// A batch is sent when it has this many.
+/// A batch is sent when it has this many answers.
 const BATCH_MAX: usize = 64;
-/// Longer answers are sent by their connection.
+/// A connection sends an answer longer than this by itself.
 pub const ANSWER_MAX: usize = 16 << 10;
-/// Buffers kept by a worker, and how large ones.
+/// A worker keeps at most this many spare buffers, of at most `SPARE_BYTES` each.
 const SPARE_MAX: usize = 64;
 const SPARE_BYTES: usize = 4 << 10;
-/// While batches have one answer, one in so many sends tries whether there would be more.
+/// While answers are sent singly, one send in so many is batched, to see whether others join it.
 const TRY_EVERY: u32 = 32;
 
-/// Where a connection's queued answer is.
+/// The state of a connection's queued answer.
 #[derive(Debug)]
 pub struct Post {
     state: AtomicU8,
-    /// What the kernel did not take.
+    /// The part of the answer that the kernel did not take.
     rest: Mutex<Vec<u8>>,
     process: Arc<Process>,
 }
@@ -55,11 +55,11 @@ impl Post {
     pub fn is_queued(&self) -> bool {
         self.state.load(Acquire) == QUEUED
     }
-    /// Whether there is something to take with [`Post::take_rest`].
+    /// Whether [`Post::take_rest`] has a rest to take.
     pub fn has_rest(&self) -> bool {
         self.state.load(Acquire) == LEFT
     }
-    /// OUT-4
+    /// Hands the unsent rest of an answer back to its connection (OUT-4).
     pub fn leave(&self, rest: Vec<u8>) {
         *self.rest.lock() = rest;
         self.state.store(LEFT, Release);
@@ -78,7 +78,7 @@ struct Entry {
     post: Arc<Post>,
 }
 
-/// One worker's.
+/// The send batch of one worker.
 pub struct SendBatch {
     ring: Ring,
     queue: Vec<Entry>,
@@ -91,14 +91,15 @@ pub struct SendBatch {
 pub type SharedBatch = Arc<Mutex<SendBatch>>;
 
 thread_local!(static HERE: OnceCell<Option<SharedBatch>> = const { OnceCell::new() });
-/// Set when the system has refused a ring: nobody tries again.
+/// Set when the system has refused a ring. Then no thread tries again.
 static REFUSED: AtomicBool = AtomicBool::new(false);
 
 fn here() -> Option<SharedBatch> {
     HERE.try_with(|batch| batch.get_or_init(SendBatch::new).clone()).ok().flatten()
 }
 
-/// Sends what this thread holds back. Called before it blocks and now and then in long work.
+/// Sends the answers that this thread holds back. The engine calls it before it blocks, and now and
+/// then in long work.
 pub fn send_held_back() {
     let _ = HERE.try_with(|batch| {
         if let Some(Some(batch)) = batch.get() {
@@ -107,16 +108,16 @@ pub fn send_held_back() {
     });
 }
 
-/// What became of an answer.
+/// The result of [`post`].
 pub enum Posted {
-    /// It will leave soon; here is another buffer.
+    /// The answer will leave soon. `spare` is another buffer for the caller.
     Queued { spare: Vec<u8>, batch: SharedBatch, first: bool },
-    /// The caller sends it.
+    /// The caller sends the answer itself.
     Back(Vec<u8>),
 }
 
-/// Queues an answer, if batches pay. If it is the first one, the caller lets others run and then
-/// calls [`SendBatch::send`].
+/// Queues an answer, if batching is worth while. If the answer is the first in the batch, the
+/// caller lets other tasks run and then calls [`SendBatch::send`].
 pub fn post(socket: BorrowedFd<'_>, answer: Vec<u8>, post: &Arc<Post>) -> Posted {
     debug_assert!(!post.is_queued(), "OUT-1");
     let Some(shared) = here() else { return Posted::Back(answer) };
@@ -160,7 +161,7 @@ impl SendBatch {
         }
     }
 
-    /// Sends all that is queued.
+    /// Sends all queued answers.
     pub fn send(&mut self) {
         let count = self.queue.len();
         if count == 0 {
@@ -170,7 +171,8 @@ impl SendBatch {
         self.sent.clear();
         self.ring.send(self.queue.iter().map(|e| (e.socket, &e.answer[..])), &mut self.sent);
         for (Entry { mut answer, post, .. }, sent) in self.queue.drain(..).zip(&self.sent) {
-            // An error other than "no room now" is met again by the connection.
+            // After an error the whole answer goes back to the connection, which meets the error
+            // again when it sends.
             let sent = usize::try_from(*sent).unwrap_or(0);
             if sent < answer.len() {
                 answer.drain(..sent);

@@ -1,7 +1,7 @@
-//! Many sends in one system call.
+//! An io_uring that does many sends in one system call.
 //!
-//! SENDRING-1: `send` returns when the kernel has no part of the batch any more: nothing that an
-//! entry points to is used afterwards.
+//! SENDRING-1: when `send` returns, the kernel has finished with every entry of the batch, and uses
+//! no memory that an entry points to.
 #![allow(unsafe_code)]
 use io_uring::{IoUring, Probe, opcode, types};
 use rustix::io::Errno;
@@ -24,8 +24,8 @@ impl Ring {
         Ok(Ring(ring))
     }
 
-    /// Sends each answer to its socket without waiting for room; `results` gets the bytes taken of
-    /// each, or a negative error number.
+    /// Sends each answer to its socket without waiting for room. `results` gets, for each answer,
+    /// the number of bytes that the kernel took, or a negative error number.
     pub fn send<'a>(
         &mut self,
         batch: impl ExactSizeIterator<Item = (RawFd, &'a [u8])> + Clone,
@@ -51,8 +51,8 @@ impl Ring {
                         e.raw_os_error().map(Errno::from_raw_os_error),
                         Some(Errno::INTR | Errno::AGAIN | Errno::BUSY)
                     ) => {}
-                // Entries may be in the kernel's hands, with pointers to memory that the caller
-                // would free.
+                // The kernel may still have entries that point to memory which the caller would
+                // free.
                 Err(e) => panic!("io_uring_enter: {e}"),
             }
             for completion in self.0.completion() {

@@ -1,5 +1,5 @@
-//! `redolith top`: what a running server does, refreshed; `q` ends it. Where there is no terminal,
-//! or with `--once`, one page as plain text.
+//! `redolith top` shows what a running server does, and refreshes the screen until `q` is pressed.
+//! Without a terminal, or with `--once`, it prints one page as plain text.
 mod sample;
 mod screen;
 mod terminal;
@@ -22,7 +22,7 @@ struct Options {
     once: bool,
 }
 
-/// Runs it with the arguments behind `top`.
+/// Runs the command with the arguments after `top`.
 pub fn run(args: &[String], disk: &dyn Disk) -> Result<(), String> {
     if args.iter().any(|a| matches!(a.as_str(), "--help" | "-?")) {
         return print(USAGE);
@@ -62,18 +62,18 @@ pub fn run(args: &[String], disk: &dyn Disk) -> Result<(), String> {
     Ok(())
 }
 
-/// This program has one thread and nothing else to do.
+/// Blocks the thread. That is fine here, because the program has only one.
 fn pause(time: Duration) {
     let time = rustix::event::Timespec {
         tv_sec: time.as_secs() as i64,
         tv_nsec: time.subsec_nanos().into(),
     };
-    // A signal only makes it shorter.
+    // A signal only shortens the pause.
     let _ = rustix::event::poll(&mut [], Some(&time));
 }
 
 fn print(text: &str) -> Result<(), String> {
-    // A closed pipe is nobody's error.
+    // A closed pipe is not an error.
     let _ = std::io::stdout().write_all(text.as_bytes());
     Ok(())
 }

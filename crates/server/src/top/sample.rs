@@ -1,9 +1,9 @@
-//! SHOW GLOBAL STATUS twice, and what happened in between.
+//! Two samples of SHOW GLOBAL STATUS, and the differences between them.
 use redolith_engine::metrics::split;
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// The status variables at one time (of any clock that goes forward).
+/// The status variables at the time `at`, by any monotonic clock.
 #[derive(Clone, Default, Debug)]
 pub struct Sample {
     pub at: Duration,
@@ -11,7 +11,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// From the rows of SHOW GLOBAL STATUS.
+    /// Builds a sample from the rows of SHOW GLOBAL STATUS.
     pub fn new(at: Duration, rows: Vec<Vec<Option<String>>>) -> Sample {
         let pair = |mut row: Vec<Option<String>>| {
             let value = row.pop().flatten()?;
@@ -27,7 +27,7 @@ impl Sample {
     }
 }
 
-/// Two samples.
+/// The time between two samples.
 pub struct Interval<'a> {
     pub before: &'a Sample,
     pub now: &'a Sample,
@@ -38,19 +38,19 @@ impl Interval<'_> {
         self.now.at.saturating_sub(self.before.at).as_secs_f64().max(1e-3)
     }
     pub fn grown(&self, name: &str) -> u64 {
-        // A server that has been started again counts from 0.
+        // A restarted server counts from 0.
         self.now.number(name).saturating_sub(self.before.number(name))
     }
     pub fn per_second(&self, name: &str) -> f64 {
         self.grown(name) as f64 / self.seconds()
     }
-    /// None where nothing of `under` happened.
+    /// The growth of `over` for each unit of growth of `under`. `None` if `under` has not grown.
     pub fn ratio(&self, over: &str, under: &str) -> Option<f64> {
         let n = self.grown(under);
         (n > 0).then(|| self.grown(over) as f64 / n as f64)
     }
-    /// The bound of the bucket in which `share` of the new times of a histogram end; None: there
-    /// were none, or they are above all bounds.
+    /// The bound of the bucket in which `share` of the new times of a histogram end. `None` if
+    /// there were no new times, or they are above all bounds.
     pub fn quantile_us(&self, histogram: &str, share: f64) -> Option<u64> {
         let wanted = (self.grown(&format!("{histogram}_count")) as f64 * share).ceil() as u64;
         let mut buckets: Vec<(u64, u64)> = Vec::new();
@@ -107,7 +107,7 @@ pub(super) mod tests {
             (Some(10), Some(20), None)
         );
         assert_eq!(i.quantile_us("missing", 0.5), None);
-        // The server was started again.
+        // The case of a restarted server.
         assert_eq!(Interval { before: &now, now: &before }.grown("a"), 0);
     }
 }

@@ -1,7 +1,7 @@
-//! What `redolith top` shows, as lines of text.
+//! Makes the page that `redolith top` shows, as lines of text.
 use super::sample::Interval;
 
-/// The page for what happened between two samples.
+/// Makes the page for the time between two samples.
 pub fn page(i: &Interval<'_>, place: &str) -> Vec<String> {
     let now = i.now;
     let mut lines = vec![
@@ -107,7 +107,7 @@ fn all_rows(i: &Interval<'_>) -> f64 {
         .map(|what| i.per_second(&format!("Innodb_rows_{what}")))
         .sum()
 }
-/// A session that flushes is one of them.
+/// Sessions per flush: those that waited, and those that flushed themselves.
 fn per_flush(i: &Interval<'_>) -> Option<f64> {
     let of = |what| i.ratio(what, "Redolith_log_flushes");
     Some(of("Redolith_log_flush_waiters")? + of("Redolith_log_groups")?)
@@ -125,7 +125,7 @@ fn quantiles(i: &Interval<'_>, histogram: &str) -> String {
 fn percent(part: u64, whole: u64) -> String {
     if whole == 0 { "-".into() } else { format!("{:.1} %", part as f64 * 100.0 / whole as f64) }
 }
-/// 0.5, 12, 12345: as many digits as are worth reading.
+/// Formats a number with one decimal below 10, and with none from 10 on: 0.5, 12, 12345.
 fn count(x: f64) -> String {
     if x > 0.0 && x < 10.0 { format!("{x:.1}") } else { format!("{x:.0}") }
 }

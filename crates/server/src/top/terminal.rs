@@ -1,4 +1,5 @@
-//! The terminal: its size, keys without waiting for Enter, another screen that goes when we go.
+//! The terminal: its size, keys without Enter, and the alternate screen, which disappears at the
+//! end.
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{
     LocalModes, OptionalActions, Termios, isatty, tcgetattr, tcgetwinsize, tcsetattr,
@@ -6,12 +7,12 @@ use rustix::termios::{
 use std::io::{self, Read, Write, stdin, stdout};
 use std::time::Duration;
 
-/// Whether a person is looking on, with a keyboard.
+/// Whether standard input and output are a terminal.
 pub fn is_there() -> bool {
     isatty(stdin()) && isatty(stdout())
 }
 
-/// In use until it is dropped.
+/// The terminal in raw mode, with the alternate screen. Dropping it restores the terminal.
 pub struct Terminal {
     before: Termios,
 }
@@ -20,11 +21,11 @@ impl Terminal {
     pub fn take() -> io::Result<Terminal> {
         let before = tcgetattr(stdin())?;
         let mut modes = before.clone();
-        // Ctrl-C comes as a key, so that the screen is put back.
+        // Ctrl-C arrives as a key instead of a signal, so that the program can restore the screen.
         modes.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG);
         tcsetattr(stdin(), OptionalActions::Now, &modes)?;
         let terminal = Terminal { before };
-        // The other screen; no cursor.
+        // Switch to the alternate screen, and hide the cursor.
         terminal.print("\x1b[?1049h\x1b[?25l")?;
         Ok(terminal)
     }
@@ -33,9 +34,9 @@ impl Terminal {
         out.write_all(text.as_bytes())?;
         out.flush()
     }
-    /// Shows as much of the lines as there is room for.
+    /// Shows the part of the lines that fits on the screen.
     pub fn show(&self, lines: &[String]) -> io::Result<()> {
-        // A terminal that does not know its size says 0.
+        // A terminal that does not know its size reports 0.
         let size = tcgetwinsize(stdout()).ok().filter(|w| w.ws_row > 0 && w.ws_col > 0);
         let (rows, columns) = size.map_or((24, 80), |w| (w.ws_row as usize, w.ws_col as usize));
         let mut text = String::from("\x1b[H");
@@ -47,7 +48,7 @@ impl Terminal {
         text.push_str("\x1b[J");
         self.print(&text)
     }
-    /// Waits for a key: true if it is one to leave by.
+    /// Waits for a key. Returns true if the key ends the program.
     pub fn wants_to_leave(&self, within: Duration) -> io::Result<bool> {
         let mut fds = [PollFd::from_borrowed_fd(rustix::stdio::stdin(), PollFlags::IN)];
         let within =
@@ -67,7 +68,7 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // There is nothing to be done about a terminal that has gone.
+        // If the terminal has gone, it cannot be restored.
         let _ = self.print("\x1b[?25h\x1b[?1049l");
         let _ = tcsetattr(stdin(), OptionalActions::Now, &self.before);
     }

@@ -70,8 +70,8 @@ fn type_of(v: &Value<'_>) -> ExprType {
     }
 }
 
-/// Statements: `SELECT 1`; `ROWS n`; `WAIT` (until killed); `BIG n` (one value of n bytes); `FAIL`;
-/// `DO`; `SET wait_timeout n`.
+/// The fake backend knows these statements: `SELECT 1`; `ROWS n`; `WAIT` (until killed); `BIG n`
+/// (one value of n bytes); `FAIL`; `DO`; `SET wait_timeout n`.
 impl Session for FakeSession {
     async fn query(&mut self, text: &[u8], out: &mut impl ResultSink) {
         let text = String::from_utf8_lossy(text).into_owned();
@@ -159,7 +159,7 @@ impl Session for FakeSession {
     async fn describe(&mut self, _: &[u8]) -> Result<Vec<ColumnMeta>, SqlError> {
         Ok(vec![column("1", ExprType::bigint(2))])
     }
-    /// Gives the parameters back as a row.
+    /// Returns the parameters as a row.
     async fn execute(
         &mut self,
         id: u32,
@@ -249,7 +249,8 @@ pub fn start(limits: Limits) -> TestServer {
     TestServer { server, path: path.clone(), _file: SocketFile { disk, path }, _runtime: runtime }
 }
 
-/// A client of packets. Every wait ends after 20 s, so that a mistake fails the test.
+/// A client that sends and receives packets. Every wait ends after 20 s, so that a mistake fails
+/// the test.
 pub struct Raw {
     pub stream: UnixStream,
     pub sequence: u8,
@@ -302,7 +303,7 @@ impl Raw {
         self.command(code, args);
         self.read()
     }
-    /// The code of the error that the answer is.
+    /// Returns the code of the error in the answer.
     pub fn ask_error(&mut self, code: u8, args: &[u8]) -> u16 {
         error_code(&self.ask(code, args))
     }

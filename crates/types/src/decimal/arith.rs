@@ -1,16 +1,16 @@
-//! Exact arithmetic. The scale of a result follows MySQL: + and -: the greater of both; *: their
-//! sum; all at most 30, rounded half away from zero. A quotient has whole groups of nine digits, at
-//! least as many as the dividend's scale and an increment (`div_precision_increment`, 4 by default)
-//! ask for: what is shown is rounded to those, what is calculated with further is not. (MySQL,
-//! `do_div_mod` of strings/decimal.c)
+//! Exact arithmetic. The scale of a result follows MySQL: for + and - the greater scale, for * the
+//! sum, at most 30, rounded half away from zero. A quotient has whole groups of nine digits, at
+//! least as many as the dividend's scale plus an increment (`div_precision_increment`, 4 by
+//! default) requires. A quotient is rounded to this scale when it is shown, but not when the
+//! calculation goes on. (MySQL, `do_div_mod` of strings/decimal.c)
 use std::cmp::Ordering;
 
 use super::{Decimal, DecimalOverflow, Wide};
 
 /// Digits that MySQL keeps in a word.
 const GROUP: u32 = 9;
-/// Most digits after the point that a quotient is calculated to: more than fit in a result, which
-/// is rounded.
+/// The maximum of digits after the point to which a quotient is calculated. A result holds fewer,
+/// so it is rounded.
 const MAX_QUOTIENT_SCALE: u32 = 45;
 
 impl Decimal {
@@ -46,7 +46,7 @@ impl Decimal {
         )
     }
 
-    /// None: division by zero.
+    /// Divides. `None` for a division by zero.
     pub fn div(
         &self,
         other: &Decimal,
@@ -69,7 +69,7 @@ impl Decimal {
         Some(Decimal::build(quotient, scale, self.negative != other.negative))
     }
 
-    /// Integer part of the quotient (DIV); None: division by zero.
+    /// The integer part of the quotient (DIV). `None` for a division by zero.
     pub fn div_int(&self, other: &Decimal) -> Option<Result<Decimal, DecimalOverflow>> {
         if other.is_zero() {
             return None;
@@ -79,7 +79,7 @@ impl Decimal {
         Some(Decimal::build(quotient, 0, self.negative != other.negative))
     }
 
-    /// Remainder with the sign of the dividend (%, MOD); None: division by zero.
+    /// The remainder with the sign of the dividend (%, MOD). `None` for a division by zero.
     pub fn rem(&self, other: &Decimal) -> Option<Decimal> {
         if other.is_zero() {
             return None;
@@ -109,8 +109,8 @@ impl Decimal {
     }
 }
 
-/// Digits after the point of a quotient, not less than the dividend has: the groups of both sides,
-/// and what the increment asks for beyond them.
+/// The number of digits after the point of a quotient, not fewer than the dividend's: the groups of
+/// both sides, and more if the increment requires more.
 fn quotient_scale(dividend: u8, divisor: u8, increment: u8) -> u32 {
     let (dividend, divisor) = (u32::from(dividend), u32::from(divisor));
     let groups = dividend.next_multiple_of(GROUP) + divisor.next_multiple_of(GROUP);
@@ -148,7 +148,7 @@ mod tests {
             ("-0.1", "3", 9, "-0.033333333333333333"),
             ("1", "3.00", 4, "0.333333333"),
             ("1.00", "3.00", 4, "0.333333333333333333"),
-            // At the limits it is rounded.
+            // At the limit the result is rounded.
             ("0.0000000000000000000000000001", "0.3", 4, "0.000000000000000000000000000333"),
             ("2.0000000000000000000000000000", "3", 4, "0.666666666666666666666666666667"),
         ] {
@@ -159,8 +159,7 @@ mod tests {
         assert_eq!(most.div(&tiny, 30), Some(Err(DecimalOverflow)));
         assert_eq!(tiny.div(&most, 30).unwrap().unwrap(), Decimal::ZERO);
         assert_eq!(tiny.div(&tiny, 30).unwrap().unwrap(), d("1"));
-        // As a known question about MySQL has it: 14620 / 9432456 / (24250 / 9432456) is
-        // 0.60288653.
+        // A known question about MySQL: 14620 / 9432456 / (24250 / 9432456) is 0.60288653.
         let (a, b) = (quotient("14620", "9432456", 4), quotient("24250", "9432456", 4));
         assert_eq!(a.div(&b, 4).unwrap().unwrap().round(8).unwrap().to_string(), "0.60288653");
     }

@@ -43,7 +43,7 @@ fn div_pow10_rounded<const N: usize>(value: Wide<N>, power: u32) -> Wide<N> {
     if power == 0 {
         return value;
     }
-    // Truncate to one digit more than wanted; that digit alone decides the rounding.
+    // Truncate to one digit more than wanted. This digit alone decides the rounding.
     let mut kept = value;
     let mut rest = power - 1;
     while rest > 0 && !kept.is_zero() {
@@ -58,7 +58,7 @@ fn div_pow10_rounded<const N: usize>(value: Wide<N>, power: u32) -> Wide<N> {
 impl Decimal {
     pub const ZERO: Decimal = Decimal { coef: Wide([0; 4]), scale: 0, negative: false };
 
-    /// Brings any coefficient and scale into DEC-1: digits after the point that do not fit are
+    /// Brings any coefficient and scale into DEC-1. Digits after the point that do not fit are
     /// rounded away.
     fn build<const N: usize>(
         coef: Wide<N>,
@@ -189,8 +189,8 @@ impl Decimal {
     }
 
     /// Parses the number at the start of `text` ([+-]digits[.digits][e[+-]digits], leading spaces
-    /// skipped): the value and the bytes used (0 if there is no number). Digits after the 30th
-    /// place are rounded; a number too great gives DecimalOverflow.
+    /// skipped). Returns the value and the number of bytes used (0 if there is no number). Digits
+    /// after the 30th place are rounded; a number that is too great gives DecimalOverflow.
     pub fn parse_prefix(text: &[u8]) -> (Result<Decimal, DecimalOverflow>, usize) {
         let start = text.iter().position(|b| !b.is_ascii_whitespace()).unwrap_or(text.len());
         let mut at = start;
@@ -284,7 +284,7 @@ impl Decimal {
 
     pub fn to_f64(&self) -> f64 {
         if let Some(small) = self.coef.to_u128() {
-            // Both exact: one correctly rounded division.
+            // Both operands are exact, so one division rounds correctly.
             if small < 1 << 53 && self.scale <= 22 {
                 let magnitude = small as f64 / 10f64.powi(i32::from(self.scale));
                 return if self.negative { -magnitude } else { magnitude };

@@ -1,7 +1,7 @@
-//! MySQL's packed decimal, in rows, keys and the binary log: `precision - scale` digits before and
-//! `scale` digits after the point, nine digits in 4 bytes big-endian, the odd digits (first before,
-//! last after the point) in `ODD_BYTES`. The first bit is inverted; a negative number has all its
-//! bits inverted. So numbers of one type compare as their bytes do.
+//! MySQL's packed decimal, used in rows, keys and the binary log. It has `precision - scale` digits
+//! before and `scale` digits after the point. Nine digits take 4 bytes, big-endian; the odd digits
+//! (the first before, the last after the point) take `ODD_BYTES`. The first bit is inverted, and a
+//! negative number has all its bits inverted. So numbers of one type compare as their bytes do.
 use super::{Decimal, POW10, Wide};
 
 /// Bytes that 0..=9 odd digits take.
@@ -45,8 +45,8 @@ impl Decimal {
         out[0] ^= 0x80;
     }
 
-    /// Reads the packed form at the start of `bytes`. Digit groups that no writer makes (10^9 and
-    /// above) are read as they are.
+    /// Reads the packed form at the start of `bytes`. Invalid digit groups (10^9 and above), which
+    /// `pack` never writes, are read as they are.
     pub fn unpack(precision: u8, scale: u8, bytes: &[u8]) -> Decimal {
         let negative = bytes[0] & 0x80 == 0;
         let flip = if negative { 0xff } else { 0 };

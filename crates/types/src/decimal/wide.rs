@@ -67,7 +67,7 @@ impl<const N: usize> Wide<N> {
     }
 
     pub fn div_rem_small(self, divisor: u64) -> (Self, u64) {
-        // One word is one division of the processor.
+        // A number of one word needs one division of the processor.
         if self.0[1..].iter().all(|limb| *limb == 0) {
             return (Self::from_u128(u128::from(self.0[0] / divisor)), self.0[0] % divisor);
         }

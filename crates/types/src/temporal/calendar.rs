@@ -6,11 +6,11 @@ const UNIX_EPOCH_DAY: i64 = 719_528;
 /// TO_DAYS('9999-12-31').
 const MAX_DAY: i64 = 3_652_424;
 const DAYS_IN_400_YEARS: i64 = 146_097;
-/// Day 60. The formulas below count 29 February of year 0, which is not there: days before are one
-/// off.
+/// Day 60. The formulas below count a 29 February of year 0, which does not exist, so earlier days
+/// are off by one.
 const FIRST_MARCH_0: Date = Date(3 << 5 | 1);
 
-/// What DATE_ADD adds: months first, then days, then microseconds.
+/// The interval that DATE_ADD adds: first the months, then the days, then the microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Interval {
     pub months: i64,
@@ -18,12 +18,12 @@ pub struct Interval {
     pub us: i64,
 }
 
-/// Year 0 is none, as in MySQL.
+/// Whether the year is a leap year. Year 0 is not, as in MySQL.
 pub fn is_leap_year(year: u16) -> bool {
     year.is_multiple_of(4) && (!year.is_multiple_of(100) || (year.is_multiple_of(400) && year != 0))
 }
 
-/// 0 for a month that is not 1..=12.
+/// The number of days of a month. 0 for a month that is not 1..=12.
 pub fn days_in_month(year: u16, month: u8) -> u8 {
     match month {
         2 => 28 + u8::from(is_leap_year(year)),
@@ -34,14 +34,14 @@ pub fn days_in_month(year: u16, month: u8) -> u8 {
 }
 
 impl Date {
-    /// TO_DAYS; None for dates that are not real. Counts years from March, as the leap day is then
-    /// the last of its year.
+    /// TO_DAYS. `None` for dates that do not exist. Years are counted from March, so that the leap
+    /// day is the last day of its year.
     pub fn to_days(self) -> Option<i64> {
         if !self.is_real() {
             return None;
         }
         let (year, month) = (i64::from(self.year()), i64::from(self.month()));
-        // 400 is added and taken off so that January of year 0 stays positive.
+        // 400 years are added and subtracted again, so that January of year 0 stays positive.
         let (year, month) =
             if month <= 2 { (year + 399, month + 9) } else { (year + 400, month - 3) };
         let of_year = (153 * month + 2) / 5 + i64::from(self.day()) - 1;
@@ -53,7 +53,7 @@ impl Date {
         )
     }
 
-    /// FROM_DAYS; None outside 0000-01-01..=9999-12-31.
+    /// FROM_DAYS. `None` outside 0000-01-01..=9999-12-31.
     pub fn from_days(days: i64) -> Option<Date> {
         if !(1..=MAX_DAY).contains(&days) {
             return None;
@@ -72,8 +72,8 @@ impl Date {
         Date::from_days(self.to_days()?.checked_add(days)?)
     }
 
-    /// The day is cut to the length of the month. None for a date that is not real, or out of
-    /// range.
+    /// Adds months. The day is reduced to the length of the month. `None` for a date that does not
+    /// exist, or a result out of range.
     pub fn add_months(self, months: i64) -> Option<Date> {
         if !self.is_real() {
             return None;
@@ -85,25 +85,25 @@ impl Date {
         Date::new(year, month, self.day().min(days_in_month(year, month)))
     }
 
-    /// 0 = Monday (WEEKDAY). None for dates that are not real.
+    /// WEEKDAY: 0 is Monday. `None` for dates that do not exist.
     pub fn weekday(self) -> Option<u8> {
         Some(((self.to_days()? + 5) % 7) as u8)
     }
 
-    /// 1..=366 (DAYOFYEAR).
+    /// DAYOFYEAR: 1..=366. `None` for dates that do not exist.
     pub fn day_of_year(self) -> Option<u16> {
         let first = Date::new(self.year(), 1, 1)?.to_days()?;
         Some((self.to_days()? - first + 1) as u16)
     }
 
-    /// (year, week) as WEEK/YEARWEEK compute them with `mode` 0..=7: bit 0 week starts on Monday,
-    /// bit 1 weeks are 1..=53 (week 0 belongs to the year before), bit 2 the first week is the one
-    /// with (set: >= 4 days, where bit 0 too; MySQL's table of modes) its first start day.
+    /// (year, week) as WEEK/YEARWEEK compute them with `mode` 0..=7. Bit 0: the week starts on
+    /// Monday. Bit 1: weeks are 1..=53 (week 0 belongs to the year before). Bit 2, with bit 0,
+    /// chooses the first week: see MySQL's table of modes.
     pub fn week(self, mode: u8) -> Option<(u16, u8)> {
         let monday_first = mode & 1 != 0;
         let full_range = mode & 2 != 0;
-        // Modes 1, 3, 4, 6: the week with 4 or more days of the year is the first; others: the
-        // first full week.
+        // In modes 1, 3, 4 and 6 the first week is the one with 4 or more days of the year. In the
+        // other modes it is the first full week.
         let four_days = (mode & 4 != 0) != monday_first;
         let first_week_start = |year: i64| -> Option<i64> {
             let jan1 = Date::new(u16::try_from(year).ok()?, 1, 1)?;
@@ -134,7 +134,7 @@ impl Date {
 }
 
 impl DateTime {
-    /// Microseconds since 0000-00-00 in MySQL's day count; None for dates that are not real.
+    /// Microseconds since 0000-00-00 in MySQL's day count. `None` for dates that do not exist.
     fn linear_us(self) -> Option<i64> {
         Some(self.date().to_days()? * US_PER_DAY + self.us_of_day())
     }
@@ -157,7 +157,7 @@ impl DateTime {
         if us == 0 {
             return Some(date.at(self.us_of_day()));
         }
-        // Days are counted from the year 1 on.
+        // Results before the year 1 are rejected.
         date.at(self.us_of_day()).add_us(us).filter(|at| at.date().year() > 0)
     }
 
@@ -179,7 +179,7 @@ impl DateTime {
         )
     }
 
-    /// The same instant in another zone; zero dates stay.
+    /// The same instant in another zone. Zero dates do not change.
     pub fn shift_zone(self, from_offset_secs: i32, to_offset_secs: i32) -> Option<DateTime> {
         if from_offset_secs == to_offset_secs || self.is_zero() {
             return Some(self);
@@ -187,7 +187,7 @@ impl DateTime {
         self.add_us((i64::from(to_offset_secs) - i64::from(from_offset_secs)) * US_PER_SEC)
     }
 
-    /// TIME added to a moment.
+    /// Adds a TIME to a moment.
     pub fn add_time(self, time: Time) -> Option<DateTime> {
         self.add_us(time.us())
     }

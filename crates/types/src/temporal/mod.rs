@@ -1,6 +1,7 @@
-//! DATE, TIME, DATETIME: packed values whose integer order is their time order, with microseconds.
-//! Zero dates (0000-00-00) and dates with a zero month or day are values; whether they may be
-//! stored is decided in `store`. No clock and no time zone tables: a zone is an offset in seconds.
+//! DATE, TIME and DATETIME with microseconds, as packed values whose integer order is their time
+//! order. Zero dates (0000-00-00) and dates with a zero month or day are values; `store` decides
+//! whether they may be stored. This module has no clock and no time zone tables: a zone is an
+//! offset in seconds.
 //!
 //! `calendar` has day arithmetic, `parse` MySQL's relaxed literal formats.
 mod calendar;
@@ -64,8 +65,8 @@ impl Date {
     pub const ZERO: Date = Date(0);
     pub const MAX: Date = Date(9999 << 9 | 12 << 5 | 31);
 
-    /// Any year 0..=9999, month 0..=12, day 0..=31 as MySQL allows in values; None outside. Does
-    /// not check the length of the month.
+    /// Makes a date from any year 0..=9999, month 0..=12 and day 0..=31, as MySQL allows in values.
+    /// `None` outside these ranges. The length of the month is not checked.
     pub fn new(year: u16, month: u8, day: u8) -> Option<Date> {
         (year <= 9999 && month <= 12 && day <= 31)
             .then_some(Date(u32::from(year) << 9 | u32::from(month) << 5 | u32::from(day)))
@@ -95,14 +96,14 @@ impl Date {
         self.0 == 0
     }
 
-    /// Neither month nor day is zero and the month has that day.
+    /// Whether the date exists: neither month nor day is zero, and the month has that day.
     pub fn is_real(self) -> bool {
         (1..=12).contains(&self.month())
             && self.day() >= 1
             && self.day() <= days_in_month(self.year(), self.month())
     }
 
-    /// YYYYMMDD, the date in a numeric context.
+    /// The number YYYYMMDD, for a numeric context.
     pub fn to_number(self) -> i64 {
         i64::from(self.year()) * 10_000 + i64::from(self.month()) * 100 + i64::from(self.day())
     }
@@ -126,12 +127,12 @@ impl Date {
 impl Time {
     pub const ZERO: Time = Time(0);
 
-    /// None outside TIME's range.
+    /// Makes a TIME from microseconds. `None` outside TIME's range.
     pub fn from_us(us: i64) -> Option<Time> {
         (us.abs() <= MAX_TIME_US).then_some(Time(us))
     }
 
-    /// Clamped into TIME's range, and whether that changed it.
+    /// The time clamped into TIME's range, and whether clamping changed it.
     pub fn clamped(us: i64) -> (Time, bool) {
         let inside = us.clamp(-MAX_TIME_US, MAX_TIME_US);
         (Time(inside), inside != us)
@@ -152,7 +153,7 @@ impl Time {
         self.0 < 0
     }
 
-    /// Hours without sign; may be over 23.
+    /// The hours without the sign. They may be above 23.
     pub fn hours(self) -> u32 {
         (self.0.unsigned_abs() / 3_600_000_000) as u32
     }
@@ -254,7 +255,8 @@ impl DateTime {
         Time(self.us_of_day())
     }
 
-    /// A whole second with a fraction of `us` microseconds; 1,000,000 of them carry.
+    /// Sets the fraction of a whole second to `us` microseconds. 1,000,000 microseconds carry into
+    /// the second.
     pub(crate) fn with_fraction(self, us: i64) -> Option<DateTime> {
         if us < US_PER_SEC { Some(self.date().at(self.us_of_day() + us)) } else { self.add_us(us) }
     }
@@ -264,8 +266,8 @@ impl DateTime {
         self.date().to_number() * 1_000_000 + self.time().to_number()
     }
 
-    /// Rounded half up to `fsp` digits; None past 9999-12-31 23:59:59. A date that is not real is
-    /// not carried into.
+    /// Rounds half up to `fsp` digits. `None` past 9999-12-31 23:59:59. Rounding does not carry
+    /// into a date that does not exist.
     pub fn round(self, fsp: u8) -> Option<DateTime> {
         let unit = fsp_unit(fsp);
         let us = (self.us_of_day() + unit / 2) / unit * unit;

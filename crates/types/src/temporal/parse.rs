@@ -1,11 +1,12 @@
-//! MySQL's relaxed literals. Text: any punctuation between the parts ('2024/1/2',
-//! '2024-01-02T03:04:05.6+02:00'), two-digit years (70..99 are 19xx), or digits alone (YYYYMMDD,
-//! YYMMDD, YYYYMMDDhhmmss, YYMMDDhhmmss; [D ]hh:mm:ss, hhmmss, ss for times). Numbers: the same as
-//! digits alone, right-aligned. Digits of a fraction after the sixth round.
+//! Parses MySQL's relaxed literals. Text has any punctuation between the parts ('2024/1/2',
+//! '2024-01-02T03:04:05.6+02:00') and may have two-digit years (70..99 are 19xx), or it has digits
+//! alone (YYYYMMDD, YYMMDD, YYYYMMDDhhmmss, YYMMDDhhmmss; [D ]hh:mm:ss, hhmmss, ss for times).
+//! Numbers are read as digits alone, right-aligned. Digits of a fraction after the sixth are
+//! rounded.
 use super::{Date, DateTime, MAX_TIME_US, Time, US_PER_DAY, US_PER_SEC, days_in_month};
 
-/// A parsed literal. `truncated`: something after it was left out (a warning, in strict mode an
-/// error); `fsp`: digits of its fraction (at most 6).
+/// A parsed literal. `truncated`: text after the literal was left out (a warning, or an error in
+/// strict mode). `fsp`: the number of digits of its fraction (at most 6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parsed<T> {
     pub value: T,
@@ -29,7 +30,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Up to `max` digits: (value, how many).
+    /// Reads up to `max` digits: (value, number of digits).
     fn digits(&mut self, max: usize) -> (u32, usize) {
         let start = self.at;
         let mut value = 0u32;
@@ -48,7 +49,8 @@ impl Scanner<'_> {
         self.text[self.at..].iter().take_while(|b| b.is_ascii_digit()).count()
     }
 
-    /// ".digits" as microseconds, rounded: may give 1,000,000; and how many digits, at most 6.
+    /// Reads ".digits" as rounded microseconds, which may be 1,000,000, and the number of digits,
+    /// at most 6.
     fn fraction(&mut self) -> (u32, u8) {
         if self.peek() != Some(b'.') {
             return (0, 0);
@@ -70,7 +72,7 @@ impl Scanner<'_> {
     }
 }
 
-/// A year of one or two digits with its century. Where everything is zero so is the year:
+/// Adds the century to a year of one or two digits. If all parts are zero, the year is zero too:
 /// '00-00-00' is the zero date.
 fn full_year(year: u32, digits: usize, rest_is_zero: bool) -> u32 {
     match (digits, year) {
@@ -88,8 +90,8 @@ fn checked_date(year: u32, month: u32, day: u32) -> Option<Date> {
     (date.month() == 0 || date.day() <= days_in_month(date.year(), date.month())).then_some(date)
 }
 
-/// A DATETIME literal, or a DATE with the time 00:00:00. The zone, if given, has been applied to
-/// reach `to_offset_secs`.
+/// Parses a DATETIME literal, or a DATE with the time 00:00:00. A given zone is converted to
+/// `to_offset_secs`.
 pub fn parse_datetime(text: &[u8], to_offset_secs: i32) -> Option<Parsed<DateTime>> {
     let mut s = Scanner { text, at: 0 };
     s.skip_spaces();
@@ -112,12 +114,12 @@ pub fn parse_datetime(text: &[u8], to_offset_secs: i32) -> Option<Parsed<DateTim
     Some(Parsed { value, fsp, truncated: !s.at_end() })
 }
 
-/// What a literal has.
+/// The parts of a literal.
 struct Parts {
     date: [u32; 3],
     year_digits: usize,
     time: [u32; 3],
-    /// How many parts of the time there are.
+    /// The number of parts of the time.
     time_parts: usize,
 }
 
@@ -191,8 +193,8 @@ fn delimited_parts(s: &mut Scanner<'_>) -> Option<Parts> {
     so_far(time, parts)
 }
 
-/// A DATE literal; a time after it is cut off (`truncated` only if it is not midnight or not a
-/// time).
+/// Parses a DATE literal. A time after it is cut off (`truncated` is set only if the time is not
+/// midnight or not valid).
 pub fn parse_date(text: &[u8]) -> Option<Parsed<Date>> {
     let parsed = parse_datetime(text, 0)?;
     Some(Parsed {
@@ -202,7 +204,8 @@ pub fn parse_date(text: &[u8]) -> Option<Parsed<Date>> {
     })
 }
 
-/// Whether a DATETIME literal has a time, be it midnight: what has none is a DATE.
+/// Whether a DATETIME literal has a time, even if the time is midnight. A literal without a time is
+/// a DATE.
 pub fn has_time(text: &[u8]) -> bool {
     let mut s = Scanner { text, at: 0 };
     s.skip_spaces();
@@ -212,7 +215,8 @@ pub fn has_time(text: &[u8]) -> bool {
     parts.is_some_and(|parts| parts.time_parts > 0)
 }
 
-/// Where a time is expected: a date with a time ('2024-01-02 03:04:05', '20240102030405')?
+/// Whether a text where a time is expected has a date too ('2024-01-02 03:04:05',
+/// '20240102030405').
 pub fn has_date(text: &[u8]) -> bool {
     let mut s = Scanner { text, at: 0 };
     s.skip_spaces();
@@ -223,9 +227,9 @@ pub fn has_date(text: &[u8]) -> bool {
             && text.trim_ascii().len() >= 12)
 }
 
-/// A TIME literal: `[-][D ]hh:mm[:ss][.f]`, digits alone right-aligned, or the time of a full
-/// DATETIME literal. Minutes and seconds over 59: None. Out of range: clamped and `truncated`. With
-/// an exponent behind it: None, for it is a number.
+/// Parses a TIME literal: `[-][D ]hh:mm[:ss][.f]`, digits alone right-aligned, or the time of a
+/// full DATETIME literal. `None` if minutes or seconds are over 59, or if an exponent follows,
+/// because the text is then a number. A time out of range is clamped and `truncated`.
 pub fn parse_time(text: &[u8]) -> Option<Parsed<Time>> {
     let mut s = Scanner { text, at: 0 };
     s.skip_spaces();
@@ -276,7 +280,7 @@ pub fn parse_time(text: &[u8]) -> Option<Parsed<Time>> {
     Some(Parsed { value, fsp, truncated: clamped || !s.at_end() })
 }
 
-/// [:mm[:ss]] after the hours.
+/// Reads [:mm[:ss]] after the hours.
 fn clock(s: &mut Scanner<'_>, days: u32, hours: u32) -> (u32, u32, u32, u32) {
     let mut parts = [0; 2];
     for part in &mut parts {
@@ -289,7 +293,8 @@ fn clock(s: &mut Scanner<'_>, days: u32, hours: u32) -> (u32, u32, u32, u32) {
     (days, hours, parts[0], parts[1])
 }
 
-/// '+hh:mm' or '-hh:mm' (-13:59..=+14:00), 'SYSTEM' and 'UTC' as 0: seconds east of UTC.
+/// Parses '+hh:mm' or '-hh:mm' (-13:59..=+14:00), and 'SYSTEM' and 'UTC' as 0. Returns seconds east
+/// of UTC.
 pub fn parse_zone(text: &[u8]) -> Option<i32> {
     if text.eq_ignore_ascii_case(b"SYSTEM") || text.eq_ignore_ascii_case(b"UTC") {
         return Some(0);
@@ -341,12 +346,12 @@ impl DateTime {
     }
 }
 
-/// Numbers from here on are dates with times where a time is expected.
+/// Where a time is expected, numbers from this one on are dates with times.
 pub(crate) const FIRST_WITH_DATE: i64 = 10_000_000_000;
 
 impl Time {
-    /// [-]hhmmss as a number; over 7 digits, the time of a DATETIME number. Out of range: clamped,
-    /// true.
+    /// Reads the number [-]hhmmss; a number of more than 7 digits is the time of a DATETIME number.
+    /// Out of range, returns the clamped time and true.
     pub fn from_number(number: i64) -> Option<(Time, bool)> {
         if number >= FIRST_WITH_DATE
             && let Some(at) = DateTime::from_number(number)
