@@ -2,19 +2,29 @@
 # (tools/setup).
 #
 #   make run          build the server and run it on ./redolith-data
-#   make test         everything CI needs: unit, loom, simulation, SQL cases, drivers, sysbench, kills
-#   make check        before each commit: rustfmt, clippy, unit tests of the libraries; under a minute when warm
-#   make lint         rustfmt, clippy with warnings as errors, licences
+#   make test         everything CI needs: unit, loom, simulation, SQL cases, drivers, sysbench,
+#                     kills
+#   make check        before each commit: rustfmt, clippy, unit tests of the libraries; under a
+#                     minute when warm
+#   make lint         rustfmt, clippy and rustdoc with warnings as errors, licences
 #   make sim          crash simulation alone; SEEDS=100000 for a long one
-#   make soak         what make test has no time for, half an hour: 20,000 seeds, every operation, 200 power cuts
-#   make differ       random statements beside MariaDB, an hour; DIFFER_SECONDS=600 SEED=7 for others
-#   make fuzz         every fuzz target for a minute; ARGS='--seconds 3600 --only sql_text' for others
-#   make bench        side by side with MariaDB and the floor, about an hour; make bench-quick: a few minutes
+#   make soak         what make test has no time for, half an hour: 20,000 seeds, every operation,
+#                     200 power cuts
+#   make differ       random statements beside MariaDB, an hour; DIFFER_SECONDS=600 SEED=7 for
+#                     others
+#   make fuzz         every fuzz target for a minute; ARGS='--seconds 3600 --only sql_text' for
+#                     others
+#   make bench        side by side with MariaDB and the baseline server, about an hour;
+#                     make bench-quick: a few minutes
 #   make bench-counting  what counters cost: a minute
-#   make bench-instructions  instructions for a transaction, under callgrind: five minutes; ARGS='--old BINARY' compares
-#   make bench-engines  the library beside RocksDB, fjall, LMDB, redb, SQLite: about 15 minutes; ARGS=--quick: two; ARGS=--help tells more.
-#                     The first time it compiles RocksDB, half an hour on two cores: ROCKSDB=system takes the distribution's, ROCKSDB=none leaves it out
-#   make lab-quick    the field studies beside MariaDB, six minutes; target/release/redolith lab --help: longer ones
+#   make bench-instructions  instructions for a transaction, under callgrind: five minutes;
+#                     ARGS='--old BINARY' compares
+#   make bench-engines  the library beside RocksDB, fjall, LMDB, redb, SQLite: about 15 minutes;
+#                     ARGS=--quick: two; ARGS=--help tells more. The first time it compiles RocksDB,
+#                     half an hour on two cores: ROCKSDB=system takes the distribution's,
+#                     ROCKSDB=none leaves it out
+#   make lab-quick    the field studies beside MariaDB, six minutes; for longer studies see
+#                     target/release/redolith lab --help
 #   make profile      where the CPU goes in a server that runs, for ten seconds (perf)
 #   make test-STAGE   one stage of `make test`; `tests/run --list` names them
 DATA  ?= redolith-data
@@ -35,7 +45,8 @@ BINARY := $(TARGET)/release/redolith
 # for: no lint compiles it.
 OTHERS := bench/null bench/peers tests/e2e fuzz
 
-.PHONY: help run build test check profile lint fmt deny sim soak differ fuzz bench bench-quick bench-counting bench-build bench-instructions bench-engines lab-quick clean-data
+.PHONY: help run build test check profile lint fmt deny sim soak differ fuzz bench bench-quick \
+  bench-counting bench-build bench-instructions bench-engines lab-quick clean-data
 help:
 	@sed -n 's/^#   //p' Makefile
 
@@ -67,12 +78,18 @@ lint: deny
 	@tools/setup lint
 	for m in . $(OTHERS); do cargo fmt --manifest-path $$m/Cargo.toml --all --check; done
 	cargo clippy --workspace --all-targets --locked -- -D warnings
-	for m in $(OTHERS); do cargo clippy --manifest-path $$m/Cargo.toml --all-targets --locked -- -D warnings; done
+	for m in $(OTHERS); do \
+	  cargo clippy --manifest-path $$m/Cargo.toml --all-targets --locked -- -D warnings; \
+	done
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
 fmt:
 	for m in . $(OTHERS); do cargo fmt --manifest-path $$m/Cargo.toml --all; done
 deny:
 	@tools/setup deny
-	for m in . $(OTHERS); do cargo deny --manifest-path $$m/Cargo.toml --config deny.toml check -A unused-wrapper licenses bans sources; done
+	for m in . $(OTHERS); do \
+	  cargo deny --manifest-path $$m/Cargo.toml --config deny.toml \
+	    check -A unused-wrapper licenses bans sources; \
+	done
 
 sim:
 	@tools/setup build
@@ -113,11 +130,14 @@ lab-quick: build
 	$(BINARY) lab writers --quick --peer=mariadb
 
 # RocksDB: `bundled` (the newest, compiled here), `system` (the distribution's) or `none`.
-engines-features := $(if $(filter system,$(ROCKSDB)),--features rocksdb-system,$(if $(filter bundled,$(ROCKSDB)),--features rocksdb))
-engines-env = $(if $(filter system,$(ROCKSDB)),ROCKSDB_LIB_DIR=$$(pkg-config --variable=libdir rocksdb) ROCKSDB_VERSION=$$(pkg-config --modversion rocksdb))
+engines-features-system := --features rocksdb-system
+engines-features-bundled := --features rocksdb
+engines-env-system = ROCKSDB_LIB_DIR=$$(pkg-config --variable=libdir rocksdb) \
+  ROCKSDB_VERSION=$$(pkg-config --modversion rocksdb)
 bench-engines:
 	@tools/setup engines-$(ROCKSDB)
-	$(engines-env) cargo build --release --locked $(engines-features) --manifest-path bench/peers/Cargo.toml --target-dir $(TARGET)/peers
+	$(engines-env-$(ROCKSDB)) cargo build --release --locked $(engines-features-$(ROCKSDB)) \
+	  --manifest-path bench/peers/Cargo.toml --target-dir $(TARGET)/peers
 	$(TARGET)/peers/release/redolith-peers --dir $(BENCH_DIR) $(ARGS)
 
 clean-data:

@@ -38,7 +38,10 @@ from differential.tree import shrink  # noqa: E402
 from rig import servers  # noqa: E402
 from rig.client import Connection, MySQLError  # noqa: E402
 
-STRICT = 'ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'
+STRICT = (
+    'ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,'
+    'NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'
+)
 # Without ONLY_FULL_GROUP_BY which row of a group is shown would be anybody's choice.
 MODES = [STRICT, STRICT] + [
     'ONLY_FULL_GROUP_BY' + more

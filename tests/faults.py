@@ -12,7 +12,7 @@
   FULL-3     when there is room again, inserts work, without a restart
   CORRUPT-1  a damaged page is an error that names table, file and page; other tables are served,
              and the server lives
-  TORN-1     pages torn at a kill -9 are mended from their doublewrite copies
+  TORN-1     pages torn at a kill -9 are repaired from their doublewrite copies
   START-1    a directory that cannot be used is an error that says which and why
 """
 
@@ -479,11 +479,11 @@ def torn_candidates(server):
     return out
 
 
-def pages_mended(server, since):
+def pages_repaired(server, since):
     """As told in its output after so many bytes."""
     with open(server.out, 'rb') as f:
         f.seek(since)
-        return f.read().count(b'mended from its doublewrite copy')
+        return f.read().count(b'repaired from its doublewrite copy')
 
 
 def torn(dir, a, report):
@@ -501,7 +501,7 @@ def torn(dir, a, report):
             ' (k))'
         )
         c.close()
-        acked, mended = set(), 0
+        acked, repaired = set(), 0
         for round in range(10):
             writers = [Writer(server, n + 10 * round) for n in range(1, 9)]
             for w in writers:
@@ -522,8 +522,8 @@ def torn(dir, a, report):
             # And those whose write had not begun at the kill. The server answers before it has told
             # all of it.
             wait_until(
-                f'{len(pages)} torn pages are mended',
-                lambda: pages_mended(server, told) >= len(pages),
+                f'{len(pages)} torn pages are repaired',
+                lambda: pages_repaired(server, told) >= len(pages),
             )
             c = server.connect(database='f')
             there = {int(r[0]) for r in c.rows('SELECT id FROM t')}
@@ -531,14 +531,14 @@ def torn(dir, a, report):
             wrong = check.tables(c, 'f')
             claim(not wrong, '\n'.join(wrong))
             c.close()
-            mended += pages_mended(server, told)
-            if mended >= 40 or mended and round >= 5:
+            repaired += pages_repaired(server, told)
+            if repaired >= 40 or repaired and round >= 5:
                 break
-        claim(mended > 0, 'no page could be torn: the test saw nothing')
+        claim(repaired > 0, 'no page could be torn: the test saw nothing')
         stopped(server)
         report.ok(
-            'torn: mended from the doublewrite file',
-            f'{mended} pages, {len(acked)} rows acknowledged',
+            'torn: repaired from the doublewrite file',
+            f'{repaired} pages, {len(acked)} rows acknowledged',
         )
 
 

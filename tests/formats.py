@@ -26,10 +26,14 @@ SETTINGS = dict(
 # Something of every kind of column, index, default and long value.
 TABLES = {
     'types': (
-        """CREATE TABLE types (id INT AUTO_INCREMENT PRIMARY KEY, t TINYINT UNSIGNED ZEROFILL, b BIGINT UNSIGNED, d DECIMAL(20,5), f FLOAT, g DOUBLE(8,3),
-                c CHAR(5) CHARACTER SET latin1, v VARCHAR(50) NOT NULL DEFAULT 'it''s', x TEXT, y VARBINARY(9), z LONGBLOB, da DATE, ti TIME(3),
-                dt DATETIME(6) DEFAULT CURRENT_TIMESTAMP(6) ON UPDATE CURRENT_TIMESTAMP(6), ts TIMESTAMP NULL, ye YEAR, bi BIT(12),
-                e ENUM('a','b','') , s SET('p','q','r'), ex INT DEFAULT (1 + 2), h INT INVISIBLE, UNIQUE KEY u (v, b), KEY k (c DESC, da))
+        """CREATE TABLE types (id INT AUTO_INCREMENT PRIMARY KEY, t TINYINT UNSIGNED ZEROFILL,
+                b BIGINT UNSIGNED, d DECIMAL(20,5), f FLOAT, g DOUBLE(8,3),
+                c CHAR(5) CHARACTER SET latin1, v VARCHAR(50) NOT NULL DEFAULT 'it''s',
+                x TEXT, y VARBINARY(9), z LONGBLOB, da DATE, ti TIME(3),
+                dt DATETIME(6) DEFAULT CURRENT_TIMESTAMP(6) ON UPDATE CURRENT_TIMESTAMP(6),
+                ts TIMESTAMP NULL, ye YEAR, bi BIT(12),
+                e ENUM('a','b','') , s SET('p','q','r'), ex INT DEFAULT (1 + 2), h INT INVISIBLE,
+                UNIQUE KEY u (v, b), KEY k (c DESC, da))
                 COMMENT='every type'"""
     ),
     'plain': 'CREATE TABLE plain (a INT, b VARCHAR(20) COLLATE utf8mb4_bin, KEY (b))',
@@ -64,8 +68,11 @@ def fill(server):
         c.query(create)
     for n in range(1, 40):
         c.query(
-            f"""INSERT INTO types (t, b, d, f, g, c, v, x, y, z, da, ti, dt, ts, ye, bi, e, s, h) VALUES ({n}, {n} * 1000000007, {n}.5, {n} / 8, {n} / 8, 'c{n}', 'v{n}',
-                REPEAT('long {n} ', {n * 40}), X'00FF{n:02x}', REPEAT('blob', {n * 300}), '2024-01-{n % 28 + 1}', '10:{n:02}:00.125', '2024-02-03 04:05:06.{n:06}',
+            f"""INSERT INTO types (t, b, d, f, g, c, v, x, y, z, da, ti, dt, ts, ye, bi, e, s, h)
+                VALUES ({n}, {n} * 1000000007, {n}.5, {n} / 8, {n} / 8,
+                'c{n}', 'v{n}',
+                REPEAT('long {n} ', {n * 40}), X'00FF{n:02x}', REPEAT('blob', {n * 300}),
+                '2024-01-{n % 28 + 1}', '10:{n:02}:00.125', '2024-02-03 04:05:06.{n:06}',
                 '2024-03-04 05:06:{n:02}', 2000 + {n}, {n}, {n % 3 + 1}, {n % 8}, {n})"""
         )
     c.query("INSERT INTO types (v) VALUES (DEFAULT)")

@@ -8,7 +8,7 @@ through every door.
 
 A target may neither panic nor hang nor take more than --memory MiB. An input that makes it do so is
 written to fuzz/regressions/TARGET, where `cargo test -p redolith-fuzzing` runs it from then on:
-commit it with its mend.
+commit it with its repair.
 """
 
 import argparse

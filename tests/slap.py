@@ -173,10 +173,10 @@ def main():
             left = c.rows("SHOW DATABASES LIKE 'slap_test'")
             if p.returncode or p.stderr or left:
                 said = re.sub(r"'\w{40,}'", "'..'", p.stderr)
+                leftover = ' slap_test is still there' if left else ''
+                last_words = '' if server.alive() else server.last_words()
                 report.fail(
-                    name,
-                    f'status {p.returncode}:'
-                    f' {said[:1500]}{" slap_test is still there" if left else ""}\n{"" if server.alive() else server.last_words()}',
+                    name, f'status {p.returncode}: {said[:1500]}{leftover}\n{last_words}'
                 )
                 if not server.alive():
                     return report.end()

@@ -7,7 +7,7 @@ every table after each.
                                          commands
   tests/sysbench.py --time 3 --study small   what CI runs
   tests/sysbench.py --study full --only study   250 tables x 25,000 rows, 128 connections, 3,000,000
-        transactions or 360 s
+                                                transactions or 360 s
 
 Every script but three leaves as many rows as it found: that is checked too. At the end the server
 is shut down, started again, and checked again.

@@ -24,7 +24,8 @@ fuzz_target!(
         if let Some(folder) = std::env::var_os("FUZZ_SEEDS") {
             for (n, seed) in (target().seeds)().into_iter().enumerate() {
                 let path = std::path::Path::new(&folder).join(format!("seed-{n}"));
-                std::fs::write(&path, seed).unwrap_or_else(|e| panic!("writing {}: {e}", path.display()));
+                std::fs::write(&path, seed)
+                    .unwrap_or_else(|e| panic!("writing {}: {e}", path.display()));
             }
             println!("longest input: {}", target().max_len);
             std::process::exit(0);

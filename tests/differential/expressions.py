@@ -124,7 +124,7 @@ PRODUCTIONS = {
         (2, 'TRIM({str})'),
         (1, 'LTRIM({str})'),
         (1, 'RTRIM({str})'),
-        (1, 'TRIM(BOTH {other} FROM {str})'),
+        (1, 'TRIM(BOTH {str} FROM {str})'),
         (1, 'LPAD({str}, {small}, {str})'),
         (1, 'RPAD({str}, {small}, {str})'),
         (1, 'REPEAT({str}, {small})'),
@@ -332,9 +332,7 @@ class Expressions:
                 depth,
             )
         if name == 'other':
-            # REPLACE with a NULL is NULL, as in MySQL, and not in MariaDB. TRIM of a column of
-            # latin1 by one of utf8mb4 is text of latin1, where MySQL and MariaDB make utf8mb4 of
-            # it: open.
+            # REPLACE with a NULL is NULL, as in MySQL, and not in MariaDB.
             return (
                 self.expression('str', depth)
                 if self.wild

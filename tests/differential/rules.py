@@ -491,6 +491,49 @@ def all_like(theirs, ours, like):
 
 
 @rule(
+    'zero-year-chosen',
+    'the year 0 that CASE, IF or COALESCE chose is the text 0000, as in MySQL; MariaDB says 0',
+)
+def _(sql, theirs, ours):
+    differ = [(a, b) for a, b in paired(theirs, ours) or () if a != b]
+    return (
+        re.search(r'CASE|IF|COALESCE', sql) is not None
+        and bool(differ)
+        and all(a and b and a == b.replace(b'0000', b'0') for a, b in differ)
+    )
+
+
+@rule(
+    'texts-of-bits-in-groups',
+    'a text that has a BIT in it keeps the bytes of the BIT behind GROUP BY and DISTINCT; MariaDB'
+    ' loses them',
+)
+def _(sql, theirs, ours):
+    differ = [(a, b) for a, b in paired(theirs, ours) or () if a != b]
+    return (
+        re.search('GROUP BY|DISTINCT', sql) is not None
+        and 'CONCAT' in sql
+        and bool(differ)
+        and all(a is not None and b and a == b.translate(None, bytes(range(32))) for a, b in differ)
+    )
+
+
+@rule(
+    'rounded-doubles-in-groups',
+    'a double that ROUND or TRUNCATE made is itself behind DISTINCT and GROUP BY; MariaDB keeps it'
+    ' in a column of too few digits, and cuts it',
+)
+def _(sql, theirs, ours):
+    return (
+        re.search('GROUP BY|DISTINCT', sql) is not None
+        and re.search('ROUND|TRUNCATE', sql) is not None
+        and 'double' in ours.types
+        and theirs.rows is not None
+        and any(v and re.fullmatch(rb'-?(10{5,}|9{6,})', v) for row in theirs.rows for v in row)
+    )
+
+
+@rule(
     'groups-of-minus-zero',
     'MariaDB tells -0.0 and 0.0 apart in GROUP BY and DISTINCT; MySQL, and Redolith, do not',
 )
@@ -533,6 +576,19 @@ def _(sql, theirs, ours):
     return (
         re.search(r'INTERVAL \S+ (WEEK|MONTH|QUARTER|YEAR)', sql) is not None
         and 1441 in theirs.warnings - ours.warnings
+    )
+
+
+@rule(
+    'groups-of-quotients',
+    'quotients that show the same digits are one group, as in MySQL; MariaDB groups by more digits',
+)
+def _(sql, theirs, ours):
+    return (
+        re.search('GROUP BY|DISTINCT', sql) is not None
+        and ' / ' in sql
+        and len(theirs.rows or ()) > len(ours.rows or ())
+        and {tuple(row) for row in theirs.rows} == {tuple(row) for row in ours.rows or ()}
     )
 
 
@@ -904,7 +960,9 @@ def _(sql, theirs, ours):
     ' not: open',
 )
 def _(sql, theirs, ours):
-    return ours.error == 1690 and not theirs.error and ' LIMIT ' in sql
+    return (
+        ours.error == 1690 and not theirs.error and re.search('ORDER BY.* LIMIT ', sql) is not None
+    )
 
 
 @rule(
@@ -953,19 +1011,6 @@ def _(sql, theirs, ours):
 )
 def _(sql, theirs, ours):
     return theirs.error == 1916
-
-
-@rule(
-    'negated-constants',
-    'the negative of an unsigned constant that is no literal is an error beyond BIGINT; a DECIMAL'
-    ' in MySQL and MariaDB: open',
-)
-def _(sql, theirs, ours):
-    return (
-        ours.error == 1690
-        and 'decimal' in theirs.types
-        and re.search(r"BIGINT value is out of range in '-\(", ours.message) is not None
-    )
 
 
 @rule(
@@ -1058,7 +1103,9 @@ def normal(value, folded, round_scale):
     value = (
         ZEROS.sub(rb'\1', value)
         if b':' in value and b'.' in value
-        else b'0' if value == b'0000' else value
+        else b'0'
+        if value == b'0000'
+        else value
     )
     value = LONG_SCALE.sub(rb'\1', value)
     # What is left of a division of a negative number has its sign, even if it is nothing.
@@ -1126,7 +1173,8 @@ def _(sql):
 
 
 DATED = re.compile(
-    r"DATE|TIMESTAMP|CONVERT_TZ|FROM_|INTERVAL|LAST_DAY|ADDTIME|SUBTIME|(?<![.\w'])(?:[ab]\.)?(?:d|dt|d6|ts|ts3)\b"
+    r"DATE|TIMESTAMP|CONVERT_TZ|FROM_|INTERVAL|LAST_DAY|ADDTIME|SUBTIME|"
+    r"(?<![.\w'])(?:[ab]\.)?(?:d|dt|d6|ts|ts3)\b"
 )
 COMPARISON = re.compile(r' (?:<=>|<=|>=|<>|=|<|>|NOT BETWEEN|BETWEEN|AND|NOT IN|IN) |, ')
 

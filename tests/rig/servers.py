@@ -282,7 +282,7 @@ class MariaDB(Server):
 
 
 class Null(Server):
-    """The floor: bench/null."""
+    """The baseline: bench/null."""
 
     name = 'null'
 

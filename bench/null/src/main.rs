@@ -5,7 +5,7 @@
 //!     redolith-null --datadir=DIR --socket=PATH [--pace-us=N]
 //!
 //! `--pace-us` holds each flush back by so many microseconds, so that more commits share it
-//! (docs/architecture.md, "When to flush").
+//! (docs/decisions/002-flushes-are-rarely-held.md).
 #![forbid(unsafe_code)]
 mod group;
 mod session;

@@ -4,12 +4,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub const HELP: &str = "\
-Durable commits by Redolith's library and by other embedded engines: same machine, same directory, \
-in turn.
+Durable commits by Redolith's library and by other embedded engines: same machine, same
+directory, in turn.
 
   redolith-peers [--quick] [options]
 
-  --dir DIR          on the device to be measured; results go to a folder of this run in it (bench/out)
+  --dir DIR          on the device to be measured; results go to a folder of this run in it
+                     (bench/out)
   --engines A,B      of: {engines}
   --writers 1,16     concurrent writers (1,4,16,64)
   --values 100       bytes of a value (100,1024)
@@ -19,8 +20,9 @@ in turn.
   --quick            100 bytes only, one short turn: a minute or two
   --counters         tell what Redolith counted, per commit
 
-Each writer puts one fresh row per transaction and waits until it is durable. At the end of each point the database is opened again and its rows are
-counted. Writes engines.csv, engines.json and engines.md.";
+Each writer puts one fresh row per transaction and waits until it is durable. At the end of each
+point the database is opened again and its rows are counted. Writes engines.csv, engines.json and
+engines.md.";
 
 pub struct Options {
     pub dir: PathBuf,

@@ -4,7 +4,9 @@
 ///
 /// ```text
 /// impl Disk for Slow {
-///     redolith_disk::forward_disk!(disk: exists list create_dir_all remove rename sync_dir lock_dir now wall_us random);
+///     redolith_disk::forward_disk! {
+///         disk: exists list create_dir_all remove rename sync_dir lock_dir now wall_us random
+///     }
 ///     fn open(..) ..
 /// }
 /// ```
@@ -12,7 +14,11 @@
 macro_rules! forward_disk {
     ($inner:ident: $($method:ident)*) => { $($crate::forward_disk!(@$method $inner);)* };
     (@open $i:ident) => {
-        fn open(&self, path: &std::path::Path, how: $crate::OpenHow) -> std::io::Result<std::sync::Arc<dyn $crate::File>> {
+        fn open(
+            &self,
+            path: &std::path::Path,
+            how: $crate::OpenHow,
+        ) -> std::io::Result<std::sync::Arc<dyn $crate::File>> {
             self.$i.open(path, how)
         }
     };
@@ -47,7 +53,10 @@ macro_rules! forward_disk {
         }
     };
     (@lock_dir $i:ident) => {
-        fn lock_dir(&self, dir: &std::path::Path) -> std::io::Result<Box<dyn std::any::Any + Send + Sync>> {
+        fn lock_dir(
+            &self,
+            dir: &std::path::Path,
+        ) -> std::io::Result<Box<dyn std::any::Any + Send + Sync>> {
             self.$i.lock_dir(dir)
         }
     };

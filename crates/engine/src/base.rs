@@ -113,9 +113,9 @@ pub enum Error {
     Damaged(String),
     #[error("{0}")]
     Incompatible(String),
-    #[error("a transaction that may not write tried to")]
+    #[error("a read-only transaction tried to write")]
     ReadOnly,
-    #[error("the engine only reads, with innodb_force_recovery above 0")]
+    #[error("the engine is read-only while innodb_force_recovery is above 0")]
     ForcedRecovery,
     #[error("savepoint '{0}' does not exist")]
     NoSuchSavepoint(String),
@@ -168,15 +168,16 @@ pub type Try<T> = std::result::Result<T, WouldBlock>;
 #[cold]
 pub fn poison(why: &str) -> ! {
     tracing::error!(
-        "fatal: {why}; the process ends now so that nothing that is not durable is acknowledged; \
-         restart to recover"
+        "fatal: {why}; the process ends now, so that no commit is acknowledged that is \
+         not durable. Start the server again to recover"
     );
     let ends = cfg!(panic = "abort") || ABORT_WHEN_POISONED.load(Relaxed);
     // The panic's message is for programs that receive no events.
     if ends && tracing::dispatcher::has_been_set() {
         std::process::abort()
     }
-    let _end = ends.then_some(AbortOnUnwind);
+    // Not `then_some`, which would make one, and drop it, either way.
+    let _end = ends.then(|| AbortOnUnwind);
     panic!("poisoned: {why}")
 }
 static ABORT_WHEN_POISONED: AtomicBool = AtomicBool::new(false);

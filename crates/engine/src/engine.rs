@@ -167,9 +167,9 @@ impl Engine {
             let (used, capacity) =
                 (log.tail().0.saturating_sub(log.checkpoint_lsn().0), log.capacity_now());
             tracing::warn!(
-                "the redo log is full ({used} of {capacity} bytes), and writers, \
-                    rollbacks and purge wait: the checkpoint at LSN {} cannot advance: {}; \
-                 see to the data files' disk, or SET GLOBAL innodb_redo_log_capacity to more",
+                "the redo log is full ({used} of {capacity} bytes): writers, rollbacks \
+                 and purge wait until the checkpoint at LSN {} can advance. What holds it: {}. \
+                 Check the disk of the data files, or SET GLOBAL innodb_redo_log_capacity to more",
                 log.checkpoint_lsn(),
                 self.flusher.held_by()
             );
@@ -230,7 +230,8 @@ impl Engine {
             }
         }
     }
-    /// Waits for what a call would block on; a row lock is waited for by its transaction (`Trx::unblocked`).
+    /// Waits for what a call would block on; a row lock is waited for by its transaction
+    /// (`Trx::unblocked`).
     pub(crate) async fn unblocked(&self, blocked: WouldBlock) -> Result<()> {
         match blocked {
             WouldBlock::Page(id) => {

@@ -16,8 +16,8 @@
 //! (a failed fsync or log write) ends the process instead: see [`poison`].
 //!
 //! **Waiting.** `btree` and everything below it is synchronous and waits for nothing slower than a
-//! latch; a call that would have to wait gives back its latches and returns a [`WouldBlock`]. `row` and
-//! above is `async`, holds no latch across an `.await`, and makes the call again.
+//! latch; a call that would have to wait gives back its latches and returns a [`WouldBlock`]. `row`
+//! and above is `async`, holds no latch across an `.await`, and makes the call again.
 mod base;
 pub mod btree;
 pub mod buf;

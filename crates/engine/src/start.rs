@@ -284,7 +284,10 @@ impl Engine {
             // Only what the engine names so itself. A file of another name is somebody's, and its
             // number may be a living one.
             if space < SpaceId::FIRST_TABLE || name != format!("{}.rdl", space.0) {
-                tracing::warn!("tables/{name} is no file of this server; it is left alone");
+                tracing::warn!(
+                    "the server did not make the file tables/{name}, and leaves the \
+                     file as it is"
+                );
             } else if named_in_log.contains(&space) {
                 self.discard_space(space).await?;
                 report.removed_files.push(format!("tables/{name}"));
@@ -338,8 +341,8 @@ impl Engine {
         if let Err(e) = self.stamp_files().await {
             // The stamps before are still true.
             tracing::warn!(
-                "files could not be stamped at the end, so copies of them from before \
-                    would not be told from them: {e}"
+                "the data files could not be stamped at the shutdown: {e}. The next \
+                 start cannot tell copies of the files from before this moment from the files"
             );
         }
         self.flusher.sharp().await;
@@ -397,7 +400,7 @@ async fn recover(
         spaces.replace(id)?;
         spaces.open(id, "undo")?;
     }
-    report.mended = copies.repair(&**spaces)?;
+    report.repaired = copies.repair(&**spaces)?;
     let dblwr = Doublewrite::open(&**disk, &dblwr_path, mode, DOUBLEWRITE_SEGMENTS)?;
     let end = scanner.position();
     scanner.rewind();
@@ -442,7 +445,7 @@ async fn without_log(
     let mut judged = judge_pages(pool, spaces, &copies, config.forced)?;
     report.passed_over = std::mem::take(&mut judged.passed_over);
     report.passed_over.push("the redo log".into());
-    report.mended = copies.repair(&**spaces)?;
+    report.repaired = copies.repair(&**spaces)?;
     let dblwr = Doublewrite::open(
         &**disk,
         &config.dir.join(DOUBLEWRITE_FILE),
@@ -470,16 +473,17 @@ fn read_register(
             durable = Some(found.durable);
             register = found;
         }
-        Ok(_) => report
-            .notes
-            .push(format!("{} is of another data directory, and is made anew", register::FILE)),
+        Ok(_) => report.notes.push(format!(
+            "{} belongs to another data directory; a new file replaces it",
+            register::FILE
+        )),
         // A directory of before there was one.
         Err(NoRegister::Missing) if scanner.format() < 3 => {}
         Err(why) => {
             let what = if why == NoRegister::Missing { "missing" } else { "damaged" };
             report.notes.push(format!(
-                "{} is {what}: whether a file was replaced by an older copy cannot be told; it is \
-                    made anew",
+                "{} is {what}; a new file replaces it. This start could not check whether a data \
+                 file was replaced by an older copy",
                 register::FILE
             ));
         }
@@ -501,9 +505,10 @@ fn refuse_if_used(config: &Config, disk: &Arc<dyn Disk>, spaces: &Spaces) -> Res
     };
     if tables > 0 || disk.exists(&config.dir.join(register::FILE)) {
         return Err(Error::Incompatible(format!(
-            "{} has been used ({tables} tables) and has no redo log (redo/control): restore it, \
-                start on an empty directory, or start with \
-             innodb_force_recovery=6 to read what lies in the files",
+            "the data directory {} has been used ({tables} tables), but has no redo log \
+             (redo/control is missing): restore redo/control or a backup, start on an empty \
+             directory, or start with innodb_force_recovery=6 to read the tables as their files \
+             have them",
             config.dir.display()
         )));
     }
@@ -598,8 +603,8 @@ async fn keep_stamps(engine: Arc<Engine>) {
                 spaces.without_register.store(true, Release);
                 if !std::mem::replace(&mut told, true) {
                     tracing::warn!(
-                        "files could not be stamped, so older copies of them would not \
-                            be told from them: {e}"
+                        "the data files could not be stamped: {e}. Until they are, a \
+                         start cannot tell older copies of the files from the files"
                     );
                 }
                 engine.nap(STAMP_EVERY).await;
@@ -665,7 +670,7 @@ async fn keep_counters(engine: Arc<Engine>) {
             return;
         }
         if let Err(e) = save_counters(&engine).await {
-            tracing::warn!("AUTO_INCREMENT counters could not be saved: {e}");
+            tracing::warn!("AUTO_INCREMENT counters could not be saved, trying again: {e}");
         }
     }
 }

@@ -13,12 +13,13 @@ use redolith_engine::row::cursor::{Cursor, Read};
 use redolith_engine::runtime::{Threads, block_on};
 use redolith_engine::{Config, DEFAULT_COLLATION, Engine, Error, PAGE_SIZE, Result};
 use redolith_types::sql_type::{IntSize, Sign};
-use redolith_types::{Collation, Column, IndexDef, SqlType, TableDef, Value};
+use redolith_types::{Collation, Column, IndexDef, LobSize, SqlType, TableDef, Value};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::time::Duration;
 
 fn open_on(disk: Arc<dyn Disk>, dir: &Path) -> Result<Arc<Engine>> {
     let mut c = Config::new(dir);
@@ -262,4 +263,40 @@ fn a_full_disk_fails_the_statement_and_nothing_else() {
     let other = Dir::new("full-new");
     let e = error(open_on(disk(), &other.0));
     assert!(matches!(e, Error::DiskFull(_)), "{e}");
+}
+
+/// The bytes of a long column are written before the row, which may then wait for a lock in vain.
+#[test]
+fn an_insert_that_fails_leaves_nothing_in_its_transaction() {
+    let dir = Dir::new("failed-insert");
+    let engine = open(&dir.0).unwrap();
+    let def = TableDef {
+        schema: "s".into(),
+        name: "t".into(),
+        columns: vec![
+            Column::new("id", SqlType::BIGINT).not_null(),
+            Column::new("c", SqlType::Blob { size: LobSize::Long }).not_null(),
+        ],
+        indexes: vec![IndexDef::primary([0])],
+        collation: DEFAULT_COLLATION,
+        comment: String::new(),
+    };
+    block_on(async {
+        engine.create_schema("s", DEFAULT_COLLATION).await?;
+        let t = engine.create_table(def, 1).await?;
+        let (mut row, long) = (Vec::new(), vec![1; 100_000]);
+        t.layout.encode(&[Value::Int(1), Value::bytes(&long)], &mut row);
+        let (mut owner, mut late) = (engine.begin(KillFlag::new()), engine.begin(KillFlag::new()));
+        owner.insert(&t, &row).await?;
+        late.lock_wait_timeout = Duration::from_millis(10);
+        let before = late.savepoint();
+        assert!(matches!(late.insert(&t, &row).await, Err(Error::LockWaitTimeout)));
+        assert_eq!(late.savepoint(), before);
+        owner.commit().await?.durable().await;
+        assert!(matches!(late.insert(&t, &row).await, Err(Error::DuplicateKey { .. })));
+        assert_eq!(late.savepoint(), before);
+        late.commit().await?.durable().await;
+        engine.close().await
+    })
+    .unwrap();
 }

@@ -23,8 +23,8 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 use tables::*;
 
-/// A runtime with one worker, where everybody who is ready has a turn, in order: as a server's workers
-/// under many connections.
+/// A runtime with one worker, where everybody who is ready has a turn, in order: as a server's
+/// workers under many connections.
 struct Turns {
     disk: Arc<dyn Disk>,
     queue: Mutex<VecDeque<Arc<Task>>>,

@@ -152,6 +152,6 @@ fn data_beyond_the_pool_under_many_sessions() {
     );
     drop(e);
     let (e, report) = open(&dir);
-    assert_eq!((report.frames, report.mended.len()), (0, 0), "{report}");
+    assert_eq!((report.frames, report.repaired.len()), (0, 0), "{report}");
     verify(&e);
 }

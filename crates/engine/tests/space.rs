@@ -228,7 +228,10 @@ impl Disk for Hanging {
             path.extension().is_some_and(|e| e == "rdl") && !path.ends_with("doublewrite.rdl");
         Ok(if is_data { Arc::new(HangingFile { file, state: self.state.clone() }) } else { file })
     }
-    redolith_disk::forward_disk!(disk: exists list create_dir_all remove rename sync_dir lock_dir now wall_us random);
+    redolith_disk::forward_disk! {
+        disk: exists list
+        create_dir_all remove rename sync_dir lock_dir now wall_us random
+    }
 }
 
 #[test]
@@ -531,71 +534,82 @@ fn full_parts_of_a_file_are_not_held() {
 /// The first page that is used in a later part of a file need not be near the part's map. A map of
 /// zeros is one that a crash kept from being written only where the whole part is empty; taken for
 /// one where undo is, a rollback would miss what that undo has.
-#[allow(clippy::disallowed_methods)] // damages a file behind the engine's back
 #[test]
 fn a_map_of_zeros_before_undo_is_damage() {
+    for which in [0, 1] {
+        zeroed_map_of_undo(which);
+    }
+}
+/// An open engine that puts undo into this space, and never truncates a space.
+fn growing(dir: &Dir, which: usize) -> Arc<Engine> {
+    let open_alone = || {
+        let (e, _) = open(dir);
+        e.undo.truncation.enable(false);
+        e
+    };
+    let e = open_alone();
+    if which == 0 {
+        return e;
+    }
+    // A start chooses the shorter file.
+    e.store.spaces.ensure(redolith_engine::SpaceId::UNDO[0], 1000).unwrap();
+    block_on(e.close()).unwrap();
+    drop(e);
+    open_alone()
+}
+#[allow(clippy::disallowed_methods)] // damages a file behind the engine's back
+fn zeroed_map_of_undo(which: usize) {
     use redolith_engine::mtr::Mtr;
     use redolith_engine::page::Patch;
     use redolith_engine::space::bitmap;
     use redolith_engine::{PAGE_SIZE, PageId, SpaceId};
     use std::os::unix::fs::FileExt;
     const MAP: usize = bitmap::PAGES as usize / 8;
-    let dir = Dir::new("undo-map");
-    let (e, _) = open(&dir);
-    let map =
-        |k: u32, which: usize| PageId { space: SpaceId::UNDO[which], no: k * bitmap::PAGES + 1 };
+    let dir = Dir::new(["undo-map", "undo2-map"][which]);
+    let e = growing(&dir, which);
+    let map = |k: u32| PageId { space: SpaceId::UNDO[which], no: k * bitmap::PAGES + 1 };
     block_on(async {
         let t = table(&e).await;
         fill(&e, &t, 200).await;
         purged(&e).await;
         e.history.stop();
-        let set = |which, bytes: &[u8]| {
+        let set = |bytes: &[u8]| {
             let mut m = Mtr::begin(&e.store).ok().unwrap();
-            let at = m.x(map(0, which)).ok().unwrap();
+            let at = m.x(map(0)).ok().unwrap();
             let before = m.page(at)[PAGE_SIZE - MAP..].to_vec();
             m.patch(at).write_changed(PAGE_SIZE - MAP, bytes);
             m.commit();
             before
         };
-        let mut before = Vec::new();
-        for which in [0, 1] {
-            e.store.spaces.ensure(SpaceId::UNDO[which], bitmap::PAGES + 500).unwrap();
-            e.store.pool.load(map(0, which)).await.unwrap();
-            before.push(set(which, &[0xff; MAP]));
-        }
+        // The first part of the file is full, so undo goes to its second part.
+        e.store.spaces.ensure(SpaceId::UNDO[which], bitmap::PAGES + 500).unwrap();
+        e.store.pool.load(map(0)).await.unwrap();
+        let before = set(&[0xff; MAP]);
         churn(&e, &t, 1).await;
-        for which in [0, 1] {
-            e.store.pool.load(map(1, which)).await.unwrap();
-            let mut m = Mtr::begin(&e.store).ok().unwrap();
-            let at = m.x(map(1, which)).ok().unwrap();
-            let used = |extent: u32| {
-                m.page(at)[PAGE_SIZE - MAP..][extent as usize * 8..][..8]
-                    .iter()
-                    .any(|byte| *byte != 0)
-            };
-            assert!(used(1), "undo space {which} has nothing in its second part");
-            drop(m);
-            set(which, &before[which]);
-        }
+        e.store.pool.load(map(1)).await.unwrap();
+        let mut m = Mtr::begin(&e.store).ok().unwrap();
+        let at = m.x(map(1)).ok().unwrap();
+        let extent = &m.page(at)[PAGE_SIZE - MAP..][8..16];
+        assert!(extent.iter().any(|byte| *byte != 0), "undo space {which} has no second part");
+        drop(m);
+        set(&before);
         e.close().await.unwrap();
     });
     drop(e);
-    for (which, name) in [(0, "undo.rdl"), (1, "undo2.rdl")] {
-        let path = dir.0.join(name);
-        let file = std::fs::OpenOptions::new().read(true).write(true).open(&path).unwrap();
-        let (at, mut right, mut then) = (
-            u64::from(map(1, which).no) * PAGE_SIZE as u64,
-            vec![0; PAGE_SIZE],
-            vec![0; PAGE_SIZE],
-        );
-        file.read_exact_at(&mut right, at).unwrap();
-        file.write_all_at(&then, at).unwrap();
-        let why = try_open(&dir).map(|_| ()).expect_err("refused").to_string();
-        assert!(why.contains(name) && why.contains(&map(1, which).to_string()), "{why}");
-        file.read_exact_at(&mut then, at).unwrap();
-        assert!(then.iter().all(|b| *b == 0), "a refused start changes nothing");
-        file.write_all_at(&right, at).unwrap();
-    }
+
+    let name = ["undo.rdl", "undo2.rdl"][which];
+    let path = dir.0.join(name);
+    let file = std::fs::OpenOptions::new().read(true).write(true).open(&path).unwrap();
+    let at = u64::from(map(1).no) * PAGE_SIZE as u64;
+    let (mut right, mut then) = (vec![0; PAGE_SIZE], vec![0; PAGE_SIZE]);
+    file.read_exact_at(&mut right, at).unwrap();
+    file.write_all_at(&then, at).unwrap();
+    let why = try_open(&dir).map(|_| ()).expect_err("refused").to_string();
+    assert!(why.contains(name) && why.contains(&map(1).to_string()), "{why}");
+    file.read_exact_at(&mut then, at).unwrap();
+    assert!(then.iter().all(|b| *b == 0), "a refused start changes nothing");
+    file.write_all_at(&right, at).unwrap();
+
     let (e, report) = open(&dir);
     assert_eq!(report.history, 1);
     block_on(async {

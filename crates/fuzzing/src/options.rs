@@ -20,7 +20,8 @@ pub fn seeds() -> Vec<Vec<u8>> {
         "[mysqld]\nport = 3307\nskip-networking\ninnodb_buffer_pool_size=1G # much\n!include \
             other.cnf\n!includedir /etc\n",
         "[redolith]\nsql-mode='ANSI_QUOTES,\\t'\nloose-nothing=1\n[client]\nuser=x\n",
-        "--port=1\n--innodb-monitor-enable=all\n-S\n/x\n--skip-networking\n--redolith-log-writer-cpus=1-3,7",
+        "--port=1\n--innodb-monitor-enable=all\n-S\n/x\n--skip-networking\n\
+            --redolith-log-writer-cpus=1-3,7",
         "[mysqld]\n!include my.cnf\n!include my.cnf\n",
     ]
     .map(|text| text.as_bytes().to_vec())

@@ -121,7 +121,7 @@ impl Bench {
             Ok(()) => {}
             Err(Failure::Stopped) => self.results.notes.push("Stopped before its end.".into()),
             Err(Failure::Failed(why)) => {
-                self.results.notes.push(format!("Ended before its end: {why}"));
+                self.results.notes.push(format!("The study ended early: {why}"));
                 // The caller says it.
                 self.said = self.results.notes.len();
             }

@@ -95,7 +95,7 @@ fn of(q: &Question, o: &Options, servers: &[Facts], results: &mut Results) -> Ve
         connections: vec![],
         base: Some(0),
         fixed: vec![],
-        floor: vec![],
+        baseline: vec![],
         counters_of: (0..schemes.len()).collect(),
     });
     let job = |(row, column, turn): (usize, usize, u32)| {

@@ -3,31 +3,44 @@ use crate::sysbench;
 use std::path::PathBuf;
 
 pub const USAGE: &str = "\
-Usage: redolith lab redo    [option ...]   study 1: who writes the log, on which cores, with and \
-without purge (sysbench)
-       redolith lab writers [option ...]   study 2: innodb_log_writer_threads ON, OFF, auto (mysqlslap)
+Usage: redolith lab redo    [option ...]   study 1: who writes the log, on which cores,
+                                           with and without purge (sysbench)
+       redolith lab writers [option ...]   study 2: innodb_log_writer_threads ON, OFF, auto
+                                           (mysqlslap)
 
-Starts servers in a scratch directory, takes every point with each of them in turn, and writes report.html, report.md, report.json, points.csv and
-counters.csv. Ctrl-C ends it and keeps what was measured.
+Starts servers in a scratch directory, takes every point with each server in turn, and writes
+report.html, report.md, report.json, points.csv and counters.csv. Ctrl-C ends the study and keeps
+what was measured.
 
   --quick                 within three minutes: fewer, shorter points, small tables
-  --peer=NAME             beside ours, as often as wanted: mariadb, mysql, null (the floor)
-  --threads=N,N,...       connections (redo: 1,8,32,128,512,1024; writers: 150,300,450,600; quick: fewer)
+  --peer=NAME             a server beside Redolith, may be repeated: mariadb, mysql,
+                          null (the baseline: protocol and group commit, nothing stored)
+  --threads=N,N,...       connections (redo: 1,8,32,128,512,1024; writers: 150,300,450,600;
+                          quick: fewer)
   --schemes=NAME,...      redo: auto,leader,session,dedicated; writers: on,off,auto
-  --script=NAME           redo, as often as wanted: oltp_write_only (the study's), oltp_update_index, oltp_update_non_index, oltp_insert, oltp_delete,
-                          oltp_read_write. Each has a table of schemes by connections; the other sections are of the first
-  --sections=NAME,...     redo: schemes,placements,purge,pace,depth (all; quick: the first three)
-  --cpu-quota=N           CPUs that each server may use, by a control group: 1, 0.5, ... (no quota); the client is outside of it
-  --repeat=N              turns of each point, interleaved A B A B (3; redo --quick: 1, writers --quick: 2)
+  --script=NAME           redo, may be repeated: oltp_write_only (the study's),
+                          oltp_update_index, oltp_update_non_index, oltp_insert, oltp_delete,
+                          oltp_read_write. Each script has a table of schemes by connections;
+                          the other sections use the first script
+  --sections=NAME,...     redo: schemes,placements,purge,pace,depth
+                          (all; quick: the first three)
+  --cpu-quota=N           CPUs that each server may use, by a control group: 1, 0.5, ...
+                          (no quota); the client is outside of the group
+  --repeat=N              turns of each point, interleaved A B A B
+                          (3; redo --quick: 1, writers --quick: 2)
   --time=S --warmup=S     redo: seconds measured per point and before (9 and 3; quick: 2 and 1)
-  --tables=N --table-size=N    redo (8 x 25000; quick: 8 x 2500; the study's: 250 x 25000)
-  --placement-threads=N   redo: connections of all sections but the schemes (128, or the nearest of --threads)
+  --tables=N --table-size=N
+                          redo (8 x 25000; quick: 8 x 2500; the study's: 250 x 25000)
+  --placement-threads=N   redo: connections of all sections but the schemes
+                          (128, or the nearest of --threads)
   --writes=N              writers: statements per client (1000; quick: 60; the study's: 2000)
   --pool=SIZE             buffer pool of each server (1G)
-  --dir=DIR               where the folder of this run is made, on the device to be measured (redolith-lab)
+  --dir=DIR               where the folder of this run is made, on the device to be measured
+                          (redolith-lab)
   --redolith=FILE         the server to measure (this program)
   --null-server=FILE      the null server (make bench-build)
-  --mysqld=FILE --mysql-root=DIR    mysqld; DIR: the root file system that it lives in, run by chroot
+  --mysqld=FILE --mysql-root=DIR
+                          mysqld; DIR: the root file system that it lives in, run by chroot
   --keep-data             leave the servers' data directories
 ";
 

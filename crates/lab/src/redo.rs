@@ -114,7 +114,7 @@ fn peer_rows(servers: &[Facts]) -> Vec<(String, usize, Vec<String>)> {
         match s.kind {
             Kind::Redolith => {}
             Kind::MariaDb => rows.push(("MariaDB".to_string(), i, vec![])),
-            Kind::Null => rows.push((FLOOR.to_string(), i, vec![])),
+            Kind::Null => rows.push((BASELINE.to_string(), i, vec![])),
             Kind::MySql if s.knows(WRITER_THREADS) => {
                 for value in ["ON", "OFF"] {
                     rows.push((
@@ -129,7 +129,7 @@ fn peer_rows(servers: &[Facts]) -> Vec<(String, usize, Vec<String>)> {
     }
     rows
 }
-pub const FLOOR: &str = "the floor";
+pub const BASELINE: &str = "the baseline";
 
 /// A row of ours; what it does not say is at its default.
 #[derive(Default)]
@@ -253,7 +253,7 @@ fn schemes(o: &Options, script: &str, servers: &[Facts], results: &mut Results) 
         column_title: "connections".into(),
         base,
         fixed: position_all(&labels, |l| o.schemes.contains(l) && l != "auto"),
-        floor: position_all(&labels, |l| l == FLOOR),
+        baseline: position_all(&labels, |l| l == BASELINE),
         counters_of: position(&o.threads, |n| *n == o.placement_threads).into_iter().collect(),
         rows: labels,
         columns: o.threads.iter().map(u32::to_string).collect(),
@@ -331,7 +331,7 @@ fn placements_and_purge(
             let row = Ours { scheme: scheme.clone(), ..Ours::default() };
             rows.push((format!("{scheme}: all share all cores"), main, ours(&row, &servers[main])));
         }
-        rows.extend(peer_rows(servers).into_iter().filter(|(label, ..)| label != FLOOR));
+        rows.extend(peer_rows(servers).into_iter().filter(|(label, ..)| label != BASELINE));
     }
     for i in position_all(servers, |s| o.has(Part::Purge) && s.kind != Kind::Null) {
         let name = servers[i].name;
@@ -397,7 +397,7 @@ fn placements_and_purge(
         column_title: "undo purge".into(),
         base: None,
         fixed: vec![],
-        floor: vec![],
+        baseline: vec![],
         counters_of: (0..columns.len()).collect(),
         rows: labels,
         columns: columns.iter().map(|(name, _)| name.to_string()).collect(),

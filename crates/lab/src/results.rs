@@ -57,7 +57,7 @@ pub struct Section {
     /// Rows of fixed schemes: the base is meant to be as good as the best of them.
     pub fixed: Vec<usize>,
     /// Rows that do not compete: the floor.
-    pub floor: Vec<usize>,
+    pub baseline: Vec<usize>,
     /// The column of which counters are told in full; the last if none.
     pub counters_of: Vec<usize>,
 }

@@ -323,7 +323,8 @@ impl Server {
         }
         let mut client = self.connect()?;
         for variable in variables {
-            let unknown = matches!(client.query(&format!("SELECT @@GLOBAL.{variable}")), Err(e) if error_code(&e) == Some(ER_UNKNOWN_SYSTEM_VARIABLE));
+            let answer = client.query(&format!("SELECT @@GLOBAL.{variable}"));
+            let unknown = answer.is_err_and(|e| error_code(&e) == Some(ER_UNKNOWN_SYSTEM_VARIABLE));
             if !unknown {
                 self.known.insert(variable.to_string());
             }

@@ -60,7 +60,7 @@ fn guess_per_s(kind: Kind) -> f64 {
 pub fn plan(o: &Options, servers: &[Facts], results: &mut Results) -> Vec<Job> {
     if o.peers.contains(&Peer::Null) {
         results.notes.push(
-            "The floor is left out: it stores nothing, and mysqlslap reads what it has written."
+            "The baseline is left out: it stores nothing, and mysqlslap reads what it has written."
                 .into(),
         );
     }
@@ -92,7 +92,7 @@ pub fn plan(o: &Options, servers: &[Facts], results: &mut Results) -> Vec<Job> {
         column_title: "connections".into(),
         base: ours(|l| l == "auto").first().copied(),
         fixed: ours(|l| l == "ON" || l == "OFF"),
-        floor: vec![],
+        baseline: vec![],
         counters_of: vec![],
         rows: labels,
         columns: o.threads.iter().map(u32::to_string).collect(),

@@ -41,8 +41,7 @@ impl Database {
         Builder::default()
     }
     /// The table of this definition. It is created, durably, if there is none of its name;
-    /// [`Error::TableMismatch`] if the one that there is has other
-    /// types.
+    /// [`Error::TableMismatch`] if the one that there is has other types.
     pub fn table<K: Key, V: Value>(
         &self,
         definition: TableDefinition<K, V>,

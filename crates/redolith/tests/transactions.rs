@@ -7,6 +7,7 @@ use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::Barrier;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::channel;
 use std::task::{Context, Poll, Waker};
 use std::thread;
@@ -335,6 +336,35 @@ async fn a_change_that_is_dropped_half_way_cannot_be_committed() {
     assert_eq!(all(&db.into(), &table), [(1, 1), (2, 3)]);
 }
 
+/// A transaction that finds all it needs in memory gives the executor's other tasks their turn.
+#[tokio::test]
+async fn long_work_lets_other_tasks_run() {
+    let dir = Dir::new("long-work");
+    let db = asynchronous::Database::from(dir.open());
+    let table = db.table(NUMBERS).await.unwrap();
+    let turns = Arc::new(AtomicU64::new(0));
+    let counting = turns.clone();
+    let other = tokio::spawn(async move {
+        loop {
+            counting.fetch_add(1, Relaxed);
+            tokio::task::yield_now().await;
+        }
+    });
+    let mut t = db.begin();
+    for n in 0..20_000 {
+        t.insert(&table, n, 0).await.unwrap();
+    }
+    let while_inserting = turns.swap(0, Relaxed);
+    let mut rows = t.range(&table, ..).unwrap();
+    for _ in 0..5 {
+        while rows.next(&mut t).await.unwrap().is_some() {}
+        rows = t.range(&table, ..).unwrap();
+    }
+    let while_reading = turns.load(Relaxed);
+    other.abort();
+    assert!(while_inserting > 0 && while_reading > 0, "{while_inserting} {while_reading}");
+}
+
 /// Also who finds no row for update has it to itself: nobody inserts it in between.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tasks_of_an_executor_write_at_the_same_time() {
@@ -353,6 +383,12 @@ async fn tasks_of_an_executor_write_at_the_same_time() {
                     t.put(&table, 99_999, sum + 1).await?;
                     t.commit().await?;
                 }
+                let (mut snapshot, mut own) = (db.snapshot(), 0);
+                let mut rows = snapshot.range(&table, 100 * n..100 * n + 100)?;
+                while rows.next(&mut snapshot).await?.is_some() {
+                    own += 1;
+                }
+                assert_eq!(own, 5);
                 Ok::<_, Error>(())
             })
         })

@@ -40,10 +40,10 @@ fn parse(args: &[String]) -> Result<Request, String> {
     let (options, names): (Vec<&String>, Vec<&String>) =
         args.iter().partition(|a| a.starts_with("--"));
     let [kind, path] = names[..] else {
-        return Err(format!("a kind and a file are needed\n{USAGE}"));
+        return Err(format!("dump needs a kind and a file\n{USAGE}"));
     };
     let Some((_, kind)) = Kind::ALL.into_iter().find(|(name, _)| name == kind) else {
-        return Err(format!("there is no kind of file '{kind}'\n{USAGE}"));
+        return Err(format!("'{kind}' is not a kind of file\n{USAGE}"));
     };
     let mut request = Request { kind, path: path.into(), from: 0, limit: u64::MAX, hex: false };
     for option in options {

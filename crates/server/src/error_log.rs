@@ -10,7 +10,8 @@
 //! chose cannot begin a line of its own.
 //! ERRLOG-2: everything goes to standard error. With `--log-error=FILE` standard error and standard
 //! output *are* the file, so that a panic's message and those of libraries are in it as well.
-//! SIGHUP, FLUSH LOGS and FLUSH ERROR LOGS open the file again under its name, as `logrotate` wants;
+//! SIGHUP, FLUSH LOGS and FLUSH ERROR LOGS open the file again under its name, as `logrotate`
+//! wants;
 //! when that fails, the old file goes on being written.
 use redolith_disk::Disk;
 use redolith_types::DateTime;

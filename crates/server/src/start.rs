@@ -109,7 +109,8 @@ async fn run_inside<B: Backend>(
         Arc::new(EngineRuntime(tokio_runtime.clone())),
     );
     let (engine, report) = tokio::select! {
-        opened = opening => opened.map_err(|e| format!("cannot open the data directory {}: {e}", datadir.display()))?,
+        opened = opening => opened
+            .map_err(|e| format!("cannot open the data directory {}: {e}", datadir.display()))?,
         _ = signals.stop(&settings) => return Err("stopped by a signal while starting".into()),
     };
     place_log_threads(&settings, &tokio_runtime);
@@ -156,8 +157,8 @@ async fn run_inside<B: Backend>(
     uuid_told.iter().for_each(|told| tracing::warn!("{told}"));
     if settings.bits(Var::InnodbForceRecovery) > 0 {
         say!(
-            "innodb_force_recovery is on: the server only reads, and leaves the data directory as \
-             it is"
+            "innodb_force_recovery is on: the server is read-only, and leaves the data directory \
+             as it is"
         );
     }
     if let Some(address) = metrics_at {
@@ -173,7 +174,10 @@ async fn run_inside<B: Backend>(
         // next start.
         let left = server.processes.len();
         engine.store.log.flush_to(engine.store.log.tail()).await;
-        return Err(format!("{left} connections have not ended in time; the next start recovers"));
+        return Err(format!(
+            "{left} connections have not ended in time: the shutdown was not clean, and the next \
+             start recovers"
+        ));
     }
     drop(server);
     engine
@@ -517,7 +521,8 @@ fn raise_file_limit(wanted: u64) {
     limit.current = Some(if wanted == 0 { most } else { wanted.min(most) });
     if setrlimit(Resource::Nofile, limit).is_err() || wanted > most {
         tracing::warn!(
-            "no more than {most} files may be open; --open-files-limit asks for {wanted}"
+            "the system lets the server open {most} files, and --open-files-limit asks \
+             for {wanted}: raise the hard limit (ulimit -Hn, LimitNOFILE)"
         );
     }
 }

@@ -7,7 +7,7 @@
 //! clients to go where there is room. With few sessions it is the other way round: there a client
 //! and the thread that answers it are best beside each other, and nobody waits for long; and with
 //! all CPUs busy there is nothing to win. So what decides is whether worker threads wait for a CPU
-//! while CPUs are idle (docs/performance.md).
+//! while CPUs are idle (docs/decisions/011-worker-threads-bound-to-cpus.md).
 //!
 //! WORKER-1: bound or free is a matter of speed only. Threads are bound where each has a CPU of its
 //! own: not with a quota of fewer CPUs, nor where log threads have been given CPUs
@@ -243,7 +243,11 @@ impl State {
         if let (true, Some(thread)) = (self.bound, &self.threads[n])
             && let Err(e) = bind_thread(thread, &[self.cpus[n]])
         {
-            tracing::warn!("worker threads are not bound to CPUs: CPU {}: {e}", self.cpus[n]);
+            tracing::warn!(
+                "worker threads cannot be bound to CPUs, and run on all of them: \
+                 CPU {}: {e}",
+                self.cpus[n]
+            );
             self.refused = true;
             self.free();
         }
@@ -252,7 +256,7 @@ impl State {
         if self.bound {
             self.changed(false);
             if let Some(e) = self.threads.iter().flatten().find_map(|t| bind_thread(t, &[]).err()) {
-                tracing::warn!("worker threads stay bound to CPUs: {e}");
+                tracing::warn!("worker threads could not be freed from their CPUs: {e}");
             }
         }
     }

@@ -270,6 +270,7 @@ fn wait_until(done: impl Fn() -> bool) {
 
 /// ERRLOG-2: everything is in the file, and the file can be moved away.
 #[test]
+#[allow(clippy::disallowed_methods)] // files and waits of the test's own
 fn the_error_log_is_a_file_that_can_be_rotated() {
     let dir = Dir::new("error-log");
     let file = |name: &str| std::fs::read_to_string(dir.0.join(name)).unwrap_or_default();

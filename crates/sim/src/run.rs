@@ -41,8 +41,10 @@ macro_rules! seen {
     };
 }
 seen! {
-    power_cuts cuts_in_recovery frames_recovered rolled_back mended splits merges segments_recycled purged transactions
-    statements files_removed conflicts failed_full failed_io rolled_back_later died kills failed_starts full_disks
+    power_cuts cuts_in_recovery frames_recovered rolled_back repaired splits merges
+    segments_recycled purged transactions statements files_removed conflicts failed_full failed_io
+    rolled_back_later
+    died kills failed_starts full_disks
     undo_files_cut purge_stops throttled overlapped
     several_instances no_doublewrite four_levels second_bitmaps long_log_writes
     read_uncommitted read_committed repeatable_read serializable
@@ -308,7 +310,7 @@ async fn live(w: World, runtime: Arc<SimRuntime>, seed: u64, life: Life) -> Resu
         let s = &mut w.seen.lock().expect("one thread");
         s.frames_recovered += report.frames;
         s.rolled_back += report.rolled_back;
-        s.mended += report.mended.len() as u64;
+        s.repaired += report.repaired.len() as u64;
         s.files_removed += report.removed_files.len() as u64;
     }
     let t = Arc::new(load::tables(&e).await?);

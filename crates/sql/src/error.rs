@@ -75,7 +75,11 @@ fn shown(s: &str) -> &str {
 macro_rules! errors {
     ($($(#[$doc:meta])* $name:ident($($arg:ident),*) = $code:literal, $fmt:literal;)*) => {
         impl SqlError {
-            $($(#[$doc])* #[cold] pub fn $name($($arg: impl Display),*) -> SqlError { SqlError::new($code, format!($fmt)) })*
+            $($(#[$doc])*
+            #[cold]
+            pub fn $name($($arg: impl Display),*) -> SqlError {
+                SqlError::new($code, format!($fmt))
+            })*
         }
     };
 }

@@ -107,7 +107,8 @@ impl ServerMemory {
             Err(_) => Err(self.refuse(
                 limit,
                 "redolith_server_memory",
-                "All sessions together would hold more.",
+                "All sessions together would need more memory. Raise the setting, or run \
+                 fewer statements at a time.",
             )),
         }
     }
@@ -211,7 +212,8 @@ impl Account {
     #[cold]
     fn take_for(&mut self, used: usize) -> Result<()> {
         if used > self.limit {
-            let what = "The statement, or what its session keeps, would hold more.";
+            let what = "The statement, or the user variables of its session, would need more \
+                 memory. Raise the setting, or let the statement sort and collect fewer rows.";
             return Err(self.server.refuse(self.limit, "redolith_statement_memory", what));
         }
         let share = self.share(used);

@@ -1,8 +1,8 @@
 //! Plans by text, for all connections.
 //!
 //! Prepared statements are found by their text; text statements by their *shape* (see
-//! [`parameterize`](crate::parse::parameterize)) and, where plans depend on them, the text of pinned literals. What
-//! a text means also depends on its [`PlanContext`].
+//! [`parameterize`](crate::parse::parameterize)) and, where plans depend on them, the text of
+//! pinned literals. What a text means also depends on its [`PlanContext`].
 //!
 //! **CACHE-1** A plan that is not current (PLAN-2) is not given out; whoever meets it makes a new
 //! one and puts it in its place.

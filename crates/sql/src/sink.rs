@@ -127,7 +127,7 @@ pub struct OkInfo {
 
 pub trait ResultSink: Send {
     /// The character set that results are sent in from now on, as
-    /// [`Session::results_collation`](crate::Session::results_collation) has it.
+    /// [`Session::results_collation`](crate::session::Session::results_collation) has it.
     fn results_in(&mut self, _results: Option<Collation>) {}
     fn columns(&mut self, columns: &[ColumnMeta]);
     fn begin_row(&mut self);

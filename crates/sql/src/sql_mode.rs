@@ -10,7 +10,8 @@ macro_rules! modes {
         impl SqlMode {
             $(pub const $name: u64 = 1 << $bit;)*
             /// Names in the order MySQL lists them.
-            pub const NAMES: &'static [(&'static str, u64)] = &[$((stringify!($name), 1 << $bit)),*];
+            pub const NAMES: &'static [(&'static str, u64)] =
+                &[$((stringify!($name), 1 << $bit)),*];
         }
     };
 }
@@ -124,7 +125,8 @@ mod tests {
 
     #[test]
     fn default_reads_as_mysqls() {
-        let text = "ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION";
+        let text = "ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,\
+            NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION";
         assert_eq!(SqlMode::default().to_list(), text);
         assert_eq!(SqlMode::parse(text), Ok(SqlMode::default()));
         assert_eq!(SqlMode::parse("ANSI_QUOTES,NONSENSE"), Err("NONSENSE"));

@@ -163,7 +163,11 @@ fn run(name: &str, text: &str) {
 
 macro_rules! files {
     ($($name:ident)*) => {
-        $(#[test] fn $name() { run(stringify!($name), include_str!(concat!("cases/", stringify!($name), ".test"))); })*
+        $(#[test]
+        fn $name() {
+            let cases = include_str!(concat!("cases/", stringify!($name), ".test"));
+            run(stringify!($name), cases);
+        })*
     };
 }
 files!(clients syntax errors access results definitions);

@@ -103,7 +103,8 @@ proptest! {
         let coef = (&x.coef * ten_to(scale + y.scale)) / (&y.coef * ten_to(x.scale));
         check(a.div(&b, 4).unwrap(), Reference { coef, scale })?;
         let wide = x.scale.max(y.scale);
-        prop_assert_eq!(Reference::of(&a.rem(&b).unwrap()), Reference { coef: x.at(wide) % y.at(wide), scale: wide });
+        let remainder = Reference { coef: x.at(wide) % y.at(wide), scale: wide };
+        prop_assert_eq!(Reference::of(&a.rem(&b).unwrap()), remainder);
         check(a.div_int(&b).unwrap(), Reference { coef: x.at(wide) / y.at(wide), scale: 0 })?;
     }
 
@@ -112,14 +113,24 @@ proptest! {
         let x = Reference::of(&a);
         prop_assert_eq!(Decimal::parse(a.to_string().as_bytes()), Some(a));
         let to = u32::from(scale);
-        let coef = if to >= x.scale { x.at(to) } else { rounded_div(&x.coef, &ten_to(x.scale - to)) };
-        let wanted = if coef.magnitude() < ten_to(65).magnitude() { Ok(Reference { coef, scale: to }) } else { Err(DecimalOverflow) };
+        let coef = if to >= x.scale {
+            x.at(to)
+        } else {
+            rounded_div(&x.coef, &ten_to(x.scale - to))
+        };
+        let fits = coef.magnitude() < ten_to(65).magnitude();
+        let wanted = if fits { Ok(Reference { coef, scale: to }) } else { Err(DecimalOverflow) };
         prop_assert_eq!(a.round(scale).map(|d| Reference::of(&d)), wanted);
         prop_assert_eq!(a.to_f64(), a.to_string().parse::<f64>().unwrap());
     }
 
     #[test]
-    fn packed_numbers_round_trip_and_order(a in decimal(), b in decimal(), precision in 1..=65u8, scale in 0..=30u8) {
+    fn packed_numbers_round_trip_and_order(
+        a in decimal(),
+        b in decimal(),
+        precision in 1..=65u8,
+        scale in 0..=30u8,
+    ) {
         let scale = scale.min(precision);
         let pack = |d: &Decimal| {
             let fitting = d.round(scale).ok().filter(|d| d.fits(precision, scale))?;
@@ -127,7 +138,9 @@ proptest! {
             fitting.pack(precision, scale, &mut out);
             Some((fitting, out))
         };
-        let (Some((a, packed_a)), Some((b, packed_b))) = (pack(&a), pack(&b)) else { return Ok(()) };
+        let (Some((a, packed_a)), Some((b, packed_b))) = (pack(&a), pack(&b)) else {
+            return Ok(());
+        };
         prop_assert_eq!(Decimal::unpack(precision, scale, &packed_a).to_string(), a.to_string());
         prop_assert_eq!(packed_a.cmp(&packed_b), a.cmp(&b));
     }

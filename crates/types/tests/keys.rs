@@ -103,7 +103,8 @@ proptest! {
     fn keys_order_as_values_do((columns, a, b) in two_rows()) {
         let (rows, keys) = layouts(&columns);
         let (key_a, key_b) = (key(&keys, &a), key(&keys, &b));
-        prop_assert_eq!(key_a.cmp(&key_b), order_of_values(&columns, &a, &b), "KEY-1: {:?} {:?}", key_a, key_b);
+        let wanted = order_of_values(&columns, &a, &b);
+        prop_assert_eq!(key_a.cmp(&key_b), wanted, "KEY-1: {:?} {:?}", key_a, key_b);
         // KEY-2: equal or neither a prefix of the other
         prop_assert!(key_a == key_b || !key_b.starts_with(&key_a), "KEY-2");
 
@@ -132,8 +133,16 @@ proptest! {
     }
 
     #[test]
-    fn like_prefixes_are_inside_their_range((columns, a, b) in two_rows(), desc in any::<bool>(), collation in prop::sample::select(Collation::ALL.to_vec()), cut_at in 0..9usize) {
-        let ty = if collation == Collation::Binary { SqlType::VarBinary { len: 40 } } else { SqlType::VarChar { chars: 40, collation } };
+    fn like_prefixes_are_inside_their_range(
+        (columns, a, b) in two_rows(),
+        desc in any::<bool>(),
+        collation in prop::sample::select(Collation::ALL.to_vec()),
+        cut_at in 0..9usize,
+    ) {
+        let ty = match collation {
+            Collation::Binary => SqlType::VarBinary { len: 40 },
+            _ => SqlType::VarChar { chars: 40, collation },
+        };
         let strings = [&a, &b].map(|row| row.iter().find_map(|v| v.as_bytes().map(<[u8]>::to_vec)));
         let [Some(text), Some(_)] = strings else { return Ok(()) };
         let charset = collation.charset();

@@ -25,14 +25,18 @@ proptest! {
         let wanted = at.truncate(fsp);
         let parsed = parse_datetime(&text(|out| at.write_text(fsp, out)), 0);
         prop_assert_eq!(parsed, Some(Parsed { value: wanted, fsp, truncated: false }));
-        prop_assert_eq!(parse_date(&text(|out| at.date().write_text(out))).map(|p| p.value), Some(at.date()));
+        let date = parse_date(&text(|out| at.date().write_text(out)));
+        prop_assert_eq!(date.map(|p| p.value), Some(at.date()));
         let digits = at.to_number().to_string();
         if at.date().year() >= 1000 {
-            prop_assert_eq!(parse_datetime(digits.as_bytes(), 0).map(|p| p.value), Some(at.truncate(0)));
+            let parsed = parse_datetime(digits.as_bytes(), 0);
+            prop_assert_eq!(parsed.map(|p| p.value), Some(at.truncate(0)));
             prop_assert_eq!(DateTime::from_number(at.to_number()), Some(at.truncate(0)));
         }
         prop_assert_eq!(DateTime::from_packed(at.packed()), at);
-        prop_assert_eq!(DateTime::new(at.date(), at.hour(), at.minute(), at.second(), at.microsecond()), Some(at));
+        let (hour, minute, second) = (at.hour(), at.minute(), at.second());
+        let made = DateTime::new(at.date(), hour, minute, second, at.microsecond());
+        prop_assert_eq!(made, Some(at));
     }
 
     #[test]
@@ -41,9 +45,12 @@ proptest! {
         let parsed = parse_time(&text(|out| time.write_text(fsp, out)));
         // "-00:00:00" is zero.
         prop_assert_eq!(parsed, Some(Parsed { value: time.truncate(fsp), fsp, truncated: false }));
-        prop_assert_eq!(Time::new(time.is_negative(), time.hours(), time.minutes(), time.seconds(), time.microseconds()), Some(time));
+        let (hours, minutes, seconds) = (time.hours(), time.minutes(), time.seconds());
+        let made = Time::new(time.is_negative(), hours, minutes, seconds, time.microseconds());
+        prop_assert_eq!(made, Some(time));
         let rounded = time.round(fsp).us();
-        prop_assert!((rounded - us).abs() * 2 <= 10i64.pow(6 - u32::from(fsp)) && rounded % 10i64.pow(6 - u32::from(fsp)) == 0);
+        let unit = 10i64.pow(6 - u32::from(fsp));
+        prop_assert!((rounded - us).abs() * 2 <= unit && rounded % unit == 0);
     }
 
     #[test]
@@ -61,10 +68,16 @@ proptest! {
     }
 
     #[test]
-    fn intervals_add_and_subtract(at in datetime(), months in -30_000..30_000i64, days in -10_000_000..10_000_000i64, us in any::<i32>()) {
+    fn intervals_add_and_subtract(
+        at in datetime(),
+        months in -30_000..30_000i64,
+        days in -10_000_000..10_000_000i64,
+        us in any::<i32>(),
+    ) {
         let us = i64::from(us) * 1000;
         if let Some(sum) = at.add_interval(Interval { months: 0, days, us }) {
-            prop_assert_eq!(sum.add_us(-us).and_then(|d| d.add_interval(Interval { days: -days, ..Interval::default() })), Some(at));
+            let back = Interval { days: -days, ..Interval::default() };
+            prop_assert_eq!(sum.add_us(-us).and_then(|d| d.add_interval(back)), Some(at));
         }
         if let Some(moved) = at.date().add_months(months) {
             prop_assert!(moved.is_real() && moved.day() <= at.date().day());
@@ -81,14 +94,20 @@ proptest! {
         let Some((year, week)) = date.week(mode) else { return Ok(()) };
         prop_assert!(week <= 53 && year.abs_diff(date.year()) <= 1);
         let first_weekday = if mode & 1 != 0 { 0 } else { 6 };
-        if let Some(next) = date.add_days(1).filter(|n| n.weekday() != Some(first_weekday) && n.year() == date.year()) {
+        let same_week =
+            |n: &Date| n.weekday() != Some(first_weekday) && n.year() == date.year();
+        if let Some(next) = date.add_days(1).filter(same_week) {
             prop_assert_eq!(next.week(mode), Some((year, week)));
         }
     }
 
     #[test]
-    fn any_text_parses_without_panic(text in "[-+]?[0-9:./ T-]{0,30}.{0,4}", offset in -50_000..50_000i32) {
-        let _ = (parse_datetime(text.as_bytes(), offset), parse_time(text.as_bytes()), parse_date(text.as_bytes()));
+    fn any_text_parses_without_panic(
+        text in "[-+]?[0-9:./ T-]{0,30}.{0,4}",
+        offset in -50_000..50_000i32,
+    ) {
+        let text = text.as_bytes();
+        let _ = (parse_datetime(text, offset), parse_time(text), parse_date(text));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use redolith_engine::runtime::{BoxFuture, Runtime, block_on};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::runtime::{Builder, Handle};
 
 pub const KIND: Kind = Kind {
     name: "redolith-tasks",
@@ -44,7 +44,7 @@ impl Runtime for Tokio {
 
 struct Tasks {
     database: Database,
-    runtime: Runtime,
+    runtime: tokio::runtime::Runtime,
 }
 impl Tasks {
     fn open(dir: &Path, shape: Shape) -> Result<Tasks> {

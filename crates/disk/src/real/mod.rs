@@ -141,7 +141,8 @@ impl Disk for RealDisk {
                 Err(Errno::INVAL) => {
                     if !self.shared.said_buffered.swap(true, Ordering::Relaxed) {
                         tracing::warn!(
-                            "{}: direct I/O refused, using the page cache",
+                            "{}: the file system refuses direct I/O: files go \
+                             through the page cache",
                             path.display()
                         );
                     }

@@ -96,7 +96,7 @@ impl Queue {
             Ok(ring) => Queue::Ring(ring),
             Err(e) => {
                 assert!(kind == QueueKind::Auto, "io_uring refused: {e}");
-                tracing::warn!("io_uring is refused ({e}): threads read and write pages instead");
+                tracing::warn!("the kernel refuses io_uring ({e}): threads do the page I/O");
                 Queue::Pool(Pool::start())
             }
         }

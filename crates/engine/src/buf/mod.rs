@@ -1,8 +1,8 @@
 //! The buffer pool: pages in memory.
 //!
 //! [`Pool::fix`] is the hit path: a walk of the page table without a lock, and a latch; no list is
-//! touched. A page that is not there is a `WouldBlock::Page`: the caller lets go of its latches, awaits
-//! [`BufferPool::load`] and starts again.
+//! touched. A page that is not there is a `WouldBlock::Page`: the caller lets go of its latches,
+//! awaits [`BufferPool::load`] and starts again.
 //!
 //! BUF-1: a guard's pool and frame outlive it: a pool dropped while a frame is latched is leaked.
 //! BUF-2: a frame is evicted only if it is unlatched, clean, and not being written.
@@ -117,8 +117,8 @@ impl BufferPool {
         let pool = Box::new(Pool::new(config, disk)?);
         Ok(Arc::new(BufferPool { pool: NonNull::from(Box::leak(pool)), io }))
     }
-    /// After `WouldBlock::Frame`: resolves when a frame may be had. Wakes the cleaners, also where one
-    /// is at hand: who needs several at once has had that one already, and it was not enough.
+    /// After `WouldBlock::Frame`: resolves when a frame may be had. Wakes the cleaners, also where
+    /// one is at hand: who needs several at once has had that one already, and it was not enough.
     pub async fn wait_frame(&self) {
         let seen = self.frame_freed.seen();
         self.frame_wanted.notify();

@@ -86,8 +86,8 @@ impl Pool {
         })
     }
 
-    /// Fixes a page that is in memory: latches it, waiting for the latch. `WouldBlock::Page` if it is
-    /// not.
+    /// Fixes a page that is in memory: latches it, waiting for the latch. `WouldBlock::Page` if it
+    /// is not.
     #[inline]
     pub fn fix(&self, id: PageId, latch: Latch) -> Try<PageGuard> {
         let hit = self.table.find(&self.frames, pack(id));

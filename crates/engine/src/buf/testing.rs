@@ -1,5 +1,5 @@
-//! A disk in memory, a runtime of threads and a log that is always where the test says, for the tests
-//! of `buf` and `flush`.
+//! A disk in memory, a runtime of threads and a log that is always where the test says, for the
+//! tests of `buf` and `flush`.
 #![allow(clippy::disallowed_methods)]
 use super::{BufConfig, BufferPool, PageIo};
 use crate::page::header;

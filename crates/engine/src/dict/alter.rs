@@ -103,7 +103,7 @@ impl Engine {
     ) -> Result<Arc<Table>> {
         if let Err(e) = self.free_trees(t.space, trees).await {
             tracing::warn!(
-                "pages of indexes that are gone stay in the file of {}: {e}",
+                "the pages of dropped indexes could not be freed in the file of {}: {e}",
                 t.full_name()
             );
         }

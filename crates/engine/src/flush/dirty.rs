@@ -97,8 +97,8 @@ impl DirtyIndex {
         self.pages.fetch_add(1, Relaxed);
     }
     /// Takes a dirty page out: it is clean from here on unless changed again. With `in_flight` it
-    /// stays counted until [`DirtyIndex::written`]. The caller has the page's latch (S is enough for
-    /// the one that set `writing`). Returns the start under which it was counted.
+    /// stays counted until [`DirtyIndex::written`]. The caller has the page's latch (S is enough
+    /// for the one that set `writing`). Returns the start under which it was counted.
     pub fn take_out(&self, frames: &Frames, index: u32, in_flight: bool) -> Lsn {
         let frame = frames.get(index);
         let oldest = frame.oldest.load(Relaxed);

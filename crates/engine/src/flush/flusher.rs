@@ -307,18 +307,18 @@ impl Flusher {
         let c = &pool.counters;
         if dirty <= possible {
             format!(
-                "changes from LSN {dirty} on are not in the data files: {} pages are to be \
-                    written, {} writes and {} syncs of data files are under way",
+                "changes from LSN {dirty} on are not in the data files yet: {} dirty pages have to \
+                 be written, {} writes and {} syncs of data files are in progress",
                 pool.dirty.pages(),
                 c.pending_writes.get(),
                 c.pending_fsyncs.get()
             )
         } else if log.durable() <= possible {
-            format!("the log itself is durable up to LSN {} only", log.durable())
+            format!("the log itself is durable only up to LSN {}", log.durable())
         } else if log.dirty_low() <= possible {
             format!("a mini-transaction at LSN {} has not ended", log.dirty_low())
         } else {
-            format!("what else needs the log from LSN {possible} on")
+            format!("another part of the engine needs the log from LSN {possible} on")
         }
     }
     /// Writes and syncs every page with changes from below the log's present tail.

@@ -38,7 +38,7 @@ mod tests;
 mod writer;
 pub use doublewrite::{Doublewrite, DoublewriteMode};
 pub use flusher::Flusher;
-pub use repair::{Copies, Mended};
+pub use repair::{Copies, Repaired};
 pub use settings::FlushSettings;
 pub(crate) use writer::Writer;
 

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 /// A page that was rewritten from its copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mended {
+pub struct Repaired {
     pub page: PageId,
     pub file: String,
     pub table: String,
@@ -28,11 +28,11 @@ pub struct Mended {
     /// What was wrong with it.
     pub why: String,
 }
-impl fmt::Display for Mended {
+impl fmt::Display for Repaired {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "page {} of {} was torn ({}); mended from its doublewrite copy of LSN {}",
+            "page {} of {} was torn ({}); repaired from its doublewrite copy of LSN {}",
             self.page, self.file, self.why, self.lsn
         )
     }
@@ -85,11 +85,11 @@ impl Copies {
     /// REPAIR-2: afterwards every page that has a copy is durable in its place: what an ended
     /// process wrote may have been read from a cache, and nobody else would sync it before the copy
     /// is overwritten, or the checkpoint passes its changes.
-    pub fn repair(&self, io: &dyn PageIo) -> Result<Vec<Mended>> {
+    pub fn repair(&self, io: &dyn PageIo) -> Result<Vec<Repaired>> {
         let mut copies: Vec<(PageId, Lsn)> =
             self.found.iter().map(|(id, copy)| (*id, copy.lsn)).collect();
         copies.sort_unstable_by_key(|(id, _)| *id);
-        let mut mended = Vec::new();
+        let mut repaired = Vec::new();
         let mut files: Vec<(Arc<dyn File>, String)> = Vec::new();
         let mut buf = AlignedBuf::new(PAGE_SIZE);
         for (id, lsn) in copies {
@@ -115,13 +115,13 @@ impl Copies {
             };
             self.get(id, &mut buf)?;
             file.write_at(&buf, at)
-                .map_err(|e| Error::io(format_args!("mending page {id} of {name}"), &e))?;
-            mended.push(Mended { page: id, file: name, table, lsn, why });
+                .map_err(|e| Error::io(format_args!("repairing page {id} of {name}"), &e))?;
+            repaired.push(Repaired { page: id, file: name, table, lsn, why });
         }
         for (file, name) in files {
             file.sync().map_err(|e| Error::io(format_args!("syncing {name}"), &e))?;
         }
-        Ok(mended)
+        Ok(repaired)
     }
 }
 fn page(buf: &AlignedBuf) -> &Page {

@@ -351,7 +351,7 @@ fn a_stopped_flusher_leaves_nothing_unsettled() {
     assert!(rig.dblwr.acquire().is_some());
 }
 
-fn repaired(io: &MemDisk, path: &Path, checkpoint: Lsn) -> crate::Result<Vec<Mended>> {
+fn repaired(io: &MemDisk, path: &Path, checkpoint: Lsn) -> crate::Result<Vec<Repaired>> {
     Copies::read(io, path, checkpoint)?.repair(io)
 }
 fn torn(new: &[u8], old: &[u8], cut: usize, new_first: bool) -> Vec<u8> {
@@ -360,7 +360,7 @@ fn torn(new: &[u8], old: &[u8], cut: usize, new_first: bool) -> Vec<u8> {
 }
 
 #[test]
-fn pages_torn_at_every_sector_are_mended() {
+fn pages_torn_at_every_sector_are_repaired() {
     let rig = rig(12, 64, DoublewriteMode::On);
     let old = rig.disk.space(16).bytes();
     (0..12).for_each(|no| rig.change(no, 0xAA));
@@ -373,13 +373,13 @@ fn pages_torn_at_every_sector_are_mended() {
         for cut in (512..PAGE_SIZE).step_by(512) {
             let page = torn(&new[at..at + PAGE_SIZE], &old[at..at + PAGE_SIZE], cut, new_first);
             rig.disk.space(16).write_at(&page, at as u64).unwrap();
-            let mended = repaired(io, path, Lsn(1000)).unwrap();
+            let repaired = repaired(io, path, Lsn(1000)).unwrap();
             assert_eq!(
-                (mended.len(), mended[0].page, mended[0].table.as_str()),
+                (repaired.len(), repaired[0].page, repaired[0].table.as_str()),
                 (1, pid(16, no), "t16"),
                 "cut {cut}"
             );
-            assert!(mended[0].to_string().contains("mended from its doublewrite copy"));
+            assert!(repaired[0].to_string().contains("repaired from its doublewrite copy"));
             assert!(rig.disk.space(16).synced_bytes() == new, "cut {cut}");
         }
     }

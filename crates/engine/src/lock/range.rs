@@ -299,8 +299,8 @@ impl RangeSet {
 
 impl LockTable {
     /// Called with the leaf latched exclusively, before a record enters it (RANGE-1). One load when
-    /// the index has no range locks. After `Err(WouldBlock::Lock)`, wait and check again: nothing is
-    /// held.
+    /// the index has no range locks. After `Err(WouldBlock::Lock)`, wait and check again: nothing
+    /// is held.
     #[inline]
     pub fn check_insert(
         self: &Arc<Self>,

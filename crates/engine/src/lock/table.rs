@@ -55,7 +55,8 @@ impl LockTable {
     }
 
     /// Locks a key until `release_all`. `Ok(true)` if `trx` had no lock on it before: only such a
-    /// lock may be given back early (`release_row`). `Err(WouldBlock::Lock)`: the request is queued;
+    /// lock may be given back early (`release_row`). `Err(WouldBlock::Lock)`: the request is
+    /// queued;
     /// drop the latches and await it, then look at the record again.
     /// Never call it for a record whose newest version is `trx`'s own: it is locked already,
     /// implicitly.

@@ -1,5 +1,5 @@
-//! The future behind `WouldBlock::Lock`: a queued request. Dropping it takes the request back and lets
-//! the others go on.
+//! The future behind `WouldBlock::Lock`: a queued request. Dropping it takes the request back and
+//! lets the others go on.
 use super::owner::{Outcome, TrxLocks};
 use super::row::Wakers;
 use super::table::{LockTable, wake};

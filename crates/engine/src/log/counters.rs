@@ -42,13 +42,15 @@ macro_rules! writer_counters {
     };
 }
 writer_counters! {
-    log_writes, log_full_block_writes, log_partial_block_writes, log_padded, os_log_written, os_log_fsyncs, log_checkpoints,
+    log_writes, log_full_block_writes, log_partial_block_writes, log_padded,
+    os_log_written, os_log_fsyncs, log_checkpoints,
     log_writer_no_waits, log_writer_waits, log_writer_wait_loops, log_writer_on_file_space_waits,
     log_write_notifier_no_waits, log_write_notifier_waits, log_write_notifier_wait_loops,
     log_flusher_no_waits, log_flusher_waits, log_flusher_wait_loops,
     log_flush_notifier_no_waits, log_flush_notifier_waits, log_flush_notifier_wait_loops,
     log_flushes, log_flush_total_time_us, log_flush_max_time_us, log_flush_total_bytes,
-    log_flush_waiters, log_groups, log_flush_group_max, log_flush_holds, log_flush_hold_time_us, log_segments_created, log_segments_recycled,
+    log_flush_waiters, log_groups, log_flush_group_max, log_flush_holds, log_flush_hold_time_us,
+    log_segments_created, log_segments_recycled,
     log_writes_submitted, log_writes_overlapped, log_throttle_waits, log_throttle_time_us,
 }
 

@@ -1,7 +1,10 @@
 //! The redo log: one endless stream of frames, made durable in groups.
 //!
-//!     credit ─► append: reserve, copy, enter, publish ─► buffer ─► LogWriter ─► segments ─► durable ─► waits wake
-//!                                                                                     checkpoint ─► segments are reused, credit is free again
+//! ```text
+//! credit ─► append: reserve, copy, enter, publish ─► buffer ─► LogWriter ─► segments ─► durable
+//! durable ─► waits wake
+//! checkpoint ─► segments are reused, credit is free again
+//! ```
 //!
 //! `README.md` in this folder follows a commit through it in ten steps. The folders: `append` (a
 //! frame's room, place and bytes), `commit` (waiting for an LSN, and who leads), `write` (write,
@@ -16,8 +19,8 @@
 //! again.
 //!
 //! Lock order: `staging` (leader) or `syncing`, then `writing` (then `waits.kept`) or
-//! `segments.open`; `control` before nothing; the policy's `choice` before the notification of `waits`; all
-//! are leaves for the rest of the engine.
+//! `segments.open`; `control` before nothing; the policy's `choice` before the notification of
+//! `waits`; all are leaves for the rest of the engine.
 
 mod append;
 mod commit;
@@ -94,13 +97,13 @@ impl LogConfig {
         let wrong = |what: &str| Err(Error::Unsupported(format!("redo log settings: {what}")));
         match self {
             c if !c.segment_bytes.is_multiple_of(BLOCK) || c.segment_bytes < 16384 => {
-                wrong("a segment is a multiple of 4096 bytes, at least 16384")
+                wrong("the segment size has to be a multiple of 4096 bytes, and at least 16384")
             }
             c if c.capacity_bytes < if new { 4 * c.segment_bytes } else { 65536 } => {
-                wrong("the capacity of a new log is at least four segments")
+                wrong("the capacity of a new log has to be at least four segments")
             }
             c if !c.buffer_bytes.is_multiple_of(BLOCK as usize) || c.buffer_bytes < 65536 => {
-                wrong("the buffer is a multiple of 4096 bytes, at least 65536")
+                wrong("the buffer size has to be a multiple of 4096 bytes, and at least 65536")
             }
             _ => Ok(()),
         }
@@ -119,7 +122,7 @@ pub struct Log {
     room: LogRoom,
     waits: Waits,
     policy_in_use: PolicyInUse,
-    /// Seconds between two flushes of what nobody waits for.
+    /// Seconds between two flushes of redo that no commit waits for.
     flush_seconds: AtomicU64,
     writing: Mutex<Writing>,
     /// Every write goes through it: appenders go on filling the block that a write ends in. Locked
@@ -181,7 +184,10 @@ impl Log {
             disk.sync_dir(parent).map_err(fail)?;
         }
         if Log::exists(&*disk, &config) {
-            return Err(Error::Unsupported(format!("{} holds a redo log already", dir.display())));
+            return Err(Error::Unsupported(format!(
+                "the directory {} has a redo log already",
+                dir.display()
+            )));
         }
         for name in disk.list(&dir).map_err(fail)? {
             if name.starts_with("log_") || name.starts_with("control") {
@@ -378,7 +384,7 @@ impl Log {
     pub fn checkpoint_lsn(&self) -> Lsn {
         Lsn(self.checkpoint.load(Acquire))
     }
-    /// `innodb_flush_log_at_timeout`: seconds until what nobody waits for is durable.
+    /// `innodb_flush_log_at_timeout`: seconds until redo that no commit waits for is durable.
     pub fn set_flush_seconds(&self, seconds: u64) {
         self.flush_seconds.store(seconds, Relaxed);
     }

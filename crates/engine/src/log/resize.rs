@@ -64,7 +64,8 @@ impl Log {
         }
         let Some(memory) = AlignedBuf::try_new(size as usize) else {
             tracing::warn!(
-                "no memory for a log buffer of {wanted} bytes; it stays at {}",
+                "there is no memory for a log buffer of {wanted} bytes: \
+                 innodb_log_buffer_size stays at {} bytes",
                 self.buffer_bytes()
             );
             self.buffer_wanted.store(self.buffer_bytes(), Relaxed);

@@ -27,7 +27,9 @@ pub struct HistogramNames {
 #[macro_export]
 macro_rules! histogram_names {
     ($name:literal) => {
-        $crate::histogram_names!(@ $name, 10 20 50 100 200 500 1000 2000 5000 10000 20000 50000 100000 200000 500000 1000000 5000000 "inf")
+        $crate::histogram_names!(@ $name,
+            10 20 50 100 200 500 1000 2000 5000 10000 20000 50000
+            100000 200000 500000 1000000 5000000 "inf")
     };
     (@ $name:literal, $($bound:literal)*) => {
         $crate::metrics::HistogramNames {

@@ -83,7 +83,7 @@ const LOG: &[Row] = &[
     (
         "log_capacity",
         Value,
-        "Bytes that the log may hold now: more than what is set while it shrinks",
+        "Bytes that the log may hold now: more than the setting while the log shrinks",
     ),
     ("log_capacity_set", Value, "Bytes that it is to hold (innodb_redo_log_capacity)"),
     ("log_buffer_bytes", Value, "Size of the log buffer"),
@@ -129,7 +129,7 @@ const LOG: &[Row] = &[
     (
         "log_writes_submitted",
         Counter,
-        "Writes that a session submitted, to wait for their end like those it leads",
+        "Writes that a leader submitted and then waited for like the sessions of its group",
     ),
     ("log_writes_overlapped", Counter, "Those that began while another one was in flight"),
     (
@@ -195,7 +195,7 @@ const LOG: &[Row] = &[
         "Times the dedicated writer found somebody to write for at once; 0 under the other \
             schemes, which have no writer",
     ),
-    ("log_writer_waits", Counter, "Times the dedicated writer slept until somebody waited"),
+    ("log_writer_waits", Counter, "Times the dedicated writer slept until a session waited"),
     ("log_writer_wait_loops", Counter, "Times it woke up for that and looked again"),
     (
         "log_writer_on_file_space_waits",
@@ -208,7 +208,7 @@ const LOG: &[Row] = &[
     (
         "log_write_notifier_no_waits",
         Counter,
-        "0: who writes also wakes those that wait for it, there is no notifier between them",
+        "0: the thread that writes also wakes the waiting sessions; there is no notifier",
     ),
     ("log_write_notifier_waits", Counter, "0: see log_write_notifier_no_waits"),
     ("log_write_notifier_wait_loops", Counter, "0: see log_write_notifier_no_waits"),
@@ -223,14 +223,14 @@ const LOG: &[Row] = &[
     (
         "log_flush_notifier_no_waits",
         Counter,
-        "0: who flushes also wakes those that wait for it, there is no notifier between them",
+        "0: the thread that flushes also wakes the waiting sessions; there is no notifier",
     ),
     ("log_flush_notifier_waits", Counter, "0: see log_flush_notifier_no_waits"),
     ("log_flush_notifier_wait_loops", Counter, "0: see log_flush_notifier_no_waits"),
     (
         "log_write_to_file_requests_interval",
         Value,
-        "0: writers are chosen by what waits, not by the time between requests",
+        "0: writers are chosen by the waiting sessions, not by the time between requests",
     ),
     ("log_on_write_no_waits", Counter, "Waits for a written log that had nothing to wait for"),
     (
@@ -269,14 +269,14 @@ const LOG: &[Row] = &[
     (
         "log_on_recent_closed_wait_loops",
         Counter,
-        "0: dirty pages enter an index that takes them in any order, so nobody waits for the order",
+        "0: dirty pages enter an index in any order, so no session waits for their order",
     ),
 ];
 
 /// `innodb_monitor_enable = 'commit_wait_us%'`
 const COMMIT_WAIT: &[Row] = &[
     ("commit_wait_us_count", SetOwner, "Commits that were waited for until they were durable"),
-    ("commit_wait_us_sum", SetMember, "Microseconds of those waits"),
+    ("commit_wait_us_sum", SetMember, "Microseconds of these waits"),
     ("commit_wait_us_le_10", SetMember, "Waits of 10 microseconds or less"),
     ("commit_wait_us_le_20", SetMember, "Waits of 20 microseconds or less"),
     ("commit_wait_us_le_50", SetMember, "Waits of 50 microseconds or less"),
@@ -330,7 +330,7 @@ const BUFFER: &[Row] = &[
     (
         "buffer_pool_read_ahead_evicted",
         StatusCounter,
-        "Of those, pages that left without having been asked for",
+        "Of the pages read ahead, pages that were evicted without having been asked for",
     ),
     ("buffer_pool_pages_total", Value, "Frames of the pool"),
     ("buffer_pool_pages_misc", Value, "Frames that are neither free nor hold a page"),
@@ -435,7 +435,7 @@ const UNDO: &[Row] = &[
     (
         "undo_spaces_active",
         Value,
-        "Undo spaces that are in use; the other one is being emptied to be made shorter",
+        "Undo spaces that are in use; the other undo space is being emptied and truncated",
     ),
     ("undo_truncate_count", Counter, "Undo files made short again"),
     ("undo_truncate_usec", Counter, "Microseconds that replacing them took"),
@@ -444,7 +444,7 @@ const UNDO: &[Row] = &[
 const PURGE: &[Row] = &[
     ("purge_del_mark_records", Counter, "Deleted rows removed from their clustered index"),
     ("purge_upd_exist_or_extern_records", Counter, "Undo records of updates and deletes purged"),
-    ("purge_invoked", Counter, "Times purge took up what was in the history"),
+    ("purge_invoked", Counter, "Times purge took up work from the history list"),
     ("purge_undo_log_pages", Counter, "Undo pages that it read for that"),
     ("purge_undo_logs", Counter, "Committed transactions whose undo was purged"),
     (

@@ -140,8 +140,11 @@ impl Engine {
         step
     }
     pub(super) fn log_failure(&self, passes: bool, e: &Error) {
-        let what =
-            if passes { "waits, and tries again and again" } else { "passed over an undo log" };
+        let what = if passes {
+            "waits, and tries again and again"
+        } else {
+            "passed over an undo log that cannot be read"
+        };
         if let Some(line) =
             self.history.failures.lock().line(self.disk.now(), format!("{what}: {e}"))
         {

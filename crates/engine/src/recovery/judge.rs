@@ -178,11 +178,10 @@ impl<'a> Judge<'a> {
     fn stale(&self, group: &Group<'_>, lsn: Lsn, end: Lsn) -> Error {
         let (file, table) = crate::buf::PageIo::describe(self.spaces, group.id.space);
         Error::Damaged(format!(
-            "page {} of {file}{} has LSN {lsn}, and the redo log's next change of it, which ends \
-                at LSN {end}, was made to another state of \
-             the page: the file is an older copy, or the disk has lost a write. Nothing has been \
-             changed: restore the file or a backup, or \
-             start with innodb_force_recovery=1 to read what is there{}",
+            "page {} of {file}{} has LSN {lsn}, but the next change of the page in the redo log, \
+             which ends at LSN {end}, was made to another state of the page: the file is an older \
+             copy, or the disk has lost a write. Nothing has been changed: restore the file or a \
+             backup, or start with innodb_force_recovery=1 to read the tables{}",
             group.id,
             of_table(&table),
             give_up(group.id.space)
@@ -353,8 +352,7 @@ impl<'a> Judge<'a> {
             if let Some(Err(why)) = stamp.map(|stamp| self.spaces.check_stamp(space.id, stamp)) {
                 self.pass_over(Error::Damaged(format!(
                     "{}{}: {why}. Nothing has been changed: restore the file or a backup, or start \
-                        with innodb_force_recovery=1 to read \
-                     what is there{}",
+                     with innodb_force_recovery=1 to read the tables{}",
                     space.path.display(),
                     of_table(&space.label()),
                     give_up(space.id)
@@ -375,10 +373,10 @@ impl<'a> Judge<'a> {
             self.whole(dict::COUNTERS).map_or(u64::MAX, |page| u64_at(page, dict::HIGH_WATER));
         if let Some(l) = undo.logs.iter().find(|l| l.trx.0 >= mark) {
             self.pass_over(Error::Damaged(format!(
-                "undo has a log of transaction {}, and {} says that numbers below {mark} alone \
-                    were given: it is an older copy. Nothing has \
-                 been changed: restore the file or a backup, or start with innodb_force_recovery=1 \
-                 to read what is there",
+                "the undo files have a log of transaction {}, but {} says that only transaction \
+                 numbers below {mark} were given: that file is an older copy. Nothing has been \
+                 changed: restore the file or a backup, or start with innodb_force_recovery=1 to \
+                 read the tables",
                 l.trx.0,
                 self.spaces.path(SpaceId::SYSTEM).display()
             )))?;
@@ -395,9 +393,9 @@ impl<'a> Judge<'a> {
         match &self.system[&id] {
             Ok(page) => Ok(page),
             Err(why) => Err(Error::Damaged(format!(
-                "page {id} of {} cannot be read ({why}), and the server cannot start without it. \
-                    Nothing has been changed: restore the file \
-                 or a backup, or start with innodb_force_recovery={} to read what is there",
+                "page {id} of {} cannot be read ({why}), and the server cannot start without that \
+                 page. Nothing has been changed: restore the file or a backup, or start with \
+                 innodb_force_recovery={} to read the tables",
                 self.spaces.path(id.space).display(),
                 if id.space == SpaceId::SYSTEM { 1 } else { 5 }
             ))),

@@ -21,7 +21,7 @@ pub mod undo_scan;
 
 pub use judge::{Judged, judge, judge_pages};
 
-use crate::flush::Mended;
+use crate::flush::Repaired;
 use crate::{Lsn, PageId};
 
 /// What starting had to do, for people.
@@ -29,7 +29,7 @@ use crate::{Lsn, PageId};
 pub struct Report {
     /// The instance is new.
     pub created: bool,
-    pub mended: Vec<Mended>,
+    pub repaired: Vec<Repaired>,
     pub checkpoint: Lsn,
     pub end: Lsn,
     pub frames: u64,
@@ -64,7 +64,7 @@ impl std::fmt::Display for Report {
                 self.checkpoint, self.end, self.frames, self.pages, self.rolled_back, self.time_ms
             )?;
         }
-        for m in &self.mended {
+        for m in &self.repaired {
             write!(f, "\n  {m}")?;
         }
         for (p, why) in &self.bad_pages {
@@ -82,8 +82,8 @@ impl std::fmt::Display for Report {
         for r in &self.set_aside {
             write!(
                 f,
-                "\n  no table has the file that is now {r}: look whether it is missed before you \
-                    remove it"
+                "\n  no table has the file that is now {r}: check that no table misses the file \
+                 before you remove it"
             )?;
         }
         Ok(())

@@ -65,10 +65,15 @@ impl Trx {
         self.pace().await;
         let mut key = std::mem::take(&mut self.scratch.key);
         table.new_key(payload, &mut key);
+        let start = self.savepoint();
         let done = self.insert_at(table, &key, payload, found).await;
         self.scratch.key = key;
+        if done.is_err() {
+            self.rollback_to(start).await?;
+        }
         done
     }
+    /// After an error the caller rolls back to where it began: long columns may be there already.
     pub(crate) async fn insert_at(
         &mut self,
         table: &Arc<Table>,
@@ -77,7 +82,6 @@ impl Trx {
         found: Mode,
     ) -> Result<()> {
         check_key(key)?;
-        let start = self.savepoint();
         let stored = overflow::externalize(self, table, key.len(), payload).await?;
         let ix = table.clustered();
         loop {
@@ -87,10 +91,7 @@ impl Trx {
                 Ok(Tried::NeedsUndo(len)) => {
                     self.undo.make_room(&self.engine.store, &self.engine.undo, len).err()
                 }
-                Ok(Tried::Duplicate) => {
-                    self.rollback_to(start).await?;
-                    return Err(duplicate(table, 0));
-                }
+                Ok(Tried::Duplicate) => return Err(duplicate(table, 0)),
                 Err(s) => Some(s),
             };
             if let Some(s) = blocked {
@@ -111,11 +112,7 @@ impl Trx {
             }
         }
         self.scratch.entry = e;
-        done = done.and_then(|()| deletable(table, key, entries, &stored));
-        if done.is_err() {
-            self.rollback_to(start).await?;
-        }
-        done
+        done.and_then(|()| deletable(table, key, entries, &stored))
     }
     fn try_insert(
         &mut self,

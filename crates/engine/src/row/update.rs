@@ -30,7 +30,7 @@ pub struct RowAt<'a> {
 type Entries = SmallVec<[(u8, SmallVec<[u8; 32]>); 4]>;
 
 impl Trx {
-    /// Deletes the row.
+    /// Deletes the row. After an error nothing has changed.
     pub async fn delete(&mut self, table: &Arc<Table>, row: RowAt<'_>) -> Result<()> {
         self.ensure_id().await?;
         self.pace().await;
@@ -41,12 +41,25 @@ impl Trx {
             gone.push((no as u8, SmallVec::from_slice(&e)));
         }
         self.scratch.entry = e;
-        self.lock_unique_entries(table, row, &gone).await?;
+        let start = self.savepoint();
+        let done = self.delete_with_entries(table, row, &gone).await;
+        if done.is_err() {
+            self.rollback_to(start).await?;
+        }
+        done
+    }
+    async fn delete_with_entries(
+        &mut self,
+        table: &Arc<Table>,
+        row: RowAt<'_>,
+        gone: &Entries,
+    ) -> Result<()> {
+        self.lock_unique_entries(table, row, gone).await?;
         let chains: SmallVec<[u32; 2]> =
             table.layout.externals(row.stored).map(|(_, page, _)| page).collect();
-        self.change(table, row, None, &gone, &chains).await?;
+        self.change(table, row, None, gone, &chains).await?;
         table.rows.fetch_sub(1, Relaxed);
-        self.mark_entries(table, &gone).await
+        self.mark_entries(table, gone).await
     }
 
     /// Changes the row to `new` (a stored payload: `RowLayout::update` of the old one, so unchanged

@@ -35,9 +35,9 @@ pub trait Runtime: Send + Sync + 'static {
         work();
     }
 
-    /// From here to its next wait the calling task runs beside the runtime's workers, of which another
-    /// thread takes its place: it may calculate for long, or block. False if there are too many
-    /// such tasks already: the caller still is on a worker. What is no task on a worker holds
+    /// From here to its next wait the calling task runs beside the runtime's workers, of which
+    /// another thread takes its place: it may calculate for long, or block. False if there are too
+    /// many such tasks already: the caller still is on a worker. What is no task on a worker holds
     /// nobody up.
     fn leave_worker(&self) -> bool {
         true

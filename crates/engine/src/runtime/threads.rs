@@ -1,5 +1,5 @@
-//! A runtime for programs without an executor: each background task has a thread of its own, one more
-//! keeps the time.
+//! A runtime for programs without an executor: each background task has a thread of its own, one
+//! more keeps the time.
 use super::{BoxFuture, Runtime, block_on};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use redolith_disk::Disk;

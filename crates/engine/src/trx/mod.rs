@@ -232,10 +232,10 @@ impl Trx {
             while let Err(e) = rest.take_back_all().await {
                 if !std::mem::replace(&mut told, true) {
                     tracing::error!(
-                        "transaction {} cannot be rolled back now, and keeps its row \
-                            locks, in other tables too, until it is: {e}. \
-                         It is tried again and again; if the table is lost, DROP TABLE lets it go \
-                         on",
+                        "transaction {} cannot be rolled back now: {e}. The transaction \
+                         keeps its row locks in all tables, and the server tries the rollback \
+                         again and again. Free disk space; if the table cannot be read any more, \
+                         DROP TABLE lets the rollback finish",
                         rest.id.0
                     );
                 }
@@ -301,7 +301,8 @@ impl Trx {
         }
         Ok(())
     }
-    /// Waits for what a call would block on. Locks wait at most the transaction's lock wait timeout.
+    /// Waits for what a call would block on. Locks wait at most the transaction's lock wait
+    /// timeout.
     pub(crate) async fn unblocked(&self, blocked: WouldBlock) -> Result<()> {
         match blocked {
             WouldBlock::Lock(wait) => wait.wait(&self.engine.runtime, self.lock_wait_timeout).await,

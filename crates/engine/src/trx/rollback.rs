@@ -220,8 +220,8 @@ impl Engine {
                 // The index is damaged. A rollback is not what makes that worse: the row has the
                 // entry again.
                 tracing::warn!(
-                    "index '{}' of {} lacked an entry, which a rollback has put back; \
-                        CHECK TABLE tells more",
+                    "index '{}' of {} lacked an entry, which a rollback has put back: \
+                     the index was damaged. Run CHECK TABLE",
                     ix.def.name,
                     table.full_name()
                 );

@@ -172,7 +172,10 @@ impl Engine {
                         Duration::ZERO
                     }
                     Err(e) => {
-                        tracing::warn!("an undo space could not be made shorter: {e}");
+                        tracing::warn!(
+                            "an undo file could not be truncated, the server tries \
+                             again later: {e}"
+                        );
                         self.disk.now() + PAUSE
                     }
                 };

@@ -33,7 +33,10 @@ impl Disk for Filling {
         }
         Ok(Arc::new(FillingFile { file: self.disk.open(path, how)?, full: self.full.clone() }))
     }
-    redolith_disk::forward_disk!(disk: exists list create_dir_all remove rename sync_dir lock_dir now wall_us random);
+    redolith_disk::forward_disk! {
+        disk: exists list
+        create_dir_all remove rename sync_dir lock_dir now wall_us random
+    }
 }
 impl File for FillingFile {
     redolith_disk::forward_file!(file: read_at sync len);

@@ -20,7 +20,9 @@ fn real(x: f64) -> String {
 }
 
 pub fn points(r: &Results) -> String {
-    let mut out = "section,script,row,column,connections,server,turn,per_s,queries_per_s,seconds,p95_ms,server_us,client_us,flushes,written_kib,ignored_errors,error\n".to_string();
+    let mut out = "section,script,row,column,connections,server,turn,per_s,queries_per_s,seconds,\
+        p95_ms,server_us,client_us,flushes,written_kib,ignored_errors,error\n"
+        .to_string();
     let script = |id: &str| {
         r.sections.iter().find(|s| s.id == id).map_or(String::new(), |s| s.script.clone())
     };
@@ -86,13 +88,14 @@ mod tests {
         assert_eq!(
             text.lines().nth(1),
             Some(
-                "schemes,oltp_write_only,auto,1,1,redolith,1,1000.000,6000.000,,1.500,40.000,0.000,0.250,,0,"
+                "schemes,oltp_write_only,auto,1,1,redolith,1,1000.000,6000.000,,1.500,40.000,\
+                 0.000,0.250,,0,"
             )
         );
         assert_eq!(
             text.lines().nth(1 + 8),
             Some(
-                "schemes,oltp_write_only,the floor,128,128,null,1,,,,,,,,,,\"sysbench <ended>, \
+                "schemes,oltp_write_only,the baseline,128,128,null,1,,,,,,,,,,\"sysbench <ended>, \
                     \"\"badly\"\"\""
             )
         );

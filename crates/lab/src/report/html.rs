@@ -56,7 +56,8 @@ pub fn page(r: &Results) -> String {
     body.push_str(&servers.html().replacen("class=table", "class=\"table text\"", 1));
     format!(
         "<!doctype html>\n<html lang=en><head><meta charset=utf-8><meta name=viewport \
-            content=\"width=device-width\"><title>{}</title>\n<style>\n{STYLE}</style></head>\n<body>\n{body}</body></html>\n",
+            content=\"width=device-width\"><title>{}</title>\n<style>\n\
+            {STYLE}</style></head>\n<body>\n{body}</body></html>\n",
         escape(&r.title)
     )
 }

@@ -101,7 +101,7 @@ pub(crate) mod tests {
 
     /// Two rows and a floor, two columns, two turns; the last cell is missing.
     pub fn example() -> Results {
-        let rows = ["auto", "session", "the floor"].map(String::from).to_vec();
+        let rows = ["auto", "session", "the baseline"].map(String::from).to_vec();
         let columns = ["1", "128"].map(String::from).to_vec();
         let mut points = Vec::new();
         for (c, connections) in [(0, 1u32), (1, 128)] {
@@ -171,7 +171,7 @@ pub(crate) mod tests {
             connections: vec![1, 128],
             base: Some(0),
             fixed: vec![1],
-            floor: vec![2],
+            baseline: vec![2],
             counters_of: vec![1],
         };
         Results {
@@ -199,16 +199,16 @@ pub(crate) mod tests {
         for must in [
             "| auto | 1,050 (1,000-1,100) | 12,600 (12,000-13,200) |",
             "| session | 525 (500-550) | 9,450 (9,000-9,900) |",
-            "| the floor | 2,100 (2,000-2,200) |  |",
+            "| the baseline | 2,100 (2,000-2,200) |  |",
             // Rows of one load by their windows, the floor by turns, which drift together.
             "| session | 0.49 ±0.03 | 0.73 ±0.05 |",
-            "| the floor | 2.00 ±0.00 |  |",
+            "| the baseline | 2.00 ±0.00 |  |",
             "| auto / best fixed scheme | 2.05 ±0.13 | 1.37 ±0.08 |",
             // Half a count per transaction.
             "| log_writes | 500,000 | 500,000 |",
             "| log_flush_lsn_avg_rate | 77 (after) | 77 (after) |",
             "- Note: left <out>",
-            "- Note: Failed: schemes, the floor, 128, turn 1: sysbench <ended>, \"badly\"",
+            "- Note: Failed: schemes, the baseline, 128, turn 1: sysbench <ended>, \"badly\"",
         ] {
             assert!(text.replace("**", "").contains(must), "{must}\n{text}");
         }

@@ -180,7 +180,7 @@ fn lines(s: &Section, cells: &[Vec<Option<Spread>>], scale: &Scale) -> String {
         let ink = colour(row);
         let path: Vec<String> =
             points.iter().map(|(x, p)| format!("{x:.1} {:.1}", y(p.median))).collect();
-        let dash = if s.floor.contains(&row) { " stroke-dasharray=\"2 5\"" } else { "" };
+        let dash = if s.baseline.contains(&row) { " stroke-dasharray=\"2 5\"" } else { "" };
         out.push_str(&format!(
             "<g style=\"stroke:{ink};fill:{ink}\"><path class=series style=\"fill:none\"{dash} \
                 d=\"M{}\"/>\n",

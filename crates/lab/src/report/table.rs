@@ -68,8 +68,9 @@ impl Table {
             format!(" <span class=note>{}</span>", escape(&self.note))
         };
         format!(
-            "<figure \
-                class=table><figcaption>{}{note}</figcaption><table><thead><tr>{head}</tr></thead><tbody>\n{rows}</tbody></table></figure>\n",
+            "<figure class=table><figcaption>{}{note}</figcaption>\
+                <table><thead><tr>{head}</tr></thead>\
+                <tbody>\n{rows}</tbody></table></figure>\n",
             escape(&self.title)
         )
     }

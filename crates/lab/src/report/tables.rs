@@ -42,7 +42,7 @@ fn by_columns(r: &Results, s: &Section, m: &Metric) -> Table {
         let medians = spreads
             .iter()
             .enumerate()
-            .filter(|(row, _)| !s.floor.contains(row))
+            .filter(|(row, _)| !s.baseline.contains(row))
             .filter_map(|(_, of_row)| Some(of_row[column]?.median));
         let competing: Vec<f64> = medians.collect();
         let pick = if m.better == Better::Higher { f64::max } else { f64::min };
@@ -56,7 +56,7 @@ fn by_columns(r: &Results, s: &Section, m: &Metric) -> Table {
     let cell = |row: usize, column: usize| match spreads[row][column] {
         Some(x) => Cell {
             text: x.text(m.digits),
-            best: !s.floor.contains(&row) && bests[column] == Some(x.median),
+            best: !s.baseline.contains(&row) && bests[column] == Some(x.median),
         },
         None => Cell::default(),
     };

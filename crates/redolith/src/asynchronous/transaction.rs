@@ -71,7 +71,6 @@ impl State {
         self.sound()?;
         // A call that was dropped may have left another one.
         self.trx.isolation = Isolation::RepeatableRead;
-        self.trx.begin_statement();
         Ok(&mut self.trx)
     }
     fn sound(&self) -> Result<()> {

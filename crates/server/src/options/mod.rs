@@ -135,7 +135,7 @@ fn apply(settings: &Settings, e: &Entry) -> Result<Option<String>, String> {
     if let Some(loose) = name.strip_prefix("loose-") {
         return match apply(settings, &Entry { name: loose.into(), ..e.clone() }) {
             Ok(note) => Ok(note),
-            Err(why) => Ok(Some(format!("option --{name} is left out: {why}"))),
+            Err(why) => Ok(Some(format!("option --{name} is ignored: {why}"))),
         };
     }
     let known: Vec<String> = option_names();
@@ -168,7 +168,7 @@ fn check_together(s: &Settings) -> Result<Vec<String>, String> {
         ));
     }
     if s.bits(Var::InnodbIoCapacityMax) < s.bits(Var::InnodbIoCapacity) {
-        notes.push("--innodb-io-capacity-max is below --innodb-io-capacity and counts".into());
+        notes.push("--innodb-io-capacity-max is below --innodb-io-capacity, and limits it".into());
     }
     if s.is_on(Var::SkipNetworking) && s.text(Var::Socket).is_none_or(|p| p.is_empty()) {
         return Err("--skip-networking without a --socket leaves no way to connect".into());
@@ -286,7 +286,7 @@ mod tests {
         );
         assert!(run(&["--data-dir=/x"]).unwrap_err().ends_with("did you mean '--datadir'?"));
         let (_, notes) = run(&["--loose-nonsense=1"]).unwrap();
-        assert!(notes[0].contains("is left out"));
+        assert!(notes[0].contains("is ignored"));
     }
 
     #[test]

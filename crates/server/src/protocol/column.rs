@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! catalog "def", schema, table, original table, name, original name   lenenc strings
-//! 12                                                                  1 byte, the length of what follows
+//! 12, the length of the rest                                          1 byte
 //! collation 2, length 4, type 1, flags 2, decimals 1, zero 2
 //! ```
 use super::lenenc::put_bytes;

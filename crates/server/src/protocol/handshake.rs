@@ -7,7 +7,7 @@
 //! connection id           4           collation                     1
 //! scramble, first part    8 + NUL     zero                          23
 //! capabilities, low       2           user                          NUL
-//! collation               1           answer to the scramble        lenenc | 1 + n | NUL, by capability
+//! collation               1           answer to the scramble        lenenc | 1 + n | NUL: below
 //! status                  2           database                      NUL, with CONNECT_WITH_DB
 //! capabilities, high      2           plug-in                       NUL, with PLUGIN_AUTH
 //! scramble length, 21     1           attributes                    lenenc, with CONNECT_ATTRS
@@ -15,6 +15,8 @@
 //! scramble, second part   12 + NUL
 //! plug-in                 NUL
 //! ```
+//!
+//! The capabilities say which of the three forms the answer to the scramble has.
 use super::auth::{NATIVE_PASSWORD, Scramble};
 use super::capabilities::{Capabilities, status};
 use super::lenenc::{Malformed, Reader};

@@ -3,8 +3,9 @@
 //! ```text
 //! offset  bytes  of a packet
 //! 0       3      length of the body, little-endian
-//! 3       1      sequence number: 0 for a command, then one more for each packet in either direction
-//! 4       n      body; a body of 0xff_ffff bytes is continued by the next packet, even by an empty one
+//! 3       1      sequence number: 0 for a command, then one more for each packet, either way
+//! 4       n      body; a body of 0xff_ffff bytes is continued by the next packet, which may be
+//!                empty
 //! ```
 //!
 //! PKT-1: a body is handed out as a range of the buffer; only the bodies of a chain are moved,

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! text row      per column: 0xfb for NULL, or the value as a length-encoded string
-//! binary row    0x00, NULL bitmap of (columns + 9) / 8 bytes with the bits shifted by 2, then the values that are not NULL, by the type of their column
+//! binary row    0x00, NULL bitmap of (columns + 9) / 8 bytes with the bits shifted by 2, then the
+//!               values that are not NULL, by the type of their column
 //! ```
 use super::capabilities::field_type as t;
 use super::lenenc::{NULL, put_bytes, put_with};

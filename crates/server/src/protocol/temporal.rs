@@ -1,8 +1,10 @@
 //! Dates and times in the binary protocol.
 //!
 //! ```text
-//! DATE, DATETIME, TIMESTAMP   length 0 | 4 | 7 | 11: year 2, month 1, day 1 | hour, minute, second | microseconds 4
-//! TIME                        length 0 | 8 | 12:     negative 1, days 4, hours 1, minutes 1, seconds 1 | microseconds 4
+//! DATE, DATETIME, TIMESTAMP
+//!     length 0 | 4 | 7 | 11: year 2, month 1, day 1 | hour, minute, second | microseconds 4
+//! TIME
+//!     length 0 | 8 | 12: negative 1, days 4, hours 1, minutes 1, seconds 1 | microseconds 4
 //! ```
 use super::lenenc::{Malformed, Reader};
 use redolith_types::{Date, DateTime, Time, Value};

@@ -104,12 +104,12 @@ fn parse(args: &[String]) -> Result<Options, String> {
                 | "--interval"
                 | "-i"
         ) {
-            return Err(format!("'{arg}' is no option of top\n{USAGE}"));
+            return Err(format!("top has no option '{arg}'\n{USAGE}"));
         }
         let value = inline
             .or_else(|| rest.next().cloned())
             .ok_or_else(|| format!("option '{name}' requires an argument"))?;
-        let wrong = || format!("{name}: '{value}' is no number that fits");
+        let wrong = || format!("{name}: '{value}' is not a valid number");
         match name {
             "--socket" | "-S" => socket = Some(value),
             "--host" | "-h" => host = Some(value),

@@ -273,8 +273,11 @@ fn finish(
 fn never(e: &Expr) -> bool {
     match e.as_literal() {
         Some(Value::Null | Value::Int(0)) => true,
-        _ => matches!(&e.kind, ExprKind::Compare { op, sides, .. }
-            if *op != crate::plan::CompareOp::NullSafeEq && sides.iter().any(|s| matches!(s.as_literal(), Some(Value::Null)))),
+        _ => {
+            let ExprKind::Compare { op, sides, .. } = &e.kind else { return false };
+            *op != crate::plan::CompareOp::NullSafeEq
+                && sides.iter().any(|s| matches!(s.as_literal(), Some(Value::Null)))
+        }
     }
 }
 fn always(e: &Expr) -> bool {

@@ -160,8 +160,8 @@ impl Binder<'_> {
         if self.is_hex_number(expr) { as_number(bound) } else { bound }
     }
 
-    /// A literal, or the parameter it is parameterized to (BIND-1). A wide integer is pinned: whether it
-    /// is BIGINT, BIGINT UNSIGNED or DECIMAL, its value says.
+    /// A literal, or the parameter it is parameterized to (BIND-1). A wide integer is pinned:
+    /// whether it is BIGINT, BIGINT UNSIGNED or DECIMAL, its value says.
     fn literal(&mut self, number: u32) -> Result<Expr> {
         if is_wide_integer(self.parsed.literals[number as usize]) {
             return self.pinned(|b| b.parameterized(number));
@@ -551,6 +551,11 @@ fn negate(operand: Expr) -> Expr {
         type_rules::Domain::Decimal => {
             let (int, scale) = operand.ty.digits();
             ExprType::decimal(int + u32::from(scale), scale)
+        }
+        // BIGINT holds half of the negated BIGINT UNSIGNED numbers. As in MySQL the negation of a
+        // constant is a DECIMAL, and that of a column fails where BIGINT does not hold the number.
+        _ if operand.ty.unsigned && operand.as_literal().is_none() && operand.is_constant() => {
+            ExprType::decimal(20, 0)
         }
         _ => ExprType::bigint(operand.ty.length + 1),
     };

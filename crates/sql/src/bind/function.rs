@@ -108,21 +108,20 @@ impl Binder<'_> {
                         | Function::TrimTrailing
                         | Function::SubstringIndex
                 );
+                let mut coercibility = ty.coercibility;
                 if let Some(part) = args
                     .get(1)
                     .filter(|part| cuts && part.ty.kind.is_string() && ty.kind != Kind::Null)
                 {
-                    let (common, _) = type_rules::collation_of(&[&ty, &part.ty], function.name())?;
-                    if common.charset() == collation.charset() {
-                        collation = common;
+                    (collation, coercibility) =
+                        type_rules::collation_of(&[&ty, &part.ty], function.name())?;
+                    let common = ExprType { collation, ..ty };
+                    for arg in &mut args[..2] {
+                        *arg = in_charset(arg.clone(), &common);
                     }
                 }
                 let kind = if ty.kind == Kind::Blob { Kind::Blob } else { Kind::VarChar };
-                ExprType {
-                    kind,
-                    coercibility: ty.coercibility,
-                    ..ExprType::string(ty.length, collation)
-                }
+                ExprType { kind, coercibility, ..ExprType::string(ty.length, collation) }
             }
             Returns::Concat => self.concat_type(args)?,
             Returns::Text(length) => {

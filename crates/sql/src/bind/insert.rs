@@ -180,7 +180,10 @@ impl Binder<'_> {
                 ast::ExprKind::Default(None) => self.column_default(table, column as usize)?,
                 _ => self.value_for(&env, table, column as usize, value)?,
             };
-            let reads_assigned = value.any(&|e| matches!(e.kind, ExprKind::Column { source: 0, column } if assigned[column as usize]));
+            let reads_assigned = value.any(&|e| match e.kind {
+                ExprKind::Column { source: 0, column } => assigned[column as usize],
+                _ => false,
+            });
             assigned[column as usize] = true;
             out.push(Assignment { column, value, reads_assigned });
         }

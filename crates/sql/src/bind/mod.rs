@@ -1,8 +1,8 @@
 //! Syntax tree to plan: names are looked up, types derived, ways to the rows chosen.
 //!
-//! **BIND-1** In a text statement literals become parameters ("parameterized") unless the plan depends on
-//! their value; then they are *pinned*: kept as literals, and reported so that the plan cache
-//! compares them.
+//! **BIND-1** In a text statement literals become parameters ("parameterized") unless the plan
+//! depends on their value; then they are *pinned*: kept as literals, and reported so that the plan
+//! cache compares them.
 //! **BIND-2** Binding reads the catalog and changes nothing; a table that is dropped meanwhile
 //! shows when the plan is run (PLAN-2).
 //! **BIND-3** What a `?` is in the place of a value nothing is known about (`? + 1`,
@@ -305,7 +305,8 @@ impl<'a> Binder<'a> {
         SqlError::syntax(&self.parsed.charsets.shown(&self.parsed.text[start..]), line)
     }
     fn is_hex(&self, expr: &ast::Expr) -> bool {
-        matches!(expr.kind, ast::ExprKind::Literal(n) if matches!(self.parsed.literal_kind(n), TokenKind::Hex | TokenKind::Bits))
+        let ast::ExprKind::Literal(n) = expr.kind else { return false };
+        matches!(self.parsed.literal_kind(n), TokenKind::Hex | TokenKind::Bits)
     }
 
     /// Whether an expression's bytes are a number where one is wanted: a hexadecimal literal, and

@@ -4,8 +4,8 @@
 //! FLUSH TABLES WITH READ LOCK is apart from both: BEGIN and the end of a transaction leave it
 //! alone.
 //!
-//! **SLOCK-1** `metadata_lock` holds LOCK TABLES' locks first, up to `base`; what is above it ends with the
-//! transaction.
+//! **SLOCK-1** `metadata_lock` holds LOCK TABLES' locks first, up to `base`; what is above it ends
+//! with the transaction.
 //! **SLOCK-2** Every definition holds the catalog's lock in `Write`, so that FLUSH TABLES WITH READ
 //! LOCK, which takes it in `NoWrite`, stops all of them.
 use super::global_read_lock::{GlobalReadLock, Passes, conflicting_read_lock};

@@ -2,9 +2,9 @@
 //!
 //! **PACE-1** No evaluation holds a worker of the runtime for longer than [`TURN`] and what goes by
 //! between two looks: it leaves its worker
-//! ([`Runtime::leave_worker`](redolith_engine::runtime::Runtime::leave_worker)) and goes on beside the
-//! others. So do evaluations that have met a long value, at once: a single call over it may take
-//! long.
+//! ([`Runtime::leave_worker`](redolith_engine::runtime::Runtime::leave_worker)) and goes on beside
+//! the others. So do evaluations that have met a long value, at once: a single call over it may
+//! take long.
 //! **PACE-2** Every look asks whether the statement was killed and whether its time is up, so both
 //! reach whatever it does.
 //! **PACE-3** What an evaluation does is counted in steps of some tens of nanoseconds: one for each

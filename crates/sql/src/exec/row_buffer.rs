@@ -184,7 +184,7 @@ impl Sorter {
         else {
             return Err(SqlError::new(
                 1038,
-                "Out of sort memory: a row has more than 4294967295 bytes",
+                "Out of sort memory: a row is longer than 4294967295 bytes",
             ));
         };
         self.rows.push(Sorted { head: Sorter::head(key), start, key_len, row_len });

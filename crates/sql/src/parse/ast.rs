@@ -239,7 +239,7 @@ pub struct Select {
     pub straight_join: bool,
     /// As of an expression.
     pub height: u32,
-    /// Further SELECTs with UNION [ALL] between; ORDER BY and LIMIT of the whole are in
+    /// Further SELECTs with `UNION [ALL]` between; ORDER BY and LIMIT of the whole are in
     /// `union_order`, `union_limit`.
     pub union: Vec<(bool, Select)>,
     pub union_order: Vec<OrderItem>,

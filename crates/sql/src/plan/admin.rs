@@ -119,7 +119,7 @@ pub enum TableLock {
 }
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum FlushWhat {
-    /// FLUSH TABLES [names] [WITH READ LOCK]
+    /// `FLUSH TABLES [names] [WITH READ LOCK]`
     Tables {
         names: Vec<TableName>,
         read_lock: bool,

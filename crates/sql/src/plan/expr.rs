@@ -6,8 +6,8 @@
 //!   0 only;
 //! - *a group*, after GROUP BY: `GroupKey` and `Aggregate` slots of [`Grouping`](super::Grouping);
 //!   no `Column` occurs there;
-//! - *parameters*: `?` of a prepared statement and literals parameterized out of a text statement, one
-//!   array;
+//! - *parameters*: `?` of a prepared statement and literals parameterized out of a text statement,
+//!   one array;
 //! - *the session*: user and system variables.
 //!
 //! **EXPR-1** An expression that depends on none of these except functions without state was folded
@@ -175,7 +175,7 @@ pub enum UnaryOp {
     Minus,
     BitNot,
 }
-/// The result's type (the node's `ty`) says in which arithmetic: BIGINT [UNSIGNED], DECIMAL,
+/// The result's type (the node's `ty`) says in which arithmetic: `BIGINT [UNSIGNED]`, DECIMAL,
 /// DOUBLE.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ArithOp {

@@ -8,12 +8,14 @@ macro_rules! each_part {
     ($kind:expr, $f:ident, $iter:ident $(, $mutable:tt)?) => {{
         use ExprKind::*;
         match $kind {
-            Literal(_) | Param(_) | Column { .. } | GroupKey(_) | Aggregate(_) | InsertedValue(_) | UserVariable(_) | SystemVariable { .. } => {}
-            AssignUserVariable(_, e) | Unary(_, e) | Cast(e) | Hex(e) | Collate(e) | ConvertTo(e) => $f(e),
+            Literal(_) | Param(_) | Column { .. } | GroupKey(_) | Aggregate(_) => {}
+            InsertedValue(_) | UserVariable(_) | SystemVariable { .. } => {}
+            AssignUserVariable(_, e) | Unary(_, e) => $f(e),
+            Cast(e) | Hex(e) | Collate(e) | ConvertTo(e) => $f(e),
             IsNull { value: e, .. } | IsTruth { value: e, .. } | Member { number: e, .. } => $f(e),
-            Arith { sides, .. } | Compare { sides, .. } | Like { sides, .. } | Regexp { sides, .. } | Interval { sides, .. } | Xor(sides) => {
-                sides.$iter().for_each($f)
-            }
+            Arith { sides, .. } | Compare { sides, .. } => sides.$iter().for_each($f),
+            Like { sides, .. } | Regexp { sides, .. } => sides.$iter().for_each($f),
+            Interval { sides, .. } | Xor(sides) => sides.$iter().for_each($f),
             Between { args, .. } => args.$iter().for_each($f),
             In { value, list, .. } => {
                 $f(value);

@@ -35,7 +35,8 @@ impl Session {
         let memory = usize::try_from(self.vars.bits(Var::ParserMaxMemSize)).unwrap_or(usize::MAX);
         Bounds { memory, process: &self.state.process }
     }
-    /// Charges what the tree and the plan of `bytes` of text may take, and gives the mark to release it to.
+    /// Charges what the tree and the plan of `bytes` of text may take, and gives the mark to
+    /// release it to.
     fn charge_tree(&mut self, bytes: usize) -> Result<usize> {
         let most = self.bounds().memory;
         let text = &mut self.state.memory.text;

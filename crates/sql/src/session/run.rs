@@ -450,8 +450,7 @@ impl Session {
 
 /// Statements about the diagnostics of the one before leave them alone.
 pub(super) fn keeps_warnings(body: &Statement) -> bool {
-    matches!(
-        body,
-        Statement::Show(show) if matches!(show.kind, ShowKind::Warnings { .. } | ShowKind::Errors { .. } | ShowKind::CountWarnings | ShowKind::CountErrors)
-    )
+    let Statement::Show(show) = body else { return false };
+    use ShowKind::{CountErrors, CountWarnings, Errors, Warnings};
+    matches!(show.kind, Warnings { .. } | Errors { .. } | CountWarnings | CountErrors)
 }

@@ -102,8 +102,8 @@ impl Settings {
             .push((var, Box::new(move |s| f(s.bits, s.text.as_deref().unwrap_or("")))));
     }
 
-    /// Calls who asked for a variable's changes, though the variable has not changed: for FLUSH LOGS
-    /// and the files that variables name. Returns what the system refused.
+    /// Calls who asked for a variable's changes, though the variable has not changed: for FLUSH
+    /// LOGS and the files that variables name. Returns what the system refused.
     pub fn tell_again(&self, var: Var) -> Vec<String> {
         let setting = self.snapshot.read().get(var).clone();
         call_hooks(&self.hooks.lock(), var, &setting)

@@ -167,7 +167,7 @@ impl SessionVars {
         }
     }
 
-    /// SHOW [SESSION] VARIABLES without those that the session itself knows.
+    /// `SHOW [SESSION] VARIABLES` without those that the session itself knows.
     pub fn list(&self, settings: &Settings) -> Vec<(&'static str, String)> {
         let global = settings.snapshot();
         let all = Var::all().iter().filter(|v| v.get().kind != Kind::OfSession);

@@ -2,7 +2,8 @@
 use super::variable::{Access::*, Kind, Kind::*, Scope::*, Variable};
 
 macro_rules! variables {
-    ($($var:ident $name:literal $kind:expr, $scope:ident $access:ident $default:expr $(, only $only:literal)? $(, inert $inert:literal)?;)*) => {
+    ($($var:ident $name:literal $kind:expr, $scope:ident $access:ident $default:expr
+        $(, only $only:literal)? $(, inert $inert:literal)?;)*) => {
         /// A variable, by its place in the table.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
         #[repr(u16)]
@@ -50,13 +51,14 @@ const fn is(text: &'static str) -> Option<&'static str> {
 
 const ISOLATION: Kind =
     Enum(&["READ-UNCOMMITTED", "READ-COMMITTED", "REPEATABLE-READ", "SERIALIZABLE"]);
-const SQL_MODE: &str = "ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION";
+const SQL_MODE: &str = "ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,\
+    NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION";
 
 variables! {
     AutoIncrementIncrement "auto_increment_increment" int(1, 65535), Both Dynamic is("1"),
-        only "there is one server, and it gives out every number";
+        only "there is one server, and it gives out every value";
     AutoIncrementOffset "auto_increment_offset" int(1, 65535), Both Dynamic is("1"),
-        only "there is one server, and it gives out every number";
+        only "there is one server, and it gives out every value";
     Autocommit "autocommit" Bool, Both Dynamic ON;
     BackLog "back_log" int(1, 65535), Global AtStart is("1024");
     BindAddress "bind_address" TEXT, Global AtStart is("127.0.0.1");
@@ -82,13 +84,16 @@ variables! {
     CollationDatabase "collation_database" Collation, Both Dynamic is("utf8mb4_general_ci");
     CollationServer "collation_server" Collation, Both Dynamic is("utf8mb4_general_ci");
     CompletionType "completion_type" Enum(&["NO_CHAIN", "CHAIN", "RELEASE"]),
-        Both Dynamic is("NO_CHAIN"), only "write COMMIT AND CHAIN or COMMIT RELEASE";
+        Both Dynamic is("NO_CHAIN"),
+        only "chaining is written in the statement: COMMIT AND CHAIN, COMMIT RELEASE";
     ConnectTimeout "connect_timeout" int(2, YEAR_S), Global Dynamic is("10");
     Datadir "datadir" TEXT, Global AtStart is("./redolith-data");
-    DefaultAuthenticationPlugin "default_authentication_plugin" Enum(&["mysql_native_password", "caching_sha2_password", "sha256_password"]),
-        Global AtStart is("mysql_native_password"), only "the other methods are not built yet";
+    DefaultAuthenticationPlugin "default_authentication_plugin"
+        Enum(&["mysql_native_password", "caching_sha2_password", "sha256_password"]),
+        Global AtStart is("mysql_native_password"),
+        only "the server has no other authentication method yet";
     DefaultCollationForUtf8mb4 "default_collation_for_utf8mb4" Collation,
-        Both Dynamic is("utf8mb4_general_ci"), only "the 0900 collations are not built yet";
+        Both Dynamic is("utf8mb4_general_ci"), only "the server has no 0900 collations yet";
     DefaultStorageEngine "default_storage_engine" Engine, Both Dynamic is("InnoDB");
     DefaultTmpStorageEngine "default_tmp_storage_engine" Engine, Both Dynamic is("InnoDB");
     DefaultWeekFormat "default_week_format" int(0, 7), Both Dynamic is("0");
@@ -97,12 +102,12 @@ variables! {
         Global Dynamic OFF, only "the binary log is not built yet";
     ErrorCount "error_count" OfSession, Session ReadOnly None;
     EventScheduler "event_scheduler" Enum(&["OFF", "ON", "DISABLED"]), Global Dynamic OFF,
-        only "there are no events";
+        only "the server has no events";
     ExplicitDefaultsForTimestamp "explicit_defaults_for_timestamp" Bool, Both Dynamic ON,
-        only "a TIMESTAMP column has the defaults that it is given";
-    ForeignKeyChecks "foreign_key_checks" Bool, Both Dynamic ON, inert "there are no foreign keys \
-        to check yet";
-    GeneralLog "general_log" Bool, Global Dynamic OFF, only "there is no general log";
+        only "a TIMESTAMP column has only the defaults that CREATE TABLE gives it";
+    ForeignKeyChecks "foreign_key_checks" Bool, Both Dynamic ON,
+        inert "the server has no foreign keys yet";
+    GeneralLog "general_log" Bool, Global Dynamic OFF, only "the server has no general log";
     GroupConcatMaxLen "group_concat_max_len" int(4, MAX), Both Dynamic is("1024");
     GtidExecuted "gtid_executed" TEXT, Global ReadOnly is("");
     GtidMode "gtid_mode" Enum(&["OFF", "OFF_PERMISSIVE", "ON_PERMISSIVE", "ON"]),
@@ -115,35 +120,38 @@ variables! {
     Identity "identity" OfSession, Session Dynamic None;
     InformationSchemaStatsExpiry "information_schema_stats_expiry" int(0, YEAR_S),
         Both Dynamic is("86400"), inert "statistics are never cached";
-    InitConnect "init_connect" TEXT, Global Dynamic is(""), only "no statement is run for a new \
-        connection";
+    InitConnect "init_connect" TEXT, Global Dynamic is(""),
+        only "the server runs no statement for a new connection";
     InnodbAdaptiveFlushingLwm "innodb_adaptive_flushing_lwm" percent(0.0, 70.0),
         Global Dynamic is("12.000000");
     InnodbAdaptiveHashIndex "innodb_adaptive_hash_index" Bool, Global Dynamic OFF, only "there is \
         no adaptive hash index";
     InnodbAutoincLockMode "innodb_autoinc_lock_mode" int(0, 2), Global AtStart is("2"),
-        only "numbers are given out without a lock";
+        only "AUTO_INCREMENT values are given out without a lock";
     InnodbBufferPoolSize "innodb_buffer_pool_size" steps(5 << 20, 1 << 46, 16384),
         Global AtStart is("134217728");
-    InnodbChangeBuffering "innodb_change_buffering" Enum(&["none", "inserts", "deletes", "changes", "purges", "all"]),
+    InnodbChangeBuffering "innodb_change_buffering"
+        Enum(&["none", "inserts", "deletes", "changes", "purges", "all"]),
         Global Dynamic is("none"), only "there is no change buffer";
-    InnodbChecksumAlgorithm "innodb_checksum_algorithm" Enum(&["crc32", "strict_crc32", "innodb", "none"]),
-        Global Dynamic is("crc32"), only "pages bear CRC-32C";
+    InnodbChecksumAlgorithm "innodb_checksum_algorithm"
+        Enum(&["crc32", "strict_crc32", "innodb", "none"]),
+        Global Dynamic is("crc32"), only "the checksum of pages is CRC-32C";
     InnodbDeadlockDetect "innodb_deadlock_detect" Bool, Global Dynamic ON;
     InnodbDefaultRowFormat "innodb_default_row_format" Enum(&["redundant", "compact", "dynamic"]),
         Global Dynamic is("dynamic"), only "there is one row format";
     InnodbDoublewrite "innodb_doublewrite" Enum(&["OFF", "ON"]), Global AtStart ON;
-    InnodbFastShutdown "innodb_fast_shutdown" int(0, 2), Global Dynamic is("1"), only "a shutdown \
-        writes what is dirty and leaves purge for later";
-    InnodbFilePerTable "innodb_file_per_table" Bool, Global Dynamic ON, only "each table has its \
-        file";
+    InnodbFastShutdown "innodb_fast_shutdown" int(0, 2), Global Dynamic is("1"),
+        only "a shutdown writes the dirty pages and does not wait for purge";
+    InnodbFilePerTable "innodb_file_per_table" Bool, Global Dynamic ON,
+        only "each table has a file of its own";
     InnodbFlushLogAtTimeout "innodb_flush_log_at_timeout" int(1, 2700), Global Dynamic is("1");
     InnodbFlushLogAtTrxCommit "innodb_flush_log_at_trx_commit" exact(0, 2),
         Followed Dynamic is("1");
-    InnodbFlushMethod "innodb_flush_method" Enum(&["fsync", "O_DSYNC", "littlesync", "nosync", "O_DIRECT", "O_DIRECT_NO_FSYNC"]),
-        Global AtStart is("O_DIRECT"), only "files are written past the page cache";
+    InnodbFlushMethod "innodb_flush_method"
+        Enum(&["fsync", "O_DSYNC", "littlesync", "nosync", "O_DIRECT", "O_DIRECT_NO_FSYNC"]),
+        Global AtStart is("O_DIRECT"), only "data files and log are written past the page cache";
     InnodbFlushNeighbors "innodb_flush_neighbors" int(0, 2), Global Dynamic is("0"),
-        only "pages are written for their own age";
+        only "a page is written for its own age, not for its neighbours'";
     InnodbForceRecovery "innodb_force_recovery" int(0, 6), Global AtStart is("0");
     InnodbIdleFlushPct "innodb_idle_flush_pct" int(0, 100), Global Dynamic is("100");
     InnodbIoCapacity "innodb_io_capacity" int(100, 1 << 31), Global Dynamic is("10000");
@@ -166,29 +174,30 @@ variables! {
     InnodbMonitorReset "innodb_monitor_reset" TEXT, Global Dynamic is("");
     InnodbMonitorResetAll "innodb_monitor_reset_all" TEXT, Global Dynamic is("");
     InnodbPageSize "innodb_page_size" int(4096, 65536), Global AtStart is("16384"),
-        only "a page has 16 KiB";
+        only "the page size is 16 KiB";
     InnodbPurgeRunNow "innodb_purge_run_now" Bool, Global Dynamic OFF;
     InnodbPurgeStopNow "innodb_purge_stop_now" Bool, Global Dynamic OFF;
     InnodbPurgeThreads "innodb_purge_threads" int(1, 32), Global AtStart is("4");
     InnodbReadOnly "innodb_read_only" Bool, Global AtStart OFF, only "not built yet";
     InnodbRedoLogCapacity "innodb_redo_log_capacity" steps(8 << 20, 1 << 39, 1 << 20),
         Global Dynamic is("1073741824");
-    InnodbRollbackOnTimeout "innodb_rollback_on_timeout" Bool, Global AtStart OFF, only "a \
-        time-out rolls back its statement";
-    InnodbStrictMode "innodb_strict_mode" Bool, Both Dynamic ON, inert "what it makes an error of \
-        a warning is an error always";
-    InnodbTableLocks "innodb_table_locks" Bool, Both Dynamic ON, inert "LOCK TABLES waits for \
-        whoever has written to a table, whatever autocommit is";
+    InnodbRollbackOnTimeout "innodb_rollback_on_timeout" Bool, Global AtStart OFF,
+        only "a lock wait time-out rolls back the statement, not the transaction";
+    InnodbStrictMode "innodb_strict_mode" Bool, Both Dynamic ON,
+        inert "the errors that strict mode asks for are always errors";
+    InnodbTableLocks "innodb_table_locks" Bool, Both Dynamic ON,
+        inert "LOCK TABLES waits for every transaction that has written to the table, whatever \
+            autocommit is";
     InnodbThreadConcurrency "innodb_thread_concurrency" int(0, 1000), Global Dynamic is("0"),
         only "sessions are tasks on one thread per core";
     InnodbUndoLogTruncate "innodb_undo_log_truncate" Bool, Global Dynamic ON;
     InnodbVersion "innodb_version" TEXT, Global ReadOnly is("8.0.36");
     InsertId "insert_id" OfSession, Session Dynamic None;
     InteractiveTimeout "interactive_timeout" int(1, YEAR_S), Both Dynamic is("28800");
-    JoinBufferSize "join_buffer_size" int(128, MAX), Both Dynamic is("262144"), inert "joins need \
-        no buffer";
-    KeyBufferSize "key_buffer_size" int(0, MAX), Global Dynamic is("8388608"), inert "it is \
-        MyISAM's";
+    JoinBufferSize "join_buffer_size" int(128, MAX), Both Dynamic is("262144"),
+        inert "joins use no buffer";
+    KeyBufferSize "key_buffer_size" int(0, MAX), Global Dynamic is("8388608"),
+        inert "only MyISAM uses it";
     LastInsertId "last_insert_id" OfSession, Session Dynamic None;
     LcMessages "lc_messages" Enum(&["en_US"]), Both Dynamic is("en_US");
     LcTimeNames "lc_time_names" Enum(&["en_US"]), Both Dynamic is("en_US");
@@ -202,13 +211,13 @@ variables! {
         only "the error log's times are in UTC";
     LowerCaseFileSystem "lower_case_file_system" Bool, Global ReadOnly OFF;
     LowerCaseTableNames "lower_case_table_names" int(0, 2), Global AtStart is("0"),
-        only "names of tables are told apart by case";
+        only "table names are case-sensitive";
     MaxAllowedPacket "max_allowed_packet" steps(1024, 1 << 30, 1024), Both Dynamic is("67108864");
     MaxConnections "max_connections" int(1, 100_000), Global Dynamic is("151");
     MaxErrorCount "max_error_count" int(0, 65535), Both Dynamic is("1024"), only "not built yet";
     MaxExecutionTime "max_execution_time" int(0, u32::MAX as u64), Both Dynamic is("0");
     MaxHeapTableSize "max_heap_table_size" steps(16384, MAX, 1024), Both Dynamic is("16777216"),
-        inert "it is MEMORY's";
+        inert "only MEMORY uses it";
     MaxJoinSize "max_join_size" int(1, MAX), Both Dynamic is("18446744073709551615"),
         only "not built yet";
     MaxPreparedStmtCount "max_prepared_stmt_count" int(0, 4_194_304), Global Dynamic is("16382");
@@ -218,10 +227,10 @@ variables! {
         only "not built yet";
     MetricsAddress "metrics_address" TEXT, Global AtStart is("");
     NetBufferLength "net_buffer_length" steps(1024, 1 << 20, 1024), Both Dynamic is("16384"),
-        inert "buffers begin small and grow with what they hold";
+        inert "network buffers begin small and grow with their content";
     NetReadTimeout "net_read_timeout" int(1, YEAR_S), Both Dynamic is("30");
-    NetRetryCount "net_retry_count" int(1, MAX), Both Dynamic is("10"), inert "an interrupted call \
-        is always made again";
+    NetRetryCount "net_retry_count" int(1, MAX), Both Dynamic is("10"),
+        inert "an interrupted system call is always repeated";
     NetWriteTimeout "net_write_timeout" int(1, YEAR_S), Both Dynamic is("60");
     OpenFilesLimit "open_files_limit" int(0, 1 << 20), Global AtStart is("0");
     OptimizerSwitch "optimizer_switch" OptimizerSwitch, Both Dynamic is("");
@@ -236,10 +245,10 @@ variables! {
     RandSeed1 "rand_seed1" OfSession, Session Dynamic None;
     RandSeed2 "rand_seed2" OfSession, Session Dynamic None;
     ReadBufferSize "read_buffer_size" steps(8192, 1 << 31, 4096), Both Dynamic is("131072"),
-        inert "it is MyISAM's";
+        inert "only MyISAM uses it";
     ReadOnly "read_only" Bool, Global Dynamic OFF, only "not built yet";
     ReadRndBufferSize "read_rnd_buffer_size" int(1, 1 << 31), Both Dynamic is("262144"),
-        inert "it is MyISAM's";
+        inert "only MyISAM uses it";
     RedolithLogFlushDepth "redolith_log_flush_depth" exact(0, 16), Global Dynamic is("0");
     RedolithLogFlushPaceUs "redolith_log_flush_pace_us" exact(-1, 1_000_000),
         Global Dynamic is("-1");
@@ -262,33 +271,33 @@ variables! {
     ServerId "server_id" int(0, u32::MAX as u64), Global Dynamic is("1"), inert "the binary log is \
         not built yet";
     ServerUuid "server_uuid" TEXT, Global ReadOnly is("");
-    SkipExternalLocking "skip_external_locking" Bool, Global AtStart ON, only "the data directory \
-        is locked by this process";
-    SkipNameResolve "skip_name_resolve" Bool, Global AtStart ON, only "names of hosts are never \
-        looked up";
+    SkipExternalLocking "skip_external_locking" Bool, Global AtStart ON,
+        only "the server locks the data directory";
+    SkipNameResolve "skip_name_resolve" Bool, Global AtStart ON,
+        only "the server never looks up host names";
     SkipNetworking "skip_networking" Bool, Global AtStart OFF;
     SkipShowDatabase "skip_show_database" Bool, Global AtStart OFF, only "not built yet";
-    SlowQueryLog "slow_query_log" Bool, Global Dynamic OFF, only "there is no slow query log";
+    SlowQueryLog "slow_query_log" Bool, Global Dynamic OFF, only "the server has no slow query log";
     Socket "socket" TEXT, Global AtStart is("/tmp/redolith.sock");
-    SortBufferSize "sort_buffer_size" int(32768, MAX), Both Dynamic is("262144"), inert "a sort \
-        takes what its rows take, up to `redolith_statement_memory`";
-    SqlAutoIsNull "sql_auto_is_null" Bool, Both Dynamic OFF, only "IS NULL never means the last \
-        number";
+    SortBufferSize "sort_buffer_size" int(32768, MAX), Both Dynamic is("262144"),
+        inert "a sort takes as much memory as its rows, up to `redolith_statement_memory`";
+    SqlAutoIsNull "sql_auto_is_null" Bool, Both Dynamic OFF,
+        only "IS NULL never finds the last inserted row";
     SqlBigSelects "sql_big_selects" Bool, Both Dynamic ON, only "no statement is refused for its \
         size";
-    SqlBufferResult "sql_buffer_result" Bool, Both Dynamic OFF, inert "locks are not held longer \
-        by a slow client";
+    SqlBufferResult "sql_buffer_result" Bool, Both Dynamic OFF,
+        inert "a slow client does not hold locks longer";
     SqlLogBin "sql_log_bin" Bool, Session Dynamic ON, inert "the binary log is off";
-    SqlLogOff "sql_log_off" Bool, Both Dynamic OFF, inert "there is no general log";
+    SqlLogOff "sql_log_off" Bool, Both Dynamic OFF, inert "the server has no general log";
     SqlMode "sql_mode" SqlMode, Both Dynamic is(SQL_MODE);
     SqlNotes "sql_notes" Bool, Both Dynamic ON;
-    SqlQuoteShowCreate "sql_quote_show_create" Bool, Both Dynamic ON, only "names are always \
-        quoted";
+    SqlQuoteShowCreate "sql_quote_show_create" Bool, Both Dynamic ON,
+        only "SHOW CREATE always quotes names";
     SqlRequirePrimaryKey "sql_require_primary_key" Bool, Both Dynamic OFF, only "not built yet";
     SqlSafeUpdates "sql_safe_updates" Bool, Both Dynamic OFF, only "not built yet";
     SqlSelectLimit "sql_select_limit" int(0, MAX), Both Dynamic is("18446744073709551615"),
         only "not built yet";
-    SqlWarnings "sql_warnings" Bool, Both Dynamic OFF, inert "the count of warnings is always told";
+    SqlWarnings "sql_warnings" Bool, Both Dynamic OFF, inert "the warning count is always reported";
     SuperReadOnly "super_read_only" Bool, Global Dynamic OFF, only "not built yet";
     SyncBinlog "sync_binlog" int(0, u32::MAX as u64), Global Dynamic is("1"), inert "the binary \
         log is off";
@@ -304,8 +313,9 @@ variables! {
     TimeZone "time_zone" TimeZone, Both Dynamic is("SYSTEM");
     Timestamp "timestamp" OfSession, Session Dynamic None;
     TlsVersion "tls_version" TEXT, Global AtStart is(""), only "TLS is not built yet";
-    TmpTableSize "tmp_table_size" int(1024, MAX), Both Dynamic is("16777216"), inert "a temporary \
-        result takes what its rows take, up to `redolith_statement_memory`";
+    TmpTableSize "tmp_table_size" int(1024, MAX), Both Dynamic is("16777216"),
+        inert "a temporary result takes as much memory as its rows, up to \
+            `redolith_statement_memory`";
     Tmpdir "tmpdir" TEXT, Global AtStart is("/tmp"), inert "no temporary files are written";
     TransactionIsolation "transaction_isolation" ISOLATION, Both Dynamic is("REPEATABLE-READ");
     TransactionReadOnly "transaction_read_only" Bool, Both Dynamic OFF;

@@ -223,7 +223,7 @@ pub fn has_date(text: &[u8]) -> bool {
             && text.trim_ascii().len() >= 12)
 }
 
-/// A TIME literal: '[-][D ]hh:mm[:ss][.f]', digits alone right-aligned, or the time of a full
+/// A TIME literal: `[-][D ]hh:mm[:ss][.f]`, digits alone right-aligned, or the time of a full
 /// DATETIME literal. Minutes and seconds over 59: None. Out of range: clamped and `truncated`. With
 /// an exponent behind it: None, for it is a number.
 pub fn parse_time(text: &[u8]) -> Option<Parsed<Time>> {

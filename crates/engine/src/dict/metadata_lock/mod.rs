@@ -1,11 +1,12 @@
 //! Metadata locks: what keeps a table's definition still while statements use it, and lets DDL wait
 //! for them.
 //!
-//! An [`MetadataLock`] sits in each table's and each schema's entry; a statement's way through it is one
-//! compare-and-swap. A statement holds its table's lock and, as intention, the schema's in `Read`;
-//! DROP DATABASE takes the schema's `Exclusive`. What a session holds is in an [`MetadataLockSet`], by which
-//! it finds without any shared memory that it holds a lock already. After a wait, look the table up
-//! again: it may have been dropped or renamed.
+//! An [`MetadataLock`] sits in each table's and each schema's entry; a statement's way through it
+//! is one compare-and-swap. A statement holds its table's lock and, as intention, the schema's in
+//! `Read`;
+//! DROP DATABASE takes the schema's `Exclusive`. What a session holds is in an [`MetadataLockSet`],
+//! by which it finds without any shared memory that it holds a lock already. After a wait, look the
+//! table up again: it may have been dropped or renamed.
 //!
 //! | asked \ held | Read | Write | NoWrite | Exclusive | for |
 //! |---|---|---|---|---|---|

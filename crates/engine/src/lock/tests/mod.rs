@@ -1,5 +1,5 @@
-//! Tests of the lock rules, and what they share: a small generator, a runtime whose clock stands still
-//! until told, threads that block on futures.
+//! Tests of the lock rules, and what they share: a small generator, a runtime whose clock stands
+//! still until told, threads that block on futures.
 #[cfg(shuttle)]
 mod model;
 mod rules;

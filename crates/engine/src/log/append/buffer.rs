@@ -11,8 +11,8 @@
 //!
 //! **Another size.** The ring has two memories, and one word says from which LSN on (a whole block)
 //! the newer one is used. Credit is refused for a moment, that LSN is set at or above all that is
-//! promised, and credit is given again, as the new size allows (`LogRoom::set_buffer`): nobody waits
-//! for anything.
+//! promised, and credit is given again, as the new size allows (`LogRoom::set_buffer`): nobody
+//! waits for anything.
 //! LOGBUF-5: whoever fills or reads a byte chooses its memory alike: who had credit before stays
 //! below the LSN, or comes behind others who saw the word.
 //! LOGBUF-6: the older memory is given up for another one only when everything below the LSN is in

@@ -1,6 +1,6 @@
-//! Waiting for room after `WouldBlock::LogSpace`. A session that waits sees to it that the scarce thing
-//! gets made: it leads a flush if the buffer is full, calls the segment allocator if segments are
-//! short, and the checkpointer if the checkpoint is behind.
+//! Waiting for room after `WouldBlock::LogSpace`. A session that waits sees to it that the scarce
+//! thing gets made: it leads a flush if the buffer is full, calls the segment allocator if segments
+//! are short, and the checkpointer if the checkpoint is behind.
 use crate::base::Result;
 use crate::log::Log;
 use crate::log::append::credit::{Class, Scarce};
@@ -85,8 +85,8 @@ impl Future for SpaceWait<'_> {
                 Session::log_on_file_space_wait_loops,
             );
             if scarce != Scarce::Buffer {
-                // A leadership that it has is for who can use it: the checkpoint may need a flush to
-                // move.
+                // A leadership that it has is for who can use it: the checkpoint may need a flush
+                // to move.
                 if let Some(mut flush) = this.flush.take() {
                     flush.leave(this.log);
                 }

@@ -5,8 +5,8 @@
 //! rings for the flusher; the flusher syncs while the writer may write again. Both sleep when there
 //! is nothing to do.
 //!
-//! DEDICATED-1: while somebody waits for the flush of what is written, the flusher runs or its notification
-//! is rung: the writer looks after each write, and before it sleeps.
+//! DEDICATED-1: while somebody waits for the flush of what is written, the flusher runs or its
+//! notification is rung: the writer looks after each write, and before it sleeps.
 use crate::log::commit::leader::CommitQueue;
 use crate::log::{Log, WriterMode};
 use crate::sync::notify::Notify;

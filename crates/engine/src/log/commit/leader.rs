@@ -5,15 +5,15 @@
 //! and so does every session in the mode `session`. A leader in company steps back in the run
 //! queue, so that every session that can run has its turn and may join, for as long as the group
 //! grows. If the policy has a hold, the leader waits for that too ([`crate::log::write_policy`]).
-//! Then it writes and flushes in its own thread, wakes the group, and passes the leadership to one of
-//! the sessions that came too late, or gives the leadership up. (These are RocksDB's write groups, with
-//! the run queue in the place of its spinning.)
+//! Then it writes and flushes in its own thread, wakes the group, and passes the leadership to one
+//! of the sessions that came too late, or gives the leadership up. (These are RocksDB's write
+//! groups, with the run queue in the place of its spinning.)
 //!
 //! A lone leader still waits for company in one commit of eight. With one worker thread no other
 //! session can join while the leader writes, so a leader that never waited would never see company.
 //!
-//! In the mode `dedicated` ([`crate::log::commit::dedicated`]) no session leads for long: the leadership
-//! goes to the writer thread at the next hand-over.
+//! In the mode `dedicated` ([`crate::log::commit::dedicated`]) no session leads for long: the
+//! leadership goes to the writer thread at the next hand-over.
 //!
 //! With several writes in flight ([`crate::log::write::overlapped_writes`]) the leader submits its
 //! write and passes the leadership on before the write is over.

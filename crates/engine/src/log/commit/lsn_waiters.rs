@@ -1,20 +1,21 @@
-//! Waiting for the log: who waits for which LSN, and who has the leadership, the right and the duty to
-//! write and flush.
+//! Waiting for the log: who waits for which LSN, and who has the leadership, the right and the duty
+//! to write and flush.
 //!
 //! WAIT-1: no wake-up is lost. A waiter pushes its node, fences, and looks at `durable` again;
 //! whoever flushed stores `durable`, fences, and takes the nodes. One of the two sees the other.
-//! WAIT-2: while somebody waits, somebody holds the leadership. A waiter that finds it free takes it;
+//! WAIT-2: while somebody waits, somebody holds the leadership. A waiter that finds it free takes
+//! it;
 //! who gives it up fences and looks for nodes that came in between, on the stack and among the
-//! kept. The leadership passes from hand to hand: a node's role becomes `LEAD`, and whoever owns that
-//! node must lead or pass it on. A waiter whose goal is covered, reached by a write that is in
+//! kept. The leadership passes from hand to hand: a node's role becomes `LEAD`, and whoever owns
+//! that node must lead or pass it on. A waiter whose goal is covered, reached by a write that is in
 //! flight, needs none of that: the end of the write wakes it (WAIT-1).
 //! WAIT-3: `durable <= written`, and neither goes back.
-//! WAIT-4: a future that is dropped takes its waker away and passes the leadership on; the node itself
-//! goes when the next holder finds it.
+//! WAIT-4: a future that is dropped takes its waker away and passes the leadership on; the node
+//! itself goes when the next holder finds it.
 //! WAIT-5: with the leadership goes the duty to look: the dedicated writer
-//! ([`crate::log::commit::dedicated`]), which may keep the leadership while nobody waits, sleeps only
-//! after it has said so, fenced, and looked once more; a waiter that finds it asleep rings its
-//! bell.
+//! ([`crate::log::commit::dedicated`]), which may keep the leadership while nobody waits, sleeps
+//! only after it has said so, fenced, and looked once more; a waiter that finds it asleep notifies
+//! it.
 //!
 //! The nodes are a stack (Treiber 1986) that is only ever taken as a whole, so there is no ABA;
 //! each is shared by its future and the stack.
@@ -192,14 +193,15 @@ impl Waits {
     pub fn dedicated_notify(&self) -> &Arc<Notify> {
         &self.dedicated.notify
     }
-    /// Takes the leadership, or asks for it: then a notification says when it comes. True if the dedicated writer has
-    /// it.
+    /// Takes the leadership, or asks for it: then a notification says when it comes. True if the
+    /// dedicated writer has it.
     pub fn dedicated_leads(&self) -> bool {
         let leadership = &self.dedicated.leadership;
         if leadership.load(Acquire) == HOLDS {
             return true;
         }
-        // Not over HOLDS: it may have been handed over since. Only the dedicated writer leaves AWAY.
+        // Not over HOLDS: it may have been handed over since. Only the dedicated writer leaves
+        // AWAY.
         let _ = leadership.compare_exchange(AWAY, WANTS, AcqRel, Relaxed);
         fence(SeqCst);
         if self.try_lead() {
@@ -254,8 +256,8 @@ impl Waits {
         self.gather(&mut kept);
         kept.iter().any(|n| n.goal.durable)
     }
-    /// Publishes what was written and made durable. `wake_reached` comes next. Of two that publish at a
-    /// time, the one that is further counts.
+    /// Publishes what was written and made durable. `wake_reached` comes next. Of two that publish
+    /// at a time, the one that is further counts.
     pub fn advance(&self, written: u64, durable: u64) {
         assert!(durable <= written, "WAIT-3");
         self.written.fetch_max(written, AcqRel);
@@ -308,8 +310,8 @@ impl Waits {
             }
             self.leadership.swap(false, AcqRel);
             fence(SeqCst);
-            // Kept ones too: somebody who publishes without the leadership may have taken a newcomer off
-            // the stack meanwhile.
+            // Kept ones too: somebody who publishes without the leadership may have taken a
+            // newcomer off the stack meanwhile.
             let waits = |n: &Arc<Node>| n.role.load(Relaxed) == WAITING && !self.covered(&n.goal);
             let wanted = dedicated.leadership.load(Relaxed) == WANTS || {
                 let mut kept = self.kept.lock();
@@ -332,7 +334,10 @@ impl Drop for Waits {
 // A wait costs no allocation: nodes that nobody else holds any more are kept by the thread whose
 // future ended.
 #[cfg(not(loom))]
-thread_local!(static SPARE: std::cell::RefCell<Vec<Arc<Node>>> = const { std::cell::RefCell::new(Vec::new()) });
+thread_local! {
+    static SPARE: std::cell::RefCell<Vec<Arc<Node>>> =
+        const { std::cell::RefCell::new(Vec::new()) };
+}
 
 #[cfg(not(loom))]
 fn new_node(goal: Goal, waker: &Waker) -> Arc<Node> {
@@ -593,10 +598,10 @@ mod loom_tests {
         }
         fn count(&self, _: &Goal, _: Event) {}
     }
-    /// FLIGHT-2: a completion takes newcomers off the stack while somebody gives up the leadership. The
-    /// newcomer and the device take turns in one thread: with three threads a second preemption has
-    /// too many interleavings to run to their end, and those that matter are between two, who gives
-    /// up the leadership and who takes nodes off the stack.
+    /// FLIGHT-2: a completion takes newcomers off the stack while somebody gives up the leadership.
+    /// The newcomer and the device take turns in one thread: with three threads a second preemption
+    /// has too many interleavings to run to their end, and those that matter are between two, who
+    /// gives up the leadership and who takes nodes off the stack.
     fn model_of_newcomer(preemptions: usize, begun: usize) {
         explore(preemptions, move || {
             let m = Arc::new(Deep::new());
@@ -652,7 +657,8 @@ mod loom_tests {
     fn loom_two_beside_one_in_flight() {
         model_of_newcomer(1, 1);
     }
-    /// FLIGHT-1: at full depth the leadership is with the writes in flight; a completion passes it on.
+    /// FLIGHT-1: at full depth the leadership is with the writes in flight; a completion passes it
+    /// on.
     #[test]
     fn loom_one_at_full_depth() {
         explore(2, || {
@@ -672,8 +678,8 @@ mod loom_tests {
         });
     }
 
-    /// The writer of a dedicated pair: writes for others, at most `turns` times, until the notification is
-    /// closed (as `commit/dedicated.rs` does).
+    /// The writer of a dedicated pair: writes for others, at most `turns` times, until the
+    /// notification is closed (as `commit/dedicated.rs` does).
     fn write_for_all(m: &Model, turns: usize) {
         let mut done = 0;
         while done < turns {

@@ -52,8 +52,8 @@ impl FrameScanner {
         }
         if state.clean && end != state.checkpoint {
             let why = format!(
-                "redo/control says that the server was stopped cleanly at LSN {}, and the log goes \
-                    on: redo/control is an older copy",
+                "redo/control says that the server was stopped cleanly at LSN {}, but the log has \
+                 later frames: redo/control is an older copy",
                 state.checkpoint
             );
             return Err(Error::Damaged(why));
@@ -65,17 +65,17 @@ impl FrameScanner {
         let durable =
             state.durable.max(witness::read(&**self.control.file(), state.log_id, state.epoch));
         if !judged && self.reaches_past(durable)? {
-            return Err(
-                self.damaged(format!("redo/control says that it was durable up to LSN {durable}"))
-            );
+            return Err(self.damaged(format!(
+                "redo/control says that the log was durable up to LSN {durable}"
+            )));
         }
         if let Some((lsn, what)) = newest.filter(|(lsn, _)| lsn.0 > end) {
             return Err(self.damaged(format!(
-                "{what} has LSN {lsn}, and was written when the log was durable up to there"
+                "{what} has LSN {lsn}, and was written when the log was durable up to LSN {lsn}"
             )));
         }
         if self.segments.is_cut_at(end)? {
-            return Err(self.damaged("that file is cut off".into()));
+            return Err(self.damaged("the segment's file is cut off".into()));
         }
         match if state.clean || judged { None } else { self.search()? } {
             Some(why) => Err(self.damaged(why)),
@@ -85,9 +85,8 @@ impl FrameScanner {
     fn damaged(&self, why: String) -> Error {
         Error::Damaged(format!(
             "the redo log cannot be read at LSN {} ({}), and does not end there: {why}. A crash \
-                does not leave that. Nothing has been changed: \
-             restore the file or a backup, or start with innodb_force_recovery=4 to read what is \
-             there",
+             does not leave such a log. Nothing has been changed: restore the file or a backup, or \
+             start with innodb_force_recovery=4 to read the tables",
             self.at,
             self.segments.place(self.at)
         ))

@@ -137,7 +137,8 @@ fn schemes_change_while_sessions_commit() {
     for n in 0..120 {
         log.set_policy(|policy| policy.mode = Some(all[(n * n / 3 % 3) as usize]));
         if n % 3 > 0 {
-            // the dedicated writer takes the leadership or leaves it; else it finds the scheme changed again
+            // the dedicated writer takes the leadership or leaves it; else it finds the scheme
+            // changed again
             runtime.run();
         }
         let (s, e) = append(&log, &payload(n));

@@ -8,10 +8,11 @@
 //! (WRITER-4) and wakes. A session that commits alone writes in its own thread, as ever: that costs
 //! no switch of threads.
 //!
-//! FLIGHT-1: who begins a write has the leadership. With `depth` writes in flight the leadership stays with
-//! them, and the completion that makes room passes it on.
+//! FLIGHT-1: who begins a write has the leadership. With `depth` writes in flight the leadership
+//! stays with them, and the completion that makes room passes it on.
 //! FLIGHT-2: goals that a write in flight reaches are covered
-//! ([`crate::log::commit::lsn_waiters`]): who has one waits for the completion and takes no leadership.
+//! ([`crate::log::commit::lsn_waiters`]): who has one waits for the completion and takes no
+//! leadership.
 //! FLIGHT-3: only durable writes are in flight together, and only when all before is durable: so
 //! nothing in flight needs a sync.
 //! FLIGHT-4: a PAD lies in one block. So no write ends inside of one, and no checkpoint, which

@@ -50,9 +50,8 @@ async fn keep_segments(log: Weak<Log>, notify: Arc<Notify>, _over: Over) {
             let text = e.to_string();
             if log.room.failed(e) {
                 tracing::error!(
-                    "a segment of the redo log could not be made: {text}; commits go on \
-                        until the segments that are there are full, and then wait until the disk \
-                        has space"
+                    "a segment of the redo log could not be made: {text}. Commits go on \
+                     until the existing segments are full, and then wait. Free disk space"
                 );
             }
         } else {

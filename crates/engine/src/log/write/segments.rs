@@ -47,7 +47,8 @@ pub(in crate::log) struct Segments {
     dir: PathBuf,
     log_id: u64,
     pub bytes: u64,
-    /// Consecutive numbers, oldest first, at least one. Only the segment allocator (or recovery) changes it.
+    /// Consecutive numbers, oldest first, at least one. Only the segment allocator (or recovery)
+    /// changes it.
     open: Mutex<VecDeque<Segment>>,
     leftovers: Mutex<Leftovers>,
 }
@@ -203,7 +204,7 @@ impl Segments {
         }
         for s in open.iter_mut().filter(|s| s.damaged) {
             self.make_whole(s).map_err(|e| {
-                Error::io(format_args!("mending {}", self.path(s.number).display()), &e)
+                Error::io(format_args!("repairing {}", self.path(s.number).display()), &e)
             })?;
         }
         Ok(())

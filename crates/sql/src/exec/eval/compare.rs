@@ -252,10 +252,11 @@ impl<'v> Eval<'v, '_, '_> {
         }
         let low = self.operand(how, &args[1])?;
         let above = self.order(how, (&args[0], &value), (&args[1], &low))?.map(Ordering::is_ge);
+        // Also where the low bound has decided: MySQL evaluates both, and either may fail.
+        let high = self.operand(how, &args[2])?;
         if above == Some(false) {
             return Ok(Some(false));
         }
-        let high = self.operand(how, &args[2])?;
         let below = self.order(how, (&args[0], &value), (&args[2], &high))?.map(Ordering::is_le);
         Ok(match (above, below) {
             (_, Some(false)) => Some(false),
@@ -333,12 +334,14 @@ impl<'v> Eval<'v, '_, '_> {
     /// BETWEEN with a bound of which nothing is known, or NULL: each is compared as it and the
     /// value are by themselves.
     fn between_mixed(&mut self, [value, low, high]: &'v [Expr; 3]) -> Result<Option<bool>> {
-        let above = self.order_of(value, low)?.map(Ordering::is_ge);
-        if above == Some(false) {
-            return Ok(above);
+        if matches!(value.as_literal(), Some(Value::Null)) {
+            return Ok(None);
         }
+        let above = self.order_of(value, low)?.map(Ordering::is_ge);
+        // Also where the low bound has decided, as in `between`.
         let below = self.order_of(value, high)?.map(Ordering::is_le);
-        Ok(if below == Some(false) { below } else { above.and(below) })
+        let refused = [above, below].contains(&Some(false));
+        Ok(if refused { Some(false) } else { above.and(below) })
     }
 
     /// How two operands compare, each evaluated as their comparison wants it.

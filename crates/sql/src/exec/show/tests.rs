@@ -39,7 +39,8 @@ const EVERYTHING: &str = "CREATE TABLE `every``thing` (
   UNIQUE KEY `vb` (`v`,`b`),
   KEY `k_1` (`price` DESC,`flag`),
   KEY `note` (`note`(10))
-) ENGINE=InnoDB AUTO_INCREMENT=7 DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci COMMENT='all of it'";
+) ENGINE=InnoDB AUTO_INCREMENT=7 DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci \
+  COMMENT='all of it'";
 
 #[test]
 fn create_table_is_told_as_mysql_tells_it() {

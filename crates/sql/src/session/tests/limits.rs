@@ -81,7 +81,10 @@ struct Late {
     disk: RealDisk,
 }
 impl Disk for Late {
-    redolith_disk::forward_disk!(disk: open exists list create_dir_all remove rename sync_dir lock_dir wall_us random);
+    redolith_disk::forward_disk! {
+        disk: open exists list
+        create_dir_all remove rename sync_dir lock_dir wall_us random
+    }
     fn now(&self) -> Duration {
         self.disk.now() + Duration::from_secs(86_400)
     }

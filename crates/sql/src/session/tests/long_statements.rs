@@ -1,8 +1,8 @@
 //! Statements that take for ever: they give way, and whoever wants them to end reaches them.
 //! SLEEP() and its like: where they stand.
 //!
-//! No time is measured: the runtime counts when the session's thread gives way, and ends the statement
-//! then; a sleep is written down and over at once.
+//! No time is measured: the runtime counts when the session's thread gives way, and ends the
+//! statement then; a sleep is written down and over at once.
 use super::{World, execute, lines};
 use crate::exec::fixture::Server;
 use crate::processes::{Kill, Process};

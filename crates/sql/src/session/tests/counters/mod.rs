@@ -378,7 +378,7 @@ fn the_dedicated_writer_is_counted() {
     }
 }
 
-/// `innodb_flush_log_at_timeout`: nothing else flushes what nobody waits for.
+/// `innodb_flush_log_at_timeout`: nothing else flushes redo that no commit waits for.
 #[test]
 fn what_nobody_waits_for_is_flushed_when_the_setting_says() {
     let rig = Rig::new(1 << 20, 1 << 20);

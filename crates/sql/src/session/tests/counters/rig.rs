@@ -108,7 +108,10 @@ impl Disk for Counting {
             _ => file,
         })
     }
-    redolith_disk::forward_disk!(disk: exists list create_dir_all remove rename sync_dir lock_dir wall_us random);
+    redolith_disk::forward_disk! {
+        disk: exists list
+        create_dir_all remove rename sync_dir lock_dir wall_us random
+    }
     fn now(&self) -> Duration {
         let mine = self.log.clock.lock().take_if(|c| c.0 == std::thread::current().id());
         if let Some((thread, mut act)) = mine
