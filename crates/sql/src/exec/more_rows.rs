@@ -7,13 +7,13 @@ use crate::parse::lexer::Token;
 use crate::parse::literal;
 use redolith_types::Value;
 
-/// Values that are made at once, about.
+/// Most values of one batch. A batch holds at least one row, however wide the row is.
 const VALUES_AT_ONCE: usize = 4096;
 
 #[derive(Clone, Copy)]
 pub struct MoreRows<'t> {
     pub text: &'t [u8],
-    /// Of these rows, one after the other.
+    /// The literals of these rows, row after row.
     pub literals: &'t [Token],
     /// Literals before the first row.
     pub first: usize,
@@ -25,8 +25,8 @@ impl<'t> MoreRows<'t> {
     pub fn count(&self, stride: usize) -> usize {
         self.literals.len().checked_div(stride).unwrap_or(0)
     }
-    /// The parameters of a few rows from row `from` on, and how many rows: row `n` of them sees
-    /// what begins at `n * stride`.
+    /// Returns the number of rows in the batch that starts at row `from`, and the parameters of
+    /// these rows. The parameters of the batch's row `n` begin at `n * stride`.
     pub fn values(
         &self,
         from: usize,

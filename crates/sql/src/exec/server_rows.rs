@@ -1,5 +1,5 @@
-//! Rows that the server tells of itself, for SHOW and INFORMATION_SCHEMA: each is in the account
-//! before the next one is made (MEM-1).
+//! Rows about the server itself, for SHOW and INFORMATION_SCHEMA. [`Gathered`] charges each row to
+//! the memory account before the caller makes the next row (MEM-1).
 use super::row_bytes;
 use crate::error::Result;
 use crate::memory::Account;
@@ -23,16 +23,16 @@ impl<'m> Gathered<'m> {
     pub fn extend(&mut self, rows: impl IntoIterator<Item = Vec<Value<'static>>>) -> Result<()> {
         rows.into_iter().try_for_each(|row| self.push(row))
     }
-    /// Settings and counters, which are as many as the program has: not counted, so that they are
-    /// told when there is no memory left.
+    /// Adds rows without charging the account. It is for settings and counters: the program fixes
+    /// their number, and a client must be able to read them when no memory is left.
     pub fn extend_uncounted(&mut self, rows: impl IntoIterator<Item = Vec<Value<'static>>>) {
         self.rows.extend(rows.into_iter().map(Vec::into_boxed_slice));
     }
-    /// For what is made beside the rows.
+    /// The account, so that the caller can charge memory other than the rows.
     pub fn memory(&mut self) -> &mut Account {
         self.memory
     }
-    /// They stay in the account.
+    /// Returns the rows. Their bytes stay charged to the account.
     pub fn into_rows(self) -> Vec<Row> {
         self.rows
     }
