@@ -1,12 +1,6 @@
-<<<<<<< HEAD
-//! The baseline of the benchmark: a server that speaks as much of MySQL's protocol as
-//! sysbench's oltp scripts need, makes every commit durable together with all that wait, and stores
-//! nothing. A real server on the same machine can at best come near.
-=======
 //! The baseline of the benchmarks: a server that speaks the part of MySQL's protocol that
 //! sysbench's oltp scripts need, makes commits durable in groups, and stores nothing. A real server
 //! on the same machine can at best come close to its figures.
->>>>>>> prose-p5
 //!
 //!     redolith-null --datadir=DIR --socket=PATH [--pace-us=N]
 //!
