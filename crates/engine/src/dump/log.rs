@@ -120,7 +120,7 @@ fn print(frame: &Frame<'_>, lsn: u64, with_bytes: bool, out: &mut dyn Write) -> 
         match record {
             Ok(Record::File(space)) => {
                 end(&mut page, out)?;
-                writeln!(out, "    space {} was given its file", space.0)?;
+                writeln!(out, "    space {}: its file is being made or dropped", space.0)?;
             }
             Ok(Record::Page { id, before, change }) => {
                 if page.as_ref().is_none_or(|(current, ..)| *current != id) {

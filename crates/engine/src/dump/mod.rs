@@ -4,8 +4,8 @@
 //! be read, and each damage is a line that says where it is. Lines that tell of damage begin with
 //! `!`.
 //!
-//! DUMP-1: whatever bytes a file holds, a dump ends, and needs no more memory than one segment or
-//! one batch.
+//! DUMP-1: whatever bytes a file holds, a dump ends, and needs no more memory than one segment of
+//! the redo log and the largest frame, or one batch of the doublewrite file.
 mod control;
 mod doublewrite;
 mod log;

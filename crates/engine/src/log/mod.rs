@@ -37,7 +37,7 @@ pub use append::credit::Credit;
 pub use append::credit_wait::SpaceWait;
 pub use append::frame::{FRAME_HEADER, FRAME_PAYLOAD_MAX};
 pub use commit::leader::DurableWait;
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 use commit::leader::OwnedWait;
 pub use recovery::checkpoint_file::CHECKPOINT_PAYLOAD_MAX;
 pub(crate) use recovery::inspect;
@@ -343,7 +343,7 @@ impl Log {
         DurableWait::new(self, lsn, false)
     }
     /// `wait_durable` that borrows nothing.
-    #[cfg(test)]
+    #[cfg(all(test, not(loom)))]
     fn owned_wait(self: &Arc<Self>, lsn: Lsn) -> OwnedWait {
         OwnedWait::new(self.clone(), lsn)
     }

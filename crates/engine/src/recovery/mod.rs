@@ -3,7 +3,7 @@
 //! 1. The directory is judged ([`judge`]): the log is read to its end, and with it the doublewrite
 //!    copies, every page that the log changes, the dictionary and the undo spaces. Nothing is
 //!    written; damage is an error here, and nowhere later.
-//! 2. Torn pages are mended from the doublewrite file (`flush::Copies`).
+//! 2. Torn pages are repaired from the doublewrite file (`flush::Copies`).
 //! 3. The log is read again from the checkpoint on; every frame's changes are made in the pages
 //!    that do not have them yet ([`apply`]).
 //! 4. The log goes on behind its last whole frame, in a new epoch (`FrameScanner::finish`).
@@ -24,7 +24,7 @@ pub use judge::{Judged, judge, judge_pages};
 use crate::flush::Repaired;
 use crate::{Lsn, PageId};
 
-/// What starting had to do, for people.
+/// What a start had to do. It is shown to the user.
 #[derive(Debug, Default)]
 pub struct Report {
     /// The instance is new.

@@ -22,7 +22,8 @@ impl Event {
     pub fn notify(&self) {
         self.notify_some(usize::MAX);
     }
-    /// Wakes those who have waited longest, `most` of them. The others wait for the next time.
+    /// Wakes the `most` tasks that have waited longest. The other tasks are not woken; but such a
+    /// task goes on too if something else polls it, because `count` has moved.
     pub fn notify_some(&self, most: usize) {
         let mut list = self.wakers.lock();
         self.count.fetch_add(1, SeqCst);

@@ -1,4 +1,5 @@
-//! A bell for one background task: rung while nobody listens, it is heard at the next wait.
+//! A notification for one background task. If the task is not waiting when it is notified, its next
+//! wait ends at once.
 use crate::sync::log::Mutex;
 use std::future::Future;
 use std::pin::Pin;
@@ -6,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 
 #[derive(Default, Debug)]
 struct State {
-    rung: bool,
+    notified: bool,
     closed: bool,
     waker: Option<Waker>,
 }
@@ -20,7 +21,7 @@ impl Default for Notify {
 
 impl Notify {
     pub fn notify(&self) {
-        self.change(|s| s.rung = true);
+        self.change(|s| s.notified = true);
     }
     /// Every wait, now and later, ends with `false`.
     pub fn close(&self) {
@@ -50,7 +51,7 @@ impl Future for Notified<'_> {
         if s.closed {
             return Poll::Ready(false);
         }
-        if std::mem::take(&mut s.rung) {
+        if std::mem::take(&mut s.notified) {
             return Poll::Ready(true);
         }
         s.waker = Some(cx.waker().clone());

@@ -281,18 +281,18 @@ impl Drop for DurableWait<'_> {
 }
 
 /// [`DurableWait`] that keeps the log itself, for tests that hold several.
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 pub(in crate::log) struct OwnedWait {
     log: Arc<Log>,
     waiter: Waiter,
 }
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 impl OwnedWait {
     pub(in crate::log) fn new(log: Arc<Log>, lsn: Lsn) -> OwnedWait {
         OwnedWait { log, waiter: Waiter::new(Goal { lsn: lsn.0, durable: true }) }
     }
 }
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 impl Future for OwnedWait {
     type Output = ();
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
@@ -300,7 +300,7 @@ impl Future for OwnedWait {
         this.waiter.poll(&*this.log, cx)
     }
 }
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 impl Drop for OwnedWait {
     fn drop(&mut self) {
         self.waiter.leave(&*self.log);
