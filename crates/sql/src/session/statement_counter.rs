@@ -1,4 +1,4 @@
-//! Which Com_* counter a statement counts under.
+//! Maps a statement to the Com_* counter that counts it.
 use crate::plan::{
     AdminStmt, DdlStmt, FlushWhat, InsertRows, OnDuplicate, ShowKind, Statement, TransactionStmt,
 };
