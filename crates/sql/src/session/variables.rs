@@ -1,4 +1,5 @@
-//! What a session computes from its variables once rather than for every statement.
+//! The values that a session derives from its variables when they change, and not for every
+//! statement.
 use super::Session;
 use crate::exec::set::{isolation_of, statement_settings};
 use crate::exec::{Flush, StatementSettings};
@@ -10,7 +11,7 @@ use redolith_engine::Isolation;
 use redolith_types::Collation;
 use std::time::Duration;
 
-/// Good for one generation of the session's variables.
+/// The values are valid for one generation of the session's variables.
 pub(super) struct Derived {
     generation: u32,
     pub exec: StatementSettings,
@@ -21,7 +22,8 @@ pub(super) struct Derived {
     pub row_lock_timeout: Duration,
     pub lock_timeout: Duration,
     pub max_execution_time_ms: u64,
-    /// What the client's texts are in, and what their strings are brought to.
+    /// The character set of the client's texts, and the character set into which the session
+    /// converts their strings.
     pub charsets: TextCharsets,
 }
 
@@ -56,7 +58,7 @@ pub(super) fn engine_isolation(level: plan::Isolation) -> Isolation {
     }
 }
 
-/// innodb_flush_log_at_trx_commit
+/// The meaning of `innodb_flush_log_at_trx_commit`: 0, 1 or 2.
 pub(super) fn flush_of(vars: &SessionVars, settings: &Settings) -> Flush {
     match vars
         .own_bits(Var::InnodbFlushLogAtTrxCommit)
@@ -69,14 +71,15 @@ pub(super) fn flush_of(vars: &SessionVars, settings: &Settings) -> Flush {
 }
 
 impl Session {
-    /// After a statement that may have changed variables.
+    /// Derives the values again if a variable has changed. Called after each statement that may set
+    /// variables.
     pub(super) fn refresh(&mut self) {
         if self.derived.generation != self.vars.generation() {
             self.derived = Derived::of(&self.vars);
             self.state.memory.set_limit(self.derived.exec.memory_limit);
             self.state.process.set_client_charset(self.derived.charsets.client);
             self.state.warnings.without_notes(!self.vars.is_on(Var::SqlNotes));
-            // Unlike the isolation level, it counts within the transaction that is open.
+            // Unlike the isolation level, the timeout also applies to the transaction that is open.
             self.trx.lock_wait_timeout = self.derived.row_lock_timeout;
         }
         self.context.mode = self.derived.plan_mode;
