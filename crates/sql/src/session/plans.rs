@@ -1,4 +1,5 @@
-//! From text to plan: the cache first, else the parser and the binder.
+//! Finds or makes the plan of a text: the session asks the cache first, then the parser and the
+//! binder.
 use super::Session;
 use crate::bind::type_rules::of_value;
 use crate::bind::{BindContext, Bound, Params, bind};
@@ -17,26 +18,27 @@ use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Literals of most statements, without allocation.
+/// The literals of a statement; up to eight need no allocation.
 pub(super) type Literals<'t> = SmallVec<[Value<'t>; 8]>;
 
-/// Text of which reading the tokens takes long.
+/// From this length of the text on, reading the tokens takes long.
 const LONG_TEXT_BYTES: usize = 64 << 10;
-/// So many are looked at one by one.
+/// Below this number of literals, the length of each literal is added up.
 const FEW_LITERALS: usize = 64;
-/// What a tree and its plan take for each byte of text, about: `, 1` is a literal in both.
+/// Approximate memory of a tree and its plan for each byte of text: `, 1` is a literal in both.
 const TREE_BYTES_PER_BYTE: usize = 64;
-/// Text of which parsing and binding take long.
+/// From this length of the text on, parsing and binding take long.
 const LONG_STATEMENT_BYTES: usize = 8 << 10;
 
 impl Session {
-    /// What work on a statement's text may use.
+    /// The memory that work on a statement's text may use, and the process whose KILL ends the
+    /// work.
     fn bounds(&self) -> Bounds<'_> {
         let memory = usize::try_from(self.vars.bits(Var::ParserMaxMemSize)).unwrap_or(usize::MAX);
         Bounds { memory, process: &self.state.process }
     }
-    /// Charges what the tree and the plan of `bytes` of text may take, and gives the mark to
-    /// release it to.
+    /// Charges the memory that the tree and the plan of `bytes` of text may take. Returns the mark
+    /// to which the caller releases the charge.
     fn charge_tree(&mut self, bytes: usize) -> Result<usize> {
         let most = self.bounds().memory;
         let text = &mut self.state.memory.text;
@@ -46,8 +48,8 @@ impl Session {
         }
         Ok(mark)
     }
-    /// Does work on `bytes` of text: in the worker thread, or elsewhere if it takes longer than
-    /// others can wait for.
+    /// Does work on `bytes` of text. From `long` bytes on, the runtime does the work as long work,
+    /// because other sessions cannot wait for it; shorter work runs in the worker thread.
     pub(super) fn work_on<T>(&self, bytes: usize, long: usize, work: impl FnOnce() -> T) -> T {
         if bytes < long {
             return work();
@@ -69,7 +71,7 @@ impl Session {
         })
     }
 
-    /// The plan of the statement at `start`, whose shape is in `parameterized`.
+    /// Finds or makes the plan of the statement at `start`, whose shape is in `parameterized`.
     pub(super) async fn text_plan(
         &mut self,
         text: &[u8],
@@ -107,8 +109,8 @@ impl Session {
         }
     }
 
-    /// The second value says whether the plan serves every text of the shape (but for pinned
-    /// literals).
+    /// Parses and binds a text. The second value says whether the plan serves every text of the
+    /// shape that has the same pinned literals.
     fn bind_text(
         &self,
         text: &[u8],
@@ -176,7 +178,7 @@ impl Session {
         bind(parsed, &cx, params)
     }
 
-    /// What [`Self::literals`] takes, at most: strings are copied where they have escapes, and into
+    /// The most memory that [`Self::literals`] takes. A string with escapes is copied, and in
     /// another character set a character becomes up to three bytes.
     pub(super) fn literal_bytes(&self, parameterized: &Parameterized, plan: &Plan) -> usize {
         let count = if plan.has_one_row_for_all() {
@@ -193,8 +195,8 @@ impl Session {
         let growth = if self.derived.charsets.conversion().is_some() { 3 } else { 1 };
         count * size_of::<Value<'_>>() + strings * growth
     }
-    /// The values of a text statement's literals, as parameters.
-    /// Those of repeated rows are not among them if the plan has one row for all.
+    /// The values of a text statement's literals, as parameters. If the plan has one row for all,
+    /// the literals of repeated rows are left out.
     pub(super) fn literals<'t>(
         &self,
         text: &'t [u8],
@@ -219,7 +221,7 @@ impl Session {
             Ok(values)
         })
     }
-    /// The repeated rows of a plan that has one row for all.
+    /// The literals of the repeated rows, if the plan has one row for all.
     pub(super) fn more_rows<'t>(
         &self,
         text: &'t [u8],
@@ -241,7 +243,7 @@ impl Session {
         !self.derived.exec.sql_mode.has(SqlMode::NO_BACKSLASH_ESCAPES)
     }
 
-    /// The shared entry and the plan of a text to be prepared.
+    /// Finds or makes the shared entry and the plan of a text that a client prepares.
     pub(super) async fn find_prepared(&mut self, text: &[u8]) -> Result<(Arc<Entry>, Arc<Plan>)> {
         if let Some(entry) = self.db.plans.prepared(&self.context, text)
             && let Some(plan) = entry.plan()
@@ -252,7 +254,7 @@ impl Session {
         self.make_prepared(&context, text).await
     }
 
-    /// As when it was prepared: in the database and mode of then.
+    /// Binds a prepared statement again, in the database and SQL mode in which it was prepared.
     pub(super) async fn rebind_prepared(
         &mut self,
         entry: &Arc<Entry>,
@@ -263,14 +265,14 @@ impl Session {
         self.make_prepared(entry.context(), entry.text()).await
     }
 
-    /// Another plan of a prepared statement, for parameters of these types (BIND-3).
+    /// Makes another plan of a prepared statement, for parameters of these types (BIND-3).
     pub(super) async fn retype_prepared(
         &mut self,
         entry: &Entry,
         plan: &Plan,
         params: &[Value<'_>],
     ) -> Result<Arc<Plan>> {
-        // Parameters are in the character set of now, whatever it was when the statement was
+        // Parameters have the present character set, whatever it was when the statement was
         // prepared.
         let collation = |n| {
             if self.binary_params.binary_search(&n).is_ok() {
@@ -349,7 +351,7 @@ impl Session {
     }
 }
 
-/// `INSERT .. VALUES (..)` with nothing between the rows left out and what follows.
+/// True if the text without the skipped rows is an `INSERT .. VALUES` with exactly one row.
 fn is_one_row(parsed: &Parsed<'_>) -> bool {
     match &parsed.statement {
         ast::Statement::Insert(insert) => {
@@ -360,8 +362,8 @@ fn is_one_row(parsed: &Parsed<'_>) -> bool {
 }
 
 impl Parameterized {
-    /// The text of literal `n` of the shape: with repeated rows, literals after them are further
-    /// on.
+    /// The text of literal `n` of the shape. The literals of repeated rows lie between the first
+    /// row's literals and the literals after the rows.
     pub fn literal_text<'t>(&self, text: &'t [u8], n: u32) -> &'t [u8] {
         let n = n as usize;
         let at = match &self.repeat {
