@@ -1,7 +1,8 @@
 //! Transactions: BEGIN to COMMIT, autocommit, savepoints.
 //!
-//! **TXN-1** `active` says that the transaction goes on after the statement: BEGIN, or autocommit
-//! off and a table was used. Otherwise each statement is a transaction of its own.
+//! **TXN-1** `active` says that the transaction goes on after the statement: the client has sent
+//! BEGIN, or autocommit is off and a statement has used a table. Otherwise each statement is a
+//! transaction of its own.
 use super::Session;
 use super::variables::{engine_isolation, flush_of};
 use crate::error::{Result, SqlError};
@@ -17,11 +18,12 @@ use std::collections::{BTreeMap, HashMap};
 #[derive(Default)]
 pub(super) struct Transaction {
     pub active: bool,
-    /// A statement of it has used a table.
+    /// A statement of the transaction has used a table.
     pub used: bool,
     savepoints: Savepoints,
     pub next: NextTransaction,
-    /// COMMIT AND CHAIN: the next transaction has the last one's isolation.
+    /// After COMMIT AND CHAIN or ROLLBACK AND CHAIN: the isolation of the last transaction, which
+    /// the next transaction takes over.
     chained: Option<Isolation>,
 }
 
@@ -44,7 +46,7 @@ impl Session {
                 self.completed(*chain, *release, before);
             }
             TransactionStmt::Savepoint(name) => {
-                // Outside a transaction there is nothing to come back to.
+                // Outside a transaction a savepoint has no use, so the statement does nothing.
                 if self.transaction.active {
                     self.scratch.handlers.savepoint += self.transaction.used as u64;
                     let point = self.trx.savepoint();
@@ -75,7 +77,7 @@ impl Session {
         found.ok_or_else(|| SqlError::does_not_exist("SAVEPOINT", name))
     }
 
-    /// AND CHAIN and RELEASE.
+    /// Does what AND CHAIN and RELEASE ask for.
     fn completed(&mut self, chain: bool, release: bool, (isolation, read_only): (Isolation, bool)) {
         if chain {
             self.transaction.chained = Some(isolation);
@@ -108,10 +110,10 @@ impl Session {
         self.trx.lock_wait_timeout = self.derived.row_lock_timeout;
     }
 
-    /// Commits what is open, for COMMIT, BEGIN and statements that commit implicitly.
+    /// Commits the open transaction, for COMMIT, BEGIN and statements that commit implicitly.
     pub(super) async fn commit_open(&mut self) -> Result<()> {
         if self.transaction.active || self.trx.has_written() {
-            // Before anything has happened: a COMMIT that fails here leaves the transaction open.
+            // The pass comes first: a COMMIT that fails here leaves the transaction open.
             let _pass = if self.trx.has_written() {
                 self.locks.passes.commit(self.metadata_wait()).await?
             } else {
@@ -125,7 +127,7 @@ impl Session {
         }
         Ok(())
     }
-    /// How this session waits for locks that are not on rows.
+    /// How this session waits for locks other than row locks.
     #[inline]
     pub(super) fn metadata_wait(&self) -> MetadataLockWait<'_> {
         MetadataLockWait {
@@ -141,7 +143,8 @@ impl Session {
         undone
     }
 
-    /// The engine's transaction is over: what hung on it goes.
+    /// Forgets the state of the engine's transaction, which has ended: savepoints, locks and their
+    /// memory.
     pub(super) fn ended(&mut self) {
         (self.transaction.active, self.transaction.used) = (false, false);
         self.transaction.savepoints.forget_from(0);
@@ -150,15 +153,16 @@ impl Session {
     }
 }
 
-/// About what a savepoint takes beside its name, which is there twice.
+/// Approximate memory of a savepoint without its name, which is stored twice.
 const SAVEPOINT_BYTES: usize = 160;
-/// The longest name, in bytes.
+/// The greatest length of a name, in bytes: 64 characters.
 const NAME_BYTES: usize = 64 * 4;
 
-/// Savepoints of a transaction, in the order in which they were set; of a name there is one.
+/// The savepoints of a transaction, in the order in which they were set. A name has at most one
+/// savepoint.
 #[derive(Default)]
 struct Savepoints {
-    /// By name in lower case: the number.
+    /// From the name in lower case to the savepoint's number.
     numbers: HashMap<Box<str>, u64>,
     points: BTreeMap<u64, (Box<str>, Savepoint)>,
     next: u64,
@@ -172,7 +176,8 @@ impl Savepoints {
         self.points.insert(self.next, (name, point));
         self.next += 1;
     }
-    /// What they take; names are short.
+    /// The memory of the savepoints. Every name counts with the greatest length, since names are
+    /// short.
     fn bytes(&self) -> usize {
         self.points.len() * (SAVEPOINT_BYTES + 2 * NAME_BYTES)
     }
@@ -180,7 +185,7 @@ impl Savepoints {
         let number = *self.numbers.get(&*name.to_lowercase())?;
         Some((number, self.points.get(&number)?.1))
     }
-    /// Forgets those from this number on.
+    /// Forgets the savepoints whose number is `number` or greater.
     fn forget_from(&mut self, number: u64) {
         if number == 0 {
             *self = Savepoints::default();
