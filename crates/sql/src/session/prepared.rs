@@ -1,7 +1,7 @@
-//! Prepared statements: a small handle each, all the rest shared.
+//! Prepared statements: each session has a small handle for each statement and shares the rest.
 //!
-//! **PREP-1** A handle is two pointers: the shared entry (text, context) and the plan. While its
-//! statement runs, the plan is out of the handle, so running it touches no shared count.
+//! **PREP-1** A handle is two pointers: the shared entry (text, context) and the plan. While the
+//! statement runs, the plan is out of the handle, so the run changes no shared reference count.
 //! **PREP-2** Statements of the protocol and of PREPARE count alike towards
 //! `max_prepared_stmt_count`, until they are closed or their session ends.
 use super::Session;
@@ -17,10 +17,10 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// The list of binary parameters gives memory for more back after the statement.
+/// The capacity that the list of binary parameters keeps after a statement.
 const KEPT_BINARY_PARAMS: usize = 16;
 
-/// What COM_STMT_PREPARE answers.
+/// The answer to COM_STMT_PREPARE.
 #[derive(Clone, Debug)]
 pub struct Prepared {
     pub id: u32,
@@ -29,8 +29,8 @@ pub struct Prepared {
     pub warnings: u16,
 }
 
-/// A text in another character set. A copy has about the text's length: so much is charged before
-/// it is made, and what it has become after that.
+/// Converts a text into another character set. A copy has about the length of the text: `memory` is
+/// charged this length before the conversion, and the actual capacity after it.
 fn convert_counted<'t>(
     text: &'t [u8],
     from: Charset,
@@ -55,7 +55,7 @@ struct Handle {
 // The budget is 200 bytes per handle.
 const _: () = assert!(size_of::<Option<Handle>>() <= 16);
 
-/// A session's part of the count of all sessions' statements (PREP-2).
+/// The number of statements that this session adds to the count of all sessions (PREP-2).
 struct Places {
     taken: u64,
     all: Arc<AtomicU64>,
@@ -80,11 +80,11 @@ impl Drop for Places {
     }
 }
 
-/// Handles by id, from 1; ids of closed statements are used again.
+/// Handles by id, from 1. The ids of closed statements are used again.
 pub(super) struct Statements {
     handles: Vec<Option<Handle>>,
     free: Vec<u32>,
-    /// One for each handle, and one while a statement is prepared.
+    /// Each handle has a place, and so has a statement that is being prepared.
     places: Places,
 }
 
@@ -92,7 +92,7 @@ impl Statements {
     pub fn new(all: Arc<AtomicU64>) -> Statements {
         Statements { handles: Vec::new(), free: Vec::new(), places: Places { taken: 0, all } }
     }
-    /// Adds a statement, for which a place has been taken.
+    /// Adds a statement. The caller has taken its place.
     fn add(&mut self, handle: Handle) -> u32 {
         match self.free.pop() {
             Some(id) => {
@@ -175,8 +175,9 @@ impl Session {
         }
     }
 
-    /// Parameters that are strings, from the client's character set into the connection's; None:
-    /// they stay as they are. The account holds what they are now while the statement runs.
+    /// Converts string parameters from the client's character set into the connection's. None means
+    /// that no conversion is needed. The statement's account holds the memory of the converted
+    /// parameters while the statement runs.
     fn in_connection<'p>(
         &mut self,
         params: &'p [Value<'_>],
@@ -198,7 +199,7 @@ impl Session {
         self.binary_params.shrink_to(KEPT_BINARY_PARAMS);
     }
 
-    /// `more`: another statement follows in the text.
+    /// `more` says that another statement follows in the text.
     async fn try_prepared(
         &mut self,
         id: u32,
@@ -210,7 +211,8 @@ impl Session {
             let Some(handle) = self.statements.get(id) else {
                 return Err(SqlError::unknown_statement_handler(id, "EXECUTE"));
             };
-            // What looks things up when it is bound (SHOW, DDL) is bound anew each time.
+            // Some statements look things up when they are bound (SHOW, DDL). Their plans are not
+            // cacheable: such a statement is bound again for each execution.
             let plan = match handle.plan.take().filter(|p| p.cacheable) {
                 Some(plan) => plan,
                 None => {
@@ -265,15 +267,14 @@ impl Session {
             .map_or(b"", |h| h.entry.text())
     }
 
-    /// PREPARE name FROM 'text'
-    /// `charset` is what the text is in.
+    /// PREPARE name FROM 'text'. `charset` is the character set of the text.
     pub(super) async fn prepare_named(
         &mut self,
         name: &str,
         text: &[u8],
         charset: Charset,
     ) -> Result<()> {
-        // An old statement of the name goes even if the new one is not understood.
+        // The old statement of this name is closed even if the new text has an error.
         if let Some(id) = self.named.remove(name) {
             self.close_statement(id);
         }
@@ -296,7 +297,7 @@ impl Session {
         self.close_statement(id);
         Ok(())
     }
-    /// EXECUTE name USING @a, ..: its result goes out as text.
+    /// EXECUTE name USING @a, ..: the result is sent in the text protocol.
     pub(super) async fn execute_named(
         &mut self,
         name: &str,
@@ -314,7 +315,7 @@ impl Session {
         ran
     }
     /// The values of user variables in the connection's character set. Each mention of a variable
-    /// is a copy, which the account holds while the statement runs.
+    /// is a copy, and the statement's account holds its memory while the statement runs.
     fn values_of(&mut self, using: &[Box<str>]) -> Result<Vec<Value<'static>>> {
         let (connection, memory) =
             (self.param_collation.charset(), &mut self.state.memory.statement);
