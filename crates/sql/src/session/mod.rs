@@ -1,4 +1,5 @@
-//! The way in: one [`Session`] per connection, over the [`Database`] all share.
+//! The entry point of this crate: each connection has a [`Session`], and all sessions share the
+//! [`Database`].
 //!
 //! How a statement runs: text or statement id ► plan ([`plans`]: cache, else parse and bind) ►
 //! metadata locks, transaction ([`run`]) ► `exec` sends columns and rows ► the session ends an
@@ -6,8 +7,8 @@
 //!
 //! **SES-1** A result is acknowledged only after the transaction that it ends is durable (as far as
 //! innodb_flush_log_at_trx_commit asks).
-//! **SES-2** A plan is run under its tables' metadata locks and only if it is current then;
-//! otherwise it is made again, before anything was sent.
+//! **SES-2** A plan runs under its tables' metadata locks, and only if it is current then.
+//! Otherwise the session makes a new plan before it has sent anything.
 //! **SES-3** EXECUTE of a prepared statement looks nothing up by text: the handle holds its plan.
 mod plans;
 mod prepared;
@@ -39,10 +40,10 @@ use std::sync::Arc;
 use transaction::Transaction;
 use variables::Derived;
 
-/// Text buffers larger than this are given back after the statement.
+/// The session frees text buffers larger than this after the statement.
 const KEPT_TEXT_BYTES: usize = 64 << 10;
 
-/// Who a session is for.
+/// The client of a session, as the login describes it.
 #[derive(Clone, Debug)]
 pub struct Client {
     pub process: Arc<Process>,
@@ -54,7 +55,8 @@ pub struct Client {
     pub found_rows: bool,
     /// CLIENT_MULTI_STATEMENTS
     pub multi_statements: bool,
-    /// CLIENT_INTERACTIVE: a person is typing, and may be silent for longer.
+    /// CLIENT_INTERACTIVE: a person types the statements, so `interactive_timeout` is the time
+    /// limit for a silent client.
     pub interactive: bool,
 }
 
@@ -62,7 +64,7 @@ pub struct Session {
     db: Arc<Database>,
     state: SessionState,
     vars: SessionVars,
-    /// What is computed from `vars`, until they change.
+    /// The values derived from `vars`; derived again when the variables change.
     derived: Derived,
     context: PlanContext,
     trx: Trx,
@@ -73,25 +75,26 @@ pub struct Session {
     /// PREPARE name FROM ..: statement ids by lower-case name.
     named: HashMap<Box<str>, u32>,
     parameterized: Parameterized,
-    /// Parameters of the prepared statement that runs, as [`Env`](exec::Env) has them.
+    /// Numbers of the running statement's parameters that are bytes, as [`Env`](exec::Env) has
+    /// them.
     binary_params: Vec<u32>,
-    /// And what those are of that are strings of characters.
+    /// The collation of the other string parameters.
     param_collation: Collation,
     multi_statements: bool,
-    /// The dictionary's version before the last statement was bound.
+    /// The dictionary's version just before the last statement was bound.
     bound_at: u64,
     /// For COM_RESET_CONNECTION.
     collation_id: u16,
     interactive: bool,
 }
 
-/// mysqlslap of MariaDB sends the NUL behind its statements along; MySQL takes it for the end, as a
-/// lexer of C strings does.
+/// MariaDB's mysqlslap sends the NUL that ends its C strings. MySQL takes the NUL for the end of
+/// the text, as a lexer of C strings does.
 fn without_nul(text: &[u8]) -> &[u8] {
     text.strip_suffix(b"\0").unwrap_or(text)
 }
 
-/// What the handshake says about variables.
+/// Sets the variables that the handshake determines.
 fn login_variables(vars: &mut SessionVars, collation_id: u16, interactive: bool) {
     vars.set_names(Collation::from_id(collation_id).unwrap_or(Collation::Utf8mb4GeneralCi));
     if interactive {
@@ -153,14 +156,14 @@ impl Session {
         }
     }
 
-    /// Runs the statements of a COM_QUERY, one after the other, up to the first that fails. Every
-    /// outcome goes to `out`.
+    /// Runs the statements of a COM_QUERY in order, up to the first that fails. Every outcome goes
+    /// to `out`.
     pub async fn query(&mut self, text: &[u8], out: &mut impl ResultSink) {
         self.run_text(without_nul(text), out).await;
     }
 
-    /// COM_STMT_EXECUTE. `binary`: numbers of the parameters that are bytes of no character set
-    /// (BLOBs), ascending; the other strings are in the client's.
+    /// COM_STMT_EXECUTE. `binary`: ascending numbers of the parameters that are bytes without a
+    /// character set (BLOBs). The other strings are in the client's character set.
     pub async fn execute(
         &mut self,
         id: u32,
@@ -183,8 +186,8 @@ impl Session {
         Ok(())
     }
 
-    /// COM_RESET_CONNECTION: rolls back, forgets statements, variables and locks; keeps user and
-    /// database.
+    /// COM_RESET_CONNECTION: rolls back, and forgets statements, variables and locks. The session
+    /// keeps its user and database.
     pub async fn reset(&mut self) {
         self.end().await;
         self.state.user_variables.clear(&mut self.state.memory);
@@ -198,10 +201,10 @@ impl Session {
         self.refresh();
     }
 
-    /// The connection ends: rolls back, gives its locks and statements back.
+    /// Ends the connection: rolls back, and releases its locks and statements.
     pub async fn end(&mut self) {
-        // A failing rollback poisons the engine or leaves the transaction to recovery; there is
-        // nobody to tell.
+        // A failing rollback poisons the engine or leaves the transaction to recovery. No client is
+        // left that could receive the error.
         let _ = self.rollback_open().await;
         self.count_handlers();
         self.locks.unlock_tables();
@@ -214,7 +217,7 @@ impl Session {
     pub fn set_multi_statements(&mut self, on: bool) {
         self.multi_statements = on;
     }
-    /// SERVER_STATUS_* now.
+    /// The present SERVER_STATUS_* flags.
     pub fn status(&self) -> StatusFlags {
         let mut flags = StatusFlags(0);
         flags.set(StatusFlags::IN_TRANSACTION, self.transaction.active);
@@ -229,8 +232,8 @@ impl Session {
         );
         flags
     }
-    /// The character set that results are sent in; None: as they are stored. Bytes are sent as they
-    /// are stored too, and said to be bytes.
+    /// The character set in which results are sent; None: as they are stored. Binary strings are
+    /// always sent as they are stored, and declared as binary.
     pub fn results_collation(&self) -> Option<Collation> {
         self.vars.collation(Var::CharacterSetResults)
     }
