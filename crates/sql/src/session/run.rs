@@ -1,4 +1,5 @@
-//! Runs statements: locks, transaction, the executor, the answer.
+//! Runs a statement: takes its locks, opens the transaction, calls the executor and sends the
+//! answer.
 use super::Session;
 use super::variables::flush_of;
 use crate::error::SqlError;
@@ -18,12 +19,13 @@ use redolith_types::{Charset, Value};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Text whose plan is large enough for its end to take long.
+/// From this length of the text on, freeing the plan takes long.
 const LARGE_PLAN_BYTES: usize = 256 << 10;
 
-/// How a run ends that did not succeed.
+/// The reasons why a run does not succeed.
 pub(super) enum Failure {
-    /// SES-2: a table has changed since the plan was made; nothing was sent or done.
+    /// SES-2: a table has changed since the plan was made. The statement has sent and changed
+    /// nothing.
     Stale,
     Error(SqlError),
 }
@@ -68,7 +70,7 @@ impl Session {
         self.parameterized = parameterized;
     }
 
-    /// `more`: another statement follows in the text.
+    /// `more` says that another statement follows in the text.
     async fn run_statement(
         &mut self,
         text: &[u8],
@@ -101,7 +103,7 @@ impl Session {
                     return self.execute_named(name, using, more, out).await;
                 }
                 Statement::Prepare { name, text } => {
-                    // A text that is a value is in the character set of that value.
+                    // The text in a user variable has the character set of the variable's value.
                     let (text, charset) = match &text.kind {
                         ExprKind::UserVariable(variable) => {
                             match self.state.user_variables.get(variable) {
@@ -136,7 +138,7 @@ impl Session {
         }
     }
 
-    /// Runs a plan and answers. `more`: another statement follows in the text.
+    /// Runs a plan and sends the answer. `more` says that another statement follows in the text.
     pub(super) async fn run(
         &mut self,
         plan: &Arc<Plan>,
@@ -188,8 +190,8 @@ impl Session {
         }
     }
 
-    /// Warnings stay until the next statement. Where there is no memory for them they are known by
-    /// their number alone, as those beyond `max_error_count` are.
+    /// Charges the memory of the warnings, which stay until the next statement. If the charge is
+    /// refused, the session keeps only their number, as it does for those beyond `max_error_count`.
     #[inline]
     pub(super) fn count_warnings(&mut self) {
         let (bytes, memory) = (self.state.warnings.bytes(), &mut self.state.memory.warnings);
@@ -199,13 +201,13 @@ impl Session {
         }
     }
 
-    /// A statement has failed: SHOW WARNINGS tells it again.
+    /// Records the error of a failed statement, for SHOW WARNINGS.
     pub(super) fn failed(&mut self, e: &SqlError) {
         self.state.row_count = -1;
         self.state.warnings.push(Level::Error, e.code, e.message.clone());
     }
 
-    /// What was asked of the engine goes to the session's counts and to the server's.
+    /// Adds the statement's requests to the engine to the counts of the session and of the server.
     pub(super) fn count_handlers(&mut self) {
         let counted = std::mem::take(&mut self.scratch.handlers);
         if counted != Handlers::default() {
@@ -219,7 +221,8 @@ impl Session {
         }
     }
 
-    /// SELECT, INSERT, UPDATE, DELETE, DO: in the open transaction, or in one of its own.
+    /// Runs SELECT, INSERT, UPDATE, DELETE or DO in the open transaction, or in a transaction of
+    /// its own.
     async fn run_rows(
         &mut self,
         plan: &Arc<Plan>,
@@ -232,8 +235,8 @@ impl Session {
         self.locks.passes.end_statement();
         ran
     }
-    /// The same for a statement that may run for so long (`max_execution_time`). What waits is
-    /// woken by a timer, what calculates looks at the clock (PACE-2).
+    /// Runs a statement that has a time limit (`max_execution_time`). A timer wakes a statement
+    /// that waits; a statement that calculates looks at the clock (PACE-2).
     async fn run_limited(
         &mut self,
         plan: &Arc<Plan>,
@@ -257,11 +260,11 @@ impl Session {
         if process.killed() != Kill::Timeout {
             return ran;
         }
-        // Further statements of the text have their own time.
+        // Each further statement of the text has a time limit of its own.
         process.forget_kill_query();
         db.status.counters.add(Counter::MaxExecutionTimeExceeded, 1);
         match ran {
-            // Whatever wait it was that was interrupted.
+            // The timer may have interrupted any kind of wait.
             Err(Failure::Error(e)) if e.code == SqlError::interrupted().code => {
                 Err(SqlError::query_timeout().into())
             }
@@ -319,14 +322,15 @@ impl Session {
             self.refresh();
         }
         if !plan.tables.is_empty() && !matches!(ran, Err(Failure::Stale)) {
-            // Also of a statement within a transaction: MySQL's engines commit statements.
+            // A statement within a transaction counts too, because MySQL's engines commit each
+            // statement.
             let handlers = &mut self.scratch.handlers;
             (handlers.commit, handlers.rollback) =
                 (handlers.commit + ran.is_ok() as u64, handlers.rollback + ran.is_err() as u64);
             self.transaction.used |= goes_on;
         }
         if !goes_on && matches!(ran, Err(Failure::Stale)) {
-            // The statement runs again: what SET TRANSACTION has said is for that transaction.
+            // The statement runs again, so it still needs the characteristics of SET TRANSACTION.
             self.transaction.next = next;
         }
         match &ran {
@@ -341,7 +345,7 @@ impl Session {
         ran
     }
 
-    /// The end of a statement that is a transaction of its own.
+    /// Commits or rolls back a statement that is a transaction of its own.
     async fn end_autocommit(&mut self, commits: bool) -> Result<(), SqlError> {
         let ended = if commits {
             exec::commit(&mut self.trx, flush_of(&self.vars, &self.db.settings)).await
@@ -353,7 +357,7 @@ impl Session {
         ended
     }
 
-    /// SES-2: the metadata locks of a plan's tables, then: are they what the plan was made for?
+    /// SES-2: takes the metadata locks of the plan's tables, then checks that the plan is current.
     #[inline]
     async fn lock_tables_of(&mut self, plan: &Plan) -> Ran<()> {
         for used in &plan.tables {
@@ -375,7 +379,7 @@ impl Session {
         if plan.is_current() { Ok(()) } else { Err(Failure::Stale) }
     }
 
-    /// All that is not about rows.
+    /// Runs a statement that the executor of rows does not run.
     async fn run_other(
         &mut self,
         plan: &Arc<Plan>,
@@ -420,7 +424,8 @@ impl Session {
         if let Statement::Ddl(ddl) = &plan.body {
             self.db.catalog.forget_after(ddl);
         }
-        // Also after a list of SETs of which only the first ones were done.
+        // A list of SETs may fail after its first items have taken effect, so this also follows an
+        // error.
         self.forget_dropped_schema();
         self.refresh();
         match ran? {
@@ -434,7 +439,7 @@ impl Session {
         }
     }
 
-    /// After DROP DATABASE of the default database there is none.
+    /// After DROP DATABASE of the default database the session has no default database.
     fn forget_dropped_schema(&mut self) {
         if self
             .state
@@ -448,7 +453,7 @@ impl Session {
     }
 }
 
-/// Statements about the diagnostics of the one before leave them alone.
+/// SHOW WARNINGS and its relatives report on the statement before, so they keep its warnings.
 pub(super) fn keeps_warnings(body: &Statement) -> bool {
     let Statement::Show(show) = body else { return false };
     use ShowKind::{CountErrors, CountWarnings, Errors, Warnings};
