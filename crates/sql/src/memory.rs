@@ -1,35 +1,35 @@
-//! What clients make grow in memory, in one account: statement within session within server.
+//! Accounts of the memory that clients can make grow: of statements, of sessions and of the server.
 //!
 //! A client can ask for any amount of memory: rows to be sorted, groups, derived tables, long
-//! strings, variables, locks, packets. Each of these is charged to an [`Account`] before it grows
-//! further, and an account takes what it is charged from the [`ServerMemory`] that all share.
-//! Whoever would pass a bound gets error 3170, which names the setting; the statement ends, the
-//! session goes on.
+//! strings, variables, locks, packets. Each of these is charged to an [`Account`] before it grows.
+//! An account takes its memory from the [`ServerMemory`] that all accounts share. A charge beyond a
+//! limit fails with error 3170, which names the setting; the statement ends, and the session goes
+//! on.
 //!
-//! **MEM-1** An account holds at most its limit (`redolith_statement_memory`), all accounts
-//! together at most `redolith_server_memory`: what is refused has not been charged.
-//! **MEM-2** An account gives back what it holds when it is dropped. A statement's is empty when
-//! the statement has ended, however it has ended.
-//! **MEM-3** Little costs nothing: an account is charged with plain additions, takes from the
-//! server in chunks, and takes nothing for its first [`CREDIT`] bytes. Point statements are never
-//! charged.
+//! **MEM-1** An account holds at most its limit (`redolith_statement_memory`), and all accounts
+//! together hold at most `redolith_server_memory`: a refused charge adds nothing.
+//! **MEM-2** An account gives back what it holds when it is dropped. The account of a statement is
+//! empty after the statement, whether the statement has succeeded or failed.
+//! **MEM-3** Small amounts cost nothing: a charge is a plain addition, an account takes memory from
+//! the server in chunks, and it takes nothing for its first [`CREDIT`] bytes. Point statements are
+//! never charged.
 //!
-//! Charges are of what a structure holds, not of what the allocator does for it: a buffer that
-//! grows is there twice for a moment. Whoever sets the limits leaves room for that.
+//! A charge covers the size of a structure, not the allocator's overhead: a buffer that grows
+//! exists twice for a moment. The limits must leave room for this overhead.
 use crate::error::{Result, SqlError};
 use crate::status::{Status, StatusValue};
 use redolith_engine::lock::TrxLocks;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-/// MEM-3. The buffers that every connection has anyway are of this order.
+/// MEM-3. Every connection has buffers of about this size anyway.
 pub const CREDIT: usize = 32 << 10;
-/// Taken from the server at a time.
+/// An account takes memory from the server in units of this size.
 const CHUNK: usize = 64 << 10;
-/// So much more than an account needs may stay with it while its statement runs.
+/// The most that an account keeps beyond its need while its statement runs.
 const SLACK: usize = 16 * CHUNK;
 
-/// What all accounts hold together.
+/// The memory that all accounts hold together.
 #[derive(Debug)]
 pub struct ServerMemory {
     used: AtomicUsize,
@@ -40,7 +40,7 @@ pub struct ServerMemory {
 }
 
 impl ServerMemory {
-    /// Without a limit.
+    /// An empty account book without a limit.
     pub fn new() -> Arc<ServerMemory> {
         Arc::new(ServerMemory {
             used: AtomicUsize::new(0),
@@ -50,7 +50,8 @@ impl ServerMemory {
             given_back: AtomicU64::new(0),
         })
     }
-    /// `redolith_server_memory`. What is held beyond a lower limit stays; nothing is added to it.
+    /// `redolith_server_memory`. If accounts hold more than a new limit, they keep it, but charges
+    /// fail.
     pub fn set_limit(&self, bytes: usize) {
         self.limit.store(bytes, Relaxed);
     }
@@ -60,15 +61,15 @@ impl ServerMemory {
     pub fn used(&self) -> usize {
         self.used.load(Relaxed)
     }
-    /// The most that was held at a time, since the start or [`Self::reset_counts`].
+    /// The most memory held at any time since the start or [`Self::reset_counts`], in bytes.
     pub fn peak(&self) -> usize {
         self.peak.load(Relaxed)
     }
-    /// Charges that were refused, for whichever limit.
+    /// The number of charges that were refused, by either limit.
     pub fn refusals(&self) -> u64 {
         self.refusals.load(Relaxed)
     }
-    /// Bytes that accounts have given back, all in all.
+    /// The total of bytes that accounts have given back.
     pub fn given_back(&self) -> u64 {
         self.given_back.load(Relaxed)
     }
@@ -93,7 +94,7 @@ impl ServerMemory {
         status.on_reset(Box::new(move || reset.reset_counts()));
     }
 
-    /// MEM-1.
+    /// Adds `bytes` to the memory in use, or fails (MEM-1).
     fn take(&self, bytes: usize) -> Result<()> {
         let limit = self.limit();
         let more = |used: usize| used.checked_add(bytes).filter(|sum| *sum <= limit);
@@ -127,23 +128,24 @@ impl ServerMemory {
     }
 }
 
-/// What one statement, session or connection holds.
+/// The memory of one statement, session or connection.
 #[derive(Debug)]
 pub struct Account {
     server: Arc<ServerMemory>,
     used: usize,
-    /// Taken from the server for it.
+    /// Bytes taken from the server for this account.
     taken: usize,
     limit: usize,
     credit: usize,
 }
 
 impl Account {
-    /// Bounded by the server's limit alone.
+    /// An account that only the server's limit bounds.
     pub fn new(server: &Arc<ServerMemory>) -> Account {
         Account::with_credit(server, CREDIT)
     }
-    /// The same of something of which there are very many: its first bytes count too.
+    /// An account without credit, for objects of which there are very many: the first bytes count
+    /// too.
     pub fn exact(server: &Arc<ServerMemory>) -> Account {
         Account::with_credit(server, 0)
     }
@@ -158,7 +160,7 @@ impl Account {
         self.used
     }
 
-    /// Charges `bytes` more, or refuses them.
+    /// Charges `bytes` more, or fails with error 3170 and charges nothing.
     #[inline]
     pub fn charge(&mut self, bytes: usize) -> Result<()> {
         let used = self.used.saturating_add(bytes);
@@ -168,8 +170,8 @@ impl Account {
         self.used = used;
         Ok(())
     }
-    /// Charges the difference between what something held when it was last counted, and holds
-    /// `now`.
+    /// Charges or releases the difference after a structure's size has changed from `*counted` to
+    /// `now` bytes. On success `*counted` is `now`.
     #[inline]
     pub fn recount(&mut self, counted: &mut usize, now: usize) -> Result<()> {
         if now > *counted {
@@ -180,8 +182,8 @@ impl Account {
         *counted = now;
         Ok(())
     }
-    /// The account of one thing, which holds `bytes` now. No slack stays: it may be long until the
-    /// next change.
+    /// For the account of a single structure, whose size is `bytes` now. The account keeps no
+    /// slack, because the next change may come much later.
     pub fn set(&mut self, bytes: usize) -> Result<()> {
         if bytes >= self.used {
             return self.charge(bytes - self.used);
@@ -190,7 +192,7 @@ impl Account {
         self.give_beyond(bytes);
         Ok(())
     }
-    /// What was charged since `used()` was `mark` is not held any more.
+    /// Releases all charges made since `used()` returned `mark`.
     #[inline]
     pub fn release_to(&mut self, mark: usize) {
         if mark < self.used {
@@ -201,7 +203,7 @@ impl Account {
         }
     }
 
-    /// What is to be taken from the server for an account that holds `used`.
+    /// The bytes that an account with `used` bytes takes from the server.
     fn share(&self, used: usize) -> usize {
         match used {
             _ if used <= self.credit => 0,
@@ -234,27 +236,27 @@ impl Drop for Account {
     }
 }
 
-/// About what a row lock takes: its entry in the lock table with the room that a hash table leaves,
+/// Approximate memory of a row lock: its entry in the lock table, with the hash table's free room,
 /// and its key in the transaction's list.
 const LOCK_BYTES: usize = 128;
-/// And a range lock: two keys in a tree.
+/// Approximate memory of a range lock: two keys in a tree.
 const RANGE_BYTES: usize = 256;
 
 /// The accounts of a session.
 #[derive(Debug)]
 pub struct SessionMemory {
-    /// What the statement that runs holds; nothing between statements.
+    /// The memory of the running statement; empty between statements.
     pub statement: Account,
-    /// The tokens of the text that runs, its tree and its plan. Their own bound is
-    /// `parser_max_mem_size`.
+    /// The tokens, the tree and the plan of the running text. `parser_max_mem_size` bounds them
+    /// separately.
     pub text: Account,
-    /// What stays: the values of user variables.
+    /// The values of user variables, which outlive the statement.
     pub kept: Account,
-    /// Savepoints of the transaction.
+    /// The savepoints of the transaction.
     pub savepoints: Account,
-    /// Warnings of the last statement.
+    /// The warnings of the last statement.
     pub warnings: Account,
-    /// Its locks. (Its undo is in pages of the buffer pool and in files.)
+    /// The locks of the transaction. (Its undo log is in pages of the buffer pool and in files.)
     locks: Account,
     held: Option<Arc<TrxLocks>>,
 }
@@ -271,26 +273,27 @@ impl SessionMemory {
             held: None,
         }
     }
-    /// The locks of the session's transactions are these.
+    /// Sets the lock list that [`Self::count_locks`] counts.
     pub fn watch_locks(&mut self, held: Arc<TrxLocks>) {
         self.held = Some(held);
     }
-    /// Counts the row locks that the transaction holds now. Called before each of its statements,
-    /// and now and then in long ones.
+    /// Charges the row locks that the transaction holds now; error 1206 if they are too many.
+    /// Called before each statement of the transaction, and from time to time in a long statement.
     #[inline]
     pub fn count_locks(&mut self) -> Result<()> {
         let Some(held) = &self.held else { return Ok(()) };
         let bytes = held.locks_held() * LOCK_BYTES + held.ranges_held() * RANGE_BYTES;
         self.locks.set(bytes).map_err(|_| SqlError::lock_table_full())
     }
-    /// The transaction has ended.
+    /// Releases the memory of a transaction that has ended.
     #[inline]
     pub fn forget_transaction(&mut self) {
         self.savepoints.release_to(0);
         self.locks.release_to(0);
     }
-    /// `redolith_statement_memory`, of a statement and of what a session keeps. Locks are not in
-    /// it: they are as many as the rows that a transaction changes, whatever its statements hold.
+    /// `redolith_statement_memory`: the limit of the statement's account, of the user variables and
+    /// of the savepoints. Locks have no such limit: their number follows from the rows that the
+    /// transaction changes, not from the memory of its statements.
     pub fn set_limit(&mut self, bytes: usize) {
         self.statement.set_limit(bytes);
         self.kept.set_limit(bytes);
@@ -340,7 +343,7 @@ mod tests {
         assert!(e.code == 3170 && e.message.contains("'redolith_server_memory'"), "{e}");
         accounts.pop();
         accounts[0].charge(CHUNK).unwrap();
-        // A lower limit takes nothing away, and lets nobody grow.
+        // A lower limit takes nothing away, but every further charge fails.
         server.set_limit(CHUNK);
         accounts[1].charge(1).unwrap_err();
         drop(accounts);
