@@ -1,12 +1,12 @@
-//! The process list: who is connected and what they do, and how KILL reaches them.
+//! The process list: the connections and their commands, and the way in which KILL reaches them.
 //!
-//! PROC-1: an entry is written by its own connection only; what it does for each command is a few
-//! relaxed stores and one copy of the statement's beginning under a lock that nobody else holds,
-//! unless someone looks at the list.
+//! PROC-1: only its own connection writes an entry. For each command the connection does a few
+//! relaxed stores and copies the beginning of the statement under a lock. The lock is free unless
+//! another session reads the list.
 //! PROC-2: `kill` stores its flag before it wakes the connection's task, and the task looks at the
 //! flag in every poll: no kill is lost.
-//! PROC-3: a KILL QUERY ends one statement at most: whatever of it a statement finds when it begins
-//! is cleared. A kill of the connection stays.
+//! PROC-3: a KILL QUERY ends at most one statement: a statement that begins clears an earlier KILL
+//! QUERY. A kill of the connection stays.
 use crate::error::SqlError;
 use crate::parse::charsets::TextCharsets;
 use hashbrown::HashMap;
@@ -20,25 +20,25 @@ use std::sync::atomic::{
 };
 use std::task::Waker;
 
-/// How much of a statement the list shows.
+/// The process list shows at most this many bytes of a statement.
 const INFO_BYTES: usize = 1024;
 
-/// What a connection is asked to do. Later ones outweigh earlier ones.
+/// The request to a connection. A later variant overrides an earlier variant.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Kill {
     None,
-    /// End the running statement: it has taken as long as it may (`max_execution_time`).
+    /// End the running statement: it has reached its time limit (`max_execution_time`).
     Timeout,
     /// End the running statement.
     Query,
     /// End the connection: KILL, or a time-out.
     Connection,
-    /// End it because the server stops.
+    /// End the connection because the server stops.
     Shutdown,
 }
 
 impl Kill {
-    /// What a statement that is ended for this reason says.
+    /// The error of a statement that is ended for this reason.
     pub fn error(self) -> SqlError {
         if self == Kill::Timeout { SqlError::query_timeout() } else { SqlError::interrupted() }
     }
@@ -102,24 +102,24 @@ struct Who {
     schema: Option<Arc<str>>,
 }
 
-/// One connection's entry.
+/// The entry of one connection.
 pub struct Process {
     pub id: u32,
     who: Mutex<Who>,
     command: AtomicU8,
     since_s: AtomicU32,
-    /// Seconds after which the current wait on the client ends the connection; 0 while a command
+    /// Seconds after which the current wait for the client ends the connection; 0 while a command
     /// runs.
     limit_s: AtomicU32,
-    /// The connection holds buffers that it could give back.
+    /// The connection holds buffers that it could free.
     holds_buffers: AtomicBool,
     state: AtomicU8,
-    /// The statement of the running command, or of the last one, as the client has sent it.
+    /// The statement of the running command, or of the last command, as the client has sent it.
     info: Mutex<Vec<u8>>,
-    /// The collation id of `character_set_client`, which `info` is in.
+    /// The id of the default collation of `character_set_client`, the character set of `info`.
     client: AtomicU16,
     kill: AtomicU8,
-    /// Ends the engine's waits; for the transactions of this connection.
+    /// Interrupts the waits of this connection's transactions in the engine.
     pub interrupt: Arc<KillFlag>,
     waker: Mutex<Option<Waker>>,
     clock: Arc<AtomicU32>,
@@ -141,7 +141,7 @@ pub struct ProcessRow {
     pub command: &'static str,
     pub time_s: u32,
     pub state: &'static str,
-    /// The statement, at most 1,024 bytes of it.
+    /// The first 1,024 bytes of the statement.
     pub info: Option<String>,
 }
 
@@ -168,7 +168,7 @@ impl State {
 }
 
 impl Process {
-    /// The connection's task, woken by a kill.
+    /// Sets the waker of the connection's task; a kill wakes the task.
     pub fn set_waker(&self, waker: &Waker) {
         *self.waker.lock() = Some(waker.clone());
     }
@@ -183,7 +183,7 @@ impl Process {
         self.state.store(state as u8, Relaxed);
     }
 
-    /// A command begins; `info` is its statement, if it has one.
+    /// Enters the beginning of a command. `info` is its statement, or empty.
     pub fn begin(&self, command: Command, info: &[u8]) {
         self.command.store(command as u8, Relaxed);
         self.since_s.store(self.clock.load(Relaxed), Relaxed);
@@ -193,26 +193,26 @@ impl Process {
         kept.clear();
         kept.extend_from_slice(&info[..info.len().min(INFO_BYTES)]);
     }
-    /// The command is answered; the client may take `wait_timeout_s` for the next.
+    /// Enters the end of a command. The client has `wait_timeout_s` to send the next command.
     pub fn idle(&self, wait_timeout_s: u32, holds_buffers: bool) {
         self.wait(Command::Sleep, State::None, wait_timeout_s);
         self.holds_buffers.store(holds_buffers, Relaxed);
     }
-    /// Waits for the client in the middle of something (a slow path).
+    /// Enters a wait for the client in the middle of a command sequence (a slow path).
     pub fn wait(&self, command: Command, state: State, limit_s: u32) {
         self.command.store(command as u8, Relaxed);
         self.state.store(state as u8, Relaxed);
         self.since_s.store(self.clock.load(Relaxed), Relaxed);
         self.limit_s.store(limit_s, Relaxed);
     }
-    /// Waits for the client to take or send more of what is under way (a slow path).
+    /// Enters a wait for the client to take or send more of the running command (a slow path).
     pub fn wait_in_command(&self, state: State, limit_s: u32) {
         self.state.store(state as u8, Relaxed);
         self.since_s.store(self.clock.load(Relaxed), Relaxed);
         self.limit_s.store(limit_s, Relaxed);
     }
 
-    /// What is waited for now, and for how long at most; as [`Process::wait_in_command`] takes it.
+    /// The wait that [`Process::wait_in_command`] has entered: its state and its limit in seconds.
     pub fn waits(&self) -> (State, u32) {
         (State::ALL[self.state.load(Relaxed) as usize].0, self.limit_s.load(Relaxed))
     }
@@ -222,7 +222,7 @@ impl Process {
         self.interrupt.kill();
         self.wake();
     }
-    /// Lets the connection's task look around.
+    /// Wakes the connection's task, so that it looks for requests.
     pub fn wake(&self) {
         let waker = self.waker.lock().clone();
         if let Some(w) = waker {
@@ -238,13 +238,13 @@ impl Process {
             _ => Kill::Shutdown,
         }
     }
-    /// At the start of a statement: an old KILL QUERY has nothing to end (PROC-3).
+    /// Clears an old KILL QUERY when a statement begins (PROC-3).
     pub fn forget_kill_query(&self) {
         self.forget_kill_query_between(|| {});
     }
-    /// `others` runs before each step: for the test, which lets kills come in between. A KILL that
-    /// was interrupted after its first step may do its second one only after the statement it was
-    /// for: then the interrupt is set and `kill` is not.
+    /// `others` runs before each step: the test lets kills happen there. A KILL stores `kill` first
+    /// and the interrupt second. If the killer is delayed between these steps, its statement may
+    /// have ended before the second step: then the interrupt is set and `kill` is not.
     #[inline]
     fn forget_kill_query_between(&self, mut others: impl FnMut()) {
         others();
@@ -255,14 +255,15 @@ impl Process {
             others();
             self.interrupt.clear();
             others();
-            // What has come in between wants its interrupt, which may have been cleared.
+            // A kill that came in between needs its interrupt, which this function may have
+            // cleared.
             if self.kill.compare_exchange(seen, 0, SeqCst, SeqCst).is_err() {
                 others();
                 self.interrupt.kill();
             }
         }
     }
-    /// Asked by the sweeper to give buffers back; true once for each request.
+    /// True if the sweeper asks the connection to free its buffers; once for each request.
     pub fn take_trim_request(&self) -> bool {
         let due = self.holds_buffers.load(Relaxed)
             && self.is_idle()
@@ -274,7 +275,7 @@ impl Process {
         due
     }
 
-    /// What the client's statements are in.
+    /// Sets the character set of the client's statements.
     pub fn set_client_charset(&self, charset: Charset) {
         self.client.store(charset.default_collation().id(), Relaxed);
     }
@@ -311,7 +312,7 @@ impl Process {
     }
 }
 
-/// Seconds after which an idle connection gives its buffers back.
+/// Seconds after which an idle connection frees its buffers.
 const TRIM_AFTER_S: u32 = 2;
 
 /// All connections.
@@ -319,7 +320,7 @@ const TRIM_AFTER_S: u32 = 2;
 pub struct Processes {
     map: RwLock<HashMap<u32, Arc<Process>>>,
     last_id: AtomicU32,
-    /// Seconds since the start, moved by [`Processes::tick`].
+    /// Seconds since the start; [`Processes::tick`] sets them.
     clock: Arc<AtomicU32>,
 }
 
@@ -328,8 +329,8 @@ impl Processes {
         Arc::default()
     }
 
-    /// A new connection from `host`, not logged in yet: it has `connect_timeout_s` to do so. The
-    /// entry lives until `remove`.
+    /// Adds a connection from `host`, which has `connect_timeout_s` to log in. The entry lives
+    /// until `remove`.
     pub fn add(&self, host: &str, connect_timeout_s: u32) -> Arc<Process> {
         let mut map = self.map.write();
         let id = loop {
@@ -368,7 +369,7 @@ impl Processes {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
-    /// KILL: false if there is no such connection.
+    /// KILL. Returns false if the connection does not exist.
     pub fn kill(&self, id: u32, how: Kill) -> bool {
         let process = self.get(id);
         process.iter().for_each(|p| p.kill(how));
@@ -382,25 +383,25 @@ impl Processes {
     pub fn rows(&self) -> Vec<ProcessRow> {
         self.each().collect()
     }
-    /// The same, one after the other.
+    /// An iterator over the same rows, which makes each row when it is asked for.
     pub fn each(&self) -> impl Iterator<Item = ProcessRow> + use<> {
         let mut all: Vec<_> = self.map.read().values().cloned().collect();
         all.sort_by_key(|p| p.id);
         all.into_iter().map(|p| p.row())
     }
-    /// Connections that run a command now, for Threads_running.
+    /// The number of connections that run a command now, for Threads_running.
     pub fn running(&self) -> usize {
         self.map.read().values().filter(|p| !p.is_idle()).count()
     }
 
-    /// Called once a second: ends connections that have waited for their client for too long, and
-    /// wakes idle ones that hold buffers.
+    /// Called once a second: ends connections that have waited too long for their client, and wakes
+    /// idle connections that hold buffers.
     pub fn tick(&self, now_s: u32) {
         self.clock.store(now_s, Relaxed);
         let (mut late, mut trim) = (Vec::new(), Vec::new());
         for p in self.map.read().values() {
             let limit = p.limit_s.load(Relaxed);
-            // More than the limit, because the clock's seconds are whole.
+            // The wait must exceed the limit, because the clock counts whole seconds.
             if limit != 0 && p.waited_s() > limit {
                 late.push(p.clone());
             } else if p.holds_buffers.load(Relaxed) && p.is_idle() && p.waited_s() >= TRIM_AFTER_S {
