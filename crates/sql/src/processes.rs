@@ -379,7 +379,7 @@ impl Processes {
         let all: Vec<_> = self.map.read().values().cloned().collect();
         all.iter().for_each(|p| p.kill(how));
     }
-    /// The list, by id.
+    /// The rows of all connections, ordered by id.
     pub fn rows(&self) -> Vec<ProcessRow> {
         self.each().collect()
     }
@@ -474,7 +474,7 @@ mod tests {
     }
 
     /// Runs `forget_kill_query` once, with the steps of `kills` done before its steps of the
-    /// numbers in `at` (all of the rest after it), and then once more undisturbed. A kill has two
+    /// numbers in `at` (all other steps after it), and then once more undisturbed. A kill has two
     /// steps: its entry in `kill`, then the interrupt.
     fn interleave(kills: &[Kill], order: &[usize], at: &[usize]) {
         let p = Processes::new().add("h", 0);
@@ -505,7 +505,7 @@ mod tests {
         assert_eq!((p.killed(), p.interrupt.is_killed()), (stays, stays != Kill::None), "{case}");
     }
 
-    /// Calls `f` with every list of `len` numbers that do not fall, below `n`.
+    /// Calls `f` with every list of `len` numbers below `n` in ascending order, with repeats.
     fn rising(len: usize, n: usize, f: &mut impl FnMut(&[usize])) {
         let mut all = vec![vec![]];
         for _ in 0..len {
