@@ -1,19 +1,19 @@
-//! Plans by text, for all connections.
+//! The cache of plans by text, which all connections share.
 //!
-//! Prepared statements are found by their text; text statements by their *shape* (see
-//! [`parameterize`](crate::parse::parameterize)) and, where plans depend on them, the text of
-//! pinned literals. What a text means also depends on its [`PlanContext`].
+//! A prepared statement is found by its text. A text statement is found by its *shape* (see
+//! [`parameterize`](crate::parse::parameterize)) and by the text of its pinned literals, on which
+//! the plan depends. The meaning of a text also depends on its [`PlanContext`].
 //!
-//! **CACHE-1** A plan that is not current (PLAN-2) is not given out; whoever meets it makes a new
-//! one and puts it in its place.
-//! **CACHE-2** The number of entries is bounded; those not used since the last sweep go first. An
-//! entry that a prepared statement holds lives on with it.
-//! **CACHE-3** So are their bytes, in each shard. What would take a large part of one is not kept:
-//! a text statement is bound again, a prepared one is held by its handle alone. Neither are long
-//! shapes kept, which hardly ever come again: rows of a dump that differ, IN lists of ever new
-//! lengths.
-//! **CACHE-4** Prepared statements live as long as clients want, so each is in the server's account
-//! with its text and plan ([`crate::memory`]).
+//! **CACHE-1** The cache never returns a plan that is not current (PLAN-2). The session that needs
+//! the plan makes a new plan and replaces the old plan in the cache.
+//! **CACHE-2** The number of entries is bounded; a sweep first removes the entries that were not
+//! used since the last sweep. A prepared statement keeps its entry alive after the removal.
+//! **CACHE-3** The bytes of the entries are bounded too, in each shard. A plan that would take a
+//! large part of a shard is not kept: a text statement is bound again, and the entry of a prepared
+//! statement lives in its handle alone. Long shapes are not kept either, since they hardly ever
+//! come again: rows of a dump that differ, IN lists of ever new lengths.
+//! **CACHE-4** Prepared statements live as long as clients want, so the server's account holds each
+//! of them with its text and plan ([`crate::memory`]).
 use crate::error::Result;
 use crate::memory::{Account, ServerMemory};
 use crate::parse::charsets::TextCharsets;
@@ -27,22 +27,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 const SHARDS: usize = 32;
-/// Plans of one shape that differ by pinned literals.
+/// The most plans of one shape, which differ by the pinned literals.
 const MAX_VARIANTS: usize = 16;
-/// Longest shape of a text statement that is kept.
+/// The greatest length of a text statement's shape in the cache, in bytes.
 const MAX_SHAPE_BYTES: usize = 16 << 10;
-/// The part of a shard that one plan may take.
+/// A plan may take one part in `MAX_PART` of a shard.
 const MAX_PART: usize = 4;
 
-/// What the meaning of a text depends on.
+/// The settings on which the meaning of a text depends.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct PlanContext {
     pub schema: Option<Arc<str>>,
     /// [`SqlMode::parsing_part`]
     pub mode: SqlMode,
-    /// `@@character_set_client`: what the text is in.
+    /// `@@character_set_client`: the character set of the text.
     pub client: Charset,
-    /// `@@collation_connection`: what its string literals are of.
+    /// `@@collation_connection`: the collation of the string literals.
     pub collation: Collation,
     pub div_precision_increment: u8,
 }
@@ -63,26 +63,26 @@ enum Kind {
 pub struct Entry {
     kind: Kind,
     context: PlanContext,
-    /// The statement's text, or its shape.
+    /// The text of a prepared statement, or the shape of a text statement.
     text: Box<[u8]>,
     used: AtomicBool,
     variants: RwLock<Variants>,
-    /// Of a prepared statement: what it takes, in the server's account.
+    /// For a prepared statement: the entry's memory, which the server's account includes.
     memory: Mutex<Account>,
 }
 
 #[derive(Default, Debug)]
 struct Variants {
-    /// Literals that plans of this shape depend on.
+    /// The literals on which plans of this shape depend.
     pinned: Vec<u32>,
     plans: Vec<Variant>,
-    /// The next to be replaced.
+    /// The plan to replace next.
     hand: usize,
 }
 
 #[derive(Debug)]
 struct Variant {
-    /// The text of the pinned literals.
+    /// The texts of the pinned literals.
     literals: Vec<Box<[u8]>>,
     plan: Arc<Plan>,
     bytes: usize,
@@ -134,7 +134,7 @@ impl Entry {
             memory,
         }
     }
-    /// CACHE-4.
+    /// Charges the entry to the server's memory (CACHE-4).
     fn count(self: Arc<Self>) -> Result<Arc<Entry>> {
         let bytes = self.bytes();
         self.memory.lock().set(bytes)?;
@@ -148,7 +148,7 @@ impl Entry {
 #[derive(Default, Debug)]
 struct Shard {
     entries: HashTable<Arc<Entry>>,
-    /// Of all entries.
+    /// The bytes of all entries.
     bytes: usize,
 }
 
@@ -188,8 +188,8 @@ impl PlanCache {
         Some(entry.clone())
     }
 
-    /// Changes the plans of an entry, which is made if it is not there. `more`: the bytes that it
-    /// may grow by.
+    /// Changes the plans of an entry, and makes the entry if it does not exist. `more`: the most
+    /// bytes that the change may add.
     fn put(
         &self,
         kind: Kind,
@@ -223,13 +223,13 @@ impl PlanCache {
         entry
     }
 
-    /// CACHE-3: what an entry may grow by; None: too much.
+    /// CACHE-3: the most bytes that the entry may grow by; None if it would be too large to keep.
     fn room_for(&self, text: &[u8], variant: &Variant) -> Option<usize> {
         let more = size_of::<Entry>() + text.len() + variant.bytes;
         (more <= self.max_bytes_per_shard / MAX_PART).then_some(more)
     }
 
-    /// The entry of a prepared statement; its plan may have to be made again ([`Entry::plan`]).
+    /// The entry of a prepared statement. Its plan may be out of date ([`Entry::plan`]).
     pub fn prepared(&self, context: &PlanContext, text: &[u8]) -> Option<Arc<Entry>> {
         if text.len() > self.max_bytes_per_shard {
             return None;
@@ -256,7 +256,7 @@ impl PlanCache {
         entry.count()
     }
 
-    /// The plan of a text statement. `literal` gives the text of its literals by number.
+    /// The current plan of a text statement. `literal` returns the text of a literal by number.
     pub fn text<'l>(
         &self,
         context: &PlanContext,
@@ -274,7 +274,7 @@ impl PlanCache {
         variants.plans.iter().find(same).map(|v| v.plan.clone()).filter(|p| p.is_current())
     }
 
-    /// `pinned` (ascending) are the literals that this plan depends on.
+    /// `pinned` has the numbers of the literals that this plan depends on, in ascending order.
     pub fn insert_text<'l>(
         &self,
         context: &PlanContext,
@@ -294,8 +294,8 @@ impl PlanCache {
             all.sort_unstable();
             all.dedup();
             if all != variants.pinned {
-                // Plans made so far did not look at these literals, or looked at others: start
-                // again.
+                // Earlier plans did not look at these literals, or looked at others: begin again
+                // without them.
                 *variants = Variants { pinned: all, ..Variants::default() };
             }
             let variant = if variants.pinned == pinned {
@@ -309,11 +309,11 @@ impl PlanCache {
         });
     }
 
-    /// Number of texts.
+    /// The number of entries.
     pub fn len(&self) -> usize {
         self.shards.iter().map(|s| s.read().entries.len()).sum()
     }
-    /// What they take, with their plans.
+    /// The bytes of all entries, with their plans.
     pub fn bytes(&self) -> usize {
         self.shards.iter().map(|s| s.read().bytes).sum()
     }
@@ -323,7 +323,7 @@ impl PlanCache {
 }
 
 impl Shard {
-    /// CACHE-2, CACHE-3: makes room for an eighth of the shard.
+    /// CACHE-2, CACHE-3: removes entries until an eighth of the shard is free.
     fn sweep(&mut self, max_entries: usize, max_bytes: usize) {
         let Shard { entries, bytes } = self;
         entries.retain(|e| {
@@ -398,7 +398,7 @@ mod tests {
         assert!(Arc::ptr_eq(&find([b"y", b"1"]).unwrap(), &one));
         assert!(Arc::ptr_eq(&find([b"z", b"2"]).unwrap(), &two));
         assert!(find([b"z", b"3"]).is_none());
-        // A plan that depends on more makes the others doubtful.
+        // A plan that depends on more literals makes the earlier plans useless.
         cache.insert_text(&cx, b"shape", &[0, 1], literal([b"q", b"1"]), two.clone());
         assert!(find([b"y", b"1"]).is_none());
         assert!(find([b"q", b"1"]).is_some());
@@ -415,11 +415,11 @@ mod tests {
         }
         assert!(cache.len() <= 256 + SHARDS);
         assert!(kept.plan().is_some());
-        // What is used stays.
+        // An entry in use stays.
         assert!(cache.prepared(&cx, b"kept").is_some());
     }
 
-    /// A plan of about so many bytes.
+    /// A plan of about `bytes` bytes.
     fn large(bytes: usize) -> Arc<Plan> {
         let row = vec![redolith_types::Value::owned(vec![b'x'; bytes])];
         Arc::new(Plan { body: Statement::Rows(vec![row]), ..Arc::into_inner(plan()).unwrap() })
@@ -440,10 +440,10 @@ mod tests {
             assert!(cache.bytes() <= SHARDS << 16);
             fullest = cache.shards.iter().map(|s| s.read().bytes).fold(fullest, usize::max);
         }
-        // A shard is swept only when what comes does not fit.
+        // A shard is swept only if the new entry does not fit.
         assert!(fullest > (1 << 16) - (11 << 10), "{fullest}");
         assert!(Arc::ptr_eq(&kept, &cache.prepared(&cx, b"kept").unwrap()));
-        // What is swept away is subtracted.
+        // The bytes of swept entries are subtracted.
         let sum =
             |shard: &RwLock<Shard>| shard.read().entries.iter().map(|e| e.bytes()).sum::<usize>();
         assert_eq!(cache.shards.iter().map(sum).sum::<usize>(), cache.bytes());
