@@ -1,4 +1,4 @@
-//! What a connection has between statements and what a running statement may read and change of it.
+//! The state of a connection between statements, which a running statement may read and change.
 use crate::error::{Result, SqlError};
 use crate::memory::SessionMemory;
 use crate::plan::Expr;
@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 /// MySQL's default of max_error_count.
 const MAX_WARNINGS: usize = 1024;
-/// The list gives memory for more back.
+/// The list frees its memory if it has room for more warnings than this.
 const KEPT_WARNINGS: usize = 16;
-/// Longest message that is kept, as MySQL's (MYSQL_ERRMSG_SIZE).
+/// The greatest length of a message that is kept, as in MySQL (MYSQL_ERRMSG_SIZE).
 const MESSAGE_BYTES: usize = 511;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -27,13 +27,13 @@ pub struct Warning {
     pub code: u16,
     pub message: Box<str>,
 }
-/// The diagnostics area: of the last statement that was not itself about diagnostics.
+/// The diagnostics area of the last statement that was not itself about diagnostics.
 #[derive(Default, Debug)]
 pub struct Warnings {
     list: Vec<Warning>,
-    /// What the list holds.
+    /// The memory of the warnings in the list.
     bytes: usize,
-    /// Also those that were not kept.
+    /// The number of warnings, with those that were not kept.
     count: u64,
     /// `@@sql_notes` is off.
     without_notes: bool,
@@ -43,7 +43,7 @@ impl Warnings {
         self.forget();
         self.count = 0;
     }
-    /// Keeps none, and knows how many there were.
+    /// Drops the warnings but keeps their number.
     pub fn forget(&mut self) {
         self.list.clear();
         self.bytes = 0;
@@ -51,16 +51,16 @@ impl Warnings {
             self.list = Vec::new();
         }
     }
-    /// What those that are kept take.
+    /// The memory of the warnings that are kept.
     #[inline]
     pub fn bytes(&self) -> usize {
         self.bytes
     }
-    /// Notes that come are not kept (`@@sql_notes`).
+    /// Sets whether further notes are ignored (`@@sql_notes` is off).
     pub fn without_notes(&mut self, without: bool) {
         self.without_notes = without;
     }
-    /// Takes what there is, and begins again.
+    /// Takes the warnings and leaves an empty list with the same setting.
     pub fn take(&mut self) -> Warnings {
         let empty = Warnings { without_notes: self.without_notes, ..Warnings::default() };
         std::mem::replace(self, empty)
@@ -90,7 +90,7 @@ impl Warnings {
     pub fn count(&self) -> u64 {
         self.count
     }
-    /// As OK packets carry it.
+    /// The number of warnings as OK packets have it: at most 65,535.
     pub fn count_u16(&self) -> u16 {
         self.count.min(u16::MAX as u64) as u16
     }
@@ -102,8 +102,9 @@ pub struct UserVariable {
     pub collation: Collation,
 }
 impl UserVariable {
-    /// What a variable holds that an expression's value is assigned to: numbers and strings only,
-    /// so that dates and times become text. `connection`: the collation of what is no string.
+    /// The variable's value after an assignment of `expr`. A variable holds only numbers and
+    /// strings, so dates and times become text. `connection` is the collation of values that are
+    /// not strings.
     pub fn of(value: Value<'static>, expr: &Expr, connection: Collation) -> UserVariable {
         let value = match value {
             Value::Date(_) | Value::Time(_) | Value::DateTime(_) => {
@@ -123,10 +124,10 @@ impl UserVariable {
     }
 }
 
-/// About what an entry takes beside its name and the bytes of its value.
+/// Approximate memory of an entry without its name and the bytes of its value.
 const VARIABLE_BYTES: usize = 128;
 
-/// By name; all that they hold is in the session's account (MEM-1).
+/// User variables by name. The session's account holds their memory (MEM-1).
 #[derive(Default, Debug)]
 pub struct UserVariables(HashMap<Box<str>, UserVariable>);
 impl UserVariables {
@@ -156,7 +157,7 @@ impl UserVariables {
     }
 }
 
-/// What a statement did, for its OK packet.
+/// The result of a statement without rows, for its OK packet.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Done {
     pub affected: u64,
@@ -166,22 +167,22 @@ pub struct Done {
 }
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// `columns` and all rows went to the sink; the session ends them with `finish_rows`. The
-    /// number of rows, for FOUND_ROWS().
+    /// `columns` and all rows went to the sink; the session ends them with `finish_rows`. The value
+    /// is the number of rows, for FOUND_ROWS().
     Rows(u64),
     Done(Done),
 }
 
-/// Everything about a connection but its prepared statements and its transaction.
+/// The state of a connection, without its prepared statements and its transaction.
 pub struct SessionState {
-    /// Since the connection began, or its last FLUSH STATUS.
+    /// The counts since the connection began, or since its last FLUSH STATUS.
     pub handlers: Handlers,
     pub id: u32,
     pub user: Box<str>,
     pub host: Box<str>,
     /// The default database.
     pub schema: Option<Arc<str>>,
-    /// CLIENT_FOUND_ROWS: affected rows of an UPDATE are those found, not those changed.
+    /// CLIENT_FOUND_ROWS: an UPDATE reports the rows found as affected, not the rows changed.
     pub found_rows_flag: bool,
     /// The two generators of RAND() without a seed, once `@@rand_seed1` or `@@rand_seed2` was set.
     pub random: Option<(u64, u64)>,
