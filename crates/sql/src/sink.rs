@@ -1,5 +1,5 @@
-//! Where results go: the server's packet writer, or a vector in tests. The executor pushes values
-//! straight into it; nothing is kept between.
+//! The destination of results: the server's packet writer, or a vector in tests. The executor
+//! pushes values straight into the sink; no buffer lies between them.
 //!
 //! **SINK-1** The order of calls for one statement is either `ok`, or `error`, or
 //! `columns (begin_row value* end_row)* finish_rows`, where `error` may take the place of anything
@@ -12,11 +12,11 @@ use redolith_types::{Collation, Value};
 use std::future::Future;
 use std::sync::Arc;
 
-/// A result column, as the protocol's column definition has it.
+/// A result column, with the fields of the protocol's column definition.
 #[derive(Clone, Debug)]
 pub struct ColumnMeta {
     pub schema: Arc<str>,
-    /// Alias of the table, and its own name; both empty for expressions.
+    /// The table's alias, and the table's own name; both are empty for expressions.
     pub table: Arc<str>,
     pub org_table: Arc<str>,
     pub name: Arc<str>,
@@ -26,7 +26,7 @@ pub struct ColumnMeta {
 }
 
 impl ColumnMeta {
-    /// A column that is not a table's.
+    /// The column of an expression that is not a table's column.
     pub fn expression(name: &str, ty: ExprType) -> ColumnMeta {
         let none: Arc<str> = Arc::from("");
         let mut flags = ColumnFlags::of_type(&ty);
@@ -113,25 +113,26 @@ impl StatusFlags {
     }
 }
 
-/// The end of a statement: the OK packet, or the EOF (or OK with header 0xfe) after rows, which has
-/// `warnings` and `status` only.
+/// The end of a statement: the OK packet, or the EOF (or OK with header 0xfe) after rows. The end
+/// after rows has only `warnings` and `status`.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct OkInfo {
     pub affected: u64,
     pub last_insert_id: u64,
     pub warnings: u16,
     pub status: StatusFlags,
-    /// "Records: 3  Duplicates: 0  Warnings: 0", "Rows matched: ..."; empty for most.
+    /// For example "Records: 3  Duplicates: 0  Warnings: 0" or "Rows matched: ..."; empty for most
+    /// statements.
     pub info: String,
 }
 
 pub trait ResultSink: Send {
-    /// The character set that results are sent in from now on, as
-    /// [`Session::results_collation`](crate::session::Session::results_collation) has it.
+    /// Sets the character set of the results that follow, as
+    /// [`Session::results_collation`](crate::session::Session::results_collation) returns it.
     fn results_in(&mut self, _results: Option<Collation>) {}
     fn columns(&mut self, columns: &[ColumnMeta]);
     fn begin_row(&mut self);
-    /// The next value of the row that was begun.
+    /// Adds the next value to the row that [`Self::begin_row`] has begun.
     fn value(&mut self, value: &Value<'_>);
     fn end_row(&mut self);
     fn row(&mut self, values: &[Value<'_>]) {
@@ -141,17 +142,19 @@ pub trait ResultSink: Send {
         }
         self.end_row();
     }
-    /// The next row has so many bytes.
+    /// Announces that the next row has `bytes` bytes.
     fn expect(&mut self, _bytes: usize) {}
     fn finish_rows(&mut self, end: &OkInfo);
     fn ok(&mut self, ok: &OkInfo);
     fn error(&mut self, error: &SqlError);
-    /// Bytes that it holds, for the statement's account. Asked when it wants to be drained.
+    /// The number of bytes that the sink holds, for the statement's account. The executor asks for
+    /// it when the sink wants to be drained.
     fn held(&self) -> usize {
         0
     }
-    /// Its buffer is so full that it should be drained before more rows come.
+    /// True if the sink's buffer is so full that it should be drained before more rows come.
     fn wants_drain(&self) -> bool;
-    /// Sends what it holds. An error says that the client is gone: the statement ends as if killed.
+    /// Sends the bytes that the sink holds. An error means that the client is gone: the statement
+    /// ends as if it were killed.
     fn drain(&mut self) -> impl Future<Output = Result<(), SqlError>> + Send;
 }
