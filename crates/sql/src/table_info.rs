@@ -1,4 +1,4 @@
-//! How the binder sees databases and tables.
+//! The binder's view of databases and tables.
 //!
 //! **CAT-1** A `TableInfo` never changes: DDL makes a new table and marks the old one dropped,
 //! under the table's exclusive metadata lock.
@@ -8,13 +8,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 pub trait Catalog: Send + Sync {
-    /// The database's default collation, if there is such a database. Names are case-sensitive
-    /// (lower_case_table_names = 0).
+    /// The default collation of a database; None if the database does not exist. Names are
+    /// case-sensitive (lower_case_table_names = 0).
     fn schema(&self, name: &str) -> Option<Collation>;
     fn table(&self, schema: &str, name: &str) -> Option<Arc<TableInfo>>;
 }
 
-/// A table as plans hold it: its definition, and the engine's table to read and write.
+/// A table as plans hold it: the definition, and the engine's table for reads and writes.
 pub struct TableInfo {
     pub def: TableDef,
     /// None in tests of the binder, which need no engine.
@@ -25,7 +25,7 @@ impl TableInfo {
     pub fn new(engine: Arc<Table>) -> TableInfo {
         TableInfo { def: engine.def.clone(), engine: Some(engine) }
     }
-    /// A definition without a table behind it.
+    /// A definition without an engine's table.
     pub fn definition(def: TableDef) -> TableInfo {
         TableInfo { def, engine: None }
     }
@@ -37,11 +37,11 @@ impl TableInfo {
     pub fn is_current(&self) -> bool {
         self.engine.as_ref().is_none_or(|t| !t.dropped.load(Acquire))
     }
-    /// Rows, as far as is known (EXPLAIN, index choice).
+    /// The approximate number of rows, for EXPLAIN and the choice of an index; 0 without an engine.
     pub fn rows(&self) -> u64 {
         self.engine.as_ref().map_or(0, |t| t.rows.load(Relaxed).max(0) as u64)
     }
-    /// Position of a column by name (names are compared without case).
+    /// The position of a column. The comparison of names ignores case.
     pub fn column(&self, name: &str) -> Option<usize> {
         self.def.column(name)
     }
