@@ -1,4 +1,4 @@
-//! What all sessions share.
+//! The state that all sessions share.
 use crate::exec::UserLocks;
 use crate::exec::engine_catalog::EngineCatalog;
 use crate::exec::global_read_lock::GlobalReadLock;
@@ -11,10 +11,10 @@ use redolith_engine::Engine;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Statement texts kept. (250 tables under sysbench are 2,250; text statements have a few per table
-/// too.)
+/// The most texts in the plan cache. (sysbench with 250 tables has 2,250 prepared statements; text
+/// statements add a few for each table.)
 const MAX_PLANS: usize = 32 << 10;
-/// What texts and plans may take in memory, by the plans' own estimate.
+/// The most memory for texts and plans in the plan cache, by the plans' own estimate.
 const MAX_PLAN_BYTES: usize = 64 << 20;
 
 pub struct Database {
@@ -27,7 +27,7 @@ pub struct Database {
     pub memory: Arc<ServerMemory>,
     pub(crate) global_read_lock: Arc<GlobalReadLock>,
     pub(crate) user_locks: UserLocks,
-    /// Prepared statements of all sessions, for `max_prepared_stmt_count`.
+    /// The number of prepared statements in all sessions, for `max_prepared_stmt_count`.
     pub(crate) prepared_statements: Arc<AtomicU64>,
 }
 
