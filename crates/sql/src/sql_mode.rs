@@ -1,6 +1,7 @@
-//! `@@sql_mode`: the flags that change how statements are read and how strict values are taken,
-//! with MySQL's bit numbers. Those that this server does not obey are not known to it, but for a
-//! few that change nothing here or that scripts set as a matter of course (docs/compatibility.md).
+//! `@@sql_mode`: the flags that change how the parser reads statements and how strictly values are
+//! checked, with MySQL's bit numbers. A mode that this server does not obey is an unknown name. The
+//! exceptions are a few modes that change nothing here, or that scripts set as a matter of course
+//! (docs/compatibility.md).
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct SqlMode(pub u64);
@@ -9,7 +10,7 @@ macro_rules! modes {
     ($($name:ident = $bit:literal;)*) => {
         impl SqlMode {
             $(pub const $name: u64 = 1 << $bit;)*
-            /// Names in the order MySQL lists them.
+            /// The names in MySQL's order.
             pub const NAMES: &'static [(&'static str, u64)] =
                 &[$((stringify!($name), 1 << $bit)),*];
         }
@@ -58,7 +59,7 @@ impl SqlMode {
     pub fn strict(self) -> bool {
         self.has(SqlMode::STRICT_TRANS_TABLES | SqlMode::STRICT_ALL_TABLES)
     }
-    /// The part that decides what a text means: plans made under different values are different
+    /// The flags on which the meaning of a text depends: texts under different flags have different
     /// plans.
     pub fn parsing_part(self) -> u64 {
         self.0
@@ -76,8 +77,8 @@ impl SqlMode {
                 | SqlMode::NO_ZERO_IN_DATE
                 | SqlMode::NO_ENGINE_SUBSTITUTION)
     }
-    /// From the comma-separated list SET takes; combinations expand. The offending name if one is
-    /// unknown.
+    /// Parses the comma-separated list of a SET. ANSI and TRADITIONAL are expanded. The error is
+    /// the name that is unknown.
     pub fn parse(list: &str) -> Result<SqlMode, &str> {
         let mut mode = 0;
         for name in list.split(',').filter(|n| !n.is_empty()) {
@@ -89,7 +90,7 @@ impl SqlMode {
         }
         Ok(SqlMode(mode).expanded())
     }
-    /// ANSI and TRADITIONAL stand for others as well.
+    /// Adds the modes that ANSI and TRADITIONAL include.
     pub fn expanded(self) -> SqlMode {
         let mut mode = self.0;
         if self.has(SqlMode::ANSI) {
