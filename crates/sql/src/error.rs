@@ -1,5 +1,5 @@
-//! Errors as clients see them: MySQL's number, SQLSTATE and wording. The only file where a message
-//! of MySQL's is spelt.
+//! Errors as clients see them: MySQL's number, SQLSTATE and wording. Only this file spells MySQL's
+//! messages.
 //!
 //! Constructors are named after what went wrong and take the parts of the message.
 //! `From<redolith_engine::Error>` is the border to the engine; where the statement knows more than
@@ -9,7 +9,8 @@ use std::fmt::{self, Display};
 
 pub type Result<T> = std::result::Result<T, SqlError>;
 
-/// MySQL shows at most this much of the statement in 1064, and of a value in most messages.
+/// The most characters of the statement that error 1064 shows, and of a value in most messages, as
+/// in MySQL.
 const SHOWN_CHARS: usize = 80;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,7 +27,7 @@ impl Display for SqlError {
 }
 impl std::error::Error for SqlError {}
 
-/// The SQLSTATE of each number this server sends; HY000 is MySQL's "general".
+/// The SQLSTATE of each error number that this server sends; HY000 is MySQL's "general error".
 const fn sqlstate(code: u16) -> &'static [u8; 5] {
     match code {
         1022 | 1048 | 1052 | 1062 => b"23000",
@@ -63,7 +64,7 @@ const fn sqlstate(code: u16) -> &'static [u8; 5] {
     }
 }
 
-/// The first characters of a value or statement, as messages show them.
+/// The first characters of a value or statement, for a message.
 fn shown(s: &str) -> &str {
     match s.char_indices().nth(SHOWN_CHARS) {
         Some((end, _)) => &s[..end],
@@ -71,7 +72,7 @@ fn shown(s: &str) -> &str {
     }
 }
 
-/// One constructor: its number, its parameters (all `impl Display`), its wording.
+/// Makes a constructor from its number, its parameters (all `impl Display`) and its wording.
 macro_rules! errors {
     ($($(#[$doc:meta])* $name:ident($($arg:ident),*) = $code:literal, $fmt:literal;)*) => {
         impl SqlError {
@@ -90,7 +91,7 @@ impl SqlError {
         SqlError { code, sqlstate: *sqlstate(code), message: message.into().into_boxed_str() }
     }
 
-    /// 1064 with the place: `near` is the statement from the token that was not understood on;
+    /// Error 1064 with its place: `near` is the statement from the first unexpected token on;
     /// `line` counts from 1.
     #[cold]
     pub fn syntax(near: &str, line: usize) -> SqlError {
@@ -104,15 +105,15 @@ impl SqlError {
         )
     }
 
-    /// 1292 for a value that is not to be stored in a column
-    /// (`Truncated incorrect INTEGER value: 'x'`).
+    /// Error 1292 for a value that is not stored in a column (`Truncated incorrect INTEGER value:
+    /// 'x'`).
     #[cold]
     pub fn truncated_wrong_value(kind: impl Display, value: impl Display) -> SqlError {
         SqlError::new(1292, format!("Truncated incorrect {kind} value: '{value}'"))
     }
 
-    /// Whether the transaction was rolled back by the error (MySQL: a deadlock, too many locks; a
-    /// lock wait timeout only ends the statement).
+    /// True if the error has rolled the transaction back (MySQL: a deadlock, too many locks). A
+    /// lock wait timeout ends only the statement.
     pub fn ends_transaction(&self) -> bool {
         matches!(self.code, 1206 | 1213)
     }
@@ -183,7 +184,7 @@ errors! {
     no_columns() = 1113, "A table must have at least one column";
     table_full(table) = 1114, "The table '{table}' is full";
     unknown_character_set(name) = 1115, "Unknown character set: '{name}'";
-    /// `max` tables of one FROM clause.
+    /// `max` is the greatest number of tables in one FROM clause.
     too_many_tables(max) = 1116, "Too many tables; MySQL can only use {max} tables in a join";
     too_many_columns() = 1117, "Too many columns";
     row_too_large(max) = 1118, "Row size too large. The maximum row size for the used table type, \
@@ -211,7 +212,7 @@ errors! {
     log_full() = 1205, "Lock wait timeout exceeded; try restarting transaction (the redo log is \
         full and its checkpoint does not advance: see the error log)";
     wrong_arguments(of) = 1210, "Incorrect arguments to {of}";
-    /// Row locks are bounded by the memory of all sessions.
+    /// The memory of all sessions bounds the number of row locks.
     lock_table_full() = 1206, "The total number of locks exceeds the lock table size \
         ('redolith_server_memory')";
     deadlock() = 1213, "Deadlock found when trying to get lock; try restarting transaction";
@@ -227,7 +228,8 @@ errors! {
     wrong_variable_value(name, value) = 1231, "Variable '{name}' can't be set to the value of \
         '{value}'";
     wrong_variable_type(name) = 1232, "Incorrect argument type to variable '{name}'";
-    /// Known to MySQL, not (yet) to this server. `what` is the feature in MySQL's terms.
+    /// For a feature of MySQL that this server does not have. `what` is the feature in MySQL's
+    /// terms.
     unsupported(what) = 1235, "This version of MySQL doesn't yet support '{what}'";
     /// `kind` is "read only", "SESSION", "GLOBAL".
     read_only_variable(name, kind) = 1238, "Variable '{name}' is a {kind} variable";
@@ -246,7 +248,7 @@ errors! {
     unknown_collation(name) = 1273, "Unknown collation: '{name}'";
     option_prevents(option) = 1290, "The MySQL server is running with the {option} option so it \
         cannot execute this statement";
-    /// Dates and times that are not: `kind` is "date", "datetime", "time".
+    /// For a text that is no valid date or time: `kind` is "date", "datetime", "time".
     incorrect_temporal(kind, value, column, row) = 1292, "Incorrect {kind} value: '{value}' for \
         column '{column}' at row {row}";
     invalid_on_update(column) = 1294, "Invalid ON UPDATE clause for '{column}' column";
@@ -261,7 +263,8 @@ errors! {
     no_default(column) = 1364, "Field '{column}' doesn't have a default value";
     division_by_zero() = 1365, "Division by 0";
     no_logarithm() = 3020, "Invalid argument for logarithm";
-    /// Numbers and strings that are not: `kind` is "integer", "decimal", "double", "string".
+    /// For a text that is no valid number or string: `kind` is "integer", "decimal", "double",
+    /// "string".
     incorrect_value(kind, value, column, row) = 1366, "Incorrect {kind} value: '{value}' for \
         column '{column}' at row {row}";
     too_many_placeholders() = 1390, "Prepared statement contains too many placeholders";
@@ -283,9 +286,9 @@ errors! {
         transaction is in progress";
     wrong_parameter_count(function) = 1582, "Incorrect parameter count in the call to native \
         function '{function}'";
-    /// `kind` is "BIGINT", "BIGINT UNSIGNED", "DOUBLE", "DECIMAL"; `expression` its text.
+    /// `kind` is "BIGINT", "BIGINT UNSIGNED", "DOUBLE", "DECIMAL"; `expression` is its text.
     value_out_of_range(kind, expression) = 1690, "{kind} value is out of range in '{expression}'";
-    /// A mistake in this server that ends only the statement.
+    /// A bug in this server; the error ends only the statement.
     internal(what) = 1815, "Internal error: {what}";
     forced_recovery() = 1881, "Operation not allowed when innodb_force_recovery > 0.";
     read_only_transaction() = 1792, "Cannot execute statement in a READ ONLY transaction.";
@@ -310,7 +313,8 @@ impl From<EngineError> for SqlError {
         // dot.
         let dotted = |name: &str| name.replacen('/', ".", 1);
         match e {
-            // The executor, which knows the row, words the value; here it is unknown.
+            // The engine does not know the text of the value. The executor, which does, builds this
+            // error itself.
             EngineError::DuplicateKey { table, index, .. } => {
                 let table = table.rsplit(['/', '.']).next().unwrap_or_default().to_string();
                 SqlError::duplicate_entry("?", format!("{table}.{index}"))
