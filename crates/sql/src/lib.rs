@@ -1,5 +1,5 @@
-//! Statements to plans to rows. Text ► `parse` ► `bind` ► [`plan::Plan`] ► `exec` ►
-//! [`sink::ResultSink`]; [`session`] is the way in.
+//! From statements to plans to rows: text ► `parse` ► `bind` ► [`plan::Plan`] ► `exec` ►
+//! [`sink::ResultSink`]. [`session`] is the entry point.
 #![forbid(unsafe_code)]
 pub mod bind;
 pub mod database;
