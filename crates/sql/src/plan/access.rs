@@ -1,20 +1,21 @@
-//! How a table's rows are reached.
+//! The access path of a table: how the executor reaches the rows that a statement wants.
 //!
-//! **PATH-1** The rows a path gives are a superset of those the statement wants: what the path does
-//! not guarantee stays in the source's `filter`, and only that. A path whose bounds say all there
-//! is to say leaves no filter.
+//! **PATH-1** The rows of a path are a superset of the rows that the statement wants. The source's
+//! `filter` has exactly the conditions that the path does not guarantee. A path whose bounds
+//! guarantee all conditions leaves no filter.
 //! **PATH-2** Key expressions depend only on parameters, variables and columns of *earlier*
 //! sources.
 //! **PATH-3** Bounds are compared as the columns compare: the executor converts each value to its
-//! column's type on the way to key bytes. A value that does not fit exactly is rounded outwards or
+//! column's type when it makes key bytes. A value that does not fit exactly is rounded outwards or
 //! makes the range empty (`id = 5.5`).
-//! **PATH-4** Ranges are not sorted and may overlap (they hold parameters): the executor encodes
-//! them, drops the empty ones, sorts by low bound (descending if `reverse`) and merges.
+//! **PATH-4** Ranges are not sorted and may overlap, because they hold parameters. The executor
+//! encodes the ranges, drops the empty ranges, sorts by low bound (descending if `reverse`) and
+//! merges.
 use super::expr::Expr;
 use crate::table_info::TableInfo;
 use std::sync::Arc;
 
-/// One table in a statement: which rows, by which way, under which lock.
+/// One table in a statement: the rows to read, the path to them and their lock.
 #[derive(Clone, Debug)]
 pub struct TableAccess {
     pub table: Arc<TableInfo>,
@@ -22,22 +23,21 @@ pub struct TableAccess {
     pub alias: Arc<str>,
     pub path: AccessPath,
     pub lock: RowLock,
-    /// What remains to be checked of each row.
+    /// The conditions that remain to be checked for each row.
     pub filter: Option<Expr>,
-    /// The columns the statement reads, ascending. Others need not be decoded or, if they are
-    /// external, fetched.
+    /// The columns that the statement reads, ascending. Other columns need not be decoded or, if
+    /// they are external, fetched.
     pub columns: Vec<u16>,
-    /// Indexes that conditions fit, for EXPLAIN.
+    /// Indexes that conditions could use, for EXPLAIN.
     pub possible: Vec<u16>,
 }
 
 #[derive(Clone, Debug)]
 pub struct AccessPath {
-    /// Position in `TableDef::indexes`; None: the clustered index of a table that has no primary
-    /// key.
+    /// Position in `TableDef::indexes`; None: the clustered index of a table without a primary key.
     pub index: Option<usize>,
     pub kind: AccessKind,
-    /// Last row first.
+    /// The path returns the last row first.
     pub reverse: bool,
     /// Every column in `TableAccess::columns` is in this secondary index (or in the primary key). A
     /// hint: rows are still read from the clustered record, but EXPLAIN says "Using index".
@@ -46,17 +46,18 @@ pub struct AccessPath {
 
 #[derive(Clone, Debug)]
 pub enum AccessKind {
-    /// The condition is never true: no rows, no table access ("Impossible WHERE").
+    /// The condition is never true: there are no rows and no table access ("Impossible WHERE").
     Empty,
     FullScan,
-    /// Every column of a unique index, in index order, by equality: at most one row. A NULL value
+    /// Equality on every column of a unique index, in index order: at most one row. A NULL value
     /// finds nothing.
     Point(Vec<Expr>),
     Ranges(Vec<KeyRange>),
 }
 
-/// A range of one index: the first columns equal to `prefix`, the next one between the bounds (in
-/// the order of its values: for a descending column the executor exchanges them).
+/// A range of one index: the first columns equal `prefix`, and the next column lies between the
+/// bounds. The bounds are in the order of its values: for a descending column the executor
+/// exchanges them.
 #[derive(Clone, Debug)]
 pub struct KeyRange {
     /// Equality on the first `prefix.len()` columns. NULL finds nothing, except where `null_safe`
@@ -64,7 +65,7 @@ pub struct KeyRange {
     pub prefix: Vec<Expr>,
     pub null_safe: u32,
     /// Bounds on the column after the prefix. A bound that is NULL at run time makes the range
-    /// empty. With only an upper bound NULLs are left out.
+    /// empty. A range with only an upper bound leaves NULLs out.
     pub low: Option<Bound>,
     pub high: Option<Bound>,
 }
@@ -77,11 +78,12 @@ pub struct Bound {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RowLock {
-    /// Consistent read (SERIALIZABLE in a transaction turns it into Share at run time).
+    /// A consistent read (SERIALIZABLE in a transaction turns it into Share at run time).
     None,
-    /// What a statement that changes rows reads beside them. At SERIALIZABLE, and in a transaction
-    /// at REPEATABLE READ, the newest rows, locked as Share does: its view may be older than the
-    /// statement, and it would copy rows of that and change the newest. Else a consistent read.
+    /// For tables that a statement reads in order to change rows of others. At SERIALIZABLE, and in
+    /// a transaction at REPEATABLE READ, the statement reads and locks the newest rows, as Share
+    /// does: otherwise it would read from a view that may be older than the rows it changes. In
+    /// other cases this is a consistent read.
     ShareForChange,
     Share(OnConflict),
     Exclusive(OnConflict),
