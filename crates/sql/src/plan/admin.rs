@@ -1,8 +1,8 @@
-//! Statements about transactions, variables and the server rather than about rows.
+//! Statements about transactions, variables and the server, not about rows.
 use super::expr::{Expr, VariableScope};
 use redolith_types::Collation;
 
-/// A table by name, for statements that look it up when they run.
+/// The name of a table, for statements that look the table up when they run.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct TableName {
     pub schema: Box<str>,
@@ -11,7 +11,8 @@ pub struct TableName {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum TransactionStmt {
-    /// Commits an open transaction first. `read_only` None: as `@@transaction_read_only` says.
+    /// BEGIN commits an open transaction first. `read_only` None: `@@transaction_read_only`
+    /// decides.
     Begin {
         read_only: Option<bool>,
         consistent_snapshot: bool,
@@ -37,7 +38,7 @@ pub enum Isolation {
     Serializable,
 }
 impl Isolation {
-    /// As in `@@transaction_isolation`.
+    /// The level's name in `@@transaction_isolation`.
     pub fn name(self) -> &'static str {
         match self {
             Isolation::ReadUncommitted => "READ-UNCOMMITTED",
@@ -48,8 +49,8 @@ impl Isolation {
     }
 }
 
-/// One item of a SET list. Items are evaluated and assigned one after the other
-/// (`SET @a = 1, @b = @a + 1` works).
+/// One item of a SET list. The items are evaluated and assigned in order (`SET @a = 1, @b = @a + 1`
+/// works).
 #[derive(Clone, Debug)]
 pub enum SetItem {
     User {
@@ -63,7 +64,8 @@ pub enum SetItem {
     },
     /// SET NAMES: character_set_client, _connection, _results and collation_connection.
     Names(Collation),
-    /// SET CHARACTER SET: client and results get it, connection takes the database's.
+    /// SET CHARACTER SET: client and results get this collation, the connection gets the
+    /// database's.
     CharacterSet(Collation),
     /// SET [SESSION|GLOBAL] TRANSACTION ...
     Transaction {
@@ -78,14 +80,14 @@ pub enum SetTarget {
     Global,
     /// SET PERSIST / PERSIST_ONLY
     Persist,
-    /// SET TRANSACTION without a scope, `SET @@transaction_isolation = ..`: the next transaction
-    /// only.
+    /// SET TRANSACTION without a scope, `SET @@transaction_isolation = ..`: for the next
+    /// transaction only.
     NextTransaction,
 }
 #[derive(Clone, Debug)]
 pub enum SetValue {
     Expr(Expr),
-    /// A bare word (`SET binlog_format = ROW`, `ON`): its text.
+    /// The text of a bare word (`SET binlog_format = ROW`, `ON`).
     Word(Box<str>),
     Default,
 }
@@ -106,7 +108,7 @@ pub enum AdminStmt {
     Optimize(Vec<TableName>),
     Repair(Vec<TableName>),
     Checksum(Vec<TableName>),
-    /// LOCK TABLES: commits, releases earlier table locks.
+    /// LOCK TABLES: commits, and releases earlier table locks.
     LockTables(Vec<(TableName, TableLock)>),
     UnlockTables,
     Flush(FlushWhat),
