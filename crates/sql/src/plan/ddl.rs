@@ -1,5 +1,5 @@
-//! Definitions. Everything about the new object is decided here, except what depends on the rows
-//! that are there.
+//! DDL statements. The plan decides everything about the new object except what depends on existing
+//! rows.
 use super::admin::TableName;
 use redolith_types::{Collation, IndexDef, TableDef};
 
@@ -30,9 +30,9 @@ pub enum DdlStmt {
         if_exists: bool,
     },
     Truncate(TableName),
-    /// All or none.
+    /// Renames all tables or none.
     RenameTables(Vec<(TableName, TableName)>),
-    /// CREATE INDEX, DROP INDEX and ALTER TABLE alike.
+    /// CREATE INDEX, DROP INDEX and ALTER TABLE.
     AlterTable {
         table: TableName,
         actions: Vec<AlterAction>,
@@ -45,7 +45,7 @@ pub struct CreateTable {
     pub if_not_exists: bool,
     /// The table option AUTO_INCREMENT = n.
     pub auto_increment: Option<u64>,
-    /// Warnings to leave (1266 for another ENGINE, ...): code and message.
+    /// Code and message of the warnings that the statement leaves (1266 for another ENGINE, ...).
     pub notes: Vec<(u16, String)>,
 }
 
@@ -63,6 +63,6 @@ pub enum AlterAction {
     Comment(Box<str>),
     /// The default for new columns.
     Collation(Collation),
-    /// ENGINE = InnoDB, FORCE: nothing to do but to commit.
+    /// ENGINE = InnoDB, FORCE: the statement only commits.
     Rebuild,
 }
