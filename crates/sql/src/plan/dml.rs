@@ -1,13 +1,13 @@
 //! INSERT, REPLACE, UPDATE, DELETE.
 //!
-//! **DML-1** `fill` and `defaults` have one entry per column of the table, in table order: a row is
-//! made by going through them once.
-//! **DML-2** With `InsertRows::Repeat` one row's expressions serve all rows: row i sees the
+//! **DML-1** `fill` and `defaults` have one entry per column of the table, in table order: the
+//! executor makes a row in one pass over them.
+//! **DML-2** With `InsertRows::Repeat` one row's expressions serve all rows. Row i sees the
 //! parameters from `i * stride` on (a slice; `Param(n)` is parameter `n + i * stride`), and
-//! expressions after the rows see those from `(rows - 1) * stride` on. Subqueries, which are run
-//! once for the statement, occur in none of them.
-//! **DML-3** Where a value of a VALUES list reads a `Column`, which is one of the row being made,
-//! `names_columns` is set: values are then evaluated in the order of the list.
+//! expressions after the rows see the parameters from `(rows - 1) * stride` on. None of these
+//! expressions has a subquery, since a subquery runs once for the statement.
+//! **DML-3** If a value of a VALUES list reads a `Column`, it reads the row that is being made, and
+//! `names_columns` is set: the executor then evaluates the values in the order of the list.
 use super::access::TableAccess;
 use super::expr::Expr;
 use super::select::{Limit, SelectPlan, SortKey};
@@ -19,9 +19,9 @@ use std::sync::Arc;
 pub struct InsertPlan {
     pub table: Arc<TableInfo>,
     pub rows: InsertRows,
-    /// Where each column's value comes from.
+    /// The source of each column's value.
     pub fill: Vec<Fill>,
-    /// What each column gets where none is given.
+    /// The value of each column for which the statement gives none.
     pub defaults: Vec<DefaultFill>,
     /// DML-3
     pub names_columns: bool,
@@ -32,47 +32,47 @@ pub struct InsertPlan {
 
 #[derive(Clone, Debug)]
 pub enum InsertRows {
-    /// Each row: as many values as the statement has columns.
+    /// Each row has as many values as the statement has columns.
     Rows(Vec<Vec<InsertValue>>),
-    /// Rows of the same form, see DML-2.
+    /// Rows of the same form (DML-2).
     Repeat { row: Vec<InsertValue>, stride: u32 },
-    /// `buffer`: the table is read as well as written, so all rows are read before the first is
-    /// inserted.
+    /// `buffer`: the statement also reads the table that it writes, so it reads all rows before it
+    /// inserts the first.
     Select { select: Box<SelectPlan>, buffer: bool },
 }
 #[derive(Clone, Debug)]
 pub enum InsertValue {
     Expr(Expr),
-    /// The keyword DEFAULT: as if the column were not named.
+    /// The keyword DEFAULT: the column gets its default, as if the statement did not name it.
     Default,
 }
 
-/// How a column of a new row gets its value.
+/// The source of a column's value in a new row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fill {
-    /// Value n of the row (NULL or 0 in an AUTO_INCREMENT column: the next number).
+    /// Value n of the row. NULL or 0 in an AUTO_INCREMENT column stands for the next number.
     Given(u16),
-    /// Not named: its entry in `defaults`.
+    /// The statement does not name the column: its entry in `defaults` applies.
     Default,
 }
 #[derive(Clone, Debug)]
 pub enum DefaultFill {
-    /// Fit for the column as it is.
+    /// The value already has the column's type.
     Literal(Value<'static>),
-    /// DEFAULT (expression), CURRENT_TIMESTAMP, literals whose value depends on the session
-    /// (TIMESTAMP): to be converted for the column.
+    /// DEFAULT (expression), CURRENT_TIMESTAMP, and literals whose value depends on the session
+    /// (TIMESTAMP). The executor converts the value to the column's type.
     Expr(Box<Expr>),
     AutoIncrement,
-    /// NOT NULL without a default: error 1364 in strict mode, else (or with IGNORE) the type's zero
-    /// value and a warning.
+    /// NOT NULL without a default: error 1364 in strict mode; otherwise, and with IGNORE, the
+    /// type's zero value and a warning.
     Missing,
 }
 
 #[derive(Clone, Debug)]
 pub enum OnDuplicate {
     Error,
-    /// In order; `Column` refers to the row that is there (with earlier assignments applied),
-    /// `InsertedValue` to the new one.
+    /// Assignments in order. `Column` refers to the existing row (with earlier assignments
+    /// applied), `InsertedValue` to the new row.
     Update(Vec<Assignment>),
     Replace,
 }
@@ -81,21 +81,21 @@ pub enum OnDuplicate {
 pub struct Assignment {
     pub column: u16,
     pub value: Expr,
-    /// The value reads a column that an earlier assignment of this statement set (MySQL: it sees
-    /// the new value).
+    /// The value reads a column that an earlier assignment of this statement has set. As in MySQL,
+    /// it sees the new value.
     pub reads_assigned: bool,
 }
 
 #[derive(Clone, Debug)]
 pub struct UpdatePlan {
-    /// `lock` is Exclusive.
+    /// The access's `lock` is Exclusive.
     pub access: TableAccess,
     pub assignments: Vec<Assignment>,
-    /// ON UPDATE CURRENT_TIMESTAMP columns that are not assigned: set if something else of the row
-    /// changed.
+    /// Columns with ON UPDATE CURRENT_TIMESTAMP that the statement does not assign. They are set if
+    /// another column of the row changes.
     pub on_update_now: Vec<u16>,
-    /// An assignment or ON UPDATE changes a column of the index that is scanned (or the clustered
-    /// key): find the rows first, then change them (Halloween).
+    /// An assignment or ON UPDATE changes a column of the scanned index (or of the clustered key):
+    /// the executor finds all rows before it changes the first (the Halloween problem).
     pub collect_first: bool,
     pub sort: DmlSort,
     pub limit: Limit,
@@ -110,7 +110,7 @@ pub struct DeletePlan {
     pub ignore: bool,
 }
 
-/// ORDER BY of UPDATE and DELETE, when no index gives the order: `keys` name `exprs`.
+/// ORDER BY of UPDATE and DELETE if no index gives the order: `keys` refer to `exprs`.
 #[derive(Clone, Debug, Default)]
 pub struct DmlSort {
     pub exprs: Vec<Expr>,
