@@ -1,19 +1,19 @@
-//! Bound expressions: names resolved to places, literals to values, calls to ids, every node with
-//! its type.
+//! Bound expressions: the binder has resolved names to places, literals to values and calls to ids,
+//! and every node has its type.
 //!
 //! **Where values come from.** An expression is evaluated against
-//! - *sources*: the current row of each FROM item (`Column`); a statement over one table has source
-//!   0 only;
+//! - *sources*: the current row of each FROM item (`Column`); a statement over one table has only
+//! source 0;
 //! - *a group*, after GROUP BY: `GroupKey` and `Aggregate` slots of [`Grouping`](super::Grouping);
 //!   no `Column` occurs there;
 //! - *parameters*: `?` of a prepared statement and literals parameterized out of a text statement,
 //!   one array;
 //! - *the session*: user and system variables.
 //!
-//! **EXPR-1** An expression that depends on none of these except functions without state was folded
-//! into a `Literal`.
-//! **EXPR-2** A comparison's `how` was chosen from the operands' types. Where a type is only known
-//! with the value (a `?`), it is `ByValue`.
+//! **EXPR-1** An expression that depends on none of these, except for functions without state, was
+//! folded into a `Literal`.
+//! **EXPR-2** The binder chooses a comparison's `how` from the operands' types. If only the value
+//! tells a type (a `?`), `how` is `ByValue`.
 use super::expr_type::ExprType;
 use super::function::Function;
 use super::select::SelectPlan;
@@ -32,8 +32,9 @@ pub enum ExprKind {
     Literal(Value<'static>),
     /// Parameter number, from 0.
     Param(u32),
-    /// Column of the current row of a FROM item. `column` counts in the table's definition, or in a
-    /// derived table's output. An ENUM or SET whose node has the type of a number is that number.
+    /// A column of the current row of a FROM item. `column` is a position in the table's definition
+    /// or in a derived table's output. An ENUM or SET whose node has a numeric type has its number
+    /// as the value.
     Column {
         source: u16,
         column: u16,
@@ -42,14 +43,14 @@ pub enum ExprKind {
     GroupKey(u16),
     /// After grouping: the result of aggregate n.
     Aggregate(u16),
-    /// `VALUES(c)` in ON DUPLICATE KEY UPDATE: what the row that could not be inserted has in
-    /// column c.
+    /// `VALUES(c)` in ON DUPLICATE KEY UPDATE: the value of column c in the row that could not be
+    /// inserted.
     InsertedValue(u16),
-    /// Lower-case name without the `@`.
+    /// The lower-case name without the `@`.
     UserVariable(Box<str>),
-    /// `@name := value`; gives the value.
+    /// `@name := value`. The result is the value.
     AssignUserVariable(Box<str>, Box<Expr>),
-    /// Lower-case name. Read when evaluated.
+    /// The lower-case name. The variable is read at evaluation.
     SystemVariable {
         scope: VariableScope,
         name: Box<str>,
@@ -72,7 +73,7 @@ pub enum ExprKind {
         args: Box<[Expr; 3]>,
     },
     /// `value IN (list)`. `sorted` says that the list holds only non-NULL literals in ascending
-    /// order by `how`: search it by halves.
+    /// order by `how`, so that a binary search finds a value.
     In {
         negated: bool,
         how: CompareAs,
@@ -80,15 +81,15 @@ pub enum ExprKind {
         list: Vec<Expr>,
         sorted: bool,
     },
-    /// `escape` is one character of the pattern's character set; '\\' by default; None: no escape
-    /// character.
+    /// `escape` is a character of the pattern's character set, '\\' by default. None: the pattern
+    /// has no escape character.
     Like {
         negated: bool,
         collation: Collation,
         escape: Option<char>,
         sides: Box<[Expr; 2]>,
     },
-    /// `pattern` as MySQL's REGEXP.
+    /// `pattern` has the syntax of MySQL's REGEXP.
     Regexp {
         negated: bool,
         collation: Collation,
@@ -98,18 +99,18 @@ pub enum ExprKind {
         negated: bool,
         value: Box<Expr>,
     },
-    /// `IS TRUE` (Some(true)), `IS FALSE` (Some(false)), `IS UNKNOWN` is IsNull.
+    /// `IS TRUE` (`truth` is true) and `IS FALSE` (`truth` is false). `IS UNKNOWN` is IsNull.
     IsTruth {
         negated: bool,
         truth: bool,
         value: Box<Expr>,
     },
-    /// Three-valued; two or more parts, never nested in themselves.
+    /// Three-valued logic over two or more parts. A part of an And is never an And itself.
     And(Vec<Expr>),
     Or(Vec<Expr>),
     Xor(Box<[Expr; 2]>),
-    /// Searched (`operand` None: each `when` is a condition) or simple (compared by `how` with the
-    /// operand).
+    /// CASE. Without `operand` each `when` is a condition; otherwise each `when` is compared with
+    /// the operand by `how`.
     Case {
         operand: Option<Box<Expr>>,
         how: CompareAs,
@@ -119,16 +120,18 @@ pub enum ExprKind {
     /// CAST/CONVERT to the node's own `ty` (kind, unsigned, length if not u32::MAX, decimals,
     /// collation).
     Cast(Box<Expr>),
-    /// A hexadecimal or bit literal: bytes, and where a number is wanted the number that they are,
-    /// high byte first.
+    /// A hexadecimal or bit literal. Its value is a byte string; where a number is needed, it is
+    /// the number with these bytes, high byte first.
     Hex(Box<Expr>),
-    /// A column under a COLLATE that is not its own: its value, which compares by the node's `ty`.
+    /// A column under a COLLATE with another collation: the column's value, which compares by the
+    /// node's `ty`.
     Collate(Box<Expr>),
-    /// A constant brought to the type of the column it is compared with (a date given as a string).
-    /// As Cast, but a value that does not convert gives NULL and MySQL's warning 1292 (error 1525
-    /// for temporal types). Strings come into another character set: 1267 if it lacks a character.
+    /// A constant converted to the type of the column that it is compared with (a date given as a
+    /// string). It works as Cast does, but a value that does not convert gives NULL and MySQL's
+    /// warning 1292 (error 1525 for temporal types). A string is converted to the other character
+    /// set; error 1267 if that set lacks a character.
     ConvertTo(Box<Expr>),
-    /// The text of an ENUM or SET given as a number: its names are those of a table's column.
+    /// The text of an ENUM or SET value from its number. The names are those of the table's column.
     Member {
         number: Box<Expr>,
         table: Arc<TableInfo>,
@@ -144,7 +147,7 @@ pub enum ExprKind {
         function: Function,
         args: Vec<Expr>,
     },
-    /// Uncorrelated subqueries; evaluated once per statement.
+    /// An uncorrelated subquery, evaluated once per statement.
     Subquery(Box<Subquery>),
 }
 
@@ -152,12 +155,12 @@ pub enum ExprKind {
 pub struct Subquery {
     pub plan: SelectPlan,
     pub test: SubqueryTest,
-    /// Number of the subquery in its statement: where the executor keeps its result.
+    /// The subquery's number in its statement; the executor keeps the result under this number.
     pub slot: u16,
 }
 #[derive(Clone, Debug)]
 pub enum SubqueryTest {
-    /// The one value of the one row; NULL without a row; 1242 with several.
+    /// The single value of the single row; NULL without a row; error 1242 with several rows.
     Scalar,
     Exists {
         negated: bool,
@@ -175,15 +178,15 @@ pub enum UnaryOp {
     Minus,
     BitNot,
 }
-/// The result's type (the node's `ty`) says in which arithmetic: `BIGINT [UNSIGNED]`, DECIMAL,
-/// DOUBLE.
+/// An arithmetic operator. The result's type (the node's `ty`) decides the arithmetic: `BIGINT
+/// [UNSIGNED]`, DECIMAL or DOUBLE.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ArithOp {
     Add,
     Subtract,
     Multiply,
-    /// `/`: DECIMAL (scale of the left side + div_precision_increment) or DOUBLE. NULL and warning
-    /// 1365 by zero.
+    /// `/`: DECIMAL (scale of the left side + div_precision_increment) or DOUBLE. Division by zero
+    /// gives NULL and warning 1365.
     Divide,
     /// DIV: BIGINT.
     IntDivide,
@@ -206,7 +209,7 @@ pub enum CompareOp {
     GreaterEq,
 }
 impl CompareOp {
-    /// The operator with its sides exchanged.
+    /// The operator for exchanged sides.
     pub fn flipped(self) -> CompareOp {
         match self {
             CompareOp::Less => CompareOp::Greater,
@@ -217,7 +220,7 @@ impl CompareOp {
         }
     }
 }
-/// The domain a comparison is made in (MySQL manual, "Type Conversion in Expression Evaluation").
+/// The domain of a comparison (MySQL manual, "Type Conversion in Expression Evaluation").
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CompareAs {
     Int,
@@ -227,13 +230,13 @@ pub enum CompareAs {
     Date,
     Time,
     DateTime,
-    /// By the values' own types, by the same rules: equal kinds directly, integers and decimals
-    /// exactly, else as doubles.
+    /// The values' own types decide at run time by the same rules: equal kinds compare directly,
+    /// integers and decimals exactly, and other pairs as doubles.
     ByValue,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum VariableScope {
-    /// `@@x`: the session's value if there is one, else the global one.
+    /// `@@x`: the session's value if it exists, else the global value.
     Either,
     Session,
     Global,
@@ -262,7 +265,7 @@ pub enum IntervalUnit {
     YearMonth,
 }
 impl IntervalUnit {
-    /// Keywords; those of one field first.
+    /// The units by keyword. The units of a single field come first.
     pub const NAMES: [(&'static str, IntervalUnit); 20] = {
         use IntervalUnit::*;
         [
@@ -288,7 +291,7 @@ impl IntervalUnit {
             ("YEAR_MONTH", YearMonth),
         ]
     };
-    /// Those of one field, which TIMESTAMPDIFF and TIMESTAMPADD take.
+    /// The units of a single field, which TIMESTAMPDIFF and TIMESTAMPADD take.
     pub const SINGLE: &'static [(&'static str, IntervalUnit)] = Self::NAMES.split_at(9).0;
 }
 
