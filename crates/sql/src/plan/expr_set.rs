@@ -1,16 +1,16 @@
-//! Finding, among many expressions, the one that is the same ([`Expr::same`]) without comparing
-//! with each.
+//! An index that finds, among many expressions, the expression that is the same ([`Expr::same`])
+//! without a comparison with each.
 use super::{Expr, ExprKind};
 use hashbrown::{DefaultHashBuilder, HashTable};
 use redolith_types::Value;
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::mem::discriminant;
 
-/// Nodes that go into an expression's hash: a hash costs the same for every expression. Those that
-/// differ only further down are told apart by comparing.
+/// The most nodes that go into an expression's hash, so that the cost of a hash is bounded. A
+/// comparison tells apart the expressions that differ only in later nodes.
 const HASHED_NODES: usize = 24;
 
-/// Places in a list that somebody else keeps, by hash.
+/// Positions in a list that the caller keeps, by hash.
 #[derive(Default)]
 pub struct SameIndex {
     places: HashTable<(u64, u32)>,
@@ -18,7 +18,7 @@ pub struct SameIndex {
 }
 
 impl SameIndex {
-    /// Of a list of expressions: each that is the same as none before it.
+    /// Indexes a list of expressions: each expression that equals no earlier expression.
     pub fn of(list: &[Expr]) -> SameIndex {
         let mut index = SameIndex::default();
         for (place, expr) in list.iter().enumerate() {
@@ -31,14 +31,15 @@ impl SameIndex {
     pub fn find_expr(&self, expr: &Expr, list: &[Expr]) -> Option<usize> {
         self.find(self.hash((), [expr]), |place| list[place].same(expr))
     }
-    /// What may give another value each time is the same as nothing, and is not kept.
+    /// Adds an expression. An expression whose value may change from call to call equals nothing,
+    /// not even itself, and is not added.
     pub fn insert_expr(&mut self, expr: &Expr, place: usize) {
         if expr.same(expr) {
             self.insert(self.hash((), [expr]), place);
         }
     }
 
-    /// Equal for equal tags and expressions that are the same.
+    /// The hash of a tag and expressions. Equal tags and the same expressions have equal hashes.
     pub fn hash<'e>(&self, tag: impl Hash, exprs: impl IntoIterator<Item = &'e Expr>) -> u64 {
         let (mut state, mut left) = (self.hasher.build_hasher(), HASHED_NODES);
         tag.hash(&mut state);
