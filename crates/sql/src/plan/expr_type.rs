@@ -1,15 +1,16 @@
-//! The type of an expression, as MySQL derives it: what a client is told about a result column and
-//! what decides how values are compared.
+//! The type of an expression, as MySQL derives it. A client sees it as the type of a result column,
+//! and it decides how values are compared.
 //!
-//! Columns have a [`SqlType`](redolith_types::SqlType); expressions over them have this: a few
-//! bytes, copied freely. `length` counts characters for strings and is the display width for all
-//! else (`COUNT(*)` is 21, a signed INT column 11), because that is what the protocol reports.
+//! Columns have a [`SqlType`](redolith_types::SqlType); expressions have an [`ExprType`]: a few
+//! bytes that are copied freely. `length` counts characters for strings and is the display width
+//! for all other types (`COUNT(*)` has 21, a signed INT column 11), because the protocol reports
+//! these numbers.
 use redolith_types::Collation;
 
-/// What a value is, told apart as finely as the protocol does.
+/// The kind of a value, as finely divided as in the protocol.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Kind {
-    /// The NULL literal, or a parameter nothing is known about.
+    /// The NULL literal, or a parameter of unknown type.
     Null,
     TinyInt,
     SmallInt,
@@ -27,7 +28,7 @@ pub enum Kind {
     Timestamp,
     Char,
     VarChar,
-    /// TEXT and BLOB of every length; the character set tells them apart.
+    /// TEXT and BLOB of every length; the collation tells TEXT from BLOB.
     Blob,
     Enum,
     Set,
@@ -54,7 +55,7 @@ impl Kind {
             Kind::Year => 13,
             Kind::Bit => 16,
             Kind::Json => 245,
-            // ENUM and SET travel as strings with a flag.
+            // The protocol sends ENUM and SET as strings with a flag.
             Kind::Char | Kind::Enum | Kind::Set => 254,
             Kind::VarChar => 253,
             Kind::Blob => 252,
@@ -86,8 +87,8 @@ impl Kind {
     }
 }
 
-/// Which side's collation wins when two strings meet; the smaller is the stronger (MySQL manual,
-/// "Collation Coercibility in Expressions").
+/// Decides which side's collation wins when two strings meet: the smaller value is the stronger
+/// (MySQL manual, "Collation Coercibility in Expressions").
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Coercibility {
     Explicit = 0,
@@ -104,20 +105,20 @@ pub struct ExprType {
     pub kind: Kind,
     pub unsigned: bool,
     pub nullable: bool,
-    /// Digits after the point: DECIMAL's scale, fractional seconds; 31 for FLOAT/DOUBLE without a
-    /// fixed number (MySQL's NOT_FIXED_DEC).
+    /// Digits after the point: DECIMAL's scale or the fractional seconds; 31 for FLOAT/DOUBLE
+    /// without a fixed number (MySQL's NOT_FIXED_DEC).
     pub decimals: u8,
     pub coercibility: Coercibility,
     pub collation: Collation,
     pub length: u32,
-    /// A column with ZEROFILL: as text it has zeros in front, up to `length` characters.
+    /// A column with ZEROFILL: its text has leading zeros, up to `length` characters.
     pub zerofill: bool,
 }
 
 /// `decimals` of a floating-point value whose number of digits is not fixed.
 pub const NOT_FIXED_DECIMALS: u8 = 31;
 
-/// `decimals` of a decimal literal that stands for any: the most that there are.
+/// `decimals` of a decimal whose number of digits is unknown: the greatest scale.
 pub const UNKNOWN_DECIMALS: u8 = 30;
 
 impl ExprType {
@@ -133,7 +134,7 @@ impl ExprType {
             zerofill: false,
         }
     }
-    /// NULL, and parameters of which nothing is known.
+    /// The type of NULL and of parameters of unknown type.
     pub fn null() -> ExprType {
         ExprType {
             nullable: true,
@@ -148,14 +149,14 @@ impl ExprType {
     pub fn unsigned_bigint(length: u32) -> ExprType {
         ExprType { unsigned: true, ..ExprType::of(Kind::BigInt, length, 0) }
     }
-    /// What comparisons and logic give: 0, 1 (or NULL).
+    /// The type of comparisons and logic: 0, 1 (or NULL).
     pub fn boolean() -> ExprType {
         ExprType::of(Kind::BigInt, 1, 0)
     }
     pub fn double() -> ExprType {
         ExprType::of(Kind::Double, 23, NOT_FIXED_DECIMALS)
     }
-    /// `precision` digits of which `scale` after the point.
+    /// DECIMAL with `precision` digits, `scale` of them after the point.
     pub fn decimal(precision: u32, scale: u8) -> ExprType {
         let (precision, scale) = (precision.clamp(1, 65), scale.min(30));
         ExprType::of(Kind::Decimal, precision + 1 + (scale > 0) as u32, scale)
@@ -186,7 +187,7 @@ impl ExprType {
     pub fn unsigned(self, unsigned: bool) -> ExprType {
         ExprType { unsigned, ..self }
     }
-    /// Digits behind the point that a DOUBLE made of this is shown with.
+    /// Digits after the point when a value of this type is shown as a DOUBLE.
     pub fn real_decimals(&self) -> u8 {
         match self.kind {
             Kind::Null => 0,
@@ -196,18 +197,18 @@ impl ExprType {
             _ => NOT_FIXED_DECIMALS,
         }
     }
-    /// A string of bytes rather than characters.
+    /// True for strings of bytes, not characters.
     pub fn is_binary(&self) -> bool {
         self.kind.is_string() && self.collation == Collation::Binary
     }
-    /// Digits before and after the point, if this is a number.
+    /// Digits before and after the point of the value as a number.
     pub fn digits(&self) -> (u32, u8) {
         match self.kind {
             Kind::Decimal => {
                 let extra = (self.decimals > 0) as u32 + !self.unsigned as u32;
                 (self.length.saturating_sub(extra + self.decimals as u32), self.decimals)
             }
-            // hhhmmss and YYYYMMDDhhmmss, with the fraction of a second behind the point.
+            // hhhmmss and YYYYMMDDhhmmss, with the fraction of a second after the point.
             Kind::Time => (7, self.decimals.min(6)),
             Kind::DateTime | Kind::Timestamp => (14, self.decimals.min(6)),
             _ => (self.length.saturating_sub(!self.unsigned as u32), 0),
