@@ -1,48 +1,52 @@
-//! Built-in functions: name, number of arguments, type of the result. One line each; the executor
-//! evaluates by id.
+//! The built-in functions, one line each: name, number of arguments, type of the result. The
+//! executor evaluates a call by the function's id.
 //!
-//! **FN-1** A function is *pure* unless it is marked otherwise: the same arguments give the same
-//! value, so it may be folded. `Statement` functions are constant within a statement (NOW());
-//! `Volatile` ones may differ with every call (RAND(), UUID(), SLEEP()).
+//! **FN-1** A function is *pure* unless its line says otherwise: the same arguments give the same
+//! value, so the binder may fold a call. A `Statement` function is constant within a statement
+//! (NOW()). A `Volatile` function may give another value at every call (RAND(), UUID(), SLEEP()).
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Purity {
     Pure,
-    /// Depends on the session or the statement's start: not folded, but a key bound.
+    /// Depends on the session or the statement's start: the binder does not fold the call, but the
+    /// call may be a key bound.
     Statement,
     Volatile,
 }
 
-/// How the result's type follows from the arguments'.
+/// The rule by which the result's type follows from the arguments' types.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Returns {
-    /// BIGINT shown in so many characters.
+    /// BIGINT with this display width, in characters.
     Int(u32),
     UInt(u32),
     Double,
-    /// The first argument's number type (ABS, ROUND, ...).
+    /// The numeric type of the first argument (ABS, ROUND, ...).
     Number,
-    /// BIGINT of the first argument's digits (CEIL, FLOOR); DOUBLE stays DOUBLE.
+    /// BIGINT with the first argument's digits (CEIL, FLOOR); DOUBLE stays DOUBLE.
     Integral,
-    /// A string at most as long as the first argument, in its collation.
+    /// A string in the collation of the first argument and at most as long.
     SameString,
-    /// All arguments one after another.
+    /// A string as long as all arguments together.
     Concat,
-    /// A string of at most so many characters, in the collation of the arguments that are strings.
+    /// A string of at most this many characters, in the collation of the arguments that are
+    /// strings.
     Text(u32),
-    /// The same in the connection's collation, whatever the arguments are (HEX, MD5, DATE_FORMAT).
+    /// A string of at most this many characters in the connection's collation, whatever the
+    /// arguments are (HEX, MD5, DATE_FORMAT).
     Ascii(u32),
-    /// The same in utf8mb4_general_ci with system coercibility (USER(), VERSION()).
+    /// A string of at most this many characters in utf8mb4_general_ci with system coercibility
+    /// (USER(), VERSION()).
     System(u32),
-    /// Bytes.
+    /// A string of at most this many bytes.
     Binary(u32),
     Date,
-    /// Fraction digits: those of the first argument (a literal precision for NOW(n)).
+    /// The fraction digits are those of the first argument (for NOW(n), the literal precision).
     Time,
     DateTime,
-    /// The type all arguments from the n-th on agree in (COALESCE 0, IF 1).
+    /// The common type of all arguments from the n-th on (COALESCE 0, IF 1).
     Unified(u8),
-    /// The first argument's type, may be NULL (NULLIF).
+    /// The first argument's type, nullable (NULLIF).
     First,
 }
 
@@ -51,14 +55,14 @@ macro_rules! functions {
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
         pub enum Function { $($id),* }
         impl Function {
-            /// By upper-case name.
+            /// Finds a function by its upper-case name.
             pub fn by_name(name: &str) -> Option<Function> {
                 Some(match name { $($name => Function::$id,)* _ => return alias(name) })
             }
             pub fn name(self) -> &'static str {
                 match self { $(Function::$id => $name),* }
             }
-            /// Fewest and most arguments.
+            /// The least and the greatest number of arguments.
             pub fn arity(self) -> (usize, usize) {
                 match self { $(Function::$id => ($min, $max)),* }
             }
