@@ -1,10 +1,10 @@
-//! About how much memory a plan takes: its nodes and the values in them. Tables and names are
-//! shared with the catalog and not counted.
+//! An estimate of a plan's memory: its nodes and the values in them. The estimate leaves out tables
+//! and names, which the plan shares with the catalog.
 use super::*;
 use redolith_types::Value;
 
 impl Plan {
-    /// An estimate, for caches.
+    /// The estimated memory in bytes, for caches.
     pub fn bytes(&self) -> usize {
         let body = match &self.body {
             Statement::Select(select) => select_plan(select),
@@ -21,7 +21,7 @@ impl Plan {
             }
             Statement::Do(list) => exprs(list),
             Statement::Rows(rows) => rows.iter().flatten().map(value).sum(),
-            // No larger than their text, which is counted beside the plan.
+            // Other plans are no larger than their text, which the cache counts separately.
             _ => 0,
         };
         size_of::<Plan>()
