@@ -1,10 +1,11 @@
-//! The plan: what `bind` makes of a statement and what the executor runs. Immutable, shared by
-//! every connection that sends the same text.
+//! The plan of a statement: `bind` makes it, and the executor runs it. A plan is immutable, and all
+//! connections that send the same text share it.
 //!
-//! **PLAN-1** A plan holds no value of the session it was made in, except through `PlanKey`
-//! (default schema, sql_mode, collation).
-//! **PLAN-2** A plan is run only while all its tables are current ([`Plan::is_current`]), checked
-//! after their metadata locks are taken.
+//! **PLAN-1** A plan holds no value of the session that made it, except through
+//! [`PlanContext`](crate::plan_cache::PlanContext) (default schema, sql_mode, character sets,
+//! collation).
+//! **PLAN-2** A plan runs only while all its tables are current ([`Plan::is_current`]). The session
+//! checks this after it has taken the tables' metadata locks.
 pub mod access;
 pub mod admin;
 pub mod ddl;
@@ -37,36 +38,38 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct Plan {
     pub body: Statement,
-    /// The result's columns; empty if the statement gives no rows.
+    /// The result's columns; empty if the statement returns no rows.
     pub columns: Vec<ColumnMeta>,
-    /// Parameters (with `InsertRows::Repeat`: those of the other rows are not among them).
+    /// The number of parameters. With `InsertRows::Repeat` it covers the first row, but no other
+    /// row.
     pub params: u32,
-    /// Types the parameters take from where they stand, for COM_STMT_PREPARE's answer.
+    /// The types that the parameters get from their context, for COM_STMT_PREPARE's answer.
     pub param_types: Vec<ExprType>,
-    /// Parameters whose type only their values tell, and the types that this plan is for (BIND-3).
+    /// The parameters whose types only their values tell, with the types that this plan assumes
+    /// (BIND-3).
     pub untyped: Box<[(u32, ExprType)]>,
-    /// Tables read or written, each once: metadata locks and PLAN-2.
+    /// The tables that the plan reads or writes, each once: for metadata locks and PLAN-2.
     pub tables: Vec<TableUse>,
-    /// May other statements with the same text use it? Not for DDL, SET and the like, which are
-    /// cheap to make and rare.
+    /// True if other statements with the same text may use the plan. Plans of DDL, SET and the like
+    /// are not kept, because these statements are rare and cheap to bind.
     pub cacheable: bool,
     pub hints: Option<Box<Hints>>,
 }
 
 impl Plan {
-    /// DML-2: the values of an INSERT's rows but the first are not among the parameters.
+    /// DML-2: the parameters do not include the values of an INSERT's rows after the first.
     pub fn has_one_row_for_all(&self) -> bool {
         matches!(&self.body, Statement::Insert(InsertPlan { rows: InsertRows::Repeat { .. }, .. }))
     }
-    /// How long it may run: what its hint says, else the session's `max_execution_time`; 0: for
-    /// ever. Only a SELECT is limited.
+    /// The time limit in milliseconds: the limit of the hint, else the session's
+    /// `max_execution_time`; 0 means no limit. Only a SELECT has a limit.
     #[inline]
     pub fn time_limit_ms(&self, session_ms: u64) -> u64 {
         let hint = self.hints.as_ref().and_then(|h| h.max_execution_time_ms).filter(|ms| *ms > 0);
         if matches!(self.body, Statement::Select(_)) { hint.unwrap_or(session_ms) } else { 0 }
     }
-    /// Are these parameters of the types that this plan is for? NULL is of any.
-    /// `collation`: of a parameter that is a string.
+    /// True if the parameters have the types that this plan assumes. NULL matches every type.
+    /// `collation` returns the collation of a string parameter by number.
     pub fn is_for(&self, params: &[Value<'_>], collation: impl Fn(u32) -> Collation) -> bool {
         self.untyped.iter().all(|(n, ty)| match &params[*n as usize] {
             Value::Null => true,
@@ -98,7 +101,7 @@ pub enum Statement {
     Insert(InsertPlan),
     Update(UpdatePlan),
     Delete(DeletePlan),
-    /// Rows made while planning: EXPLAIN, SHOW forms that need nothing else.
+    /// Rows that the binder has made: EXPLAIN, and forms of SHOW that need nothing else.
     Rows(Vec<Vec<redolith_types::Value<'static>>>),
     Show(ShowStmt),
     Ddl(DdlStmt),
@@ -106,7 +109,7 @@ pub enum Statement {
     Transaction(TransactionStmt),
     Set(Vec<SetItem>),
     Use(Box<str>),
-    /// Evaluated, results thrown away.
+    /// The executor evaluates the expressions and drops the results.
     Do(Vec<Expr>),
     Kill {
         id: Expr,
@@ -123,17 +126,17 @@ pub enum Statement {
         using: Vec<Box<str>>,
     },
     Deallocate(Box<str>),
-    /// Accepted without effect.
+    /// The server accepts the statement, which has no effect.
     Nothing,
 }
 
-/// Digits of a fractional second that a value from outside has: six, if it has a fraction.
+/// The number of fraction digits of a time given as a value: six, or none without a fraction.
 pub fn fraction_digits(microseconds: u32) -> u8 {
     if microseconds == 0 { 0 } else { 6 }
 }
 
 impl Plan {
-    /// PLAN-2: no table it was made for has been altered or dropped since.
+    /// PLAN-2: true if no table of the plan was altered or dropped after the plan was made.
     pub fn is_current(&self) -> bool {
         self.tables.iter().all(|t| t.table.is_current())
     }
