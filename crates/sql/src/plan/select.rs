@@ -1,13 +1,14 @@
-//! SELECT: sources ► filter ► group ► having ► project ► distinct ► sort ► limit, in this order.
+//! SELECT runs these steps in order: sources ► filter ► group ► having ► project ► distinct ► sort
+//! ► limit.
 //!
 //! **SEL-1** Sources are in nested-loop order: for each row of source 0, the rows of source 1, ...
-//! A source's filter is checked as soon as its row is there.
-//! **SEL-2** `output` is evaluated for each row that passes; its first `visible` expressions are
-//! the result, the others are there to be sorted by.
-//! **SEL-3** Sort keys name outputs. An empty `order` means that rows come in the wanted order (or
-//! in any).
+//! A source's filter is checked as soon as the source's row is read.
+//! **SEL-2** `output` is evaluated for each row that passes. The first `visible` expressions are
+//! the result; the others serve only as sort keys.
+//! **SEL-3** Sort keys name outputs. With an empty `order` the rows need no sort: they already come
+//! in the wanted order, or any order will do.
 //! **SEL-4** With `grouping`, `output` and `having` see only `GroupKey` and `Aggregate`; without
-//! it, `having` is None (it was moved to the filter).
+//! it, `having` is None (the binder has moved it to the filter).
 use super::access::TableAccess;
 use super::expr::Expr;
 use super::expr_type::ExprType;
@@ -17,22 +18,23 @@ use redolith_types::Collation;
 
 #[derive(Clone, Debug)]
 pub struct SelectPlan {
-    /// Empty: one row without columns (`SELECT 1`).
+    /// Without a source the SELECT has one row without columns (`SELECT 1`).
     pub sources: Vec<Source>,
-    /// A condition on no source at all (`WHERE @x = 1`), checked once, before anything is read.
+    /// A condition that depends on no source (`WHERE @x = 1`), checked once before anything is
+    /// read.
     pub condition: Option<Expr>,
     pub grouping: Option<Grouping>,
     pub having: Option<Expr>,
     pub output: Vec<Expr>,
     pub visible: usize,
-    /// Duplicates among the visible outputs are dropped, each output compared by its own collation.
+    /// Duplicates among the visible outputs are dropped; each output compares by its own collation.
     pub distinct: bool,
     pub order: Vec<SortKey>,
     pub limit: Limit,
-    /// `SELECT .. INTO @a, @b`: names of user variables; at most one row.
+    /// `SELECT .. INTO @a, @b`: the names of the user variables; the result has at most one row.
     pub into: Vec<Box<str>>,
     pub columns: Vec<ColumnMeta>,
-    /// SELECT .. FOR UPDATE/SHARE anywhere inside.
+    /// The statement has FOR UPDATE or FOR SHARE at any depth.
     pub locking: bool,
 }
 
@@ -40,7 +42,7 @@ pub struct SelectPlan {
 pub struct Source {
     pub kind: SourceKind,
     pub join: JoinKind,
-    /// Left joins: what beside the access's own filter makes a row match (ON).
+    /// Left joins: the part of ON that the access's own filter does not check.
     pub on: Option<Expr>,
     /// Conditions of WHERE that are first decided here; for a left join after the row of NULLs is
     /// made. (An inner table's own are in its access.)
@@ -49,30 +51,31 @@ pub struct Source {
 #[derive(Clone, Debug)]
 pub enum SourceKind {
     Table(TableAccess),
-    /// Made once, kept, read in order.
+    /// A derived table: the executor makes it once, keeps it and reads it in order.
     Derived(Box<SelectPlan>),
-    /// A table of INFORMATION_SCHEMA: made once, kept, read in order.
+    /// A table of INFORMATION_SCHEMA, which the executor also makes once, keeps and reads in order.
     Virtual(Virtual),
 }
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum JoinKind {
     Inner,
-    /// No row that matches: one row of NULLs.
+    /// A row of NULLs takes the place of a missing match.
     Left,
 }
 
 #[derive(Clone, Debug)]
 pub struct Grouping {
-    /// Empty: one group of all rows.
+    /// Without keys all rows form one group.
     pub keys: Vec<Expr>,
-    /// There is no GROUP BY: the one group exists even without rows. (GROUP BY of constants has no
-    /// keys either, and no group without rows.)
+    /// The SELECT has no GROUP BY: its single group exists even without rows. (GROUP BY of
+    /// constants has no keys either, but makes no group without rows.)
     pub implicit: bool,
     pub aggregates: Vec<AggregateCall>,
-    /// Rows come with equal keys together (index order): a group is done when the next begins.
+    /// Rows with equal keys come one after another (index order): a group is complete when the next
+    /// begins.
     pub sorted: bool,
-    /// The aggregates are one MIN or MAX of a column whose index order the rows come in: the first
-    /// row with a value decides.
+    /// The only aggregate is a MIN or MAX of a column, and the rows come in that column's index
+    /// order: the first row with a value decides.
     pub first_row: bool,
 }
 
@@ -83,8 +86,8 @@ pub struct AggregateCall {
     /// None for COUNT(*). COUNT(DISTINCT a, b) and GROUP_CONCAT have several.
     pub args: Vec<Expr>,
     pub ty: ExprType,
-    /// The first so many `args` are the function's own; further ones are only there to be sorted
-    /// by.
+    /// The first `values` of `args` are the function's own arguments; the others serve only as sort
+    /// keys.
     pub values: u16,
     /// GROUP_CONCAT: ORDER BY over `args` by position, and SEPARATOR.
     pub order: Vec<SortKey>,
@@ -97,8 +100,8 @@ pub enum Aggregate {
     Avg,
     Min,
     Max,
-    /// The argument's value in any row of the group: columns that depend on the group's key,
-    /// ANY_VALUE().
+    /// The argument's value in any row of the group: for columns that depend on the group's key,
+    /// and for ANY_VALUE().
     AnyValue,
     BitAnd,
     BitOr,
@@ -115,11 +118,11 @@ pub struct SortKey {
     /// Position in `output`.
     pub output: u16,
     pub descending: bool,
-    /// For strings.
+    /// The collation by which strings are compared.
     pub collation: Collation,
 }
 
-/// Row counts are literals or parameters (a NULL or negative parameter is error 1210).
+/// Row counts are literals or parameters (error 1210 for a NULL or negative parameter).
 #[derive(Clone, Debug, Default)]
 pub struct Limit {
     pub count: Option<Expr>,
