@@ -1,5 +1,5 @@
-//! SHOW: which form, about what, filtered how. The columns each form gives are fixed here, since
-//! clients read them by name and WHERE is bound to them.
+//! SHOW: the form, its object and its filter. This file fixes the columns of each form, because
+//! clients read the columns by name and WHERE refers to them.
 use super::admin::TableName;
 use super::expr::{Expr, VariableScope};
 
@@ -14,7 +14,7 @@ pub enum ShowFilter {
     None,
     /// LIKE on the first column (case-insensitive, `\` escapes).
     Like(Box<str>),
-    /// `Column { source: 0, column }` is the form's output column.
+    /// `Column { source: 0, column }` is an output column of the form.
     Where(Box<Expr>),
 }
 
@@ -81,7 +81,7 @@ pub enum ShowKind {
     Profiles,
 }
 
-/// A column of a SHOW result: name and whether it holds numbers.
+/// A column of a SHOW result: its name and its type.
 pub type ShowColumn = (&'static str, ShowType);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ShowType {
@@ -93,8 +93,8 @@ pub enum ShowType {
 use ShowType::{DateTime, Int, LongText, Text};
 
 impl ShowKind {
-    /// Name of the first column where it depends on the statement ("Tables_in_test"); else None and
-    /// `columns()[0]` has it.
+    /// The name of the first column if it depends on the statement ("Tables_in_test"); otherwise
+    /// None, and `columns()[0]` has the name.
     pub fn first_column(&self, like: Option<&str>) -> Option<String> {
         let base = match self {
             ShowKind::Databases => "Database".to_string(),
