@@ -1,9 +1,9 @@
-//! Going through an expression's nodes.
+//! Traversal of an expression's nodes.
 use super::expr::{Expr, ExprKind, SubqueryTest};
 use super::function::{Function, Purity};
 use std::sync::Arc;
 
-/// Calls `f` with each direct part of a node, shared or to be changed.
+/// Calls `f` with each direct part of a node, by shared or mutable reference.
 macro_rules! each_part {
     ($kind:expr, $f:ident, $iter:ident $(, $mutable:tt)?) => {{
         use ExprKind::*;
@@ -51,20 +51,20 @@ impl Expr {
         each_part!(&mut self.kind, f, iter_mut, mut)
     }
 
-    /// This node and all below it.
+    /// Calls `f` with this node and all nodes below it.
     pub fn walk(&self, f: &mut dyn FnMut(&Expr)) {
         f(self);
         self.parts(&mut |part| part.walk(f));
     }
 
-    /// Levels of the tree from here down.
+    /// The number of levels of the tree from this node down.
     pub fn height(&self) -> u32 {
         let mut below = 0;
         self.parts(&mut |part| below = below.max(part.height()));
         below + 1
     }
 
-    /// Does any node satisfy the test?
+    /// True if this node or a node below it satisfies the test.
     pub fn any(&self, test: &dyn Fn(&Expr) -> bool) -> bool {
         let mut found = test(self);
         if !found {
