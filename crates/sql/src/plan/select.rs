@@ -44,8 +44,8 @@ pub struct Source {
     pub join: JoinKind,
     /// Left joins: the part of ON that the access's own filter does not check.
     pub on: Option<Expr>,
-    /// Conditions of WHERE that are first decided here; for a left join after the row of NULLs is
-    /// made. (An inner table's own are in its access.)
+    /// The conditions of WHERE that can be decided once this source's row is known; for a left join
+    /// after the row of NULLs is made. (The conditions on an inner table alone are in its access.)
     pub filter: Option<Expr>,
 }
 #[derive(Clone, Debug)]
