@@ -73,8 +73,8 @@ impl Expr {
         found
     }
 
-    /// Calculated of a date or a time: where that was text it is told as text, and counts as what
-    /// it is all the same.
+    /// True for date arithmetic. Its result counts as a date or a time, even if the operand was
+    /// text and the result's type is text.
     pub fn is_calculated_date(&self) -> bool {
         matches!(
             self.kind,
@@ -83,13 +83,14 @@ impl Expr {
         )
     }
 
-    /// The same value for every row of a statement: parameters, variables that are only read,
-    /// NOW().
+    /// True if the expression has the same value for every row of a statement: parameters, system
+    /// variables, NOW(). Expressions that read user variables do not count as constant.
     pub fn is_constant(&self) -> bool {
-        // Assignments elsewhere in the statement may change a variable between rows.
+        // An assignment elsewhere in the statement may change a variable between rows.
         !self.differs_by_row() && !self.any(&|e| matches!(e.kind, ExprKind::UserVariable(_)))
     }
-    /// Not so, even if nothing assigns the variables that it reads.
+    /// True if the value may differ from row to row even when nothing assigns the user variables
+    /// that the expression reads.
     pub fn differs_by_row(&self) -> bool {
         self.any(&|e| match &e.kind {
             ExprKind::Column { .. }
@@ -102,7 +103,7 @@ impl Expr {
         })
     }
 
-    /// The last source whose column it reads; None: no column.
+    /// The last source whose column the expression reads; None if it reads no column.
     pub fn last_source(&self) -> Option<u16> {
         let mut last = None;
         self.walk(&mut |e| {
@@ -113,10 +114,11 @@ impl Expr {
         last
     }
 
-    /// Equal in structure: the same value whenever both are evaluated on the same row. Subqueries,
-    /// and what may give another value each time, equal nothing.
+    /// True if the expressions have the same structure, and so the same value whenever both are
+    /// evaluated on the same row. A subquery, or an expression whose value may change from call to
+    /// call, equals nothing.
     pub fn same(&self, other: &Expr) -> bool {
-        // Strings that compare otherwise are sorted and grouped otherwise.
+        // Strings with different collations sort and group differently.
         if self.ty.kind.is_string()
             && other.ty.kind.is_string()
             && self.ty.collation != other.ty.collation
@@ -132,7 +134,7 @@ impl Expr {
         ours.len() == theirs.len() && ours.iter().zip(theirs).all(|(a, b)| a.same(b))
     }
 
-    /// Equal but for their parts.
+    /// True if the nodes are equal apart from their parts.
     fn same_node(&self, other: &Expr) -> bool {
         use ExprKind::*;
         match (&self.kind, &other.kind) {
