@@ -1,14 +1,14 @@
-//! Text to syntax tree.
+//! The parser: from text to syntax tree.
 //!
-//! The grammar is our own, over our own lexer. sqlparser's was looked at first and left: its trees
-//! differ from MySQL's in silence (`a = 1 XOR b = 2` is read as `a = (1 XOR b) = 2`,
-//! `BINARY a = b AND c` as one cast, `&` binds looser than `<<`), it accepts what a dozen other
-//! dialects allow, and it needs its text to be UTF-8, which a statement with a BLOB in it is not.
+//! The grammar and the lexer are our own. We examined sqlparser first and rejected it. Its trees
+//! differ from MySQL's without an error (`a = 1 XOR b = 2` is read as `a = (1 XOR b) = 2`, `BINARY
+//! a = b AND c` as one cast, `&` binds looser than `<<`). It accepts the syntax of a dozen other
+//! dialects. It needs UTF-8 text, and a statement with a BLOB in it is not UTF-8.
 //!
-//! **PARSE-1** Nothing is accepted and dropped, except what has no meaning here (priorities, cache
-//! hints, index USING, storage options).
-//! **PARSE-2** What MySQL knows and this server does not is 1235, what nobody knows is 1064 with
-//! the place.
+//! **PARSE-1** The parser accepts and drops only clauses that have no meaning here (priorities,
+//! cache hints, index USING, storage options).
+//! **PARSE-2** A feature of MySQL that this server lacks is error 1235. Any other unknown text is
+//! error 1064 with its place.
 pub mod ast;
 mod call;
 pub mod charsets;
@@ -38,13 +38,14 @@ use redolith_types::Value;
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// A statement's tree with what it was made from.
+/// A statement's tree, with the text and the settings that it was made from.
 pub struct Parsed<'t> {
     pub statement: Statement,
     pub text: &'t [u8],
-    /// Literals in order of appearance; those of repeated rows (see [`parameterize`]) are left out.
+    /// Literals in order of appearance, without the literals of repeated rows (see
+    /// [`parameterize`]).
     pub literals: Vec<Token>,
-    /// Number of `?`.
+    /// The number of `?`.
     pub params: u32,
     pub mode: SqlMode,
     pub hints: Option<Box<hints::Hints>>,
@@ -63,7 +64,8 @@ impl<'t> Parsed<'t> {
     pub fn literal_kind(&self, number: u32) -> TokenKind {
         self.literals[number as usize].kind
     }
-    /// A string literal as a text that the server keeps in UTF-8; 1300 if it is not valid.
+    /// A string literal as text in UTF-8, in which the server keeps it; error 1300 if it is not
+    /// valid.
     pub fn literal_text(&self, number: u32) -> Result<String> {
         let token = self.literals[number as usize];
         if token.kind.is_string() {
@@ -73,12 +75,12 @@ impl<'t> Parsed<'t> {
         }
         Ok(self.literal(number)?.to_string())
     }
-    /// The text of a part of the tree as it was written, in UTF-8 (what is not valid is replaced).
+    /// The text of a part of the tree as it was written, in UTF-8; invalid characters are replaced.
     pub fn source(&self, span: ast::Span) -> Cow<'t, str> {
         self.charsets.shown(&self.text[span.start as usize..span.end as usize])
     }
-    /// The same as a text that means the same in UTF-8: literals whose bytes are taken as they are
-    /// sent are written in hexadecimal.
+    /// The text of a part of the tree, written so that it keeps its meaning in UTF-8: literals
+    /// whose bytes are taken as sent are written in hexadecimal.
     pub fn portable_source(&self, span: ast::Span) -> Result<String> {
         let mut out = Vec::new();
         let mut copied = span.start;
@@ -108,19 +110,19 @@ impl<'t> Parsed<'t> {
     }
 }
 
-/// What parsing, and binding what was parsed, may use and by what it is ended.
+/// The limits of parsing and binding: the memory that they may use, and the KILL that ends them.
 #[derive(Clone, Copy)]
 pub struct Bounds<'k> {
     /// Bytes (`parser_max_mem_size`).
     pub memory: usize,
-    /// The session's, which KILL reaches; looked at every so often.
+    /// The session's process, which KILL reaches. Parsing looks at it from time to time.
     pub process: &'k Process,
 }
 impl Bounds<'_> {
     pub fn is_killed(&self) -> bool {
         self.process.killed() != Kill::None
     }
-    /// 3170, as MySQL's parser has it.
+    /// Error 3170, as in MySQL's parser.
     #[cold]
     pub fn exceeded(&self) -> SqlError {
         SqlError::capacity_exceeded(
@@ -131,7 +133,8 @@ impl Bounds<'_> {
     }
 }
 
-/// Parses the one statement in `range` of `text`. `skip` is a part of a VALUES list to leave out.
+/// Parses the single statement in `range` of `text`. The parser leaves out `skip`, a part of a
+/// VALUES list.
 pub fn parse<'t>(
     text: &'t [u8],
     range: Range<usize>,
@@ -143,7 +146,7 @@ pub fn parse<'t>(
     let (start, end) = (range.start, range.end);
     let mut parser = parser::Parser::new(text, range, skip, mode, charsets, bounds);
     let statement = if parser.at_end() {
-        // A semicolon that ends nothing is no empty query where a statement follows.
+        // A semicolon without a statement before it is an error if a statement follows.
         match end < text.len() && rest_after(text, end, mode) == Rest::Statement {
             true => Err(SqlError::syntax(&charsets.shown(&text[end..]), 1)),
             false if parser.begins_with_comment() => Ok(Statement::Empty),
@@ -165,8 +168,8 @@ pub fn parse<'t>(
     })
 }
 
-/// The statement that begins at `start`: its range, and where the next one begins (after its
-/// semicolon), if there is one.
+/// Splits off the statement that begins at `start`: returns its range, and the place after its
+/// semicolon if another statement follows.
 pub fn split(text: &[u8], start: usize, mode: SqlMode) -> (Range<usize>, Option<usize>) {
     let mut lexer = lexer::Lexer::at(text, start, mode);
     loop {
@@ -184,7 +187,7 @@ pub fn split(text: &[u8], start: usize, mode: SqlMode) -> (Range<usize>, Option<
     }
 }
 
-/// What follows a statement's semicolon.
+/// The text after a statement's semicolon.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Rest {
     /// White space and semicolons.
