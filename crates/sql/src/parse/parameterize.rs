@@ -1,23 +1,23 @@
-//! Literals out of a text statement: what is left is the statement's shape, the key under which its
-//! plan is found.
+//! Takes the literals out of a text statement. The rest is the statement's shape, the key under
+//! which the cache finds its plan.
 //!
-//! One pass over the text. The shape is the text itself with each literal replaced by one byte for
-//! its kind, so white space and comments count: a client that repeats a statement repeats those
-//! too. Kinds stay apart because plans differ by them (`c = 5` and `c = '5'`).
+//! The text is read once. The shape is the text with each literal replaced by one byte for its
+//! kind, so white space and comments count: a client that repeats a statement repeats them too.
+//! Different kinds stay apart because plans differ by kind (`c = 5` and `c = '5'`).
 //!
-//! **LIFT-1** Equal shapes parse to equal trees but for literal values. Where a plan depends on a
-//! literal's value (ORDER BY 1, a column named `1+1`), the binder *pins* the literal and the cache
-//! compares its text.
-//! **LIFT-2** In `VALUES (..),(..),..` rows of the same shape as the first are one row in the
-//! shape: [`Repeat`] says which part of the text to leave out. Literals after the rows keep the
-//! numbers they have with one row.
+//! **LIFT-1** Equal shapes parse to trees that are equal apart from literal values. Where a plan
+//! depends on a literal's value (ORDER BY 1, a column named `1+1`), the binder *pins* the literal
+//! and the cache compares its text.
+//! **LIFT-2** In `VALUES (..),(..),..` the rows with the same shape as the first row are one row in
+//! the shape: [`Repeat`] says which part of the text to leave out. The literals after the rows keep
+//! the numbers that they have with a single row.
 use super::lexer::{Lexer, Token, TokenKind};
 use super::{Bounds, Rest};
 use crate::error::{Result, SqlError};
 use crate::sql_mode::SqlMode;
 use std::ops::Range;
 
-/// Bytes that text cannot have at a token border: what stands for a literal in a shape.
+/// The bytes that stand for literals in a shape. No valid text has such a byte between its tokens.
 const INTEGER: u8 = 1;
 const WIDE_INTEGER: u8 = 2;
 const DECIMAL: u8 = 3;
@@ -25,17 +25,17 @@ const FLOAT: u8 = 4;
 const STRING: u8 = 5;
 const HEX: u8 = 6;
 const BITS: u8 = 7;
-/// Rows like the one before follow.
+/// More rows with the shape of the first row follow.
 const MORE_ROWS: u8 = 8;
 const NATIONAL: u8 = 14;
 
-/// Text from one look at the bounds to the next.
+/// The length of text between two looks at the bounds.
 const LOOK_BYTES: usize = 64 << 10;
 
-/// Integers of so many digits surely fit BIGINT; longer ones are a kind of their own.
+/// The digits of an integer that always fits BIGINT; longer integers are a kind of their own.
 const SURE_DIGITS: usize = 18;
 
-/// Integers for which BIGINT may be too small.
+/// True for integers that may not fit BIGINT.
 pub fn is_wide_integer(token: Token) -> bool {
     token.kind == TokenKind::Integer && (token.end - token.start) as usize > SURE_DIGITS
 }
@@ -43,23 +43,24 @@ pub fn is_wide_integer(token: Token) -> bool {
 #[derive(Debug, Default)]
 pub struct Parameterized {
     pub shape: Vec<u8>,
-    /// All literals, those of repeated rows too.
+    /// All literals, with those of repeated rows.
     pub literals: Vec<Token>,
     pub repeat: Option<Repeat>,
-    /// `?` occurs: the text is for PREPARE.
+    /// The text has a `?`: it is a text for PREPARE.
     pub has_params: bool,
-    /// Something that is no token occurs. It may look like a literal's byte: the shape names
-    /// nothing (LIFT-1).
+    /// The text has bytes that form no token. Such a byte may equal a literal's byte, so the shape
+    /// does not identify the statement (LIFT-1).
     pub invalid: bool,
-    /// Where the statement ends and, after a semicolon, the next begins.
+    /// The end of the statement and, if another statement follows the semicolon, the start of the
+    /// next.
     pub end: usize,
     pub next: Option<usize>,
-    /// Behind the semicolon there is only a comment: a statement of its own for those who may send
-    /// several.
+    /// Only a comment follows the semicolon. For clients that may send several statements the
+    /// comment is a statement of its own.
     pub comment: Option<usize>,
 }
 
-/// Rows of a VALUES list that are like the first.
+/// The rows of a VALUES list that have the first row's shape.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repeat {
     /// From the end of the first row to the end of the last.
@@ -77,7 +78,7 @@ fn kind_byte(token: Token) -> u8 {
         TokenKind::Integer => INTEGER,
         TokenKind::Decimal => DECIMAL,
         TokenKind::Float => FLOAT,
-        // What introduces a string is in the shape itself.
+        // The introducer of a string is in the shape itself.
         TokenKind::String | TokenKind::Introduced => STRING,
         TokenKind::National => NATIONAL,
         TokenKind::Hex => HEX,
@@ -95,11 +96,11 @@ impl Parameterized {
         (self.next, self.comment) = (None, None);
     }
 
-    /// What it takes.
+    /// The memory of the buffers, in bytes.
     pub fn bytes(&self) -> usize {
         self.shape.capacity() + self.literals.capacity() * size_of::<Token>()
     }
-    /// Gives buffers of more than `bytes` back.
+    /// Clears the buffers and frees their memory beyond `bytes` each.
     pub fn trim(&mut self, bytes: usize) {
         self.clear();
         self.shape.shrink_to(bytes);
@@ -177,12 +178,12 @@ impl Parameterized {
 
 #[derive(PartialEq, Eq, Debug)]
 enum Rows {
-    /// No VALUES list is to come.
+    /// No VALUES list can follow.
     None,
     Possible,
-    /// VALUES was read: the first row's parenthesis is next.
+    /// VALUES was read: the next token is the first row's parenthesis.
     Expected,
-    /// In the first row, which begins at this place of the shape and literal.
+    /// The pass is in the first row, which begins at these positions of the shape and the literals.
     First {
         shape: usize,
         literals: usize,
@@ -192,12 +193,12 @@ enum Rows {
 struct Pass<'t> {
     text: &'t [u8],
     mode: SqlMode,
-    /// The text up to here is in the shape.
+    /// The text before this position is in the shape.
     copied: usize,
     rows: Rows,
     depth: usize,
     bounds: Bounds<'t>,
-    /// From this place of the text on it is time for another look at the bounds.
+    /// At this position of the text the pass looks at the bounds again.
     look_at: usize,
 }
 
@@ -207,7 +208,7 @@ impl Pass<'_> {
         self.copied = to;
     }
 
-    /// Ends a pass that somebody has killed, or that finds too many literals.
+    /// Ends a pass with an error if the session was killed or the literals take too much memory.
     #[inline]
     fn look(&mut self, parameterized: &Parameterized, at: usize) -> Result<()> {
         if at < self.look_at {
@@ -251,7 +252,7 @@ impl Pass<'_> {
                 {
                     self.copy(parameterized, token.end as usize);
                     self.rows = Rows::None;
-                    // Rows without literals could not be counted by parameters.
+                    // The parameters cannot count rows that have no literals.
                     if parameterized.literals.len() == literals {
                         return Ok(());
                     }
@@ -281,7 +282,8 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// The end of the last row like the first, and the number of such rows.
+    /// Returns the end of the last row with the first row's shape, and the number of such rows
+    /// after the first row.
     fn same_rows(
         &mut self,
         rows: &mut SameRows<'_>,
@@ -302,11 +304,11 @@ impl Pass<'_> {
     }
 }
 
-/// Reads `, (row)` as long as rows have the first one's shape.
+/// Reads `, (row)` as long as rows have the first row's shape.
 struct SameRows<'t> {
     text: &'t [u8],
     mode: SqlMode,
-    /// The first row's part of the shape, parentheses included.
+    /// The part of the shape that is the first row, with its parentheses.
     shape: Range<usize>,
 }
 
@@ -328,7 +330,7 @@ impl SameRows<'_> {
             {
                 return None;
             }
-            // The text between tokens counts, except before the row.
+            // The text between tokens must match too, but not the text before the row.
             let from = copied.unwrap_or(token.start as usize);
             let between = &self.text[from..token.start as usize];
             let expected = &parameterized.shape[at..self.shape.end];
