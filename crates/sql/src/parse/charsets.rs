@@ -1,12 +1,11 @@
 //! The character sets of a statement's text.
 //!
-//! The text stays as the client has sent it, in `character_set_client`. All character sets that a
-//! client can have contain ASCII, so the lexer needs to know none of them. What leaves the text is
-//! converted on its way: names into UTF-8, which is what the dictionary holds, and string literals
-//! into `character_set_connection`. A literal after an introducer (`_latin1'..'`, `_binary'..'`) is
-//! not converted at all, nor is `N'..'`, which is `_utf8mb3'..'` in other words. Source: MySQL
-//! manual, "Connection
-//! Character Sets and Collations", "Character Set Introducers".
+//! The text stays in `character_set_client`, as the client has sent it. All character sets that a
+//! client can have contain ASCII, so the lexer needs to know none of them. The parts that the
+//! server takes from the text are converted: names into UTF-8, in which the dictionary holds them,
+//! and string literals into `character_set_connection`. A literal after an introducer
+//! (`_latin1'..'`, `_binary'..'`) is not converted, nor is `N'..'`, which means `_utf8mb3'..'`.
+//! Source: MySQL manual, "Connection Character Sets and Collations", "Character Set Introducers".
 use super::lexer::TokenKind;
 use crate::error::{Result, SqlError};
 use redolith_types::Charset;
@@ -20,12 +19,12 @@ pub struct TextCharsets {
 }
 
 impl TextCharsets {
-    /// Of statements that the server itself has written.
+    /// The character sets of statements that the server itself writes.
     pub const UTF8: TextCharsets =
         TextCharsets { client: Charset::Utf8mb4, connection: Charset::Utf8mb4 };
 
-    /// What string literals and parameters are converted from and to; None: they stay as they are,
-    /// valid or not.
+    /// The character sets from and to which string literals and parameters are converted. None:
+    /// they stay as they are, valid or not.
     #[inline]
     pub fn conversion(self) -> Option<(Charset, Charset)> {
         let stays = self.client == self.connection
@@ -34,8 +33,8 @@ impl TextCharsets {
         (!stays).then_some((self.client, self.connection))
     }
 
-    /// The bytes of a string literal as its value has them. What the connection's character set
-    /// lacks becomes '?', as in MySQL.
+    /// The bytes of a string literal's value. A character that the connection's character set lacks
+    /// becomes '?', as in MySQL.
     pub fn literal<'t>(self, kind: TokenKind, bytes: Cow<'t, [u8]>) -> Cow<'t, [u8]> {
         let conversion = match kind {
             TokenKind::Introduced | TokenKind::National => None,
@@ -49,10 +48,10 @@ impl TextCharsets {
         }
     }
 
-    /// A name, or another text that the server keeps in UTF-8 (comments, patterns of SHOW); 1300 if
-    /// it is not valid.
+    /// A name, or another text that the server keeps in UTF-8 (comments, patterns of SHOW); error
+    /// 1300 if it is not valid.
     pub fn name(self, bytes: &[u8]) -> Result<String> {
-        // Names that are sent as bytes have to be UTF-8 already.
+        // Names sent as binary bytes must already be UTF-8.
         let from = if self.client == Charset::Binary { Charset::Utf8mb4 } else { self.client };
         let utf8 = from.validate(bytes).and_then(|()| from.convert(bytes, Charset::Utf8mb4));
         let utf8 = utf8.ok().and_then(|utf8| String::from_utf8(utf8.into_owned()).ok());
@@ -62,7 +61,7 @@ impl TextCharsets {
         })
     }
 
-    /// Any part of the text, for people.
+    /// Any part of the text as UTF-8 for messages and lists; invalid characters are replaced.
     pub fn shown(self, bytes: &[u8]) -> Cow<'_, str> {
         if self.client.is_utf8() || self.client == Charset::Binary || bytes.is_ascii() {
             return String::from_utf8_lossy(bytes);
