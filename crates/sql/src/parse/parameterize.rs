@@ -63,12 +63,12 @@ pub struct Parameterized {
 /// The rows of a VALUES list that have the first row's shape.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repeat {
-    /// From the end of the first row to the end of the last.
+    /// The text from the end of the first row to the end of the last such row.
     pub skip: Range<usize>,
-    /// Literals before the first row, and in each row.
+    /// `first` is the number of literals before the first row, `stride` the number in each row.
     pub first: usize,
     pub stride: usize,
-    /// Rows in all.
+    /// The number of rows, with the first row.
     pub rows: usize,
 }
 
