@@ -1,5 +1,5 @@
-//! MySQL's and InnoDB's limits of statements and definitions, which clients know. They are looked
-//! at while a list is read: what is beyond them is not kept.
+//! The limits of MySQL and InnoDB for statements and definitions, which clients know. The parser
+//! checks them while it reads a list, so that it keeps nothing beyond them.
 
 /// Columns of a table.
 pub const MAX_COLUMNS: usize = 1017;
