@@ -1,6 +1,6 @@
 //! The values of literals.
 //!
-//! Numbers that do not fit BIGINT UNSIGNED are DECIMAL, as in MySQL. Strings without escapes are
+//! A number that does not fit BIGINT UNSIGNED is DECIMAL, as in MySQL. A string without escapes is
 //! borrowed from the text.
 use super::charsets::TextCharsets;
 use super::lexer::{Token, TokenKind};
@@ -59,14 +59,14 @@ fn decimal(bytes: &[u8]) -> Result<Value<'static>> {
     match Decimal::parse(bytes) {
         Some(d) => Ok(Value::Decimal(d)),
         None => {
-            // More than 65 digits: MySQL takes the largest DECIMAL with a warning; a literal like
-            // that is a mistake, so say so.
+            // The number has more than 65 digits. MySQL takes the largest DECIMAL with a warning.
+            // Such a literal is a mistake, so this server returns an error.
             Err(SqlError::value_out_of_range("DECIMAL", String::from_utf8_lossy(bytes)))
         }
     }
 }
 
-/// A quoted string (with its quotes, perhaps after N) without quotes and escapes.
+/// The bytes of a quoted string, without the quotes, the escapes and a leading N.
 pub fn string(quoted: &[u8], backslash_escapes: bool) -> Cow<'_, [u8]> {
     let quoted = if matches!(quoted[0], b'n' | b'N') { &quoted[1..] } else { quoted };
     let quote = quoted[0];
@@ -88,7 +88,7 @@ pub fn string(quoted: &[u8], backslash_escapes: bool) -> Cow<'_, [u8]> {
                 Some(b'r') => out.push(b'\r'),
                 Some(b'b') => out.push(8),
                 Some(b'Z') => out.push(26),
-                // They stay escaped: LIKE reads them.
+                // These two stay escaped, because LIKE reads the escapes.
                 Some(c @ (b'%' | b'_')) => out.extend([b'\\', c]),
                 Some(c) => out.push(c),
                 None => {}
