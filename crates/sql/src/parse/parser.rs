@@ -1,5 +1,5 @@
-//! The token cursor all grammar files share: looking ahead, expecting, names, lists, and the place
-//! of an error.
+//! The token cursor that all grammar files share: it looks ahead, expects tokens, reads names and
+//! lists, and knows the place of an error.
 use super::Bounds;
 use super::ast::{Name, Span};
 use super::charsets::TextCharsets;
@@ -10,44 +10,44 @@ use crate::error::{Result, SqlError};
 use crate::sql_mode::SqlMode;
 use std::ops::Range;
 
-/// Expressions, subqueries and parentheses within each other, as the parser recurses. MySQL's limit
-/// is its thread's stack; error 1436.
+/// The greatest depth of nested expressions, subqueries and parentheses, by which the parser
+/// recurses; error 1436 beyond it. In MySQL the thread's stack is the limit.
 const MAX_DEPTH: u32 = 128;
-/// Levels of a tree: what binding, evaluating and dropping it recurse over. Operators in a row
-/// (`1+1+1..`) add one each, and rows of operators in parentheses of others add up, so this is
-/// counted apart from [`MAX_DEPTH`].
+/// The greatest number of levels in a tree. Binding, evaluating and dropping a tree recurse over
+/// its levels. Operators in a row (`1+1+1..`) add one level each, and such rows in nested
+/// parentheses add up, so this limit is separate from [`MAX_DEPTH`].
 const MAX_HEIGHT: u32 = 4000;
 /// What a SELECT within another costs, in levels of an expression: its clauses have functions of
 /// their own that recurse.
 const SELECT_LEVELS: u32 = 8;
-/// ANDs or ORs in a row.
+/// The most ANDs or ORs in a row.
 const MAX_TERMS: usize = 16 << 10;
 
 /// Tokens that are kept around the cursor: those before it for [`Parser::rewind`] and the ends of
 /// spans, those after it for looking ahead.
 const WINDOW: usize = 16;
-/// How far the grammar looks ahead of the cursor, at most.
+/// The most tokens that the grammar looks ahead of the cursor.
 const AHEAD: usize = 6;
 /// How often the text may be read once more, in all, to tell INTERVAL() from an interval: their
 /// arguments may lie within each other.
 const TIMES_AHEAD: usize = 4;
-/// Tokens from one look at the KILL flag to the next.
+/// The number of tokens between two looks at the KILL flag.
 const TOKENS_PER_LOOK: u32 = 4096;
 
-/// Tokens are read when the cursor comes near them, so that a statement that is refused at its
-/// beginning costs nothing for the rest of its text.
+/// The parser reads tokens when the cursor comes near them, so that a statement with an error at
+/// its beginning costs nothing for the rest of its text.
 ///
-/// **PARSE-3** Whatever ends the reading early (KILL, the memory limit) makes the rest of the text
-/// look like its end. [`Parser::finish`] tells that reason whatever the grammar made of it: no
-/// statement that was cut off is ever run.
+/// **PARSE-3** An event that ends the reading early (KILL, the memory limit) makes the rest of the
+/// text look like its end. [`Parser::finish`] returns the event's error, whatever the grammar has
+/// made of the text: no statement that was cut off ever runs.
 pub(super) struct Parser<'t> {
     pub text: &'t [u8],
     pub mode: SqlMode,
     pub charsets: TextCharsets,
     lexer: Lexer<'t>,
-    /// A part of the text to leave out.
+    /// The part of the text to leave out.
     skip: Option<Range<usize>>,
-    /// Token `n` is at `n % WINDOW`, with its number among literals or parameters.
+    /// Token `n` is at `n % WINDOW`, with its number among the literals or parameters.
     window: [(Token, u32); WINDOW],
     /// Tokens read so far.
     read: usize,
@@ -56,31 +56,31 @@ pub(super) struct Parser<'t> {
     literals: Vec<Token>,
     params: u32,
     bounds: Bounds<'t>,
-    /// Bytes that the tree and its plan take, about.
+    /// Approximate bytes of the tree and its plan.
     memory: usize,
     until_look: u32,
-    /// Bytes that were read once more, ahead of the cursor.
+    /// The number of bytes read again ahead of the cursor.
     read_ahead: usize,
     over: Option<SqlError>,
     depth: u32,
-    /// The highest tree made so far in the SELECT that is being read.
+    /// The greatest height of a tree in the SELECT that the parser reads now.
     tallest: u32,
 }
 
-/// A place in the text: a token and where it starts.
+/// A place in the text: the number of a token, and its start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Place {
     token: usize,
     start: u32,
 }
 
-/// What the cursor found out on its way over the tokens.
+/// The literals, and the number of parameters, in the tokens that the parser has read.
 pub(super) struct Scanned {
     pub literals: Vec<Token>,
     pub params: u32,
 }
 
-/// The next token outside the text that is left out.
+/// The next token outside the skipped text.
 fn unskipped(lexer: &mut Lexer<'_>, skip: &Option<Range<usize>>) -> Token {
     loop {
         let token = lexer.next_token();
@@ -92,7 +92,7 @@ fn unskipped(lexer: &mut Lexer<'_>, skip: &Option<Range<usize>>) -> Token {
 }
 
 impl<'t> Parser<'t> {
-    /// Reads the tokens of `range`, leaving out those in `skip` (repeated rows of a VALUES list).
+    /// Reads the tokens of `range`, without those in `skip` (repeated rows of a VALUES list).
     pub fn new(
         text: &'t [u8],
         range: Range<usize>,
@@ -127,7 +127,7 @@ impl<'t> Parser<'t> {
         parser
     }
 
-    /// The end of parsing, with the grammar's result: PARSE-3.
+    /// Ends the parsing. `result` is the grammar's result, which an early end replaces (PARSE-3).
     pub fn finish<T>(self, result: Result<T>) -> Result<(T, Scanned)> {
         match self.over {
             Some(why) => Err(why),
@@ -135,7 +135,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Moves the cursor, and reads as many tokens as may be looked at from there.
+    /// Moves the cursor, and reads the tokens that the grammar may look at from there.
     fn forward(&mut self, tokens: usize) {
         self.at += tokens;
         while self.read <= self.at + AHEAD {
@@ -170,7 +170,7 @@ impl<'t> Parser<'t> {
         unskipped(&mut self.lexer, &self.skip)
     }
 
-    /// Counts memory that grows with the text.
+    /// Adds to the memory that grows with the text. Beyond the limit the parser stops reading.
     pub fn charge(&mut self, bytes: usize) {
         self.memory += bytes;
         if self.memory > self.bounds.memory {
@@ -178,7 +178,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Whether there was a comment before the cursor's first token.
+    /// True if a comment stood before the tokens read so far.
     pub fn begins_with_comment(&self) -> bool {
         self.lexer.has_comment()
     }
@@ -193,7 +193,7 @@ impl<'t> Parser<'t> {
     pub fn kind(&self) -> TokenKind {
         self.peek().kind
     }
-    /// The number of the literal or parameter the cursor is at.
+    /// The number of the literal or parameter at the cursor.
     pub fn number(&self) -> u32 {
         self.window[self.at % WINDOW].1
     }
@@ -216,7 +216,7 @@ impl<'t> Parser<'t> {
         self.at = place.token;
     }
 
-    /// 1064 at the cursor.
+    /// Error 1064 at the cursor.
     #[cold]
     pub fn error(&self) -> SqlError {
         self.error_at(self.peek())
@@ -231,7 +231,7 @@ impl<'t> Parser<'t> {
         Err(self.error())
     }
 
-    /// Runs `f` one level deeper.
+    /// Runs `f` one level deeper, or fails with error 1436.
     pub fn deeper<T>(&mut self, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
@@ -244,16 +244,16 @@ impl<'t> Parser<'t> {
     pub fn check_terms(&self, terms: usize) -> Result<()> {
         if terms > MAX_TERMS { Err(SqlError::nested_too_deeply()) } else { Ok(()) }
     }
-    /// Counts a tree, or refuses it.
+    /// Records the height of a tree, or fails with error 1436.
     pub fn check_height(&mut self, height: u32) -> Result<()> {
         self.tallest = self.tallest.max(height);
         if height > MAX_HEIGHT { Err(SqlError::nested_too_deeply()) } else { Ok(()) }
     }
-    /// A SELECT begins. What is returned is for [`Self::leave_select`].
+    /// Enters a SELECT. The result is the argument of [`Self::leave_select`].
     pub fn enter_select(&mut self) -> u32 {
         std::mem::take(&mut self.tallest)
     }
-    /// The height of the SELECT that ends here.
+    /// Leaves a SELECT and returns its height.
     pub fn leave_select(&mut self, around: u32) -> Result<u32> {
         let height = self.tallest + SELECT_LEVELS;
         self.tallest = around;
@@ -264,7 +264,7 @@ impl<'t> Parser<'t> {
     fn is(&self, token: Token, kind: TokenKind, text: &str) -> bool {
         token.kind == kind && token.text(self.text).eq_ignore_ascii_case(text.as_bytes())
     }
-    /// Is the next token this keyword?
+    /// True if the next token is this keyword.
     pub fn at(&self, keyword: &str) -> bool {
         self.is(self.peek(), TokenKind::Word, keyword)
     }
@@ -277,13 +277,13 @@ impl<'t> Parser<'t> {
     pub fn at_symbol_nth(&self, ahead: usize, symbol: &str) -> bool {
         self.is(self.peek_at(ahead), TokenKind::Symbol, symbol)
     }
-    /// Whether the INTERVAL at the cursor is the function: the parentheses behind it hold a list,
-    /// where an amount of a unit is one expression.
+    /// True if the INTERVAL at the cursor is the function: its parentheses hold a list, while an
+    /// interval's amount is a single expression.
     pub fn at_interval_function(&mut self) -> bool {
         if !self.at_symbol_nth(1, "(") || self.read_ahead > TIMES_AHEAD * self.text.len() {
             return false;
         }
-        // The window ends a few tokens behind the cursor: a copy of the lexer goes on from there.
+        // The window ends a few tokens after the cursor. A copy of the lexer reads on from there.
         let (mut lexer, mut next) = (self.lexer.clone(), self.at + 1);
         let mut depth = 0u32;
         let (is_list, end) = loop {
@@ -293,7 +293,7 @@ impl<'t> Parser<'t> {
                 unskipped(&mut lexer, &self.skip)
             };
             next += 1;
-            // Seen again by whoever reads the next tokens.
+            // The parser sees the KILL again when it reads the next tokens.
             if (next - self.at).is_multiple_of(TOKENS_PER_LOOK as usize) && self.bounds.is_killed()
             {
                 return false;
@@ -317,7 +317,7 @@ impl<'t> Parser<'t> {
         }
         found
     }
-    /// All of these keywords one after another, or none.
+    /// Accepts all of these keywords in order, or none of them.
     pub fn accept_all(&mut self, keywords: &[&str]) -> bool {
         let found = keywords.iter().enumerate().all(|(i, k)| self.at_nth(i, k));
         if found {
@@ -353,7 +353,7 @@ impl<'t> Parser<'t> {
     pub fn comma_list<T>(&mut self, item: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<T>> {
         self.comma_list_of(usize::MAX, SqlError::too_many_columns, item)
     }
-    /// At most `most` items: another one is refused when it begins, whatever it is.
+    /// A list of at most `most` items. A further item is an error as soon as it begins.
     pub fn comma_list_of<T>(
         &mut self,
         most: usize,
@@ -379,7 +379,7 @@ impl<'t> Parser<'t> {
         Ok(result)
     }
 
-    /// The token's text as a name, if it can be one at all.
+    /// The text of the token as a name; error 1300 if it is not valid.
     fn name_of(&mut self, token: Token) -> Result<String> {
         let bytes = token.text(self.text);
         self.charge(bytes.len());
@@ -409,7 +409,7 @@ impl<'t> Parser<'t> {
         self.forward(1);
         self.name_of(token)
     }
-    /// Any word or a quoted name or string: character sets, engines, users.
+    /// Any word, quoted name or string: the name of a character set, an engine or a user.
     pub fn word_or_string(&mut self) -> Result<String> {
         let token = self.peek();
         let bytes = match token.kind {
@@ -430,7 +430,7 @@ impl<'t> Parser<'t> {
             _ => false,
         }
     }
-    /// `[AS] alias`; a string is one too.
+    /// `[AS] alias`. The alias may be a string.
     pub fn alias(&mut self) -> Result<Option<String>> {
         if self.accept("AS") {
             return if self.kind() == TokenKind::String {
@@ -457,7 +457,7 @@ impl<'t> Parser<'t> {
         self.forward(1);
         Ok(number)
     }
-    /// A number without sign or point.
+    /// A number without sign or point; error 1064 for any other token.
     pub fn unsigned(&mut self) -> Result<u64> {
         let token = self.peek();
         if token.kind != TokenKind::Integer {
@@ -475,7 +475,7 @@ impl<'t> Parser<'t> {
     pub fn backslash_escapes(&self) -> bool {
         !self.mode.has(SqlMode::NO_BACKSLASH_ESCAPES)
     }
-    /// From a place to the token before the cursor.
+    /// The span from a place to the end of the token before the cursor.
     pub fn span_from(&self, place: Place) -> Span {
         let end = if self.at > place.token {
             self.window[(self.at - 1) % WINDOW].0.end
