@@ -1,9 +1,10 @@
-//! Statement text to tokens, one at a time, without copying: a token is a kind and a place.
+//! The lexer: it reads one token at a time and copies nothing. A token is a kind and a place in the
+//! text.
 //!
-//! Text is bytes, not `str`: string literals may hold any bytes (BLOBs in text statements). MySQL's
-//! rules that other lexers lack are kept here: identifiers that begin with digits, `--` only before
-//! a space, `/*! .. */` and `/*!80036 .. */` read as code up to our version, `/*M! .. */` as a
-//! comment.
+//! The text is bytes, not `str`: string literals may hold any bytes (BLOBs in text statements). The
+//! lexer keeps MySQL's rules that other lexers lack: identifiers may begin with digits; `--` begins
+//! a comment only before a space; `/*! .. */` and `/*!80036 .. */` are code up to our version;
+//! `/*M! .. */` is a comment.
 use crate::sql_mode::SqlMode;
 use redolith_types::Charset;
 
@@ -19,7 +20,7 @@ pub enum TokenKind {
     QuotedName,
     /// 'text', "text".
     String,
-    /// A string right after a character set introducer: `_latin1'text'`. Its bytes are taken as
+    /// A string right after a character set introducer: `_latin1'text'`. Its value has the bytes as
     /// they were sent.
     Introduced,
     /// N'text': the same as `_utf8mb3'text'`.
@@ -39,9 +40,9 @@ pub enum TokenKind {
     UserVariable,
     /// The @@ before a system variable's name.
     SystemVariable,
-    /// One of the operators and punctuation; its text tells which.
+    /// An operator or punctuation, which the token's text identifies.
     Symbol,
-    /// Not a token: an unclosed string or comment, or a byte that begins nothing.
+    /// Not a token: an unclosed string or comment, or a byte that can begin no token.
     Invalid,
 }
 
@@ -80,20 +81,20 @@ pub struct Lexer<'t> {
     pos: usize,
     ansi_quotes: bool,
     backslash_escapes: bool,
-    /// Inside `/*! .. */` whose content is read.
+    /// The lexer is inside a `/*! .. */` whose content it reads.
     in_version_comment: bool,
-    /// The last token was a `.` after a name: what follows is a name even if it looks like a number
-    /// or keyword.
+    /// The last token was a `.` after a name: the next token is a name even if it looks like a
+    /// number or keyword.
     after_dot: bool,
     last_was_name: bool,
-    /// A comment was met.
+    /// The lexer has met a comment.
     has_comment: bool,
     /// The last token was `_charset`: a string that follows is not in the client's character set.
     after_introducer: bool,
 }
 
-/// The character set that a word introduces a literal of: `_latin1`, `_binary`. A word of no known
-/// character set is a name.
+/// The character set of an introducer: `_latin1`, `_binary`. A word without a known character set
+/// is a name.
 pub fn introduced_charset(word: &[u8]) -> Option<Charset> {
     let name = word.strip_prefix(b"_")?;
     Charset::from_name(std::str::from_utf8(name).ok()?)
@@ -110,7 +111,7 @@ impl<'t> Lexer<'t> {
     pub fn new(text: &'t [u8], mode: SqlMode) -> Lexer<'t> {
         Lexer::at(text, 0, mode)
     }
-    /// Starts at byte `pos`.
+    /// A lexer that starts at byte `pos`.
     pub fn at(text: &'t [u8], pos: usize, mode: SqlMode) -> Lexer<'t> {
         Lexer {
             text,
@@ -127,7 +128,7 @@ impl<'t> Lexer<'t> {
     pub fn skip_to(&mut self, pos: usize) {
         self.pos = pos;
     }
-    /// Whether there was a comment before the last token, or before one before it.
+    /// True if a comment stood before the last token or before an earlier token.
     pub fn has_comment(&self) -> bool {
         self.has_comment
     }
@@ -137,7 +138,7 @@ impl<'t> Lexer<'t> {
         self.text.get(self.pos + ahead).copied().unwrap_or(0)
     }
 
-    /// Skips white space and comments. False: a comment is not closed.
+    /// Skips white space and comments. Returns false if a comment is not closed.
     fn skip_space(&mut self) -> bool {
         loop {
             match self.peek(0) {
@@ -167,7 +168,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// At `/*`. A version comment up to our version is entered, every other comment is skipped.
+    /// At `/*`. Enters a version comment up to our version, and skips every other comment.
     fn skip_block_comment(&mut self) -> bool {
         self.has_comment = true;
         if self.peek(2) == b'!' && !self.in_version_comment {
@@ -298,7 +299,8 @@ impl<'t> Lexer<'t> {
         self.symbol(len, TokenKind::Symbol)
     }
 
-    /// At the quote. Doubled quotes and (unless NO_BACKSLASH_ESCAPES) backslashes continue it.
+    /// At the quote. Doubled quotes and (unless NO_BACKSLASH_ESCAPES) escaped quotes do not end the
+    /// string.
     fn string(&mut self, quote: u8) -> TokenKind {
         let mut at = self.pos + 1;
         while let Some(&b) = self.text.get(at) {
