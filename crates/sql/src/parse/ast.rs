@@ -1,9 +1,9 @@
-//! The syntax tree: what the text says, before any name is looked up. Names are owned (parsing is
-//! not the hot path), literals are numbers into [`Parsed::literals`](super::Parsed).
+//! The syntax tree: the statement before any name is looked up. Names are owned, because parsing is
+//! not the hot path. Literals are numbers into [`Parsed::literals`](super::Parsed).
 use crate::plan::{IntervalUnit, Isolation, SetTarget, TableLock, TransactionStmt, VariableScope};
 use redolith_types::Charset;
 
-/// Bytes of the statement text.
+/// A range of bytes in the statement's text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Span {
     pub start: u32,
@@ -14,14 +14,14 @@ pub struct Span {
 pub struct Expr {
     pub kind: ExprKind,
     pub span: Span,
-    /// Levels of the tree from here down, a subquery's included: what recursion over it needs of
-    /// the stack.
+    /// The number of levels of the tree from here down, with those of subqueries. It bounds the
+    /// stack that recursion over the tree needs.
     pub height: u32,
 }
 
 #[derive(Clone, Debug)]
 pub enum ExprKind {
-    /// Number of the literal in the statement.
+    /// The number of the literal in the statement.
     Literal(u32),
     /// `_utf8mb4'text'`
     Introduced(Charset, u32),
@@ -29,7 +29,7 @@ pub enum ExprKind {
     Temporal(TemporalLiteral, u32),
     Null,
     Bool(bool),
-    /// A string, or a number, that the grammar makes (units).
+    /// A string or a number that the parser itself adds (units).
     Text(String),
     Number(i64),
     Param(u32),
@@ -43,7 +43,7 @@ pub enum ExprKind {
     Values(String),
     Unary(UnaryOp, Box<Expr>),
     Binary(BinaryOp, Box<Expr>, Box<Expr>),
-    /// A row of ANDs is one level, however long it is; so is a row of ORs.
+    /// ANDs in a row are one level, however many they are. The same holds for ORs.
     And(Vec<Expr>),
     Or(Vec<Expr>),
     Between {
@@ -102,8 +102,8 @@ pub enum ExprKind {
     Row(Vec<Expr>),
     Select(Box<Select>),
     Exists(Box<Select>),
-    /// `= ANY (select)`, MATCH, window functions, JSON paths, ...: MySQL knows it, this server does
-    /// not.
+    /// `= ANY (select)`, MATCH, window functions, JSON paths, ...: MySQL has this feature, and this
+    /// server does not.
     Unsupported(&'static str),
 }
 
@@ -186,7 +186,7 @@ pub enum BinaryOp {
 
 #[derive(Clone, Debug)]
 pub struct Call {
-    /// Upper case.
+    /// The function's name in upper case.
     pub name: String,
     pub distinct: bool,
     /// COUNT(*)
@@ -213,7 +213,7 @@ pub enum CastType {
     Json,
 }
 
-/// A table, perhaps with its database.
+/// The name of a table, with its database if the text has it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Name {
     pub schema: Option<String>,
@@ -237,10 +237,10 @@ pub struct Select {
     /// SQL_CALC_FOUND_ROWS
     pub calc_found_rows: bool,
     pub straight_join: bool,
-    /// As of an expression.
+    /// The height, as in an expression.
     pub height: u32,
-    /// Further SELECTs with `UNION [ALL]` between; ORDER BY and LIMIT of the whole are in
-    /// `union_order`, `union_limit`.
+    /// Further SELECTs, with true for UNION ALL. `union_order` and `union_limit` are the ORDER BY
+    /// and LIMIT of the whole.
     pub union: Vec<(bool, Select)>,
     pub union_order: Vec<OrderItem>,
     pub union_limit: Limit,
@@ -249,7 +249,7 @@ pub struct Select {
 pub enum SelectItem {
     /// `*`, `t.*`, `db.t.*`
     Wildcard(Option<Name>),
-    /// `name` as the result has it when no alias is given: the item's text.
+    /// Without an alias the item's text is its name in the result.
     Expr { expr: Expr, alias: Option<String> },
 }
 #[derive(Clone, Debug)]
@@ -263,17 +263,18 @@ pub enum FactorKind {
     Table { name: Name, hints: Vec<IndexHint> },
     Derived(Box<Select>),
 }
-/// How a factor is joined to those before it.
+/// The way in which a factor is joined to the factors before it.
 #[derive(Clone, Debug)]
 pub enum Join {
-    /// The first one.
+    /// The factor is the first.
     None,
-    /// Binds less than the others: what joins stand on each side of it do not see each other.
+    /// A comma binds more loosely than the other joins: the joins on its two sides do not see each
+    /// other.
     Comma,
     /// [INNER|CROSS] JOIN, STRAIGHT_JOIN.
     Inner(Option<Expr>),
     Left(Option<Expr>),
-    /// Of the first two factors only.
+    /// RIGHT JOIN, between the first two factors only.
     Right(Option<Expr>),
     /// JOIN .. USING (columns)
     Using {
@@ -286,10 +287,11 @@ pub enum Join {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct IndexHint {
     pub kind: HintKind,
-    /// FOR JOIN / ORDER BY / GROUP BY: a hint for ordering only does not restrict the search.
+    /// FOR JOIN / ORDER BY / GROUP BY: a hint that is only for ordering does not restrict the
+    /// search.
     pub for_search: bool,
     pub for_order: bool,
-    /// PRIMARY is a name like others.
+    /// PRIMARY is a name like the others.
     pub indexes: Vec<String>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -312,7 +314,7 @@ pub struct Limit {
 pub struct Lock {
     pub exclusive: bool,
     pub conflict: crate::plan::OnConflict,
-    /// FOR UPDATE OF these tables only.
+    /// FOR UPDATE OF: only these tables are locked.
     pub of: Vec<String>,
 }
 
@@ -354,25 +356,25 @@ pub struct Delete {
 /// A column's type as written.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DataType {
-    /// Upper case, synonyms resolved (INTEGER is INT, BOOL is TINYINT(1), ...).
+    /// The name in upper case, with synonyms resolved (INTEGER is INT, BOOL is TINYINT(1), ...).
     pub name: &'static str,
-    /// What stood in parentheses: (length) or (precision, scale).
+    /// The numbers in parentheses: (length) or (precision, scale).
     pub args: Vec<u32>,
     pub unsigned: bool,
     pub zerofill: bool,
     pub charset: Option<String>,
     pub collation: Option<String>,
-    /// ENUM and SET members: literal numbers.
+    /// The members of an ENUM or SET, as numbers of literals.
     pub members: Vec<u32>,
 }
 #[derive(Clone, Debug)]
 pub struct ColumnDef {
     pub name: String,
     pub ty: DataType,
-    /// NULL / NOT NULL, if said.
+    /// NULL or NOT NULL; None if the text has neither.
     pub nullable: Option<bool>,
     pub default: Option<Expr>,
-    /// DEFAULT (expr) in parentheses: evaluated for each row.
+    /// DEFAULT (expr) in parentheses, which is evaluated for each row.
     pub default_is_expression: bool,
     pub on_update: Option<Expr>,
     pub auto_increment: bool,
@@ -450,7 +452,7 @@ pub struct Show {
     pub what: ShowWhat,
     pub filter: ShowFilter,
 }
-/// As [`ShowKind`](crate::plan::ShowKind), with names not yet resolved.
+/// As [`ShowKind`](crate::plan::ShowKind), with unresolved names.
 #[derive(Clone, Debug)]
 pub enum ShowWhat {
     Tables {
@@ -467,7 +469,7 @@ pub enum ShowWhat {
     CreateTable(Name),
     Triggers(Option<String>),
     Events(Option<String>),
-    /// Forms without a name.
+    /// Forms that need no name.
     Plain(crate::plan::ShowKind),
 }
 
@@ -488,7 +490,7 @@ pub enum SetValue {
 
 #[derive(Clone, Debug)]
 pub enum Statement {
-    /// Nothing but a comment.
+    /// The text has only a comment.
     Empty,
     Select(Box<Select>),
     Insert(Insert),
