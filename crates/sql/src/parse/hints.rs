@@ -1,25 +1,25 @@
-//! Optimizer hints: `/*+ .. */` right behind SELECT, INSERT, REPLACE, UPDATE or DELETE.
+//! Optimizer hints: `/*+ .. */` directly after SELECT, INSERT, REPLACE, UPDATE or DELETE.
 //!
-//! MAX_EXECUTION_TIME is obeyed. MySQL's others are not built, and the statement's warnings say so;
-//! what is no hint at all ends the comment with a warning, as in MySQL.
+//! The server obeys MAX_EXECUTION_TIME. It ignores MySQL's other hints with a warning. Text that is
+//! no hint ends the reading of the comment with a warning, as in MySQL.
 use super::Bounds;
 use super::lexer::{Lexer, Token, TokenKind};
 use crate::error::{Result, SqlError};
 use crate::sql_mode::SqlMode;
 
-/// What the hints of a statement say.
+/// The hints of a statement.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct Hints {
-    /// Milliseconds; 0 is as good as none.
+    /// The time limit in milliseconds; 0 is the same as no hint.
     pub max_execution_time_ms: Option<u64>,
-    /// For SHOW WARNINGS, each time the statement runs.
+    /// Code and message of warnings, which SHOW WARNINGS shows after each run of the statement.
     pub warnings: Vec<(u16, String)>,
 }
 
 const TOKENS_PER_LOOK: u32 = 4096;
 const NOT_TOP_LEVEL: &str =
     "MAX_EXECUTION_TIME hint is supported by top-level standalone SELECT statements only";
-/// MySQL's other hints.
+/// MySQL's hints that the server ignores.
 #[rustfmt::skip]
 const OTHERS: &[&str] = &[
     "BKA", "NO_BKA", "BNL", "NO_BNL", "DERIVED_CONDITION_PUSHDOWN", "NO_DERIVED_CONDITION_PUSHDOWN",
@@ -30,7 +30,8 @@ const OTHERS: &[&str] = &[
     "SEMIJOIN", "NO_SEMIJOIN", "SKIP_SCAN", "NO_SKIP_SCAN", "SET_VAR", "SUBQUERY",
 ];
 
-/// The hints of the statement that begins at `start` and ends with the text. None: it has none.
+/// Reads the hints of the statement that begins at `start` and ends with the text. None: the
+/// statement has no hints.
 pub fn read(
     text: &[u8],
     start: usize,
@@ -43,7 +44,7 @@ pub fn read(
     let mut reader = Reader { hints: Hints::default(), mode, text };
     let mut lexer = Lexer::at(text, start, mode);
     let mut word = lexer.next_token();
-    // Before the first SELECT of a statement that is one stand parentheses and EXPLAIN.
+    // Parentheses and EXPLAIN may stand before the first SELECT of a statement.
     let mut is_first = true;
     for count in 0u32.. {
         if count % TOKENS_PER_LOOK == TOKENS_PER_LOOK - 1 && bounds.is_killed() {
@@ -179,7 +180,7 @@ mod tests {
             hints("SELECT /*+ MAX_EXECUTION_TIME(1) MAX_EXECUTION_TIME(2) */ 1"),
             (Some(1), vec![3126])
         );
-        // Comments that are no hints: elsewhere, or in a string.
+        // Comments that are not hints, because of their place, or because they are in a string.
         assert_eq!(hints("SELECT 1 /*+ MAX_EXECUTION_TIME(10) */"), (None, vec![]));
         assert_eq!(hints("SELECT '/*+ MAX_EXECUTION_TIME(10) */'"), (None, vec![]));
     }
