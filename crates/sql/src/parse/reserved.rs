@@ -1,5 +1,5 @@
-//! MySQL 8.0's reserved words: not names unless quoted (manual, "Keywords and Reserved Words",
-//! those marked R).
+//! MySQL 8.0's reserved words, which are names only in quotes (manual, "Keywords and Reserved
+//! Words", the words marked R).
 
 /// Sorted, for binary search.
 const RESERVED: &[&str] = &[
