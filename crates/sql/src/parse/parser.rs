@@ -17,19 +17,19 @@ const MAX_DEPTH: u32 = 128;
 /// its levels. Operators in a row (`1+1+1..`) add one level each, and such rows in nested
 /// parentheses add up, so this limit is separate from [`MAX_DEPTH`].
 const MAX_HEIGHT: u32 = 4000;
-/// What a SELECT within another costs, in levels of an expression: its clauses have functions of
-/// their own that recurse.
+/// The cost of a SELECT within another, in levels of an expression: the clauses of a SELECT have
+/// recursive functions of their own.
 const SELECT_LEVELS: u32 = 8;
 /// The most ANDs or ORs in a row.
 const MAX_TERMS: usize = 16 << 10;
 
-/// Tokens that are kept around the cursor: those before it for [`Parser::rewind`] and the ends of
-/// spans, those after it for looking ahead.
+/// The number of tokens kept around the cursor: those before it for [`Parser::rewind`] and the ends
+/// of spans, those after it for looking ahead.
 const WINDOW: usize = 16;
 /// The most tokens that the grammar looks ahead of the cursor.
 const AHEAD: usize = 6;
-/// How often the text may be read once more, in all, to tell INTERVAL() from an interval: their
-/// arguments may lie within each other.
+/// The parser may read this many times the text's length again, in all, to tell the function
+/// INTERVAL() from an interval. Without a limit, nested INTERVALs would read the text many times.
 const TIMES_AHEAD: usize = 4;
 /// The number of tokens between two looks at the KILL flag.
 const TOKENS_PER_LOOK: u32 = 4096;
@@ -51,7 +51,7 @@ pub(super) struct Parser<'t> {
     window: [(Token, u32); WINDOW],
     /// Tokens read so far.
     read: usize,
-    /// The cursor, as a number of a token.
+    /// The number of the token at the cursor.
     at: usize,
     literals: Vec<Token>,
     params: u32,
@@ -207,7 +207,7 @@ impl<'t> Parser<'t> {
     pub fn position(&self) -> Place {
         Place { token: self.at, start: self.peek().start }
     }
-    /// Back to a place a few tokens before the cursor.
+    /// Moves the cursor back to a place a few tokens before it.
     pub fn rewind(&mut self, place: Place) {
         assert!(
             place.token <= self.at && self.read - place.token <= WINDOW,
