@@ -1,8 +1,9 @@
-//! Expressions, level by level as MySQL's grammar has them (`sql_yacc.yy`: expr, bool_pri,
+//! The grammar of expressions, with the levels of MySQL's grammar (`sql_yacc.yy`: expr, bool_pri,
 //! predicate, bit_expr, simple_expr).
 //!
-//! Loosest first: `:=`; OR `||`; XOR; AND `&&`; NOT; IS TRUE; comparisons, IS NULL; IN, BETWEEN,
-//! LIKE, REGEXP; `|`; `&`; `<< >>`; `+ -`; `* / DIV % MOD`; `^`; unary `- + ~ !`, BINARY, COLLATE.
+//! The operators from the loosest to the tightest: `:=`; OR `||`; XOR; AND `&&`; NOT; IS TRUE;
+//! comparisons, IS NULL; IN, BETWEEN, LIKE, REGEXP; `|`; `&`; `<< >>`; `+ -`; `* / DIV % MOD`; `^`;
+//! unary `- + ~ !`, BINARY, COLLATE.
 use super::ast::*;
 use super::call::plain_call;
 use super::lexer::TokenKind;
@@ -17,7 +18,7 @@ impl Parser<'_> {
     }
 
     pub(super) fn node(&mut self, position: Place, kind: ExprKind) -> Result<Expr> {
-        // What is parsed is bound: one node of the tree, one of the plan.
+        // The binder makes one node of the plan from each node of the tree, so both are charged.
         self.charge(size_of::<Expr>() + size_of::<crate::plan::Expr>());
         let expr = Expr::new(kind, self.span_from(position));
         self.check_height(expr.height)?;
@@ -28,7 +29,7 @@ impl Parser<'_> {
         self.node(position, ExprKind::Binary(op, Box::new(left), Box::new(right)))
     }
 
-    /// `operand (op operand)*` of an operator whose operands stand side by side.
+    /// `operand (op operand)*` for an operator whose operands become one list (AND, OR).
     fn terms(
         &mut self,
         operand: fn(&mut Self) -> Result<Expr>,
@@ -177,7 +178,7 @@ impl Parser<'_> {
         self.binary_bits(0)
     }
 
-    /// Arithmetic and bit operators of at least precedence `min`, to the left.
+    /// Arithmetic and bit operators of at least precedence `min`, which associate to the left.
     fn binary_bits(&mut self, min: u8) -> Result<Expr> {
         let position = self.position();
         let mut left = self.unary_expr()?;
@@ -255,7 +256,7 @@ impl Parser<'_> {
     pub(super) fn interval_unit(&mut self) -> Result<IntervalUnit> {
         Ok(self.unit_among(&IntervalUnit::NAMES)?.1)
     }
-    /// One of these units, with its keyword.
+    /// One of these units, with its keyword; error 1064 for any other token.
     pub(super) fn unit_among(
         &mut self,
         units: &'static [(&'static str, IntervalUnit)],
@@ -311,7 +312,8 @@ impl Parser<'_> {
         }
     }
 
-    /// `value || x || ..` as calls of as many arguments as one may have, to keep the tree low.
+    /// `value || x || ..` as calls of CONCAT. A call takes as many arguments as it may have, which
+    /// keeps the tree low.
     fn concatenation(&mut self, position: Place, value: Expr) -> Result<Expr> {
         let (_, most) = Function::Concat.arity();
         let mut args = vec![value];
@@ -362,7 +364,7 @@ impl Parser<'_> {
         self.node(position, kind)
     }
 
-    /// 'a' 'b' is 'ab'.
+    /// Adjacent strings: 'a' 'b' is 'ab'.
     fn strings(&mut self) -> Result<ExprKind> {
         let position = self.position();
         let first = self.number();
