@@ -158,8 +158,8 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// An index or constraint in CREATE TABLE or ALTER TABLE ADD; None if a column begins here.
-    /// Some(None): a constraint that is read and ignored.
+    /// An index or constraint in CREATE TABLE or ALTER TABLE ADD. None: a column begins here.
+    /// Some(None): a constraint that the parser reads and ignores.
     pub(super) fn index_element(&mut self) -> Result<Option<Option<IndexSpec>>> {
         let mut symbol = None;
         if self.accept("CONSTRAINT")
@@ -206,7 +206,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Columns and options of an index.
+    /// The columns and options of an index.
     fn index_rest(&mut self, kind: IndexKind, name: Option<String>) -> Result<IndexSpec> {
         let too_many = || SqlError::too_many_key_parts(MAX_KEY_PARTS);
         let parts =
@@ -254,7 +254,7 @@ impl Parser<'_> {
         Ok(Statement::Alter { table, actions: vec![Alter::AddIndex(index)] })
     }
 
-    /// ALGORITHM = x, LOCK = y: accepted, the server chooses.
+    /// ALGORITHM = x, LOCK = y: accepted without effect, since the server chooses both.
     pub(super) fn algorithm_and_lock(&mut self) -> Result<()> {
         while self.at("ALGORITHM") || self.at("LOCK") {
             self.advance();
@@ -331,8 +331,8 @@ impl Parser<'_> {
         Ok(true)
     }
 
-    /// A literal, NOW(), or an expression in parentheses; not a full expression
-    /// (`DEFAULT 1 NOT NULL`).
+    /// A literal, NOW(), or an expression in parentheses. It is not a full expression, because more
+    /// of the column follows (`DEFAULT 1 NOT NULL`).
     fn default_expr(&mut self) -> Result<Expr> {
         if self.at_symbol("(") {
             return self.in_parens(|p| p.expr());
@@ -340,7 +340,7 @@ impl Parser<'_> {
         self.needle()
     }
 
-    /// The type of a column, and whether it was SERIAL.
+    /// The type of a column. The second value says whether the text was SERIAL.
     fn data_type(&mut self, column: &str) -> Result<(DataType, bool)> {
         let token = self.peek();
         if token.kind != TokenKind::Word {
@@ -475,7 +475,7 @@ impl Parser<'_> {
             } else if self.accept("UNICODE") {
                 return Err(SqlError::unknown_character_set("ucs2"));
             } else if self.at("BINARY") {
-                // The _bin collation of the character set.
+                // BINARY stands for the _bin collation of the character set.
                 self.advance();
                 ty.collation = Some(String::new());
             } else {
@@ -494,7 +494,7 @@ impl Parser<'_> {
             }
         }
     }
-    /// Those of ALTER TABLE up to a comma: behind it another action may stand.
+    /// The table options of ALTER TABLE up to a comma, after which another action may follow.
     pub(super) fn options_of_one_action(&mut self) -> Result<TableOptions> {
         let mut options = TableOptions::default();
         while self.table_option(&mut options)? {}
