@@ -1,4 +1,4 @@
-//! SELECT, its FROM clause and its tail; UNION.
+//! The SELECT statement with its FROM clause, its last clauses and UNION.
 use super::ast::*;
 use super::lexer::TokenKind;
 use super::limits::{MAX_COLUMNS, MAX_ITEMS, MAX_TABLES};
@@ -7,7 +7,7 @@ use crate::error::{Result, SqlError};
 use crate::plan::OnConflict;
 
 impl Parser<'_> {
-    /// A query expression: SELECT .. [UNION ..], perhaps in parentheses.
+    /// A query expression: SELECT .. [UNION ..], with or without parentheses.
     pub fn select_statement(&mut self) -> Result<Select> {
         let around = self.enter_select();
         let mut select = self.query_expression()?;
@@ -15,8 +15,8 @@ impl Parser<'_> {
         Ok(select)
     }
 
-    /// `(SELECT ..)` within another statement. A function of its own, so that only those who read a
-    /// SELECT have room for one in their frames.
+    /// `(SELECT ..)` within another statement. It is a separate function, so that only the callers
+    /// that read a SELECT have room for a `Select` in their stack frames.
     #[inline(never)]
     pub(super) fn subselect(&mut self) -> Result<Box<Select>> {
         self.in_parens(|p| p.deeper(|p| p.select_statement())).map(Box::new)
@@ -24,7 +24,7 @@ impl Parser<'_> {
 
     fn query_expression(&mut self) -> Result<Select> {
         if self.at("WITH") {
-            // Common table expressions: known to MySQL, refused by the binder.
+            // Common table expressions: MySQL has them, and this server refuses them.
             return self.unsupported_select("WITH (common table expressions)");
         }
         let mut first = self.select_operand()?;
@@ -37,7 +37,8 @@ impl Parser<'_> {
             first.union.push((all, next));
         }
         if !first.union.is_empty() {
-            // An unparenthesised last SELECT has taken the whole's ORDER BY and LIMIT.
+            // The last SELECT, if it has no parentheses, has read the ORDER BY and LIMIT of the
+            // whole.
             if let Some((_, last)) = first.union.last_mut() {
                 first.union_order = std::mem::take(&mut last.order);
                 first.union_limit = std::mem::take(&mut last.limit);
@@ -83,7 +84,7 @@ impl Parser<'_> {
         if inner.limit.count.is_some() && (!order.is_empty() || limit.count.is_some()) {
             inner = rows_of(inner);
         }
-        // Without a LIMIT of its own, the order inside only counts where there is none outside.
+        // Without a LIMIT of its own, the inner order only counts if there is no outer order.
         if !order.is_empty() {
             inner.order = order;
         }
@@ -128,7 +129,7 @@ impl Parser<'_> {
             select.filter = Some(self.expr()?);
         }
         if self.accept_all(&["GROUP", "BY"]) {
-            // `GROUP BY a DESC` went with 8.0.
+            // MySQL 8.0 has removed `GROUP BY a DESC`.
             select.group = self.comma_list(|p| p.expr())?;
             select.rollup = self.accept_all(&["WITH", "ROLLUP"]);
         }
@@ -168,7 +169,7 @@ impl Parser<'_> {
             self.rewind(position);
         }
         let expr = self.expr()?;
-        // A string after an expression is an alias as well.
+        // A string after an expression is an alias too.
         let alias = if self.kind() == TokenKind::String {
             Some(self.word_or_string()?)
         } else {
@@ -206,7 +207,7 @@ impl Parser<'_> {
         }
     }
 
-    /// One more FROM item.
+    /// Counts one more FROM item, or fails with error 1116.
     fn check_tables(&mut self, before: usize) -> Result<()> {
         self.charge(size_of::<TableFactor>());
         if before >= MAX_TABLES { Err(SqlError::too_many_tables(MAX_TABLES)) } else { Ok(()) }
@@ -382,7 +383,7 @@ impl Parser<'_> {
     }
 }
 
-/// `SELECT * FROM (inner)`: a derived table without a name, whose columns may share theirs.
+/// `SELECT * FROM (inner)`: a derived table without a name, whose columns may have equal names.
 fn rows_of(mut inner: Select) -> Select {
     let into = std::mem::take(&mut inner.into);
     let rows = TableFactor {
