@@ -1,5 +1,5 @@
-//! What begins with a word in an expression: columns, constants, CASE, CAST, and functions with
-//! those arguments that are not plain lists.
+//! Expressions that begin with a word: columns, constants, CASE, CAST, and functions whose
+//! arguments are not plain lists.
 use super::ast::*;
 use super::lexer::{Token, TokenKind, introduced_charset};
 use super::parser::Parser;
@@ -8,7 +8,7 @@ use crate::error::{Result, SqlError};
 use crate::plan::IntervalUnit;
 use redolith_types::Charset;
 
-/// Reserved words that are functions when a parenthesis follows.
+/// Reserved words that are function names before a parenthesis.
 const RESERVED_FUNCTIONS: &[&str] = &[
     "CUME_DIST",
     "DENSE_RANK",
@@ -58,7 +58,7 @@ const BARE_FUNCTIONS: &[&str] = &[
 ];
 
 impl Parser<'_> {
-    /// At a word or quoted name.
+    /// At a word or a quoted name.
     pub(super) fn word_expr(&mut self) -> Result<Expr> {
         let position = self.position();
         let token = self.peek();
@@ -122,7 +122,7 @@ impl Parser<'_> {
         self.node(position, kind)
     }
 
-    /// The character set that the word at the cursor introduces a literal of.
+    /// The character set, if the word at the cursor introduces a literal.
     fn introducer(&self, word: Token) -> Option<Charset> {
         let introduces = matches!(
             self.peek_at(1).kind,
@@ -173,7 +173,7 @@ impl Parser<'_> {
         Ok(ColumnName { schema: parts.pop(), table, column })
     }
 
-    /// At the parenthesis.
+    /// A function call, at its parenthesis.
     fn call(&mut self, name: &str) -> Result<ExprKind> {
         match name {
             "EXTRACT" => {
@@ -227,7 +227,7 @@ impl Parser<'_> {
             }
             "POSITION" => {
                 return self.in_parens(|p| {
-                    // The needle is a bit_expr, so that IN is not read as an operator.
+                    // The needle is a bit_expr, so that the parser does not read IN as an operator.
                     let needle = p.deeper(|p| p.needle())?;
                     p.expect("IN")?;
                     Ok(plain_call("LOCATE", vec![needle, p.expr()?]))
@@ -446,12 +446,12 @@ pub(super) fn plain_call(name: &str, args: Vec<Expr>) -> ExprKind {
     })
 }
 
-/// A keyword as an argument.
+/// A keyword as a function's argument.
 fn keyword(word: &str) -> Expr {
     Expr::new(ExprKind::Text(word.to_string()), Span::default())
 }
 
-/// EXTRACT of a field of a date is the function of that name.
+/// EXTRACT of a date's field is a call of the function with that name.
 fn extract((name, unit): (&str, IntervalUnit), value: Expr) -> ExprKind {
     match unit {
         IntervalUnit::Day => plain_call("DAYOFMONTH", vec![value]),
