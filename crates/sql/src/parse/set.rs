@@ -1,4 +1,4 @@
-//! SET in all its forms.
+//! The SET statement in all its forms.
 use super::ast::*;
 use super::lexer::TokenKind;
 use super::parser::Parser;
@@ -98,7 +98,7 @@ impl Parser<'_> {
         Ok(SetItem::System { target, name, value: self.set_value()? })
     }
 
-    /// An expression, DEFAULT, or a bare word (`ON`, `ROW`, `utf8mb4`): a word alone is not a
+    /// An expression, DEFAULT, or a bare word (`ON`, `ROW`, `utf8mb4`): a single word is not a
     /// column here.
     fn set_value(&mut self) -> Result<SetValue> {
         if self.at("DEFAULT") && !self.at_symbol_nth(1, "(") {
