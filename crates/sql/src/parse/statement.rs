@@ -1,5 +1,5 @@
-//! Which statement is it: the first words decide. Transactions, KILL, USE, table maintenance and
-//! other short ones are read here.
+//! The first words of a text decide which statement it is. This file also reads short statements:
+//! transactions, KILL, USE, table maintenance and others.
 use super::ast::*;
 use super::lexer::TokenKind;
 use super::parser::Parser;
@@ -16,7 +16,7 @@ impl Parser<'_> {
             return self.fail();
         }
         let word = String::from_utf8_lossy(token.text(self.text)).to_ascii_uppercase();
-        // Those that read their own first word.
+        // These statements read their own first word.
         match word.as_str() {
             "SELECT" | "WITH" => return Ok(Statement::Select(Box::new(self.select_statement()?))),
             "INSERT" => return Ok(Statement::Insert(self.insert()?)),
@@ -91,7 +91,7 @@ impl Parser<'_> {
             | "INSTALL" | "UNINSTALL" | "BINLOG" | "CACHE" | "CLONE" | "HELP" | "IMPORT"
             | "SIGNAL" | "RESIGNAL" | "GET" | "STOP" | "TABLE" | "VALUES" | "SHUTDOWN"
             | "RESTART" => {
-                // The name is what MySQL's manual calls the statement by.
+                // MySQL's manual calls the statement by this name.
                 Err(SqlError::unsupported(word))
             }
             _ => Err(self.error_at(token)),
