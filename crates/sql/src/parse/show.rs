@@ -193,7 +193,7 @@ impl Parser<'_> {
         if self.accept_symbol(",") { Ok((first, self.unsigned()?)) } else { Ok((0, first)) }
     }
 
-    /// `user@host`, as text.
+    /// `user@host` as one string.
     fn account(&mut self) -> Result<String> {
         if self.accept("CURRENT_USER") {
             if self.accept_symbol("(") {
@@ -210,7 +210,7 @@ impl Parser<'_> {
         Ok(format!("{user}@{host}"))
     }
 
-    /// After DESCRIBE, DESC or EXPLAIN: a table's columns, or a statement's plan.
+    /// After DESCRIBE, DESC or EXPLAIN: shows a table's columns or a statement's plan.
     pub(super) fn explain(&mut self) -> Result<Statement> {
         let statement_follows = |p: &Self| {
             ["SELECT", "INSERT", "REPLACE", "UPDATE", "DELETE", "WITH"].iter().any(|k| p.at(k))
