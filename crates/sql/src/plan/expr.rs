@@ -3,7 +3,7 @@
 //!
 //! **Where values come from.** An expression is evaluated against
 //! - *sources*: the current row of each FROM item (`Column`); a statement over one table has only
-//! source 0;
+//!   source 0;
 //! - *a group*, after GROUP BY: `GroupKey` and `Aggregate` slots of [`Grouping`](super::Grouping);
 //!   no `Column` occurs there;
 //! - *parameters*: `?` of a prepared statement and literals parameterized out of a text statement,
