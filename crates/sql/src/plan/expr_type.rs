@@ -118,7 +118,8 @@ pub struct ExprType {
 /// `decimals` of a floating-point value whose number of digits is not fixed.
 pub const NOT_FIXED_DECIMALS: u8 = 31;
 
-/// `decimals` of a decimal whose number of digits is unknown: the greatest scale.
+/// `decimals` of a parameterized decimal literal, whose scale differs from text to text: the
+/// greatest scale.
 pub const UNKNOWN_DECIMALS: u8 = 30;
 
 impl ExprType {
