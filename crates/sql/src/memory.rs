@@ -40,7 +40,7 @@ pub struct ServerMemory {
 }
 
 impl ServerMemory {
-    /// An empty account book without a limit.
+    /// The memory of no accounts yet, without a limit.
     pub fn new() -> Arc<ServerMemory> {
         Arc::new(ServerMemory {
             used: AtomicUsize::new(0),
