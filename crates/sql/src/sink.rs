@@ -142,7 +142,7 @@ pub trait ResultSink: Send {
         }
         self.end_row();
     }
-    /// Announces that the next row has `bytes` bytes.
+    /// Announces that the strings of the next row have `bytes` bytes together.
     fn expect(&mut self, _bytes: usize) {}
     fn finish_rows(&mut self, end: &OkInfo);
     fn ok(&mut self, ok: &OkInfo);
