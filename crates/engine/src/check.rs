@@ -47,6 +47,8 @@ impl Engine {
     /// Checks a table whole. The future may be dropped.
     pub async fn check_table(&self, t: &Arc<Table>) -> Result<Check> {
         let held = self.hold_purge().await;
+        // A check reads the whole table: it works beside the workers from its first page.
+        self.runtime.leave_worker();
         let mut c = Check::default();
         let done = self.check_all(t, &mut c).await;
         drop(held);

@@ -54,10 +54,10 @@ impl Isolation {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Savepoint(pub(crate) RollPtr);
 
-/// How long a transaction works before others run.
+/// How long a transaction works on a worker before others run.
 const TURN: Duration = Duration::from_millis(1);
-/// The same beside the workers: nobody waits for it then, and its way there and back takes a tenth
-/// of a millisecond.
+/// How long it works beside the workers before it becomes a task again. No other task waits for the
+/// thread there, and the way to a worker and back takes a tenth of a millisecond.
 const TURN_BESIDE: Duration = Duration::from_millis(20);
 /// After how many rows it looks at the clock: first, and at most. In between as many as take a part
 /// of a turn.
@@ -73,10 +73,18 @@ pub(crate) struct Turn {
     /// When the clock was looked at first, and last.
     began: Option<Duration>,
     looked: Duration,
+    /// The stretch of the runtime in which the clock was looked at first.
+    stretch: u64,
 }
 impl Default for Turn {
     fn default() -> Turn {
-        Turn { rows: FIRST_LOOK, rows_per_look: FIRST_LOOK, began: None, looked: Duration::ZERO }
+        Turn {
+            rows: FIRST_LOOK,
+            rows_per_look: FIRST_LOOK,
+            began: None,
+            looked: Duration::ZERO,
+            stretch: 0,
+        }
     }
 }
 impl Turn {
@@ -93,17 +101,35 @@ impl Turn {
     pub async fn count(&mut self, engine: &Engine) {
         if !self.goes_on() && self.is_over(engine) {
             // Boxed: the futures of all that works row by row have this one inside.
-            Box::pin(let_others_run(&*engine.runtime)).await;
+            Box::pin(self.end(engine)).await;
         }
     }
     #[cold]
     fn is_over(&mut self, engine: &Engine) -> bool {
         let beside = engine.runtime.has_left_worker();
+        let begins = self.began.is_none();
         let over = self.look(engine.disk.now(), beside);
+        if begins {
+            self.stretch = engine.runtime.stretch();
+        }
         if beside && !over {
             engine.runtime.breathe();
         }
         over
+    }
+    /// TRX-D: work that has filled a whole turn without a wait is long, and continues beside the
+    /// workers. Work that has waited meanwhile, or may not leave, steps back in the run queue.
+    async fn end(&self, engine: &Engine) {
+        let runtime = &*engine.runtime;
+        let beside = runtime.has_left_worker();
+        let waited = runtime.stretch() != self.stretch;
+        if !beside && !waited && runtime.leave_worker() && runtime.has_left_worker() {
+            return;
+        }
+        let_others_run(runtime).await;
+        if beside {
+            runtime.leave_worker();
+        }
     }
     /// Whether it is over, `now`; `beside`: it is worked off beside the workers.
     fn look(&mut self, now: Duration, beside: bool) -> bool {
