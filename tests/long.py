@@ -225,7 +225,7 @@ def p99(server, threads, time_s):
     return sysbench.number(r'99th percentile:\s+([\d.]+)', out), sysbench.tps(out)
 
 
-def measure(time_s, threads):
+def measure(time_s, threads, only):
     with servers.Redolith(servers.scratch('long')) as server:
         tables(server)
         c = server.connect()
@@ -238,6 +238,8 @@ def measure(time_s, threads):
             for name, sql, again in [
                 (k, s, False) for k, s in KINDS.items() if not k.startswith('SLEEP')
             ] + [(k, s, True) for k, s in AGAIN.items()]:
+                if only and not any(text in name for text in only):
+                    continue
                 four = Four(server, sql, again)
                 beside, rate = p99(server, n, time_s)
                 four.end(c)
@@ -253,10 +255,11 @@ def main():
     )
     p.add_argument('--measure', action='store_true')
     p.add_argument('--time', type=int, default=5, help='seconds for each figure')
+    p.add_argument('--only', nargs='*', help='kinds whose names have one of these texts')
     p.add_argument('--threads', type=int, nargs='*', default=[1, 8])
     a = p.parse_args()
     if a.measure:
-        return measure(a.time, a.threads)
+        return measure(a.time, a.threads, a.only)
     report = Report()
     test(report)
     return report.end()

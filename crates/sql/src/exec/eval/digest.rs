@@ -1,6 +1,7 @@
 //! Digests and encodings: MD5, SHA, base64, UUIDs, Internet addresses.
 use super::Eval;
 use crate::error::{Result, SqlError};
+use crate::exec::pace::LONG;
 use crate::plan::{Expr, Function};
 use md5::Md5;
 use redolith_types::Value;
@@ -129,13 +130,13 @@ impl<'v> Eval<'v, '_, '_> {
         }
         let Some(text) = self.arg_bytes(&args[0])? else { return Ok(Value::Null) };
         Ok(match function {
-            F::Md5 => Value::owned(hex(&Md5::digest(&text), false)),
-            F::Sha1 => Value::owned(hex(&Sha1::digest(&text), false)),
+            F::Md5 => self.digest::<Md5>(&text)?,
+            F::Sha1 => self.digest::<Sha1>(&text)?,
             F::Sha2 => match self.arg_int(&args[1])? {
-                Some(224) => Value::owned(hex(&Sha224::digest(&text), false)),
-                Some(0 | 256) => Value::owned(hex(&Sha256::digest(&text), false)),
-                Some(384) => Value::owned(hex(&Sha384::digest(&text), false)),
-                Some(512) => Value::owned(hex(&Sha512::digest(&text), false)),
+                Some(224) => self.digest::<Sha224>(&text)?,
+                Some(0 | 256) => self.digest::<Sha256>(&text)?,
+                Some(384) => self.digest::<Sha384>(&text)?,
+                Some(512) => self.digest::<Sha512>(&text)?,
                 _ => Value::Null,
             },
             F::ToBase64 if text.len() / 3 > self.most_bytes() / 4 => {
@@ -163,6 +164,15 @@ impl<'v> Eval<'v, '_, '_> {
                 Value::owned(uuid_text(&b))
             }
         })
+    }
+    /// The digest in hexadecimal digits. Long text is digested part by part, with a look in between.
+    fn digest<D: Digest>(&mut self, text: &[u8]) -> Result<Value<'static>> {
+        let mut digest = D::new();
+        for part in text.chunks(LONG) {
+            self.env.bytes(part.len())?;
+            digest.update(part);
+        }
+        Ok(Value::owned(hex(&digest.finalize(), false)))
     }
     fn swaps(&mut self, args: &'v [Expr]) -> Result<bool> {
         Ok(match args.get(1) {

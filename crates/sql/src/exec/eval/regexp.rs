@@ -24,9 +24,10 @@ const LONG_TEXT: usize = 4 << 10;
 /// So are those for which text times states of the automaton is no more: some tens of milliseconds
 /// at worst, and at best a search for a literal at the speed of memory.
 const FEW_STEPS: usize = 64 << 20;
-/// Bytes between two looks.
+/// Most bytes between two looks.
 const WINDOW: usize = 256;
-/// States of the automaton between two looks, where it is in many at once.
+/// States of the automaton between two looks: it may be in all its states at once, and one byte
+/// then leads through all of them.
 const STEPS_PER_LOOK: usize = 64 << 10;
 
 /// A pattern, compiled.
@@ -114,12 +115,13 @@ impl Steps {
         text: &[u8],
         stop: &mut dyn FnMut() -> Result<()>,
     ) -> Result<Option<bool>> {
-        let Steps { dfa, cache, .. } = self;
+        let Steps { dfa, cache, states } = self;
+        let window = (STEPS_PER_LOOK / (*states).max(1)).clamp(1, WINDOW);
         let Ok(mut state) = dfa.start_state_forward(cache, &Input::new(text)) else {
             return Ok(None);
         };
-        for window in text.chunks(WINDOW) {
-            for byte in window {
+        for part in text.chunks(window) {
+            for byte in part {
                 let Ok(next) = dfa.next_state(cache, state, *byte) else { return Ok(None) };
                 state = next;
                 if state.is_tagged() {

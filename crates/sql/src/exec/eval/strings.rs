@@ -2,6 +2,7 @@
 use super::Eval;
 use super::cast::cut;
 use crate::error::Result;
+use crate::exec::pace::LONG;
 use crate::plan::{Expr, Function};
 use memchr::memmem;
 use redolith_types::{Charset, Value};
@@ -24,6 +25,21 @@ fn slice(text: Cow<'_, [u8]>, from: usize, to: usize) -> Value<'_> {
 }
 
 impl<'v> Eval<'v, '_, '_> {
+    /// `text`, `times` times. A long result is made part by part, with a look in between.
+    fn repeat(&mut self, text: &[u8], times: usize) -> Result<Vec<u8>> {
+        let len = text.len() * times;
+        if len <= LONG {
+            return Ok(text.repeat(times));
+        }
+        let part = text.repeat((LONG / text.len()).clamp(1, times));
+        let mut out = Vec::with_capacity(len);
+        while out.len() < len {
+            let rest = &part[..part.len().min(len - out.len())];
+            self.env.bytes(rest.len())?;
+            out.extend_from_slice(rest);
+        }
+        Ok(out)
+    }
     pub(super) fn string_function(
         &mut self,
         function: Function,
@@ -164,7 +180,7 @@ impl<'v> Eval<'v, '_, '_> {
                 if text.len().saturating_mul(n) > most {
                     return self.too_long("repeat");
                 }
-                Value::owned(text.repeat(n))
+                Value::owned(self.repeat(&text, n)?)
             }
             F::Replace => {
                 let (Some(from), Some(with)) =

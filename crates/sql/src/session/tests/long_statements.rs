@@ -33,6 +33,8 @@ struct Watcher {
     /// How long the session wanted to sleep, in milliseconds.
     sleeps: Mutex<Vec<u64>>,
     stretch: AtomicU64,
+    /// How often the session has left its worker.
+    left: AtomicU64,
 }
 
 impl Watcher {
@@ -72,6 +74,7 @@ impl Runtime for Watcher {
     }
     fn leave_worker(&self) -> bool {
         if !HAS_LEFT.replace(true) {
+            self.left.fetch_add(u64::from(IS_SESSION.get()), Relaxed);
             self.note();
         }
         true
@@ -100,6 +103,7 @@ impl Watched {
             then: Mutex::default(),
             sleeps: Mutex::default(),
             stretch: AtomicU64::new(1),
+            left: AtomicU64::new(0),
         });
         let world = World::over(Server::hosted(disk, runtime.clone(), |config| {
             config.pool_bytes = 32 << 20
@@ -239,8 +243,20 @@ fn rows_that_nobody_gets_give_way_and_are_killed() {
         "SELECT 1 FROM big a, big b, big c WHERE a.c NOT LIKE '%q%' AND b.c NOT REGEXP 'q' AND c.c \
             = 'q'",
     ] {
+        watched.runtime.left.store(0, Relaxed);
         assert_eq!(watched.killed(s, text), "error 1317", "{text}");
+        assert!(watched.runtime.left.load(Relaxed) > 0, "{text}: stays on its worker");
     }
+}
+
+/// The statement ends by itself: it is beside the workers from its first page.
+#[test]
+fn a_check_of_a_table_leaves_its_worker() {
+    let watched = Watched::new();
+    let s = &mut watched.world.session();
+    tables(s);
+    assert_eq!(watched.watch(|| lines(s, "CHECK TABLE big")), ["test.big|check|status|OK"]);
+    assert_eq!(watched.runtime.left.load(Relaxed), 1);
 }
 
 #[test]
