@@ -26,8 +26,9 @@ pub use buf::AlignedBuf;
 pub use medium::Loss;
 pub use overlay::OverlayDisk;
 pub use real::{
-    Placement, QueueKind, RealDisk, Thread, bind_thread, memory_bytes, place_thread, process_cpus,
-    standard_output_to, this_thread, unbind_this_thread,
+    Contention, Placement, QueueKind, RealDisk, Thread, bind_thread, calculate_in_background,
+    calculate_in_foreground, memory_bytes, place_thread, process_cpus, standard_output_to,
+    this_thread, unbind_this_thread,
 };
 pub use record::RecordingDisk;
 pub use sim::SimDisk;

@@ -43,7 +43,8 @@ mod tests;
 
 pub use memory::memory_bytes;
 pub use schedule::{
-    Placement, Thread, bind_thread, place_thread, process_cpus, this_thread, unbind_this_thread,
+    Contention, Placement, Thread, bind_thread, calculate_in_background, calculate_in_foreground,
+    place_thread, process_cpus, this_thread, unbind_this_thread,
 };
 pub use standard_output::standard_output_to;
 

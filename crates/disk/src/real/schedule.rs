@@ -70,6 +70,68 @@ pub fn unbind_this_thread() {
     }
 }
 
+/// The longest time slice that Linux lets a thread ask for.
+const LONGEST_SLICE: Duration = Duration::from_millis(100);
+
+/// Lets the threads that answer clients run before the calling thread, which calculates for long.
+/// `SCHED_BATCH` keeps the calling thread from preempting another thread when it wakes. The long
+/// time slice gives it a late deadline, so any other thread that wakes preempts it (EEVDF, Linux
+/// 6.12; older kernels ignore the slice). Its share of the CPUs remains the same, so it cannot
+/// starve while it holds a latch. A refusal costs speed only.
+pub fn calculate_in_background() {
+    set_slice(libc::SCHED_BATCH, LONGEST_SLICE);
+}
+/// Ends the effect of [`calculate_in_background`]. A thread inherits this effect from the thread
+/// that starts it.
+pub fn calculate_in_foreground() {
+    set_slice(libc::SCHED_OTHER, Duration::ZERO);
+}
+/// Sets the policy and the time slice of the calling thread, if its policy is not a realtime
+/// policy. A slice of zero is the system's own.
+fn set_slice(policy: i32, slice: Duration) {
+    // SAFETY: the call takes no pointer.
+    let now = unsafe { libc::sched_getscheduler(0) };
+    let Ok(nice) = rustix::process::getpriority_process(None) else { return };
+    if !matches!(now, libc::SCHED_OTHER | libc::SCHED_BATCH) {
+        return;
+    }
+    // SAFETY: all zeros is a valid `sched_attr`, whatever fields it has besides those set below.
+    let mut to: libc::sched_attr = unsafe { std::mem::zeroed() };
+    to.size = std::mem::size_of_val(&to) as u32;
+    to.sched_policy = policy as u32;
+    to.sched_nice = nice;
+    to.sched_runtime = slice.as_nanos() as u64;
+    // SAFETY: the pointer is to a live value whose size is in its first field, as sched_setattr(2)
+    // demands; the call only reads it.
+    let _ = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &to, 0) };
+}
+
+/// How long the calling thread has run since the last call, and how long it has been without a CPU
+/// meanwhile.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Contention {
+    clock: Duration,
+    cpu: Duration,
+}
+impl Contention {
+    pub fn begin() -> Contention {
+        let read = |clock| {
+            let t = rustix::time::clock_gettime(clock);
+            Duration::new(t.tv_sec.unsigned_abs(), t.tv_nsec as u32)
+        };
+        Contention {
+            clock: read(rustix::time::ClockId::Monotonic),
+            cpu: read(rustix::time::ClockId::ThreadCPUTime),
+        }
+    }
+    /// The time that the thread has run since [`Contention::begin`], and the time that it has not.
+    pub fn end(self) -> (Duration, Duration) {
+        let now = Contention::begin();
+        let ran = now.cpu.saturating_sub(self.cpu);
+        (ran, now.clock.saturating_sub(self.clock).saturating_sub(ran))
+    }
+}
+
 pub fn this_thread() -> Thread {
     Thread { id: rustix::thread::gettid() }
 }
@@ -163,6 +225,42 @@ mod tests {
         })
         .join()
         .unwrap();
+    }
+    #[test]
+    fn background_work_is_a_batch_and_keeps_its_nice_level() {
+        let child = || {
+            std::thread::spawn(|| {
+                // SAFETY: the call takes no pointer.
+                let policy = || unsafe { libc::sched_getscheduler(0) };
+                let me = this_thread();
+                place_thread(&me, &Placement { nice: 3, ..Placement::default() });
+                calculate_in_background();
+                let background = policy();
+                let inherited = std::thread::spawn(|| {
+                    calculate_in_foreground();
+                    // SAFETY: the call takes no pointer.
+                    unsafe { libc::sched_getscheduler(0) }
+                });
+                let inherited = inherited.join().unwrap();
+                calculate_in_foreground();
+                let nice = rustix::process::getpriority_process(Some(me.id)).unwrap();
+                (background, inherited, policy(), nice)
+            })
+        };
+        let (batch, other) = (libc::SCHED_BATCH, libc::SCHED_OTHER);
+        assert_eq!(child().join().unwrap(), (batch, other, other, 3));
+    }
+    #[test]
+    fn time_that_passes_is_run_or_waited() {
+        let began = Contention::begin();
+        let mut n = 0u64;
+        while began.end().0 < Duration::from_millis(2) {
+            n = std::hint::black_box(n + 1);
+        }
+        let (ran, before) = began.end();
+        std::thread::park_timeout(Duration::from_millis(5));
+        let (ran_then, waited) = began.end();
+        assert!(ran >= Duration::from_millis(2) && ran_then >= ran && waited >= before);
     }
     #[test]
     fn what_is_refused_is_told() {
