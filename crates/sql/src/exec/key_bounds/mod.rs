@@ -6,6 +6,7 @@
 use super::env::Env;
 use super::eval::{Eval, Scope};
 use crate::error::Result;
+use crate::memory::CREDIT;
 use crate::plan::{AccessKind, Bound, Expr, KeyRange, TableAccess};
 use redolith_engine::dict::table::{Index, Table};
 use redolith_types::convert::{to_datetime, to_decimal, to_time};
@@ -23,6 +24,8 @@ use std::ops::Range;
 pub struct KeyRanges {
     bytes: Vec<u8>,
     list: Vec<Entry>,
+    /// The memory that the statement's account knows of, in bytes.
+    charged: usize,
 }
 #[derive(Clone, Debug)]
 struct Entry {
@@ -43,10 +46,25 @@ impl KeyRanges {
         self.bytes.clear();
         self.list.clear();
     }
+    fn held(&self) -> usize {
+        self.bytes.capacity() + self.list.capacity() * size_of::<Entry>()
+    }
+    /// The statement has ended. At most `bytes` of memory are kept for the next statement.
     pub fn trim(&mut self, bytes: usize) {
-        if self.bytes.capacity() + self.list.capacity() * size_of::<Entry>() > bytes {
+        self.charged = 0;
+        if self.held() > bytes {
             *self = KeyRanges::default();
         }
+    }
+    /// Charges the growth since the last charge to the statement (MEM-1). Few ranges are free
+    /// (MEM-3).
+    fn charge(&mut self, env: &mut Env<'_>) -> Result<()> {
+        let held = self.held();
+        if held > self.charged.max(CREDIT) {
+            env.charge(held - self.charged)?;
+            self.charged = held;
+        }
+        Ok(())
     }
     pub fn get(&self, n: usize) -> Option<RangeBytes<'_>> {
         let e = self.list.get(n)?;
@@ -150,6 +168,7 @@ pub fn encode_path(
                     env,
                     out,
                 )?;
+                out.charge(env)?;
             }
             out.merge(access.path.reverse);
         }

@@ -95,6 +95,26 @@ pub(super) fn failed(answer: &[String]) -> bool {
     answer.iter().any(|line| line.starts_with("error"))
 }
 
+/// The key ranges of a long list are charged as they grow.
+#[test]
+fn the_key_ranges_of_a_long_list_are_charged_and_given_back() {
+    let (world, mut s) = world();
+    let list = (0..9_000).map(|n| (2 * n).to_string()).collect::<Vec<_>>().join(", ");
+    let text = format!("SELECT COUNT(*) FROM big WHERE id IN ({list})");
+    let start = world.db.memory.used();
+    for _ in 0..2 {
+        world.db.memory.reset_counts();
+        assert!(!failed(&lines(&mut s, &text)));
+        let peak = world.db.memory.peak() - start;
+        assert!((9_000 * 40..4 << 20).contains(&peak), "{peak}");
+        assert_eq!((s.state.memory.statement.used(), world.db.memory.used()), (0, start), "MEM-2");
+    }
+    world.db.memory.set_limit(start + (64 << 10));
+    assert_eq!(lines(&mut s, &text), ["error 3170"]);
+    world.db.memory.set_limit(usize::MAX);
+    assert!(!failed(&lines(&mut s, &text)));
+}
+
 #[test]
 fn every_consumer_is_bounded_and_gives_back() {
     let (world, mut s) = world();
