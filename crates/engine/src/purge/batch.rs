@@ -1,9 +1,9 @@
 //! The items that some undo records have made obsolete. A batch gathers and sorts them and removes
 //! them leaf by leaf, so that neighbours share a descent, a latch and a frame of redo.
 //!
-//! A page of undo has a hundred logs of short transactions or more. Most changes leave nothing but
-//! entries of secondary indexes behind. Purge looks into the clustered index only for changes that
-//! may be deletions ([`record::Rest::may_delete`]).
+//! A page of undo has a hundred undo logs of short transactions or more. Most changes leave nothing
+//! but entries of secondary indexes behind. Purge looks into the clustered index only for changes
+//! that may be deletions ([`record::Rest::may_delete`]).
 use super::work::Turn;
 use crate::btree::{Seek, structure};
 use crate::dict::table::{Index, Table};

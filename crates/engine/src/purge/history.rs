@@ -1,8 +1,9 @@
-//! The history: the logs of committed transactions that purge has to process, and how far purge is.
+//! The history: the undo logs of committed transactions that purge has to process, and how far
+//! purge is.
 //!
-//! The logs themselves are in the undo pages, and purge finds most of them by reading these pages
-//! ([`UndoPages::next_to_read`]). This module has the long logs, which are in more than one page,
-//! and the logs that need more than one pass through a page.
+//! The undo logs themselves are in the undo pages, and purge finds most of them by reading these
+//! pages ([`UndoPages::next_to_read`]). This module has the long logs, which are in more than one
+//! page, and the logs that need more than one pass through a page.
 use crate::undo::{UndoLog, UndoPages};
 use crate::{PageNo, SpaceId, TrxId};
 use parking_lot::Mutex;
@@ -10,7 +11,7 @@ use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*};
 
-/// The log of a committed transaction that is purged by itself.
+/// The undo log of a committed transaction that is purged by itself.
 pub(super) struct Item {
     pub trx: TrxId,
     pub first: (PageNo, u16),
@@ -25,7 +26,7 @@ pub(super) enum Left {
     /// The chains of long columns to free, by their first pages.
     Chains(Vec<(SpaceId, PageNo)>),
 }
-/// How far the changes of a log are purged.
+/// How far the changes of an undo log are purged.
 #[derive(Default)]
 pub(super) struct Place {
     /// The next part to purge.
@@ -42,7 +43,7 @@ impl Item {
 #[derive(Default)]
 pub struct History {
     pub(super) items: Mutex<VecDeque<Item>>,
-    /// The number of all logs, including those that are only in the undo pages.
+    /// The number of all undo logs, including those that are only in the undo pages.
     len: AtomicU64,
     /// Purge has passed all transactions that committed with a number below this number.
     pub(super) done_below: AtomicU64,
@@ -68,7 +69,7 @@ pub struct Counts {
     pub removed: AtomicU64,
     /// The number of undo records of changes to existing rows.
     pub changes: AtomicU64,
-    /// How often a log could not be purged for the moment.
+    /// How often an undo log could not be purged for the moment.
     pub retries: AtomicU64,
     pub stops: AtomicU64,
     pub resumes: AtomicU64,
@@ -121,9 +122,9 @@ impl History {
     pub fn done_below(&self, next: TrxId) -> TrxId {
         if self.is_empty() { next } else { TrxId(self.done_below.load(Relaxed)) }
     }
-    /// Adds the log of a transaction that has committed, and releases its pages.
+    /// Adds the undo log of a transaction that has committed, and releases its pages.
     pub(crate) fn add(&self, pages: &UndoPages, trx: TrxId, log: &mut UndoLog) {
-        // The log is counted before purge can see it and count it down.
+        // The undo log is counted before purge can see it and count it down.
         if !log.is_empty() {
             self.len.fetch_add(1, Relaxed);
         }
@@ -134,7 +135,7 @@ impl History {
             self.items.lock().push_back(Item::new(trx, first, std::mem::take(&mut log.pages)));
         }
     }
-    /// Adds a log found at start, with its pages if it is a long log.
+    /// Adds an undo log found at start, with its pages if it is a long log.
     pub(crate) fn add_found(
         &self,
         trx: TrxId,

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 #[derive(Default)]
 pub struct Lag {
-    /// The allowed length of the history, in logs; 0 means no limit.
+    /// The allowed length of the history, in undo logs; 0 means no limit.
     max: AtomicU64,
     max_delay_us: AtomicU64,
     delay_us: AtomicU64,

@@ -7,35 +7,35 @@
 //! that the horizon sees.
 //!
 //! Purge goes through the undo pages, oldest first ([`history`]), and gathers the items that the
-//! logs in a page have made obsolete ([`batch`]). While there is much to do, several tasks work
-//! side by side ([`work`]).
+//! undo logs in a page have made obsolete ([`batch`]). While there is much to do, several tasks
+//! work side by side ([`work`]).
 //!
 //! Purge can be stopped and resumed ([`History::stop`], [`History::resume`]). While it is stopped,
 //! it begins nothing. Nothing else waits for purge; the history just grows. The stop lasts for this
 //! run only: the next start finds the history in the undo pages and goes on.
 //!
-//! - PURGE-1: a log is purged only when every open view sees its transaction.
+//! - PURGE-1: an undo log is purged only when every open view sees its transaction.
 //! - PURGE-2: an entry is removed, under its leaf's latch, only if it is marked and no version back
 //!   to the horizon has it.
 //! - PURGE-3: a record is removed only if its newest version is a deletion that the undo record
 //!   being purged made.
-//! - PURGE-4: long columns are freed after the log is marked as ended: after a crash they may leak,
-//!   but they are never freed twice.
-//! - PURGE-5: a log that cannot be purged for the moment becomes the first of the history again,
-//!   and is tried again: without limit if the disk or the redo log is full, and a limited number of
-//!   times after an error of the disk. If the log was marked as ended, only its long columns are
-//!   left (PURGE-4). Only permanently damaged logs are skipped.
+//! - PURGE-4: long columns are freed after the undo log is marked as ended: after a crash they may
+//!   leak, but they are never freed twice.
+//! - PURGE-5: an undo log that cannot be purged for the moment becomes the first of the history
+//!   again, and is tried again: without limit if the disk or the redo log is full, and a limited
+//!   number of times after an error of the disk. If the log was marked as ended, only its long
+//!   columns are left (PURGE-4). Only permanently damaged logs are skipped.
 //! - PURGE-6: purge begins a change only when sessions could, because the redo log's reserve is for
 //!   rollbacks. It does not wait for room while a DDL statement waits for purge
 //!   ([`Engine::hold_purge`]).
-//! - PURGE-7: the tasks of purge let other tasks run, within a log too. They give up their work
-//!   when a DDL statement or the shutdown wants purge to stop, and remember which parts of a long
-//!   log are done.
-//! - PURGE-8: the order in which logs are purged, and the number of tasks, only matter for speed.
-//!   Whether an item is removed is decided under its leaf's latch, from the present content and the
-//!   horizon (PURGE-2, PURGE-3). No walk needs a log that the horizon sees in order to reach
-//!   another log. Items that have been removed are simply missing when their log is purged again. A
-//!   long column is named by one log only, and one task purges a log.
+//! - PURGE-7: the tasks of purge let other tasks run, within an undo log too. They give up their
+//!   work when a DDL statement or the shutdown wants purge to stop, and remember which parts of a
+//!   long log are done.
+//! - PURGE-8: the order in which undo logs are purged, and the number of tasks, only matter for
+//!   speed. Whether an item is removed is decided under its leaf's latch, from the present content
+//!   and the horizon (PURGE-2, PURGE-3). No walk needs a log that the horizon sees in order to
+//!   reach another log. Items that have been removed are simply missing when their log is purged
+//!   again. A long column is named by one log only, and one task purges a log.
 //!
 //! Undo records name an index by its number in the table. A DROP INDEX changes these numbers, so
 //! the obsolete entries of older transactions are looked for in every index, which is safe
@@ -64,22 +64,22 @@ use std::sync::atomic::Ordering::*;
 use std::time::Duration;
 use work::{Step, Turn};
 
-/// How often a log is tried again after errors of the disk.
+/// How often an undo log is tried again after errors of the disk.
 const ERRORS: u32 = 8;
 
 /// The result of reading a page.
 #[derive(Default)]
 struct Found {
-    /// The number of logs that lie wholly in the page and are purged with it.
+    /// The number of undo logs that lie wholly in the page and are purged with it.
     logs: u32,
-    /// The logs with long columns, which are purged one by one.
+    /// The undo logs with long columns, which are purged one by one.
     items: Vec<Item>,
-    /// How far the page could be read. The horizon does not see the logs behind.
+    /// How far the page could be read. The horizon does not see the undo logs behind.
     to: u16,
 }
 
 impl Engine {
-    /// Purges the logs in the page that has waited longest.
+    /// Purges the undo logs in the page that has waited longest.
     async fn purge_page(&self, batch: &mut Batch, turn: &mut Turn) -> Step {
         let Some(unread) = self.undo.next_to_read() else { return Step::Nothing };
         let mut found = Found::default();
@@ -100,7 +100,7 @@ impl Engine {
                 return Step::Later;
             }
             Err(_) if found.to > 0 => {
-                // The logs are purged one by one, to find out which of them fails (PURGE-5).
+                // The undo logs are purged one by one, to find out which of them fails (PURGE-5).
                 let mut items = Vec::new();
                 match self.retry(|| self.logs_of(&unread, found.to, &mut items)).await {
                     Ok(()) => found.items = items,
@@ -136,14 +136,14 @@ impl Engine {
         self.history.done(logs.into());
         step
     }
-    /// Gathers the items that the logs which the horizon sees have made obsolete.
+    /// Gathers the items that the undo logs which the horizon sees have made obsolete.
     fn read_page(&self, unread: &Unread, batch: &mut Batch, found: &mut Found) -> Try<()> {
         let g = self.store.pool.fix(undo::page_id(unread.no), Latch::S)?;
         let horizon = self.horizon.read();
         batch.clear();
         (found.logs, found.to) = (0, unread.to);
         found.items.clear();
-        // The present log, if it is to be purged.
+        // The present undo log, if it is to be purged.
         let mut log = None;
         let mut at = usize::from(unread.from);
         while at < usize::from(unread.to) {
@@ -189,7 +189,7 @@ impl Engine {
         }
         Ok(())
     }
-    /// Lists the logs of the part of the page that was read, to be purged one by one.
+    /// Lists the undo logs of the part of the page that was read, to be purged one by one.
     fn logs_of(&self, unread: &Unread, to: u16, items: &mut Vec<Item>) -> Try<()> {
         let g = self.store.pool.fix(undo::page_id(unread.no), Latch::S)?;
         items.clear();
@@ -207,7 +207,7 @@ impl Engine {
         Ok(())
     }
 
-    /// The next log that has an entry of its own, if the horizon sees it.
+    /// The next undo log that has an entry of its own, if the horizon sees it.
     fn next_item(&self) -> Option<Item> {
         let mut items = self.history.items.lock();
         let trx = items.front()?.trx;
@@ -260,8 +260,8 @@ impl Engine {
         }
         Ok(true)
     }
-    /// Removes the items that the log's changes made obsolete, except the long columns, which it
-    /// collects in `place`. Items that have been removed already are skipped.
+    /// Removes the items that the undo log's changes made obsolete, except the long columns, which
+    /// it collects in `place`. Items that have been removed already are skipped.
     async fn purge_changes(
         &self,
         first: (PageNo, u16),
@@ -290,7 +290,8 @@ impl Engine {
         }
         Ok(true)
     }
-    /// Holds purge off: purge is in no log, and begins none until the returned value is dropped.
+    /// Holds purge off: purge is in no undo log, and begins none until the returned value is
+    /// dropped.
     pub(crate) async fn hold_purge(&self) -> Held<'_> {
         self.history.held.fetch_add(1, SeqCst);
         let held = Held(&self.history);
@@ -299,7 +300,7 @@ impl Engine {
         }
         held
     }
-    /// Gathers the items that a part of a transaction's log, in page `no`, has made obsolete.
+    /// Gathers the items that a part of a transaction's undo log, in page `no`, has made obsolete.
     /// Gathers nothing if the part is gone because the page has been used again.
     fn read_part(&self, no: PageNo, part: Part, owner: &mut TrxId, batch: &mut Batch) -> Try<()> {
         let g = self.store.pool.fix(undo::page_id(no), Latch::S)?;
@@ -355,7 +356,7 @@ impl Drop for Held<'_> {
         self.0.held.fetch_sub(1, SeqCst);
     }
 }
-/// Whether the failure may be temporary, so that the log is to be tried again.
+/// Whether the failure may be temporary, so that the undo log is to be tried again.
 fn may_pass(e: &Error, errors: &mut u32) -> bool {
     match e {
         Error::DiskFull(_) | Error::LogFull => true,
@@ -366,8 +367,8 @@ fn may_pass(e: &Error, errors: &mut u32) -> bool {
         _ => false,
     }
 }
-/// A part of a log. A page may have several parts of a log, if the transaction came back to the
-/// page.
+/// A part of an undo log. A page may have several parts of a log, if the transaction came back to
+/// the page.
 #[derive(Clone, Copy)]
 enum Part {
     /// The part that begins with the LOG entry at this offset.

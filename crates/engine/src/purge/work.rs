@@ -14,15 +14,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
 use std::time::Duration;
 
-/// A turn has one change for each of this many logs of history, within the given bounds.
+/// A turn has one change for each of this many undo logs of history, within the given bounds.
 const LOGS_PER_CHANGE: u64 = 16;
 const TURN_CHANGES: (u64, u64) = (32, 512);
 /// The longest time of a turn.
 const TURN_TIME: Duration = Duration::from_millis(1);
-/// If a pass leaves more logs than this, the next pass follows at once.
+/// If a pass leaves more undo logs than this, the next pass follows at once.
 const LOGS_PER_PASS: u64 = 1024;
 const IDLE: Duration = Duration::from_millis(20);
-/// The longest pause before a log is tried again (PURGE-5).
+/// The longest pause before an undo log is tried again (PURGE-5).
 const LAST_PAUSE: Duration = Duration::from_secs(5);
 
 /// The work of one task since it last let others run.
@@ -50,7 +50,7 @@ fn turn(history: u64) -> u64 {
 /// The result of one step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Step {
-    /// The step has finished this many logs. With 0 the horizon did not see the logs that were
+    /// The step has finished this many undo logs. With 0 the horizon did not see the logs that were
     /// looked at.
     Did(usize),
     Nothing,
@@ -66,7 +66,7 @@ pub(crate) async fn run(engine: Arc<Engine>) {
         engine.history.lag.look(engine.history.len());
         let failed = counts.retries.load(Relaxed);
         let idle = engine.history.is_empty() || engine.history.is_stopped();
-        // Many logs at a time cost less work than a few logs again and again.
+        // Many undo logs at a time cost less work than a few logs again and again.
         if !idle
             && engine.purge_pass(&mut batch, &mut turn).await
             && engine.history.len() > LOGS_PER_PASS
@@ -131,7 +131,7 @@ impl Engine {
         self.history.done_below.store(seen.0, Relaxed);
         purged
     }
-    /// Purges the logs of one page, or one long log.
+    /// Purges the undo logs of one page, or one long log.
     async fn purge_step(&self, batch: &mut Batch, turn: &mut Turn) -> Step {
         let Some(purging) = self.history.start() else { return Step::Later };
         let step = match self.next_item() {

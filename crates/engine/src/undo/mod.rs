@@ -1,16 +1,16 @@
 //! Undo: the information to take a change back, for rollback and for readers of older versions.
 //!
 //! An undo page belongs to one transaction at a time. When this transaction has ended, the next may
-//! write its log behind the first log in the same page. The records of one transaction are linked
-//! backwards, and each row points to the record that made its newest version. A page starts over
-//! when all its logs have been purged.
+//! write its undo log behind the first log in the same page. The records of one transaction are
+//! linked backwards, and each row points to the record that made its newest version. A page starts
+//! over when all its logs have been purged.
 //!
-//! The history (the logs of committed transactions that purge still has to process) is in the pages
-//! themselves, and nowhere else: a page's logs lie in the order in which their owners released the
-//! page. Memory only has, for each page, how far purge has read it ([`UndoPages::next_to_read`]),
-//! so memory grows with the number of pages and not with the number of transactions. A log that
-//! continues in another page is long: purge skips it in the pages, and has an entry for it in
-//! memory. A start reads the undo spaces once.
+//! The history (the undo logs of committed transactions that purge still has to process) is in the
+//! pages themselves, and nowhere else: a page's logs lie in the order in which their owners
+//! released the page. Memory only has, for each page, how far purge has read it
+//! ([`UndoPages::next_to_read`]), so memory grows with the number of pages and not with the number
+//! of transactions. A log that continues in another page is long: purge skips it in the pages, and
+//! has an entry for it in memory. A start reads the undo spaces once.
 //!
 //! There are two undo spaces, so that one of them can be emptied and shortened while the other one
 //! serves ([`truncate`]). The page numbers of this module have the space in the highest bit, so
@@ -18,10 +18,10 @@
 //!
 //! - UNDO-1: only its owner writes to a page; readers latch it S.
 //! - UNDO-2: an undo record and the row change that it undoes are in the same mini-transaction.
-//! - UNDO-3: a page starts over only when every log in it has ended and been purged.
+//! - UNDO-3: a page starts over only when every undo log in it has ended and been purged.
 //! - UNDO-4: undo pages are latched after index and bitmap pages.
-//! - UNDO-5: up to the place where its last owner released it, a page holds only logs that have
-//!   ended, and long logs. If purge has not read all of this part, the page is listed.
+//! - UNDO-5: up to the place where its last owner released it, a page holds only undo logs that
+//!   have ended, and long logs. If purge has not read all of this part, the page is listed.
 pub mod record;
 pub mod truncate;
 
@@ -55,13 +55,13 @@ struct PageState {
     used: u16,
     /// Purge has read the page up to here.
     read: u16,
-    /// The number of logs, or parts of logs, in the page that have not been purged; plus one while
-    /// purge reads the page.
+    /// The number of undo logs, or parts of logs, in the page that have not been purged; plus one
+    /// while purge reads the page.
     live: u32,
     owned: bool,
     /// Whether the page is in the list of pages to read, or purge is reading it (UNDO-5).
     listed: bool,
-    /// The offsets at which long logs begin, in the part that purge has not read.
+    /// The offsets at which long undo logs begin, in the part that purge has not read.
     long: SmallVec<[u16; 4]>,
 }
 /// A part of a page for purge to read.
@@ -69,7 +69,7 @@ pub struct Unread {
     pub no: PageNo,
     pub from: u16,
     pub to: u16,
-    /// The offsets at which long logs begin in this part.
+    /// The offsets at which long undo logs begin in this part.
     pub long: SmallVec<[u16; 4]>,
 }
 /// A page with less room than this is not given to a new transaction.
@@ -104,7 +104,7 @@ struct Pages {
 #[derive(Clone, Copy, Default)]
 struct Used {
     pages: usize,
-    /// The number of pages with logs that are needed.
+    /// The number of pages with undo logs that are needed.
     live: usize,
     /// The number of mini-transactions under way that add a page.
     adding: usize,
@@ -113,7 +113,7 @@ impl Pages {
     fn page(&mut self, no: PageNo) -> &mut PageState {
         self.all.get_mut(&no).expect("an undo page in use is known")
     }
-    /// Counts one more log in page `no`.
+    /// Counts one more undo log in page `no`.
     fn need(&mut self, no: PageNo) {
         let p = self.page(no);
         p.live += 1;
@@ -121,7 +121,7 @@ impl Pages {
             self.spaces[space_of(no)].live += 1;
         }
     }
-    /// Counts one log less in page `no`, and returns the number of logs left.
+    /// Counts one undo log less in page `no`, and returns the number of logs left.
     fn forgo(&mut self, no: PageNo) -> u32 {
         let p = self.page(no);
         p.live -= 1;
@@ -142,7 +142,7 @@ impl Pages {
             self.unread.push_back(no);
         }
     }
-    /// Counts `logs` of a page's logs as no longer needed.
+    /// Counts `logs` of a page's undo logs as no longer needed.
     fn forgo_some(&mut self, no: PageNo, logs: u32) {
         let left = (0..logs).map(|_| self.forgo(no)).last();
         let open = self.is_open(no);
@@ -174,8 +174,8 @@ impl UndoPages {
         assert!(!p.owned, "UNDO-1: page {no} has an owner");
         let fresh = p.live == 0;
         if fresh {
-            // No log in the page is needed, and purge is not reading it, which would count as a
-            // log.
+            // No undo log in the page is needed, and purge is not reading it, which would count as
+            // a log.
             (p.used, p.read) = (record::FIRST as u16, record::FIRST as u16);
             p.long.clear();
         }
@@ -185,7 +185,7 @@ impl UndoPages {
         Some(Current { no, used, fresh })
     }
     /// Releases a page that a transaction has written up to `used`. `long` is the offset in the
-    /// page at which the transaction's log begins, if the log continues in another page.
+    /// page at which the transaction's undo log begins, if the log continues in another page.
     fn give_back(&self, no: PageNo, used: u16, long: Option<u16>) {
         let mut s = self.state.lock();
         let p = s.page(no);
@@ -197,7 +197,7 @@ impl UndoPages {
         }
         s.list(no);
     }
-    /// A log's part in page `no` is no longer needed.
+    /// An undo log's part in page `no` is no longer needed.
     pub fn purged(&self, no: PageNo) {
         self.state.lock().forgo_some(no, 1);
     }
@@ -212,8 +212,8 @@ impl UndoPages {
             let no = s.unread.pop_front()?;
             let p = s.page(no);
             if p.live == 0 || p.read == p.used {
-                // Either no log in the page is needed, and a transaction may take the page at any
-                // time. Or the page has started over, and no owner has released it since.
+                // Either no undo log in the page is needed, and a transaction may take the page at
+                // any time. Or the page has started over, and no owner has released it since.
                 (p.read, p.listed) = (p.used, false);
                 continue;
             }
@@ -222,8 +222,8 @@ impl UndoPages {
             return Some(unread);
         }
     }
-    /// Records that purge has read page `no` up to `to`, and that `purged` of the logs before are
-    /// no longer needed. The rest is read later; with `at_once` the page comes before all other
+    /// Records that purge has read page `no` up to `to`, and that `purged` of the undo logs before
+    /// are no longer needed. The rest is read later; with `at_once` the page comes before all other
     /// pages.
     pub fn have_read(&self, no: PageNo, to: u16, purged: u32, at_once: bool) {
         let mut s = self.state.lock();
@@ -237,8 +237,8 @@ impl UndoPages {
         }
         s.forgo_some(no, purged + 1);
     }
-    /// Enters a page found at start. `live` logs in it have to be purged or rolled back. `long` has
-    /// the offsets of the long logs, which a reader of the page skips.
+    /// Enters a page found at start. `live` undo logs in it have to be purged or rolled back.
+    /// `long` has the offsets of the long logs, which a reader of the page skips.
     pub fn enter(&self, no: PageNo, used: u16, live: u32, long: SmallVec<[u16; 4]>) {
         let mut s = self.state.lock();
         let read = if live > 0 { record::FIRST as u16 } else { used };
@@ -290,7 +290,7 @@ pub struct UndoLog {
     current: Option<Current>,
     /// The page and offset of the LOG entry.
     first: Option<(PageNo, u16)>,
-    /// All pages of the log, in order.
+    /// All pages of the undo log, in order.
     pub pages: SmallVec<[PageNo; 2]>,
     /// The latest record that has not been rolled back.
     pub last: RollPtr,
@@ -424,7 +424,7 @@ impl UndoLog {
         m.patch(p).write(at as usize + record::STATE_AT, &b);
         Ok(Some(m.commit()))
     }
-    /// Releases the pages. The log's parts in them stay live until [`UndoPages::purged`].
+    /// Releases the pages. The undo log's parts in them stay live until [`UndoPages::purged`].
     pub fn release(&mut self, pages: &UndoPages) {
         if let Some(c) = self.current.take() {
             pages.give_back(c.no, c.used, None);
@@ -433,7 +433,7 @@ impl UndoLog {
             self.return_unused(pages, c);
         }
     }
-    /// A log found at start, which has to be rolled back.
+    /// An undo log found at start, which has to be rolled back.
     pub fn recovered(
         first: (PageNo, u16),
         pages: SmallVec<[PageNo; 2]>,
@@ -461,7 +461,8 @@ pub fn read<R>(
 mod tests {
     use super::*;
 
-    /// A log in a page: its offset, whether it continues in another page, and whether it is needed.
+    /// An undo log in a page: its offset, whether it continues in another page, and whether it is
+    /// needed.
     #[derive(Clone, Copy, Debug, PartialEq)]
     struct Log {
         at: u16,
@@ -470,16 +471,16 @@ mod tests {
     }
 
     /// Transactions take pages, continue in other pages, and end, while purge reads some pages and
-    /// leaves others half read. Each log must be read once, no page may have two owners, and no
-    /// page may start over while a log in it is needed or while purge reads it.
+    /// leaves others half read. Each undo log must be read once, no page may have two owners, and
+    /// no page may start over while a log in it is needed or while purge reads it.
     #[test]
     fn what_is_let_go_of_is_read_once() {
         for seed in 1..=300 {
             let mut random = crate::lock::tests::Random(seed);
             let pages = UndoPages::default();
             (1..=6).for_each(|no| pages.enter(no, record::FIRST as u16, 0, SmallVec::new()));
-            // The logs in each page since it started over, the pages with an owner, and the parts
-            // that purge is reading.
+            // The undo logs in each page since it started over, the pages with an owner, and the
+            // parts that purge is reading.
             let mut logs: HashMap<PageNo, Vec<Log>> = HashMap::new();
             let mut open: Vec<(Current, Vec<(PageNo, u16)>)> = Vec::new();
             let mut reading: Vec<Unread> = Vec::new();
@@ -533,7 +534,7 @@ mod tests {
                     }
                     3 if reading.len() < 2 => reading.extend(pages.next_to_read()),
                     _ if random.below(3) == 0 && !long.is_empty() => {
-                        // A long log is purged by itself.
+                        // A long undo log is purged by itself.
                         for (no, at) in long.swap_remove(0) {
                             logs.get_mut(&no)
                                 .unwrap()

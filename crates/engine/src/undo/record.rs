@@ -38,8 +38,8 @@ pub const KIND_AT: usize = 2;
 /// The states of a log.
 pub const ACTIVE: u8 = 1;
 pub const COMMITTED: u8 = 2;
-/// The log is rolled back to its beginning, or purged but for its long columns: nothing else is
-/// left to do.
+/// The undo log is rolled back to its beginning, or purged but for its long columns: nothing else
+/// is left to do.
 pub const ENDED: u8 = 3;
 
 /// The offset of the first entry of an undo page.
