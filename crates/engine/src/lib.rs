@@ -14,7 +14,7 @@
 //!
 //! **Errors.** [`Error`] is a failure that a user or a disk can cause. A failed call has changed
 //! nothing, and its transaction goes on (except after [`Error::Deadlock`], when the caller has to
-//! roll it back). A disk that breaks a promise (a failed fsync or log write) ends the process
+//! roll it back). A disk that breaks a promise (a failed fsync or redo log write) ends the process
 //! instead, see [`poison`].
 //!
 //! **Waiting.** `btree` and the modules below it are synchronous, and wait for nothing slower than

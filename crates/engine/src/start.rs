@@ -345,7 +345,7 @@ impl Engine {
             // The previous stamps are still true.
             tracing::warn!(
                 "the data files could not be stamped at the shutdown: {e}. The next \
-                 start cannot tell copies of the files from before this moment from the files"
+                 start cannot recognise copies of the files that were made before"
             );
         }
         self.flusher.sharp().await;
@@ -608,7 +608,7 @@ async fn keep_stamps(engine: Arc<Engine>) {
                 if !std::mem::replace(&mut told, true) {
                     tracing::warn!(
                         "the data files could not be stamped: {e}. Until they are, a \
-                         start cannot tell older copies of the files from the files"
+                         start cannot recognise older copies of the files"
                     );
                 }
                 engine.nap(STAMP_EVERY).await;
@@ -674,7 +674,9 @@ async fn keep_counters(engine: Arc<Engine>) {
             return;
         }
         if let Err(e) = save_counters(&engine).await {
-            tracing::warn!("AUTO_INCREMENT counters could not be saved, trying again: {e}");
+            tracing::warn!(
+                "AUTO_INCREMENT counters could not be saved, and the server tries again: {e}"
+            );
         }
     }
 }

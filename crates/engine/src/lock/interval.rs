@@ -99,13 +99,13 @@ impl<O> IntervalTree<O> {
         }
         let node = self.node(at);
         if !below(key, &self.node(node.top).high) {
-            return true; // nothing here reaches up to the key
+            return true; // No interval in this subtree reaches up to the key.
         }
         if !self.stab_below(node.left, key, visit) {
             return false;
         }
         if key < node.low.as_slice() {
-            return true; // nor does anything to the right begin at or below it
+            return true; // No interval from here on begins at or below the key.
         }
         (!below(key, &node.high) || visit(&node.owner)) && self.stab_below(node.right, key, visit)
     }

@@ -318,7 +318,7 @@ impl Cursor {
         if self.batch.entry == self.batch.entries.len() {
             if self.batch.next > 0 && !self.read.locks() {
                 self.batch_rows = (self.batch_rows * 2).min(MAX_BATCH);
-                trx.engine.runtime.before_blocking(); // a scan may take long
+                trx.engine.runtime.before_blocking(); // A scan may take long.
             }
             self.batch.clear();
             self.taken = None;
@@ -470,7 +470,7 @@ impl Cursor {
                 // Without this check the scan could go on for ever, if pages of different times lie
                 // in one file.
                 let why = format!(
-                    "its low key is not below that of the page to its right, in index {}",
+                    "its low key is not below the low key of the page to its right, in index {}",
                     tree.index
                 );
                 let (file, table) = trx.engine.describe(tree.space);

@@ -151,7 +151,7 @@ fn cut_short(engine: &Engine, page: PageId, len: u64, read: usize) -> Error {
         page,
         file,
         table,
-        why: format!("a column of {len} bytes has only {read} in its pages"),
+        why: format!("a column of {len} bytes has only {read} bytes in its pages"),
     }
 }
 /// Copies the bytes of one page. Returns their number and the next page, or None if the page is no

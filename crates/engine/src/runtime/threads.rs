@@ -61,7 +61,7 @@ impl Runtime for Threads {
             number: None,
         })
     }
-    #[allow(clippy::disallowed_methods)] // this is the runtime
+    #[allow(clippy::disallowed_methods)] // This is the runtime.
     fn pause(&self, time: Duration) -> BoxFuture<()> {
         Box::pin(async move { std::thread::sleep(time) })
     }

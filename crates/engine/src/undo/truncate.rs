@@ -4,7 +4,7 @@
 //! its pages is handed out any more, and the other space grows. Rollback and purge empty the closed
 //! space. Then an empty file takes the place of its file, and the space is opened again.
 //!
-//! - UCUT-1: the file is replaced only when no log in it is needed: all its transactions have
+//! - UCUT-1: the file is replaced only when no undo log in it is needed: all its transactions have
 //!   ended, and every open view sees them (UNDO-3). Purge's horizon sees them too, so no walk
 //!   follows a roll pointer into the file. (A transaction that was rolled back may go while a
 //!   reader waits for its page; the reader looks again.)
@@ -16,7 +16,7 @@
 //! - UCUT-3: a page of the new file is used only when the file has its name durably.
 //!
 //! A crash before the rename leaves the old file whole, and a crash after it leaves the new file:
-//! recovery needs no record of which one it is (UCUT-2). Logs of the old file that were purged
+//! recovery needs no record of which one it is (UCUT-2). Undo logs of the old file that were purged
 //! already are found and purged again, as after every crash.
 use super::{Pages, space_of};
 use crate::canary::{Canary, planted};
@@ -47,7 +47,7 @@ pub struct Truncation {
 enum Step {
     /// No space is closed. After a failure nothing begins before `not_before`.
     Open { not_before: Duration },
-    /// A space is closed and still has logs that are needed.
+    /// A space is closed and still has undo logs that are needed.
     Emptying(usize),
     /// The closed space has no needed logs. The last change of its pages is below the LSN.
     Empty(usize, Lsn),
@@ -100,7 +100,7 @@ impl Pages {
         free.sort_unstable();
         self.available.splice(0..0, free);
     }
-    /// Whether no log in the closed space is needed, and no thread is adding a page to it.
+    /// Whether no undo log in the closed space is needed, and no thread is adding a page to it.
     fn is_empty(&self, which: usize) -> bool {
         self.spaces[which].live == 0 && self.spaces[which].adding == 0
     }
@@ -174,8 +174,8 @@ impl Engine {
                     }
                     Err(e) => {
                         tracing::warn!(
-                            "an undo file could not be truncated, the server tries \
-                             again later: {e}"
+                            "an undo file could not be truncated, and the server \
+                             tries again later: {e}"
                         );
                         self.disk.now() + PAUSE
                     }
@@ -221,7 +221,7 @@ impl Engine {
             .map(|id| self.store.spaces.get(id).map_or(0, |s| s.pages() as u64 * PAGE_SIZE as u64));
         (bytes, 2 - self.undo.state.lock().closed.is_some() as usize)
     }
-    /// Makes the shorter space the growing one, at start, when all logs are known.
+    /// Makes the shorter space the growing one, at start, when all undo logs are known.
     pub(crate) fn choose_undo(&self) {
         let ([a, b], _) = self.undo_files();
         self.undo.state.lock().growing = (b < a) as usize;

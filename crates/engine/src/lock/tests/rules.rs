@@ -123,7 +123,7 @@ fn a_cycle_through_the_queue_behind_an_upgrade_is_found() {
     b.lock(&h, 1, S);
     b.lock(&u, 2, X);
     let mut wv = b.queue(&v, 1, X);
-    let mut wu = b.queue(&u, 1, S); // behind v
+    let mut wu = b.queue(&u, 1, S); // u queues behind v.
     // The graph is h -> u -> (row 1: t, h). The S lock of h keeps v, and so u, waiting.
     let mut wh = b.queue(&h, 2, X);
     assert!(wu.is_victim(), "u is the lightest");
@@ -186,7 +186,7 @@ fn dropping_a_wait_withdraws_it() {
     let b = Bench::new();
     let (t1, t2, t3) = (b.trx(), b.trx(), b.trx());
     b.lock(&t1, 1, S);
-    drop(b.locks.lock_row(&t2, row(1), X)); // never awaited
+    drop(b.locks.lock_row(&t2, row(1), X)); // The wait is never awaited.
     let w2 = b.queue(&t2, 1, X);
     let mut w3 = b.queue(&t3, 1, S);
     drop(w2);
@@ -316,7 +316,7 @@ fn an_open_range_shrinks_to_where_the_scan_stopped() {
     drop(w);
     assert!(b.insert(&t2, &ranges, b"f\0").is_none());
     let token = ranges.lock_open_range(&t1, KeyRange::point(b"z"));
-    ranges.shrink_range(&t1, token, &KeyRange::none()); // nothing seen: nothing stays
+    ranges.shrink_range(&t1, token, &KeyRange::none()); // The scan saw nothing.
     assert!(b.insert(&t2, &ranges, b"z").is_none());
     // The scan goes downwards.
     let token = ranges.lock_open_range(&t1, KeyRange::new(Included(b"p"), Excluded(b"t")));

@@ -65,7 +65,7 @@ fn locks_exclude_and_deadlocks_end() {
                                     held[key] = Some(mode);
                                 }
                             }
-                            Err(None) => {} // busy
+                            Err(None) => {} // The key is locked.
                             Err(Some(Error::Deadlock)) => {
                                 victims.fetch_add(1, Ordering::Relaxed);
                                 break;

@@ -28,10 +28,10 @@
 //! ```
 //!
 //! LOGBUF-2 holds for this reason: a reservation below T did its fetch_add before the fetch_add
-//! whose result T is, so its slot store (which came before that) is visible to the reader. The
-//! reader sees t <= start or a newer value. The newer value is `IDLE`, stored after the copy, or
-//! the t of the same thread's next frame, which is not below the end of this frame. All slot stores
-//! are releases, so a reader that sees the newer value also sees the copy.
+//! whose result T is. Its slot store came before its own fetch_add, so the store is visible to the
+//! reader. The reader sees t <= start or a newer value. The newer value is `IDLE`, stored after the
+//! copy, or the t of the same thread's next frame, which is not below the end of this frame. All
+//! slot stores are releases, so a reader that sees the newer value also sees the copy.
 use crate::log::append::slots;
 use crate::sync::log::{AtomicU64, Padded};
 use parking_lot::{Mutex, MutexGuard};

@@ -226,7 +226,7 @@ impl LogRoom {
         if bytes > self.credit_max() {
             let max = self.credit_max();
             return WouldBlock::Failed(Error::Unsupported(format!(
-                "a change of {bytes} bytes is larger than the log takes at once ({max} bytes)"
+                "a change of {bytes} bytes is larger than the redo log takes at once ({max} bytes)"
             )));
         }
         self.wanted[class as usize].fetch_max(bytes, SeqCst);
@@ -498,7 +498,7 @@ mod tests {
         s.set_capacity(1 << 20);
         let b = s.bounds();
         assert_eq!((b.in_force_bytes, b.capacity_bytes), ((1 << 23) + (1 << 21), 1 << 20));
-        grow(&s, 1 << 17); // Nobody is stopped.
+        grow(&s, 1 << 17); // No writer is stopped.
         let mut before = b.in_force_bytes;
         let mut checkpoints = 0;
         while s.bounds().in_force_bytes > 1 << 20 {

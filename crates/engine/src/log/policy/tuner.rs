@@ -468,7 +468,9 @@ impl Tuner {
         );
         let tried = match self.classes.get(&self.load).and_then(|c| c.last) {
             Some((config, ratio)) => format!("; {config} tried: {ratio:.2} of its rate"),
-            None if self.load == ALONE => "; who commits alone writes at once".to_string(),
+            None if self.load == ALONE => {
+                "; a session that commits alone writes at once".to_string()
+            }
             None => String::new(),
         };
         format!("{}: {load}{tried}", self.best())

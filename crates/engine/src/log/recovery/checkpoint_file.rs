@@ -151,7 +151,7 @@ impl State {
         }
         if page_size as usize != PAGE_SIZE {
             return Err(Error::Incompatible(format!(
-                "the data directory has pages of {page_size} bytes, this program's have {PAGE_SIZE}"
+                "the data directory has pages of {page_size} bytes, this program needs {PAGE_SIZE}"
             )));
         }
         let Some(rest) = b[HEAD..].get(..u32_at(b, 60) as usize) else { return Ok(None) };

@@ -130,7 +130,7 @@ impl FrameScanner {
             if self.search_file(&*file, HEADER, first, first + SEARCH_SEGMENT.min(bytes))?.is_some()
             {
                 return Ok(Some(format!(
-                    "segment {number} holds more of it, and one before that is missing"
+                    "segment {number} holds more of the log, and a segment before it is missing"
                 )));
             }
         }
@@ -207,12 +207,12 @@ impl FrameScanner {
             }
             return Ok(Some(match epoch > state.epoch {
                 true => format!(
-                    "epoch {epoch} begins at LSN {lsn}, and redo/control knows none after {}: {}",
+                    "epoch {epoch} begins at LSN {lsn}, but redo/control knows none after {}: {}",
                     state.epoch,
                     self.control.suspicion()
                 ),
                 false => format!(
-                    "epoch {epoch} begins at LSN {lsn}, where an earlier start had read it whole"
+                    "epoch {epoch} begins at LSN {lsn}, where an earlier start found the log's end"
                 ),
             }));
         }
@@ -222,7 +222,7 @@ impl FrameScanner {
         let epochs = in_force..=state.epoch.min(in_force + EPOCHS);
         Ok((self.reaches_past(header.durable)? && epochs.into_iter().any(known)).then(|| {
             format!(
-                "a whole frame at LSN {lsn} says that it was durable up to LSN {}",
+                "a whole frame at LSN {lsn} says that the log was durable up to LSN {}",
                 header.durable
             )
         }))

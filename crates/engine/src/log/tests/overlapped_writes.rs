@@ -101,7 +101,7 @@ fn commits_survive_ends_in_any_order() {
         let (mut open, mut acked, mut all) = (Vec::new(), 0, Vec::new());
         for n in 0..40 {
             if log.credit(1200).is_err() {
-                break; // the log is full: nobody makes a checkpoint here
+                break; // The log is full, and nothing makes a checkpoint here.
             }
             let (end, ticket) = commit(&log, &runtime, &payload(n));
             all.push(end);

@@ -146,8 +146,8 @@ impl Segments {
         }
         if next * bytes < needed_end || next <= s.keep_number(keep) {
             let why = format!(
-                "segment {next} of the redo log is missing, and the log went on in it: restore it \
-                    or a backup"
+                "segment {next} of the redo log is missing, and the log went on in it: restore the \
+                    segment or a backup"
             );
             return Err(Error::Io { what: s.path(next).display().to_string(), why, full: false });
         }
