@@ -3,7 +3,7 @@
 //!
 //! A page of undo has a hundred undo logs of short transactions or more. Most changes leave nothing
 //! but entries of secondary indexes behind. Purge looks into the clustered index only for changes
-//! that may be deletions ([`record::Rest::may_delete`]).
+//! that may be deletions ([`Rest::may_delete`]).
 use super::work::Turn;
 use crate::btree::{Seek, structure};
 use crate::dict::table::{Index, Table};

@@ -47,7 +47,7 @@ pub(in crate::log) trait CommitQueue {
     fn flush(&self, durable: bool) -> Flushed;
     fn yield_now(&self) -> BoxFuture<()>;
     /// The time for which the flush is to be held back, if any
-    /// ([`crate::log::policy::flush_pacing`]).
+    /// (`policy/flush_pacing.rs`).
     fn hold(&self) -> Option<BoxFuture<()>>;
     /// Whether a leader lets others join before it writes (mode `leader`) or writes at once
     /// (`session`).

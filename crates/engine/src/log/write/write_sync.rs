@@ -5,7 +5,7 @@
 //!
 //! - WRITE-1: only the leader writes.
 //! - WRITE-2: one sync is under way at a time (`syncing`), and it covers the bytes that were
-//!   written when it began. The lock of [`Writing`] is held for moments, never during I/O.
+//!   written when it began. The lock of `Log::writing` is held for moments, never during I/O.
 use crate::base::poison;
 use crate::log::Log;
 use crate::log::commit::leader::Flushed;
