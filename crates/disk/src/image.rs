@@ -84,8 +84,8 @@ impl Image {
         assert!(self.read(&mut out, 0));
         out
     }
-    /// Offset of a byte in a block with content: the `pick`-th block, and the `pick`-th byte in it,
-    /// both modulo their number. `None` in a file of zeros.
+    /// Offset of a byte in a block that was written; `pick` selects the block and the byte. `None`
+    /// in a file of zeros.
     pub fn pick_written(&self, pick: u64) -> Option<u64> {
         let n = self.blocks.len() as u64;
         let no = *self.blocks.keys().nth((pick % n.max(1)) as usize)?;

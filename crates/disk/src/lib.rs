@@ -1,4 +1,4 @@
-//! The only door to files, time and randomness.
+//! The engine's only access to files, time and randomness.
 //!
 //! Everything that the engine does to the outside goes through [`Disk`]. The implementations are
 //! the real disk (`real`), a simulated disk that tears, loses and reorders unsynced changes
@@ -105,7 +105,7 @@ pub struct Quota {
 /// One open file. All offsets are in bytes. Calls may come from any thread.
 #[allow(clippy::len_without_is_empty)] // a length in bytes that can fail, not a collection
 pub trait File: Send + Sync {
-    /// Fills `buf`, or fails with `UnexpectedEof` when the file ends before.
+    /// Fills `buf`, or fails with `UnexpectedEof` when the file ends too early.
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()>;
     /// Writes all of `buf`. The bytes are not durable before [`File::sync`].
     fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()>;
@@ -136,7 +136,7 @@ pub trait File: Send + Sync {
 
 /// A submitted operation. `done` gets the operation's buffer back.
 pub enum Op {
-    /// Fill the whole buffer.
+    /// A read that fills the whole buffer.
     Read(AlignedBuf),
     Write(AlignedBuf),
     /// A write like [`File::write_durable_at`].

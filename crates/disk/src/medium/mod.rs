@@ -335,7 +335,7 @@ impl Medium {
             }
         }
     }
-    /// The program that had files open has ended.
+    /// Closes all files: the program that had them open has ended.
     pub fn close_all(&mut self) {
         self.files.values_mut().for_each(|f| f.open = 0);
         self.forget_unreachable();

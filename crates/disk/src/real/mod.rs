@@ -208,12 +208,12 @@ impl Disk for RealDisk {
             match again(|| rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive)) {
                 Ok(()) => break,
                 Err(Errno::WOULDBLOCK) if self.now() < end => {
-                    #[allow(clippy::disallowed_methods)] // a wait for the kernel, below any host
+                    #[allow(clippy::disallowed_methods)] // a wait for the kernel, outside tasks
                     std::thread::sleep(Duration::from_millis(10));
                 }
                 Err(Errno::WOULDBLOCK) => {
-                    let why = "another process uses this data directory, or writes of one that has \
-                        ended are not over";
+                    let why = "another process uses this data directory, or a process that has \
+                        ended still has writes in flight";
                     return Err(io::Error::new(
                         io::ErrorKind::WouldBlock,
                         format!("{}: {why}", path.display()),

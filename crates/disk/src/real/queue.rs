@@ -140,7 +140,7 @@ pub(super) struct AbortOnPanic;
 impl Drop for AbortOnPanic {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            tracing::error!("the code that follows an I/O panicked: the process ends");
+            tracing::error!("the completion of an I/O panicked: the process ends");
             std::process::abort();
         }
     }

@@ -196,7 +196,7 @@ impl Core {
                     Some(Errno::INTR) => {}
                     // The kernel is out of memory for requests; requests in flight will give memory
                     // back.
-                    #[allow(clippy::disallowed_methods)] // a wait for the kernel, below any host
+                    #[allow(clippy::disallowed_methods)] // a wait for the kernel, outside tasks
                     Some(Errno::AGAIN | Errno::BUSY) => {
                         std::thread::sleep(Duration::from_millis(1))
                     }

@@ -133,7 +133,7 @@ fn a_full_disk_is_reported_by_set_len_and_leaves_the_length() {
     let (dir, disk) = (Dir::new(), RealDisk::new());
     let file = disk.open(&dir.path("f"), OpenHow::create(true)).unwrap();
     file.set_len(8192).unwrap();
-    // 8 EiB - 4 KiB: too large for the disk, or for the file system's file format.
+    // 8 EiB - 4 KiB are too large for the disk, or for a file of this file system.
     let error = file.set_len((i64::MAX as u64) / ALIGN as u64 * ALIGN as u64).unwrap_err();
     assert!(
         matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::FileTooLarge),

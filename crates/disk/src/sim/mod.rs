@@ -7,8 +7,8 @@
 //!     order.
 //!  2. A surviving write may be torn between sectors of 512 bytes, or pages of 4 KiB. A sector is
 //!     never torn.
-//! 3. Unsynced changes of a file's length are lost or kept. Where a length is kept without the
-//!    data, there are zeros, or garbage where no `set_len` had allocated.
+//!  3. Unsynced changes of a file's length are lost or kept. Where a length is kept without the
+//!     data, there are zeros, or garbage where no `set_len` had allocated.
 //!  4. Names created, renamed or removed without a sync of the folder are lost or kept, one by one
 //!     or up to a moment. A rename is never half done. A sync of a file does not sync its name.
 //!     Folders are durable at once.

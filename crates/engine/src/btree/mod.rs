@@ -76,7 +76,7 @@ impl Tree {
             Err(self.corrupt(
                 store,
                 g.id(),
-                format!("not the page of index {} that the index's structure says", self.index),
+                format!("the tree of index {} leads to it, but it is another page", self.index),
             ))
         }
     }
@@ -102,7 +102,7 @@ impl Tree {
             Err(self.corrupt(
                 store,
                 next.id(),
-                format!("its keys do not follow those of page {}, to whose right it is", g.id()),
+                format!("its keys do not follow the keys of page {}, its left neighbour", g.id()),
             ))
         }
     }

@@ -217,7 +217,7 @@ impl Tree {
             return Err(self.corrupt(
                 store,
                 m.id(p),
-                format!("a node of index {} is not in order", self.index),
+                format!("a node of index {} has no child for a key that it holds", self.index),
             ));
         }
         let (left, low, right) = (

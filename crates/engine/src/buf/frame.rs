@@ -31,7 +31,7 @@ pub(crate) const NONE: u32 = u32::MAX;
 const RESERVED: u32 = 1 << 31;
 /// `id` of a frame without a page.
 pub(crate) const NO_PAGE: u64 = u64::MAX;
-/// `oldest` of a frame without changes that a cleaner has yet to copy.
+/// `oldest` of a frame whose changes have all been copied for writing.
 pub(crate) const CLEAN: u64 = u64::MAX;
 
 pub(crate) fn pack(id: PageId) -> u64 {
@@ -173,7 +173,7 @@ impl Frame {
     /// The page, for reading.
     ///
     /// # Safety
-    /// The caller has the latch (any mode) for 'a, or the frame is reserved by it.
+    /// The caller has the latch (any mode) for 'a, or has the frame reserved.
     #[inline]
     pub unsafe fn page<'a>(&self) -> &'a Page {
         #[cfg(loom)]
@@ -185,8 +185,8 @@ impl Frame {
     /// The page, for changing.
     ///
     /// # Safety
-    /// The caller has the X latch for 'a, or the frame is reserved by it, and no other reference
-    /// from the frame lives.
+    /// The caller has the X latch for 'a, or has the frame reserved, and no other reference to the
+    /// page lives.
     #[inline]
     #[allow(clippy::mut_from_ref)]
     pub unsafe fn page_mut<'a>(&self) -> &'a mut Page {

@@ -163,7 +163,7 @@ impl Deref for PageGuard {
     type Target = Page;
     #[inline]
     fn deref(&self) -> &Page {
-        // SAFETY: we hold the latch; whoever changes the page holds it alone.
+        // SAFETY: we hold the latch, and a thread that changes the page holds it alone.
         unsafe { self.meta().page() }
     }
 }

@@ -47,8 +47,8 @@ pub trait PageIo: Send + Sync + 'static {
     fn file(&self, space: SpaceId) -> crate::Result<Option<Arc<dyn File>>>;
     /// Called when page `id` is about to be written in place.
     fn written(&self, _: PageId) {}
-    /// No page has a higher LSN: a page with a higher LSN comes from another state of this
-    /// instance, or its redo log is lost.
+    /// The highest LSN that a page may have. A page with a higher LSN comes from another state of
+    /// this instance, or its redo is lost.
     fn newest(&self) -> crate::Lsn {
         crate::Lsn::MAX
     }

@@ -20,8 +20,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*};
 use std::time::Duration;
 
-/// The fewest tokens that are spent at once while more pages are dirty: each batch costs a sync of
-/// the doublewrite file.
+/// The fewest tokens that are spent at once, unless fewer pages are dirty: each batch costs a sync
+/// of the doublewrite file.
 const MIN_BATCH: usize = 64;
 /// How often the pace is recomputed.
 const PACE: Duration = Duration::from_millis(100);

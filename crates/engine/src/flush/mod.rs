@@ -1,4 +1,4 @@
-//! Writes dirty pages to the data files, after their commits and before the redo log runs full.
+//! Writes dirty pages to the data files in the background, before the redo log runs full.
 //!
 //! A cleaner claims a page in the dirty index ([`dirty`]), copies it under an S latch ([`batch`]),
 //! waits until the redo log is durable up to the page's LSN, makes the batch's copies durable in

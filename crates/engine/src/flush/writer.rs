@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering::*};
 
 /// The most neighbouring pages that one operation writes.
 const MAX_RUN: usize = 32;
-/// The most batches that may wait for their sync when there is no doublewrite ring to limit them.
+/// This many batches make a sync due where no doublewrite ring sets the limit.
 const MAX_TICKETS: usize = 8;
 
 /// A batch whose writes have ended and whose files are not synced yet.
@@ -126,10 +126,9 @@ impl Writer {
     }
     /// The file of a space, or `None` if the space has been dropped.
     fn file(&self, space: SpaceId) -> Option<Arc<dyn File>> {
-        self.pool
-            .io
-            .file(space)
-            .unwrap_or_else(|e| poison(&format!("its pages cannot be written: {e}")))
+        self.pool.io.file(space).unwrap_or_else(|e| {
+            poison(&format!("pages of space {} cannot be written: {e}", space.0))
+        })
     }
     /// Writes the pages to their files, except pages of dropped spaces. Returns the spaces written
     /// to.

@@ -161,7 +161,7 @@ pub async fn apply(
             if pool.load(*id).await.is_ok() {
                 return Err(Error::Io {
                     what: format!("reading page {id}"),
-                    why: format!("{why}, and then it was whole"),
+                    why: format!("{why}, but a later read found the page whole"),
                     full: false,
                 });
             }
@@ -195,7 +195,7 @@ impl Applier<'_> {
                             // The page fitted when the start was judged, so the file has changed
                             // since.
                             return Err(Error::Damaged(format!(
-                                "page {id} has LSN {}, which it had not when it was read first",
+                                "page {id} has LSN {}, and had another LSN when it was read first",
                                 g.lsn()
                             )));
                         }

@@ -5,10 +5,10 @@
 //! cleaners stay in memory (`redolith_disk::OverlayDisk`), so that another level, or the right
 //! file, can be tried afterwards. Each level also ignores what the lower levels ignore.
 //!
-//! | level | what the start ignores |
+//! | level | what the start skips or ignores |
 //! |---|---|
 //! | 1 | files that are older copies, pages of them to which redo does not fit, records of the dictionary that cannot be read |
-//! | 2 | nothing more (in MySQL this level stops purge, which here runs at no level) |
+//! | 2 | nothing more (in MySQL this level stops purge; here purge stops at level 1 already) |
 //! | 3 | rollback: unfinished transactions stay unfinished, and readers do not see their changes |
 //! | 4 | damage of the redo log, which counts as its end: transactions committed after it are missing |
 //! | 5 | undo logs: changes of unfinished transactions may be seen |
