@@ -1,16 +1,17 @@
-//! Where and how urgently a thread runs.
+//! Sets the CPUs and the priority of threads.
 use rustix::io::Errno;
 use rustix::thread::{CpuSet, Pid, sched_getaffinity, sched_setaffinity};
 use std::time::Duration;
 
-/// Of one thread.
+/// Where and how urgently one thread runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Placement {
-    /// CPUs that it may run on; empty: those of the process.
+    /// CPUs that the thread may run on. An empty list means the CPUs of the process.
     pub cpus: Vec<usize>,
-    /// -20 (urgent) to 19.
+    /// The nice level, from -20 (urgent) to 19.
     pub nice: i32,
-    /// 1 to 99: SCHED_FIFO of that priority. 0: an ordinary thread.
+    /// 1 to 99: the thread runs under SCHED_FIFO with that priority. 0: the thread is an ordinary
+    /// thread.
     pub realtime: u8,
 }
 
@@ -21,13 +22,13 @@ pub struct Thread {
 }
 
 impl Thread {
-    /// The system's number of it.
+    /// The operating system's id of the thread.
     pub fn id(&self) -> u32 {
         self.id.as_raw_nonzero().get().unsigned_abs()
     }
-    /// How long it has been ready to run, and had no CPU, since it began
-    /// (`/proc/PID/task/TID/schedstat`; Linux, Documentation/scheduler/sched-stats.rst). None where
-    /// the system does not say.
+    /// How long the thread has been ready to run without a CPU, since it began
+    /// (`/proc/PID/task/TID/schedstat`; Linux, Documentation/scheduler/sched-stats.rst). `None`
+    /// where the system does not say.
     pub fn waited(&self) -> Option<Duration> {
         #[allow(clippy::disallowed_methods)] // this is the door
         let stat =
@@ -36,18 +37,18 @@ impl Thread {
     }
 }
 
-/// CPUs that the process may use now, ascending. Empty where the system does not say.
+/// CPUs that the process may use now, ascending; empty where the system does not say.
 pub fn process_cpus() -> Vec<usize> {
     process_set().map_or_else(
         |_| Vec::new(),
         |cpus| (0..CpuSet::MAX_CPU).filter(|c| cpus.is_set(*c)).collect(),
     )
 }
-/// Those of its first thread, which nobody binds.
+/// The CPUs of the process's first thread, which is never bound.
 pub(super) fn process_set() -> rustix::io::Result<CpuSet> {
     sched_getaffinity(Some(rustix::process::getpid()))
 }
-/// Lets a thread run on these CPUs alone; on those of the process, if there is none.
+/// Lets a thread run on these CPUs alone, or on the CPUs of the process if the list is empty.
 pub fn bind_thread(thread: &Thread, to: &[usize]) -> std::io::Result<()> {
     Ok(bind(thread.id, to)?)
 }
@@ -59,13 +60,13 @@ fn bind(thread: Pid, to: &[usize]) -> rustix::io::Result<()> {
     to.iter().filter(|c| **c < CpuSet::MAX_CPU).for_each(|c| cpus.set(*c));
     sched_setaffinity(Some(thread), &cpus)
 }
-/// Lets the calling thread run wherever the process may: a thread begins bound as the one that has
-/// begun it.
+/// Lets the calling thread run on all CPUs of the process. A thread inherits the binding of the
+/// thread that spawned it.
 pub fn unbind_this_thread() {
     if let (Ok(cpus), Ok(mine)) = (process_set(), sched_getaffinity(None))
         && cpus != mine
     {
-        // A thread may always move within them.
+        // The call cannot fail: a thread may always move among the CPUs of the process.
         let _ = sched_setaffinity(None, &cpus);
     }
 }
@@ -136,8 +137,8 @@ pub fn this_thread() -> Thread {
     Thread { id: rustix::thread::gettid() }
 }
 
-/// Places a thread. What the system refuses is told, each in a line that names the right that is
-/// missing; the rest holds.
+/// Places a thread. Returns a line for each setting that the system refuses, with the missing
+/// right; the other settings hold.
 pub fn place_thread(thread: &Thread, to: &Placement) -> Vec<String> {
     let mut refused = Vec::new();
     let mut tell = |what: String, right: &str, done: Result<(), Errno>| {
@@ -156,7 +157,7 @@ pub fn place_thread(thread: &Thread, to: &Placement) -> Vec<String> {
         "CAP_SYS_NICE or RLIMIT_RTPRIO",
         set_scheduler(thread.id, to.realtime),
     );
-    // Of a thread, not of the process: Linux, setpriority(2).
+    // Linux sets the nice level of a thread, not of the process (setpriority(2)).
     let niced = rustix::process::setpriority_process(Some(thread.id), to.nice);
     tell(format!("nice level {}", to.nice), "CAP_SYS_NICE or RLIMIT_NICE", niced);
     refused
@@ -192,7 +193,7 @@ mod tests {
             let now = sched_getaffinity(None).unwrap();
             assert_eq!((now.count(), now.is_set(first)), (1, true));
             assert_eq!(rustix::process::getpriority_process(Some(me.id)).unwrap(), 1);
-            // Whether nice may go down again is a matter of rights; the CPUs come back.
+            // Raising the priority again may need a right, but the CPUs always come back.
             place_thread(&me, &Placement { nice: 1, ..Placement::default() });
             assert_eq!(sched_getaffinity(None).unwrap(), all);
         })

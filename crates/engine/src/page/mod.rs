@@ -15,12 +15,12 @@ pub mod patch;
 
 pub use patch::Patch;
 
-/// First byte after the common header.
+/// Offset of the first byte after the common header.
 pub const BODY: usize = 24;
 
 /// Values of the page type field.
 pub mod kind {
-    /// Freed, or never used.
+    /// A page that was freed or has never been used.
     pub const FREE: u16 = 0;
     pub const SPACE_HEADER: u16 = 1;
     pub const BITMAP: u16 = 2;
