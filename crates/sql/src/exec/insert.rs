@@ -124,6 +124,8 @@ struct AutoIncrement {
     taken: u64,
     /// The two before the row being made.
     before: (u64, u64),
+    /// The column of the row being made that needs a generated value.
+    wanted: Option<usize>,
     /// The value of the row being made, and whether it was generated.
     current: Option<(u64, bool)>,
     /// The first generated value of a row that was inserted.
@@ -306,7 +308,7 @@ impl<'p> Work<'p> {
         'p: 'v,
     {
         let plan: &'v InsertPlan = self.plan;
-        self.auto.current = None;
+        (self.auto.current, self.auto.wanted) = (None, None);
         self.auto.before = (self.auto.next, self.auto.taken);
         if plan.names_columns {
             return self.make_in_order(given, at, env, single, payload);
@@ -314,6 +316,9 @@ impl<'p> Work<'p> {
         let mut values: SmallVec<[Value<'v>; 16]> = SmallVec::with_capacity(plan.fill.len());
         for n in 0..plan.fill.len() {
             values.push(self.value(n, given, at, env, single)?);
+        }
+        if let Some((n, number)) = self.number(env)? {
+            values[n] = number;
         }
         plan.table.engine().layout.encode(&values, payload);
         Ok(())
@@ -359,6 +364,9 @@ impl<'p> Work<'p> {
             let so_far = [Row::Stored { def, layout, payload: &payload[..] }];
             values[n] =
                 self.value(n, given, Scope { sources: &so_far, ..at }, env, single)?.into_owned();
+        }
+        if let Some((n, number)) = self.number(env)? {
+            values[n] = number;
         }
         payload.clear();
         layout.encode(&values, payload);
@@ -410,7 +418,7 @@ impl<'p> Work<'p> {
             }
         };
         if column.auto_increment {
-            self.auto_value(plan.table.engine(), value, column, from, env)
+            self.auto_value(n, value, column, from, env)
         } else if value.is_null() && !column.nullable && single && !plan.ignore {
             Err(SqlError::column_cannot_be_null(&column.name))
         } else {
@@ -418,10 +426,10 @@ impl<'p> Work<'p> {
         }
     }
 
-    /// NULL and what the column holds as 0 take the next number.
+    /// The value of the AUTO_INCREMENT column `n`, which is 0 if it has to be generated.
     fn auto_value<'v>(
         &mut self,
-        table: &Table,
+        n: usize,
         value: Value<'v>,
         column: &redolith_types::Column,
         from: Charset,
@@ -443,11 +451,20 @@ impl<'p> Work<'p> {
                 Ok(stored)
             }
             _ => {
-                let made = generated(self.auto.generate(table, env), &column.ty)?;
-                self.auto.current = u64::try_from(to_integer(&made).value).ok().map(|n| (n, true));
-                Ok(made)
+                self.auto.wanted = Some(n);
+                Ok(column_conversion::zero(&column.ty))
             }
         }
+    }
+
+    /// The column that needs a generated value, and the value. The value is generated after the
+    /// row's other values have been converted: a row that fails takes no number, as in MySQL.
+    fn number(&mut self, env: &mut Env<'_>) -> Result<Option<(usize, Value<'static>)>> {
+        let Some(n) = self.auto.wanted.take() else { return Ok(None) };
+        let ty = &self.plan.table.def.columns[n].ty;
+        let made = generated(self.auto.generate(self.plan.table.engine(), env), ty)?;
+        self.auto.current = u64::try_from(to_integer(&made).value).ok().map(|n| (n, true));
+        Ok(Some((n, made)))
     }
 
     async fn insert(
