@@ -1,5 +1,5 @@
-"""Differences that are known and meant. Each rule has a name and a reason; what it lets pass is
-counted.
+"""Known and intended differences. Each rule has a name and a reason. The differences that a rule
+lets pass are counted.
 """
 
 import math
@@ -8,10 +8,10 @@ import struct
 import time
 
 NOT_BUILT = {1235}
-# Numbers are of different widths in MariaDB and MySQL: only whether something is a number is
-# compared.
+# Numbers have different widths in MariaDB and MySQL, so the comparison only checks whether a value
+# is a number.
 LOOSE = {t: 'number' for t in ('integer', 'decimal', 'double', 'null', 'bit')}
-# Codes for one thing, told apart by one server only.
+# Codes that one server distinguishes and the other does not.
 SAME_ERRORS = [{1292, 1411}, {1264, 167}, {1690, 1264}, {1292, 1916}, {1264, 1916}, {1690, 1916}]
 
 
@@ -474,7 +474,7 @@ def numeric(value):
 
 
 def paired(theirs, ours):
-    """Values of two results beside each other, or None where the results are of different sizes."""
+    """Pairs of the values of two results, or None if the results have different sizes."""
     if not theirs.rows or not ours.rows or len(theirs.rows) != len(ours.rows):
         return None
     key = lambda row: [(v is None, numeric(v) is None, numeric(v) or 0.0, v or b'') for v in row]
@@ -483,7 +483,7 @@ def paired(theirs, ours):
 
 
 def all_like(theirs, ours, like):
-    """Whether every two values are the same, or `like`."""
+    """True if the values of each pair are equal or `like` accepts them."""
     pairs = paired(theirs, ours)
     return pairs is not None and all(
         a == b or a is not None and b is not None and like(a, b) for a, b in pairs
@@ -1085,9 +1085,8 @@ def _(sql, theirs, ours):
     )
 
 
-# A fraction of zeros, and a zero year, which the two print differently where an expression has
-# them.
-# DECIMAL has up to 38 digits behind the point in MariaDB, up to 30 in MySQL.
+# A fraction of zeros and a zero year, which the two servers print differently in expressions.
+# DECIMAL has up to 38 decimals in MariaDB and up to 30 in MySQL.
 LONG_SCALE = re.compile(rb'(\.\d{30})\d+$')
 ZEROS = re.compile(rb'(:\d\d(?:\.\d*?[1-9])?)\.?0+$')
 
@@ -1097,7 +1096,7 @@ MINUS_NOTHING = re.compile(rb'^-(0\.0+)$')
 
 
 def normal(value, folded, round_scale):
-    """A value without what may differ in print."""
+    """A value without the details in which its print may differ."""
     if value is None:
         return None
     value = (
@@ -1108,7 +1107,7 @@ def normal(value, folded, round_scale):
         else value
     )
     value = LONG_SCALE.sub(rb'\1', value)
-    # What is left of a division of a negative number has its sign, even if it is nothing.
+    # The remainder of a negative number has its sign, even if the remainder is 0.
     value = MINUS_NOTHING.sub(rb'\1', value)
     if DECIMAL.match(value) and round_scale:
         value = value.rstrip(b'0').rstrip(b'.')
@@ -1116,16 +1115,16 @@ def normal(value, folded, round_scale):
 
 
 def differs(sql, theirs, ours, ordered, same_rows, warnings=False):
-    """What is different, in a word; None: nothing."""
+    """A word for the difference, or None if there is none."""
     if theirs.error or ours.error:
         return None if theirs.error == ours.error else 'error'
     if (theirs.rows is None) != (ours.rows is None):
         return 'kind of answer'
     if theirs.rows is not None:
-        # Which of several equal texts stands for all is anybody's choice.
+        # Each server may choose which of several equal texts stands for all.
         folded = re.search('DISTINCT|GROUP BY|MIN|MAX|GREATEST|LEAST', sql) is not None
-        # ROUND to more digits than there are adds zeros in MariaDB; TIME of a text has six in
-        # MySQL. How many a parameter says shows late.
+        # ROUND to more digits than there are adds zeros in MariaDB. TIME of a text has six digits
+        # in MySQL. The digits of a parameter are known late.
         rounds = re.search(r'ROUND|TRUNCATE|\bTIME\(|ADDTIME|SUBTIME', sql) is not None
         a, b = (
             [[normal(v, folded, rounds) for v in row] for row in rows]
@@ -1149,8 +1148,8 @@ def differs(sql, theirs, ours, ordered, same_rows, warnings=False):
     return 'warnings' if warnings and theirs.warnings != ours.warnings else None
 
 
-# What MariaDB has to be asked instead so that it answers as Redolith does: a difference that goes
-# away by it is explained.
+# Rewritten statements for MariaDB. If MariaDB then gives Redolith's answer, the difference is
+# explained.
 REWRITINGS = []
 
 
@@ -1180,7 +1179,7 @@ COMPARISON = re.compile(r' (?:<=>|<=|>=|<>|=|<|>|NOT BETWEEN|BETWEEN|AND|NOT IN|
 
 
 def parentheses(sql):
-    """From where to where there is something in parentheses; quotes are kept together."""
+    """The ranges of the text in parentheses. Quoted texts are kept together."""
     open, quoted, at = [], False, 0
     while at < len(sql):
         c = sql[at]
@@ -1197,7 +1196,7 @@ def parentheses(sql):
 
 
 def operands(sql):
-    """From where to where the operands of comparisons and of lists are."""
+    """The ranges of the operands of comparisons and lists."""
     inner = list(parentheses(sql))
     for begin, end in inner:
         cuts = [
@@ -1234,7 +1233,7 @@ def _(sql):
     inner = list(parentheses(sql))
 
     def own(a, b):
-        """What is in these parentheses, and in none within."""
+        """The text in these parentheses without the text in inner parentheses."""
         return ''.join(
             c for i, c in enumerate(sql[a:b], a) if not any(a < x <= i < y for x, y in inner)
         )
@@ -1280,7 +1279,7 @@ def _(sql):
 
 
 def rewritten(sql, same):
-    """The name of the rewriting by which a difference goes away: `same` asks."""
+    """The name of the rewriting that removes a difference. `same` asks MariaDB."""
     return next(
         (name for name, _, f in REWRITINGS for other in f(sql) if other != sql and same(other)),
         None,
