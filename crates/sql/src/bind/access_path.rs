@@ -159,7 +159,7 @@ fn rows(def: &TableDef, index: usize, found: &IndexRanges) -> f64 {
         Bounded::BothSides => 0.1,
     };
     let each = (TABLE_ROWS * 0.01f64.powi(found.equal_columns.min(8) as i32) * bounded).max(1.0);
-    // Many intervals of one column overlap or are small, so they count less than their number.
+    // Many intervals of one column share its rows, so only the root of their number counts.
     let lists = if found.equal_columns > 0 {
         found.ranges.len() as f64
     } else {

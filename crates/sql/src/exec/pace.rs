@@ -8,7 +8,7 @@
 //! **PACE-2** Every look checks whether the statement was killed and whether its time is up. So
 //! KILL and time limits reach every evaluation.
 //! **PACE-3** An evaluation counts its work in steps of some tens of nanoseconds: one step for each
-//! node, and one for `BYTES_PER_STEP` bytes. Short statements never look.
+//! node, and one for every `BYTES_PER_STEP` bytes. Short statements never look.
 use super::env::Env;
 use super::scan::check_killed;
 use crate::error::{Result, SqlError};
