@@ -6,6 +6,7 @@
 //! - [`Event`] is one event; [`append`] writes events that belong to no transaction, and
 //!   [`Event::decode`] reads any event.
 //! - [`Table`] describes a table for TABLE_MAP and ROWS events, whose rows [`Rows::rows`] reads.
+//! - [`Reader`] walks a file and checks all of it; [`Index`] is the list of files.
 //! - [`GtidSet`] is a set of names of transactions.
 //!
 //! `docs/binlog.md` tells what of MySQL's format is here, and what is not.
@@ -17,6 +18,7 @@ mod column;
 mod column_set;
 mod error;
 mod event;
+pub mod file;
 mod gtid;
 mod placement;
 pub mod rows;
@@ -28,9 +30,11 @@ pub use column::{Column, Kind};
 pub use column_set::{ColumnSet, RowImage};
 pub use error::{DecodeError, EventTooLong};
 pub use event::{
-    Event, EventType, FormatDescription, GtidEvent, Header, Incident, Query, Rotate, Rows,
-    RowsKind, Stamp, StatusVars, XaPrepare, append, append_artificial, flags,
+    Event, EventType, FormatDescription, GtidEvent, Header, Incident, MAX_UPDATED_DATABASES, Query,
+    Rotate, Rows, RowsKind, STMT_END, Stamp, StatusVars, XaPrepare, append, append_artificial,
+    flags,
 };
+pub use file::{Damage, Index, RawEvent, ReadError, Reader};
 pub use gtid::{Gtid, GtidParseError, GtidSet, MAX_NUMBER as MAX_GTID_NUMBER, Uuid};
 pub use placement::{BinlogPosition, LogicalClock, Placement};
 pub use table::{KeyPart, RowMetadata, Table, TableId};

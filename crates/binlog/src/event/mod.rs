@@ -21,8 +21,8 @@ use header::{END_AT, LEN_AT, TYPE_AT};
 pub use format::FormatDescription;
 pub use gtid::GtidEvent;
 pub use header::{EventType, Header, Stamp, flags};
-pub use query::{Query, StatusVars};
-pub use rows::{Rows, RowsKind};
+pub use query::{MAX_UPDATED_DATABASES, Query, StatusVars};
+pub use rows::{Rows, RowsKind, STMT_END};
 pub use simple::{Incident, Rotate, XaPrepare};
 
 /// An event of the binary log.
