@@ -3,8 +3,8 @@
 //! A FORMAT_DESCRIPTION event has a CRC-32 whatever the algorithm of its file is, and the CRC is
 //! that of the event with the flag IN_USE cleared, so that the flag can be changed in place. (MySQL,
 //! `Format_description_log_event::write`)
-use crate::event::Header;
-use crate::event::header::{FLAGS_AT, flags};
+use crate::event::header::{FLAGS_AT, TYPE_AT, flags};
+use crate::event::{EventType, Header};
 
 /// Bytes of a CRC-32.
 pub const CRC_LEN: usize = 4;
@@ -51,11 +51,12 @@ impl Checksum {
     }
 }
 
-/// The CRC-32 of an event without its checksum, with IN_USE masked.
+/// The CRC-32 of an event without its checksum. A FORMAT_DESCRIPTION counts as not in use.
 pub fn crc32(event: &[u8]) -> u32 {
     let mut hash = crc32fast::Hasher::new();
+    let format = EventType::FORMAT_DESCRIPTION.0;
     match event.get(..Header::LEN) {
-        Some(head) if head[FLAGS_AT] & flags::IN_USE as u8 != 0 => {
+        Some(head) if head[TYPE_AT] == format && head[FLAGS_AT] & flags::IN_USE as u8 != 0 => {
             let mut masked = [0; Header::LEN];
             masked.copy_from_slice(head);
             masked[FLAGS_AT] &= !(flags::IN_USE as u8);

@@ -244,9 +244,11 @@ impl Kind {
         }
     }
 
-    /// Whether the optional metadata have a sign for the column.
-    pub(crate) fn is_numeric(self) -> bool {
-        matches!(self, Kind::Int(_) | Kind::Float | Kind::Double | Kind::Decimal { .. })
+    /// Whether the optional metadata have a sign for the column. A YEAR has one in MySQL since 8.0,
+    /// though not in MariaDB. (MySQL, `has_signedess_information_type`)
+    pub(crate) fn has_sign(self) -> bool {
+        use Kind::*;
+        matches!(self, Int(_) | Float | Double | Decimal { .. } | Year)
     }
 
     /// Whether the optional metadata have a collation for the column as for a string.

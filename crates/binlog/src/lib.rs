@@ -16,6 +16,7 @@ mod bytes;
 mod checksum;
 mod column;
 mod column_set;
+pub mod dump;
 mod error;
 mod event;
 pub mod file;

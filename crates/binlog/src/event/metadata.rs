@@ -3,7 +3,7 @@
 //!
 //! | type | value | in |
 //! |---|---|---|
-//! | 1 | a bit per number column, the highest first: unsigned | MINIMAL |
+//! | 1 | a bit per number or YEAR column, the highest first: unsigned | MINIMAL |
 //! | 2 | collation id of most string columns, then (string column, id) of the others | MINIMAL |
 //! | 3 | collation id of each string column | MINIMAL |
 //! | 4 | name of each column | FULL |
@@ -65,7 +65,7 @@ pub(super) fn put(
     key: Option<&[KeyPart]>,
     detail: RowMetadata,
 ) {
-    let numbers = columns.iter().filter(|column| column.kind.is_numeric());
+    let numbers = columns.iter().filter(|column| column.kind.has_sign());
     put_field(out, SIGNEDNESS, &bits(numbers.map(|column| column.unsigned)));
     let strings = columns.iter().filter(|column| column.kind.is_string());
     put_charsets(out, strings, DEFAULT_CHARSET, COLUMN_CHARSET);
@@ -146,7 +146,7 @@ pub(super) fn read(
             Input::new(input.lenenc_bytes()?, "the optional metadata of a TABLE_MAP event");
         match field {
             SIGNEDNESS => {
-                let numbers = columns.iter_mut().filter(|column| column.kind.is_numeric());
+                let numbers = columns.iter_mut().filter(|column| column.kind.has_sign());
                 read_bits(&mut value, numbers, |column, bit| column.unsigned = bit)?;
             }
             VISIBILITY => {

@@ -140,7 +140,7 @@ impl TransactionBuilder {
         if self.mapped.contains(&table.id) {
             return Ok(());
         }
-        if self.last_rows.is_some() {
+        if self.open.is_some() || self.last_rows.is_some() {
             self.end_statement()?;
         }
         let at = event::open(&mut self.out, EventType::TABLE_MAP, stamp, 0);
