@@ -1,8 +1,8 @@
 //! The checksum at the end of an event: CRC-32 (IEEE) of all bytes before it, or nothing.
 //!
 //! A FORMAT_DESCRIPTION event has a CRC-32 whatever the algorithm of its file is, and the CRC is
-//! that of the event with the flag IN_USE cleared, so that the flag can be changed in place. (MySQL,
-//! `Format_description_log_event::write`)
+//! that of the event with the flag IN_USE cleared, so that the flag can be changed in place.
+//! (MySQL, `Format_description_log_event::write`)
 use crate::event::header::{FLAGS_AT, TYPE_AT, flags};
 use crate::event::{EventType, Header};
 

@@ -117,8 +117,8 @@ fn summary(event: &Event<'_>) -> String {
         Event::Gtid(event) => {
             let name = event.gtid.map_or("anonymous".to_string(), |gtid| gtid.to_string());
             format!(
-                ": {name}, last_committed {}, sequence_number {}, committed {} us, transaction of {} \
-                 bytes",
+                ": {name}, last_committed {}, sequence_number {}, committed {} us, transaction of \
+                 {} bytes",
                 event.clock.last_committed,
                 event.clock.sequence_number,
                 event.immediate_commit_us,

@@ -1,8 +1,8 @@
 //! MySQL 8's binary log: events, rows, sets of GTIDs, and files. The crate needs no server and no
 //! engine: it turns what happened into bytes, and bytes into what happened.
 //!
-//! - [`TransactionBuilder`] encodes the events of a transaction while it runs; [`Placement`] is what
-//!   the transaction draws when it commits, and the two together are the bytes in the file.
+//! - [`TransactionBuilder`] encodes the events of a transaction while it runs; [`Placement`] is
+//!   what the transaction draws when it commits, and the two together are the bytes in the file.
 //! - [`Event`] is one event; [`append`] writes events that belong to no transaction, and
 //!   [`Event::decode`] reads any event.
 //! - [`Table`] describes a table for TABLE_MAP and ROWS events, whose rows [`Rows::rows`] reads.

@@ -14,6 +14,7 @@
 //! | 44 | 8 | sequence_number |
 //! | 52 | 8 | commit on this server, microseconds since 1970 UTC |
 use crate::bytes::{Input, put_u32, put_u64};
+use crate::gtid::MAX_NUMBER;
 use crate::{DecodeError, Gtid, Uuid};
 
 /// A place in the binary log.
@@ -71,6 +72,12 @@ impl Placement {
         let mut input = Input::new(bytes, "the placement of a transaction");
         let start = BinlogPosition { file: input.u32()?, offset: input.u64()? };
         let (uuid, number) = (Uuid(input.array()?), input.u64()?);
+        if start.offset > i64::MAX as u64 {
+            return Err(input.wrong("a position that no file has"));
+        }
+        if number > MAX_NUMBER || (number == 0 && uuid != Uuid([0; 16])) {
+            return Err(input.wrong("a GTID that does not exist"));
+        }
         let gtid = (number != 0).then_some(Gtid { uuid, number });
         let clock = LogicalClock { last_committed: input.u64()?, sequence_number: input.u64()? };
         let immediate_commit_us = input.u64()?;
@@ -95,6 +102,13 @@ mod tests {
             let bytes = placement.encode();
             assert_eq!(Placement::decode(&bytes), Ok(placement));
             assert!(Placement::decode(&bytes[1..]).is_err());
+            // The highest byte of the position; the lowest of an anonymous transaction's UUID, the
+            // highest of a GTID's number.
+            for (at, byte) in [(11, 0x80), (if placement.gtid.is_some() { 35 } else { 12 }, 0xff)] {
+                let mut wrong = bytes;
+                wrong[at] = byte;
+                assert!(Placement::decode(&wrong).is_err(), "byte {at}");
+            }
         }
     }
 }

@@ -29,8 +29,8 @@ pub(crate) const POST_HEADER_LENGTHS: [u8; 41] = [
 pub struct FormatDescription {
     /// For example "8.0.36-redolith-0.1.0"; at most 49 bytes count.
     pub server_version: String,
-    /// Seconds since 1970 if a start of the server made the file; a replica then drops its temporary
-    /// tables. Else 0.
+    /// Seconds since 1970 if a start of the server made the file; a replica then drops its
+    /// temporary tables. Else 0.
     pub created: u32,
     /// How the events of the file end.
     pub checksum: Checksum,

@@ -14,8 +14,8 @@
 //! | 12 | a bit per column, the highest first: visible | FULL |
 //!
 //! Numbers are length-encoded, and so are the lengths of texts. Columns are counted among those of
-//! their sort: the number 2 in field 2 is the third string column. A writer takes the shorter one of
-//! 2 and 3.
+//! their sort: the number 2 in field 2 is the third string column. A writer takes the shorter one
+//! of 2 and 3.
 use crate::bytes::{Input, lenenc_len, put_lenenc, put_lenenc_bytes};
 use crate::{Column, DecodeError, KeyPart, Kind, RowMetadata};
 

@@ -2,8 +2,8 @@
 //!
 //! An event is a header ([`header`]), a body, and a checksum if its file has checksums. [`Event`]
 //! has every type that this crate knows; [`Event::decode`] reads any bytes, and [`append`] writes
-//! an event whose place is known. Events of a transaction, whose place is not known yet, are made by
-//! [`crate::TransactionBuilder`].
+//! an event whose place is known. Events of a transaction, whose place is not known yet, are made
+//! by [`crate::TransactionBuilder`].
 pub(crate) mod format;
 pub(crate) mod gtid;
 pub(crate) mod header;

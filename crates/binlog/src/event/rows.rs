@@ -10,8 +10,8 @@
 //! | | (c + 7) / 8 | UPDATE: columns of the image after the change |
 //! | | rest | rows: an image (WRITE: after, DELETE: before), or two (UPDATE: before, after) |
 //!
-//! An image is a bit per column that it has (set: NULL), filled up to bytes, and the values that are
-//! not NULL ([`crate::rows`]).
+//! An image is a bit per column that it has (set: NULL), filled up to bytes, and the values that
+//! are not NULL ([`crate::rows`]).
 use super::EventType;
 use crate::bytes::{Input, put_lenenc, put_low, put_u16};
 use crate::column_set::ColumnSet;

@@ -1,7 +1,7 @@
 //! The index: a text file with the path of each file of the binary log, the oldest first, a line
 //! each.
 //!
-//! INDEX-1: the index is never changed in place. A new index is written to a file beside it and
+//! LOG-INDEX-1: the index is never changed in place. A new index is written to a file beside it and
 //! made durable, takes the index's name, and the folder is made durable. So after a crash the index
 //! is the old one or the new one.
 use redolith_disk::{Disk, OpenHow};

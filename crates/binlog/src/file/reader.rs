@@ -42,7 +42,8 @@ pub enum Damage {
     Length(u32),
     /// The position in a header is not the one behind the event.
     #[error(
-        "an event of {len} bytes says that it ends at {end_pos}: no event begins here, or it is damaged"
+        "an event of {len} bytes says that it ends at {end_pos}: no event begins here, or it is \
+         damaged"
     )]
     Position {
         /// The length in the header.
@@ -52,7 +53,8 @@ pub enum Damage {
     },
     /// The checksum is not that of the bytes.
     #[error(
-        "an event of type {event_type:?}, {len} bytes, has another checksum than its bytes: it is damaged"
+        "an event of type {event_type:?}, {len} bytes, has another checksum than its bytes: it is \
+         damaged"
     )]
     Checksum {
         /// The type in the header.

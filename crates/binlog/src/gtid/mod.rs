@@ -1,8 +1,10 @@
 //! Names of transactions, and sets of them.
 //!
 //! A GTID is the UUID of the server on which the transaction was first committed and a number from
-//! 1. A set keeps, for each UUID, sorted intervals that neither touch nor overlap (GTID-1), so equal
-//! sets have equal intervals and equal text.
+//! 1. A set keeps a list of intervals for each UUID.
+//!
+//! GTID-1: the intervals of a list are sorted, and neither touch nor overlap. So equal sets have
+//! equal intervals and equal text.
 mod text;
 
 use crate::DecodeError;

@@ -14,8 +14,8 @@
 //! | TEXT, BLOB | length in 1 to 4 bytes; all bytes |
 //! | ENUM, SET | 1 or 2, or 1, 2, 3, 4 or 8, little-endian |
 //!
-//! Values are those of [`redolith_types::Value`]: `Int` or `UInt` by the sign, `UInt` for BIT, YEAR,
-//! ENUM and SET, and `DateTime` in UTC for TIMESTAMP. The padding of CHAR (spaces) and BINARY
+//! Values are those of [`redolith_types::Value`]: `Int` or `UInt` by the sign, `UInt` for BIT,
+//! YEAR, ENUM and SET, and `DateTime` in UTC for TIMESTAMP. The padding of CHAR (spaces) and BINARY
 //! (zeros) is not in an image, as in MySQL (`Field_string::pack`).
 mod decode;
 mod encode;

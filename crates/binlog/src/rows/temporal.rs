@@ -6,9 +6,9 @@
 //! | DATETIME(n) | 5 bytes: 0x8000000000 + (year * 13 + month) << 22 + day << 17 + hour << 12 + minute << 6 + second |
 //! | TIMESTAMP(n) | 4 bytes: seconds since 1970 UTC; 0 is the zero date |
 //!
-//! A fraction follows: nothing for n = 0, hundredths in 1 byte for 1 and 2, ten thousandths in 2 for
-//! 3 and 4, microseconds in 3 for 5 and 6. A negative TIME is the negative number of the whole and
-//! the fraction together: -00:00:00.5 of TIME(1) is 0x7fffff and the byte 256 - 50. (MySQL,
+//! A fraction follows: nothing for n = 0, hundredths in 1 byte for 1 and 2, ten thousandths in 2
+//! for 3 and 4, microseconds in 3 for 5 and 6. A negative TIME is the negative number of the whole
+//! and the fraction together: -00:00:00.5 of TIME(1) is 0x7fffff and the byte 256 - 50. (MySQL,
 //! `my_time_packed_to_binary`)
 use crate::DecodeError;
 use crate::bytes::Input;
@@ -104,5 +104,68 @@ pub(super) fn timestamp(input: &mut Input<'_>, fsp: u8) -> Result<DateTime, Deco
     match seconds * 1_000_000 + us {
         0 => Ok(DateTime::ZERO),
         us => DateTime::from_unix_us(us, 0).ok_or(input.wrong("a TIMESTAMP that does not exist")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use redolith_types::temporal::MAX_TIME_US;
+
+    fn encoded(put: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+        let mut out = Vec::new();
+        put(&mut out);
+        out
+    }
+
+    /// The bytes are those of the comment above `my_time_packed_to_binary` in MySQL.
+    #[test]
+    fn negative_times_are_negative_numbers() {
+        for (us, fsp, bytes) in [
+            (0, 0, &[0x80, 0, 0][..]),
+            (-1_000_000, 0, &[0x7f, 0xff, 0xff]),
+            (10_000, 2, &[0x80, 0, 0, 1]),
+            (-10_000, 2, &[0x7f, 0xff, 0xff, 0xff]),
+            (-990_000, 2, &[0x7f, 0xff, 0xff, 0x9d]),
+            (-1_000_000, 2, &[0x7f, 0xff, 0xff, 0]),
+            (-1_010_000, 2, &[0x7f, 0xff, 0xfe, 0xff]),
+            (-2_500_000, 1, &[0x7f, 0xff, 0xfd, 0xce]),
+            (-1, 6, &[0x7f, 0xff, 0xff, 0xff, 0xff, 0xff]),
+        ] {
+            let value = Time::from_us(us).unwrap();
+            assert_eq!(encoded(|out| put_time(out, value, fsp)), bytes, "{us} us");
+            assert_eq!(time(&mut Input::new(bytes, "a test"), fsp), Ok(value), "{us} us");
+        }
+    }
+
+    #[test]
+    fn what_no_writer_writes_is_refused() {
+        for bytes in [[0x80, 0, 60], [0xc0, 0, 0], [0x80, 0x0f, 0], [0, 0, 0]] {
+            assert!(time(&mut Input::new(&bytes, "a test"), 0).is_err(), "{bytes:x?}");
+        }
+        assert!(time(&mut Input::new(&[0x80, 0, 0, 100], "a test"), 2).is_err());
+        for bytes in [[0x7f, 0xff, 0xff, 0xff, 0xff], [0xff; 5], [0x80, 0, 0, 0, 60]] {
+            assert!(datetime(&mut Input::new(&bytes, "a test"), 0).is_err(), "{bytes:x?}");
+        }
+        assert!(timestamp(&mut Input::new(&[0, 0, 0, 1, 100], "a test"), 1).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn times_and_moments_come_back(
+            us in -MAX_TIME_US..=MAX_TIME_US,
+            unix_us in 1_000_000..4_294_967_295_999_999i64,
+            fsp in 0..=6u8,
+        ) {
+            let value = Time::from_us(us).unwrap().truncate(fsp);
+            let bytes = encoded(|out| put_time(out, value, fsp));
+            prop_assert_eq!(time(&mut Input::new(&bytes, "a test"), fsp), Ok(value));
+            let value = DateTime::from_unix_us(unix_us, 0).unwrap().truncate(fsp);
+            let bytes = encoded(|out| put_datetime(out, value, fsp));
+            prop_assert_eq!(datetime(&mut Input::new(&bytes, "a test"), fsp), Ok(value));
+            let bytes = encoded(|out| put_timestamp(out, value, fsp));
+            prop_assert_eq!(timestamp(&mut Input::new(&bytes, "a test"), fsp), Ok(value));
+        }
     }
 }

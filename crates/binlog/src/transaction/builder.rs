@@ -151,8 +151,8 @@ impl TransactionBuilder {
     }
 
     /// Appends a change of a row, to the ROWS event before it if that is of the same sort and has
-    /// room. Fails if the row is too long for an event; then the events are as before, but the table
-    /// may be mapped.
+    /// room. Fails if the row is too long for an event; then the events are as before, but the
+    /// table may be mapped.
     pub fn row(
         &mut self,
         stamp: Stamp,
@@ -205,8 +205,8 @@ impl TransactionBuilder {
         self.open = Some(OpenRows { at, rows_at, kind, table: table.id, before, after });
     }
 
-    /// Moves the last row, which begins at `row_at`, to an event of its own if the open event is too
-    /// long with it. Removes the row if it is too long for any event.
+    /// Moves the last row, which begins at `row_at`, to an event of its own if the open event is
+    /// too long with it. Removes the row if it is too long for any event.
     fn split_rows(
         &mut self,
         stamp: Stamp,
@@ -262,8 +262,8 @@ impl TransactionBuilder {
         Ok(Savepoint(self.len()))
     }
 
-    /// Removes all events behind a savepoint. If some of them were drained, the caller cuts what was
-    /// drained at [`TransactionBuilder::drained_bytes`].
+    /// Removes all events behind a savepoint. If some of them were drained, the caller cuts what
+    /// was drained at [`TransactionBuilder::drained_bytes`].
     pub fn roll_back_to(&mut self, savepoint: Savepoint) {
         assert!(savepoint.0 <= self.len(), "a savepoint behind the events");
         self.open = None;
@@ -309,9 +309,9 @@ impl TransactionBuilder {
         Ok(TransactionEvents { bytes: self.out, start })
     }
 
-    /// Ends a transaction of which events were drained: the GTID event, and the events that were not
-    /// drained. The order in the file is GTID event, drained events, the others; [`super::Placer`]
-    /// takes them in this order.
+    /// Ends a transaction of which events were drained: the GTID event, and the events that were
+    /// not drained. The order in the file is GTID event, drained events, the others;
+    /// [`super::Placer`] takes them in this order.
     pub fn seal_drained(
         mut self,
         stamp: Stamp,

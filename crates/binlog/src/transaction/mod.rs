@@ -10,10 +10,10 @@
 //! | ROWS_QUERY, TABLE_MAP.., ROWS.. | per statement |
 //! | XID, or QUERY with COMMIT, or XA_PREPARE | |
 //!
-//! TRX-1: in a buffer that is not placed, positions and checksums are zero, but the position of the
-//! first event is the number of the checksum algorithm. So the buffer tells all about itself.
-//! TRX-2: the bytes in the file are a function of the buffer and the placement alone, and placing
-//! them again changes nothing. So recovery makes the same bytes from the redo log.
+//! EVENTS-1: in a buffer that is not placed, positions and checksums are zero, but the position of
+//! the first event is the number of the checksum algorithm. So the buffer tells all about itself.
+//! EVENTS-2: the bytes in the file are a function of the buffer and the placement alone. So
+//! recovery makes the same bytes from the redo log.
 mod builder;
 mod placer;
 
@@ -31,8 +31,8 @@ pub struct TransactionEvents {
 }
 
 impl TransactionEvents {
-    /// Takes a buffer that [`TransactionEvents::as_bytes`] gave, for recovery. Fails if the buffer is
-    /// not whole events that begin with a GTID event.
+    /// Takes a buffer that [`TransactionEvents::as_bytes`] gave, for recovery. Fails if the buffer
+    /// is not whole events that begin with a GTID event.
     pub fn from_unplaced(bytes: Vec<u8>) -> Result<TransactionEvents, DecodeError> {
         placer::verify(&bytes)?;
         Ok(TransactionEvents { bytes, start: 0 })
@@ -49,8 +49,8 @@ impl TransactionEvents {
         self.as_bytes().len()
     }
 
-    /// Writes what `placement` decides, positions and checksums, and returns the bytes as they stand
-    /// in the file.
+    /// Writes what `placement` decides, positions and checksums, and returns the bytes as they
+    /// stand in the file.
     pub fn finish(mut self, placement: &Placement) -> PlacedEvents {
         let events = &mut self.bytes[self.start..];
         let placed = Placer::new(*placement).place(events);

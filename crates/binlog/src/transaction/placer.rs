@@ -13,7 +13,7 @@ const WHAT: &str = "the events of a transaction";
 #[derive(Clone, Debug)]
 pub struct Placer {
     placement: Placement,
-    /// Known from the GTID event on (TRX-1).
+    /// Known from the GTID event on (EVENTS-1).
     checksum: Option<Checksum>,
     /// Where the next event begins.
     position: u64,
@@ -85,7 +85,7 @@ fn next_len(events: &[u8]) -> Result<usize, DecodeError> {
     }
 }
 
-/// The checksum algorithm of a transaction that is not placed, from its GTID event (TRX-1).
+/// The checksum algorithm of a transaction that is not placed, from its GTID event (EVENTS-1).
 fn checksum_of(event: &[u8]) -> Result<Checksum, DecodeError> {
     let wrong = |why| DecodeError::Wrong { what: WHAT, why };
     let is_gtid = matches!(event::type_of(event), EventType::GTID | EventType::ANONYMOUS_GTID);
