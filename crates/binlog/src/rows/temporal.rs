@@ -52,7 +52,8 @@ pub(super) fn put_time(out: &mut Vec<u8>, time: Time, fsp: u8) {
     let whole = i64::from(time.hours() << 12 | time.minutes() << 6 | time.seconds());
     // The whole part and the stored fraction are one number, which is negated if the time is.
     let bits = 8 * fraction_len(fsp);
-    let absolute = whole << bits | i64::from(time.microseconds()) / unit_us(fsp);
+    let fraction = i64::from(time.microseconds()) / unit_us(fsp);
+    let absolute = whole << bits | fraction;
     let signed = if time.is_negative() { -absolute } else { absolute };
     put_be(out, (signed + (TIME_ZERO << bits)) as u64, 3 + fraction_len(fsp));
 }
