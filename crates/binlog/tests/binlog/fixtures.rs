@@ -104,8 +104,8 @@ fn edges(ty: &SqlType) -> Vec<Value<'static>> {
         }
         SqlType::Time { fsp } => {
             let us = [0, 1, -1, 500_000, -500_000, -1_999_999, 3_723_123_456, -MAX_TIME_US];
-            // mysql_common cannot read a negative TIME(1) or TIME(2) with a fraction. The unit
-            // tests of `rows::temporal` have them.
+            // mysql_common cannot read a negative TIME(1) or TIME(2) with a fraction. The tests of
+            // `rows::temporal` and of mariadb-binlog have them.
             let fsp = if matches!(fsp, 1 | 2) { 0 } else { *fsp };
             us.map(|us| Value::Time(Time::from_us(us).unwrap().truncate(fsp))).into()
         }
