@@ -43,7 +43,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 BINARY := $(TARGET)/release/redolith
 # Workspaces of their own. RocksDB is a feature of bench/peers that only `make bench-engines` asks
 # for: no lint compiles it.
-OTHERS := bench/null bench/peers tests/e2e fuzz
+OTHERS := bench/baseline bench/peers tests/e2e fuzz
 
 .PHONY: help run build test check profile lint fmt deny sim soak differ fuzz bench bench-quick \
   bench-counting bench-build bench-instructions bench-engines lab-quick clean-data
@@ -111,7 +111,7 @@ fuzz:
 
 bench-build: build
 	@tools/setup bench
-	cargo build --release --locked --manifest-path bench/null/Cargo.toml --target-dir $(TARGET)/null
+	cargo build --release --locked --manifest-path bench/baseline/Cargo.toml --target-dir $(TARGET)/null
 bench: bench-build
 	bench/run --dir $(BENCH_DIR) --redolith $(BINARY) --null $(TARGET)/null/release/redolith-null full
 bench-quick: bench-build

@@ -282,7 +282,7 @@ class MariaDB(Server):
 
 
 class Null(Server):
-    """The baseline: bench/null."""
+    """The baseline: bench/baseline."""
 
     name = 'null'
 

@@ -19,7 +19,7 @@ pub enum Kind {
     MariaDb,
     MySql,
     /// The baseline: speaks the protocol, makes commits durable in groups, stores nothing
-    /// (bench/null).
+    /// (bench/baseline).
     Null,
 }
 
@@ -296,7 +296,7 @@ impl Server {
                         .ok()
                         .and_then(|rows| rows.into_iter().next()?.into_iter().next()?);
                     self.version = if self.spec.kind == Kind::Null {
-                        "bench/null".into()
+                        "bench/baseline".into()
                     } else {
                         version.unwrap_or_default()
                     };
