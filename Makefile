@@ -111,11 +111,11 @@ fuzz:
 
 bench-build: build
 	@tools/setup bench
-	cargo build --release --locked --manifest-path bench/baseline/Cargo.toml --target-dir $(TARGET)/null
+	cargo build --release --locked --manifest-path bench/baseline/Cargo.toml --target-dir $(TARGET)/baseline
 bench: bench-build
-	bench/run --dir $(BENCH_DIR) --redolith $(BINARY) --null $(TARGET)/null/release/redolith-null full
+	bench/run --dir $(BENCH_DIR) --redolith $(BINARY) --baseline $(TARGET)/baseline/release/redolith-baseline full
 bench-quick: bench-build
-	bench/run --dir $(BENCH_DIR) --redolith $(BINARY) --null $(TARGET)/null/release/redolith-null quick
+	bench/run --dir $(BENCH_DIR) --redolith $(BINARY) --baseline $(TARGET)/baseline/release/redolith-baseline quick
 bench-counting: build
 	@tools/setup bench
 	bench/counting

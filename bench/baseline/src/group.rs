@@ -34,7 +34,7 @@ pub struct Group {
 
 impl Group {
     pub fn create(dir: &str, pace: Duration) -> io::Result<Group> {
-        let path = format!("{dir}/null.log");
+        let path = format!("{dir}/baseline.log");
         std::fs::write(&path, vec![0; LOG_BLOCKS as usize * BLOCK_BYTES])?;
         let flags = rustix::fs::OFlags::DIRECT | rustix::fs::OFlags::DSYNC;
         let log = OpenOptions::new().write(true).custom_flags(flags.bits() as i32).open(path)?;

@@ -210,7 +210,7 @@ impl Bench {
                 .query("SET GLOBAL innodb_monitor_enable = module_log")
                 .map_err(failed("mysql: innodb_monitor_enable"))?;
         }
-        if self.o.study == Study::Redo && server.spec.kind != Kind::Null {
+        if self.o.study == Study::Redo && server.spec.kind != Kind::Baseline {
             self.screen.now(&format!(
                 "loading {} tables of {} rows into {}",
                 self.o.tables, self.o.table_size, server.spec.name
@@ -264,7 +264,7 @@ impl Bench {
         }
         let script = &self.results.sections[job.section].script;
         self.worn[job.server] =
-            sysbench::wears(script) && self.servers[job.server].spec.kind != Kind::Null;
+            sysbench::wears(script) && self.servers[job.server].spec.kind != Kind::Baseline;
         Ok(())
     }
 
@@ -493,15 +493,15 @@ fn find_programs(o: &Options) -> Result<(String, Programs)> {
     (p.mariadbd, p.mariadb_install) = (next(), next());
     let own = std::env::current_exe().map_err(failed("where this program is"))?;
     p.redolith = program(o.redolith.clone().unwrap_or(own.clone()), "")?;
-    if o.peers.contains(&Peer::Null) && o.study == Study::Redo {
+    if o.peers.contains(&Peer::Baseline) && o.study == Study::Redo {
         let beside = own
             .parent()
             .and_then(Path::parent)
-            .map(|target| target.join("null/release/redolith-null"))
+            .map(|target| target.join("baseline/release/redolith-baseline"))
             .unwrap_or_default();
-        p.null = program(
-            o.null_server.clone().unwrap_or(beside),
-            "make bench-build builds it, --null-server=FILE names it",
+        p.baseline = program(
+            o.baseline_server.clone().unwrap_or(beside),
+            "make bench-build builds it, --baseline-server=FILE names it",
         )?;
     }
     if o.peers.contains(&Peer::MySql) {

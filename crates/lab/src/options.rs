@@ -14,7 +14,7 @@ what was measured.
 
   --quick                 within three minutes: fewer, shorter points, small tables
   --peer=NAME             a server beside Redolith, may be repeated: mariadb, mysql,
-                          null (the baseline: protocol and group commit, nothing stored)
+                          baseline (speaks the protocol and commits in groups, stores nothing)
   --threads=N,N,...       connections (redo: 1,8,32,128,512,1024; writers: 150,300,450,600;
                           quick: fewer)
   --schemes=NAME,...      redo: auto,leader,session,dedicated; writers: on,off,auto
@@ -38,7 +38,7 @@ what was measured.
   --dir=DIR               where the folder of this run is made, on the device to be measured
                           (redolith-lab)
   --redolith=FILE         the server to measure (this program)
-  --null-server=FILE      the null server (make bench-build)
+  --baseline-server=FILE  the baseline server (make bench-build)
   --mysqld=FILE --mysql-root=DIR
                           mysqld; DIR: the root file system that it lives in, run by chroot
   --keep-data             leave the servers' data directories
@@ -54,7 +54,7 @@ pub enum Study {
 pub enum Peer {
     MariaDb,
     MySql,
-    Null,
+    Baseline,
 }
 
 /// The parts of `lab redo`.
@@ -99,7 +99,7 @@ pub struct Options {
     pub pool: String,
     pub dir: PathBuf,
     pub redolith: Option<PathBuf>,
-    pub null_server: Option<PathBuf>,
+    pub baseline_server: Option<PathBuf>,
     pub mysqld: Option<PathBuf>,
     pub mysql_root: Option<PathBuf>,
     pub keep_data: bool,
@@ -178,7 +178,7 @@ pub fn parse(args: &[String]) -> Result<Option<Options>, String> {
         pool: "1G".into(),
         dir: "redolith-lab".into(),
         redolith: None,
-        null_server: None,
+        baseline_server: None,
         mysqld: None,
         mysql_root: None,
         keep_data: false,
@@ -225,7 +225,7 @@ fn set(o: &mut Options, name: &str, value: String) -> Result<(), String> {
                 let peer = match name {
                     "mariadb" => Peer::MariaDb,
                     "mysql" => Peer::MySql,
-                    "null" => Peer::Null,
+                    "baseline" => Peer::Baseline,
                     _ => return Err(wrong()),
                 };
                 if !o.peers.contains(&peer) {
@@ -292,7 +292,7 @@ fn set(o: &mut Options, name: &str, value: String) -> Result<(), String> {
         "--pool" => o.pool = value,
         "--dir" => o.dir = value.into(),
         "--redolith" => o.redolith = Some(value.into()),
-        "--null-server" => o.null_server = Some(value.into()),
+        "--baseline-server" => o.baseline_server = Some(value.into()),
         "--mysqld" => o.mysqld = Some(value.into()),
         _ => o.mysql_root = Some(value.into()),
     }
@@ -316,10 +316,10 @@ mod tests {
         );
         // --quick changes the defaults wherever it is among the arguments.
         let quick =
-            read("redo --time 4 --peer mariadb --quick --peer=null,mariadb").unwrap().unwrap();
+            read("redo --time 4 --peer mariadb --quick --peer=baseline,mariadb").unwrap().unwrap();
         assert_eq!(
             (quick.time_s, quick.warmup_s, quick.table_size, quick.peers.as_slice()),
-            (4, 1, 2500, &[Peer::MariaDb, Peer::Null][..])
+            (4, 1, 2500, &[Peer::MariaDb, Peer::Baseline][..])
         );
         let some = read("redo --threads=4,1 --schemes=auto,leader,auto").unwrap().unwrap();
         assert_eq!(

@@ -60,7 +60,7 @@ pub fn peers(o: &Options) -> impl Iterator<Item = Spec> {
         let (name, kind) = match peer {
             Peer::MariaDb => ("mariadb", Kind::MariaDb),
             Peer::MySql => ("mysql", Kind::MySql),
-            Peer::Null => ("null", Kind::Null),
+            Peer::Baseline => ("baseline", Kind::Baseline),
         };
         Spec { name, kind, cores: Vec::new() }
     })
@@ -115,7 +115,7 @@ fn peer_rows(servers: &[Facts]) -> Vec<(String, usize, Vec<String>)> {
         match s.kind {
             Kind::Redolith => {}
             Kind::MariaDb => rows.push(("MariaDB".to_string(), i, vec![])),
-            Kind::Null => rows.push((BASELINE.to_string(), i, vec![])),
+            Kind::Baseline => rows.push((BASELINE.to_string(), i, vec![])),
             Kind::MySql if s.knows(WRITER_THREADS) => {
                 for value in ["ON", "OFF"] {
                     rows.push((
@@ -334,7 +334,7 @@ fn placements_and_purge(
         }
         rows.extend(peer_rows(servers).into_iter().filter(|(label, ..)| label != BASELINE));
     }
-    for i in position_all(servers, |s| o.has(Part::Purge) && s.kind != Kind::Null) {
+    for i in position_all(servers, |s| o.has(Part::Purge) && s.kind != Kind::Baseline) {
         let name = servers[i].name;
         // The isolated server is the same program.
         if name == ISOLATED || !rows.iter().any(|r| r.1 == i) {

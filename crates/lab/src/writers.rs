@@ -10,7 +10,7 @@ use std::time::Duration;
 pub fn specs(o: &Options) -> Vec<Spec> {
     let ours = Spec { name: "redolith", kind: Kind::Redolith, cores: Vec::new() };
     // The baseline has no tables, and mysqlslap reads the rows that it has written.
-    std::iter::once(ours).chain(peers(o).filter(|p| p.kind != Kind::Null)).collect()
+    std::iter::once(ours).chain(peers(o).filter(|p| p.kind != Kind::Baseline)).collect()
 }
 
 fn rows(
@@ -46,7 +46,7 @@ fn rows(
                 rows.push(("MySQL".into(), i, vec![]));
             }
             Kind::MariaDb => rows.push(("MariaDB".into(), i, vec![])),
-            Kind::Null => {}
+            Kind::Baseline => {}
         }
     }
     rows
@@ -58,7 +58,7 @@ fn guess_per_s(kind: Kind) -> f64 {
 }
 
 pub fn plan(o: &Options, servers: &[Facts], results: &mut Results) -> Vec<Job> {
-    if o.peers.contains(&Peer::Null) {
+    if o.peers.contains(&Peer::Baseline) {
         results.notes.push(
             "The baseline is left out: it stores nothing, and mysqlslap reads what it has written."
                 .into(),
@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn the_studys_table() {
         let args: Vec<String> =
-            ["writers", "--peer=mysql,mariadb,null", "--repeat=1", "--threads=150"]
+            ["writers", "--peer=mysql,mariadb,baseline", "--repeat=1", "--threads=150"]
                 .map(String::from)
                 .into();
         let o = parse(&args).unwrap().unwrap();

@@ -95,7 +95,7 @@ mod tests {
         assert_eq!(
             text.lines().nth(1 + 8),
             Some(
-                "schemes,oltp_write_only,the baseline,128,128,null,1,,,,,,,,,,\"sysbench <ended>, \
+                "schemes,oltp_write_only,the baseline,128,128,baseline,1,,,,,,,,,,\"sysbench <ended>, \
                     \"\"badly\"\"\""
             )
         );

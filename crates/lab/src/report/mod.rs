@@ -146,7 +146,7 @@ pub(crate) mod tests {
                         row: row.clone(),
                         column: columns[c].clone(),
                         connections,
-                        server: if r < 2 { "redolith" } else { "null" }.into(),
+                        server: if r < 2 { "redolith" } else { "baseline" }.into(),
                         turn,
                         figures: (!failed).then_some(f),
                         error: if failed {
