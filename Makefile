@@ -41,6 +41,7 @@ SHELL := bash
 export PATH := $(PATH):$(HOME)/.cargo/bin
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 BINARY := $(TARGET)/release/redolith
+BASELINE := $(TARGET)/baseline/release/redolith-baseline
 # Workspaces of their own. RocksDB is a feature of bench/peers that only `make bench-engines` asks
 # for: no lint compiles it.
 OTHERS := bench/baseline bench/peers tests/e2e fuzz
@@ -111,11 +112,12 @@ fuzz:
 
 bench-build: build
 	@tools/setup bench
-	cargo build --release --locked --manifest-path bench/baseline/Cargo.toml --target-dir $(TARGET)/baseline
+	cargo build --release --locked --manifest-path bench/baseline/Cargo.toml \
+	  --target-dir $(TARGET)/baseline
 bench: bench-build
-	bench/run --dir $(BENCH_DIR) --redolith $(BINARY) --baseline $(TARGET)/baseline/release/redolith-baseline full
+	bench/run --dir $(BENCH_DIR) --redolith $(BINARY) --baseline $(BASELINE) full
 bench-quick: bench-build
-	bench/run --dir $(BENCH_DIR) --redolith $(BINARY) --baseline $(TARGET)/baseline/release/redolith-baseline quick
+	bench/run --dir $(BENCH_DIR) --redolith $(BINARY) --baseline $(BASELINE) quick
 bench-counting: build
 	@tools/setup bench
 	bench/counting

@@ -23,7 +23,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from rig import servers  # noqa: E402
 from rig.report import Report  # noqa: E402
 
-SCHEMES = ['auto', 'leader', 'session', 'dedicated']
+MODES = ['auto', 'leader', 'session', 'dedicated']
 REDO = [
     'redo',
     '--tables=1',
@@ -53,11 +53,11 @@ PACE = [
     '--warmup=1',
     '--repeat=1',
     '--threads=4',
-    '--schemes=leader',
+    '--modes=leader',
     '--pool=64M',
     '--quick',
     '--script=oltp_update_index',
-    '--sections=schemes,pace',
+    '--sections=modes,pace',
 ]
 ENDLESS = [
     'redo',
@@ -66,7 +66,7 @@ ENDLESS = [
     '--time=60',
     '--repeat=1',
     '--threads=4',
-    '--schemes=auto',
+    '--modes=auto',
     '--pool=64M',
 ]
 LIMIT_S = 600
@@ -190,7 +190,7 @@ def redo(lab):
     purge_off = not any(
         n.startswith('Purge off is left out for redolith:') for n in results['notes']
     )
-    _, text = whole(lab, SCHEMES + placements, 2 * len(SCHEMES) + len(placements) * (1 + purge_off))
+    _, text = whole(lab, MODES + placements, 2 * len(MODES) + len(placements) * (1 + purge_off))
     counters = list(csv.DictReader(lab.read('counters.csv').splitlines()))
     writes = [
         float(c['difference'])
@@ -199,7 +199,7 @@ def redo(lab):
     ]
     must(writes and min(writes) > 0, f'log_write_requests of leader: {writes}')
     must(
-        '| log_on_flush_waits |' in text and '| auto / best fixed scheme |' in text,
+        '| log_on_flush_waits |' in text and '| auto / best fixed mode |' in text,
         'counters and ratios',
     )
     return f'{len(results["points"])} points'
@@ -210,7 +210,7 @@ def pace(lab):
     lab.ends_well()
     results, text = whole(lab, ['leader'] + PACES, 1 + len(PACES))
     must(
-        [s['id'] for s in results['sections']] == ['schemes', 'pace']
+        [s['id'] for s in results['sections']] == ['modes', 'pace']
         and {s['script'] for s in results['sections']} == {'oltp_update_index'},
         f'sections: {[(s["id"], s["script"]) for s in results["sections"]]}',
     )

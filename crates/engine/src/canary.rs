@@ -15,7 +15,7 @@ pub enum Canary {
     CheckpointTooFar,
     /// FLUSH-1: pages are written before their log.
     PageBeforeLog,
-    /// Pages torn by a crash are not mended.
+    /// Pages torn by a crash are not repaired.
     NoRepair,
     /// DICT-1: a dropped table's file goes before the record of that is durable.
     FileGoesFirst,

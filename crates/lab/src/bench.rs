@@ -257,7 +257,7 @@ impl Bench {
     }
 
     /// Restores the tables, so that every point begins with the same rows.
-    fn mend_tables(&mut self, job: &Job) -> Result<()> {
+    fn repair_tables(&mut self, job: &Job) -> Result<()> {
         if self.worn[job.server] {
             self.tables(&self.servers[job.server], "cleanup")?;
             self.tables(&self.servers[job.server], "prepare")?;
@@ -373,7 +373,7 @@ impl Bench {
 
     fn measured(&mut self, group: &[Job]) -> Result<Vec<Figures>> {
         let job = &group[0];
-        self.mend_tables(job)?;
+        self.repair_tables(job)?;
         // The statements come before the wait: if purge is switched on again, it works off its
         // backlog now and not in the windows.
         self.servers[job.server].apply(&job.setup)?;
@@ -443,7 +443,7 @@ fn about_load(o: &Options) -> Vec<(String, String)> {
 }
 
 fn about_windows(o: &Options) -> String {
-    let w = Windows::new(o.schemes.len(), o.time_s, 1);
+    let w = Windows::new(o.modes.len(), o.time_s, 1);
     let each = if w.rounds > 1 {
         format!("{} windows of {} s for each row", w.rounds, w.window_s)
     } else {

@@ -218,7 +218,7 @@ fn counters_over_http_and_in_a_terminal() {
     for part in [
         "1 connections",
         "transactions/s",
-        "scheme leader",
+        "writer mode leader",
         "checkpoint age",
         "buffer hit rate",
         "history length",

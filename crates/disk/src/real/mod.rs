@@ -206,7 +206,8 @@ impl Disk for RealDisk {
             match again(|| rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive)) {
                 Ok(()) => break,
                 Err(Errno::WOULDBLOCK) if self.now() < end => {
-                    #[allow(clippy::disallowed_methods)] // a wait for the kernel, below any host
+                    #[allow(clippy::disallowed_methods)]
+                    // a wait for the kernel, below any runtime
                     std::thread::sleep(Duration::from_millis(10));
                 }
                 Err(Errno::WOULDBLOCK) => {

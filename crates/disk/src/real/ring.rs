@@ -193,7 +193,7 @@ impl Core {
                 Err(e) => match e.raw_os_error().map(Errno::from_raw_os_error) {
                     Some(Errno::INTR) => {}
                     // The kernel is out of memory for requests: those in flight give theirs back.
-                    #[allow(clippy::disallowed_methods)] // a wait for the kernel, below any host
+                    #[allow(clippy::disallowed_methods)] // a wait for the kernel, below any runtime
                     Some(Errno::AGAIN | Errno::BUSY) => {
                         std::thread::sleep(Duration::from_millis(1))
                     }

@@ -23,7 +23,7 @@ pub enum OpKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Damage {
     /// An input/output error. A write has done nothing. A sync has made durable nobody knows what,
-    /// and a later one will not mend it.
+    /// and a later one will not repair it.
     Eio,
     /// The disk is full, whatever its capacity.
     NoSpace,

@@ -147,7 +147,7 @@ fn dirty_and_pinned_pages_are_not_evicted() {
     }
     assert!(!pool.contains(pid(16, 6)) && pool.contains(pid(16, 399)));
     drop(pinned);
-    // Nothing but dirty pages: a stall, and a waiter is served when one becomes clean.
+    // Nothing but dirty pages: the call would block, and a waiter is served when one becomes clean.
     let pool = super::testing::pool(&disk, 64);
     for no in 0..64 {
         dirty(&mut pool.create(pid(16, no)).unwrap(), 1000);

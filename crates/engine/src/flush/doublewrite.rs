@@ -1,5 +1,5 @@
 //! The doublewrite file: a copy of every page that is being written, so that a page torn by a crash
-//! can be mended.
+//! can be repaired.
 //!
 //! The file is a ring of segments, each one batch of up to [`SEGMENT_PAGES`] pages:
 //!
@@ -44,7 +44,7 @@ const _: () = assert!(ENTRIES + SEGMENT_PAGES * ENTRY <= HEADER && HEADER.is_mul
 pub enum DoublewriteMode {
     /// Copies first.
     On,
-    /// Nothing: a torn page is found and cannot be mended.
+    /// Nothing: a torn page is found and cannot be repaired.
     Off,
 }
 

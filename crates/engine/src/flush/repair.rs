@@ -1,11 +1,11 @@
-//! At start, before the redo: mends pages that a crash has torn, from their copies in the
+//! At start, before the redo: repairs pages that a crash has torn, from their copies in the
 //! doublewrite file.
 //!
-//! REPAIR-1: a page is mended only from a copy that is whole, and younger than the checkpoint. The
-//! write that a crash tore had not been synced, so its dirty bucket held the checkpoint back; a bad
-//! page with only older copies is damage of another kind, and redo could not bring it up to date:
-//! it stays as it is, to be reported when it is read.
-//! REPAIR-2: mended pages are synced before the doublewrite file is written again.
+//! REPAIR-1: a page is repaired only from a copy that is whole, and younger than the checkpoint.
+//! The write that a crash tore had not been synced, so its dirty bucket held the checkpoint back; a
+//! bad page with only older copies is damage of another kind, and redo could not bring it up to
+//! date: it stays as it is, to be reported when it is read.
+//! REPAIR-2: repaired pages are synced before the doublewrite file is written again.
 use super::doublewrite::{HEADER, SEGMENT_BYTES, SEGMENT_PAGES, read_header};
 use crate::buf::PageIo;
 use crate::canary::{Canary, planted};
@@ -95,7 +95,7 @@ impl Copies {
         for (id, lsn) in copies {
             let file = match io.file(id.space) {
                 Ok(Some(file)) => file,
-                // Gone, or cut off: there is nothing to mend.
+                // Gone, or cut off: there is nothing to repair.
                 Ok(None) | Err(Error::Incompatible(_)) => continue,
                 Err(e) => return Err(e),
             };

@@ -383,7 +383,7 @@ fn pages_torn_at_every_sector_are_repaired() {
             assert!(rig.disk.space(16).synced_bytes() == new, "cut {cut}");
         }
     }
-    // A page of zeros (the write lost, the growth not) is mended too, one past the end is left to
+    // A page of zeros (the write lost, the growth not) is repaired too, one past the end is left to
     // redo.
     rig.disk.space(16).write_at(&[0; PAGE_SIZE], 4 * PAGE_SIZE as u64).unwrap();
     rig.disk.space(16).set_len(11 * PAGE_SIZE as u64).unwrap();
@@ -398,7 +398,7 @@ fn pages_torn_at_every_sector_are_repaired() {
 /// REPAIR-1: of several copies the youngest; none from before the checkpoint; none that is torn
 /// itself.
 #[test]
-fn only_whole_copies_past_the_checkpoint_mend() {
+fn only_whole_copies_past_the_checkpoint_repair() {
     let rig = rig(4, 64, DoublewriteMode::On);
     for byte in [1, 2, 3] {
         rig.change(1, byte);

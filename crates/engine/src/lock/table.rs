@@ -61,7 +61,7 @@ impl LockTable {
     /// Never call it for a record whose newest version is `trx`'s own: it is locked already,
     /// implicitly.
     pub fn lock_row(self: &Arc<Self>, trx: &Arc<TrxLocks>, key: LockKey, mode: Mode) -> Try<bool> {
-        self.request(trx, key, mode, true).map(|newly| newly.expect("a queued request stalls"))
+        self.request(trx, key, mode, true).map(|newly| newly.expect("a queued request would block"))
     }
 
     /// NOWAIT, SKIP LOCKED: `None` if the lock cannot be had now; nothing is queued then.

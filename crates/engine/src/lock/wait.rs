@@ -26,8 +26,8 @@ impl LockWait {
         LockWait { locks, trx, ticket, began }
     }
 
-    /// Waits. `Ok`: call again what stalled; a row lock is held then, an insert has to check once
-    /// more. `Error::Deadlock`: this transaction was chosen, roll it back.
+    /// Waits. `Ok`: repeat the call that would have blocked; a row lock is held then, an insert has
+    /// to check once more. `Error::Deadlock`: this transaction was chosen, roll it back.
     /// `Error::LockWaitTimeout`: roll the statement back. `Error::Interrupted`: the session's kill
     /// flag is set.
     pub async fn wait(self, runtime: &Arc<dyn Runtime>, timeout: Duration) -> Result<()> {

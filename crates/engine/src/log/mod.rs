@@ -145,7 +145,7 @@ pub struct Log {
     full_told: AtomicBool,
     /// Number of the segment that was being written when the segment allocator was last called.
     segments_asked: AtomicU64,
-    /// Rung when writers stall because the checkpoint must move.
+    /// Notified when writers wait because the checkpoint must move.
     pressure: Notify,
     closed: AtomicBool,
 }
@@ -357,7 +357,7 @@ impl Log {
     pub fn wait_space(&self) -> SpaceWait<'_> {
         SpaceWait::new(self, Class::Ordinary)
     }
-    /// The same after a stalled `credit_reserved`.
+    /// The same after `credit_reserved` would have blocked.
     pub fn wait_space_reserved(&self) -> SpaceWait<'_> {
         SpaceWait::new(self, Class::Reserved)
     }
@@ -392,7 +392,7 @@ impl Log {
     pub fn session_committed_after(&self, time: Duration) {
         self.policy_in_use.session_committed_after(time);
     }
-    /// Resolves when writers are stalled until the checkpoint moves. For one task.
+    /// Resolves when writers wait until the checkpoint moves. For one task.
     pub async fn checkpoint_wanted(&self) {
         self.pressure.wait().await;
     }
@@ -429,7 +429,7 @@ impl Log {
         f("log_lsn_checkpoint_age", self.tail().0.saturating_sub(self.checkpoint_lsn().0));
         f("log_segments", self.segments.count() as u64);
         self.sizes(&mut f);
-        f("log_scheme", self.mode() as u64 - 1);
+        f("log_writer_mode", self.mode() as u64 - 1);
         f("log_flush_depth", self.depth() as u64);
         self.policy_counters(&mut f);
     }

@@ -76,7 +76,7 @@ impl Log {
         self.room.set_buffer(wanted, |promised| self.ring.change(memory, promised, written));
     }
     /// Gives the memory of the buffer's former size back, when nothing in it is needed. For the
-    /// keeper alone.
+    /// segment allocator alone.
     fn drop_old_buffer(&self) {
         if self.waits.written() >= self.ring.split_at() {
             self.ring.forget_older();

@@ -6,7 +6,7 @@
 //! `policy`, which reads what the commit path has [`Measured`]. Without proposals the policy is the
 //! default: `leader`, one write at a time, flushes at once.
 //!
-//! SCHEME-1: a change loses, doubles and delays no commit: the leadership
+//! MODE-1: a change loses, doubles and delays no commit: the leadership
 //! ([`crate::log::commit::lsn_waiters`]) stays with its holder until the holder passes it on, and
 //! the next holder is of the new mode.
 //! HOLD-1: a flush is held back by the policy's `hold` at most, and only a flush that other
@@ -183,7 +183,7 @@ impl Log {
         let depth = self.policy_in_use.depth.load(Acquire);
         if depth > 1 && !self.segments.reports_apart() { 1 } else { depth }
     }
-    /// Changes what is set of the policy; at any time, under load (SCHEME-1). It is in use when
+    /// Changes what is set of the policy; at any time, under load (MODE-1). It is in use when
     /// this returns.
     pub fn set_policy(self: &Arc<Self>, change: impl FnOnce(&mut PolicySettings)) {
         let mut choice = self.policy_in_use.choice.lock();

@@ -74,7 +74,7 @@ impl<'s> Mtr<'s> {
         if !reserved {
             return store.log.credit(MAX_FRAME);
         }
-        // Other stalls are no lack of room: a frame that the buffer can never take must fail, not
+        // Other waits are no lack of room: a frame that the buffer can never take must fail, not
         // wait.
         store.log.credit_reserved(MAX_FRAME).map_err(|blocked| {
             if matches!(blocked, WouldBlock::LogSpace) { WouldBlock::LogReserve } else { blocked }

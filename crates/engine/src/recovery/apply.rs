@@ -218,7 +218,7 @@ impl Applier<'_> {
                 },
                 WouldBlock::Frame => self.pool.wait_frame().await,
                 WouldBlock::Failed(e) => return Err(e),
-                other => unreachable!("redo stalled by {other:?}"),
+                other => unreachable!("redo would block on {other:?}"),
             }
         }
     }

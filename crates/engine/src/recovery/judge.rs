@@ -327,7 +327,7 @@ impl<'a> Judge<'a> {
                 },
                 WouldBlock::Frame => self.pool.wait_frame().await,
                 WouldBlock::Failed(e) => return Err(e),
-                other => unreachable!("reading stalled by {other:?}"),
+                other => unreachable!("reading would block on {other:?}"),
             }
         }
     }

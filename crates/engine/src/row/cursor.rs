@@ -309,7 +309,7 @@ impl Cursor {
         }
     }
 
-    /// Reads some rows into the batch. After a stall the call goes on where it stopped.
+    /// Reads some rows into the batch. After a wait the call goes on where it stopped.
     fn fill(&mut self, trx: &Trx) -> Try<()> {
         if self.batch.entry == self.batch.entries.len() {
             if self.batch.next > 0 && !self.read.locks() {

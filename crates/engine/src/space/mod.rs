@@ -167,7 +167,7 @@ fn init_bitmaps(file: &dyn File, id: SpaceId, from: u32, to: u32) -> std::io::Re
                 wrote = true;
             }
             Found::Bitmap => {}
-            // Torn, perhaps: recovery mends it or says that it cannot.
+            // Torn, perhaps: recovery repairs it or says that it cannot.
             Found::Other if from == 0 => {}
             Found::Other => {
                 return Err(std::io::Error::other(format!(

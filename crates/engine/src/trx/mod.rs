@@ -396,8 +396,8 @@ impl Trx {
     pub fn savepoint(&self) -> Savepoint {
         Savepoint(self.undo.last)
     }
-    /// The row at `key` belongs to `owner`: waits if that transaction is active, in the form of a
-    /// stall.
+    /// The row at `key` belongs to `owner`: would block if that transaction is
+    /// active.
     pub(crate) fn wait_for(&self, owner: TrxId, key: crate::lock::LockKey) -> Try<()> {
         if owner != self.id
             && let Some(other) = self.engine.sys.find(owner)

@@ -37,8 +37,8 @@ pub struct Reading {
     pub values: HashMap<&'static str, u64>,
 }
 
-/// The name of a log writer's scheme, from what the counter `log_scheme` says.
-pub fn log_scheme(number: u64) -> &'static str {
+/// The name of a log writer's mode, from what the counter `log_writer_mode` says.
+pub fn log_writer_mode(number: u64) -> &'static str {
     ["session", "leader", "dedicated"].get(number as usize).unwrap_or(&"unknown")
 }
 

@@ -9,7 +9,7 @@
 //! limit that is taken back (fewer segments, another buffer) holds for every credit from then on:
 //! who takes credit looks at the limit again behind its promise, who lowers the limit looks at
 //! `promised` behind that (all SeqCst), so one of them sees the other.
-//! CREDIT-3: a stalled session is woken when there may be room: whoever makes room stores it, then
+//! CREDIT-3: a waiting session is woken when there may be room: whoever makes room stores it, then
 //! looks at `waiting`; a session that waits registers, then looks at the room (all SeqCst).
 //!
 //! **The capacity** that counts is `in_force_bytes`. It is the one that is set (`capacity_bytes`),
@@ -128,7 +128,7 @@ pub(in crate::log) struct LogRoom {
     limits: Padded<Limits>,
     /// What changes of rows owe in delays that were too short for a timer.
     owed_us: AtomicU64,
-    /// The largest request that stalled, by class; forgotten when nobody waits.
+    /// The largest request that had to wait, by class; forgotten when nobody waits.
     wanted: [AtomicU64; 2],
     bounds: Mutex<Bounds>,
     waiters: Mutex<Waiters>,
@@ -310,7 +310,7 @@ impl LogRoom {
     pub fn scarce(&self, class: Class) -> Scarce {
         self.bounds.lock().scarce(class)
     }
-    /// Whether the largest stalled request of the class would fit now.
+    /// Whether the largest waiting request of the class would fit now.
     pub fn has_room(&self, class: Class) -> bool {
         let wanted = self.wanted[class as usize].load(SeqCst);
         self.promised.load(SeqCst) + wanted <= self.limits.room[class as usize].load(SeqCst)

@@ -726,7 +726,7 @@ mod loom_tests {
             assert!(m.waits.try_lead(), "WAIT-2: nobody waits, nobody leads");
         });
     }
-    /// WAIT-5, and SCHEME-1: the dedicated writer comes, flushes and goes while others commit.
+    /// WAIT-5, and MODE-1: the dedicated writer comes, flushes and goes while others commit.
     #[test]
     fn loom_dedicated_serves_one() {
         model_with_dedicated(2, 9, 1);

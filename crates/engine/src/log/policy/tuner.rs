@@ -535,7 +535,7 @@ mod tests {
     const MINUTE: Duration = Duration::from_secs(60);
 
     #[test]
-    fn the_best_scheme_is_found_and_kept() {
+    fn the_best_mode_is_found_and_kept() {
         let mut m = Machine::new(16, 4.0, |w, _| if dedicated(w) { 13000.0 } else { 10000.0 });
         m.run(MINUTE);
         assert_eq!((m.tuner.config().mode, m.tuner.switches), (WriterMode::Dedicated, 1));
@@ -544,7 +544,7 @@ mod tests {
     }
     /// AUTO-1
     #[test]
-    fn trials_cost_little_where_nothing_is_better() {
+    fn windows_cost_little_where_nothing_is_better() {
         let mut m = Machine::new(16, 4.0, |w, _| if w == LEADER { 10000.0 } else { 6000.0 });
         let others = |m: &Machine| m.time_in(|w| w != LEADER);
         while m.now < 2 * MINUTE {
@@ -750,7 +750,7 @@ mod tests {
     }
     /// A test that is under config when the load changes is over.
     #[test]
-    fn another_load_ends_a_trial() {
+    fn another_load_ends_an_ab_test() {
         let sample = |sessions: f64, time: Duration| Sample {
             time,
             commits: 1000,

@@ -127,9 +127,9 @@ fn a_closed_log_makes_no_segment() {
     assert_eq!(recovered(&disk).0.len() as u64, n);
 }
 
-/// SCHEME-1: whatever the order of changes, all that is waited for becomes durable, and comes back.
+/// MODE-1: whatever the order of changes, all that is waited for becomes durable, and comes back.
 #[test]
-fn schemes_change_while_sessions_commit() {
+fn modes_change_while_sessions_commit() {
     let disk = MemDisk::default();
     let (log, runtime) = created(&disk);
     let all = [WriterMode::Session, WriterMode::Leader, WriterMode::Dedicated];
@@ -137,7 +137,7 @@ fn schemes_change_while_sessions_commit() {
     for n in 0..120 {
         log.set_policy(|policy| policy.mode = Some(all[(n * n / 3 % 3) as usize]));
         if n % 3 > 0 {
-            // the dedicated writer takes the leadership or leaves it; else it finds the scheme
+            // the dedicated writer takes the leadership or leaves it; else it finds the mode
             // changed again
             runtime.run();
         }
@@ -372,19 +372,19 @@ fn a_failed_flush_is_the_end() {
 }
 
 #[test]
-fn a_full_buffer_stalls_and_waiting_writes_it_out() {
+fn a_full_buffer_blocks_and_waiting_writes_it_out() {
     let disk = MemDisk::default();
     let runtime = Arc::new(TestRuntime::default());
     let config = LogConfig { segment_bytes: 1 << 20, capacity_bytes: 1 << 23, ..config() };
     let log = Log::create(Arc::new(disk), runtime.clone(), config).unwrap();
     runtime.run();
-    let mut stalls = 0;
+    let mut blocked = 0;
     for _ in 0..100 {
         let credit = loop {
             match log.credit(5000) {
                 Ok(c) => break c,
                 Err(WouldBlock::LogSpace) => {
-                    stalls += 1;
+                    blocked += 1;
                     runtime.block_on(log.wait_space()).unwrap();
                 }
                 Err(e) => panic!("{e:?}"),
@@ -393,13 +393,13 @@ fn a_full_buffer_stalls_and_waiting_writes_it_out() {
         append_with(&log, credit, &[1; 4000]);
         assert!(log.tail().0 - log.written().0 <= 1 << 16);
     }
-    assert!((5..20).contains(&stalls), "{stalls}");
-    assert_eq!(counter(&log, "log_waits"), stalls);
-    assert_eq!(counter(&log, "log_on_buffer_space_waits"), stalls);
+    assert!((5..20).contains(&blocked), "{blocked}");
+    assert_eq!(counter(&log, "log_waits"), blocked);
+    assert_eq!(counter(&log, "log_on_buffer_space_waits"), blocked);
 }
 
 #[test]
-fn a_full_log_stalls_until_the_checkpoint_moves() {
+fn a_full_log_blocks_until_the_checkpoint_moves() {
     let disk = MemDisk::default();
     let (log, runtime) = created(&disk);
     let fill = |log: &Log| {
@@ -453,7 +453,7 @@ fn a_refund_wakes_who_waits() {
 }
 
 #[test]
-fn a_full_disk_stalls_and_is_told() {
+fn a_full_disk_blocks_and_is_told() {
     let disk = MemDisk::default();
     let runtime = Arc::new(TestRuntime::default());
     let log = Log::create(Arc::new(disk.clone()), runtime.clone(), config()).unwrap();
@@ -512,7 +512,7 @@ fn a_dropped_wait_leaves_the_others_led() {
 /// Who waits for room in the buffer may be handed the leadership when the buffer has some and the
 /// capacity is short: the leadership is not kept for that.
 #[test]
-fn a_wait_for_the_checkpoint_has_no_lease() {
+fn a_wait_for_the_checkpoint_has_no_leadership() {
     let (log, runtime) = created(&MemDisk::default());
     let mut cx = Context::from_waker(Waker::noop());
     let older = log.credit(FRAME_HEADER + 10).unwrap();

@@ -37,7 +37,7 @@ impl Log {
         Flushed::Here
     }
     /// For the dedicated writer: writes all that is ready, for the flusher to sync. Nothing, while
-    /// writes of an earlier scheme are in flight (FLIGHT-3).
+    /// writes of an earlier mode are in flight (FLIGHT-3).
     pub(in crate::log) fn write_only(&self) {
         if self.writing.lock().state.in_flight() > 0 {
             return;

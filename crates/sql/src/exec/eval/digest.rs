@@ -165,7 +165,8 @@ impl<'v> Eval<'v, '_, '_> {
             }
         })
     }
-    /// The digest in hexadecimal digits. Long text is digested part by part, with a look in between.
+    /// The digest in hexadecimal digits. Long text is digested part by part, with a look between
+    /// the parts.
     fn digest<D: Digest>(&mut self, text: &[u8]) -> Result<Value<'static>> {
         let mut digest = D::new();
         for part in text.chunks(LONG) {
