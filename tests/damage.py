@@ -234,6 +234,7 @@ def damage(data, source, old, kind, way, rng):
     if way == 'remove':
         os.remove(whole)
         return f'{path} removed'
+    # JUDGE-5, REGISTER-1, REGISTER-2, REGISTER-3: an older copy of a file is noticed.
     if way == 'older':
         before = os.path.join(old, path)
         if not os.path.exists(before):
@@ -355,11 +356,12 @@ def one_case(dir, a, made, title, rng):
                 before
             ) - set(picture(server.data))
             if changed:
+                # DAMAGE-2, and where undo pages are damaged UNDOSCAN-1.
                 raise Bad(f'{what}: refused, and {sorted(changed)} has changed: {said}') from None
             read = forced(server, before)
             return 'refused', what, f'{said.strip().splitlines()[-1][:300]} | {read}'
         try:
-            verdicts = read_all(server, model)
+            verdicts = read_all(server, model)  # DAMAGE-1
         except (Bad, OSError) as e:
             raise Bad(f'{what}: {e}\n{server.last_words()}') from None
         status = server.stop()
@@ -367,7 +369,7 @@ def one_case(dir, a, made, title, rng):
             raise Bad(f'{what}: the server ended with {status}: {server.last_words()}')
         errors = {t: v for t, v in verdicts.items() if v != 'right'}
         if kind == 'table' and len(errors) > 1:
-            raise Bad(f'{what}: more than that table fails: {errors}')
+            raise Bad(f'{what}: more than that table fails: {errors}')  # DAMAGE-3
         return ('an error' if errors else 'right'), what, str(errors or '')
     finally:
         server.remove_process()

@@ -237,7 +237,7 @@ def writers(binary, dir):
 
 
 def ended(binary, dir, how):
-    """Ends it while sysbench runs; everything that it has started ends too."""
+    """Ends it while sysbench runs; everything that it has started ends too (CHILD-1, LAB-1)."""
     lab = Lab(binary, dir, ENDLESS + quota())
     sockets = f'redolith-lab-{lab.process.pid}/'
     must(
@@ -258,6 +258,7 @@ def ended(binary, dir, how):
 
 
 def interrupted(binary, dir):
+    """LAB-2"""
     lab, status, out = ended(binary, dir, signal.SIGINT)
     must(status == 1 and 'Stopped before its end.' in out, f'status {status}:\n{out}')
     must(

@@ -87,6 +87,7 @@ fn purge_finds_every_part_of_a_log() {
 
 /// Transactions get their ids when they first write, and commit in another order: the one that
 /// makes a long column obsolete may have the lower id.
+/// Tests PURGE-4.
 #[test]
 fn long_columns_of_later_transactions_are_purged_too() {
     let dir = Dir::new("purge-later");
@@ -466,6 +467,7 @@ fn purge_is_stopped_after(spare: usize) {
 
 /// A deleted row may be older than an index, with a column that no key can be made of: one that
 /// takes its place can be taken back.
+/// Tests PURGE-3.
 #[test]
 fn a_row_is_taken_back_over_a_deleted_one_that_is_older_than_the_index() {
     let dir = Dir::new("purge-older");

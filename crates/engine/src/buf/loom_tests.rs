@@ -80,6 +80,7 @@ fn loom_a_page_is_fixed_while_it_is_evicted() {
     });
 }
 /// The same without a look-up, where the page was seen before, and to change it.
+/// Tests PIN-1.
 #[test]
 fn loom_a_page_is_fixed_where_it_was_while_its_frame_gets_another() {
     explore(3, || {
@@ -197,6 +198,7 @@ fn look_at_read(page: PageGuard) {
     assert_eq!(page[header::BODY], P.no as u8, "BUF-4");
     look(Ok(page), P);
 }
+/// Tests LOAD-3.
 #[test]
 fn loom_a_load_ends_while_its_page_is_looked_for() {
     load_ends_beside(|pool, _| {

@@ -140,6 +140,7 @@ fn loom_a_checkpoint_beside_a_change() {
     });
 }
 /// Two pages, one after the other, and another beside them.
+/// Tests DIRTY-2.
 #[test]
 fn loom_a_checkpoint_beside_changes_of_two() {
     explore(2, || {
@@ -171,6 +172,7 @@ fn loom_a_checkpoint_beside_a_cleaner_and_a_change() {
     });
 }
 /// BUF-2: a page that becomes dirty stays, or goes before.
+/// Tests PIN-3.
 #[test]
 fn loom_a_page_is_evicted_while_it_is_changed() {
     explore(3, || {

@@ -148,6 +148,7 @@ fn fix(pool: &Arc<BufferPool>, id: PageId, latch: Latch) -> PageGuard {
     }
 }
 
+/// Tests FLUSH-2.
 #[test]
 fn copies_are_durable_before_pages_are_written_and_the_log_before_both() {
     let rig = rig(300, 256, DoublewriteMode::On);
@@ -283,6 +284,7 @@ fn a_slot_holds_the_checkpoint_and_so_does_the_source() {
     assert_eq!(held.write(), Lsn(1150));
 }
 
+/// Tests FLUSH-5.
 #[test]
 #[should_panic(expected = "writing page 16:5 of space_16 (table t16) failed")]
 fn a_failed_page_write_ends_the_process() {
@@ -293,6 +295,7 @@ fn a_failed_page_write_ends_the_process() {
 }
 
 /// FLUSH-3: more batches than segments; a segment comes again only after a sync.
+/// Tests DBLWR-1.
 #[test]
 fn the_ring_syncs_before_it_laps() {
     let rig = rig(40, 64, DoublewriteMode::On);
@@ -359,6 +362,8 @@ fn torn(new: &[u8], old: &[u8], cut: usize, new_first: bool) -> Vec<u8> {
     [&a[..cut], &b[cut..]].concat()
 }
 
+/// Tests DBLWR-3.
+/// Tests PAGE-2 and REPAIR-2.
 #[test]
 fn pages_torn_at_every_sector_are_repaired() {
     let rig = rig(12, 64, DoublewriteMode::On);

@@ -252,7 +252,8 @@ impl Writer {
 struct Alone<'a>(&'a Writer);
 impl Drop for Alone<'_> {
     fn drop(&mut self) {
-        self.0.syncing.store(false, Release);
+        let was = self.0.syncing.swap(false, Release);
+        debug_assert!(was, "FLUSH-6");
         self.0.synced.notify();
     }
 }

@@ -257,6 +257,7 @@ mod tests {
         Duration::from_micros(n)
     }
 
+    /// Tests HOLD-1.
     #[test]
     fn a_flush_is_held_back_until_the_hold_is_over() {
         let p = PolicyInUse::default();

@@ -259,6 +259,14 @@ fn rest(engine: &Engine, put: &mut impl FnMut(&'static str, u64)) {
 mod tests {
     use super::*;
 
+    /// Tests MET-1.
+    #[test]
+    fn a_counter_without_an_entry_is_shown() {
+        assert!(!BY_NAME.contains_key("log_of_tomorrow"));
+        let m = undescribed("log_of_tomorrow");
+        assert_eq!((m.name, m.module, m.kind), ("log_of_tomorrow", "module_log", Kind::Counter));
+    }
+
     #[test]
     fn names_are_there_once_and_fit_their_column() {
         assert_eq!(BY_NAME.len(), METRICS.len());

@@ -235,6 +235,7 @@ mod tests {
         LockTable::new(|| Duration::ZERO)
     }
 
+    /// Tests TRX-1.
     #[test]
     fn numbers_stop_at_the_high_water_mark_with_room_for_commits() {
         let (sys, locks) = (TrxSys::new(TrxId(10), TrxId(20)), table());
@@ -302,6 +303,7 @@ mod tests {
 
     /// Random histories against sets: what each view sees, and that purge never passes what one
     /// needs.
+    /// Tests TRX-4.
     #[test]
     fn views_agree_with_a_plain_model() {
         for seed in 1..=40 {
@@ -378,6 +380,7 @@ mod tests {
 
     /// Writers move amounts between two versioned counters; a view that sees half of a transfer, or
     /// whose versions were purged, fails.
+    /// Tests TRX-3 and TRX-5.
     #[test]
     fn views_are_whole_and_kept_from_purge_under_threads() {
         let (sys, locks) = (TrxSys::new(TrxId(1), TrxId(1_000_000)), table());

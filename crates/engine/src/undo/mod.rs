@@ -467,6 +467,7 @@ mod tests {
     /// Transactions that take pages, go on in others, and end; and purge, which reads some pages
     /// and leaves others half read: each log is read once, no page has two owners, and none starts
     /// over while a log in it is needed or while it is read.
+    /// Tests UNDO-5.
     #[test]
     fn what_is_let_go_of_is_read_once() {
         for seed in 1..=300 {

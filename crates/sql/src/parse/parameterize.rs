@@ -380,6 +380,7 @@ mod tests {
         parameterized(a).shape == parameterized(b).shape
     }
 
+    /// Tests PARAM-1.
     #[test]
     fn values_do_not_count_kinds_do() {
         assert!(same("SELECT c FROM t WHERE id=1", "SELECT c FROM t WHERE id=99999"));
@@ -401,6 +402,7 @@ mod tests {
         assert!(!parameterized("SELECT 1 /* \x01 */, '\x01', `\x01`").invalid);
     }
 
+    /// Tests PARAM-2.
     #[test]
     fn rows_are_one() {
         let one = parameterized("INSERT INTO t VALUES(0, 1, 'a') ON DUPLICATE KEY UPDATE k=7");

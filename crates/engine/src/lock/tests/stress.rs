@@ -113,6 +113,7 @@ fn lock_and_wait(
 
 /// Scanners lock ranges, inserters enter keys: between a scanner's two looks nobody else's key
 /// appears in its range.
+/// Tests RANGE-1 and RANGE-3.
 #[test]
 fn ranges_keep_inserts_out_under_threads() {
     let (_, runtime) = still_runtime();

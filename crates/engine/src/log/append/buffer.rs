@@ -277,6 +277,7 @@ impl Ring {
 mod tests {
     use super::*;
 
+    /// Tests LOGBUF-1.
     #[test]
     fn the_ring_wraps() {
         let ring = Ring::new(4096);
@@ -292,6 +293,7 @@ mod tests {
         assert_eq!(out[..70], bytes[30..]);
     }
 
+    /// Tests LOGBUF-5.
     #[test]
     fn another_memory_takes_over_at_an_lsn() {
         let ring = Ring::new(65536);

@@ -727,6 +727,7 @@ mod loom_tests {
         });
     }
     /// WAIT-5, and MODE-1: the dedicated writer comes, flushes and goes while others commit.
+    /// Tests DEDICATED-1.
     #[test]
     fn loom_dedicated_serves_one() {
         model_with_dedicated(2, 9, 1);

@@ -128,6 +128,7 @@ fn a_closed_log_makes_no_segment() {
 }
 
 /// MODE-1: whatever the order of changes, all that is waited for becomes durable, and comes back.
+/// Tests FLIGHT-3, WRITE-1 and WRITE-2.
 #[test]
 fn modes_change_while_sessions_commit() {
     let disk = MemDisk::default();
@@ -308,6 +309,7 @@ fn orphans_do_not_rejoin() {
 }
 
 /// SCAN-3: recovery that is interrupted, or repeated, changes nothing but the epoch.
+/// Tests SCAN-2.
 #[test]
 fn recovery_again_and_again() {
     let disk = MemDisk::default();
@@ -439,6 +441,7 @@ fn a_full_log_blocks_until_the_checkpoint_moves() {
     assert!(log.tail().0 > 3 * config().capacity_bytes / 2);
 }
 
+/// Tests CREDIT-3.
 #[test]
 fn a_refund_wakes_who_waits() {
     let (log, runtime) = created(&MemDisk::default());
@@ -483,6 +486,7 @@ fn a_full_disk_blocks_and_is_told() {
     assert!(log.tail().0 > 2 * 16384);
 }
 
+/// Tests LEAD-2.
 #[test]
 fn a_dropped_wait_leaves_the_others_led() {
     let (log, runtime) = created(&MemDisk::default());
@@ -624,6 +628,7 @@ fn flip(image: &MemDisk, lsn: u64) {
 
 /// TAIL-2: a byte flipped anywhere in what was durable when a later frame was made is damage; in
 /// the last frame it is a torn tail.
+/// Tests JUDGE-2.
 #[test]
 fn damage_of_the_log_is_not_taken_for_its_end() {
     let disk = MemDisk::default();
@@ -859,6 +864,7 @@ fn a_control_file_older_than_the_log_is_refused() {
 }
 
 /// A reading may be done again from the checkpoint.
+/// Tests SCAN-6.
 #[test]
 fn a_scanner_reads_again() {
     let disk = MemDisk::default();

@@ -166,6 +166,7 @@ mod tests {
         Some((write.start, write.end))
     }
 
+    /// Tests WRITER-1 and WRITER-2.
     #[test]
     fn writes_are_blocks_of_one_segment() {
         let mut w = LogWriter::new(4100, 16384);

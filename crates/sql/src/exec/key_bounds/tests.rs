@@ -131,6 +131,7 @@ fn of_timestamps() {
 }
 
 /// What numbers and dates beyond the column's are to give, not only that both ways agree.
+/// Tests PATH-3.
 #[test]
 fn beyond_the_range_of_the_column() {
     let server = Server::new();

@@ -44,6 +44,7 @@ fn what_takes_too_much_memory_names_the_setting() {
 
 /// Values of rows that are alike are made a few rows at a time: none is lost or mixed up at the
 /// borders, and what stands behind sees its own literals.
+/// Tests DML-2.
 #[test]
 fn rows_that_are_alike_keep_their_values() {
     let world = World::new();
@@ -76,6 +77,7 @@ fn rows_that_are_alike_keep_their_values() {
     assert_eq!(lines(&mut s, "SELECT COUNT(*) FROM w"), ["0"]);
 }
 
+/// Tests PARSE-3.
 #[test]
 fn work_on_a_text_is_given_up_when_it_is_killed() {
     let world = World::new();

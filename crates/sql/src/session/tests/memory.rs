@@ -95,6 +95,7 @@ pub(super) fn failed(answer: &[String]) -> bool {
     answer.iter().any(|line| line.starts_with("error"))
 }
 
+/// Tests EVAL-4.
 #[test]
 fn every_consumer_is_bounded_and_gives_back() {
     let (world, mut s) = world();
@@ -361,6 +362,7 @@ fn kept_warnings_are_in_the_account() {
     assert_eq!(lines(&mut s, "SHOW COUNT(*) WARNINGS"), ["4096"]);
 }
 
+/// Tests CACHE-4.
 #[test]
 fn prepared_statements_are_in_the_account() {
     let (world, mut s) = world();

@@ -41,6 +41,7 @@ fn prepared_statements() {
     assert_eq!(block_on(a.prepare(b"SELECT 1; SELECT 2")).unwrap_err().code, 1064);
 }
 
+/// Tests PREP-2.
 #[test]
 fn every_way_of_preparing_counts() {
     let world = World::new();
@@ -92,6 +93,7 @@ fn every_way_of_preparing_counts() {
     assert_eq!(count(&world), 0);
 }
 
+/// Tests SES-2.
 #[test]
 fn set_transaction_outlives_a_stale_plan() {
     let world = World::new();
@@ -125,6 +127,7 @@ fn begin_and_commit_can_be_prepared() {
 }
 
 /// BIND-3: where nothing tells what a parameter is, its value does, each time.
+/// Tests EXPR-1.
 #[test]
 fn parameters_are_of_their_values_types() {
     let world = World::new();
