@@ -21,7 +21,7 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 
 /// What is stored with a checkpoint, and what else holds it back.
-pub trait CheckpointSource: Send + Sync + 'static {
+pub(crate) trait CheckpointSource: Send + Sync + 'static {
     /// The log from here on is still needed for other reasons than pages (binary log); MAX if it is
     /// not.
     fn limit(&self) -> Lsn {
@@ -31,7 +31,7 @@ pub trait CheckpointSource: Send + Sync + 'static {
     fn payload(&self, lsn: Lsn) -> Vec<u8>;
 }
 
-pub struct Checkpointer {
+pub(crate) struct Checkpointer {
     pool: Arc<BufferPool>,
     log: Arc<dyn LogView>,
     source: Arc<dyn CheckpointSource>,
@@ -40,7 +40,7 @@ pub struct Checkpointer {
 }
 
 impl Checkpointer {
-    pub fn new(
+    pub(crate) fn new(
         pool: Arc<BufferPool>,
         log: Arc<dyn LogView>,
         source: Arc<dyn CheckpointSource>,
@@ -48,7 +48,7 @@ impl Checkpointer {
         Checkpointer { pool, log, source, writing: Mutex::new(()) }
     }
     /// How far the checkpoint may go now (CKPT-1).
-    pub fn possible(&self) -> Lsn {
+    pub(crate) fn possible(&self) -> Lsn {
         let tail = self.log.tail();
         let slots = self.log.dirty_low();
         let buckets =
@@ -56,12 +56,12 @@ impl Checkpointer {
         tail.min(slots).min(buckets).min(self.log.durable()).min(self.source.limit())
     }
     /// Whether a checkpoint now would free that much log, without a sync.
-    pub fn would_gain(&self, bytes: u64) -> bool {
+    pub(crate) fn would_gain(&self, bytes: u64) -> bool {
         self.possible().0.saturating_sub(self.log.checkpoint().0) >= bytes
     }
     /// Writes a checkpoint as far as possible; the caller has synced what it wants to count.
     /// Returns the position it is at.
-    pub fn write(&self) -> Lsn {
+    pub(crate) fn write(&self) -> Lsn {
         let _one = self.writing.lock();
         let (last, lsn) = (self.log.checkpoint(), self.possible());
         if lsn <= last {

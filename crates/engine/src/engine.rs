@@ -37,6 +37,7 @@ const ROOM_TOLD: Duration = Duration::from_secs(10);
 /// How an engine is set up.
 #[derive(Clone, Debug)]
 pub struct Config {
+    /// The data directory.
     pub dir: PathBuf,
     /// Bytes of the buffer pool.
     pub pool_bytes: u64,
@@ -44,19 +45,25 @@ pub struct Config {
     pub pool_instances: usize,
     /// Most bytes of redo between checkpoint and tail.
     pub log_capacity_bytes: u64,
+    /// Bytes of a segment file of the redo log, when the log is made.
     pub log_segment_bytes: u64,
+    /// Bytes of the log buffer.
     pub log_buffer_bytes: usize,
+    /// Whether a copy of each page is made durable before the page is written in place.
     pub doublewrite: bool,
     /// Page writes a second in the background, and at most.
     pub io_capacity: u32,
+    /// The most page writes a second, when the redo log fills.
     pub io_capacity_max: u32,
     /// Tasks that purge, at most; and for so many logs of history one more.
     pub purge_threads: usize,
+    /// Logs of history for each further task of purge.
     pub purge_logs_per_task: u64,
     /// Read a damaged directory, and change nothing.
     pub forced: Forced,
 }
 impl Config {
+    /// The defaults of MySQL's settings, for the directory `dir`.
     pub fn new(dir: impl Into<PathBuf>) -> Config {
         Config {
             dir: dir.into(),
@@ -92,25 +99,37 @@ impl Config {
     }
 }
 
+/// An open data directory. [`Engine::open`] makes it, [`Engine::close`] ends it.
 pub struct Engine {
+    /// How the engine was set up.
     pub config: Config,
+    /// All access to files, to the clock and to randomness.
     pub disk: Arc<dyn Disk>,
+    /// Tasks and timers.
     pub runtime: Arc<dyn Runtime>,
+    /// Pages, files and the redo log.
     pub store: Store,
+    /// Locks of rows and ranges.
     pub locks: Arc<LockTable>,
+    /// The active transactions, and read views.
     pub sys: Arc<TrxSys>,
+    /// Where undo records are written.
     pub undo: UndoPages,
+    /// What purge has to do.
     pub history: History,
+    /// What transactions have counted.
     pub counts: crate::metrics::Counts,
     /// Purge has removed nothing that this view could need: a version by a transaction that it sees
     /// is where walks backwards end. Latches are taken before it.
     pub(crate) horizon: RwLock<ReadView>,
+    /// All definitions.
     pub dict: Dictionary,
     pub(crate) dict_table: Arc<crate::dict::table::Table>,
     pub(crate) closing: AtomicBool,
     /// Tables with trees that belong to no index; see [`crate::dict::record::TableRecord`].
     pub(crate) unfinished: Mutex<Vec<crate::dict::record::TableRecord>>,
     pub(crate) flusher: Arc<crate::flush::Flusher>,
+    /// Settings of page writing that change at run time.
     pub flush_settings: Arc<crate::flush::FlushSettings>,
     /// Rollbacks in the background (TRX-C).
     pub(crate) rollbacks: AtomicUsize,

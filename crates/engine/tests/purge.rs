@@ -9,13 +9,13 @@ mod tables;
 
 use common::Dir;
 use filling::Filling;
-use redolith_engine::btree::Seek;
 use redolith_engine::dict::table::Table;
 use redolith_engine::lock::{KillFlag, Mode};
-use redolith_engine::mtr::MAX_FRAME;
-use redolith_engine::page::index;
 use redolith_engine::row::cursor::{Cursor, OnConflict, Read};
 use redolith_engine::runtime::{Threads, block_on};
+use redolith_engine::testing::btree::Seek;
+use redolith_engine::testing::mtr::MAX_FRAME;
+use redolith_engine::testing::page::index;
 use redolith_engine::{Config, Engine, Error, Isolation, PAGE_SIZE};
 use redolith_types::{IndexDef, LobSize, SqlType, Value};
 use std::borrow::Cow;

@@ -16,7 +16,7 @@
 //!   high key) and < its high key.
 //! - TREE-3: a page's `next` has this page's high key as its low key.
 //! - TREE-4: a node page is never empty; a leaf may be.
-pub mod structure;
+pub(crate) mod structure;
 
 use crate::buf::{Latch, PageGuard, PageIo};
 use crate::mtr::{At, Mtr, Store};

@@ -33,11 +33,11 @@ struct State {
     wakers: Vec<Waker>,
 }
 impl Load {
-    pub fn is_cancelled(&self) -> bool {
+    pub(super) fn is_cancelled(&self) -> bool {
         self.cancelled.load(Relaxed)
     }
     /// LOAD-2. Under the mutex of the page's shard.
-    pub fn cancel(&self) {
+    pub(super) fn cancel(&self) {
         self.cancelled.store(true, Relaxed);
     }
     fn finish(&self, result: Result<()>) {

@@ -21,7 +21,7 @@ unsafe impl Sync for Mapping {}
 impl Mapping {
     /// Asks for huge pages when the mapping holds some: a pool of random 16 KiB pages is otherwise
     /// all TLB misses.
-    pub fn new(len: usize) -> Result<Mapping> {
+    pub(crate) fn new(len: usize) -> Result<Mapping> {
         let huge = len >= 2 * HUGE && !cfg!(miri);
         let mapped_len = if huge { len.next_multiple_of(HUGE) + HUGE } else { len.max(1) };
         // Miri knows neither this nor huge pages.
@@ -45,7 +45,7 @@ impl Mapping {
         }
         Ok(Mapping { base, mapped, mapped_len })
     }
-    pub fn base(&self) -> NonNull<u8> {
+    pub(crate) fn base(&self) -> NonNull<u8> {
         self.base
     }
 }

@@ -10,10 +10,15 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::*};
 
 /// An index: number 0 of a table is the clustered one, which holds the rows.
 pub struct Index {
+    /// The index's id, which no other index has had.
     pub id: u64,
+    /// Its definition.
     pub def: IndexDef,
+    /// Its tree.
     pub tree: Tree,
+    /// How its keys are encoded.
     pub key: KeyLayout,
+    /// The locks on ranges of its keys.
     pub ranges: Arc<RangeLocks>,
     /// How many columns the index has of its own; a secondary key goes on with the clustered key.
     pub columns: usize,
@@ -22,6 +27,7 @@ pub struct Index {
     pub since: TrxId,
 }
 impl Index {
+    /// An index whose tree has this root.
     pub fn new(
         id: u64,
         space: SpaceId,
@@ -42,14 +48,21 @@ impl Index {
     }
 }
 
+/// A table, as the dictionary has it in memory.
 pub struct Table {
+    /// The table's id, which no other table has had.
     pub id: u64,
+    /// Its table space.
     pub space: SpaceId,
+    /// Its definition.
     pub def: TableDef,
+    /// How its rows are stored.
     pub layout: RowLayout,
+    /// Its indexes; the first is the clustered one.
     pub indexes: Vec<Index>,
     /// No primary key: the clustered key is a hidden row id, and `indexes[0]` is in no definition.
     pub hidden_key: bool,
+    /// Who uses the definition.
     pub metadata_lock: Arc<MetadataLock>,
     /// The next AUTO_INCREMENT value.
     pub auto_increment: AtomicU64,
@@ -71,6 +84,7 @@ pub struct Table {
     pub dropped: AtomicBool,
 }
 impl Table {
+    /// `schema.table`.
     pub fn full_name(&self) -> String {
         format!("{}.{}", self.def.schema, self.def.name)
     }
@@ -78,6 +92,7 @@ impl Table {
     pub fn index_no(&self, in_definition: usize) -> usize {
         in_definition + self.hidden_key as usize
     }
+    /// The index that holds the rows.
     pub fn clustered(&self) -> &Index {
         &self.indexes[0]
     }

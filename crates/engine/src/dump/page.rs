@@ -8,12 +8,12 @@ use redolith_disk::File;
 use std::io::{self, Write};
 
 /// The page's bytes; None behind the last whole page.
-pub fn page_at(file: &dyn File, no: PageNo) -> io::Result<Option<Box<Page>>> {
+pub(super) fn page_at(file: &dyn File, no: PageNo) -> io::Result<Option<Box<Page>>> {
     let bytes = read(file, u64::from(no) * PAGE_SIZE as u64, PAGE_SIZE)?;
     Ok(bytes.first_chunk().map(|page: &Page| Box::new(*page)))
 }
 /// The pages that are asked for, with what is wrong with each.
-pub fn each(
+pub(super) fn each(
     file: &dyn File,
     request: &Request,
     mut f: impl FnMut(PageNo, &Page, Option<String>) -> io::Result<bool>,
@@ -33,7 +33,7 @@ pub fn each(
     Ok(())
 }
 
-pub fn dump(file: &dyn File, request: &Request, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn dump(file: &dyn File, request: &Request, out: &mut dyn Write) -> io::Result<()> {
     let bytes = file.len()?;
     writeln!(out, "{} pages of {PAGE_SIZE} bytes", bytes / PAGE_SIZE as u64)?;
     if !bytes.is_multiple_of(PAGE_SIZE as u64) {

@@ -31,7 +31,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// Pages of a segment, and the largest batch.
-pub const SEGMENT_PAGES: usize = 128;
+pub(crate) const SEGMENT_PAGES: usize = 128;
 pub(crate) const HEADER: usize = ALIGN;
 pub(crate) const SEGMENT_BYTES: u64 = (HEADER + SEGMENT_PAGES * PAGE_SIZE) as u64;
 const MAGIC: u64 = u64::from_le_bytes(*b"RDLDBLW1");
@@ -41,7 +41,7 @@ const _: () = assert!(ENTRIES + SEGMENT_PAGES * ENTRY <= HEADER && HEADER.is_mul
 
 /// What protects pages against tearing (innodb_doublewrite).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DoublewriteMode {
+pub(crate) enum DoublewriteMode {
     /// Copies first.
     On,
     /// Nothing: a torn page is found and cannot be repaired.
@@ -55,14 +55,14 @@ pub(super) struct Copies {
     pub max_lsn: Lsn,
 }
 impl Copies {
-    pub fn bytes(capacity: usize) -> usize {
+    pub(super) fn bytes(capacity: usize) -> usize {
         HEADER + capacity * PAGE_SIZE
     }
     /// Over a buffer of [`Copies::bytes`].
-    pub fn new(buf: AlignedBuf) -> Copies {
+    pub(super) fn new(buf: AlignedBuf) -> Copies {
         Copies { buf, ids: Vec::with_capacity(SEGMENT_PAGES), max_lsn: Lsn(0) }
     }
-    pub fn push(&mut self, id: PageId, page: &header::Page) {
+    pub(super) fn push(&mut self, id: PageId, page: &header::Page) {
         // In pairs: what `load` will ask of the page is asked before it is written.
         assert_eq!(header::id(page), id, "a page in memory has its own id");
         let at = self.ids.len();
@@ -70,13 +70,13 @@ impl Copies {
         self.page_mut(at).copy_from_slice(page);
         self.max_lsn = self.max_lsn.max(header::lsn(page));
     }
-    pub fn page(&self, n: usize) -> &header::Page {
+    pub(super) fn page(&self, n: usize) -> &header::Page {
         self.buf[HEADER + n * PAGE_SIZE..].first_chunk().expect("inside the buffer")
     }
-    pub fn page_mut(&mut self, n: usize) -> &mut header::Page {
+    pub(super) fn page_mut(&mut self, n: usize) -> &mut header::Page {
         self.buf[HEADER + n * PAGE_SIZE..].first_chunk_mut().expect("inside the buffer")
     }
-    pub fn into_buf(self) -> AlignedBuf {
+    pub(super) fn into_buf(self) -> AlignedBuf {
         self.buf
     }
     /// Fills in the header. The pages have their checksums.
@@ -124,7 +124,7 @@ pub(crate) fn read_header(head: &[u8]) -> Option<Vec<(PageId, u32)>> {
 }
 
 /// The open doublewrite file.
-pub struct Doublewrite {
+pub(crate) struct Doublewrite {
     mode: DoublewriteMode,
     file: Option<Arc<dyn File>>,
     ring: Mutex<Ring>,
@@ -143,7 +143,7 @@ pub(super) struct Segment(usize);
 impl Doublewrite {
     /// Opens or makes the file, `segments` long. What it held is not looked at: [`super::Copies`]
     /// are read before.
-    pub fn open(
+    pub(crate) fn open(
         disk: &dyn Disk,
         path: &Path,
         mode: DoublewriteMode,
@@ -169,7 +169,7 @@ impl Doublewrite {
             Mutex::new(Ring { busy: vec![false; segments], next: 0, batch: disk.wall_us() as u64 });
         Ok(Arc::new(Doublewrite { mode, file, ring, freed: Event::default() }))
     }
-    pub fn mode(&self) -> DoublewriteMode {
+    pub(crate) fn mode(&self) -> DoublewriteMode {
         self.mode
     }
     /// Segments that may wait for a sync before one is due.

@@ -27,7 +27,7 @@ const PACE: Duration = Duration::from_millis(100);
 /// How long cleaners go on at full speed after a session had to wait for log space.
 const PRESSED: Duration = Duration::from_millis(100);
 
-pub struct Flusher {
+pub(crate) struct Flusher {
     writer: Writer,
     checkpointer: Checkpointer,
     disk: Arc<dyn Disk>,
@@ -54,7 +54,7 @@ struct Pace {
 impl Flusher {
     /// Starts `cleaners` cleaner tasks and the checkpointer on `runtime`.
     #[allow(clippy::too_many_arguments)] // the parts it joins, each of its own type
-    pub fn start(
+    pub(crate) fn start(
         pool: Arc<BufferPool>,
         log: Arc<dyn LogView>,
         dblwr: Arc<Doublewrite>,
@@ -108,12 +108,12 @@ impl Flusher {
         );
     }
     /// The log is short of space, or somebody is in a hurry: look now.
-    pub fn notify(&self) {
+    pub(crate) fn notify(&self) {
         self.notified.notify();
     }
     /// Ends the tasks; batches under way are finished and synced, so that another flusher can take
     /// over. Dirty pages stay dirty: see [`Flusher::sharp`].
-    pub async fn stop(&self) {
+    pub(crate) async fn stop(&self) {
         self.stopping.store(true, Release);
         self.notify();
         self.writer.pool.frame_wanted.notify();
@@ -296,12 +296,12 @@ impl Flusher {
     }
     /// Syncs what has been written and moves the checkpoint as far as it may go now. Returns where
     /// it is.
-    pub async fn checkpoint(&self) -> Lsn {
+    pub(crate) async fn checkpoint(&self) -> Lsn {
         self.writer.sync().await;
         self.checkpointer.write()
     }
     /// What the checkpoint waits for now, for people.
-    pub fn held_by(&self) -> String {
+    pub(crate) fn held_by(&self) -> String {
         let (pool, log) = (&self.writer.pool, &self.writer.log);
         let (possible, dirty) = (self.checkpointer.possible(), pool.oldest_dirty());
         let c = &pool.counters;
@@ -322,7 +322,7 @@ impl Flusher {
         }
     }
     /// Writes and syncs every page with changes from below the log's present tail.
-    pub async fn flush_all(&self) {
+    pub(crate) async fn flush_all(&self) {
         let (writer, pool) = (&self.writer, &self.writer.pool);
         let target = writer.log.tail();
         loop {
@@ -343,7 +343,7 @@ impl Flusher {
     }
     /// Writes and syncs these pages now, with all changes that began below an LSN, whatever else is
     /// older.
-    pub async fn write_now(&self, pages: &[(PageId, Lsn)]) {
+    pub(crate) async fn write_now(&self, pages: &[(PageId, Lsn)]) {
         let (writer, pool) = (&self.writer, &self.writer.pool);
         loop {
             let progress = writer.progress.seen();
@@ -384,7 +384,7 @@ impl Flusher {
     }
     /// A portion of the way to a checkpoint at `lsn`: up to `want` pages, or what is left to do
     /// when they are written.
-    pub async fn toward(&self, lsn: Lsn, want: usize) {
+    pub(crate) async fn toward(&self, lsn: Lsn, want: usize) {
         if self.writer.pool.dirty.oldest() >= lsn {
             self.checkpoint().await;
         } else if self.write_oldest(want.min(SEGMENT_PAGES), false).await == 0 {
@@ -393,7 +393,7 @@ impl Flusher {
     }
     /// For a clean shutdown, when nothing changes any more and before the log is closed: everything
     /// in the data files, the checkpoint at the log's tail.
-    pub async fn sharp(&self) -> Lsn {
+    pub(crate) async fn sharp(&self) -> Lsn {
         loop {
             self.flush_all().await;
             let tail = self.writer.log.tail();

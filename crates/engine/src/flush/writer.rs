@@ -42,7 +42,7 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    pub fn new(
+    pub(crate) fn new(
         pool: Arc<BufferPool>,
         log: Arc<dyn LogView>,
         runtime: Arc<dyn Runtime>,
@@ -64,7 +64,7 @@ impl Writer {
 
     /// Writes pages claimed in the dirty index (at most a segment's worth). Returns how many were
     /// written; with `wait` false, pages whose latch was taken are left dirty.
-    pub async fn write(&self, claimed: Vec<u32>, wait: bool) -> usize {
+    pub(crate) async fn write(&self, claimed: Vec<u32>, wait: bool) -> usize {
         if claimed.is_empty() {
             return 0;
         }
@@ -183,11 +183,11 @@ impl Writer {
     }
 
     /// Batches waiting for a sync.
-    pub fn unsynced(&self) -> usize {
+    pub(crate) fn unsynced(&self) -> usize {
         self.tickets.lock().len()
     }
     /// Whether enough of them wait.
-    pub fn sync_due(&self) -> bool {
+    pub(crate) fn sync_due(&self) -> bool {
         self.unsynced()
             >= if self.dblwr.mode() == DoublewriteMode::On {
                 self.dblwr.quarter()
@@ -197,7 +197,7 @@ impl Writer {
     }
     /// Syncs the data files of all batches written so far, each file once, and settles them. False
     /// if there was nothing to do.
-    pub async fn sync(&self) -> bool {
+    pub(crate) async fn sync(&self) -> bool {
         let tickets = std::mem::take(&mut *self.tickets.lock());
         if tickets.is_empty() {
             return false;
@@ -216,7 +216,7 @@ impl Writer {
         true
     }
     /// Makes durable what has been written to the files of these spaces.
-    pub async fn sync_files(&self, spaces: Vec<SpaceId>) {
+    pub(crate) async fn sync_files(&self, spaces: Vec<SpaceId>) {
         let files: Vec<_> =
             spaces.into_iter().filter_map(|space| Some((space, self.file(space)?))).collect();
         let ops: Vec<_> = files

@@ -34,15 +34,17 @@ mod write;
 mod write_policy;
 
 pub use append::credit::Credit;
-pub use append::credit_wait::SpaceWait;
-pub use append::frame::{FRAME_HEADER, FRAME_PAYLOAD_MAX};
-pub use commit::leader::DurableWait;
+pub(crate) use append::credit_wait::SpaceWait;
+pub use append::frame::FRAME_HEADER;
+pub(crate) use append::frame::FRAME_PAYLOAD_MAX;
+pub(crate) use commit::leader::DurableWait;
 #[cfg(all(test, not(loom)))]
 use commit::leader::OwnedWait;
-pub use recovery::checkpoint_file::CHECKPOINT_PAYLOAD_MAX;
+#[cfg(all(test, not(loom)))]
+use recovery::checkpoint_file::CHECKPOINT_PAYLOAD_MAX;
 pub(crate) use recovery::inspect;
-pub use recovery::log_reader::{Frame, FrameScanner};
-pub use write::overlapped_writes::DEPTH_MAX;
+pub(crate) use recovery::log_reader::FrameScanner;
+pub(crate) use write::overlapped_writes::DEPTH_MAX;
 pub use write_policy::{PolicySettings, WriterMode};
 
 use crate::base::{Error, Lsn, Result, Try};
@@ -70,7 +72,7 @@ use write::write_cursor::{BLOCK, LogWriter, WRITE_MAX};
 use write_policy::PolicyInUse;
 
 /// LSN of the first frame of a new log, so that 0 is no position of anything.
-pub const FIRST_LSN: Lsn = Lsn(BLOCK);
+pub(crate) const FIRST_LSN: Lsn = Lsn(BLOCK);
 
 #[derive(Debug, Clone)]
 pub struct LogConfig {

@@ -146,28 +146,28 @@ fn average(of: &AtomicU64, sample: u64) {
 }
 
 impl PolicyInUse {
-    pub fn hold(&self) -> Duration {
+    pub(super) fn hold(&self) -> Duration {
         Duration::from_micros(self.hold_us.load(Relaxed))
     }
-    pub fn flush_begins(&self, now: Duration) {
+    pub(super) fn flush_begins(&self, now: Duration) {
         self.last_flush_us.store(now.as_micros() as u64, Relaxed);
     }
     /// CPU time of one flush.
-    pub fn flush_took(&self, cpu: Duration) {
+    pub(super) fn flush_took(&self, cpu: Duration) {
         average(&self.flush_cpu_ns, cpu.as_nanos() as u64);
     }
     /// Time between two commits of one session.
-    pub fn session_committed_after(&self, time: Duration) {
+    pub(super) fn session_committed_after(&self, time: Duration) {
         average(&self.session_cycle_us, time.min(Duration::from_secs(1)).as_micros() as u64);
     }
-    pub fn flush_cpu(&self) -> Duration {
+    pub(super) fn flush_cpu(&self) -> Duration {
         Duration::from_nanos(self.flush_cpu_ns.load(Relaxed))
     }
-    pub fn session_cycle(&self) -> Duration {
+    pub(super) fn session_cycle(&self) -> Duration {
         Duration::from_micros(self.session_cycle_us.load(Relaxed))
     }
     /// For how long a flush that could begin at `now` is held back (HOLD-1).
-    pub fn held_back(&self, now: Duration) -> Option<Duration> {
+    pub(super) fn held_back(&self, now: Duration) -> Option<Duration> {
         let since = now.saturating_sub(Duration::from_micros(self.last_flush_us.load(Relaxed)));
         self.hold().checked_sub(since).filter(|left| !left.is_zero())
     }

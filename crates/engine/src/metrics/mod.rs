@@ -30,9 +30,11 @@ pub enum Kind {
     StatusCounter,
     /// The number of cases that the members of a set sort.
     SetOwner,
+    /// The number of cases of one kind.
     SetMember,
 }
 impl Kind {
+    /// As INNODB_METRICS shows it.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Counter => "counter",
@@ -47,11 +49,15 @@ impl Kind {
 /// What a counter is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Metric {
+    /// The counter's name.
     pub name: &'static str,
+    /// As in the column SUBSYSTEM of INNODB_METRICS.
     pub subsystem: &'static str,
     /// The name that `innodb_monitor_enable` has for its group.
     pub module: &'static str,
+    /// How the number is to be read.
     pub kind: Kind,
+    /// The description.
     pub comment: &'static str,
 }
 
@@ -73,14 +79,23 @@ fn undescribed(name: &'static str) -> Metric {
 /// What transactions count.
 #[derive(Default)]
 pub struct Counts {
+    /// Rows that statements have read.
     pub rows_read: Sharded,
+    /// Rows inserted.
     pub rows_inserted: Sharded,
+    /// Rows changed.
     pub rows_updated: Sharded,
+    /// Rows deleted.
     pub rows_deleted: Sharded,
+    /// Commits of transactions that had changed something.
     pub rw_commits: Sharded,
+    /// Commits of transactions that had only read.
     pub ro_commits: Sharded,
+    /// Ends of single statements that read without locks.
     pub nl_ro_commits: Sharded,
+    /// Rollbacks of whole transactions.
     pub rollbacks: Sharded,
+    /// Rollbacks to savepoints.
     pub savepoint_rollbacks: Sharded,
     /// From asking for durability to being durable, of each commit that changed something.
     pub commit_wait: Histogram,
@@ -89,12 +104,17 @@ pub struct Counts {
 /// What one statement has done to rows; added to [`Counts`] when it ends.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct RowCounts {
+    /// Rows read.
     pub read: u64,
+    /// Rows inserted.
     pub inserted: u64,
+    /// Rows changed.
     pub updated: u64,
+    /// Rows deleted.
     pub deleted: u64,
 }
 impl Counts {
+    /// Adds what a statement has done.
     pub fn add_rows(&self, rows: RowCounts) {
         for (counter, n) in [
             (&self.rows_read, rows.read),

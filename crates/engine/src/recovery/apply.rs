@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicU64, Ordering::*};
 
 /// The log as the cleaners see it while it is being read: all of it is durable, and the checkpoint
 /// stays.
-pub struct Reading {
+pub(crate) struct Reading {
     pub at: AtomicU64,
     pub checkpoint: Lsn,
     pub capacity_bytes: u64,
@@ -55,7 +55,7 @@ impl LogView for Reading {
 }
 
 /// What one frame changes in one page.
-pub struct Group<'a> {
+pub(crate) struct Group<'a> {
     pub id: PageId,
     /// RECORD-1
     pub before: Option<u32>,
@@ -63,21 +63,21 @@ pub struct Group<'a> {
 }
 impl Group<'_> {
     /// The frame makes the whole page, whatever was there.
-    pub fn is_fresh(&self) -> bool {
+    pub(crate) fn is_fresh(&self) -> bool {
         self.changes.first() == Some(&Change::Init)
     }
     /// Whether a page of `lsn`, which lacks these changes, is the one that was changed (RECORD-1).
-    pub fn follows(&self, lsn: Lsn) -> bool {
+    pub(crate) fn follows(&self, lsn: Lsn) -> bool {
         self.is_fresh() || self.before.is_none_or(|b| b == link(lsn))
     }
-    pub fn apply(&self, page: &mut [u8; PAGE_SIZE]) {
+    pub(crate) fn apply(&self, page: &mut [u8; PAGE_SIZE]) {
         self.changes.iter().for_each(|c| c.apply(self.id, page));
     }
 }
 /// The changes of a frame by page. A mini-transaction may change page A, then B, then A again: a
 /// page's changes are applied together, for afterwards its LSN says that it has them all. `file`:
 /// called for each file that the frame names.
-pub fn groups<'a>(
+pub(crate) fn groups<'a>(
     start: Lsn,
     payload: &'a [u8],
     mut file: impl FnMut(SpaceId),
@@ -108,7 +108,7 @@ struct Applier<'a> {
 }
 
 /// `end`: where the log ended when it was judged.
-pub async fn apply(
+pub(crate) async fn apply(
     scanner: &mut FrameScanner,
     end: Lsn,
     pool: &Arc<BufferPool>,

@@ -36,7 +36,7 @@ use std::sync::Arc;
 
 /// What was found in a directory that may be started.
 #[derive(Default)]
-pub struct Judged {
+pub(crate) struct Judged {
     pub undo: Image,
     /// Table spaces whose files were being made or dropped, as the log says.
     pub files: HashSet<SpaceId>,
@@ -66,7 +66,7 @@ struct Judge<'a> {
 }
 
 /// `durable`: what the register of files says of the log.
-pub async fn judge(
+pub(crate) async fn judge(
     scanner: &mut FrameScanner,
     pool: &Arc<BufferPool>,
     spaces: &Spaces,
@@ -107,7 +107,7 @@ pub async fn judge(
 
 /// The same without the log, of pages as they lie in the files: for a start that passes over
 /// everything.
-pub fn judge_pages(
+pub(crate) fn judge_pages(
     pool: &Arc<BufferPool>,
     spaces: &Spaces,
     copies: &Copies,

@@ -13,7 +13,7 @@ use hashbrown::HashMap;
 use smallvec::SmallVec;
 
 /// A log as its entries tell it.
-pub struct Found {
+pub(crate) struct Found {
     pub trx: TrxId,
     pub first: (PageNo, u16),
     pub state: u8,
@@ -26,17 +26,17 @@ pub struct Found {
 impl Found {
     /// Whoever reads the page that it begins in passes over it ([`undo::Unread::long`]): it goes on
     /// in other pages, or its transaction has not ended.
-    pub fn is_long(&self) -> bool {
+    pub(crate) fn is_long(&self) -> bool {
         self.pages.len() > 1 || self.state == record::ACTIVE
     }
-    pub fn log(&self) -> UndoLog {
+    pub(crate) fn log(&self) -> UndoLog {
         UndoLog::recovered(self.first, self.pages.clone(), self.last, self.count)
     }
 }
 
 /// What the undo spaces hold.
 #[derive(Default)]
-pub struct Image {
+pub(crate) struct Image {
     /// The logs that have not ended, by transaction.
     pub logs: Vec<Found>,
     /// Each page with its first free byte.
@@ -44,7 +44,7 @@ pub struct Image {
 }
 impl Image {
     /// Enters the pages in the engine's undo pages, each log's parts live.
-    pub fn enter(&self, pages: &UndoPages) {
+    pub(crate) fn enter(&self, pages: &UndoPages) {
         let mut live: HashMap<PageNo, (u32, SmallVec<[u16; 4]>)> = HashMap::new();
         for l in &self.logs {
             l.pages.iter().for_each(|p| live.entry(*p).or_default().0 += 1);
@@ -61,7 +61,7 @@ impl Image {
 
 /// Reads all pages of the undo spaces that are in use, each as number in [`undo::number`]'s sense
 /// and bytes.
-pub fn read(pages: impl IntoIterator<Item = Result<(PageId, Page)>>) -> Result<Image> {
+pub(crate) fn read(pages: impl IntoIterator<Item = Result<(PageId, Page)>>) -> Result<Image> {
     let mut logs: HashMap<TrxId, Found> = HashMap::new();
     // Parts of logs whose beginning is in a later page.
     let mut parts: Vec<(TrxId, PageNo, RollPtr, u32, bool)> = Vec::new();

@@ -32,12 +32,16 @@ use std::sync::Arc;
 /// How rows are read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Read {
+    /// What the transaction's read view sees.
     Consistent,
     /// The newest versions, without locks: only where nobody can change the table (its metadata
     /// lock is held exclusively).
     Newest,
+    /// The newest versions, which stay locked.
     Locking {
+        /// Shared or exclusive.
         mode: Mode,
+        /// What happens at a row that another transaction has locked.
         conflict: OnConflict,
     },
 }
@@ -46,8 +50,10 @@ impl Read {
         matches!(self, Read::Locking { .. })
     }
 }
+/// What a locking read does at a row that another transaction has locked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OnConflict {
+    /// The read waits.
     Wait,
     /// A locked row is an error.
     NoWait,
@@ -115,6 +121,7 @@ enum Taken {
     Range,
 }
 
+/// A scan of a range of an index, in either direction.
 pub struct Cursor {
     table: Arc<Table>,
     no: usize,
@@ -213,6 +220,7 @@ impl Cursor {
         }
         self.version = version::Version::default();
     }
+    /// The table that is read.
     pub fn table(&self) -> &Arc<Table> {
         &self.table
     }

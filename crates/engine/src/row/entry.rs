@@ -10,7 +10,7 @@ use crate::page::index::{self, DELETE_MARK, MAX_KEY};
 use std::sync::Arc;
 
 /// Inserts an entry, or revives a marked one. Waits for range locks of others.
-pub fn insert(
+pub(crate) fn insert(
     store: &Store,
     locks: &Arc<LockTable>,
     trx: &Arc<TrxLocks>,
@@ -20,11 +20,11 @@ pub fn insert(
     add_checked(store, ix, key, || locks.check_insert(trx, &ix.ranges, key))
 }
 /// The same where nobody else can have locks: an index that is being built.
-pub fn add(store: &Store, ix: &Index, key: &[u8]) -> Try<()> {
+pub(crate) fn add(store: &Store, ix: &Index, key: &[u8]) -> Try<()> {
     add_checked(store, ix, key, || Ok(()))
 }
 /// The same for a rollback, which may use the log's reserve.
-pub fn restore(store: &Store, ix: &Index, key: &[u8]) -> Try<()> {
+pub(crate) fn restore(store: &Store, ix: &Index, key: &[u8]) -> Try<()> {
     add_by(store, ix, key, || Mtr::begin_reserved(store), || Ok(()))
 }
 fn add_checked(store: &Store, ix: &Index, key: &[u8], check: impl Fn() -> Try<()>) -> Try<()> {
@@ -62,7 +62,13 @@ fn add_by<'s>(
     }
 }
 /// Sets or clears the delete mark. False if there is no such entry.
-pub fn mark(store: &Store, ix: &Index, key: &[u8], marked: bool, reserved: bool) -> Try<bool> {
+pub(crate) fn mark(
+    store: &Store,
+    ix: &Index,
+    key: &[u8],
+    marked: bool,
+    reserved: bool,
+) -> Try<bool> {
     let mut m = if reserved { Mtr::begin_reserved(store)? } else { Mtr::begin(store)? };
     let leaf = ix.tree.leaf_x(&mut m, key)?;
     let Some(r) = index::search(m.page(leaf), key).found else { return Ok(false) };
@@ -73,7 +79,7 @@ pub fn mark(store: &Store, ix: &Index, key: &[u8], marked: bool, reserved: bool)
     Ok(true)
 }
 /// Removes an entry if `really` (called under the leaf's latch, with its mark) says so.
-pub fn remove(
+pub(crate) fn remove(
     store: &Store,
     ix: &Index,
     key: &[u8],
@@ -95,12 +101,12 @@ pub fn remove(
     Ok(())
 }
 /// Merging is worth it, never needed: a call that would block ends it.
-pub fn merge(store: &Store, ix: &Index, key: &[u8]) {
+pub(crate) fn merge(store: &Store, ix: &Index, key: &[u8]) {
     let _ = ix.tree.merge(store, 0, key);
 }
 /// Whether a live entry other than `own` has the key prefix `prefix`; the clustered key behind it.
 /// Those of marked ones are shown to `marked`, under the latch.
-pub fn find_duplicate(
+pub(crate) fn find_duplicate(
     store: &Store,
     ix: &Index,
     prefix: &[u8],

@@ -16,7 +16,7 @@ use crate::{Error, TrxId, Try, WouldBlock};
 
 /// One version of a row, copied out.
 #[derive(Default)]
-pub struct Version {
+pub(crate) struct Version {
     pub trx: TrxId,
     pub roll: RollPtr,
     pub marked: bool,
@@ -27,7 +27,7 @@ pub struct Version {
     newest: (TrxId, RollPtr),
 }
 impl Version {
-    pub fn load(&mut self, p: &Page, r: Rec) {
+    pub(crate) fn load(&mut self, p: &Page, r: Rec) {
         let v = index::value(p, r);
         self.trx = value::trx(v);
         self.roll = value::roll(v);
@@ -50,7 +50,7 @@ impl Version {
         (self.trx, self.roll) == newest
     }
     /// Goes one version back. False if this was the row's first.
-    pub fn step(&mut self, store: &Store) -> Try<bool> {
+    pub(crate) fn step(&mut self, store: &Store) -> Try<bool> {
         if self.roll.is_insert() || self.roll == RollPtr::NONE {
             return Ok(false);
         }
@@ -79,7 +79,7 @@ impl Version {
 
 /// Copies the newest version that `sees` accepts into `out`. False if there is none, or it is a
 /// deleted one.
-pub fn visible(
+pub(crate) fn visible(
     store: &Store,
     p: &Page,
     r: Rec,
@@ -100,7 +100,7 @@ pub fn visible(
 /// use. With `older_only` the newest version does not count. `v` is kept between calls that wait
 /// (VERS-1).
 #[allow(clippy::too_many_arguments)]
-pub fn has_entry(
+pub(crate) fn has_entry(
     store: &Store,
     table: &Table,
     no: usize,

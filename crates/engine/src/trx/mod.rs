@@ -10,10 +10,10 @@
 //! - TRX-D: no transaction works for longer than a turn without letting others run
 //!   ([`Trx::give_way`]): what it needs may all be in memory, and its thread is one of few. A
 //!   commit that gathers its group in the same run queue waits that long and no longer.
-pub mod commit;
-pub mod rollback;
-pub mod sys;
-pub mod view;
+pub(crate) mod commit;
+pub(crate) mod rollback;
+pub(crate) mod sys;
+pub(crate) mod view;
 
 use crate::canary::{Canary, planted};
 use crate::engine::Engine;
@@ -35,12 +35,17 @@ use view::ReadView;
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LAST_PAUSE: Duration = Duration::from_secs(5);
 
+/// The isolation levels of SQL.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum Isolation {
+    /// Sees what is not committed.
     ReadUncommitted,
+    /// Each statement sees what was committed when it began.
     ReadCommitted,
+    /// The whole transaction sees what was committed at its first read.
     #[default]
     RepeatableRead,
+    /// Each read locks what it has read.
     Serializable,
 }
 impl Isolation {
@@ -91,14 +96,14 @@ impl Turn {
     /// After each row of work: whether it goes on without a look at the clock. If not, `count` has
     /// to follow.
     #[inline]
-    pub fn goes_on(&mut self) -> bool {
+    pub(crate) fn goes_on(&mut self) -> bool {
         let goes_on = self.rows > 1;
         self.rows -= u32::from(goes_on);
         goes_on
     }
     /// After each row of work.
     #[inline]
-    pub async fn count(&mut self, engine: &Engine) {
+    pub(crate) async fn count(&mut self, engine: &Engine) {
         if !self.goes_on() && self.is_over(engine) {
             // Boxed: the futures of all that works row by row have this one inside.
             Box::pin(self.end(engine)).await;
@@ -174,8 +179,11 @@ pub struct Trx {
     pub(crate) counter_raised: Option<Lsn>,
     pub(crate) view: ReadView,
     pub(crate) scratch: Scratch,
+    /// The isolation level.
     pub isolation: Isolation,
+    /// Whether the transaction may not write.
     pub read_only: bool,
+    /// How long it waits for a row lock.
     pub lock_wait_timeout: Duration,
     /// It is one statement that reads without locks (for trx_nl_ro_commits).
     pub single_read: bool,
@@ -225,6 +233,7 @@ impl Trx {
             engine,
         }
     }
+    /// Its id; `NONE` before its first write.
     pub fn id(&self) -> TrxId {
         self.id
     }
@@ -275,12 +284,15 @@ impl Trx {
             engine.rollbacks.fetch_sub(1, AcqRel);
         });
     }
+    /// The engine that it is of.
     pub fn engine(&self) -> &Arc<Engine> {
         &self.engine
     }
+    /// Its locks.
     pub fn locks(&self) -> &Arc<TrxLocks> {
         &self.locks
     }
+    /// Whether it has changed something.
     pub fn has_written(&self) -> bool {
         !self.undo.is_empty()
     }
@@ -292,6 +304,7 @@ impl Trx {
     pub fn count_rows(&mut self) {
         self.engine.counts.add_rows(std::mem::take(&mut self.rows));
     }
+    /// The number of its undo records.
     pub fn undo_records(&self) -> u32 {
         self.undo.count
     }
@@ -393,6 +406,7 @@ impl Trx {
     pub fn take_counter_raised(&mut self) -> Option<Lsn> {
         self.counter_raised.take()
     }
+    /// The present place of the transaction.
     pub fn savepoint(&self) -> Savepoint {
         Savepoint(self.undo.last)
     }

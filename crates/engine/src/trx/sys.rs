@@ -25,7 +25,7 @@ use crate::sync::lock::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 /// Numbers handed out per write of the high-water mark.
-pub const ID_BLOCK: u64 = 65536;
+pub(crate) const ID_BLOCK: u64 = 65536;
 const SHARDS: usize = 64;
 
 type Shard = Mutex<Vec<(TrxId, Arc<TrxLocks>)>>;

@@ -22,7 +22,7 @@
 //! - UNDO-5: up to where its owner let go of it a page holds logs that have ended, and long ones;
 //!   what purge has not read of that is listed.
 pub mod record;
-pub mod truncate;
+pub(crate) mod truncate;
 
 use crate::buf::Latch;
 use crate::mtr::{At, Mtr, Store};
@@ -41,11 +41,11 @@ fn space_of(no: PageNo) -> usize {
     (no / SECOND) as usize
 }
 /// The number under which page `no` of undo space `which` is known.
-pub fn number(which: usize, no: PageNo) -> PageNo {
+pub(crate) fn number(which: usize, no: PageNo) -> PageNo {
     assert!(no < SECOND);
     which as PageNo * SECOND + no
 }
-pub fn page_id(no: PageNo) -> PageId {
+pub(crate) fn page_id(no: PageNo) -> PageId {
     PageId { space: SpaceId::UNDO[space_of(no)], no: no % SECOND }
 }
 
@@ -282,7 +282,7 @@ impl UndoPages {
 
 /// One transaction's undo log.
 #[derive(Default)]
-pub struct UndoLog {
+pub(crate) struct UndoLog {
     current: Option<Current>,
     /// Page and offset of the LOG entry.
     first: Option<(PageNo, u16)>,
@@ -295,7 +295,7 @@ pub struct UndoLog {
     next: Option<Current>,
 }
 /// Room for one undo record, its page latched in the mini-transaction.
-pub struct Slot {
+pub(crate) struct Slot {
     at: At,
     no: PageNo,
     /// Where the record goes.
@@ -305,20 +305,20 @@ pub struct Slot {
 }
 impl Slot {
     /// The roll pointer that the row will carry.
-    pub fn roll(&self, insert: bool) -> RollPtr {
+    pub(crate) fn roll(&self, insert: bool) -> RollPtr {
         RollPtr::new(self.no, self.offset, insert)
     }
 }
 
 impl UndoLog {
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.first.is_none()
     }
-    pub fn head(&self, table: u64) -> record::Head {
+    pub(crate) fn head(&self, table: u64) -> record::Head {
         record::Head { undo_no: self.count, before: self.last, table }
     }
     /// Whether a record of `len` bytes can be written without [`UndoLog::make_room`].
-    pub fn has_room(&self, len: usize) -> bool {
+    pub(crate) fn has_room(&self, len: usize) -> bool {
         let fits =
             |c: &Current, begin: usize| c.used as usize + begin + len + 2 <= crate::PAGE_SIZE;
         self.current.as_ref().is_some_and(|c| fits(c, 0))
@@ -326,7 +326,7 @@ impl UndoLog {
     }
     /// Sees to it that a record of `len` bytes has a page: call before the mini-transaction begins.
     /// May take or add a page.
-    pub fn make_room(&mut self, store: &Store, pages: &UndoPages, len: usize) -> Try<()> {
+    pub(crate) fn make_room(&mut self, store: &Store, pages: &UndoPages, len: usize) -> Try<()> {
         assert!(len <= record::MAX, "an undo record fits a page");
         if self.has_room(len) {
             return Ok(());
@@ -363,7 +363,7 @@ impl UndoLog {
         }
     }
     /// Latches the page for a record of `len` bytes. [`UndoLog::make_room`] has been called for it.
-    pub fn reserve(&self, m: &mut Mtr<'_>, trx: TrxId, len: usize) -> Try<Slot> {
+    pub(crate) fn reserve(&self, m: &mut Mtr<'_>, trx: TrxId, len: usize) -> Try<Slot> {
         let here = self.current.filter(|c| c.used as usize + len + 2 <= crate::PAGE_SIZE);
         let c = here.or(self.next).expect("make_room comes before reserve");
         let at = if c.fresh { m.create(page_id(c.no))? } else { m.x(page_id(c.no))? };
@@ -375,7 +375,7 @@ impl UndoLog {
         Ok(Slot { at, no: c.no, offset: c.used as usize + entry.len(), entry, fresh: c.fresh })
     }
     /// Writes the record: a change.
-    pub fn write(
+    pub(crate) fn write(
         &mut self,
         m: &mut Mtr<'_>,
         pages: &UndoPages,
@@ -410,7 +410,7 @@ impl UndoLog {
     }
     /// Writes the log's end: committed with its number, or rolled back. Returns the position that
     /// makes it durable.
-    pub fn finish(&self, store: &Store, state: u8, no: u64) -> Try<Option<Lsn>> {
+    pub(crate) fn finish(&self, store: &Store, state: u8, no: u64) -> Try<Option<Lsn>> {
         let Some((page, at)) = self.first else { return Ok(None) };
         let mut m = Mtr::begin_reserved(store)?;
         let p = m.x(page_id(page))?;
@@ -420,7 +420,7 @@ impl UndoLog {
         Ok(Some(m.commit()))
     }
     /// Lets go of the pages. The log's parts stay live in them until [`UndoPages::purged`].
-    pub fn release(&mut self, pages: &UndoPages) {
+    pub(crate) fn release(&mut self, pages: &UndoPages) {
         if let Some(c) = self.current.take() {
             pages.give_back(c.no, c.used, None);
         }
@@ -429,7 +429,7 @@ impl UndoLog {
         }
     }
     /// A log found at start, to be rolled back.
-    pub fn recovered(
+    pub(crate) fn recovered(
         first: (PageNo, u16),
         pages: SmallVec<[PageNo; 2]>,
         last: RollPtr,
@@ -437,13 +437,13 @@ impl UndoLog {
     ) -> UndoLog {
         UndoLog { current: None, first: Some(first), pages, last, count, next: None }
     }
-    pub fn first(&self) -> Option<(PageNo, u16)> {
+    pub(crate) fn first(&self) -> Option<(PageNo, u16)> {
         self.first
     }
 }
 
 /// Reads the undo record that `roll` points at.
-pub fn read<R>(
+pub(crate) fn read<R>(
     store: &Store,
     roll: RollPtr,
     f: impl FnOnce(Option<record::Entry<'_>>) -> R,

@@ -66,7 +66,7 @@ pub(crate) struct Seat<'a> {
 }
 
 impl Reservations {
-    pub fn new(tail: u64, slots: usize) -> Reservations {
+    pub(crate) fn new(tail: u64, slots: usize) -> Reservations {
         let slot = || {
             Padded(Slot {
                 copy_low: AtomicU64::new(IDLE),
@@ -82,23 +82,23 @@ impl Reservations {
         }
     }
     /// The calling thread's slot.
-    pub fn seat(&self) -> Seat<'_> {
+    pub(crate) fn seat(&self) -> Seat<'_> {
         self.seat_no(slots::number())
     }
-    pub fn seat_no(&self, thread: usize) -> Seat<'_> {
+    pub(crate) fn seat_no(&self, thread: usize) -> Seat<'_> {
         let last = self.slots.len() - 1;
         let shared = (thread >= last).then(|| self.shared.lock());
         Seat { slot: &self.slots[thread.min(last)].0, _shared: shared }
     }
-    pub fn tail(&self) -> u64 {
+    pub(crate) fn tail(&self) -> u64 {
         self.tail.load(Acquire)
     }
     /// Everything below is copied (LOGBUF-2).
-    pub fn ready(&self) -> u64 {
+    pub(crate) fn ready(&self) -> u64 {
         self.low(|s| &s.copy_low)
     }
     /// Every frame below is entered (LOGBUF-3). Read before the dirty index.
-    pub fn dirty_low(&self) -> u64 {
+    pub(crate) fn dirty_low(&self) -> u64 {
         self.low(|s| &s.dirty_low)
     }
     fn low(&self, of: impl Fn(&Slot) -> &AtomicU64) -> u64 {
@@ -109,7 +109,7 @@ impl Reservations {
         used.fold(tail, |low, s| low.min(of(s).load(Acquire)))
     }
     /// Frames and bytes appended.
-    pub fn counts(&self) -> (u64, u64) {
+    pub(crate) fn counts(&self) -> (u64, u64) {
         self.slots
             .iter()
             .fold((0, 0), |(f, b), s| (f + s.frames.load(Relaxed), b + s.bytes.load(Relaxed)))
@@ -118,7 +118,7 @@ impl Reservations {
 
 impl Seat<'_> {
     /// The first LSN of a range of `len` bytes that is now this thread's to fill.
-    pub fn reserve(&self, all: &Reservations, len: u64) -> u64 {
+    pub(crate) fn reserve(&self, all: &Reservations, len: u64) -> u64 {
         let t = all.tail.load(Relaxed);
         self.slot.copy_low.store(t, Release);
         self.slot.dirty_low.store(t, Release);
@@ -126,7 +126,12 @@ impl Seat<'_> {
     }
     /// The range from the tail to the next multiple of `block`, now this thread's to fill: start
     /// and length. None if it has fewer than `least` bytes.
-    pub fn reserve_to(&self, all: &Reservations, block: u64, least: u64) -> Option<(u64, u64)> {
+    pub(crate) fn reserve_to(
+        &self,
+        all: &Reservations,
+        block: u64,
+        least: u64,
+    ) -> Option<(u64, u64)> {
         let mut t = all.tail.load(Relaxed);
         self.slot.copy_low.store(t, Release);
         self.slot.dirty_low.store(t, Release);
@@ -144,14 +149,14 @@ impl Seat<'_> {
             }
         }
     }
-    pub fn copied(&self) {
+    pub(crate) fn copied(&self) {
         self.slot.copy_low.store(IDLE, Release);
     }
     /// As `entered`, of what nobody asked for.
-    pub fn filled(&self) {
+    pub(crate) fn filled(&self) {
         self.slot.dirty_low.store(IDLE, Release);
     }
-    pub fn entered(&self, bytes: u64) {
+    pub(crate) fn entered(&self, bytes: u64) {
         // The line is this thread's alone: no read-modify-write is needed.
         self.slot.frames.store(self.slot.frames.load(Relaxed) + 1, Relaxed);
         self.slot.bytes.store(self.slot.bytes.load(Relaxed) + bytes, Relaxed);
@@ -181,7 +186,7 @@ unsafe impl Sync for Ring {}
 
 impl Ring {
     /// `bytes` is a power of two.
-    pub fn new(bytes: usize) -> Ring {
+    pub(crate) fn new(bytes: usize) -> Ring {
         let none = || Memory { base: AtomicPtr::new(std::ptr::null_mut()), mask: Word::new(0) };
         let ring =
             Ring { split: Word::new(0), memories: [none(), none()], owned: Mutex::default() };
@@ -196,18 +201,18 @@ impl Ring {
         self.owned.lock()[which as usize] = Some(memory);
     }
     /// Of the newer memory.
-    pub fn size(&self) -> u64 {
+    pub(crate) fn size(&self) -> u64 {
         self.memories[(self.split.load(Acquire) & 1) as usize].mask.load(Relaxed) + 1
     }
     /// Where the newer memory begins: the older one is of no use any more when all below is in
     /// files.
-    pub fn split_at(&self) -> u64 {
+    pub(crate) fn split_at(&self) -> u64 {
         self.split.load(Acquire) & !1
     }
     /// Goes over to another memory while nobody gets credit: `promised` is the end of all that is
     /// promised, everything below `written` is in files. Gives the LSN from which on it is used, or
     /// None if the older memory is still needed (LOGBUF-6). For one caller at a time.
-    pub fn change(&self, memory: AlignedBuf, promised: u64, written: u64) -> Option<u64> {
+    pub(crate) fn change(&self, memory: AlignedBuf, promised: u64, written: u64) -> Option<u64> {
         let word = self.split.load(Acquire);
         let (split, newer) = (word & !1, word & 1);
         if promised <= split {
@@ -224,7 +229,7 @@ impl Ring {
         Some(at)
     }
     /// Gives the older memory back. LOGBUF-6: everything below `split_at()` is in files.
-    pub fn forget_older(&self) {
+    pub(crate) fn forget_older(&self) {
         let older = 1 - (self.split.load(Acquire) & 1) as usize;
         self.owned.lock()[older] = None;
     }
@@ -251,7 +256,7 @@ impl Ring {
     /// # Safety
     /// The caller has reserved `[lsn, lsn + bytes.len())`, has not published it yet, and LOGBUF-4
     /// holds for it.
-    pub unsafe fn fill(&self, lsn: u64, bytes: &[u8]) {
+    pub(crate) unsafe fn fill(&self, lsn: u64, bytes: &[u8]) {
         let mut done = 0;
         self.parts(lsn, bytes.len(), |to, n| {
             // SAFETY: the part lies in the memory, and the range is the caller's alone.
@@ -262,7 +267,7 @@ impl Ring {
     /// # Safety
     /// The range is below a `ready()` that the caller has read, and not below the first block that
     /// is not whole in a file.
-    pub unsafe fn read(&self, lsn: u64, out: &mut [u8]) {
+    pub(crate) unsafe fn read(&self, lsn: u64, out: &mut [u8]) {
         let (mut done, to) = (0, out.as_mut_ptr());
         self.parts(lsn, out.len(), |from, n| {
             // SAFETY: the part lies in the memory, is initialised, and nobody writes it before the

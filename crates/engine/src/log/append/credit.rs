@@ -162,7 +162,7 @@ impl Drop for Credit<'_> {
 }
 
 impl LogRoom {
-    pub fn new(tail: u64, bounds: Bounds) -> LogRoom {
+    pub(crate) fn new(tail: u64, bounds: Bounds) -> LogRoom {
         let s = LogRoom {
             promised: Padded(AtomicU64::new(tail)),
             limits: Padded(Default::default()),
@@ -182,11 +182,11 @@ impl LogRoom {
     }
     /// The largest credit there can be: what one is sure to get once everything before it is
     /// written and checkpointed.
-    pub fn credit_max(&self) -> u64 {
+    pub(crate) fn credit_max(&self) -> u64 {
         let b = self.bounds.lock();
         (b.buffer_bytes - 4096).min(b.in_force_bytes / 2)
     }
-    pub fn credit(&self, bytes: u64, class: Class) -> Try<Credit<'_>> {
+    pub(crate) fn credit(&self, bytes: u64, class: Class) -> Try<Credit<'_>> {
         let limit = &self.limits.room[class as usize];
         let mut promised = self.promised.load(Relaxed);
         loop {
@@ -213,7 +213,7 @@ impl LogRoom {
     }
     /// Credit for what is only worth having if there is plenty: whoever is refused does not wait,
     /// and asks for no more room.
-    pub fn spare_credit(&self, bytes: u64) -> Option<Credit<'_>> {
+    pub(crate) fn spare_credit(&self, bytes: u64) -> Option<Credit<'_>> {
         let room = self.limits.room[Class::Ordinary as usize].load(Acquire);
         // Twice, so that it is nobody's last.
         let plenty = self.promised.load(Relaxed) + 2 * bytes <= room;
@@ -231,7 +231,7 @@ impl LogRoom {
         WouldBlock::LogSpace
     }
     /// Changes the bounds: the only way in which there comes to be room, but for refunds.
-    pub fn update(&self, change: impl FnOnce(&mut Bounds)) {
+    pub(crate) fn update(&self, change: impl FnOnce(&mut Bounds)) {
         {
             let mut b = self.bounds.lock();
             change(&mut b);
@@ -249,7 +249,7 @@ impl LogRoom {
             self.limits.slow.store(false, Relaxed);
         }
     }
-    pub fn set_checkpoint(&self, lsn: u64) {
+    pub(crate) fn set_checkpoint(&self, lsn: u64) {
         let end = self.promised.load(SeqCst);
         self.update(|b| {
             b.checkpoint = lsn;
@@ -257,7 +257,7 @@ impl LogRoom {
         });
     }
     /// At least [`CAPACITY_MIN`].
-    pub fn set_capacity(&self, bytes: u64) {
+    pub(crate) fn set_capacity(&self, bytes: u64) {
         let end = self.promised.load(SeqCst);
         self.update(|b| {
             b.capacity_bytes = bytes.max(CAPACITY_MIN);
@@ -266,7 +266,7 @@ impl LogRoom {
     }
     /// Takes segments from `end` on out of use, but for those that somebody has been promised.
     /// Returns the end of those that stay.
-    pub fn lower_files_end(&self, end: u64) -> u64 {
+    pub(crate) fn lower_files_end(&self, end: u64) -> u64 {
         let mut b = self.bounds.lock();
         let old = b.files_end;
         b.files_end = end.min(old);
@@ -280,7 +280,7 @@ impl LogRoom {
     }
     /// Gives the buffer another size if `change`, which gets the end of all that is promised, says
     /// from which LSN on its memory has it. Until it returns, nobody gets credit.
-    pub fn set_buffer(&self, bytes: u64, change: impl FnOnce(u64) -> Option<u64>) {
+    pub(crate) fn set_buffer(&self, bytes: u64, change: impl FnOnce(u64) -> Option<u64>) {
         {
             let mut b = self.bounds.lock();
             self.limits.room.iter().for_each(|l| l.store(0, SeqCst));
@@ -293,30 +293,30 @@ impl LogRoom {
     }
     /// Whether writers are to be slowed. One load.
     #[inline]
-    pub fn is_slow(&self) -> bool {
+    pub(crate) fn is_slow(&self) -> bool {
         self.limits.slow.load(Relaxed)
     }
     /// How long a change of a row is to be held up now.
     #[cold]
-    pub fn delay(&self) -> Option<Duration> {
+    pub(crate) fn delay(&self) -> Option<Duration> {
         let (from, to) = self.bounds.lock().soft();
         let us = delay_us(self.promised.load(Relaxed), from, to);
         let owed = self.owed_us.fetch_add(us, Relaxed) % DELAY_UNIT_US + us;
         (owed >= DELAY_UNIT_US).then(|| Duration::from_micros(owed / DELAY_UNIT_US * DELAY_UNIT_US))
     }
-    pub fn bounds(&self) -> Bounds {
+    pub(crate) fn bounds(&self) -> Bounds {
         self.bounds.lock().clone()
     }
-    pub fn scarce(&self, class: Class) -> Scarce {
+    pub(crate) fn scarce(&self, class: Class) -> Scarce {
         self.bounds.lock().scarce(class)
     }
     /// Whether the largest waiting request of the class would fit now.
-    pub fn has_room(&self, class: Class) -> bool {
+    pub(crate) fn has_room(&self, class: Class) -> bool {
         let wanted = self.wanted[class as usize].load(SeqCst);
         self.promised.load(SeqCst) + wanted <= self.limits.room[class as usize].load(SeqCst)
     }
     /// The LSN up to which room is promised or was asked for.
-    pub fn demand(&self) -> u64 {
+    pub(crate) fn demand(&self) -> u64 {
         let wanted = self.wanted.iter().map(|w| w.load(SeqCst)).max();
         self.promised.load(SeqCst) + wanted.unwrap_or(0)
     }
@@ -337,7 +337,7 @@ impl LogRoom {
         list.into_iter().for_each(|w| w.1.wake());
     }
     /// Registers or renews a waker; `id` is the number it has, if it has one.
-    pub fn register(&self, id: &mut Option<u64>, waker: &Waker) {
+    pub(crate) fn register(&self, id: &mut Option<u64>, waker: &Waker) {
         let mut w = self.waiters.lock();
         let n = *id.get_or_insert_with(|| {
             w.next += 1;
@@ -349,7 +349,7 @@ impl LogRoom {
         }
         self.waiting.store(w.list.len(), SeqCst);
     }
-    pub fn unregister(&self, id: Option<u64>) {
+    pub(crate) fn unregister(&self, id: Option<u64>) {
         let Some(n) = id else { return };
         let mut w = self.waiters.lock();
         w.list.retain(|x| x.0 != n);
@@ -359,7 +359,7 @@ impl LogRoom {
         }
     }
     /// No segment could be made: whoever waits is told. Returns whether that is news.
-    pub fn failed(&self, e: Error) -> bool {
+    pub(crate) fn failed(&self, e: Error) -> bool {
         let news = {
             let mut t = self.failure.lock();
             t.0 += 1;
@@ -368,11 +368,11 @@ impl LogRoom {
         self.wake_all();
         news
     }
-    pub fn recovered(&self) {
+    pub(crate) fn recovered(&self) {
         self.failure.lock().1 = None;
     }
     /// How often making a segment has failed, and why the last time if it has not worked since.
-    pub fn failure(&self) -> (u64, Option<Error>) {
+    pub(crate) fn failure(&self) -> (u64, Option<Error>) {
         self.failure.lock().clone()
     }
 }

@@ -30,7 +30,7 @@ pub const FRAME_HEADER: usize = 20;
 /// Bytes before the payload in format 2; the fewest that any frame has.
 pub(in crate::log) const FRAME_HEADER_2: usize = 16;
 /// The longest payload.
-pub const FRAME_PAYLOAD_MAX: usize = (1 << 24) - 1;
+pub(crate) const FRAME_PAYLOAD_MAX: usize = (1 << 24) - 1;
 
 pub(in crate::log) const KIND_CHANGES: u8 = 4;
 pub(in crate::log) const KIND_EPOCH: u8 = 5;
@@ -95,7 +95,7 @@ pub(in crate::log) struct Header {
 }
 impl Header {
     /// `b` has [`FRAME_HEADER_2`] bytes at least; `durable` is known if it has [`FRAME_HEADER`].
-    pub fn read(b: &[u8]) -> Header {
+    pub(crate) fn read(b: &[u8]) -> Header {
         let word = u32_at(b, 4);
         let lsn = u64_at(b, 8);
         let kind = (word >> 24) as u8;
@@ -116,12 +116,12 @@ impl Header {
         }
     }
     /// Bytes of the whole frame.
-    pub fn frame_len(&self) -> usize {
+    pub(crate) fn frame_len(&self) -> usize {
         self.header + self.len
     }
     /// Whether this can be the header of a frame at `lsn`, as far as can be told without its
     /// payload.
-    pub fn plausible_at(&self, lsn: u64) -> bool {
+    pub(crate) fn plausible_at(&self, lsn: u64) -> bool {
         self.lsn == lsn && self.len > 0 && matches!(self.kind, KIND_CHANGES | KIND_EPOCH | KIND_PAD)
     }
 }

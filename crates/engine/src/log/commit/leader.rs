@@ -95,10 +95,10 @@ pub(in crate::log) struct Waiter {
 }
 
 impl Waiter {
-    pub fn new(goal: Goal) -> Waiter {
+    pub(crate) fn new(goal: Goal) -> Waiter {
         Waiter { goal, state: State::New }
     }
-    pub fn poll(&mut self, queue: &impl CommitQueue, cx: &mut Context<'_>) -> Poll<()> {
+    pub(crate) fn poll(&mut self, queue: &impl CommitQueue, cx: &mut Context<'_>) -> Poll<()> {
         let waits = queue.waits();
         loop {
             match &mut self.state {
@@ -165,7 +165,7 @@ impl Waiter {
         Poll::Ready(())
     }
     /// The future is dropped: nobody is to wake it, and the leadership it has passes on (WAIT-4).
-    pub fn leave(&mut self, queue: &impl CommitQueue) {
+    pub(crate) fn leave(&mut self, queue: &impl CommitQueue) {
         let led = match &self.state {
             State::Queued(node) => node.leave(),
             State::Leading(_) => true,

@@ -68,7 +68,7 @@ pub(super) struct WriterConfig {
     pub depth: usize,
 }
 impl WriterConfig {
-    pub const fn new(mode: WriterMode, depth: usize) -> WriterConfig {
+    pub(super) const fn new(mode: WriterMode, depth: usize) -> WriterConfig {
         WriterConfig { mode, depth }
     }
 }
@@ -117,7 +117,7 @@ pub(super) struct Sample {
     pub idle_cpus: f64,
 }
 impl Sample {
-    pub fn rate(&self) -> f64 {
+    pub(super) fn rate(&self) -> f64 {
         self.commits as f64 / self.time.as_secs_f64().max(1e-6)
     }
     fn bytes_per_commit(&self) -> f64 {
@@ -308,7 +308,7 @@ impl Default for Tuner {
 
 impl Tuner {
     /// The configuration to use now.
-    pub fn config(&self) -> WriterConfig {
+    pub(super) fn config(&self) -> WriterConfig {
         match &self.pair {
             Some(pair) if pair.candidate_writes() => pair.candidate,
             _ => self.best(),
@@ -321,22 +321,22 @@ impl Tuner {
         self.classes.entry(self.load).or_insert_with(|| Class::new(self.configs[0]))
     }
     /// How long until the next look.
-    pub fn look_after(&self) -> Duration {
+    pub(super) fn look_after(&self) -> Duration {
         match &self.pair {
             Some(pair) if pair.settles() => pair.windows.settle,
             Some(pair) => pair.windows.window,
             None => LOOK,
         }
     }
-    pub fn group(&self) -> f64 {
+    pub(super) fn group(&self) -> f64 {
         self.group
     }
     /// A pair is under config.
-    pub fn tries(&self) -> bool {
+    pub(super) fn tries(&self) -> bool {
         self.pair.is_some()
     }
     /// AUTO-3
-    pub fn settings(&mut self, fixed: Fixed) {
+    pub(super) fn settings(&mut self, fixed: Fixed) {
         if self.fixed == fixed {
             return;
         }
@@ -351,7 +351,7 @@ impl Tuner {
         (self.pair, self.settles) = (None, self.settles.max(SETTINGS_SETTLE));
     }
     /// A look at what has been sample.
-    pub fn look(&mut self, sample: Sample) {
+    pub(super) fn look(&mut self, sample: Sample) {
         if sample.commits == 0 && self.pair.as_ref().is_none_or(Pair::tells_load) {
             if self.pair.take().is_some() {
                 self.settles = CLASS_SETTLES;
@@ -446,7 +446,7 @@ impl Tuner {
         self.pair = Some(pair);
     }
     /// The choice and its reason, for people.
-    pub fn why(&self, flush: Duration) -> String {
+    pub(super) fn why(&self, flush: Duration) -> String {
         if self.configs.len() == 1 {
             return format!("{}: set", self.config());
         }

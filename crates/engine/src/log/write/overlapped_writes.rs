@@ -34,7 +34,7 @@ use std::sync::atomic::Ordering::Relaxed;
 /// The shortest frame that fills.
 pub(in crate::log) const PAD_MIN: usize = FRAME_HEADER + 1;
 /// `redolith_log_flush_depth` at most.
-pub const DEPTH_MAX: usize = 16;
+pub(crate) const DEPTH_MAX: usize = 16;
 
 impl Log {
     /// Submits what is ready, for the leader. None: what there is to write is better written

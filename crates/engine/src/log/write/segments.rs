@@ -72,7 +72,7 @@ pub(in crate::log) fn header_fields(b: &[u8]) -> Option<(u64, u64)> {
 
 impl Segments {
     /// The first segment of a new log, the one that holds `first`.
-    pub fn create(
+    pub(crate) fn create(
         disk: Arc<dyn Disk>,
         dir: PathBuf,
         log_id: u64,
@@ -92,14 +92,14 @@ impl Segments {
     }
     /// Makes durable what the files hold, and their names: an ended process may have renamed a
     /// segment and not synced the folder.
-    pub fn sync_all(&self) -> Result<()> {
+    pub(crate) fn sync_all(&self) -> Result<()> {
         self.disk.sync_dir(&self.dir).map_err(|e| Error::io(self.dir.display(), &e))?;
         let files: Vec<Arc<dyn File>> = self.open.lock().iter().map(|s| s.file.clone()).collect();
         files.iter().try_for_each(|f| f.sync()).map_err(|e| Error::io("syncing the redo log", &e))
     }
     /// The segments that hold the stream from `keep` on, which the checkpoint needs. Those up to
     /// `needed_end` have to be there.
-    pub fn open(
+    pub(crate) fn open(
         disk: Arc<dyn Disk>,
         dir: PathBuf,
         log_id: u64,
@@ -157,7 +157,7 @@ impl Segments {
     }
     /// Files of segments that come later than a gap, oldest first: a crash can leave renamed files
     /// there, with nothing of the stream in them.
-    pub fn behind_the_gap(&self) -> Result<Vec<(u64, Arc<dyn File>)>> {
+    pub(crate) fn behind_the_gap(&self) -> Result<Vec<(u64, Arc<dyn File>)>> {
         self.leftovers
             .lock()
             .later
@@ -168,7 +168,7 @@ impl Segments {
     /// Where the segments will end when those are gone that nothing of the stream up to `tail`
     /// needs and that are not as they were made: one of another length is made anew when it is
     /// needed, and with it those that follow.
-    pub fn end_of_whole(&self, tail: u64) -> u64 {
+    pub(crate) fn end_of_whole(&self, tail: u64) -> u64 {
         let open = self.open.lock();
         let from = open
             .iter()
@@ -179,13 +179,13 @@ impl Segments {
     }
     /// Whether the file that holds `lsn` ends before its segment does. A crash does not leave that
     /// (FILES-1).
-    pub fn is_cut_at(&self, lsn: u64) -> Result<bool> {
+    pub(crate) fn is_cut_at(&self, lsn: u64) -> Result<bool> {
         let Some((file, _)) = self.at(lsn) else { return Ok(false) };
         let len = file.len().map_err(|e| Error::io(self.path(lsn / self.bytes).display(), &e))?;
         Ok(len < HEADER + self.bytes)
     }
     /// FILES-3: the log is going to be used, with segments up to `end`.
-    pub fn begin_use(&self, end: u64) -> Result<()> {
+    pub(crate) fn begin_use(&self, end: u64) -> Result<()> {
         let leftovers = std::mem::take(&mut *self.leftovers.lock());
         let mut open = self.open.lock();
         let mut removed: Vec<String> =
@@ -232,7 +232,7 @@ impl Segments {
         self.dir.join(format!("log_{number}"))
     }
     /// File and offset of a place in the stream, for messages.
-    pub fn place(&self, lsn: u64) -> String {
+    pub(crate) fn place(&self, lsn: u64) -> String {
         format!("{}, offset {}", self.path(lsn / self.bytes).display(), HEADER + lsn % self.bytes)
     }
     fn header(&self) -> AlignedBuf {
@@ -264,14 +264,14 @@ impl Segments {
     }
 
     /// The file that holds `lsn`, and the offset there. `None` beyond the last segment.
-    pub fn at(&self, lsn: u64) -> Option<(Arc<dyn File>, u64)> {
+    pub(crate) fn at(&self, lsn: u64) -> Option<(Arc<dyn File>, u64)> {
         let open = self.open.lock();
         let i = (lsn / self.bytes).checked_sub(open.front()?.number)?;
         Some((open.get(i as usize)?.file.clone(), HEADER + lsn % self.bytes))
     }
     /// Up to `most` bytes of the stream from `lsn` on, which begins a block; all in one segment.
     /// None where no file has them.
-    pub fn read(&self, lsn: u64, most: usize) -> Result<Option<AlignedBuf>> {
+    pub(crate) fn read(&self, lsn: u64, most: usize) -> Result<Option<AlignedBuf>> {
         match self.at(lsn) {
             Some((file, offset)) => read_some(&*file, offset, most)
                 .map_err(|e| Error::io(format_args!("reading {}", self.place(lsn)), &e)),
@@ -279,14 +279,14 @@ impl Segments {
         }
     }
     /// [`File::reports_apart`], of the newest one.
-    pub fn reports_apart(&self) -> bool {
+    pub(crate) fn reports_apart(&self) -> bool {
         self.open.lock().back().is_some_and(|s| s.file.reports_apart())
     }
     /// The first LSN that has no segment yet.
-    pub fn end(&self) -> u64 {
+    pub(crate) fn end(&self) -> u64 {
         self.open.lock().back().map_or(0, |s| (s.number + 1) * self.bytes)
     }
-    pub fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.open.lock().len()
     }
 
@@ -324,7 +324,7 @@ impl Segments {
         )
     }
     /// Creates segment `number`, the next one, while nobody else needs the thread.
-    pub fn add_now(&self, number: u64) -> Result<()> {
+    pub(crate) fn add_now(&self, number: u64) -> Result<()> {
         let make = || {
             let file = self.begin(number)?;
             let zeros = AlignedBuf::new(ZERO_CHUNK.min(self.bytes as usize));
@@ -337,7 +337,7 @@ impl Segments {
         make().map_err(|e| self.failed(number, &e))
     }
     /// Creates the next segment, without holding up the thread while the disk writes.
-    pub async fn add(&self) -> Result<()> {
+    pub(crate) async fn add(&self) -> Result<()> {
         let number = self.end() / self.bytes;
         let make = async {
             let file = self.begin(number)?;
@@ -354,7 +354,7 @@ impl Segments {
     }
     /// Gives segments below the checkpoint new numbers, up to that of `last`; removes those that
     /// are too many. Returns how many got one.
-    pub fn recycle(&self, checkpoint: u64, last: u64) -> Result<u64> {
+    pub(crate) fn recycle(&self, checkpoint: u64, last: u64) -> Result<u64> {
         let (keep, last) = (self.keep_number(checkpoint), last / self.bytes);
         let free = self.end() / self.bytes..;
         let old: Vec<u64> =
@@ -393,7 +393,7 @@ impl Segments {
     /// Removes the segments from `end` on, a multiple of a segment, into which nobody will write.
     /// The latest goes first: what a crash leaves is consecutive, or cleared away when the log is
     /// opened.
-    pub fn cut(&self, end: u64) -> Result<u64> {
+    pub(crate) fn cut(&self, end: u64) -> Result<u64> {
         let keep = end / self.bytes;
         let mut removed = 0;
         loop {

@@ -26,10 +26,10 @@ pub(in crate::log) struct Write {
     pub end: u64,
 }
 impl Write {
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         (self.end - self.start) as usize
     }
-    pub fn padded_bytes(&self) -> usize {
+    pub(crate) fn padded_bytes(&self) -> usize {
         self.bytes().next_multiple_of(BLOCK as usize)
     }
 }
@@ -66,7 +66,7 @@ pub(in crate::log) enum Leadership {
 }
 impl LogWriter {
     /// Everything below `at` is durable.
-    pub fn new(at: u64, segment_bytes: u64) -> LogWriter {
+    pub(crate) fn new(at: u64, segment_bytes: u64) -> LogWriter {
         assert!(segment_bytes.is_multiple_of(BLOCK));
         LogWriter {
             segment_bytes,
@@ -78,27 +78,27 @@ impl LogWriter {
             kept: false,
         }
     }
-    pub fn written(&self) -> u64 {
+    pub(crate) fn written(&self) -> u64 {
         self.written
     }
-    pub fn durable(&self) -> u64 {
+    pub(crate) fn durable(&self) -> u64 {
         self.durable
     }
-    pub fn begun(&self) -> u64 {
+    pub(crate) fn begun(&self) -> u64 {
         self.begun
     }
     /// Writes that have begun and are not in the prefix that is over.
-    pub fn in_flight(&self) -> usize {
+    pub(crate) fn in_flight(&self) -> usize {
         self.in_flight.len()
     }
     /// Whether another write may begin beside fewer than `depth` others (WRITER-3).
-    pub fn may_begin(&self, depth: usize) -> bool {
+    pub(crate) fn may_begin(&self, depth: usize) -> bool {
         self.in_flight.is_empty()
             || self.in_flight.len() < depth && self.begun.is_multiple_of(BLOCK)
     }
     /// The next write towards `ready`, if there is something to write and it may begin. `finish`
     /// must follow.
-    pub fn begin(&mut self, ready: u64, depth: usize) -> Option<Write> {
+    pub(crate) fn begin(&mut self, ready: u64, depth: usize) -> Option<Write> {
         if ready <= self.begun || !self.may_begin(depth) {
             return None;
         }
@@ -110,7 +110,7 @@ impl LogWriter {
         Some(Write { number, start, end: self.begun })
     }
     /// The leader has begun so many writes, and goes.
-    pub fn leave(&mut self, begun: usize, depth: usize) -> Leadership {
+    pub(crate) fn leave(&mut self, begun: usize, depth: usize) -> Leadership {
         match self.may_begin(depth) {
             false => {
                 self.kept = true;
@@ -121,14 +121,14 @@ impl LogWriter {
         }
     }
     /// A durable write is over. True if the leadership is now to be passed on.
-    pub fn land(&mut self, number: u64, depth: usize) -> bool {
+    pub(crate) fn land(&mut self, number: u64, depth: usize) -> bool {
         self.finish(number, true);
         let passes = self.kept && self.may_begin(depth);
         self.kept &= !passes;
         passes
     }
     /// A write is over, and is by itself durable or not.
-    pub fn finish(&mut self, number: u64, durable: bool) {
+    pub(crate) fn finish(&mut self, number: u64, durable: bool) {
         let Some(at) = number.checked_sub(self.first).map(|at| at as usize) else {
             assert!(planted(Canary::DurableOutOfOrder), "WRITER-4: write {number} is over twice");
             return;
@@ -147,7 +147,7 @@ impl LogWriter {
         }
     }
     /// What was written up to `upto` has been synced.
-    pub fn synced(&mut self, upto: u64) {
+    pub(crate) fn synced(&mut self, upto: u64) {
         assert!(upto <= self.written, "WRITER-4");
         self.durable = self.durable.max(upto);
     }
