@@ -81,6 +81,7 @@ impl PolicySettings {
 
 /// What the commit path has measured since the log was opened.
 #[derive(Debug, Clone, Copy, Default)]
+#[allow(dead_code)] // `policy/` reads it, and may be deleted
 pub(in crate::log) struct Measured {
     pub commits: u64,
     pub flushes: u64,
@@ -195,6 +196,7 @@ impl Log {
         self.policy_in_use.choice.lock().settings
     }
     /// Names the one whose proposals are taken over, once.
+    #[allow(dead_code)] // `policy/` calls it, and may be deleted
     pub(in crate::log) fn set_advisor(&self, advisor: Arc<dyn Advisor>) {
         let _ = self.policy_in_use.advisor.set(advisor);
     }
@@ -218,6 +220,7 @@ impl Log {
         }
     }
     /// Takes over what is found to be best, as far as the settings leave it open.
+    #[allow(dead_code)] // `policy/` calls it, and may be deleted
     pub(in crate::log) fn propose(self: &Arc<Self>, proposed: WritePolicy) {
         let mut choice = self.policy_in_use.choice.lock();
         choice.proposed = proposed;
@@ -236,6 +239,7 @@ impl Log {
         }
         self.waits.dedicated_notify().notify();
     }
+    #[allow(dead_code)] // `policy/` calls it, and may be deleted
     pub(in crate::log) fn measured(&self) -> Measured {
         let count = &self.counters.writer;
         Measured {

@@ -44,7 +44,7 @@ pub(in crate::log) trait CommitQueue {
     /// whose goal is reached, or sees to it that somebody does.
     fn flush(&self, durable: bool) -> Flushed;
     fn yield_now(&self) -> BoxFuture<()>;
-    /// How long the flush is to be held back, if it is ([`crate::log::policy::flush_pacing`]).
+    /// How long the flush is to be held back, if it is (HOLD-1).
     fn hold(&self) -> Option<BoxFuture<()>>;
     /// Whether a leader lets others join before it writes (`leader`), or not (`session`).
     fn gathers(&self) -> bool;
