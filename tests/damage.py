@@ -28,12 +28,11 @@ import os
 import random
 import re
 import shutil
-import subprocess
 import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from rig import servers  # noqa: E402
+from rig import dumps, servers  # noqa: E402
 from rig.client import MySQLError  # noqa: E402
 from rig.report import Report  # noqa: E402
 
@@ -154,52 +153,12 @@ def make(dir, a, rng):
 # ---- the damage
 
 
-def files_of(data):
-    """{kind of file: [paths]}, relative."""
-    kinds = collections.defaultdict(list)
-    for folder, _, names in os.walk(data):
-        for name in sorted(names):
-            path = os.path.relpath(os.path.join(folder, name), data)
-            kind = (
-                'redo'
-                if re.search(r'redo/log_\d+$', path)
-                else (
-                    'control'
-                    if path == 'redo/control'
-                    else (
-                        'table'
-                        if path.startswith('tables/')
-                        else (
-                            'undo'
-                            if path.startswith('undo')
-                            else (
-                                'dictionary'
-                                if path == 'system.rdl'
-                                else (
-                                    'doublewrite'
-                                    if path == 'doublewrite.rdl'
-                                    else (
-                                        'register'
-                                        if path == 'files.rdl'
-                                        else 'uuid' if path == 'server_uuid' else None
-                                    )
-                                )
-                            )
-                        )
-                    )
-                )
-            )
-            if kind:
-                kinds[kind].append(path)
-    return kinds
-
-
 @functools.cache
 def log_end(data):
     """Of a directory that does not change: (segment's path, offset) behind the last byte of the log
     that is not zero.
     """
-    segments = sorted(files_of(data)['redo'], key=lambda p: int(p.rsplit('_', 1)[1]))
+    segments = sorted(dumps.files_of(data)['redo'], key=lambda p: int(p.rsplit('_', 1)[1]))
     for path in reversed(segments):
         with open(os.path.join(data, path), 'rb') as f:
             body = f.read()[HEADER:]
@@ -217,7 +176,7 @@ def log_end(data):
 
 def damage(data, source, old, kind, way, rng):
     """Does it; says what it was. None if there is nothing of the kind to damage."""
-    candidates = files_of(data)[kind]
+    candidates = dumps.files_of(data)[kind]
     if not candidates:
         return None
     path = rng.choice(candidates)
@@ -375,33 +334,11 @@ def one_case(dir, a, made, title, rng):
         server.remove_process()
 
 
-# What `redolith dump` calls the kinds of files.
-DUMPS = {
-    'redo': ['log'],
-    'control': ['control'],
-    'undo': ['undo', 'page'],
-    'dictionary': ['page'],
-    'table': ['page'],
-    'doublewrite': ['doublewrite'],
-}
-
-
 def dumped(binary, data, kind, what):
     """DAMAGE-5"""
-    for path in files_of(data)[kind] if kind in DUMPS else []:
-        for name in DUMPS[kind]:
-            ran = subprocess.run(
-                [binary, 'dump', name, os.path.join(data, path)],
-                capture_output=True,
-                text=True,
-                errors='replace',
-                timeout=60,
-            )
-            if ran.returncode != 0 or not ran.stdout or ran.stderr:
-                raise Bad(
-                    f'{what}: redolith dump {name} {path} ended with {ran.returncode}:'
-                    f' {ran.stderr[-500:]}'
-                )
+    wrong = dumps.complaints(binary, data, [kind])
+    if wrong:
+        raise Bad(f'{what}: {wrong[0]}')
 
 
 def forced(server, before):
