@@ -1,6 +1,5 @@
-"""One point of the benchmark: sysbench against one server for a while, and what it cost server,
-client
-and device.
+"""Measures one point of the benchmark: runs sysbench against one server and notes the cost for the
+server, the client and the device.
 """
 
 import os
@@ -55,7 +54,7 @@ class Device:
 
 
 def settle(running):
-    """Waits until no server has anything left to do, so that none works during another's turn."""
+    """Waits until all servers are idle, so that no server works during another server's turn."""
     for _ in range(SETTLE_LIMIT_S):
         before = [s.cpu_s() for s in running]
         time.sleep(1)
@@ -64,7 +63,7 @@ def settle(running):
 
 
 def point(server, name, turn, test, connections, warm_s, measure_s, device, **shape):
-    """Runs the test and measures between two of sysbench's checkpoints."""
+    """Runs the test, and measures between two checkpoints of sysbench."""
     result = Point(test, connections, name, turn)
     warm_s += connections // 256  # many connections take longer to come to rest
     end_s = warm_s + measure_s

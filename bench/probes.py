@@ -1,4 +1,4 @@
-"""The figures that are not rates: memory of idle connections, time to start, time to recover."""
+"""Measures figures that are not rates: memory of idle connections, time to start and to recover."""
 
 import shutil
 import time
@@ -23,7 +23,7 @@ FILL_LIMIT_S = 600
 
 
 def memory(server):
-    """Resident MiB of a server at rest, and what 1,024 connections that do nothing add."""
+    """Resident MiB of an idle server, and the increase by 1,024 idle connections."""
     with server:
         Connection(socket=server.socket).close()
         time.sleep(2)
@@ -37,9 +37,9 @@ def memory(server):
 
 
 def start(server, runs=5):
-    """Seconds from the start of the process on an empty directory to its first answer; the median
-    of some runs.
-    MariaDB's empty directory is one that mariadb-install-db has made beforehand, untimed."""
+    """Seconds from the start of the process on an empty directory to its first answer: the median
+    of some runs. For MariaDB, mariadb-install-db has made the directory before, untimed.
+    """
     times = []
     for _ in range(runs):
         shutil.rmtree(server.data, ignore_errors=True)

@@ -5,7 +5,7 @@ from collections import defaultdict
 
 BASE, OURS = 'mariadb', 'redolith'
 MANY = (8, 32, 128, 512, 1024)
-# What the project has set itself (README, docs/performance.md): test, connections, figure, bound.
+# The project's targets (README, docs/performance.md): test, connections, figure, bound.
 TARGETS = [
     (test, n, 'tps', 1.0 if n == 1 else 1.3)
     for test in ('oltp_write_only', 'oltp_update_index')
@@ -23,7 +23,7 @@ HEAD = (
 
 
 def by_point(points):
-    """{(test, connections): {server: [points in order of turns]}}, failures left out."""
+    """Groups the points without failures: {(test, connections): {server: [points by turn]}}."""
     groups = defaultdict(lambda: defaultdict(list))
     for p in points:
         if not p.error:
@@ -36,13 +36,13 @@ def median(points, field):
 
 
 def ratios(servers, server, field):
-    """A server's figure over the base's, turn by turn: the machine's drift falls out."""
+    """A server's figure divided by the base's figure, turn by turn, so that drift cancels out."""
     base = {p.turn: getattr(p, field) for p in servers.get(BASE, [])}
     return [getattr(p, field) / base[p.turn] for p in servers.get(server, []) if base.get(p.turn)]
 
 
 def spread(values):
-    """The median, and the range where there are several."""
+    """The median, and the range if there are several values."""
     if not values:
         return ''
     m = f'{statistics.median(values):.2f}'
@@ -104,7 +104,7 @@ def verdict(holds):
 
 
 def targets(points, probes):
-    """Every target with what was measured. Nothing is rounded in our favour."""
+    """Every target with the measured figure. No figure is rounded in Redolith's favour."""
     lines, unmeasured, groups = ['| target | measured | |', '|---|---:|---|'], 0, by_point(points)
     for test, n, figure, bound in TARGETS:
         values = ratios(groups[test, n], OURS, 'tps' if figure == 'tps' else 'server_us_per_txn')

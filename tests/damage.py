@@ -1,23 +1,23 @@
 #!/usr/bin/env python3
-"""One thing of a data directory is damaged, and the server is started on it.
+"""Damages one file of a data directory and starts the server on the directory.
 
   tests/damage.py                  some cases of every kind
   tests/damage.py --cases 1000 --seed 7
   tests/damage.py --only redo-flip --keep
 
-A directory that was stopped cleanly and one that was killed are made once, each with what it was
-some commits ago. Then, for each case, one of them is copied, one file of the copy is damaged (bytes
-flipped, a sector or page zeroed, pages swapped, cut, removed, replaced by its older self), and the
-server is started. Every row of every table is read through each index.
+Two directories are made once, of a server that was stopped cleanly and of a server that was killed,
+each with an older copy of itself. For each case, one of them is copied, one file of the copy is
+damaged (bytes flipped, a sector or page zeroed, pages swapped, cut, removed, replaced by its older
+copy), and the server is started. Every row of every table is read through each index.
 
-  DAMAGE-1  a query answers with the rows that were acknowledged, or with an error that names the
-            table or the file
-  DAMAGE-2  or the start is refused with a message that names the file, and the directory is left as
-            it was
-  DAMAGE-3  a damaged table keeps no other table from being read
-  DAMAGE-4  a refused directory can be read with innodb_force_recovery, and is left as it was by
-            that too
-  DAMAGE-5  `redolith dump` prints every file of the damaged kind, and ends well
+  DAMAGE-1  a query returns the rows that were acknowledged, or an error that names the table or
+            the file
+  DAMAGE-2  or the server refuses to start with a message that names the file, and leaves the
+            directory unchanged
+  DAMAGE-3  other tables can be read beside a damaged table
+  DAMAGE-4  a refused directory can be read with innodb_force_recovery, which leaves it unchanged,
+            too
+  DAMAGE-5  `redolith dump` prints every file of the damaged kind and ends normally
 """
 
 import argparse
@@ -46,9 +46,9 @@ TABLES = {
     'b': 'id INT PRIMARY KEY, k INT NOT NULL, v TEXT, UNIQUE KEY k (k)',
     'c': 'id VARCHAR(20) PRIMARY KEY, k INT NOT NULL, v VARCHAR(50), KEY k (k)',
 }
-# Bytes at the end of the log in which damage may be what a crash leaves: those of the last commits.
+# Bytes of the last commits at the end of the log, where damage may look like the trace of a crash.
 LAST_COMMITS = 16384
-# What a message has to name: a file of the directory, or one of the tables.
+# A message must name a file of the directory or one of the tables.
 NAMES = re.compile(r'redo/|\.rdl|server_uuid|table|doublewrite|undo')
 
 
@@ -60,7 +60,7 @@ class Bad(Exception):
 
 
 class Model:
-    """What was acknowledged."""
+    """The acknowledged rows."""
 
     def __init__(self, rng):
         self.rng, self.rows, self.next = rng, {t: {} for t in TABLES}, 0
@@ -99,7 +99,7 @@ class Model:
 
 
 def make(dir, a, rng):
-    """{name: (directory, older directory, model)}"""
+    """Makes the directories: {name: (directory, older directory, model)}."""
     server = servers.make(a, os.path.join(dir, 'made'), **SETTINGS)
     old = os.path.join(dir, 'old')
     model = Model(rng)
@@ -125,7 +125,8 @@ def make(dir, a, rng):
             for n in range(1200):
                 m.step(c)
                 if n == 400:
-                    # Not committed when the server is killed; its rows are locked till then.
+                    # This transaction is open when the server is killed. Its rows stay locked till
+                    # then.
                     other.query(
                         "BEGIN; INSERT INTO a VALUES (900000, 1, 'never'); INSERT INTO b VALUES"
                         " (900000, 900001, REPEAT('never ', 500))"
@@ -139,7 +140,7 @@ def make(dir, a, rng):
             if kind == 'clean':
                 server.stop()
             else:
-                # Of the commits of its last twentieth of a second a log has no witness yet
+                # The log has no witness yet of the commits of its last twentieth of a second
                 # (docs/reliability.md).
                 time.sleep(0.5)
                 server.kill()
@@ -155,7 +156,7 @@ def make(dir, a, rng):
 
 @functools.cache
 def log_end(data):
-    """Of a directory that does not change: (segment's path, offset) behind the last byte of the log
+    """The end of the log of an unchanging directory: (segment's path, offset) after the last byte
     that is not zero.
     """
     segments = sorted(dumps.files_of(data)['redo'], key=lambda p: int(p.rsplit('_', 1)[1]))
@@ -163,7 +164,7 @@ def log_end(data):
         with open(os.path.join(data, path), 'rb') as f:
             body = f.read()[HEADER:]
         number, bytes = int(path.rsplit('_', 1)[1]), len(body)
-        # A reused segment holds old frames behind the end: the end is the last block that bears its
+        # A reused segment holds old frames after the end. The end is the last block that bears its
         # own place.
         for at in range(len(body) - HEADER, -1, -HEADER):
             block, lsn = body[at : at + HEADER], number * bytes + at
@@ -175,7 +176,7 @@ def log_end(data):
 
 
 def damage(data, source, old, kind, way, rng):
-    """Does it; says what it was. None if there is nothing of the kind to damage."""
+    """Damages a file. Returns a description, or None if there is no file of this kind to damage."""
     candidates = dumps.files_of(data)[kind]
     if not candidates:
         return None
@@ -183,8 +184,8 @@ def damage(data, source, old, kind, way, rng):
     size = os.path.getsize(os.path.join(data, path))
     upto = size
     if kind == 'redo':
-        # Only what was needed can be missed; and what the last commits wrote may be what a crash
-        # leaves.
+        # Only a needed file can be missed. Damage to the last commits may look like the trace of a
+        # crash.
         path, end = log_end(source)
         upto = end - LAST_COMMITS
         if way not in ('remove', 'cut') and upto <= HEADER:
@@ -242,7 +243,7 @@ def damage(data, source, old, kind, way, rng):
 
 
 def picture(data):
-    """What is in the directory. The lock file is nobody's data."""
+    """The content of the directory, without the lock file, which holds no data."""
     held = {}
     for folder, _, names in os.walk(data):
         for name in names:
@@ -257,7 +258,7 @@ def picture(data):
 
 
 def read_all(server, model):
-    """{table: 'right' or the error}; Bad if rows are wrong."""
+    """Reads all tables: {table: 'right' or the error}. Raises Bad if rows are wrong."""
     verdicts = {}
     c = server.connect()
     for table, rows in model.rows.items():
@@ -291,7 +292,7 @@ def read_all(server, model):
 
 
 def one_case(dir, a, made, title, rng):
-    """(outcome, what was damaged, detail); None if this damage cannot be done."""
+    """Runs a case: (outcome, what was damaged, detail). None if this damage cannot be done."""
     which, kind, way = title
     source, old, model = made[which]
     server = servers.make(a, os.path.join(dir, 'case'), **SETTINGS)
@@ -335,14 +336,14 @@ def one_case(dir, a, made, title, rng):
 
 
 def dumped(binary, data, kind, what):
-    """DAMAGE-5"""
+    """Checks `redolith dump` (DAMAGE-5)."""
     wrong = dumps.complaints(binary, data, [kind])
     if wrong:
         raise Bad(f'{what}: {wrong[0]}')
 
 
 def forced(server, before):
-    """DAMAGE-4: which level reads something."""
+    """The level of innodb_force_recovery that reads something (DAMAGE-4)."""
     for level in (1, 4, 5, 6):
         server.options['innodb_force_recovery'] = level
         try:

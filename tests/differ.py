@@ -1,24 +1,24 @@
 #!/usr/bin/env python3
-"""Random statements on Redolith and on MariaDB: rows, types, errors and counts have to be the same.
+"""Runs random statements on Redolith and on MariaDB. Rows, types, errors and counts must be equal.
 
   tests/differ.py                          a short run with a fixed seed, as `make test` does
   tests/differ.py --seconds 3600 --seed 7  a long one
   tests/differ.py --seed 7 --round 12      one round again (a round makes tables, and runs
                                            statements on them)
-  tests/differ.py --wild                   with combinations in which MariaDB is known to have ways
+  tests/differ.py --wild                   with combinations in which MariaDB is known to have rules
                                            of its own
   tests/differ.py --only tlp,norec,keys    against Redolith alone: no MariaDB is started
 
-What a round asks:
-  mariadb   every statement as text on both servers
-  prepared  the same as a prepared statement, its literals as parameters, against its own text
-  keys      a query of the table with keys, and of the same rows without
+The oracles of a round:
+  mariadb   each statement as text on both servers
+  prepared  each statement as a prepared statement with its literals as parameters, against its text
+  keys      a query of the table with keys, against the same rows without keys
   tlp       WHERE p, NOT p and p IS NULL give all rows together (Rigger and Su, OOPSLA 2020)
   norec     WHERE p counts what evaluating p for each row counts (Rigger and Su, ESEC/FSE 2020)
 
-A difference is made small, and printed as statements that show it. Those that are known and meant
-pass by a rule of differential/rules.py, or because MariaDB, asked in other words, answers the same;
-they are counted. The exit status says whether any other was found.
+A difference is reduced and printed as statements that show it. A known and intended difference
+passes by a rule of differential/rules.py, or because MariaDB gives the same answer to a rewritten
+statement. Such differences are counted. The exit status says whether there was any other.
 """
 
 import argparse
@@ -42,7 +42,7 @@ STRICT = (
     'ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,'
     'NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'
 )
-# Without ONLY_FULL_GROUP_BY which row of a group is shown would be anybody's choice.
+# Without ONLY_FULL_GROUP_BY, each server could choose the row of a group that is shown.
 MODES = [STRICT, STRICT] + [
     'ONLY_FULL_GROUP_BY' + more
     for more in (
@@ -54,12 +54,12 @@ MODES = [STRICT, STRICT] + [
     )
 ]
 STATEMENTS_A_ROUND = 60
-TRIES = 250  # of making a difference small
+TRIES = 250  # to reduce a difference
 SCHEMA = 'differ'
 
 
 class Side:
-    """One server and the connection to it, which is made again where a statement has ended it."""
+    """A server and a connection, which is made again after a statement has ended it."""
 
     def __init__(self, server):
         self.server, self.connection = server, None
@@ -71,7 +71,7 @@ class Side:
                 timeout=60,
             )
         c = self.connection
-        # MySQL rounds fractions of seconds; MariaDB does if it is asked to.
+        # MySQL rounds fractions of seconds. MariaDB does so only with this mode.
         more = ',TIME_ROUND_FRACTIONAL' if mode and 'MariaDB' in c.version else ''
         c.query(
             "SET NAMES utf8mb4 COLLATE utf8mb4_general_ci, time_zone = '+00:00', sql_mode ="
@@ -85,7 +85,7 @@ class Side:
         return c
 
     def make(self, mode, tables):
-        """Fresh tables. `tables`: CREATE TABLE and INSERT of each."""
+        """Makes fresh tables. `tables` has CREATE TABLE and INSERT of each."""
         c = self.open('')
         c.query(f'DROP DATABASE {SCHEMA}')
         c = self.open('')
@@ -108,7 +108,7 @@ class Round:
         )
         self.mode = self.random.choice(MODES)
         self.statements = Statements(self.random, self.t, self.u, run.wild)
-        # What is asked of Redolith alone may be anything.
+        # Statements for Redolith alone may have any form.
         self.conditions = Statements(self.random, self.t, self.u, True)
 
     def setup(self, only=None, rows=None):
@@ -122,7 +122,7 @@ class Round:
         return out
 
     def go(self, count):
-        """Makes the tables and asks `count` statements of all kinds."""
+        """Makes the tables and runs `count` statements of all kinds."""
         self.make_tables()
         makers = [
             ('constants', 2),
@@ -171,7 +171,7 @@ class Round:
             self.look('keys', node, self.against_keys)
 
     def look(self, what, node, oracle):
-        """Asks an oracle: what it says of a difference is kept, and made small."""
+        """Asks an oracle. A difference is reduced and kept."""
         said = oracle(node)
         self.run.asked[what] += 1
         if said is None:
@@ -194,7 +194,7 @@ class Round:
             self.make_tables()
 
     def fewer_rows(self, node, still):
-        """The columns that the statement names, and the rows that are needed."""
+        """Keeps only the columns that the statement names and the rows that are needed."""
         words = set(
             node.text()
             .replace('.', ' ')
@@ -258,11 +258,11 @@ class Round:
         return self.explained(sql, said, same)
 
     def explained(self, sql, said, same):
-        """A difference that no rule lets pass may do so where MariaDB is asked in other words."""
+        """True if MariaDB gives the same answer to a rewritten statement."""
         return said if said is None or said[-1] else (*said[:-1], rules.rewritten(sql, same))
 
     def changed(self, side, sql, values=None):
-        """What a change answers, and the table behind it; it is rolled back."""
+        """The answer to a change and the table after it. The change is rolled back."""
         self.ask(side, 'BEGIN')
         said = self.ask(side, sql, values)
         table = self.ask(side, 'SELECT * FROM t ORDER BY id')
@@ -274,7 +274,7 @@ class Round:
         (theirs, their_table), (ours, our_table) = (
             self.changed(side, sql) for side in self.run.sides
         )
-        # What the change was warned of explains the table, too.
+        # The warnings of the change also explain the table.
         their_table.warnings, our_table.warnings = theirs.warnings, ours.warnings
         said = self.compared(sql, theirs, ours, False, self.run.warnings) or (
             None if theirs.error else self.compared(sql, their_table, our_table, True)
@@ -299,8 +299,8 @@ class Round:
         return self.parameters(node, self.changed)
 
     def parameters(self, node, ask):
-        """Text against parameters. Those need not be what literals are: where MariaDB gives for
-        them what Redolith does, both are right.
+        """Compares the text with parameters. Parameters may differ from literals: if MariaDB gives
+        the same answer for parameters as Redolith, both are right.
         """
         sql, (marked, values) = node.text(), self.marked(node)
         ordered, side = ' ORDER BY ' in sql, self.run.sides[-1]
@@ -317,7 +317,7 @@ class Round:
         said = self.compared(sql, a, b, ordered) or (
             self.compared(sql, table, other_table, True) if table and not a.error else None
         )
-        # What a parameter makes of a type is the server's to say.
+        # Each server may derive its own type from a parameter.
         return None if said and said[0] == 'types' else said
 
     def against_keys(self, node):
@@ -369,7 +369,7 @@ class Run:
         self.asked, self.passed, self.reports = collections.Counter(), collections.Counter(), []
 
     def report(self, round, what, node, said):
-        """Statements that show the difference, and what was answered."""
+        """Prints the statements that show the difference, and the answers."""
         only, rows = round.kept
         sql, both = node.text(), what in ('tlp', 'norec', 'keys')
         print(f'\n==== {what}: {said[0]} differ (round {round.number} of seed {self.seed})')
@@ -430,7 +430,7 @@ def main():
 
 
 def numbers(a):
-    """The rounds to run: one, so many, or as many as fit the time."""
+    """The numbers of the rounds: one, a fixed count, or as many as the time permits."""
     if a.round:
         yield a.round
         return

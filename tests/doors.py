@@ -1,18 +1,17 @@
 #!/usr/bin/env python3
-"""What those who are not logged in, and those who do not keep to the protocol, can do to a server:
-nothing.
+"""Checks that clients without a login, and clients that break the protocol, cannot harm a server.
 
   tests/doors.py                  everything, on a server of its own, through loopback only
   tests/doors.py attack           some of it
   tests/doors.py attack --silent 5000 --slow 1000 --junk 1000 --reopen 500 --logins 600
 
   DOOR-1   logins succeed while thousands of sockets are silent, send a byte a second or send junk;
-           their 50th and 99th percentile with and without the attack are printed
+           their 50th and 99th percentiles with and without the attack are printed
   DOOR-2   meanwhile the server holds no more clients than it has login seats, and little memory
-  DOOR-3   where no more files can be opened, clients that have not logged in are closed, and the
-           server neither spins nor refuses for ever
-  DOOR-4   a packet that lies is answered with an error or the end of its connection, before login
-           and after; nobody else notices
+  DOOR-3   if no more files can be opened, the server closes clients that have not logged in; it
+           neither spins nor refuses clients forever
+  DOOR-4   the server answers an invalid packet with an error or closes the connection, before and
+           after login; other clients notice nothing
 """
 
 import argparse
@@ -35,9 +34,9 @@ from rig.report import Report  # noqa: E402
 
 MIB = 1 << 20
 SEATS = 1024
-# A second of the attack is cut into so many parts, so that its load is even.
+# A second of the attack has this number of parts, so that the load is even.
 TURNS = 100
-# Between two logins, so that they are spread over some seconds of the attack.
+# The pause between two logins, which spreads the logins over some seconds of the attack.
 PAUSE_S = 0.005
 ENDED = (ConnectionError, BrokenPipeError, socket.timeout)
 
@@ -59,8 +58,8 @@ def status(c, name):
 
 
 class Attack:
-    """Keeps so many sockets of each kind open; those that the server closes are opened again, at
-    most `reopen` a second.
+    """Keeps `counts` sockets of each kind open. Sockets that the server closes are opened again, at
+    most `reopen` per second.
     """
 
     def __init__(self, port, counts, reopen):
@@ -89,8 +88,8 @@ class Attack:
         s, kind = self.open[fd]
         try:
             if what & select.EPOLLOUT:
-                # A length that a login may have, so that the server waits for the rest, or
-                # anything.
+                # The length is possible for a login, so that the server waits for the rest, or
+                # arbitrary.
                 head = (
                     struct.pack('<I', random.randrange(1 << 14) | 1 << 24)
                     if random.random() < 0.5
@@ -106,7 +105,7 @@ class Attack:
             self.close(fd)
 
     def trickle(self, part, parts):
-        """A byte of what looks like a login, from every so many slow sockets."""
+        """Sends a byte of an apparent login on each slow socket of one part of the second."""
         for fd, (s, kind) in list(self.open.items()):
             if kind == 'slow' and fd % parts == part:
                 try:
@@ -147,10 +146,9 @@ class Attack:
 
 
 def logins(server, n, attacked=False):
-    """Milliseconds that each of n logins over TCP took, in order of length. Under attack one in a
-    hundred may be ended, and is made
-    again: on a machine with other work a login takes so long that it is among those that may give
-    way (LOGIN-1).
+    """The sorted durations, in milliseconds, of n logins over TCP. Under attack, one login in a
+    hundred may be ended and is repeated: on a busy machine a login may take so long that the server
+    may close it (LOGIN-1).
     """
     took, ended = [], 0
     for _ in range(n):
@@ -255,7 +253,7 @@ def files(a, report):
             'clients that have not logged in still hold files',
         )
         time.sleep(1)
-        # Ten attempts a second, and some for a machine that is slow to look at the counter.
+        # Ten attempts per second, and some more in case the machine is slow to read the counter.
         again = status(first, 'Connection_errors_accept') - errors
         claim(
             again <= 50, f'{again} attempts to accept a connection within about a second: it spins'
@@ -277,8 +275,8 @@ def files(a, report):
 
 
 def login_in_background(server, inside):
-    """None, with one more connection in the list; or the thread, if the login does not come to an
-    end.
+    """Logs in within a thread. Returns None if the connection is in the list, or the thread if the
+    login does not end.
     """
 
     def login():
@@ -300,7 +298,7 @@ def wait_for(what, call):
         time.sleep(0.01)
 
 
-# ---- DOOR-4: packets that lie
+# ---- DOOR-4: invalid packets
 
 
 def packet(number, body, length=None):
@@ -308,7 +306,7 @@ def packet(number, body, length=None):
 
 
 def raw(server):
-    """A socket that has been greeted."""
+    """A socket that has received the server's greeting."""
     s = socket.socket(socket.AF_UNIX)
     s.settimeout(30)
     s.connect(server.socket)
@@ -318,7 +316,7 @@ def raw(server):
 
 
 def answer(s, bytes):
-    """All that comes until the server closes, after `bytes` and the end of what is sent."""
+    """Sends `bytes` and ends the sending side. Returns all bytes until the server closes."""
     got = b''
     try:
         s.sendall(bytes)
@@ -341,8 +339,8 @@ def login_body(caps=CAPS, user=b'root\0', auth=b'\0', rest=b'mysql_native_passwo
 
 
 def lying_logins():
-    """Login packets whose lengths, flags and numbers do not fit; each with whether it may be let in
-    all the same.
+    """Login packets with wrong lengths, flags or numbers. The second value says whether the server
+    may accept the login all the same.
     """
     yield 'nothing', b'', False
     yield 'the largest length there is', packet(1, b'x' * 100, 0xFFFFFF), False
@@ -407,12 +405,12 @@ def lies_before_login(server, report):
     tried = 0
     for what, bytes, may_come_in in lying_logins():
         got = answer(raw(server), bytes)
-        # OK begins with 0, an error with 0xff, the request for another plug-in with 0xfe.
+        # An OK begins with 0, an error with 0xff, a request for another plug-in with 0xfe.
         claim(
             not got or got[4] in (0xFF, 0xFE) or (may_come_in and got[4] == 0), f'{what}: {got!r}'
         )
         tried += 1
-    # A login that arrives byte by byte is a login.
+    # A login may arrive byte by byte.
     s = raw(server)
     for b in packet(1, login_body()):
         s.sendall(bytes_of(b))
@@ -426,7 +424,7 @@ def bytes_of(b):
 
 
 def answers(c):
-    """The next packet: its first byte, or None at the connection's end."""
+    """The first byte of the next packet, or None at the end of the connection."""
     try:
         return c._read()[:1]
     except ENDED:
@@ -434,7 +432,7 @@ def answers(c):
 
 
 def lying_executes(c):
-    """COM_STMT_EXECUTE bodies behind the statement's number: of two parameters, INT and VARCHAR."""
+    """Bodies of COM_STMT_EXECUTE after the statement's number, for parameters INT and VARCHAR."""
     head = struct.pack('<BI', 0, 1)
     good = head + b'\0\1' + bytes([3, 0, 253, 0]) + struct.pack('<i', 7) + b'\3abc'
     for cut in range(len(good)):
@@ -488,7 +486,7 @@ def lies_after_login(server, report):
         return first
 
     def settle():
-        """What is left of an answer is of no interest: a connection of its own for the next."""
+        """Makes a new connection, because the rest of an answer does not matter."""
         nonlocal c
         if c is not None:
             c.io.close()
@@ -496,7 +494,7 @@ def lies_after_login(server, report):
 
     for command in range(256):
         if command in (0x01, 0x12, 0x18, 0x19):
-            continue  # QUIT, and those without an answer
+            continue  # QUIT, and commands without an answer
         for payload in (b'', b'\xff', b'\xff' * 50):
             ask(command, payload)
             settle()
@@ -549,7 +547,7 @@ def lies_after_login(server, report):
 
 
 def lying_headers(server, report):
-    """Numbers and lengths of command packets; and every cut of a statement."""
+    """Sends command packets with wrong numbers and lengths, and a statement cut at every byte."""
     tried = 0
     whole = packet(0, b'\x03SELECT 41 + 1')
     for number in (1, 2, 128, 255):

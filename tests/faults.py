@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a server does when the disk fails it: full, damaged, torn, read-only.
+"""Checks a server whose disk fails: a full disk, damaged or torn pages, a read-only disk.
 
   tests/faults.py             everything; the full disk needs root, for a small file system of its
                               own
@@ -7,13 +7,13 @@
 
   FULL-1     on a full disk statements fail with 1114 (table is full) or 1026 (error writing file),
              and nothing else; reading goes on
-  FULL-2     no acknowledged row is lost, no failed one is there: before and after room returns, a
-             kill -9 and a restart
+  FULL-2     no acknowledged row is lost, and no failed row is stored: before and after there is
+             room again, after a kill -9 and a restart
   FULL-3     when there is room again, inserts work, without a restart
-  CORRUPT-1  a damaged page is an error that names table, file and page; other tables are served,
-             and the server lives
+  CORRUPT-1  a damaged page is an error that names table, file and page; the server runs on and
+             serves other tables
   TORN-1     pages torn at a kill -9 are repaired from their doublewrite copies
-  START-1    a directory that cannot be used is an error that says which and why
+  START-1    a directory that cannot be used is an error that names the directory and the reason
 """
 
 import argparse
@@ -49,13 +49,13 @@ def claim(holds, why):
 
 
 def stopped(server):
-    """A clean shutdown, or the test has failed."""
+    """Shuts the server down. The test fails if the shutdown is not clean."""
     complaint = check.clean_shutdown(server)
     claim(not complaint, complaint)
 
 
 def error_of(statement):
-    """The error that a call of the client fails with, or None."""
+    """The error with which a call of the client fails, or None."""
     try:
         statement()
     except MySQLError as e:
@@ -67,8 +67,8 @@ def error_of(statement):
 
 
 class SmallDisk:
-    """A mounted file system of its own: ext4 in a file, or a tmpfs where loop devices are not to be
-    had. OSError if neither.
+    """A small mounted file system: ext4 in a file, or a tmpfs if there are no loop devices. Raises
+    OSError if neither can be mounted.
     """
 
     def __init__(self, dir, mib):
@@ -97,7 +97,8 @@ class SmallDisk:
         )
 
     def remount(self, how):
-        """The kernel may still be closing what a process that has ended had open."""
+        """Remounts the file system. The kernel may still be closing the files of an ended process.
+        """
 
         def done():
             said = subprocess.run(['mount', '-o', f'remount,{how}', self.path], capture_output=True)
@@ -110,8 +111,8 @@ class SmallDisk:
         return s.f_bavail * s.f_frsize
 
     def leave(self, bytes):
-        """Takes all room but so much. Others write meanwhile, so a step that found no room is one
-        too large, not an error.
+        """Takes all room but `bytes`. Others write meanwhile, so a step without room was too large;
+        this is not an error.
         """
         with open(os.path.join(self.path, 'ballast'), 'ab') as f:
             for _ in range(100):
@@ -137,8 +138,8 @@ class SmallDisk:
 
 
 class Writer(threading.Thread):
-    """Inserts rows, one per transaction or some, until told to stop; remembers what was
-    acknowledged.
+    """Inserts rows, one or several per transaction, until it is stopped. Remembers the acknowledged
+    rows.
     """
 
     def __init__(self, server, number):
@@ -188,7 +189,7 @@ class Writer(threading.Thread):
 
 
 def whole(server, acked, lost_before=()):
-    """FULL-2: exactly the acknowledged rows are there, by the primary key and by the index."""
+    """Checks FULL-2: the primary key and the index have exactly the acknowledged rows."""
     c = server.connect(database='f')
     there = {int(r[0]) for r in c.rows('SELECT id FROM t')}
     claim(
@@ -272,7 +273,7 @@ def full(dir, a, report):
             claim(not wrong, '\n'.join(wrong))
             report.ok('full: room again, service again', f'{len(acked)} rows acknowledged')
 
-            # Full once more, half way through a transaction; then the power button.
+            # The disk gets full once more within a transaction; then the server is killed.
             disk.leave(2 << 20)
             c.query('USE f; BEGIN')
             mine, e = 0, None
@@ -312,7 +313,7 @@ def full(dir, a, report):
             stopped(server)
             report.ok('full: rollback, kill -9, restart', words)
 
-            # START-1
+            # The server says why it does not start (START-1).
             if disk.kind == 'ext4':
                 disk.remount('ro')
                 says(server, 'read-only')
@@ -321,7 +322,7 @@ def full(dir, a, report):
 
 
 def says(server, *words):
-    """START-1: it does not start, and says why."""
+    """Checks START-1: the server does not start, and says why."""
     try:
         server.start()
     except servers.NotUp as e:
@@ -337,7 +338,7 @@ def says(server, *words):
 
 
 def table_file(server, marker):
-    """The file that holds a text."""
+    """The file that contains a text."""
     dir = os.path.join(server.data, 'tables')
     for name in sorted(os.listdir(dir)):
         path = os.path.join(dir, name)
@@ -348,7 +349,7 @@ def table_file(server, marker):
 
 
 def damage(path, page):
-    """Flips some bits of a page; done twice it is as before."""
+    """Flips some bits of a page. A second call restores the page."""
     with open(path, 'r+b') as f:
         f.seek(page * PAGE + 9000)
         old = f.read(4)
@@ -415,8 +416,8 @@ def corrupt(dir, a, report):
         report.ok(
             'corrupt: an error with table, file, page', f'{len(found)} complaints of CHECK TABLE'
         )
-        # A transaction that cannot be rolled back, because a page of it is damaged, holds up no
-        # other, nor the start.
+        # A transaction that cannot be rolled back because of a damaged page delays neither other
+        # transactions nor the start.
         damage(path, page)
         stopped(server)
         server.start()
@@ -448,7 +449,7 @@ def corrupt(dir, a, report):
 
 
 def checkpoint_lsn(server):
-    """From redo/control: its newer block."""
+    """The checkpoint's LSN from the newer block of redo/control."""
     with open(os.path.join(server.data, 'redo', 'control'), 'rb') as f:
         data = f.read()
     blocks = [
@@ -460,7 +461,7 @@ def checkpoint_lsn(server):
 
 
 def torn_candidates(server):
-    """(file, page) of pages above the checkpoint whose doublewrite copy is what the file holds."""
+    """Pages after the checkpoint whose doublewrite copy equals the page: (file, page)."""
     checkpoint, segment_bytes, out = checkpoint_lsn(server), 4096 + 128 * PAGE, {}
     with open(os.path.join(server.data, 'doublewrite.rdl'), 'rb') as f:
         data = f.read()
@@ -482,7 +483,7 @@ def torn_candidates(server):
 
 
 def pages_repaired(server, since):
-    """As told in its output after so many bytes."""
+    """The number of repaired pages in the server's output after `since` bytes."""
     with open(server.out, 'rb') as f:
         f.seek(since)
         return f.read().count(b'repaired from its doublewrite copy')
@@ -517,13 +518,13 @@ def torn(dir, a, report):
                 acked |= w.acked
             pages = list(torn_candidates(server))[:40]
             for path, no in pages:
-                with open(path, 'r+b') as f:  # its first half is older
+                with open(path, 'r+b') as f:  # the first half of the page is older
                     f.seek(no * PAGE)
                     f.write(bytes(8192))
             told = os.path.getsize(server.out)
             server.start()
-            # And those whose write had not begun at the kill. The server answers before it has told
-            # all of it.
+            # Pages whose write had not begun at the kill are repaired, too. The server answers
+            # before it has reported all pages.
             wait_until(
                 f'{len(pages)} torn pages are repaired',
                 lambda: pages_repaired(server, told) >= len(pages),

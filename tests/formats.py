@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Directories that earlier releases made are opened, read, written and opened again.
+"""Opens, reads, writes and opens again the directories that earlier releases have made.
 
   tests/formats.py                         every directory in tests/formats
   tests/formats.py --make NAME --binary B  makes tests/formats/NAME-clean.tar.gz and
                                            NAME-killed.tar.gz with the program B
 
-A directory is kept as an archive from the release that changes the format on, and stays for ever.
+Each release that changes the format adds an archive of a directory, which is kept forever.
 """
 
 import argparse
@@ -23,7 +23,7 @@ HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'formats')
 SETTINGS = dict(
     innodb_buffer_pool_size='16M', innodb_redo_log_capacity='8M', innodb_log_buffer_size='1M'
 )
-# Something of every kind of column, index, default and long value.
+# Tables with every kind of column, index, default and long value.
 TABLES = {
     'types': (
         """CREATE TABLE types (id INT AUTO_INCREMENT PRIMARY KEY, t TINYINT UNSIGNED ZEROFILL,
@@ -100,7 +100,7 @@ def make(name, a):
                     "BEGIN; UPDATE many SET k = 999 WHERE id < 50; INSERT INTO plain VALUES (77,"
                     " 'never'); DELETE FROM types WHERE id = 7"
                 )
-                # Something durable behind it, so that its changes are in the log.
+                # A durable commit follows, so that the changes are in the log.
                 c.query('CREATE DATABASE d3')
                 expected = {q: rows(c, q) for q in QUERIES}
                 server.kill()
@@ -128,7 +128,7 @@ def make(name, a):
 
 
 def opened(archive, a):
-    """The complaint about one archive."""
+    """Checks an archive. Returns a complaint or None."""
     server = servers.make(a, servers.scratch('formats'), **SETTINGS)
     os.makedirs(server.data)
     subprocess.run(['tar', '-C', server.data, '-xzf', archive], check=True)
@@ -148,7 +148,7 @@ def opened(archive, a):
                         f'{time} start: {query}\n  {str(before)[:400]}\n  {str(now)[:400]}'
                     )
             wrong += [f'{time} start: {w}' for w in check.tables(c, 'd')]
-            # What is written now is read by the second start.
+            # The second start reads the rows that are written now.
             c.query(
                 "ALTER TABLE plain COMMENT 'touched'; INSERT INTO types (v) VALUES ('later');"
                 " DELETE FROM types WHERE v = 'later'"

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Fuzz targets under libFuzzer, which looks for inputs that reach new code: bytes from outside,
-through every door.
+"""Runs the fuzz targets under libFuzzer, which looks for inputs that reach new code. The targets
+take bytes from every source outside the server.
 
   tests/fuzz.py                     each target 10 seconds
   tests/fuzz.py --seconds 3600 --only sql_text
-  tests/fuzz.py --keep-corpus       what reached new code becomes a part of fuzz/corpus
+  tests/fuzz.py --keep-corpus       inputs that reached new code are added to fuzz/corpus
 
-A target may neither panic nor hang nor take more than --memory MiB. An input that makes it do so is
-written to fuzz/regressions/TARGET, where `cargo test -p redolith-fuzzing` runs it from then on:
-commit it with its repair.
+A target may not panic, hang or take more than --memory MiB. An input for which it does is written
+to fuzz/regressions/TARGET, where `cargo test -p redolith-fuzzing` runs it from then on: commit the
+input together with the repair.
 """
 
 import argparse
@@ -27,7 +27,7 @@ sys.path.insert(0, HERE)
 from rig.report import Report  # noqa: E402
 
 TARGET = os.path.join(os.environ.get('CARGO_TARGET_DIR') or os.path.join(REPO, 'target'), 'fuzz')
-# What cargo-fuzz passes, without the sanitizers, which need a nightly compiler and find little in
+# The flags of cargo-fuzz without the sanitizers, which need a nightly compiler and find little in
 # code without `unsafe`.
 COVERAGE = (
     '--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 '
@@ -37,7 +37,7 @@ COVERAGE = (
 
 
 def build():
-    """The program."""
+    """Builds the fuzzing program and returns its path."""
     host = re.search(
         r'host: (\S+)',
         subprocess.run(['rustc', '-vV'], stdout=subprocess.PIPE, text=True, check=True).stdout,
@@ -64,7 +64,7 @@ def targets():
 
 
 def fuzz(binary, name, a):
-    """(what libFuzzer said at the end, path of an input that fails or None)"""
+    """Runs a target: (libFuzzer's last message, the path of a failing input or None)."""
     with tempfile.TemporaryDirectory(prefix='redolith-fuzz-') as scratch:
         seeds, grown, failed = (os.path.join(scratch, d) for d in ('seeds', 'grown', 'failed'))
         for d in (seeds, grown, failed):

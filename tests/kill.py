@@ -1,27 +1,28 @@
 #!/usr/bin/env python3
-"""Kills the server under load, again and again, and holds it to what it acknowledged.
+"""Kills the server under load again and again, and checks all that it has acknowledged.
 
   tests/kill.py                     20 rounds, a new seed
   tests/kill.py --rounds 500 --seed 7
   tests/kill.py --rounds 1 --threads 128 --seconds 60 --at-end --switch-ms 100
 
-Each round: sysbench oltp_write_only and the oracle's own connections write; the server gets SIGKILL
-at a random moment (one round in four once more while it recovers); it is started again; then, over
-all rounds so far:
+In each round, sysbench oltp_write_only and the oracle's own connections write. The server gets
+SIGKILL at a random moment (in one round of four once more while it recovers) and is started again.
+Then these rules must hold for all rounds so far:
 
-  KILL-1  every transaction whose COMMIT was answered is there, whole;
-  KILL-2  one whose answer never came is there whole or not at all, and what was found once stays
-          so;
-  KILL-3  nothing is there that was rolled back or never sent;
-  KILL-4  CHECK TABLE finds nothing, in any table; sysbench's tables hold as many rows as they were
+  KILL-1  every transaction whose COMMIT was answered is there completely;
+  KILL-2  a transaction whose answer never came is there completely or not at all, and a later
+          round finds the same;
+  KILL-3  no transaction is there that was rolled back or never sent;
+  KILL-4  CHECK TABLE finds no error in any table; sysbench's tables have as many rows as they were
           made with;
   KILL-5  `redolith dump` prints every kind of file of the killed directory, before the restart.
 
-An oracle transaction inserts one to three rows under its token into `token`, and counts itself in
-`worker`. The oracle writes `sent` into its record before COMMIT, and `acked` after the answer: the
-record survives the server. In every other round (all, with --at-end) who writes the log, how often
-it is flushed and whether a commit waits for the device or for the write only (both survive a kill)
-change each --switch-ms. kill -9 keeps the page cache: power loss is the simulator's business.
+An oracle transaction inserts one to three rows with its token into `token`, and counts itself in
+`worker`. The oracle writes `sent` into its record before COMMIT, and `acked` after the answer. The
+record survives the server. In every other round (with --at-end in all rounds) three settings change
+every --switch-ms: the writer of the log, the interval of flushes, and whether a commit waits for
+the device or only for the write (both survive a kill). kill -9 keeps the page cache; the simulator
+tests power loss.
 """
 
 import argparse
@@ -48,7 +49,7 @@ PAD = 'x' * 150
 
 
 class Record:
-    """The oracle's memory: a file of `sent token rows` and `acked token` lines, and the same in
+    """The oracle's record: a file of lines `sent token rows` and `acked token`, and a copy in
     memory.
     """
 
@@ -77,7 +78,7 @@ class Record:
 
 
 class Worker(threading.Thread):
-    """One connection of the oracle, until the server is gone."""
+    """A connection of the oracle, which works until the server is gone."""
 
     def __init__(self, server, record, number, seed):
         super().__init__(daemon=True)
@@ -120,10 +121,10 @@ class Worker(threading.Thread):
         self.random.shuffle(steps)
         for step in steps:
             step()
-        if kind < 0.05:  # never sent: must never be seen
+        if kind < 0.05:  # rolled back: must never be seen
             c.query('ROLLBACK')
             return
-        if kind < 0.10:  # something undone inside a transaction that commits
+        if kind < 0.10:  # a rollback to a savepoint inside a transaction that commits
             c.query('SAVEPOINT s')
             c.query(f"INSERT INTO token VALUES ({token}, 99, {self.number}, 'undone')")
             c.query('ROLLBACK TO s')
@@ -182,7 +183,7 @@ def prepare(server, a):
 
 
 def verify(server, record, a):
-    """Everything that is wrong after a restart."""
+    """Returns all complaints after a restart."""
     wrong, c = [], server.connect(database=ORACLE)
     found = {}
     for token, part, worker in c.rows('SELECT token, part, worker FROM token'):
@@ -226,7 +227,7 @@ def verify(server, record, a):
 
 
 def one_round(server, record, a, rng, switch):
-    """Load, kill, restart; what is wrong, and what happened in words."""
+    """Runs load, kill and restart. Returns the complaints, and a description of the round."""
     before = len(record.acked)
     workers = [Worker(server, record, i, rng.random()) for i in range(a.connections)]
     load = sysbench.spawn(
@@ -333,14 +334,14 @@ def main():
                     f'round {i + 1}',
                     '\n'.join(wrong[:20]) + f'\nseed {a.seed}; kept: {os.path.relpath(dir)}',
                 )
-                break  # the state is the evidence: nothing writes to it any more
+                break  # the directory is evidence: nothing may write to it any more
             report.ok(f'round {i + 1}', words)
         print(
             f'{len(record.sent)} transactions sent, {len(record.acked)} acknowledged,'
             f' {sum(record.settled.values())} there'
         )
         if report.failed:
-            sys.exit(report.end())  # through the with: the server ends, its files stay
+            sys.exit(report.end())  # the `with` ends the server and keeps its files
         report.outcome('clean shutdown', check.clean_shutdown(server))
     return report.end()
 

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
-"""`redolith lab` end to end, as small as it gets: every row is in the reports, a run that is
-stopped
-keeps what it has, and nothing outlives it.
+"""Tests `redolith lab` end to end with the smallest runs: every row is in the reports, a stopped
+run keeps its rows, and no process outlives a run.
 
   tests/lab.py                         study 1, also with another script and paces, and study 2
                                        beside MariaDB
@@ -73,7 +72,7 @@ LIMIT_S = 600
 
 
 def running(marker):
-    """Command lines of the processes that have this in theirs, but for the lab's own."""
+    """The command lines of the processes that contain `marker`, except the lab itself."""
     found = []
     for pid in filter(str.isdigit, os.listdir('/proc')):
         try:
@@ -87,7 +86,7 @@ def running(marker):
 
 
 def quota():
-    """The option, where this machine lets one make control groups for CPU."""
+    """The option for a CPU quota, if this machine permits control groups for CPU."""
     makes = os.geteuid() == 0 and any(
         os.path.exists(f'{t}/{f}') and os.access(t, os.W_OK)
         for t, f in [
@@ -128,7 +127,7 @@ class Lab:
         )
 
     def end(self):
-        """Its status, and what it has printed."""
+        """Waits for the end. Returns the exit status and the output."""
         out = self.process.communicate(timeout=LIMIT_S)[0]
         return self.process.returncode, out
 
@@ -150,8 +149,8 @@ def must(condition, why):
 
 
 def whole(lab, rows, points):
-    """A run that has gone to its end has these rows in every file, so many points, and left no
-    data.
+    """Checks a complete run: every file has these rows and this number of points, and no data is
+    left.
     """
     page, text, results = (
         lab.read('report.html'),
@@ -180,7 +179,7 @@ def whole(lab, rows, points):
 def redo(lab):
     lab.ends_well()
     results = json.loads(lab.read('report.json'))
-    # What the server does not have is left out, and said.
+    # Settings that the server does not have are left out with a message.
     placements = next(s for s in results['sections'] if s['id'] == 'placements')['rows']
     left_out = [n for n in results['notes'] if n.startswith('"dedicated: ')]
     must(
@@ -206,7 +205,7 @@ def redo(lab):
 
 
 def pace(lab):
-    """Another script, and the rows of pace: with the quota, where there can be one."""
+    """Runs another script and the rows of pace, with the quota if there can be one."""
     lab.ends_well()
     results, text = whole(lab, ['leader'] + PACES, 1 + len(PACES))
     must(
@@ -237,7 +236,9 @@ def writers(binary, dir):
 
 
 def ended(binary, dir, how):
-    """Ends it while sysbench runs; everything that it has started ends too (CHILD-1, LAB-1)."""
+    """Ends the lab while sysbench runs. All processes that it has started must end, too (CHILD-1,
+    LAB-1).
+    """
     lab = Lab(binary, dir, ENDLESS + quota())
     sockets = f'redolith-lab-{lab.process.pid}/'
     must(
@@ -274,12 +275,12 @@ def killed(binary, dir):
     lab, status, _ = ended(binary, dir, signal.SIGKILL)
     must(status == -signal.SIGKILL, f'status {status}')
     shutil.rmtree(os.path.join(tempfile.gettempdir(), f'redolith-lab-{lab.process.pid}'))
-    for group in control_groups(lab.process.pid):  # the next lab would do that
+    for group in control_groups(lab.process.pid):  # the next lab would also remove them
         os.rmdir(group)
 
 
 def missing(binary, dir):
-    """A tool that is not there is named with its package."""
+    """The message about a missing tool names its package."""
     p = subprocess.run(
         [binary, 'lab', 'redo', '--quick', f'--dir={dir}'],
         env={'PATH': '/nowhere'},
@@ -303,7 +304,7 @@ def main():
     }
     for dir in dirs.values():
         shutil.rmtree(dir, ignore_errors=True)
-    # These two take most of the time, and do not mind each other: nobody looks at the figures.
+    # These two take most of the time. They run together, because their figures do not matter.
     both, paces = Lab(binary, dirs['redo'], REDO), Lab(binary, dirs['pace'], PACE + quota())
     for name, test in [
         ('lab redo', lambda: redo(both)),

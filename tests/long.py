@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Statements that take for ever, four at a time of every kind: others are served, KILL and
-max_execution_time end them, SIGTERM ends the server.
+"""Runs endless statements, four of each kind at a time. Other sessions must be served, KILL and
+max_execution_time must end the statements, and SIGTERM must end the server.
 
   tests/long.py                          every kind
   tests/long.py --measure [--time 5]     the 99th percentile of point selects alone, and beside four
                                          statements of each kind
 
-The server has as many worker threads as the machine has CPUs, but two at most. Nothing is held
-against a clock: what is not served hangs, and the client's time-out of a minute ends the test.
+The server has one worker thread per CPU, but two at most. No time is checked: a session that is not
+served hangs, and the client's time-out of a minute ends the test.
 """
 
 import argparse
@@ -24,7 +24,7 @@ FOUR = 4
 LONG = 'BENCHMARK(100000000000, 1+1)'
 BIG = "REPEAT('a', 16000000)"
 WHO = 'SELECT CONNECTION_ID()'
-# Each takes minutes at least, and gives no rows meanwhile.
+# Each statement takes minutes at least and returns no rows meanwhile.
 KINDS = {
     'DO BENCHMARK': f'DO {LONG}',
     'SELECT BENCHMARK': f'SELECT {LONG}',
@@ -63,7 +63,8 @@ KINDS = {
     'SLEEP': 'SELECT SLEEP(3600)',
     'SLEEP in VALUES': 'INSERT INTO other VALUES (CONNECTION_ID(), SLEEP(3600))',
 }
-# What a table's length makes long. These end by themselves; here they are begun again and again.
+# Statements that are long because the table is. They end by themselves, so they run again and
+# again.
 AGAIN = {
     'CHECK TABLE': 'CHECK TABLE many',
     'sort': (
@@ -93,7 +94,7 @@ def tables(server):
 
 
 class Four:
-    """Four connections with a statement each, run until somebody ends it."""
+    """Four connections, each with a statement that runs until it is ended."""
 
     def __init__(self, server, sql, again=False):
         self.server, self.errors = server, []
@@ -142,8 +143,8 @@ class Four:
 
 
 def running(c, four):
-    """All four are executed by now. The statement before may still be in the list; a KILL that
-    meets it ends nothing.
+    """Waits until all four statements run. The previous statements may still be in the list, and a
+    KILL of these would end nothing.
     """
     while not four.errors:
         rows = c.rows('SHOW PROCESSLIST')
@@ -196,7 +197,7 @@ def test(report):
                 report.fail(name, f'{type(e).__name__}: {e}')
                 server.kill()
                 server.start()
-    # SIGTERM with four of each kind, all at once.
+    # SIGTERM comes while four statements of each kind run at once.
     with servers.Redolith(servers.scratch('long')) as server:
         tables(server)
         fours = [Four(server, sql) for sql in KINDS.values()]

@@ -1,13 +1,11 @@
 #!/usr/bin/env python3
-"""What clients make grow in memory: it is refused past its bounds, a slow client holds its
-statement
-and not memory, and what was taken is given back.
+"""Checks the memory that clients make grow: it is refused beyond its limits, a slow client delays
+its statement but takes no memory, and memory is given back.
 
   tests/memory.py
 
-The process's resident memory is read from /proc and held against margins of a hundred megabytes and
-more; nothing is held against a clock but the wait for memory to be given back, which ends when it
-is.
+The resident memory of the process is read from /proc and compared with margins of a hundred
+megabytes and more. The only time limit is the wait for memory to be given back.
 """
 
 import os
@@ -22,7 +20,7 @@ from rig.report import Report  # noqa: E402
 
 MIB = 1 << 20
 STATEMENT, SERVER = 64, 256  # MiB
-# A small pool and log buffer: their memory is touched little by little, and stays.
+# The pool and the log buffer are small, because their memory is touched little by little and stays.
 OPTIONS = {
     'innodb_buffer_pool_size': 32 * MIB,
     'innodb_log_buffer_size': 4 * MIB,
@@ -30,7 +28,7 @@ OPTIONS = {
     'redolith_server_memory': SERVER * MIB,
     'max_connections': 500,
 }
-# How long the last of it may take to be given back.
+# The time limit for giving back the memory.
 PATIENCE_S = 30
 
 
@@ -62,8 +60,8 @@ def tables(c):
 
 
 def a_long_row(server):
-    """A row of 1.2 GB is refused before it is made; one that has room comes whole, in packets of 16
-    MiB.
+    """A row of 1.2 GB is refused before it is made. A row that has room comes completely, in
+    packets of 16 MiB.
     """
     c, other = server.connect(database='m'), server.connect(database='m')
     before = rss(server)
@@ -76,13 +74,13 @@ def a_long_row(server):
     for n in (
         MAX_PACKET - 4,
         MAX_PACKET - 5,
-    ):  # with its length a packet that is full, or one byte less
+    ):  # with its length, the row fills a packet, or is one byte shorter
         assert c.rows(f"SELECT REPEAT('a', {n})")[0] == (b'a' * n,)
     assert c.value('SELECT 1') == '1'
 
 
 def a_slow_client(server):
-    """2 GB of rows for clients that do not read: nothing is made that is not sent."""
+    """Clients do not read 2 GB of rows. The server makes only rows that it can send."""
     before, slow = rss(server), [server.connect(database='m') for _ in range(4)]
     for c in slow:
         c.send("SELECT REPEAT(c, 64) FROM many")
@@ -97,8 +95,8 @@ def a_slow_client(server):
 
 
 def packets(server):
-    """Packets that have begun to come: the last ones are refused, and their sessions go on when
-    they have sent the rest.
+    """Many packets arrive partly. The last ones are refused, and their sessions go on after they
+    have sent the rest.
     """
     first = server.connect()
     base, before = status(first, 'used'), rss(server)
@@ -125,7 +123,7 @@ def packets(server):
     assert None in answers and True in answers and False not in answers, answers
     for c in clients:
         c.close()
-    # Long data is kept for a statement that may never come.
+    # Long data is kept for an EXECUTE that may never come.
     keepers = [server.connect() for _ in range(8)]
     for k in keepers:
         s = k.prepare('SELECT LENGTH(?)')
@@ -146,8 +144,8 @@ def packets(server):
 
 
 def what_the_server_tells(server):
-    """More than a statement may hold, of columns that have long comments: it is refused before it
-    is made.
+    """The description of columns with long comments exceeds the limit of a statement. It is refused
+    before it is made.
     """
     c = server.connect(database='m')
     columns = ', '.join(f"c{n} TINYINT COMMENT '{'x' * 1000}'" for n in range(1000))
@@ -180,8 +178,8 @@ def what_the_server_tells(server):
 
 
 def long_rows(server):
-    """Rows of 20 MB that wait for a lock: as many as there is memory for, and sessions that have
-    written one keep nothing of it.
+    """Rows of 20 MB wait for a lock, as many as there is memory for. A session that has written
+    such a row keeps no memory of it.
     """
     c, size = server.connect(database='m'), 20000000
     c.query('CREATE TABLE rows_of_blobs (id INT PRIMARY KEY, b LONGBLOB)')
@@ -206,7 +204,7 @@ def long_rows(server):
             assert e.code != 3170 or 'redolith_server_memory' in e.message, e
             answers.append(e.code)
     assert set(answers) == {0, 1062, 3170} and answers.count(0) == 1, answers
-    # One that is read is there once, and one after the other.
+    # A row that is read exists once, and rows are read one after the other.
     c.query(
         f"INSERT INTO rows_of_blobs VALUES (2, REPEAT('b', {size})), (3, REPEAT('c', {size})), (4,"
         f" REPEAT('d', {size})), (5, REPEAT('e', {size}))"
@@ -227,8 +225,8 @@ def long_rows(server):
 
 
 def together(server):
-    """Sessions that take what they can get, until the server has no more; others go on, and all is
-    given back when they go.
+    """Sessions take memory until the server has no more. Other sessions go on, and all memory is
+    given back when the sessions end.
     """
     c = server.connect(database='m')
     base, greedy, told = status(c, 'used'), [server.connect(database='m') for _ in range(8)], 0
@@ -268,7 +266,7 @@ def until(true, why):
 
 
 def given_back(server, base):
-    """The process gives memory back when nobody needs it."""
+    """Waits until the process has given back unused memory."""
     until(lambda: rss(server) < base + 100, lambda: f'{base} MiB at first, {rss(server)} MiB stay')
 
 

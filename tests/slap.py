@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
-"""mysqlslap (Debian: mariadb-slap) unchanged: the study's command with its columns and key at
-several
-numbers of connections, and each of its other kinds of load.
+"""Runs an unchanged mysqlslap (Debian: mariadb-slap): the study's command with its columns and key
+at several numbers of connections, and each other kind of load of mysqlslap.
 
   tests/slap.py                          small numbers of rows and queries, as CI runs it
   tests/slap.py --rows 2000 --only study-150 --only study-600     the study's own numbers
 
-Each run must end with status 0 and without a word on standard error, and leave nothing behind; at
-the end the server must stop cleanly.
+Each run must end with status 0, write nothing to standard error, and leave nothing behind. At the
+end the server must stop cleanly.
 """
 
 import argparse
@@ -46,7 +45,7 @@ def study(connections, rows, *more, load='mixed', engine='innodb'):
 
 
 def runs(rows, dir):
-    """Name and arguments of every run."""
+    """The names and arguments of all runs."""
     files = {name: os.path.join(dir, f'{name}.sql') for name in ('create', 'query')}
     for name, text in (('create', CREATE), ('query', QUERY)):
         with open(files[name], 'w') as f:
@@ -149,14 +148,14 @@ def main():
         for name, arguments in runs(a.rows, dir):
             if a.only and name not in a.only:
                 continue
-            # What the study does before each of its runs.
+            # The study does this before each run.
             most = max(
                 int(n)
                 for n in re.search(r'--concurrency=([\d,]+)', ' '.join(arguments))[1].split(',')
             )
             end = (
                 time.monotonic() + 120
-            )  # those of the run before: the server hears of a closed socket a moment later
+            )  # connections of the previous run: the server notices a closed socket later
             while (
                 int(c.rows("SHOW GLOBAL STATUS LIKE 'Threads_connected'")[0][1]) > 1
                 and time.monotonic() < end

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
-"""sysbench end to end: every oltp script of sysbench, prepared and text statements, and CHECK TABLE
-of
-every table after each.
+"""Runs sysbench end to end: every oltp script, with prepared and text statements, and CHECK TABLE
+of every table after each script.
 
   tests/sysbench.py                      every script for 60 s in both modes, then the study's
                                          commands
@@ -9,8 +8,8 @@ every table after each.
   tests/sysbench.py --study full --only study   250 tables x 25,000 rows, 128 connections, 3,000,000
                                                 transactions or 360 s
 
-Every script but three leaves as many rows as it found: that is checked too. At the end the server
-is shut down, started again, and checked again.
+Every script but three keeps the number of rows; this is checked, too. At the end the server is shut
+down, started again, and checked again.
 """
 
 import argparse
@@ -28,7 +27,7 @@ STUDY = {
 
 
 def script(server, report, name, mode, a):
-    """prepare, run, check, cleanup of one script."""
+    """Runs prepare, run, check and cleanup of a script."""
     title = f'{name} --db-ps-mode={mode}'
     tables = 1 if name in sysbench.ONE_TABLE else a.tables
     shape = dict(tables=tables, table_size=a.table_size)
@@ -76,7 +75,7 @@ def script(server, report, name, mode, a):
 
 
 def study(server, report, size):
-    """The study's own three commands."""
+    """Runs the study's three commands."""
     s = STUDY[size]
     common = dict(
         tables=s['tables'], table_size=s['table_size'], report_interval=5, rand_type='uniform'

@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
-"""What the tree's texts say of each other holds.
+"""Checks that the texts of the tree agree with each other.
 
   tests/tidy.py
 
   TIDY-1  a rule's id (LOG-1, MEM-2, ..) is defined once, in the head of a module, in a page of docs
           or in a test program's head, and means one thing
-  TIDY-2  whoever names a rule names one that is defined
-  TIDY-3  a relative link in a page of Markdown leads to a file that is there, and to a heading that
-          is in it
-  TIDY-4  a path of the tree that a page names is there
+  TIDY-2  every rule that a text names is defined
+  TIDY-3  a relative link in a page of Markdown leads to an existing file and to a heading in it
+  TIDY-4  every path of the tree that a page names exists
   TIDY-5  no line of code, scripts, settings or prose is wider than 100 columns. Exempt are rows of
           Markdown tables, which cannot be broken (also in doc comments: the byte tables), and lines
           that are one link
@@ -26,8 +25,8 @@ from rig.report import Report  # noqa: E402
 
 REPO = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 ID = r'[A-Z][A-Z-]*[A-Z]-[0-9]+'
-# Where a rule is defined: `ID:` or `**ID**` in a doc comment or, in the head of a test program, the
-# id at the beginning of a line.
+# The places where a rule is defined: `ID:` or `**ID**` in a doc comment or, in the head of a test
+# program, the id at the beginning of a line.
 DEFINED = {
     '.rs': re.compile(
         r'(?:^//! |^//! - |^//! \| |^ */// |[.;] )\**(' + ID + r')(?:\*\*|:| \([^)]*\):)'
@@ -35,7 +34,7 @@ DEFINED = {
     '.md': re.compile(r'\*\*(' + ID + r')\*\*'),
     '.py': re.compile(r'^ +(' + ID + r')  +\S'),
 }
-# Standards, not rules; and the numbered lines of docs/invariants.md.
+# Names of standards, which are not rules, and the numbered lines of docs/invariants.md.
 NOT_RULES = re.compile(
     r'^(UTF|CRC|ISO|SHA|RFC|CVE|FNV|GB|EUC|UCS|KOI|X|CP|LATIN|I|A|B|SQL|IEEE|MD|TLS|APACHE|MIT|BSD'
     r'|MPL|CC|UNICODE|ZLIB|SSE|PHASE|DATE|TIME|WEEK|HY|MY|NET|NO|SET-GTID)-'
@@ -65,7 +64,7 @@ CONSTANT = re.compile(r'(?://.*\n)*\s*const _:')
 WIDTH = 100
 # A row of a table, a reference of a link, a bare address.
 UNBREAKABLE = re.compile(r'^\s*(?://[/!] ?|# ?)?(?:\||\[[^\]]*\]: |<?https?://\S+$)')
-# Kept as their generator, or the case that was found, has them.
+# These files keep the form of their generator or of the failing case.
 AS_THEY_ARE = re.compile(r'(\.lock|\.test|\.tsv|\.proptest-regressions|found_seeds\.txt)$')
 
 
@@ -79,7 +78,7 @@ def is_wrapped(name, text):
 
 def files():
     for folder, inner, names in os.walk(REPO):
-        # What is built or run is not the tree's.
+        # Built files and files of a run do not belong to the tree.
         inner[:] = [
             d
             for d in inner
@@ -98,8 +97,8 @@ def files():
 def defined_in(name, text):
     kind = os.path.splitext(name)[1]
     if kind == '.rs':
-        # Elsewhere than in the head of a module only in bold: `/// ID: ..` at a test says which
-        # rule it is about.
+        # Outside the head of a module, only a bold id defines a rule: `/// ID: ..` at a test names
+        # the rule that it is about.
         text = '\n'.join(line for line in text.split('\n') if re.match(r'//!| */// \*\*', line))
     elif kind == '.py':
         text = next(iter(re.findall(r'^"""(.*?)"""', text, re.DOTALL | re.MULTILINE)), '')
@@ -137,7 +136,7 @@ def cited_in(name, text):
 
 
 def headings(text):
-    """The anchors of a page, as GitHub makes them, and those that are written out."""
+    """The anchors of a page that GitHub makes from headings, and explicit anchors."""
     made = {
         re.sub(r'[^\w\- ]', '', h.lower()).strip().replace(' ', '-')
         for h in re.findall(r'^#+ (.*)$', text, re.MULTILINE)

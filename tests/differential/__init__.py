@@ -1,3 +1,3 @@
-"""What tests/differ.py is made of: statements at random, their answers compared, what is found made
-small.
+"""The parts of tests/differ.py: random statements, the comparison of answers, and the reduction of
+differences.
 """

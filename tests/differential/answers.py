@@ -1,4 +1,4 @@
-"""What a server answers, in a form in which two servers' answers can be compared."""
+"""Answers of a server in a form in which the answers of two servers can be compared."""
 
 import math
 from dataclasses import dataclass, field
@@ -22,8 +22,8 @@ LAST_DIGITS = 1e-12
 
 @dataclass
 class Answer:
-    """One statement's: the error's number, or rows, or what an OK said; and the numbers of its
-    warnings.
+    """The answer to a statement: the number of an error, or rows, or the content of an OK packet;
+    and the numbers of its warnings.
     """
 
     error: int = 0
@@ -34,7 +34,7 @@ class Answer:
     warnings: frozenset = frozenset()
 
     def shown(self, most=None):
-        """In words, with so many of its rows."""
+        """The answer in words, with at most `most` rows."""
         if self.error:
             return f'error {self.error} {self.message}'
         if self.rows is None:
@@ -65,7 +65,7 @@ def warned(connection, result):
 
 
 def text(connection, sql):
-    """Of a text statement."""
+    """The answer to a text statement."""
     try:
         result = connection.query(sql)[-1]
         return answer(result, warned(connection, result))
@@ -74,7 +74,7 @@ def text(connection, sql):
 
 
 def prepared(connection, sql, values=()):
-    """Of the same as a prepared statement."""
+    """The answer to a prepared statement."""
     try:
         statement = connection.prepare(sql)
         try:
@@ -99,7 +99,7 @@ def same_value(a, b, double):
 
 
 def same_rows(a, b, types, ordered):
-    """Whether rows are the same; of doubles the last digits may differ."""
+    """True if the rows are equal. The last digits of doubles may differ."""
     if len(a) != len(b):
         return False
     if not ordered:

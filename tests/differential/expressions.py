@@ -1,6 +1,5 @@
-"""Expressions at random: each production gives a node of one kind, mostly from operands of the
-kinds
-it wants.
+"""Makes random expressions. Each production gives a node of one kind, usually from operands of the
+kinds that it wants.
 """
 
 from .tables import literal
@@ -29,7 +28,7 @@ FORMATS = [
     "'%d/%m/%y'",
 ]
 
-# What each kind is made of: (weight, text with the kinds of its operands in braces).
+# The productions of each kind: (weight, text with the kinds of the operands in braces).
 PRODUCTIONS = {
     'int': [
         (6, '({num} + {num})'),
@@ -209,7 +208,7 @@ PRODUCTIONS = {
         (1, 'ISNULL({any})'),
     ],
 }
-# Made of any kind: the kind stays.
+# Productions for any kind. The result has the kind of the operands.
 CHOICES = [
     (3, 'IF({bool}, {same}, {same})'),
     (2, 'IFNULL({same}, {same})'),
@@ -220,9 +219,9 @@ CHOICES = [
     (1, 'GREATEST({same}, {same})'),
     (1, 'LEAST({same}, {same})'),
 ]
-# What an operand may be instead of the kind that is wanted. Left out, unless a run is `--wild`, are
-# numbers and texts as dates and times, and times as dates: the two servers read them differently,
-# each in its own way.
+# The kinds that an operand may have instead of the wanted kind. Unless a run is `--wild`, numbers
+# and texts do not stand for dates and times, and times do not stand for dates, because the two
+# servers read them differently.
 MIXED = {
     'int': ['dec', 'dbl', 'str', 'bool'],
     'dec': ['int', 'dbl', 'str'],
@@ -242,8 +241,8 @@ PATTERNS = ["'%a%'", "'a_'", "'%'", "''", "'_%'", "'A%C'", "'%\\\\%'", "'1%'", "
 
 
 class Expressions:
-    """`columns`: texts of columns by kind. `mixed`: how often an operand is of another kind than
-    wanted. `wild`: of any other.
+    """Makes expressions. `columns` has the texts of columns by kind. `mixed` is the share of
+    operands of another kind than wanted; with `wild`, of any kind.
     """
 
     def __init__(self, random, columns, wild=False, mixed=0.1):
@@ -252,8 +251,7 @@ class Expressions:
             kind: ([p for _, p in list], [w for w, _ in list]) for kind, list in PRODUCTIONS.items()
         }
         if not wild:
-            # Two operands of any kinds are compared by as many rules as there are pairs, of which
-            # MariaDB has its own.
+            # Each pair of kinds has its own rule of comparison, and MariaDB's rules differ.
             self.weighted['bool'] = (
                 [
                     p.replace('({any} {cmp} {any})', '({same} {cmp} {cousin})')
@@ -312,8 +310,8 @@ class Expressions:
         if name == 'cousin':
             return self.expression(r.choice(MIXED.get(same, NUMBERS)), depth)
         if name == 'whole':
-            # A moment with a fraction rounds, as in MySQL; MariaDB cuts it. Behind an aggregate no
-            # rule sees that.
+            # As in MySQL, a moment with a fraction is rounded; MariaDB cuts it. After an aggregate,
+            # no rule can see this.
             return self.expression(
                 r.choice(
                     [*KINDS, 'year', 'enum', 'set', 'bit']
@@ -323,8 +321,8 @@ class Expressions:
                 depth,
             )
         if name == 'shown':
-            # How many digits of a DOUBLE fit is guessed by MariaDB where it makes a column of a
-            # temporary table for the text.
+            # MariaDB guesses the number of digits of a DOUBLE when it makes a column of a temporary
+            # table for the text.
             return self.expression(
                 r.choice(
                     [k for k in [*KINDS, 'year', 'enum', 'set', 'bit'] if self.wild or k != 'dbl']
@@ -332,7 +330,7 @@ class Expressions:
                 depth,
             )
         if name == 'other':
-            # REPLACE with a NULL is NULL, as in MySQL, and not in MariaDB.
+            # REPLACE with a NULL is NULL in MySQL, but not in MariaDB.
             return (
                 self.expression('str', depth)
                 if self.wild
@@ -374,7 +372,7 @@ class Expressions:
             ],
         }
         if name == 'digits' and not self.wild:
-            # More digits than there are make zeros in MariaDB.
+            # If more digits are asked for than there are, MariaDB adds zeros.
             return r.choice(['0', '-1', '-2'])
         if name in ('format', 'clock') and not self.wild:
             # MariaDB cuts a long %r in temporary tables.

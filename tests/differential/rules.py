@@ -1,5 +1,5 @@
-"""Differences that are known and meant. Each rule has a name and a reason; what it lets pass is
-counted.
+"""Known and intended differences. Each rule has a name and a reason. The differences that a rule
+lets pass are counted.
 """
 
 import math
@@ -8,10 +8,10 @@ import struct
 import time
 
 NOT_BUILT = {1235}
-# Numbers are of different widths in MariaDB and MySQL: only whether something is a number is
-# compared.
+# Numbers have different widths in MariaDB and MySQL, so the comparison only checks whether a value
+# is a number.
 LOOSE = {t: 'number' for t in ('integer', 'decimal', 'double', 'null', 'bit')}
-# Codes for one thing, told apart by one server only.
+# Codes that one server distinguishes and the other does not.
 SAME_ERRORS = [{1292, 1411}, {1264, 167}, {1690, 1264}, {1292, 1916}, {1264, 1916}, {1690, 1916}]
 
 
@@ -26,21 +26,21 @@ def rule(name, reason):
 RULES = []
 
 
-@rule('not-built', 'Redolith refuses what it does not have yet (1235)')
+@rule('not-built', 'Redolith refuses statements that it does not support yet (1235)')
 def _(sql, theirs, ours):
     return ours.error in NOT_BUILT
 
 
 @rule(
     'no-date-1525',
-    'MySQL 8.0 refuses constants that are no dates where they are compared with dates (1525);'
-    ' MariaDB warns',
+    'MySQL 8.0 refuses a constant that is not a date in a comparison with dates (1525); MariaDB'
+    ' warns',
 )
 def _(sql, theirs, ours):
     return ours.error == 1525
 
 
-@rule('same-error', 'the two number one error differently')
+@rule('same-error', 'the two servers have different numbers for the same error')
 def _(sql, theirs, ours):
     return any(theirs.error in s and ours.error in s for s in SAME_ERRORS)
 
@@ -58,15 +58,15 @@ def _(sql, theirs, ours):
     return re.search('GREATEST|LEAST', sql) is not None
 
 
-@rule('base64', 'MySQL gives NULL for what is no base 64; MariaDB refuses it (1958)')
+@rule('base64', 'MySQL gives NULL for a text that is not base 64; MariaDB refuses it (1958)')
 def _(sql, theirs, ours):
     return theirs.error == 1958 or 1958 in theirs.warnings
 
 
 @rule(
     'strict-conditions',
-    'in strict mode text that is no number, and a date out of range, are errors in conditions of a'
-    ' change where they are evaluated, as the manual of MySQL 8.0 says of strict mode; not where an'
+    'as the manual of MySQL 8.0 says, a text that is not a number and a date out of range are'
+    ' errors in strict mode if a condition of a change is evaluated with them; they are not if an'
     ' index decides, and MariaDB only warns of some',
 )
 def _(sql, theirs, ours):
@@ -81,7 +81,7 @@ def _(sql, theirs, ours):
 
 @rule(
     'date-with-number',
-    'MySQL compares a date or a time with a number that is none as numbers, MariaDB as dates',
+    'MySQL compares a date or a time with a number that is not a date as numbers, MariaDB as dates',
 )
 def _(sql, theirs, ours):
     return (
@@ -105,7 +105,10 @@ def _(sql, theirs, ours):
     return 'bit' in ours.types and re.search('MIN|MAX', sql) is not None
 
 
-@rule('time-with-moment', 'the text of a date with a time meets a TIME by its time, as in MySQL')
+@rule(
+    'time-with-moment',
+    'as in MySQL, the text of a date with a time is compared with a TIME by its time',
+)
 def _(sql, theirs, ours):
     return (
         re.search(r"'\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d)?", sql) is not None
@@ -118,13 +121,14 @@ def _(sql, theirs, ours):
 
 @rule(
     'not-in-null',
-    'a row is not known to be missing from a subquery that has a NULL; MariaDB 10.11 says it is',
+    'it is unknown whether a row is missing from a subquery that has a NULL; MariaDB 10.11 says'
+    ' that it is',
 )
 def _(sql, theirs, ours):
     return 'NOT IN (SELECT' in sql and not ours.rows and bool(theirs.rows)
 
 
-@rule('time-as-date', 'a time is one of today where a date is wanted, as in MySQL')
+@rule('time-as-date', 'as in MySQL, a time becomes a moment of today where a date is wanted')
 def _(sql, theirs, ours):
     return time.strftime('%Y-%m-%d', time.gmtime()) in ours.shown() + theirs.shown()
 
@@ -134,14 +138,15 @@ def _(sql, theirs, ours):
     return '0000-00-00 00:00:00.' in ours.shown()
 
 
-@rule('hex-no-text', 'bytes that are no text compare with nothing; MariaDB refuses them (1300)')
+@rule('hex-no-text', 'bytes that are not text equal nothing; MariaDB refuses them (1300)')
 def _(sql, theirs, ours):
     return theirs.error == 1300
 
 
 @rule(
     'variance-overflow',
-    'squares of the greatest doubles are no numbers: what stands for them differs',
+    'the squares of the greatest doubles overflow, and the servers replace them by different'
+    ' values',
 )
 def _(sql, theirs, ours):
     return 'STDDEV' in sql and ('1.797' in theirs.shown() or '1.797' in ours.shown())
@@ -179,21 +184,21 @@ def _(sql, theirs, ours):
 
 @rule(
     'bits-of-decimals',
-    'bits of numbers beyond 64 bits with a sign: MariaDB stops at the greatest BIGINT in BIT_OR,'
-    ' not in |',
+    'for the bits of signed numbers beyond 64 bits, MariaDB stops at the greatest BIGINT in'
+    ' BIT_OR, but not in |',
 )
 def _(sql, theirs, ours):
     return 'BIT_' in sql and 1916 in theirs.warnings
 
 
-@rule('past-the-end', 'what rounds past the year 9999 is NULL, as in MySQL')
+@rule('past-the-end', 'as in MySQL, a value that rounds past the year 9999 is NULL')
 def _(sql, theirs, ours):
     return '9999-12-31 23:59:59' in theirs.shown() + sql and 'NULL' in ours.shown()
 
 
 @rule(
     'half-a-second-of-bits',
-    'fractions of times round where integers are wanted, as in MySQL; MariaDB cuts them',
+    'as in MySQL, fractions of times are rounded where integers are wanted; MariaDB cuts them',
 )
 def _(sql, theirs, ours):
     return re.search('BIT_|[&|^~]|<<|>>', sql) is not None and ours.rows is not None
@@ -208,7 +213,7 @@ def _(sql, theirs, ours):
 
 @rule(
     'collations',
-    'a literal that a column of latin1 cannot have: refused later or earlier (1267, of more'
+    'a literal that a column of latin1 cannot hold is refused later or earlier (1267; with more'
     ' operands 1270 and 1271)',
 )
 def _(sql, theirs, ours):
@@ -223,14 +228,14 @@ def _(sql, theirs, ours):
     return re.search('[LR]PAD', sql) is not None
 
 
-@rule('round-out-of-range', 'ROUND to a number beyond its type is an error (1690)')
+@rule('round-out-of-range', 'ROUND to a number out of the range of its type is an error (1690)')
 def _(sql, theirs, ours):
     return ours.error == 1690 and 'ROUND' in sql
 
 
 @rule(
     'digits-of-deviations',
-    'STDDEV is a DOUBLE with all its digits, as in MySQL; MariaDB shows a fixed number of them',
+    'STDDEV is a DOUBLE with all its digits, as in MySQL; MariaDB shows a fixed number of digits',
 )
 def _(sql, theirs, ours):
     return 'STDDEV' in sql and 'double' in ours.types
@@ -238,8 +243,8 @@ def _(sql, theirs, ours):
 
 @rule(
     'unix-times',
-    'UNIX_TIMESTAMP of what Unix times do not reach is 0, as in MySQL; NULL in MariaDB, whose Unix'
-    ' times end in 2038',
+    'UNIX_TIMESTAMP of a moment out of the range of Unix times is 0, as in MySQL; it is NULL in'
+    ' MariaDB, whose Unix times end in 2038',
 )
 def _(sql, theirs, ours):
     return 'UNIX_TIMESTAMP' in sql
@@ -247,8 +252,7 @@ def _(sql, theirs, ours):
 
 @rule(
     'replace-with-null',
-    'REPLACE with a NULL is NULL, as in MySQL; MariaDB gives the text where nothing is to be'
-    ' replaced',
+    'REPLACE with a NULL is NULL, as in MySQL; MariaDB gives the text if nothing is replaced',
 )
 def _(sql, theirs, ours):
     return re.search(r'REPLACE\(', sql) is not None and (
@@ -265,7 +269,7 @@ def _(sql, theirs, ours):
 
 @rule(
     'timediff-of-date',
-    'beside a DATE the other argument of TIMEDIFF is read as a date, as in MySQL; MariaDB gives'
+    'beside a DATE, the other argument of TIMEDIFF is read as a date, as in MySQL; MariaDB gives'
     ' NULL or reads a time',
 )
 def _(sql, theirs, ours):
@@ -274,8 +278,8 @@ def _(sql, theirs, ours):
 
 @rule(
     'times-between-texts',
-    'a TIME and texts meet as texts in BETWEEN unless a column meets constants, as in MySQL; as'
-    ' times in MariaDB',
+    'BETWEEN compares a TIME and texts as texts, unless a column is compared with constants, as in'
+    ' MySQL; MariaDB compares them as times',
 )
 def _(sql, theirs, ours):
     return (
@@ -287,8 +291,8 @@ def _(sql, theirs, ours):
 
 @rule(
     'long-integers-and-texts',
-    'integers of more than 15 digits meet texts as doubles, as in MySQL; MariaDB compares some as'
-    ' decimals',
+    'integers of more than 15 digits are compared with texts as doubles, as in MySQL; MariaDB'
+    ' compares some as decimals',
 )
 def _(sql, theirs, ours):
     return (
@@ -299,7 +303,7 @@ def _(sql, theirs, ours):
 
 @rule(
     'zero-of-a-number',
-    'a number that is the zero date is one in NO_ZERO_DATE too, as in MySQL; MariaDB gives NULL',
+    'a number may be the zero date in NO_ZERO_DATE, too, as in MySQL; MariaDB gives NULL',
 )
 def _(sql, theirs, ours):
     return (
@@ -331,8 +335,8 @@ def _(sql, theirs, ours):
 
 @rule(
     'beyond-times',
-    'a TIME meets a number that is no time as a number, as in MySQL; MariaDB finds such a number'
-    ' equal to nothing or all',
+    'a TIME is compared with a number that is not a time as a number, as in MySQL; in MariaDB such'
+    ' a number equals nothing or everything',
 )
 def _(sql, theirs, ours):
     return (
@@ -347,7 +351,7 @@ def _(sql, theirs, ours):
 
 @rule(
     'bits-into-text',
-    'BIT into TEXT and BLOB is its number, as into VARCHAR; MariaDB stores bytes there',
+    'BIT goes into TEXT and BLOB as a number, like into VARCHAR; MariaDB stores bytes there',
 )
 def _(sql, theirs, ours):
     return re.search(r'\bb1(0)?\b', sql) is not None and re.search(r'\b(tx|bl)\b', sql) is not None
@@ -355,8 +359,8 @@ def _(sql, theirs, ours):
 
 @rule(
     'chosen-bits',
-    'of bits the number is chosen (IF, COALESCE), as in MySQL; MariaDB gives bits behind DISTINCT'
-    ' and GROUP BY',
+    'IF and COALESCE of BIT give the number, as in MySQL; MariaDB gives bits after DISTINCT and'
+    ' GROUP BY',
 )
 def _(sql, theirs, ours):
     return any(a == 'bit' != b for a, b in zip(theirs.types, ours.types))
@@ -364,8 +368,8 @@ def _(sql, theirs, ours):
 
 @rule(
     'subquery-before-its-query',
-    'a subquery is run before the query around it has rows, and may fail (1690) where MariaDB does'
-    ' not run it',
+    'a subquery is run before the outer query has rows, and may fail (1690) where MariaDB does not'
+    ' run it',
 )
 def _(sql, theirs, ours):
     return ours.error == 1690 and '(SELECT' in sql
@@ -373,8 +377,8 @@ def _(sql, theirs, ours):
 
 @rule(
     'operand-beside-null',
-    'an operand that is no number beside a NULL is not looked at: in strict mode MariaDB refuses it'
-    ' (1292, 1365)',
+    'beside a NULL, an operand that is not a number is not evaluated; in strict mode MariaDB'
+    ' refuses it (1292, 1365)',
 )
 def _(sql, theirs, ours):
     return (
@@ -386,14 +390,15 @@ def _(sql, theirs, ours):
 
 @rule(
     'last-day-of-all',
-    'FROM_DAYS past the year 9999 is the zero date, of which DATEDIFF is NULL, as in MySQL',
+    'FROM_DAYS past the year 9999 is the zero date, and its DATEDIFF is NULL, as in MySQL',
 )
 def _(sql, theirs, ours):
     return 'FROM_DAYS(3652425)' in sql
 
 
 @rule(
-    'distinct-doubles', 'MariaDB adds up distinct doubles in their order, and texts as they begin'
+    'distinct-doubles',
+    'MariaDB adds distinct doubles in their order, and texts by the number at their beginning',
 )
 def _(sql, theirs, ours):
     return 'SUM(DISTINCT' in sql and (
@@ -413,7 +418,8 @@ def _(sql, theirs, ours):
 
 
 @rule(
-    'year-with-time', 'a YEAR and a TIME meet as numbers, as in MySQL; MariaDB takes both for dates'
+    'year-with-time',
+    'a YEAR and a TIME are compared as numbers, as in MySQL; MariaDB takes both for dates',
 )
 def _(sql, theirs, ours):
     return (
@@ -424,7 +430,8 @@ def _(sql, theirs, ours):
 
 @rule(
     'quotients',
-    'a quotient has all its digits, as in MySQL; MariaDB cuts those of constants and of dates',
+    'a quotient has all its digits, as in MySQL; MariaDB cuts the quotients of constants and of'
+    ' dates',
 )
 def _(sql, theirs, ours):
     return ' / ' in sql and re.search("[<>=]|BETWEEN| IN |DATE|TIME", sql) is not None
@@ -432,8 +439,8 @@ def _(sql, theirs, ours):
 
 @rule(
     'fraction-with-index',
-    'a moment with a fraction is found by MariaDB in an index of whole seconds, and a number with'
-    ' one in an index of years',
+    'MariaDB finds a moment with a fraction in an index of whole seconds, and a number with a'
+    ' fraction in an index of years',
 )
 def _(sql, theirs, ours):
     return (
@@ -449,16 +456,14 @@ def _(sql, theirs, ours):
 
 @rule(
     'no-time',
-    'TIME of what is no time is NULL, and so is what is compared with it; MariaDB compares the'
-    ' text',
+    'TIME of a value that is not a time is NULL, and so are comparisons with it; MariaDB compares'
+    ' the text',
 )
 def _(sql, theirs, ours):
     return re.search(r"TIME\(", sql) is not None and 'NULL' in ours.shown()
 
 
-@rule(
-    'sixty-five-digits', 'of a product with more than 65 digits MariaDB keeps more behind the point'
-)
+@rule('sixty-five-digits', 'MariaDB keeps more decimals of a product with more than 65 digits')
 def _(sql, theirs, ours):
     return re.search(r"\d{50}\.\d", ours.shown()) is not None
 
@@ -474,7 +479,7 @@ def numeric(value):
 
 
 def paired(theirs, ours):
-    """Values of two results beside each other, or None where the results are of different sizes."""
+    """Pairs of the values of two results, or None if the results have different sizes."""
     if not theirs.rows or not ours.rows or len(theirs.rows) != len(ours.rows):
         return None
     key = lambda row: [(v is None, numeric(v) is None, numeric(v) or 0.0, v or b'') for v in row]
@@ -483,7 +488,7 @@ def paired(theirs, ours):
 
 
 def all_like(theirs, ours, like):
-    """Whether every two values are the same, or `like`."""
+    """True if the values of each pair are equal or `like` accepts them."""
     pairs = paired(theirs, ours)
     return pairs is not None and all(
         a == b or a is not None and b is not None and like(a, b) for a, b in pairs
@@ -492,7 +497,7 @@ def all_like(theirs, ours, like):
 
 @rule(
     'zero-year-chosen',
-    'the year 0 that CASE, IF or COALESCE chose is the text 0000, as in MySQL; MariaDB says 0',
+    'the year 0 from CASE, IF or COALESCE is the text 0000, as in MySQL; MariaDB says 0',
 )
 def _(sql, theirs, ours):
     differ = [(a, b) for a, b in paired(theirs, ours) or () if a != b]
@@ -505,8 +510,8 @@ def _(sql, theirs, ours):
 
 @rule(
     'texts-of-bits-in-groups',
-    'a text that has a BIT in it keeps the bytes of the BIT behind GROUP BY and DISTINCT; MariaDB'
-    ' loses them',
+    'a text with a BIT in it keeps the bytes of the BIT after GROUP BY and DISTINCT; MariaDB loses'
+    ' them',
 )
 def _(sql, theirs, ours):
     differ = [(a, b) for a, b in paired(theirs, ours) or () if a != b]
@@ -520,8 +525,8 @@ def _(sql, theirs, ours):
 
 @rule(
     'rounded-doubles-in-groups',
-    'a double that ROUND or TRUNCATE made is itself behind DISTINCT and GROUP BY; MariaDB keeps it'
-    ' in a column of too few digits, and cuts it',
+    'a double from ROUND or TRUNCATE stays unchanged after DISTINCT and GROUP BY; MariaDB keeps it'
+    ' in a column of too few digits and cuts it',
 )
 def _(sql, theirs, ours):
     return (
@@ -535,7 +540,7 @@ def _(sql, theirs, ours):
 
 @rule(
     'groups-of-minus-zero',
-    'MariaDB tells -0.0 and 0.0 apart in GROUP BY and DISTINCT; MySQL, and Redolith, do not',
+    'MariaDB distinguishes -0.0 and 0.0 in GROUP BY and DISTINCT; MySQL and Redolith do not',
 )
 def _(sql, theirs, ours):
     return (
@@ -547,8 +552,8 @@ def _(sql, theirs, ours):
 
 @rule(
     'outer-joins-of-functions',
-    'MariaDB takes an INTERVAL() or FIELD() with a NULL for one that refuses the rows that an outer'
-    ' join has filled up',
+    'MariaDB believes that INTERVAL() or FIELD() with a NULL refuses the rows that an outer join'
+    ' has filled up',
 )
 def _(sql, theirs, ours):
     return (
@@ -560,8 +565,8 @@ def _(sql, theirs, ours):
 
 @rule(
     'timediff-of-number',
-    'a number beside a moment in TIMEDIFF is read as a moment in strict mode too, which fails'
-    ' (1292), as in MySQL; MariaDB gives NULL and goes on',
+    'beside a moment, TIMEDIFF reads a number as a moment in strict mode, too, which fails (1292),'
+    ' as in MySQL; MariaDB gives NULL and goes on',
 )
 def _(sql, theirs, ours):
     return 'TIMEDIFF(' in sql and ours.error == 1292 and theirs.error in (0, 1048, 1062)
@@ -569,8 +574,8 @@ def _(sql, theirs, ours):
 
 @rule(
     'weeks-of-times',
-    'a TIME and weeks, months or years are a moment of today, as in MySQL 8.0.28; MariaDB adds none'
-    ' to a TIME',
+    'a TIME plus weeks, months or years is a moment counted from today, as in MySQL 8.0.28;'
+    ' MariaDB does not add these to a TIME',
 )
 def _(sql, theirs, ours):
     return (
@@ -581,7 +586,8 @@ def _(sql, theirs, ours):
 
 @rule(
     'groups-of-quotients',
-    'quotients that show the same digits are one group, as in MySQL; MariaDB groups by more digits',
+    'quotients that show the same digits form one group, as in MySQL; MariaDB groups by more'
+    ' digits',
 )
 def _(sql, theirs, ours):
     return (
@@ -594,8 +600,8 @@ def _(sql, theirs, ours):
 
 @rule(
     'scale-of-quotients',
-    'ROUND and TRUNCATE leave a DECIMAL the digits that it has where more are asked for, as in'
-    ' MySQL; MariaDB finds more',
+    'ROUND and TRUNCATE to more digits than a DECIMAL has leave it unchanged, as in MySQL; MariaDB'
+    ' finds more digits',
 )
 def _(sql, theirs, ours):
     def rounded(a, b):
@@ -612,10 +618,7 @@ def _(sql, theirs, ours):
     )
 
 
-@rule(
-    'doubles-of-char',
-    'MariaDB shows -CAST(x AS CHAR) and CAST(x AS CHAR) + 0 without what is behind the point',
-)
+@rule('doubles-of-char', 'MariaDB shows -CAST(x AS CHAR) and CAST(x AS CHAR) + 0 without decimals')
 def _(sql, theirs, ours):
     def whole(a, b):
         x, y = numeric(a), numeric(b)
@@ -628,7 +631,7 @@ def _(sql, theirs, ours):
 
 @rule(
     'round-beyond-precision',
-    'MariaDB cuts what ROUND of a DECIMAL makes in a temporary table to the digits that were there',
+    'MariaDB cuts the ROUND of a DECIMAL in a temporary table to the digits of the operand',
 )
 def _(sql, theirs, ours):
     return 'ROUND' in sql and all_like(
@@ -643,7 +646,7 @@ def _(sql, theirs, ours):
 
 @rule(
     'double-in-temporary-table',
-    'MariaDB cuts DOUBLE with fixed digits to 17 of them in a temporary table',
+    'MariaDB cuts a DOUBLE with fixed digits to 17 digits in a temporary table',
 )
 def _(sql, theirs, ours):
     def cut(a, b):
@@ -659,8 +662,8 @@ def _(sql, theirs, ours):
 
 @rule(
     'floats-in-temporary-tables',
-    'what is chosen among FLOAT is one, as in MySQL; MariaDB shows all digits of a DOUBLE where it'
-    ' is in a temporary table; beside integers some are FLOAT there: open',
+    'a choice among FLOAT values is a FLOAT, as in MySQL; MariaDB shows all digits of a DOUBLE in'
+    ' a temporary table; beside integers some are FLOAT there: open',
 )
 def _(sql, theirs, ours):
     def same(a, b):
@@ -703,7 +706,7 @@ def _(sql, theirs, ours):
 
 @rule(
     'great-numbers-as-times',
-    'a number of eleven digits is no moment without a month, and as a TIME it is out of range:'
+    'a number of eleven digits without a month is not a moment, and it is out of range as a TIME:'
     ' ADDTIME and SUBTIME give NULL, as in MySQL',
 )
 def _(sql, theirs, ours):
@@ -716,7 +719,7 @@ def _(sql, theirs, ours):
 @rule(
     'zero-date-of-fractions',
     'TIMESTAMP of a number below 1 is the zero date with a fraction, as in MySQL; MariaDB gives'
-    ' NULL, which no column takes',
+    ' NULL, which no column accepts',
 )
 def _(sql, theirs, ours):
     return re.search(r'TIMESTAMP\(0\.\d', sql) is not None and (
@@ -738,8 +741,7 @@ def _(sql, theirs, ours):
 
 
 @rule(
-    'distinct-hexadecimal',
-    'MariaDB adds up the first digit of a hexadecimal number in SUM(DISTINCT)',
+    'distinct-hexadecimal', 'MariaDB adds the first digit of a hexadecimal number in SUM(DISTINCT)'
 )
 def _(sql, theirs, ours):
     return 'SUM(DISTINCT 0x' in sql and all_like(
@@ -749,8 +751,8 @@ def _(sql, theirs, ours):
 
 @rule(
     'years-and-texts',
-    'a YEAR meets a text that is none as a number, as in MySQL; MariaDB takes the year that the'
-    ' text begins with',
+    'a YEAR is compared with a text that is not a year as a number, as in MySQL; MariaDB takes the'
+    ' year at the beginning of the text',
 )
 def _(sql, theirs, ours):
     return (
@@ -761,16 +763,15 @@ def _(sql, theirs, ours):
 
 @rule(
     'no-logarithm',
-    'what has no logarithm is a warning (3020), in strict mode an error, as in MySQL; a division by'
-    ' zero (1365) or nothing in MariaDB',
+    'a number without a logarithm gives a warning (3020), in strict mode an error, as in MySQL; in'
+    ' MariaDB it gives a division by zero (1365) or nothing',
 )
 def _(sql, theirs, ours):
     return ours.error == 3020
 
 
 @rule(
-    'minus-zero-doubles',
-    'a DOUBLE of 0 that becomes -0 is changed, as in MySQL; MariaDB leaves it as it is',
+    'minus-zero-doubles', 'a DOUBLE changes from 0 to -0, as in MySQL; MariaDB leaves it unchanged'
 )
 def _(sql, theirs, ours):
     return (
@@ -784,7 +785,7 @@ def _(sql, theirs, ours):
 
 @rule(
     'minus-zero-in-subqueries',
-    'MariaDB does not find -0.0 among the values of a subquery that has 0',
+    'MariaDB does not find -0.0 among the values of a subquery that contain 0',
 )
 def _(sql, theirs, ours):
     return (
@@ -796,8 +797,8 @@ def _(sql, theirs, ours):
 
 @rule(
     'years-and-moments',
-    'a YEAR meets a date that is no constant as the day 0 of its year; MariaDB as the year of that'
-    ' date',
+    'beside a date that is not a constant, a YEAR stands for day 0 of its year; MariaDB compares'
+    ' it with the year of the date',
 )
 def _(sql, theirs, ours):
     return (
@@ -812,8 +813,8 @@ def _(sql, theirs, ours):
 
 @rule(
     'zeros-of-literals',
-    'what is left of numbers with literals, and is nothing, is stored with the digits that they'
-    ' have; with none in MariaDB and MySQL: open',
+    'a zero that results from numbers with literals is stored with their decimals; MariaDB and'
+    ' MySQL store it without decimals: open',
 )
 def _(sql, theirs, ours):
     return re.search(r'\d\.\d', sql) is not None and all_like(
@@ -823,8 +824,8 @@ def _(sql, theirs, ours):
 
 @rule(
     'integers-of-moments',
-    'a moment with a fraction rounds where it becomes an integer, as in MySQL; MariaDB cuts it'
-    ' behind functions',
+    'a moment with a fraction is rounded when it becomes an integer, as in MySQL; MariaDB cuts it'
+    ' after functions',
 )
 def _(sql, theirs, ours):
     stored = (
@@ -844,8 +845,8 @@ def _(sql, theirs, ours):
 
 @rule(
     'numbers-into-sets',
-    'text that is a number beyond the members of a SET is none of them, as in MySQL; MariaDB takes'
-    ' some of its bits',
+    'a text with a number beyond the members of a SET stands for none of them, as in MySQL;'
+    ' MariaDB takes some of its bits',
 )
 def _(sql, theirs, ours):
     counted = (
@@ -863,8 +864,7 @@ def _(sql, theirs, ours):
 
 @rule(
     'hexadecimal-through-nullif',
-    'NULLIF of a hexadecimal literal is stored as the text that it is, as in MySQL; MariaDB stores'
-    ' the number',
+    'NULLIF of a hexadecimal literal is stored as text, as in MySQL; MariaDB stores the number',
 )
 def _(sql, theirs, ours):
     return (
@@ -874,15 +874,17 @@ def _(sql, theirs, ours):
     )
 
 
-@rule('names-first', 'a name that is not known (1054) is told before what GROUP BY lacks (1055)')
+@rule(
+    'names-first', 'an unknown name (1054) is reported before a column missing in GROUP BY (1055)'
+)
 def _(sql, theirs, ours):
     return (theirs.error, ours.error) == (1055, 1054)
 
 
 @rule(
     'unsigned-beside-times',
-    'a TIME or a date is an integer in arithmetic, and with an unsigned one an unsigned one (1690'
-    ' below 0), as in MySQL; MariaDB calculates with decimals',
+    'a TIME or a date is an integer in arithmetic, and beside an unsigned integer the result is'
+    ' unsigned (1690 below 0), as in MySQL; MariaDB calculates with decimals',
 )
 def _(sql, theirs, ours):
     return (
@@ -892,15 +894,15 @@ def _(sql, theirs, ours):
     )
 
 
-@rule('minus-no-time', 'a time of nothing has no sign, as in MySQL')
+@rule('minus-no-time', 'a TIME of 0 has no sign, as in MySQL')
 def _(sql, theirs, ours):
     return all_like(theirs, ours, lambda a, b: a == b'-' + b and b.strip(b'0:.') == b'')
 
 
 @rule(
     'never-had',
-    'what HAVING can never take is calculated, and may fail (1690); MySQL and MariaDB see before'
-    ' that nothing can come of it',
+    'a HAVING that is never true is calculated and may fail (1690); MySQL and MariaDB see'
+    ' beforehand that it is never true',
 )
 def _(sql, theirs, ours):
     return (
@@ -912,8 +914,8 @@ def _(sql, theirs, ours):
 
 @rule(
     'digits-of-parameters',
-    'a parameter of TIMEDIFF is a TIME with six digits behind its point, as in MySQL 8.0.22; as a'
-    ' literal it has those that are written',
+    'a parameter of TIMEDIFF is a TIME with six decimals, as in MySQL 8.0.22; a literal has the'
+    ' decimals that are written',
 )
 def _(sql, theirs, ours):
     return 'TIMEDIFF(' in sql and all_like(
@@ -927,8 +929,8 @@ def _(sql, theirs, ours):
 
 @rule(
     'negative-numbers-into-bits',
-    'a number that BIT cannot hold sets all its bits, as in MySQL; MariaDB takes a negative one of'
-    ' COALESCE for a DECIMAL, and stores 0',
+    'a number that BIT cannot hold sets all its bits, as in MySQL; MariaDB takes a negative number'
+    ' from COALESCE for a DECIMAL and stores 0',
 )
 def _(sql, theirs, ours):
     return re.match('INSERT|REPLACE|UPDATE', sql) is not None and all_like(
@@ -938,8 +940,8 @@ def _(sql, theirs, ours):
 
 @rule(
     'ignored-overflows',
-    'IGNORE does not make a warning of what is calculated beyond its type (1690), as in MySQL;'
-    ' MariaDB does',
+    'IGNORE does not turn an overflow in a calculation (1690) into a warning, as in MySQL; in'
+    ' MariaDB it does',
 )
 def _(sql, theirs, ours):
     return ours.error == 1690 and not theirs.error and ' IGNORE ' in sql
@@ -947,8 +949,8 @@ def _(sql, theirs, ours):
 
 @rule(
     'latin1-in-subqueries',
-    'a text of latin1 meets those of a subquery in utf8mb4 by their collation, as in MySQL; in'
-    ' MariaDB by the one of latin1',
+    'a text of latin1 is compared with texts of a subquery in utf8mb4 by the collation of utf8mb4,'
+    ' as in MySQL; in MariaDB by the collation of latin1',
 )
 def _(sql, theirs, ours):
     return re.search(r'\bl1\b.* IN \(SELECT .*\bvb\b', sql) is not None and theirs.rows != ours.rows
@@ -956,8 +958,8 @@ def _(sql, theirs, ours):
 
 @rule(
     'beyond-the-limit',
-    'what LIMIT leaves out is calculated where rows are sorted, and may fail (1690); in MySQL it is'
-    ' not: open',
+    'rows beyond LIMIT are calculated if rows are sorted, and may fail (1690); MySQL does not'
+    ' calculate them: open',
 )
 def _(sql, theirs, ours):
     return (
@@ -965,9 +967,7 @@ def _(sql, theirs, ours):
     )
 
 
-@rule(
-    'cut-noons', 'MariaDB cuts the PM of %r in a temporary table where the hours have three digits'
-)
+@rule('cut-noons', 'MariaDB cuts the PM of %r in a temporary table if the hours have three digits')
 def _(sql, theirs, ours):
     return '%r' in sql and all_like(
         theirs, ours, lambda a, b: b.startswith(a) and b[-2:] in (b'AM', b'PM')
@@ -976,7 +976,7 @@ def _(sql, theirs, ours):
 
 @rule(
     'ord-of-four-bytes',
-    'ORD of a character of several bytes does not fit into what MariaDB makes of it in a temporary'
+    'ORD of a character of several bytes does not fit into the column of MariaDB in a temporary'
     ' table',
 )
 def _(sql, theirs, ours):
@@ -993,8 +993,8 @@ def _(sql, theirs, ours):
 
 @rule(
     'rounded-decimals-in-groups',
-    'what ROUND makes of DECIMAL and GROUP BY has does not fit into the temporary table of MariaDB'
-    ' (1916), which finds equal values twice',
+    'a ROUND of a DECIMAL in GROUP BY does not fit into the temporary table of MariaDB (1916), and'
+    ' MariaDB finds equal values twice',
 )
 def _(sql, theirs, ours):
     return (
@@ -1006,8 +1006,8 @@ def _(sql, theirs, ours):
 
 @rule(
     'no-integer-1916',
-    'MariaDB refuses in strict mode what is beyond 64 bits (1916, which MySQL does not have) where'
-    ' an integer is wanted',
+    'in strict mode MariaDB refuses numbers beyond 64 bits where an integer is wanted (1916, which'
+    ' MySQL does not have)',
 )
 def _(sql, theirs, ours):
     return theirs.error == 1916
@@ -1015,7 +1015,8 @@ def _(sql, theirs, ours):
 
 @rule(
     'quotients-into-texts',
-    'a quotient is stored as text with the digits that it shows; with nine or more in MariaDB',
+    'a quotient is stored as text with the digits that it shows; MariaDB stores nine or more'
+    ' decimals',
 )
 def _(sql, theirs, ours):
     def shorter(a, b):
@@ -1041,7 +1042,9 @@ NUMBER = re.compile(rb'(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)')
 
 
 @rule(
-    'doubles-as-text', 'the last digits of a DOUBLE in a text, and from where on it has an exponent'
+    'doubles-as-text',
+    'the last digits of a DOUBLE in a text differ, and so does the size from which it has an'
+    ' exponent',
 )
 def _(sql, theirs, ours):
     def same(a, b):
@@ -1062,8 +1065,8 @@ def _(sql, theirs, ours):
 
 @rule(
     'order-of-conditions',
-    'which condition of a join is looked at first, if there are rows at all, and so fails beyond a'
-    ' type (1690), is the choice of each',
+    'each server chooses the condition of a join that it evaluates first and that may fail (1690),'
+    ' even if there are no rows',
 )
 def _(sql, theirs, ours):
     return ' JOIN ' in sql and {theirs.error, ours.error} == {0, 1690}
@@ -1074,8 +1077,8 @@ CONVERSIONS = {1264, 1265, 1292, 1366, 1406, 1411, 1441, 1690, 167, 1048, 1365}
 
 @rule(
     'another-first',
-    'of several values that do not fit, Redolith names the first in the order of the table, MariaDB'
-    ' in the order given',
+    'if several values do not fit, Redolith names the first in the order of the table, MariaDB the'
+    ' first in the given order',
 )
 def _(sql, theirs, ours):
     return (
@@ -1085,9 +1088,8 @@ def _(sql, theirs, ours):
     )
 
 
-# A fraction of zeros, and a zero year, which the two print differently where an expression has
-# them.
-# DECIMAL has up to 38 digits behind the point in MariaDB, up to 30 in MySQL.
+# A fraction of zeros and a zero year, which the two servers print differently in expressions.
+# DECIMAL has up to 38 decimals in MariaDB and up to 30 in MySQL.
 LONG_SCALE = re.compile(rb'(\.\d{30})\d+$')
 ZEROS = re.compile(rb'(:\d\d(?:\.\d*?[1-9])?)\.?0+$')
 
@@ -1097,7 +1099,7 @@ MINUS_NOTHING = re.compile(rb'^-(0\.0+)$')
 
 
 def normal(value, folded, round_scale):
-    """A value without what may differ in print."""
+    """A value without the details in which its print may differ."""
     if value is None:
         return None
     value = (
@@ -1108,7 +1110,7 @@ def normal(value, folded, round_scale):
         else value
     )
     value = LONG_SCALE.sub(rb'\1', value)
-    # What is left of a division of a negative number has its sign, even if it is nothing.
+    # The remainder of a negative number has its sign, even if the remainder is 0.
     value = MINUS_NOTHING.sub(rb'\1', value)
     if DECIMAL.match(value) and round_scale:
         value = value.rstrip(b'0').rstrip(b'.')
@@ -1116,16 +1118,16 @@ def normal(value, folded, round_scale):
 
 
 def differs(sql, theirs, ours, ordered, same_rows, warnings=False):
-    """What is different, in a word; None: nothing."""
+    """A word for the difference, or None if there is none."""
     if theirs.error or ours.error:
         return None if theirs.error == ours.error else 'error'
     if (theirs.rows is None) != (ours.rows is None):
         return 'kind of answer'
     if theirs.rows is not None:
-        # Which of several equal texts stands for all is anybody's choice.
+        # Each server may choose which of several equal texts stands for all.
         folded = re.search('DISTINCT|GROUP BY|MIN|MAX|GREATEST|LEAST', sql) is not None
-        # ROUND to more digits than there are adds zeros in MariaDB; TIME of a text has six in
-        # MySQL. How many a parameter says shows late.
+        # ROUND to more digits than there are adds zeros in MariaDB. TIME of a text has six digits
+        # in MySQL. The digits of a parameter are known late.
         rounds = re.search(r'ROUND|TRUNCATE|\bTIME\(|ADDTIME|SUBTIME', sql) is not None
         a, b = (
             [[normal(v, folded, rounds) for v in row] for row in rows]
@@ -1149,8 +1151,8 @@ def differs(sql, theirs, ours, ordered, same_rows, warnings=False):
     return 'warnings' if warnings and theirs.warnings != ours.warnings else None
 
 
-# What MariaDB has to be asked instead so that it answers as Redolith does: a difference that goes
-# away by it is explained.
+# Rewritten statements for MariaDB. If MariaDB then gives Redolith's answer, the difference is
+# explained.
 REWRITINGS = []
 
 
@@ -1162,7 +1164,7 @@ def rewriting(name, reason):
     return make
 
 
-@rewriting('index', 'MariaDB answers with an index something else than without one')
+@rewriting('index', 'MariaDB gives different answers with and without an index')
 def _(sql):
     if not re.match('SELECT', sql):
         return []
@@ -1180,7 +1182,7 @@ COMPARISON = re.compile(r' (?:<=>|<=|>=|<>|=|<|>|NOT BETWEEN|BETWEEN|AND|NOT IN|
 
 
 def parentheses(sql):
-    """From where to where there is something in parentheses; quotes are kept together."""
+    """The ranges of the text in parentheses. Quoted texts are kept together."""
     open, quoted, at = [], False, 0
     while at < len(sql):
         c = sql[at]
@@ -1197,7 +1199,7 @@ def parentheses(sql):
 
 
 def operands(sql):
-    """From where to where the operands of comparisons and of lists are."""
+    """The ranges of the operands of comparisons and lists."""
     inner = list(parentheses(sql))
     for begin, end in inner:
         cuts = [
@@ -1213,8 +1215,8 @@ def operands(sql):
 
 @rewriting(
     'dates-as-numbers',
-    'a date meets a number that is no constant, or no date, as a number, as in MySQL; MariaDB'
-    ' compares dates',
+    'a date is compared as a number with a number that is not a constant or not a date, as in'
+    ' MySQL; MariaDB compares dates',
 )
 def _(sql):
     found = [(a, b) for a, b in operands(sql) if DATED.search(sql, a, b)]
@@ -1228,13 +1230,14 @@ def _(sql):
 
 @rewriting(
     'minus-zero',
-    'what is left of a negative DECIMAL is 0, which MariaDB tells from -0.0 in comparisons',
+    'the remainder of a negative DECIMAL may be 0, which MariaDB distinguishes from -0.0 in'
+    ' comparisons',
 )
 def _(sql):
     inner = list(parentheses(sql))
 
     def own(a, b):
-        """What is in these parentheses, and in none within."""
+        """The text in these parentheses without the text in inner parentheses."""
         return ''.join(
             c for i, c in enumerate(sql[a:b], a) if not any(a < x <= i < y for x, y in inner)
         )
@@ -1258,8 +1261,7 @@ def _(sql):
 
 @rewriting(
     'char-of-numbers',
-    'a number that is cast to a text is that text; MariaDB compares it without what is behind the'
-    ' point',
+    'a number cast to a text is compared as this text; MariaDB compares it without decimals',
 )
 def _(sql):
     places = [
@@ -1280,7 +1282,7 @@ def _(sql):
 
 
 def rewritten(sql, same):
-    """The name of the rewriting by which a difference goes away: `same` asks."""
+    """The name of the rewriting that removes a difference. `same` asks MariaDB."""
     return next(
         (name for name, _, f in REWRITINGS for other in f(sql) if other != sql and same(other)),
         None,

@@ -1,5 +1,5 @@
-"""Statements at random over the tables of a round: `t` with keys, `n` the same rows without, `u`
-another table.
+"""Makes random statements over the tables of a round: `t` with keys, `n` with the same rows without
+keys, and another table `u`.
 """
 
 import re
@@ -21,8 +21,7 @@ AGGREGATES = [
     ('SUM(DISTINCT', 'int'),
 ]
 
-# Literals of other kinds that a column meets in a condition, where it is not those that an operand
-# may be.
+# The kinds of literals beside a column in a condition, in place of the kinds of MIXED.
 BESIDE = {
     'date': ['dtm', 'str', 'int'],
     'dtm': ['date', 'str', 'int'],
@@ -54,18 +53,16 @@ class Statements:
         return self.random.choice([*KINDS, 'year', 'enum', 'set', 'bit'])
 
     def drawn(self, make, unlike):
-        """What `make` gives, again until it has no such text; the first unless all of a run is to
-        be calm.
-        """
+        """Calls `make` until its text does not match `unlike`; in a wild run only once."""
         node = make()
         while not self.wild and unlike and re.search(unlike, node.text()):
             node = make()
         return node
 
     def stored(self, e, kind, depth):
-        """Something for a column of a kind. What is a text only by its function, or a number, is
-        stored as a date or a time by each server's own reading,
-        and in bytes with its own number of zeros."""
+        """An expression for a column of this kind, often of another kind. For dates, times and
+        bytes only the kinds of MIXED are used, because each server stores others in its own way.
+        """
         other = (
             MIXED[kind]
             if not self.wild and kind in ('date', 'dtm', 'time', 'year', 'bin')
@@ -87,7 +84,7 @@ class Statements:
         return parts
 
     def condition(self, e, depth=2):
-        """One that an index may serve, or any."""
+        """A condition that an index may serve, or any condition."""
         r = self.random
         if r.random() < 0.4:
             kinds = [k for k in e.columns if e.columns[k]]
@@ -129,7 +126,7 @@ class Statements:
         return e.expression('bool', depth)
 
     def constants(self):
-        """SELECT of expressions without tables."""
+        """A SELECT of expressions without tables."""
         return Node('SELECT ', *self.items(self.bare, self.random.randint(1, 4), 3))
 
     def rows(self, table='t', depth=3):
@@ -161,9 +158,8 @@ class Statements:
             name, kind = r.choice(AGGREGATES)
             kind = self.kind() if kind == 'any' else kind
             number = number and (i > 0 or kind in NUMBERS or 'COUNT' in name)
-            # MariaDB cuts what it adds up of quotients, and of numbers that have been texts, to the
-            # digits of its temporary table's columns, and shows the extremes of ZEROFILL there
-            # without zeros.
+            # MariaDB cuts sums of quotients and of numbers from texts to the digits of its
+            # temporary table's columns, and shows the extremes of ZEROFILL there without zeros.
             arg = self.drawn(
                 lambda: e.expression(kind, 1), None if 'COUNT' in name else r' / |AS CHAR|\biz\b'
             )
@@ -175,9 +171,9 @@ class Statements:
             parts.append(Optional(' WHERE ', self.condition(e)))
         if keys:
             parts.append(' GROUP BY ' + ', '.join(f'k{i}' for i in range(len(keys))))
-        # Not made unless wild: what HAVING can never take, which MySQL sees before it calculates,
-        # and extremes of texts, names and moments beside a number, which MariaDB compares as
-        # whatever they are in its temporary table.
+        # Two forms are made only in wild runs: a HAVING that is never true, which MySQL sees before
+        # it calculates, and extremes of texts, names and moments beside a number, which MariaDB
+        # compares with the types of its temporary table.
         having = ['IS NOT NULL', '=', '<', '>', '<>'] if self.wild or number else ['IS NOT NULL']
         if r.random() < 0.3:
             how = r.choice(having)
@@ -257,7 +253,7 @@ class Statements:
     # ---- changes
 
     def values(self, depth):
-        """A row for `t`: each column is given something of its kind, or of any."""
+        """A row for `t`: each column gets a value of its kind or of any kind."""
         r, parts = self.random, []
         for name, (_, kind, choices) in self.t.columns.items():
             if r.random() < 0.5:
@@ -272,7 +268,7 @@ class Statements:
     def insert(self):
         r = self.random
         values = self.values(2)
-        # Columns that are left out and have no default would hide what is looked for.
+        # Omitted columns without a default would hide other differences.
         given = {n for n, _ in values}
         for name, (_, _, choices) in self.t.columns.items():
             if not self.t.nullable[name] and name not in given:
@@ -318,7 +314,7 @@ class Statements:
         return Node(*parts)
 
     def copy(self):
-        """INSERT .. SELECT of a column into another."""
+        """An INSERT .. SELECT from one column into another."""
         r = self.random
         to = r.choice(list(self.t.columns))
         others = [n for n in self.t.columns if not self.t.nullable[n] and n != to]

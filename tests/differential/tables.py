@@ -1,4 +1,4 @@
-"""Tables of every type at random, and rows with the edges of each."""
+"""Makes random tables of every type, with rows that have the edge values of each type."""
 
 import re
 
@@ -73,12 +73,11 @@ MOMENTS = [
 
 def moments(fractions, wide=True):
     more = ['9999-12-31 23:59:59', '1000-01-01 00:00:00'] if wide else []
-    # Half a second before the end of all moments is none where it is rounded, which only MySQL
-    # says.
+    # '9999-12-31 23:59:59.5' rounds past the greatest moment. Only MySQL reports this.
     return [f"'{m}{f}'" for m in MOMENTS + more for f in fractions if (m[:4], f) != ('9999', '.5')]
 
 
-# Name: (definition, kind, values).
+# The columns by name: (definition, kind, values).
 TYPES = {
     'ti': ('TINYINT', 'int', integers(-128, 127)),
     'tu': ('TINYINT UNSIGNED', 'int', integers(0, 255)),
@@ -137,9 +136,9 @@ TYPES = {
 KEYABLE = [n for n, (ddl, _, _) in TYPES.items() if ddl not in ('TEXT', 'BLOB')]
 
 
-# Of these most products are beyond their type, which is an error as soon as somebody looks at the
-# row; which rows are looked at is each server's choice. From 1e15 on, and for very small numbers,
-# each has its own texts of a DOUBLE.
+# Most products of these values are out of range, which is an error when the row is read, and each
+# server chooses the rows that it reads. From 1e15 on, and for very small numbers, each server has
+# its own texts of a DOUBLE.
 EXTREMES = {
     '123456789012345678901234567890.1234567890',
     '1e300',
@@ -148,13 +147,13 @@ EXTREMES = {
     '-3.4e38',
     '1e-20',
 }
-# Half of an even number and half rounds to the even one as a DOUBLE in MySQL, and up in MariaDB
-# where bits are made of it.
+# A DOUBLE halfway between two integers is rounded to the even one in MySQL, and up in MariaDB if it
+# becomes bits.
 EVEN_AND_A_HALF = {'2.5'}
 
 
 class Table:
-    """A table: `id`, some columns, some keys, some rows."""
+    """A table with `id`, some columns, some keys and some rows."""
 
     def __init__(self, random, name, count, wild=False):
         names = random.sample(list(TYPES), min(count, len(TYPES)))
@@ -165,7 +164,7 @@ class Table:
             for n, (ddl, kind, choices) in ((n, TYPES[n]) for n in names)
         }
         self.nullable = {n: random.random() < 0.8 for n in names}
-        # CREATE TABLE without NULL and a TIMESTAMP would be NOT NULL with a default of its own.
+        # Without NULL, MariaDB would make a TIMESTAMP NOT NULL with a default of its own.
         self.nullable |= {n: True for n in names if n in ('ts', 'ts3')}
         keyable = [n for n in names if n in KEYABLE]
         self.keys = [
@@ -211,8 +210,8 @@ class Table:
 
 
 def literal(random, kind, typed=False, null=True):
-    """A literal of a kind, as a value where a parameter can have it. `typed`: DATE '..' and not its
-    text.
+    """A literal of a kind, with its value if a parameter can have it. `typed` asks for DATE '..'
+    instead of its text.
     """
 
     def number(text):
@@ -269,7 +268,7 @@ def literal(random, kind, typed=False, null=True):
             )
         )
     if kind == 'dbl':
-        # From 1e15 on each has its own texts of a DOUBLE: digits or an exponent.
+        # From 1e15 on, each server has its own texts of a DOUBLE: digits or an exponent.
         v = random.choice(
             [
                 '0e0',
@@ -285,7 +284,7 @@ def literal(random, kind, typed=False, null=True):
     if kind == 'str':
         return text(random.choice(WIDE_TEXTS if random.random() < 0.3 else TEXTS))
     if kind == 'bin':
-        # Bytes that are no text are refused beside text by MySQL, and taken as they are by MariaDB.
+        # Beside text, MySQL refuses bytes that are not text; MariaDB takes them unchanged.
         return Value(
             random.choice(['0x0041' if typed else '0x00FF', '0x61', "_binary'a'", "_binary''"])
         )
@@ -300,7 +299,7 @@ def literal(random, kind, typed=False, null=True):
         v = re.sub(r'(838:59:59)[.]\d+', r'\1', v)
         return Value(f'TIME {v}') if typed or random.random() < 0.5 else text(v)
     if kind == 'year':
-        # Within functions what two digits mean is each server's choice: NULLIF(24, y) is open.
+        # In functions, each server gives two digits its own meaning: NULLIF(24, y) is undefined.
         return number(
             random.choice(
                 ['0', '1901', '2024', '1970', '2155']

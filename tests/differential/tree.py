@@ -1,33 +1,33 @@
-"""Statements as trees of text, so that what differs can be made small."""
+"""Statements as trees of text, so that statements with a difference can be reduced."""
 
 
 class Node:
-    """Parts in the order they are written: texts and nodes. `simple` are texts that may stand in
-    its place.
+    """The parts of a node, texts and nodes, in the order of the text. `simple` has texts that may
+    replace the node.
     """
 
     def __init__(self, *parts, simple=()):
         self.parts, self.simple = list(parts), list(simple)
 
     def text(self, marks=None):
-        """The SQL. With a list `marks`, values become `?` and are appended to it."""
+        """The SQL text. With a list `marks`, values become `?` and are appended to the list."""
         return ''.join(p if isinstance(p, str) else p.text(marks) for p in self.parts)
 
     def nodes(self):
-        """Every node below, with its place: (parent, index)."""
+        """All nodes below this one, with their places: (parent, index)."""
         for i, part in enumerate(self.parts):
             if isinstance(part, Node):
                 yield self, i
                 yield from part.nodes()
 
     def candidates(self):
-        """Smaller texts or nodes that may stand in this one's place, smallest first."""
+        """Smaller texts or nodes that may replace this node, smallest first."""
         yield from self.simple
         yield from (p for p in self.parts if isinstance(p, Node))
 
 
 class Value(Node):
-    """A literal. `value` is what a prepared statement is given for it; None: it stays a literal."""
+    """A literal. `value` is its parameter in a prepared statement; None if it stays a literal."""
 
     def __init__(self, literal, value=None):
         super().__init__(literal, simple=() if len(literal) < 2 else ('1', 'NULL', "''"))
@@ -55,7 +55,7 @@ def size(node):
 
 
 def shrink(root, still_differs, budget):
-    """Replaces parts by smaller ones as long as `still_differs(root)`; at most `budget` tries."""
+    """Replaces parts by smaller ones while `still_differs(root)`, in at most `budget` tries."""
     tries, again = 0, True
     while again:
         again = False

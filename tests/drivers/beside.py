@@ -1,6 +1,5 @@
-"""What one connection sees and does while another changes definitions: never half of a change, and
-no
-error but those that such a race has.
+"""One connection works while another changes definitions. It must never see half of a change, and
+get only the errors of such a race.
 """
 
 import threading
@@ -10,16 +9,16 @@ from protocol import same, schema
 from rig.client import MySQLError
 
 SECONDS = 2
-# For what was not done once by then: a change of definitions waits for the disk some times.
+# The limit for works that were not yet done once: a change of definitions waits for the disk.
 PATIENCE_S = 120
-# Of who comes while a table is being changed or is gone: no such table, a definition that has
-# changed, a deadlock of metadata locks.
+# The errors of a statement while a table is changed or gone: no such table, a changed definition, a
+# deadlock of metadata locks.
 RACES = {1146, 1412, 1213}
 
 
 def several(server, database, *works):
-    """Each of `works` again and again, at the same time, with a connection of its own; the first
-    error that is no race. How often each was done.
+    """Runs each of `works` again and again at the same time, each with a connection of its own.
+    Raises the first error that is not the error of a race. Returns how often each was done.
     """
     done, failed, began = [0] * len(works), [], time.monotonic()
 
@@ -53,8 +52,8 @@ def several(server, database, *works):
 
 
 def looks_beside_alter(server):
-    """SHOW INDEX, SHOW CREATE TABLE and INFORMATION_SCHEMA beside ALTER TABLE of the same table,
-    under inserts.
+    """Runs SHOW INDEX, SHOW CREATE TABLE and INFORMATION_SCHEMA beside ALTER TABLE and inserts of
+    the same table.
     """
     c = server.connect()
     schema(c, 'p_beside')
@@ -92,8 +91,8 @@ def looks_beside_alter(server):
 
 
 def tables_come_and_go(server):
-    """CREATE, RENAME and DROP of a table beside those who read and write it: an answer is that of a
-    whole table.
+    """Runs CREATE, RENAME and DROP of a table beside readers and writers. Every answer must be that
+    of a complete table.
     """
     c = server.connect()
     schema(c, 'p_beside')

@@ -1,14 +1,13 @@
-"""Text in every character set, byte for byte beside MariaDB: what is stored, what comes back, and
-what
-is refused.
+"""Compares text in every character set with MariaDB, byte by byte: stored text, returned text and
+refused text.
 
     tests/drivers/run --only charsets
 
-Every character set that a client can have for its statements (`character_set_client`) meets every
-one for literals (`character_set_connection`) and every one of columns, with bytes that are text in
-some of them and not in others: in plain literals, after introducers, in hexadecimal, as parameters
-of prepared statements of both kinds, as patterns, as names and in comments. Both servers get the
-same statements; results are compared as bytes, errors and warnings by number.
+The test combines all character sets of statements (`character_set_client`), of literals
+(`character_set_connection`) and of columns, with bytes that are text in some of them only: in plain
+literals, after introducers, in hexadecimal, as parameters of prepared statements of both kinds, as
+patterns, as names and in comments. Both servers get the same statements. Results are compared as
+bytes, errors and warnings by number.
 """
 
 import struct
@@ -27,8 +26,8 @@ COLUMNS = {
     't': 'TEXT CHARACTER SET latin1',
     'x': 'TEXT CHARACTER SET utf8mb4',
 }
-# ASCII; one character of latin1, of UTF-8 in two, three and four bytes; what latin1 has and UTF-8
-# writes otherwise; what is text nowhere but in latin1.
+# ASCII; one character of latin1; characters of two, three and four bytes in UTF-8; characters that
+# latin1 and UTF-8 encode differently; bytes that are text in latin1 only.
 TEXTS = [
     b'plain',
     b'\xe9',
@@ -41,21 +40,21 @@ TEXTS = [
     b'\xc3',
     b'x\xe2\x82',
 ]
-# Where client and connection differ there are many pairs: a few texts tell what is converted.
+# There are many pairs of different client and connection, so only a few texts are used for them.
 FEW = [b'\xe9', 'é'.encode(), '€ж'.encode(), '😀'.encode(), b'a\xffb']
 INTRODUCERS = ['latin1', 'utf8mb4', 'utf8mb3', 'ascii', 'binary']
 
 
 def forms(text):
-    """(a value as a statement can write it, the character set that it is said to be in; None: the
-    connection's)
+    """The forms of a value in a statement: (the form, its declared character set or None for the
+    connection's).
     """
     yield b"'%s'" % text, None
     yield b"N'%s'" % text, 'utf8mb3'
     yield b'0x%s' % text.hex().encode(), 'binary'
     for name in INTRODUCERS:
         yield b"_%s'%s'" % (name.encode(), text), name
-        # MariaDB checks no bytes that are said to be ASCII.
+        # MariaDB does not check bytes that are declared as ASCII.
         if name != 'ascii' or text.isascii():
             yield b"_%s x'%s'" % (name.encode(), text.hex().encode()), name
 
@@ -75,7 +74,7 @@ def code(call):
 
 
 class Session:
-    """A connection that notes what every statement gave."""
+    """A connection that notes the outcome of every statement."""
 
     def __init__(self, server):
         self.c, self.said, self.place = server.connect(), [], ()
@@ -87,9 +86,7 @@ class Session:
         self.note(sql, code(lambda: self.c.query(sql)[-1].rows))
 
     def whole(self, sql):
-        """Rows, the bytes of the columns' names, and the character sets that they are said to be
-        in.
-        """
+        """Notes the rows, the bytes of the columns' names, and the declared character sets."""
 
         def run():
             r = self.c.query(sql)[-1]
@@ -98,7 +95,7 @@ class Session:
         self.note(sql, code(run))
 
     def do(self, sql):
-        """A statement that changes rows; with the number of its warnings."""
+        """Notes a statement that changes rows, with the number of its warnings."""
 
         def run():
             r = self.c.query(sql)[-1]
@@ -146,8 +143,8 @@ class Session:
         self.note((sql, params), code(run))
 
     def columns_for(self, text, charset):
-        """MariaDB stores any bytes in a column of ASCII if they come as ASCII or as bytes; MySQL,
-        and we, store ASCII.
+        """The columns for a text. MariaDB stores any bytes in a column of ASCII if they come as
+        ASCII or as bytes; MySQL and Redolith store only ASCII.
         """
         raw = {self.connection if charset is None else charset, self.client} & {'binary', 'ascii'}
         return [n for n in COLUMNS if n != 'a' or not raw or text.isascii()]
@@ -200,7 +197,7 @@ def parameters(s, texts):
 
 
 def comparisons(s, texts):
-    """Comparing and matching with what is there already."""
+    """Compares and matches texts with stored rows."""
     s.c.query(
         "INSERT INTO t VALUES (1, x'E9', 'a', x'E962', _latin1 x'E962', _latin1 x'E962', x'E9',"
         " _latin1 x'80'), (2, 'plain', 'plain', 'plain', 'plain', 'plain', 'plain', 'plain'), (3,"
@@ -217,10 +214,10 @@ def comparisons(s, texts):
 
 
 def texts_around(s, texts):
-    """Names, aliases, comments, defaults, lengths."""
+    """Uses texts in names, aliases, comments, defaults and lengths."""
     for text in texts:
         if text == '😀'.encode():
-            continue  # Names in MySQL have no characters of four bytes, and here they may.
+            continue  # Names may have characters of four bytes here, but not in MySQL.
         s.rows(b'/* %s */ SELECT 1 -- %s' % (text, text))
         s.rows(b"SELECT LENGTH('%s'), HEX(CONCAT('%s', 'x'))" % (text, text))
         if is_utf8(text):
@@ -252,7 +249,7 @@ def definitions(s, texts):
 
 
 def results(s):
-    """The same rows in every character set that results can be in."""
+    """Reads the same rows in every character set of results."""
     s.c.query(
         "SET NAMES utf8mb4; INSERT INTO t VALUES (1, x'E9FF', 'a', 'é€', 'éж', 'éж😀', 'é', '😀')"
     )
@@ -288,7 +285,7 @@ def said(server):
     return s.said
 
 
-# Numbers of one meaning: which of them depends on how many operands there are.
+# These numbers have one meaning; the number of operands decides which is used.
 MIXED = {'error 1267', 'error 1270', 'error 1271'}
 
 
@@ -299,21 +296,21 @@ def agree(place, sql, ours, theirs):
         <= MIXED
     ):
         return True
-    # A word may have any characters here; there those that are letters of the client's character
-    # set.
+    # A word may have any characters here. In MariaDB it may have only letters of the client's
+    # character set.
     sql = sql if isinstance(sql, bytes) else b''
     if place[0] == 'texts_around' and b' AS n' in sql and theirs == 'error 1064':
         return True
-    # An alias that is no text stands there with what it has of text, and is refused here.
+    # An alias that is not text is refused here. MariaDB keeps the part of it that is text.
     if b" AS 'n" in sql and ours == 'error 1300':
         return True
-    # What cannot be converted to what it is compared with is an error there, and equal to nothing
+    # A text that cannot be converted for a comparison is an error in MariaDB, and equal to nothing
     # here.
     return place[0] == 'comparisons' and (theirs == 'error 1300' or theirs in MIXED and ours == [])
 
 
 def compare(server, other):
-    """Both are asked at the same time. The differences."""
+    """Asks both servers at the same time. Returns the differences."""
     answers = {}
     threads = [
         threading.Thread(target=lambda s=s: answers.update({s: said(s)})) for s in (server, other)

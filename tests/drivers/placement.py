@@ -1,4 +1,4 @@
-"""Where the server's threads run: worker threads on a CPU each, the others where they may."""
+"""Checks where the server's threads run: each worker thread on its own CPU, the others on all."""
 
 import os
 
@@ -6,7 +6,9 @@ from protocol import code, eventually, same, schema, status
 
 
 def threads(server, name='redolith'):
-    """CPUs of each thread whose name begins so. (The kernel's own, for io_uring, come and go.)"""
+    """The CPUs of each thread whose name begins with `name`. (The kernel's threads for io_uring
+    come and go.)
+    """
     found = []
     for tid in map(int, os.listdir(f'/proc/{server.pid}/task')):
         try:
@@ -15,12 +17,12 @@ def threads(server, name='redolith'):
             if comm.startswith(name):
                 found.append(os.sched_getaffinity(tid))
         except (FileNotFoundError, ProcessLookupError):
-            pass  # it has ended meanwhile
+            pass  # the thread has ended meanwhile
     return found
 
 
 def workers_on_cpus(server):
-    """`redolith_worker_affinity`, and what it does not touch."""
+    """Checks `redolith_worker_affinity`, and threads that it must not affect."""
     c, all_cpus = server.connect(), os.sched_getaffinity(0)
     workers, bound = status(c, 'Redolith_workers'), lambda: status(c, 'Redolith_workers_bound')
     own = lambda: sorted(cpus.copy().pop() for cpus in threads(server) if len(cpus) == 1)
@@ -44,7 +46,7 @@ def bound_and_free(c, server, workers, bound, own, all_cpus):
     if workers > 1 and workers == len(all_cpus):
         c.query('SET GLOBAL redolith_worker_affinity = ON')
         eventually('bound to all CPUs', lambda: (bound(), own()) == (workers, sorted(all_cpus)))
-        # A thread begins with the CPUs of the one that has begun it.
+        # A thread inherits the CPUs of the thread that starts it.
         schema(c, 'p_placement')
         c.query(
             "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT); SET GLOBAL redolith_log_writer ="
@@ -65,7 +67,7 @@ def bound_and_free(c, server, workers, bound, own, all_cpus):
             'threads of the disk',
         )
         eventually('nobody else is bound', lambda: own() == sorted(all_cpus))
-        # Log threads with CPUs of their own.
+        # The log threads may have CPUs of their own.
         c.query(f"SET GLOBAL redolith_log_writer_cpus = '{min(all_cpus)}'")
         eventually('workers make room', lambda: bound() == 0)
         c.query("SET GLOBAL redolith_log_writer_cpus = ''")

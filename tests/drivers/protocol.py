@@ -1,5 +1,5 @@
-"""The protocol itself, packet by packet, with the rig's own client: what no driver would send, and
-what drivers rely on.
+"""Tests the protocol packet by packet with the rig's own client: packets that no driver would send,
+and behaviour on which drivers rely.
 """
 
 import socket as sockets
@@ -14,7 +14,7 @@ IN_TRANSACTION, AUTOCOMMIT = 1, 2
 
 
 def code(call):
-    """The error number that a call ends with."""
+    """The number of the error with which a call ends."""
     try:
         call()
     except MySQLError as e:
@@ -51,7 +51,7 @@ def logins(server):
 
 
 def before_login(server):
-    """Nothing is answered to one who has not logged in, and garbage hurts nobody else."""
+    """Clients without a login get no answers, and their garbage harms no other client."""
     for first in (
         b'\x03SELECT 1',
         b'',
@@ -142,7 +142,7 @@ def statements(server):
     same((insert.params, len(insert.columns)), (3, 0), 'parameters of an INSERT')
     same(c.execute(insert, [1, 'a', b'\0\xff']).affected, 1, 'execute')
     c.execute(insert, [2, None, None])
-    # Types are sent once: a client that binds the same types again leaves them out.
+    # A client that binds the same types again does not send them again.
     c.command(
         0x17,
         struct.pack('<IBI', insert.id, 0, 1)
@@ -163,19 +163,19 @@ def statements(server):
     same(c.execute(select, ['1']).rows, rows, 'a string for a number')
     same(c.execute(select, [3.0]).rows, rows[2:], 'a double for a number')
     same(c.execute(select, [None]).rows, [], 'NULL')
-    # The table changes under the statement.
+    # The table of a prepared statement changes.
     c.query('CREATE INDEX tv ON t (v)')
     same(c.execute(select, [4]).rows, rows[3:], 'after an index was made')
     c.query('DROP TABLE t; CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(100), b LONGBLOB)')
     same(c.execute(select, [0]).rows, [], 'after the table was made anew')
-    # Long data.
+    # A parameter may be sent as long data.
     c.long_data(insert, 1, b'long ')
     c.long_data(insert, 1, b'text')
     for _ in range(20):
         c.long_data(insert, 2, b'q' * 100_000)
     same(c.execute(insert, [7, client.SENT, client.SENT]).affected, 1, 'long data')
     same(c.rows('SELECT id, v, LENGTH(b) FROM t'), [(b'7', b'long text', b'2000000')], 'long data')
-    # Reset and close.
+    # Statements can be reset and closed.
     c.command(0x1A, struct.pack('<I', insert.id))
     c.receive()
     c.close_statement(insert)
@@ -225,7 +225,7 @@ def big_packets(server):
     try:
         got = code(lambda: small.query(f"SELECT LENGTH('{'x' * (2 * MIB)}')"))
     except OSError:
-        got = 1153  # MySQL closes the connection: the error may be lost with it
+        got = 1153  # MySQL closes the connection, which may lose the error
     same(got, 1153, 'a packet over max_allowed_packet')
     same(server.connect().value('SELECT 1'), '1', 'others go on')
     c.query(f'SET GLOBAL max_allowed_packet = {64 * MIB}')
@@ -257,8 +257,8 @@ def kill(server):
 
 
 def fill(server, limit):
-    """Connections of root until one is refused; there is one seat more than the limit, for an
-    administrator.
+    """Opens connections of root until one is refused. An administrator has one seat beyond the
+    limit.
     """
     open_ones = []
     try:
@@ -271,7 +271,7 @@ def fill(server, limit):
 
 
 def eventually(what, call):
-    """The server hears of a closed socket a moment later."""
+    """Waits until `call` is true: the server notices a closed socket a moment later."""
     deadline = time.monotonic() + 120
     while not call():
         if time.monotonic() > deadline:
@@ -305,11 +305,12 @@ def max_connections(server):
         1,
         'Connection_errors_max_connections',
     )
-    # Raised while it runs.
+    # The limit is raised while the server runs.
     c.query('SET GLOBAL max_connections = 40')
     others += fill(server, 40 - len(others))
     same(1 + len(others), 41, 'connections at max_connections=40')
-    # Lowered: nobody is ended, nobody comes in before enough have left.
+    # The limit is lowered. No connection is ended, and no new one is accepted before enough have
+    # left.
     c.query('SET GLOBAL max_connections = 30')
     same([o.value('SELECT 1') for o in others], ['1'] * 40, 'answers after the limit was lowered')
     for o in others[25:]:
@@ -317,7 +318,7 @@ def max_connections(server):
     eventually('15 have left', lambda: connected() == 26)
     others = others[:25] + fill(server, 30 - 25)
     same(1 + len(others), 31, 'connections at max_connections=30')
-    # Clients that vanish: no COM_QUIT, one with a reset, one in the middle of a packet, one in a
+    # Clients vanish without COM_QUIT: one with a reset, one in the middle of a packet, one in a
     # transaction with a lock.
     schema(c, 'p_vanish')
     c.query('CREATE TABLE t (id INT PRIMARY KEY, v INT); INSERT INTO t VALUES (1, 1)')

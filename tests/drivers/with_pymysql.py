@@ -1,6 +1,5 @@
-"""PyMySQL against a running server; run inside the virtual environment: with_pymysql.py SOCKET
-PORT.
-Prints a line per test.
+"""Tests PyMySQL with a running server, inside the virtual environment: with_pymysql.py SOCKET PORT.
+Prints one line per test.
 """
 
 import datetime

@@ -1,3 +1,3 @@
-"""What tests and benchmarks share: a MySQL client of our own, servers started and stopped, sysbench
-driven. Python's standard library only.
+"""Code shared by tests and benchmarks: a MySQL client, starting and stopping of servers, and
+running sysbench. It needs only Python's standard library.
 """

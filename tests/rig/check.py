@@ -1,14 +1,14 @@
-"""What must hold of a server and its tables whatever was done to them."""
+"""Checks that every server and its tables must pass after every test."""
 
 
 def clean_shutdown(server):
-    """Stops the server; the complaint if it did not end as it should."""
+    """Stops the server. Returns a complaint if the shutdown was not clean."""
     status = server.stop()
     return '' if status == 0 else f'clean shutdown: exit status {status}\n{server.last_words()}'
 
 
 def tables(connection, schema):
-    """CHECK TABLE of every table of a schema; the complaints."""
+    """Runs CHECK TABLE for every table of a schema. Returns the complaints."""
     connection.query(f'USE `{schema}`')
     names = [row[0].decode() for row in connection.rows('SHOW TABLES')]
     complaints = []
@@ -22,7 +22,7 @@ def tables(connection, schema):
 
 
 def row_counts(connection, schema, expected):
-    """Complaints about the sbtest tables that do not hold as many rows as expected."""
+    """Returns complaints about sbtest tables with an unexpected number of rows."""
     connection.query(f'USE `{schema}`')
     out = []
     for name in [row[0].decode() for row in connection.rows("SHOW TABLES LIKE 'sbtest%'")]:

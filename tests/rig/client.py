@@ -1,13 +1,13 @@
-"""A MySQL client in one file, so that tests see the bytes: text and binary protocol, one connection
-each, no pool, no retry.
+"""A MySQL client in one file, so that tests see the bytes. It speaks the text and the binary
+protocol over one connection, without a pool and without retries.
 
     c = Connection(socket='/run/x.sock', database='test')
     c.query('SELECT 1')[0].rows            -> [(b'1',)]
     s = c.prepare('SELECT ?'); c.execute(s, [1]).rows
 
-Every value comes back as the text protocol would write it (bytes, None for NULL), also from the
-binary protocol: so that the same expectation holds for both. Protocol: MySQL manual, "Client/Server
-Protocol", 4.1 with CLIENT_DEPRECATE_EOF.
+Every value comes back in the form of the text protocol (bytes, None for NULL), also from the binary
+protocol, so the same expectation holds for both. Protocol: MySQL manual, "Client/Server Protocol",
+4.1 with CLIENT_DEPRECATE_EOF.
 """
 
 import hashlib
@@ -58,7 +58,7 @@ SENT = object()
 
 
 class MySQLError(Exception):
-    """An ERR packet: what the server refused, with its number and SQLSTATE."""
+    """An ERR packet with its number, SQLSTATE and message."""
 
     def __init__(self, code, sqlstate, message):
         super().__init__(f'{code} ({sqlstate}): {message}')
@@ -77,7 +77,7 @@ class Column:
     type: int
     flags: int
     decimals: int
-    raw_name: bytes = b''  # in the character set of results
+    raw_name: bytes = b''  # the name in the character set of results
 
 
 @dataclass
@@ -129,21 +129,21 @@ class Connection:
     # ---- commands
 
     def query(self, sql):
-        """All results of a text statement, or of several separated by semicolons."""
+        """Runs a text statement, or several separated by semicolons. Returns all results."""
         self.send(sql)
         return self.receive_all()
 
     def rows(self, sql):
-        """The rows of one SELECT."""
+        """Returns the rows of a SELECT."""
         return self.query(sql)[-1].rows
 
     def value(self, sql):
-        """The one value of one row, as text."""
+        """Returns the only value of the only row, as text."""
         v = self.rows(sql)[0][0]
         return None if v is None else v.decode('utf-8', 'replace')
 
     def send(self, sql):
-        """Sends a text statement without waiting for its answer: receive_all() takes that."""
+        """Sends a text statement without waiting for its answer, which receive_all() reads."""
         self.command(0x03, sql if isinstance(sql, bytes) else sql.encode())
 
     def receive_all(self):
@@ -153,11 +153,11 @@ class Connection:
         return results
 
     def answered(self, seconds):
-        """Whether an answer has begun to arrive within so many seconds."""
+        """True if an answer has begun to arrive within `seconds`."""
         return bool(self.buffer) or bool(select.select([self.io], [], [], seconds)[0])
 
     def command(self, code, payload=b''):
-        """Sends one command packet; the answer is the caller's to read."""
+        """Sends a command packet. The caller reads the answer."""
         self.seq = 0
         self._write(bytes([code]) + payload)
 
@@ -205,8 +205,8 @@ class Connection:
         return Statement(id, params, cols)
 
     def execute(self, statement, params=()):
-        """Runs a prepared statement; parameters are int, float, str, bytes, None, or SENT for one
-        that long_data has sent.
+        """Runs a prepared statement. Parameters are int, float, str, bytes, None, or SENT for a
+        parameter that long_data has sent.
         """
         types, values, nulls = b'', b'', bytearray((len(params) + 7) // 8)
         for i, v in enumerate(params):
@@ -229,7 +229,7 @@ class Connection:
         return self.receive(binary=True)
 
     def long_data(self, statement, param, chunk):
-        """COM_STMT_SEND_LONG_DATA: has no answer."""
+        """Sends COM_STMT_SEND_LONG_DATA, which has no answer."""
         self.command(0x18, struct.pack('<IH', statement.id, param) + chunk)
 
     def close_statement(self, statement):
@@ -245,7 +245,7 @@ class Connection:
     # ---- answers
 
     def receive(self, binary=False):
-        """The next result: OK, error (raised) or rows."""
+        """Reads the next result: OK or rows. An error is raised."""
         p = self._checked()
         if p[0] == 0:
             return ok(p)
@@ -300,7 +300,7 @@ class Connection:
         p = self._checked()
         if (
             p[0] == 0xFE
-        ):  # the server asks for another plug-in; native passwords are the only one spoken here
+        ):  # the server asks for another plug-in; this client knows only native passwords
             name, _, rest = p[1:].partition(b'\0')
             if name != b'mysql_native_password':
                 raise MySQLError(2059, 'HY000', f'server wants {name.decode()}')
@@ -390,7 +390,7 @@ def ok(p):
     info = p[at + 4 :]
     if (
         info and info[0] < 0xFB and info[0] == len(info) - 1
-    ):  # MariaDB sends it as a length-encoded string, MySQL as the packet's rest
+    ):  # MariaDB sends the text as a length-encoded string, MySQL as the rest of the packet
         info = info[1:]
     return Result(
         affected=affected,
@@ -444,7 +444,7 @@ def binary_row(p, columns):
 
 
 def binary_value(p, at, c):
-    """One value as the text protocol writes it."""
+    """Reads a value and returns it in the form of the text protocol."""
     if c.type in INTEGERS:
         code, n = INTEGERS[c.type]
         (v,) = struct.unpack_from(
@@ -486,7 +486,7 @@ def fraction(us, digits):
 
 
 def real_text(v, decimals, digits):
-    """FLOAT and DOUBLE in MySQL's words: the shortest digits, an exponent only from 1e15 on or
+    """MySQL's text of a FLOAT or DOUBLE: the shortest digits, with an exponent only from 1e15 on or
     below 1e-15.
     """
     if decimals < 31:

@@ -1,6 +1,5 @@
-"""The words in which tests end: one line per test, and cargo's summary line last, which CI and
-people
-already read.
+"""Prints the results of tests: one line per test, and last a summary line like cargo's, which CI
+and people already know.
 """
 
 import time
@@ -20,7 +19,7 @@ class Report:
         print(f'FAILED  {name}\n{indented(why)}', flush=True)
 
     def outcome(self, name, complaint):
-        """A test that passed if there is nothing to complain of."""
+        """Reports a test that has passed if there is no complaint."""
         if complaint:
             self.fail(name, complaint)
         else:
@@ -31,7 +30,7 @@ class Report:
         print(f'ignored {name:44} {why}', flush=True)
 
     def end(self):
-        """Prints the summary; the exit status."""
+        """Prints the summary. Returns the exit status."""
         print(
             f'test result: {"FAILED" if self.failed else "ok"}. {self.passed} passed; {self.failed}'
             f' failed; {self.skipped} ignored; finished in {time.monotonic() - self.started:.0f}s',

@@ -1,11 +1,10 @@
-"""Servers that a test or a benchmark starts, on a scratch directory of its own, and that never
-outlive
-it.
+"""Starts servers for a test or a benchmark, each on a scratch directory. They never outlive the
+test.
 
     with Redolith(dir) as s: Connection(socket=s.socket)...
 
-A server dies with the process that started it, however that one ends (PR_SET_PDEATHSIG), and only
-servers started here are ever signalled.
+A server dies with the process that started it, however that process ends (PR_SET_PDEATHSIG). Only
+servers started here receive signals.
 """
 
 import ctypes
@@ -38,11 +37,11 @@ PR_SET_PDEATHSIG = 1
 
 
 class NotUp(Exception):
-    """A server that did not start, with the end of what it printed."""
+    """A server did not start. The text is the end of its output."""
 
 
 def need(*programs):
-    """Ends the program with what to install if one of these is not there."""
+    """Ends the program with a hint what to install if one of these programs is missing."""
     missing = sorted({PACKAGES.get(p, p) for p in programs if not shutil.which(p)})
     if missing:
         sys.exit(f'missing: {", ".join(missing)}. On Debian: apt-get install {" ".join(missing)}')
@@ -57,8 +56,8 @@ def scratch(name):
 
 
 def die_with_parent():
-    """For preexec_fn. The parent is the thread that starts the process: start what must live on
-    from the main thread.
+    """For preexec_fn. The parent is the thread that starts the process, so a process that must live
+    on must be started from the main thread.
     """
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
@@ -70,7 +69,7 @@ def free_port():
 
 
 class Server:
-    """One server process. Sub-classes say how a data directory is made and what the command is."""
+    """A server process. Subclasses make the data directory and define the command."""
 
     name = ''
 
@@ -88,7 +87,7 @@ class Server:
         )
 
     def initialise(self):
-        """Makes the data directory where the server does not do so by itself."""
+        """Makes the data directory if the server does not do so itself."""
 
     def command(self):
         raise NotImplementedError
@@ -106,8 +105,8 @@ class Server:
         ]
 
     def start(self, wait_s=120):
-        """Starts it and waits until it answers; returns the seconds from the start of the process
-        to the first answer.
+        """Starts the server and waits until it answers. Returns the seconds from the start of the
+        process to the first answer.
         """
         self.initialise()
         started = time.monotonic()
@@ -133,7 +132,7 @@ class Server:
         raise NotUp(f'{self.name} does not answer after {wait_s} s:\n{self.last_words()}')
 
     def last_words(self, lines=20):
-        """The end of what it printed; from its panic on, if it had one."""
+        """The end of the output, or the output from a panic on."""
         with open(self.out, errors='replace') as f:
             said = f.readlines()
         panic = next((i for i, line in enumerate(said) if ' panicked at ' in line), len(said))
@@ -147,13 +146,13 @@ class Server:
         return self.process is not None and self.process.poll() is None
 
     def kill(self):
-        """SIGKILL, and waits for the end."""
+        """Sends SIGKILL and waits for the end."""
         if self.process:
             self.process.kill()
             self.process.wait()
 
     def stop(self, wait_s=120):
-        """A clean shutdown; the exit status, or None if it had to be killed."""
+        """Shuts down cleanly. Returns the exit status, or None if the server had to be killed."""
         if not self.alive():
             return self.process.returncode if self.process else 0
         self.process.send_signal(signal.SIGTERM)
@@ -177,7 +176,7 @@ class Server:
         return self
 
     def __exit__(self, kind, *_):
-        """Leaves data and output behind when something failed, for the one who looks."""
+        """Keeps data and output after a failure."""
         if kind is None:
             self.remove()
         else:
@@ -190,7 +189,7 @@ class Server:
     def connect(self, **more):
         return Connection(socket=self.socket, **more)
 
-    # ---- what the kernel says about it
+    # ---- figures from the kernel
 
     def cpu_s(self):
         return cpu_s(self.pid)
@@ -215,8 +214,8 @@ class Redolith(Server):
         return [self.binary, 'server', *self.flags({})]
 
     def kill(self, wait_s=120):
-        """Also waits until the kernel is done with what the server had asked of it: only then do
-        its files stay as they are, and another may open them.
+        """Sends SIGKILL and waits until the kernel has finished the server's requests. Only then do
+        its files stay unchanged, and another server may open them.
         """
         super().kill()
         try:
@@ -272,7 +271,7 @@ class MariaDB(Server):
         ]
 
     def own_tmpdir(self):
-        """One that starts clears away the temporary tables that it finds, of another one too."""
+        """A tmpdir of its own: a starting MariaDB removes all temporary tables that it finds."""
         tmpdir = os.path.join(self.dir, 'tmp')
         os.makedirs(tmpdir, exist_ok=True)
         return [f'--tmpdir={tmpdir}']
@@ -297,7 +296,7 @@ class Baseline(Server):
 
 
 def add_arguments(parser):
-    """--server and --binary, for the tests that run against either server."""
+    """Adds --server and --binary, for tests that run against either server."""
     parser.add_argument(
         '--server',
         choices=['redolith', 'mariadb'],
@@ -311,7 +310,7 @@ def add_arguments(parser):
 
 
 def make(arguments, dir, **options):
-    """The server that the arguments of add_arguments ask for."""
+    """Makes the server that the arguments of add_arguments select."""
     options |= dict((o.partition('=')[::2]) for o in arguments.option)
     return (
         MariaDB(dir, options)
@@ -321,7 +320,7 @@ def make(arguments, dir, **options):
 
 
 def cpu_s(pid):
-    """Seconds of CPU a process has used."""
+    """The seconds of CPU that a process has used."""
     with open(f'/proc/{pid}/stat') as f:
         fields = f.read().rpartition(')')[2].split()
     return (int(fields[11]) + int(fields[12])) / HZ

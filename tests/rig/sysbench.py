@@ -1,4 +1,4 @@
-"""Runs sysbench and reads what it prints."""
+"""Runs sysbench and reads its output."""
 
 import re
 import subprocess
@@ -18,12 +18,12 @@ SCRIPTS = [
     'select_random_points',
     'select_random_ranges',
 ]
-ONE_TABLE = {'select_random_points', 'select_random_ranges'}  # these take --tables=1 only
+ONE_TABLE = {'select_random_points', 'select_random_ranges'}  # these accept only --tables=1
 MOVES_ROWS = {
     'oltp_insert',
     'oltp_delete',
     'bulk_insert',
-}  # all others end with the rows they began with
+}  # all others keep the number of rows
 SCHEMA = 'sbtest'
 
 
@@ -32,7 +32,7 @@ class SysbenchFailed(Exception):
 
 
 def command(server, script, verb, threads=1, **options):
-    """The command line; options are sysbench's own names."""
+    """The command line. Options have sysbench's own names."""
     need('sysbench')
     all_options = {
         'db-driver': 'mysql',
@@ -47,7 +47,7 @@ def command(server, script, verb, threads=1, **options):
 
 
 def spawn(server, script, verb, threads=1, **options):
-    """Starts it; the caller reads stdout and waits."""
+    """Starts sysbench. The caller reads stdout and waits."""
     return subprocess.Popen(
         command(server, script, verb, threads, **options),
         stdin=subprocess.DEVNULL,
@@ -60,7 +60,7 @@ def spawn(server, script, verb, threads=1, **options):
 
 
 def run(server, script, verb, threads=1, **options):
-    """Runs it to its end; what it printed. Any failure it reports is an exception."""
+    """Runs sysbench to its end and returns its output. A reported failure is an exception."""
     p = spawn(server, script, verb, threads, **options)
     try:
         out = p.communicate()[0]
@@ -76,7 +76,7 @@ def run(server, script, verb, threads=1, **options):
 
 
 def number(pattern, out):
-    """The number that the pattern's group finds in sysbench's report, 0 if it is not there."""
+    """The number that the pattern's group finds in sysbench's report, or 0."""
     found = re.search(pattern, out)
     return float(found[1]) if found else 0.0
 

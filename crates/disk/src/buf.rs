@@ -4,7 +4,7 @@ use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
-/// A heap buffer aligned to [`ALIGN`], zeroed when it is made; its length is a multiple of it.
+/// A heap buffer aligned to [`ALIGN`] and filled with zeros. Its length is a multiple of [`ALIGN`].
 pub struct AlignedBuf {
     ptr: NonNull<u8>,
     len: usize,
@@ -21,7 +21,7 @@ impl AlignedBuf {
         AlignedBuf::try_new(len)
             .unwrap_or_else(|| handle_alloc_error(Self::layout(len.next_multiple_of(ALIGN))))
     }
-    /// None where there is not so much memory.
+    /// Returns `None` where the memory is not available.
     pub fn try_new(len: usize) -> Option<AlignedBuf> {
         let len = len.next_multiple_of(ALIGN);
         assert!(len > 0);
@@ -29,8 +29,8 @@ impl AlignedBuf {
         let p = unsafe { alloc_zeroed(Self::layout(len)) };
         Some(AlignedBuf { ptr: NonNull::new(p)?, len, room: len })
     }
-    /// Another length, up to the one that it was made with; what is behind the old one is what it
-    /// held when it was last that long.
+    /// Changes the length, up to the length that the buffer was made with. The memory past the
+    /// length keeps its old content.
     pub fn set_len(&mut self, len: usize) {
         assert!(len > 0 && len <= self.room && len.is_multiple_of(ALIGN));
         self.len = len;

@@ -1,6 +1,6 @@
-//! For tests: a disk, or a file, that does something of its own and leaves the rest to another one.
+//! Macros for tests' disks and files that wrap another disk or file and forward some methods to it.
 
-/// In an `impl Disk`: the methods named are those of the disk in the field `$inner`.
+/// In an `impl Disk`, forwards the named methods to the disk in the field `$inner`.
 ///
 /// ```text
 /// impl Disk for Slow {
@@ -87,7 +87,7 @@ macro_rules! forward_disk {
     };
 }
 
-/// The same in an `impl File`: `redolith_disk::forward_file!(file: read_at write_at
+/// In an `impl File`, does the same: `redolith_disk::forward_file!(file: read_at write_at
 /// write_durable_at sync len set_len submit submit_many);`
 #[macro_export]
 macro_rules! forward_file {

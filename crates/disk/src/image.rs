@@ -1,5 +1,5 @@
-//! The content of a file in memory: sparse, and cheap to copy because blocks are shared until one
-//! side changes them.
+//! The content of a file in memory. It is sparse, and cheap to copy because copies share blocks
+//! until one of them changes a block.
 use crate::rng::{mix_all, mix_bytes};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,8 +7,8 @@ use std::sync::Arc;
 const BLOCK: u64 = 4096;
 type Block = [u8; BLOCK as usize];
 
-/// **IMAGE-1** What lies past `len` in the last block is zero, and no block starts past `len`. A
-/// missing block is zeros.
+/// **IMAGE-1** The bytes past `len` in the last block are zeros, and no block starts past `len`. A
+/// missing block stands for zeros.
 #[derive(Clone, Default)]
 pub(crate) struct Image {
     blocks: BTreeMap<u64, Arc<Block>>,
@@ -39,7 +39,7 @@ impl Image {
     pub fn len(&self) -> u64 {
         self.len
     }
-    /// False when the range ends past the end of the file.
+    /// Returns false when the range ends past the end of the file.
     #[must_use]
     pub fn read(&self, out: &mut [u8], offset: u64) -> bool {
         if offset + out.len() as u64 > self.len {
@@ -74,7 +74,7 @@ impl Image {
         }
         self.len = len;
     }
-    /// One word for the whole content.
+    /// One word that identifies the whole content.
     pub fn digest(&self) -> u64 {
         let blocks = self.blocks.iter().filter(|(_, b)| !is_zero(&b[..]));
         blocks.fold(mix_all(&[self.len]), |sum, (no, b)| mix_all(&[sum, *no, mix_bytes(&b[..])]))
@@ -84,8 +84,8 @@ impl Image {
         assert!(self.read(&mut out, 0));
         out
     }
-    /// Offset of a byte that somebody has written, the `pick`-th of them in turn; `None` in a file
-    /// of zeros.
+    /// Offset of a byte in a block that was written; `pick` selects the block and the byte. `None`
+    /// in a file of zeros.
     pub fn pick_written(&self, pick: u64) -> Option<u64> {
         let n = self.blocks.len() as u64;
         let no = *self.blocks.keys().nth((pick % n.max(1)) as usize)?;

@@ -1,9 +1,9 @@
-//! The only door to files, time and randomness.
+//! The engine's only access to files, time and randomness.
 //!
-//! Everything that the engine does to the outside goes through [`Disk`]; there are: the real one
-//! (`real`), a simulated one that tears, loses and reorders what was not synced (`sim`), and one
-//! that records every write and sync of a real run (`record`). A fourth, over any of these, only
-//! reads it ([`OverlayDisk`]).
+//! Everything that the engine does to the outside goes through [`Disk`]. The implementations are
+//! the real disk (`real`), a simulated disk that tears, loses and reorders unsynced changes
+//! (`sim`), and a disk that records every write and sync of a real run (`record`). [`OverlayDisk`]
+//! lies over any other disk, which it only reads.
 use std::any::Any;
 use std::io;
 use std::path::Path;
@@ -26,8 +26,9 @@ pub use buf::AlignedBuf;
 pub use medium::Loss;
 pub use overlay::OverlayDisk;
 pub use real::{
-    Placement, QueueKind, RealDisk, Thread, bind_thread, memory_bytes, place_thread, process_cpus,
-    standard_output_to, this_thread, unbind_this_thread,
+    Contention, Placement, QueueKind, RealDisk, Thread, bind_thread, calculate_in_background,
+    calculate_in_foreground, memory_bytes, place_thread, process_cpus, standard_output_to,
+    this_thread, unbind_this_thread,
 };
 pub use record::RecordingDisk;
 pub use sim::SimDisk;
@@ -41,7 +42,7 @@ pub struct OpenHow {
     /// `CreateNew` fails if the file exists; `Create` opens or creates; `Existing` fails with
     /// `NotFound`.
     pub create: Create,
-    /// Bypass the page cache: offsets, lengths and buffers are multiples of [`ALIGN`].
+    /// I/O bypasses the page cache: offsets, lengths and buffers are multiples of [`ALIGN`].
     pub direct: bool,
 }
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,99 +58,101 @@ pub trait Disk: Send + Sync + 'static {
     fn exists(&self, path: &Path) -> bool;
     /// Names (not paths) of the entries of a folder, sorted.
     fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
-    /// Creates a folder and its missing parents. They are durable when this returns; what is put
-    /// into them needs [`Disk::sync_dir`].
+    /// Creates a folder and its missing parents. The folders are durable when the call returns;
+    /// files made in them need [`Disk::sync_dir`].
     fn create_dir_all(&self, dir: &Path) -> io::Result<()>;
     /// Removes a file or an empty folder. Open handles of the file stay usable.
     fn remove(&self, path: &Path) -> io::Result<()>;
-    /// Atomic; replaces `to` if it exists.
+    /// Renames a file atomically and replaces `to` if `to` exists.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Makes creations, removals and renames in `dir` durable.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
-    /// Locks a data directory for this process until the value is dropped. `WouldBlock` when
-    /// another process has it.
+    /// Locks a data directory for this process until the value is dropped. Fails with `WouldBlock`
+    /// when another process has the lock.
     fn lock_dir(&self, dir: &Path) -> io::Result<Box<dyn Any + Send + Sync>>;
     /// Monotonic time since an arbitrary start.
     fn now(&self) -> Duration;
     /// Microseconds since the Unix epoch, UTC.
     fn wall_us(&self) -> i64;
-    /// Unpredictable: the real disk takes it from the operating system.
+    /// An unpredictable number: the real disk takes it from the operating system.
     fn random(&self) -> u64;
     /// CPU time that the calling thread has used.
     fn thread_cpu(&self) -> Duration {
         self.now()
     }
-    /// What the CPUs have to give; None where nobody knows.
+    /// The idle time and the quota of the CPUs; `None` where the system does not say.
     fn processors(&self) -> Option<Processors> {
         None
     }
 }
 
-/// The CPUs that this process may run on. The times go up: what counts is their difference between
-/// two calls.
+/// The CPUs that this process may use. The times only grow: callers use the difference between two
+/// calls.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Processors {
     pub count: f64,
-    /// CPU time, of all of them, that nobody used.
+    /// CPU time, of all these CPUs together, that no thread used.
     pub idle: Duration,
     pub quota: Option<Quota>,
 }
-/// What a control group may use.
+/// The CPU time that a control group may use.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Quota {
     pub cpus: f64,
-    /// CPU time that it has used.
+    /// CPU time that the group has used.
     pub used: Duration,
 }
 
 /// One open file. All offsets are in bytes. Calls may come from any thread.
 #[allow(clippy::len_without_is_empty)] // a length in bytes that can fail, not a collection
 pub trait File: Send + Sync {
-    /// Fills `buf`, or fails with `UnexpectedEof` when the file ends before.
+    /// Fills `buf`, or fails with `UnexpectedEof` when the file ends too early.
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()>;
-    /// Writes all of `buf`; not durable before [`File::sync`].
+    /// Writes all of `buf`. The bytes are not durable before [`File::sync`].
     fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()>;
-    /// Writes all of `buf` and makes it durable (RWF_DSYNC: one command on a device with FUA).
+    /// Writes all of `buf` durably (RWF_DSYNC: one command on a device with FUA).
     fn write_durable_at(&self, buf: &[u8], offset: u64) -> io::Result<()>;
-    /// Whether durable writes in flight at the same time each report their own errors. Not where
-    /// they pass through the page cache, or are a write and an fdatasync: what failed to be written
-    /// back is told to one caller for each open file, and another's sync says Ok.
+    /// Whether durable writes in flight at the same time each report their own errors. They do not
+    /// where they pass through the page cache or consist of a write and an fdatasync: the kernel
+    /// reports a failed write-back to one caller for each open file, and the sync of another caller
+    /// returns Ok.
     fn reports_apart(&self) -> bool {
         true
     }
-    /// Makes completed writes durable, and the length with them (fdatasync).
+    /// Makes the completed writes and the file's length durable (fdatasync).
     fn sync(&self) -> io::Result<()>;
     fn len(&self) -> io::Result<u64>;
-    /// Grows (allocated, reads as zeros) or cuts the file. Disk full is reported here, not later.
+    /// Grows or cuts the file. Growing allocates space that reads as zeros, so a full disk is
+    /// reported here and not at a later write.
     fn set_len(&self, len: u64) -> io::Result<()>;
     /// Starts one operation and returns; `done` is called once, from any thread, and must not
     /// block.
     fn submit(&self, io: Io);
-    /// The same for many operations at once: on the real disk one system call per batch instead of
+    /// Submits many operations at once: on the real disk with one system call per batch instead of
     /// one per operation.
     fn submit_many(&self, ios: Vec<Io>) {
         ios.into_iter().for_each(|io| self.submit(io));
     }
 }
 
-/// What a submitted operation does. A buffer is given away and comes back to `done`.
+/// A submitted operation. `done` gets the operation's buffer back.
 pub enum Op {
-    /// Fill the whole buffer.
+    /// A read that fills the whole buffer.
     Read(AlignedBuf),
     Write(AlignedBuf),
-    /// As [`File::write_durable_at`].
+    /// A write like [`File::write_durable_at`].
     WriteDurable(AlignedBuf),
     Sync,
 }
 impl Op {
-    /// What is read into, or written.
+    /// The buffer that is read into or written.
     pub fn buf(&self) -> Option<&AlignedBuf> {
         match self {
             Op::Read(buf) | Op::Write(buf) | Op::WriteDurable(buf) => Some(buf),
             Op::Sync => None,
         }
     }
-    /// The buffer, for whoever gave it.
+    /// Gives the buffer back.
     pub fn into_buf(self) -> Option<AlignedBuf> {
         match self {
             Op::Read(buf) | Op::Write(buf) | Op::WriteDurable(buf) => Some(buf),
@@ -176,8 +179,8 @@ impl OpenHow {
     }
 }
 
-/// A broken caller, not a broken disk: so it panics, on every disk and also where direct I/O fell
-/// back to buffered.
+/// Panics on every disk, also where direct I/O fell back to buffered I/O, because the caller is
+/// broken and not the disk.
 fn assert_aligned(direct: bool, buf: &[u8], offset: u64) {
     assert!(
         !direct || (buf.as_ptr().addr() | buf.len() | offset as usize).is_multiple_of(ALIGN),

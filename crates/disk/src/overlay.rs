@@ -1,12 +1,12 @@
-//! A disk over another one that is only read: what is written, made, renamed and removed stays in
-//! memory, and is gone with the value. For looking at a damaged directory with everything that a
-//! start does, and leaving it as it is.
+//! A disk over another disk that it only reads: files that are written, made, renamed and removed
+//! change in memory alone, and the changes are gone with the value. It serves to examine a damaged
+//! directory with everything that a start does, without changing the directory.
 //!
-//! OVERLAY-1: of the disk below only files are opened that are there, and they are only read. (Its
-//! lock is taken: while the directory is looked at, nobody else has it.)
+//! OVERLAY-1: the overlay opens only files that exist on the disk below, and only reads them. (It
+//! takes the lock of the directory, so no server runs there meanwhile.)
 //!
-//! Operations are done where they are asked for, also submitted ones: this disk is for reading out,
-//! not for speed. Memory grows with what is written, in blocks of [`ALIGN`] bytes.
+//! All operations, submitted ones too, run in the calling thread: this disk need not be fast. Its
+//! memory grows with the writes, in blocks of [`ALIGN`] bytes.
 use crate::{ALIGN, Create, Disk, File, Io, Op, OpenHow};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -20,19 +20,19 @@ pub struct OverlayDisk {
 }
 #[derive(Default)]
 struct Names {
-    /// Files that have been opened or made here, under their names of now.
+    /// Files that have been opened or made here, under their present names.
     files: BTreeMap<PathBuf, Arc<Layer>>,
-    /// Names below that are not there any more.
+    /// Names on the disk below that have been removed or renamed here.
     removed: BTreeSet<PathBuf>,
 }
-/// One file: what is below, and what was written over it.
+/// One file: its file below, and the blocks written over that file.
 struct Layer {
     below: Option<Arc<dyn File>>,
     over: Mutex<Over>,
 }
 struct Over {
     len: u64,
-    /// Bytes of the file below that still show.
+    /// Length of the part of the file below that still shows.
     below_len: u64,
     blocks: HashMap<u64, Box<[u8; ALIGN]>>,
 }
@@ -41,7 +41,7 @@ impl OverlayDisk {
     pub fn new(below: Arc<dyn Disk>) -> OverlayDisk {
         OverlayDisk { below, names: Mutex::default() }
     }
-    /// The file of a name, if there is one. It is known from then on.
+    /// Finds the file of a name and keeps it in `names`.
     fn find(&self, names: &mut Names, path: &Path) -> io::Result<Option<Arc<Layer>>> {
         if let Some(layer) = names.files.get(path) {
             return Ok(Some(layer.clone()));
@@ -49,8 +49,8 @@ impl OverlayDisk {
         if names.removed.contains(path) || !self.below.exists(path) {
             return Ok(None);
         }
-        // OVERLAY-1. Past the page cache reads would have to be aligned, and here they are of any
-        // length.
+        // OVERLAY-1. The file is opened through the page cache because direct I/O would need
+        // aligned reads, and reads here have any length.
         let below = self.below.open(path, OpenHow { create: Create::Existing, direct: false })?;
         let len = below.len()?;
         let layer = Arc::new(Layer {
@@ -93,7 +93,7 @@ impl Disk for OverlayDisk {
             Ok(below) => {
                 below.into_iter().filter(|n| !names.removed.contains(&dir.join(n))).collect()
             }
-            // A folder that was made here.
+            // The folder was made here.
             Err(e) if e.kind() == io::ErrorKind::NotFound => BTreeSet::new(),
             Err(e) => return Err(e),
         };
@@ -126,7 +126,8 @@ impl Disk for OverlayDisk {
     }
 }
 
-/// The parts of `offset .. offset + len` by block: block, place in it, place in the buffer, length.
+/// Splits `offset .. offset + len` by block: (block, place in the block, place in the buffer,
+/// length).
 fn parts(offset: u64, len: usize) -> impl Iterator<Item = (u64, usize, usize, usize)> {
     let mut done = 0;
     std::iter::from_fn(move || {
@@ -143,7 +144,7 @@ fn parts(offset: u64, len: usize) -> impl Iterator<Item = (u64, usize, usize, us
 }
 
 impl Layer {
-    /// What shows of the file below in `block`.
+    /// Reads the part of the file below that shows in `block`, and zeros behind it.
     fn read_below(&self, over: &Over, block: u64, into: &mut [u8; ALIGN]) -> io::Result<()> {
         into.fill(0);
         let at = block * ALIGN as u64;
@@ -246,7 +247,7 @@ mod tests {
         (disk, path)
     }
 
-    /// OVERLAY-1: whatever is done above, the disk below is as it was.
+    /// OVERLAY-1: no operation above changes the disk below.
     #[test]
     fn nothing_comes_through() {
         let (sim, path) = below();

@@ -7,13 +7,14 @@ pub(crate) fn mix(word: u64) -> u64 {
     let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
 }
-/// One word from a list of words; their order matters.
+/// Makes one word from a list of words; the order of the words matters.
 pub(crate) fn mix_all(words: &[u64]) -> u64 {
     words.iter().fold(0x9e37_79b9_7f4a_7c15, |acc, w| {
         mix(acc.rotate_left(23) ^ *w).wrapping_add(0x9e37_79b9_7f4a_7c15)
     })
 }
-/// One word from bytes. Four lanes, because a chain of multiplications waits for each of them.
+/// Makes one word from bytes, in four lanes because multiplications in one chain would wait for
+/// each other.
 pub(crate) fn mix_bytes(bytes: &[u8]) -> u64 {
     let (blocks, rest) = bytes.as_chunks::<32>();
     let mut lanes = [1, 2, 3, 4];

@@ -2,7 +2,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A folder of its own that goes away with the test.
+/// A folder of a test's own. It goes away when the value is dropped.
 pub(crate) struct Dir(pub PathBuf);
 impl Dir {
     #[allow(clippy::disallowed_methods)] // the tests of the door to files
@@ -14,7 +14,7 @@ impl Dir {
             NEXT.fetch_add(1, Ordering::Relaxed)
         );
         let dir = std::env::temp_dir().join(name);
-        // What a process of the same number has left when it was killed.
+        // A killed process with the same number may have left the folder.
         let _ = std::fs::remove_dir_all(&dir);
         std::fs::create_dir(&dir).unwrap();
         Dir(dir)

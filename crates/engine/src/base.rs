@@ -1,12 +1,12 @@
-//! The names every module shares: identities, positions, failures.
+//! The names that all modules share: identities, positions, failures.
 use crate::lock::LockWait;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// Bytes of a page, in memory and on disk.
+/// The bytes of a page, in memory and on disk.
 pub const PAGE_SIZE: usize = 16384;
 
-/// A position in the redo stream: the number of bytes before it, since the instance was created.
+/// A position in the redo stream: the number of bytes before it since the instance was created.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub struct Lsn(pub u64);
 impl Lsn {
@@ -19,8 +19,8 @@ impl fmt::Display for Lsn {
     }
 }
 
-/// A table space: one file. 0 is the system space (dictionary), 1 and 2 the undo spaces, tables
-/// follow from 16.
+/// A table space, which is one file. 0 is the system space (the dictionary), 1 and 2 are the undo
+/// spaces, and the spaces of tables begin at 16.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct SpaceId(pub u32);
 impl SpaceId {
@@ -32,8 +32,8 @@ impl SpaceId {
     pub const FIRST_TABLE: SpaceId = SpaceId(16);
 }
 
-/// A page's number in its space; its byte offset is `no * PAGE_SIZE`. 0 is the space's header and
-/// serves as "none" in links.
+/// The number of a page in its space. Its byte offset is `no * PAGE_SIZE`. Page 0 is the space's
+/// header; in links 0 means "none".
 pub type PageNo = u32;
 
 /// A page, by its space and its number in the space.
@@ -50,8 +50,8 @@ impl fmt::Display for PageId {
     }
 }
 
-/// A transaction, numbered when it first writes; also numbers commits (`trx no`), from the same
-/// counter. 48 bits. 0 is none.
+/// The number of a transaction, drawn at its first write. Commits have numbers of the same counter
+/// (`trx no`). A number has 48 bits; 0 means none.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub struct TrxId(pub u64);
 impl TrxId {
@@ -64,8 +64,8 @@ impl TrxId {
 /// The result of a call that a user or a disk can make fail.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What a user or a disk can cause. A broken invariant panics instead, and a panic aborts the
-/// process.
+/// A failure that a user or a disk can cause. A broken invariant panics instead, and a panic aborts
+/// the process.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
     /// A row with this key exists already.
@@ -81,7 +81,7 @@ pub enum Error {
     /// A lock was waited for as long as the session allows. Roll the statement back.
     #[error("lock wait timeout exceeded; try restarting transaction")]
     LockWaitTimeout,
-    /// The checkpoint has not moved for as long as a lock would be waited for.
+    /// The checkpoint has not moved for as long as a wait for a lock may last.
     #[error(
         "lock wait timeout exceeded while waiting for room in the redo log; try restarting \
             transaction"
@@ -174,7 +174,7 @@ pub enum Error {
         "the data directory {0} is in use by another process, or by another engine in this one"
     )]
     InUse(String),
-    /// Files of the data directory contradict each other: the start is refused, and nothing has
+    /// Files of the data directory contradict each other. The start is refused, and nothing has
     /// been changed.
     #[error("the data directory is damaged: {0}")]
     Damaged(String),
@@ -196,7 +196,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Wraps an operating system error: a full disk (ENOSPC, EDQUOT) is told apart.
+    /// Wraps an error of the operating system. A full disk (ENOSPC, EDQUOT) gets a kind of its own.
     pub fn io(what: impl fmt::Display, e: &std::io::Error) -> Error {
         if e.kind() == std::io::ErrorKind::StorageFull
             || e.kind() == std::io::ErrorKind::QuotaExceeded
@@ -208,23 +208,24 @@ impl Error {
     }
 }
 
-/// Why a synchronous call below `row` could not finish. It has released every latch and changed
-/// nothing; wait for what it names and call again.
+/// Why a synchronous call below `row` could not finish. The call has released every latch and
+/// changed nothing. The caller waits with the named function, and calls again.
 #[derive(Debug)]
 pub enum WouldBlock {
-    /// The page is not in memory: `BufferPool::load`.
+    /// The page is not in memory: wait with `BufferPool::load`.
     Page(PageId),
-    /// No free frame: `BufferPool::wait_frame`.
+    /// No buffer frame is free: wait with `BufferPool::wait_frame`.
     Frame,
-    /// No room in the log (buffer or files): `Log::wait_space`.
+    /// The redo log (its buffer or its files) has no room: wait with `Log::wait_space`.
     LogSpace,
-    /// The same for those that may use the log's reserve: `Log::wait_space_reserved`.
+    /// The redo log has no room even for work that may use its reserve: wait with
+    /// `Log::wait_space_reserved`.
     LogReserve,
-    /// The space has no free page: `Spaces::extend`.
+    /// The space has no free page: extend it with `Spaces::extend`.
     Extend(SpaceId),
-    /// A row lock is held by another transaction: `LockWait::wait`.
+    /// Another transaction holds a row lock: wait with `LockWait::wait`.
     Lock(LockWait),
-    /// Not a wait: the call failed.
+    /// The call failed, so there is nothing to wait for.
     Failed(Error),
 }
 impl From<Error> for WouldBlock {
@@ -249,18 +250,18 @@ pub fn poison(why: &str) -> ! {
     if ends && tracing::dispatcher::has_been_set() {
         std::process::abort()
     }
-    // Not `then_some`, which would make one, and drop it, either way.
+    // `then_some` would make the value, and drop it, in either case.
     let _end = ends.then(|| AbortOnUnwind);
     panic!("poisoned: {why}")
 }
 static ABORT_WHEN_POISONED: AtomicBool = AtomicBool::new(false);
-/// From here on [`poison`] ends the process in programs that unwind, too. Without it only a thread
-/// would end, and others would wait for ever for what it was to make durable. (The simulation wants
-/// the panic.)
+/// Makes [`poison`] end the process also in programs whose panics unwind. Otherwise only a thread
+/// would end, and other threads would wait for ever for bytes that it was to make durable. The
+/// simulation wants the panic, and does not call this.
 pub fn abort_when_poisoned() {
     ABORT_WHEN_POISONED.store(true, Relaxed);
 }
-/// Ends the process when a panic, whose message has been printed then, drops it.
+/// Ends the process when an unwinding panic, whose message has been printed then, drops it.
 struct AbortOnUnwind;
 impl Drop for AbortOnUnwind {
     fn drop(&mut self) {

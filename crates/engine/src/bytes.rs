@@ -1,4 +1,4 @@
-//! Little-endian numbers at a place in a page, a block or a frame. The caller knows that they lie
+//! Little-endian numbers at a place in a page, a block or a frame. The caller ensures that they lie
 //! inside.
 
 pub(crate) fn u16_at(b: &[u8], at: usize) -> u16 {
@@ -7,7 +7,7 @@ pub(crate) fn u16_at(b: &[u8], at: usize) -> u16 {
 pub(crate) fn u32_at(b: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(b[at..at + 4].try_into().expect("four bytes"))
 }
-/// A number of 48 bits: ids of transactions.
+/// A number of 48 bits, such as the id of a transaction.
 pub(crate) fn u48_at(b: &[u8], at: usize) -> u64 {
     let mut wide = [0; 8];
     wide[..6].copy_from_slice(&b[at..at + 6]);

@@ -1,25 +1,26 @@
-//! Planted bugs: each breaks one rule, so that the crash simulation can show that it would find
-//! that bug (`crates/sim/tests/canaries.rs`).
+//! Planted bugs. Each bug breaks one rule, so that the crash simulation can show that it would find
+//! this bug (`crates/sim/tests/canaries.rs`).
 //!
-//! Only with the feature `canary`, which the simulation asks for; without it [`planted`] is a
-//! constant. A bug is planted for the calling thread: a simulated machine has one.
+//! Planted bugs exist only with the feature `canary`, which the simulation enables; without the
+//! feature [`planted`] is a constant. A bug is planted for the calling thread, because a simulated
+//! machine has one thread.
 
-/// A rule that is broken.
+/// The rule that a planted bug breaks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Canary {
     /// I-1: a commit is acknowledged before it is durable.
     AckBeforeDurable,
-    /// Recovery does not roll back what was unfinished.
+    /// Recovery does not roll back unfinished transactions.
     NoUndoAtRecovery,
     /// CKPT-1: the checkpoint does not wait for dirty pages.
     CheckpointTooFar,
-    /// FLUSH-1: pages are written before their log.
+    /// FLUSH-1: pages are written before their redo is durable.
     PageBeforeLog,
     /// Pages torn by a crash are not repaired.
     NoRepair,
-    /// DICT-1: a dropped table's file goes before the record of that is durable.
+    /// DICT-1: a dropped table's file is removed before the record of the drop is durable.
     FileGoesFirst,
-    /// Files that the dictionary does not name are left.
+    /// Files that the dictionary does not name are not cleared away.
     OrphansStay,
     /// Locking scans do not lock the ranges between rows.
     NoRangeLocks,
@@ -27,17 +28,18 @@ pub enum Canary {
     PurgeTooEarly,
     /// UCUT-2: an undo file is replaced before the checkpoint has passed its changes.
     UndoCutEarly,
-    /// WRITER-4: a write that ends before an earlier one counts as all before it.
+    /// WRITER-4: the end of a write counts as the end of all writes before it.
     DurableOutOfOrder,
     /// SCAN-4: a start does not sync the log that it reads.
     LogFromCache,
-    /// A rollback to a savepoint forgets instead of taking back.
+    /// A rollback to a savepoint forgets the changes instead of taking them back.
     SavepointForgets,
-    /// Values of a unique index are searched for and not locked.
+    /// The values of a unique index are searched for without a lock.
     UniqueUnlocked,
-    /// A view sees what is not committed.
+    /// A view sees uncommitted changes.
     DirtyReads,
-    /// COUNTER-1, COUNTER-2: AUTO_INCREMENT goes on where it was saved last, and no row saves it.
+    /// COUNTER-1, COUNTER-2: AUTO_INCREMENT goes on at the value that was saved last, and no row
+    /// saves it.
     CounterForgets,
 }
 
@@ -49,7 +51,7 @@ mod plant {
     thread_local! {
         static PLANTED: Cell<Option<Canary>> = const { Cell::new(None) };
     }
-    /// Breaks a rule in this thread from now on, or none.
+    /// Plants a bug in this thread, or none, from now on.
     pub fn plant(canary: Option<Canary>) {
         PLANTED.set(canary);
     }

@@ -1,8 +1,8 @@
-//! The structural check behind CHECK TABLE: every page of every tree of a table, both ways between
-//! rows and entries, and the space's pages.
+//! The structural check behind CHECK TABLE: every page of every tree of a table, the match of rows
+//! and entries in both directions, and the pages of the space.
 //!
-//! The caller holds the table's metadata lock in a mode that keeps writers out; purge is held off
-//! here.
+//! The caller holds the table's metadata lock in a mode that keeps writers out. The check itself
+//! holds purge off.
 use crate::btree::{Seek, Tree};
 use crate::buf::Latch;
 use crate::bytes::{u16_at, u32_at};
@@ -16,12 +16,12 @@ use crate::{Error, PageId, PageNo, Result};
 use hashbrown::HashSet;
 use std::sync::Arc;
 
-/// What was found.
+/// The findings of a check.
 #[derive(Debug, Default)]
 pub struct Check {
-    /// Violations: the table is damaged.
+    /// Violations of the structure: the table is damaged.
     pub errors: Vec<String>,
-    /// Worth knowing, harmless.
+    /// Findings that are worth knowing, but harmless.
     pub notes: Vec<String>,
     pub rows: u64,
     pub pages: u64,
@@ -36,7 +36,7 @@ impl Check {
     }
 }
 
-/// One level of a tree, as the level above tells it.
+/// A page of a level, as the level above names it.
 struct Expected {
     no: PageNo,
     low: Vec<u8>,
@@ -44,10 +44,10 @@ struct Expected {
 type Entries = Vec<(Vec<u8>, bool)>;
 
 impl Engine {
-    /// Checks a table whole. The future may be dropped.
+    /// Checks a whole table. The future may be dropped.
     pub async fn check_table(&self, t: &Arc<Table>) -> Result<Check> {
         let held = self.hold_purge().await;
-        // A check reads the whole table: it works beside the workers from its first page.
+        // A check reads the whole table, so it works beside the workers from its first page.
         self.runtime.leave_worker();
         let mut c = Check::default();
         let done = self.check_all(t, &mut c).await;
@@ -85,7 +85,7 @@ impl Engine {
             let mut carry: Option<(PageNo, Vec<u8>)> = None;
             let mut queue: std::collections::VecDeque<Expected> = level.into();
             while let Some(x) = queue.pop_front() {
-                // An incomplete split has a page that the level above does not know yet.
+                // After an incomplete split there is a page that the level above does not know yet.
                 let x = match carry.take() {
                     Some((next, high)) if next != x.no => {
                         queue.push_front(x);
@@ -166,7 +166,7 @@ impl Engine {
         }
         Ok(())
     }
-    /// Every live row has its entry in every secondary index, and its overflow pages.
+    /// Checks that every live row has its entry in every secondary index, and its overflow pages.
     async fn check_rows(
         &self,
         t: &Table,
@@ -208,7 +208,7 @@ impl Engine {
         }
         Ok(())
     }
-    /// Every live entry has its row, with the entry's key.
+    /// Checks that every live entry has its row, with the entry's key.
     async fn check_entries(
         &self,
         t: &Table,
@@ -246,8 +246,7 @@ impl Engine {
     ) -> Result<()> {
         let mut no = first;
         while no != 0 {
-            // A deleted row and its successor may share nothing, but two versions of a row may
-            // share a chain.
+            // Two versions of a row may share a chain, so a chain may be reached more than once.
             if !reached.insert(no) {
                 return Ok(());
             }
@@ -270,7 +269,8 @@ impl Engine {
         }
         Ok(())
     }
-    /// What is reached is in use; what is in use and not reached is told.
+    /// Checks that every reached page is marked as used, and notes the used pages that were not
+    /// reached.
     async fn check_pages(&self, t: &Table, reached: &HashSet<PageNo>, c: &mut Check) -> Result<()> {
         let Some(space) = self.store.spaces.get(t.space) else { return Ok(()) };
         let (mut lost, mut word) = (0, None);

@@ -1,18 +1,18 @@
-//! The checkpoint: the position from which recovery reads the log. Every change below it is durable
-//! in the data files.
+//! The checkpoint: the position from which recovery reads the redo log. Every change below it is
+//! durable in the data files.
 //!
-//! CKPT-1: the checkpoint never passes a change that is not in its data file and synced, a frame
-//! whose pages are not in the dirty index yet, the durable log, or what the source (binary log)
-//! still needs.
+//! CKPT-1: the checkpoint never passes a change that is not yet in its data file and synced, a
+//! frame whose pages are not yet in the dirty index, the end of the durable redo log, or the
+//! position from which the source (the binary log) still needs the redo log.
 //!
-//! **The order of reading is tail, slots, buckets.** A frame below the tail that was read has
-//! announced itself in its slot before it reserved; so either its slot still shows when the slots
-//! are read, and holds the checkpoint back, or the slot was cleared, which happens after its pages
-//! entered the dirty index, and the buckets, read last, show them. Frames at or above the tail are
-//! above the checkpoint. The other order loses frames: a page that enters a bucket just after it
-//! was read, by a frame whose slot is cleared just before it is read, is seen in neither. A page
-//! leaves its bucket only after its file was synced, so that a bucket may be read late but not
-//! early.
+//! **The order of reading is tail, slots, buckets.** A frame below the tail that was read announced
+//! itself in its slot before it reserved its place. Either the slot still shows the frame when the
+//! slots are read, and holds the checkpoint back. Or the slot was cleared, which happens after the
+//! frame's pages entered the dirty index, and then the buckets, which are read last, show the
+//! pages. Frames at or above the tail are above the checkpoint. The other order loses frames: if a
+//! page enters a bucket just after the bucket was read, and the frame's slot is cleared just before
+//! the slot is read, neither shows the frame. A page leaves its bucket only after its file was
+//! synced, so that a bucket may be read late but not early.
 use crate::Lsn;
 use crate::buf::BufferPool;
 use crate::canary::{Canary, planted};
@@ -20,14 +20,14 @@ use crate::flush::LogView;
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-/// What is stored with a checkpoint, and what else holds it back.
+/// The data to store with a checkpoint, and a reason other than pages to hold the checkpoint back.
 pub(crate) trait CheckpointSource: Send + Sync + 'static {
-    /// The log from here on is still needed for other reasons than pages (binary log); MAX if it is
-    /// not.
+    /// The position from which the redo log is still needed for another reason than pages (the
+    /// binary log); `Lsn::MAX` if there is none.
     fn limit(&self) -> Lsn {
         Lsn::MAX
     }
-    /// What recovery wants to find with a checkpoint at `lsn`.
+    /// The data that recovery is to find with a checkpoint at `lsn`.
     fn payload(&self, lsn: Lsn) -> Vec<u8>;
 }
 
@@ -35,7 +35,8 @@ pub(crate) struct Checkpointer {
     pool: Arc<BufferPool>,
     log: Arc<dyn LogView>,
     source: Arc<dyn CheckpointSource>,
-    /// One checkpoint is written at a time, so that they only go up.
+    /// Held through the write of a checkpoint, so that checkpoints are written one at a time and
+    /// only go up.
     writing: Mutex<()>,
 }
 
@@ -55,12 +56,12 @@ impl Checkpointer {
             if planted(Canary::CheckpointTooFar) { Lsn::MAX } else { self.pool.oldest_dirty() };
         tail.min(slots).min(buckets).min(self.log.durable()).min(self.source.limit())
     }
-    /// Whether a checkpoint now would free that much log, without a sync.
+    /// Whether a checkpoint now, without a sync, would free at least `bytes` of redo log.
     pub(crate) fn would_gain(&self, bytes: u64) -> bool {
         self.possible().0.saturating_sub(self.log.checkpoint().0) >= bytes
     }
-    /// Writes a checkpoint as far as possible; the caller has synced what it wants to count.
-    /// Returns the position it is at.
+    /// Writes a checkpoint at the highest possible position. The caller has synced the files whose
+    /// changes are to count. Returns the position of the latest checkpoint.
     pub(crate) fn write(&self) -> Lsn {
         let _one = self.writing.lock();
         let (last, lsn) = (self.log.checkpoint(), self.possible());

@@ -1,4 +1,4 @@
-//! The engine as a whole: what it is made of, how it starts and stops.
+//! The engine as a whole: its parts and their common services. `start.rs` has its start and stop.
 use crate::buf::{BufConfig, PageIo};
 use crate::dict::{self, Dictionary};
 use crate::lock::{KillFlag, LockTable};
@@ -26,24 +26,26 @@ use std::time::Duration;
 
 /// How long a change of indexes waits for rollbacks in the background.
 const ROLLBACKS_WAIT: Duration = Duration::from_secs(10);
-/// How long a DDL statement waits for room in the log, where it can still be given up.
+/// How long a DDL statement waits for room in the redo log while it can still be given up.
 const ROOM_WAIT: Duration = Duration::from_secs(50);
-/// How often purge, which waits for it, looks whether it is waited for.
+/// How often purge, while it waits for room in the redo log, looks whether a DDL statement or the
+/// shutdown waits for purge.
 const ROOM_LOOK: Duration = Duration::from_millis(200);
-/// When it is said why those wait that cannot give up: rollbacks, purge, what follows a
-/// DDL statement.
+/// How long work that cannot be given up (rollbacks, purge, the rest of a DDL statement) waits for
+/// room before the user is told why.
 const ROOM_TOLD: Duration = Duration::from_secs(10);
 
-/// How an engine is set up.
+/// The settings of an engine.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The data directory.
     pub dir: PathBuf,
-    /// Bytes of the buffer pool.
+    /// The bytes of the buffer pool.
     pub pool_bytes: u64,
-    /// Into how many instances it is divided, each with 64 pages at least; 0: as MySQL does.
+    /// The number of instances of the buffer pool, with 64 pages each at least; with 0 the number
+    /// is chosen as in MySQL.
     pub pool_instances: usize,
-    /// Most bytes of redo between checkpoint and tail.
+    /// The most bytes of redo between checkpoint and tail.
     pub log_capacity_bytes: u64,
     /// Bytes of a segment file of the redo log, when the log is made.
     pub log_segment_bytes: u64,
@@ -51,15 +53,15 @@ pub struct Config {
     pub log_buffer_bytes: usize,
     /// Whether a copy of each page is made durable before the page is written in place.
     pub doublewrite: bool,
-    /// Page writes a second in the background, and at most.
+    /// The page writes per second in the background, and the most page writes per second.
     pub io_capacity: u32,
     /// The most page writes a second, when the redo log fills.
     pub io_capacity_max: u32,
-    /// Tasks that purge, at most; and for so many logs of history one more.
+    /// The most tasks that purge, and the logs of history for each further task.
     pub purge_threads: usize,
     /// Logs of history for each further task of purge.
     pub purge_logs_per_task: u64,
-    /// Read a damaged directory, and change nothing.
+    /// Whether and how far to read a damaged directory, without changing anything.
     pub forced: Forced,
 }
 impl Config {
@@ -84,7 +86,7 @@ impl Config {
         let capacity_bytes = self.log_capacity_bytes.max(1 << 20);
         LogConfig {
             dir: self.dir.join("redo"),
-            // Of a new log: four of them at least fit in.
+            // The capacity of a new redo log must have room for at least four segments.
             segment_bytes: self.log_segment_bytes.min(1 << (capacity_bytes / 4).ilog2()),
             capacity_bytes,
             buffer_bytes: (self.log_buffer_bytes / 4096 * 4096).max(65536),
@@ -119,23 +121,23 @@ pub struct Engine {
     pub history: History,
     /// What transactions have counted.
     pub counts: crate::metrics::Counts,
-    /// Purge has removed nothing that this view could need: a version by a transaction that it sees
-    /// is where walks backwards end. Latches are taken before it.
+    /// The view up to which purge may have removed versions. Walks backwards end at a version by a
+    /// transaction that this view sees. Latches are taken before this lock.
     pub(crate) horizon: RwLock<ReadView>,
     /// All definitions.
     pub dict: Dictionary,
     pub(crate) dict_table: Arc<crate::dict::table::Table>,
     pub(crate) closing: AtomicBool,
-    /// Tables with trees that belong to no index; see [`crate::dict::record::TableRecord`].
+    /// Tables with trees that belong to no index, see [`crate::dict::record::TableRecord`].
     pub(crate) unfinished: Mutex<Vec<crate::dict::record::TableRecord>>,
     pub(crate) flusher: Arc<crate::flush::Flusher>,
     /// Settings of page writing that change at run time.
     pub flush_settings: Arc<crate::flush::FlushSettings>,
-    /// Rollbacks in the background (TRX-C).
+    /// The number of rollbacks in the background (TRX-C).
     pub(crate) rollbacks: AtomicUsize,
-    /// Background tasks that have not ended.
+    /// The number of background tasks that have not ended.
     pub(crate) running: AtomicUsize,
-    /// The engine begins to close, or a task has ended.
+    /// Notified when the engine begins to close, and when a task has ended.
     pub(crate) close_step: crate::sync::event::Event,
     pub(crate) dir_lock: Mutex<Option<Box<dyn Any + Send + Sync>>>,
 }
@@ -162,15 +164,16 @@ const _: () = {
 };
 
 impl Engine {
-    /// A transaction of a session; `kill` ends its waits.
+    /// Makes a transaction for a session. `kill` ends its waits.
     pub fn begin(self: &Arc<Engine>, kill: Arc<KillFlag>) -> Trx {
         Trx::new(self.clone(), kill)
     }
-    /// Rollbacks that go on in the background, for sessions that are gone or could not wait.
+    /// The number of rollbacks in the background, for sessions that are gone or could not wait.
     pub fn background_rollbacks(&self) -> usize {
         self.rollbacks.load(std::sync::atomic::Ordering::Acquire)
     }
-    /// Waits until none goes on (they hold no metadata locks), or fails like a wait for a lock.
+    /// Waits until no rollback is left in the background, or fails like a wait for a lock. These
+    /// rollbacks hold no metadata locks.
     pub(crate) async fn wait_for_rollbacks(&self) -> Result<()> {
         let end = self.disk.now() + ROLLBACKS_WAIT;
         while self.background_rollbacks() > 0 {
@@ -181,7 +184,8 @@ impl Engine {
         }
         Ok(())
     }
-    /// Says, once until it is over, why writers have waited too long for room in the log.
+    /// Tells the user why writers have waited too long for room in the redo log, once until a
+    /// checkpoint makes room.
     pub(crate) fn tell_log_full(&self) {
         let log = &self.store.log;
         if log.tell_full() {
@@ -196,7 +200,7 @@ impl Engine {
             );
         }
     }
-    /// Waits for room in the log as long as it takes, and says why.
+    /// Waits for room in the redo log without limit, and tells the user why if the wait is long.
     async fn wait_room(&self, mut wait: SpaceWait<'_>) -> Result<()> {
         loop {
             match in_time(&mut wait, &mut self.runtime.sleep(ROOM_TOLD)).await {
@@ -205,8 +209,8 @@ impl Engine {
             }
         }
     }
-    /// [`Engine::retry`] for what can still be given up: `Error::LogFull` if there is no room in
-    /// the log for too long.
+    /// As [`Engine::retry`], for work that can still be given up: returns `Error::LogFull` if the
+    /// redo log has no room for too long.
     pub(crate) async fn retry_in_time<T>(&self, mut call: impl FnMut() -> Try<T>) -> Result<T> {
         let (log, mut timer) = (&self.store.log, None);
         loop {
@@ -230,8 +234,8 @@ impl Engine {
             }
         }
     }
-    /// For purge: waits for ordinary room in the log, or fails with `Error::LogFull` when others
-    /// wait for purge.
+    /// Waits, for purge, for ordinary room in the redo log. Fails with `Error::LogFull` if a DDL
+    /// statement or the shutdown waits for purge.
     pub(crate) async fn room_for_purge(&self) -> Result<()> {
         let Err(blocked) = Mtr::begin(&self.store).map(drop) else { return Ok(()) };
         if !matches!(blocked, WouldBlock::LogSpace) {
@@ -251,15 +255,15 @@ impl Engine {
             }
         }
     }
-    /// Waits for what a call would block on; a row lock is waited for by its transaction
-    /// (`Trx::unblocked`).
+    /// Waits until a call that returned `blocked` can be tried again. The wait for a row lock
+    /// belongs to the transaction (`Trx::unblocked`).
     pub(crate) async fn unblocked(&self, blocked: WouldBlock) -> Result<()> {
         match blocked {
             WouldBlock::Page(id) => {
                 let cuts = self.undo.truncation.begun();
                 let loaded = self.store.pool.load(id).await;
-                // Who looked for a version when its undo record went with the file (UCUT-1) looks
-                // again: the row names another by now.
+                // A reader may look for a version whose undo record went with the replaced file
+                // (UCUT-1). It looks again, because the row names another undo record now.
                 if loaded.is_err()
                     && SpaceId::UNDO.contains(&id.space)
                     && self.undo.truncation.begun() != cuts
@@ -271,7 +275,7 @@ impl Engine {
             }
             WouldBlock::Frame => {
                 self.store.pool.wait_frame().await;
-                // The cleaners may be on this thread.
+                // The page cleaners may run on this thread.
                 self.runtime.yield_now().await;
                 Ok(())
             }
@@ -285,7 +289,7 @@ impl Engine {
             WouldBlock::Lock(_) => unreachable!("row locks are waited for by their transaction"),
         }
     }
-    /// Calls until it does not block.
+    /// Repeats a call until it does not block.
     pub(crate) async fn retry<T>(&self, mut call: impl FnMut() -> Try<T>) -> Result<T> {
         loop {
             match call() {
@@ -294,11 +298,11 @@ impl Engine {
             }
         }
     }
-    /// File and table of a space, for messages.
+    /// The file and the table of a space, for messages.
     pub(crate) fn describe(&self, space: SpaceId) -> (String, String) {
         self.store.spaces.describe(space)
     }
-    /// Persists a higher mark below which transaction numbers may be handed out.
+    /// Persists a higher mark, below which transaction numbers may be drawn.
     pub(crate) async fn raise_high_water(self: Arc<Engine>) -> Result<()> {
         let Some(mark) = self.sys.reserve_needed() else { return Ok(()) };
         let lsn = self
@@ -314,7 +318,7 @@ impl Engine {
         self.sys.set_high_water(mark);
         Ok(())
     }
-    /// Takes `n` consecutive object ids.
+    /// Takes `n` consecutive object ids, and returns the first.
     pub(crate) async fn take_ids(&self, n: u64) -> Result<u64> {
         self.retry_in_time(|| {
             let mut m = Mtr::begin_reserved(&self.store)?;
@@ -327,7 +331,7 @@ impl Engine {
         .await
     }
 }
-/// What `f` comes to, or None if the timer ends before it does.
+/// The result of `f`, or None if the timer ends first.
 pub(crate) async fn in_time<F: Future + Unpin>(
     f: &mut F,
     timer: &mut BoxFuture<()>,

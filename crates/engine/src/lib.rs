@@ -1,23 +1,26 @@
-//! Redolith's storage engine. Folders are the way of a write: `trx` ► `row` ► `btree` ► `mtr` ►
-//! `log` ► disk; behind it `buf` ► `flush` ► `checkpoint`.
+//! Redolith's storage engine. The folders follow the path of a write: `trx` ► `row` ► `btree` ►
+//! `mtr` ► `log` ► disk; behind it `buf` ► `flush` ► `checkpoint`.
 //!
-//! A program embeds it through the crate `redolith`: typed tables, blocking and async calls. What
-//! that crate calls, and whoever needs SQL's columns and indexes: [`Engine::open`] a directory (one
-//! engine at a time has it: [`Error::InUse`]),
+//! A program embeds the engine through the crate `redolith`, which has typed tables, and blocking
+//! and async calls. This crate is the layer below, for callers that need SQL's columns and indexes:
+//! [`Engine::open`] opens a directory (for one engine at a time: [`Error::InUse`]), and
 //! [`Engine::create_table`](engine::Engine::create_table) or
-//! [`Engine::table`](engine::Engine::table), [`Engine::begin`] a [`Trx`]; then [`Trx::insert`], a
-//! [`Cursor`](row::cursor::Cursor) to get or scan, [`Trx::update`] and [`Trx::delete`] on the row
-//! it is at; [`Trx::commit`] gives a [`CommitTicket`], to be awaited
-//! (`durable`) or waited for (`wait`); [`Engine::close`]. Every call that may wait is a future for
-//! any executor; [`runtime::block_on`] runs it on the calling thread.
+//! [`Engine::table`](engine::Engine::table) gives a table. [`Engine::begin`] gives a [`Trx`]. Its
+//! rows are written by [`Trx::insert`], and by [`Trx::update`] and [`Trx::delete`] at the row that
+//! a [`Cursor`](row::cursor::Cursor) has found. [`Trx::commit`] gives a
+//! [`CommitTicket`], to be awaited (`durable`) or waited for (`wait`).
+//! [`Engine::close`] ends the work. Every call that may wait is a future for any executor;
+//! [`runtime::block_on`] runs it on the calling thread.
 //!
-//! **Errors.** [`Error`] is what a user or a disk can cause; a failed call has changed nothing, and
-//! its transaction goes on (except [`Error::Deadlock`]: roll it back). A disk that breaks a promise
-//! (a failed fsync or log write) ends the process instead: see [`poison`].
+//! **Errors.** [`Error`] is a failure that a user or a disk can cause. A failed call has changed
+//! nothing, and its transaction goes on (except after [`Error::Deadlock`], when the caller has to
+//! roll it back). A disk that breaks a promise (a failed fsync or redo log write) ends the process
+//! instead, see [`poison`].
 //!
-//! **Waiting.** `btree` and everything below it is synchronous and waits for nothing slower than a
-//! latch; a call that would have to wait gives back its latches and returns a [`WouldBlock`]. `row`
-//! and above is `async`, holds no latch across an `.await`, and makes the call again.
+//! **Waiting.** `btree` and the modules below it are synchronous, and wait for nothing slower than
+//! a latch. A call that would have to wait releases its latches and returns a [`WouldBlock`]. `row`
+//! and the modules above it are `async`: they hold no latch across an `.await`, and repeat the
+//! call.
 #![cfg_attr(not(test), deny(unreachable_pub, missing_docs))]
 mod base;
 #[allow(missing_docs)] // [`testing`] shows parts of it

@@ -1,4 +1,4 @@
-//! How an engine starts on its directory, and how it stops.
+//! The start of an engine on its directory, and its stop.
 use crate::buf::BufferPool;
 use crate::canary::{Canary, planted};
 use crate::checkpoint::CheckpointSource;
@@ -31,15 +31,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*};
 use std::time::Duration;
 
 const DOUBLEWRITE_FILE: &str = "doublewrite.rdl";
-/// Segments of the doublewrite file, of 128 pages each.
+/// The number of segments of the doublewrite file, of 128 pages each.
 const DOUBLEWRITE_SEGMENTS: usize = 8;
 const CLEANERS: usize = 2;
-/// Where files go that no table has, in the data directory.
+/// The folder of the data directory for files that no table owns.
 const ORPHANS_DIR: &str = "orphans";
-/// How often counters that moved are put into the dictionary.
+/// How often changed counters are saved in the dictionary.
 const COUNTERS_EVERY: Duration = Duration::from_secs(1);
 
-/// During recovery the checkpoint stays where it is.
+/// The source of checkpoints during recovery, which leaves the checkpoint where it is.
 struct NoLimit;
 impl CheckpointSource for NoLimit {
     fn payload(&self, _: Lsn) -> Vec<u8> {
@@ -47,7 +47,8 @@ impl CheckpointSource for NoLimit {
     }
 }
 impl Engine {
-    /// Opens the directory, or makes a new instance in it when it is empty. Says what that took.
+    /// Opens the directory, or makes a new instance if the directory is empty. The report says what
+    /// was done.
     pub async fn open(
         config: Config,
         disk: Arc<dyn Disk>,
@@ -81,7 +82,7 @@ impl Engine {
             spaces.set_register(register);
             (log, dblwr, Judged::default())
         };
-        // A damaged directory is read with pages that are newer than what is left of its log.
+        // A damaged directory is read with pages that are newer than the rest of its redo log.
         if !forced.is_on() {
             spaces.set_log(log.clone());
         }
@@ -100,7 +101,8 @@ impl Engine {
         );
         let store = Store { log, pool, spaces, shape: Default::default() };
         let (next, mark) = match first_ids(&store).await {
-            // The counters may be what is damaged: far above all that was ever given.
+            // The counters themselves may be damaged: the numbers begin far above all numbers ever
+            // drawn.
             Err(_) if forced.is_on() => (TrxId(TrxId::MAX.0 / 2), TrxId::MAX),
             ids => ids?,
         };
@@ -145,7 +147,7 @@ impl Engine {
         Ok((engine, report))
     }
 
-    /// Runs a background task that ends when `closing` is set.
+    /// Runs a background task, which has to end when `closing` is set.
     pub(crate) fn spawn<F: Future<Output = ()> + Send + 'static>(
         self: &Arc<Engine>,
         name: &'static str,
@@ -162,7 +164,7 @@ impl Engine {
             }),
         );
     }
-    /// Sleeps, or less if the engine closes.
+    /// Sleeps for `time`, or until the engine begins to close.
     pub(crate) async fn nap(&self, time: Duration) {
         let seen = self.close_step.seen();
         if !self.closing.load(Acquire) {
@@ -170,12 +172,12 @@ impl Engine {
         }
     }
 
-    /// Finishes what was unfinished: transactions, files, trees; and reads the dictionary.
+    /// Finishes unfinished transactions, files and trees, and reads the dictionary.
     async fn resolve(self: &Arc<Engine>, judged: Judged, report: &mut Report) -> Result<()> {
         judged.undo.enter(&self.undo);
         self.choose_undo();
-        // All unfinished ones count as active before the horizon is set: it must see none of them,
-        // or the versions below theirs would count as gone.
+        // All unfinished transactions become active before the horizon is set: the horizon must see
+        // none of them, or versions before theirs would count as purged.
         let (mut first, mut then) = (Vec::new(), Vec::new());
         for l in judged.undo.logs {
             if l.state == undo_record::ACTIVE && !planted(Canary::NoUndoAtRecovery) {
@@ -199,7 +201,7 @@ impl Engine {
                 .await;
         }
         for mut trx in first {
-            // Before the dictionary is read.
+            // These rollbacks come before the dictionary is read.
             trx.take_back_all().await?;
         }
         self.load_dictionary().await?;
@@ -209,8 +211,8 @@ impl Engine {
         self.clear_orphans(&judged.files, report).await?;
         self.free_unfinished().await
     }
-    /// The same of a damaged directory: the dictionary is what could be read of it, and what was
-    /// unfinished may stay so.
+    /// As `resolve`, for a damaged directory: the dictionary consists of its readable part, and
+    /// unfinished transactions may stay unfinished.
     async fn resolve_forced(
         self: &Arc<Engine>,
         definitions: Vec<Named>,
@@ -228,7 +230,7 @@ impl Engine {
         }
         Ok(())
     }
-    /// An unfinished transaction found in the undo space.
+    /// An unfinished transaction found in the undo spaces.
     fn resurrect(self: &Arc<Engine>, l: &undo_scan::Found) -> Trx {
         let mut trx = Trx::new(self.clone(), KillFlag::new());
         self.sys.resurrect(&trx.locks, l.trx);
@@ -263,9 +265,9 @@ impl Engine {
             }
         }
     }
-    /// Files of spaces that no table has (DICT-1). Those that the log names were being made or
-    /// dropped, and go; of others nobody knows why they are there: they are set aside, and never
-    /// deleted.
+    /// Handles the files of spaces that no table owns (DICT-1). Files that the redo log names were
+    /// being made or dropped, and are removed. The origin of other files is unknown: they are set
+    /// aside, and never deleted.
     async fn clear_orphans(
         &self,
         named_in_log: &HashSet<SpaceId>,
@@ -281,8 +283,8 @@ impl Engine {
         for name in names.into_iter().filter(|n| n.ends_with(".rdl") && !known.contains(n)) {
             let space =
                 name.trim_end_matches(".rdl").parse().map(SpaceId).unwrap_or(SpaceId::SYSTEM);
-            // Only what the engine names so itself. A file of another name is somebody's, and its
-            // number may be a living one.
+            // Only files whose name the engine would give are touched. A file with another name
+            // belongs to somebody else, and its number may be the number of a table's space.
             if space < SpaceId::FIRST_TABLE || name != format!("{}.rdl", space.0) {
                 tracing::warn!(
                     "the server did not make the file tables/{name}, and leaves the \
@@ -297,7 +299,7 @@ impl Engine {
         }
         Ok(())
     }
-    /// Moves the file of a space that no table has to the folder of orphans; its new name.
+    /// Moves the file of a space that no table owns to the folder of orphans. Returns its new name.
     async fn set_aside(&self, space: SpaceId, name: &str) -> Result<String> {
         let dir = self.config.dir.join(ORPHANS_DIR);
         self.forget_space(space).await;
@@ -322,8 +324,8 @@ impl Engine {
         Ok(to)
     }
 
-    /// Stops the engine cleanly: what is running must have ended. The next start has nothing to
-    /// recover.
+    /// Stops the engine cleanly, so that the next start has nothing to recover. The caller has
+    /// ended all work.
     pub async fn close(&self) -> Result<()> {
         self.closing.store(true, Release);
         self.close_step.notify();
@@ -336,13 +338,14 @@ impl Engine {
         }
         save_counters(self).await?;
         self.store.spaces.closing.store(true, Release);
-        // What this writes is stamped; what that writes are headers.
+        // The first flush writes pages, whose files are then stamped; the second flush writes the
+        // stamped headers.
         self.flusher.sharp().await;
         if let Err(e) = self.stamp_files().await {
-            // The stamps before are still true.
+            // The previous stamps are still true.
             tracing::warn!(
                 "the data files could not be stamped at the shutdown: {e}. The next \
-                 start cannot tell copies of the files from before this moment from the files"
+                 start cannot recognise copies of the files that were made before"
             );
         }
         self.flusher.sharp().await;
@@ -364,7 +367,7 @@ async fn recover(
 ) -> Result<(Arc<Log>, Arc<Doublewrite>, Judged)> {
     let (_, mut scanner) = Log::recover(disk.clone(), config.log())?;
     report.checkpoint = scanner.checkpoint_lsn();
-    // Format 1 had one undo space; and undo that is not read need not be there.
+    // Format 1 had one undo space. Undo spaces that are not read need not exist.
     let may_miss = |id: SpaceId| {
         scanner.format() == 1 && id == SpaceId::UNDO[1] || !config.forced.reads_undo()
     };
@@ -372,7 +375,7 @@ async fn recover(
         .into_iter()
         .filter(|id| may_miss(*id) && !disk.exists(&spaces.path(*id)))
         .collect();
-    // I-21: names that an ended process gave, and did not sync.
+    // I-21: an ended process may have given names without syncing them.
     for dir in [config.dir.clone(), spaces.tables_dir()].iter().filter(|dir| disk.exists(dir)) {
         disk.sync_dir(dir).map_err(|e| Error::io(format_args!("syncing {}", dir.display()), &e))?;
     }
@@ -427,8 +430,8 @@ async fn recover(
     Ok((scanner.finish(runtime.clone())?, dblwr, judged))
 }
 
-/// With innodb_force_recovery=6: pages as they lie in the files, and a new log, in memory, for what
-/// the engine wants to write.
+/// Starts with innodb_force_recovery=6: reads the pages as they lie in the files, and makes a new
+/// redo log in memory for the engine's own writes.
 async fn without_log(
     config: &Config,
     disk: &Arc<dyn Disk>,
@@ -459,7 +462,8 @@ async fn without_log(
     Ok((Log::create(disk.clone(), runtime.clone(), small)?, dblwr, judged))
 }
 
-/// Gives the register of files to the spaces; what it says of the log.
+/// Gives the register of files to the spaces. Returns the LSN up to which, by the register, the
+/// redo log was durable.
 fn read_register(
     config: &Config,
     disk: &Arc<dyn Disk>,
@@ -477,7 +481,7 @@ fn read_register(
             "{} belongs to another data directory; a new file replaces it",
             register::FILE
         )),
-        // A directory of before there was one.
+        // A directory of an older format has no register.
         Err(NoRegister::Missing) if scanner.format() < 3 => {}
         Err(why) => {
             let what = if why == NoRegister::Missing { "missing" } else { "damaged" };
@@ -493,8 +497,8 @@ fn read_register(
     Ok(durable)
 }
 
-/// An instance is made where there is none. One whose log is missing is not none; what an
-/// interrupted creation leaves is.
+/// Refuses to make a new instance in a directory that has been used and whose redo log is missing.
+/// The rest of an interrupted creation does not count as used.
 fn refuse_if_used(config: &Config, disk: &Arc<dyn Disk>, spaces: &Spaces) -> Result<()> {
     let tables = if disk.exists(&spaces.tables_dir()) {
         disk.list(&spaces.tables_dir())
@@ -515,7 +519,8 @@ fn refuse_if_used(config: &Config, disk: &Arc<dyn Disk>, spaces: &Spaces) -> Res
     Ok(())
 }
 
-/// A new instance: system and undo space, and last the log, with which it exists.
+/// Makes a new instance: the system space, the undo spaces, and last the redo log, with which the
+/// instance exists.
 fn create(
     config: &Config,
     mode: DoublewriteMode,
@@ -550,8 +555,7 @@ fn create(
     Ok((log, dblwr))
 }
 
-/// The first transaction number of this run, and the mark up to which numbers may be handed out,
-/// durable.
+/// The first transaction number of this run, and the durable mark below which numbers may be drawn.
 async fn first_ids(store: &Store) -> Result<(TrxId, TrxId)> {
     loop {
         let tried = (|| {
@@ -575,11 +579,11 @@ async fn first_ids(store: &Store) -> Result<(TrxId, TrxId)> {
     }
 }
 
-/// How often files that are written get a stamp (REGISTER-2).
+/// How often files that were written get a stamp (REGISTER-2).
 const STAMP_EVERY: Duration = Duration::from_secs(10);
-/// How long a stamp waits for room in the log at most.
+/// The longest time that a stamp waits for room in the redo log.
 const STAMP_WAIT: Duration = Duration::from_secs(1);
-/// Until it is tried again when a file is just being replaced.
+/// The time until the next attempt while a file is being replaced.
 const STAMP_PAUSE: Duration = Duration::from_millis(200);
 
 async fn keep_stamps(engine: Arc<Engine>) {
@@ -597,14 +601,14 @@ async fn keep_stamps(engine: Arc<Engine>) {
                 spaces.without_register.store(false, Release);
                 told = false;
             }
-            // A file is just being replaced.
+            // A file is being replaced at the moment.
             Ok(false) => engine.nap(STAMP_PAUSE).await,
             Err(e) => {
                 spaces.without_register.store(true, Release);
                 if !std::mem::replace(&mut told, true) {
                     tracing::warn!(
                         "the data files could not be stamped: {e}. Until they are, a \
-                         start cannot tell older copies of the files from the files"
+                         start cannot recognise older copies of the files"
                     );
                 }
                 engine.nap(STAMP_EVERY).await;
@@ -613,8 +617,8 @@ async fn keep_stamps(engine: Arc<Engine>) {
     }
 }
 impl Engine {
-    /// Stamps the files that were written, and enters the stamps in the register. False if it
-    /// cannot be done now.
+    /// Stamps the files that were written, and enters the stamps in the register. Returns false if
+    /// a file is being replaced at the moment.
     async fn stamp_files(&self) -> Result<bool> {
         let (spaces, log) = (&self.store.spaces, &self.store.log);
         let Some(_stamping) = spaces.try_stamping() else { return Ok(false) };
@@ -636,10 +640,10 @@ impl Engine {
                     stamps.push((id, stamp));
                     headers.push((PageId { space: id, no: 0 }, end));
                 }
-                // One that was dropped meanwhile has no age any more; of one that cannot be read
-                // the next stamp will say it.
+                // A file that has been dropped needs no stamp any more. A damaged file is reported
+                // by the next reader of its pages.
                 Some(Err(_)) => spaces.get(id).iter().for_each(|s| spaces.needs_no_stamp(s)),
-                // The log may be full until a checkpoint comes that waits for this very stamp.
+                // The redo log may stay full until a checkpoint that waits for this very stamp.
                 None => {
                     late = true;
                     spaces.get(id).iter().for_each(|s| spaces.written_again(s));
@@ -670,11 +674,13 @@ async fn keep_counters(engine: Arc<Engine>) {
             return;
         }
         if let Err(e) = save_counters(&engine).await {
-            tracing::warn!("AUTO_INCREMENT counters could not be saved, trying again: {e}");
+            tracing::warn!(
+                "AUTO_INCREMENT counters could not be saved, and the server tries again: {e}"
+            );
         }
     }
 }
-/// AUTO_INCREMENT counters go to page 0 of their table's space.
+/// Saves the AUTO_INCREMENT counters in page 0 of their tables' spaces.
 async fn save_counters(engine: &Engine) -> Result<()> {
     for t in engine.dict.all_tables() {
         if t.counter_moved.swap(false, AcqRel) && !t.dropped.load(Acquire) {

@@ -9,6 +9,9 @@
 //! seats as workers, so the workers find CPUs whatever is calculated beside them. A session holds
 //! its seat for a turn; then the seat goes to the session that has waited longest. A session that
 //! sleeps or waits for a lock holds no seat.
+//! BESIDE-5: a session beside the workers runs behind the threads that answer clients: it has the
+//! policy of background work (`calculate_in_background`), and where it has to share its CPU, it
+//! rests after each turn for as long as it has run, without giving its seat away.
 //! BESIDE-2: the answers that the thread holds back are sent before the session leaves the worker
 //! (OUT-3).
 //! BESIDE-4: a session that has left has no worker. The code checks that another thread has taken
@@ -20,6 +23,7 @@
 use crate::send_batch;
 use crate::worker_affinity::Workers;
 use parking_lot::{Condvar, Mutex};
+use redolith_disk::{Contention, calculate_in_background, calculate_in_foreground};
 use redolith_engine::runtime::{BoxFuture, block_on};
 use redolith_sql::status::{Status, StatusValue};
 use std::cell::{Cell, RefCell};
@@ -50,6 +54,8 @@ thread_local! {
     static LEFT: Cell<bool> = const { Cell::new(false) };
     static WITH: RefCell<Option<Arc<Beside>>> = const { RefCell::new(None) };
     static SEATED: Cell<bool> = const { Cell::new(false) };
+    /// When this thread sat down or rested last.
+    static RESTED: Cell<Option<Contention>> = const { Cell::new(None) };
 }
 /// Each thread numbers its stretches in a range of its own, of `PER_THREAD` numbers.
 static NEXT_THREAD: AtomicU64 = AtomicU64::new(1);
@@ -86,6 +92,7 @@ pub async fn run<T>(task: impl Future<Output = T>) -> T {
 #[cold]
 fn end() {
     LEFT.set(false);
+    calculate_in_foreground();
     if let Some(beside) = WITH.take() {
         beside.stand_up();
         beside.count.fetch_sub(1, Relaxed);
@@ -143,6 +150,7 @@ impl Beside {
         }
         LEFT.set(true);
         WITH.set(Some(self.clone()));
+        calculate_in_background();
         self.sit_down();
         true
     }
@@ -152,14 +160,19 @@ impl Beside {
         if !SEATED.get() {
             return;
         }
-        if self.seats.is_wanted() {
-            self.stand_up();
-            self.sit_down();
-        } else {
+        let rest = rest();
+        if rest.is_zero() && !self.seats.is_wanted() {
             // A worker that is ready to run on this CPU need not wait for the end of this thread's
             // time slice.
             thread::yield_now();
+            return;
         }
+        if !rest.is_zero() {
+            #[allow(clippy::disallowed_methods)] // this is the runtime
+            thread::sleep(rest);
+        }
+        self.stand_up();
+        self.sit_down();
     }
     /// Blocks the thread until `wait` is ready. The session holds no seat meanwhile.
     pub fn block(&self, wait: BoxFuture<()>) {
@@ -180,12 +193,31 @@ impl Beside {
     fn sit_down(&self) {
         self.seats.take();
         SEATED.set(true);
+        RESTED.set(Some(Contention::begin()));
     }
     fn stand_up(&self) {
         if SEATED.replace(false) {
             self.seats.give();
         }
     }
+}
+
+/// How long a session calculates before it may have to rest (BESIDE-5), and the longest rest.
+const TURN: Duration = Duration::from_micros(200);
+const LONGEST_REST: Duration = Duration::from_millis(1);
+
+/// How long the calling session rests now.
+fn rest() -> Duration {
+    let Some(rested) = RESTED.get() else { return Duration::ZERO };
+    let (ran, waited) = rested.end();
+    if ran >= TURN {
+        RESTED.set(Some(Contention::begin()));
+    }
+    rest_after(ran, waited)
+}
+/// BESIDE-5. `waited`: how long the thread was ready to run and had no CPU.
+fn rest_after(ran: Duration, waited: Duration) -> Duration {
+    if ran < TURN || waited < ran / 4 { Duration::ZERO } else { ran.min(LONGEST_REST) }
 }
 
 /// Gives the calling thread's worker to another thread. Returns false if this thread still has the
@@ -393,7 +425,16 @@ mod tests {
         assert_eq!(engine_runtime.0.beside().count(), 0);
     }
 
+    /// BESIDE-5
     /// Tests BESIDE-1.
+    #[test]
+    fn a_session_rests_where_it_shares_its_cpu() {
+        let rest = |ran, waited| {
+            rest_after(Duration::from_micros(ran), Duration::from_micros(waited)).as_micros()
+        };
+        assert_eq!((rest(199, 5000), rest(200, 49), rest(200, 50)), (0, 0, 200));
+        assert_eq!(rest(50_000, 50_000), 1000);
+    }
     #[test]
     fn seats_go_round_and_sleepers_hold_none() {
         let runtime = runtime(2);

@@ -2,7 +2,9 @@
 use crate::long_work::{self, Beside};
 use crate::worker_affinity::Workers;
 use parking_lot::Mutex;
-use redolith_disk::{Placement, Thread, place_thread, this_thread, unbind_this_thread};
+use redolith_disk::{
+    Placement, Thread, calculate_in_foreground, place_thread, this_thread, unbind_this_thread,
+};
 use redolith_engine::runtime::{BoxFuture, Runtime, block_on};
 use std::collections::HashMap;
 use std::time::Duration;
@@ -77,6 +79,7 @@ impl Runtime for EngineRuntime {
         let body = move || {
             let _inside = engine_runtime.runtime.enter();
             unbind_this_thread();
+            calculate_in_foreground();
             engine_runtime.join(name);
             block_on(task);
             engine_runtime.leave(name);

@@ -9,7 +9,9 @@ use crate::metrics;
 use crate::runtime::{EngineRuntime, TokioRuntime};
 use crate::server::Server;
 use crate::worker_affinity::{Affinity, Workers};
-use redolith_disk::{Create, Disk, OpenHow, Placement, unbind_this_thread};
+use redolith_disk::{
+    Create, Disk, OpenHow, Placement, calculate_in_foreground, unbind_this_thread,
+};
 use redolith_engine::Forced;
 use redolith_engine::WriterMode;
 use redolith_engine::{Config, Engine};
@@ -56,8 +58,11 @@ pub fn run<B: Backend>(
     let rests = threads.clone();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(workers)
-        // A new thread inherits the CPU binding of the thread that started it.
-        .on_thread_start(unbind_this_thread)
+        // A new thread inherits the CPU binding and the policy of the thread that started it.
+        .on_thread_start(|| {
+            unbind_this_thread();
+            calculate_in_foreground();
+        })
         .on_thread_park(move || rests.rests())
         .max_blocking_threads(long_work::MOST_THREADS)
         .thread_name("redolith")

@@ -1,9 +1,9 @@
-//! What one increment of each kind of counter costs: nanoseconds of CPU on one thread, and on all
-//! of them at once, where a line that threads share would show.
+//! Measures the cost of one increment of each kind of counter: nanoseconds of CPU on one thread,
+//! and on all threads at once, where a cache line shared by threads would show.
 //!
 //!     cargo run --release -p redolith-sql --example counting
 //!
-//! `bench/counting` multiplies these by the increments of a transaction.
+//! `bench/counting` multiplies these costs by the increments of a transaction.
 use redolith_disk::{Disk, RealDisk};
 use redolith_engine::metrics::Histogram;
 use redolith_engine::testing::Sharded;
@@ -15,7 +15,8 @@ use std::time::Duration;
 
 const ROUNDS: u64 = 5_000_000;
 
-/// A line that only its thread adds to, with a locked instruction: the log's counts of waits.
+/// A cache line to which only one thread adds, with a locked instruction, like the log's counts of
+/// waits.
 #[repr(align(64))]
 #[derive(Default)]
 struct Line(AtomicU64);
@@ -28,8 +29,8 @@ fn main() {
     let threads = available_parallelism().map_or(1, |n| n.get());
     let each = |add: &dyn Fn(u64)| (0..ROUNDS).for_each(add);
     for n in [1, threads] {
-        // The loop and the call are in it: what comes out is more than an increment costs where it
-        // is.
+        // The result includes the loop and the call, so it is more than the cost of an increment in
+        // the server.
         let kinds: [(&str, &(dyn Fn(usize) + Sync)); 4] = [
             ("status", &|_| each(&|i| status.add(Counter::ComSelect, black_box(i) & 1))),
             ("sharded", &|_| each(&|i| sharded.add(black_box(i) & 1))),
@@ -48,8 +49,8 @@ fn main() {
     }
 }
 
-/// CPU nanoseconds of one increment, on `threads` threads at once; of the slowest thread, the best
-/// of five times.
+/// The CPU nanoseconds of one increment on `threads` threads at once: the slowest thread in the
+/// best of five runs.
 fn ns(disk: &RealDisk, threads: usize, work: &(dyn Fn(usize) + Sync)) -> f64 {
     let thread = |t| {
         let begun = disk.thread_cpu();

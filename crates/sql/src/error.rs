@@ -248,7 +248,7 @@ errors! {
     unknown_collation(name) = 1273, "Unknown collation: '{name}'";
     option_prevents(option) = 1290, "The MySQL server is running with the {option} option so it \
         cannot execute this statement";
-    /// For a text that is no valid date or time: `kind` is "date", "datetime", "time".
+    /// For a text that is not a valid date or time: `kind` is "date", "datetime" or "time".
     incorrect_temporal(kind, value, column, row) = 1292, "Incorrect {kind} value: '{value}' for \
         column '{column}' at row {row}";
     invalid_on_update(column) = 1294, "Invalid ON UPDATE clause for '{column}' column";

@@ -1,13 +1,13 @@
-//! Statements as data, as far as they need no engine: what is understood, what is refused and how,
-//! which index is chosen, what columns are called.
+//! Cases for statements that need no engine: which statements are accepted, which are refused with
+//! which error, which index is chosen, and the names of columns.
 //!
-//! A case is a directive, SQL up to a blank line or `----`, and what is expected:
-//! - `ok`: understood. CREATE TABLE and CREATE DATABASE take effect, for the cases after it.
-//! - `error CODE [text]`: refused; the message contains the text.
-//! - `explain`: EXPLAIN's table|type|key|key_len|ref|Extra, a line for each row.
-//! - `columns`: the result's column names, a line for each.
-//! - `types`: the same with their types.
-//! - `pinned`: the text of the literals that a plan for the text depends on.
+//! A case is a directive, SQL up to a blank line or `----`, and the expected result:
+//! - `ok`: the statement is accepted. CREATE TABLE and CREATE DATABASE take effect for later cases.
+//! - `error CODE [text]`: the statement is refused, and the message contains the text.
+//! - `explain`: EXPLAIN's table|type|key|key_len|ref|Extra, one line per row.
+//! - `columns`: the names of the result's columns, one per line.
+//! - `types`: the names and types of the result's columns, one per line.
+//! - `pinned`: the text of the literals on which the plan depends.
 use redolith_sql::SqlError;
 use redolith_sql::bind::{BindContext, Params, bind};
 use redolith_sql::parse::{self, Bounds, parameterize::Parameterized};
@@ -108,7 +108,7 @@ fn result_of(tables: &mut Tables, directive: &str, sql: &str) -> Result<Vec<Stri
         }
         "pinned" => plan(tables, sql, literals)?.1,
         _ => {
-            // Both ways of making a plan must agree on what is right.
+            // Both ways of making a plan must accept the same statements.
             let made = plan(tables, sql, Params::Marks)?.0;
             if made.params == 0 {
                 plan(tables, sql, literals)?;
@@ -172,7 +172,7 @@ macro_rules! files {
 }
 files!(clients syntax errors access results definitions);
 
-/// A definition that was stored is not taken for one that CREATE TABLE has checked.
+/// A stored definition is not trusted: CREATE TABLE may not have checked it.
 #[test]
 fn a_stored_default_with_a_subquery_is_refused_where_it_is_read() {
     let mut column = Column::new("a", SqlType::INT);

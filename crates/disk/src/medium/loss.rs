@@ -1,13 +1,13 @@
-//! What a power loss leaves of the changes that were not synced.
+//! Decides which unsynced changes survive a power loss.
 //!
 //! LOSS-1: every 512-byte sector is whole: it has the content of some moment since the last sync.
 //!         So any subset of the writes survives, in any order, torn anywhere between sectors. On a
-//!         medium that writes pages of 16 KiB atomically, so is every such page.
-//! LOSS-2: the length is one the file had since the last sync; so are the names of a folder, change
-//! by change.
-//! LOSS-3: where the length survived and the data did not, there are zeros or garbage, garbage only
-//! in sectors that no set_len had allocated.
-//! LOSS-4: what was written after a cut that is lost, into the part that was cut, is lost too.
+//!         medium with atomic pages every 16 KiB page is whole in the same way.
+//! LOSS-2: the length is a length that the file had since the last sync. The names in a folder are
+//! the durable names with any subset of the later name changes.
+//! LOSS-3: where the length survived and the data did not, there are zeros or garbage; garbage only
+//! in sectors that no `set_len` had allocated.
+//! LOSS-4: when a cut is lost, later writes into the part that was cut off are lost too.
 use super::{Content, Medium, Piece, Seq, What};
 use crate::image::Image;
 use crate::rng::{Rng, mix_all};
@@ -15,17 +15,17 @@ use std::collections::BTreeMap;
 
 const SECTOR: u64 = 512;
 const SECTORS_PER_PAGE: u64 = 8;
-/// What a medium with atomic pages writes whole or not at all.
+/// The size of the pages that a medium with atomic pages writes whole or not at all.
 pub(crate) const ATOMIC_PAGE: u64 = 16384;
 
-/// A kind of damage. The names say what happens to changes that were not synced.
+/// A kind of damage. The names say what happens to the unsynced changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
-    /// All are lost.
+    /// No change survives.
     Nothing,
-    /// All survive.
+    /// All changes survive.
     Everything,
-    /// Those before some moment survive; the one at that moment is torn.
+    /// Changes before some moment survive; the change at that moment is torn.
     Prefix,
     /// Each write survives or not.
     Writes,
@@ -33,9 +33,9 @@ pub enum Loss {
     Sectors,
     /// Each 4 KiB page of a write survives or not.
     Pages,
-    /// Lengths and names survive, data does not: zeros in its place.
+    /// Lengths and names survive, data does not: there are zeros in its place.
     Zeros,
-    /// The same with garbage where a write had made the file longer.
+    /// As `Zeros`, with garbage where a write had made the file longer.
     Garbage,
 }
 
@@ -56,17 +56,17 @@ impl Loss {
     }
 }
 
-/// The decisions of one power loss, each a function of what is decided about, so that their order
-/// does not matter.
+/// The decisions of one power loss. Each decision is a function of its subject, so that the order
+/// of the decisions does not matter.
 struct Fate {
     loss: Loss,
     salt: u64,
-    /// Survivors in 8.
+    /// Of 8 changes, this many survive on average.
     of_8: u64,
     moment: Seq,
-    /// Name changes survive as a journal would keep them: in order up to one of them.
+    /// Name changes survive as a journal would keep them: in order, up to some change.
     journal: bool,
-    /// Sectors that are written whole or not at all, together.
+    /// This many consecutive sectors are written together or not at all.
     atomic_sectors: u64,
 }
 
@@ -92,7 +92,7 @@ impl Fate {
             Loss::Pages => self.coin(seq, sector / SECTORS_PER_PAGE),
         }
     }
-    /// Changes of names and lengths are whole.
+    /// Changes of names and lengths survive whole or not at all.
     fn keeps_metadata(&self, seq: Seq) -> bool {
         match self.loss {
             Loss::Nothing => false,
@@ -111,7 +111,7 @@ impl Fate {
 }
 
 impl Medium {
-    /// The power goes and comes back. Open files are gone.
+    /// The power goes and comes back. All open files are closed.
     pub fn lose_power(&mut self, loss: Loss, rng: &mut Rng) {
         let first = self
             .name_changes
@@ -143,7 +143,7 @@ impl Medium {
         self.durable_names = names;
         self.forget_unreachable();
     }
-    /// A sync of the file has failed: readers still see its changes, but nobody knows which are
+    /// A sync of the file has failed: readers still see its changes, but some of them are not
     /// durable, and no later sync writes them (Rebello et al.: Can Applications Recover from fsync
     /// Failures? USENIX ATC 2020).
     pub fn fail_sync(&mut self, id: super::FileId, rng: &mut Rng) {
@@ -152,7 +152,7 @@ impl Medium {
     }
 }
 
-/// A write that may survive: the part of it that can, and the lengths of the file before and after.
+/// The part of a write that may survive, with the lengths of the file before and after the write.
 struct Candidate {
     seq: Seq,
     piece: Piece,
@@ -161,11 +161,11 @@ struct Candidate {
 }
 
 impl Content {
-    /// Makes `durable` what the fate says, and forgets the changes.
+    /// Brings `durable` to the state that `fate` decides, and forgets the changes.
     fn lose(&mut self, fate: &Fate) {
         let changes = std::mem::take(&mut self.changes);
         let synced_len = self.durable.len();
-        // Length changes survive in order, up to one of them.
+        // Length changes survive in order, up to some change.
         let resized: Vec<usize> =
             (0..changes.len()).filter(|i| changes[*i].was != changes[*i].len).collect();
         let kept = resized.iter().filter(|i| fate.keeps_metadata(changes[**i].seq)).count();
@@ -197,7 +197,7 @@ impl Content {
     }
 }
 
-/// LOSS-1 for writes with no surviving cut between them.
+/// Applies LOSS-1 to writes with no surviving cut between them.
 fn write_survivors(image: &mut Image, writes: &[Candidate], synced_len: u64, fate: &Fate) {
     let mut history: BTreeMap<u64, Vec<&Candidate>> = BTreeMap::new();
     for w in writes {
@@ -206,8 +206,8 @@ fn write_survivors(image: &mut Image, writes: &[Candidate], synced_len: u64, fat
     }
     for (sector, writes) in history {
         let start = sector * SECTOR;
-        // The sector is as it was after the last write to it that survived, so it contains the
-        // earlier ones too.
+        // The sector's content is that after the last surviving write to it, so the sector contains
+        // the earlier writes too.
         let survivors = writes
             .iter()
             .rposition(|w| fate.keeps_sector(w.seq, sector))

@@ -1,13 +1,13 @@
-//! Files as they are, and as a power loss would leave them. The simulated disk runs on this; a
-//! recording is played back into it.
+//! Files in their present state, and in the state that a power loss would leave. The simulated disk
+//! runs on a medium, and a recording is played back into a medium.
 //!
-//! MEDIUM-1: `now` is what a reader sees. `durable` is what a power loss cannot take away.
-//! `changes` are what lies between, in order.
-//! MEDIUM-2: a sync moves changes to `durable`. A durable write moves its own bytes, and the length
-//!           where they depend on it, and takes those bytes out of earlier changes: older content
-//!           cannot come back over them.
-//! MEDIUM-3: names follow the same rule, by folder: `names`, `durable_names`, `name_changes`.
-//! Folders themselves are durable at once.
+//! MEDIUM-1: `now` is the content that a reader sees, `durable` the content that a power loss
+//! cannot take away, and `changes` the changes between the two, in order.
+//! MEDIUM-2: a sync moves changes to `durable`. A durable write makes its own bytes durable, and
+//! the file's length if the bytes may lie past the durable length. It takes its bytes out of
+//! earlier changes, so that older content cannot come back over them.
+//! MEDIUM-3: names follow the same rule, folder by folder: `names`, `durable_names`,
+//! `name_changes`. Folders themselves are durable at once.
 use crate::image::Image;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -18,9 +18,9 @@ mod loss;
 pub(crate) use loss::ATOMIC_PAGE;
 pub use loss::Loss;
 
-/// A file, whatever it is called. Never used twice.
+/// Identifies a file under any name. An id is never used twice.
 pub(crate) type FileId = u64;
-/// Place in the one order of all changes.
+/// The position of a change in the order of all changes.
 pub(crate) type Seq = u64;
 
 #[derive(Clone, Default)]
@@ -32,7 +32,7 @@ pub(crate) struct Medium {
     dirs: BTreeSet<PathBuf>,
     next_file: FileId,
     next_seq: Seq,
-    /// Aligned pages of 16 KiB are never torn.
+    /// Whether the medium never tears aligned pages of 16 KiB.
     pub atomic_pages: bool,
 }
 
@@ -41,7 +41,7 @@ struct Content {
     now: Image,
     durable: Image,
     changes: Vec<Change>,
-    /// Where it is now; `None` once removed.
+    /// The file's present path; `None` once the file is removed.
     path: Option<PathBuf>,
     open: u32,
 }
@@ -50,19 +50,19 @@ struct Content {
 struct Change {
     seq: Seq,
     what: What,
-    /// Length of the file before and after; alike when the length is durable already or did not
-    /// change.
+    /// Lengths of the file before and after the change. They are equal when the change leaves the
+    /// length alone or the length is durable already.
     was: u64,
     len: u64,
 }
 #[derive(Clone)]
 enum What {
     Write(Piece),
-    /// Bytes past the new length are gone.
+    /// The bytes past the new length are gone.
     Cut,
     Grow,
 }
-/// Part of the bytes of a write.
+/// A part of the bytes of a write.
 #[derive(Clone)]
 pub(crate) struct Piece {
     pub offset: u64,
@@ -96,7 +96,7 @@ impl Piece {
 #[derive(Clone)]
 struct NameChange {
     seq: Seq,
-    /// The folder whose sync makes it durable.
+    /// The folder whose sync makes the change durable.
     dir: PathBuf,
     what: NameOp,
 }
@@ -122,7 +122,7 @@ impl NameOp {
 }
 
 impl Content {
-    /// Takes `from..to` out of the unsynced writes.
+    /// Takes the bytes `from..to` out of the unsynced writes.
     fn punch(&mut self, from: u64, to: u64) {
         let mut left = Vec::with_capacity(self.changes.len() + 1);
         for c in self.changes.drain(..) {
@@ -152,7 +152,8 @@ impl Content {
         self.punch(piece.offset, piece.end());
         self.durable.write(piece.bytes(), piece.offset);
     }
-    /// A file system that commits a length has committed all before it.
+    /// Makes all length changes durable: a file system that commits a length has committed all
+    /// earlier length changes.
     fn length_is_durable(&mut self) {
         let mut changes = std::mem::take(&mut self.changes);
         for c in changes.drain(..) {
@@ -263,7 +264,7 @@ impl Medium {
         names.sort_unstable();
         Ok(names)
     }
-    /// Makes the name changes of a folder durable that `which` says.
+    /// Makes those name changes of a folder durable that `which` selects.
     pub fn sync_dir(&mut self, dir: &Path, which: impl Fn(Seq) -> bool) -> io::Result<()> {
         if !self.is_dir(dir) {
             return Err(not_found(dir));
@@ -276,7 +277,7 @@ impl Medium {
         self.forget_unreachable();
         Ok(())
     }
-    /// A file that was there before anybody looked.
+    /// The file existed before the recording began: its name is durable.
     pub fn name_is_durable(&mut self, path: &Path, id: FileId) {
         self.name_changes.retain(|c| !matches!(&c.what, NameOp::Create(_, i) if *i == id));
         self.durable_names.insert(path.into(), id);
@@ -284,7 +285,7 @@ impl Medium {
     pub fn last_seq(&self) -> Seq {
         self.next_seq
     }
-    /// Files now, with their lengths.
+    /// The present files, with their lengths.
     pub fn files(&self) -> impl Iterator<Item = (&Path, FileId, u64)> {
         self.names.iter().map(|(path, id)| (path.as_path(), *id, self.files[id].now.len()))
     }
@@ -314,14 +315,14 @@ impl Medium {
     fn file(&mut self, id: FileId) -> &mut Content {
         self.files.get_mut(&id).expect("an open file")
     }
-    /// Where the file is now; a removed one has no path.
+    /// The file's present path; a removed file has none.
     pub fn path(&self, id: FileId) -> Option<&Path> {
         self.files.get(&id)?.path.as_deref()
     }
     pub fn now(&self, id: FileId) -> &Image {
         &self.files[&id].now
     }
-    /// An open file outlives its name.
+    /// Counts an open handle, since an open file outlives its name.
     pub fn opened(&mut self, id: FileId) {
         self.file(id).open += 1;
     }
@@ -334,12 +335,12 @@ impl Medium {
             }
         }
     }
-    /// The program that had files open has ended.
+    /// Closes all files: the program that had them open has ended.
     pub fn close_all(&mut self) {
         self.files.values_mut().for_each(|f| f.open = 0);
         self.forget_unreachable();
     }
-    /// Space in use, in whole blocks.
+    /// Space in use by files, in whole blocks.
     pub fn used_bytes(&self) -> u64 {
         self.files
             .values()
@@ -373,11 +374,11 @@ impl Medium {
             if cut { What::Cut } else { What::Grow }
         })
     }
-    /// Makes the changes of a file durable that `which` says.
+    /// Makes those changes of a file durable that `which` selects.
     pub fn sync(&mut self, id: FileId, which: impl Fn(Seq) -> bool) {
         self.file(id).make_durable(which);
     }
-    /// Changes what is on the medium, behind everyone's back: bit rot, or a test's preparation.
+    /// Changes the durable content although no program wrote it: bit rot, or a test's preparation.
     pub fn overwrite(&mut self, id: FileId, data: &[u8], offset: u64) {
         self.file(id).write_through(&Piece::new(offset, data));
     }

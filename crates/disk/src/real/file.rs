@@ -1,4 +1,5 @@
-//! One open file: positioned reads and writes to the end, durable writes, length.
+//! An open file of the real disk: whole reads and writes at an offset, durable writes, and the
+//! file's length.
 use super::queue::Pending;
 use super::{Shared, again, at};
 use crate::{ALIGN, AlignedBuf, File, Io, assert_aligned};
@@ -16,18 +17,18 @@ pub(super) struct RealFile(pub Arc<Inner>);
 pub(super) struct Inner {
     pub fd: OwnedFd,
     pub path: PathBuf,
-    /// The caller asked for direct I/O and keeps to its alignment.
+    /// The caller asked for direct I/O and aligns its calls.
     pub direct: bool,
-    /// The kernel granted it.
+    /// The kernel granted direct I/O.
     pub bypass: bool,
-    /// Growing is two steps when the disk is full: one at a time.
+    /// Growing on a full disk takes two steps, so only one caller changes the length at a time.
     pub size: Mutex<()>,
     pub shared: Arc<Shared>,
 }
 
-/// How many bytes of `len` are done when `at` were and `n` more came; `None` when that is no
-/// progress (end of file, nothing written). Direct I/O goes on from a block border: a count inside
-/// a block repeats that block.
+/// Returns how many bytes of `len` are done after `n` bytes more than `at`; `None` when the call
+/// made no progress (end of file, nothing written). Direct I/O goes on from a block border, so a
+/// count that ends inside a block repeats that block.
 pub(super) fn progress(at: usize, n: usize, len: usize, bypass: bool) -> Option<usize> {
     match at + n {
         whole if whole >= len => Some(len),
@@ -35,7 +36,7 @@ pub(super) fn progress(at: usize, n: usize, len: usize, bypass: bool) -> Option<
     }
 }
 
-/// The system or file system knows no durable writes.
+/// Whether the error says that the system or the file system has no durable writes.
 pub(super) fn no_dsync(e: &io::Error) -> bool {
     [Errno::OPNOTSUPP, Errno::NOSYS].iter().any(|r| e.raw_os_error() == Some(r.raw_os_error()))
 }
@@ -108,10 +109,10 @@ impl Inner {
         self.sync()
     }
 
-    /// Writes zeros where the file system cannot allocate ahead.
+    /// Grows the file by writing zeros, where the file system cannot allocate space.
     pub fn zero_fill(&self, from: u64, to: u64) -> io::Result<()> {
         const CHUNK: u64 = 1 << 20;
-        // A block that the old end lies in is read and written whole: direct I/O knows only blocks.
+        // The block that the old end lies in is read and written whole, as direct I/O requires.
         let start = from / ALIGN as u64 * ALIGN as u64;
         let mut chunk = AlignedBuf::new(CHUNK as usize);
         let kept = (from - start) as usize;
@@ -181,7 +182,7 @@ impl File for RealFile {
             return cut(len);
         }
         f.grow(old, len).inspect_err(|_| {
-            // A full disk may have given a part. The first error is the one to report.
+            // A full disk may have granted a part. The caller gets the first error.
             let _ = cut(old);
         })
     }

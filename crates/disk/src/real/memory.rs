@@ -1,15 +1,17 @@
-//! How much memory this process may use: the machine's, or what a control group allows (cgroup v2
-//! `memory.max`; v1 `memory.limit_in_bytes`; Linux, Documentation/admin-guide/cgroup-v2.rst).
+//! How much memory this process may use: the machine's memory, or less where a control group has a
+//! limit (cgroup v2 `memory.max`; v1 `memory.limit_in_bytes`; Linux,
+//! Documentation/admin-guide/cgroup-v2.rst).
 use super::processors::{V2_ROOTS, groups, read};
 use std::path::Path;
 
-/// In bytes; None where nobody knows.
+/// The memory in bytes; `None` where the system does not say.
 pub fn memory_bytes() -> Option<u64> {
     let machine = read(Path::new("/proc/meminfo")).and_then(|text| total(&text));
     let limit = |group: &Path, name: &str| read(&group.join(name))?.trim().parse::<u64>().ok();
     let v2 = groups("", V2_ROOTS);
     let v1 = groups("memory", &["/sys/fs/cgroup/memory"]);
-    // "max" is no number, and no limit; that of version 1 is a number that no machine has.
+    // Version 2 without a limit says "max", which does not parse; version 1 gives a number above
+    // any machine's memory.
     let limits = v2
         .iter()
         .filter_map(|g| limit(g, "memory.max"))

@@ -1,18 +1,19 @@
 //! The disk of this machine.
 //!
-//! Blocking calls are plain system calls on the caller's thread; submitted operations go through
-//! one io_uring per disk (`ring`), or a small thread pool where the kernel refuses one (`pool`).
-//! Threads start with the first submitted operation, or the first lock of a directory.
+//! Blocking calls are plain system calls on the caller's thread. Submitted operations go through
+//! one io_uring per disk (`ring`), or through a small thread pool where the kernel refuses io_uring
+//! (`pool`). The ring or the pool starts with the first submitted operation or the first lock of a
+//! directory.
 //!
 //! REAL-1: a durable write or a sync has returned Ok only if the kernel says that the device has
 //! the data (RWF_DSYNC, fdatasync).
-//! REAL-2: an error is returned once and nothing is retried after it, except EINTR: a failed
-//! fdatasync that is asked again may lie.
+//! REAL-2: an error is returned once, and the call is not repeated, except after EINTR: a second
+//! fdatasync after a failed fdatasync may report success for lost data.
 //! REAL-3: an operation in flight owns its file descriptor and its buffer.
-//! REAL-4: the lock of a directory outlives the process until no operation of it is in flight: what
-//! io_uring has begun for a killed process goes on, and must not meet the writes of the next one.
-//! The ring holds the lock's file as a registered one, and the kernel lets go of those when the
-//! ring's last request is over.
+//! REAL-4: the lock of a directory outlives the process until none of its operations is in flight.
+//! Operations that io_uring has begun for a killed process go on, and must not meet the writes of
+//! the next process. The ring registers the lock's file, and the kernel drops registered files when
+//! the ring's last request has ended.
 //!
 //! Lock order: a file's `size` lock and the queue's lock are leaves.
 use crate::{Create, Disk, File, OpenHow, Processors};
@@ -43,18 +44,19 @@ mod tests;
 
 pub use memory::memory_bytes;
 pub use schedule::{
-    Placement, Thread, bind_thread, place_thread, process_cpus, this_thread, unbind_this_thread,
+    Contention, Placement, Thread, bind_thread, calculate_in_background, calculate_in_foreground,
+    place_thread, process_cpus, this_thread, unbind_this_thread,
 };
 pub use standard_output::standard_output_to;
 
 const LOCK_FILE: &str = "redolith.lock";
-/// How long the lock of a directory is waited for (REAL-4).
+/// How long a process waits for the lock of a directory (REAL-4).
 const LOCK_WAIT: Duration = Duration::from_secs(3);
 
-/// Who runs submitted operations.
+/// The mechanism that runs submitted operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueKind {
-    /// io_uring, or threads where it is refused.
+    /// io_uring, or threads where the kernel refuses io_uring.
     Auto,
     Ring,
     Threads,
@@ -66,12 +68,13 @@ pub struct RealDisk {
     start: Instant,
 }
 
-/// What a disk and its open files have in common; the last of them to go stops the queue's threads.
+/// State shared by a disk and its open files; dropping the last of them stops the queue's threads.
 struct Shared {
     kind: QueueKind,
     queue: OnceLock<Queue>,
     said_buffered: AtomicBool,
-    /// The kernel or file system has refused RWF_DSYNC: write, then fdatasync.
+    /// The kernel or the file system has refused RWF_DSYNC: a durable write is a write and an
+    /// fdatasync.
     no_dsync: AtomicBool,
 }
 
@@ -85,7 +88,7 @@ impl Shared {
 struct DirLock {
     _fd: OwnedFd,
     shared: Arc<Shared>,
-    /// With the ring.
+    /// The lock file's place among the ring's registered files.
     place: Option<u32>,
 }
 impl Drop for DirLock {
@@ -118,7 +121,7 @@ impl RealDisk {
         let start = Instant::now();
         RealDisk { shared: Arc::new(shared), start }
     }
-    /// Which kind runs submitted operations; starts it.
+    /// Which kind runs submitted operations. The call starts the queue.
     pub fn queue_kind(&self) -> QueueKind {
         self.shared.queue().kind()
     }
@@ -134,8 +137,8 @@ impl Disk for RealDisk {
                 Create::CreateNew => OFlags::CREATE | OFlags::EXCL,
             };
         let (fd, bypass) = if how.direct {
-            // Refused with EINVAL; some kernels have created the file by then, so the flags of the
-            // second try allow that.
+            // File systems without direct I/O refuse with EINVAL. Some kernels have created the
+            // file by then, so the second try must not insist on a new file.
             let existed = self.exists(path);
             match open(path, flags | OFlags::DIRECT) {
                 Err(Errno::INVAL) => {
@@ -206,13 +209,12 @@ impl Disk for RealDisk {
             match again(|| rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive)) {
                 Ok(()) => break,
                 Err(Errno::WOULDBLOCK) if self.now() < end => {
-                    #[allow(clippy::disallowed_methods)]
-                    // a wait for the kernel, below any runtime
+                    #[allow(clippy::disallowed_methods)] // a wait for the kernel, outside tasks
                     std::thread::sleep(Duration::from_millis(10));
                 }
                 Err(Errno::WOULDBLOCK) => {
-                    let why = "another process uses this data directory, or writes of one that has \
-                        ended are not over";
+                    let why = "another process uses this data directory, or a process that has \
+                        ended still has writes in flight";
                     return Err(io::Error::new(
                         io::ErrorKind::WouldBlock,
                         format!("{}: {why}", path.display()),
@@ -246,12 +248,14 @@ impl Disk for RealDisk {
     }
 }
 
-/// From the operating system, 32 at a time: about 15 ns each, and fit for authentication scrambles.
+/// A random number from the operating system, drawn 32 at a time: about 15 ns each, and fit for
+/// authentication scrambles.
 fn os_random() -> u64 {
     thread_local!(static DRAWN: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) });
     DRAWN.with_borrow_mut(|drawn| {
         if drawn.is_empty() {
-            // up to 256 bytes come whole, even when a signal arrives (getrandom(2))
+            // Requests of up to 256 bytes are served whole, even when a signal arrives
+            // (getrandom(2)).
             let mut bytes = [0u8; 256];
             let got = again(|| {
                 rustix::rand::getrandom(&mut bytes[..], rustix::rand::GetRandomFlags::empty())
@@ -276,7 +280,7 @@ fn again<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Resu
     }
 }
 
-/// Names the file in an error. A quota is a full disk to us.
+/// Adds the file's path to an error, and reports an exceeded quota as a full disk.
 fn at(path: &Path, error: impl Into<io::Error>) -> io::Error {
     let error = error.into();
     let kind = if error.kind() == io::ErrorKind::QuotaExceeded {

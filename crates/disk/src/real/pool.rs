@@ -1,12 +1,12 @@
-//! Submitted operations on a few threads with pread and pwrite, where io_uring is refused
-//! (containers, hardened kernels).
+//! A few threads that run submitted operations with pread and pwrite, where the kernel refuses
+//! io_uring (containers, hardened kernels).
 use super::queue::{AbortOnPanic, Pending};
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-/// Enough to keep a device busy, few enough to be idle most of the time.
+/// Enough threads to keep a device busy, few enough to be idle most of the time.
 const THREADS: usize = 8;
 
 pub(super) struct Pool {
@@ -38,7 +38,8 @@ impl Pool {
         Pool { work, threads }
     }
     pub fn submit(&self, ops: &mut dyn Iterator<Item = Box<Pending>>) {
-        // Collected first: the iterator is the caller's code and must not run under our lock.
+        // The operations are collected first because the iterator is the caller's code, which must
+        // not run under our lock.
         let ops: Vec<_> = ops.collect();
         let n = ops.len();
         self.work.queue.lock().waiting.extend(ops);
@@ -73,7 +74,7 @@ impl Drop for Pool {
         self.work.more.notify_all();
         let me = std::thread::current().id();
         for thread in self.threads.drain(..) {
-            // The last file may go in a `done` that runs on one of these threads.
+            // The last file may be dropped by a `done` that runs on one of these threads.
             if thread.thread().id() != me {
                 let _ = thread.join();
             }

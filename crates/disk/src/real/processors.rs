@@ -1,4 +1,4 @@
-//! Which CPUs this process may use, and how much of them nobody uses: `/proc/stat`, the affinity
+//! Which CPUs this process may use, and how much of their time is idle: `/proc/stat`, the affinity
 //! mask, and the quota of a control group (cgroup v2 `cpu.max` with `cpu.stat`; v1
 //! `cpu.cfs_quota_us` with `cpuacct.usage`; Linux, Documentation/admin-guide/cgroup-v2.rst and
 //! cgroup-v1/cpuacct.rst).
@@ -42,7 +42,7 @@ fn idle_ticks(stat: &str, allowed: impl Fn(usize) -> bool) -> u64 {
     idle
 }
 
-/// The tightest quota among the control group and those around it.
+/// The tightest quota of the process's control group and its ancestors.
 fn quota() -> Option<Quota> {
     let v2 = groups("", V2_ROOTS).iter().filter_map(|group| v2_quota(group)).collect::<Vec<_>>();
     let v1 = groups("cpu", &["/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup/cpu"]);
@@ -53,8 +53,8 @@ fn quota() -> Option<Quota> {
 
 pub(super) const V2_ROOTS: &[&str] = &["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
 
-/// The folders of this process's control group and of those around it; `controller` is empty for
-/// version 2.
+/// The folders of this process's control group and its ancestors. Version 2 has no controller name:
+/// `controller` is empty.
 pub(super) fn groups(controller: &str, roots: &[&str]) -> Vec<PathBuf> {
     let found = || {
         let groups = read(Path::new("/proc/self/cgroup"))?;
@@ -90,7 +90,7 @@ fn v1_quota(group: &Path) -> Option<Quota> {
     let number = |path: PathBuf| read(&path)?.trim().parse::<i64>().ok();
     let quota = number(group.join("cpu.cfs_quota_us")).filter(|q| *q > 0)?;
     let period = number(group.join("cpu.cfs_period_us"))?;
-    // The two controllers are mounted together or beside each other.
+    // The controllers cpu and cpuacct are mounted together or in neighbouring folders.
     let accounts =
         PathBuf::from(group.to_string_lossy().replacen("/cgroup/cpu/", "/cgroup/cpuacct/", 1));
     let used =

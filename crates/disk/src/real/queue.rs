@@ -1,4 +1,5 @@
-//! A submitted operation on its way, and the two machines that can run it.
+//! A submitted operation on its way, and the choice between the ring and the thread pool that run
+//! it.
 use super::QueueKind;
 use super::file::{Inner, no_dsync, progress};
 use super::pool::Pool;
@@ -9,13 +10,14 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// An operation in flight: owns its file, its buffer and its `done`.
+/// An operation in flight. It owns its file, its buffer and its `done`.
 pub(super) struct Pending {
     pub file: Arc<Inner>,
     pub io: Io,
     /// Bytes done by earlier, short rounds.
     pub at: usize,
-    /// A durable write in two steps, a plain write and a sync: there is no other way here.
+    /// A durable write runs as a plain write and a sync, because durable writes are not supported
+    /// here.
     pub plain: bool,
 }
 
@@ -24,17 +26,17 @@ impl Pending {
         let plain = matches!(io.op, Op::WriteDurable(_)) && file.shared.no_dsync.load(Relaxed);
         Pending { file, io, at: 0, plain }
     }
-    /// The second step of such a write.
+    /// Whether the operation is such a durable write and its next step is the sync.
     pub fn syncs_next(&self) -> bool {
         self.plain && matches!(&self.io.op, Op::WriteDurable(buf) if self.at == buf.len())
     }
     pub fn finish(self, result: io::Result<()>) {
         let Pending { file, io, .. } = self;
-        // `done` may be what ends the last use of the disk; our share of it goes first.
+        // `done` may drop the last handle of the disk, so our share of the file is dropped first.
         drop(file);
         (io.done)(result, io.op.into_buf());
     }
-    /// Runs it here, blocking.
+    /// Runs the operation in the calling thread.
     pub fn run(mut self) {
         let offset = self.io.offset;
         let result = match &mut self.io.op {
@@ -45,7 +47,7 @@ impl Pending {
         };
         self.finish(result);
     }
-    /// Takes in one completion: `None` when a part is left to do.
+    /// Takes in one completion. Returns `None` when a part of the operation is left to do.
     pub fn advance(&mut self, outcome: Result<usize, io::Error>) -> Option<io::Result<()>> {
         let from = self.io.offset + self.at as u64;
         let (what, len) = match &self.io.op {
@@ -107,8 +109,9 @@ impl Queue {
             Queue::Pool(_) => QueueKind::Threads,
         }
     }
-    /// The file stays open, whatever becomes of this process, until no operation is in flight
-    /// (REAL-4). None where there is no such thing: threads end with their system calls.
+    /// Keeps the file open until no operation is in flight, even when this process dies (REAL-4).
+    /// Returns `None` for the thread pool, which needs no such help because threads end with their
+    /// system calls.
     pub fn keep_open(&self, file: &OwnedFd) -> Option<u32> {
         match self {
             Queue::Ring(ring) => ring.keep_open(file),
@@ -131,12 +134,13 @@ impl Queue {
     }
 }
 
-/// A panic in `done` would leave every waiter of the queue waiting for ever.
+/// Ends the process when a `done` panics: the panic would leave every waiter of the queue waiting
+/// for ever.
 pub(super) struct AbortOnPanic;
 impl Drop for AbortOnPanic {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            tracing::error!("the code that follows an I/O panicked: the process ends");
+            tracing::error!("the completion of an I/O panicked: the process ends");
             std::process::abort();
         }
     }

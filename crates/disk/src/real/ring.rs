@@ -1,21 +1,22 @@
-//! Submitted operations through one io_uring.
+//! Runs submitted operations through one io_uring.
 //!
 //! RING-1: at most `CQ_ENTRIES` operations are in the kernel, so the completion queue never
-//! overflows; more wait in `backlog`.
-//! RING-2: whoever pushes n entries enters the kernel until n were taken or none was left: nothing
-//! stays behind unseen.
-//! RING-3: only the completion thread reads completions, and it sleeps in the kernel until there is
-//! one.
+//! overflows; further operations wait in `backlog`.
+//! RING-2: a thread that pushes n entries enters the kernel until the kernel has taken n entries or
+//! finds none, so no entry stays behind.
+//! RING-3: only the completion thread reads completions, and it sleeps in the kernel while there
+//! are none.
 //! RING-4: `user_data` is a `Box<Pending>` given away, or 0 for the wake-up that ends the
 //! completion thread.
 //!
-//! IORING_SETUP_COOP_TASKRUN is off: it saves an interrupt when the submitting thread is in user
-//! mode, but its completions then wait for that thread's next system call or tick. Measured with 2
-//! threads, 8 reads of 16 KiB each in flight, 2 cores: no gain with idle submitters (12.5 against
-//! 12.3 us of CPU per read), and 1,400 against 9,000 reads/s with computing ones.
+//! IORING_SETUP_COOP_TASKRUN is off. The flag saves an interrupt when the submitting thread is in
+//! user mode, but its completions then wait for that thread's next system call or tick. Measured
+//! with 2 threads, 8 reads of 16 KiB each in flight, 2 cores: the flag gained nothing with idle
+//! submitters (12.5 against 12.3 us of CPU per read), and computing submitters got 1,400 instead of
+//! 9,000 reads/s.
 //!
-//! The lock covers pushing, not the system call: the kernel has its own lock there, and sessions
-//! must not queue up on ours behind it.
+//! The lock covers pushing, but not the system call: the kernel has a lock of its own there, and
+//! sessions that wait for it must not hold ours.
 use super::queue::{AbortOnPanic, Pending};
 use crate::Op;
 use io_uring::{IoUring, Probe, cqueue, opcode, squeue, types};
@@ -31,24 +32,24 @@ use std::time::Duration;
 
 const SQ_ENTRIES: u32 = 256;
 const CQ_ENTRIES: u32 = 1024;
-/// One entry is at most this long (the kernel's own limit is near 2 GiB); the rest follows as after
-/// a short write.
+/// The most bytes of one entry (the kernel's limit is near 2 GiB); the rest follows as after a
+/// short write.
 const MAX_BYTES: usize = 1 << 30;
 const IORING_ENTER_GETEVENTS: u32 = 1;
 const RWF_DSYNC: i32 = 2;
-/// Files that are kept open.
+/// Places for registered files, which the kernel keeps open (REAL-4).
 const PLACES: u32 = 64;
 
 pub(super) struct Ring {
     core: Arc<Core>,
     thread: Option<JoinHandle<()>>,
-    /// Which places for files that are kept open are taken; all, where the kernel has none (before
-    /// 5.19).
+    /// A bit mask of the taken places for registered files. All are taken where the kernel has no
+    /// such places (before 5.19).
     places: Mutex<u64>,
 }
 struct Core {
     ring: IoUring,
-    /// Also the right to touch the submission queue.
+    /// The mutex also guards the submission queue.
     state: Mutex<State>,
     stop: AtomicBool,
 }
@@ -96,7 +97,8 @@ impl Ring {
         }
     }
     pub fn submit(&self, ops: &mut dyn Iterator<Item = Box<Pending>>) {
-        // Collected first: the iterator is the caller's code and must not run under our lock.
+        // The operations are collected first because the iterator is the caller's code, which must
+        // not run under our lock.
         let mut first = ops.next();
         let rest: Vec<_> = ops.collect();
         let mut state = self.core.state.lock();
@@ -116,8 +118,8 @@ impl Ring {
 }
 
 impl Core {
-    /// A filter of system calls may allow the set-up and refuse the rest: one empty operation goes
-    /// there and back.
+    /// Sends one empty operation through the ring, because a filter of system calls may allow the
+    /// set-up and refuse the rest.
     fn try_out(&self) -> io::Result<()> {
         {
             let _state = self.state.lock();
@@ -136,7 +138,7 @@ impl Core {
         );
         Ok(())
     }
-    /// The caller holds the state lock and has counted the entry.
+    /// Pushes an entry. The caller holds the state lock and has counted the entry.
     fn push(&self, entry: &squeue::Entry) {
         loop {
             // SAFETY: the submission queue is only touched under the state lock.
@@ -192,8 +194,9 @@ impl Core {
                 Ok(taken) => left = left.saturating_sub(taken as u32),
                 Err(e) => match e.raw_os_error().map(Errno::from_raw_os_error) {
                     Some(Errno::INTR) => {}
-                    // The kernel is out of memory for requests: those in flight give theirs back.
-                    #[allow(clippy::disallowed_methods)] // a wait for the kernel, below any runtime
+                    // The kernel is out of memory for requests; requests in flight will give memory
+                    // back.
+                    #[allow(clippy::disallowed_methods)] // a wait for the kernel, outside tasks
                     Some(Errno::AGAIN | Errno::BUSY) => {
                         std::thread::sleep(Duration::from_millis(1))
                     }
@@ -203,7 +206,7 @@ impl Core {
         }
     }
 
-    /// The completion thread.
+    /// Runs the completion thread.
     fn complete(&self) {
         let _abort = AbortOnPanic;
         let mut completions: Vec<cqueue::Entry> = Vec::with_capacity(CQ_ENTRIES as usize);
@@ -256,8 +259,9 @@ impl Core {
     }
 }
 
-/// `None` where the operation has not run at all and is to be submitted again. ECANCELED: the
-/// thread that submitted it ended while it waited for one of that thread's kernel workers.
+/// Returns `None` where the operation has not run at all and must be submitted again. ECANCELED
+/// says that the operation waited for a kernel worker of the thread that submitted it, and that
+/// thread ended.
 fn outcome(result: i32) -> Option<io::Result<usize>> {
     if result >= 0 {
         return Some(Ok(result as usize));
@@ -272,12 +276,12 @@ impl Drop for Ring {
     fn drop(&mut self) {
         self.core.stop.store(true, Ordering::Release);
         let thread = self.thread.take().expect("taken here only");
-        // The last file may go in a `done` that runs on the completion thread: that one sees `stop`
-        // by itself.
+        // The last file may be dropped by a `done` that runs on the completion thread, which then
+        // sees `stop` by itself.
         if thread.thread().id() != std::thread::current().id() {
             {
-                // Every operation in flight holds its file, and so this ring: none is left, and
-                // there is room for one entry.
+                // Every operation in flight holds its file, and thereby this ring. So no operation
+                // is in flight, and there is room for one entry.
                 let _state = self.core.state.lock();
                 self.core.push(&opcode::Nop::new().build());
             }

@@ -1,12 +1,12 @@
-//! A file in the place of standard error and standard output.
+//! Sends standard error and standard output to a file.
 use rustix::fs::{Mode, OFlags};
 use std::io;
 use std::path::Path;
 
-/// Whatever the process writes to standard error and standard output goes to the end of this file
-/// from now on: what the program says, the message of a panic, what a library prints. The file is
-/// made, for its owner and group, if it is not there; its folder as well. If that fails, nothing
-/// has changed.
+/// Appends to this file everything that the process writes to standard error and standard output:
+/// its own lines, the message of a panic, output of a library. A missing file is created, with
+/// access for its owner and group, and its folder too. If the call fails, standard error and
+/// standard output are as before.
 pub fn standard_output_to(path: &Path) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         #[allow(clippy::disallowed_methods)] // this is the disk

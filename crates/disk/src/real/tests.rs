@@ -57,8 +57,8 @@ fn direct_file_of_an_odd_length() {
     let file = disk.open(&path, OpenHow::existing(true)).unwrap();
     assert_eq!(file.len().unwrap(), 10_000);
     assert_eq!(read(&*file, 4096, 4096), filled(10_000, 5)[4096..8192]);
-    // The last block is not whole, whether it is asked for alone or behind whole ones, blocking or
-    // not.
+    // The last block is not whole, whether a read asks for it alone or behind whole blocks,
+    // blocking or not.
     for (offset, len) in [(8192, 4096), (0, 12_288), (12_288, 4096)] {
         let mut buf = AlignedBuf::new(len);
         assert_eq!(
@@ -72,7 +72,7 @@ fn direct_file_of_an_odd_length() {
             assert_eq!(result.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
         }
     }
-    // A write over it makes it whole.
+    // A write over the last block makes it whole.
     file.write_durable_at(&filled(4096, 6), 8192).unwrap();
     assert_eq!(file.len().unwrap(), 12_288);
     assert_eq!(read(&*file, 8192, 4096), filled(4096, 6)[..]);
@@ -133,7 +133,7 @@ fn a_full_disk_is_reported_by_set_len_and_leaves_the_length() {
     let (dir, disk) = (Dir::new(), RealDisk::new());
     let file = disk.open(&dir.path("f"), OpenHow::create(true)).unwrap();
     file.set_len(8192).unwrap();
-    // 8 EiB - 4 KiB: too large for the disk, or for the file system's file format.
+    // 8 EiB - 4 KiB are too large for the disk, or for a file of this file system.
     let error = file.set_len((i64::MAX as u64) / ALIGN as u64 * ALIGN as u64).unwrap_err();
     assert!(
         matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::FileTooLarge),
@@ -192,8 +192,8 @@ fn a_data_directory_is_locked_once() {
     assert!(RealDisk::new().lock_dir(&dir.0).is_ok());
 }
 
-/// REAL-4: whoever closes all its descriptors, as the end of a process does, has the lock as long
-/// as the ring lives, and not longer.
+/// REAL-4: when a process closes all its descriptors, as it does when it ends, the lock lasts as
+/// long as the ring and not longer.
 #[test]
 fn a_lock_lasts_as_long_as_the_ring() {
     let (dir, disk) = (Dir::new(), RealDisk::with_queue(QueueKind::Ring));
@@ -236,7 +236,7 @@ fn wait(file: &dyn File, op: Op, offset: u64) -> (io::Result<()>, Option<Aligned
     rx.recv().unwrap()
 }
 
-/// Many threads, each with many operations at once: every buffer comes back once, with the right
+/// Many threads submit many operations each at once: every buffer comes back once, with the right
 /// content.
 fn submits(kind: QueueKind, direct: bool) {
     const THREADS: usize = 4;
@@ -262,7 +262,7 @@ fn submits(kind: QueueKind, direct: bool) {
                     };
                     Io { op, offset: (block * ALIGN) as u64, done: Box::new(done) }
                 });
-                // One by one and in batches; the threads end while their operations run.
+                // The threads submit one by one or in batches, and end while their operations run.
                 scope.spawn(move || {
                     if t % 2 == 0 {
                         file.submit_many(ios.collect())
@@ -362,8 +362,8 @@ fn progress_of_short_rounds() {
     assert_eq!(progress(5000, 0, 8192, false), None);
 }
 
-/// Durable writes that are submitted, in one step and, where the file system knows no such thing,
-/// in two.
+/// Durable writes can be submitted. They take one step, or two where the file system has no durable
+/// writes.
 #[test]
 fn durable_writes_can_be_submitted() {
     let dir = Dir::new();

@@ -1,18 +1,18 @@
-//! A disk that writes down what a real run does to it, so that a power loss can be tried at any
+//! A disk that records the operations of a real run, so that a power loss can be tried at any
 //! moment of that run.
 //!
-//! `kill -9` leaves the page cache in place and proves nothing about syncs. A recording does: it
-//! knows what had been synced at each moment, and [`Replay::image`] leaves of the rest what the
-//! simulated disk would leave (see `sim`, faults 1 to 4).
+//! A `kill -9` leaves the page cache in place and proves nothing about syncs. A recording does: it
+//! knows which changes were synced at each moment, and [`Replay::image`] leaves as much of the
+//! unsynced changes as the simulated disk would leave (see `sim`, faults 1 to 4).
 //!
-//! TAPE-1: an operation starts on the tape before it starts on the disk, and ends on the tape after
-//! it ended there and before its caller knows.
-//! TAPE-2: a sync covers the writes that had ended when it started. Writes that have not ended, or
-//! failed, may or may not be there.
-//! TAPE-3: changes of names are taken down one at a time, in the order in which the disk made them.
+//! TAPE-1: an operation starts on the tape before it starts on the disk. It ends on the tape after
+//! it has ended on the disk and before its caller knows.
+//! TAPE-2: a sync covers the writes that had ended when the sync started. Writes that failed or
+//! have not ended may or may not be there.
+//! TAPE-3: changes of names are recorded one at a time, in the order in which the disk made them.
 //!
-//! The tape is in memory: the data of every write, except zeros. Lock order: the tape's lock is
-//! held across opening, renaming and removing on the inner disk, and is a leaf otherwise.
+//! The tape is in memory: it holds the data of every write, except zeros. Lock order: the tape's
+//! lock is held across opening, renaming and removing on the inner disk, and is a leaf otherwise.
 use crate::medium::Piece;
 use crate::{Create, Disk, Done, File, Io, Op, OpenHow};
 use parking_lot::Mutex;
@@ -28,17 +28,17 @@ mod replay;
 mod tests;
 pub use replay::Replay;
 
-/// A file on the tape, whatever it is called.
+/// Identifies a file on the tape under any name.
 type TapeFile = usize;
 
 enum Entry {
     Start(Action),
-    /// The operation that started at this entry has ended well, or not.
+    /// The operation that started at this entry has ended; the flag says whether it succeeded.
     End(usize, bool),
 }
 enum Action {
     CreateDir(PathBuf),
-    /// Of a file that was there before the recording, with what it held; it counts as durable.
+    /// A file that existed before the recording, with its content, which counts as durable.
     Found(PathBuf, TapeFile, Vec<Piece>, u64),
     Create(PathBuf, TapeFile),
     Remove(PathBuf),
@@ -81,7 +81,7 @@ impl Tape {
     fn end(&mut self, start: usize, ok: bool) {
         self.entries.push(Entry::End(start, ok));
     }
-    /// Something that is over when it is taken down.
+    /// Records an operation that is over already.
     fn add(&mut self, action: Action) {
         let start = self.start(action);
         self.end(start, true);
@@ -105,7 +105,7 @@ impl Tape {
         self.names.insert(path.into(), self.files);
         self.files
     }
-    /// Takes down a file that is on the disk and not on the tape.
+    /// Records a file that exists on the disk and is not on the tape yet.
     fn find(&mut self, inner: &dyn Disk, path: &Path) -> io::Result<TapeFile> {
         const CHUNK: u64 = 1 << 20;
         let file = inner.open(path, OpenHow::existing(false))?;
@@ -123,7 +123,7 @@ impl Tape {
     }
 }
 
-/// Any disk, with a tape running. Clones share both.
+/// Any disk, with a running tape. Clones share the disk and the tape.
 pub struct RecordingDisk<D> {
     inner: Arc<D>,
     tape: Arc<Mutex<Tape>>,
@@ -135,7 +135,8 @@ impl<D> Clone for RecordingDisk<D> {
 }
 
 impl<D: Disk> RecordingDisk<D> {
-    /// What is in `root` now counts as durable. Files elsewhere are taken in when they are opened.
+    /// Records the files in `root`, whose content counts as durable. Files elsewhere are recorded
+    /// when they are opened.
     pub fn new(inner: D, root: &Path) -> io::Result<RecordingDisk<D>> {
         let mut tape = Tape {
             entries: Vec::new(),
@@ -160,12 +161,12 @@ impl<D: Disk> RecordingDisk<D> {
     pub fn inner(&self) -> &D {
         &self.inner
     }
-    /// A moment of the run: what had been reported done before this call is on the tape before it.
-    /// The first is 0.
+    /// The present moment of the run, counted from 0: every operation reported done before this
+    /// call is on the tape before this moment.
     pub fn position(&self) -> usize {
         self.tape.lock().entries.len()
     }
-    /// Memory that the tape's data takes.
+    /// Bytes of data that the tape keeps in memory.
     pub fn recorded_bytes(&self) -> u64 {
         self.tape.lock().bytes
     }

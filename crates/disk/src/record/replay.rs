@@ -1,4 +1,4 @@
-//! Plays a tape back, and makes power-loss images on the way.
+//! Plays a tape back and makes images of the disk after a power loss.
 use super::{Action, Entry, Tape, TapeFile};
 use crate::medium::{FileId, Loss, Medium, Piece, Seq, parent};
 use crate::rng::Rng;
@@ -7,7 +7,8 @@ use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Moves forward over a tape. A clone stays where it is: cheap, blocks are shared.
+/// A position on a tape, which moves forward only. A clone keeps its own position, and is cheap
+/// because clones share blocks.
 #[derive(Clone)]
 pub struct Replay {
     tape: Arc<Mutex<Tape>>,
@@ -28,7 +29,7 @@ struct FileState {
 enum Running {
     Write(TapeFile, Seq),
     DurableWrite(TapeFile, Piece),
-    /// What had ended when the sync started (TAPE-2).
+    /// A sync, with the changes that had ended when the sync started (TAPE-2).
     Sync(TapeFile, Vec<Seq>),
     SyncDir(std::path::PathBuf, Seq),
 }
@@ -46,7 +47,7 @@ impl Replay {
     pub fn position(&self) -> usize {
         self.position
     }
-    /// Plays up to a position of the recording, which is not before this one's.
+    /// Plays up to a position of the recording, which must not lie before the present position.
     pub fn advance_to(&mut self, position: usize) {
         let tape = self.tape.clone();
         let tape = tape.lock();
@@ -62,7 +63,7 @@ impl Replay {
         }
         self.position = position;
     }
-    /// The disk after a power loss at this position.
+    /// The disk after a power loss at the present position.
     pub fn image(&self, seed: u64) -> SimDisk {
         let loss = Loss::any(&mut Rng::new(seed));
         self.image_with(loss, seed)
@@ -77,7 +78,8 @@ impl Replay {
         self.files[&file].id
     }
     fn created(&mut self, file: TapeFile, id: FileId) {
-        // Kept while the tape runs: it may be written through an open handle when its name is gone.
+        // The file is kept open while the tape plays: the program may write to it through an open
+        // handle after its name is gone.
         self.medium.opened(id);
         self.files.insert(file, FileState { id, ended: Vec::new() });
     }

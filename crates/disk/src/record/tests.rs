@@ -75,8 +75,8 @@ fn every_position_keeps_what_was_synced_and_may_lose_the_rest() {
 /// Tests TAPE-2.
 #[test]
 fn a_sync_covers_what_had_ended_when_it_started() {
-    // Two writes and a sync in flight at once. Run them in the order in which the simulated disk
-    // picks them, and look what the tape thinks.
+    // Two writes and a sync are in flight at once. They run in the order in which the simulated
+    // disk picks them, and the tape must agree.
     for seed in 0..30 {
         let sim = SimDisk::new(seed);
         let disk = RecordingDisk::new(sim.clone(), Path::new("d")).unwrap();
@@ -98,8 +98,8 @@ fn a_sync_covers_what_had_ended_when_it_started() {
         let image = image(&disk, disk.position(), Loss::Nothing, seed);
         let c = file(&image, "d/f").unwrap();
         assert_eq!(c[ended_first], 7);
-        // The other write may have run before the sync did, but it had not when the sync was asked
-        // for.
+        // The other write may have run before the sync did, but it had not ended when the sync was
+        // submitted.
         assert_eq!(c[4096 - ended_first], 0);
         f.sync().unwrap();
         let c = file(&self::image(&disk, disk.position(), Loss::Nothing, seed), "d/f").unwrap();
@@ -153,8 +153,8 @@ fn what_was_there_before_is_durable() {
     assert_eq!(file(&all, "d/e/i").unwrap()[3_000_000..], *b"d/e/f");
 }
 
-/// A real disk, threads that append durably, by blocking calls and by submitted ones. An image of
-/// any moment has what was acknowledged by then.
+/// Threads append durably on a real disk, by blocking calls and by submitted operations. An image
+/// of any moment has all appends acknowledged by then.
 /// Tests TAPE-1.
 #[test]
 fn a_real_run_with_threads() {
@@ -207,7 +207,7 @@ fn a_real_run_with_threads() {
         }
     }
 
-    // The last image as a folder.
+    // The last image is copied to a folder.
     let copy = Dir::new();
     let real = RealDisk::new();
     replay.advance_to(disk.position());

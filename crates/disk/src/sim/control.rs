@@ -1,4 +1,4 @@
-//! What the scheduler and the tests do to a simulated disk.
+//! Methods with which the scheduler and the tests control a simulated disk.
 use super::file::finish;
 use super::world::{Queued, World};
 use super::*;
@@ -13,8 +13,8 @@ impl SimDisk {
         disk.world.lock().medium = medium;
         disk
     }
-    /// Another disk with the same content, synced and not, and its own future. Submitted writes
-    /// have or have not begun in it; no file is open, no fault planned.
+    /// Returns another disk with the same content, synced and unsynced, and its own future. Each
+    /// submitted write has or has not begun in the copy. No file is open, and no fault is planned.
     pub fn fork(&self, seed: u64) -> SimDisk {
         let w = self.world.lock();
         let mut fork = World::new(seed);
@@ -38,8 +38,8 @@ impl SimDisk {
     pub fn pending(&self) -> usize {
         self.world.lock().queue.len()
     }
-    /// Runs one submitted operation, picked at random, and calls its `done`. False if there was
-    /// none.
+    /// Runs one submitted operation, picked at random, and calls its `done`. Returns false if there
+    /// was none.
     pub fn step(&self) -> bool {
         let (io, result) = {
             let mut w = self.world.lock();
@@ -61,7 +61,7 @@ impl SimDisk {
         finish(io, result);
         true
     }
-    /// Runs submitted operations, and those that their `done`s submit, until none is left.
+    /// Runs submitted operations, and the operations that their `done`s submit, until none is left.
     pub fn run_all(&self) {
         while self.step() {}
     }
@@ -74,14 +74,14 @@ impl SimDisk {
 
     // Power.
 
-    /// The power goes at the `n`-th operation from now (1 is the next). Submitted operations count
-    /// when they run.
+    /// Plans a power loss at the `n`-th operation from now (1 is the next). Submitted operations
+    /// count when they run.
     pub fn crash_at_op(&self, n: u64) {
         assert!(n > 0);
         let mut w = self.world.lock();
         w.stop_at = Some(w.ops + n);
     }
-    /// The power goes now.
+    /// Switches the power off.
     pub fn power_off(&self) {
         self.world.lock().stopped = true;
     }
@@ -89,7 +89,8 @@ impl SimDisk {
     pub fn is_stopped(&self) -> bool {
         self.world.lock().stopped
     }
-    /// The power loss takes its toll, and the disk can be used again. Files opened before are dead.
+    /// Applies the power loss to the unsynced changes and makes the disk usable again. Files opened
+    /// before stay dead.
     pub fn restart(&self) {
         let loss = Loss::any(&mut self.world.lock().rng);
         self.restart_with(loss);
@@ -106,7 +107,7 @@ impl SimDisk {
         };
         drop(queue); // SIM-2
     }
-    /// Power loss and return.
+    /// Loses the power and restarts the disk.
     pub fn crash(&self) {
         self.power_off();
         self.restart();
@@ -115,8 +116,7 @@ impl SimDisk {
         self.power_off();
         self.restart_with(loss);
     }
-    /// The process ends without a word. What it wrote stays in the page cache, no more durable than
-    /// before.
+    /// Kills the process. Its writes stay in the page cache, no more durable than before.
     pub fn kill(&self) {
         let queue = {
             let mut w = self.world.lock();
@@ -133,16 +133,16 @@ impl SimDisk {
     pub fn fail(&self, fault: Fault) {
         self.world.lock().plan.add(fault);
     }
-    /// The `n`-th operation from now (1 is the next), whatever it is, is damaged.
+    /// Plans damage to the `n`-th operation from now (1 is the next), of whatever kind.
     pub fn damage_op(&self, n: u64, damage: Damage) {
         let mut w = self.world.lock();
         w.hit = Some((w.ops + n, damage));
     }
-    /// From now on it is written down what is done.
+    /// Starts a journal of all operations.
     pub fn keep_journal(&self) {
         self.world.lock().journal = Some(Vec::new());
     }
-    /// What was done, in order: kinds of operations, and on which files.
+    /// The operations of the journal, in order, each with its kind and its path.
     pub fn take_journal(&self) -> Vec<(OpKind, PathBuf)> {
         self.world.lock().journal.take().unwrap_or_default()
     }
@@ -152,20 +152,20 @@ impl SimDisk {
     pub fn faults_fired(&self) -> u64 {
         self.world.lock().plan.fired
     }
-    /// Pages of 16 KiB, where they are aligned so, are written whole or not at all: a medium on
-    /// which no copy of a page is needed.
+    /// Makes the medium write aligned pages of 16 KiB whole or not at all, so that a server needs
+    /// no second copies of pages.
     pub fn set_atomic_pages(&self) {
         self.world.lock().medium.atomic_pages = true;
     }
-    /// `None`: no limit. Files take whole blocks of 4 KiB.
+    /// Sets the disk's capacity; `None` means no limit. Files take whole blocks of 4 KiB.
     pub fn set_capacity(&self, bytes: Option<u64>) {
         self.world.lock().capacity_bytes = bytes;
     }
     pub fn used_bytes(&self) -> u64 {
         self.world.lock().medium.used_bytes()
     }
-    /// Flips a bit (0..8) of a byte, durably. `NotFound`, or `UnexpectedEof` when the file is
-    /// shorter.
+    /// Flips a bit (0..8) of a byte, durably. Fails with `NotFound`, or with `UnexpectedEof` when
+    /// the file is shorter.
     pub fn flip_bit(&self, path: &Path, offset: u64, bit: u8) -> io::Result<()> {
         let mut w = self.world.lock();
         let id = w.medium.find(path).ok_or(io::ErrorKind::NotFound)?;
@@ -176,8 +176,8 @@ impl SimDisk {
         w.medium.overwrite(id, &[byte[0] ^ (1 << bit)], offset);
         Ok(())
     }
-    /// Flips a bit in a block that is not all zeros; its offset, or `None` if the file has none or
-    /// does not exist.
+    /// Flips a random bit in a block that is not all zeros, and returns the byte's offset. Returns
+    /// `None` if the file has no such block or does not exist.
     pub fn flip_some_bit(&self, path: &Path) -> Option<u64> {
         let (offset, bit) = {
             let mut w = self.world.lock();
@@ -186,7 +186,7 @@ impl SimDisk {
         };
         self.flip_bit(path, offset, bit).ok().map(|()| offset)
     }
-    /// Overwrites bytes durably, behind the back of whoever has the file open.
+    /// Overwrites bytes durably, unnoticed by a program that has the file open.
     pub fn overwrite(&self, path: &Path, offset: u64, data: &[u8]) -> io::Result<()> {
         let mut w = self.world.lock();
         let id = w.medium.find(path).ok_or(io::ErrorKind::NotFound)?;
@@ -196,12 +196,12 @@ impl SimDisk {
 
     // Looking.
 
-    /// The content of a file as readers see it; not an operation.
+    /// The content of a file as readers see it. The call does not count as an operation.
     pub fn contents(&self, path: &Path) -> Option<Vec<u8>> {
         let w = self.world.lock();
         w.medium.find(path).map(|id| w.medium.now(id).to_vec())
     }
-    /// Writes the files and folders in `from` to the folder `to` of another disk, durably.
+    /// Writes the files and folders in `from` durably to the folder `to` of another disk.
     pub fn copy_to(&self, from: &Path, disk: &dyn Disk, to: &Path) -> io::Result<()> {
         const CHUNK: u64 = 1 << 20;
         let target = |path: &Path| Some(to.join(path.strip_prefix(from).ok()?));
@@ -231,7 +231,8 @@ impl SimDisk {
         }
         dirs.iter().try_for_each(|d| disk.sync_dir(d))
     }
-    /// One word for names, lengths and contents of all files and folders, as readers see them.
+    /// One word for names, lengths and contents of all files and for the names of all folders, as
+    /// readers see them.
     pub fn digest(&self) -> u64 {
         let w = self.world.lock();
         let name = |path: &Path| mix_bytes(path.as_os_str().as_encoded_bytes());
@@ -240,7 +241,7 @@ impl SimDisk {
             .files()
             .fold(dirs, |sum, (path, id, _)| mix_all(&[sum, name(path), w.medium.now(id).digest()]))
     }
-    /// The most bytes that one durable write had.
+    /// The size in bytes of the longest durable write so far.
     pub fn longest_durable_write(&self) -> usize {
         self.world.lock().longest_durable_write
     }
@@ -251,7 +252,7 @@ impl SimDisk {
     pub fn dirs(&self) -> Vec<PathBuf> {
         self.world.lock().medium.dirs().map(Path::to_path_buf).collect()
     }
-    /// Operations so far.
+    /// The number of operations so far.
     pub fn ops(&self) -> u64 {
         self.world.lock().ops
     }

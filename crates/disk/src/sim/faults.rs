@@ -1,7 +1,7 @@
-//! The plan of faults: which operation fails, how, and how often.
+//! The plan of faults: which operations fail, how, and how often.
 use std::path::Path;
 
-/// Operations that a fault can hit and that are counted.
+/// The kinds of operations that a fault can hit and that are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OpKind {
     Open,
@@ -22,30 +22,32 @@ pub enum OpKind {
 /// How an operation fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Damage {
-    /// An input/output error. A write has done nothing. A sync has made durable nobody knows what,
-    /// and a later one will not repair it.
+    /// An input/output error. A write has written nothing. A sync has made an unknown part durable,
+    /// and a later sync will not write the rest.
     Eio,
-    /// The disk is full, whatever its capacity.
+    /// The disk reports that it is full, whatever its capacity.
     NoSpace,
-    /// Writes: a first part is written, then an input/output error. Elsewhere like `Eio`.
+    /// A write stops after a first part with an input/output error. Other operations: like `Eio`.
     Short,
-    /// Writes: some sectors are written, then an input/output error. Elsewhere like `Eio`.
+    /// A write reaches only some of its sectors and reports an input/output error. Other
+    /// operations: like `Eio`.
     Torn,
-    /// Writes: reported as done, and not done. Syncs: reported as done, and not done. Elsewhere
-    /// nothing happens.
+    /// A write or a sync is reported done and has no effect. Other operations are not harmed.
     Lost,
-    /// Writes: reported as done, and done at another place of the file. Elsewhere nothing happens.
+    /// A write is reported done, but its data is at another place of the file. A sync is reported
+    /// done and has no effect. Other operations are not harmed.
     Misdirected,
-    /// Reads and writes: one bit of the data is flipped on its way. Elsewhere nothing happens.
+    /// One bit of the data of a read or a write is flipped on the way. A sync is reported done and
+    /// has no effect. Other operations are not harmed.
     Flip,
 }
 
-/// The `nth` operation (1 is the next) of a kind, and the `times - 1` after it, are damaged.
+/// Damages the `nth` operation of a kind (1 is the next) and the `times - 1` operations after it.
 #[derive(Clone, Debug)]
 pub struct Fault {
     kind: OpKind,
     damage: Damage,
-    /// Only where the file's path contains this.
+    /// The fault hits only operations on paths that contain this text.
     part_of_path: Option<String>,
     nth: u64,
     times: u64,
@@ -85,8 +87,8 @@ impl Plan {
     pub fn clear(&mut self) {
         self.faults.clear();
     }
-    /// Counts an operation, and says what happens to it. Every fault counts; the first that is due
-    /// hits.
+    /// Counts an operation and says what happens to it. Every fault counts the operation; the first
+    /// fault that is due hits it.
     pub fn next(&mut self, kind: OpKind, path: Option<&Path>) -> Option<Damage> {
         let mut hit = None;
         for f in self.faults.iter_mut().filter(|f| f.kind == kind) {

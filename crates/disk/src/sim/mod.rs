@@ -1,40 +1,42 @@
-//! A disk in memory that does, from a seed, everything a bad disk and a power loss can do.
+//! A disk in memory that shows, steered by a seed, all the faults of a bad disk and of a power
+//! loss.
 //!
-//! **The fault model.** What a program under test may meet:
+//! **The fault model.** A program under test may meet these faults:
 //!
-//!  1. A power loss keeps every synced write. Of the unsynced ones any subset survives, in any
+//!  1. A power loss keeps every synced write. Any subset of the unsynced writes survives, in any
 //!     order.
 //!  2. A surviving write may be torn between sectors of 512 bytes, or pages of 4 KiB. A sector is
 //!     never torn.
-//!  3. Unsynced changes of a file's length are lost or kept. Kept without the data: zeros, or
-//!     garbage where no set_len had allocated.
+//!  3. Unsynced changes of a file's length are lost or kept. Where a length is kept without the
+//!     data, there are zeros, or garbage where no `set_len` had allocated.
 //!  4. Names created, renamed or removed without a sync of the folder are lost or kept, one by one
 //!     or up to a moment. A rename is never half done. A sync of a file does not sync its name.
 //!     Folders are durable at once.
 //!  5. Submitted operations run in any order, when the scheduler calls [`SimDisk::step`]. At a
-//!     power loss each has or has not begun.
-//!  6. Any operation may fail with an input/output error: the k-th of a kind, once or for ever
-//!     ([`Fault`]).
-//!  7. After a failed sync its writes may or may not be durable. Readers see them, but later syncs
-//!     that succeed do not write them.
-//!  8. The disk can be full: a byte budget, that can be raised again. A write that does not fit
-//!     leaves a part of itself behind.
+//!     power loss each submitted write has or has not begun.
+//!  6. Any operation may fail with an input/output error: the k-th operation of a kind, once or for
+//!     ever ([`Fault`]).
+//!  7. After a failed sync of a file, its writes may or may not be durable. Readers see the writes,
+//!     but later successful syncs do not write them.
+//!  8. The disk can be full: it has a byte budget that can be raised again. A write that does not
+//!     fit leaves a part of itself behind.
 //!  9. Writes may be short or torn and report an error.
 //! 10. Writes and syncs may be reported done and be lost, and writes may go to a wrong place.
-//! 11. Bits flip: at rest in a named file, or on the way.
-//! 12. The power can go at the n-th operation: that operation may be half done, it and all further
-//!     calls fail with [`PowerLost`] until [`SimDisk::restart`]. Files opened before stay dead
-//!     after.
-//! 13. On a disk that is asked to ([`SimDisk::set_atomic_pages`]), aligned pages of 16 KiB take the
-//!     place of sectors in 2 and 9.
-//! 14. The process can be killed ([`SimDisk::kill`]): what was written stays in the page cache, and
-//!     is still not durable.
+//! 11. Bits may flip: at rest in a named file, or on the way.
+//! 12. The power can go at the n-th operation: that operation may be half done, and it and all
+//!     further calls fail with [`PowerLost`] until [`SimDisk::restart`]. Files opened before stay
+//!     dead after the restart.
+//! 13. After [`SimDisk::set_atomic_pages`], aligned pages of 16 KiB take the place of sectors in 2
+//!     and 9.
+//! 14. The process can be killed ([`SimDisk::kill`]): its writes stay in the page cache and are
+//!     still not durable.
 //!
-//! Not in it: sectors torn inside, a file system that loses synced names, two programs at once.
+//! The model leaves out sectors torn inside, file systems that lose synced names, and two programs
+//! at once.
 //!
-//! SIM-1: same seed and same calls, same results and same [`SimDisk::trace`]. The clock moves only
-//! by [`SimDisk::advance`].
-//! SIM-2: no caller's code runs under the lock: `done` is called, and dropped, outside.
+//! SIM-1: the same seed and the same calls give the same results and the same [`SimDisk::trace`].
+//! The clock moves only by [`SimDisk::advance`].
+//! SIM-2: no code of the caller runs under the lock: `done` is called, and dropped, outside.
 use crate::medium::{FileId, Loss, Medium};
 use crate::rng::{Rng, mix_all, mix_bytes};
 use crate::{Create, Disk, File, OpenHow};
@@ -57,7 +59,7 @@ mod file;
 mod tests;
 mod world;
 
-/// What every call reports between a power loss and the restart.
+/// The error of every call between a power loss and the restart.
 #[derive(Debug)]
 pub struct PowerLost;
 impl std::fmt::Display for PowerLost {
@@ -75,7 +77,8 @@ impl PowerLost {
     }
 }
 
-/// See the head of this file. Clones are the same disk; [`SimDisk::fork`] makes another.
+/// A simulated disk, see the head of this file. Clones are the same disk; [`SimDisk::fork`] makes
+/// another disk.
 #[derive(Clone)]
 pub struct SimDisk {
     world: Arc<Mutex<World>>,

@@ -1,4 +1,4 @@
-//! The numbers are those of the fault model.
+//! Tests of the simulated disk. Their numbers are those of the fault model.
 use super::*;
 use crate::{AlignedBuf, Io, Op};
 use std::collections::BTreeSet;
@@ -19,7 +19,7 @@ fn disk(seed: u64, len: usize) -> (SimDisk, Arc<dyn File>) {
 fn contents(disk: &SimDisk) -> Vec<u8> {
     disk.contents(Path::new(FILE)).unwrap()
 }
-/// What `change` leaves of the file, for many seeds and every kind of loss.
+/// The contents of the file after `change` and a power loss, for many seeds and every kind of loss.
 fn outcomes(len: usize, change: impl Fn(&SimDisk, &dyn File)) -> Vec<(Loss, Vec<u8>)> {
     let mut all = Vec::new();
     for seed in 0..60 {
@@ -104,8 +104,8 @@ fn fault_2_torn_at_sectors_and_pages_never_inside() {
 
 #[test]
 fn fault_2_a_sector_is_of_one_moment() {
-    // Appends of 100 bytes, as to a buffered file: bytes of a later one never stand without the
-    // earlier ones of that sector.
+    // Appends of 100 bytes stand for a buffered file: bytes of a later append never survive without
+    // the earlier appends to the same sector.
     for (_, c) in
         outcomes(0, |_, f| (0..30).for_each(|i| f.write_at(&[i + 1; 100], i as u64 * 100).unwrap()))
     {
@@ -283,7 +283,7 @@ fn fault_6_errors_at_the_kth_operation() {
     f.read_at(&mut [0], 0).unwrap();
     assert!(is_eio(g.read_at(&mut [0], 0)) && is_eio(g.read_at(&mut [0], 0)));
     disk.rename(Path::new("d/g"), Path::new("d/x")).unwrap();
-    g.read_at(&mut [0], 0).unwrap(); // its path is another now
+    g.read_at(&mut [0], 0).unwrap(); // the file has another path now
     disk.fail(Fault::new(OpKind::SyncDir, Damage::Eio).times(2));
     assert!(is_eio(disk.sync_dir(Path::new("d"))) && is_eio(disk.sync_dir(Path::new("d"))));
     disk.sync_dir(Path::new("d")).unwrap();
@@ -385,7 +385,7 @@ fn fault_11_bit_flips() {
     assert_eq!(first.iter().zip(&again).map(|(a, b)| (a ^ b).count_ones()).sum::<u32>(), 1);
 }
 
-/// Every operation of a small program as the last one.
+/// The power goes at every operation of a small program in turn.
 #[test]
 fn fault_12_power_loss_at_every_operation() {
     let program = |disk: &SimDisk| -> io::Result<()> {

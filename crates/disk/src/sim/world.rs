@@ -1,12 +1,12 @@
-//! The state of a simulated machine's disk, and the way every operation goes: count it, trace it,
-//! lose power at it, damage it, do it.
+//! The state of a simulated machine's disk, and the steps of every operation: it is counted and
+//! traced, the power may go at it, it may be damaged, and then it is done.
 use super::*;
 use crate::Io;
 use crate::medium::{ATOMIC_PAGE, Piece};
 
 pub(super) struct World {
     pub medium: Medium,
-    /// Decides about order, damage and losses; never drawn from by the program under test.
+    /// Decides about order, damage and losses. The program under test never draws from it.
     pub rng: Rng,
     pub callers_rng: Rng,
     pub clock: Duration,
@@ -19,9 +19,9 @@ pub(super) struct World {
     pub longest_durable_write: usize,
     pub trace: u64,
     pub plan: Plan,
-    /// What happens to the operation with this number.
+    /// The damage planned for the operation with this number.
     pub hit: Option<(u64, Damage)>,
-    /// What was done, where somebody asked for it.
+    /// The operations done, where a test asked for a journal.
     pub journal: Option<Vec<(OpKind, PathBuf)>>,
     pub capacity_bytes: Option<u64>,
     pub queue: Vec<Queued>,
@@ -73,7 +73,8 @@ impl World {
     pub fn fold(&mut self, words: &[u64]) {
         self.trace = mix_all(&[self.trace, mix_all(words)]);
     }
-    /// `path`: for the plan of faults and the trace.
+    /// Counts and traces an operation, and says whether it runs. `path` is for the plan of faults
+    /// and the trace.
     pub fn begin(
         &mut self,
         kind: OpKind,
@@ -110,7 +111,7 @@ impl World {
         let path = self.medium.path(id).map(Path::to_path_buf);
         self.begin(kind, path.as_deref(), details)
     }
-    /// Operations that a cut or a fault only prevents.
+    /// Begins an operation that a power loss or a fault only prevents.
     pub fn plain(&mut self, kind: OpKind, path: &Path) -> io::Result<()> {
         let verdict = self.begin(kind, Some(path), &[])?;
         Self::prevented(verdict)
@@ -122,7 +123,7 @@ impl World {
             Verdict::Cut => Err(PowerLost::error()),
         }
     }
-    /// A change of names at which the power goes is one more unsynced change.
+    /// Changes names. When the power goes at the change, the change becomes an unsynced change.
     pub fn change_names(
         &mut self,
         kind: OpKind,
@@ -188,7 +189,8 @@ impl World {
         }
         let damage = match self.begin_on(kind, id, &[id, offset, mix_bytes(data)])? {
             Verdict::Cut => {
-                // Begun, and not synced: the power loss says how much of it is there.
+                // The write has begun and is not synced: the power loss decides how much of it
+                // survives.
                 let n = self.fits(id, offset, data.len());
                 self.medium.write(id, Piece::new(offset, &data[..n]));
                 return Err(PowerLost::error());
@@ -232,7 +234,7 @@ impl World {
                     (self.medium.now(id).len().saturating_sub(data.len() as u64)) / 4096 + 1;
                 let place = self.rng.below(places) * 4096;
                 let place = if place == offset { (offset + 4096) % (places * 4096) } else { place };
-                // A file with one place only: lost.
+                // In a file with only one place the write is lost.
                 if place != offset {
                     put(self, data, place);
                 }
@@ -257,7 +259,7 @@ impl World {
     fn room(&self) -> u64 {
         self.capacity_bytes.map_or(u64::MAX, |c| c.saturating_sub(self.medium.used_bytes()))
     }
-    /// How many of `len` bytes at `offset` the disk has room for.
+    /// How many of the `len` bytes at `offset` fit on the disk.
     fn fits(&self, id: FileId, offset: u64, len: usize) -> usize {
         let end = self.medium.now(id).len().next_multiple_of(4096).saturating_add(self.room());
         end.saturating_sub(offset).min(len as u64) as usize
@@ -296,7 +298,7 @@ impl World {
         Ok(self.medium.now(id).len())
     }
 
-    /// Submitted writes that have begun when the machine stops.
+    /// Starts some of the submitted writes, since each may have begun when the machine stops.
     pub fn begin_queued(&mut self) {
         for i in 0..self.queue.len() {
             let (id, offset) = (self.queue[i].id, self.queue[i].io.offset);

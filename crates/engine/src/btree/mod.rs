@@ -1,21 +1,22 @@
-//! The B+tree: a B-link tree (Lehman and Yao, 1981) whose pages have a link to the right and a high
-//! key, with latch coupling on the way down.
+//! A B+tree of the B-link kind (Lehman and Yao, 1981): each page has a link to its right neighbour
+//! and a high key. Descents couple latches on the way down.
 //!
-//! - A descent latches a child before it lets go of the parent, so a page that a descent is going
-//!   to can be freed only behind its back: a merge holds the parent and both children.
-//! - A split changes one level: the new page hangs behind the old one, which is marked *incomplete*
-//!   until a second mini-transaction has told the parent. Whoever needs the parent's entry, or
-//!   comes by for a write, completes it; readers go right. No lock on the index is ever held.
+//! - A descent latches a child before it lets go of the parent, so the child cannot be freed in
+//!   between: a merge holds the parent and both children.
+//! - A split changes one level: the new page hangs behind the old page, which is marked
+//!   *incomplete* until a second mini-transaction has told the parent. A thread that needs the
+//!   parent's entry, or passes the page for a write, completes the split; readers go right. The
+//!   tree has no lock as a whole.
 //! - The root keeps its page number: it splits by moving its records into two new children.
-//! - There is no link to the left. A scan downwards descends again with the low key that the parent
+//! - There is no link to the left. A backward scan descends again with the low key that the parent
 //!   gave for the page.
 //!
 //! Invariants
 //! - TREE-1: latch order is top-down, then left to right, then bitmap pages.
-//! - TREE-2: every key of a page is >= its low key (the parent's record, or the left neighbour's
-//!   high key) and < its high key.
-//! - TREE-3: a page's `next` has this page's high key as its low key.
-//! - TREE-4: a node page is never empty; a leaf may be.
+//! - TREE-2: every key of a page is at or above the page's low key (the key of the parent's record,
+//!   or the left neighbour's high key) and below its high key.
+//! - TREE-3: the page that `next` names has this page's high key as its low key.
+//! - TREE-4: a node page is never empty; a leaf may be empty.
 pub(crate) mod structure;
 
 use crate::buf::{Latch, PageGuard, PageIo};
@@ -24,32 +25,32 @@ use crate::page::index::{self, Page, Rec};
 use crate::{Error, PageId, PageNo, SpaceId, Try, WouldBlock};
 use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 
-/// An index's tree. Shared by all; has no state but a hint.
+/// An index's tree, shared by all users. Its only state is a hint.
 pub struct Tree {
     pub space: SpaceId,
     pub root: PageNo,
     pub index: u64,
-    /// The root's level when last seen: tells which latch to take on it.
+    /// The root's level when it was last seen, which tells the latch to take on the root.
     height: AtomicU16,
 }
 
-/// Where a descent goes.
+/// The target of a descent.
 #[derive(Clone, Copy, Debug)]
 pub enum Seek<'a> {
-    /// To the page that holds the key or would.
+    /// The page to which the key belongs.
     Key(&'a [u8]),
-    /// To the last page of the level.
+    /// The last page of the level.
     Last,
-    /// To the page that holds the greatest key below this one, as far as the level above can tell.
+    /// The page that holds the greatest key below this key, as far as the level above can tell.
     Before(&'a [u8]),
 }
 
-/// What a descent met on its way.
+/// Notes that a descent makes on its way.
 #[derive(Default)]
 pub struct Path {
-    /// The low key of the page reached.
+    /// The low key of the page that the descent reached.
     pub low: Vec<u8>,
-    /// A page whose split is not complete: level and page.
+    /// Level and number of a page with an incomplete split.
     incomplete: Option<(u16, PageNo)>,
 }
 
@@ -75,13 +76,12 @@ impl Tree {
             Err(self.corrupt(
                 store,
                 g.id(),
-                format!("not the page of index {} that the index's structure says", self.index),
+                format!("the tree of index {} leads to it, but it is another page", self.index),
             ))
         }
     }
-    /// That `next` is what TREE-3 says. Its keys begin where those of `g` end, and end further on:
-    /// so a walk to the right always comes to an end, also where pages of different times lie in
-    /// one file.
+    /// Checks TREE-3 for `next`: its keys begin where the keys of `g` end, and end further on. So a
+    /// walk to the right always ends, even where pages of different times lie in one file.
     fn expect_right(
         &self,
         store: &Store,
@@ -102,7 +102,7 @@ impl Tree {
             Err(self.corrupt(
                 store,
                 next.id(),
-                format!("its keys do not follow those of page {}, to whose right it is", g.id()),
+                format!("its keys do not follow the keys of page {}, its left neighbour", g.id()),
             ))
         }
     }
@@ -111,8 +111,9 @@ impl Tree {
         WouldBlock::Failed(Error::Corrupt { page, file, table, why })
     }
 
-    /// Descends to the page of `level` and latches it as asked; to the root, S-latched, if the tree
-    /// is not that high (any more). `path` learns what was met, where the caller wants to know.
+    /// Descends to the page of `level` for `seek` and latches it with `latch`. If the tree has no
+    /// such level (any more), the call returns the root, S-latched. `path`, if given, gets the
+    /// descent's notes.
     pub fn descend(
         &self,
         store: &Store,
@@ -159,8 +160,8 @@ impl Tree {
                 }
                 let rec = child_for(&g, seek);
                 if rec == index::INFIMUM {
-                    // TREE-4; or the tree is being freed, from the left, while somebody looks at it
-                    // without a lock on its table.
+                    // TREE-4 is violated; or the tree is being freed from the left, and this
+                    // descent holds no lock on the table.
                     return Err(self.corrupt(
                         store,
                         g.id(),
@@ -192,11 +193,11 @@ impl Tree {
             (Some(_), Seek::Last) => true,
         }
     }
-    /// The leaf for `seek`, to read.
+    /// The leaf for `seek`, S-latched.
     pub fn leaf(&self, store: &Store, seek: Seek<'_>) -> Try<PageGuard> {
         self.descend(store, seek, 0, Latch::S, None)
     }
-    /// The page right of `g` on its level, S-latched while `g` still is.
+    /// The right neighbour of `g` on its level, S-latched while `g` is still latched.
     pub fn right_of(&self, store: &Store, g: &PageGuard) -> Try<Option<PageGuard>> {
         match index::next_page(g) {
             0 => Ok(None),
@@ -207,7 +208,8 @@ impl Tree {
             }
         }
     }
-    /// The leaf for `key`, X-latched in `m`. Completes a split that it comes by.
+    /// The leaf for `key`, X-latched in `m`. The descent completes an incomplete split that it
+    /// passes.
     pub fn leaf_x(&self, m: &mut Mtr<'_>, key: &[u8]) -> Try<At> {
         loop {
             let mut path = Path::default();
@@ -217,8 +219,8 @@ impl Tree {
             m.step_aside(|store| self.complete(store, level, page))?;
         }
     }
-    /// A leaf seen before, X-latched again if nothing has changed it since (`lsn` is its page LSN
-    /// then): spares the descent.
+    /// X-latches a leaf seen before, if nothing has changed the leaf since (`lsn` is the page LSN
+    /// seen then). The call spares the descent.
     pub fn leaf_x_again(&self, m: &mut Mtr<'_>, no: PageNo, lsn: u64) -> Try<Option<At>> {
         let g = m.store().pool.fix(self.page_id(no), Latch::X)?;
         let same = index::is_index(&g)
@@ -228,7 +230,8 @@ impl Tree {
     }
 }
 
-/// The node record whose subtree is sought. The infimum if there is none (not TREE-4).
+/// The node record with the subtree for `seek`; the infimum if there is none (a violation of
+/// TREE-4).
 fn child_for(p: &Page, seek: Seek<'_>) -> Rec {
     match seek {
         Seek::Key(k) => index::search_child(p, k),

@@ -1,4 +1,4 @@
-//! Splits and merges: the mini-transactions that change a tree's shape.
+//! Splits and merges: the mini-transactions that change the shape of a tree.
 use super::{Seek, Tree};
 use crate::buf::Latch;
 use crate::mtr::{At, Mtr, Store};
@@ -6,12 +6,12 @@ use crate::page::index::{self, Builder, Page, Rec};
 use crate::{PAGE_SIZE, PageNo, Try, space};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Two pages are merged when what they hold fills at most this part of one.
+/// Two pages are merged if their contents fill at most this part of a page.
 const MERGED_MAX: usize = PAGE_SIZE * 3 / 4;
-/// A page that holds less is worth a merge.
+/// A page with less content is worth a merge.
 const UNDERFULL: usize = PAGE_SIZE / 4;
 
-/// How often trees have changed their shape.
+/// How often trees have changed shape.
 #[derive(Default)]
 pub struct Shape {
     pub splits: AtomicU64,
@@ -23,12 +23,14 @@ pub(crate) fn is_underfull(p: &Page) -> bool {
     index::used(p) < UNDERFULL
 }
 
-/// Where a page is cut: the first record that moves right, and the key that parts the two.
+/// How a page is split: `first` is the first record that moves right (`None`: no record moves), and
+/// `separator` the key between the two pages.
 struct Cut {
     first: Option<Rec>,
     separator: Vec<u8>,
 }
-/// `key` is what shall be inserted. Inserts at the right end of the tree leave the full page full.
+/// Chooses the cut for an insert of `key`. An insert at the right end of the tree leaves the full
+/// page full.
 fn choose_cut(p: &Page, key: &[u8]) -> Cut {
     let pos = index::search(p, key);
     let at_end = pos.found.is_none()
@@ -42,7 +44,8 @@ fn choose_cut(p: &Page, key: &[u8]) -> Cut {
         }
     }
     if leaf && index::n_recs(p) == 1 {
-        // Two long records and a long fence: each has a page of its own.
+        // Two long records and a long high key do not fit one page, so each record gets a page of
+        // its own.
         let only = index::first_rec(p).expect("one record");
         return if key > index::key(p, only) {
             Cut { first: None, separator: index::separator(index::key(p, only), key).to_vec() }
@@ -67,8 +70,8 @@ fn choose_cut(p: &Page, key: &[u8]) -> Cut {
 }
 
 impl Tree {
-    /// Makes room for a record of these sizes in the page of `level` that `key` belongs to. Call
-    /// again what had no room.
+    /// Makes room for a record of these sizes in the page of `level` to which `key` belongs. The
+    /// caller then repeats its insert.
     pub fn split(&self, store: &Store, level: u16, key: &[u8], value_len: usize) -> Try<()> {
         let mut m = Mtr::begin_reserved(store)?;
         let g = self.descend(store, Seek::Key(key), level, Latch::X, None)?;
@@ -87,7 +90,7 @@ impl Tree {
         let free = space::reserve(&mut m, self.space, 1, left + 1)?;
         let right = free.pages[0];
         let r = m.create(self.page_id(right))?;
-        // From here on nothing fails.
+        // Nothing fails from here on.
         free.take(&mut m);
         let cut = choose_cut(m.page(l), key);
         let mut b = Builder::new(self.index, level);
@@ -109,7 +112,8 @@ impl Tree {
         self.complete(store, level, left)
     }
 
-    /// Tells the parent of a page about its new right neighbour, if it does not know yet.
+    /// Tells the parent of page `left` about the page's new right neighbour, if the parent does not
+    /// know it yet.
     pub(super) fn complete(&self, store: &Store, level: u16, left: PageNo) -> Try<()> {
         loop {
             let (separator, right) = {
@@ -125,7 +129,7 @@ impl Tree {
             let mut m = Mtr::begin_reserved(store)?;
             let parent = self.descend(store, Seek::Key(&separator), level + 1, Latch::X, None)?;
             if index::level(&parent) != level + 1 {
-                // The tree has become lower: the page is no longer what it was.
+                // The tree has become lower, so the page has another role now.
                 continue;
             }
             let p = m.hold(parent);
@@ -136,8 +140,8 @@ impl Tree {
                 continue;
             }
             let l = m.x(self.page_id(left))?;
-            // Its neighbour may have been merged into it and split off again, at another key and
-            // with the same number.
+            // The neighbour may have been merged into this page and split off again, with the same
+            // number and another separator.
             let same = index::next_page(m.page(l)) == right
                 && index::high_key(m.page(l)) == Some(&separator[..]);
             if !self.is_incomplete_at(m.page(l), level) || !same {
@@ -192,8 +196,8 @@ impl Tree {
         Ok(())
     }
 
-    /// Merges the page of `level` that `key` belongs to with a neighbour under the same parent, if
-    /// both fit into one. True if it did.
+    /// Merges the page of `level` to which `key` belongs with a neighbour under the same parent, if
+    /// both fit into one page. Returns whether it did.
     pub fn merge(&self, store: &Store, level: u16, key: &[u8]) -> Try<bool> {
         let mut m = Mtr::begin_reserved(store)?;
         let parent = self.descend(store, Seek::Key(key), level + 1, Latch::X, None)?;
@@ -213,7 +217,7 @@ impl Tree {
             return Err(self.corrupt(
                 store,
                 m.id(p),
-                format!("a node of index {} is not in order", self.index),
+                format!("a node of index {} has no child for a key that it holds", self.index),
             ));
         }
         let (left, low, right) = (
@@ -244,7 +248,8 @@ impl Tree {
         m.commit();
         store.shape.merges.fetch_add(1, Relaxed);
         if again {
-            // Only worth it, never needed: a call that would block ends it.
+            // The next merge is useful but not necessary, so its failure, also a `WouldBlock`, is
+            // ignored.
             let _ = self.merge(store, level + 1, key);
             if level + 1 == self.root_level(store)? {
                 let mut m = Mtr::begin_reserved(store)?;
@@ -260,7 +265,7 @@ impl Tree {
         let g = store.pool.fix(self.page_id(self.root), Latch::S)?;
         Ok(index::level(&g))
     }
-    /// A root with one child takes the child's records.
+    /// Moves the records of a root's only child into the root.
     fn lower_root(&self, mut m: Mtr<'_>, root: At) -> Try<bool> {
         let only = index::first_rec(m.page(root)).expect("TREE-4");
         let child = self.page_id(index::child(m.page(root), only));

@@ -1,18 +1,17 @@
-//! What the pool and the cleaners count (Innodb_buffer_pool_*, Innodb_pages_*, Innodb_dblwr_*,
+//! Counters of the pool and the cleaners (Innodb_buffer_pool_*, Innodb_pages_*, Innodb_dblwr_*,
 //! Innodb_data_*).
 use parking_lot::Mutex;
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::*};
 
-/// Threads with a cache line of their own in each counter; those that come when all are taken share
-/// one more.
+/// Threads with a cache line of their own in each counter; further threads share one more line.
 const OWNED: usize = 127;
 
 #[repr(align(64))]
 #[derive(Default)]
 struct Shard(AtomicU64);
 
-/// A counter for the hit path: a thread adds to a line that only it writes, so that adding is a
+/// A counter for the hit path. Each thread adds to a cache line that only it writes, so adding is a
 /// load and a store.
 pub struct Sharded(Box<[Shard]>);
 impl Default for Sharded {
@@ -21,7 +20,7 @@ impl Default for Sharded {
     }
 }
 
-/// Lines that belong to no living thread. What is counted in a line stays when its thread ends.
+/// Lines that belong to no living thread. The count in a line stays when its thread ends.
 static FREE: Mutex<Vec<usize>> = Mutex::new(Vec::new());
 static USED: AtomicUsize = AtomicUsize::new(0);
 /// Gives a thread's line back when the thread ends.
@@ -42,7 +41,7 @@ thread_local! {
 fn take_line() -> usize {
     let free = FREE.lock().pop();
     let line = free.unwrap_or_else(|| USED.fetch_add(1, Relaxed)).min(OWNED);
-    // A thread that is ending has no line to keep any more.
+    // A thread that is ending can keep no line any more.
     match KEPT_LINE.try_with(|kept| *kept.borrow_mut() = Some(Line(line))) {
         Ok(()) => LINE.set(line),
         Err(_) => LINE.set(OWNED),
@@ -68,7 +67,7 @@ impl Sharded {
     }
 }
 
-/// Plain counter for what is slower than a hit.
+/// A plain counter, for events rarer than hits.
 #[derive(Default)]
 pub struct Counter(AtomicU64);
 impl Counter {
@@ -93,12 +92,13 @@ pub struct Counters {
     pub reads: Counter,
     pub read_ahead: Counter,
     pub read_ahead_evicted: Counter,
-    /// Times no frame was free and no clean page at hand (Innodb_buffer_pool_wait_free).
+    /// Times that no frame was free and no clean page could be evicted
+    /// (Innodb_buffer_pool_wait_free).
     pub wait_free: Counter,
     pub pages_created: Counter,
     pub pages_read: Counter,
     pub pages_written: Counter,
-    /// Of those written, the ones written to free their frame.
+    /// Written pages whose frames were needed for other pages.
     pub pages_written_lru: Counter,
     pub pages_evicted: Counter,
     pub dblwr_writes: Counter,
@@ -114,7 +114,7 @@ pub struct Counters {
     pub checkpoints: Counter,
 }
 
-/// Pages by state, at one moment (Innodb_buffer_pool_pages_*).
+/// The number of pages in each state, at one moment (Innodb_buffer_pool_pages_*).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PoolPages {
     pub total: usize,

@@ -1,18 +1,19 @@
-//! One frame: a page's place in memory, with its latch, pin count and state.
+//! One frame: the memory for one page, with its latch, pin count and state.
 //!
-//! Who holds the latch holds the page: a hit is one step to latch, a look at `id`, and one step
-//! back. A pin keeps the page while its latch is waited for; without it the waiter might wait for a
-//! frame that has become another page's, out of latch order.
+//! A thread that holds the latch holds the page: a hit is one step to latch the frame, a look at
+//! `id`, and one step to unlatch it. A pin keeps the page in its frame while a thread waits for the
+//! latch; without the pin the thread might, out of latch order, wait for a frame that has got
+//! another page.
 //!
 //! PIN-1: `id` changes only while the frame is reserved (`RESERVED` in `pins`) by one owner: the
 //! free list, a load, a create, an eviction.
-//! PIN-2: a frame is reserved for eviction only by the step 0 pins -> `RESERVED`, with the X latch
-//! tried for and got; `id` is taken away before that latch goes. Pinning a reserved frame is undone
-//! at once, and is a miss, and so is a latch got on one.
-//! PIN-3: `oldest` and the page's bytes change only under the X latch, except that a cleaner sets
-//! `oldest` to clean under an S latch.
-//! PIN-4: `writing` is set only on a dirty frame in the dirty index, and its one owner clears it
-//! after the write; no evict meanwhile.
+//! PIN-2: a frame is reserved for eviction only by the step from 0 pins to `RESERVED`, and only if
+//! the X latch is free at once; `id` is cleared before that latch is released. A thread that pins
+//! or latches a reserved frame undoes the pin or the latch at once and treats the page as missing.
+//! PIN-3: `oldest` and the page's bytes change only under the X latch, except that a cleaner may
+//! set `oldest` to clean under an S latch.
+//! PIN-4: `writing` is set only on a dirty frame in the dirty index. The one task that set the flag
+//! clears it after the write, and until then the frame is not evicted.
 use super::mapping::Mapping;
 use crate::sync::buf::{AtomicBool, AtomicU32, AtomicU64, RawRwLock, latch};
 use crate::{PAGE_SIZE, PageId, Result, SpaceId, page::header::Page};
@@ -26,11 +27,11 @@ pub struct FrameRef(pub(crate) u32);
 
 /// End of a chain of frame indexes.
 pub(crate) const NONE: u32 = u32::MAX;
-/// `pins`: the frame belongs to one owner and is in no reader's reach.
+/// `pins`: the frame belongs to one owner, and no reader can reach it.
 const RESERVED: u32 = 1 << 31;
 /// `id` of a frame without a page.
 pub(crate) const NO_PAGE: u64 = u64::MAX;
-/// `oldest` of a frame whose page is on disk as it is in memory.
+/// `oldest` of a frame whose changes have all been copied for writing.
 pub(crate) const CLEAN: u64 = u64::MAX;
 
 pub(crate) fn pack(id: PageId) -> u64 {
@@ -40,35 +41,35 @@ pub(crate) fn unpack(id: u64) -> PageId {
     PageId { space: SpaceId((id >> 32) as u32), no: id as u32 }
 }
 
-/// The first cache line is what a hit touches; the second belongs to the lists.
+/// A hit touches only the first cache line; the second belongs to the lists.
 #[repr(C, align(128))]
 pub(crate) struct Frame {
     /// Packed page id, or [`NO_PAGE`].
     pub id: AtomicU64,
     pins: AtomicU32,
-    /// Chain of the page table: index + 1, 0 at the end.
+    /// The next frame in its page table chain: index + 1, or 0 at the end.
     pub next: AtomicU32,
     pub latch: RawRwLock,
-    /// Moves on whenever the page's bytes may have changed or the frame has another page.
+    /// Increases whenever the page's bytes may have changed or the frame gets another page.
     pub version: AtomicU64,
-    /// Pool clock (ms) of the first and the last access since the page came; 0 is never.
+    /// Pool clock (ms) at the first and the last access since the page came; 0 means never.
     pub first_access: Word,
     pub last_access: Word,
     data: NonNull<u8>,
 
-    /// Start LSN of the oldest change that is not on its way to disk, or [`CLEAN`].
+    /// Start LSN of the page's oldest change that no cleaner has copied yet, or [`CLEAN`].
     pub oldest: AtomicU64,
     pub writing: AtomicBool,
     /// Links of the dirty bucket (guarded by its mutex).
     pub dirty_prev: Word,
     pub dirty_next: Word,
-    /// Links of the LRU lists and which one (guarded by the instance's mutex).
+    /// Links in an LRU list, and which list (guarded by the instance's mutex).
     pub lru_prev: Word,
     pub lru_next: Word,
     pub lru_list: Word,
     /// Pool clock when the frame entered its LRU list.
     pub lru_since: Word,
-    /// Stands for the page's bytes: loom tells of an access that no latch and no reservation
+    /// Stands for the page's bytes: loom reports an access to it that no latch and no reservation
     /// orders.
     #[cfg(loom)]
     watched: loom::cell::UnsafeCell<()>,
@@ -83,7 +84,7 @@ unsafe impl Sync for Frame {}
 const _: () = assert!(size_of::<Frame>() == 128);
 
 impl Frame {
-    /// A reserved frame over `data`, PAGE_SIZE bytes.
+    /// A reserved frame over `data`, which has PAGE_SIZE bytes.
     pub(crate) fn new(data: NonNull<u8>) -> Frame {
         Frame {
             id: AtomicU64::new(NO_PAGE),
@@ -133,15 +134,15 @@ impl Frame {
     pub(crate) fn is_dirty(&self) -> bool {
         self.oldest.load(Acquire) != CLEAN
     }
-    /// PIN-2, and BUF-2: takes the frame from all readers if nobody has it latched or pinned and
-    /// its page is clean and not being written.
+    /// PIN-2 and BUF-2: takes the frame from all readers if nobody has it latched or pinned and its
+    /// page is clean and not being written.
     pub(crate) fn try_reserve(&self) -> bool {
         if self.pins.compare_exchange(0, RESERVED, Acquire, Relaxed).is_err() {
             return false;
         }
         let latched = self.latch.try_lock_exclusive();
-        // `oldest` before `writing`: a cleaner sets `writing`, then `oldest` to clean, so that one
-        // of the two is seen.
+        // `oldest` is read before `writing`: a cleaner sets `writing` first and then `oldest` to
+        // clean, so this thread sees one of the two.
         let taken = latched && !self.is_dirty() && !self.writing.load(Acquire);
         if taken {
             self.id.store(NO_PAGE, Relaxed);
@@ -160,19 +161,19 @@ impl Frame {
         assert!(self.is_reserved());
         self.version.fetch_add(1, Relaxed);
         self.id.store(id, Release);
-        // Not a store: readers that ran into the reserved frame may be about to take back their
-        // pins.
+        // The step is a subtraction and not a store, because readers that pinned the reserved frame
+        // may be about to take back their pins.
         self.pins.fetch_sub(RESERVED, Release);
     }
-    /// Whether the page is fixed, or about to be.
+    /// Whether the page is latched, or a thread has it pinned and is about to latch it.
     pub(crate) fn is_held(&self) -> bool {
         self.is_pinned() || self.latch.is_locked()
     }
 
-    /// The page, to read.
+    /// The page, for reading.
     ///
     /// # Safety
-    /// The caller has the latch (any mode) for 'a, or the frame is reserved by it.
+    /// The caller has the latch (any mode) for 'a, or has the frame reserved.
     #[inline]
     pub(crate) unsafe fn page<'a>(&self) -> &'a Page {
         #[cfg(loom)]
@@ -181,11 +182,11 @@ impl Frame {
         // latch.
         unsafe { self.data.cast::<Page>().as_ref() }
     }
-    /// The page, to change.
+    /// The page, for changing.
     ///
     /// # Safety
-    /// The caller has the X latch for 'a, or the frame is reserved by it, and no other reference
-    /// from it lives.
+    /// The caller has the X latch for 'a, or has the frame reserved, and no other reference to the
+    /// page lives.
     #[inline]
     #[allow(clippy::mut_from_ref)]
     pub(crate) unsafe fn page_mut<'a>(&self) -> &'a mut Page {
@@ -197,8 +198,8 @@ impl Frame {
 }
 const _: () = assert!(PAGE_SIZE == size_of::<Page>());
 
-/// The frames of a pool: metadata and pages, each in one mapping, touched only as frames come into
-/// use.
+/// The frames of a pool. Metadata and pages have one mapping each, whose memory is touched only
+/// when frames come into use.
 pub(crate) struct Frames {
     meta: Mapping,
     data: Mapping,
@@ -221,17 +222,17 @@ impl Frames {
         // SAFETY: inside the mapping of `count` frames, which is page aligned.
         unsafe { self.meta.base().cast::<Frame>().add(index as usize) }
     }
-    /// Brings a frame into use, reserved.
+    /// Brings a frame into use. The frame is reserved.
     ///
     /// # Safety
-    /// Once per frame, before any other thread can name it.
+    /// The caller does this once per frame, before any other thread can name the frame.
     pub(crate) unsafe fn init(&self, index: u32) {
         // SAFETY: slot() checked the index; the data mapping has as many pages.
         let data = unsafe { self.data.base().add(index as usize * PAGE_SIZE) };
         // SAFETY: the slot is ours alone by the caller's promise.
         unsafe { self.slot(index).write(Frame::new(data)) }
     }
-    /// A frame in use. Indexes come only out of lists and chains, which only ever hold initialised
+    /// A frame in use. Callers have indexes only from lists and chains, which hold only initialised
     /// frames.
     #[inline]
     pub(crate) fn get(&self, index: u32) -> &Frame {

@@ -1,4 +1,4 @@
-//! Latches of pages, and the guard through which a fixed page is seen.
+//! Latches of pages, and the guard that gives access to a fixed page.
 use super::frame::{Frame, FrameRef};
 use super::pool::Pool;
 use crate::page::header::{self, Page};
@@ -11,8 +11,8 @@ use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering::*;
 
-/// How a page is latched. S: many readers. SX: one that may change the page later, with readers. X:
-/// one, alone.
+/// How a page is latched. S: by many readers. SX: by one thread that may change the page later,
+/// beside readers. X: by one thread alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Latch {
     S,
@@ -20,19 +20,19 @@ pub enum Latch {
     X,
 }
 
-/// A page fixed in memory and latched, until dropped. Not `Send`: no latch lives across an
-/// `.await`.
+/// A page fixed in memory and latched until the guard is dropped. Guards are not `Send`: no latch
+/// lives across an `.await`.
 pub struct PageGuard {
     frame: NonNull<Frame>,
-    /// The pool outlives its guards: [`super::BufferPool`] leaks it rather than free it under a
-    /// latch (BUF-1).
+    /// The pool outlives its guards: [`super::BufferPool`] leaks the pool rather than free it under
+    /// a latch (BUF-1).
     pool: NonNull<Pool>,
     index: u32,
     latch: Latch,
 }
 
 impl PageGuard {
-    /// Latches `frame` if that takes no waiting and it has page `id`.
+    /// Latches `frame` if the latch is free at once and the frame has page `id`.
     #[inline]
     pub(super) fn try_lock(
         pool: &Pool,
@@ -55,7 +55,7 @@ impl PageGuard {
             index,
             latch,
         };
-        // Else the guard goes, and the latch with it.
+        // If the id differs, the guard is dropped, and the latch with it.
         (frame.id.load(Acquire) == id).then_some(guard)
     }
     /// Waits for the latch. The caller has the frame pinned or reserved.
@@ -86,7 +86,7 @@ impl PageGuard {
     pub fn frame(&self) -> FrameRef {
         FrameRef(self.index)
     }
-    /// Changes whenever the page may have changed, or the frame has got another page. See
+    /// Changes whenever the page may have changed or the frame has got another page. See
     /// [`Pool::fix_at`].
     pub fn version(&self) -> u64 {
         self.meta().version.load(Relaxed)
@@ -98,27 +98,27 @@ impl PageGuard {
         self.meta().is_dirty()
     }
 
-    /// SX to X: waits for the readers to leave.
+    /// Raises the latch from SX to X: waits for the readers to leave.
     pub fn upgrade(&mut self) {
         assert_eq!(self.latch, Latch::SX);
         // SAFETY: we hold the upgradable latch.
         unsafe { self.meta().latch.upgrade() };
         self.latch = Latch::X;
     }
-    /// SX to X if nobody reads the page now.
+    /// Raises the latch from SX to X if nobody reads the page now.
     pub fn try_upgrade(&mut self) -> bool {
         assert_eq!(self.latch, Latch::SX);
         // SAFETY: we hold the upgradable latch.
         let done = unsafe { self.meta().latch.try_upgrade() };
         if done {
-            // Not all ways through parking_lot's `try_upgrade` (0.12.5) acquire what the readers
-            // that have left released. No instruction on x86.
+            // Some paths through parking_lot's `try_upgrade` (0.12.5) do not acquire what departed
+            // readers have released. The fence is no instruction on x86.
             fence(Acquire);
             self.latch = Latch::X;
         }
         done
     }
-    /// X to SX or S, SX to S.
+    /// Lowers the latch: from X to SX or S, or from SX to S.
     pub fn downgrade(&mut self, to: Latch) {
         let latch = &self.meta().latch;
         // SAFETY: we hold the latch in the mode that is given up.
@@ -133,21 +133,21 @@ impl PageGuard {
         self.latch = to;
     }
 
-    /// The page, to change. Only on an X guard. Whoever changes it calls [`PageGuard::mark_dirty`]
-    /// before the latch goes.
+    /// The page, for changing. Only an X guard gives it, and its user calls
+    /// [`PageGuard::mark_dirty`] before the latch is released.
     #[inline]
     pub(crate) fn bytes_mut(&mut self) -> &mut Page {
         assert_eq!(self.latch, Latch::X);
         let frame = self.meta();
-        // We are alone: a load and a store do.
+        // We hold the only latch, so a load and a store suffice.
         frame.version.store(frame.version.load(Relaxed) + 1, Release);
         // SAFETY: we hold the X latch, and the borrow of self keeps it and every other borrow of
         // the page away.
         unsafe { frame.page_mut() }
     }
-    /// The page was changed by the frame `start..end` of the log: stamps its LSN, and enters it in
-    /// the dirty index if it was clean. Called between the log's reserve and publish: neither waits
-    /// nor fails, except for a leaf mutex.
+    /// Stamps the page with the LSN of the redo log frame `start..end` that changed it, and enters
+    /// the page in the dirty index if the page was clean. Runs between the log's reserve and
+    /// publish, so it neither fails nor waits for anything but a leaf mutex.
     pub(crate) fn mark_dirty(&mut self, start: Lsn, end: Lsn) {
         assert!(self.latch == Latch::X && start < end);
         header::set_lsn(self.bytes_mut(), end);
@@ -163,7 +163,7 @@ impl Deref for PageGuard {
     type Target = Page;
     #[inline]
     fn deref(&self) -> &Page {
-        // SAFETY: we hold the latch; whoever changes the page holds it alone.
+        // SAFETY: we hold the latch, and a thread that changes the page holds it alone.
         unsafe { self.meta().page() }
     }
 }
@@ -172,7 +172,7 @@ impl Drop for PageGuard {
     #[inline]
     fn drop(&mut self) {
         let latch = &self.meta().latch;
-        // The last touch: after it the pool may go.
+        // This is the last access to the frame: the pool may be freed right after it.
         // SAFETY: we hold the latch in this mode.
         unsafe {
             match self.latch {

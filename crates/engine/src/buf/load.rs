@@ -1,10 +1,11 @@
 //! Reading pages into the pool.
 //!
-//! LOAD-1: one page has one read under way, shared by all who want it. A page becomes visible only
-//! after its checksum and id were verified.
-//! LOAD-2: a load overtaken by `create` or `drop_space` is cancelled: what it read is thrown away.
-//! LOAD-3: the completion runs on any thread and waits for nothing but short mutexes; it needs
-//! nobody to poll the loader.
+//! LOAD-1: a page has one read under way, which all threads that want the page share. A page
+//! becomes visible only after its checksum and id were verified.
+//! LOAD-2: a load overtaken by `create` or `drop_space` is cancelled: the bytes that it read are
+//! thrown away.
+//! LOAD-3: the completion runs on any thread, waits for nothing but short mutexes, and does not
+//! depend on anybody polling the load's future.
 use super::frame::unpack;
 use super::{BufferPool, PageIo, pool::Pool};
 use crate::page::header::{self, Page};
@@ -36,7 +37,7 @@ impl Load {
     pub(super) fn is_cancelled(&self) -> bool {
         self.cancelled.load(Relaxed)
     }
-    /// LOAD-2. Under the mutex of the page's shard.
+    /// Cancels the load (LOAD-2). The caller has the mutex of the page's shard.
     pub(super) fn cancel(&self) {
         self.cancelled.store(true, Relaxed);
     }
@@ -66,21 +67,21 @@ impl Future for Finished {
 
 enum Started {
     Present,
-    /// Begun now.
+    /// The caller has begun the read.
     Reading(Arc<Load>),
-    /// Somebody else's.
+    /// Another caller has begun the read.
     Shared(Arc<Load>),
     NoFrame,
-    /// Enough reads are under way.
+    /// Enough reads are under way already.
     Crowded,
 }
 
 impl BufferPool {
-    /// Brings a page into the pool. It may be gone again before the caller fixes it: call again
-    /// then.
-    /// Errors: `Corrupt` when what is on disk is not that page, `Io`.
+    /// Brings a page into the pool. The page may be evicted before the caller fixes it; then the
+    /// caller calls again.
+    /// Errors: `Corrupt` when the page on disk is damaged or is another page, and `Io`.
     pub async fn load(self: &Arc<Self>, id: PageId) -> Result<()> {
-        // Woken to begin a read; who does not, passes it on.
+        // Whether this task was woken to begin a read. A task that begins none passes the turn on.
         let mut has_turn = false;
         loop {
             let (freed, ended) = (self.frame_freed.seen(), self.read_ended.seen());
@@ -101,9 +102,10 @@ impl BufferPool {
             }
         }
     }
-    /// Starts to read a page that will be wanted soon, if a frame is at hand. Waits for nothing.
+    /// Starts to read a page that will be wanted soon, if a frame is at hand. The call waits for
+    /// nothing.
     pub fn prefetch(self: &Arc<Self>, id: PageId) {
-        // A failure is found again by whoever wants the page.
+        // The next task that loads the page finds the failure again.
         let _ = self.start_load(id, true);
     }
 
@@ -122,8 +124,8 @@ impl BufferPool {
             .file(id.space)?
             .ok_or_else(|| self.unreadable(id, "reading", &io::ErrorKind::NotFound.into()))?;
         self.tick();
-        // A pool full of pages that wait for their readers would get nowhere: a quarter of it may
-        // be on its way in.
+        // A pool full of pages that wait for their readers would get nowhere, so at most a quarter
+        // of its frames may wait for reads.
         if self.counters.pending_reads.get() >= u64::from(self.frames.count() / 4).max(8) {
             return Ok(Started::Crowded);
         }
@@ -156,7 +158,7 @@ impl BufferPool {
         Ok(Started::Reading(load))
     }
 
-    /// LOAD-3: the read has ended.
+    /// Completes a read that has ended (LOAD-3).
     fn loaded(&self, load: &Arc<Load>, result: io::Result<()>, buf: Option<AlignedBuf>) {
         let result = match (result, &buf) {
             (Ok(()), Some(buf)) => {
@@ -222,7 +224,7 @@ pub(crate) fn corrupt(io: &dyn PageIo, page: PageId, why: &str) -> Error {
 }
 
 impl Pool {
-    /// LOAD-2: forgets reads of a space under way.
+    /// LOAD-2: cancels all reads of a space that are under way.
     pub(super) fn cancel_loads(&self, space: crate::SpaceId) {
         self.table.for_each_load(|load| {
             if load.id.space == space {
@@ -230,7 +232,7 @@ impl Pool {
             }
         });
     }
-    /// The page ids in memory, hottest first within each instance, for saving across a restart.
+    /// The ids of pages in memory, most recently used first, for saving across a restart.
     pub fn resident(&self, max: usize) -> Vec<PageId> {
         let touched = (0..self.frames.count()).filter(|&i| self.is_touched(i));
         let mut pages: Vec<(u32, u64)> = touched

@@ -1,6 +1,6 @@
-//! Models of the pool: fixing, evicting, creating and loading pages beside each other. The code is
-//! the pool's own, over two frames; loom has its atomics, mutexes and latches (`sync/buf.rs`), and
-//! watches who touches a page's bytes (`Frame::page`).
+//! Models of the pool: threads fix, evict, create and load pages at the same time. The code is the
+//! pool's own, over two frames. Loom replaces its atomics, mutexes and latches (`sync/buf.rs`) and
+//! watches all accesses to a page's bytes (`Frame::page`).
 use super::pool::Pool;
 use super::testing::{MemDisk, pid};
 use super::*;
@@ -17,17 +17,17 @@ fn pool(disk: &Arc<MemDisk>) -> Arc<BufferPool> {
     let config = BufConfig { frames: FRAMES, ..BufConfig::new(0, 4096) };
     BufferPool::new(&config, disk.clone(), disk.clone()).unwrap()
 }
-/// A pool with these pages, the first of them the coldest.
+/// A pool with these pages, of which the first is the coldest.
 fn pool_with(pages: &[PageId]) -> Arc<BufferPool> {
     let pool = pool(&Arc::default());
     pages.iter().for_each(|&id| drop(pool.create(id).unwrap()));
     pool
 }
-/// A page that no eviction takes.
+/// Makes a page dirty, so that no eviction takes it.
 fn dirty(pool: &Pool, id: PageId) {
     pool.fix(id, Latch::X).unwrap().mark_dirty(Lsn(1), Lsn(2));
 }
-/// What is seen under a latch is the page that was asked for; whether it was there.
+/// Checks that a latched page is the page asked for. Returns whether the page was in the pool.
 fn look(page: Try<PageGuard>, id: PageId) -> bool {
     match page {
         Ok(page) => {
@@ -51,12 +51,13 @@ fn create(pool: &Pool, id: PageId) -> bool {
         Err(_) => panic!("what is made needs a frame at most"),
     }
 }
-/// TABLE-3, and no frame is lost: each is free or has a page that is found, and nobody holds one.
+/// Checks TABLE-3, and that no frame is lost: each frame is free or has a page that is found, and
+/// nobody holds a frame.
 fn settled(pool: &Pool, pages: &[PageId]) {
     let there = pages.iter().filter(|&&id| look(pool.fix(id, Latch::X), id)).count();
     assert_eq!((pool.free_frames(), pool.any_held()), (FRAMES - there, false));
 }
-/// The first pages of a space that are in one chain of the table, and one that is in another chain.
+/// The first pages of a space that are in one chain of the table, and one page in another chain.
 fn chained(many: usize) -> (Vec<PageId>, PageId) {
     let of = |id: &PageId| page_table::Table::chain(FRAMES as u32, *id);
     let first = pid(1, 1);
@@ -67,7 +68,7 @@ const P: PageId = PageId { space: SpaceId(1), no: 1 };
 const Q: PageId = PageId { space: SpaceId(1), no: 2 };
 const R: PageId = PageId { space: SpaceId(1), no: 3 };
 
-/// PIN-2, BUF-2: a page is fixed while another is made, for which one must go.
+/// PIN-2, BUF-2: a page is fixed while another page is made, which needs the frame of the first.
 #[test]
 fn loom_a_page_is_fixed_while_it_is_evicted() {
     explore(3, || {
@@ -79,7 +80,8 @@ fn loom_a_page_is_fixed_while_it_is_evicted() {
         settled(&pool, &[P, Q, R]);
     });
 }
-/// The same without a look-up, where the page was seen before, and to change it.
+/// A thread fixes a page in the frame where it saw the page before, without a look-up, to change
+/// the page.
 /// Tests PIN-1.
 #[test]
 fn loom_a_page_is_fixed_where_it_was_while_its_frame_gets_another() {
@@ -96,7 +98,7 @@ fn loom_a_page_is_fixed_where_it_was_while_its_frame_gets_another() {
         settled(&pool, &[P, Q, R]);
     });
 }
-/// A pin keeps the page while its latch is waited for.
+/// A pin keeps the page while a thread waits for its latch.
 #[test]
 fn loom_a_latch_is_waited_for_while_its_holder_goes_and_the_page_is_evicted() {
     explore(2, || {
@@ -130,8 +132,8 @@ fn loom_a_page_is_read_while_a_latch_is_raised() {
         settled(&pool, &[P]);
     });
 }
-/// TABLE-1, TABLE-2: a page that stays is found, whatever is taken out of its chain in front of it
-/// and comes elsewhere, or into the same chain.
+/// TABLE-1, TABLE-2: a page that stays in the pool is found, while a page in front of it leaves the
+/// chain and comes back elsewhere or in the same chain.
 fn found_beside_changes(same_chain: bool) {
     explore(3, move || {
         let (chain, elsewhere) = chained(3);
@@ -154,7 +156,7 @@ fn loom_a_page_is_found_while_its_chain_loses_one_to_another_chain() {
 fn loom_a_page_is_found_while_one_of_its_chain_becomes_another() {
     found_beside_changes(true);
 }
-/// TABLE-3
+/// TABLE-3: two threads make the same page.
 #[test]
 fn loom_two_make_the_same_page() {
     explore(3, || {
@@ -167,8 +169,8 @@ fn loom_two_make_the_same_page() {
         settled(&pool, &[P, Q]);
     });
 }
-/// LOAD-1, LOAD-2: a read ends while others want the page. `beside` gets the page's frame, and says
-/// whether it has made the page anew.
+/// LOAD-1, LOAD-2: a read ends while other threads want the page. `beside` gets the page's frame,
+/// and returns whether it has made the page anew.
 fn load_ends_beside(beside: fn(&Pool, FrameRef) -> bool) {
     explore(3, move || {
         let disk = Arc::new(MemDisk::default());
@@ -182,7 +184,7 @@ fn load_ends_beside(beside: fn(&Pool, FrameRef) -> bool) {
         let mut poll = || load.as_mut().poll(&mut Context::from_waker(Waker::noop()));
         assert!(poll().is_pending());
         let ends = thread::spawn(move || file.release());
-        // An empty pool gives its first frame first.
+        // An empty pool gives out its first frame first.
         let made = beside(&pool, FrameRef(0));
         ends.join().unwrap();
         assert_eq!(poll(), Poll::Ready(()));
@@ -206,7 +208,8 @@ fn loom_a_load_ends_while_its_page_is_looked_for() {
         false
     });
 }
-/// The page was in that frame before, went, and comes again: nothing but its id says so.
+/// The page was in that frame before, was evicted, and comes again: only its id tells the
+/// difference.
 #[test]
 fn loom_a_load_ends_while_its_page_is_fixed_where_it_was() {
     load_ends_beside(|pool, at| {
@@ -214,7 +217,7 @@ fn loom_a_load_ends_while_its_page_is_fixed_where_it_was() {
         false
     });
 }
-/// What was read is thrown away, or made over.
+/// The bytes that were read are thrown away, or `create` replaces them.
 #[test]
 fn loom_a_load_ends_while_its_page_is_made() {
     load_ends_beside(|pool, _| create(pool, P));

@@ -1,24 +1,26 @@
-//! Free frames and the order of eviction of one instance.
+//! The free frames of one instance, and the order in which it evicts pages.
 //!
-//! Two lists, young and old. A page enters at the head of old (the midpoint), and is evicted from
-//! old's tail; young's tail flows over into old, which keeps about 3/8 of the pages. A hit touches
-//! no list: it leaves the pool's clock in the frame, and whoever looks for a victim acts on it:
-//! - accessed again `old_blocks_time` after its first access: to the head of young (InnoDB's rule,
-//!   so that a scan cannot push out the hot pages);
-//! - accessed since it entered old, though not for long enough: once more round old (so that a
-//!   small pool keeps its index roots);
-//! - young's tail accessed since it came there: once more round young, instead of over into old.
+//! There are two lists, young and old. A page enters at the head of old (the midpoint) and is
+//! evicted from old's tail; young's tail flows over into old, which keeps about 3/8 of the pages. A
+//! hit touches no list: it leaves the pool's clock in the frame, and the next scan for a victim
+//! acts on the clock:
+//! - a page accessed again `old_blocks_time` after its first access moves to the head of young
+//!   (InnoDB's rule, so that a scan cannot push out the hot pages);
+//! - a page accessed since it entered old, though not for long enough, goes once more round old (so
+//!   that a small pool keeps its index roots);
+//! - a page at young's tail that was accessed since it came there goes once more round young,
+//!   instead of over into old.
 //!
-//! Lock order: an instance's mutex, then a page table shard; nothing else inside.
+//! Lock order: an instance's mutex, then a page table shard. No other lock is taken inside.
 use super::frame::{Frame, Frames, NONE};
 use std::ops::Range;
 use std::sync::atomic::Ordering::*;
 
 const YOUNG: u32 = 1;
 const OLD: u32 = 2;
-/// Young's tail is turned round at most this often before one page must go over.
+/// The most pages that go round young again before one page must flow over.
 const MAX_ROTATE: usize = 8;
-/// Accesses of one visit to a page fall within this time; a later one is another visit.
+/// Accesses within this time are one visit to a page; a later access is another visit.
 pub(crate) const VISIT_MS: u32 = 3;
 
 struct List {
@@ -62,7 +64,7 @@ impl List {
     }
 }
 
-/// What an eviction scan does with the page at the tail.
+/// What an eviction scan does with a page.
 #[derive(Debug, PartialEq)]
 enum Verdict {
     Promote,
@@ -88,10 +90,10 @@ pub(crate) struct Lists {
     young: List,
     old: List,
     old_share: f64,
-    /// Where a scan in several parts goes on, in old: InnoDB's hazard pointer. What leaves the list
-    /// moves it on.
+    /// The page in old at which a scan in several parts goes on: InnoDB's hazard pointer. It moves
+    /// on when its page leaves the list.
     next: u32,
-    /// Pages that moved to young.
+    /// The number of moves to young.
     pub made_young: u64,
 }
 
@@ -117,17 +119,17 @@ impl Lists {
     pub(super) fn old_pages(&self) -> usize {
         self.old.len
     }
-    /// Frames that have been in use are below this.
+    /// All frames that have been in use have indexes below this one.
     pub(super) fn touched_end(&self) -> u32 {
         self.fresh.start
     }
-    /// A reserved frame off the free list.
+    /// Takes a frame off the free list. The frame is reserved.
     pub(super) fn take_free(&mut self, frames: &Frames) -> Option<u32> {
         if let Some(index) = self.free.pop() {
             return Some(index);
         }
         let index = self.fresh.next()?;
-        // SAFETY: each index leaves the range once, and nobody has it before.
+        // SAFETY: each index leaves the range once, and nobody has had it before.
         unsafe { frames.init(index) };
         Some(index)
     }
@@ -152,7 +154,7 @@ impl Lists {
         }
         self.old.remove(frames, index);
     }
-    /// Lets young's tail flow over until old has its share.
+    /// Lets young's tail flow over until old has its share of the pages.
     fn balance(&mut self, frames: &Frames, now: u32) {
         let mut rotations = 0;
         while self.young.len > 0 && (self.old.len as f64) < self.old_share * self.pages() as f64 {
@@ -169,9 +171,9 @@ impl Lists {
             }
         }
     }
-    /// Walks old from its tail over at most `depth` frames, moving those that earned it, and calls
-    /// `take` on each victim in turn: true takes it out of the lists. Stops after `want` were
-    /// taken.
+    /// Walks old from its tail over at most `depth` frames, moves pages that were accessed again,
+    /// and calls `take` on each victim in turn. If `take` returns true, the frame leaves the lists.
+    /// The scan stops after `want` frames were taken.
     pub(super) fn scan(
         &mut self,
         frames: &Frames,
@@ -184,8 +186,9 @@ impl Lists {
         let from = self.old.tail;
         self.scan_from(frames, from, now, old_time_ms, depth, want, take);
     }
-    /// The same in parts, between which the caller lets go of the mutex: the first begins at the
-    /// tail, the others where the one before has ended. True if there is more.
+    /// Does the same in parts, between which the caller lets go of the mutex. The first part begins
+    /// at the tail, and each further part where the part before has ended. Returns true if pages
+    /// are left.
     pub(super) fn scan_part(
         &mut self,
         frames: &Frames,
@@ -285,9 +288,9 @@ mod tests {
             "0 is promoted, 1 has a second chance"
         );
         assert_eq!((lists.made_young, lists.old_pages()), (1, 5));
-        // 1 was not used again: it goes after those before it in the list.
+        // Page 1 was not used again: it follows the pages that were before it in the list.
         assert_eq!(victims(&mut lists, &frames, 1300, 4), [4, 5, 6, 7]);
-        // Young keeps page 0 only while old has its share.
+        // Young keeps page 0 only while old has its share of the pages.
         assert_eq!(victims(&mut lists, &frames, 1400, 4), [1]);
         assert_eq!(lists.pages(), 1);
     }
@@ -311,7 +314,7 @@ mod tests {
         assert_eq!(frames.get(5).lru_list.load(Relaxed), OLD);
     }
 
-    /// Frames that are in use stand at the tail: a scan in parts comes past them, also when others
+    /// Frames that are in use stand at the tail. A scan in parts gets past them, also when others
     /// take pages out in between.
     #[test]
     fn a_scan_in_parts_sees_each_page_once() {
@@ -325,14 +328,14 @@ mod tests {
             (more, std::mem::take(&mut seen))
         };
         assert_eq!(part(&mut lists, true), (true, vec![0, 1, 2]));
-        // The one that is next goes, and so does one that has been seen.
+        // The next page of the scan leaves the list, and so does a page that the scan has seen.
         lists.remove(&frames, 3);
         lists.remove(&frames, 1);
         assert_eq!(part(&mut lists, false), (true, vec![4, 5, 6]));
         assert_eq!(part(&mut lists, false), (true, vec![7, 8, 9]));
         assert_eq!(part(&mut lists, false), (false, vec![10, 11]));
         assert_eq!(lists.pages(), 8);
-        // The page at the end of the list goes while it is next.
+        // All pages that the scan has not seen leave the list, the next page among them.
         assert_eq!(part(&mut lists, true), (true, vec![0, 2, 4]));
         [5, 6, 8, 9, 10].iter().for_each(|i| lists.remove(&frames, *i));
         assert_eq!(part(&mut lists, false), (false, vec![]));

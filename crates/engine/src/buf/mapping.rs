@@ -1,30 +1,29 @@
-//! Anonymous memory from the kernel: zeroed, page aligned, and resident only where it has been
-//! touched.
+//! Anonymous memory from the kernel. It is zeroed and page aligned, and resident only where it has
+//! been touched.
 use crate::{Error, Result};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use std::ptr::{NonNull, null_mut};
 
 const HUGE: usize = 2 << 20;
 
-/// A mapping of `len` bytes; freed when dropped.
+/// A mapping of `len` bytes. Dropping it frees the memory.
 pub(crate) struct Mapping {
     base: NonNull<u8>,
     mapped: NonNull<u8>,
     mapped_len: usize,
 }
-// SAFETY: plain memory owned by the value; whoever uses the pointers answers for access to what
-// they point at.
+// SAFETY: plain memory owned by the value; users of the pointers answer for their accesses.
 unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Asks for huge pages when the mapping holds some: a pool of random 16 KiB pages is otherwise
-    /// all TLB misses.
+    /// Asks for huge pages if the mapping is as large as two of them: random accesses to a pool of
+    /// 16 KiB pages would otherwise miss the TLB nearly every time.
     pub(crate) fn new(len: usize) -> Result<Mapping> {
         let huge = len >= 2 * HUGE && !cfg!(miri);
         let mapped_len = if huge { len.next_multiple_of(HUGE) + HUGE } else { len.max(1) };
-        // Miri knows neither this nor huge pages.
+        // Miri knows neither NORESERVE nor huge pages.
         let flags =
             if cfg!(miri) { MapFlags::PRIVATE } else { MapFlags::PRIVATE | MapFlags::NORESERVE };
         // SAFETY: a new private mapping at an address that the kernel chooses aliases nothing.
@@ -37,7 +36,7 @@ impl Mapping {
         // SAFETY: skip < HUGE, and mapped_len has HUGE bytes to spare.
         let base = unsafe { mapped.add(skip) };
         if huge {
-            // Only a hint: a kernel without it serves small pages.
+            // The advice is only a hint: a kernel without huge pages serves small ones.
             // SAFETY: the range lies inside the mapping.
             let _ = unsafe {
                 madvise(base.as_ptr().cast(), len.next_multiple_of(HUGE), Advice::LinuxHugepage)
@@ -51,8 +50,8 @@ impl Mapping {
 }
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: mapped by `new` with this length. A failure leaks address space, which nobody can
-        // help here.
+        // SAFETY: mapped by `new` with this length. A failure leaks address space, and nothing can
+        // be done about it here.
         let _ = unsafe { munmap(self.mapped.as_ptr().cast(), self.mapped_len) };
     }
 }

@@ -1,17 +1,18 @@
 //! The buffer pool: pages in memory.
 //!
-//! [`Pool::fix`] is the hit path: a walk of the page table without a lock, and a latch; no list is
-//! touched. A page that is not there is a `WouldBlock::Page`: the caller lets go of its latches,
-//! awaits [`BufferPool::load`] and starts again.
+//! [`Pool::fix`] is the hit path: a walk of the page table without a lock, and a latch; it touches
+//! no list. Where the page is missing, `fix` returns `WouldBlock::Page`: the caller lets go of its
+//! latches, awaits [`BufferPool::load`] and starts again.
 //!
-//! BUF-1: a guard's pool and frame outlive it: a pool dropped while a frame is latched is leaked.
+//! BUF-1: a guard's pool and frame outlive the guard: a pool dropped while a frame is latched is
+//! leaked.
 //! BUF-2: a frame is evicted only if it is unlatched, clean, and not being written.
-//! BUF-3: no latch is held while waiting for a page, a frame or the disk; guards are not `Send`, so
-//! that the compiler sees to it.
+//! BUF-3: no thread holds a latch while it waits for a page, a frame or the disk. The compiler sees
+//! to this rule, since guards are not `Send`.
 //! BUF-4: a page that fails its checksum never becomes visible.
 //!
-//! Lock order: page latches; then an instance's mutex; then a page table shard; then, as leaves, a
-//! dirty bucket, a load's state, an event. Submitting I/O happens outside all of them.
+//! Lock order: page latches, then an instance's mutex, then a page table shard; then, as leaves, a
+//! dirty bucket, a load's state, an event. I/O is submitted outside all of them.
 use crate::{PAGE_SIZE, PageId, Result, SpaceId};
 use redolith_disk::{Disk, File};
 use std::ops::Deref;
@@ -40,19 +41,20 @@ pub use guard::Latch;
 pub(crate) use guard::PageGuard;
 pub(crate) use pool::Pool;
 
-/// Where pages live: the files of the spaces. Page `no` is at byte `no * PAGE_SIZE`.
+/// The files of the spaces, where pages live. Page `no` is at byte `no * PAGE_SIZE`.
 pub trait PageIo: Send + Sync + 'static {
-    /// The file of a space, opened for direct I/O; None if there is no such space (any more). One
-    /// that is there and cannot be opened is an error: it must not be taken for one that is gone.
+    /// The file of a space, opened for direct I/O; `None` if there is no such space (any more). A
+    /// file that exists and cannot be opened is an error, lest its space is taken for a dropped
+    /// space.
     fn file(&self, space: SpaceId) -> crate::Result<Option<Arc<dyn File>>>;
-    /// A page is being written in place.
+    /// Called when page `id` is about to be written in place.
     fn written(&self, _: PageId) {}
-    /// No page has a higher LSN: one that has is not of this instance's present, or its log is
-    /// lost.
+    /// The highest LSN that a page may have. A page with a higher LSN comes from another state of
+    /// this instance, or its redo is lost.
     fn newest(&self) -> crate::Lsn {
         crate::Lsn::MAX
     }
-    /// Names of the file and the table, for people.
+    /// Names of the space's file and table, for messages.
     fn describe(&self, space: SpaceId) -> (String, String);
 }
 
@@ -63,11 +65,11 @@ pub struct BufConfig {
     /// Share of the old list (innodb_old_blocks_pct).
     pub old_blocks_pct: u32,
     pub old_blocks_time_ms: u32,
-    /// What the log holds between checkpoint and tail: sizes the dirty index.
+    /// The most redo log between checkpoint and tail, which sizes the dirty index.
     pub log_capacity_bytes: u64,
 }
 impl BufConfig {
-    /// The defaults for a pool of that size; MySQL's rule for instances.
+    /// The defaults for a pool of that size, with MySQL's rule for the number of instances.
     pub fn new(pool_bytes: u64, log_capacity_bytes: u64) -> BufConfig {
         let instances = if pool_bytes >= 1 << 30 { 8 } else { 1 };
         BufConfig {
@@ -80,7 +82,7 @@ impl BufConfig {
     }
 }
 
-/// A number that may be set while others read it.
+/// A number that may be set while other threads read it.
 #[derive(Default)]
 pub struct Setting(AtomicU32);
 impl Setting {
@@ -96,7 +98,7 @@ impl Setting {
     }
 }
 
-/// The pool with its files. Everything that does not wait is in [`Pool`], to which it derefs.
+/// The pool with its files. [`Pool`], to which it derefs, has all operations that do not wait.
 pub struct BufferPool {
     pool: NonNull<Pool>,
     pub(crate) io: Arc<dyn PageIo>,
@@ -119,8 +121,9 @@ impl BufferPool {
         let pool = Box::new(Pool::new(config, disk)?);
         Ok(Arc::new(BufferPool { pool: NonNull::from(Box::leak(pool)), io }))
     }
-    /// After `WouldBlock::Frame`: resolves when a frame may be had. Wakes the cleaners, also where
-    /// one is at hand: who needs several at once has had that one already, and it was not enough.
+    /// Waits for a frame after `WouldBlock::Frame`. Always wakes the cleaners, even where a frame
+    /// is at hand: a caller that needs several frames at once has had that frame already, and it
+    /// was not enough.
     pub async fn wait_frame(&self) {
         let seen = self.frame_freed.seen();
         self.frame_wanted.notify();
@@ -142,7 +145,7 @@ impl Deref for BufferPool {
 }
 impl Drop for BufferPool {
     fn drop(&mut self) {
-        // BUF-1. Nobody can make a guard any more; those that live have latches.
+        // BUF-1. Nobody can make a guard any more, and living guards have latches.
         if !self.any_held() {
             // SAFETY: from Box::leak, and with no latch there is no guard that points here.
             drop(unsafe { Box::from_raw(self.pool.as_ptr()) });

@@ -1,8 +1,8 @@
-//! The page table: which frame holds a page.
+//! The page table, which tells the frame that holds a page.
 //!
-//! Chains through the frames from an array of heads. Readers walk them without a lock: frames are
-//! never unmapped, the latch makes sure of the page, and a walk that a concurrent change led astray
-//! is a miss, looked up again under the shard's mutex.
+//! The table is an array of heads with chains through the frames. Readers walk the chains without a
+//! lock: frames are never unmapped, the latch confirms the page, and a walk that a concurrent
+//! change led astray finds nothing and is repeated under the shard's mutex.
 //!
 //! TABLE-1: chains and loads of a shard change only under its mutex. TABLE-2: under that mutex no
 //! chained frame is reserved.
@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
 
 const SHARDS: usize = if cfg!(loom) { 2 } else { 128 };
-/// A walk longer than this has gone astray, or is better done under the mutex.
+/// A longer walk has gone astray, or is better done under the mutex.
 const MAX_WALK: usize = 64;
 
 pub(crate) struct Table {
@@ -29,7 +29,7 @@ struct Shard {
     loads: Mutex<Vec<Arc<Load>>>,
 }
 
-/// Fibonacci hashing; the high bits are the good ones.
+/// Fibonacci hashing, whose high bits are the well-mixed ones.
 #[inline]
 pub(crate) fn hash(id: u64) -> u64 {
     (id ^ (id >> 32)).wrapping_mul(0x9E37_79B9_7F4A_7C15)
@@ -44,7 +44,7 @@ impl Table {
             shards: (0..SHARDS).map(|_| Shard::default()).collect(),
         })
     }
-    /// Which chain of a table of that many frames a page is in.
+    /// The number of the chain that holds a page in a table for `frames` frames.
     #[cfg(all(test, loom))]
     pub fn chain(frames: u32, id: PageId) -> u64 {
         hash(pack(id)) >> Table::new(frames).expect("a small one").shift
@@ -54,8 +54,8 @@ impl Table {
         // SAFETY: hash >> shift is below the number of heads.
         unsafe { self.heads.get((hash >> self.shift) as usize) }
     }
-    /// The frame that page `id` was in a moment ago; to be made sure of under its latch or pin. May
-    /// miss while the chain is being changed.
+    /// The frame that page `id` was in a moment ago; the caller confirms the page under the latch
+    /// or a pin. The walk may miss the page while the chain is being changed.
     #[inline]
     pub(super) fn find<'f>(&self, frames: &'f Frames, id: u64) -> Option<(u32, &'f Frame)> {
         let mut link = self.head(hash(id)).load(Acquire);
@@ -69,16 +69,16 @@ impl Table {
         }
         None
     }
-    /// The shard of a page, for looking and changing without surprises.
+    /// Locks the shard of a page, in which look-ups and changes are exact.
     pub(super) fn lock(&self, id: PageId) -> ShardGuard<'_> {
         let id = pack(id);
         let hash = hash(id);
         let head = self.head(hash);
-        // The shard is a function of the chain, so that it guards whole chains.
+        // The shard is a function of the chain, so the shard's mutex guards whole chains.
         let shard = (hash >> self.shift) as usize % SHARDS;
         ShardGuard { id, head, loads: self.shards[shard].loads.lock() }
     }
-    /// Every load under way, shard by shard.
+    /// Calls `f` on every load under way, shard by shard.
     pub(super) fn for_each_load(&self, mut f: impl FnMut(&Load)) {
         self.shards.iter().for_each(|s| s.loads.lock().iter().for_each(|l| f(l)));
     }
@@ -87,7 +87,7 @@ impl Table {
 pub(crate) struct ShardGuard<'a> {
     id: u64,
     head: &'a AtomicU32,
-    /// Pages being read.
+    /// The shard's reads under way.
     pub loads: MutexGuard<'a, Vec<Arc<Load>>>,
 }
 impl ShardGuard<'_> {
@@ -111,8 +111,8 @@ impl ShardGuard<'_> {
         frame.next.store(self.head.load(Relaxed), Release);
         self.head.store(index + 1, Release);
     }
-    /// Takes the page's frame out of its chain. The frame keeps its `next`, so that readers
-    /// standing on it walk on.
+    /// Takes the page's frame out of its chain. The frame keeps its `next`, so that readers that
+    /// stand on the frame walk on.
     pub(super) fn remove(&mut self, frames: &Frames, index: u32) {
         let mut at = self.head;
         loop {

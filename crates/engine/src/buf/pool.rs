@@ -1,5 +1,5 @@
-//! The synchronous half of the pool: finding, latching, creating, evicting. Everything here waits
-//! for nothing slower than a latch.
+//! The synchronous half of the pool: finding, latching, creating and evicting pages. Nothing here
+//! waits for anything slower than a latch.
 use super::counters::{Counters, PoolPages};
 use super::frame::{CLEAN, Frame, FrameRef, Frames, NO_PAGE, pack};
 use super::guard::{Latch, PageGuard};
@@ -16,18 +16,19 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*, fence};
 
-/// How far a session looks for a clean page at the tail of an instance before it leaves the work to
-/// the cleaners.
+/// The most pages at the tail of an instance among which a session looks for a clean page before it
+/// leaves the work to the cleaners.
 const SESSION_SCAN: usize = 64;
-/// The smallest pool, and the smallest share of an instance.
+/// The fewest frames of a pool, and of an instance.
 const LEAST_FRAMES: u32 = if cfg!(loom) { 2 } else { 64 };
-/// Pages that a cleaner looks at while it holds an instance's mutex: some microseconds.
+/// The most pages that a cleaner looks at while it holds an instance's mutex: this takes some
+/// microseconds.
 const SCAN_PART: usize = 256;
 
 pub(super) struct Instance {
     lists: Mutex<Lists>,
     frames: Range<u32>,
-    /// Frames of the range that have been in use are below this.
+    /// All frames of the range that have been in use have indexes below this one.
     touched_end: AtomicU32,
 }
 
@@ -37,20 +38,20 @@ pub struct Pool {
     instances: Box<[Instance]>,
     pub(crate) dirty: DirtyIndex,
     pub counters: Counters,
-    /// A frame has become free, or may have.
+    /// A frame has become free, or may have become free.
     pub(crate) frame_freed: Event,
-    /// A read has ended: another may begin.
+    /// A read has ended, so another read may begin.
     pub(super) read_ended: Event,
-    /// Somebody waits for a frame: work for the cleaners.
+    /// A session waits for a frame, so the cleaners have work.
     pub(crate) frame_wanted: Event,
-    /// Buffers of a page for direct reads and writes, kept for reuse.
+    /// Page buffers for direct reads and writes, kept for reuse.
     pub(crate) spare: Mutex<Vec<AlignedBuf>>,
-    /// Coarse time, ms since the pool was made, from 1: access stamps.
+    /// Coarse time for access stamps: ms since the pool was made, beginning with 1.
     clock_ms: AtomicU32,
     disk: Arc<dyn Disk>,
     born_ms: u128,
     pub old_blocks_time_ms: Setting,
-    /// Which instance the next [`Pool::refill_free`] begins with.
+    /// The instance that the next [`Pool::refill_free`] begins with.
     refill_from: AtomicUsize,
 }
 
@@ -86,8 +87,8 @@ impl Pool {
         })
     }
 
-    /// Fixes a page that is in memory: latches it, waiting for the latch. `WouldBlock::Page` if it
-    /// is not.
+    /// Fixes a page that is in memory: waits for its latch. Returns `WouldBlock::Page` if the page
+    /// is not in memory.
     #[inline]
     pub fn fix(&self, id: PageId, latch: Latch) -> Try<PageGuard> {
         let hit = self.table.find(&self.frames, pack(id));
@@ -99,7 +100,7 @@ impl Pool {
         }
         self.fix_slowly(id, latch, hit)
     }
-    /// The latch is taken, or the walk without a lock missed, perhaps by accident.
+    /// Handles a taken latch, and a walk without a lock that found nothing, perhaps by accident.
     #[cold]
     fn fix_slowly(&self, id: PageId, latch: Latch, seen: Option<(u32, &Frame)>) -> Try<PageGuard> {
         let (index, frame) = match seen.filter(|(_, frame)| frame.pin(pack(id))) {
@@ -119,7 +120,7 @@ impl Pool {
         assert!(frame.pin(pack(id)));
         Some((index, frame))
     }
-    /// As [`Pool::fix`], but None where the latch is taken.
+    /// Does the same as [`Pool::fix`], but returns `None` where the latch is taken.
     pub fn try_fix(&self, id: PageId, latch: Latch) -> Try<Option<PageGuard>> {
         let (index, frame) = self.pin(id).ok_or(WouldBlock::Page(id))?;
         self.touch(frame);
@@ -127,8 +128,8 @@ impl Pool {
         frame.unpin();
         Ok(guard)
     }
-    /// Fixes the page where it was seen before, without a look-up; None if the frame has another
-    /// page now.
+    /// Fixes a page in the frame where it was seen before, without a look-up. Returns `None` if the
+    /// frame has another page now.
     pub fn fix_at(&self, at: FrameRef, id: PageId, latch: Latch) -> Option<PageGuard> {
         let frame = self.frames.get(at.0);
         if let Some(guard) = PageGuard::try_lock(self, at.0, frame, pack(id), latch) {
@@ -141,7 +142,7 @@ impl Pool {
     fn touch(&self, frame: &Frame) {
         self.counters.read_requests.add(1);
         let now = self.clock_ms.load(Relaxed);
-        // A hot page's line is written for its pin anyhow, but not for the stamp more than once a
+        // A hit writes to this cache line for the latch anyhow, and stamps it no more than once a
         // tick.
         if frame.last_access.load(Relaxed) != now {
             frame.last_access.store(now, Relaxed);
@@ -154,8 +155,8 @@ impl Pool {
         self.table.lock(id).find(&self.frames).is_some()
     }
 
-    /// An X-latched frame of zeros (but for id and LSN in the header) for a page that is being
-    /// made, whatever is on disk or in memory of it.
+    /// Returns an X-latched frame for a page that is being made, whatever page is on disk or in
+    /// memory. The frame is all zeros, except for id and LSN in the header.
     pub fn create(&self, id: PageId) -> Try<PageGuard> {
         loop {
             if let Ok(mut guard) = self.fix(id, Latch::X) {
@@ -184,8 +185,8 @@ impl Pool {
             let page = unsafe { frame.page_mut() };
             page.fill(0);
             header::set_id(page, id);
-            // Latched before it can be found. A reserved frame's latch is taken only for a look at
-            // its id.
+            // The frame is latched before it can be found. Other threads latch a reserved frame
+            // only for a look at its id.
             let guard = PageGuard::lock(self, index, frame, Latch::X);
             self.install(&mut shard, id, index);
             drop(shard);
@@ -205,16 +206,16 @@ impl Pool {
         frame.publish(pack(id));
         shard.insert(&self.frames, index);
     }
-    /// Puts an installed frame into its LRU list; until then nobody evicts it.
+    /// Puts an installed frame into its LRU list. Before that, nobody evicts the frame.
     pub(super) fn enlist(&self, id: PageId, index: u32) {
         self.instance(id).lists.lock().insert(&self.frames, index, self.clock_ms.load(Relaxed));
     }
     fn instance(&self, id: PageId) -> &Instance {
-        // Other bits than the page table's.
+        // The instance comes from other bits of the hash than the chain in the page table.
         &self.instances[(hash(pack(id)) >> 8) as usize % self.instances.len()]
     }
-    /// A reserved frame: a free one, or a clean cold page's, of the page's own instance or of any
-    /// other.
+    /// Takes a free frame or the frame of a clean cold page, from the page's own instance or else
+    /// from another. The frame is reserved.
     pub(super) fn take_frame(&self, id: PageId) -> Option<u32> {
         let own = (hash(pack(id)) >> 8) as usize;
         (0..self.instances.len())
@@ -226,9 +227,10 @@ impl Pool {
         self.frame_freed.notify_some(1);
     }
 
-    /// Forgets the pages of a space that has been dropped. Nobody uses them any more but, perhaps,
-    /// a cleaner. Those whose changes the log has not durably, up to `durable`, stay, for they hold
-    /// the checkpoint back (it must not end inside a frame): returns the greatest LSN of theirs.
+    /// Forgets the pages of a space that has been dropped. Nobody uses them any more, except
+    /// perhaps a cleaner. Pages stay whose changes are past `durable`, the durable end of the redo
+    /// log: they hold back the checkpoint, which must not end inside a log frame. Returns the
+    /// greatest LSN of the pages that stay.
     #[must_use = "what stays is to be dropped later"]
     pub fn drop_space(&self, space: SpaceId, durable: Lsn) -> Option<Lsn> {
         self.cancel_loads(space);
@@ -251,13 +253,13 @@ impl Pool {
                 self.dirty.take_out(&self.frames, index, false);
             }
             drop(guard);
-            // One that is being written goes the way of all clean pages later.
+            // A page that is being written is evicted later, like any clean page.
             self.evict_page(index, packed);
         }
         self.frame_freed.notify();
         stays
     }
-    /// Evicts one page if it can be.
+    /// Evicts one page if the page may be evicted now.
     fn evict_page(&self, index: u32, packed: u64) -> bool {
         let id = super::frame::unpack(packed);
         let mut lists = self.instance(id).lists.lock();
@@ -268,8 +270,8 @@ impl Pool {
         }
         gone
     }
-    /// Reserves a frame with page `id` and takes it out of the page table. Under the mutex of the
-    /// page's instance.
+    /// Reserves a frame with page `id` and takes it out of the page table. The caller has the mutex
+    /// of the page's instance.
     fn unhook(&self, index: u32, frame: &Frame, id: u64) -> bool {
         if id == NO_PAGE || frame.id.load(Acquire) != id || frame.is_held() || frame.is_dirty() {
             return false;
@@ -284,11 +286,11 @@ impl Pool {
         true
     }
 
-    /// Moves clean cold pages to the free lists until each instance has its share of `target` free
-    /// frames; looks at `depth` pages of each, some at a time, so that sessions do not wait long
-    /// for its mutex. Each call begins with another instance: they all come to be the first that is
-    /// served. Returns the frames of cold dirty pages that stood in the way, of each instance the
-    /// coldest first.
+    /// Moves frames of clean cold pages to the free lists until each instance has its share of
+    /// `target` free frames. It looks at `depth` pages of each instance, in parts, so that sessions
+    /// do not wait long for the instance's mutex. Each call begins with another instance, so that
+    /// each is served first in turn. Returns the frames of cold dirty pages that could not be
+    /// freed, the coldest of each instance first.
     pub(crate) fn refill_free(&self, target: usize, depth: usize) -> Vec<u32> {
         let share = target.div_ceil(self.instances.len());
         let (now, old_time) = (self.clock_ms.load(Relaxed), self.old_blocks_time_ms.get());
@@ -339,7 +341,7 @@ impl Pool {
     pub(crate) fn free_frames(&self) -> usize {
         self.instances.iter().map(|i| i.lists.lock().free_len()).sum()
     }
-    /// Whether a frame is free or can be made so at once.
+    /// Whether a frame is free or can be freed at once.
     pub(super) fn frame_at_hand(&self) -> bool {
         self.free_frames() > 0 || {
             self.refill_free(1, SESSION_SCAN);
@@ -347,7 +349,7 @@ impl Pool {
         }
     }
 
-    /// Brings the access clock up to date: loads and cleaners do, hits only read it.
+    /// Brings the access clock up to date. Loads and cleaners call this; hits only read the clock.
     pub(crate) fn tick(&self) {
         let now = (self.disk.now().as_millis() - self.born_ms + 1) as u32;
         self.clock_ms.fetch_max(now, Relaxed);
@@ -361,7 +363,7 @@ impl Pool {
     pub(super) fn any_held(&self) -> bool {
         let any =
             (0..self.frames.count()).any(|i| self.is_touched(i) && self.frames.get(i).is_held());
-        // What the last holders did to frame and latch happened before they let go.
+        // The effects of the last holders on frame and latch are visible before the pool is freed.
         fence(Acquire);
         any
     }

@@ -1,5 +1,4 @@
-//! A disk in memory, a runtime of threads and a log that is always where the test says, for the
-//! tests of `buf` and `flush`.
+//! A disk in memory and a runtime of threads, for the tests of `buf` and `flush`.
 #![allow(clippy::disallowed_methods)]
 use super::{BufConfig, BufferPool, PageIo};
 use crate::page::header;
@@ -50,7 +49,7 @@ impl Runtime for Threads {
     }
 }
 
-/// What a file of [`MemDisk`] holds: as the process sees it, and as a crash would leave it.
+/// A file of [`MemDisk`]: its content as the process sees it, and as a crash would leave it.
 #[derive(Default)]
 pub struct MemFile {
     name: String,
@@ -59,10 +58,10 @@ pub struct MemFile {
     pub reads: AtomicU64,
     pub writes: AtomicU64,
     pub syncs: AtomicU64,
-    /// Submitted operations wait until [`MemFile::release`].
+    /// The operations submitted since [`MemFile::hold`], which run at [`MemFile::release`].
     held: Mutex<Option<Vec<Io>>>,
     pub fail_writes: AtomicBool,
-    /// Order of what happened, over all files: (name, 'w' or 's', offset).
+    /// The operations on all files in order: (name, 'w' or 's', offset).
     log: Arc<Mutex<Vec<(String, char, u64)>>>,
 }
 impl MemFile {
@@ -144,7 +143,7 @@ impl File for MemFile {
     }
 }
 
-/// Spaces are files `space_<n>`; everything else by its name.
+/// A disk in memory. The files of spaces are named `space_<n>`.
 #[derive(Default)]
 pub struct MemDisk {
     files: Mutex<HashMap<PathBuf, Arc<MemFile>>>,

@@ -1,4 +1,4 @@
-//! The pool through its public surface.
+//! Tests of the pool through its public methods.
 use super::testing::{MemDisk, pid, pool};
 use super::*;
 use crate::page::header;
@@ -147,7 +147,8 @@ fn dirty_and_pinned_pages_are_not_evicted() {
     }
     assert!(!pool.contains(pid(16, 6)) && pool.contains(pid(16, 399)));
     drop(pinned);
-    // Nothing but dirty pages: the call would block, and a waiter is served when one becomes clean.
+    // With dirty pages alone a caller has to wait for a frame, and gets one when a page becomes
+    // clean.
     let pool = super::testing::pool(&disk, 64);
     for no in 0..64 {
         dirty(&mut pool.create(pid(16, no)).unwrap(), 1000);
@@ -201,8 +202,8 @@ fn a_pool_dropped_under_a_guard_is_leaked_not_freed() {
     assert_eq!(page[100], 2);
 }
 
-/// 8 threads hammer a pool much smaller than the data; every page is always itself.
-/// Without files and checksums: Miri runs it too.
+/// 8 threads use a pool much smaller than the data, and each frame always has the page asked for.
+/// The test has no files and no checksums, so Miri runs it too.
 #[test]
 fn frames_change_hands_beside_readers() {
     let pool = pool(&Arc::default(), 64);

@@ -1,14 +1,14 @@
-//! ALTER TABLE: indexes come and go, names and comments change, in one change of the table's
-//! record.
+//! ALTER TABLE: indexes are added and dropped, and names and comments change, with one change of
+//! the table's record.
 //!
-//! 1. The record names the trees of new indexes as unfinished: what a crash leaves of them is
-//!    freed. They are built.
-//! 2. **The change:** one dictionary transaction puts the record that has everything new, and names
-//!    the trees of dropped indexes as unfinished.
-//! 3. Those are freed, and the record forgets them.
+//! 1. The trees of new indexes are made, and the record names them as unfinished, so that the next
+//!    start frees them after a crash. Then they are built.
+//! 2. **The change:** one dictionary transaction puts the new record, which also names the trees of
+//!    dropped indexes as unfinished.
+//! 3. The trees of dropped indexes are freed, and the record forgets them.
 //!
-//! ALTER-1: an error or a crash before the end of step 2 leaves the table as it was, one after it
-//! the table as it was to be.
+//! ALTER-1: an error or a crash before the end of step 2 leaves the table unchanged; after a later
+//! error or crash the table is fully changed.
 use super::ddl::{Change, copy_counters, made_by};
 use super::record::{self, TableRecord, TreeRecord, make_table};
 use super::table::{Index, Table};
@@ -26,24 +26,25 @@ use redolith_types::{IndexDef, TableDef};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
 
-/// Keys sorted in memory at a time while an index is built.
+/// The most bytes of keys sorted in memory at a time while an index is built.
 const SORT_BYTES: usize = 64 << 20;
 
-/// What becomes of a table.
+/// The changes to a table.
 pub struct Alteration {
-    /// With its new name and schema, and its indexes: those that stay, in their order, then the new
-    /// ones.
+    /// The new definition, with its name, schema and indexes: first the indexes that stay, in their
+    /// order, then the new ones.
     pub def: TableDef,
     /// How many of the definition's last indexes are new.
     pub added: usize,
-    /// Which indexes of the definition as it is go, by their numbers.
+    /// Numbers, in the present definition, of the indexes to drop.
     pub dropped: Vec<usize>,
-    /// What the counter begins with, if nothing greater is there.
+    /// The first AUTO_INCREMENT value, unless the table already has a greater value.
     pub auto_increment: Option<u64>,
 }
 
 impl Engine {
-    /// `DuplicateKey` if a new unique index finds two rows with one key.
+    /// Changes a table. Fails with `DuplicateKey` if a new unique index finds two rows with one
+    /// key.
     pub async fn alter_table(
         self: &Arc<Self>,
         t: &Arc<Table>,
@@ -72,7 +73,7 @@ impl Engine {
         r.trees.extend(&trees);
         (r.def, r.unfinished) = (to.def, gone.clone());
         r.auto_increment = to.auto_increment.unwrap_or(r.auto_increment);
-        // Purge takes no metadata lock: it may be in one of these trees.
+        // Purge takes no metadata lock, so it may be in one of these trees.
         let _held = if gone.is_empty() { None } else { Some(self.hold_purge().await) };
         let new = match self.replace_record(&t, r).await {
             Ok(new) => new,
@@ -86,7 +87,7 @@ impl Engine {
         }
         let new = if gone.is_empty() { new } else { self.clear_away(new, &gone).await? };
         if let Some(n) = to.auto_increment {
-            // It goes up only: no value below one that is there.
+            // `ready_counters` then raises the counter above the values in the table.
             new.auto_increment.store(n, Release);
             new.counters_ready.store(false, Release);
             self.save_counter(&new, true).await?;
@@ -94,8 +95,8 @@ impl Engine {
         }
         Ok(new)
     }
-    /// Frees the trees that the record names as unfinished. What cannot be freed, because a page of
-    /// it is damaged, stays in use: the table needs it no more.
+    /// Frees the trees that the record names as unfinished. Trees that cannot be freed, because a
+    /// page is damaged, stay in use, and the record forgets them all the same.
     async fn clear_away(
         self: &Arc<Self>,
         t: Arc<Table>,
@@ -148,7 +149,7 @@ impl Engine {
         )
         .await
     }
-    /// Changes the table's record, and its name with it.
+    /// Replaces the table's record, and thereby possibly its name.
     async fn replace_record(
         self: &Arc<Self>,
         t: &Arc<Table>,
@@ -173,8 +174,8 @@ impl Engine {
         self.dict.put_table(new.clone());
         Ok(new)
     }
-    /// Trees of indexes to come, with the entries of the rows that are there; and the table, whose
-    /// record names them as unfinished.
+    /// Makes the trees of new indexes and fills them with the entries of the present rows. Returns
+    /// the trees, and the table, whose record names them as unfinished.
     async fn build_trees(
         self: &Arc<Self>,
         t: &Arc<Table>,
@@ -197,7 +198,7 @@ impl Engine {
         let t = match self.replace_record(t, r.clone()).await {
             Ok(new) => new,
             Err(e) => {
-                // No record names them.
+                // No record names the trees, so they are freed here.
                 self.free_trees(t.space, &trees).await?;
                 return Err(e);
             }
@@ -214,7 +215,7 @@ impl Engine {
         }
         Ok((t, trees))
     }
-    /// New indexes that have come to nothing.
+    /// Frees the trees of new indexes that could not be finished.
     async fn forget_trees(self: &Arc<Self>, t: &Arc<Table>, trees: &[TreeRecord]) -> Result<()> {
         if !trees.is_empty() {
             self.clear_away(t.clone(), trees).await?;
@@ -234,7 +235,8 @@ impl Engine {
         let (mut keys, mut bytes, mut more): (Vec<(Box<[u8]>, bool)>, usize, bool) =
             (Vec::new(), 0, true);
         let (mut e, mut other) = (Vec::new(), Vec::new());
-        // With few indexes the undo record of a row's deletion has room for all entries.
+        // With few indexes the undo record of a row's deletion has room for the entries of all
+        // indexes.
         let many = plan.secondary().count() * (undo_record::ENTRY_HEAD + index::MAX_KEY)
             > undo_record::MAX / 2;
         while more {
@@ -242,7 +244,7 @@ impl Engine {
             if more {
                 let row = rows.row();
                 if ix.key.external_column(&plan.layout, row.stored).is_some() {
-                    // Columns of a key are kept in the row, and this one is too long for that.
+                    // Key columns must be in the row itself, and this column is too long for that.
                     return Err(Error::RowTooLarge {
                         size: row.stored.len(),
                         max: index::max_value(row.key.len()),
@@ -251,7 +253,8 @@ impl Engine {
                 plan.entry_key(no, row.stored, row.key, &mut e);
                 check_key(&e)?;
                 if many {
-                    // An index that its own build refuses needs no room.
+                    // Indexes that cannot hold this row are left out: their own build refuses the
+                    // row.
                     let others = plan.secondary().filter(|(_, ix)| {
                         ix.key.external_column(&plan.layout, row.stored).is_none()
                     });
@@ -268,7 +271,7 @@ impl Engine {
                 if kill.is_killed() {
                     return Err(Error::Interrupted);
                 }
-                // So many keys are sorted beside the workers.
+                // Sorting so many keys takes long, so this task leaves its worker.
                 self.runtime.leave_worker();
                 keys.sort_unstable();
                 self.add_sorted(plan, no, ix, &keys, &kill).await?;
@@ -316,7 +319,7 @@ impl Engine {
         Ok(())
     }
 
-    /// At start: frees trees that no index has.
+    /// Frees, at start, the trees that belong to no index.
     pub(crate) async fn free_unfinished(self: &Arc<Self>) -> Result<()> {
         let list = std::mem::take(&mut *self.unfinished.lock());
         for r in list {
@@ -326,9 +329,9 @@ impl Engine {
         }
         Ok(())
     }
-    /// Frees the pages of trees that nobody uses: level by level from the leaves, the root last, so
-    /// that it can be begun again. It is never given up for lack of room in the log: like a
-    /// rollback it waits.
+    /// Frees the pages of trees that nobody uses: level by level from the leaves, with the root
+    /// last, so that freeing can begin again after a crash. Lack of room in the redo log does not
+    /// end it: like a rollback it waits.
     async fn free_trees(&self, space: SpaceId, trees: &[TreeRecord]) -> Result<()> {
         let mut turn = Turn::default();
         for tree in trees {
@@ -350,8 +353,8 @@ fn new_root(store: &crate::mtr::Store, space: SpaceId, id: u64) -> Try<PageNo> {
     m.commit();
     Ok(free.pages[0])
 }
-/// Frees the leftmost leaf's page, or a node that has lost its children; true when the root has
-/// gone too.
+/// Frees the page of the leftmost leaf, or of a node that has lost its children. Returns true when
+/// the root has been freed, too.
 fn free_leftmost(store: &crate::mtr::Store, t: &Tree) -> Try<bool> {
     let mut m = Mtr::begin_reserved(store)?;
     let mut parent = m.x(PageId { space: t.space, no: t.root })?;
@@ -375,8 +378,8 @@ fn free_leftmost(store: &crate::mtr::Store, t: &Tree) -> Try<bool> {
     if let Some(c) = child {
         let first = index::first_rec(m.page(parent)).expect("it has the child");
         let pos = index::search(m.page(parent), index::key(m.page(parent), first));
-        // A split that a crash cut short has left a page that only its left neighbour knows: it
-        // comes next.
+        // A crash may have left an incomplete split, whose new page only its left neighbour knows.
+        // That page takes the freed page's place in the parent.
         let unknown = index::is_incomplete(m.page(c)).then(|| index::next_page(m.page(c)));
         match unknown {
             Some(right) => {

@@ -1,9 +1,9 @@
-//! The bytes of the dictionary's records: tagged fields, so that a later program can add some and
-//! an older one says what it does not know.
+//! The format of the dictionary's records. Records consist of tagged fields, so that later programs
+//! can add fields, and older programs can name the fields that they do not know.
 //!
-//! A record is a zero, a version (1) and fields; a field is `tag u16, length u32, bytes`,
-//! little-endian; records nest as fields' bytes. Numbers are little-endian of the length they have;
-//! text is UTF-8.
+//! A record is a zero byte, a version (1) and fields. A field is `tag u16, length u32, bytes`,
+//! little-endian; nested records are the bytes of a field. Numbers are little-endian and as long as
+//! their field; text is UTF-8.
 //!
 //! | record | fields |
 //! |---|---|
@@ -15,13 +15,12 @@
 //! | type | 1 kind u8 ([`kind`]); 2 length or size u32; 3 precision u8; 4 scale u8; 5 sign u8: 1 unsigned, 2 zerofill; 6 display width u8; 7 collation u16; 8 member, repeated |
 //! | index | 1 name; 2 flags u8: 1 unique, 2 primary; 3 column, repeated: position u32, prefix u32 (all ones: none), descending u8 |
 //!
-//! Collations are numbered as MySQL numbers them. Tags of 0x8000 and above, and flags, must be
-//! understood: a program that does not know one refuses the record and names it; other unknown tags
-//! are passed over.
+//! Collations have MySQL's numbers. A program must know all flags and all tags from 0x8000 on: it
+//! refuses a record with others and names them. It ignores other unknown tags.
 //!
-//! Format 2 of the data directory had records without tags (postcard's). They are read, and become
-//! tagged ones when they are written the next time. A table's id is 1024 at least, so none of its
-//! old records begins with a zero; an old schema's record is one byte long.
+//! Format 2 of the data directory had records without tags (postcard's). They can be read, and
+//! become tagged records when they are written the next time. A table's id is at least 1024, so no
+//! old table record begins with a zero; an old schema record is one byte long.
 use super::record::{SchemaRecord, TableRecord, TreeRecord};
 use crate::bytes::{u16_at, u32_at};
 use redolith_types::{
@@ -30,12 +29,12 @@ use redolith_types::{
 };
 
 const VERSION: u8 = 1;
-/// Tags from here on must be understood.
+/// A program must know all tags from this number on.
 const CRITICAL: u16 = 0x8000;
-/// The rows' format that this program writes (`types/row.rs`).
+/// The format of rows that this program writes (`types/row.rs`).
 const ROW_FORMAT: u16 = 1;
 
-/// Numbers of types.
+/// Numbers of types in the records.
 mod kind {
     pub(super) const TINYINT: u8 = 1;
     pub(super) const SMALLINT: u8 = 2;
@@ -86,7 +85,7 @@ impl Fields {
         self.0.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
         self.0.extend_from_slice(bytes);
     }
-    /// Left out where it is empty.
+    /// Puts a text field, unless the text is empty.
     fn put_text(&mut self, tag: u16, text: &str) {
         if !text.is_empty() {
             self.put(tag, text.as_bytes());
@@ -213,8 +212,8 @@ fn sql_type(t: &SqlType) -> Vec<u8> {
 
 // ---- reading
 
-/// Goes through the fields of `bytes`, of a record that messages call `what`. `take` says whether
-/// it knows the tag.
+/// Calls `take` on each field of `bytes`, a record that messages call `what`. `take` returns
+/// whether it knows the tag.
 fn fields<'a>(
     what: &str,
     mut bytes: &'a [u8],
@@ -250,7 +249,7 @@ fn u32_of(what: &str, b: &[u8]) -> Decoded<u32> {
 fn u64_of(what: &str, b: &[u8]) -> Decoded<u64> {
     number(what, b).map(u64::from_le_bytes)
 }
-/// A byte of flags, all of them among `known`.
+/// Reads a byte of flags, all of which must be among `known`.
 fn flags_of(what: &str, b: &[u8], known: u8) -> Decoded<u8> {
     let [flags] = number(what, b)?;
     if flags & !known != 0 {
@@ -266,7 +265,7 @@ fn collation_of(b: &[u8]) -> Decoded<Collation> {
     Collation::from_id(id)
         .ok_or_else(|| format!("it has collation number {id}, which this program does not know"))
 }
-/// What follows the version of a tagged record; None for a record of format 2.
+/// The fields of a tagged record; `None` for a record of format 2.
 fn tagged(body: &[u8]) -> Decoded<Option<&[u8]>> {
     match body {
         [0, VERSION, fields @ ..] => Ok(Some(fields)),
@@ -344,7 +343,7 @@ pub(super) fn decode_table(body: &[u8]) -> Decoded<TableRecord> {
     check(&r)?;
     Ok(r)
 }
-/// What the rest of the engine takes for granted of a definition.
+/// Checks the rules of a definition on which the rest of the engine relies.
 fn check(r: &TableRecord) -> Decoded<()> {
     let hidden_key = !r.def.indexes.first().is_some_and(|i| i.primary);
     if r.trees.len() != r.def.indexes.len() + hidden_key as usize {
@@ -582,7 +581,7 @@ mod tests {
         }
     }
 
-    /// Whatever the bytes are: an error, or a definition that the engine can work with.
+    /// Any bytes give an error, or a definition that the engine can work with.
     #[test]
     fn no_flipped_byte_ends_in_a_panic() {
         let bytes = encode_table(&table());
@@ -595,7 +594,7 @@ mod tests {
         }
     }
 
-    /// As format 2 of the data directory has them.
+    /// These are the records of format 2 of the data directory.
     #[test]
     fn records_without_tags_are_read() {
         let old = postcard::to_allocvec(&table()).unwrap();

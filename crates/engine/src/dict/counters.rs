@@ -1,14 +1,14 @@
-//! A table's counters: where AUTO_INCREMENT, hidden row ids and the row estimate stand when it is
-//! opened, and how the first of them is saved.
+//! A table's counters: how AUTO_INCREMENT, hidden row ids and the row estimate get their values
+//! when the table is opened, and how the AUTO_INCREMENT counter is saved.
 //!
-//! - COUNTER-2: a row with a value that the counter on page 0 of its space has not passed raises
-//!   that counter in its own mini-transaction, as in MySQL 8 (WL#6204): so no value is given again
-//!   after a crash, whether its row was deleted or rolled back. A rollback is acknowledged like a
-//!   commit where its rows had raised a counter
+//! - COUNTER-2: a row whose AUTO_INCREMENT value is not below the counter on page 0 of its space
+//!   raises that counter in its own mini-transaction, as in MySQL 8 (WL#6204). So no value is given
+//!   again after a crash, even if its row was deleted or rolled back. A rollback whose rows had
+//!   raised a counter is acknowledged like a commit
 //!   ([`Trx::take_counter_raised`](crate::Trx::take_counter_raised)).
-//! - COUNTER-1: the next AUTO_INCREMENT value is above every one in the table. What is saved may be
-//!   older than the newest rows, so the greatest entry of an index that the column leads is asked
-//!   too, delete-marked or not.
+//! - COUNTER-1: the next AUTO_INCREMENT value is above every value in the table. The saved counter
+//!   may be older than the newest rows, so the greatest entry, delete-marked or not, of an index
+//!   with this leading column counts too.
 use super::table::{Index, Table};
 use crate::btree::{Path, Seek, Tree};
 use crate::buf::{Latch, PageGuard};
@@ -23,11 +23,11 @@ use redolith_types::Value;
 use redolith_types::convert::to_integer;
 use std::sync::atomic::Ordering::*;
 
-/// Where page 0 of a table's space keeps the AUTO_INCREMENT counter.
+/// Offset of the AUTO_INCREMENT counter in page 0 of a table's space.
 const COUNTER: usize = 40;
 
 impl Engine {
-    /// Finds where the counters stand.
+    /// Sets the table's counters from the saved counter and the table's trees.
     pub(super) async fn ready_counters(&self, t: &Table) -> Result<()> {
         self.store.spaces.open(t.space, &t.full_name())?;
         let saved = self
@@ -60,7 +60,7 @@ impl Engine {
         t.counters_ready.store(true, Release);
         Ok(())
     }
-    /// Saves the counter where it has moved up; with `exactly` also down.
+    /// Saves the counter if it has increased; with `exactly`, also if it has decreased.
     pub(crate) async fn save_counter(&self, t: &Table, exactly: bool) -> Result<()> {
         self.retry(|| {
             let mut m = Mtr::begin_reserved(&self.store)?;
@@ -76,14 +76,14 @@ impl Engine {
     }
 }
 
-/// The counter of a table that is to be raised in a mini-transaction.
+/// A raise of a table's counter that a mini-transaction is to make.
 pub(crate) struct Raise {
     page: At,
     to: u64,
 }
 impl Table {
-    /// Before the first change of a mini-transaction that gives the table a row with this payload:
-    /// latches what COUNTER-2 asks for.
+    /// Latches page 0 if COUNTER-2 asks a row with this payload to raise the counter. The caller
+    /// has not yet changed anything in the mini-transaction that adds the row.
     #[inline]
     pub(crate) fn latch_counter(&self, m: &mut Mtr<'_>, payload: &[u8]) -> Try<Option<Raise>> {
         let Some(column) = self.counter_column.filter(|_| !planted(Canary::CounterForgets)) else {
@@ -98,11 +98,12 @@ impl Table {
         if next <= self.counter_logged.load(Acquire) {
             return Ok(None);
         }
-        // Those that were taken with it, for other rows, are coming.
+        // Values taken together with this one, for other rows, will follow, so the counter is
+        // raised past them at once.
         let to = next.max(self.auto_increment.load(Relaxed));
         Ok(Some(Raise { page: m.x(PageId { space: self.space, no: 0 })?, to }))
     }
-    /// A change.
+    /// Raises the counter, which is a change of the mini-transaction.
     pub(crate) fn raise_counter(&self, m: &mut Mtr<'_>, raise: &Option<Raise>) {
         if let Some(Raise { page, to }) = *raise
             && u64_at(m.page(page), COUNTER) < to
@@ -110,35 +111,37 @@ impl Table {
             m.patch(page).write_u64(COUNTER, to);
         }
     }
-    /// The mini-transaction ends at `end`. Others rely on what is raised from now on: it is in the
-    /// log before what they do.
+    /// Notes a raise whose mini-transaction ends at `end`. From now on others rely on the raise,
+    /// which is in the redo log before their changes.
     pub(crate) fn counter_raised(&self, raise: Option<Raise>, end: Lsn) {
         if let Some(Raise { to, .. }) = raise {
             self.counter_end.fetch_max(end.0, AcqRel);
             self.counter_logged.fetch_max(to, AcqRel);
         }
     }
-    /// Whether the last raise may be lost in a crash.
+    /// Whether a crash may lose the last raise.
     pub(crate) fn is_counter_pending(&self, durable: Lsn) -> bool {
         self.counter_end.load(Acquire) > durable.0
     }
 }
 
-/// An index that the AUTO_INCREMENT column leads. A definition with such a column has one.
+/// An index whose first column is the AUTO_INCREMENT column. A definition with such a column has
+/// such an index.
 fn counting_index(t: &Table) -> Option<&Index> {
     let column = t.def.auto_increment_column()?;
     t.indexes.iter().find(|ix| ix.key.columns().next() == Some(column))
 }
 
-/// The key of the entry with the greatest value of the index's first column, delete-marked or not.
-/// None: the tree is empty.
+/// The key of the entry, delete-marked or not, with the greatest value of the index's first column;
+/// `None` if the tree is empty.
 fn greatest_key(store: &Store, ix: &Index) -> Try<Option<Vec<u8>>> {
     let descending = ix.def.columns.first().is_some_and(|c| c.desc);
     let (leaf, entry) =
         if descending { first_entry(store, &ix.tree)? } else { last_entry(store, &ix.tree)? };
     Ok(entry.map(|r| index::key(&leaf, r).to_vec()))
 }
-/// Leaves at the start may be empty: one behind them has the least key.
+/// The first entry of a tree. Leaves at the start may be empty; then a later leaf has the first
+/// entry.
 fn first_entry(store: &Store, tree: &Tree) -> Try<(PageGuard, Option<Rec>)> {
     let mut leaf = tree.leaf(store, Seek::Key(b""))?;
     while index::first_rec(&leaf).is_none() {
@@ -148,7 +151,8 @@ fn first_entry(store: &Store, tree: &Tree) -> Try<(PageGuard, Option<Rec>)> {
     let first = index::first_rec(&leaf);
     Ok((leaf, first))
 }
-/// Leaves at the end may be empty: one before them has the greatest key.
+/// The last entry of a tree. Leaves at the end may be empty; then an earlier leaf has the last
+/// entry.
 fn last_entry(store: &Store, tree: &Tree) -> Try<(PageGuard, Option<Rec>)> {
     let mut path = Path::default();
     let mut leaf = tree.descend(store, Seek::Last, 0, Latch::S, Some(&mut path))?;
@@ -161,8 +165,7 @@ fn last_entry(store: &Store, tree: &Tree) -> Try<(PageGuard, Option<Rec>)> {
     Ok((leaf, (end != index::INFIMUM).then_some(end)))
 }
 
-/// Rows of a tree, roughly: the records of some leaves times the pages that the levels above tell
-/// of.
+/// A rough number of rows: the records of the first leaf times an estimate of the number of leaves.
 fn estimate_rows(store: &Store, tree: &Tree) -> Try<u64> {
     let leaf = tree.leaf(store, Seek::Key(b""))?;
     let per_leaf = index::n_recs(&leaf) as u64;

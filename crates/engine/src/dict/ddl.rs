@@ -1,8 +1,8 @@
-//! Definitions change: each statement is a transaction on the dictionary's rows, with the work on
-//! files and trees around it (DICT-1).
+//! DDL: each statement is one transaction on the dictionary's rows, with the work on files and
+//! trees around it (DICT-1).
 //!
-//! The callers hold the metadata locks: the table's exclusively, the schema's shared (or
-//! exclusively, to create or drop it).
+//! The callers hold the metadata locks: `Exclusive` on the table, and `Read` on its schema, or
+//! `Exclusive` to create or drop the schema.
 use super::record::{self, SchemaRecord, TableRecord, TreeRecord, make_table};
 use super::table::Table;
 use crate::canary::{Canary, planted};
@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
 
 impl Engine {
-    /// The table, ready for use. None if there is none of that name.
+    /// The table, ready for use; `None` if there is no table of that name.
     pub async fn table(&self, schema: &str, name: &str) -> Result<Option<Arc<Table>>> {
         let Some(t) = self.dict.table(schema, name) else { return Ok(None) };
         if !t.counters_ready.load(Acquire) {
@@ -67,7 +67,7 @@ impl Engine {
         Ok(tables.len())
     }
 
-    /// Creates a table. `auto_increment`: the first value to generate.
+    /// Creates a table. `auto_increment` is the first value to generate.
     pub async fn create_table(
         self: &Arc<Self>,
         def: TableDef,
@@ -87,7 +87,7 @@ impl Engine {
             .await;
         self.enter(r, made, done).await
     }
-    /// A file with an empty tree for each index.
+    /// Makes a file with an empty tree for each index.
     async fn new_space(
         &self,
         def: TableDef,
@@ -105,8 +105,8 @@ impl Engine {
         let roots: Vec<Builder> = trees.iter().map(|t| Builder::new(t.id, 0)).collect();
         let pages: Vec<_> = roots.iter().map(|b| b.page()).collect();
         let label = format!("{}.{}", def.schema, def.name);
-        // Durable before the file is: else a crash would leave a file of which nobody knows why it
-        // is there.
+        // The note must be durable before the file exists. Otherwise a crash could leave a file
+        // without an explanation in the redo log.
         let noted = self.note_files(&[space]).await?;
         self.store.log.flush_to(noted).await;
         self.store.spaces.create(space, &label, &pages)?;
@@ -152,8 +152,8 @@ impl Engine {
         self.change_dictionary(&changes).await?;
         self.discard(tables).await
     }
-    /// After the tables' records have gone, durably: forgets them and removes their files. What
-    /// cannot be removed now is at the next start.
+    /// Forgets tables whose records have gone durably, and removes their files. The next start
+    /// removes files that cannot be removed now.
     async fn discard(&self, tables: &[Arc<Table>]) -> Result<()> {
         tables.iter().for_each(|t| self.dict.remove_table(t));
         let mut done = Ok(());
@@ -166,7 +166,7 @@ impl Engine {
         self.forget_space(space).await;
         self.store.spaces.remove(space)
     }
-    /// The pages of a space leave the buffer pool; what is in its file stays.
+    /// Removes the pages of a space from the buffer pool. The space's file keeps its content.
     pub(crate) async fn forget_space(&self, space: SpaceId) {
         let log = &self.store.log;
         while let Some(lsn) = self.store.pool.drop_space(space, log.durable()) {
@@ -175,14 +175,14 @@ impl Engine {
     }
     async fn note_tables(&self, tables: &[Arc<Table>]) -> Result<()> {
         let spaces: Vec<SpaceId> = tables.iter().map(|t| t.space).collect();
-        // A frame has room for thousands.
+        // A redo log frame has room for thousands of notes.
         for some in spaces.chunks(1000) {
             self.note_files(some).await?;
         }
         Ok(())
     }
-    /// Says in the log that the files of these spaces are being made or dropped. From there on they
-    /// may be deleted at a start, if no table has them.
+    /// Notes in the redo log that the files of these spaces are being made or dropped. After that,
+    /// a start may delete the files if no table has them.
     async fn note_files(&self, spaces: &[SpaceId]) -> Result<Lsn> {
         self.retry_in_time(|| {
             let mut m = Mtr::begin_reserved(&self.store)?;
@@ -191,7 +191,7 @@ impl Engine {
         })
         .await
     }
-    /// Empties a table: it gets a new file.
+    /// Empties a table by giving it a new file.
     pub async fn truncate_table(self: &Arc<Self>, t: &Arc<Table>) -> Result<Arc<Table>> {
         self.note_files(&[t.space]).await?;
         let (r, made) = self.new_space(t.def.clone(), 1).await?;
@@ -206,7 +206,8 @@ impl Engine {
         self.discard_space(t.space).await?;
         Ok(new)
     }
-    /// Renames tables one after the other, all or none: `(table, new schema, new name)`.
+    /// Renames tables one after the other, all or none. A rename is `(table, new schema, new
+    /// name)`.
     pub async fn rename_tables(
         self: &Arc<Self>,
         renames: &[(Arc<Table>, String, String)],
@@ -245,7 +246,8 @@ impl Engine {
         self.dict.replace_tables(&old, renamed);
         Ok(())
     }
-    /// Makes changes of the dictionary's rows, durably, in one transaction; its id.
+    /// Makes changes of the dictionary's rows durably, in one transaction. Returns the
+    /// transaction's id.
     pub(super) async fn change_dictionary(self: &Arc<Self>, changes: &[Change]) -> Result<TrxId> {
         let mut trx = self.begin(KillFlag::new());
         let mut done = Ok(());

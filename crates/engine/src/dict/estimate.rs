@@ -1,4 +1,4 @@
-//! How many different keys an index has, roughly: from a few leaves spread over it.
+//! Estimates how many different keys an index has, from a few leaves spread over the index.
 use super::table::Table;
 use crate::btree::Seek;
 use crate::buf::Latch;
@@ -7,10 +7,10 @@ use crate::page::index;
 use crate::{PageId, Result, Try};
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
-/// Leaves that are looked at.
+/// The number of leaves that are read, roughly.
 const LEAVES: usize = 8;
 
-/// What neighbours on the leaves seen have in common.
+/// A comparison of neighbouring entries in the leaves read.
 struct Sample {
     pairs: u64,
     /// Pairs that differ in the first column, in the first two, and so on.
@@ -18,9 +18,9 @@ struct Sample {
 }
 
 impl Engine {
-    /// Different values of the first column of index `no`, of the first two, and so on. Exact where
-    /// the index is one page. Of a definition that has been replaced meanwhile, whose trees may be
-    /// gone, nothing is known.
+    /// Estimates the number of different values of the first column of index `no`, of its first two
+    /// columns, and so on. The numbers are exact where the index is one page, and 0 for a
+    /// definition that has been replaced meanwhile, whose trees may be gone.
     pub async fn estimate_distinct(&self, t: &Table, no: usize) -> Result<Vec<u64>> {
         let rows = t.rows.load(Relaxed).max(0) as u64;
         let sample = match self.retry(|| self.sample(t, no)).await {
@@ -51,7 +51,7 @@ impl Engine {
             let mut at = index::first_rec(&root);
             for i in 0..n {
                 let Some(r) = at else { break };
-                // Evenly: `LEAVES` of the n children, or all.
+                // `LEAVES` of the n children, evenly spread, or all of them.
                 if i * LEAVES / n >= keys.len() || n <= LEAVES {
                     keys.push(index::key(&root, r).to_vec());
                 }

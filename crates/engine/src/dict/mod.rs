@@ -1,15 +1,15 @@
-//! The data dictionary: which schemas and tables there are. It lives in a tree of the system space,
-//! in rows like any other, so a definition changes atomically: by a transaction.
+//! The data dictionary: the schemas and the tables. It is a table itself, with rows in a tree of
+//! the system space, so a transaction changes definitions atomically.
 //!
-//! The dictionary's own table has id 1: `name VARBINARY` is its key, `body LONGBLOB` the record
-//! ([`codec`]). Names: `d` schema; `t` schema 0 table. Page 2 of the system space holds the
-//! counters (after the common header): next object id u64 at 24 (tables, indexes and spaces share
-//! one sequence), transaction high-water mark u64 at 32. Page 3 is the root of the dictionary's
-//! tree.
+//! The dictionary's own table has id 1. Its column `name VARBINARY` is the key, and `body LONGBLOB`
+//! the record ([`codec`]). A schema's name is `d` and the schema; a table's name is `t`, the
+//! schema, a 0 byte and the table. Page 2 of the system space holds the counters, after the common
+//! header: next object id u64 at 24 (tables, indexes and spaces share one sequence), transaction
+//! high-water mark u64 at 32. Page 3 is the root of the dictionary's tree.
 //!
-//! - DICT-1: a table's file exists, durably, before its record commits; it is removed after the
-//!   record's end is durable. So a file without a record is rubbish.
-//! - DICT-2: a `Table` that is replaced by DDL is marked `dropped`; whoever holds it finds it again
+//! - DICT-1: a table's file exists, durably, before the table's record commits, and is removed
+//!   after the removal of the record is durable. So a file without a record is rubbish.
+//! - DICT-2: a `Table` that DDL replaces or drops is marked `dropped`; its users look it up again
 //!   by name.
 pub mod alter;
 mod codec;
@@ -43,7 +43,7 @@ pub const COUNTERS: PageId = PageId { space: SpaceId::SYSTEM, no: 2 };
 pub const NEXT_ID: usize = 24;
 /// Transaction ids below this number may have been given.
 pub const HIGH_WATER: usize = 32;
-/// First id of an object that is not the system's; above the reserved space ids.
+/// The first id of an object that is not the system's. It is above the reserved space ids.
 pub const FIRST_ID: u64 = 1024;
 
 /// All definitions, in memory.
@@ -56,7 +56,7 @@ pub struct Dictionary {
 #[derive(Default)]
 struct State {
     schemas: BTreeMap<String, SchemaRecord>,
-    /// By schema, then name.
+    /// Tables by schema and name.
     tables: BTreeMap<String, BTreeMap<String, Arc<Table>>>,
     ids: HashMap<u64, Arc<Table>>,
 }
@@ -65,15 +65,15 @@ struct State {
 #[derive(Default)]
 struct MetadataLocks {
     by_name: HashMap<String, Arc<MetadataLock>>,
-    /// How many were in use when the others were forgotten last.
+    /// The number of locks that were in use when unused locks were last forgotten.
     in_use: usize,
 }
-/// Below this many nothing is forgotten.
+/// With fewer locks than twice this number, none is forgotten.
 const FEW_MDL_LOCKS: usize = 64;
 
 impl MetadataLocks {
-    /// A lock that only the map has is held and waited for by nobody, and nobody can get it
-    /// meanwhile but through the map.
+    /// A lock that only the map has is not in use: nobody holds it or waits for it, and meanwhile
+    /// it can be got only through the map.
     fn forget_unused(&mut self) {
         if self.by_name.len() >= 2 * self.in_use.max(FEW_MDL_LOCKS) {
             self.by_name.retain(|_, lock| Arc::strong_count(lock) > 1);
@@ -83,7 +83,7 @@ impl MetadataLocks {
 }
 
 impl Dictionary {
-    /// Changes with every definition: plans made under another number are made again.
+    /// Changes with every definition: plans made under another version are made again.
     pub fn version(&self) -> u64 {
         self.version.load(Acquire)
     }
@@ -108,7 +108,7 @@ impl Dictionary {
             .map(|t| t.values().cloned().collect())
             .unwrap_or_default()
     }
-    /// How many tables there are.
+    /// The number of tables.
     pub fn len(&self) -> usize {
         self.state.read().ids.len()
     }
@@ -124,7 +124,7 @@ impl Dictionary {
     pub fn by_id(&self, id: u64) -> Option<Arc<Table>> {
         self.state.read().ids.get(&id).cloned()
     }
-    /// The one metadata lock of a name, as long as anybody has it.
+    /// The metadata lock of a name. There is only one per name while anybody has it.
     pub fn metadata_lock(&self, name: &str) -> Arc<MetadataLock> {
         let mut locks = self.metadata_lock.lock();
         locks.forget_unused();
@@ -143,14 +143,14 @@ impl Dictionary {
         self.state.write().schemas.remove(name);
         self.version.fetch_add(1, AcqRel);
     }
-    /// Enters a table, in the place of one with its id (perhaps under another name) or its name.
+    /// Enters a table in the place of a table with its id (perhaps under another name) or its name.
     pub(crate) fn put_table(&self, table: Arc<Table>) {
         self.replace_tables(&[], [table]);
     }
     pub(crate) fn remove_table(&self, table: &Table) {
         self.replace_tables(&[table], []);
     }
-    /// All of it at once: who looks meanwhile sees what was before, or what is after.
+    /// Makes all changes at once: a concurrent reader sees the state before or the state after.
     pub(crate) fn replace_tables(
         &self,
         removed: &[&Table],

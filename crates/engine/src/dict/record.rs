@@ -1,4 +1,4 @@
-//! What the dictionary's rows hold, and the dictionary's own table.
+//! The records in the dictionary's rows, and the dictionary's own table.
 use super::table::{Index, Table};
 use super::{DICT_INDEX, DICT_ROOT, DICT_TABLE, Dictionary, codec};
 use crate::{Error, PageNo, Result, SpaceId, TrxId};
@@ -10,7 +10,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
 
-/// Serialized as format 2 has it; [`codec`] has the format of today.
+/// The record of a schema. The serde format is that of format 2 of the data directory; [`codec`]
+/// writes today's format.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SchemaRecord {
     pub collation: Collation,
@@ -22,18 +23,18 @@ pub struct TreeRecord {
     pub id: u64,
     pub root: PageNo,
 }
-/// A table: definition and where it lies. Trees: the clustered one first, then one for each further
-/// index of the definition.
+/// The record of a table: its definition and its place. The clustered tree is the first of the
+/// trees, followed by a tree for each further index of the definition.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TableRecord {
     pub id: u64,
     pub space: u32,
     pub trees: Vec<TreeRecord>,
-    /// The next AUTO_INCREMENT value is at least this.
+    /// A lower bound of the next AUTO_INCREMENT value.
     pub auto_increment: u64,
     pub def: TableDef,
-    /// Trees that belong to no index: of an index that was being built or dropped when the record
-    /// was written. Freed at start.
+    /// Trees that belong to no index, because an index was being built or dropped when the record
+    /// was written. A start frees them.
     pub unfinished: Vec<TreeRecord>,
 }
 
@@ -60,8 +61,8 @@ pub fn dictionary_table(dict: &Dictionary) -> Arc<Table> {
     };
     make_table(dict, record, TrxId::NONE, |_| TrxId::NONE)
 }
-/// The running form of a table. `numbered`: see `Table::numbered_since`; `since`: the transaction
-/// that made each of its trees.
+/// Makes the running form of a table. For `numbered` see `Table::numbered_since`; `since` tells the
+/// transaction that made a tree.
 pub fn make_table(
     dict: &Dictionary,
     r: TableRecord,
@@ -103,7 +104,7 @@ pub fn make_table(
     })
 }
 impl Table {
-    /// The record that describes the table as it is.
+    /// The record that describes the table in its present state.
     pub(crate) fn record(&self) -> TableRecord {
         TableRecord {
             id: self.id,
@@ -126,7 +127,7 @@ pub fn schema_name(schema: &str) -> Vec<u8> {
 pub fn table_name(schema: &str, table: &str) -> Vec<u8> {
     [b"t", schema.as_bytes(), &[0], table.as_bytes()].concat()
 }
-/// The dictionary row of a name and a record's bytes.
+/// The dictionary row with a name and a record's bytes.
 fn row(dict: &Table, name: &[u8], body: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     dict.layout

@@ -1,5 +1,5 @@
-//! A table as the engine runs it: layout, trees, locks, counters. Shared by all transactions that
-//! have it open.
+//! A table as the engine runs it: layout, trees, locks and counters, shared by all transactions
+//! that have the table open.
 use super::metadata_lock::MetadataLock;
 use crate::btree::Tree;
 use crate::lock::RangeLocks;
@@ -8,7 +8,7 @@ use redolith_types::{IndexDef, KeyLayout, RowLayout, TableDef};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::*};
 
-/// An index: number 0 of a table is the clustered one, which holds the rows.
+/// An index. A table's index number 0 is the clustered index, which holds the rows.
 pub struct Index {
     /// The index's id, which no other index has had.
     pub id: u64,
@@ -20,10 +20,10 @@ pub struct Index {
     pub key: KeyLayout,
     /// The locks on ranges of its keys.
     pub ranges: Arc<RangeLocks>,
-    /// How many columns the index has of its own; a secondary key goes on with the clustered key.
+    /// The number of the index's own columns. A secondary key goes on with the clustered key.
     pub columns: usize,
-    /// The transaction that made it: older views need what was never in it. `NONE` if no view is as
-    /// old.
+    /// The transaction that made the index. Views older than that need row versions that the index
+    /// never had. `NONE` if there is no such view.
     pub since: TrxId,
 }
 impl Index {
@@ -60,7 +60,8 @@ pub struct Table {
     pub layout: RowLayout,
     /// Its indexes; the first is the clustered one.
     pub indexes: Vec<Index>,
-    /// No primary key: the clustered key is a hidden row id, and `indexes[0]` is in no definition.
+    /// Whether the table has no primary key: then the clustered key is a hidden row id, and the
+    /// definition does not contain `indexes[0]`.
     pub hidden_key: bool,
     /// Who uses the definition.
     pub metadata_lock: Arc<MetadataLock>,
@@ -68,19 +69,20 @@ pub struct Table {
     pub auto_increment: AtomicU64,
     /// The next hidden row id.
     pub(crate) row_id: AtomicU64,
-    /// The column that it is for; and up to which value the counter is in the log (COUNTER-2).
+    /// The AUTO_INCREMENT column, and the value up to which the redo log has the counter
+    /// (COUNTER-2).
     pub(crate) counter_column: Option<usize>,
     pub(crate) counter_logged: AtomicU64,
-    /// Where the last raise of it ends in the log.
+    /// End LSN of the counter's last raise.
     pub(crate) counter_end: AtomicU64,
-    /// Whether `auto_increment` has passed what the dictionary remembers.
+    /// Whether `auto_increment` has passed the saved counter.
     pub(crate) counter_moved: AtomicBool,
-    /// Rows, roughly: counted since the table was opened, from an estimate.
+    /// A rough number of rows: an estimate when the table was opened, counted on from there.
     pub rows: AtomicI64,
     pub(crate) counters_ready: AtomicBool,
-    /// Undo of transactions before this one may number the indexes otherwise.
+    /// Undo records of transactions before this one may have other index numbers.
     pub(crate) numbered_since: TrxId,
-    /// Set when the table was dropped or replaced by DDL: look it up again.
+    /// Set when DDL dropped or replaced the table: users look the table up again.
     pub dropped: AtomicBool,
 }
 impl Table {
@@ -88,7 +90,7 @@ impl Table {
     pub fn full_name(&self) -> String {
         format!("{}.{}", self.def.schema, self.def.name)
     }
-    /// The engine's number of an index of the definition.
+    /// The engine's number of an index, from its number in the definition.
     pub fn index_no(&self, in_definition: usize) -> usize {
         in_definition + self.hidden_key as usize
     }
@@ -115,17 +117,18 @@ impl Table {
         self.indexes[no].key.encode_row(&self.layout, payload, out);
         out.extend_from_slice(clustered);
     }
-    /// Takes `n` consecutive AUTO_INCREMENT values; the first.
+    /// Takes `n` consecutive AUTO_INCREMENT values and returns the first.
     pub fn take_auto_increment(&self, n: u64) -> u64 {
         let first = self
             .auto_increment
             .fetch_update(AcqRel, Relaxed, |v| Some(v.saturating_add(n)))
             .unwrap_or_else(|v| v);
-        // Afterwards: who saves it in between comes again.
+        // This is set after the increment: a task that saves the counter in between saves it once
+        // more.
         self.counter_moved.store(true, Release);
         first
     }
-    /// A row came with a value of its own: the next generated one is above it.
+    /// Notes the value that a row brought itself: the next generated value is above it.
     pub fn saw_auto_increment(&self, value: u64) {
         if value >= self.auto_increment.load(Relaxed) {
             self.auto_increment.fetch_max(value.saturating_add(1), AcqRel);

@@ -1,4 +1,4 @@
-//! `redo/control`
+//! Prints the control file, `redo/control`.
 use super::read;
 use crate::log::inspect::{
     CONTROL_BLOCKS, ControlBlock, WITNESS_BLOCKS, control_block, witness_block,

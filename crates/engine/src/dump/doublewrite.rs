@@ -1,4 +1,4 @@
-//! The doublewrite file.
+//! Prints the doublewrite file.
 use super::{Request, read};
 use crate::PAGE_SIZE;
 use crate::flush::doublewrite::{self, HEADER, SEGMENT_BYTES};

@@ -1,8 +1,8 @@
-//! `redo/log_<n>`: the frames of one segment.
+//! Prints the frames of one segment of the redo log, `redo/log_<n>`.
 //!
-//! Frames lie across segments, so the first bytes of a segment may be the rest of a frame, and the
-//! last frame may go on in the next segment, which is read from the same folder if it is there. A
-//! frame is found by its own LSN, which its header holds.
+//! Frames may cross the border between segments: the first bytes of a segment may be the rest of a
+//! frame, and the last frame may go on in the next segment, which is read from the same folder if
+//! it exists. A frame is recognised by its own LSN, which its header holds.
 use super::{Request, hex, open, read};
 use crate::PageId;
 use crate::log::inspect::{Epochs, Frame, SEGMENT_HEADER, frame_at, segment_header};
@@ -74,7 +74,7 @@ pub(super) fn dump(
             print(&frame, lsn, request.hex, out)?;
             printed += 1;
         }
-        // The length of one that does not verify is not believed.
+        // The length in a frame that fails verification is not trusted.
         at = if frame.epoch.is_some() {
             at + frame.len
         } else {
@@ -83,7 +83,8 @@ pub(super) fn dump(
     }
     Ok(())
 }
-/// The next place that holds its own LSN eight bytes on, as the header of a frame does.
+/// The next place where, eight bytes on, the bytes hold the place's own LSN, like the header of a
+/// frame.
 fn next_frame(bytes: &[u8], from: usize, end: usize, first: u64) -> usize {
     (from..end)
         .find(|at| {

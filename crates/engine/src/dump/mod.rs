@@ -1,11 +1,10 @@
-//! The files of a data directory as text, for whoever has to see what is in them: `redolith dump`.
+//! Prints the files of a data directory as text: `redolith dump`.
 //!
-//! Reading changes nothing and needs no running engine. A damaged file is printed as far as it can
-//! be read, and each damage is a line that says where it is. Lines that tell of damage begin with
-//! `!`.
+//! A dump changes nothing and needs no running engine. A damaged file is printed as far as it can
+//! be read, and each damage gets a line that says where it is. Such lines begin with `!`.
 //!
-//! DUMP-1: whatever bytes a file holds, a dump ends, and needs no more memory than one segment of
-//! the redo log and the largest frame, or one batch of the doublewrite file.
+//! DUMP-1: a dump of a file with any bytes ends. It needs no more memory than one segment of the
+//! redo log and the largest frame, or one batch of the doublewrite file.
 mod control;
 mod doublewrite;
 mod log;
@@ -28,7 +27,7 @@ pub enum Kind {
     Page,
     /// The undo logs in an undo space.
     Undo,
-    /// The doublewrite file: which pages have a copy there, and whether it is whole.
+    /// The doublewrite file: the pages that have a copy there, and whether the copy is whole.
     Doublewrite,
 }
 impl Kind {
@@ -49,16 +48,15 @@ pub struct Request {
     pub kind: Kind,
     /// The file.
     pub path: PathBuf,
-    /// The first LSN (of a log) or page number; what is before is not printed.
+    /// The first LSN (of a redo log), page number or batch number to print.
     pub from: u64,
-    /// Frames, pages or batches to print at most.
+    /// The most frames, pages or batches to print.
     pub limit: u64,
-    /// Contents as hexadecimal bytes, too.
+    /// Whether to print contents as hexadecimal bytes, too.
     pub hex: bool,
 }
 
-/// Prints the file. Errors: what the operating system says of reading it or of `out`; that it is
-/// not there.
+/// Prints the file. Fails when the file is missing, or when reading it or writing to `out` fails.
 pub fn dump(disk: &dyn Disk, request: &Request, out: &mut dyn Write) -> io::Result<()> {
     let file = open(disk, &request.path)?;
     match request.kind {
@@ -72,7 +70,7 @@ pub fn dump(disk: &dyn Disk, request: &Request, out: &mut dyn Write) -> io::Resu
 fn open(disk: &dyn Disk, path: &Path) -> io::Result<Arc<dyn File>> {
     disk.open(path, OpenHow { create: Create::Existing, direct: false })
 }
-/// The file's bytes from `at` on, at most `len`; fewer where it ends.
+/// The file's bytes from `at` on: `len` bytes, or fewer where the file ends.
 fn read(file: &dyn File, at: u64, len: usize) -> io::Result<Vec<u8>> {
     let there = file.len()?.saturating_sub(at).min(len as u64) as usize;
     let mut bytes = vec![0; there];
@@ -81,7 +79,7 @@ fn read(file: &dyn File, at: u64, len: usize) -> io::Result<Vec<u8>> {
     }
     Ok(bytes)
 }
-/// Sixteen bytes a line, as offset, hexadecimal and ASCII; lines of zeros alone are left out.
+/// Prints sixteen bytes a line, as offset, hexadecimal and ASCII, and leaves out lines of zeros.
 fn hex(bytes: &[u8], out: &mut dyn Write) -> io::Result<()> {
     for (n, line) in bytes.chunks(16).enumerate().filter(|(_, line)| line.iter().any(|b| *b != 0)) {
         let digits: Vec<String> = line.iter().map(|b| format!("{b:02x}")).collect();

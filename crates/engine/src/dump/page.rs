@@ -1,4 +1,4 @@
-//! A table space, page by page.
+//! Prints a table space, page by page.
 use super::{Request, hex, read};
 use crate::page::header::{self, Page};
 use crate::page::{index, kind};
@@ -7,18 +7,19 @@ use crate::{PAGE_SIZE, PageId, PageNo};
 use redolith_disk::File;
 use std::io::{self, Write};
 
-/// The page's bytes; None behind the last whole page.
+/// The page's bytes; `None` behind the last whole page.
 pub(super) fn page_at(file: &dyn File, no: PageNo) -> io::Result<Option<Box<Page>>> {
     let bytes = read(file, u64::from(no) * PAGE_SIZE as u64, PAGE_SIZE)?;
     Ok(bytes.first_chunk().map(|page: &Page| Box::new(*page)))
 }
-/// The pages that are asked for, with what is wrong with each.
+/// Calls `f` on each requested page, with the reason if the page is bad. `f` returns whether it
+/// printed the page.
 pub(super) fn each(
     file: &dyn File,
     request: &Request,
     mut f: impl FnMut(PageNo, &Page, Option<String>) -> io::Result<bool>,
 ) -> io::Result<()> {
-    // Page 0 tells the number of the space; a page with another one is out of its place.
+    // Page 0 tells the space id. A page with another space id is out of its place.
     let space = page_at(file, 0)?.map(|page| header::id(&page).space);
     let (mut no, mut printed) = (PageNo::try_from(request.from).unwrap_or(PageNo::MAX), 0);
     while printed < request.limit
@@ -45,7 +46,7 @@ pub(super) fn dump(file: &dyn File, request: &Request, out: &mut dyn Write) -> i
     }
     each(file, request, |no, page, bad| {
         if page.iter().all(|b| *b == 0) {
-            // Most of a file that has just grown.
+            // Most of a file that has just grown consists of such pages.
             return Ok(false);
         }
         print(no, page, bad, out)?;
@@ -76,7 +77,7 @@ fn print(no: PageNo, page: &Page, bad: Option<String>, out: &mut dyn Write) -> i
         header::lsn(page)
     )?;
     if let Some(why) = bad {
-        // What its fields say cannot be believed.
+        // The fields of a bad page cannot be trusted.
         return writeln!(out, "; {why}");
     }
     match ty {

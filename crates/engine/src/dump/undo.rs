@@ -1,4 +1,4 @@
-//! The undo logs in an undo space.
+//! Prints the undo logs in an undo space.
 use super::page::each;
 use super::{Request, key};
 use crate::PAGE_SIZE;

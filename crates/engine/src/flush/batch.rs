@@ -1,4 +1,4 @@
-//! From a claimed page to a copy that can be written.
+//! Turns claimed pages into copies that can be written.
 use super::Writer;
 use super::doublewrite::{Copies, SEGMENT_PAGES};
 use crate::Lsn;
@@ -7,21 +7,21 @@ use parking_lot::lock_api::RawRwLock;
 use redolith_disk::AlignedBuf;
 use std::sync::atomic::Ordering::*;
 
-/// Pages handled between two turns of other tasks: some 50 us.
+/// Pages handled before other tasks get a turn: some 50 us.
 const TURN: usize = 16;
 
-/// The copies of a batch, and what is to be settled when they are durable in their files.
+/// The copies of a batch, and the entries to settle when the pages are durable in their files.
 pub(super) struct Batch {
     pub copies: Copies,
-    /// Frames copied, in the order of the copies; each is ours to write (PIN-4).
+    /// The copied frames, in the order of the copies; this task alone writes them (PIN-4).
     pub frames: Vec<u32>,
-    /// Where in the dirty index they stay counted.
+    /// Start LSNs under which the dirty index still counts the pages.
     pub starts: Vec<Lsn>,
 }
 
 impl Writer {
     /// Copies claimed pages, in the order of their place on disk, and stamps the copies. With
-    /// `wait`, waits for latches; else a page whose latch is taken stays dirty.
+    /// `wait` it waits for latches; otherwise a page whose latch is taken stays dirty.
     pub(super) async fn copy(&self, mut claimed: Vec<u32>, wait: bool) -> Batch {
         assert!(claimed.len() <= SEGMENT_PAGES);
         let frames = &self.pool.frames;
@@ -52,7 +52,7 @@ impl Writer {
             }
             wait
         };
-        // Not dirty any more: its space was dropped.
+        // A page is not dirty any more if its space was dropped.
         let take = latched && frame.is_dirty();
         if take {
             // SAFETY: S-latched.
@@ -67,7 +67,7 @@ impl Writer {
             unsafe { frame.latch.unlock_shared() };
         }
     }
-    /// Memory for `pages` copies: the last batch's, if it fits.
+    /// Memory for `pages` copies, taken from an earlier batch if the size fits.
     fn buffer(&self, pages: usize) -> AlignedBuf {
         let bytes = Copies::bytes(pages);
         let mut spare = self.buffers.lock();

@@ -1,17 +1,19 @@
-//! The dirty index: pages with changes that are not on disk, in buckets by where in the log the
-//! oldest such change begins (`lsn >> shift`: by the MiB, less in a small log).
+//! The dirty index holds the pages with changes that are not on disk. Pages are in buckets by the
+//! place in the redo log where their oldest such change begins (`lsn >> shift`: a bucket per MiB,
+//! or less in a small log).
 //!
-//! Entering costs a commit one short leaf mutex and two links; there is no order inside a bucket,
-//! and none is needed: the checkpoint wants the oldest bucket that is not empty, and cleaners want
-//! pages that are about the oldest.
+//! Entering a page costs a commit one short leaf mutex and two links. The pages in a bucket have no
+//! order and need none: the checkpoint wants the oldest bucket that is not empty, and cleaners want
+//! pages that are roughly the oldest.
 //!
 //! DIRTY-1: a page with a change that is not durable in its data file is counted in the bucket of
-//! that change or an older one: `listed` until a cleaner has copied it, `in_flight` until the data
-//! file has been synced after the write.
-//! DIRTY-2: `low` is at most the oldest start counted in the bucket, and MAX only if nothing is.
+//! that change or of an older change: as `listed` until a cleaner has copied the page, then as
+//! `in_flight` until the data file has been synced after the write.
+//! DIRTY-2: `low` is at most the oldest start counted in the bucket, and MAX only if the bucket
+//! counts nothing.
 //!
-//! The buckets are a ring as long as the log. Should the log be longer (its capacity was raised),
-//! far ends share a bucket: the order of writing suffers, not DIRTY-2.
+//! The buckets form a ring as long as the log. If the log is longer (its capacity was raised),
+//! places a lap apart share a bucket: the order of writing suffers, but DIRTY-2 holds.
 //!
 //! Lock order: a bucket's mutex is a leaf.
 use crate::Lsn;
@@ -65,10 +67,10 @@ pub(crate) struct DirtyIndex {
 }
 
 impl DirtyIndex {
-    /// For a log that holds `log_bytes` between the checkpoint and its tail.
+    /// Makes an index for a redo log that holds `log_bytes` between checkpoint and tail.
     pub(crate) fn new(log_bytes: u64) -> DirtyIndex {
         let shift = (log_bytes / 256).max(1).ilog2().clamp(12, 20);
-        // A server's log may be made longer: some laps' worth costs nothing.
+        // A server's log may be enlarged later; spare buckets for that cost nothing.
         let least = if log_bytes >= 8 << 20 { 2048 } else { LEAST_BUCKETS };
         let count = ((log_bytes >> shift) + 2).next_power_of_two().clamp(least, 16384);
         let bucket = |_| Bucket {
@@ -84,7 +86,8 @@ impl DirtyIndex {
     pub(crate) fn pages(&self) -> usize {
         self.pages.load(Relaxed)
     }
-    /// Puts a clean page in, whose first change begins at `start`. The caller has its X latch.
+    /// Enters a clean page, whose first change begins at `start`. The caller has the page's X
+    /// latch.
     pub(crate) fn enter(&self, frames: &Frames, index: u32, start: Lsn) {
         let bucket = self.bucket(start.0);
         let mut list = bucket.list.lock();
@@ -96,9 +99,10 @@ impl DirtyIndex {
         drop(list);
         self.pages.fetch_add(1, Relaxed);
     }
-    /// Takes a dirty page out: it is clean from here on unless changed again. With `in_flight` it
-    /// stays counted until [`DirtyIndex::written`]. The caller has the page's latch (S is enough
-    /// for the one that set `writing`). Returns the start under which it was counted.
+    /// Takes a dirty page out: the page is clean from here on unless it is changed again. With
+    /// `in_flight` the page stays counted until [`DirtyIndex::written`]. The caller has the page's
+    /// latch (the task that set `writing` needs only S). Returns the start LSN under which the page
+    /// was counted.
     pub(crate) fn take_out(&self, frames: &Frames, index: u32, in_flight: bool) -> Lsn {
         let frame = frames.get(index);
         let oldest = frame.oldest.load(Relaxed);
@@ -115,7 +119,8 @@ impl DirtyIndex {
         self.pages.fetch_sub(1, Relaxed);
         Lsn(oldest)
     }
-    /// Pages taken out in flight are durable in their files. `starts` are what `take_out` gave.
+    /// Settles pages that were taken out in flight and are durable in their files now. `starts` has
+    /// the results of `take_out`.
     pub(crate) fn written(&self, mut starts: Vec<Lsn>) {
         starts.sort_unstable();
         for run in starts.chunk_by(|a, b| a.0 >> self.shift == b.0 >> self.shift) {
@@ -126,7 +131,7 @@ impl DirtyIndex {
             bucket.left(&list);
         }
     }
-    /// PIN-4: claims up to `want` pages for writing, those of the oldest buckets first.
+    /// PIN-4: claims up to `want` pages for writing, the pages of the oldest buckets first.
     pub(crate) fn claim_oldest(&self, frames: &Frames, want: usize) -> Vec<u32> {
         let mut out = Vec::new();
         let oldest = self.oldest();
@@ -154,14 +159,15 @@ impl DirtyIndex {
         }
         out
     }
-    /// PIN-4: claims one page for writing if it is dirty and nobody writes it.
+    /// PIN-4: claims one page for writing if it is dirty and no other task writes it.
     pub(crate) fn claim(&self, frame: &Frame) -> bool {
         let oldest = frame.oldest.load(Acquire);
         if oldest == CLEAN {
             return false;
         }
         let list = self.bucket(oldest).list.lock();
-        // Unchanged under the mutex of its bucket: it is still listed there.
+        // If `oldest` is unchanged under the bucket's mutex, the page is still listed in this
+        // bucket.
         let claimed = frame.oldest.load(Acquire) == oldest && !frame.writing.load(Relaxed);
         if claimed {
             frame.writing.store(true, Release);
@@ -173,7 +179,7 @@ impl DirtyIndex {
     pub(crate) fn oldest(&self) -> Lsn {
         Lsn(self.buckets.iter().map(|bucket| bucket.low.load(Acquire)).min().unwrap_or(u64::MAX))
     }
-    /// About how many pages have their oldest change in the `bytes` of log from `from` on, and are
+    /// About how many pages have their oldest change in the `bytes` of log from `from` on and are
     /// not being written.
     pub(crate) fn count(&self, from: Lsn, bytes: u64) -> usize {
         let span = ((bytes >> self.shift) + 1).min(self.buckets.len() as u64);
@@ -189,7 +195,7 @@ impl DirtyIndex {
     }
 }
 impl Bucket {
-    /// DIRTY-2, after something left.
+    /// Keeps DIRTY-2 after a page has left.
     fn left(&self, list: &List) {
         if list.listed + list.in_flight == 0 {
             self.low.store(u64::MAX, Release);
@@ -203,7 +209,7 @@ mod tests {
 
     fn frames(n: u32) -> Frames {
         let frames = Frames::new(n).unwrap();
-        // SAFETY: once each, nobody else is there.
+        // SAFETY: each frame is initialised once, before anybody uses it.
         (0..n).for_each(|i| unsafe { frames.init(i) });
         frames
     }
@@ -226,7 +232,7 @@ mod tests {
         let starts = [dirty.take_out(&frames, 0, true), dirty.take_out(&frames, 1, true)];
         assert_eq!(starts, [Lsn(5 * MIB + 700), Lsn(5 * MIB + 300)]);
         assert_eq!((dirty.pages(), dirty.oldest()), (1, Lsn(5 * MIB + 300)));
-        // Changed again while it is written: a second, younger entry.
+        // Page 0 is changed again while it is written: it gets a second, younger entry.
         dirty.enter(&frames, 0, Lsn(12 * MIB));
         dirty.written(vec![starts[1]]);
         assert_eq!(dirty.oldest(), Lsn(5 * MIB + 300));

@@ -1,7 +1,7 @@
 //! The doublewrite file: a copy of every page that is being written, so that a page torn by a crash
 //! can be repaired.
 //!
-//! The file is a ring of segments, each one batch of up to [`SEGMENT_PAGES`] pages:
+//! The file is a ring of segments. Each segment holds one batch of up to [`SEGMENT_PAGES`] pages:
 //!
 //! | offset in segment | bytes | what |
 //! |---|---|---|
@@ -13,12 +13,12 @@
 //! | 32 | 16 each | page number u32, space u32, checksum of the page u32, 0 u32 |
 //! | 4096 | 16384 each | the pages, as they will be in their files |
 //!
-//! DBLWR-1: segments are used in the order of the ring, so that of two copies of a page the older
+//! DBLWR-1: segments are used in the order of the ring, so that the older of two copies of a page
 //! is overwritten first.
-//! DBLWR-2 (FLUSH-3): a segment is free from its release, after the sync of its pages' files, to
+//! DBLWR-2 (FLUSH-3): a segment is free from its release, after the sync of its pages' files, until
 //! its next use.
-//! DBLWR-3: a page torn by a crash has a copy in a segment whose header and whose copy are whole:
-//! its file was not synced since.
+//! DBLWR-3: a page torn by a crash has a whole copy in a segment with a whole header, since the
+//! page's file was not synced after the copy was written.
 use super::group::{Submission, submit};
 use crate::bytes::u32_at;
 use crate::page::header;
@@ -30,7 +30,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Pages of a segment, and the largest batch.
+/// The number of pages of a segment, and the largest batch.
 pub(crate) const SEGMENT_PAGES: usize = 128;
 pub(crate) const HEADER: usize = ALIGN;
 pub(crate) const SEGMENT_BYTES: u64 = (HEADER + SEGMENT_PAGES * PAGE_SIZE) as u64;
@@ -39,16 +39,16 @@ const ENTRIES: usize = 32;
 const ENTRY: usize = 16;
 const _: () = assert!(ENTRIES + SEGMENT_PAGES * ENTRY <= HEADER && HEADER.is_multiple_of(ALIGN));
 
-/// What protects pages against tearing (innodb_doublewrite).
+/// How pages are protected against tearing (innodb_doublewrite).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DoublewriteMode {
-    /// Copies first.
+    /// Pages are copied to the doublewrite file before they are written in place.
     On,
-    /// Nothing: a torn page is found and cannot be repaired.
+    /// There are no copies: a torn page is detected and cannot be repaired.
     Off,
 }
 
-/// Copies of pages on their way to disk: room for the segment header, then the pages.
+/// Copies of pages on their way to disk: space for the segment header, then the pages.
 pub(super) struct Copies {
     buf: AlignedBuf,
     pub ids: Vec<PageId>,
@@ -58,12 +58,13 @@ impl Copies {
     pub(super) fn bytes(capacity: usize) -> usize {
         HEADER + capacity * PAGE_SIZE
     }
-    /// Over a buffer of [`Copies::bytes`].
+    /// Makes an empty batch over a buffer of [`Copies::bytes`].
     pub(super) fn new(buf: AlignedBuf) -> Copies {
         Copies { buf, ids: Vec::with_capacity(SEGMENT_PAGES), max_lsn: Lsn(0) }
     }
     pub(super) fn push(&mut self, id: PageId, page: &header::Page) {
-        // In pairs: what `load` will ask of the page is asked before it is written.
+        // The assertion mirrors the check in `load`: a page that `load` would refuse must not reach
+        // the disk.
         assert_eq!(header::id(page), id, "a page in memory has its own id");
         let at = self.ids.len();
         self.ids.push(id);
@@ -79,7 +80,7 @@ impl Copies {
     pub(super) fn into_buf(self) -> AlignedBuf {
         self.buf
     }
-    /// Fills in the header. The pages have their checksums.
+    /// Fills in the header. The pages already have their checksums.
     fn seal(&mut self, batch: u64) {
         let count = self.ids.len();
         assert!(count <= SEGMENT_PAGES);
@@ -100,7 +101,8 @@ impl Copies {
         head[..4].copy_from_slice(&crc.to_le_bytes());
     }
 }
-/// The pages a segment header names, with their checksums; None if it is torn, or never was one.
+/// The pages that a segment header names, with their checksums; `None` if the header is torn or was
+/// never written.
 pub(crate) fn read_header(head: &[u8]) -> Option<Vec<(PageId, u32)>> {
     let u32_at = |at: usize| u32_at(head, at);
     let count = u32_at(4) as usize;
@@ -141,8 +143,8 @@ struct Ring {
 pub(super) struct Segment(usize);
 
 impl Doublewrite {
-    /// Opens or makes the file, `segments` long. What it held is not looked at: [`super::Copies`]
-    /// are read before.
+    /// Opens or creates the file with room for `segments`. Its content is ignored here;
+    /// [`super::Copies`] reads it before.
     pub(crate) fn open(
         disk: &dyn Disk,
         path: &Path,
@@ -172,7 +174,7 @@ impl Doublewrite {
     pub(crate) fn mode(&self) -> DoublewriteMode {
         self.mode
     }
-    /// Segments that may wait for a sync before one is due.
+    /// The number of segments that may wait for a sync before a sync is due.
     pub(super) fn quarter(&self) -> usize {
         (self.ring.lock().busy.len() / 4).max(1)
     }
@@ -187,7 +189,7 @@ impl Doublewrite {
         ring.next = (next + 1) % ring.busy.len();
         Some(Segment(next))
     }
-    /// DBLWR-2.
+    /// Frees a segment (DBLWR-2).
     pub(super) fn release(&self, segment: Segment) {
         assert!(std::mem::replace(&mut self.ring.lock().busy[segment.0], false), "DBLWR-2");
         self.freed.notify();

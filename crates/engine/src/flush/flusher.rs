@@ -1,8 +1,9 @@
 //! The background tasks: cleaners and the checkpointer.
 //!
-//! Each cleaner turns round: first the frames (cold pages out of the way, so that sessions find
-//! free frames), then its share of the rate ([`super::rate`]) from the oldest dirty pages, then a
-//! sync if enough batches wait for one. The pace is a bucket of tokens shared by all cleaners.
+//! Each cleaner works in rounds: first it frees frames (it writes cold dirty pages, so that
+//! sessions find free frames), then it writes its share of the rate ([`super::rate`]) from the
+//! oldest dirty pages, then it syncs if enough batches wait for a sync. All cleaners share one
+//! token bucket, which sets the pace.
 use super::doublewrite::SEGMENT_PAGES;
 use super::rate::{self, Limits, Load};
 use super::{Doublewrite, FlushSettings, LogView, Writer};
@@ -19,10 +20,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*};
 use std::time::Duration;
 
-/// Tokens are not spent in smaller portions than this while there are more pages: a batch costs a
-/// flush of the doublewrite file.
+/// The fewest tokens that are spent at once, unless fewer pages are dirty: each batch costs a sync
+/// of the doublewrite file.
 const MIN_BATCH: usize = 64;
-/// How often the pace is computed anew.
+/// How often the pace is recomputed.
 const PACE: Duration = Duration::from_millis(100);
 /// How long cleaners go on at full speed after a session had to wait for log space.
 const PRESSED: Duration = Duration::from_millis(100);
@@ -36,14 +37,14 @@ pub(crate) struct Flusher {
     pressed_until_ms: AtomicU64,
     stopping: AtomicBool,
     running: AtomicUsize,
-    /// Something wants attention now.
+    /// Wakes the tasks, which look for work at once.
     notified: Event,
     stopped: Event,
 }
 #[derive(Default)]
 struct Pace {
     at: Duration,
-    /// When and where the log's speed was last measured.
+    /// When the log's speed was last measured; `tail` is the log's tail at that time.
     measured: Duration,
     tail: u64,
     log_bytes_per_s: f64,
@@ -107,11 +108,11 @@ impl Flusher {
             }),
         );
     }
-    /// The log is short of space, or somebody is in a hurry: look now.
+    /// Wakes the tasks: the log is short of space, or a caller is in a hurry.
     pub(crate) fn notify(&self) {
         self.notified.notify();
     }
-    /// Ends the tasks; batches under way are finished and synced, so that another flusher can take
+    /// Ends the tasks. Batches under way are finished and synced, so that another flusher can take
     /// over. Dirty pages stay dirty: see [`Flusher::sharp`].
     pub(crate) async fn stop(&self) {
         self.stopping.store(true, Release);
@@ -124,7 +125,7 @@ impl Flusher {
             }
             self.stopped.after(seen).await;
         }
-        // The dirty index and the doublewrite ring outlive this flusher: what it has written is
+        // The dirty index and the doublewrite ring outlive this flusher, so all its tickets must be
         // settled.
         while self.writer.sync().await {}
     }
@@ -146,8 +147,8 @@ impl Flusher {
                 self.notify();
             }
             if done == 0 {
-                // Someone who waits for a frame is not told when a page is unpinned: look again
-                // soon.
+                // A session that waits for a frame is not told when a page is unpinned, so the
+                // cleaner looks again soon.
                 let hurry = urgent || pool.frame_freed.has_waiters();
                 let nap =
                     writer.runtime.sleep(if hurry { Duration::from_millis(1) } else { PACE / 5 });
@@ -156,14 +157,16 @@ impl Flusher {
             }
         }
     }
-    /// Keeps frames free; writes cold dirty pages that stand in the way. Returns pages written.
+    /// Keeps frames free, and writes cold dirty pages for that. Returns the number of pages
+    /// written.
     async fn free_frames(&self) -> usize {
         let (writer, pool) = (&self.writer, &self.writer.pool);
         let pages = pool.pages().total;
         let target = (self.settings.lru_scan_depth.get() as usize).min(pages / 16).max(4);
         let depth = if pool.frame_freed.has_waiters() { pages } else { 4 * target };
         let in_the_way = pool.refill_free(target, depth);
-        // Whoever was woken for a frame may not have used it.
+        // A session that was woken for a frame may not have used the frame, so the others are woken
+        // again.
         if pool.frame_freed.has_waiters() {
             pool.frame_freed.notify_some(pool.free_frames());
         }
@@ -179,25 +182,25 @@ impl Flusher {
         }
         written
     }
-    /// Writes up to `want` of the oldest dirty pages.
+    /// Writes up to `want` of the oldest dirty pages, and returns how many it wrote.
     async fn write_oldest(&self, want: usize, urgent: bool) -> usize {
         let pool = &self.writer.pool;
         let claimed = pool.dirty.claim_oldest(&pool.frames, want);
         self.writer.write(claimed, urgent).await
     }
 
-    /// How many pages a cleaner should write now; MAX: all it can.
+    /// How many pages a cleaner should write now; MAX means as many as it can.
     fn due(&self) -> usize {
         let dirty = self.writer.pool.dirty.pages();
         let mut pace = self.pace.lock();
-        let now = self.disk.now(); // inside: another cleaner's `at` is never later
+        let now = self.disk.now(); // read under the mutex, so `pace.at` is never later
         if now - pace.at >= PACE || pace.pages_per_s.is_infinite() {
             let load = self.load(&mut pace, now, dirty);
             pace.pages_per_s = rate::pages_per_second(&load, &self.limits());
             pace.tokens = if pace.pages_per_s.is_infinite() {
                 SEGMENT_PAGES as f64
             } else {
-                // At most a second's worth is saved up; nothing, where nothing is to be written.
+                // Tokens of at most one second are saved up, and none where the pace is 0.
                 let saved = pace.tokens + pace.pages_per_s * (now - pace.at).as_secs_f64();
                 let most = if pace.pages_per_s > 0.0 {
                     pace.pages_per_s.max(SEGMENT_PAGES as f64)
@@ -226,7 +229,7 @@ impl Flusher {
         let elapsed = (now - pace.measured).as_secs_f64();
         if elapsed > 0.0 {
             let speed = (tail.0 - pace.tail) as f64 / elapsed;
-            // A mean over about a second.
+            // The speed is a mean over about one second.
             let weight = elapsed.min(1.0);
             pace.log_bytes_per_s = pace.log_bytes_per_s * (1.0 - weight) + speed * weight;
             (pace.measured, pace.tail) = (now, tail.0);
@@ -258,8 +261,8 @@ impl Flusher {
         }
     }
 
-    /// The checkpointer: every second or so when something changed, and at once when the log fills
-    /// or sessions wait for it.
+    /// Runs the checkpointer: every second or so while changes happen, and at once when the log
+    /// fills up or sessions wait for it.
     async fn checkpoints(&self) {
         let log = &self.writer.log;
         let mut last = self.disk.now();
@@ -282,25 +285,26 @@ impl Flusher {
                 self.pressed_until_ms
                     .store((self.disk.now() + PRESSED).as_millis() as u64, Release);
                 self.notify();
-                // Once more at the earliest after this, however often it rings.
+                // However often sessions ask, the next checkpoint comes a millisecond later at the
+                // earliest.
                 self.writer.runtime.sleep(Duration::from_millis(1)).await;
             };
             either(self.writer.runtime.sleep(nap), either(self.notified.after(notified), pressure))
                 .await;
         }
     }
-    /// Sessions wait for log space, or did a moment ago: with many of them the room they ask for
-    /// counts too, not only the log's age.
+    /// Whether sessions wait for log space now or did so a moment ago. With many sessions the space
+    /// that they ask for counts too, and not only the log's age.
     fn is_pressed(&self) -> bool {
         (self.disk.now().as_millis() as u64) < self.pressed_until_ms.load(Acquire)
     }
-    /// Syncs what has been written and moves the checkpoint as far as it may go now. Returns where
-    /// it is.
+    /// Syncs the pages written so far and moves the checkpoint as far as it may go now. Returns the
+    /// checkpoint's LSN.
     pub(crate) async fn checkpoint(&self) -> Lsn {
         self.writer.sync().await;
         self.checkpointer.write()
     }
-    /// What the checkpoint waits for now, for people.
+    /// Says, for the status display, what the checkpoint waits for now.
     pub(crate) fn held_by(&self) -> String {
         let (pool, log) = (&self.writer.pool, &self.writer.log);
         let (possible, dirty) = (self.checkpointer.possible(), pool.oldest_dirty());
@@ -331,8 +335,8 @@ impl Flusher {
                 return;
             }
             if self.write_oldest(SEGMENT_PAGES, true).await == 0 && !writer.sync().await {
-                // All that is left is being written by somebody else, or its frame is not closed
-                // yet.
+                // The pages that are left are being written by another task, or their frames are
+                // not closed yet.
                 either(
                     writer.runtime.sleep(Duration::from_millis(1)),
                     writer.progress.after(progress),
@@ -341,8 +345,8 @@ impl Flusher {
             }
         }
     }
-    /// Writes and syncs these pages now, with all changes that began below an LSN, whatever else is
-    /// older.
+    /// Writes and syncs these pages now, each with all changes that began below its LSN, although
+    /// other dirty pages may be older.
     pub(crate) async fn write_now(&self, pages: &[(PageId, Lsn)]) {
         let (writer, pool) = (&self.writer, &self.writer.pool);
         loop {
@@ -369,7 +373,7 @@ impl Flusher {
                 if !waits {
                     break;
                 }
-                // Somebody else writes them, or their frames are not closed yet.
+                // Another task writes the pages, or their frames are not closed yet.
                 either(
                     writer.runtime.sleep(Duration::from_millis(1)),
                     writer.progress.after(progress),
@@ -382,8 +386,8 @@ impl Flusher {
         spaces.dedup();
         writer.sync_files(spaces).await;
     }
-    /// A portion of the way to a checkpoint at `lsn`: up to `want` pages, or what is left to do
-    /// when they are written.
+    /// Does a part of the work for a checkpoint at `lsn`: writes up to `want` pages, syncs if there
+    /// is no page to write, and writes the checkpoint if no dirty page is older than `lsn`.
     pub(crate) async fn toward(&self, lsn: Lsn, want: usize) {
         if self.writer.pool.dirty.oldest() >= lsn {
             self.checkpoint().await;
@@ -391,8 +395,8 @@ impl Flusher {
             self.writer.sync().await;
         }
     }
-    /// For a clean shutdown, when nothing changes any more and before the log is closed: everything
-    /// in the data files, the checkpoint at the log's tail.
+    /// Writes all changes to the data files and moves the checkpoint to the log's tail. A clean
+    /// shutdown calls this when nothing changes any more and before the log is closed.
     pub(crate) async fn sharp(&self) -> Lsn {
         loop {
             self.flush_all().await;

@@ -1,4 +1,4 @@
-//! Several submitted operations awaited together.
+//! Several submitted operations that are awaited together.
 use parking_lot::Mutex;
 use redolith_disk::{AlignedBuf, File, Io, Op};
 use std::future::Future;
@@ -15,16 +15,16 @@ pub(crate) struct Submission {
 }
 struct State {
     left: usize,
-    /// The first failure: which operation, why.
+    /// The first failure: the operation's number and the error.
     failed: Option<(usize, io::Error)>,
     bufs: Vec<AlignedBuf>,
     waker: Option<Waker>,
 }
-/// Resolves when all have ended: their buffers, in no order, or the first failure with the number
-/// of its operation.
+/// Resolves when all operations have ended: to their buffers, in no particular order, or to the
+/// first failure with the number of its operation.
 pub(crate) struct Group(Arc<Mutex<State>>);
 
-/// Submits everything; operations on one file that follow each other go down together.
+/// Submits all operations. Consecutive operations on the same file are submitted together.
 pub(crate) fn submit(ops: Vec<Submission>) -> Group {
     let state =
         State { left: ops.len(), failed: None, bufs: Vec::with_capacity(ops.len()), waker: None };

@@ -1,6 +1,6 @@
-//! Models of the dirty index: changes, cleaners, evictions and the checkpoint beside each other.
+//! Models of the dirty index: changes, cleaners, evictions and the checkpoint run at the same time.
 //! The reservations of the log, the frames, the dirty index, the cleaner and the checkpoint are the
-//! engine's own; what is in the log, and the disk, are not there.
+//! engine's own; the log's contents and the disk are left out.
 use super::*;
 use crate::buf::testing::{MemDisk, Threads, pid};
 use crate::buf::{BufConfig, BufferPool, Latch};
@@ -16,13 +16,13 @@ use parking_lot::Mutex;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The log as far as the checkpoint wants to know of it: all of it is durable.
+/// A log as far as the checkpoint needs it. All of it is durable.
 struct Frames {
     order: Reservations,
     /// (start, end, page) of each change.
     changes: Mutex<Vec<(Lsn, Lsn, PageId)>>,
 }
-/// A frame is as long as what one bucket of the dirty index spans.
+/// A frame is as long as the span of one bucket of the dirty index.
 const FRAME: u64 = 4096;
 impl LogView for Frames {
     fn tail(&self) -> Lsn {
@@ -66,7 +66,7 @@ const P: PageId = PageId { space: crate::SpaceId(1), no: 0 };
 const Q: PageId = PageId { space: crate::SpaceId(1), no: 1 };
 
 impl Model {
-    /// Two pages, both clean, on disk and in memory.
+    /// Two clean pages, on disk and in memory.
     fn new() -> Arc<Model> {
         let disk = Arc::new(MemDisk::default());
         disk.fill(1, 2);
@@ -81,7 +81,8 @@ impl Model {
         [P, Q].iter().for_each(|&id| drop(pool.create(id).unwrap()));
         Arc::new(Model { disk, pool, log, writer, checkpointer })
     }
-    /// A mini-transaction, in the order of `Log::append`. Nothing if the page is not there.
+    /// Runs a mini-transaction with the steps of `Log::append`, or nothing if the page is not in
+    /// memory.
     fn change(&self, thread: usize, id: PageId) {
         let Ok(mut page) = self.pool.fix(id, Latch::X) else { return };
         let seat = self.log.order.seat_no(thread);
@@ -92,7 +93,7 @@ impl Model {
         page.mark_dirty(start, end);
         seat.entered(FRAME);
     }
-    /// A cleaner's turn.
+    /// Runs one round of a cleaner.
     fn clean(&self) {
         let claimed = self.pool.dirty.claim_oldest(&self.pool.frames, 1);
         block_on(async {
@@ -100,19 +101,19 @@ impl Model {
             self.writer.sync().await;
         });
     }
-    /// LSN of a page in its file, now or as a crash would leave it.
+    /// LSN of a page in its file, as the file is now or as a crash would leave it.
     fn on_disk(&self, id: PageId, synced: bool) -> Lsn {
         let file = self.disk.space(id.space.0);
         let bytes = if synced { file.synced_bytes() } else { file.bytes() };
         header::lsn(bytes[id.no as usize * PAGE_SIZE..].first_chunk().unwrap())
     }
-    /// How far a checkpoint would go, and what a crash that follows at once would leave of the
-    /// pages.
+    /// How far a checkpoint would go, and the LSNs of the pages that a crash right after it would
+    /// leave.
     fn look(&self) -> (Lsn, [Lsn; 2]) {
         (self.checkpointer.possible(), [P, Q].map(|id| self.on_disk(id, true)))
     }
-    /// CKPT-1, DIRTY-1: each change below the checkpoint is in what the crash left. Asked at the
-    /// end, when all changes are told.
+    /// Checks CKPT-1 and DIRTY-1: each change below the checkpoint is in the pages that the crash
+    /// left. The check runs at the end, when all changes are known.
     fn judge(&self, (checkpoint, left): (Lsn, [Lsn; 2])) {
         for &(start, end, id) in &*self.log.changes.lock() {
             assert!(
@@ -139,7 +140,7 @@ fn loom_a_checkpoint_beside_a_change() {
         assert_eq!(m.checkpointer.possible(), Lsn(FRAME), "the page is dirty");
     });
 }
-/// Two pages, one after the other, and another beside them.
+/// One thread changes two pages one after the other, and another thread changes a page beside it.
 /// Tests DIRTY-2.
 #[test]
 fn loom_a_checkpoint_beside_changes_of_two() {
@@ -165,13 +166,13 @@ fn loom_a_checkpoint_beside_a_cleaner_and_a_change() {
         change.join().unwrap();
         m.judge(seen);
         m.judge(m.look());
-        // What the cleaner left is written; then nothing holds the checkpoint back.
+        // The pages that the cleaner left are written; then nothing holds the checkpoint back.
         m.clean();
         m.judge(m.look());
         assert_eq!(m.checkpointer.possible(), Lsn(3 * FRAME));
     });
 }
-/// BUF-2: a page that becomes dirty stays, or goes before.
+/// BUF-2: a page that becomes dirty stays in memory, or was evicted before.
 /// Tests PIN-3.
 #[test]
 fn loom_a_page_is_evicted_while_it_is_changed() {
@@ -189,7 +190,8 @@ fn loom_a_page_is_evicted_while_it_is_changed() {
         );
     });
 }
-/// BUF-2, PIN-4: a page that was dirty goes only when its file has it, whoever reads the file then.
+/// BUF-2, PIN-4: a page that was dirty is evicted only when its file has the changes, so a later
+/// reader of the file sees them.
 #[test]
 fn loom_a_page_is_evicted_while_a_cleaner_writes_it() {
     explore(3, || {

@@ -1,20 +1,20 @@
-//! Writing dirty pages: behind the commits, ahead of the log's end.
+//! Writes dirty pages to the data files in the background, before the redo log runs full.
 //!
-//! The way of a page: a cleaner claims it in the dirty index ([`dirty`]), copies it under an S
-//! latch ([`batch`]), waits until the log is durable up to the page's LSN, writes the batch's
-//! copies to the doublewrite file and makes them durable ([`doublewrite`]), writes the pages in
-//! place, and leaves a ticket; a sync of the data files ([`writer`]) settles the ticket: the dirty
-//! bucket forgets the page and the doublewrite segment is free again.
+//! A cleaner claims a page in the dirty index ([`dirty`]), copies it under an S latch ([`batch`]),
+//! waits until the redo log is durable up to the page's LSN, makes the batch's copies durable in
+//! the doublewrite file ([`doublewrite`]), writes the pages in place, and leaves a ticket. A sync
+//! of the data files ([`writer`]) settles the ticket: the dirty bucket forgets the page, and the
+//! doublewrite segment is free again.
 //!
-//! FLUSH-1: a page is written only if the log is durable up to its LSN.
-//! FLUSH-2: a page is written in place only after a copy of it is durable in the doublewrite file
-//! (mode ON).
+//! FLUSH-1: a page is written only if the redo log is durable up to the page's LSN.
+//! FLUSH-2: in mode ON, a page is written in place only after a copy of the page is durable in the
+//! doublewrite file.
 //! FLUSH-3: a doublewrite segment is used again only after the data files of its pages were synced.
-//! FLUSH-4: a page has one write in flight at most (PIN-4).
-//! FLUSH-5: a failed write or sync is not retried: the process ends, and recovery makes the pages
-//! again from the log.
-//! FLUSH-6: where files do not report their errors apart (page cache), one sync goes on at a time,
-//! to its end: what it is told may be another's page.
+//! FLUSH-4: a page has at most one write in flight (PIN-4).
+//! FLUSH-5: a failed write or sync is not retried: the process ends, and recovery rebuilds the
+//! pages from the redo log.
+//! FLUSH-6: where files do not report their errors apart (page cache), syncs run one at a time,
+//! each to its end, because a sync may report the failure of another sync's page.
 //!
 //! No latch is held during I/O or any other wait. Lock order: as in [`crate::buf`]; the mutexes
 //! here are leaves.
@@ -42,23 +42,23 @@ pub(crate) use repair::{Copies, Repaired};
 pub(crate) use settings::FlushSettings;
 pub(crate) use writer::Writer;
 
-/// What flushing wants to know of the log, and asks of it.
+/// The view of the redo log that flushing needs.
 pub(crate) trait LogView: Send + Sync + 'static {
-    /// End of what has been reserved.
+    /// End of the reserved part of the log.
     fn tail(&self) -> Lsn;
-    /// Start of the oldest frame that is reserved and whose pages may not be in the dirty index
-    /// yet; MAX if there is none.
+    /// Start of the oldest reserved frame whose pages may not be in the dirty index yet; MAX if
+    /// there is none.
     fn dirty_low(&self) -> Lsn;
     fn durable(&self) -> Lsn;
-    /// The last checkpoint written.
+    /// The LSN of the last checkpoint written.
     fn checkpoint(&self) -> Lsn;
-    /// The most that may lie between checkpoint and tail.
+    /// The most bytes that may lie between checkpoint and tail.
     fn capacity_bytes(&self) -> u64;
-    /// Resolves once the log is durable up to `lsn`, and sees to it that it will be.
+    /// Makes the log durable up to `lsn`, and resolves then.
     fn flush_to(&self, lsn: Lsn) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
-    /// Resolves when sessions wait for the checkpoint to move. For one task.
+    /// Resolves when sessions wait for the checkpoint to move. Only one task may await it.
     fn pressure(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
-    /// Makes a checkpoint durable; the log below `lsn` may be used again. A failure ends the
+    /// Makes a checkpoint durable, so that the log below `lsn` may be reused. A failure ends the
     /// process.
     fn write_checkpoint(&self, lsn: Lsn, payload: &[u8]);
 }

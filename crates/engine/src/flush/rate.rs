@@ -1,19 +1,20 @@
-//! How fast to write dirty pages: a pure function of how full the log and the pool are.
+//! Computes how fast to write dirty pages, as a pure function of how full the redo log and the pool
+//! are.
 //!
-//! Writing a page early is waste when it changes again, so below the low-water marks nothing is
-//! written while the server is busy. Above, the log's age sets the speed: half way between the
-//! marks, as many pages per second as fall due at the log's present speed (the pages of the oldest
-//! buckets that one second of log will push against the end); more above, less below, so that the
-//! age settles. As in InnoDB's adaptive flushing the page count is taken from the dirty index
-//! itself, not guessed from the age.
+//! Writing a page early is a waste if the page changes again, so below the low-water marks a busy
+//! server writes nothing. Above them, the log's age sets the speed. Half way between the marks, as
+//! many pages per second are written as fall due at the log's present speed (the pages of the
+//! oldest buckets, which one second of new log would push beyond the log's end). At a greater age
+//! more pages are written, and at a smaller age fewer, so that the age settles. As in InnoDB's
+//! adaptive flushing, the page count comes from the dirty index and is not guessed from the age.
 
-/// From here on (of the log's capacity) writing knows no limit: where writers begin to be slowed,
-/// 7/8 of what is not in reserve.
+/// From this share of the log's capacity on, writing has no limit. At 7/8 of the capacity outside
+/// the reserve, writers begin to be slowed.
 pub(crate) const HARD: f64 = 7.0 / 8.0 * 15.0 / 16.0;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Load {
-    /// Log between the oldest dirty page and the tail.
+    /// Bytes of log between the oldest dirty page and the tail.
     pub age_bytes: f64,
     pub capacity_bytes: f64,
     pub log_bytes_per_s: f64,
@@ -32,7 +33,7 @@ pub(crate) struct Limits {
     pub idle_flush: f64,
 }
 
-/// Pages per second; infinite where the log is about to be full.
+/// How many pages to write per second; infinite where the log is about to be full.
 pub(crate) fn pages_per_second(load: &Load, limits: &Limits) -> f64 {
     let age = load.age_bytes / load.capacity_bytes;
     if age >= HARD {

@@ -1,10 +1,10 @@
-//! At start, before the redo: repairs pages that a crash has torn, from their copies in the
-//! doublewrite file.
+//! Repairs pages that a crash has torn, from their copies in the doublewrite file. The repair runs
+//! at start, before redo.
 //!
-//! REPAIR-1: a page is repaired only from a copy that is whole, and younger than the checkpoint.
-//! The write that a crash tore had not been synced, so its dirty bucket held the checkpoint back; a
-//! bad page with only older copies is damage of another kind, and redo could not bring it up to
-//! date: it stays as it is, to be reported when it is read.
+//! REPAIR-1: a page is repaired only from a whole copy that is younger than the checkpoint. The
+//! write that a crash tore had not been synced, so its dirty bucket held the checkpoint back. A bad
+//! page with only older copies is damage of another kind, and redo could not bring an older copy up
+//! to date: the page stays as it is, and is reported when it is read.
 //! REPAIR-2: repaired pages are synced before the doublewrite file is written again.
 use super::doublewrite::{HEADER, SEGMENT_BYTES, SEGMENT_PAGES, read_header};
 use crate::buf::PageIo;
@@ -25,7 +25,7 @@ pub struct Repaired {
     pub file: String,
     pub table: String,
     pub lsn: Lsn,
-    /// What was wrong with it.
+    /// What was wrong with the page.
     pub why: String,
 }
 impl fmt::Display for Repaired {
@@ -38,12 +38,12 @@ impl fmt::Display for Repaired {
     }
 }
 
-/// Where the youngest whole copy of a page is.
+/// The place of the youngest whole copy of a page.
 struct Copy {
     lsn: Lsn,
     offset: u64,
 }
-/// The youngest whole copy of each page that has one younger than the checkpoint (REPAIR-1).
+/// The youngest whole copy of each page, if it is younger than the checkpoint (REPAIR-1).
 pub(crate) struct Copies {
     file: Option<Arc<dyn File>>,
     path: PathBuf,
@@ -64,12 +64,12 @@ impl Copies {
     fn fail(&self, e: io::Error) -> Error {
         Error::io(format_args!("reading the doublewrite file {}", self.path.display()), &e)
     }
-    /// The highest LSN among them, and its page. Copies are written when the log is durable up to
-    /// their LSN.
+    /// The highest LSN among the copies, and its page. Copies are written only when the redo log is
+    /// durable up to their LSN.
     pub(crate) fn newest(&self) -> Option<(Lsn, PageId)> {
         self.found.iter().map(|(id, copy)| (copy.lsn, *id)).max()
     }
-    /// Puts the copy of a page into `buf`. False if there is none.
+    /// Reads the copy of a page into `buf`. Returns false if there is none.
     pub(crate) fn get(&self, id: PageId, buf: &mut AlignedBuf) -> Result<bool> {
         let (Some(copy), Some(file)) = (self.found.get(&id), &self.file) else { return Ok(false) };
         file.read_at(buf, copy.offset).map_err(|e| self.fail(e))?;
@@ -79,12 +79,12 @@ impl Copies {
         Ok(true)
     }
 
-    /// Checks every page that has a copy and rewrites those that are bad. Returns them, in page
-    /// order.
+    /// Checks every page that has a copy and rewrites the bad pages. Returns the rewritten pages,
+    /// in page order.
     ///
-    /// REPAIR-2: afterwards every page that has a copy is durable in its place: what an ended
-    /// process wrote may have been read from a cache, and nobody else would sync it before the copy
-    /// is overwritten, or the checkpoint passes its changes.
+    /// REPAIR-2: afterwards every page that has a copy is durable in its place. The bytes that an
+    /// ended process wrote may so far be in a cache only, and nothing else would sync them before
+    /// the copy is overwritten or the checkpoint passes the page's changes.
     pub(crate) fn repair(&self, io: &dyn PageIo) -> Result<Vec<Repaired>> {
         let mut copies: Vec<(PageId, Lsn)> =
             self.found.iter().map(|(id, copy)| (*id, copy.lsn)).collect();
@@ -95,7 +95,8 @@ impl Copies {
         for (id, lsn) in copies {
             let file = match io.file(id.space) {
                 Ok(Some(file)) => file,
-                // Gone, or cut off: there is nothing to repair.
+                // The space has been dropped or its file was cut off, so there is nothing to
+                // repair.
                 Ok(None) | Err(Error::Incompatible(_)) => continue,
                 Err(e) => return Err(e),
             };
@@ -105,7 +106,7 @@ impl Copies {
             }
             let at = u64::from(id.no) * PAGE_SIZE as u64;
             let why = match file.read_at(&mut buf, at) {
-                // The file's growth was lost: redo makes it grow again, and the page with it.
+                // The file's growth was lost: redo makes the file grow again, and makes the page.
                 Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => continue,
                 Err(e) => return Err(Error::io(format_args!("reading page {id} of {name}"), &e)),
                 Ok(()) => match header::verify(page(&buf), id) {
@@ -128,7 +129,7 @@ fn page(buf: &AlignedBuf) -> &Page {
     buf.first_chunk().expect("a page")
 }
 
-/// The youngest whole copy of each page (REPAIR-1).
+/// Finds the youngest whole copy of each page (REPAIR-1).
 fn scan(dblwr: &dyn File, checkpoint: Lsn) -> io::Result<HashMap<PageId, Copy>> {
     let mut copies = HashMap::new();
     let mut segment = AlignedBuf::new(SEGMENT_BYTES as usize);

@@ -1,24 +1,24 @@
-//! What an administrator may set, while the server runs, about flushing. Shares that have fractions
-//! are in hundredths of a percent.
+//! Settings of flushing that an administrator may change while the server runs. Shares with
+//! fractions are in hundredths of a percent.
 use crate::buf::Setting;
 
 pub struct FlushSettings {
     /// Pages per second that background writing may count on (innodb_io_capacity).
     pub io_capacity: Setting,
-    /// Pages per second that it may go up to under pressure (innodb_io_capacity_max); past 7/8 of
-    /// the log there is no limit.
+    /// Pages per second that background writing may reach under pressure (innodb_io_capacity_max).
+    /// Past 7/8 of the redo log there is no limit.
     pub io_capacity_max: Setting,
     /// Share of dirty pages at which writing goes at full speed (innodb_max_dirty_pages_pct).
     pub max_dirty: Setting,
-    /// Share at which it begins (innodb_max_dirty_pages_pct_lwm); 0: not for the share's sake.
+    /// Share of dirty pages at which writing begins (innodb_max_dirty_pages_pct_lwm). With 0 this
+    /// share starts no writing.
     pub max_dirty_lwm: Setting,
-    /// Share of the log capacity at which writing for the log's sake begins
+    /// Share of the redo log's capacity at which writing begins, lest the log runs full
     /// (innodb_adaptive_flushing_lwm).
     pub adaptive_lwm: Setting,
     /// Percent of io_capacity that is written while nothing changes (innodb_idle_flush_pct).
     pub idle_flush_pct: Setting,
-    /// Free frames kept at hand per GiB-sized instance, at most 1/16 of the pool
-    /// (innodb_lru_scan_depth).
+    /// Number of frames that cleaners keep free, at most 1/16 of the pool (innodb_lru_scan_depth).
     pub lru_scan_depth: Setting,
     /// Longest time between two checkpoints while something changes, in ms.
     pub checkpoint_interval_ms: Setting,

@@ -1,5 +1,5 @@
-//! Cleaners, doublewrite, repair and checkpoint against files in memory and a log that is a few
-//! numbers.
+//! Tests of cleaners, doublewrite, repair and checkpoint, against files in memory and a redo log
+//! that consists of a few numbers.
 use super::doublewrite::SEGMENT_PAGES;
 use super::*;
 use crate::buf::testing::{MemDisk, Threads, pid, pool};
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering::*};
 
 const DBLWR: &str = "doublewrite";
 
-/// A log without contents. Frames are LSN ranges; a change is (start, end, page).
+/// A log without contents: frames are LSN ranges, and a change is (start, end, page).
 struct FakeLog {
     tail: AtomicU64,
     slots: [AtomicU64; 16],
@@ -41,7 +41,7 @@ impl FakeLog {
             disk: disk.clone(),
         })
     }
-    /// A mini-transaction of one page: `len` bytes of log by worker `slot`.
+    /// Runs a mini-transaction on one page, with `len` bytes of log by worker `slot`.
     fn change(&self, page: &mut PageGuard, slot: usize, len: u64) {
         let guess = self.tail.load(SeqCst);
         self.slots[slot].store(guess, SeqCst);
@@ -79,7 +79,7 @@ impl LogView for FakeLog {
     fn pressure(&self) -> BoxFuture<()> {
         Box::pin(std::future::pending())
     }
-    /// CKPT-1, checked against what a crash at this moment would leave in the data files.
+    /// Checks CKPT-1 against the data files that a crash at this moment would leave.
     fn write_checkpoint(&self, lsn: Lsn, payload: &[u8]) {
         assert_eq!(payload, lsn.0.to_le_bytes());
         assert!(lsn <= self.durable());
@@ -166,7 +166,7 @@ fn copies_are_durable_before_pages_are_written_and_the_log_before_both() {
             && events[2..].iter().all(|e| e.0 == "space_16" && e.1 == 'w'),
         "neighbours go together"
     );
-    // Written, not synced: the checkpoint stays.
+    // The pages are written and not synced, so the checkpoint stays.
     assert_eq!(
         (rig.pool.dirty.pages(), rig.checkpointer.possible()),
         (200 - SEGMENT_PAGES, Lsn(1000))
@@ -226,7 +226,8 @@ fn a_page_changed_while_it_is_written_is_written_again_later() {
         rig.change(3, 2);
         assert_eq!(rig.claim(9), [], "FLUSH-4");
         assert_eq!(rig.checkpointer.possible(), first_change);
-        // The write reaches the disk only once the doublewrite is through: let it.
+        // The write reaches the data file only after the doublewrite file, so it is released until
+        // it ends.
         while !write.is_finished() {
             rig.disk.space(16).release();
             rig.disk.space(16).hold();
@@ -294,7 +295,7 @@ fn a_failed_page_write_ends_the_process() {
     block_on(rig.writer.write(rig.claim(9), false));
 }
 
-/// FLUSH-3: more batches than segments; a segment comes again only after a sync.
+/// FLUSH-3: there are more batches than segments, and a segment is reused only after a sync.
 /// Tests DBLWR-1.
 #[test]
 fn the_ring_syncs_before_it_laps() {
@@ -322,8 +323,8 @@ fn the_ring_syncs_before_it_laps() {
     assert!(rig.dblwr.acquire().is_none(), "all four wait for a sync");
 }
 
-/// One flusher after another on the same pool and doublewrite file, as at recovery: nothing stays
-/// counted as in flight, no segment stays taken.
+/// One flusher follows another on the same pool and doublewrite file, as at recovery: no page stays
+/// counted as in flight, and no segment stays taken.
 #[test]
 fn a_stopped_flusher_leaves_nothing_unsettled() {
     let rig = rig(40, 64, DoublewriteMode::On);
@@ -344,7 +345,7 @@ fn a_stopped_flusher_leaves_nothing_unsettled() {
         rig.change(round, 5);
         rig.disk.now_ms.fetch_add(1000, Relaxed);
         while rig.pool.dirty.pages() > 0 {
-            // Idle: time passes, the log does not move.
+            // The server is idle: time passes, and the log does not move.
             rig.disk.now_ms.fetch_add(100, Relaxed);
             std::thread::yield_now();
         }
@@ -388,20 +389,20 @@ fn pages_torn_at_every_sector_are_repaired() {
             assert!(rig.disk.space(16).synced_bytes() == new, "cut {cut}");
         }
     }
-    // A page of zeros (the write lost, the growth not) is repaired too, one past the end is left to
-    // redo.
+    // A page of zeros (the write was lost and the growth kept) is repaired too; a page past the
+    // file's end is left to redo.
     rig.disk.space(16).write_at(&[0; PAGE_SIZE], 4 * PAGE_SIZE as u64).unwrap();
     rig.disk.space(16).set_len(11 * PAGE_SIZE as u64).unwrap();
     assert_eq!(repaired(io, path, Lsn(1000)).unwrap().len(), 1);
     assert!(rig.disk.space(16).synced_bytes() == new[..11 * PAGE_SIZE]);
-    // A space that is gone.
+    // The space has been dropped.
     redolith_disk::Disk::remove(io, Path::new("space_16")).unwrap();
     assert_eq!(repaired(io, path, Lsn(1000)).unwrap(), []);
     assert_eq!(repaired(io, Path::new("none"), Lsn(0)).unwrap(), []);
 }
 
-/// REPAIR-1: of several copies the youngest; none from before the checkpoint; none that is torn
-/// itself.
+/// REPAIR-1: a page is repaired from the youngest of its copies, not from a copy older than the
+/// checkpoint, and not from a torn copy.
 #[test]
 fn only_whole_copies_past_the_checkpoint_repair() {
     let rig = rig(4, 64, DoublewriteMode::On);
@@ -425,24 +426,24 @@ fn only_whole_copies_past_the_checkpoint_repair() {
         block_on(pool(&rig.disk, 64).load(pid(16, 1))),
         Err(crate::Error::Corrupt { .. })
     ));
-    // The youngest copy is torn: then the second was synced and a torn page can only be of the
-    // second or the first write.
+    // The youngest copy is torn. So the second write was synced, and a torn page can only come from
+    // the first or the second write.
     rig.disk.mem(DBLWR).write_at(&[0x77; 512], 2 * doublewrite::SEGMENT_BYTES + 8192).unwrap();
     assert_eq!(repaired(io, path, Lsn(1000)).unwrap()[0].lsn, Lsn(1200));
-    // A torn header speaks for no copy.
+    // Entries of a torn header are ignored.
     damage();
     rig.disk.mem(DBLWR).write_at(&[0x77; 512], doublewrite::SEGMENT_BYTES).unwrap();
     assert_eq!(repaired(io, path, Lsn(1000)).unwrap()[0].lsn, Lsn(1100));
 }
 
-/// Pages were written, and the checkpoint went on, while they were changed.
+/// Whether pages were written and the checkpoint moved while pages were changed.
 fn enough(counters: &Counters) -> bool {
     counters.pages_written.get() > 500 && counters.checkpoints.get() > 5
 }
 
-/// A small pool, 8 threads that load, create and change, cleaners and checkpoints at work, a log
-/// that fills: nothing hangs, no change is lost, and no checkpoint passes a dirty page
-/// (`FakeLog::write_checkpoint` looks).
+/// In a small pool 8 threads load, create and change pages beside cleaners and checkpoints, and the
+/// log fills up: nothing hangs, no change is lost, and no checkpoint passes a dirty page
+/// (`FakeLog::write_checkpoint` checks this).
 #[test]
 fn everything_at_once_in_a_small_pool() {
     const PAGES: u32 = 300;
@@ -472,12 +473,13 @@ fn everything_at_once_in_a_small_pool() {
             std::thread::spawn(move || {
                 let mut x = t as u32 * 977 + 1;
                 let mut turn = 0;
-                // How often it wrote by then depends on how the threads run.
+                // How soon enough pages are written depends on how the threads run.
                 while turn < CHANGES || !enough(&pool.counters) {
                     x = x.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
                     let id = pid(16, (x >> 8) % PAGES);
                     disk.now_ms.fetch_add(u64::from(turn % 4 == 0), Relaxed);
-                    // Up to three others held S, in page order before the one that changes.
+                    // Up to three other pages are latched S first, in page order, before the page
+                    // that changes.
                     let others: Vec<u32> = (1..=(x >> 28) % 4)
                         .map(|k| id.no.saturating_sub(k))
                         .filter(|&no| no < id.no)
@@ -510,7 +512,7 @@ fn everything_at_once_in_a_small_pool() {
                     turn += 1;
                     drop(held);
                     while !log.has_room(10_000) {
-                        // All may stand here, and nobody else makes time pass.
+                        // All threads may wait here, and no other thread makes time pass.
                         disk.now_ms.fetch_add(1, Relaxed);
                         flusher.notify();
                         std::thread::yield_now();

@@ -1,4 +1,4 @@
-//! Batches to disk, and the syncs that make them durable.
+//! Writes batches of pages to disk, and syncs them.
 use super::batch::Batch;
 use super::doublewrite::{Copies, Doublewrite, Segment};
 use super::group::{Submission, submit};
@@ -13,20 +13,20 @@ use redolith_disk::{AlignedBuf, File, Op};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::*};
 
-/// Neighbouring pages written by one operation.
+/// The most neighbouring pages that one operation writes.
 const MAX_RUN: usize = 32;
-/// Batches that may wait for their sync when there is no doublewrite ring to say so.
+/// This many batches make a sync due where no doublewrite ring sets the limit.
 const MAX_TICKETS: usize = 8;
 
 /// A batch whose writes have ended and whose files are not synced yet.
 struct Ticket {
     spaces: Vec<SpaceId>,
-    /// Where in the dirty index its pages are counted.
+    /// Start LSNs under which the dirty index counts the batch's pages.
     starts: Vec<Lsn>,
     segment: Option<Segment>,
 }
 
-/// What all cleaners share.
+/// State that all cleaners share.
 pub(crate) struct Writer {
     pub(super) pool: Arc<BufferPool>,
     pub(super) log: Arc<dyn LogView>,
@@ -62,8 +62,8 @@ impl Writer {
         }
     }
 
-    /// Writes pages claimed in the dirty index (at most a segment's worth). Returns how many were
-    /// written; with `wait` false, pages whose latch was taken are left dirty.
+    /// Writes pages claimed in the dirty index (at most a segment's worth) and returns how many
+    /// were written. With `wait` false, pages whose latch was taken stay dirty.
     pub(crate) async fn write(&self, claimed: Vec<u32>, wait: bool) -> usize {
         if claimed.is_empty() {
             return 0;
@@ -95,7 +95,7 @@ impl Writer {
         }
         count
     }
-    /// FLUSH-2.
+    /// Makes the copies durable in a segment of the doublewrite file (FLUSH-2).
     async fn double(&self, copies: Copies) -> (Option<Segment>, Copies) {
         if self.dblwr.mode() == DoublewriteMode::Off {
             return (None, copies);
@@ -105,7 +105,7 @@ impl Writer {
             if let Some(segment) = self.dblwr.acquire() {
                 break segment;
             }
-            // FLUSH-3: nothing free before a sync.
+            // FLUSH-3: no segment becomes free before a sync.
             if !self.sync().await {
                 crate::sync::event::either(
                     self.dblwr.freed.after(freed),
@@ -124,14 +124,14 @@ impl Writer {
             Err(e) => poison(&format!("writing page copies to the doublewrite file failed: {e}")),
         }
     }
-    /// None: the space has been dropped.
+    /// The file of a space, or `None` if the space has been dropped.
     fn file(&self, space: SpaceId) -> Option<Arc<dyn File>> {
-        self.pool
-            .io
-            .file(space)
-            .unwrap_or_else(|e| poison(&format!("its pages cannot be written: {e}")))
+        self.pool.io.file(space).unwrap_or_else(|e| {
+            poison(&format!("pages of space {} cannot be written: {e}", space.0))
+        })
     }
-    /// Returns the spaces written to. Pages of spaces that have been dropped are left out.
+    /// Writes the pages to their files, except pages of dropped spaces. Returns the spaces written
+    /// to.
     async fn write_in_place(&self, copies: &Copies) -> Vec<SpaceId> {
         let (mut spaces, mut ops, mut starts) = (Vec::new(), Vec::new(), Vec::new());
         let mut first = 0;
@@ -182,11 +182,11 @@ impl Writer {
         }
     }
 
-    /// Batches waiting for a sync.
+    /// The number of batches that wait for a sync.
     pub(crate) fn unsynced(&self) -> usize {
         self.tickets.lock().len()
     }
-    /// Whether enough of them wait.
+    /// Whether enough batches wait for a sync.
     pub(crate) fn sync_due(&self) -> bool {
         self.unsynced()
             >= if self.dblwr.mode() == DoublewriteMode::On {
@@ -195,8 +195,8 @@ impl Writer {
                 MAX_TICKETS
             }
     }
-    /// Syncs the data files of all batches written so far, each file once, and settles them. False
-    /// if there was nothing to do.
+    /// Syncs the data files of all batches written so far, each file once, and settles the batches.
+    /// Returns false if there was nothing to do.
     pub(crate) async fn sync(&self) -> bool {
         let tickets = std::mem::take(&mut *self.tickets.lock());
         if tickets.is_empty() {
@@ -215,7 +215,7 @@ impl Writer {
         }
         true
     }
-    /// Makes durable what has been written to the files of these spaces.
+    /// Makes the writes to the files of these spaces durable.
     pub(crate) async fn sync_files(&self, spaces: Vec<SpaceId>) {
         let files: Vec<_> =
             spaces.into_iter().filter_map(|space| Some((space, self.file(space)?))).collect();
@@ -248,7 +248,7 @@ impl Writer {
     }
 }
 
-/// No other sync of data files goes on (FLUSH-6).
+/// While this value lives, no other sync of data files runs (FLUSH-6).
 struct Alone<'a>(&'a Writer);
 impl Drop for Alone<'_> {
     fn drop(&mut self) {
@@ -258,7 +258,7 @@ impl Drop for Alone<'_> {
     }
 }
 
-/// Tells those who wait for progress, however a batch or a sync ends.
+/// Wakes the tasks that wait for progress when a batch or a sync ends, in whatever way.
 struct Progress<'a>(&'a Writer);
 impl Drop for Progress<'_> {
     fn drop(&mut self) {

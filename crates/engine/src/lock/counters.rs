@@ -1,4 +1,4 @@
-//! What the locks count: the `Innodb_row_lock_*` status variables and deadlocks.
+//! The counters of row locks: the `Innodb_row_lock_*` status variables and the number of deadlocks.
 use crate::sync::lock::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ pub(super) struct Counters {
     pub(super) deadlocks: AtomicU64,
 }
 
-/// A reading of the counters. `time_*` include only waits that have ended.
+/// The values of the counters. `time_*` include only waits that have ended.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct LockStats {
     pub waits: u64,

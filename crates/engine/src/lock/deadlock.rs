@@ -1,16 +1,16 @@
 //! Deadlocks: the search for a cycle in the wait-for graph, the choice of a victim, and the report
-//! of the last one.
+//! of the latest deadlock.
 //!
 //! A search runs when a transaction starts to wait (in its `LockWait::wait`, with no latch held),
-//! under one mutex that only waiters take (LOCK-5). It goes breadth-first from the new waiter, so
-//! it finds a shortest cycle.
+//! under one mutex that only waiters take (LOCK-5). The search goes breadth-first from the new
+//! waiter, so it finds a shortest cycle.
 //!
-//! The graph is not stored; edges are read off the queues. A waiter for a row is blocked by holders
-//! and by others ahead of it in the queue. Those ahead wait for holders of the same row and for
-//! nothing else, so only the holders need following, and a row with a thousand waiters is followed
-//! once: the search for the next one behind a hot row costs one step. The exception is a
-//! conversion, which overtakes: everyone in that queue waits for it, so reaching its row again
-//! closes the cycle.
+//! The graph is not stored; the search reads its edges off the queues. A waiter for a row is
+//! blocked by the holders and by the waiters ahead of it in the queue. The waiters ahead wait for
+//! holders of the same row and for nothing else, so the search only follows the holders. It follows
+//! a row with a thousand waiters only once: the next search behind a hot row costs one step. The
+//! exception is a conversion, which overtakes the queue: every waiter in the queue waits for it, so
+//! reaching its row again closes the cycle.
 use super::owner::{Outcome, Target, TrxLocks};
 use super::row::Wakers;
 use super::table::{LockTable, wake};
@@ -22,7 +22,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What the graph mutex guards: the search's memory and the latest report.
+/// The data under the graph mutex: the memory of the search, and the latest report.
 #[derive(Default)]
 pub(super) struct Graph {
     nodes: Vec<Node>,
@@ -32,22 +32,22 @@ pub(super) struct Graph {
 }
 struct Node {
     trx: Arc<TrxLocks>,
-    /// Index of the node that waits for this one; the start is its own.
+    /// The index of the node that waits for this node. The first node is its own parent.
     parent: usize,
-    /// Ticket of its wait, once it has been followed.
+    /// The ticket of the node's wait, once the search has followed the wait.
     ticket: u64,
 }
 
-/// The latest deadlock, as `SHOW ENGINE INNODB STATUS` tells it; `Display` gives the text, callers
-/// who know tables add names.
+/// The latest deadlock, for `SHOW ENGINE INNODB STATUS`. `Display` gives the text; callers that
+/// know the tables add their names.
 #[derive(Clone, Debug)]
 pub struct DeadlockReport {
-    /// Monotonic time of the lock table's clock.
+    /// The time by the lock table's monotonic clock.
     pub at: Duration,
-    /// The cycle: each waits for the next, the last for the first. The first is the one whose
-    /// request closed it.
+    /// The cycle: each transaction waits for the next one, and the last waits for the first. The
+    /// request of the first transaction closed the cycle.
     pub trxs: Vec<DeadlockTrx>,
-    /// Index into `trxs`.
+    /// The victim's index in `trxs`.
     pub victim: usize,
 }
 #[derive(Clone, Debug)]
@@ -60,8 +60,8 @@ pub struct DeadlockTrx {
 }
 
 impl LockTable {
-    /// From here on the wait counts in the graph; breaks the deadlocks it closes, perhaps by ending
-    /// this very wait.
+    /// Makes the wait count in the graph, and breaks the deadlocks that it closes, perhaps by
+    /// ending this very wait.
     pub(super) fn announce(&self, trx: &Arc<TrxLocks>, ticket: u64) {
         let mut graph = self.graph.lock();
         {
@@ -87,7 +87,7 @@ impl LockTable {
         self.graph.lock().latest.clone()
     }
 
-    /// Until no cycle goes through `start`, ends the wait of the cheapest transaction of one.
+    /// Ends the wait of the cheapest transaction of a cycle, until no cycle goes through `start`.
     fn search(&self, graph: &mut Graph, start: &Arc<TrxLocks>) -> Wakers {
         let mut wakers = Wakers::new();
         while let Some(last) = self.find_cycle(graph, start) {
@@ -99,7 +99,7 @@ impl LockTable {
             }
             cycle.push(0);
             cycle.reverse();
-            // The least weight; the requester wins ties, being first.
+            // The victim has the least weight. The requester wins ties, because it comes first.
             let victim = (0..cycle.len())
                 .min_by_key(|&i| graph.nodes[cycle[i]].trx.weight())
                 .expect("not empty");
@@ -109,7 +109,7 @@ impl LockTable {
                 victim,
             };
             let node = &graph.nodes[cycle[victim]];
-            // It may have been granted or withdrawn since; then there is no such cycle any more.
+            // The wait may have been granted or withdrawn since. Then the cycle no longer exists.
             if self.withdraw(&node.trx, node.ticket, Outcome::Victim, &mut wakers) {
                 self.counters.deadlocks.fetch_add(1, Ordering::Relaxed);
                 graph.latest = Some(Arc::new(report));
@@ -119,7 +119,7 @@ impl LockTable {
         wakers
     }
 
-    /// Breadth-first from `start`; the node whose wait closes the cycle.
+    /// Searches breadth-first from `start`. Returns the node whose wait closes the cycle.
     fn find_cycle(&self, graph: &mut Graph, start: &Arc<TrxLocks>) -> Option<usize> {
         let Graph { nodes, seen_trxs, seen_rows, .. } = graph;
         nodes.clear();
@@ -140,7 +140,7 @@ impl LockTable {
                 let mut closes = false;
                 let mut edge = |to: &Arc<TrxLocks>| {
                     if Arc::ptr_eq(to, &trx) {
-                        // its own lock, which it wants to convert
+                        // A holder that converts does not wait for its own lock.
                     } else if Arc::ptr_eq(to, start) {
                         closes = true;
                     } else if seen_trxs.insert(Arc::as_ptr(to).addr()) {

@@ -1,16 +1,17 @@
-//! A set of half-open intervals of byte strings, each with an owner, that finds those containing a
-//! key in logarithmic time.
+//! A set of half-open intervals of byte strings, each with an owner, that finds the intervals
+//! containing a key in logarithmic time.
 //!
-//! A treap ordered by (low bound, slot) whose nodes know the highest high bound below them (an
-//! augmented tree: Cormen et al., Introduction to Algorithms, chapter on augmenting data
-//! structures). Nodes live in one vector and are named by slot, so owners can list theirs cheaply.
+//! The set is a treap ordered by (low bound, slot), whose nodes know the highest high bound below
+//! them (an augmented tree: Cormen et al., Introduction to Algorithms, chapter on augmenting data
+//! structures). The nodes live in one vector and are named by slot, so that owners can list their
+//! nodes cheaply.
 use super::owner::KeyBuf;
 
-/// Names a node while it is in the tree.
+/// The name of a node while it is in the tree.
 pub(super) type Slot = u32;
 const NIL: Slot = Slot::MAX;
 
-/// `None` is above every key.
+/// A high bound. `None` is above every key.
 pub(super) type High = Option<KeyBuf>;
 
 struct Node<O> {
@@ -20,7 +21,7 @@ struct Node<O> {
     priority: u32,
     left: Slot,
     right: Slot,
-    /// The node with the highest high bound in this subtree.
+    /// The node with the highest high bound in the subtree of this node.
     top: Slot,
 }
 
@@ -31,7 +32,7 @@ pub(super) struct IntervalTree<O> {
     seed: u32,
 }
 
-/// Orders high bounds: `None` last.
+/// Whether high bound `a` is at or above `b`. `None` is the highest.
 pub(super) fn high_at_least(a: &High, b: &High) -> bool {
     match (a, b) {
         (None, _) => true,
@@ -87,7 +88,8 @@ impl<O> IntervalTree<O> {
         (node.low, node.high)
     }
 
-    /// Calls `visit` for intervals that contain `key`, lowest first, until it says false.
+    /// Calls `visit` for the intervals that contain `key`, lowest first, until `visit` returns
+    /// false.
     pub(super) fn stab(&self, key: &[u8], mut visit: impl FnMut(&O) -> bool) {
         self.stab_below(self.root, key, &mut visit);
     }
@@ -97,13 +99,13 @@ impl<O> IntervalTree<O> {
         }
         let node = self.node(at);
         if !below(key, &self.node(node.top).high) {
-            return true; // nothing here reaches up to the key
+            return true; // No interval in this subtree reaches up to the key.
         }
         if !self.stab_below(node.left, key, visit) {
             return false;
         }
         if key < node.low.as_slice() {
-            return true; // nor does anything to the right begin at or below it
+            return true; // No interval from here on begins at or below the key.
         }
         (!below(key, &node.high) || visit(&node.owner)) && self.stab_below(node.right, key, visit)
     }
@@ -114,7 +116,8 @@ impl<O> IntervalTree<O> {
     fn node_mut(&mut self, slot: Slot) -> &mut Node<O> {
         self.nodes[slot as usize].as_mut().expect("links lead to nodes")
     }
-    /// Xorshift: the shape of the tree needs no secret, and is the same in every run.
+    /// A Xorshift generator. The shape of the tree need not be secret, and is the same in every
+    /// run.
     fn next_priority(&mut self) -> u32 {
         self.seed ^= self.seed << 13;
         self.seed ^= self.seed >> 17;
@@ -137,7 +140,8 @@ impl<O> IntervalTree<O> {
         }
         self.node_mut(at).top = top;
     }
-    /// Parts a subtree into what is below `pivot` (not in it) and what is above.
+    /// Splits a subtree, which does not contain `pivot`, into the nodes below `pivot` and those
+    /// above.
     fn split(&mut self, at: Slot, pivot: Slot) -> (Slot, Slot) {
         if at == NIL {
             return (NIL, NIL);
@@ -154,7 +158,7 @@ impl<O> IntervalTree<O> {
             (left, at)
         }
     }
-    /// Joins two subtrees, all of `a` below all of `b`.
+    /// Joins two subtrees. All nodes of `a` are below all nodes of `b`.
     fn merge(&mut self, a: Slot, b: Slot) -> Slot {
         if a == NIL || b == NIL {
             return if a == NIL { b } else { a };

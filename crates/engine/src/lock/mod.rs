@@ -1,6 +1,6 @@
-//! Row locks by key, range locks by interval of keys, and who waits for whom.
+//! Row locks by key, range locks by interval of keys, and the waits of transactions for each other.
 //!
-//! A row is locked by the hash of its key, not by its place in a page: splits, merges and purge
+//! A row is locked by the hash of its key, not by its place in a page. So splits, merges and purge
 //! never touch a lock, and a lock may outlive the record. Range locks stand for gap locks: they
 //! stop inserts by other transactions and nothing else.
 //!
@@ -18,18 +18,19 @@
 //! Invariants:
 //! - LOCK-1: two holders of one key conflict only where a record's implicit lock was made explicit
 //!   (`grant_implicit`).
-//! - LOCK-2: a request is granted at once only if no other holder conflicts and (its owner holds
-//!   the key already, or nobody queues).
-//! - LOCK-3: a transaction waits for at most one thing.
-//! - LOCK-4: a transaction is in exactly one queue if and only if its wait is `Pending`; both
-//!   change under that queue's mutex.
-//! - LOCK-5: a transaction starts to count as waiting (`announced`) only under the graph mutex, so
-//!   during a search nobody who was seen as running turns into a waiter: every cycle found was one.
-//! - LOCK-6: once `release_all` has begun, no implicit lock is given to that owner (its trx id is
-//!   cleared under its `held` mutex first).
+//! - LOCK-2: a request is granted at once only if no other holder conflicts, and its owner holds
+//!   the key already or the key has no queue.
+//! - LOCK-3: a transaction has at most one wait at a time.
+//! - LOCK-4: a transaction is in exactly one queue if and only if its wait is `Pending`. Both
+//!   change under the mutex of this queue.
+//! - LOCK-5: a transaction starts to count as waiting (`announced`) only under the graph mutex. So
+//!   no transaction that a search saw running becomes a waiter during the search, and every cycle
+//!   found was a real cycle.
+//! - LOCK-6: once `release_all` has begun, its owner gets no implicit lock any more: `release_all`
+//!   first clears the owner's trx id, under its `held` mutex.
 //!
-//! Lock order: graph > shard or range set > `held` > `wait`; all are leaves with regard to page
-//! latches. Wakers run with none of them held.
+//! Lock order: graph > shard or range set > `held` > `wait`. With regard to page latches all of
+//! them are leaves. Wakers run while none of them is held.
 mod counters;
 mod deadlock;
 mod interval;
@@ -47,7 +48,7 @@ pub(crate) use range::{KeyRange, RangeLocks, RangeToken};
 pub(crate) use table::LockTable;
 pub(crate) use wait::LockWait;
 
-/// Shared or exclusive. Ordered: `X` covers `S`.
+/// Shared or exclusive. The modes are ordered: `X` covers `S`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Mode {
     /// Shared.
@@ -61,8 +62,8 @@ impl Mode {
     }
 }
 
-/// What a row lock names: an index and the hash of key bytes in it. Two keys with one hash only
-/// over-block each other.
+/// The name of a row lock: an index, and the hash of a key in it. If two keys have the same hash,
+/// the only effect is that a lock of one blocks the other too.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct LockKey {
     /// The index's id.
@@ -75,14 +76,15 @@ impl LockKey {
     pub fn new(index: u64, key: &[u8]) -> LockKey {
         LockKey { index, hash: hash_bytes(key) }
     }
-    /// Where the key is in the lock table. `hash` is well mixed already.
+    /// The hash that places the key in the lock table. `hash` is well mixed already.
     fn spread(self) -> u64 {
         self.hash.wrapping_add(self.index.wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 }
 
-/// A 64-bit hash of key bytes, the same on every machine and in every run (the simulator's traces
-/// depend on it): 8 bytes at a time, folded by a 64 x 64 -> 128 bit multiplication.
+/// A 64-bit hash of key bytes, which is the same on every machine and in every run, because the
+/// traces of the simulator depend on it. It takes 8 bytes at a time, and folds them by a
+/// multiplication from 64 x 64 to 128 bits.
 pub fn hash_bytes(bytes: &[u8]) -> u64 {
     fn fold(a: u64, b: u64) -> u64 {
         let product = u128::from(a) * u128::from(b);

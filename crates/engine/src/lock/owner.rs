@@ -1,9 +1,8 @@
-//! A transaction as the lock table sees it: what it holds, what it waits for, its weight, its kill
-//! flag.
+//! A transaction as the lock table sees it: its locks, its wait, its weight and its kill flag.
 //!
 //! A session makes one `TrxLocks` and uses it for one transaction after another, so that its
-//! vectors keep their memory; identity is the `Arc`'s address. A transaction that is detached from
-//! its session (XA PREPARE) keeps its `TrxLocks`, and the session makes another.
+//! vectors keep their memory. Its identity is the address of the `Arc`. A transaction that is
+//! detached from its session keeps its `TrxLocks`, and the session makes another.
 use super::range::RangeLocks;
 use super::{LockKey, Mode};
 use crate::TrxId;
@@ -14,10 +13,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::task::Waker;
 
-/// Keys kept allocated from one transaction to the next.
+/// The number of keys whose memory is kept from one transaction to the next.
 const KEPT_KEYS: usize = 1024;
 
-/// Key bytes of waiting inserts and range bounds; most are short.
+/// The key bytes of waiting inserts and range bounds, most of which are short.
 pub(super) type KeyBuf = SmallVec<[u8; 32]>;
 
 /// The locks of one transaction, and what it waits for.
@@ -25,7 +24,7 @@ pub struct TrxLocks {
     owner: u64,
     trx_id: AtomicU64,
     undo_records: AtomicU64,
-    /// Range locks held now, of all indexes.
+    /// The number of range locks held now, over all indexes.
     pub(super) ranges: AtomicUsize,
     kill: Arc<KillFlag>,
     pub(super) held: Mutex<Held>,
@@ -34,16 +33,16 @@ pub struct TrxLocks {
 
 #[derive(Default)]
 pub(super) struct Held {
-    /// Every key of which this transaction is a holder, once; in the order taken.
+    /// Every key that this transaction holds, once, in the order of locking.
     pub(super) keys: Vec<LockKey>,
-    /// Every index in which it has ranges, once.
+    /// Every index in which this transaction has ranges, once.
     pub(super) ranges: Vec<Arc<RangeLocks>>,
 }
 
-/// What a queued request is for.
+/// The lock that a queued request asks for.
 #[derive(Clone)]
 pub(super) enum Target {
-    /// `converts`: the owner is a holder already, and wants more.
+    /// `converts` says that the owner is a holder already, and wants a stronger mode.
     Row {
         key: LockKey,
         mode: Mode,
@@ -57,17 +56,17 @@ pub(super) enum Target {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Outcome {
-    /// Queued.
+    /// The request is in a queue.
     Pending,
     Granted,
-    /// Chosen to break a deadlock.
+    /// The wait was chosen to break a deadlock.
     Victim,
-    /// Taken back by its owner; also the state before the first wait.
+    /// The owner took the request back. This is also the state before the first wait.
     Withdrawn,
 }
 
 pub(super) struct Wait {
-    /// Number of the request: tells a stale [`super::LockWait`] from the present one.
+    /// The number of the request, which tells a stale [`super::LockWait`] from the present one.
     pub(super) ticket: u64,
     pub(super) outcome: Outcome,
     pub(super) announced: bool,
@@ -75,7 +74,7 @@ pub(super) struct Wait {
     pub(super) waker: Option<Waker>,
 }
 
-/// What a transaction waits for, for people.
+/// A description of a transaction's wait, for people.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum WaitInfo {
     /// For a lock of a row.
@@ -114,32 +113,34 @@ impl TrxLocks {
         })
     }
 
-    /// Unique among all ever made by one lock table; for people, not for identity.
+    /// A number that is unique among the owners of one lock table. It is for people, not for
+    /// identity.
     pub fn owner(&self) -> u64 {
         self.owner
     }
-    /// `TrxId::NONE` before the first write.
+    /// The transaction's id, or `TrxId::NONE` before the first write.
     pub fn trx_id(&self) -> TrxId {
         TrxId(self.trx_id.load(Ordering::Acquire))
     }
-    /// Called by `TrxSys` when the transaction is registered, before anyone can see the id in a
+    /// Sets the id. `TrxSys` calls this when it registers the transaction, before the id is in any
     /// record.
     pub(crate) fn set_trx_id(&self, id: TrxId) {
         self.trx_id.store(id.0, Ordering::Release);
     }
-    /// Only the transaction itself adds (and takes back, when it rolls back to a savepoint).
+    /// Sets the number of undo records. Only the transaction itself calls this, also when it rolls
+    /// back to a savepoint.
     pub fn set_undo_records(&self, count: u64) {
         self.undo_records.store(count, Ordering::Relaxed);
     }
-    /// What it would cost to roll this transaction back: undo records and locks.
+    /// The cost of a rollback of this transaction: its undo records and locks.
     pub fn weight(&self) -> u64 {
         self.undo_records.load(Ordering::Relaxed) + self.locks_held() as u64
     }
-    /// Row locks held now.
+    /// The number of row locks held now.
     pub fn locks_held(&self) -> usize {
         self.held.lock().keys.len()
     }
-    /// Range locks held now.
+    /// The number of range locks held now.
     pub fn ranges_held(&self) -> usize {
         self.ranges.load(Ordering::Relaxed)
     }
@@ -156,8 +157,8 @@ impl TrxLocks {
         wait.target.as_ref().map(Target::info)
     }
 
-    /// Clears the id (LOCK-6) and hands out what is held. The vectors come back through
-    /// [`TrxLocks::keep_memory`].
+    /// Clears the id (LOCK-6) and returns the held locks. [`TrxLocks::keep_memory`] takes the
+    /// vectors back.
     pub(super) fn end(&self) -> Held {
         let mut held = self.held.lock();
         self.trx_id.store(0, Ordering::Release);
@@ -176,7 +177,8 @@ impl TrxLocks {
         *held = spare;
     }
 
-    /// Notes a queued request and returns its ticket. The caller holds the queue's mutex (LOCK-4).
+    /// Records a queued request and returns its ticket. The caller holds the queue's mutex
+    /// (LOCK-4).
     pub(super) fn queue(&self, target: Target) -> u64 {
         let mut wait = self.wait.lock();
         assert!(
@@ -190,8 +192,8 @@ impl TrxLocks {
         wait.waker = None;
         wait.ticket
     }
-    /// Ends the wait. The caller holds the queue's mutex, has taken the request out of it (LOCK-4),
-    /// and wakes when it has let go of its mutexes.
+    /// Ends the wait. The caller holds the queue's mutex and has taken the request out of the queue
+    /// (LOCK-4). It calls the returned waker when it has released its mutexes.
     pub(super) fn end_wait(&self, outcome: Outcome) -> Option<Waker> {
         let mut wait = self.wait.lock();
         assert!(wait.outcome == Outcome::Pending, "LOCK-4: only a queued request ends");
@@ -200,7 +202,8 @@ impl TrxLocks {
         wait.target = None;
         wait.waker.take()
     }
-    /// What request `ticket` is for, while it is queued. Stays so under its queue's mutex (LOCK-4).
+    /// The target of request `ticket`, while the request is queued. Under the queue's mutex the
+    /// answer does not change (LOCK-4).
     pub(super) fn pending(&self, ticket: u64) -> Option<Target> {
         let wait = self.wait.lock();
         if wait.ticket != ticket || wait.outcome != Outcome::Pending {
@@ -247,8 +250,8 @@ impl fmt::Display for WaitInfo {
     }
 }
 
-/// KILL and KILL QUERY: ends any wait of a session (row locks, metadata locks). One per session; a
-/// session waits for one thing at a time.
+/// KILL and KILL QUERY: the flag ends any wait of a session (for row locks or metadata locks). Each
+/// session has one flag, because it has one wait at a time.
 #[derive(Default)]
 pub struct KillFlag {
     killed: AtomicBool,
@@ -267,7 +270,7 @@ impl KillFlag {
             waker.wake();
         }
     }
-    /// After KILL QUERY has ended its statement.
+    /// Clears the flag, after KILL QUERY has ended its statement.
     pub fn clear(&self) {
         self.killed.store(false, Ordering::SeqCst);
     }
@@ -275,14 +278,14 @@ impl KillFlag {
     pub fn is_killed(&self) -> bool {
         self.killed.load(Ordering::Relaxed)
     }
-    /// For polls: true if killed; otherwise `waker` is woken by [`KillFlag::kill`].
+    /// Returns whether the session is killed. If not, [`KillFlag::kill`] will wake `waker`.
     pub fn poll(&self, waker: &Waker) -> bool {
         let mut slot = self.waker.lock();
         if !slot.as_ref().is_some_and(|old| old.will_wake(waker)) {
             *slot = Some(waker.clone());
         }
-        // Read under the mutex: `kill` stores the flag before it takes the mutex, so either this
-        // sees it or `kill` sees the waker.
+        // The flag is read under the mutex, and `kill` stores the flag before it takes the mutex.
+        // So either this read sees the flag or `kill` sees the waker.
         self.killed.load(Ordering::SeqCst)
     }
 }

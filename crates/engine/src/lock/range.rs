@@ -1,16 +1,16 @@
 //! Range locks of one index: intervals of key bytes into which only their owners insert. They stand
 //! for gap locks.
 //!
-//! Shared and exclusive ranges are the same thing: both only forbid inserts by others, and never
-//! conflict with each other.
+//! Shared and exclusive ranges are the same: both only forbid inserts by others, and never conflict
+//! with each other.
 //!
-//! - RANGE-1: a scanner takes its range before it latches the first leaf; an inserter checks while
-//!   it holds the leaf exclusively. So either the inserter sees the range, or the scanner sees the
-//!   record (and its implicit lock).
-//! - RANGE-2: held ranges of one owner neither overlap nor touch: one binary search says what it
-//!   has, and a key meets at most one of them.
-//! - RANGE-3: `live` is the number of intervals; it changes under the set's mutex, and inserters
-//!   read it without.
+//! - RANGE-1: a scanner takes its range before it latches the first leaf, and an inserter checks
+//!   for ranges while it holds the leaf exclusively. So either the inserter sees the range, or the
+//!   scanner sees the record (and its implicit lock).
+//! - RANGE-2: held ranges of one owner neither overlap nor touch. So one binary search finds an
+//!   owner's ranges, and a key lies in at most one of them.
+//! - RANGE-3: `live` is the number of intervals. It changes under the set's mutex, and inserters
+//!   read it without the mutex.
 use super::interval::{High, IntervalTree, Slot, below, high_at_least};
 use super::owner::{KeyBuf, Outcome, Target, TrxLocks};
 use super::row::Wakers;
@@ -24,8 +24,8 @@ use std::fmt;
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// An interval of key bytes, kept half-open: `low <= key < high`. A byte string's successor is
-/// itself and a zero byte, so every kind of bound fits.
+/// An interval of key bytes, kept half-open: `low <= key < high`. The successor of a byte string is
+/// the string with a zero byte appended, so every kind of bound fits.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct KeyRange {
     low: KeyBuf,
@@ -49,7 +49,7 @@ impl KeyRange {
     pub fn point(key: &[u8]) -> KeyRange {
         KeyRange { low: KeyBuf::from_slice(key), high: Some(successor(key)) }
     }
-    /// All keys that begin with `prefix`: the entries of a secondary key.
+    /// All keys that begin with `prefix`, such as the entries of a secondary key.
     pub fn prefix(prefix: &[u8]) -> KeyRange {
         let mut high = KeyBuf::from_slice(prefix);
         while high.last() == Some(&0xff) {
@@ -79,7 +79,7 @@ fn half_open(high: Bound<&[u8]>) -> High {
     }
 }
 
-/// Names a range that may still shrink.
+/// The name of a range that may still shrink.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use = "shrink it to what is kept when the scan has ended"]
 pub struct RangeToken {
@@ -87,7 +87,7 @@ pub struct RangeToken {
     serial: u64,
 }
 
-/// The range locks of one index; shared by everyone who has the index open.
+/// The range locks of one index, shared by all users of the open index.
 pub struct RangeLocks {
     index: u64,
     live: AtomicUsize,
@@ -98,14 +98,14 @@ struct RangeSet {
     tree: IntervalTree<Arc<TrxLocks>>,
     owned: HashMap<usize, Owned>,
     waiters: Vec<InsertWaiter>,
-    /// Of the next open range: a slot is used again, a token is not.
+    /// The number of the next open range. A slot is used again, but a token is not.
     serial: u64,
 }
 #[derive(Default)]
 struct Owned {
-    /// By low bound; RANGE-2.
+    /// The held ranges, ordered by low bound (RANGE-2).
     held: Vec<Slot>,
-    /// Of scans that run.
+    /// The ranges of scans that are running.
     open: Vec<RangeToken>,
 }
 struct InsertWaiter {
@@ -131,7 +131,7 @@ impl RangeLocks {
         self.index
     }
 
-    /// Locks a range until `release_all`. Never waits.
+    /// Locks a range until `release_all`. This never waits.
     pub fn lock_range(self: &Arc<Self>, trx: &Arc<TrxLocks>, range: KeyRange) {
         if range.is_empty() {
             return;
@@ -142,7 +142,8 @@ impl RangeLocks {
         self.live.store(set.tree.len(), Ordering::Release);
     }
 
-    /// Locks a range for a scan that may stop early (LIMIT): `shrink_range` says how far it came.
+    /// Locks a range for a scan that may stop early (LIMIT). `shrink_range` then says how far the
+    /// scan came.
     pub fn lock_open_range(self: &Arc<Self>, trx: &Arc<TrxLocks>, range: KeyRange) -> RangeToken {
         let mut set = self.set.lock();
         self.enter(&mut set, trx);
@@ -157,8 +158,8 @@ impl RangeLocks {
         token
     }
 
-    /// Ends an open range: what `keep` has of it stays locked, the rest is given back. Does nothing
-    /// if the transaction that opened it has ended.
+    /// Ends an open range: the part within `keep` stays locked, and the rest is given back. Does
+    /// nothing if the transaction that opened the range has ended.
     pub fn shrink_range(&self, trx: &Arc<TrxLocks>, token: RangeToken, keep: &KeyRange) {
         let mut wakers = Wakers::new();
         let mut set = self.set.lock();
@@ -183,7 +184,7 @@ impl RangeLocks {
         wake(wakers);
     }
 
-    /// Notes with `trx` that it has ranges here, once.
+    /// Records with `trx`, once, that it has ranges here.
     fn enter(self: &Arc<Self>, set: &mut RangeSet, trx: &Arc<TrxLocks>) {
         set.owned.entry(identity(trx)).or_insert_with(|| {
             trx.held.lock().ranges.push(self.clone());
@@ -203,7 +204,7 @@ impl RangeLocks {
         set.grant(wakers);
     }
 
-    /// Ends the wait `ticket` of `trx`, unless it has ended since it was found to wait here.
+    /// Ends the wait `ticket` of `trx`, unless the wait has ended since the caller found it here.
     pub(super) fn withdraw(
         &self,
         trx: &Arc<TrxLocks>,
@@ -221,7 +222,8 @@ impl RangeLocks {
         true
     }
 
-    /// Everyone whose range keeps `trx` from inserting `key`, for the deadlock search.
+    /// Calls `each` with every owner whose range keeps `trx` from inserting `key`, for the deadlock
+    /// search.
     pub(super) fn with_blockers(
         &self,
         trx: &Arc<TrxLocks>,
@@ -242,7 +244,7 @@ impl RangeSet {
         self.owned.get_mut(&identity(trx)).expect("an owner of ranges is listed")
     }
 
-    /// Adds a range, joined with those of the same owner that it overlaps or touches.
+    /// Adds a range, joined with the ranges of the same owner that it overlaps or touches.
     fn join(&mut self, trx: &Arc<TrxLocks>, mut range: KeyRange) {
         let tree = &mut self.tree;
         let held =
@@ -282,14 +284,15 @@ impl RangeSet {
         blocked
     }
 
-    /// Lets those inserts try again that no range keeps out any more.
+    /// Grants the inserts that no range blocks any more; they then try again.
     fn grant(&mut self, wakers: &mut Wakers) {
         let mut at = 0;
         while at < self.waiters.len() {
             if self.blocks(&self.waiters[at].trx, &self.waiters[at].key) {
                 at += 1;
             } else {
-                // In order of arrival: the first woken tends to be the first to insert.
+                // The waiters are woken in order of arrival: the first to wake tends to be the
+                // first to insert.
                 let waiter = self.waiters.remove(at);
                 wakers.extend(waiter.trx.end_wait(Outcome::Granted));
             }
@@ -298,9 +301,10 @@ impl RangeSet {
 }
 
 impl LockTable {
-    /// Called with the leaf latched exclusively, before a record enters it (RANGE-1). One load when
-    /// the index has no range locks. After `Err(WouldBlock::Lock)`, wait and check again: nothing
-    /// is held.
+    /// Checks that no range of another transaction blocks the insert of a record (RANGE-1). The
+    /// caller has latched the leaf exclusively, and the record is not in the leaf yet. This costs
+    /// one load if the index has no range locks. After `Err(WouldBlock::Lock)` the caller holds
+    /// nothing, waits, and checks again.
     #[inline]
     pub fn check_insert(
         self: &Arc<Self>,

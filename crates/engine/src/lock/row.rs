@@ -1,7 +1,7 @@
-//! One locked key: who holds it, who queues for it, and the rules by which it is granted. No mutex
-//! here: the shard's is held.
+//! One locked key: its holders, its queue, and the rules by which it is granted. This module takes
+//! no mutex: the caller holds the shard's mutex.
 //!
-//! An entry with one holder and no queue, the usual one, needs no memory of its own.
+//! A usual entry, with one holder and no queue, needs no memory of its own.
 use super::owner::{Outcome, TrxLocks};
 use super::{LockKey, Mode};
 use smallvec::SmallVec;
@@ -35,9 +35,9 @@ pub(super) struct Row {
 pub(super) enum Answer {
     /// The owner has become a holder.
     New,
-    /// It was one already (its mode may have grown).
+    /// The owner was a holder already. Its mode may have become stronger.
     Had,
-    /// It has to wait; `converts` if it is a holder already.
+    /// The owner has to wait. `converts` says whether it is a holder already.
     Busy { converts: bool },
 }
 
@@ -48,7 +48,8 @@ impl Row {
         Row { key, holders, queue: None }
     }
 
-    /// LOCK-2. A holder is never put behind the queue: those in it wait for the holder anyway.
+    /// Answers a request by LOCK-2. A holder is never put behind the queue, because the waiters in
+    /// the queue wait for the holder anyway.
     pub(super) fn request(&mut self, trx: &Arc<TrxLocks>, mode: Mode) -> Answer {
         let own = self.holders.iter().position(|h| Arc::ptr_eq(&h.trx, trx));
         if self.conflicts(trx, mode) || (own.is_none() && self.queue.is_some()) {
@@ -70,7 +71,8 @@ impl Row {
         self.holders.iter().any(|h| h.mode.conflicts(mode) && !Arc::ptr_eq(&h.trx, trx))
     }
 
-    /// Makes `trx` an exclusive holder whoever else is one (LOCK-1). True if it was none before.
+    /// Makes `trx` an exclusive holder, whatever other holders there are (LOCK-1). Returns whether
+    /// `trx` was no holder before.
     pub(super) fn force(&mut self, trx: &Arc<TrxLocks>) -> bool {
         match self.holders.iter_mut().find(|h| Arc::ptr_eq(&h.trx, trx)) {
             Some(own) => {
@@ -84,8 +86,8 @@ impl Row {
         }
     }
 
-    /// Conversions queue before the others, who wait for the converting holder's lock already; both
-    /// in order of arrival.
+    /// Adds a request to the queue. Conversions come before other requests, which wait for the
+    /// converting holder's lock already. Both kinds are in order of arrival.
     pub(super) fn enqueue(&mut self, trx: &Arc<TrxLocks>, mode: Mode, converts: bool) {
         let queue = self.queue.get_or_insert_default();
         let waiter = Waiter { trx: trx.clone(), mode, converts };
@@ -94,7 +96,7 @@ impl Row {
         queue.insert(place, waiter);
     }
 
-    /// Takes a request back. The caller then calls [`Row::grant`].
+    /// Takes a request out of the queue. The caller then calls [`Row::grant`].
     pub(super) fn dequeue(&mut self, trx: &Arc<TrxLocks>) {
         let queue = self.queue.as_mut().expect("LOCK-4");
         let place = queue.iter().position(|w| Arc::ptr_eq(&w.trx, trx)).expect("LOCK-4");
@@ -104,7 +106,7 @@ impl Row {
         }
     }
 
-    /// Takes away a holder. The caller then calls [`Row::grant`].
+    /// Removes a holder. The caller then calls [`Row::grant`].
     pub(super) fn remove_holder(&mut self, trx: &Arc<TrxLocks>) {
         let place = self
             .holders
@@ -114,7 +116,8 @@ impl Row {
         self.holders.swap_remove(place);
     }
 
-    /// Grants from the front of the queue while it goes. True if the entry has become unused.
+    /// Grants requests from the front of the queue as long as possible. Returns whether the entry
+    /// has become unused.
     pub(super) fn grant(&mut self, wakers: &mut Wakers) -> bool {
         while let Some(queue) = &mut self.queue {
             let front = queue.front().expect("a queue is never empty");
@@ -136,7 +139,7 @@ impl Row {
                     self.holders.push(Holder { trx: trx.clone(), mode });
                 }
             }
-            // Last: from here on the owner may run, and may end.
+            // The wait ends last: from here on the owner may run, and may end.
             wakers.extend(trx.end_wait(Outcome::Granted));
         }
         self.holders.is_empty() && self.queue.is_none()

@@ -1,5 +1,5 @@
-//! All locked keys, in shards by hash. An uncontended lock is one short mutex and one probe; the
-//! entry holds its single owner inline.
+//! All locked keys, in shards by hash. A lock without contention costs one short mutex and one
+//! probe. The entry holds its single owner inline.
 use super::counters::Counters;
 use super::deadlock::Graph;
 use super::owner::{KillFlag, Outcome, Target, TrxLocks};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 const SHARD_BITS: u32 = 8;
-/// Entries a shard keeps room for when it empties.
+/// The number of entries for which an emptied shard keeps memory.
 const KEPT_ENTRIES: usize = 256;
 
 #[repr(align(64))]
@@ -31,7 +31,7 @@ pub struct LockTable {
 }
 
 impl LockTable {
-    /// `clock`: monotonic time (`Disk::now`), for the wait statistics.
+    /// `clock` is a monotonic clock (`Disk::now`) for the wait statistics.
     pub fn new(clock: impl Fn() -> Duration + Send + Sync + 'static) -> Arc<LockTable> {
         Arc::new(LockTable {
             shards: (0..1 << SHARD_BITS).map(|_| Shard::default()).collect(),
@@ -43,28 +43,31 @@ impl LockTable {
         })
     }
 
-    /// A session's side of the lock table; `kill` is the session's.
+    /// Makes a session's side of the lock table. `kill` is the flag of the session.
     pub fn new_trx(&self, kill: Arc<KillFlag>) -> Arc<TrxLocks> {
         TrxLocks::new(self.owners.fetch_add(1, Ordering::Relaxed) + 1, kill)
     }
 
     fn shard(&self, spread: u64) -> MutexGuard<'_, HashTable<Row>> {
-        // Neither the low bits (buckets) nor the top 7 (tags), which the hash table uses.
+        // The hash table uses the low bits (for buckets) and the top 7 bits (for tags), so the
+        // shard must not.
         let shard = (spread >> 40) as usize & ((1 << SHARD_BITS) - 1);
         self.shards[shard].0.lock()
     }
 
-    /// Locks a key until `release_all`. `Ok(true)` if `trx` had no lock on it before: only such a
-    /// lock may be given back early (`release_row`). `Err(WouldBlock::Lock)`: the request is
-    /// queued;
-    /// drop the latches and await it, then look at the record again.
-    /// Never call it for a record whose newest version is `trx`'s own: it is locked already,
+    /// Locks a key until `release_all`. Returns `Ok(true)` if `trx` had no lock on the key before;
+    /// only such a lock may be given back early (`release_row`). After `Err(WouldBlock::Lock)` the
+    /// request is queued: the caller drops its latches, awaits the request, and looks at the record
+    /// again.
+    ///
+    /// A record whose newest version is `trx`'s own must not be locked: it is locked already,
     /// implicitly.
     pub fn lock_row(self: &Arc<Self>, trx: &Arc<TrxLocks>, key: LockKey, mode: Mode) -> Try<bool> {
         self.request(trx, key, mode, true).map(|newly| newly.expect("a queued request would block"))
     }
 
-    /// NOWAIT, SKIP LOCKED: `None` if the lock cannot be had now; nothing is queued then.
+    /// Locks a key for NOWAIT and SKIP LOCKED. Returns `None`, and queues nothing, if the lock is
+    /// not free.
     pub fn try_lock_row(
         self: &Arc<Self>,
         trx: &Arc<TrxLocks>,
@@ -110,9 +113,9 @@ impl LockTable {
         }
     }
 
-    /// Makes the implicit lock of a record explicit: the record's newest version was written by
-    /// `id`, which `TrxSys::find` says is `owner`. False if that transaction has ended; look at the
-    /// record again then. After true, `lock_row` queues behind it.
+    /// Makes the implicit lock of a record explicit. `id` wrote the record's newest version, and
+    /// `TrxSys::find` says that `owner` has this id. Returns false if this transaction has ended;
+    /// the caller then looks at the record again. After true, `lock_row` queues behind the owner.
     pub fn grant_implicit(&self, owner: &Arc<TrxLocks>, id: TrxId, key: LockKey) -> bool {
         let spread = key.spread();
         let mut shard = self.shard(spread);
@@ -136,8 +139,8 @@ impl LockTable {
         drop(held);
         drop(shard);
         if newly && queued {
-            // Those in the queue wait for `owner` too now, which may wait itself: the one case
-            // where a cycle closes without a new wait.
+            // The queue now waits for `owner` too, which may be waiting itself. This is the only
+            // case in which a cycle closes without a new wait.
             self.break_deadlocks(owner);
         }
         true
@@ -153,12 +156,13 @@ impl LockTable {
         })
     }
 
-    /// Gives one row lock back before the end of the transaction: READ COMMITTED does for rows that
-    /// its WHERE clause refuses.
+    /// Gives back one row lock before the end of the transaction, as READ COMMITTED does for rows
+    /// that do not match its WHERE clause.
     pub fn release_row(&self, trx: &Arc<TrxLocks>, key: LockKey) {
         let mut wakers = Wakers::new();
         self.release_key(trx, key, &mut wakers);
-        // Second, so that an implicit lock made explicit in between is still accounted for.
+        // The key leaves `held` after the entry, so that an implicit lock made explicit in between
+        // is still accounted for.
         let mut held = trx.held.lock();
         let place = held.keys.iter().rposition(|k| *k == key).expect("releases what it holds");
         held.keys.remove(place);
@@ -166,9 +170,9 @@ impl LockTable {
         wake(wakers);
     }
 
-    /// Gives back everything, row and range locks, and wakes those who can go on. Called at commit
-    /// and rollback, after `TrxSys::end_commit`, so that whoever finds the locks gone finds the
-    /// transaction ended.
+    /// Gives back all row and range locks, and wakes the transactions that can go on. Commit and
+    /// rollback call this after `TrxSys::end_commit`, so that a transaction that finds the locks
+    /// gone finds their owner ended.
     pub fn release_all(&self, trx: &Arc<TrxLocks>) {
         assert!(
             trx.wait.lock().outcome != Outcome::Pending,
@@ -202,7 +206,8 @@ impl LockTable {
         }
     }
 
-    /// Ends a wait as `outcome` unless it has ended already. True if it did.
+    /// Ends a wait with `outcome`, unless the wait has ended already. Returns whether it ended the
+    /// wait.
     pub(super) fn withdraw(
         &self,
         trx: &Arc<TrxLocks>,
@@ -217,8 +222,8 @@ impl LockTable {
         };
         let spread = key.spread();
         let mut shard = self.shard(spread);
-        // It may have been granted since the look above, and its owner may even queue here again;
-        // now that cannot change (LOCK-4).
+        // Since the look above the request may have been granted, and its owner may even have
+        // queued here again. From now on this cannot change (LOCK-4).
         if trx.pending(ticket).is_none() {
             return false;
         }
@@ -232,7 +237,7 @@ impl LockTable {
         true
     }
 
-    /// The holders of a key, for the deadlock search.
+    /// Calls `each` with the holders of a key, for the deadlock search.
     pub(super) fn with_holders(&self, key: LockKey, mut each: impl FnMut(&Arc<TrxLocks>)) {
         let spread = key.spread();
         let shard = self.shard(spread);
@@ -241,7 +246,7 @@ impl LockTable {
         }
     }
 
-    /// `innodb_deadlock_detect`: when off, only timeouts break deadlocks.
+    /// Sets `innodb_deadlock_detect`. While it is off, only timeouts break deadlocks.
     pub fn set_deadlock_detect(&self, on: bool) {
         self.detect.store(on, Ordering::Relaxed);
     }
@@ -254,7 +259,7 @@ impl LockTable {
     pub(super) fn now(&self) -> Duration {
         (self.clock)()
     }
-    /// Keys locked by anyone now (for tests and status; locks every shard in turn).
+    /// The number of locked keys, for tests and status. This locks every shard in turn.
     pub fn locked_keys(&self) -> usize {
         self.shards.iter().map(|s| s.0.lock().len()).sum()
     }

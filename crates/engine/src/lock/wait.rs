@@ -1,5 +1,5 @@
-//! The future behind `WouldBlock::Lock`: a queued request. Dropping it takes the request back and
-//! lets the others go on.
+//! The future behind `WouldBlock::Lock`: a queued request. Dropping the future takes the request
+//! back and lets the others go on.
 use super::owner::{Outcome, TrxLocks};
 use super::row::Wakers;
 use super::table::{LockTable, wake};
@@ -26,10 +26,10 @@ impl LockWait {
         LockWait { locks, trx, ticket, began }
     }
 
-    /// Waits. `Ok`: repeat the call that would have blocked; a row lock is held then, an insert has
-    /// to check once more. `Error::Deadlock`: this transaction was chosen, roll it back.
-    /// `Error::LockWaitTimeout`: roll the statement back. `Error::Interrupted`: the session's kill
-    /// flag is set.
+    /// Waits for the lock. After `Ok` the caller repeats its blocked call: a row lock is then
+    /// held, and an insert has to check once more. After `Error::Deadlock` the transaction was
+    /// chosen as the victim and must be rolled back. After `Error::LockWaitTimeout` the statement
+    /// must be rolled back. `Error::Interrupted` means that the session's kill flag is set.
     pub async fn wait(self, runtime: &Arc<dyn Runtime>, timeout: Duration) -> Result<()> {
         if self.locks.detects() {
             self.locks.announce(&self.trx, self.ticket);
@@ -58,7 +58,7 @@ impl LockWait {
                 return Poll::Pending;
             }
             self.withdraw();
-            // It may have been granted at the last moment.
+            // The request may have been granted at the last moment.
             Poll::Ready(self.ended().unwrap_or_else(|| {
                 self.locks.counters.timed_out();
                 Err(Error::LockWaitTimeout)
@@ -67,7 +67,7 @@ impl LockWait {
         .await
     }
 
-    /// How the wait was ended by others, if it was.
+    /// The result of the wait, if another transaction has ended it.
     fn ended(&self) -> Option<Result<()>> {
         let wait = self.trx.wait.lock();
         assert_eq!(wait.ticket, self.ticket, "LOCK-3: no request is made while another waits");

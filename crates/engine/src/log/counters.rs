@@ -1,5 +1,5 @@
-//! What the log counts, under the names the field study uses (`log_*` as in INNODB_METRICS). What
-//! sessions count is spread over lines of memory by thread.
+//! The counters of the log, under the names of the field study (`log_*` as in INNODB_METRICS). The
+//! counters of sessions are spread over cache lines by thread.
 use crate::histogram_names;
 use crate::log::append::slots;
 use crate::metrics::{Histogram, HistogramNames};
@@ -12,9 +12,9 @@ const SHARDS: usize = 16;
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// Counted by sessions.
+        /// The counters of sessions.
         #[derive(Debug, Clone, Copy)]
-        // Names of the study that have nothing to count here are reported as 0.
+        // Names of the study that have no meaning here are reported as 0.
         #[allow(non_camel_case_types, dead_code)]
         pub(super) enum Session { $($name,)* }
         const SESSION_NAMES: &[&str] = &[$(stringify!($name),)*];
@@ -31,7 +31,7 @@ counters! {
 
 macro_rules! writer_counters {
     ($($name:ident,)*) => {
-        /// Counted by whoever writes.
+        /// The counters of the threads that write.
         #[derive(Debug, Default)]
         pub(super) struct Writer { $(pub $name: AtomicU64,)* }
         impl Writer {
@@ -72,8 +72,8 @@ impl Counters {
     pub(super) fn session(&self, what: Session) {
         self.session[slots::number() % SHARDS][what as usize].fetch_add(1, Relaxed);
     }
-    /// One durable flush: its length in bytes and time, how many it woke, and whether who did it
-    /// waited for it too.
+    /// Counts one durable flush: its length in bytes and its time, the number of woken waiters, and
+    /// whether the flushing session waited for it too.
     pub(super) fn flushed(&self, bytes: u64, time: Duration, woken: usize, led: bool) {
         let (w, us) = (&self.writer, time.as_micros() as u64);
         self.flush_time.record(time);

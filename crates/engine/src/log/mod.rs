@@ -6,21 +6,21 @@
 //! checkpoint ─► segments are reused, credit is free again
 //! ```
 //!
-//! `README.md` in this folder follows a commit through it in ten steps. The folders: `append` (a
-//! frame's room, place and bytes), `commit` (waiting for an LSN, and who leads), `write` (write,
-//! sync, segments), `policy` (which configuration to use), `recovery` (checkpoint file, reading the
-//! log, its end).
+//! `README.md` in this folder follows a commit through the redo log in ten steps. The folders:
+//! `append` (a frame's room, place and bytes), `commit` (waiting for an LSN, and the leadership),
+//! `write` (write, sync, segments), `policy` (the choice of the configuration), `recovery` (the
+//! checkpoint file, and reading the redo log to its end).
 //!
-//! LOG-1: `checkpoint <= durable <= written <= ready <= tail`. LOG-2: `durable` moves only over a
-//! contiguous completed prefix.
-//! LOG-3: nothing above the checkpoint is ever overwritten: a segment is reused only when all of it
-//! is below.
-//! LOG-4: a failed write or sync of the log ends the process ([`crate::poison`]); it is never tried
-//! again.
+//! - LOG-1: `checkpoint <= durable <= written <= ready <= tail`.
+//! - LOG-2: `durable` moves only over a contiguous completed prefix.
+//! - LOG-3: nothing above the checkpoint is ever overwritten: a segment is reused only when all of
+//!   it is below the checkpoint.
+//! - LOG-4: a failed write or sync of the redo log ends the process ([`crate::poison`]). It is
+//!   never tried again.
 //!
 //! Lock order: `staging` (leader) or `syncing`, then `writing` (then `waits.kept`) or
-//! `segments.open`; `control` before nothing; the policy's `choice` before the notification of
-//! `waits`; all are leaves for the rest of the engine.
+//! `segments.open`. No lock is taken under `control`. The policy's `choice` comes before the
+//! notification of `waits`. For the rest of the engine all of them are leaves.
 
 mod append;
 mod commit;
@@ -71,19 +71,19 @@ use write::segments::Segments;
 use write::write_cursor::{BLOCK, LogWriter, WRITE_MAX};
 use write_policy::PolicyInUse;
 
-/// LSN of the first frame of a new log, so that 0 is no position of anything.
+/// The LSN of the first frame of a new log. It is not 0, so that LSN 0 is no position of anything.
 pub(crate) const FIRST_LSN: Lsn = Lsn(BLOCK);
 
 #[derive(Debug, Clone)]
 pub struct LogConfig {
     pub dir: PathBuf,
-    /// Stream bytes of a segment: a multiple of 4096, at least 16384. Of an existing log, what it
-    /// was made with counts.
+    /// The bytes of the stream in a segment: a multiple of 4096, at least 16384. An existing log
+    /// keeps the value with which it was created.
     pub segment_bytes: u64,
-    /// Most bytes of stream between checkpoint and tail; at least 65536, of a new log at least four
-    /// segments.
+    /// The most bytes of the stream between checkpoint and tail: at least 65536, for a new log at
+    /// least four segments.
     pub capacity_bytes: u64,
-    /// Size of the log buffer: a multiple of 4096, at least 65536.
+    /// The size of the log buffer: a multiple of 4096, at least 65536.
     pub buffer_bytes: usize,
 }
 impl LogConfig {
@@ -113,26 +113,26 @@ impl LogConfig {
 }
 
 pub struct Log {
-    /// For what ends in other threads.
+    /// For writes that end in other threads.
     me: Weak<Log>,
     runtime: Arc<dyn Runtime>,
     disk: Arc<dyn Disk>,
-    /// CRC-32C of log id and epoch: where the checksum of every frame begins.
+    /// The CRC-32C of log id and epoch, with which the checksum of every frame begins.
     seed: u32,
     order: Reservations,
     ring: Ring,
     room: LogRoom,
     waits: Waits,
     policy_in_use: PolicyInUse,
-    /// Seconds between two flushes of redo that no commit waits for.
+    /// The seconds between two flushes of redo that no commit waits for.
     flush_seconds: AtomicU64,
     writing: Mutex<Writing>,
-    /// Every write goes through it: appenders go on filling the block that a write ends in. Locked
-    /// by the leader alone, through its writes.
+    /// A copy of the bytes to write: appenders still fill the last block of a write while the write
+    /// goes on. Only the leader locks it, for the length of its writes.
     staging: Mutex<AlignedBuf>,
-    /// Held through a sync (WRITE-2).
+    /// Held during a sync (WRITE-2).
     syncing: Mutex<()>,
-    /// Rung when the flusher of a dedicated writer has something to do.
+    /// Notified when the flusher of a dedicated writer has work.
     flusher: Arc<Notify>,
     segments: Segments,
     control: Mutex<Checkpoints>,
@@ -141,11 +141,11 @@ pub struct Log {
     allocator: Arc<Notify>,
     /// Closed when the segment allocator has ended.
     allocator_over: Arc<Notify>,
-    /// The size that the buffer is to have.
+    /// The size that the buffer is to get.
     buffer_wanted: AtomicU64,
-    /// That writers wait for a checkpoint has been said.
+    /// Whether the user has been told that writers wait for a checkpoint.
     full_told: AtomicBool,
-    /// Number of the segment that was being written when the segment allocator was last called.
+    /// The number of the segment in use when the segment allocator was last notified.
     segments_asked: AtomicU64,
     /// Notified when writers wait because the checkpoint must move.
     pressure: Notify,
@@ -153,26 +153,26 @@ pub struct Log {
 }
 struct Checkpoints {
     control: Control,
-    /// First LSN and number of each epoch at or after the checkpoint.
+    /// The first LSN and the number of each epoch at or after the checkpoint.
     epochs: Vec<(u64, u64)>,
 }
 struct Writing {
     state: LogWriter,
-    /// Files with writes that are not durable yet.
+    /// The files with writes that are not durable yet.
     unsynced: Vec<Arc<dyn File>>,
     wake: Vec<Waker>,
-    /// Durable bytes up to here have been counted as flushed.
+    /// The durable bytes up to this LSN have been counted as flushed.
     counted: u64,
-    /// Memory for writes in flight.
+    /// Memory for later writes in flight.
     spare: Vec<AlignedBuf>,
 }
 
 impl Log {
-    /// Whether there is a log. One whose creation was interrupted is none.
+    /// Whether the directory has a log. A log whose creation was interrupted does not count.
     pub fn exists(disk: &dyn Disk, config: &LogConfig) -> bool {
         disk.exists(&Control::path(&config.dir))
     }
-    /// A new, empty log. What an interrupted creation left is cleared away.
+    /// Creates a new, empty log, and clears away the files of an interrupted creation.
     pub fn create(
         disk: Arc<dyn Disk>,
         runtime: Arc<dyn Runtime>,
@@ -210,17 +210,17 @@ impl Log {
         };
         let segments =
             Segments::create(disk.clone(), dir.clone(), state.log_id, config.segment_bytes, first)?;
-        // Last: with this file the log exists.
+        // The control file comes last: with it the log exists.
         let control = Control::create(&*disk, &dir, state)?;
         Log::start(disk, runtime, config, control, segments, vec![(first, 1)], first, &[])
     }
-    /// Opens an existing log for recovery: read the frames, then `finish`.
+    /// Opens an existing log for recovery. The caller reads the frames, then calls `finish`.
     pub fn recover(disk: Arc<dyn Disk>, config: LogConfig) -> Result<(Vec<u8>, FrameScanner)> {
         let scanner = FrameScanner::open(disk, config)?;
         Ok((scanner.checkpoint_payload().to_vec(), scanner))
     }
-    /// Everything below `block + tail_block.len()` is durable; `block` is where the last block
-    /// begins and `tail_block` what is in it.
+    /// Starts the log. `block` is the LSN at which the last block begins, and `tail_block` is the
+    /// content of this block. Everything below `block + tail_block.len()` is durable.
     #[allow(clippy::too_many_arguments)]
     fn start(
         disk: Arc<dyn Disk>,
@@ -234,7 +234,7 @@ impl Log {
     ) -> Result<Arc<Log>> {
         let tail = block + tail_block.len() as u64;
         let ring = Ring::new(config.buffer_bytes.next_power_of_two());
-        // SAFETY: nobody else has the ring yet.
+        // SAFETY: no other thread has the ring yet.
         unsafe { ring.fill(block, tail_block) };
         let state = control.state();
         let bounds = Bounds {
@@ -288,13 +288,14 @@ impl Log {
         Ok(log)
     }
 
-    /// Room for a frame of at most `max_bytes`, header included. Taken before latches;
-    /// `WouldBlock::LogSpace` if there is none now: then [`Log::wait_space`].
+    /// Takes room for a frame of at most `max_bytes`, header included. The caller holds no latches.
+    /// If there is no room now, returns `WouldBlock::LogSpace`; the caller then waits with
+    /// [`Log::wait_space`].
     pub fn credit(&self, max_bytes: usize) -> Try<Credit<'_>> {
         self.room.credit(max_bytes as u64, Class::Ordinary)
     }
-    /// The same for rollback, undo and the cleaners, without which no room would ever come: may use
-    /// the reserve.
+    /// As `credit`, but may use the reserve: for rollback, undo and the page cleaners, without
+    /// which no room would ever become free.
     pub fn credit_reserved(&self, max_bytes: usize) -> Try<Credit<'_>> {
         self.room.credit(max_bytes as u64, Class::Reserved)
     }
@@ -303,10 +304,10 @@ impl Log {
         (self.room.credit_max() as usize).min(FRAME_HEADER + FRAME_PAYLOAD_MAX)
     }
 
-    /// Appends a frame: `FRAME_HEADER` bytes that are filled in here, then the payload. `enter`
-    /// gets the frame's first LSN and the one after its end, and stamps pages and enters them in
-    /// the dirty index; only then may a checkpoint pass. Returns the end: durable when `durable()`
-    /// is at or above it.
+    /// Appends a frame, which consists of `FRAME_HEADER` bytes to be filled in here, and the
+    /// payload. `enter` gets the frame's first LSN and the LSN after its end. It stamps the pages
+    /// and enters them in the dirty index; until it returns, no checkpoint passes the frame.
+    /// Returns the end of the frame, which is durable when `durable()` is at or above this LSN.
     pub fn append(
         &self,
         frame: &mut [u8],
@@ -324,8 +325,8 @@ impl Log {
         let seat = self.order.seat();
         let start = seat.reserve(&self.order, len);
         frame::finish(frame, frame::KIND_CHANGES, start, durable, crc);
-        // SAFETY: the range was just reserved, and credit keeps it clear of what is not written yet
-        // (CREDIT-1, CREDIT-2).
+        // SAFETY: the range was just reserved, and credit keeps the range clear of bytes that are
+        // not written yet (CREDIT-1, CREDIT-2).
         unsafe { self.ring.fill(start, frame) };
         seat.copied();
         enter(Lsn(start), Lsn(start + len));
@@ -334,41 +335,42 @@ impl Log {
         Lsn(start + len)
     }
 
-    /// Resolves when everything below `lsn`, at most the tail, is durable. Dropping the future
-    /// gives up the wait, not the write.
+    /// Resolves when everything below `lsn` is durable; `lsn` is at most the tail. Dropping the
+    /// future gives up the wait, not the write.
     pub fn wait_durable(&self, lsn: Lsn) -> DurableWait<'_> {
         DurableWait::new(self, lsn, true)
     }
-    /// Resolves when everything below `lsn` is handed to the operating system: it survives the end
-    /// of the process, not that of the machine.
+    /// Resolves when everything below `lsn` is handed to the operating system. Such bytes survive
+    /// the end of the process, but not the end of the machine.
     pub fn wait_written(&self, lsn: Lsn) -> DurableWait<'_> {
         DurableWait::new(self, lsn, false)
     }
-    /// `wait_durable` that borrows nothing.
+    /// As `wait_durable`, but the future borrows nothing.
     #[cfg(all(test, not(loom)))]
     fn owned_wait(self: &Arc<Self>, lsn: Lsn) -> OwnedWait {
         OwnedWait::new(self.clone(), lsn)
     }
-    /// Makes everything below `lsn` durable on behalf of the engine, not of a commit: the same
-    /// wait, not counted as a session's.
+    /// Makes everything below `lsn` durable for the engine itself. The wait does not count as a
+    /// session's wait.
     pub fn flush_to(&self, lsn: Lsn) -> DurableWait<'_> {
         DurableWait::uncounted(self, lsn)
     }
-    /// After `WouldBlock::LogSpace`: resolves when it is worth trying again. `Error::DiskFull` if a
-    /// segment is needed and cannot be made; each call tries once more.
+    /// Resolves when a request that returned `WouldBlock::LogSpace` is worth another try, or
+    /// returns `Error::DiskFull` if a segment is needed and cannot be made. Each call tries to make
+    /// the segment once more.
     pub fn wait_space(&self) -> SpaceWait<'_> {
         SpaceWait::new(self, Class::Ordinary)
     }
-    /// The same after `credit_reserved` would have blocked.
+    /// As `wait_space`, after a `credit_reserved` that would block.
     pub fn wait_space_reserved(&self) -> SpaceWait<'_> {
         SpaceWait::new(self, Class::Reserved)
     }
 
-    /// Which log this is: drawn at random when it was made.
+    /// The random number that identifies this log, drawn when the log was created.
     pub fn log_id(&self) -> u64 {
         self.control.lock().control.state().log_id
     }
-    /// Where the next frame will begin.
+    /// The LSN at which the next frame will begin.
     pub fn tail(&self) -> Lsn {
         Lsn(self.order.tail())
     }
@@ -378,30 +380,31 @@ impl Log {
     pub fn durable(&self) -> Lsn {
         Lsn(self.waits.durable())
     }
-    /// Every frame below has been entered in the dirty index. For the checkpoint: read this first,
-    /// then the index.
+    /// Every frame below this LSN has been entered in the dirty index. A checkpoint reads this LSN
+    /// first, and then the index.
     pub fn dirty_low(&self) -> Lsn {
         Lsn(self.order.dirty_low())
     }
     pub fn checkpoint_lsn(&self) -> Lsn {
         Lsn(self.checkpoint.load(Acquire))
     }
-    /// `innodb_flush_log_at_timeout`: seconds until redo that no commit waits for is durable.
+    /// Sets `innodb_flush_log_at_timeout`: the seconds until redo that no commit waits for is
+    /// durable.
     pub fn set_flush_seconds(&self, seconds: u64) {
         self.flush_seconds.store(seconds, Relaxed);
     }
-    /// Tells the pace of flushes how long a session took from one commit to its next.
+    /// Tells the pacing of flushes how long a session took from one commit to its next commit.
     pub fn session_committed_after(&self, time: Duration) {
         self.policy_in_use.session_committed_after(time);
     }
-    /// Resolves when writers wait until the checkpoint moves. For one task.
+    /// Resolves when writers wait until the checkpoint moves. Only one task may wait here.
     pub async fn checkpoint_wanted(&self) {
         self.pressure.wait().await;
     }
 
-    /// Makes `lsn` the place where recovery begins; `payload`, at most `CHECKPOINT_PAYLOAD_MAX`
-    /// bytes, is given back there. All pages changed below are synced in their files. Segments
-    /// wholly below are then reused.
+    /// Makes `lsn` the place where recovery begins. Recovery returns `payload`, which has at most
+    /// `CHECKPOINT_PAYLOAD_MAX` bytes. All changes of pages below `lsn` must be synced in their
+    /// files. Segments that lie wholly below `lsn` are reused afterwards.
     pub fn write_checkpoint(&self, lsn: Lsn, payload: &[u8]) {
         let (durable, segments_end) = (self.durable(), self.segments.end());
         assert!(lsn <= durable, "LOG-1: checkpoint {lsn} above durable {durable}");
@@ -419,7 +422,7 @@ impl Log {
         self.allocator.notify();
     }
 
-    /// Every counter with its name.
+    /// Calls `f` with the name and value of every counter.
     pub fn counters(&self, mut f: impl FnMut(&'static str, u64)) {
         let (frames, bytes) = self.order.counts();
         f("log_write_requests", frames);
@@ -435,12 +438,12 @@ impl Log {
         f("log_flush_depth", self.depth() as u64);
         self.policy_counters(&mut f);
     }
-    /// Makes everything durable and ends the background tasks. Appends must have ended.
+    /// Makes everything durable and ends the background tasks. No append may follow.
     pub async fn close(&self) {
         let tail = self.tail();
         self.flush_to(tail).await;
-        // Another engine may open the directory soon: nothing may make, rename or remove a segment
-        // then, nor write what this one knows to the control file.
+        // Another engine may open the directory soon. This engine must no longer make, rename or
+        // remove a segment then, nor write to the control file.
         self.stop();
         self.allocator_over.wait().await;
         if self.checkpoint_lsn() == tail {

@@ -1,25 +1,25 @@
-//! The log's sizes while it runs: capacity and buffer, which may be set at any time; how writers
-//! are slowed as it fills; what is said when it is full.
+//! The log's sizes while it runs: the capacity and the buffer, which may be set at any time; the
+//! slowing of writers as the log fills; and the message when the log is full.
 use super::Log;
 use crate::base::Result;
 use crate::log::append::credit::CAPACITY_MIN;
 use redolith_disk::AlignedBuf;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// The least size of the buffer: some mini-transactions.
+/// The least size of the buffer, which has room for several mini-transactions.
 const BUFFER_MIN: u64 = 256 << 10;
 
 impl Log {
-    /// Most bytes between checkpoint and tail, as set.
+    /// The capacity that is set: the most bytes between checkpoint and tail.
     pub fn capacity_bytes(&self) -> u64 {
         self.room.bounds().capacity_bytes
     }
-    /// The capacity in force: more than what is set while the log shrinks.
+    /// The capacity in force, which is above the setting while the log shrinks.
     pub fn capacity_now(&self) -> u64 {
         self.room.bounds().in_force_bytes
     }
-    /// Changes the capacity. A larger one counts at once; a smaller one as the checkpoint moves,
-    /// which the cleaners now hurry for.
+    /// Changes the capacity. A larger capacity takes effect at once. A smaller capacity takes
+    /// effect as the checkpoint moves, for which the page cleaners now hurry.
     pub fn set_capacity(&self, bytes: u64) {
         self.room.set_capacity(bytes.max(CAPACITY_MIN));
         if self.capacity_now() > self.capacity_bytes() {
@@ -27,7 +27,8 @@ impl Log {
         }
         self.allocator.notify();
     }
-    /// Segments beyond what the capacity needs are removed; `last` is the last byte that it allows.
+    /// Removes the segments that the capacity does not need. `last` is the last byte that it
+    /// allows.
     pub(super) fn cut_segments(&self, last: u64) -> Result<()> {
         let end = (last / self.segments.bytes + 1) * self.segments.bytes;
         if self.segments.end() > end {
@@ -44,12 +45,12 @@ impl Log {
     pub fn buffer_bytes(&self) -> u64 {
         self.room.bounds().buffer_bytes
     }
-    /// Changes the size of the log buffer: soon, by the segment allocator.
+    /// Changes the size of the log buffer. The segment allocator does this soon.
     pub fn set_buffer(&self, bytes: u64) {
         self.buffer_wanted.store((bytes / 4096 * 4096).max(BUFFER_MIN), Relaxed);
         self.allocator.notify();
     }
-    /// Gives the buffer the size that it is to have. For the segment allocator alone.
+    /// Gives the buffer the size that is set. Only the segment allocator calls this.
     pub(super) async fn keep_buffer(&self) {
         let wanted = self.buffer_wanted.load(Relaxed);
         if wanted == self.buffer_bytes() {
@@ -72,23 +73,24 @@ impl Log {
             return;
         };
         let written = self.waits.written();
-        // If it is too early (LOGBUF-6), the next checkpoint calls the segment allocator again.
+        // If it is too early for the change (LOGBUF-6), the next checkpoint notifies the segment
+        // allocator again.
         self.room.set_buffer(wanted, |promised| self.ring.change(memory, promised, written));
     }
-    /// Gives the memory of the buffer's former size back, when nothing in it is needed. For the
-    /// segment allocator alone.
+    /// Frees the memory of the buffer's former size when none of its bytes is needed. Only the
+    /// segment allocator calls this.
     fn drop_old_buffer(&self) {
         if self.waits.written() >= self.ring.split_at() {
             self.ring.forget_older();
         }
     }
 
-    /// Whether writers are to be slowed. One load.
+    /// Whether writers are to be slowed. This costs one load.
     #[inline]
     pub fn is_slow(&self) -> bool {
         self.room.is_slow()
     }
-    /// Holds up a change of a row while the log is nearly full. Call it above all latches.
+    /// Holds up a change of a row while the log is nearly full. The caller holds no latches.
     #[cold]
     pub async fn throttle(&self) {
         let Some(time) = self.room.delay() else { return };
@@ -97,8 +99,8 @@ impl Log {
         self.pressure.notify();
         self.runtime.sleep(time).await;
     }
-    /// True once until the next checkpoint: somebody has waited too long for room, and it is to be
-    /// said why.
+    /// Returns true once between two checkpoints, when a session has waited too long for room: the
+    /// caller then tells the user why.
     pub fn tell_full(&self) -> bool {
         !self.full_told.swap(true, Relaxed)
     }

@@ -1,16 +1,16 @@
-//! How commits become durable: who writes the log, how many writes are in flight, and how long a
-//! flush is held back.
+//! How commits become durable: who writes the redo log, how many writes are in flight, and how long
+//! a flush is held back.
 //!
-//! The commit path reads the [`WritePolicy`] in use and knows nothing of how it was chosen.
-//! Settings come first ([`Log::set_policy`]); what they leave open is proposed by the folder
-//! `policy`, which reads what the commit path has [`Measured`]. Without proposals the policy is the
-//! default: `leader`, one write at a time, flushes at once.
+//! The commit path reads the [`WritePolicy`] in use and does not know how it was chosen. Settings
+//! come first ([`Log::set_policy`]). For the open rest the folder `policy` makes proposals, from
+//! what the commit path has [`Measured`]. Without proposals the policy is the default: `leader`,
+//! one write at a time, and flushes at once.
 //!
-//! MODE-1: a change loses, doubles and delays no commit: the leadership
-//! ([`crate::log::commit::lsn_waiters`]) stays with its holder until the holder passes it on, and
-//! the next holder is of the new mode.
-//! HOLD-1: a flush is held back by the policy's `hold` at most, and only a flush that other
-//! sessions may join.
+//! - MODE-1: a change of the policy loses, doubles and delays no commit: the leadership
+//!   ([`crate::log::commit::lsn_waiters`]) stays with its holder until the holder passes it on, and
+//!   the next holder works in the new mode.
+//! - HOLD-1: a flush is held back by the policy's `hold` at most, and only if other sessions may
+//!   join it.
 use crate::log::commit::dedicated;
 use crate::log::{DEPTH_MAX, Log};
 use parking_lot::Mutex;
@@ -19,16 +19,16 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// Who writes the log.
+/// Who writes the redo log.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub enum WriterMode {
-    /// Each session that commits writes and flushes for itself, one at a time
+    /// Each session that commits writes and flushes for itself, one session at a time
     /// (`innodb_log_writer_threads=OFF`).
     Session = 1,
     /// The first session to arrive lets the others join, and writes for the group.
     Leader = 2,
-    /// A thread of its own writes and flushes (`innodb_log_writer_threads=ON`).
+    /// Dedicated threads write and flush (`innodb_log_writer_threads=ON`).
     Dedicated = 3,
 }
 impl WriterMode {
@@ -44,11 +44,11 @@ impl WriterMode {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::log) struct WritePolicy {
     pub mode: WriterMode,
-    /// Durable writes that may be in flight at a time, 1 to [`DEPTH_MAX`]. The two threads of
-    /// `dedicated` overlap in their own way: there it counts for nothing.
+    /// The number of durable writes that may be in flight, 1 to [`DEPTH_MAX`]. The two threads of
+    /// `dedicated` overlap their work in another way, and ignore this.
     pub depth: usize,
-    /// Time from the beginning of one flush to that of the next, at least; zero: a flush begins at
-    /// once.
+    /// The least time from the beginning of one flush to the beginning of the next. With zero a
+    /// flush begins at once.
     pub hold: Duration,
 }
 impl Default for WritePolicy {
@@ -57,17 +57,17 @@ impl Default for WritePolicy {
     }
 }
 
-/// What an operator has set of the policy; what is None is found by measurement.
+/// The parts of the policy that an operator has set. Measurement finds the parts that are None.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PolicySettings {
     pub mode: Option<WriterMode>,
-    /// More than [`DEPTH_MAX`] is taken for that, zero for one.
+    /// Values above [`DEPTH_MAX`] count as `DEPTH_MAX`, and zero counts as one.
     pub depth: Option<usize>,
     pub hold: Option<Duration>,
 }
 impl PolicySettings {
-    /// The settings, and what they leave open as it is proposed. A depth that was proposed for
-    /// another mode says nothing about this one.
+    /// The settings, with the proposal for the open parts. A depth that was proposed for another
+    /// mode says nothing about the mode that is set.
     fn over(&self, proposed: WritePolicy) -> WritePolicy {
         let mode = self.mode.unwrap_or(proposed.mode);
         let open = if mode == proposed.mode { proposed.depth } else { 1 };
@@ -79,29 +79,29 @@ impl PolicySettings {
     }
 }
 
-/// What the commit path has measured since the log was opened.
+/// The measurements of the commit path since the log was opened.
 #[derive(Debug, Clone, Copy, Default)]
 #[allow(dead_code)] // `policy/` reads it, and may be deleted
 pub(in crate::log) struct Measured {
     pub commits: u64,
     pub flushes: u64,
     pub redo_bytes: u64,
-    /// Moving average of the CPU time of a flush; zero before the first.
+    /// The moving average of the CPU time of a flush; zero before the first flush.
     pub flush_cpu: Duration,
-    /// Moving average of the time from one commit of a session to its next; zero where no session
-    /// has told.
+    /// The moving average of the time from one commit of a session to its next commit; zero if no
+    /// session has reported it.
     pub session_cycle: Duration,
 }
 
-/// Whoever makes proposals, as status and counters know it.
+/// The maker of the proposals, as status and counters need it.
 pub(in crate::log) trait Advisor: Send + Sync {
-    /// The configuration in use under these settings and the reason for it, for people; `flush` is
+    /// The configuration in use under these settings, and the reason for it, for people. `flush` is
     /// the average time of a flush.
     fn reason(&self, settings: PolicySettings, flush: Duration) -> String;
     fn counters(&self, f: &mut dyn FnMut(&'static str, u64));
 }
 
-/// The policy in use, and what it came from.
+/// The policy in use, and its sources.
 pub(in crate::log) struct PolicyInUse {
     mode: AtomicU8,
     depth: AtomicUsize,
@@ -109,7 +109,7 @@ pub(in crate::log) struct PolicyInUse {
     choice: Mutex<Choice>,
     advisor: OnceLock<Arc<dyn Advisor>>,
     dedicated_runs: AtomicBool,
-    /// Beginning of the last flush, microseconds.
+    /// When the last flush began, in microseconds.
     last_flush_us: AtomicU64,
     flush_cpu_ns: AtomicU64,
     session_cycle_us: AtomicU64,
@@ -136,12 +136,13 @@ impl Default for PolicyInUse {
     }
 }
 
-/// Of moving averages: the weight of a new value is one in so many.
+/// The weight of a new value in a moving average is one part in this many.
 const WEIGHT: u64 = 32;
 fn average(of: &AtomicU64, sample: u64) {
     let old = of.load(Relaxed);
     let sum = old * (WEIGHT - 1) + sample;
-    // Rounded towards the sample: else the average would stop as far from it as the weight.
+    // Rounding goes towards the sample: otherwise the average would stop short of it by up to the
+    // weight.
     let next = if sample > old { sum.div_ceil(WEIGHT) } else { sum / WEIGHT };
     of.store(if old == 0 { sample } else { next }, Relaxed);
 }
@@ -153,11 +154,11 @@ impl PolicyInUse {
     pub(super) fn flush_begins(&self, now: Duration) {
         self.last_flush_us.store(now.as_micros() as u64, Relaxed);
     }
-    /// CPU time of one flush.
+    /// Records the CPU time of one flush.
     pub(super) fn flush_took(&self, cpu: Duration) {
         average(&self.flush_cpu_ns, cpu.as_nanos() as u64);
     }
-    /// Time between two commits of one session.
+    /// Records the time between two commits of one session.
     pub(super) fn session_committed_after(&self, time: Duration) {
         average(&self.session_cycle_us, time.min(Duration::from_secs(1)).as_micros() as u64);
     }
@@ -167,7 +168,7 @@ impl PolicyInUse {
     pub(super) fn session_cycle(&self) -> Duration {
         Duration::from_micros(self.session_cycle_us.load(Relaxed))
     }
-    /// For how long a flush that could begin at `now` is held back (HOLD-1).
+    /// The time for which a flush that could begin at `now` is held back (HOLD-1).
     pub(super) fn held_back(&self, now: Duration) -> Option<Duration> {
         let since = now.saturating_sub(Duration::from_micros(self.last_flush_us.load(Relaxed)));
         self.hold().checked_sub(since).filter(|left| !left.is_zero())
@@ -179,13 +180,13 @@ impl Log {
     pub fn mode(&self) -> WriterMode {
         WriterMode::of(self.policy_in_use.mode.load(Acquire))
     }
-    /// How many durable writes may be in flight now (FLIGHT-5).
+    /// The number of durable writes that may be in flight now (FLIGHT-5).
     pub(in crate::log) fn depth(&self) -> usize {
         let depth = self.policy_in_use.depth.load(Acquire);
         if depth > 1 && !self.segments.reports_apart() { 1 } else { depth }
     }
-    /// Changes what is set of the policy; at any time, under load (MODE-1). It is in use when
-    /// this returns.
+    /// Changes the settings of the policy, at any time and under load (MODE-1). The change is in
+    /// effect when this returns.
     pub fn set_policy(self: &Arc<Self>, change: impl FnOnce(&mut PolicySettings)) {
         let mut choice = self.policy_in_use.choice.lock();
         change(&mut choice.settings);
@@ -195,12 +196,12 @@ impl Log {
     pub(in crate::log) fn policy_settings(&self) -> PolicySettings {
         self.policy_in_use.choice.lock().settings
     }
-    /// Names the one whose proposals are taken over, once.
+    /// Sets the advisor whose proposals are taken. Only the first call has an effect.
     #[allow(dead_code)] // `policy/` calls it, and may be deleted
     pub(in crate::log) fn set_advisor(&self, advisor: Arc<dyn Advisor>) {
         let _ = self.policy_in_use.advisor.set(advisor);
     }
-    /// The policy in use, and why; that it is set, where the settings leave no choice.
+    /// The policy in use and the reason for it, or that it is set if the settings leave no choice.
     pub fn writer_reason(&self) -> String {
         let count = &self.counters.writer;
         let flush = Duration::from_micros(
@@ -219,14 +220,15 @@ impl Log {
             advisor.counters(f);
         }
     }
-    /// Takes over what is found to be best, as far as the settings leave it open.
+    /// Takes over a proposal, as far as the settings leave it open.
     #[allow(dead_code)] // `policy/` calls it, and may be deleted
     pub(in crate::log) fn propose(self: &Arc<Self>, proposed: WritePolicy) {
         let mut choice = self.policy_in_use.choice.lock();
         choice.proposed = proposed;
         self.put_in_use(&choice);
     }
-    /// With the lock of the choice: of two changes at a time the later one sees both.
+    /// Puts the choice in use. The caller holds the lock of the choice, so that the later of two
+    /// changes sees both.
     fn put_in_use(self: &Arc<Self>, choice: &Choice) {
         let (policy, in_use) = (choice.settings.over(choice.proposed), &self.policy_in_use);
         in_use.hold_us.store(policy.hold.as_micros() as u64, Relaxed);

@@ -1,14 +1,14 @@
-//! Times sorted into buckets, counted where each thread has lines of its own (STAT-1 of the SQL
-//! layer holds here too: a load and a store).
+//! Times sorted into buckets. Each thread counts in cache lines of its own (as STAT-1 of the SQL
+//! layer says: with a load and a store).
 //!
-//! A histogram goes out as counters: `<name>_count`, `<name>_sum` and, for each bound,
-//! `<name>_le_<bound>`, which counts what took that long or less (so `<name>_le_inf` is
-//! `<name>_count`). Whoever shows counters needs to know nothing of histograms, and [`split`] finds
+//! A histogram is shown as counters: `<name>_count`, `<name>_sum` and, for each bound,
+//! `<name>_le_<bound>`, which counts the times up to this bound (so `<name>_le_inf` equals
+//! `<name>_count`). Code that shows counters thus need not know histograms, and [`split`] finds
 //! them again by their names.
 use crate::buf::Sharded;
 use std::time::Duration;
 
-/// Upper bounds in microseconds; one bucket more is for what took longer.
+/// The upper bounds in microseconds. One more bucket has the longer times.
 pub const BOUNDS_US: [u64; 17] = [
     10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000,
     1_000_000, 5_000_000,
@@ -27,7 +27,7 @@ pub struct HistogramNames {
     pub le: [&'static str; BUCKETS],
 }
 
-/// Names for a histogram of microseconds: `histogram_names!("commit_wait_us")`.
+/// The names for a histogram of microseconds: `histogram_names!("commit_wait_us")`.
 #[macro_export]
 macro_rules! histogram_names {
     ($name:literal) => {
@@ -44,7 +44,7 @@ macro_rules! histogram_names {
     };
 }
 
-/// Times by length.
+/// A histogram of times.
 #[derive(Default)]
 pub struct Histogram {
     buckets: [Sharded; BUCKETS],
@@ -59,7 +59,7 @@ impl Histogram {
         self.buckets[BOUNDS_US.partition_point(|bound| *bound < us)].add(1);
         self.sum_us.add(us);
     }
-    /// Gives every counter with its name.
+    /// Calls `put` with the name and value of every counter.
     pub fn each(&self, names: &'static HistogramNames, mut put: impl FnMut(&'static str, u64)) {
         let mut count = 0;
         for (name, bucket) in names.le.iter().zip(&self.buckets) {
@@ -71,7 +71,7 @@ impl Histogram {
     }
 }
 
-/// A bucket's histogram and its upper bound (None: unbounded), by the counter's name.
+/// The histogram and the upper bound (None: unbounded) of a bucket, by the counter's name.
 pub fn split(name: &str) -> Option<(&str, Option<u64>)> {
     let (histogram, bound) = name.rsplit_once("_le_")?;
     match bound {

@@ -1,11 +1,11 @@
-//! Counters, in one place: what there are ([`Metric`], [`all`]) and what they say now
-//! ([`Engine::metrics`]).
+//! The counters in one place: which counters there are ([`Metric`], [`all`]), and their present
+//! values ([`Engine::metrics`]).
 //!
-//! The parts of the engine count; nothing here does, but for [`Counts`]: what transactions count
-//! when a statement or they themselves end.
+//! The parts of the engine count. This module counts nothing itself, except [`Counts`]: the
+//! counters that change when a statement or a transaction ends.
 //!
-//! MET-1: a name that a part counts under needs no entry in the table to be shown; the entry gives
-//! it a description. A name in the table that no part counts under is 0.
+//! MET-1: a counter of a part needs no entry in the table to be shown; the entry gives it a
+//! description. A counter in the table that no part counts is shown as 0.
 mod histogram;
 mod table;
 
@@ -19,16 +19,16 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// How a number is to be read; the names are those of INNODB_METRICS.
+/// The meaning of a number. The names are those of INNODB_METRICS.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// It only grows.
+    /// A number that only grows.
     Counter,
     /// The state at this moment.
     Value,
     /// A counter that SHOW STATUS has too.
     StatusCounter,
-    /// The number of cases that the members of a set sort.
+    /// The number of events that the members of a set sort into classes.
     SetOwner,
     /// The number of cases of one kind.
     SetMember,
@@ -46,14 +46,14 @@ impl Kind {
     }
 }
 
-/// What a counter is.
+/// The description of a counter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Metric {
     /// The counter's name.
     pub name: &'static str,
     /// As in the column SUBSYSTEM of INNODB_METRICS.
     pub subsystem: &'static str,
-    /// The name that `innodb_monitor_enable` has for its group.
+    /// The name of its group for `innodb_monitor_enable`.
     pub module: &'static str,
     /// How the number is to be read.
     pub kind: Kind,
@@ -70,13 +70,13 @@ pub fn all() -> &'static [Metric] {
     &METRICS
 }
 
-/// MET-1: what is said of a counter of the log that has no entry.
+/// MET-1: the description of a counter of the log that has no entry.
 fn undescribed(name: &'static str) -> Metric {
     let kind = if split(name).is_some() { Kind::SetMember } else { Kind::Counter };
     Metric { name, subsystem: "log", module: "module_log", kind, comment: "Counted by the log" }
 }
 
-/// What transactions count.
+/// The counters of transactions.
 #[derive(Default)]
 pub struct Counts {
     /// Rows that statements have read.
@@ -97,11 +97,11 @@ pub struct Counts {
     pub rollbacks: Sharded,
     /// Rollbacks to savepoints.
     pub savepoint_rollbacks: Sharded,
-    /// From asking for durability to being durable, of each commit that changed something.
+    /// The time from the request for durability to durability, for each commit with changes.
     pub commit_wait: Histogram,
 }
 
-/// What one statement has done to rows; added to [`Counts`] when it ends.
+/// The effects of one statement on rows, which are added to [`Counts`] when the statement ends.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct RowCounts {
     /// Rows read.
@@ -132,7 +132,7 @@ impl Counts {
 static COMMIT_WAIT: HistogramNames = histogram_names!("commit_wait_us");
 
 impl Engine {
-    /// Every counter with its description: those of the table in its order, then others.
+    /// Every counter with its description: first those of the table in its order, then the others.
     pub fn metrics(&self) -> Vec<(Metric, u64)> {
         let mut values = vec![0; METRICS.len()];
         let mut others = Vec::new();
@@ -315,7 +315,7 @@ mod tests {
         }
     }
 
-    /// The study's counters, page by page of its table.
+    /// The counters of the study, page by page of its table.
     #[test]
     fn every_counter_of_the_study_is_there() {
         let waits = |of: &str| {

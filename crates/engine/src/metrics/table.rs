@@ -1,12 +1,12 @@
-//! What each counter is: the names of INNODB_METRICS where there is the same event here, names of
-//! our own beside them.
+//! The description of each counter. A counter has its name from INNODB_METRICS if the same event
+//! exists here; other counters have names of our own.
 //!
-//! A counter that nothing can count here is listed all the same, so that what asks for it by name
-//! finds it; its comment says why it stays 0.
+//! A counter that cannot move here is listed all the same, so that a query by its name finds it;
+//! its comment says why it stays 0.
 use super::{Kind, Kind::*, Metric};
 
 type Row = (&'static str, Kind, &'static str);
-/// Module, subsystem, rows.
+/// The module, the subsystem, and the rows of a group.
 type Group = (&'static str, &'static str, &'static [Row]);
 
 pub(super) fn all() -> impl Iterator<Item = Metric> {
@@ -277,7 +277,7 @@ const LOG: &[Row] = &[
     ),
 ];
 
-/// `innodb_monitor_enable = 'commit_wait_us%'`
+/// The group that `innodb_monitor_enable = 'commit_wait_us%'` enables.
 const COMMIT_WAIT: &[Row] = &[
     ("commit_wait_us_count", SetOwner, "Commits that were waited for until they were durable"),
     ("commit_wait_us_sum", SetMember, "Microseconds of these waits"),

@@ -1,19 +1,21 @@
-//! Mini-transactions: the unit in which pages change. All of one's changes survive a crash, or
-//! none.
+//! Mini-transactions: the unit in which pages change. A crash keeps all changes of a
+//! mini-transaction or none.
 //!
 //! The order of a logged change:
-//! 1. [`Mtr::begin`] takes log credit; [`Mtr::x`] latches every page that will change,
-//!    [`Mtr::create`] takes frames for new ones, in latch order. Each of these may return a
-//!    `WouldBlock`; dropping the mtr then releases everything, and nothing has changed.
-//! 2. Changes, through [`Mtr::patch`]. They cannot fail, and go to the page and to the frame alike.
-//! 3. [`Mtr::commit`]: the frame enters the log; page LSNs are stamped and the pages enter the
-//!    dirty index before the frame counts as closed; unlatch.
+//! 1. [`Mtr::begin`] takes log credit. [`Mtr::x`] latches every page that will change, and
+//!    [`Mtr::create`] takes a buffer frame for each new page, in latch order. Each of these calls
+//!    may return a `WouldBlock`; the caller then drops the mini-transaction, which releases
+//!    everything, and nothing has changed.
+//! 2. Changes go through [`Mtr::patch`]. They cannot fail, and go to the page and to the redo frame
+//!    alike.
+//! 3. [`Mtr::commit`] appends the redo frame to the redo log. The page LSNs are stamped and the
+//!    pages enter the dirty index before the frame counts as closed. Then the latches are released.
 //!
-//! - MTR-1: after the first change nothing is latched any more, and the mtr is committed, never
-//!   dropped.
-//! - MTR-2: a frame is at most [`MAX_FRAME`] bytes: the credit taken.
-//! - MTR-3: who takes credit holds none: two credits of one thread could each be what the other
-//!   waits for, for ever.
+//! - MTR-1: after its first change a mini-transaction latches no further page and is committed,
+//!   never dropped.
+//! - MTR-2: a redo frame has at most [`MAX_FRAME`] bytes, for which credit was taken.
+//! - MTR-3: a thread that takes credit holds none: otherwise its second request could wait for ever
+//!   for the credit that the thread itself holds.
 pub mod record;
 
 use crate::buf::{BufferPool, Latch, PageGuard};
@@ -26,10 +28,10 @@ use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::sync::Arc;
 
-/// Most bytes of one mini-transaction's redo: a split writes three whole pages and some more.
+/// The most bytes of redo of one mini-transaction: a split writes three whole pages and some more.
 pub const MAX_FRAME: usize = 5 * crate::PAGE_SIZE;
 
-/// Pages, and the log that protects them.
+/// The pages, and the redo log that protects them.
 pub struct Store {
     pub log: Arc<Log>,
     pub pool: Arc<BufferPool>,
@@ -51,12 +53,12 @@ pub struct Mtr<'s> {
     reserved: bool,
     pages: SmallVec<[Held; 6]>,
     frame: Vec<u8>,
-    /// The page that the frame's last records are of.
+    /// The page of the frame's last records.
     current: Option<At>,
 }
 
 thread_local! {
-    /// Frames' memory, used again.
+    /// Memory of finished frames, for use again.
     static FRAMES: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -65,7 +67,8 @@ impl<'s> Mtr<'s> {
         let credit = Self::credit(store, false)?;
         Ok(Self::with_credit(store, credit, false))
     }
-    /// For rollback, undo and DDL clean-up, which must go on when the log is full for others.
+    /// Begins a mini-transaction for rollback, undo or the clean-up of DDL, which must go on when
+    /// the redo log is full for other work.
     pub fn begin_reserved(store: &'s Store) -> Try<Mtr<'s>> {
         let credit = Self::credit(store, true)?;
         Ok(Self::with_credit(store, credit, true))
@@ -74,8 +77,8 @@ impl<'s> Mtr<'s> {
         if !reserved {
             return store.log.credit(MAX_FRAME);
         }
-        // Other waits are no lack of room: a frame that the buffer can never take must fail, not
-        // wait.
+        // Only a lack of redo log space becomes a wait for the reserve. A frame that is too large
+        // for the buffer must fail, not wait.
         store.log.credit_reserved(MAX_FRAME).map_err(|blocked| {
             if matches!(blocked, WouldBlock::LogSpace) { WouldBlock::LogReserve } else { blocked }
         })
@@ -89,7 +92,8 @@ impl<'s> Mtr<'s> {
     pub fn store(&self) -> &'s Store {
         self.store
     }
-    /// Latches a page for change; a page that is held already is found again.
+    /// Latches a page for change. For a page that is held already it returns the place of that
+    /// page.
     pub fn x(&mut self, id: PageId) -> Try<At> {
         if let Some(i) = self.pages.iter().position(|h| h.guard.id() == id) {
             return Ok(At(i));
@@ -106,13 +110,14 @@ impl<'s> Mtr<'s> {
         self.pages.push(Held { guard, dirty: false });
         At(self.pages.len() - 1)
     }
-    /// A frame for a page whose contents on disk do not matter; [`Mtr::init`] begins its changes.
+    /// Takes a buffer frame for a page whose contents on disk do not matter. [`Mtr::init`] must be
+    /// its first change.
     pub fn create(&mut self, id: PageId) -> Try<At> {
         let guard = self.store.pool.create(id)?;
         Ok(self.hold(guard))
     }
-    /// Releases everything, runs what has mini-transactions of its own, and begins anew (MTR-3).
-    /// After an error only to be dropped.
+    /// Releases everything, runs `other`, which uses mini-transactions of its own, and takes new
+    /// credit (MTR-3). After an error the mini-transaction may only be dropped.
     pub fn step_aside(&mut self, other: impl FnOnce(&'s Store) -> Try<()>) -> Try<()> {
         self.release_all();
         self.credit = None;
@@ -121,7 +126,7 @@ impl<'s> Mtr<'s> {
         self.credit = Some(Self::credit(self.store, self.reserved)?);
         Ok(())
     }
-    /// Releases everything held so far, when nothing has been changed.
+    /// Releases all latches. Nothing may have been changed.
     fn release_all(&mut self) {
         self.assert_unchanged();
         self.pages.clear();
@@ -145,8 +150,8 @@ impl<'s> Mtr<'s> {
         let id = self.id(at);
         record::init_page(self.pages[at.0].guard.bytes_mut(), id);
     }
-    /// Says that the file of `space` is being made or dropped: an orphan of that number after a
-    /// crash is no table's.
+    /// Records in the redo log that the file of `space` is being made or dropped. If a crash leaves
+    /// a file with this number which no table owns, recovery may remove the file.
     pub fn note_file(&mut self, space: crate::SpaceId) {
         record::put_file(&mut self.frame, space);
     }
@@ -158,8 +163,8 @@ impl<'s> Mtr<'s> {
             self.current = Some(at);
         }
     }
-    /// Publishes the frame. Returns the position behind it: the changes are durable when the log is
-    /// durable up to there.
+    /// Appends the redo frame to the redo log. Returns the position behind the frame: the changes
+    /// are durable when the redo log is durable up to there.
     pub fn commit(mut self) -> Lsn {
         let credit = self.credit.take().expect("committed once");
         if self.frame.len() == FRAME_HEADER {

@@ -1,5 +1,5 @@
-//! Redo records: what a frame's payload is made of. Physical and absolute: applying a page's
-//! records again, in order, from any older or partly newer state of the page gives the same page.
+//! Redo records, which make up a frame's payload. They are physical and absolute: if a page is in
+//! any older or partly newer state, applying its records again in order gives the same page.
 //!
 //! | tag | fields after it | meaning |
 //! |---|---|---|
@@ -11,10 +11,10 @@
 //! | 7 PAGE | space u32, page u32, before u32 | as 1; `before`: the low half of the page's LSN before this frame |
 //! | 8 FILE | space u32 | the file of this table space is being made or dropped: if no table has it, it may go |
 //!
-//! RECORD-1: a page's frames are a chain: each names the page's LSN before it. A page that does not
-//! have that LSN when a frame's turn comes is not the page that was changed: an older copy of its
-//! file, or a write that never came to the disk. (SQL Server logs the same link, for the same
-//! reason.) A frame whose first change of a page is INIT needs no link.
+//! RECORD-1: a page's frames are a chain: each frame names the LSN that the page had before it. If
+//! the page does not have this LSN when the frame's turn comes, it is not the page that was
+//! changed: it is an older copy of its file, or a write never came to the disk. (SQL Server logs
+//! the same link for the same reason.) A frame whose first change of a page is INIT needs no link.
 use crate::bytes::{u16_at, u32_at};
 use crate::{Lsn, PAGE_SIZE, PageId, SpaceId};
 
@@ -26,7 +26,7 @@ const INIT: u8 = 5;
 const PAGE: u8 = 7;
 const FILE: u8 = 8;
 
-/// `before`: the page's LSN.
+/// Begins the records of a page. `before` is the page's LSN before this frame.
 pub fn put_page(out: &mut Vec<u8>, id: PageId, before: Lsn) {
     let mut b = [PAGE; 13];
     b[1..5].copy_from_slice(&id.space.0.to_le_bytes());
@@ -34,7 +34,7 @@ pub fn put_page(out: &mut Vec<u8>, id: PageId, before: Lsn) {
     b[9..].copy_from_slice(&link(before).to_le_bytes());
     out.extend_from_slice(&b);
 }
-/// What a record says of a page's LSN.
+/// The part of a page's LSN that a record names: the low half.
 pub fn link(lsn: Lsn) -> u32 {
     lsn.0 as u32
 }
@@ -80,7 +80,7 @@ impl Change<'_> {
         }
     }
 }
-/// The state after INIT.
+/// Puts the page into the state that an INIT record describes.
 pub fn init_page(page: &mut [u8; PAGE_SIZE], id: PageId) {
     page.fill(0);
     page[4..8].copy_from_slice(&id.no.to_le_bytes());
@@ -90,7 +90,7 @@ pub fn init_page(page: &mut [u8; PAGE_SIZE], id: PageId) {
 /// One record of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Record<'a> {
-    /// A change of a page; `before`: see RECORD-1, unknown in format 2.
+    /// A change of a page. `before` is the link of RECORD-1, which format 2 does not have.
     Page {
         id: PageId,
         before: Option<u32>,
@@ -99,8 +99,8 @@ pub enum Record<'a> {
     File(SpaceId),
 }
 
-/// The records of one frame's payload. A payload that is not made of records (which its checksum
-/// rules out) ends early with an error.
+/// The records of one frame's payload. A payload that does not consist of records ends early with
+/// an error; the frame's checksum rules such a payload out.
 pub struct Records<'a> {
     rest: &'a [u8],
     page: Option<(PageId, Option<u32>)>,

@@ -1,8 +1,8 @@
 //! The header that every page begins with (byte table in [`super`]), and its checksum.
 //!
-//! PAGE-1: a page is stamped (checksum) only on the copy that goes to disk, and verified right
-//! after it is read; in memory the field is stale.
-//! PAGE-2: a page of zeros is not a page: it was allocated and never written.
+//! PAGE-1: the checksum is stamped only on the copy of a page that goes to disk, and verified right
+//! after the page is read. In memory the field is stale.
+//! PAGE-2: a page of zeros is not a valid page: it was allocated and never written.
 use crate::bytes::{u16_at, u32_at, u64_at};
 use crate::{Lsn, PAGE_SIZE, PageId, PageNo, SpaceId};
 use std::fmt;
@@ -14,7 +14,7 @@ pub const PAGE_NO: usize = 4;
 pub const SPACE: usize = 8;
 pub const TYPE: usize = 12;
 pub const LSN: usize = 16;
-/// Where the body begins.
+/// Offset of the first byte after the header.
 pub const BODY: usize = 24;
 const _: () = assert!(LSN + 8 == BODY && PAGE_SIZE.is_multiple_of(redolith_disk::ALIGN));
 
@@ -34,7 +34,7 @@ pub fn page_type(page: &Page) -> u16 {
 pub fn set_page_type(page: &mut Page, ty: u16) {
     page[TYPE..TYPE + 2].copy_from_slice(&ty.to_le_bytes());
 }
-/// End of the last frame that changed the page.
+/// End LSN of the last redo log frame that changed the page.
 pub fn lsn(page: &Page) -> Lsn {
     Lsn(u64_at(page, LSN))
 }
@@ -46,11 +46,11 @@ pub fn set_lsn(page: &mut Page, lsn: Lsn) {
 pub fn checksum(page: &Page) -> u32 {
     u32_at(page, CHECKSUM)
 }
-/// The checksum that the page's bytes give.
+/// The checksum computed from the page's bytes.
 pub fn computed_checksum(page: &Page) -> u32 {
     crc32c::crc32c(&page[PAGE_NO..])
 }
-/// Writes the checksum; returns it.
+/// Writes the checksum into the page, and returns it.
 pub fn stamp(page: &mut Page) -> u32 {
     let sum = computed_checksum(page);
     page[CHECKSUM..CHECKSUM + 4].copy_from_slice(&sum.to_le_bytes());
@@ -76,7 +76,7 @@ impl fmt::Display for Bad {
     }
 }
 
-/// Whether `page`, as it came from disk, is a whole and is page `id`.
+/// Checks that `page`, as read from disk, is whole and is page `id_wanted`.
 pub fn verify(page: &Page, id_wanted: PageId) -> Result<(), Bad> {
     let (stored, computed) = (checksum(page), computed_checksum(page));
     if stored != computed {

@@ -16,16 +16,16 @@
 //! | 60 | | record heap, growing up; the directory grows down from the page's end |
 //!
 //! A record: `next u16, flags u8, key length u16, value length u16, key, value`. Records are linked
-//! in key order from the infimum on. A directory slot: `record u16, count u16`: the first record of
-//! a group of at most [`GROUP`] and the group's size; slot 0's is the infimum. So an insert writes
-//! the record, the link before it and a count; the sparse directory is shifted once in some
-//! inserts. (The list with a sparse directory is InnoDB's idea; there the slot owns the *last*
-//! record of its group, here the first, so that the predecessor that a search ends on is always in
-//! the group whose slot it found.)
+//! in key order from the infimum on. A directory slot: `record u16, count u16`. The slot names the
+//! first record of a group of at most [`GROUP`] records, and the group's size; slot 0 names the
+//! infimum. So an insert writes the record, the link before the record and a count, and only some
+//! inserts shift the sparse directory. (The list with a sparse directory is InnoDB's idea. InnoDB's
+//! slot owns the *last* record of its group, and this slot the first, so that the predecessor on
+//! which a search ends is always in the group whose slot the search found.)
 //!
-//! - INDEX-1: keys are strictly ascending, all >= the page's low key (its parent's separator) and <
-//!   its high key.
-//! - INDEX-2: sum of the groups' counts = records + 1; no slot is empty.
+//! - INDEX-1: keys are strictly ascending, all at or above the page's low key (the separator in its
+//!   parent) and below its high key.
+//! - INDEX-2: the groups' counts add up to records + 1, and no slot is empty.
 //! - INDEX-3: live record bytes + garbage = heap top - HEAP.
 use super::{BODY, Patch, kind};
 use crate::bytes::{u16_at, u32_at, u64_at};
@@ -47,15 +47,15 @@ const FLAGS: usize = 50;
 pub const INFIMUM: u16 = 52;
 const HEAP: usize = 60;
 const SLOT: usize = 4;
-/// Records in one group at most.
+/// The most records in one group.
 const GROUP: u16 = 8;
 /// Bytes of a record before its key.
 pub const REC: usize = 7;
 
-/// Most bytes of a key, so that every page holds at least four records.
+/// The most bytes of a key, so that every page can hold at least four records.
 pub const MAX_KEY: usize = 3500;
-/// Most bytes of a value under a key of `key_len` bytes: two such records and a high key as long as
-/// the key fit one page.
+/// The most bytes of a value under a key of `key_len` bytes: two such records, and a high key as
+/// long as the key, fit one page.
 pub const fn max_value(key_len: usize) -> usize {
     (PAGE_SIZE - HEAP - 4 * SLOT - 3 * (REC + key_len)) / 2
 }
@@ -66,12 +66,12 @@ pub const DELETE_MARK: u8 = 1;
 /// A record's place: its offset in the page.
 pub type Rec = u16;
 
-/// Where a key is, or would be.
+/// The place of a key in a page, whether the key is there or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pos {
-    /// The last record below the key (maybe the infimum).
+    /// The last record below the key, perhaps the infimum.
     pub prev: Rec,
-    /// The slot of the group of `prev`.
+    /// The slot of the group that `prev` is in.
     pub slot: u16,
     /// The record with exactly this key.
     pub found: Option<Rec>,
@@ -98,14 +98,14 @@ pub fn next_page(p: &Page) -> PageNo {
 pub fn is_incomplete(p: &Page) -> bool {
     u16_at(p, FLAGS) & INCOMPLETE_SPLIT != 0
 }
-/// The exclusive upper bound of the page's keys; none on the last page of a level.
+/// The exclusive upper bound of the page's keys; `None` on the last page of a level.
 pub fn high_key(p: &Page) -> Option<&[u8]> {
     match u16_at(p, HIGH) {
         0 => None,
         r => Some(key(p, r)),
     }
 }
-/// Whether `k` belongs to this page or one to its left.
+/// Whether `k` belongs to this page or to a page on its left.
 pub fn covers(p: &Page, k: &[u8]) -> bool {
     high_key(p).is_none_or(|h| k < h)
 }
@@ -161,11 +161,11 @@ fn slot_count(p: &Page, i: u16) -> u16 {
 fn contiguous(p: &Page) -> usize {
     PAGE_SIZE - SLOT * n_slots(p) as usize - u16_at(p, HEAP_TOP) as usize
 }
-/// Bytes that live records (fence included) and the directory take.
+/// Bytes that live records (the high key included) and the directory take.
 pub fn used(p: &Page) -> usize {
     u16_at(p, HEAP_TOP) as usize - HEAP - u16_at(p, GARBAGE) as usize + SLOT * n_slots(p) as usize
 }
-/// Whether a record of these sizes can be inserted, perhaps after a reorganisation.
+/// Whether a record of these sizes can be inserted, perhaps after reorganising the page.
 pub fn fits(p: &Page, key_len: usize, value_len: usize) -> bool {
     contiguous(p) + u16_at(p, GARBAGE) as usize >= REC + key_len + value_len + SLOT
 }
@@ -191,7 +191,7 @@ pub fn search(p: &Page, k: &[u8]) -> Pos {
     }
     Pos { prev, slot: lo, found }
 }
-/// The last position of the page: behind all records.
+/// The page's last position, behind all records.
 pub fn search_end(p: &Page) -> Pos {
     let slot = n_slots(p) - 1;
     let mut prev = slot_rec(p, slot);
@@ -200,12 +200,12 @@ pub fn search_end(p: &Page) -> Pos {
     }
     Pos { prev, slot, found: None }
 }
-/// The node record whose subtree holds `k`: the last with key <= k.
+/// The node record whose subtree holds `k`: the last record with a key <= k.
 pub fn search_child(p: &Page, k: &[u8]) -> Rec {
     let pos = search(p, k);
     pos.found.unwrap_or(pos.prev)
 }
-/// The record before `r` in key order, the infimum for the first.
+/// The record before `r` in key order; the infimum if `r` is the first record.
 pub fn prev_rec(p: &Page, r: Rec) -> Rec {
     search(p, key(p, r)).prev
 }
@@ -217,10 +217,10 @@ pub fn records(p: &Page) -> impl Iterator<Item = Rec> + '_ {
     })
 }
 
-/// Whether the page can be walked and searched without leaving it: every record and slot lies in
-/// the heap, the records are one list of as many as the page says, the slots' groups are that list,
-/// and a node's records name pages. One pass over the records. A page that was read from a disk is
-/// asked once; what the other functions here do to such a page keeps it so.
+/// Checks, in one pass over the records, that the page can be walked and searched without leaving
+/// it: every record and slot lies in the heap, the records are one list of the length that the page
+/// states, the slots' groups make up that list, and a node's records name pages. A page is checked
+/// once, after it is read from disk; the other functions here keep a well-formed page well-formed.
 pub fn well_formed(p: &Page) -> Result<(), &'static str> {
     let (recs, slots, top) =
         (n_recs(p) as usize, n_slots(p) as usize, u16_at(p, HEAP_TOP) as usize);
@@ -246,7 +246,7 @@ pub fn well_formed(p: &Page) -> Result<(), &'static str> {
     let node = level(p) > 0;
     let (mut at, mut seen, mut slot) = (INFIMUM, 0usize, 0usize);
     loop {
-        // `at` is the record number `seen`, the infimum being the first.
+        // `at` is record number `seen`; the infimum has number 0.
         if slot == slots || slot_rec(p, slot as u16) != at {
             return Err("its directory does not fit its records");
         }
@@ -273,7 +273,8 @@ pub fn well_formed(p: &Page) -> Result<(), &'static str> {
     }
 }
 
-/// Makes an empty index page of a zeroed one. The common header's numbers are the caller's.
+/// Makes an empty index page of a zeroed page. The caller fills in the common header, except for
+/// the page type.
 pub fn init(p: &mut impl Patch, index: u64, level: u16) {
     p.write_u16(12, kind::INDEX);
     let mut h = [0; HEAP - BODY];
@@ -300,12 +301,12 @@ fn write_slot(p: &mut impl Patch, i: u16, r: Rec, count: u16) {
     b[2..].copy_from_slice(&count.to_le_bytes());
     p.write(slot_at(i), &b);
 }
-/// Inserts (`by` = 1) or removes (`by` = -1) a slot before slot `i`, moving those behind it.
+/// Inserts (`by` = 1) or removes (`by` = -1) a slot before slot `i`, and moves the slots behind it.
 fn shift_slots(p: &mut impl Patch, i: u16, by: i32) {
     let n = n_slots(p.bytes());
-    // Slots lie downwards: slot n-1 is at the lowest address.
+    // The directory grows downwards: slot n-1 is at the lowest address.
     let (low, high) = (slot_at(n - 1), slot_at(i) + SLOT);
-    let mut moved = [0; PAGE_SIZE / 2]; // 1,255 slots, if every record had one
+    let mut moved = [0; PAGE_SIZE / 2]; // the most slots: 1,255, if every record had one
     if by > 0 {
         let len = high - low;
         moved[..len].copy_from_slice(&p.bytes()[low..high]);
@@ -318,13 +319,14 @@ fn shift_slots(p: &mut impl Patch, i: u16, by: i32) {
     p.write_u16(N_SLOTS, (n as i32 + by) as u16);
 }
 
-/// Takes heap space for `len` bytes: the head of the free list when it is large enough, else fresh.
+/// Takes heap space for `len` bytes: the head of the free list if it is large enough, or else fresh
+/// space.
 fn take_heap(p: &mut impl Patch, len: usize) -> Rec {
     let free = u16_at(p.bytes(), FREE);
     if free != 0 && size(p.bytes(), free) >= len {
         let next = u16_at(p.bytes(), free as usize);
         let garbage = u16_at(p.bytes(), GARBAGE);
-        // Garbage and the free list's head lie side by side.
+        // The fields for garbage and the free list's head lie side by side.
         let mut b = [0; 4];
         b[..2].copy_from_slice(&(garbage - len as u16).to_le_bytes());
         b[2..].copy_from_slice(&next.to_le_bytes());
@@ -348,8 +350,8 @@ fn write_record(p: &mut impl Patch, at: Rec, next: u16, flags: u8, k: &[u8], v: 
     p.write_parts(at as usize, &parts);
 }
 
-/// Inserts a record at `pos` (from [`search`], nothing found). The caller has checked [`fits`]; may
-/// reorganise the page.
+/// Inserts a record at `pos`, which a [`search`] that found nothing returned. The caller has
+/// checked [`fits`]. The page may be reorganised.
 pub fn insert(p: &mut impl Patch, pos: Pos, flags: u8, k: &[u8], v: &[&[u8]]) -> Rec {
     debug_assert!(pos.found.is_none());
     let len = REC + k.len() + v.iter().map(|b| b.len()).sum::<usize>();
@@ -380,7 +382,7 @@ pub fn insert(p: &mut impl Patch, pos: Pos, flags: u8, k: &[u8], v: &[&[u8]]) ->
     at
 }
 fn split_group(p: &mut impl Patch, slot: u16, count: u16) {
-    // A group that grows at its end (ascending inserts) leaves a full one behind.
+    // A last group that grows at its end (ascending inserts) is left nearly full.
     let keep = if slot + 1 == n_slots(p.bytes()) { count - 2 } else { count / 2 };
     let mut r = slot_rec(p.bytes(), slot);
     for _ in 0..keep {
@@ -396,7 +398,7 @@ fn split_group(p: &mut impl Patch, slot: u16, count: u16) {
     p.write_u16(slot_at(slot) + 2, keep);
 }
 
-/// Removes the record that `pos` found; its space goes to the free list.
+/// Removes the record that `pos` found, and puts its space on the free list.
 pub fn remove(p: &mut impl Patch, pos: Pos) {
     let r = pos.found.expect("a found position");
     let next = u16_at(p.bytes(), r as usize);
@@ -424,7 +426,7 @@ pub fn remove(p: &mut impl Patch, pos: Pos) {
     p.write_u16(N_RECS, n);
 }
 
-/// Whether [`replace_value`] of the record at `r` by `len` bytes can be done in this page.
+/// Whether [`replace_value`] can give the record at `r` a value of `len` bytes in this page.
 pub fn fits_value(p: &Page, r: Rec, len: usize) -> bool {
     let old = value_len(p, r);
     len <= old
@@ -455,8 +457,8 @@ pub fn replace_value(p: &mut impl Patch, pos: Pos, flags: u8, v: &[&[u8]]) {
     insert(p, pos, flags, &k[..klen], v);
 }
 
-/// Sets the high key. The caller sees to the space ([`fits`] with an empty value, or a free record
-/// that is large enough).
+/// Sets the high key. The caller makes sure of the space ([`fits`] with an empty value, or a free
+/// record that is large enough).
 pub fn set_high_key(p: &mut impl Patch, k: Option<&[u8]>) {
     let old = u16_at(p.bytes(), HIGH);
     if old != 0 {
@@ -483,8 +485,8 @@ pub fn set_high_key(p: &mut impl Patch, k: Option<&[u8]>) {
     }
 }
 
-/// Cuts the records from `first` on (they have been copied elsewhere); their space goes to the free
-/// list.
+/// Cuts off the records from `first` on, which have been copied elsewhere, and puts their space on
+/// the free list.
 pub fn truncate(p: &mut impl Patch, first: Rec) {
     let pos = search(p.bytes(), key(p.bytes(), first));
     debug_assert_eq!(pos.found, Some(first));
@@ -507,7 +509,7 @@ pub fn truncate(p: &mut impl Patch, first: Rec) {
     p.write_u16(N_SLOTS, pos.slot + 1);
 }
 
-/// An index page in the making, outside any page: records are appended in key order.
+/// Builds an index page outside the buffer pool: records are appended in key order.
 pub struct Builder {
     page: Box<Page>,
     group: u16,
@@ -547,8 +549,8 @@ impl Builder {
         let n = n_recs(&self.page) + 1;
         self.write_u16(N_RECS, n);
         let slots = n_slots(&self.page);
-        // Full groups: a rewritten page never needs a longer directory than it had, which `fits`
-        // relies on.
+        // Groups are filled, so a rewritten page never needs a longer directory than before; `fits`
+        // relies on that.
         if self.group == GROUP {
             self.write_u16(N_SLOTS, slots + 1);
             write_slot(self, slots, at, 1);
@@ -559,7 +561,7 @@ impl Builder {
             self.write_u16(slot_at(slots - 1) + 2, g);
         }
     }
-    /// Appends the records of `p` from `from` (none: the first) up to, not including, `to`.
+    /// Appends the records of `p` from `from` (`None`: the first) up to, but not including, `to`.
     pub fn push_from(&mut self, p: &Page, from: Option<Rec>, to: Option<Rec>) {
         let mut r = from.or_else(|| first_rec(p));
         while let Some(x) = r {
@@ -570,7 +572,8 @@ impl Builder {
             r = next_rec(p, x);
         }
     }
-    /// Writes body, heap and directory into `to`, whose common header stays.
+    /// Writes body, heap and directory to `to`, which keeps its common header except for the page
+    /// type.
     pub fn store(&self, to: &mut impl Patch) {
         let p = &self.page;
         to.write_u16(12, kind::INDEX);
@@ -579,21 +582,21 @@ impl Builder {
         to.write(dir, &p[dir..]);
     }
 }
-/// Rewrites the page without garbage; links, level, high key and flags stay.
+/// Rewrites the page without garbage. Link, level, high key and flags stay.
 pub fn reorganise(p: &mut impl Patch) {
     let mut b = Builder::new(index_id(p.bytes()), level(p.bytes()));
     b.push_from(p.bytes(), None, None);
     copy_links(p.bytes(), &mut b);
     b.store(p);
 }
-/// Copies the link, high key and flags of `from`.
+/// Copies the link, the high key and the flags of `from`.
 pub fn copy_links(from: &Page, to: &mut Builder) {
     to.write(NEXT, &from[NEXT..HIGH]);
     to.write(FLAGS, &from[FLAGS..FLAGS + 2]);
     set_high_key(to, high_key(from));
 }
 
-/// The record where the upper half of the page's bytes begins: the second record at the earliest.
+/// The record where the upper half of the page's bytes begins, but not the first record.
 pub fn middle(p: &Page) -> Option<Rec> {
     let total: usize = records(p).map(|r| size(p, r)).sum();
     let mut sum = 0;
@@ -614,7 +617,7 @@ pub fn separator<'a>(low: &[u8], high: &'a [u8]) -> &'a [u8] {
     &high[..(same + 1).min(high.len())]
 }
 
-/// Checks INDEX-1 to INDEX-3 inside one page. Says what is wrong.
+/// Checks INDEX-1 to INDEX-3 inside one page. An error says what is wrong.
 pub fn check(p: &Page) -> Result<(), String> {
     well_formed(p)?;
     let mut heap = Heap { used: [0; PAGE_SIZE / 64] };
@@ -645,12 +648,13 @@ pub fn check(p: &Page) -> Result<(), String> {
     Ok(())
 }
 
-/// Which bytes of the page belong to a record that has been seen, a bit for each.
+/// One bit for each byte of the page: whether a record that was seen lies on the byte.
 struct Heap {
     used: [u64; PAGE_SIZE / 64],
 }
 impl Heap {
-    /// The size of a record of a page that is well formed, if it lies on no other.
+    /// Marks the bytes of a record of a well-formed page and returns the record's size. Fails if
+    /// the record overlaps another record.
     fn take(&mut self, p: &Page, r: Rec) -> Result<usize, String> {
         for at in r as usize..r as usize + size(p, r) {
             let (word, bit) = (&mut self.used[at / 64], 1 << (at % 64));

@@ -15,12 +15,12 @@ pub(crate) mod patch;
 
 pub use patch::Patch;
 
-/// First byte after the common header.
+/// Offset of the first byte after the common header.
 pub(crate) const BODY: usize = 24;
 
 /// Values of the page type field.
 pub(crate) mod kind {
-    /// Freed, or never used.
+    /// A page that was freed or has never been used.
     pub(crate) const FREE: u16 = 0;
     pub(crate) const SPACE_HEADER: u16 = 1;
     pub(crate) const BITMAP: u16 = 2;

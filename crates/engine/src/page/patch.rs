@@ -1,13 +1,13 @@
-//! How a page is changed: by absolute byte writes, each of which a mini-transaction also puts into
-//! its frame.
+//! The interface for changing pages: absolute byte writes, each of which a mini-transaction also
+//! puts into its redo log frame.
 use crate::PAGE_SIZE;
 
-/// A page open for change. What is written is what redo will write again.
+/// A page that is open for change. Redo repeats the writes.
 pub trait Patch {
     fn bytes(&self) -> &[u8; PAGE_SIZE];
     fn write(&mut self, at: usize, data: &[u8]);
     fn fill(&mut self, at: usize, len: usize, byte: u8);
-    /// Writes the parts one behind the other; an implementation that keeps a log makes one record
+    /// Writes the parts one behind the other. An implementation that writes redo makes one record
     /// of them.
     fn write_parts(&mut self, at: usize, parts: &[&[u8]]) {
         let mut at = at;
@@ -26,8 +26,8 @@ pub trait Patch {
     fn write_u64(&mut self, at: usize, v: u64) {
         self.write(at, &v.to_le_bytes());
     }
-    /// Writes only where `data` differs from what is there: runs of change, joined over gaps that
-    /// cost less than a record of their own.
+    /// Writes only the bytes of `data` that differ from the page's bytes. Runs of changed bytes are
+    /// joined over gaps that cost less than a record of their own.
     fn write_changed(&mut self, at: usize, data: &[u8]) {
         const GAP: usize = 6;
         let mut i = 0;
@@ -51,7 +51,7 @@ pub trait Patch {
 pub(crate) mod tests {
     use super::*;
 
-    /// A page on its own; keeps its writes so that a test can apply them again.
+    /// A page of its own, which keeps its writes so that a test can replay them.
     pub struct Sheet {
         pub page: Box<[u8; PAGE_SIZE]>,
         pub log: Vec<(usize, Vec<u8>)>,

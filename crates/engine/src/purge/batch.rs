@@ -1,9 +1,9 @@
-//! What some undo records have made obsolete, gathered and put in order, and how it goes: leaf by
-//! leaf, so that neighbours share a descent, a latch and a frame of redo.
+//! The items that some undo records have made obsolete. A batch gathers and sorts them and removes
+//! them leaf by leaf, so that neighbours share a descent, a latch and a frame of redo.
 //!
-//! A page of undo has a hundred logs of short transactions and more. Most changes leave nothing
-//! behind but entries of secondary indexes; only what may be a deletion
-//! ([`record::Rest::may_delete`]) is looked for in the clustered index.
+//! A page of undo has a hundred undo logs of short transactions or more. Most changes leave nothing
+//! but entries of secondary indexes behind. Purge looks into the clustered index only for changes
+//! that may be deletions ([`Rest::may_delete`]).
 use super::work::Turn;
 use crate::btree::{Seek, structure};
 use crate::dict::table::{Index, Table};
@@ -19,37 +19,38 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
-/// Entries or records looked at under one leaf's latch, and taken out of it in one
+/// The most entries or records that are checked under one leaf's latch, and removed in one
 /// mini-transaction.
 const GROUP: usize = 32;
 
 /// An entry of a secondary index, or a deleted record, which may be obsolete.
 struct Gone {
-    /// Its place in `Batch::tables`, and the index's number there; 0: a record of the clustered
-    /// index.
+    /// The place of its table in `Batch::tables`, and the number of its index; 0 is the clustered
+    /// index, for a record.
     table: u16,
     no: u16,
-    /// Where its key is in `Batch::bytes`, and how much of that, at the end, is the clustered key.
+    /// The place of its key in `Batch::bytes`, and the length of the clustered key at the key's
+    /// end.
     at: u32,
     len: u32,
     clustered: u32,
-    /// The undo record.
+    /// The undo record that named it.
     roll: RollPtr,
 }
-/// The memory is used again and again.
+/// A batch of obsolete items. Its memory is used again and again.
 #[derive(Default)]
 pub(super) struct Batch {
     bytes: Vec<u8>,
     gone: Vec<Gone>,
     tables: Vec<Arc<Table>>,
-    /// Undo records of changes.
+    /// The number of undo records of changes.
     pub changes: u64,
-    /// Long columns, which go later (PURGE-4).
+    /// The chains of long columns, which are freed later (PURGE-4).
     pub chains: Vec<(SpaceId, PageNo)>,
     walk: Version,
     key: Vec<u8>,
 }
-/// To forget what came behind.
+/// A state of the batch, to which it can go back.
 pub(super) struct Mark {
     bytes: usize,
     gone: usize,
@@ -75,7 +76,7 @@ impl Batch {
         self.chains.truncate(to.chains);
         self.changes = to.changes;
     }
-    /// Where table `id` is in `tables`; None if there is no such table (any more).
+    /// The place of table `id` in `tables`. None if the table does not exist any more.
     fn table(&mut self, engine: &Engine, id: u64) -> Option<usize> {
         if let Some(i) = self.tables.iter().rposition(|t| t.id == id) {
             return Some(i);
@@ -95,7 +96,7 @@ impl Batch {
             roll,
         });
     }
-    /// Adds what a change by `owner` has made obsolete; `roll`: its undo record.
+    /// Adds the items that a change by `owner` has made obsolete. `roll` points to its undo record.
     pub(super) fn add(
         &mut self,
         engine: &Engine,
@@ -132,7 +133,7 @@ impl Batch {
     fn key_of<'b>(bytes: &'b [u8], g: &Gone) -> &'b [u8] {
         &bytes[g.at as usize..(g.at + g.len) as usize]
     }
-    /// Entries before records: a record that is gone has no entries left.
+    /// Sorts entries before records, so that a removed record has no entries left.
     fn sort(&mut self) {
         let bytes = &self.bytes;
         let place = |g: &Gone| (g.no == 0, g.table, g.no);
@@ -146,8 +147,8 @@ impl Batch {
 }
 
 impl Engine {
-    /// Removes what the batch has gathered and nobody needs. False: the rest is to be done later
-    /// (PURGE-7); all of it can be done again.
+    /// Removes the items of the batch that are not needed. Returns false if the rest has to be done
+    /// later (PURGE-7); the whole batch may be done again then.
     pub(super) async fn purge_batch(&self, b: &mut Batch, turn: &mut Turn) -> Result<bool> {
         b.sort();
         let mut i = 0;
@@ -186,8 +187,8 @@ impl Engine {
         self.history.is_held() || self.closing.load(Acquire)
     }
 
-    /// Looks at the entry at `from` and those behind it that are in the same leaf. How many those
-    /// are.
+    /// Handles the entry at `from` and the entries behind it that are in the same leaf. Returns
+    /// their number.
     fn remove_entries(&self, b: &mut Batch, table: &Table, from: usize) -> Try<usize> {
         let Batch { bytes, gone, walk, key, .. } = b;
         let no = gone[from].no as usize;
@@ -197,7 +198,7 @@ impl Engine {
         let leaf = ix.tree.leaf_x(&mut m, first)?;
         let mut obsolete: SmallVec<[&[u8]; GROUP]> = SmallVec::new();
         let mut n = 0;
-        // All is looked at before the first change (MTR-1).
+        // All entries are checked before the first change (MTR-1).
         for g in same_tree(gone, from) {
             let e = Batch::key_of(bytes, g);
             let page = m.page(leaf);
@@ -212,7 +213,8 @@ impl Engine {
                 match self.is_needed(table, no, e, clustered, walk, key) {
                     Ok(true) => {}
                     Ok(false) => obsolete.push(e),
-                    // The walk goes on where it is when it is the first one's turn again (VERS-1).
+                    // The walk goes on at its place when this entry is the first of a group
+                    // (VERS-1).
                     Err(_) if n > 0 => break,
                     Err(blocked) => return Err(blocked),
                 }
@@ -222,7 +224,7 @@ impl Engine {
         self.remove_all(m, leaf, ix, &obsolete);
         Ok(n)
     }
-    /// Whether a version of the row up to the horizon has the entry in index `no` (PURGE-2).
+    /// Whether a version of the row, back to the horizon, has the entry in index `no` (PURGE-2).
     fn is_needed(
         &self,
         table: &Table,
@@ -237,7 +239,7 @@ impl Engine {
         let horizon = self.horizon.read();
         let v = index::value(&g, r);
         if horizon.sees(value::trx(v)) {
-            // Nobody needs an older version: this one decides, and need not be copied.
+            // No view needs an older version, so this version decides, and need not be copied.
             let payload = value::payload(v);
             if index::is_marked(&g, r)
                 || table.indexes[no].key.external_column(&table.layout, payload).is_some()
@@ -249,7 +251,8 @@ impl Engine {
         }
         version::has_entry(&self.store, table, no, e, (&g, r), |t| horizon.sees(t), false, walk)
     }
-    /// The same for records: those that their undo record has left deleted go (PURGE-3).
+    /// Handles records in the same way: a record is removed if its undo record left it deleted
+    /// (PURGE-3).
     fn remove_records(&self, b: &mut Batch, table: &Table, from: usize) -> Try<usize> {
         let Batch { bytes, gone, .. } = b;
         let ix = table.clustered();
@@ -261,7 +264,7 @@ impl Engine {
             })
         };
         {
-            // Many are not there any more, or not deleted.
+            // Many of the records are gone already, or not deleted.
             let page = ix.tree.leaf(&self.store, Seek::Key(first))?;
             let high = index::high_key(&page);
             let here = same_tree(gone, from)
@@ -304,7 +307,7 @@ impl Engine {
         }
     }
 }
-/// From the one at `from` on, those of the same tree: as many as one group may have.
+/// The items of the same tree from `from` on, up to the size of a group.
 fn same_tree(gone: &[Gone], from: usize) -> impl Iterator<Item = &Gone> {
     let (table, no) = (gone[from].table, gone[from].no);
     gone[from..].iter().take(GROUP).take_while(move |g| (g.table, g.no) == (table, no))

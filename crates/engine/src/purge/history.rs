@@ -1,8 +1,9 @@
-//! What committed transactions have left to purge, and how far purge is with it.
+//! The history: the undo logs of committed transactions that purge has to process, and how far
+//! purge is.
 //!
-//! The logs themselves are in the undo pages, and most are found by reading these
-//! ([`UndoPages::next_to_read`]). Here are the long ones, which are in more than one page, and
-//! those that the way through the pages is too simple for.
+//! The undo logs themselves are in the undo pages, and purge finds most of them by reading these
+//! pages ([`UndoPages::next_to_read`]). This module has the long logs, which are in more than one
+//! page, and the logs that need more than one pass through a page.
 use crate::undo::{UndoLog, UndoPages};
 use crate::{PageNo, SpaceId, TrxId};
 use parking_lot::Mutex;
@@ -10,27 +11,27 @@ use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*};
 
-/// A committed transaction's log that is purged by itself.
+/// The undo log of a committed transaction that is purged by itself.
 pub(super) struct Item {
     pub trx: TrxId,
     pub first: (PageNo, u16),
     pub pages: SmallVec<[PageNo; 2]>,
     pub left: Left,
-    /// How often the disk has failed it.
+    /// How often an error of the disk has stopped the purge of this log.
     pub errors: u32,
 }
-/// What is to be done of it.
+/// The work that is left for a log.
 pub(super) enum Left {
     Changes(Place),
-    /// To free what these pages begin.
+    /// The chains of long columns to free, by their first pages.
     Chains(Vec<(SpaceId, PageNo)>),
 }
-/// How far the changes of a log are purged.
+/// How far the changes of an undo log are purged.
 #[derive(Default)]
 pub(super) struct Place {
-    /// The next part.
+    /// The next part to purge.
     pub part: usize,
-    /// What is to be freed for those before.
+    /// The chains that the parts before have left to free.
     pub chains: Vec<(SpaceId, PageNo)>,
 }
 impl Item {
@@ -38,52 +39,52 @@ impl Item {
         Item { trx, first, pages, left: Left::Changes(Place::default()), errors: 0 }
     }
 }
-/// Committed transactions that are to be purged.
+/// The committed transactions that have to be purged.
 #[derive(Default)]
 pub struct History {
     pub(super) items: Mutex<VecDeque<Item>>,
-    /// All of them, also those that are only in the undo pages.
+    /// The number of all undo logs, including those that are only in the undo pages.
     len: AtomicU64,
-    /// Purge has been through all that committed with a number below.
+    /// Purge has passed all transactions that committed with a number below this number.
     pub(super) done_below: AtomicU64,
     pub purged: AtomicU64,
     pub counts: Counts,
     stopped: AtomicBool,
-    /// How many hold purge off for a while; and how many purge now.
+    /// The number of callers that hold purge off, and the number of tasks that are purging.
     pub(super) held: AtomicUsize,
     purging: AtomicUsize,
-    /// A page of undo that could not be read, and how often.
+    /// An undo page that could not be read, and how often.
     pub(super) unreadable: Mutex<(PageNo, u32)>,
     pub(super) failures: Mutex<super::rate_limited_log::RateLimitedLog>,
-    /// There is enough to do for more than one.
+    /// Notified when there is enough work for more than one task.
     pub(super) help: crate::sync::event::Event,
     pub lag: super::lag::Lag,
 }
-/// What purge counts (purge_* of INNODB_METRICS).
+/// The counters of purge (purge_* of INNODB_METRICS).
 #[derive(Default)]
 pub struct Counts {
     pub rounds: AtomicU64,
     pub pages: AtomicU64,
-    /// Delete-marked records removed.
+    /// The number of delete-marked records removed.
     pub removed: AtomicU64,
-    /// Undo records of changes to rows that were there.
+    /// The number of undo records of changes to existing rows.
     pub changes: AtomicU64,
-    /// Logs that could not be purged for now.
+    /// How often an undo log could not be purged for the moment.
     pub retries: AtomicU64,
     pub stops: AtomicU64,
     pub resumes: AtomicU64,
 }
-/// What purge is doing.
+/// The state of purge.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
     Running,
     Idle,
-    /// What is in work is the last.
+    /// Purge finishes its present work, and then stops.
     Stopping,
     Stopped,
 }
 impl State {
-    /// As SHOW ENGINE INNODB STATUS says it.
+    /// The name of the state in SHOW ENGINE INNODB STATUS.
     pub fn name(self) -> &'static str {
         match self {
             State::Running => "running",
@@ -94,7 +95,7 @@ impl State {
     }
 }
 impl History {
-    /// Nothing is begun from now on. What is being purged is finished.
+    /// Stops purge: it finishes its present work and begins nothing new.
     pub fn stop(&self) {
         if !self.stopped.swap(true, SeqCst) {
             self.counts.stops.fetch_add(1, Relaxed);
@@ -116,14 +117,14 @@ impl History {
             (false, _) => State::Running,
         }
     }
-    /// Everything that committed with a number below is purged, but for what could not be; `next`
-    /// if nothing waits.
+    /// All transactions that committed with a number below the result are purged, except those that
+    /// could not be purged. Returns `next` if the history is empty.
     pub fn done_below(&self, next: TrxId) -> TrxId {
         if self.is_empty() { next } else { TrxId(self.done_below.load(Relaxed)) }
     }
-    /// A transaction has committed, and lets go of its log.
+    /// Adds the undo log of a transaction that has committed, and releases its pages.
     pub(crate) fn add(&self, pages: &UndoPages, trx: TrxId, log: &mut UndoLog) {
-        // Before purge can see it and count it down.
+        // The undo log is counted before purge can see it and count it down.
         if !log.is_empty() {
             self.len.fetch_add(1, Relaxed);
         }
@@ -134,7 +135,7 @@ impl History {
             self.items.lock().push_back(Item::new(trx, first, std::mem::take(&mut log.pages)));
         }
     }
-    /// A log found at start; its pages if it is a long one.
+    /// Adds an undo log found at start, with its pages if it is a long log.
     pub(crate) fn add_found(
         &self,
         trx: TrxId,
@@ -144,7 +145,7 @@ impl History {
         self.len.fetch_add(1, Relaxed);
         self.items.lock().extend(long.map(|pages| Item::new(trx, first, pages)));
     }
-    /// Innodb_history_list_length.
+    /// The value of Innodb_history_list_length.
     pub fn len(&self) -> u64 {
         self.len.load(Relaxed)
     }
@@ -157,14 +158,14 @@ impl History {
     pub(crate) fn is_purging(&self) -> bool {
         self.purging.load(SeqCst) > 0
     }
-    /// Announces that one more purges, unless purge is stopped or held off; until what is returned
-    /// is dropped.
+    /// Announces that one more task purges, until the returned value is dropped. None if purge is
+    /// stopped or held off.
     pub(super) fn start(&self) -> Option<Purging<'_>> {
         self.purging.fetch_add(1, SeqCst);
         let purging = Purging(self);
         if self.is_held() || self.is_stopped() { None } else { Some(purging) }
     }
-    /// So many logs are purged.
+    /// Counts `logs` as purged.
     pub(super) fn done(&self, logs: u64) {
         self.len.fetch_sub(logs, Relaxed);
         self.purged.fetch_add(logs, Relaxed);

@@ -1,14 +1,15 @@
-//! `innodb_max_purge_lag`: changes of rows are slowed while the history is longer than it may be.
+//! `innodb_max_purge_lag`: changes of rows are slowed while the history is longer than allowed.
 //!
-//! The delay is MySQL's (`trx_purge_dml_delay`): with a history r times as long as the setting, r >
-//! 1, it is (r - 0.5) * 10 ms for each change of a row, and at most `innodb_max_purge_lag_delay` if
-//! that is not 0. Purge sets it while it works or waits; who changes a row only looks.
+//! The delay is MySQL's (`trx_purge_dml_delay`). If the history is r times as long as the setting,
+//! with r > 1, each change of a row is delayed by (r - 0.5) * 10 ms, and by at most
+//! `innodb_max_purge_lag_delay` if this setting is not 0. Purge sets the delay while it works or
+//! waits; a change of a row only reads it.
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 #[derive(Default)]
 pub struct Lag {
-    /// Logs; 0: no limit.
+    /// The allowed length of the history, in undo logs; 0 means no limit.
     max: AtomicU64,
     max_delay_us: AtomicU64,
     delay_us: AtomicU64,
@@ -20,12 +21,12 @@ impl Lag {
     pub fn set_max_delay_us(&self, us: u64) {
         self.max_delay_us.store(us, Relaxed);
     }
-    /// The history has so many logs.
+    /// Sets the delay for a history of `len` logs.
     pub(super) fn look(&self, len: u64) {
         self.delay_us
             .store(delay_us(len, self.max.load(Relaxed), self.max_delay_us.load(Relaxed)), Relaxed);
     }
-    /// How long a change of a row waits before it begins.
+    /// The time that a change of a row waits before it begins.
     #[inline]
     pub fn delay(&self) -> Option<Duration> {
         match self.delay_us.load(Relaxed) {

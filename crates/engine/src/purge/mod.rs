@@ -1,43 +1,45 @@
-//! Purge: what no read view can need any more is removed: delete-marked records and entries,
+//! Purge removes the data that no read view can need any more: delete-marked records and entries,
 //! replaced long columns, and the undo logs themselves.
 //!
-//! Purge works from a view of its own. It opens one, waits until every older view has closed, and
-//! may then remove whatever transactions that it sees have made obsolete. That view is the engine's
-//! `horizon`: walks over older versions end at a version by a transaction that it sees.
+//! Purge works from a view of its own. It opens the view, waits until every older view has closed,
+//! and may then remove everything that the transactions which its view sees have made obsolete.
+//! This view is the engine's `horizon`: walks over older versions end at a version by a transaction
+//! that the horizon sees.
 //!
-//! It goes through the undo pages, oldest first ([`history`]), gathers what the logs in a page have
-//! made obsolete ([`batch`]), and several tasks do that beside each other while there is much to do
-//! ([`work`]).
+//! Purge goes through the undo pages, oldest first ([`history`]), and gathers the items that the
+//! undo logs in a page have made obsolete ([`batch`]). While there is much to do, several tasks
+//! work side by side ([`work`]).
 //!
-//! It can be stopped and told to go on ([`History::stop`], [`History::resume`]). Stopped, it begins
-//! nothing; nothing else waits for it, the history just grows. It is stopped for this run only: a
-//! start finds the history in the undo pages and goes on.
+//! Purge can be stopped and resumed ([`History::stop`], [`History::resume`]). While it is stopped,
+//! it begins nothing. Nothing else waits for purge; the history just grows. The stop lasts for this
+//! run only: the next start finds the history in the undo pages and goes on.
 //!
-//! - PURGE-1: a log is purged only when every open view sees its transaction.
-//! - PURGE-2: an entry is removed, under its leaf's latch, only if it is marked and no version up
+//! - PURGE-1: an undo log is purged only when every open view sees its transaction.
+//! - PURGE-2: an entry is removed, under its leaf's latch, only if it is marked and no version back
 //!   to the horizon has it.
-//! - PURGE-3: a record is removed only if the undo record being purged made its newest version, a
-//!   deleted one.
-//! - PURGE-4: long columns are freed after the log is marked as ended: after a crash they may leak,
-//!   never be freed twice.
-//! - PURGE-5: a log that cannot be purged for now (the disk or the log is full) is the history's
-//!   first again, and is tried again; after an error of the disk so often and no more. Of one that
-//!   was marked as ended only the long columns are left (PURGE-4). Only what is damaged for good is
-//!   passed over.
-//! - PURGE-6: purge begins a change only when sessions could: the log's reserve is for rollbacks.
-//!   It does not wait for that while a DDL statement waits for purge
+//! - PURGE-3: a record is removed only if its newest version is a deletion that the undo record
+//!   being purged made.
+//! - PURGE-4: long columns are freed after the undo log is marked as ended: after a crash they may
+//!   leak, but they are never freed twice.
+//! - PURGE-5: an undo log that cannot be purged for the moment becomes the first of the history
+//!   again, and is tried again: without limit if the disk or the redo log is full, and a limited
+//!   number of times after an error of the disk. If the log was marked as ended, only its long
+//!   columns are left (PURGE-4). Only permanently damaged logs are skipped.
+//! - PURGE-6: purge begins a change only when sessions could, because the redo log's reserve is for
+//!   rollbacks. It does not wait for room while a DDL statement waits for purge
 //!   ([`Engine::hold_purge`]).
-//! - PURGE-7: purge is some tasks among others. Within a log, too, they let others run, and go away
-//!   if a DDL statement or the shutdown wants it to; of a long log it is kept which parts are
-//!   done.
-//! - PURGE-8: in which order logs are purged, and by how many tasks, is a matter of speed only.
-//!   Whether something goes is decided under its leaf's latch from what is there then and from the
-//!   horizon (PURGE-2, PURGE-3); of the logs that the horizon sees no walk needs one to get past
-//!   another; and what has been removed is not there when a log is purged again. Long columns have
-//!   one log that names them, and that has one task.
+//! - PURGE-7: the tasks of purge let other tasks run, within an undo log too. They give up their
+//!   work when a DDL statement or the shutdown wants purge to stop, and remember which parts of a
+//!   long log are done.
+//! - PURGE-8: the order in which undo logs are purged, and the number of tasks, only matter for
+//!   speed. Whether an item is removed is decided under its leaf's latch, from the present content
+//!   and the horizon (PURGE-2, PURGE-3). No walk needs a log that the horizon sees in order to
+//!   reach another log. Items that have been removed are simply missing when their log is purged
+//!   again. A long column is named by one log only, and one task purges a log.
 //!
-//! Undo names an index by its number in the table. After a DROP INDEX the numbers are others': what
-//! older transactions made obsolete is looked for in every index, which is safe (PURGE-2).
+//! Undo records name an index by its number in the table. A DROP INDEX changes these numbers, so
+//! the obsolete entries of older transactions are looked for in every index, which is safe
+//! (PURGE-2).
 mod batch;
 mod history;
 mod lag;
@@ -63,22 +65,22 @@ use std::sync::atomic::Ordering::*;
 use std::time::Duration;
 use work::{Step, Turn};
 
-/// How often a log is tried again after errors of the disk.
+/// How often an undo log is tried again after errors of the disk.
 const ERRORS: u32 = 8;
 
-/// What was found in a page.
+/// The result of reading a page.
 #[derive(Default)]
 struct Found {
-    /// Logs that are wholly in it and are purged with the page.
+    /// The number of undo logs that lie wholly in the page and are purged with it.
     logs: u32,
-    /// Those that need more: they have long columns.
+    /// The undo logs with long columns, which are purged one by one.
     items: Vec<Item>,
-    /// How far it could be read: the horizon does not see what is behind.
+    /// How far the page could be read. The horizon does not see the undo logs behind.
     to: u16,
 }
 
 impl Engine {
-    /// Purges the logs in the page that has waited longest.
+    /// Purges the undo logs in the page that has waited longest.
     async fn purge_page(&self, batch: &mut Batch, turn: &mut Turn) -> Step {
         let Some(unread) = self.undo.next_to_read() else { return Step::Nothing };
         let mut found = Found::default();
@@ -99,7 +101,7 @@ impl Engine {
                 return Step::Later;
             }
             Err(_) if found.to > 0 => {
-                // Each of the logs by itself: it is found out which of them it is (PURGE-5).
+                // The undo logs are purged one by one, to find out which of them fails (PURGE-5).
                 let mut items = Vec::new();
                 match self.retry(|| self.logs_of(&unread, found.to, &mut items)).await {
                     Ok(()) => found.items = items,
@@ -135,14 +137,14 @@ impl Engine {
         self.history.done(logs.into());
         step
     }
-    /// Gathers what the logs that the horizon sees have made obsolete.
+    /// Gathers the items that the undo logs which the horizon sees have made obsolete.
     fn read_page(&self, unread: &Unread, batch: &mut Batch, found: &mut Found) -> Try<()> {
         let g = self.store.pool.fix(undo::page_id(unread.no), Latch::S)?;
         let horizon = self.horizon.read();
         batch.clear();
         (found.logs, found.to) = (0, unread.to);
         found.items.clear();
-        // The log that it is in, if that is one to purge.
+        // The present undo log, if it is to be purged.
         let mut log = None;
         let mut at = usize::from(unread.from);
         while at < usize::from(unread.to) {
@@ -188,7 +190,7 @@ impl Engine {
         }
         Ok(())
     }
-    /// The logs of that part of a page, to be purged one by one.
+    /// Lists the undo logs of the part of the page that was read, to be purged one by one.
     fn logs_of(&self, unread: &Unread, to: u16, items: &mut Vec<Item>) -> Try<()> {
         let g = self.store.pool.fix(undo::page_id(unread.no), Latch::S)?;
         items.clear();
@@ -206,7 +208,7 @@ impl Engine {
         Ok(())
     }
 
-    /// The next log that has an entry of its own, if the horizon sees it.
+    /// The next undo log that has an entry of its own, if the horizon sees it.
     fn next_item(&self) -> Option<Item> {
         let mut items = self.history.items.lock();
         let trx = items.front()?.trx;
@@ -236,7 +238,7 @@ impl Engine {
         self.history.done(1);
         Step::Did(1)
     }
-    /// False: it is to be gone on with later (PURGE-7).
+    /// Purges a log. Returns false if the rest has to be done later (PURGE-7).
     async fn purge_log(&self, item: &mut Item, batch: &mut Batch, turn: &mut Turn) -> Result<bool> {
         if let Left::Changes(place) = &mut item.left {
             if !self.purge_changes(item.first, &item.pages, place, batch, turn).await? {
@@ -248,7 +250,8 @@ impl Engine {
             item.left = Left::Chains(std::mem::take(&mut place.chains));
         }
         if let Left::Chains(chains) = &mut item.left {
-            // What is freed is forgotten: its pages may be others' when the rest is tried again.
+            // A freed chain is forgotten, because its pages may belong to others when the rest is
+            // tried again.
             while let Some((space, first)) = chains.last() {
                 self.room_for_purge().await?;
                 overflow::free_chain(self, *space, *first, overflow::Writer::Any).await?;
@@ -258,8 +261,8 @@ impl Engine {
         }
         Ok(true)
     }
-    /// Removes what the log's changes made obsolete, but for the long columns: those are in
-    /// `place`. What has been removed already is left alone.
+    /// Removes the items that the undo log's changes made obsolete, except the long columns, which
+    /// it collects in `place`. Items that have been removed already are skipped.
     async fn purge_changes(
         &self,
         first: (PageNo, u16),
@@ -270,7 +273,7 @@ impl Engine {
     ) -> Result<bool> {
         let mut owner = TrxId::NONE;
         if place.part > 0 {
-            // The other parts are told by whose they are.
+            // The other parts are recognised by the transaction that owns them.
             self.retry(|| self.read_part(first.0, Part::First(first.1), &mut owner, batch)).await?;
         }
         while let Some(no) = pages.get(place.part) {
@@ -288,7 +291,8 @@ impl Engine {
         }
         Ok(true)
     }
-    /// Holds purge off: it is in no log, and begins none until what is returned is dropped.
+    /// Holds purge off: purge is in no undo log, and begins none until the returned value is
+    /// dropped.
     pub(crate) async fn hold_purge(&self) -> Held<'_> {
         self.history.held.fetch_add(1, SeqCst);
         let held = Held(&self.history);
@@ -297,8 +301,8 @@ impl Engine {
         }
         held
     }
-    /// Gathers what a part of a transaction's log, in page `no`, has made obsolete; nothing if it
-    /// is not there (the page has been used again).
+    /// Gathers the items that a part of a transaction's undo log, in page `no`, has made obsolete.
+    /// Gathers nothing if the part is gone because the page has been used again.
     fn read_part(&self, no: PageNo, part: Part, owner: &mut TrxId, batch: &mut Batch) -> Try<()> {
         let g = self.store.pool.fix(undo::page_id(no), Latch::S)?;
         batch.clear();
@@ -346,14 +350,14 @@ impl Engine {
         .await
     }
 }
-/// See [`Engine::hold_purge`].
+/// Holds purge off until it is dropped, see [`Engine::hold_purge`].
 pub(crate) struct Held<'h>(&'h History);
 impl Drop for Held<'_> {
     fn drop(&mut self) {
         self.0.held.fetch_sub(1, SeqCst);
     }
 }
-/// Whether it may be otherwise later.
+/// Whether the failure may be temporary, so that the undo log is to be tried again.
 fn may_pass(e: &Error, errors: &mut u32) -> bool {
     match e {
         Error::DiskFull(_) | Error::LogFull => true,
@@ -364,11 +368,12 @@ fn may_pass(e: &Error, errors: &mut u32) -> bool {
         _ => false,
     }
 }
-/// A part of a log: in a page there may be several, when the transaction has come back to it.
+/// A part of an undo log. A page may have several parts of a log, if the transaction came back to
+/// the page.
 #[derive(Clone, Copy)]
 enum Part {
-    /// The one that begins with the LOG entry at this offset.
+    /// The part that begins with the LOG entry at this offset.
     First(u16),
-    /// The one that begins with a MORE entry of the transaction, behind so many others.
+    /// The part that begins with a MORE entry of the transaction, behind this number of others.
     More(usize),
 }

@@ -1,8 +1,8 @@
-//! What a background task that fails again and again says of it: the first failure at once, then no
-//! more than is read.
+//! The messages of a background task that fails again and again: the first failure is logged at
+//! once, and later failures only at intervals.
 use std::time::Duration;
 
-/// Until the same is said again; until something else is said.
+/// The time until the same message is logged again, and until another message is logged.
 const SAME: Duration = Duration::from_secs(600);
 const OTHER: Duration = Duration::from_secs(10);
 
@@ -12,7 +12,7 @@ pub(super) struct RateLimitedLog {
     unsaid: u64,
 }
 impl RateLimitedLog {
-    /// The line to say now (`now`: `Disk::now`), if any.
+    /// The line to log now, if any. `now` is `Disk::now`.
     pub(super) fn line(&mut self, now: Duration, text: String) -> Option<String> {
         if let Some((at, last)) = &self.last
             && now.saturating_sub(*at) < if *last == text { SAME } else { OTHER }

@@ -1,9 +1,9 @@
-//! The tasks that purge, and how much of the time they take.
+//! The tasks of purge, and the share of the time that they take.
 //!
-//! One of them moves the horizon and begins each pass through the history; the others help while
-//! there is much to do. Each works for a turn and then lets all others run that are ready. A turn
-//! has the more changes the longer the history is: so purge takes as much of the time as keeps the
-//! history flat, and is hardly noticed while there is little to do.
+//! One task moves the horizon and begins each pass through the history; the others help while there
+//! is much to do. Each task works for a turn and then lets all ready tasks run. The longer the
+//! history is, the more changes a turn has. So purge takes as much of the time as it needs to stop
+//! the growth of the history, and is hardly noticed while there is little to do.
 use super::batch::Batch;
 use crate::canary::{Canary, planted};
 use crate::engine::Engine;
@@ -14,25 +14,25 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
 use std::time::Duration;
 
-/// A turn has one change for so many logs of history; at least, at most.
+/// A turn has one change for each of this many undo logs of history, within the given bounds.
 const LOGS_PER_CHANGE: u64 = 16;
 const TURN_CHANGES: (u64, u64) = (32, 512);
-/// Nor is it longer.
+/// The longest time of a turn.
 const TURN_TIME: Duration = Duration::from_millis(1);
-/// A pass that leaves more follows at once.
+/// If a pass leaves more undo logs than this, the next pass follows at once.
 const LOGS_PER_PASS: u64 = 1024;
 const IDLE: Duration = Duration::from_millis(20);
-/// The longest pause before a log is tried again (PURGE-5).
+/// The longest pause before an undo log is tried again (PURGE-5).
 const LAST_PAUSE: Duration = Duration::from_secs(5);
 
-/// The work of one task since others ran.
+/// The work of one task since it last let others run.
 #[derive(Default)]
 pub(super) struct Turn {
     changes: u64,
     began: Option<Duration>,
 }
 impl Turn {
-    /// `n` more changes have been looked at.
+    /// Counts `n` more changes, and lets other tasks run if the turn is over.
     pub(super) async fn count(&mut self, engine: &Engine, n: usize) {
         self.changes += n as u64;
         let now = engine.disk.now();
@@ -47,17 +47,18 @@ fn turn(history: u64) -> u64 {
     (history / LOGS_PER_CHANGE).clamp(TURN_CHANGES.0, TURN_CHANGES.1)
 }
 
-/// What came of one step.
+/// The result of one step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Step {
-    /// It is done with so many logs; none: the horizon does not see what was looked at.
+    /// The step has finished this many undo logs. With 0 the horizon did not see the logs that were
+    /// looked at.
     Did(usize),
     Nothing,
-    /// Purge is stopped or held off, or something has to be tried again later.
+    /// Purge is stopped or held off, or work has to be tried again later.
     Later,
 }
 
-/// The background task that always runs.
+/// The background task of purge that always runs.
 pub(crate) async fn run(engine: Arc<Engine>) {
     let (counts, mut pause) = (&engine.history.counts, IDLE);
     let (mut batch, mut turn) = (Batch::default(), Turn::default());
@@ -65,7 +66,7 @@ pub(crate) async fn run(engine: Arc<Engine>) {
         engine.history.lag.look(engine.history.len());
         let failed = counts.retries.load(Relaxed);
         let idle = engine.history.is_empty() || engine.history.is_stopped();
-        // Many logs at a time are less work than a few again and again.
+        // Many undo logs at a time cost less work than a few logs again and again.
         if !idle
             && engine.purge_pass(&mut batch, &mut turn).await
             && engine.history.len() > LOGS_PER_PASS
@@ -78,7 +79,7 @@ pub(crate) async fn run(engine: Arc<Engine>) {
         engine.nap(pause).await;
     }
 }
-/// One that helps. `number`: how many others there are before it.
+/// A task that helps. `number` is the number of tasks before it.
 pub(crate) async fn help(engine: Arc<Engine>, number: usize) {
     let (mut batch, mut turn) = (Batch::default(), Turn::default());
     let is_much = || engine.history.len() > number as u64 * engine.config.purge_logs_per_task;
@@ -95,8 +96,8 @@ pub(crate) async fn help(engine: Arc<Engine>, number: usize) {
 }
 
 impl Engine {
-    /// Purges what is in the history now, once older views have closed. False if there was nothing
-    /// to do, or it was stopped or held off.
+    /// Purges the present history, once older views have closed. Returns false if there was nothing
+    /// to do, or purge was stopped or held off.
     async fn purge_pass(&self, batch: &mut Batch, turn: &mut Turn) -> bool {
         self.history.counts.rounds.fetch_add(1, Relaxed);
         let mut view = self.sys.new_view();
@@ -109,7 +110,8 @@ impl Engine {
             self.nap(Duration::from_millis(5)).await;
         }
         let seen = view.low_no();
-        // It keeps what it sees; as an open view it would hold up the next one.
+        // The closed view still knows which transactions it sees. As an open view it would hold up
+        // the next pass.
         view.close();
         *self.horizon.write() = view;
         if self.history.len() > self.config.purge_logs_per_task {
@@ -129,7 +131,7 @@ impl Engine {
         self.history.done_below.store(seen.0, Relaxed);
         purged
     }
-    /// Purges one page's logs, or one long log.
+    /// Purges the undo logs of one page, or one long log.
     async fn purge_step(&self, batch: &mut Batch, turn: &mut Turn) -> Step {
         let Some(purging) = self.history.start() else { return Step::Later };
         let step = match self.next_item() {

@@ -1,12 +1,12 @@
-//! Redo: the log's changes are made again in the pages that do not have them.
+//! Redo: repeats the changes in the redo log in the pages that lack them.
 //!
-//! REDO-1: a page whose changes were passed over, because it could not be read, is never read
-//! later: if it turns out to be whole, the start fails.
-//! REDO-2: a page that has its changes already may have been read from a cache, written by an ended
-//! process and never synced: the file of every page that the log names is synced before the
-//! checkpoint can pass.
-//! REDO-3: what is applied is what was judged: a log that ends elsewhere when it is read again
-//! fails the start.
+//! REDO-1: redo skips the changes of a page that cannot be read. If such a page turns out to be
+//! readable later, the start fails, so a page without its changes is never used.
+//! REDO-2: a page that has its changes already may have been read from a cache: an ended process
+//! wrote the page and never synced it. So the file of every page that the redo log names is synced
+//! before the checkpoint can pass.
+//! REDO-3: redo applies exactly the frames that were judged: if the redo log ends at another LSN
+//! when it is read again, the start fails.
 use super::Report;
 use super::forced::Forced;
 use crate::buf::{BufferPool, Latch, PageGuard};
@@ -22,7 +22,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::*};
 
-/// The log as the cleaners see it while it is being read: all of it is durable, and the checkpoint
+/// The redo log as the cleaners see it while it is read: all of it is durable, and the checkpoint
 /// stays.
 pub(crate) struct Reading {
     pub at: AtomicU64,
@@ -54,19 +54,20 @@ impl LogView for Reading {
     }
 }
 
-/// What one frame changes in one page.
+/// The changes of one frame to one page.
 pub(crate) struct Group<'a> {
     pub id: PageId,
-    /// RECORD-1
+    /// Part of the page's LSN before the frame (RECORD-1).
     pub before: Option<u32>,
     pub changes: SmallVec<[Change<'a>; 16]>,
 }
 impl Group<'_> {
-    /// The frame makes the whole page, whatever was there.
+    /// Whether the frame makes the whole page, whatever the page held before.
     pub(crate) fn is_fresh(&self) -> bool {
         self.changes.first() == Some(&Change::Init)
     }
-    /// Whether a page of `lsn`, which lacks these changes, is the one that was changed (RECORD-1).
+    /// Whether a page with this LSN, which lacks these changes, is the page to which the changes
+    /// were made (RECORD-1).
     pub(crate) fn follows(&self, lsn: Lsn) -> bool {
         self.is_fresh() || self.before.is_none_or(|b| b == link(lsn))
     }
@@ -74,9 +75,9 @@ impl Group<'_> {
         self.changes.iter().for_each(|c| c.apply(self.id, page));
     }
 }
-/// The changes of a frame by page. A mini-transaction may change page A, then B, then A again: a
-/// page's changes are applied together, for afterwards its LSN says that it has them all. `file`:
-/// called for each file that the frame names.
+/// Groups the changes of a frame by page. A mini-transaction may change page A, then B, then A
+/// again. A page's changes are applied together, because afterwards the page's LSN says that the
+/// page has them all. `file` is called for each file that the frame names.
 pub(crate) fn groups<'a>(
     start: Lsn,
     payload: &'a [u8],
@@ -102,12 +103,12 @@ struct Applier<'a> {
     spaces: &'a Spaces,
     touched: HashSet<PageId>,
     bad: HashMap<PageId, String>,
-    /// Spaces whose files have gone: dropped after what the log says of them.
+    /// Spaces whose files are missing: they were dropped after these changes.
     gone: HashSet<SpaceId>,
     forced: Forced,
 }
 
-/// `end`: where the log ended when it was judged.
+/// Applies the redo log to the pages. `end` is the LSN at which the log ended when it was judged.
 pub(crate) async fn apply(
     scanner: &mut FrameScanner,
     end: Lsn,
@@ -153,14 +154,14 @@ pub(crate) async fn apply(
     }
     let mut bad: Vec<(PageId, String)> = a.bad.into_iter().collect();
     bad.sort_unstable_by_key(|(id, _)| *id);
-    // REDO-1: one that is whole now was spoiled on its way in, and lacks the changes that were
-    // passed over.
+    // REDO-1: a bad page that is readable now was spoiled on its way from the disk, and lacks the
+    // changes that were skipped.
     for (id, why) in bad.iter().filter(|_| !forced.is_on()) {
         for _ in 0..READS {
             if pool.load(*id).await.is_ok() {
                 return Err(Error::Io {
                     what: format!("reading page {id}"),
-                    why: format!("{why}, and then it was whole"),
+                    why: format!("{why}, but a later read found the page whole"),
                     full: false,
                 });
             }
@@ -191,9 +192,10 @@ impl Applier<'_> {
                             if self.forced.is_on() {
                                 return Ok(());
                             }
-                            // The start was judged before: the file changes while it is being read.
+                            // The page fitted when the start was judged, so the file has changed
+                            // since.
                             return Err(Error::Damaged(format!(
-                                "page {id} has LSN {}, which it had not when it was read first",
+                                "page {id} has LSN {}, and had another LSN when it was read first",
                                 g.lsn()
                             )));
                         }
@@ -234,7 +236,7 @@ impl Applier<'_> {
         if !fresh {
             return self.pool.fix(id, Latch::X).map(Some);
         }
-        // The page comes into being here, unless it is in memory with this and later changes
+        // The frame makes the page anew, unless the page is in memory with this and later changes
         // already.
         self.bad.remove(&id);
         if self.touched.contains(&id) {
@@ -246,8 +248,8 @@ impl Applier<'_> {
             Err(s) => Err(s),
         }
     }
-    /// A page whose first change is INIT may have anything on disk, also a later state, which redo
-    /// must not take back: it is read if it is whole.
+    /// Handles a page whose first change is INIT. The page on disk may have any content, also a
+    /// later state, which redo must not undo; so the page is read if it is whole.
     fn read_or_create(&mut self, id: PageId) -> std::result::Result<Option<PageGuard>, WouldBlock> {
         let Some(space) = self.spaces.find_whole(id.space)? else { return Ok(None) };
         let mut buf = redolith_disk::AlignedBuf::new(crate::PAGE_SIZE);

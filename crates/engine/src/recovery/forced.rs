@@ -1,25 +1,25 @@
-//! Reading a damaged directory on purpose (`innodb_force_recovery`).
+//! Deliberate reading of a damaged directory (`innodb_force_recovery`).
 //!
-//! A start that meets damage refuses, and changes nothing. With a level of 1 to 6 it goes on
-//! instead and says what it passed over. The instance is only read: what a start and the cleaners
-//! write stays in memory (`redolith_disk::OverlayDisk`), so that another level, or the right file,
-//! can be tried afterwards. Each level passes over what the ones below it do.
+//! A start that meets damage refuses and changes nothing. With a level of 1 to 6 the start goes on
+//! instead and reports what it ignored. The instance is read-only: writes of the start and of the
+//! cleaners stay in memory (`redolith_disk::OverlayDisk`), so that another level, or the right
+//! file, can be tried afterwards. Each level also ignores what the lower levels ignore.
 //!
-//! | level | what is passed over |
+//! | level | what the start skips or ignores |
 //! |---|---|
-//! | 1 | files that are older copies, pages of them that redo does not fit, records of the dictionary that cannot be read |
-//! | 2 | (purge: it does not run at any level) |
-//! | 3 | nothing is rolled back: what was unfinished stays unfinished, and readers do not see it |
-//! | 4 | damage of the redo log counts as its end: what was committed behind it is missing |
-//! | 5 | undo is not read: what was unfinished may be seen |
-//! | 6 | the redo log is not read: pages are as they lie in the files |
+//! | 1 | files that are older copies, pages of them to which redo does not fit, records of the dictionary that cannot be read |
+//! | 2 | nothing more (in MySQL this level stops purge; here purge stops at level 1 already) |
+//! | 3 | rollback: unfinished transactions stay unfinished, and readers do not see their changes |
+//! | 4 | damage of the redo log, which counts as its end: transactions committed after it are missing |
+//! | 5 | undo logs: changes of unfinished transactions may be seen |
+//! | 6 | the redo log: pages are as they lie in the files |
 
 /// How far a start passes over damage; the levels are those above.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Forced(u8);
 
 impl Forced {
-    /// A level from 0, which passes over nothing, to 6.
+    /// A level from 0, which ignores nothing, to 6.
     pub fn new(level: u8) -> Forced {
         assert!(level <= 6);
         Forced(level)

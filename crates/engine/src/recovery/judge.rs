@@ -1,20 +1,21 @@
-//! Judging a directory before a start changes anything in it: is what the crash left consistent, or
-//! is something damaged or older than the rest?
+//! Judges a directory before a start changes anything in it: did the crash leave a consistent
+//! state, or is some part damaged or older than the rest?
 //!
-//! JUDGE-1: nothing is written here, whatever is found.
-//! JUDGE-2: the log is read to its end, and its end is an end (`log/recovery/tail.rs`), seen with
-//! all that is read here.
-//! JUDGE-3: every page that the log changes, of any table, is the page that was changed (RECORD-1),
-//! and is not newer than the log. One that is torn and has no copy is left to redo, which reports
-//! it.
-//! JUDGE-4: every page of the dictionary and of the undo spaces that is in use, as redo is going to
-//! make it, can be read and understood: else the start would fail half-way, or take what is
-//! unfinished for committed.
-//! JUDGE-5: no file that the log changes, and none of the engine's own, is older than the register
-//! of files says (`space/register.rs`). Other tables' files are asked when they are opened.
+//! JUDGE-1: judging writes nothing, whatever it finds.
+//! JUDGE-2: the redo log is read to its end, and the end is judged (`log/recovery/tail.rs`)
+//! together with all that is read here.
+//! JUDGE-3: every page that the redo log changes, of any table, is in the state in which it was
+//! changed (RECORD-1), and is not newer than the log. A torn page without a copy is left to redo,
+//! which reports it.
+//! JUDGE-4: every page in use of the dictionary and of the undo spaces, as redo is going to make
+//! it, can be read and understood. Otherwise the start would fail half-way, or take unfinished
+//! transactions for committed ones.
+//! JUDGE-5: no file that the redo log changes, and no file of the engine itself, is older than the
+//! register of files says (`space/register.rs`). Files of other tables are checked when they are
+//! opened.
 //!
-//! The pages of JUDGE-4 are made here in memory of their own, from the files, the doublewrite
-//! copies and the log; of other pages only the LSN is followed.
+//! The pages of JUDGE-4 are built here, in memory of their own, from the files, the doublewrite
+//! copies and the redo log. Of other pages only the LSN is tracked.
 use super::apply::{Group, groups};
 use super::forced::Forced;
 use super::undo_scan::{self, Image};
@@ -34,15 +35,15 @@ use hashbrown::{HashMap, HashSet};
 use redolith_disk::AlignedBuf;
 use std::sync::Arc;
 
-/// What was found in a directory that may be started.
+/// The findings in a directory that may be started.
 #[derive(Default)]
 pub(crate) struct Judged {
     pub undo: Image,
-    /// Table spaces whose files were being made or dropped, as the log says.
+    /// Table spaces whose files were being made or dropped, according to the redo log.
     pub files: HashSet<SpaceId>,
-    /// The dictionary's records, as far as they can be read.
+    /// The dictionary's records that can be read.
     pub definitions: Vec<Named>,
-    /// Damage that a forced start goes on with.
+    /// Damage that a forced start ignores.
     pub passed_over: Vec<String>,
 }
 
@@ -50,14 +51,15 @@ struct Judge<'a> {
     pool: &'a Arc<BufferPool>,
     spaces: &'a Spaces,
     copies: &'a Copies,
-    /// Pages of the dictionary and of undo, as far as the log has been read; None for one that
-    /// cannot be read, and why.
+    /// Pages of the dictionary and of undo, as far as the redo log has been read, or the reason why
+    /// a page cannot be read.
     system: HashMap<PageId, std::result::Result<Box<Page>, String>>,
-    /// LSNs of other pages the same way; None for one that cannot be read.
+    /// LSNs of other pages, as far as the redo log has been read; `None` for a page that cannot be
+    /// read.
     others: HashMap<PageId, Option<Lsn>>,
-    /// The stamps of headers, as they lie in their files.
+    /// Stamps of headers as they lie in the files.
     stamps: HashMap<SpaceId, u64>,
-    /// Files that are not there.
+    /// Spaces whose files are missing or cut off.
     gone: HashSet<SpaceId>,
     files: HashSet<SpaceId>,
     newest: Option<(Lsn, String)>,
@@ -65,7 +67,8 @@ struct Judge<'a> {
     passed_over: Vec<String>,
 }
 
-/// `durable`: what the register of files says of the log.
+/// Reads and judges everything. `durable` is the LSN up to which, according to the register of
+/// files, the redo log was durable.
 pub(crate) async fn judge(
     scanner: &mut FrameScanner,
     pool: &Arc<BufferPool>,
@@ -87,8 +90,8 @@ pub(crate) async fn judge(
     {
         read = j.frame(frame.start, frame.end, frame.payload).await;
     }
-    // What is wrong with the log explains what is wrong with pages, so it is told first. For that
-    // it is read to its end.
+    // Damage of the redo log explains damage of pages, so it is reported first. For that the log is
+    // read to its end.
     while scanner.next()?.is_some() {}
     let read = read.and_then(|()| j.ages());
     let definitions = read.and_then(|()| j.dictionary());
@@ -105,8 +108,8 @@ pub(crate) async fn judge(
     })
 }
 
-/// The same without the log, of pages as they lie in the files: for a start that passes over
-/// everything.
+/// Judges the pages as they lie in the files, without the redo log, for a start that ignores all
+/// damage.
 pub(crate) fn judge_pages(
     pool: &Arc<BufferPool>,
     spaces: &Spaces,
@@ -118,7 +121,7 @@ pub(crate) fn judge_pages(
     Ok(Judged { definitions, passed_over: j.passed_over, ..Judged::default() })
 }
 
-/// Whether the engine cannot start without a space's pages.
+/// Whether the engine cannot start without the space's pages.
 fn is_engines(space: SpaceId) -> bool {
     space < SpaceId::FIRST_TABLE
 }
@@ -150,7 +153,7 @@ impl<'a> Judge<'a> {
             files.insert(space);
         };
         for group in groups(start, payload, note)? {
-            // Of tables' spaces the header alone is made, for its stamp.
+            // Of a table's space only the header is built, for its stamp.
             if is_engines(group.id.space) || group.id.no == 0 {
                 self.make(&group, end)?;
             } else {
@@ -159,7 +162,7 @@ impl<'a> Judge<'a> {
         }
         Ok(())
     }
-    /// Damage: refuses the start, or goes on with it where that is asked for.
+    /// Handles damage: refuses the start, or notes the damage in a forced start.
     fn pass_over(&mut self, e: Error) -> Result<()> {
         match e {
             Error::Damaged(why) | Error::Incompatible(why) if self.forced.is_on() => {
@@ -174,7 +177,7 @@ impl<'a> Judge<'a> {
             *newest = Some((lsn, what()));
         }
     }
-    /// RECORD-1
+    /// The error for a page that violates RECORD-1.
     fn stale(&self, group: &Group<'_>, lsn: Lsn, end: Lsn) -> Error {
         let (file, table) = crate::buf::PageIo::describe(self.spaces, group.id.space);
         Error::Damaged(format!(
@@ -188,7 +191,7 @@ impl<'a> Judge<'a> {
         ))
     }
 
-    /// Makes a change in a page of the engine's own spaces.
+    /// Makes a change in a page of the engine's own spaces, or in a table space's header.
     fn make(&mut self, group: &Group<'_>, end: Lsn) -> Result<()> {
         if self.gone.contains(&group.id.space) {
             return Ok(());
@@ -222,7 +225,8 @@ impl<'a> Judge<'a> {
         self.system.insert(group.id, Ok(page));
         Ok(())
     }
-    /// A page as it lies in its file, or else its copy.
+    /// Reads a page from its file, or else its doublewrite copy. The inner error says why neither
+    /// can be read.
     fn read(&mut self, id: PageId) -> Result<std::result::Result<Box<Page>, String>> {
         let Some(space) = self.space(id.space)? else {
             return Ok(Err("its file is missing".into()));
@@ -231,7 +235,7 @@ impl<'a> Judge<'a> {
         let why = match read_page(&space, id, &mut buf) {
             Ok(verified) => verified.err().map(|bad| bad.to_string()),
             Err(e) if e.kind() == std::io::ErrorKind::UnexpectedEof && bitmap::is_bitmap(id.no) => {
-                // The file's growth was lost, and is made again with the bitmap that it had.
+                // The file's growth was lost. Growing again makes the bitmap that the page had.
                 return Ok(Ok(space.fresh_bitmap(id.no)));
             }
             Err(e) if e.kind() == std::io::ErrorKind::UnexpectedEof => {
@@ -264,7 +268,7 @@ impl<'a> Judge<'a> {
         });
         Ok(Ok(page))
     }
-    /// The space, opened; None, from then on, if its file is missing or cut off.
+    /// Opens the space. `None`, also for later changes, if its file is missing or cut off.
     fn space(&mut self, id: SpaceId) -> Result<Option<Arc<Space>>> {
         let space = self.spaces.find_whole(id)?;
         if space.is_none() {
@@ -273,7 +277,7 @@ impl<'a> Judge<'a> {
         Ok(space)
     }
 
-    /// Follows the LSN of a table's page through a change.
+    /// Tracks the LSN of a table's page through a change.
     async fn follow(&mut self, group: &Group<'_>, end: Lsn) -> Result<()> {
         let id = group.id;
         if self.gone.contains(&id.space) {
@@ -285,7 +289,7 @@ impl<'a> Judge<'a> {
                 let Some(space) = self.space(id.space)? else { return Ok(()) };
                 let lsn = match bitmap::is_bitmap(id.no) {
                     _ if id.no < space.pages() => self.lsn_of(id).await?,
-                    // Bitmaps come into being without the log, with the file's growth.
+                    // Growth of the file makes bitmap pages without redo.
                     true => Some(Lsn(0)),
                     false => None,
                 };
@@ -310,8 +314,8 @@ impl<'a> Judge<'a> {
         self.others.insert(id, now);
         Ok(())
     }
-    /// The LSN of a table's page, or of its copy; None if neither can be read. The page stays in
-    /// the pool for redo, if it can.
+    /// The LSN of a table's page or of its copy; `None` if neither can be read. A readable page
+    /// stays in the pool for redo if there is room.
     async fn lsn_of(&mut self, id: PageId) -> Result<Option<Lsn>> {
         loop {
             let blocked = match self.pool.fix(id, Latch::S) {
@@ -332,7 +336,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// JUDGE-5
+    /// Checks JUDGE-5.
     fn ages(&mut self) -> Result<()> {
         for space in self.spaces.all() {
             let id = PageId { space: space.id, no: 0 };
@@ -340,8 +344,7 @@ impl<'a> Judge<'a> {
                 let read = self.read(id)?;
                 self.system.insert(id, read);
             }
-            // A header that cannot be read says nothing of its age, and is an error when it is
-            // used.
+            // An unreadable header says nothing about its age; its first use reports it.
             let Ok(page) = &self.system[&id] else { continue };
             // REGISTER-1. A header that redo has made from nothing is in no file yet.
             let stamp = if self.spaces.stamps_are_in_redo() {
@@ -361,14 +364,14 @@ impl<'a> Judge<'a> {
         }
         Ok(())
     }
-    /// JUDGE-4
+    /// Checks JUDGE-4 for the undo spaces, and reads them.
     fn undo(&mut self) -> Result<Image> {
         let mut pages = Vec::new();
         for space in SpaceId::UNDO {
             pages.extend(self.in_use(space)?.into_iter().map(|no| PageId { space, no }));
         }
         let mut undo = undo_scan::read(pages.into_iter().map(|id| Ok((id, *self.whole(id)?))))?;
-        // Every transaction got its number below the mark.
+        // Transaction numbers are given only below the mark.
         let mark =
             self.whole(dict::COUNTERS).map_or(u64::MAX, |page| u64_at(page, dict::HIGH_WATER));
         if let Some(l) = undo.logs.iter().find(|l| l.trx.0 >= mark) {
@@ -384,7 +387,7 @@ impl<'a> Judge<'a> {
         }
         Ok(undo)
     }
-    /// A page that the start needs.
+    /// A page that the start needs. An unreadable page is an error.
     fn whole(&mut self, id: PageId) -> Result<&Page> {
         if !self.system.contains_key(&id) {
             let read = self.read(id)?;
@@ -401,7 +404,7 @@ impl<'a> Judge<'a> {
             ))),
         }
     }
-    /// The pages of a space that are in use, without its bitmaps.
+    /// The pages of a space that are in use, except its bitmap pages.
     fn in_use(&mut self, space: SpaceId) -> Result<Vec<PageNo>> {
         let Some(s) = self.space(space)? else { return Ok(Vec::new()) };
         let grown = self
@@ -422,8 +425,8 @@ impl<'a> Judge<'a> {
                     space = space.0
                 )));
             }
-            // Also behind the file's end: a page in use was in the file when the checkpoint passed
-            // it, or is made by the log.
+            // Pages behind the file's end count too: a page in use was in the file when the
+            // checkpoint passed it, or the redo log makes it.
             used.extend(
                 (first..first + bitmap::PAGES)
                     .filter(|no| *no > 0 && !bitmap::is_bitmap(*no) && bitmap::is_used(&page, *no)),
@@ -431,8 +434,8 @@ impl<'a> Judge<'a> {
         }
         Ok(used)
     }
-    /// JUDGE-4: every record of the dictionary, also those of transactions that have not ended, can
-    /// be understood.
+    /// Checks JUDGE-4 for the dictionary: every record can be understood, also the records of
+    /// unfinished transactions.
     fn dictionary(&mut self) -> Result<Vec<Named>> {
         let table = record::dictionary_table(&Dictionary::default());
         let counters = self.whole(dict::COUNTERS).map(|page| u16_at(page, 12) == kind::SYSTEM);
@@ -510,7 +513,7 @@ impl<'a> Judge<'a> {
     }
 }
 
-/// Reads a page. What was spoiled on its way is read again, before it counts as damaged.
+/// Reads a page, several times before it counts as damaged, because it may be spoiled on its way.
 fn read_page(
     space: &Space,
     id: PageId,
@@ -526,11 +529,11 @@ fn read_page(
     }
     Ok(verified)
 }
-/// For messages: what else may be done.
+/// For messages: a further way out for a table's file.
 fn give_up(space: SpaceId) -> &'static str {
     if is_engines(space) { "" } else { ", or move the file away to give up this table alone" }
 }
-/// For messages: of which table, if that is known.
+/// For messages: the table's name, if it is known.
 fn of_table(label: &str) -> String {
     if label.is_empty() { String::new() } else { format!(" ({label})") }
 }

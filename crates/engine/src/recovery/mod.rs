@@ -1,19 +1,19 @@
-//! Starting after a crash, or after none: it is the same.
+//! The steps of a start, which are the same after a crash and after a clean stop.
 //!
-//! 1. The directory is judged ([`judge`]): the log is read to its end, and with it the doublewrite
-//!    copies, every page that the log changes, the dictionary and the undo spaces. Nothing is
-//!    written; damage is an error here, and nowhere later.
+//! 1. The directory is judged ([`judge`]): the redo log is read to its end, and with it the
+//!    doublewrite copies, every page that the redo log changes, the dictionary and the undo spaces.
+//!    Nothing is written. Damage is reported in this step and not in a later one.
 //! 2. Torn pages are repaired from the doublewrite file (`flush::Copies`).
-//! 3. The log is read again from the checkpoint on; every frame's changes are made in the pages
-//!    that do not have them yet ([`apply`]).
-//! 4. The log goes on behind its last whole frame, in a new epoch (`FrameScanner::finish`).
-//! 5. What the undo spaces hold ([`undo_scan`]) says which transactions had committed, and which
-//!    not. Unfinished ones are rolled back: the dictionary's first, then the dictionary is read,
-//!    then the others.
-//! 6. Files and trees that the dictionary does not name are removed, if the log says why they are
-//!    there, or set aside.
+//! 3. The redo log is read again from the checkpoint on, and each frame's changes are applied to
+//!    the pages that lack them ([`apply`]).
+//! 4. The redo log goes on behind its last whole frame, in a new epoch (`FrameScanner::finish`).
+//! 5. The undo spaces ([`undo_scan`]) tell which transactions had committed. Unfinished
+//!    transactions are rolled back: first those that changed the dictionary, then the dictionary is
+//!    read, then the others.
+//! 6. Files and trees that the dictionary does not name are removed if the redo log says why they
+//!    exist. Other such files are set aside.
 //!
-//! A crash in the middle of this is one more crash: every step may be done again.
+//! Each step may be repeated, so a crash during a start needs nothing special.
 pub(crate) mod apply;
 pub(crate) mod forced;
 mod judge;
@@ -24,10 +24,10 @@ pub(crate) use judge::{Judged, judge, judge_pages};
 use crate::flush::Repaired;
 use crate::{Lsn, PageId};
 
-/// What a start had to do. It is shown to the user.
+/// The work of a start, shown to the user.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// The instance is new.
+    /// Whether the instance is new.
     pub created: bool,
     /// Torn pages that were repaired from their doublewrite copies.
     pub repaired: Vec<Repaired>,
@@ -39,7 +39,7 @@ pub struct Report {
     pub frames: u64,
     /// Pages that redo has changed.
     pub pages: u64,
-    /// Pages that could not be read, with the reason; they are errors when they are used.
+    /// Pages that could not be read, with the reason; using such a page is an error.
     pub bad_pages: Vec<(PageId, String)>,
     /// Transactions that were rolled back.
     pub rolled_back: u64,
@@ -47,11 +47,11 @@ pub struct Report {
     pub history: u64,
     /// Files that a crash had left half made or half removed.
     pub removed_files: Vec<String>,
-    /// Files that no table has, under their new names.
+    /// Files that belong to no table, under their new names.
     pub set_aside: Vec<String>,
-    /// Damage that a forced start went on with.
+    /// Damage that a forced start ignored.
     pub passed_over: Vec<String>,
-    /// What is to be known besides.
+    /// Further remarks for the administrator.
     pub notes: Vec<String>,
     /// How long the start took.
     pub time_ms: u64,

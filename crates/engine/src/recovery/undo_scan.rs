@@ -1,8 +1,8 @@
-//! Reads the undo spaces at start: which logs are there, and how their transactions ended.
+//! Reads the undo spaces at start: which undo logs exist, and how their transactions ended.
 //!
-//! UNDOSCAN-1: a page that is in use is made of whole entries of known kinds up to its end mark,
-//! and each log has a known state. Anything else is not passed over: a log that were taken for a
-//! committed one would keep what must be rolled back.
+//! UNDOSCAN-1: a page in use consists of whole entries of known kinds up to its end mark, and each
+//! undo log has a known state. Anything else is an error: an undo log mistaken for a committed one
+//! would keep changes that must be rolled back.
 use crate::bytes::u16_at;
 use crate::dict::DICT_TABLE;
 use crate::page::{header::Page, kind};
@@ -12,7 +12,7 @@ use crate::{Error, PageId, PageNo, Result, SpaceId, TrxId};
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
-/// A log as its entries tell it.
+/// An undo log, as its entries describe it.
 pub(crate) struct Found {
     pub trx: TrxId,
     pub first: (PageNo, u16),
@@ -20,12 +20,12 @@ pub(crate) struct Found {
     pub pages: SmallVec<[PageNo; 2]>,
     last: RollPtr,
     count: u32,
-    /// It changed the dictionary.
+    /// Whether the transaction changed the dictionary.
     pub dictionary: bool,
 }
 impl Found {
-    /// Whoever reads the page that it begins in passes over it ([`undo::Unread::long`]): it goes on
-    /// in other pages, or its transaction has not ended.
+    /// Whether purge passes over the log in the page where it begins ([`undo::Unread::long`]),
+    /// because the log goes on in other pages or its transaction has not ended.
     pub(crate) fn is_long(&self) -> bool {
         self.pages.len() > 1 || self.state == record::ACTIVE
     }
@@ -34,16 +34,16 @@ impl Found {
     }
 }
 
-/// What the undo spaces hold.
+/// The content of the undo spaces.
 #[derive(Default)]
 pub(crate) struct Image {
-    /// The logs that have not ended, by transaction.
+    /// The undo logs that have not been rolled back to their end, by transaction.
     pub logs: Vec<Found>,
-    /// Each page with its first free byte.
+    /// Each page with the offset of its first free byte.
     used: Vec<(PageNo, u16)>,
 }
 impl Image {
-    /// Enters the pages in the engine's undo pages, each log's parts live.
+    /// Enters the pages in the engine's undo pages, with the parts of each log counted as live.
     pub(crate) fn enter(&self, pages: &UndoPages) {
         let mut live: HashMap<PageNo, (u32, SmallVec<[u16; 4]>)> = HashMap::new();
         for l in &self.logs {
@@ -59,11 +59,10 @@ impl Image {
     }
 }
 
-/// Reads all pages of the undo spaces that are in use, each as number in [`undo::number`]'s sense
-/// and bytes.
+/// Reads the given pages of the undo spaces.
 pub(crate) fn read(pages: impl IntoIterator<Item = Result<(PageId, Page)>>) -> Result<Image> {
     let mut logs: HashMap<TrxId, Found> = HashMap::new();
-    // Parts of logs whose beginning is in a later page.
+    // Further parts of logs, each in another page than the log's beginning, which may come later.
     let mut parts: Vec<(TrxId, PageNo, RollPtr, u32, bool)> = Vec::new();
     let mut used: Vec<(PageNo, u16)> = Vec::new();
     for page in pages {

@@ -1,22 +1,24 @@
-//! Reading rows: one at a time to the caller, by leaf-fuls from the tree.
+//! Reading rows: the caller gets one row at a time, and the cursor reads many rows of a leaf at
+//! once.
 //!
 //! A cursor goes through a half-open range of one index's key bytes, up or down. It copies rows out
-//! under the leaf's S latch (so no latch is held while the caller works on a row) and remembers the
-//! leaf, its page LSN and the last key: where nothing has changed it goes on in place, else it
-//! descends again.
+//! under the leaf's S latch, so that no latch is held while the caller works on a row. It remembers
+//! the leaf, its page LSN and the last key: if the leaf has not changed, the cursor goes on in
+//! place, otherwise it descends again.
 //!
 //! - Consistent reads take no lock: each row is the newest version that the read view sees. An
-//!   index that is younger than the view has not what it needs: `TableChanged`.
-//! - Locking reads lock the range first, where the isolation level asks for it, then each row's
-//!   clustered key, and give the newest version. They go row by row. A lock on the one row of a
+//!   index that is younger than the view lacks entries that the view needs: the read fails with
+//!   `TableChanged`.
+//! - Locking reads lock the range first, if the isolation level asks for it, then each row's
+//!   clustered key, and return the newest version. They go row by row. A lock on the one row of a
 //!   unique key needs no range.
-//! - CURSOR-1: of a range, that stays locked which the scan has come through; `stop` says that it
-//!   goes no further.
-//! - CURSOR-2: where the isolation level locks no ranges, a row that is passed over (deleted, not
-//!   the entry's any more, refused by the caller) does not stay locked, if this read was the first
-//!   of its transaction to lock it.
-//! - Rows found through a secondary index are checked against the entry: the version read must have
-//!   the entry's key.
+//! - CURSOR-1: the part of the range that the scan has passed stays locked. `stop` says that the
+//!   scan goes no further.
+//! - CURSOR-2: if the isolation level locks no ranges, a row that is passed over does not stay
+//!   locked, unless the transaction had locked it before this read. A row is passed over if it is
+//!   deleted, no longer belongs to the entry, or is refused by the caller.
+//! - Rows found through a secondary index are checked against the entry: the version that is read
+//!   must have the entry's key.
 use super::update::RowAt;
 use super::{overflow, value, version};
 use crate::btree::{Path, Seek};
@@ -29,13 +31,13 @@ use crate::{Error, Result, TrxId, Try};
 use std::ops::{Bound, Range};
 use std::sync::Arc;
 
-/// How rows are read.
+/// The way in which rows are read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Read {
     /// What the transaction's read view sees.
     Consistent,
-    /// The newest versions, without locks: only where nobody can change the table (its metadata
-    /// lock is held exclusively).
+    /// Reads the newest versions without locks. This is only allowed while no other session can
+    /// change the table (its metadata lock is held exclusively).
     Newest,
     /// The newest versions, which stay locked.
     Locking {
@@ -55,13 +57,13 @@ impl Read {
 pub enum OnConflict {
     /// The read waits.
     Wait,
-    /// A locked row is an error.
+    /// The read of a locked row fails.
     NoWait,
-    /// A locked row is passed over.
+    /// The read passes over locked rows.
     Skip,
 }
 
-/// Rows a batch begins with, and grows to; bytes at which it ends.
+/// The rows of the first batch, the most rows of a batch, and the bytes at which a batch ends.
 const FIRST_BATCH: usize = 8;
 const MAX_BATCH: usize = 128;
 const MAX_BATCH_BYTES: usize = 64 << 10;
@@ -77,7 +79,7 @@ struct Batch {
     bytes: Vec<u8>,
     rows: Vec<Item>,
     next: usize,
-    /// Entries of a secondary index whose rows have yet to be read.
+    /// The entries of a secondary index whose rows have not been read yet.
     entries: Vec<Range<u32>>,
     entry: usize,
 }
@@ -102,7 +104,7 @@ impl Batch {
     }
 }
 
-/// Where the next row is looked for.
+/// The place at which the scan goes on.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Start,
@@ -111,13 +113,13 @@ enum Place {
     Done,
 }
 
-/// How far a scan has come in a leaf.
+/// The reason why a scan of a leaf ended.
 enum Taken {
     /// The batch is full.
     Enough,
-    /// All of the leaf's records.
+    /// All records of the leaf have been taken.
     Leaf,
-    /// All records of the range.
+    /// All records of the range have been taken.
     Range,
 }
 
@@ -129,28 +131,28 @@ pub struct Cursor {
     high: Option<Vec<u8>>,
     reverse: bool,
     read: Read,
-    /// The range is one whole key of a unique index.
+    /// Whether the range is one whole key of a unique index.
     point: bool,
     place: Place,
     last: Vec<u8>,
-    /// Leaf, page LSN and record of `last`.
+    /// The leaf, page LSN and record of `last`.
     hint: Option<(u32, u64, Rec)>,
     batch: Batch,
     batch_rows: usize,
     range_locked: bool,
-    /// The range's lock while the scan goes on.
+    /// The lock of the range, while the scan goes on.
     open_range: Option<RangeToken>,
-    /// The lock of the row at hand, if CURSOR-2 may give it back.
+    /// The lock of the present row, if CURSOR-2 allows to give it back.
     taken: Option<LockKey>,
-    /// The same of a lock that is waited for.
+    /// The lock that is being waited for, if CURSOR-2 allows to give it back.
     awaited: Option<LockKey>,
     version: version::Version,
     whole: Vec<u8>,
 }
 
 impl Cursor {
-    /// Over the keys of index `no` (the engine's number; 0 = clustered) from `low` on and below
-    /// `high`.
+    /// A cursor over the keys of index `no` (the engine's number; 0 is the clustered index) from
+    /// `low` on and below `high`.
     pub fn new(
         table: Arc<Table>,
         no: usize,
@@ -180,13 +182,13 @@ impl Cursor {
             whole: Vec::new(),
         }
     }
-    /// Over the one row with this clustered key.
+    /// A cursor over the single row with this clustered key.
     pub fn point(table: Arc<Table>, key: Vec<u8>, read: Read) -> Cursor {
         Cursor { point: true, batch_rows: 1, ..Cursor::new(table, 0, key, None, false, read) }
     }
-    /// Starts over with another range; keeps the memory. With `point`, `low` is the clustered key.
-    /// A scan that has not come to its end has to be stopped before, or its whole range stays
-    /// locked.
+    /// Starts over with another range and keeps the memory. With `point`, `low` is the clustered
+    /// key. A scan that has not reached its end must be stopped before, otherwise its whole range
+    /// stays locked.
     pub fn reset(&mut self, low: &[u8], high: Option<&[u8]>, point: bool) {
         self.low.clear();
         self.low.extend_from_slice(low);
@@ -202,7 +204,7 @@ impl Cursor {
         self.batch_rows = if self.read.locks() || point { 1 } else { FIRST_BATCH };
         self.batch.clear();
     }
-    /// Turns to another table or index for the next statement; keeps the memory. `reset` has to
+    /// Turns to another table or index for the next statement, and keeps the memory. `reset` has to
     /// follow.
     pub fn aim(&mut self, table: Arc<Table>, no: usize, reverse: bool, read: Read) {
         (self.table, self.no, self.reverse, self.read) = (table, no, reverse, read);
@@ -210,7 +212,7 @@ impl Cursor {
         (self.open_range, self.taken, self.awaited) = (None, None, None);
         self.batch.clear();
     }
-    /// Gives back memory beyond `bytes`.
+    /// Frees memory beyond `bytes`.
     pub fn trim(&mut self, bytes: usize) {
         if self.batch.bytes.capacity() > bytes {
             self.batch = Batch::default();
@@ -224,7 +226,7 @@ impl Cursor {
     pub fn table(&self) -> &Arc<Table> {
         &self.table
     }
-    /// The row that `next` went to.
+    /// The row to which `next` went.
     pub fn row(&self) -> RowAt<'_> {
         let item = &self.batch.rows[self.batch.next - 1];
         RowAt {
@@ -238,21 +240,23 @@ impl Cursor {
         if !self.table.layout.has_externals(self.row().stored) {
             return Ok(self.row().stored);
         }
-        // Not beside the one before.
+        // The memory of the previous long row is freed first, so that both are not in memory at the
+        // same time.
         self.let_go();
         self.whole = overflow::internalize(&trx.engine, &self.table, self.row().stored).await?;
         Ok(&self.whole)
     }
-    /// What [`Self::payload`] gave last for a row with long columns.
+    /// The row that [`Self::payload`] returned last for a row with long columns.
     pub fn whole(&self) -> &[u8] {
         &self.whole
     }
-    /// That is not needed any more.
+    /// Frees the memory of the last row with long columns.
     pub fn let_go(&mut self) {
         self.whole = Vec::new();
     }
-    /// Goes to the next row if that has been read already, is whole, and nothing else is due: most
-    /// steps of a scan need no future. False says nothing; `next` has to follow.
+    /// Goes to the next row if this row has been read already, has no long columns, and the turn is
+    /// not over. Most steps of a scan thus need no future. After false the caller has to call
+    /// `next`.
     #[inline]
     pub fn next_at_hand(&mut self, trx: &mut Trx) -> bool {
         let Some(item) = self.batch.rows.get(self.batch.next) else { return false };
@@ -261,7 +265,7 @@ impl Cursor {
         self.batch.next += usize::from(at_hand);
         at_hand
     }
-    /// Goes to the next row; false behind the last.
+    /// Goes to the next row. Returns false behind the last row.
     pub async fn next(&mut self, trx: &mut Trx) -> Result<bool> {
         trx.give_way().await;
         loop {
@@ -287,7 +291,7 @@ impl Cursor {
         }
     }
 
-    /// The scan goes no further (LIMIT, or its end): CURSOR-1.
+    /// Ends the scan, at its end or before (LIMIT): CURSOR-1.
     pub fn stop(&mut self, trx: &Trx) {
         if let Some(key) = self.awaited.take() {
             self.give_back_awaited(trx, key);
@@ -304,7 +308,7 @@ impl Cursor {
         };
         self.table.indexes[self.no].ranges.shrink_range(&trx.locks, token, &keep);
     }
-    /// The caller does not want the row that `next` went to: CURSOR-2.
+    /// Passes over the row to which `next` went: CURSOR-2.
     pub fn refuse(&mut self, trx: &Trx) {
         if let Some(key) = self.taken.take() {
             trx.engine.locks.release_row(&trx.locks, key);
@@ -317,12 +321,12 @@ impl Cursor {
         }
     }
 
-    /// Reads some rows into the batch. After a wait the call goes on where it stopped.
+    /// Reads rows into the batch. After a wait the next call goes on where this call stopped.
     fn fill(&mut self, trx: &Trx) -> Try<()> {
         if self.batch.entry == self.batch.entries.len() {
             if self.batch.next > 0 && !self.read.locks() {
                 self.batch_rows = (self.batch_rows * 2).min(MAX_BATCH);
-                trx.engine.runtime.before_blocking(); // a scan may take long
+                trx.engine.runtime.before_blocking(); // A scan may take long.
             }
             self.batch.clear();
             self.taken = None;
@@ -360,7 +364,7 @@ impl Cursor {
             if let Some(r) = found {
                 self.take_clustered(trx, &g, r)?;
             }
-            // That there is no such row must stay so: the gap is locked, and looked into once more.
+            // The absence of the row must last: the gap is locked, and searched once more.
             if self.batch.rows.is_empty()
                 && !self.range_locked
                 && self.read.locks()
@@ -409,7 +413,7 @@ impl Cursor {
             return Ok(());
         }
     }
-    /// Takes the records behind `at`, which follows them.
+    /// Takes the records behind `at`, and moves `at` along.
     fn take_leaf(&mut self, trx: &Trx, g: &PageGuard, at: &mut Rec) -> Try<Taken> {
         while !self.full() {
             let Some(r) = index::next_rec(g, *at) else { return Ok(Taken::Leaf) };
@@ -421,7 +425,7 @@ impl Cursor {
         }
         Ok(Taken::Enough)
     }
-    /// The leaf and the record behind which an upward scan goes on.
+    /// The leaf, and the record behind which an upward scan goes on.
     fn find_place(&mut self, trx: &Trx) -> Try<(PageGuard, Rec)> {
         let tree = &self.table.indexes[self.no].tree;
         let store = &trx.engine.store;
@@ -471,9 +475,10 @@ impl Cursor {
             }
             let low = std::mem::take(&mut path.low);
             if bound.as_ref().is_some_and(|b| low >= *b) {
-                // Else it would go on for ever: pages of different times lie in one file.
+                // Without this check the scan could go on for ever, if pages of different times lie
+                // in one file.
                 let why = format!(
-                    "its low key is not below that of the page to its right, in index {}",
+                    "its low key is not below the low key of the page to its right, in index {}",
                     tree.index
                 );
                 let (file, table) = trx.engine.describe(tree.space);
@@ -496,8 +501,8 @@ impl Cursor {
         match self.read {
             Read::Consistent => {
                 let v = index::value(g, r);
-                // Pages of long columns are kept for views: at READ UNCOMMITTED too such a row is
-                // read as it is committed.
+                // Only views keep the pages of long columns from purge. So READ UNCOMMITTED, too,
+                // reads the committed version of such a row.
                 let dirty = trx.isolation == Isolation::ReadUncommitted
                     && !self.table.layout.has_externals(value::payload(v));
                 let sees =
@@ -529,18 +534,18 @@ impl Cursor {
         }
         Ok(())
     }
-    /// Locks the row at `r`. False if it is to be passed over.
+    /// Locks the row at `r`. Returns false if the row is to be passed over.
     fn lock(&mut self, trx: &Trx, p: &Page, r: Rec, mode: Mode, conflict: OnConflict) -> Try<bool> {
         let key = LockKey::new(self.table.clustered().id, index::key(p, r));
         let awaited = self.awaited.take();
         if let Some(other) = awaited.filter(|k| *k != key) {
-            // What was waited for is not what is there now.
+            // The row that was waited for is no longer the next row.
             self.give_back_awaited(trx, other);
         }
         let owner = value::trx(index::value(p, r));
         if owner == trx.id && owner != TrxId::NONE {
-            // What it inserted or changed is its own: the record says so, or the lock it took to
-            // change it.
+            // The transaction inserted or changed this row, so the row is its own and needs no
+            // lock.
             self.taken = None;
             return Ok(true);
         }
@@ -567,7 +572,7 @@ impl Cursor {
         self.taken = (may_give_back && (newly || awaited == Some(key))).then_some(key);
         Ok(true)
     }
-    /// Reads the rows of the entries collected.
+    /// Reads the rows of the collected entries.
     fn rows_of_entries(&mut self, trx: &Trx) -> Try<()> {
         let table = self.table.clone();
         let store = &trx.engine.store;

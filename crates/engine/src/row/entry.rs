@@ -1,6 +1,6 @@
-//! Secondary index entries: key = the index's columns, then the clustered key; no value. An entry
-//! is delete-marked when the newest version of its row no longer has it, and removed by purge when
-//! no older one that can be read does.
+//! Secondary index entries: an entry's key is the index's columns and then the clustered key,
+//! without a value. An entry is delete-marked when the newest version of its row no longer has it.
+//! Purge removes the entry when no older version that a view can read has it.
 use crate::Try;
 use crate::btree::structure;
 use crate::dict::table::Index;
@@ -9,7 +9,7 @@ use crate::mtr::{Mtr, Store};
 use crate::page::index::{self, DELETE_MARK, MAX_KEY};
 use std::sync::Arc;
 
-/// Inserts an entry, or revives a marked one. Waits for range locks of others.
+/// Inserts an entry, or revives a delete-marked entry. Waits for range locks of other transactions.
 pub(crate) fn insert(
     store: &Store,
     locks: &Arc<LockTable>,
@@ -19,11 +19,11 @@ pub(crate) fn insert(
 ) -> Try<()> {
     add_checked(store, ix, key, || locks.check_insert(trx, &ix.ranges, key))
 }
-/// The same where nobody else can have locks: an index that is being built.
+/// Adds an entry to an index that is being built, in which no other transaction can have locks.
 pub(crate) fn add(store: &Store, ix: &Index, key: &[u8]) -> Try<()> {
     add_checked(store, ix, key, || Ok(()))
 }
-/// The same for a rollback, which may use the log's reserve.
+/// Puts back an entry for a rollback, which may use the redo log's reserve.
 pub(crate) fn restore(store: &Store, ix: &Index, key: &[u8]) -> Try<()> {
     add_by(store, ix, key, || Mtr::begin_reserved(store), || Ok(()))
 }
@@ -61,7 +61,7 @@ fn add_by<'s>(
         return Ok(());
     }
 }
-/// Sets or clears the delete mark. False if there is no such entry.
+/// Sets or clears the delete mark of an entry. Returns false if there is no such entry.
 pub(crate) fn mark(
     store: &Store,
     ix: &Index,
@@ -78,7 +78,8 @@ pub(crate) fn mark(
     }
     Ok(true)
 }
-/// Removes an entry if `really` (called under the leaf's latch, with its mark) says so.
+/// Removes an entry if `really` returns true. `really` is called under the leaf's latch with the
+/// entry's delete mark.
 pub(crate) fn remove(
     store: &Store,
     ix: &Index,
@@ -100,12 +101,13 @@ pub(crate) fn remove(
     }
     Ok(())
 }
-/// Merging is worth it, never needed: a call that would block ends it.
+/// Merges the leaf with a neighbour. Merging is useful but never necessary: it ends at the first
+/// call that would block.
 pub(crate) fn merge(store: &Store, ix: &Index, key: &[u8]) {
     let _ = ix.tree.merge(store, 0, key);
 }
-/// Whether a live entry other than `own` has the key prefix `prefix`; the clustered key behind it.
-/// Those of marked ones are shown to `marked`, under the latch.
+/// The clustered key of a live entry with the key prefix `prefix`, unless it is `own`. `marked` is
+/// called, under the latch, with the clustered keys of delete-marked entries.
 pub(crate) fn find_duplicate(
     store: &Store,
     ix: &Index,

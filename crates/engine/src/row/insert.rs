@@ -1,4 +1,4 @@
-//! Insert: the clustered record with its undo record, then an entry in each secondary index.
+//! Insert: the clustered record with its undo record, and then an entry in each secondary index.
 use super::{entry, overflow, value};
 use crate::btree::Seek;
 use crate::canary::{Canary, planted};
@@ -12,12 +12,12 @@ use crate::{Error, Result, Try, WouldBlock};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// How a try ended that did not have to wait.
+/// The result of an attempt that did not have to wait.
 pub(crate) enum Tried {
     Done,
-    /// The leaf has no room for a record with a value of so many bytes.
+    /// The leaf has no room for a record with a value of this many bytes.
     Full(usize),
-    /// The undo record has so many bytes, and the transaction's page no room for it.
+    /// The transaction's undo page has no room for the undo record, which has this many bytes.
     NeedsUndo(usize),
     Duplicate,
 }
@@ -34,8 +34,8 @@ pub(crate) fn check_key(key: &[u8]) -> Result<()> {
     }
 }
 
-/// Whether the undo record of the row's deletion will fit a page: it names all entries of the row,
-/// which need so many bytes, and its long columns.
+/// Checks that the undo record of a later deletion of the row will fit in a page. This record names
+/// the row's entries, which need `entries` bytes, and its long columns.
 pub(crate) fn deletable(table: &Table, key: &[u8], entries: usize, stored: &[u8]) -> Result<()> {
     let chains = table.layout.externals(stored).count();
     let size = record::CHANGE_HEAD + key.len() + entries + chains * record::CHAIN_LEN;
@@ -46,15 +46,15 @@ pub(crate) fn deletable(table: &Table, key: &[u8], entries: usize, stored: &[u8]
 }
 
 impl Trx {
-    /// Inserts a row; `payload` as `RowLayout::encode` makes it. `DuplicateKey` names the index
-    /// whose key is taken, and nothing has changed then; a row that has the primary key is locked
-    /// shared.
+    /// Inserts a row. `payload` is the result of `RowLayout::encode`. `DuplicateKey` names the
+    /// index whose key is taken; nothing has changed then, and an existing row with the primary key
+    /// is locked shared.
     pub async fn insert(&mut self, table: &Arc<Table>, payload: &[u8]) -> Result<()> {
         self.insert_or_lock(table, payload, Mode::S).await
     }
-    /// The same; the mode in which a row that has the primary key is locked. Who is going to change
-    /// that one takes it exclusively at once: of several that first share it all but one would have
-    /// to be deadlock victims.
+    /// Inserts a row, and locks an existing row with the primary key in mode `found`. A caller that
+    /// is going to change the existing row takes it exclusively at once: of several sessions that
+    /// first share it, all but one would be deadlock victims.
     pub async fn insert_or_lock(
         &mut self,
         table: &Arc<Table>,
@@ -73,7 +73,8 @@ impl Trx {
         }
         done
     }
-    /// After an error the caller rolls back to where it began: long columns may be there already.
+    /// Inserts a row. After an error the caller has to roll back to its savepoint, because long
+    /// columns may have been written already.
     pub(crate) async fn insert_at(
         &mut self,
         table: &Arc<Table>,
@@ -130,8 +131,8 @@ impl Trx {
         let mut undo = std::mem::take(&mut self.scratch.undo);
         let tried = (|| {
             if let Some(r) = pos.found {
-                // Somebody may yet take the row back that is there, or hold a lock on the one that
-                // was.
+                // Another transaction may still roll back the existing row, or hold a lock on the
+                // deleted row.
                 let page = m.page(leaf);
                 let owner = value::trx(index::value(page, r));
                 let lock = LockKey::new(ix.id, key);
@@ -197,8 +198,8 @@ impl Trx {
         result
     }
 
-    /// Adds a row's entry to a secondary index; a unique one is searched for the key first, under a
-    /// lock on the key.
+    /// Adds a row's entry to a secondary index. A unique index is searched for the key first, under
+    /// a lock on the key.
     pub(crate) async fn insert_entry(
         &mut self,
         table: &Arc<Table>,
@@ -219,7 +220,7 @@ impl Trx {
             }
         }
     }
-    /// Locks a unique key for this transaction and makes sure that no other row has it.
+    /// Locks a unique key for this transaction, and checks that no other row has the key.
     pub(crate) async fn check_unique(
         &mut self,
         table: &Arc<Table>,
@@ -240,9 +241,10 @@ impl Trx {
             }
         }
     }
-    /// An unfinished transaction that recovery has found holds no locks on keys of unique indexes.
-    /// If its rollback could not be done at start (TRX-C), who finds a marked entry of the row at
-    /// `key` waits for it like for the row.
+    /// Waits for the writer of the row at `key`, if recovery found the writer unfinished. Such a
+    /// transaction has no locks on keys of unique indexes. If its rollback could not finish at the
+    /// start (TRX-C), a transaction that finds a delete-marked entry of the row waits for it as for
+    /// a row lock.
     fn wait_for_recovered(&self, table: &Table, key: &[u8]) -> Try<()> {
         if self.engine.background_rollbacks() == 0 {
             return Ok(());
@@ -257,8 +259,9 @@ impl Trx {
         }
         Ok(())
     }
-    /// Whoever adds or marks an entry of a unique index holds its key's lock to the end: so an
-    /// entry that is found without waiting is settled.
+    /// Locks a key of a unique index. A transaction that adds or marks an entry of a unique index
+    /// holds the lock on the entry's key until its end, so an entry that is found without waiting
+    /// is final.
     pub(crate) fn lock_unique(&self, table: &Table, no: usize, prefix: &[u8]) -> Try<()> {
         if planted(Canary::UniqueUnlocked) {
             return Ok(());

@@ -1,5 +1,5 @@
-//! Rows: what happens to a table when one is inserted, changed, deleted or read. From here on up
-//! the code is `async`: a [`crate::WouldBlock`] from below is waited for and the call made again.
+//! Rows: insert, update, delete and read of a row of a table. From here upwards the code is
+//! `async`: it waits when a call below returns a [`crate::WouldBlock`], and repeats the call.
 pub mod cursor;
 pub(crate) mod entry;
 pub(crate) mod insert;

@@ -1,5 +1,5 @@
-//! Long columns: their bytes lie in a chain of overflow pages of the table's space, the row keeps
-//! the first page's number and the length.
+//! Long columns: their bytes lie in a chain of overflow pages of the table's space. The row keeps
+//! the number of the first page and the length.
 //!
 //! | offset | bytes | what |
 //! |---|---|---|
@@ -8,9 +8,10 @@
 //! | 32 | 8 | the transaction that wrote the chain |
 //! | 40 | | data |
 //!
-//! A chain is written once and never changed. OVERFLOW undo records free it if its transaction is
-//! rolled back; purge frees it when the last version that names it has gone. It is freed from
-//! behind its first page, which goes last: so freeing can be begun again.
+//! A chain is written once and never changed. OVERFLOW undo records free the chain if its
+//! transaction is rolled back; purge frees it when the last version that names it has gone. Freeing
+//! takes the pages behind the first page before the first page, so that it can be begun again at
+//! any time.
 use crate::bytes::{u16_at, u32_at, u64_at};
 use crate::dict::table::Table;
 use crate::engine::Engine;
@@ -28,16 +29,17 @@ const LEN: usize = 28;
 const OWNER: usize = 32;
 const DATA: usize = 40;
 const ROOM: usize = PAGE_SIZE - DATA;
-/// A column that is shorter stays in the row: moving it would win little.
+/// A shorter column stays in the row, because moving it would gain little.
 const WORTH: usize = 64;
-/// No row has so many bytes.
+/// The upper limit of the bytes of a row.
 const MAX_ROW: u64 = 1 << 31;
-/// A row is made to fit in half a page; one that is shorter keeps its columns.
+/// The most bytes of a payload that stays as it is. A longer row is shortened until it fits in half
+/// a page.
 fn max_payload(key_len: usize) -> usize {
     index::max_value(key_len) - super::value::HEAD
 }
 
-/// Moves the longest columns of a row out until it fits.
+/// Moves the longest columns of a row out until the row fits.
 pub(crate) async fn externalize<'p>(
     trx: &mut Trx,
     table: &Table,
@@ -127,7 +129,7 @@ fn append(
     Ok(no)
 }
 
-/// Reads a chain's bytes.
+/// Reads the bytes of a chain.
 async fn read_chain(engine: &Engine, space: SpaceId, first: PageNo, into: &mut [u8]) -> Result<()> {
     let (mut no, mut read) = (first, 0);
     while no != 0 && read < into.len() {
@@ -149,11 +151,11 @@ fn cut_short(engine: &Engine, page: PageId, len: u64, read: usize) -> Error {
         page,
         file,
         table,
-        why: format!("a column of {len} bytes has only {read} in its pages"),
+        why: format!("a column of {len} bytes has only {read} bytes in its pages"),
     }
 }
-/// Copies the bytes of one page: how many, and the next page. None if it is no overflow page, or
-/// one with more bytes than are wanted.
+/// Copies the bytes of one page. Returns their number and the next page, or None if the page is no
+/// overflow page or has more bytes than are wanted.
 fn read_part(engine: &Engine, id: PageId, into: &mut [u8]) -> Try<Option<(usize, PageNo)>> {
     let g = engine.store.pool.fix(id, crate::buf::Latch::S)?;
     Ok(part(&g).and_then(|(bytes, next)| {
@@ -161,8 +163,8 @@ fn read_part(engine: &Engine, id: PageId, into: &mut [u8]) -> Try<Option<(usize,
         Some((bytes.len(), next))
     }))
 }
-/// The bytes in an overflow page, and the next page of its chain. None if it is no overflow page,
-/// or an empty one, of which a damaged chain could be an endless circle.
+/// The bytes in an overflow page, and the next page of its chain. None if the page is no overflow
+/// page, or is empty: a damaged chain of empty pages could be an endless circle.
 pub(crate) fn part(page: &[u8; PAGE_SIZE]) -> Option<(&[u8], PageNo)> {
     let n = u16_at(page, LEN) as usize;
     if u16_at(page, 12) != kind::OVERFLOW || n == 0 {
@@ -170,7 +172,8 @@ pub(crate) fn part(page: &[u8; PAGE_SIZE]) -> Option<(&[u8], PageNo)> {
     }
     Some((page.get(DATA..DATA + n)?, u32_at(page, NEXT)))
 }
-/// The row with all its columns inside. Each is read to where it stays: it is not there twice.
+/// The row with all its columns inside. Each column is read directly to its final place, so that
+/// its bytes are not in memory twice.
 pub(crate) async fn internalize(engine: &Engine, table: &Table, payload: &[u8]) -> Result<Vec<u8>> {
     let layout = &table.layout;
     let mut long = payload.len() as u64;
@@ -188,21 +191,21 @@ pub(crate) async fn internalize(engine: &Engine, table: &Table, payload: &[u8]) 
     Ok(row)
 }
 
-/// Who wrote a chain that is to be freed. Where it has been freed already, its first page may be
-/// another's by now.
+/// The writer of a chain that is to be freed. If the chain has been freed already, its first page
+/// may belong to another chain by now.
 #[derive(Clone, Copy)]
 pub(crate) enum Writer {
-    /// A rollback may come twice (after a crash, or a savepoint), and an older transaction may have
-    /// the page by then.
+    /// A rollback may free a chain twice (after a crash, or with a savepoint), and an older
+    /// transaction may have the page by then.
     Exactly(TrxId),
-    /// Purge comes once (PURGE-4); what it frees may be of a transaction that began later than the
-    /// one that made it obsolete.
+    /// Purge frees a chain only once (PURGE-4). The writer of the chain may have begun later than
+    /// the transaction that made the chain obsolete.
     Any,
 }
-/// Pages freed before others have their turn.
+/// The pages that are freed before other tasks have their turn.
 const PAGES_PER_TURN: u64 = 64;
 
-/// Frees a chain; one that is gone already is left alone.
+/// Frees a chain. Does nothing if the chain is gone already.
 pub(crate) async fn free_chain(
     engine: &Engine,
     space: SpaceId,
@@ -223,7 +226,7 @@ pub(crate) async fn free_chain(
                 }
             }
             Err(s) => match engine.unblocked(s).await {
-                // Its pages are gone with it.
+                // The table's space is gone, and the pages with it.
                 Err(_) if engine.store.spaces.find(space).is_ok_and(|s| s.is_none()) => {
                     return Ok(());
                 }
@@ -232,7 +235,8 @@ pub(crate) async fn free_chain(
         }
     }
 }
-/// Frees the chain's second page, or the first when it is the last; true when nothing is left.
+/// Frees the chain's second page, or its first page if it is the only one. Returns true when
+/// nothing is left.
 fn free_one(engine: &Engine, first: PageId, writer: Writer) -> Try<bool> {
     let mut m = Mtr::begin_reserved(&engine.store)?;
     let a = m.x(first)?;

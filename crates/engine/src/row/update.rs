@@ -1,8 +1,8 @@
-//! Update and delete of one row, which the transaction has locked (a cursor did).
+//! Update and delete of one row, which the transaction has locked (through a cursor).
 //!
-//! An update that leaves the clustered key alone changes the record in place, with an undo record
-//! that holds the difference; for each secondary index whose key changes the old entry is marked
-//! and the new one added. Otherwise it is a delete and an insert.
+//! An update that does not change the clustered key changes the record in place, with an undo
+//! record that holds the difference. In each secondary index whose key changes, the old entry is
+//! marked and the new entry is added. An update of the clustered key is a delete and an insert.
 use super::insert::{Tried, check_key, deletable};
 use super::{entry, overflow, value};
 use crate::dict::table::Table;
@@ -21,13 +21,13 @@ use std::sync::atomic::Ordering::Relaxed;
 pub struct RowAt<'a> {
     /// The clustered key.
     pub key: &'a [u8],
-    /// As stored: long columns are references.
+    /// The stored payload, in which long columns are references.
     pub stored: &'a [u8],
-    /// The leaf and its page LSN when the row was read; spares a descent if nothing has changed
-    /// there.
+    /// The leaf and its page LSN when the row was read. They save a descent if the leaf has not
+    /// changed.
     pub leaf: (u32, u64),
 }
-/// Entries of secondary indexes: number and key.
+/// Entries of secondary indexes: the number of the index, and the key.
 type Entries = SmallVec<[(u8, SmallVec<[u8; 32]>); 4]>;
 
 impl Trx {
@@ -63,8 +63,9 @@ impl Trx {
         self.mark_entries(table, gone).await
     }
 
-    /// Changes the row to `new` (a stored payload: `RowLayout::update` of the old one, so unchanged
-    /// long columns stay references). On `DuplicateKey` nothing has changed.
+    /// Changes the row to `new`, a stored payload that `RowLayout::update` made from the old
+    /// payload, so that unchanged long columns stay references. After `DuplicateKey` nothing has
+    /// changed.
     pub async fn update(&mut self, table: &Arc<Table>, row: RowAt<'_>, new: &[u8]) -> Result<()> {
         self.ensure_id().await?;
         self.pace().await;
@@ -138,7 +139,7 @@ impl Trx {
         }
         Ok(())
     }
-    /// The clustered key changes.
+    /// Updates a row whose clustered key changes.
     async fn move_row(&mut self, table: &Arc<Table>, row: RowAt<'_>, new: &[u8]) -> Result<()> {
         let start = self.savepoint();
         let whole = overflow::internalize(&self.engine, table, new).await?;
@@ -200,7 +201,7 @@ impl Trx {
         }
     }
 
-    /// Changes the clustered record: to a new payload, or (none) to delete-marked.
+    /// Changes the clustered record to a new payload, or marks it deleted if `new` is None.
     async fn change(
         &mut self,
         table: &Arc<Table>,

@@ -1,5 +1,5 @@
-//! The value of a clustered record: `trx id u48, roll ptr u48, payload`: who made this version, and
-//! the undo record that leads to the one before.
+//! The value of a clustered record: `trx id u48, roll ptr u48, payload`. The transaction id names
+//! the writer of this version, and the roll pointer leads to the undo record of the version before.
 use crate::TrxId;
 use crate::bytes::u48_at;
 use crate::undo::record::{RollPtr, trx_bytes};

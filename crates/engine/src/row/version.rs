@@ -1,12 +1,12 @@
 //! Older versions of a row, made by walking its undo records backwards.
 //!
-//! The walk begins at a record under its leaf's latch and keeps that latch: so nobody can roll the
-//! newest version back meanwhile, and older ones are kept by the reader's view (or, for purge and
-//! rollback, end at a version that every view sees).
+//! The walk begins at a record under its leaf's latch and keeps this latch, so that no transaction
+//! can roll the newest version back meanwhile. The reader's view keeps the older versions from
+//! purge; a walk for purge or rollback ends at a version that every view sees.
 //!
-//! - VERS-1: a walk that has to wait for an undo page gives up the latch, and goes on from where it
-//!   was if the newest version is still the one that it began with: nothing before that has
-//!   changed. So a chain may have more pages than the pool holds.
+//! - VERS-1: a walk that has to wait for an undo page gives up the latch. It goes on at the same
+//!   version if the newest version is still the one with which it began: the older versions are
+//!   then unchanged too. So a chain may have more pages than the pool holds.
 use super::value;
 use crate::dict::table::Table;
 use crate::mtr::Store;
@@ -14,14 +14,15 @@ use crate::page::index::{self, DELETE_MARK, Page, Rec};
 use crate::undo::{self, record::Entry, record::RollPtr};
 use crate::{Error, TrxId, Try, WouldBlock};
 
-/// One version of a row, copied out.
+/// A copy of one version of a row.
 #[derive(Default)]
 pub(crate) struct Version {
     pub trx: TrxId,
     pub roll: RollPtr,
     pub marked: bool,
     pub payload: Vec<u8>,
-    /// A walk that waits for a page: the row, and the newest version, that it began with (VERS-1).
+    /// The state of a walk that waits for a page: whether it waits, and the row and the newest
+    /// version with which it began (VERS-1).
     waits: bool,
     key: Vec<u8>,
     newest: (TrxId, RollPtr),
@@ -37,8 +38,8 @@ impl Version {
         self.key.clear();
         self.key.extend_from_slice(index::key(p, r));
     }
-    /// At the newest version of the row at `r`, or where a walk from there was when it had to wait.
-    /// True if that is the newest version.
+    /// Goes to the newest version of the row at `r`, or to the version at which an earlier walk had
+    /// to wait. Returns true if this is the newest version.
     fn begin(&mut self, p: &Page, r: Rec) -> bool {
         let v = index::value(p, r);
         let newest = (value::trx(v), value::roll(v));
@@ -49,14 +50,15 @@ impl Version {
         self.waits = true;
         (self.trx, self.roll) == newest
     }
-    /// Goes one version back. False if this was the row's first.
+    /// Goes one version back. Returns false if this was the row's first version.
     pub(crate) fn step(&mut self, store: &Store) -> Try<bool> {
         if self.roll.is_insert() || self.roll == RollPtr::NONE {
             return Ok(false);
         }
         let ptr = self.roll;
         undo::read(store, ptr, |e| match e {
-            // Where files of different times lie beside each other, it is another row's record.
+            // If files of different times lie beside each other, the record may belong to another
+            // row.
             Some(Entry::Change { old, key, rest, .. })
                 if key == self.key && rest.restore(&mut self.payload) =>
             {
@@ -77,8 +79,8 @@ impl Version {
     }
 }
 
-/// Copies the newest version that `sees` accepts into `out`. False if there is none, or it is a
-/// deleted one.
+/// Copies the newest version that `sees` accepts into `out`. Returns false if there is none, or if
+/// this version is deleted.
 pub(crate) fn visible(
     store: &Store,
     p: &Page,
@@ -95,10 +97,10 @@ pub(crate) fn visible(
     Ok(found && !out.marked)
 }
 
-/// Whether a version of the row at `r` that somebody may still read has `entry` as its key in index
-/// `no`. `settled` tells that every view sees a transaction: versions before such a one are of no
-/// use. With `older_only` the newest version does not count. `v` is kept between calls that wait
-/// (VERS-1).
+/// Whether a version of the row at `r` that a view may still read has `entry` as its key in index
+/// `no`. `settled` says that every view sees a transaction; versions before such a version are not
+/// needed. With `older_only` the newest version does not count. `v` keeps the state between calls
+/// that wait (VERS-1).
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn has_entry(
     store: &Store,
@@ -113,7 +115,7 @@ pub(crate) fn has_entry(
     let mut key = Vec::new();
     let mut skip = v.begin(p, r) && older_only;
     let has = loop {
-        // A version with a column of the key outside of it is older than the index.
+        // If a column of the key lies outside of the row, the version is older than the index.
         if !v.marked
             && !skip
             && table.indexes[no].key.external_column(&table.layout, &v.payload).is_none()

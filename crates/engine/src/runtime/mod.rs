@@ -1,6 +1,6 @@
-//! What the engine asks of whoever runs it: somewhere to run its background tasks, a timer, and a
-//! way to step back in the run queue. The server gives tokio's, the simulator its seeded scheduler,
-//! an embedding program [`Threads`].
+//! The services that the engine needs from its host: a place to run background tasks, a timer, and
+//! a way to step back in the run queue. The server provides tokio's, the simulator its seeded
+//! scheduler, and an embedding program [`Threads`].
 mod threads;
 pub use threads::Threads;
 
@@ -13,48 +13,49 @@ pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// What the engine asks of its executor.
 pub trait Runtime: Send + Sync + 'static {
-    /// Runs a background task until it ends. `name` is for people (thread and task names).
+    /// Runs a background task until it ends. `name` is the name of the thread or task, for people.
     fn spawn(&self, name: &'static str, task: BoxFuture<()>);
-    /// The same for a task that blocks, in a thread of its own where there are threads.
+    /// Runs a background task that blocks, in a thread of its own if the runtime has threads.
     fn spawn_thread(&self, name: &'static str, task: BoxFuture<()>) {
         self.spawn(name, task);
     }
     /// Resolves after that time.
     fn sleep(&self, time: Duration) -> BoxFuture<()>;
-    /// A sleep that may be shorter than the timer's ticks: precise, at the price that it may block
-    /// the calling thread.
+    /// A sleep that may be shorter than the timer's ticks. It is precise, but may block the calling
+    /// thread.
     fn pause(&self, time: Duration) -> BoxFuture<()> {
         self.sleep(time)
     }
     /// Resolves after every task that is ready now, and every socket that has input now, has had
     /// its turn.
     fn yield_now(&self) -> BoxFuture<()>;
-    /// Called before the calling thread blocks in a system call, and now and then in long work:
-    /// what the runtime holds back to do it in batches is due.
+    /// Called before the calling thread blocks in a system call, and now and then in long work. The
+    /// runtime then does the work that it holds back for a batch.
     fn before_blocking(&self) {}
-    /// Does work that takes long and waits for nothing. Where tasks share threads the others go on
-    /// meanwhile, on another one.
+    /// Does work that takes long and waits for nothing. If tasks share threads, the other tasks go
+    /// on meanwhile in another thread.
     fn work_long(&self, work: &mut dyn FnMut()) {
         work();
     }
 
-    /// From here to its next wait the calling task runs beside the runtime's workers, of which
-    /// another thread takes its place: it may calculate for long, or block. False if there are too
-    /// many such tasks already: the caller still is on a worker. What is no task on a worker holds
-    /// nobody up.
+    /// Until its next wait the calling task runs beside the runtime's workers, and another thread
+    /// takes its place as a worker: the task may calculate for long, or block. Returns false if
+    /// there are too many such tasks already, and the caller is still on a worker. A caller that is
+    /// not a task on a worker blocks no other task, and gets true.
     fn leave_worker(&self) -> bool {
         true
     }
-    /// Whether [`Runtime::leave_worker`] was called since the calling task last waited.
+    /// Whether the calling task has left its worker since it last waited.
     fn has_left_worker(&self) -> bool {
         false
     }
-    /// Another number whenever the calling task has waited in between: what it has done since then,
-    /// it has done at a stretch.
+    /// A number that changes with each wait of the calling task. While the number is the same, the
+    /// task has worked without a wait.
     fn stretch(&self) -> u64 {
         0
     }
-    /// Now and then in long work beside the workers, whose turn to calculate this ends.
+    /// Called now and then in long work beside the workers, where tasks take turns to calculate:
+    /// the caller's turn may end here.
     fn breathe(&self) {}
     /// Blocks the calling thread, which has left its worker, until the future is done.
     fn block_beside(&self, wait: BoxFuture<()>) {
@@ -62,13 +63,15 @@ pub trait Runtime: Send + Sync + 'static {
     }
 }
 
-/// Between two parts of long work: what is held back leaves, and the other tasks have their turn.
+/// Called between two parts of long work: work that is held back for a batch is done, and the other
+/// tasks have their turn.
 pub async fn let_others_run(runtime: &dyn Runtime) {
     runtime.before_blocking();
     runtime.yield_now().await;
 }
 
-/// The same for work that may have left its worker, where nobody waits for it.
+/// Lets others run like [`let_others_run`], if the task is on a worker. A task that has left its
+/// worker blocks no other task, and only ends its turn to calculate.
 pub async fn give_way(runtime: &dyn Runtime) {
     if runtime.has_left_worker() {
         runtime.breathe();
@@ -77,7 +80,7 @@ pub async fn give_way(runtime: &dyn Runtime) {
     }
 }
 
-/// Runs a future on the calling thread, which sleeps while it waits.
+/// Runs a future on the calling thread, which sleeps while the future waits.
 pub fn block_on<T>(future: impl Future<Output = T>) -> T {
     struct Unpark(std::thread::Thread);
     impl std::task::Wake for Unpark {

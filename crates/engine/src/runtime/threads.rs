@@ -1,5 +1,5 @@
-//! A runtime for programs without an executor: each background task has a thread of its own, one
-//! more keeps the time.
+//! A runtime for programs without an executor: each background task has a thread of its own, and
+//! one more thread keeps the time.
 use super::{BoxFuture, Runtime, block_on};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use redolith_disk::Disk;
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 #[derive(Default)]
 struct Timers {
-    /// By time and a number that tells those of one time apart.
+    /// The wakers by time, and by a number that distinguishes wakers of the same time.
     due: Mutex<(BTreeMap<(Duration, u64), Waker>, u64)>,
     changed: Condvar,
     closed: AtomicBool,
@@ -63,12 +63,13 @@ impl Runtime for Threads {
             number: None,
         })
     }
-    #[allow(clippy::disallowed_methods)] // this is the runtime
+    #[allow(clippy::disallowed_methods)] // This is the runtime.
     fn pause(&self, time: Duration) -> BoxFuture<()> {
         Box::pin(async move { std::thread::sleep(time) })
     }
     fn yield_now(&self) -> BoxFuture<()> {
-        // Whoever waits for more than this future has a look at the rest.
+        // The future returns once, so that a caller that waits for several futures polls the
+        // others.
         let mut looked = false;
         Box::pin(std::future::poll_fn(move |cx| {
             if std::mem::replace(&mut looked, true) {
@@ -80,7 +81,7 @@ impl Runtime for Threads {
         }))
     }
 }
-/// Has one entry among the timers from its first poll until it is over or dropped.
+/// A sleep. It has one entry among the timers from its first poll until it is over or dropped.
 struct Sleep {
     timers: Arc<Timers>,
     disk: Arc<dyn Disk>,
@@ -99,8 +100,8 @@ impl Future for Sleep {
             s.1 += 1;
             s.1
         });
-        // With another waker goes perhaps the last handle of a task, and with that another sleep:
-        // not under the mutex.
+        // Replacing a waker may drop the last handle of a task, and with it another sleep, whose
+        // drop locks the mutex. So the older waker is dropped after the mutex is released.
         let older = s.0.insert((this.end, number), cx.waker().clone());
         if s.0.first_key_value().is_some_and(|(first, _)| *first == (this.end, number)) {
             this.timers.changed.notify_one();
@@ -119,7 +120,8 @@ impl Drop for Sleep {
 }
 impl Drop for Threads {
     fn drop(&mut self) {
-        // Under the mutex: not between the thread's look at `closed` and its sleep.
+        // The store happens under the mutex, so that it cannot come between the thread's look at
+        // `closed` and its sleep.
         let _due = self.timers.due.lock();
         self.timers.closed.store(true, Release);
         self.timers.changed.notify_one();
@@ -139,7 +141,7 @@ mod tests {
         let mut cx = Context::from_waker(Waker::noop());
         (0..10).for_each(|_| assert!(long.as_mut().poll(&mut cx).is_pending()));
         assert_eq!(entries(), 1);
-        // The timer's thread sleeps an hour for that; what is due before wakes it.
+        // The timer's thread sleeps for an hour now; an earlier sleep wakes it.
         block_on(runtime.sleep(Duration::from_millis(1)));
         assert_eq!(entries(), 1);
         drop(long);

@@ -1,26 +1,27 @@
-//! Which pages of a space are in use: bitmap pages, one bit a page, 64 pages (one word) an extent.
+//! Bitmap pages tell which pages of a space are in use: one bit a page, 64 pages (one word) an
+//! extent.
 //!
 //! | offset | bytes | what |
 //! |---|---|---|
-//! | 24 | 4 | number of the first page it speaks of |
+//! | 24 | 4 | number of the first page that this bitmap covers |
 //! | 28 | 4 | 0 |
 //! | 32 | [`PAGES`] / 8 | bits, lowest first: 1 = in use |
 //!
 //! Bitmap page `k` is page `1 + k * PAGES` of its space and covers the pages from `k * PAGES` on.
-//! Page 0 is the space's header. An allocation near a hint stays in the hint's extent, else takes
-//! an empty extent, else any free page: so each index grows by extents of its own and freed pages
-//! are used again.
+//! Page 0 is the space's header. An allocation near a hint stays in the hint's extent, or else
+//! takes an empty extent, or else any free page. So each index grows by extents of its own, and
+//! freed pages are used again.
 use crate::bytes::u64_at;
 use crate::page::{Patch, index::Page};
 use crate::{PAGE_SIZE, PageNo};
 
 const BITS: usize = 32;
-/// Pages that one bitmap page covers.
+/// The number of pages that one bitmap page covers.
 pub const PAGES: u32 = ((PAGE_SIZE - BITS) * 8) as u32;
-/// Pages of an extent.
+/// The number of pages of an extent.
 pub const EXTENT: u32 = 64;
 
-/// The bitmap page that speaks of page `no`.
+/// The bitmap page that covers page `no`.
 pub fn page_of(no: PageNo) -> PageNo {
     no / PAGES * PAGES + 1
 }
@@ -46,16 +47,16 @@ pub fn set(p: &mut impl Patch, no: PageNo, used: bool) {
     );
     p.write(at, &[b ^ bit]);
 }
-/// Lays out a fresh bitmap page for the pages from `first` on; header and bitmap themselves are in
-/// use.
+/// Lays out a fresh bitmap page for the pages from `first` on. The space's header and the bitmap
+/// page itself are in use.
 pub fn init(p: &mut impl Patch, first: PageNo) {
     p.write_u16(12, crate::page::kind::BITMAP);
     p.write_u32(24, first);
     p.write(BITS, &[if first == 0 { 0b11 } else { 0b10 }]);
     debug_assert!(first.is_multiple_of(PAGES));
 }
-/// A free page below `limit` (a page number of this bitmap's range, exclusive) other than those in
-/// `not`; nearest to `hint` if that is in range.
+/// Finds a free page below `limit` (exclusive) that is not in `not`: near `hint` if the bitmap
+/// covers the hint.
 pub fn find(
     p: &Page,
     first: PageNo,
@@ -98,7 +99,7 @@ pub fn find(
     }
     any
 }
-/// How many pages of the range are in use.
+/// The number of pages in use in this bitmap's range.
 pub fn count(p: &Page) -> u32 {
     (0..PAGES / EXTENT).map(|e| word(p, e).count_ones()).sum()
 }

@@ -1,19 +1,19 @@
-//! Table spaces: one file of pages each, and which of the pages are in use.
+//! Table spaces: each is one file of pages, with bitmaps of the pages in use.
 //!
 //! Files: `system.rdl` (space 0: dictionary), `undo.rdl` and `undo2.rdl` (spaces 1 and 2),
-//! `tables/<space id>.rdl`. A file is known by its space's number, which is never used again, so
-//! that renaming a table touches the dictionary only, and a file that the dictionary does not name
-//! is the rest of an unfinished statement and can be removed at start.
+//! `tables/<space id>.rdl`. A file is identified by its space's id, which is never used again. So
+//! renaming a table changes only the dictionary, and a file that the dictionary does not name is
+//! left from an unfinished statement and can be removed at start.
 //!
-//! Page 0 of a space (after the common header): magic u64 at 24, format u32 at 32, of a table's
-//! space the AUTO_INCREMENT counter u64 at 40, the file's stamp u64 at 48 ([`register`]; 0 in files
-//! of format 2 of the data directory).
+//! Page 0 of a space has, after the common header: magic u64 at 24, format u32 at 32, in a table's
+//! space the AUTO_INCREMENT counter u64 at 40, and the file's stamp u64 at 48 ([`register`]; 0 in
+//! files of format 2 of the data directory).
 //!
-//! - SPACE-1: a page number below `pages()` can be read and written: the file is that long, and
-//!   allocated.
+//! - SPACE-1: a page with a number below `pages()` can be read and written: the file is that long
+//!   and allocated.
 //! - SPACE-2: bitmap pages are latched after all other pages of a mini-transaction.
-//! - SPACE-3: of those of one space, who holds one latches only later ones; so one without a free
-//!   page is looked at and not held.
+//! - SPACE-3: a mini-transaction that holds a bitmap page latches only later bitmap pages of the
+//!   same space. So it does not keep the latch of a bitmap page without a free page.
 pub mod bitmap;
 pub(crate) mod register;
 
@@ -36,11 +36,11 @@ use std::sync::{Arc, OnceLock};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"RDLSPACE");
 const FORMAT: u32 = 1;
-/// Where the header has the file's stamp.
+/// Offset of the file's stamp in the header page.
 const STAMP: usize = 48;
 /// How often a page is read before it counts as damaged.
 pub(crate) const READS: usize = 8;
-/// Pages of a new file: header, bitmap, and room for some indexes' roots.
+/// The number of pages of a new file: header, bitmap, and room for some indexes' roots.
 pub(crate) const FIRST_PAGES: u32 = 8;
 
 pub struct Space {
@@ -48,17 +48,18 @@ pub struct Space {
     pub file: Arc<dyn File>,
     pub path: PathBuf,
     pages: AtomicU32,
-    /// Where the next search for a free page without a better hint begins.
+    /// The page where the next search for a free page begins if there is no better hint.
     search_from: AtomicU32,
-    /// Whose data it is, for messages.
+    /// The content of the file, for messages: a table's name, or that of a system space.
     label: RwLock<String>,
     growing: Mutex<()>,
-    /// Pages were written since the header got its stamp.
+    /// Whether pages were written since the header got its stamp.
     written: AtomicBool,
-    /// Pages were written in this run of the engine; and a stamp of this run is registered.
+    /// Whether pages were written in this run of the engine, and whether a stamp of this run is
+    /// registered.
     first_written: AtomicBool,
     stamped: AtomicBool,
-    /// Where the redo of the last stamp of this run ends.
+    /// End LSN of the last stamp of this run.
     stamp_end: AtomicU64,
 }
 impl Space {
@@ -77,7 +78,7 @@ impl Space {
             stamp_end: AtomicU64::new(0),
         })
     }
-    /// Where the redo of the last stamp of this run ends; 0 if there was none.
+    /// End LSN of the last stamp of this run; 0 if there was none.
     pub fn stamp_end(&self) -> Lsn {
         Lsn(self.stamp_end.load(Acquire))
     }
@@ -99,21 +100,23 @@ impl Space {
     pub fn set_label(&self, label: &str) {
         *self.label.write() = label.to_string();
     }
-    /// The next search for a page anywhere begins here: so a simulation gets to later bitmap pages.
+    /// Sets where the next search without a hint begins, so that a simulation gets to later bitmap
+    /// pages.
     #[cfg(feature = "canary")]
     pub fn search_from(&self, no: PageNo) {
         self.search_from.store(no, Relaxed);
     }
-    /// Whether bitmap page `no`, of zeros, may be one that a crash kept from being written. The
-    /// first one comes with the file.
+    /// Whether bitmap page `no`, found to be all zeros, may be missing because a crash came before
+    /// its write. The first bitmap page is created with the file.
     pub fn may_lack_bitmap(&self, no: PageNo) -> std::io::Result<bool> {
         Ok(bitmap::is_bitmap(no) && no > 1 && is_range_empty(&*self.file, no, self.pages())?)
     }
-    /// The bitmap page `no` as the file's growth makes it.
+    /// The bitmap page `no` as growth of the file makes it.
     pub fn fresh_bitmap(&self, no: PageNo) -> Box<header::Page> {
         fresh_bitmap(self.id, no)
     }
-    /// Makes the file longer by at least one extent, by an eighth of its length if that is more.
+    /// Makes the file longer: by an eighth, by an extent at least, and by 4096 pages at most,
+    /// unless `at_least` needs more.
     fn grow(&self, at_least: u32) -> Result<()> {
         let _one = self.growing.lock();
         let old = self.pages();
@@ -138,7 +141,7 @@ impl Space {
             )
         })?;
         if wrote && let Err(e) = self.file.sync() {
-            // It may have been told what a page's write has to be told.
+            // The failed sync may have reported, and used up, the error of a page's write.
             poison(&format!("fsync of {} failed: {e}", self.path.display()));
         }
         self.pages.store(new, Release);
@@ -146,8 +149,9 @@ impl Space {
     }
 }
 
-/// Writes the bitmap pages of later ranges among the pages `from..to`, where they are not there yet
-/// (a crash may have come between growth and this). Whether it has: then they are to be synced.
+/// Writes the missing bitmap pages of later ranges among the pages `from..to`: a crash may have
+/// come between growth and this write. Returns whether it wrote any; then the caller syncs the
+/// file.
 fn init_bitmaps(file: &dyn File, id: SpaceId, from: u32, to: u32) -> std::io::Result<bool> {
     let mut wrote = false;
     for first in (1..to.div_ceil(bitmap::PAGES))
@@ -158,8 +162,7 @@ fn init_bitmaps(file: &dyn File, id: SpaceId, from: u32, to: u32) -> std::io::Re
         let mut buf = AlignedBuf::new(PAGE_SIZE);
         let at = no as u64 * PAGE_SIZE as u64;
         match found_at(file, PageId { space: id, no }, &mut buf)? {
-            // Zeros among pages that were written are damage, of which whoever needs the bitmap
-            // tells.
+            // Zeros among written pages are damage, which the first user of the bitmap reports.
             Found::Nothing if from == 0 && !is_range_empty(file, no, to)? => {}
             Found::Nothing => {
                 buf.copy_from_slice(&fresh_bitmap(id, no)[..]);
@@ -167,7 +170,7 @@ fn init_bitmaps(file: &dyn File, id: SpaceId, from: u32, to: u32) -> std::io::Re
                 wrote = true;
             }
             Found::Bitmap => {}
-            // Torn, perhaps: recovery repairs it or says that it cannot.
+            // The page may be torn: recovery repairs it or reports that it cannot.
             Found::Other if from == 0 => {}
             Found::Other => {
                 return Err(std::io::Error::other(format!(
@@ -179,8 +182,8 @@ fn init_bitmaps(file: &dyn File, id: SpaceId, from: u32, to: u32) -> std::io::Re
     Ok(wrote)
 }
 /// Whether nothing was written in the range of bitmap page `no` yet. Growth makes a bitmap durable
-/// before the first page of its range is used, and who changes a bitmap changes a page of its range
-/// too: a checkpoint that has passed one has passed the other.
+/// before the first page of its range is used, and a mini-transaction that changes a bitmap changes
+/// a page of its range too. So a checkpoint that has passed one change has passed the other.
 fn is_range_empty(file: &dyn File, no: PageNo, pages: u32) -> std::io::Result<bool> {
     let mut buf = AlignedBuf::new(bitmap::EXTENT as usize * PAGE_SIZE);
     let first = no - 1;
@@ -194,14 +197,14 @@ fn is_range_empty(file: &dyn File, no: PageNo, pages: u32) -> std::io::Result<bo
     }
     Ok(true)
 }
-/// What lies where a bitmap page belongs.
+/// The content at the place of a bitmap page.
 enum Found {
     Nothing,
     Bitmap,
     Other,
 }
-/// What was spoiled on its way is read again: a page of zeros that passed for a bitmap would stay
-/// one.
+/// Reads the page several times before it counts as something else, because it may be spoiled on
+/// its way.
 fn found_at(file: &dyn File, id: PageId, buf: &mut AlignedBuf) -> std::io::Result<Found> {
     for _ in 0..READS {
         file.read_at(buf, id.no as u64 * PAGE_SIZE as u64)?;
@@ -220,7 +223,7 @@ fn fresh_bitmap(space: SpaceId, no: PageNo) -> Box<header::Page> {
     finish(&mut map.0, PageId { space, no });
     map.0
 }
-/// Numbers a page and stamps its checksum.
+/// Sets the id and the checksum of a page.
 fn finish(p: &mut [u8; PAGE_SIZE], id: PageId) {
     p[4..8].copy_from_slice(&id.no.to_le_bytes());
     p[8..12].copy_from_slice(&id.space.0.to_le_bytes());
@@ -233,30 +236,30 @@ pub struct Spaces {
     dir: PathBuf,
     open: RwLock<HashMap<SpaceId, Arc<Space>>>,
     forced: bool,
-    /// Nothing is written while a start judges what it finds (JUDGE-1).
+    /// While a start judges the directory, nothing is written (JUDGE-1).
     judging: AtomicBool,
     log: OnceLock<Arc<Log>>,
     register: Mutex<Register>,
-    /// Somebody gives stamps, or puts a file in the place of another (REGISTER-4).
+    /// Whether a task gives stamps or puts a file in the place of another (REGISTER-4).
     stamping: AtomicBool,
-    /// How many spaces were written in this run and have no stamp of it yet (REGISTER-3).
+    /// How many spaces were written in this run and have no stamp of this run yet (REGISTER-3).
     unstamped: AtomicUsize,
-    /// One more.
+    /// `unstamped` has increased.
     pub(crate) first_write: Event,
-    /// The register cannot be written, or stamps cannot be given: the disk or the log is full, and
-    /// checkpoints go on without.
+    /// The register cannot be written or stamps cannot be given, because the disk or the redo log
+    /// is full. Checkpoints go on without them.
     pub(crate) without_register: AtomicBool,
-    /// The engine ends, and checkpoints wait for nothing.
+    /// The engine stops, and checkpoints do not wait for stamps.
     pub(crate) closing: AtomicBool,
 }
-/// See [`Spaces::try_stamping`].
+/// The right that [`Spaces::try_stamping`] gives, until it is dropped.
 pub struct Stamping<'a>(&'a Spaces);
 impl Drop for Stamping<'_> {
     fn drop(&mut self) {
         self.0.stamping.store(false, Release);
     }
 }
-/// REGISTER-3
+/// Holds checkpoints back for REGISTER-3.
 pub(crate) struct StampGate(pub Arc<Spaces>);
 impl CheckpointSource for StampGate {
     fn limit(&self) -> Lsn {
@@ -270,8 +273,8 @@ impl CheckpointSource for StampGate {
     }
 }
 impl Spaces {
-    /// Over the files in `dir`, which it does not change before [`Spaces::begin_writing`].
-    /// `forced`: files are read whatever their age.
+    /// Makes an instance over the files in `dir`, which it does not change before
+    /// [`Spaces::begin_writing`]. With `forced`, files are read whatever their age.
     pub fn new(disk: Arc<dyn Disk>, dir: &Path, forced: bool) -> Spaces {
         let (open, log, register, stamping, unstamped, first_write, without_register) =
             Default::default();
@@ -291,7 +294,7 @@ impl Spaces {
             closing,
         }
     }
-    /// The right to give stamps, or to replace a file, unless somebody else has it (REGISTER-4).
+    /// The right to give stamps or to replace a file, unless another task has it (REGISTER-4).
     pub fn try_stamping(&self) -> Option<Stamping<'_>> {
         self.stamping
             .compare_exchange(false, true, Acquire, Relaxed)
@@ -301,12 +304,12 @@ impl Spaces {
     pub fn unstamped(&self) -> usize {
         self.unstamped.load(Acquire)
     }
-    /// Its stamp could not be registered.
+    /// Marks a space as written again, because its stamp could not be registered.
     pub fn written_again(&self, s: &Space) {
         s.written.store(true, Release);
     }
-    /// The space needs no stamp for a checkpoint any more: it has one, or cannot have one, or is
-    /// gone.
+    /// Says that checkpoints need not wait for a stamp of the space: the space has one, cannot have
+    /// one, or is gone.
     pub fn needs_no_stamp(&self, s: &Space) {
         if !s.stamped.swap(true, AcqRel) && s.first_written.swap(true, AcqRel) {
             self.unstamped.fetch_sub(1, AcqRel);
@@ -322,13 +325,12 @@ impl Spaces {
     pub fn stamp_of(header: &header::Page) -> u64 {
         u64_at(header, STAMP)
     }
-    /// Whether stamps are to be looked for in headers that redo has been applied to: with a
-    /// register of format 1.
+    /// Whether stamps are to be looked for in headers after redo, as with a register of format 1.
     pub fn stamps_are_in_redo(&self) -> bool {
         self.register.lock().before_redo
     }
-    /// What the register says of the files is judged. Of a register of format 1 nothing is taken
-    /// over: its stamps may be in no file yet.
+    /// Called when the register's statements about the files have been judged. A register of format
+    /// 1 is emptied, since its stamps may be in no file yet.
     pub fn register_judged(&self) {
         let mut r = self.register.lock();
         if std::mem::take(&mut r.before_redo) {
@@ -347,8 +349,8 @@ impl Spaces {
             register::FILE
         ))
     }
-    /// A file that is opened while the engine runs has no redo to come: its header is on disk as it
-    /// has to be.
+    /// Checks the age of a file that is opened while the engine runs. No redo is outstanding for
+    /// it, so the header on disk counts.
     fn check_age(&self, s: &Space) -> Result<()> {
         if self.least_stamp(s.id) == 0 {
             return Ok(());
@@ -369,12 +371,12 @@ impl Spaces {
             why,
         })
     }
-    /// The spaces whose files were written since their last stamp.
+    /// The spaces whose files were written since their last stamp. The call resets their marks.
     pub fn take_written(&self) -> Vec<SpaceId> {
         self.all().iter().filter(|s| s.written.swap(false, AcqRel)).map(|s| s.id).collect()
     }
-    /// Headers have these stamps, durably (REGISTER-1): writes it down, and forgets spaces that are
-    /// not known any more.
+    /// Enters the stamps that headers have durably (REGISTER-1) in the register and writes it.
+    /// Spaces that are not known any more are left out.
     pub fn registered(
         &self,
         durable: Lsn,
@@ -390,13 +392,13 @@ impl Spaces {
         };
         next.write(&*self.disk, &self.dir)
     }
-    /// From here on files may be changed: what a crash left unfinished in those that are open is
-    /// made whole.
+    /// Allows changes of files from here on, and completes what a crash left unfinished in the open
+    /// files.
     pub fn begin_writing(&self) -> Result<()> {
         self.judging.store(false, Release);
         self.all().iter().try_for_each(|s| s.init_bitmaps())
     }
-    /// No page is newer than this log.
+    /// Sets the redo log, whose tail no page's LSN exceeds.
     pub fn set_log(&self, log: Arc<Log>) {
         let _ = self.log.set(log);
     }
@@ -414,29 +416,29 @@ impl Spaces {
     pub fn get(&self, id: SpaceId) -> Option<Arc<Space>> {
         self.open.read().get(&id).cloned()
     }
-    /// The space, opened if its file is there; None if it is not.
+    /// The space, opened if its file exists; `None` if it does not.
     pub fn find(&self, id: SpaceId) -> Result<Option<Arc<Space>>> {
         match self.get(id) {
             None if self.disk.exists(&self.path(id)) => self.open(id, "").map(Some),
             known => Ok(known),
         }
     }
-    /// For recovery: the same, and None also for a table's file that is cut off. Its table is lost,
-    /// and others are not.
+    /// Does the same for recovery, but returns `None` also for a table's file that is cut off: that
+    /// table is lost, and the others are not.
     pub fn find_whole(&self, id: SpaceId) -> Result<Option<Arc<Space>>> {
         match self.find(id) {
             Err(Error::Incompatible(_)) if id >= SpaceId::FIRST_TABLE => Ok(None),
             found => found,
         }
     }
-    /// Those that are open, by number.
+    /// The open spaces, ordered by id.
     pub fn all(&self) -> Vec<Arc<Space>> {
         let mut all: Vec<Arc<Space>> = self.open.read().values().cloned().collect();
         all.sort_unstable_by_key(|s| s.id);
         all
     }
-    /// Creates the file of a space with its header, bitmap and the given further pages (from page 2
-    /// on), durably.
+    /// Creates the file of a space durably, with its header, its bitmap and the given further pages
+    /// (from page 2 on).
     pub fn create(
         &self,
         id: SpaceId,
@@ -453,8 +455,8 @@ impl Spaces {
             }
         }
     }
-    /// Puts an empty file in the place of a space's file, which may be missing, in one step. None
-    /// of its pages is in memory, and nobody needs any.
+    /// Puts an empty file in the place of a space's file, which may be missing, in one step. No
+    /// page of the space is in memory, and none is needed any more.
     pub fn replace(&self, id: SpaceId) -> Result<Arc<Space>> {
         let (path, label) = (self.path(id), self.get(id).map_or_else(String::new, |s| s.label()));
         let making = path.with_extension("new");
@@ -469,12 +471,13 @@ impl Spaces {
             return Err(fail(e));
         }
         if let Err(e) = self.disk.sync_dir(&self.dir) {
-            // Nobody knows which of the two files is there.
+            // It is unknown which of the two files is there after a crash.
             crate::poison(&format!("syncing {}: {e}", self.dir.display()));
         }
         Ok(self.enter(id, file, path, pages, &label))
     }
-    /// Makes a file, durable but for its name; and how many pages it has.
+    /// Makes a file whose content is durable and whose name is not. Returns the file and its number
+    /// of pages.
     fn make(
         &self,
         path: &Path,
@@ -540,7 +543,7 @@ impl Spaces {
             .open(&path, OpenHow { create: Create::Existing, direct: true })
             .map_err(fail)?;
         let len = file.len().map_err(fail)?;
-        // A crash while the file grew can leave a part of a page.
+        // A crash during growth can leave a part of a page at the end.
         let pages = (len / PAGE_SIZE as u64) as u32;
         if pages < 2 {
             return Err(Error::Incompatible(format!(
@@ -557,7 +560,8 @@ impl Spaces {
             }
             made.init_bitmaps()?;
         }
-        // Somebody else may have been faster; two would each know a length of the file.
+        // Another thread may have been faster. The first space is kept, since two would each count
+        // the pages of the file.
         Ok(self.open.write().entry(id).or_insert(made).clone())
     }
     fn enter(
@@ -573,7 +577,7 @@ impl Spaces {
         before.iter().for_each(|s| self.needs_no_stamp(s));
         s
     }
-    /// Forgets a space and removes its file. Its pages have left the buffer pool.
+    /// Forgets a space and removes its file. The space's pages have left the buffer pool.
     pub fn remove(&self, id: SpaceId) -> Result<()> {
         let path = self.path(id);
         let dir = path.parent().unwrap_or(&self.dir);
@@ -582,22 +586,23 @@ impl Spaces {
         } else {
             Ok(())
         };
-        // After the file: a cleaner that has copied pages before looks the space up, and would open
-        // the file again.
+        // The space is forgotten after its file is removed, because a cleaner that has copied pages
+        // looks the space up and would open the file again.
         self.forget(id);
         gone.map_err(|e| Error::io(format_args!("cannot remove {}", path.display()), &e))
     }
-    /// Forgets a space whose file is elsewhere now.
+    /// Forgets a space whose file has been moved away.
     pub fn forget(&self, id: SpaceId) {
         let known = self.open.write().remove(&id);
         known.iter().for_each(|s| self.needs_no_stamp(s));
     }
-    /// Resolves `WouldBlock::Extend`. Blocks for the file system's allocation, not for data.
+    /// Resolves a `WouldBlock::Extend`. The call blocks while the file system allocates, but not
+    /// for data.
     pub fn extend(&self, id: SpaceId) -> Result<()> {
         let s = self.get(id).ok_or_else(|| Error::NoSuchTable(format!("table space {}", id.0)))?;
         s.grow(s.pages())
     }
-    /// For recovery: makes page `no` exist.
+    /// Makes page `no` exist, for recovery.
     pub fn ensure(&self, id: SpaceId, no: PageNo) -> Result<()> {
         match self.get(id) {
             Some(s) if no >= s.pages() => s.grow(no),
@@ -611,7 +616,7 @@ impl PageIo for Spaces {
         Ok(self.find(space)?.map(|s| s.file.clone()))
     }
     fn written(&self, id: PageId) {
-        // The header's own write is what a stamp leads to.
+        // A write of the header page does not count, since it follows from a stamp.
         if id.no != 0
             && let Some(s) = self.get(id.space)
         {
@@ -632,8 +637,8 @@ impl PageIo for Spaces {
     }
 }
 
-/// Gives the header of a space its stamp: a mini-transaction of its own. The stamp, and where the
-/// log must be durable.
+/// Gives the header of a space its stamp, in a mini-transaction of its own. Returns the stamp and
+/// the LSN up to which the redo log must be durable.
 pub(crate) fn stamp(store: &crate::mtr::Store, id: SpaceId) -> Try<(u64, Lsn)> {
     let mut m = Mtr::begin_reserved(store)?;
     let header = m.x(PageId { space: id, no: 0 })?;
@@ -646,19 +651,19 @@ pub(crate) fn stamp(store: &crate::mtr::Store, id: SpaceId) -> Try<(u64, Lsn)> {
     Ok((stamp, end))
 }
 
-/// For messages: which table's file, where that is known.
+/// For messages: names the table that the file belongs to, if it is known.
 fn of(label: &str) -> String {
     if label.is_empty() { String::new() } else { format!(", the file of {label},") }
 }
 
-/// Pages that a mini-transaction has found free, their bitmap pages latched; in use once
-/// [`Reserved::take`] is called.
+/// Free pages that a mini-transaction has found, with their bitmap pages latched.
+/// [`Reserved::take`] puts them in use.
 pub struct Reserved {
     pub pages: SmallVec<[PageNo; 4]>,
     maps: SmallVec<[At; 4]>,
 }
-/// Finds `n` free pages near `hint` (0: anywhere). Latches bitmap pages, so it comes last
-/// (SPACE-2).
+/// Finds `n` free pages near `hint` (0: anywhere). The search latches bitmap pages, so it comes
+/// after all other latches (SPACE-2).
 pub fn reserve(m: &mut Mtr<'_>, id: SpaceId, n: usize, hint: PageNo) -> Try<Reserved> {
     let space =
         m.store().spaces.get(id).ok_or_else(|| {
@@ -669,7 +674,7 @@ pub fn reserve(m: &mut Mtr<'_>, id: SpaceId, n: usize, hint: PageNo) -> Try<Rese
     let start = if hint != 0 { hint } else { space.search_from.load(Relaxed) };
     let maps = limit.div_ceil(bitmap::PAGES);
     let home = (start / bitmap::PAGES).min(maps - 1);
-    // The hint's range first; the others after it (SPACE-3).
+    // The hint's range is searched first, then the other ranges (SPACE-3).
     let mut held = None;
     for k in (0..maps).map(|i| (home + i) % maps) {
         let first = k * bitmap::PAGES;
@@ -701,7 +706,7 @@ pub fn reserve(m: &mut Mtr<'_>, id: SpaceId, n: usize, hint: PageNo) -> Try<Rese
     Err(WouldBlock::Extend(id))
 }
 impl Reserved {
-    /// Marks the pages in use: a change.
+    /// Marks the pages as used, which is a change of the mini-transaction.
     pub fn take(&self, m: &mut Mtr<'_>) {
         for (no, map) in self.pages.iter().zip(&self.maps) {
             bitmap::set(&mut m.patch(*map), *no, true);
@@ -712,15 +717,15 @@ impl Reserved {
 pub(crate) fn prepare_free(m: &mut Mtr<'_>, id: PageId) -> Try<At> {
     m.x(PageId { space: id.space, no: bitmap::page_of(id.no) })
 }
-/// Frees a held page: a change.
+/// Frees a held page, which is a change of the mini-transaction.
 pub(crate) fn free(m: &mut Mtr<'_>, page: At, map: At) {
     let no = m.id(page).no;
     m.patch(page).write_u16(12, kind::FREE);
     bitmap::set(&mut m.patch(map), no, false);
 }
 
-/// A page in the making that belongs to no mini-transaction: of a file that is made durable as a
-/// whole.
+/// A page under construction that belongs to no mini-transaction, because its file is made durable
+/// as a whole.
 pub(crate) struct Fresh(pub Box<[u8; PAGE_SIZE]>);
 impl Patch for Fresh {
     fn bytes(&self) -> &[u8; PAGE_SIZE] {
@@ -756,7 +761,7 @@ mod tests {
             .is_ok()
     }
 
-    /// A bit flipped on the way does not make a bitmap of an empty page.
+    /// A bit that flips on the way does not turn an empty page into a bitmap.
     #[test]
     fn a_bitmap_page_that_is_read_wrong_is_made_all_the_same() {
         for from in [0, 64] {

@@ -1,11 +1,12 @@
-//! The register of files: how old the file of each table space may be at most.
+//! The register of files tells how old the file of each table space may be at most.
 //!
 //! A file that was replaced by an older copy of itself is whole: every page verifies, and nothing
-//! in it tells that commits are missing. So its header page bears a stamp that rises while pages of
-//! the file are written, and this file, beside them all, says which stamp each header has reached.
+//! in the file tells that commits are missing. So the file's header page bears a stamp that rises
+//! while pages of the file are written, and the register tells which stamp each header has reached.
 //! Stamps are LSNs.
 //!
-//! `files.rdl`, written as a whole under another name and then renamed. Little-endian:
+//! The register is `files.rdl`. It is written as a whole under another name and then renamed.
+//! Little-endian:
 //!
 //! | offset | bytes | what |
 //! |---|---|---|
@@ -18,21 +19,22 @@
 //! | 40 | 16 each | space u32, 0 u32, stamp u64 |
 //! | | | zeros to a multiple of 4096 bytes |
 //!
-//! - REGISTER-1: an entry is written only after the header with its stamp is durable in the file: a
-//!   header, as it lies in the file, that has a lower stamp than its entry is that of an older
-//!   copy. What redo makes of it says nothing: redo may hold the stamp, too, and would make an old
-//!   header young. (In format 1 the stamp was durable in the redo log or in the header.)
-//! - REGISTER-2: a stamp is taken after pages of the file were written, and counts for what is
-//!   written until the next one: a copy made since the last stamp (some seconds, and never before a
-//!   clean stop) is not told from the file.
+//! - REGISTER-1: an entry is written only after the header with its stamp is durable in the file.
+//!   So a header that has, as it lies in the file, a lower stamp than its entry comes from an older
+//!   copy. A header after redo proves nothing, because the redo log may hold the stamp, too, and
+//!   would make an old header look young. (In format 1 the stamp was durable in the redo log or in
+//!   the header.)
+//! - REGISTER-2: a stamp is taken after pages of the file were written, and stands for all writes
+//!   until the next stamp. So a copy made since the last stamp (some seconds ago, and never before
+//!   a clean stop) cannot be told from the file.
 //! - REGISTER-3: no checkpoint passes changes of a file that was written in this run of the engine
-//!   and has no stamp of this run in the register. What lies behind the checkpoint is checked by
-//!   redo itself (RECORD-1): so a copy from before the run is always told from the file. Where the
-//!   register cannot be written, because the disk is full, checkpoints do not wait for it: writers
-//!   must not wait for what only finds damage.
-//! - REGISTER-4: no file takes another file's place while stamps are given, nor before the
-//!   checkpoint has passed the last stamp of the file that goes: a stamp is a change of the header
-//!   page, which redo would otherwise look for in the new file.
+//!   and has no stamp of this run in the register. Redo itself checks the changes after the
+//!   checkpoint (RECORD-1). So a copy from before the run is always told from the file. Where the
+//!   register cannot be written because the disk is full, checkpoints do not wait for it: writers
+//!   must not wait for a mere check for damage.
+//! - REGISTER-4: while stamps are given, no file takes another file's place; nor does it before the
+//!   checkpoint has passed the last stamp of the file that it replaces. A stamp is a change of the
+//!   header page, and redo would otherwise look for that change in the new file.
 use crate::bytes::{u32_at, u64_at};
 use crate::{Error, Lsn, Result, SpaceId};
 use redolith_disk::{AlignedBuf, Disk, OpenHow};
@@ -43,7 +45,7 @@ use std::path::Path;
 pub(crate) const FILE: &str = "files.rdl";
 const MAGIC: &[u8; 8] = b"RDLFILES";
 const FORMAT: u32 = 2;
-/// The first format whose stamps are in the files.
+/// The first format whose stamps are durable in the files themselves.
 const IN_FILES: u32 = 2;
 const HEAD: usize = 40;
 const ENTRY: usize = 16;
@@ -53,10 +55,11 @@ pub struct Register {
     pub log_id: u64,
     pub durable: Lsn,
     pub stamps: BTreeMap<SpaceId, u64>,
-    /// It was read from a file of format 1: the stamps may be in the redo log alone (REGISTER-1).
+    /// Whether the register was read from a file of format 1, whose stamps may be in the redo log
+    /// alone (REGISTER-1).
     pub before_redo: bool,
 }
-/// What is there instead of a register.
+/// Why there is no register.
 #[derive(Debug, PartialEq, Eq)]
 pub enum NoRegister {
     Missing,
@@ -80,7 +83,7 @@ impl Register {
         b[8..12].copy_from_slice(&crc.to_le_bytes());
         b
     }
-    /// None if these bytes are no register.
+    /// Returns `None` if these bytes are no register.
     fn decode(b: &[u8]) -> Result<Option<Register>> {
         if b.len() < HEAD || &b[..8] != MAGIC || u32_at(b, 8) != crc32c::crc32c(&b[12..]) {
             return Ok(None);
@@ -123,8 +126,8 @@ impl Register {
             read().map_err(|e| Error::io(format_args!("reading {}", path.display()), &e))?;
         Ok(Register::decode(&bytes)?.ok_or(NoRegister::Damaged))
     }
-    /// Makes it durable in the place of the one before. After an error that one is still there, and
-    /// no less true.
+    /// Replaces the register on disk durably. After an error the old register is still there and
+    /// still true.
     pub fn write(&self, disk: &dyn Disk, dir: &Path) -> Result<()> {
         let (path, making) = (dir.join(FILE), dir.join(format!("{FILE}.new")));
         let written = || -> io::Result<()> {

@@ -1,9 +1,9 @@
 //! The atomics, mutexes and latches of frames, page table and dirty index: the real ones, or loom's
-//! when the crate is built with `--cfg loom` to explore their interleavings (`loom_tests.rs`).
+//! when the crate is built with `--cfg loom` to explore their interleavings (`buf/loom_tests.rs`).
 //!
-//! Not loom's: what a mutex or a latch guards (links of lists, pages' bytes, which loom watches
-//! through [`Frame`](super::frame::Frame)), counters, and stamps of accesses. Each would be one
-//! more place to switch threads at, and decides nothing.
+//! Some parts are never loom's: data under a mutex or a latch (links of lists; and the bytes of
+//! pages, which loom watches through [`Frame`](crate::buf::frame::Frame)), counters, and the time
+//! stamps of accesses. Each of them would be one more place to switch threads, and decides nothing.
 #[cfg(not(loom))]
 pub(crate) use parking_lot::{Mutex, MutexGuard, RawRwLock};
 #[cfg(not(loom))]
@@ -24,7 +24,7 @@ mod words {
     use crate::Result;
     use crate::buf::mapping::Mapping;
 
-    /// Atomic words, all 0, resident only where they have been touched.
+    /// Atomic words, all 0. A word is resident in memory only after it has been touched.
     pub(crate) struct Words(Mapping);
     impl Words {
         pub(crate) fn new(count: usize) -> Result<Words> {
@@ -34,8 +34,8 @@ mod words {
         /// `index` is below the count.
         #[inline]
         pub(crate) unsafe fn get(&self, index: usize) -> &AtomicU32 {
-            // SAFETY: inside the mapping by the caller's promise; zeroed memory is a valid
-            // AtomicU32.
+            // SAFETY: the caller promises that the word is inside the mapping, and zeroed memory is
+            // a valid AtomicU32.
             unsafe { self.0.base().cast::<AtomicU32>().add(index).as_ref() }
         }
     }
@@ -57,15 +57,16 @@ mod model {
             Ok(Words((0..count).map(|_| AtomicU32::new(0)).collect()))
         }
         /// # Safety
-        /// None; the real ones have a condition.
+        /// The model has no condition; the real words have one.
         pub unsafe fn get(&self, index: usize) -> &AtomicU32 {
             &self.0[index]
         }
     }
 
-    /// A latch over one of loom's words, with the orderings of parking_lot's: acquire to lock,
-    /// release to unlock, nothing where it fails, nor in `try_upgrade`, whose slow way has none.
-    /// Who waits lets others run.
+    /// A latch over one of loom's words, with the orderings of parking_lot's latch: acquire to
+    /// lock, release to unlock, and no ordering if a lock fails, or in `try_upgrade`, whose slow
+    /// path in parking_lot has none. A waiting thread lets others run.
+    ///
     /// The word is in a cell because `INIT` is a constant, which loom's atomics cannot be.
     pub(crate) struct RawRwLock(OnceLock<AtomicU32>);
     const X: u32 = 1 << 31;
@@ -96,7 +97,7 @@ mod model {
             }
         }
     }
-    // SAFETY: a writer takes the word only from 0, and nobody takes it from a writer.
+    // SAFETY: a writer takes the word only from 0, and no thread takes it from a writer.
     unsafe impl lock_api::RawRwLock for RawRwLock {
         const INIT: RawRwLock = RawRwLock(OnceLock::new());
         type GuardMarker = lock_api::GuardNoSend;
@@ -122,7 +123,7 @@ mod model {
             self.word().load(Relaxed) != 0
         }
     }
-    // SAFETY: the bit of the upgradable one is taken only when it is not set; readers may be there.
+    // SAFETY: the upgradable bit is taken only when it is not set. Readers may be there.
     unsafe impl lock_api::RawRwLockUpgrade for RawRwLock {
         fn lock_upgradable(&self) {
             RawRwLock::wait(|| self.try_lock_upgradable());
@@ -140,7 +141,7 @@ mod model {
             self.word().compare_exchange(SX, X, Relaxed, Relaxed).is_ok()
         }
     }
-    // SAFETY: the caller holds it alone.
+    // SAFETY: the caller is the only holder.
     unsafe impl lock_api::RawRwLockDowngrade for RawRwLock {
         unsafe fn downgrade(&self) {
             self.change(X, 1);

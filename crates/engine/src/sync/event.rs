@@ -1,4 +1,4 @@
-//! Something that tasks wait to happen: `let seen = event.seen(); if !condition {
+//! An event for which tasks wait. The pattern `let seen = event.seen(); if !condition {
 //! event.after(seen).await }` loses no notification.
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -18,11 +18,11 @@ impl Event {
     pub(crate) fn seen(&self) -> u64 {
         self.count.load(SeqCst)
     }
-    /// Wakes everybody who waits.
+    /// Wakes all waiting tasks.
     pub(crate) fn notify(&self) {
         self.notify_some(usize::MAX);
     }
-    /// Wakes the `most` tasks that have waited longest. The other tasks are not woken; but such a
+    /// Wakes the `most` tasks that have waited longest. The other tasks are not woken, but such a
     /// task goes on too if something else polls it, because `count` has moved.
     pub(crate) fn notify_some(&self, most: usize) {
         let mut list = self.wakers.lock();
@@ -50,7 +50,7 @@ impl Event {
 pub(crate) struct After<'a> {
     event: &'a Event,
     seen: u64,
-    /// Set while the waker is in the list, or was and has been woken.
+    /// Set from the moment when the waker enters the list, also after it has been woken.
     ticket: Option<u64>,
 }
 impl Future for After<'_> {
@@ -59,7 +59,8 @@ impl Future for After<'_> {
         let event = self.event;
         let mut list = event.wakers.lock();
         if event.seen() != self.seen {
-            // Out of the list if it is still there: its turn is left to another.
+            // If the waker is still in the list, it is removed, and a notification wakes another
+            // task instead.
             if let Some(ticket) = self.ticket.take() {
                 list.retain(|(t, _)| *t != ticket);
             }
@@ -89,13 +90,13 @@ impl Drop for After<'_> {
         let woken = list.len() == before;
         drop(list);
         if woken {
-            // Woken and gone: the next in line has the turn.
+            // The task was woken but dropped its wait, so the next task in line is woken.
             self.event.notify_some(1);
         }
     }
 }
 
-/// Resolves when the first of two does.
+/// Resolves when the first of the two futures does.
 pub(crate) async fn either(a: impl Future<Output = ()>, b: impl Future<Output = ()>) {
     let (mut a, mut b) = (std::pin::pin!(a), std::pin::pin!(b));
     std::future::poll_fn(|cx| {

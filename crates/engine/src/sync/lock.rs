@@ -1,5 +1,5 @@
-//! Mutexes and atomics of the lock table, the transaction system and the metadata locks: the real
-//! ones, or shuttle's, whose scheduler tries interleavings (`tests/model.rs`).
+//! The mutexes and atomics of the lock table, the transaction system and the metadata locks: the
+//! real ones, or shuttle's, whose scheduler tries interleavings (`lock/tests/model.rs`).
 #[cfg(not(all(test, shuttle)))]
 pub(crate) use parking_lot::{Mutex, MutexGuard};
 #[cfg(not(all(test, shuttle)))]
@@ -12,7 +12,7 @@ pub(crate) use model::*;
 mod model {
     pub(crate) use shuttle::sync::{MutexGuard, atomic};
 
-    /// With parking_lot's face.
+    /// Shuttle's mutex with parking_lot's interface.
     #[derive(Default)]
     pub(crate) struct Mutex<T>(shuttle::sync::Mutex<T>);
     impl<T> Mutex<T> {

@@ -9,7 +9,7 @@ pub(crate) use parking_lot::Mutex;
 #[cfg(not(loom))]
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64, fence};
 
-/// Alone on its cache lines: two of them, since x86 prefetches lines in pairs.
+/// A value alone on its two cache lines. It has two lines because x86 prefetches lines in pairs.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct Padded<T>(pub T);

@@ -1,12 +1,12 @@
-//! What models under loom share (`--cfg loom`): how they are run, and loom's atomics and mutex in
-//! the shape that the engine uses.
+//! The common parts of the models under loom (`--cfg loom`): how models are run, and loom's atomics
+//! and mutex in the shape that the engine uses.
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Runs the program in every interleaving that has at most so many preemptions, and with every
-/// value that the memory orderings let a load see there. It ends when all are done: a limit of
-/// loom's, which ends an exploration early and calls that a success, is not set, and may not be set
-/// from outside.
+/// Runs the program in every interleaving with at most this many preemptions, and with every value
+/// that the memory orderings allow a load to see. It ends when all of them are done. Loom has a
+/// limit that ends an exploration early and calls it a success; this limit is not set, and must not
+/// be set from outside.
 #[cfg(test)]
 pub(crate) fn explore(preemptions: usize, program: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
@@ -28,13 +28,13 @@ pub(crate) fn explore(preemptions: usize, program: impl Fn() + Send + Sync + 'st
     );
 }
 
-/// An atomic of loom's whose every access is a turn that loom tries in every order.
+/// One of loom's atomics, whose accesses loom tries in every order.
 ///
-/// By itself loom remembers of each atomic only the last access, and takes two loads for
-/// independent: of a load, and a load and a store in another thread, it never tries the store first
-/// (github.com/tokio-rs/loom issues 166 and 392). A look before a compare-and-swap hides most
-/// interleavings so. Here each access first fails to swap a word that never changes. For loom that
-/// depends on every other access; and as nothing is stored, it orders nothing and hides no missing
+/// By itself loom remembers only the last access of each atomic, and takes two loads for
+/// independent. If one thread loads, and another loads and stores, loom never tries the store first
+/// (github.com/tokio-rs/loom issues 166 and 392). A load before a compare-and-swap thus hides most
+/// interleavings. Here each access first fails to swap a word that never changes. For loom this
+/// swap depends on every other access. It stores nothing, so it orders nothing and hides no missing
 /// ordering.
 #[derive(Debug)]
 pub(crate) struct InTurn<A> {
@@ -71,7 +71,7 @@ impl<T> AtomicPtr<T> {
     }
 }
 
-/// loom's mutex with parking_lot's face.
+/// Loom's mutex with parking_lot's interface.
 #[derive(Debug, Default)]
 pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);
 pub(crate) struct MutexGuard<'a, T>(loom::sync::MutexGuard<'a, T>);

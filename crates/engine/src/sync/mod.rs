@@ -1,9 +1,8 @@
-//! What threads and tasks of the engine meet at.
+//! The tools with which threads and tasks of the engine synchronise.
 //!
-//! [`event`] is for many tasks that wait for something to happen, [`notify`] for one background
-//! task. The other modules are the atomics, mutexes and latches that the log, the buffer pool and
-//! the lock table are written with: the real ones, or those of loom and shuttle, which try
-//! interleavings.
+//! [`event`] is for many tasks that wait for an event, [`notify`] is for one background task. The
+//! other modules are the atomics, mutexes and latches of the redo log, the buffer pool and the lock
+//! table: the real ones, or those of loom and shuttle, which try interleavings.
 pub(crate) mod buf;
 pub(crate) mod event;
 pub(crate) mod lock;

@@ -23,7 +23,7 @@ impl Notify {
     pub(crate) fn notify(&self) {
         self.change(|s| s.notified = true);
     }
-    /// Every wait, now and later, ends with `false`.
+    /// Ends every wait, now and later, with `false`.
     pub(crate) fn close(&self) {
         self.change(|s| s.closed = true);
     }
@@ -37,7 +37,7 @@ impl Notify {
             w.wake();
         }
     }
-    /// Waits until notified; `false` when closed.
+    /// Waits until notified. Returns `false` if the notification is closed.
     pub(crate) fn wait(&self) -> Notified<'_> {
         Notified(self)
     }

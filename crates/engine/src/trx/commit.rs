@@ -1,15 +1,17 @@
-//! Commit: from "the last change is in the log buffer" to "it can never be lost".
+//! Commit: the way of a transaction from its last change, which is in the redo log's buffer, to a
+//! state that no crash can undo.
 //!
-//! 1. The log of the transaction is marked committed, in a mini-transaction: from here on recovery
-//!    keeps it (`UndoLog::finish`).
-//! 2. It leaves the active set: views opened from now on see it (`TrxSys::commit_no`).
-//! 3. Its undo goes to the history, for purge.
-//! 4. Its locks are released: whoever waited goes on, and commits behind it in the log.
-//! 5. The [`CommitTicket`] resolves when the log is durable up to the mark of step 1.
+//! 1. A mini-transaction marks the transaction's undo log as committed. From here on recovery keeps
+//!    the transaction (`UndoLog::finish`).
+//! 2. The transaction leaves the active set. Views opened from now on see it (`TrxSys::commit_no`).
+//! 3. Its undo log joins the history, for purge.
+//! 4. Its locks are released. A transaction that waited for them goes on, and its commit comes
+//!    later in the redo log.
+//! 5. The [`CommitTicket`] resolves when the redo log is durable up to the mark of step 1.
 //!
-//! Locks are released before the commit is durable (early lock release: DeWitt et al., 1984): a
-//! transaction that reads its changes has a later place in the log, so it cannot become durable
-//! without it.
+//! Locks are released before the commit is durable (early lock release: DeWitt et al., 1984). This
+//! is safe: a transaction that reads the changes has a later place in the redo log, so that it
+//! cannot become durable before them.
 use super::Trx;
 use crate::canary::{Canary, planted};
 use crate::engine::Engine;
@@ -23,15 +25,16 @@ use std::time::Duration;
 pub struct CommitTicket {
     engine: Arc<Engine>,
     lsn: Option<Lsn>,
-    /// When it was committed, if there is something to make durable.
+    /// When the transaction committed; zero if there is nothing to make durable.
     at: Duration,
 }
 impl CommitTicket {
-    /// Behind the commit's last byte in the log; none if the transaction changed nothing.
+    /// The position behind the commit's last byte in the redo log; none if the transaction changed
+    /// nothing.
     pub fn lsn(&self) -> Option<Lsn> {
         self.lsn
     }
-    /// Resolves when the commit is durable. Dropping the future takes nothing back.
+    /// Resolves when the commit is durable. Dropping the future does not take the commit back.
     pub async fn durable(self) {
         if let Some(lsn) = self.lsn
             && !planted(Canary::AckBeforeDurable)
@@ -40,18 +43,20 @@ impl CommitTicket {
             self.engine.counts.commit_wait.record(self.engine.disk.now().saturating_sub(self.at));
         }
     }
-    /// The same for a program without an executor.
+    /// Blocks the thread until the commit is durable, for a program without an executor.
     pub fn wait(self) {
         crate::runtime::block_on(self.durable());
     }
 }
 
-/// A transaction with so many changes has locks that it takes milliseconds to release.
+/// A transaction with this many undo records may need milliseconds to release its locks, and leaves
+/// its worker first.
 const MANY: u32 = 20_000;
 
 impl Trx {
-    /// Commits. The transaction is visible to others when this returns, and durable when the ticket
-    /// resolves; afterwards the value serves for the next one. After an error it is rolled back.
+    /// Commits the transaction. Others see its changes when this function returns; the changes are
+    /// durable when the ticket resolves. `self` then serves for the next transaction. If the commit
+    /// fails, the transaction is rolled back.
     pub async fn commit(&mut self) -> Result<CommitTicket> {
         let engine = self.engine.clone();
         if self.undo.count >= MANY {
@@ -85,7 +90,7 @@ impl Trx {
         if lsn.is_some() {
             at = engine.disk.now();
             let last = std::mem::replace(&mut self.last_commit, at);
-            // A sample is enough.
+            // The pacing of flushes needs only a sample of the times between commits.
             if !last.is_zero() && at.as_micros().is_multiple_of(8) {
                 engine.store.log.session_committed_after(at.saturating_sub(last));
             }
@@ -100,7 +105,7 @@ impl Trx {
             }
         }
     }
-    /// Forgets the transaction; its locks are free.
+    /// Forgets the transaction and releases its locks.
     pub(super) fn end(&mut self) {
         self.engine.locks.release_all(&self.locks);
         self.id = TrxId::NONE;

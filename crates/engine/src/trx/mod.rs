@@ -1,15 +1,17 @@
-//! A transaction, as its session holds it. `commit.rs` is the page to read first.
+//! A transaction, as its session holds it. Read `commit.rs` first.
 //!
-//! - TRX-A: row changes are in the order clustered record (with undo), then secondary entries;
-//!   undoing goes the other way round.
-//! - TRX-B: a failed statement is rolled back to where it began (`savepoint`, `rollback_to`); a
-//!   deadlock's victim is rolled back whole.
-//! - TRX-C: a rollback that cannot go on now (the disk is full, a page is unreadable) goes on in
-//!   the background, with the transaction's locks, until it is done; the session is free at once.
-//!   One that fails half way to a savepoint leaves a transaction that can only be rolled back.
-//! - TRX-D: no transaction works for longer than a turn without letting others run
-//!   ([`Trx::give_way`]): what it needs may all be in memory, and its thread is one of few. A
-//!   commit that gathers its group in the same run queue waits that long and no longer.
+//! - TRX-A: a row change writes the clustered record (with undo) first, then the secondary entries.
+//!   A rollback goes the other way round.
+//! - TRX-B: a failed statement is rolled back to the place where the statement began (`savepoint`,
+//!   `rollback_to`). The victim of a deadlock is rolled back as a whole.
+//! - TRX-C: a rollback that cannot go on now (the disk is full, a page is unreadable) continues in
+//!   the background and keeps the transaction's locks until it is done. The session is free at
+//!   once. A rollback to a savepoint that fails half way leaves a transaction that can only be
+//!   rolled back as a whole.
+//! - TRX-D: no transaction works for longer than a turn without letting other tasks run
+//!   ([`Trx::give_way`]). All of its pages may be in memory, so that it never waits, and its thread
+//!   is one of few. A commit that gathers its group in the same run queue waits for one turn at
+//!   most.
 pub(crate) mod commit;
 pub(crate) mod rollback;
 pub(crate) mod sys;
@@ -31,7 +33,8 @@ use std::task::Poll;
 use std::time::Duration;
 use view::ReadView;
 
-/// Pauses between the tries of a rollback in the background.
+/// The pauses between two attempts of a rollback in the background: the first pause, and the
+/// longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LAST_PAUSE: Duration = Duration::from_secs(5);
 
@@ -59,26 +62,28 @@ impl Isolation {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Savepoint(pub(crate) RollPtr);
 
-/// How long a transaction works on a worker before others run.
+/// How long a transaction works on a worker before it lets other tasks run.
 const TURN: Duration = Duration::from_millis(1);
-/// How long it works beside the workers before it becomes a task again. No other task waits for the
-/// thread there, and the way to a worker and back takes a tenth of a millisecond.
+/// How long a transaction works beside the workers before it becomes a task again. Beside the
+/// workers no other task waits for the thread, and the way to a worker and back takes a tenth of a
+/// millisecond.
 const TURN_BESIDE: Duration = Duration::from_millis(20);
-/// After how many rows it looks at the clock: first, and at most. In between as many as take a part
-/// of a turn.
+/// After how many rows a transaction looks at the clock: at first, and at most. Between these
+/// bounds the number follows the speed of the rows, so that a look comes a few times per turn.
 const FIRST_LOOK: u32 = 4;
 const ROWS_PER_LOOK: u32 = 64;
 
-/// The work since others ran (TRX-D); also of those who read rows or pages by themselves.
+/// The work that a task has done since it last let others run (TRX-D). Tasks that read rows or
+/// pages without a transaction have a `Turn` of their own.
 #[derive(Debug)]
 pub(crate) struct Turn {
-    /// Rows until the next look, and from one look to the next.
+    /// The rows until the next look at the clock, and the rows between two looks.
     rows: u32,
     rows_per_look: u32,
-    /// When the clock was looked at first, and last.
+    /// When this turn's first and last looks at the clock were.
     began: Option<Duration>,
     looked: Duration,
-    /// The stretch of the runtime in which the clock was looked at first.
+    /// The runtime's stretch at this turn's first look at the clock.
     stretch: u64,
 }
 impl Default for Turn {
@@ -93,19 +98,20 @@ impl Default for Turn {
     }
 }
 impl Turn {
-    /// After each row of work: whether it goes on without a look at the clock. If not, `count` has
-    /// to follow.
+    /// Returns, after a row of work, whether the task may go on without a look at the clock. If
+    /// not, the caller has to call `count`.
     #[inline]
     pub(crate) fn goes_on(&mut self) -> bool {
         let goes_on = self.rows > 1;
         self.rows -= u32::from(goes_on);
         goes_on
     }
-    /// After each row of work.
+    /// Counts a row of work, and lets other tasks run if the turn is over.
     #[inline]
     pub(crate) async fn count(&mut self, engine: &Engine) {
         if !self.goes_on() && self.is_over(engine) {
-            // Boxed: the futures of all that works row by row have this one inside.
+            // The future of `end` is boxed because every future that works row by row contains this
+            // one.
             Box::pin(self.end(engine)).await;
         }
     }
@@ -123,7 +129,8 @@ impl Turn {
         over
     }
     /// TRX-D: work that has filled a whole turn without a wait is long, and continues beside the
-    /// workers. Work that has waited meanwhile, or may not leave, steps back in the run queue.
+    /// workers. Work that has waited during its turn, or may not leave its worker, steps back in
+    /// the run queue.
     async fn end(&self, engine: &Engine) {
         let runtime = &*engine.runtime;
         let beside = runtime.has_left_worker();
@@ -136,11 +143,13 @@ impl Turn {
             runtime.leave_worker();
         }
     }
-    /// Whether it is over, `now`; `beside`: it is worked off beside the workers.
+    /// Looks at the clock, which shows `now`, and returns whether the turn is over. `beside` says
+    /// that the work is done beside the workers.
     fn look(&mut self, now: Duration, beside: bool) -> bool {
         let began = match self.began {
             Some(began) => {
-                // Rows may be quick or slow: a fourth of a turn goes by between two looks.
+                // Rows may be quick or slow: the number of rows is adjusted until about a fourth of
+                // a turn passes between two looks.
                 let slow = now.saturating_sub(self.looked) >= TURN / 4;
                 self.rows_per_look = if slow {
                     (self.rows_per_look / 2).max(1)
@@ -158,7 +167,7 @@ impl Turn {
     }
 }
 
-/// Memory that one operation after another uses.
+/// Buffers that one operation after the other uses again.
 #[derive(Default)]
 pub(crate) struct Scratch {
     pub key: Vec<u8>,
@@ -167,15 +176,15 @@ pub(crate) struct Scratch {
     pub payload: Vec<u8>,
 }
 
-/// One session's transactions, one after the other: `begin`, work, `commit` or `rollback`. Dropped
-/// unfinished, it is rolled back in the background.
+/// One session's transactions, one after the other: `begin`, work, `commit` or `rollback`. A `Trx`
+/// that is dropped with an unfinished transaction rolls this transaction back in the background.
 pub struct Trx {
     pub(crate) engine: Arc<Engine>,
     pub(crate) locks: Arc<TrxLocks>,
     pub(crate) id: TrxId,
     pub(crate) undo: UndoLog,
-    /// Where the last change ends in the log that relies on an AUTO_INCREMENT counter which is not
-    /// durable yet (COUNTER-2).
+    /// Where the transaction's last change ends in the redo log that relies on an AUTO_INCREMENT
+    /// counter which is not durable yet (COUNTER-2).
     pub(crate) counter_raised: Option<Lsn>,
     pub(crate) view: ReadView,
     pub(crate) scratch: Scratch,
@@ -185,15 +194,17 @@ pub struct Trx {
     pub read_only: bool,
     /// How long it waits for a row lock.
     pub lock_wait_timeout: Duration,
-    /// It is one statement that reads without locks (for trx_nl_ro_commits).
+    /// Whether the transaction is a single statement that reads without locks (for
+    /// trx_nl_ro_commits).
     pub single_read: bool,
     /// What the running statement has done to rows.
     pub rows: RowCounts,
-    /// TRX-B has failed, for this reason: the transaction has half a statement and must not commit.
+    /// Why a rollback to a savepoint failed (TRX-B). The transaction then contains half a statement
+    /// and must not commit.
     broken: Option<Error>,
-    /// It is being rolled back in the background (TRX-C).
+    /// Whether the transaction is being rolled back in the background (TRX-C).
     pub(crate) abandoned: bool,
-    /// When the last one that changed something was committed; zero: none yet.
+    /// When the session's last transaction with changes committed; zero if there was none yet.
     last_commit: Duration,
     pub(crate) turn: Turn,
 }
@@ -204,7 +215,8 @@ impl Drop for Trx {
             return self.engine.locks.release_all(&self.locks);
         }
         if self.abandoned {
-            // The runtime has dropped the rollback: the engine goes, and recovery will do it.
+            // The runtime has dropped the rollback's task because the engine ends. Recovery will
+            // finish the rollback.
             return;
         }
         // A session that is gone cannot wait for its rollback.
@@ -237,8 +249,8 @@ impl Trx {
     pub fn id(&self) -> TrxId {
         self.id
     }
-    /// TRX-C: what is left of the transaction is rolled back in the background; the value is free
-    /// for the next one.
+    /// TRX-C: moves the rest of the transaction into a rollback in the background. `self` then
+    /// serves for the next transaction.
     pub(super) fn hand_over(&mut self) {
         let engine = self.engine.clone();
         let fresh = engine.locks.new_trx(self.locks.kill().clone());
@@ -275,7 +287,7 @@ impl Trx {
                     );
                 }
                 if engine.closing.load(Acquire) {
-                    // The next start goes on with it.
+                    // Recovery finishes the rollback at the next start.
                     return;
                 }
                 engine.nap(pause).await;
@@ -296,11 +308,11 @@ impl Trx {
     pub fn has_written(&self) -> bool {
         !self.undo.is_empty()
     }
-    /// Something was read or locked.
+    /// Whether the transaction has read or locked anything.
     pub(crate) fn has_read(&self) -> bool {
         self.view.is_open() || self.locks.locks_held() > 0
     }
-    /// The statement is over: what it did to rows is added to the engine's counts.
+    /// Adds the row counts of the statement, which has ended, to the engine's counts.
     pub fn count_rows(&mut self) {
         self.engine.counts.add_rows(std::mem::take(&mut self.rows));
     }
@@ -314,14 +326,14 @@ impl Trx {
             self.engine.sys.open_view(&mut self.view, self.id);
         }
     }
-    /// A statement of a transaction that reads what is committed begins with a new view.
+    /// Begins a statement. At READ COMMITTED and below each statement reads from a new view.
     pub fn begin_statement(&mut self) {
         self.turn = Turn::default();
         if self.isolation <= Isolation::ReadCommitted {
             self.view.close();
         }
     }
-    /// Takes an id at the first write.
+    /// Gives the transaction an id before its first write.
     pub(crate) async fn ensure_id(&mut self) -> Result<()> {
         if self.read_only {
             return Err(Error::ReadOnly);
@@ -340,8 +352,8 @@ impl Trx {
         }
         Ok(())
     }
-    /// Waits for what a call would block on. Locks wait at most the transaction's lock wait
-    /// timeout.
+    /// Waits until a call that returned `blocked` can be tried again. A wait for a lock takes at
+    /// most the transaction's lock wait timeout.
     pub(crate) async fn unblocked(&self, blocked: WouldBlock) -> Result<()> {
         match blocked {
             WouldBlock::Lock(wait) => wait.wait(&self.engine.runtime, self.lock_wait_timeout).await,
@@ -352,7 +364,7 @@ impl Trx {
             other => self.engine.unblocked(other).await,
         }
     }
-    /// Waits for room in the log, no longer than for a row lock.
+    /// Waits for room in the redo log, at most as long as for a row lock.
     async fn wait_room(&self, wait: SpaceWait<'_>) -> Result<()> {
         let (mut wait, mut timer) = (wait, self.engine.runtime.sleep(self.lock_wait_timeout));
         poll_fn(|cx| {
@@ -370,13 +382,14 @@ impl Trx {
         })
         .await
     }
-    /// After each row of work, whoever asks for it: TRX-D.
+    /// Lets other tasks run if the turn is over (TRX-D). Every loop over rows calls this after each
+    /// row.
     #[inline]
     pub async fn give_way(&mut self) {
         self.turn.count(&self.engine).await;
     }
-    /// Before a change of a row: others run if its turn is over, and it is slowed if the log is
-    /// nearly full or the history too long.
+    /// Called before each change of a row. The function lets other tasks run if the turn is over,
+    /// and slows the transaction down if the redo log is nearly full or the history is too long.
     #[inline]
     pub(crate) async fn pace(&mut self) {
         self.give_way().await;
@@ -387,8 +400,8 @@ impl Trx {
             Box::pin(self.wait_for_purge(delay)).await;
         }
     }
-    /// The history is longer than `innodb_max_purge_lag`. A statement that is killed meanwhile
-    /// finds that out by itself.
+    /// Sleeps because the history is longer than `innodb_max_purge_lag`. A statement that is killed
+    /// during the sleep notices this by itself afterwards.
     #[cold]
     async fn wait_for_purge(&self, delay: Duration) {
         let mut timer = self.engine.runtime.sleep(delay);
@@ -401,8 +414,9 @@ impl Trx {
         })
         .await;
     }
-    /// After a rollback: where the log has to be durable before it is acknowledged, for values that
-    /// its rows had are not given again.
+    /// Returns how far the redo log must be durable before a rollback is acknowledged, and forgets
+    /// the position. Without this wait a crash could hand out again AUTO_INCREMENT values that the
+    /// rolled back rows had.
     pub fn take_counter_raised(&mut self) -> Option<Lsn> {
         self.counter_raised.take()
     }
@@ -410,8 +424,8 @@ impl Trx {
     pub fn savepoint(&self) -> Savepoint {
         Savepoint(self.undo.last)
     }
-    /// The row at `key` belongs to `owner`: would block if that transaction is
-    /// active.
+    /// Turns the implicit lock of `owner` on the row at `key` into an explicit lock if `owner` is
+    /// another active transaction. The caller's own lock request then waits for this lock.
     pub(crate) fn wait_for(&self, owner: TrxId, key: crate::lock::LockKey) -> Try<()> {
         if owner != self.id
             && let Some(other) = self.engine.sys.find(owner)
@@ -426,7 +440,7 @@ impl Trx {
 mod tests {
     use super::*;
 
-    /// Rows that take so long each: the longest time between the ends of two turns.
+    /// The longest time between the ends of two turns, for rows that take `row` each.
     fn longest(row: Duration, rows: u32) -> Duration {
         let (mut turn, mut now, mut last, mut longest) =
             (Turn::default(), Duration::from_secs(1), Duration::from_secs(1), Duration::ZERO);
@@ -445,9 +459,9 @@ mod tests {
     fn slow_rows_are_looked_at_more_often() {
         assert!(longest(Duration::from_micros(1), 100_000) <= 2 * TURN);
         assert!(longest(Duration::from_micros(100), 10_000) <= 2 * TURN);
-        // What one row takes is limited elsewhere.
+        // A single row may take a whole turn here; other code limits the time of a row.
         assert!(longest(TURN, 1000) <= FIRST_LOOK * 3 * TURN);
-        // Rows that are quick at first and slow later.
+        // The rows are quick at first, then slow, then quick again.
         let mut turn = Turn::default();
         let mut now = Duration::ZERO;
         let mut looks = |turn: &mut Turn, row: Duration| {

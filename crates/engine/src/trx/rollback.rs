@@ -1,5 +1,6 @@
-//! Rollback: undo records are taken back, latest first. Every step looks first whether it has been
-//! done, so a rollback that a crash cut short is simply begun again by recovery.
+//! Rollback: undo records are applied from the latest to the earliest. Every step first looks
+//! whether it has been done already, so that recovery can simply begin again a rollback that a
+//! crash cut short.
 use super::{Savepoint, Trx};
 use crate::canary::{Canary, planted};
 use crate::dict::table::Table;
@@ -13,7 +14,7 @@ use crate::undo;
 use crate::undo::record::{self, Entry, RollPtr};
 use crate::{Result, TrxId, Try};
 
-/// A change taken back: what is needed of its undo record, copied.
+/// One change to take back: a copy of the needed parts of its undo record.
 enum Step {
     Insert { table: u64, key: Vec<u8> },
     Change { table: u64, key: Vec<u8>, flags: u8, head: [u8; value::HEAD] },
@@ -22,7 +23,7 @@ enum Step {
 }
 
 impl Trx {
-    /// Takes back everything since `to`. Locks stay.
+    /// Takes back all changes made since `to`. The locks stay.
     pub async fn rollback_to(&mut self, to: Savepoint) -> Result<()> {
         if self.undo.last != to.0 {
             self.engine.counts.savepoint_rollbacks.add(1);
@@ -36,7 +37,8 @@ impl Trx {
         }
         done
     }
-    /// `goes_on`: the transaction may yet commit.
+    /// Takes back changes down to `to`. `goes_on` says that the rest of the transaction may still
+    /// commit.
     async fn back_to(&mut self, to: RollPtr, goes_on: bool) -> Result<()> {
         let engine = self.engine.clone();
         while self.undo.last != to {
@@ -51,16 +53,16 @@ impl Trx {
             let change = matches!(step, Step::Change { .. });
             engine.take_back(self.id, at, step).await?;
             if change && goes_on {
-                // The rest of the transaction may commit: what this record made obsolete is so no
-                // more.
+                // If the transaction commits, purge must not act on this record: the versions and
+                // entries that the record's change made obsolete are current again.
                 engine.retry(|| mark_undone(&engine, at)).await?;
             }
             self.undo.last = before;
         }
         Ok(())
     }
-    /// Rolls the whole transaction back and ends it. What cannot be done now is done in the
-    /// background (TRX-C).
+    /// Rolls the whole transaction back and ends it. A rollback that cannot finish now continues in
+    /// the background (TRX-C).
     pub async fn rollback(&mut self) -> Result<()> {
         if self.take_back_all().await.is_err() {
             self.hand_over();
@@ -68,7 +70,8 @@ impl Trx {
         }
         Ok(())
     }
-    /// The same, or an error.
+    /// Rolls the whole transaction back and ends it, or returns the error that stopped the
+    /// rollback.
     pub(crate) async fn take_back_all(&mut self) -> Result<()> {
         self.back_to(RollPtr::NONE, false).await?;
         let engine = self.engine.clone();
@@ -130,7 +133,7 @@ impl Engine {
             | Step::Change { table, .. }
             | Step::Overflow { table, .. } => self.dict.by_id(*table),
         };
-        // A table that is gone takes its rows with it.
+        // A dropped table has taken its rows along.
         let Some(table) = table else { return Ok(()) };
         let is_gone = || {
             table.dropped.load(std::sync::atomic::Ordering::Acquire)
@@ -186,7 +189,8 @@ impl Engine {
         }
         Ok(())
     }
-    /// `walks`: for each index, kept while it waits (VERS-1).
+    /// Takes back an update or a delete. `walks` has one search state for each index, which is kept
+    /// while the step waits (VERS-1).
     fn take_back_change(
         &self,
         table: &Table,
@@ -204,8 +208,8 @@ impl Engine {
         let was_over = is_over();
         let (mut a, mut b) = (Vec::new(), Vec::new());
         for (no, ix) in table.secondary() {
-            // A deleted version has no entries: it may be older than the index, with columns that
-            // no key can be made of.
+            // A delete-marked version has no entries. It may be older than the index, and then lack
+            // columns that the index key needs.
             let (had, has) = (flags & DELETE_MARK == 0, !was_marked);
             if had {
                 table.entry_key(no, &old.payload, key, &mut a);
@@ -217,8 +221,8 @@ impl Engine {
                 continue;
             }
             if had && !entry::mark(&self.store, ix, &a, false, true)? {
-                // The index is damaged. A rollback is not what makes that worse: the row has the
-                // entry again.
+                // The entry is missing, so the index was damaged before. The rollback puts the
+                // entry back, because the restored row must have one.
                 tracing::warn!(
                     "index '{}' of {} lacked an entry, which a rollback has put back: \
                      the index was damaged. Run CHECK TABLE",
@@ -240,13 +244,15 @@ impl Engine {
             if value::roll(index::value(m.page(leaf), r)) != at {
                 return Ok(());
             }
-            // A deleted version that nobody needs: purge may have looked for it, under this latch,
-            // while this transaction's was in its place, and would not come again; what it named
-            // has been freed.
+            // The restored version is deleted, and no view needs it. Purge may have looked for it
+            // under this latch while this transaction's version was in its place; purge does not
+            // come again, and has freed the overflow chains that the version named. So the record
+            // must go now.
             if is_over() {
                 if !was_over {
-                    // Entries that were kept for it are of no use either, and purge may have left
-                    // them for the version in its place.
+                    // The version was still needed when its entries were kept above. The entries
+                    // are useless now too, and purge may have left them for the version that was in
+                    // its place. The second pass removes them.
                     drop(m);
                     return self.take_back_change(table, trx, at, key, (flags, head), walks);
                 }
@@ -273,8 +279,8 @@ impl Engine {
             return Ok(());
         }
     }
-    /// The newest version of a row if it is the one that undo record `at` undoes: payload and
-    /// delete mark; and the version before it into `old`.
+    /// Returns the payload and the delete mark of a row's newest version, if undo record `at`
+    /// undoes this version. The version before it is loaded into `old`.
     fn own_version(
         &self,
         table: &Table,
@@ -295,8 +301,8 @@ impl Engine {
         }
         Ok(Some((value::payload(v).to_vec(), index::is_marked(&g, r))))
     }
-    /// The newest version's entry goes: it is removed, or only marked if an older version that may
-    /// be read has the same.
+    /// Removes an entry of the newest version, or only marks it if an older version that a view may
+    /// read has the same entry.
     fn unneeded_entry(
         &self,
         table: &Table,

@@ -1,21 +1,22 @@
-//! Which transactions are active, and the one counter that numbers transactions and commits.
+//! The set of active transactions, and the one counter that numbers transactions and commits.
 //!
-//! A transaction gets an id when it first writes (`register`). Its commit draws a number from the
-//! same counter (`begin_commit`), which goes into its commit record; when that is in the log,
-//! `end_commit` makes it visible. Purge follows commit numbers.
+//! A transaction gets an id at its first write (`register`). Its commit draws a number from the
+//! same counter (`begin_commit`), which goes into its commit record. When the record is in the redo
+//! log, `end_commit` makes the transaction visible. Purge goes in the order of commit numbers.
 //!
-//! - TRX-1: ids and commit numbers are drawn under the mutex, in rising order, and no number is
-//!   ever drawn twice, also not after a crash: only numbers below the persisted high-water mark
-//!   are.
+//! - TRX-1: ids and commit numbers are drawn in rising order under the mutex. No number is ever
+//!   drawn twice, not even after a crash: only numbers below the persisted high-water mark are
+//!   drawn.
 //! - TRX-2: a registered transaction can always draw its commit number: `register` leaves room for
-//!   one per active transaction.
-//! - TRX-3: leaving the active set is atomic for views: a view sees all of a transaction or
-//!   nothing.
-//! - TRX-4: `min_active` never falls; ids below it are finished.
-//! - TRX-5: `low_no` of the state (the least number being committed, or the next number) never
-//!   falls, and changes only upwards past numbers of finished commits when `version` changes.
+//!   one number per active transaction.
+//! - TRX-3: leaving the active set is atomic for views: a view sees a transaction as a whole or not
+//!   at all.
+//! - TRX-4: `min_active` never falls. Ids below it belong to finished transactions.
+//! - TRX-5: `low_no` of the state (the least number of a commit in progress, or else the next
+//!   number) never falls. It passes the number of a finished commit only when `version` changes.
 //!
-//! Order at the end of a transaction: log the commit record, `end_commit`, then
+//! A transaction ends in this order: its commit record goes to the redo log, then `end_commit`,
+//! then `LockTable::release_all`.
 //! `LockTable::release_all`.
 use super::view::{Slots, State};
 use crate::TrxId;
@@ -24,7 +25,7 @@ use crate::sync::lock::Mutex;
 use crate::sync::lock::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-/// Numbers handed out per write of the high-water mark.
+/// The amount of numbers that one write of the high-water mark allows to be drawn.
 pub(crate) const ID_BLOCK: u64 = 65536;
 const SHARDS: usize = 64;
 
@@ -38,22 +39,22 @@ pub struct TrxSys {
     /// A copy of `Active::next`, for reading without the mutex.
     next: AtomicU64,
     high_water: AtomicU64,
-    /// The active transactions by id, for those who meet an id in a record.
+    /// The active transactions by id, for a transaction that meets another's id in a record.
     shards: Box<[Shard]>,
     pub(super) slots: Arc<Slots>,
 }
 
 struct Active {
     next: u64,
-    /// Sorted.
+    /// The ids of the active transactions, sorted.
     ids: Vec<TrxId>,
-    /// Commit numbers drawn and not yet visible; sorted.
+    /// The commit numbers that are drawn but not yet visible, sorted.
     committing: Vec<TrxId>,
 }
 
 impl TrxSys {
-    /// `next`: after recovery, the persisted high-water mark, or anything above every number in
-    /// use. `high_water`: as persisted now.
+    /// `next` is the next number to draw: after recovery the persisted high-water mark, or any
+    /// number above all numbers in use. `high_water` is the persisted mark.
     pub fn new(next: TrxId, high_water: TrxId) -> Arc<TrxSys> {
         assert!(next > TrxId::NONE && next <= high_water);
         Arc::new(TrxSys {
@@ -74,21 +75,22 @@ impl TrxSys {
     pub fn high_water(&self) -> TrxId {
         TrxId(self.high_water.load(Ordering::Acquire))
     }
-    /// The mark to persist and then `set_high_water`, when less than half a block is left.
+    /// The mark to persist and then to pass to `set_high_water`, if less than half a block of
+    /// numbers is left.
     pub fn reserve_needed(&self) -> Option<TrxId> {
         let next = self.next.load(Ordering::Relaxed);
         let mark = self.high_water.load(Ordering::Relaxed);
         let active = self.active_count() as u64;
         (next + active + ID_BLOCK / 2 >= mark).then_some(TrxId(next + active + 2 * ID_BLOCK))
     }
-    /// Called when `mark` is durable.
+    /// Raises the mark. The caller has made `mark` durable.
     pub fn set_high_water(&self, mark: TrxId) {
         assert!(mark <= TrxId::MAX, "48 bits of transaction ids are used up");
         self.high_water.fetch_max(mark.0, Ordering::AcqRel);
     }
 
-    /// Gives a transaction its id, at its first write. `None`: persist the mark of `reserve_needed`
-    /// first (TRX-2), then call again.
+    /// Gives a transaction its id, at its first write. After `None` the caller has to persist the
+    /// mark that `reserve_needed` returns (TRX-2) and call again.
     pub fn register(&self, trx: &Arc<TrxLocks>) -> Option<TrxId> {
         assert_eq!(trx.trx_id(), TrxId::NONE, "a transaction is registered once");
         let id = {
@@ -100,14 +102,14 @@ impl TrxSys {
             state.ids.push(id);
             id
         };
-        // Before the id is in any record.
+        // The transaction must be listed before its id is in any record.
         self.shard(id).lock().push((id, trx.clone()));
         trx.set_trx_id(id);
         Some(id)
     }
 
-    /// Makes a transaction found by recovery active again under its old id. Before any other use,
-    /// with `next` above all such ids.
+    /// Makes a transaction found by recovery active again under its old id. Recovery calls this
+    /// before any other use, with a `next` above all such ids.
     pub fn resurrect(&self, trx: &Arc<TrxLocks>, id: TrxId) {
         let mut state = self.state.lock();
         assert!(id > TrxId::NONE && id.0 < state.next);
@@ -119,7 +121,8 @@ impl TrxSys {
         trx.set_trx_id(id);
     }
 
-    /// Draws the commit number, which orders this commit among all: the transaction stays active.
+    /// Draws the commit number, which orders this commit among all commits. The transaction stays
+    /// active.
     pub fn begin_commit(&self, id: TrxId) -> TrxId {
         let mut state = self.state.lock();
         debug_assert!(state.ids.binary_search(&id).is_ok(), "only an active transaction commits");
@@ -129,19 +132,20 @@ impl TrxSys {
         no
     }
 
-    /// Makes the transaction visible to views opened from now on. `no` as `begin_commit` drew it.
+    /// Makes the transaction visible to views opened from now on. `no` is the number that
+    /// `begin_commit` drew.
     pub fn end_commit(&self, id: TrxId, no: TrxId) {
         self.finish(id, Some(no));
     }
-    /// `begin_commit` and `end_commit` in one, for a transaction whose commit record needs no
+    /// Does `begin_commit` and `end_commit` at once, for a transaction whose commit record needs no
     /// number.
     pub fn commit_no(&self, id: TrxId) -> TrxId {
         let no = self.begin_commit(id);
         self.end_commit(id, no);
         no
     }
-    /// A transaction that has been rolled back, or wrote nothing after all, leaves without a
-    /// number.
+    /// Ends a transaction without a commit number, after a rollback or because it wrote nothing
+    /// after all.
     pub fn deregister(&self, id: TrxId) {
         self.finish(id, None);
     }
@@ -165,13 +169,14 @@ impl TrxSys {
         shard.swap_remove(place);
     }
 
-    /// Whether the transaction that wrote a record is unfinished. One load for all but recent ids.
+    /// Whether the transaction that wrote a record is unfinished. For all but recent ids this costs
+    /// one load.
     #[inline]
     pub fn is_active(&self, id: TrxId) -> bool {
         id.0 >= self.min_active.load(Ordering::Acquire)
             && self.shard(id).lock().iter().any(|(other, _)| *other == id)
     }
-    /// The owner of an implicit lock, if it is unfinished.
+    /// The owner of an implicit lock, if the owner is unfinished.
     #[inline]
     pub fn find(&self, id: TrxId) -> Option<Arc<TrxLocks>> {
         if id.0 < self.min_active.load(Ordering::Acquire) {
@@ -179,7 +184,7 @@ impl TrxSys {
         }
         self.shard(id).lock().iter().find(|(other, _)| *other == id).map(|(_, trx)| trx.clone())
     }
-    /// The least active id, or the next one.
+    /// The least active id, or the next number if no transaction is active.
     pub fn min_active(&self) -> TrxId {
         TrxId(self.min_active.load(Ordering::Acquire))
     }
@@ -301,8 +306,8 @@ mod tests {
         assert_eq!(sys.open_views(), 0);
     }
 
-    /// Random histories against sets: what each view sees, and that purge never passes what one
-    /// needs.
+    /// Compares random histories with plain sets: what each view sees, and that purge never passes
+    /// a transaction whose undo a view needs.
     /// Tests TRX-4.
     #[test]
     fn views_agree_with_a_plain_model() {
@@ -312,9 +317,10 @@ mod tests {
             let mut active: Vec<TrxId> = Vec::new();
             let mut committing: Vec<(TrxId, TrxId)> = Vec::new();
             let mut finished: BTreeSet<TrxId> = (1..5).map(TrxId).collect();
-            // Commit number to transaction: what purge has not taken.
+            // Commit number to transaction, for the commits that purge has not taken yet.
             let mut history: BTreeMap<TrxId, TrxId> = BTreeMap::new();
-            // Commit numbers are nobody's ids; what a view says of them is of no use.
+            // Commit numbers are not ids of transactions, so the views' answers for them do not
+            // matter.
             let mut nos: BTreeSet<TrxId> = BTreeSet::new();
             let mut views: Vec<(ReadView, BTreeSet<TrxId>, bool)> =
                 (0..6).map(|_| (sys.new_view(), BTreeSet::new(), false)).collect();
@@ -378,14 +384,14 @@ mod tests {
         }
     }
 
-    /// Writers move amounts between two versioned counters; a view that sees half of a transfer, or
-    /// whose versions were purged, fails.
+    /// Threads commit, purge and read at once. Fails if the answers of an open view change, or if
+    /// purge takes a commit that an open view does not see.
     /// Tests TRX-3 and TRX-5.
     #[test]
     fn views_are_whole_and_kept_from_purge_under_threads() {
         let (sys, locks) = (TrxSys::new(TrxId(1), TrxId(1_000_000)), table());
-        // Finished commits by number, oldest first, that "purge" drops from the front; and how far
-        // it went.
+        // The commits by number that "purge" has not taken yet, and the transactions whose commits
+        // it took.
         let history: Mutex<BTreeMap<TrxId, TrxId>> = Mutex::default();
         let purged: Mutex<Vec<TrxId>> = Mutex::default();
         let stop = AtomicBool::new(false);

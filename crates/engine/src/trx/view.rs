@@ -1,15 +1,15 @@
-//! Read views: which transactions' writes a consistent read sees.
+//! Read views: the transactions whose writes a consistent read sees.
 //!
-//! A transaction is visible in a view if it had finished when the view was opened. So a view's
-//! content depends only on how many transactions have finished (`version`); ids and commit numbers
-//! handed out in between change nothing. A session keeps one `ReadView` and opens it again and
-//! again: while nobody has finished that costs two loads and a store, otherwise one short mutex and
-//! a copy of the active ids into kept memory.
+//! A view sees a transaction that had finished when the view was opened. So the content of a view
+//! depends only on how many transactions have finished (`version`); ids and commit numbers drawn
+//! since change nothing. A session keeps one `ReadView` and opens it again and again. If no
+//! transaction has finished since, opening costs two loads and a store; otherwise it costs one
+//! short mutex and a copy of the active ids into memory that the view keeps.
 //!
-//! - VIEW-1: a transaction with commit number below an open view's `low_no` is visible in it, so
-//!   its undo is not needed by it.
-//! - VIEW-2: an open view's `low_no` is in its slot before the view is used, and purge reads the
-//!   slots after it has read the state.
+//! - VIEW-1: an open view sees every transaction whose commit number is below the view's `low_no`,
+//!   so the view does not need the undo of such a transaction.
+//! - VIEW-2: `low_no` of an open view is in its slot before the view is used. Purge reads the slots
+//!   after it has read the state.
 use super::sys::TrxSys;
 use crate::TrxId;
 use crate::canary::{Canary, planted};
@@ -17,19 +17,19 @@ use crate::sync::lock::Mutex;
 use crate::sync::lock::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-/// What purge sees of a view: its `low_no`, or `u64::MAX` when it is closed. A cache line of its
-/// own.
+/// The part of a view that purge reads: `low_no`, or `u64::MAX` while the view is closed. The slot
+/// has a cache line of its own.
 #[repr(align(64))]
 pub(super) struct Slot(AtomicU64);
 const CLOSED: u64 = u64::MAX;
 /// No state of the transaction system has this version.
 const NEVER: u64 = u64::MAX;
 
-/// The slots of all views there are.
+/// The slots of all views.
 #[derive(Default)]
 pub(super) struct Slots(Mutex<Vec<Arc<Slot>>>);
 impl Slots {
-    /// The least `low_no` of the open views. SeqCst: see [`TrxSys::open_view`].
+    /// The least `low_no` of the open views. [`TrxSys::open_view`] says why the load is SeqCst.
     pub(super) fn oldest(&self) -> u64 {
         self.0.lock().iter().map(|slot| slot.0.load(Ordering::SeqCst)).min().unwrap_or(CLOSED)
     }
@@ -40,11 +40,12 @@ impl Slots {
 
 /// A view, open or closed. Dropping it closes it.
 pub struct ReadView {
-    /// Ids below are finished.
+    /// Transactions with ids below are finished.
     low: TrxId,
-    /// Ids from here on had not been handed out (or belong to nobody who has finished).
+    /// Ids from here on had not been drawn when the view was opened, or belong to no finished
+    /// transaction.
     high: TrxId,
-    /// Sorted: the unfinished ones between.
+    /// The ids of the unfinished transactions between `low` and `high`, sorted.
     active: Vec<TrxId>,
     creator: TrxId,
     low_no: TrxId,
@@ -77,7 +78,7 @@ impl ReadView {
         }
     }
 
-    /// Whether the writes of `id` are seen.
+    /// Whether the view sees the writes of `id`.
     #[inline]
     pub fn sees(&self, id: TrxId) -> bool {
         if id < self.low || planted(Canary::DirtyReads) {
@@ -85,25 +86,25 @@ impl ReadView {
         }
         id == self.creator || (id < self.high && self.active.binary_search(&id).is_err())
     }
-    /// Whether everything up to and including `id` is seen: a page whose newest writer it is needs
-    /// no look at its records.
+    /// Whether the view sees all transactions up to and including `id`. If `id` is the newest
+    /// writer of a page, a read then need not look at the transactions of the page's records.
     #[inline]
     pub fn sees_all_to(&self, id: TrxId) -> bool {
         id < self.low
     }
-    /// The view's own transaction, once it has an id: its writes are seen.
+    /// Sets the view's own transaction, once the transaction has an id: the view sees its writes.
     pub fn set_creator(&mut self, id: TrxId) {
         self.creator = id;
     }
     pub fn is_open(&self) -> bool {
         self.slot.0.load(Ordering::Relaxed) != CLOSED
     }
-    /// Commit numbers below are not needed by this view.
+    /// The view needs no transaction with a commit number below this number.
     pub fn low_no(&self) -> TrxId {
         self.low_no
     }
-    /// Lets purge go on. The content is kept, in case the view is opened again before anyone
-    /// finishes.
+    /// Lets purge go on. The content is kept, in case the view is opened again before another
+    /// transaction finishes.
     pub fn close(&mut self) {
         self.slot.0.store(CLOSED, Ordering::Release);
     }
@@ -114,7 +115,7 @@ impl ReadView {
     pub(super) fn publish(&self) {
         self.slot.0.store(self.low_no.0, Ordering::SeqCst);
     }
-    /// Called under the transaction system's mutex.
+    /// Copies the state. The caller holds the transaction system's mutex.
     pub(super) fn copy(&mut self, state: State<'_>) {
         self.low = state.active.first().copied().unwrap_or(state.next);
         self.high = state.next;
@@ -139,18 +140,19 @@ impl Drop for ReadView {
 }
 
 impl TrxSys {
-    /// A closed view; a session makes one and keeps it.
+    /// A closed view. A session makes one view and keeps it.
     pub fn new_view(&self) -> ReadView {
         ReadView::new(self.slots.clone())
     }
 
-    /// Opens `view` (again) on the present state, for the transaction `creator` (`TrxId::NONE`
-    /// while it has no id).
+    /// Opens `view`, or opens it again, on the present state for the transaction `creator`
+    /// (`TrxId::NONE` while the transaction has no id).
     ///
-    /// Why the short way is safe from purge: the slot is stored, then the version is read again,
-    /// both SeqCst; purge reads the state under the mutex, then the slot. If purge misses the
-    /// slot's value, its look at the state came before this look at the version, so the version was
-    /// the same then, and what purge derived from that state keeps what the view needs.
+    /// The way without the mutex is safe from purge. Here the slot is stored first, and then the
+    /// version is read again, both SeqCst; purge reads the state under the mutex first, and then
+    /// the slot. If purge misses the value in the slot, then purge read the state before the
+    /// version was read here. The version was the same at that time, so what purge derives from
+    /// that state keeps all that the view needs.
     pub fn open_view(&self, view: &mut ReadView, creator: TrxId) {
         view.creator = creator;
         if view.version() == self.version() {
@@ -162,8 +164,8 @@ impl TrxSys {
         self.with_state(|state| view.copy(state));
     }
 
-    /// Undo of transactions whose commit number is below this is needed by no view, open now or
-    /// opened later.
+    /// No view, open now or opened later, needs the undo of a transaction with a commit number
+    /// below this number.
     pub fn oldest_view_no(&self) -> TrxId {
         let now = self.with_state(|state| state.low_no);
         now.min(TrxId(self.slots.oldest()))

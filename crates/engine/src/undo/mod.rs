@@ -1,26 +1,27 @@
-//! Undo: how to take a change back, for rollback and for readers of older versions.
+//! Undo: the information to take a change back, for rollback and for readers of older versions.
 //!
-//! An undo page belongs to one transaction at a time; when that has ended, the next may go on
-//! behind its log in the same page. Records of one transaction are linked backwards, rows point at
-//! the record that made their newest version. A page whose logs have all been purged starts over.
+//! An undo page belongs to one transaction at a time. When this transaction has ended, the next may
+//! write its undo log behind the first log in the same page. The records of one transaction are
+//! linked backwards, and each row points to the record that made its newest version. A page starts
+//! over when all its logs have been purged.
 //!
-//! The history (what committed transactions have left to purge) is in the pages themselves, and
-//! nowhere else: a page's logs lie in it in the order in which its owners let go of it. Memory has,
-//! for each page, how far purge has read it ([`UndoPages::next_to_read`]), so that it grows with
-//! the pages and not with the transactions. A log that goes on in another page is long: purge
-//! passes over it in the pages, and has an entry for it of its own. At start the undo spaces are
-//! read once.
+//! The history (the undo logs of committed transactions that purge still has to process) is in the
+//! pages themselves, and nowhere else: a page's logs lie in the order in which their owners
+//! released the page. Memory only has, for each page, how far purge has read it
+//! ([`UndoPages::next_to_read`]), so memory grows with the number of pages and not with the number
+//! of transactions. A log that continues in another page is long: purge skips it in the pages, and
+//! has an entry for it in memory. A start reads the undo spaces once.
 //!
-//! There are two undo spaces, so that one of them can be emptied and made short while the other one
-//! serves ([`truncate`]). A page's number here has its space in the highest bit: so roll pointers,
-//! lists and links need not say it.
+//! There are two undo spaces, so that one of them can be emptied and shortened while the other one
+//! serves ([`truncate`]). The page numbers of this module have the space in the highest bit, so
+//! that roll pointers, lists and links need not name the space.
 //!
-//! - UNDO-1: a page is written by its owner only; readers latch it S.
-//! - UNDO-2: an undo record and the row change it undoes are in one mini-transaction.
-//! - UNDO-3: a page starts over only when every log in it has ended and been purged.
+//! - UNDO-1: only its owner writes to a page; readers latch it S.
+//! - UNDO-2: an undo record and the row change that it undoes are in the same mini-transaction.
+//! - UNDO-3: a page starts over only when every undo log in it has ended and been purged.
 //! - UNDO-4: undo pages are latched after index and bitmap pages.
-//! - UNDO-5: up to where its owner let go of it a page holds logs that have ended, and long ones;
-//!   what purge has not read of that is listed.
+//! - UNDO-5: up to the place where its last owner released it, a page holds only undo logs that
+//!   have ended, and long logs. If purge has not read all of this part, the page is listed.
 pub mod record;
 pub(crate) mod truncate;
 
@@ -34,13 +35,13 @@ use record::RollPtr;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 
-/// The bit of a page's number that says in which of the two spaces it is.
+/// The bit of a page's number that is set for pages of the second space.
 const SECOND: PageNo = 1 << 31;
-/// Which of the undo spaces a page is in.
+/// The undo space of a page: 0 or 1.
 fn space_of(no: PageNo) -> usize {
     (no / SECOND) as usize
 }
-/// The number under which page `no` of undo space `which` is known.
+/// The number of page `no` of undo space `which` in this module.
 pub(crate) fn number(which: usize, no: PageNo) -> PageNo {
     assert!(no < SECOND);
     which as PageNo * SECOND + no
@@ -50,17 +51,17 @@ pub(crate) fn page_id(no: PageNo) -> PageId {
 }
 
 struct PageState {
-    /// First free byte, as of when its owner let go of it.
+    /// The first free byte at the time when the last owner released the page.
     used: u16,
-    /// Up to here purge has read it.
+    /// Purge has read the page up to here.
     read: u16,
-    /// Logs (or parts of logs) in the page that have not been purged. One more while purge reads
-    /// it.
+    /// The number of undo logs, or parts of logs, in the page that have not been purged; plus one
+    /// while purge reads the page.
     live: u32,
     owned: bool,
-    /// It is in the list of pages to be read, or purge reads it (UNDO-5).
+    /// Whether the page is in the list of pages to read, or purge is reading it (UNDO-5).
     listed: bool,
-    /// Where long logs begin, of those that have not been read.
+    /// The offsets at which long undo logs begin, in the part that purge has not read.
     long: SmallVec<[u16; 4]>,
 }
 /// A part of a page for purge to read.
@@ -68,19 +69,19 @@ pub struct Unread {
     pub no: PageNo,
     pub from: u16,
     pub to: u16,
-    /// Where long logs begin in it.
+    /// The offsets at which long undo logs begin in this part.
     pub long: SmallVec<[u16; 4]>,
 }
 /// A page with less room than this is not given to a new transaction.
 const WORTH: u16 = 2048;
 impl PageState {
-    /// Whether a transaction can take it when nobody owns it.
+    /// Whether a transaction may take the page when it has no owner.
     fn is_worth_it(&self) -> bool {
         self.live == 0 || self.used as usize + WORTH as usize <= crate::PAGE_SIZE
     }
 }
 
-/// The undo pages of the instance and who has them.
+/// The undo pages of the instance, and the state of each.
 #[derive(Default)]
 pub struct UndoPages {
     state: Mutex<Pages>,
@@ -89,30 +90,30 @@ pub struct UndoPages {
 #[derive(Default)]
 struct Pages {
     all: HashMap<PageNo, PageState>,
-    /// Pages that a transaction can take, most recently used last.
+    /// The pages that a transaction may take, the most recently used last.
     available: Vec<PageNo>,
-    /// Pages that purge has not read to their end, the one first that has waited longest.
+    /// The pages that purge has not read to their end, the longest waiting first.
     unread: VecDeque<PageNo>,
-    /// How much of each space is needed.
+    /// The usage of each space.
     spaces: [Used; 2],
     /// The space that grows when no page is available.
     growing: usize,
-    /// The space of which no page is handed out.
+    /// The space whose pages are not handed out.
     closed: Option<usize>,
 }
 #[derive(Clone, Copy, Default)]
 struct Used {
     pages: usize,
-    /// Pages with logs that are needed.
+    /// The number of pages with undo logs that are needed.
     live: usize,
-    /// Mini-transactions under way that add a page.
+    /// The number of mini-transactions under way that add a page.
     adding: usize,
 }
 impl Pages {
     fn page(&mut self, no: PageNo) -> &mut PageState {
         self.all.get_mut(&no).expect("an undo page in use is known")
     }
-    /// Page `no` gets one log more.
+    /// Counts one more undo log in page `no`.
     fn need(&mut self, no: PageNo) {
         let p = self.page(no);
         p.live += 1;
@@ -120,7 +121,7 @@ impl Pages {
             self.spaces[space_of(no)].live += 1;
         }
     }
-    /// One less; how many it has now.
+    /// Counts one undo log less in page `no`, and returns the number of logs left.
     fn forgo(&mut self, no: PageNo) -> u32 {
         let p = self.page(no);
         p.live -= 1;
@@ -133,7 +134,7 @@ impl Pages {
     fn is_open(&self, no: PageNo) -> bool {
         self.closed != Some(space_of(no))
     }
-    /// The page is listed if there is something in it to read (UNDO-5).
+    /// Lists the page if it has a part for purge to read (UNDO-5).
     fn list(&mut self, no: PageNo) {
         let p = self.page(no);
         if !p.listed && p.read < p.used {
@@ -141,12 +142,13 @@ impl Pages {
             self.unread.push_back(no);
         }
     }
-    /// Some of a page's logs are not needed any more.
+    /// Counts `logs` of a page's undo logs as no longer needed.
     fn forgo_some(&mut self, no: PageNo, logs: u32) {
         let left = (0..logs).map(|_| self.forgo(no)).last();
         let open = self.is_open(no);
         let p = self.page(no);
-        // A page that was too full to be available is so again; one that is available stays.
+        // A page that was too full to be available becomes available again. Other pages are
+        // available already.
         if left == Some(0)
             && !p.owned
             && p.used as usize + WORTH as usize > crate::PAGE_SIZE
@@ -156,12 +158,12 @@ impl Pages {
         }
     }
 }
-/// A page that a transaction writes to.
+/// A page to which a transaction writes.
 #[derive(Clone, Copy, Debug)]
 struct Current {
     no: PageNo,
     used: u16,
-    /// Its old contents are over: the first write initialises it.
+    /// Whether the page's old contents are obsolete, so that the first write initialises it.
     fresh: bool,
 }
 impl UndoPages {
@@ -172,7 +174,8 @@ impl UndoPages {
         assert!(!p.owned, "UNDO-1: page {no} has an owner");
         let fresh = p.live == 0;
         if fresh {
-            // Nothing in it is needed, and purge does not read it: that would count as a log.
+            // No undo log in the page is needed, and purge is not reading it, which would count as
+            // a log.
             (p.used, p.read) = (record::FIRST as u16, record::FIRST as u16);
             p.long.clear();
         }
@@ -181,8 +184,8 @@ impl UndoPages {
         s.need(no);
         Some(Current { no, used, fresh })
     }
-    /// A transaction lets go of a page it wrote up to `used`. `long`: its log begins in it there,
-    /// and goes on elsewhere.
+    /// Releases a page that a transaction has written up to `used`. `long` is the offset in the
+    /// page at which the transaction's undo log begins, if the log continues in another page.
     fn give_back(&self, no: PageNo, used: u16, long: Option<u16>) {
         let mut s = self.state.lock();
         let p = s.page(no);
@@ -194,23 +197,23 @@ impl UndoPages {
         }
         s.list(no);
     }
-    /// A log's part in page `no` is not needed any more.
+    /// An undo log's part in page `no` is no longer needed.
     pub fn purged(&self, no: PageNo) {
         self.state.lock().forgo_some(no, 1);
     }
-    /// Pages that purge has not read to their end.
+    /// The number of pages that purge has not read to their end.
     pub fn unread(&self) -> usize {
         self.state.lock().unread.len()
     }
-    /// What purge reads next. It stays as it is until [`UndoPages::have_read`].
+    /// The next part for purge to read. The part does not change until [`UndoPages::have_read`].
     pub fn next_to_read(&self) -> Option<Unread> {
         let mut s = self.state.lock();
         loop {
             let no = s.unread.pop_front()?;
             let p = s.page(no);
             if p.live == 0 || p.read == p.used {
-                // None of its logs is needed (it may be given to somebody at any time); or it has
-                // started over, and nobody has let go of it since.
+                // Either no undo log in the page is needed, and a transaction may take the page at
+                // any time. Or the page has started over, and no owner has released it since.
                 (p.read, p.listed) = (p.used, false);
                 continue;
             }
@@ -219,8 +222,9 @@ impl UndoPages {
             return Some(unread);
         }
     }
-    /// Purge has read up to `to`, and `purged` of the logs before that are not needed any more.
-    /// What is left is read later; if there is something `at_once`, before all other pages.
+    /// Records that purge has read page `no` up to `to`, and that `purged` of the undo logs before
+    /// are no longer needed. The rest is read later; with `at_once` the page comes before all other
+    /// pages.
     pub fn have_read(&self, no: PageNo, to: u16, purged: u32, at_once: bool) {
         let mut s = self.state.lock();
         let p = s.page(no);
@@ -233,8 +237,8 @@ impl UndoPages {
         }
         s.forgo_some(no, purged + 1);
     }
-    /// Enters a page found at start: `live` logs in it have to be purged or rolled back; those at
-    /// `long` are no concern of who reads the page.
+    /// Enters a page found at start. `live` undo logs in it have to be purged or rolled back.
+    /// `long` has the offsets of the long logs, which a reader of the page skips.
     pub fn enter(&self, no: PageNo, used: u16, live: u32, long: SmallVec<[u16; 4]>) {
         let mut s = self.state.lock();
         let read = if live > 0 { record::FIRST as u16 } else { used };
@@ -273,38 +277,38 @@ impl UndoPages {
         self.enter(no, record::FIRST as u16, 0, SmallVec::new());
         Ok(())
     }
-    /// Pages known, pages with live logs.
+    /// The number of known pages, and of pages with live logs.
     pub fn counts(&self) -> (usize, usize) {
         let s = self.state.lock();
         (s.all.len(), s.all.values().filter(|p| p.live > 0).count())
     }
 }
 
-/// One transaction's undo log.
+/// The undo log of one transaction.
 #[derive(Default)]
 pub(crate) struct UndoLog {
     current: Option<Current>,
-    /// Page and offset of the LOG entry.
+    /// The page and offset of the LOG entry.
     first: Option<(PageNo, u16)>,
-    /// All its pages, in order.
+    /// All pages of the undo log, in order.
     pub pages: SmallVec<[PageNo; 2]>,
-    /// Its latest record that has not been rolled back.
+    /// The latest record that has not been rolled back.
     pub last: RollPtr,
     pub count: u32,
-    /// An undo page that lies ready for a record that the current one has no room for.
+    /// A page that is ready for a record that does not fit in the current page.
     next: Option<Current>,
 }
-/// Room for one undo record, its page latched in the mini-transaction.
+/// Room for one undo record, whose page is latched in the mini-transaction.
 pub(crate) struct Slot {
     at: At,
     no: PageNo,
-    /// Where the record goes.
+    /// The offset of the record.
     offset: usize,
     entry: SmallVec<[u8; 20]>,
     fresh: bool,
 }
 impl Slot {
-    /// The roll pointer that the row will carry.
+    /// The roll pointer for the row.
     pub(crate) fn roll(&self, insert: bool) -> RollPtr {
         RollPtr::new(self.no, self.offset, insert)
     }
@@ -324,8 +328,8 @@ impl UndoLog {
         self.current.as_ref().is_some_and(|c| fits(c, 0))
             || self.next.as_ref().is_some_and(|c| fits(c, record::LOG_LEN))
     }
-    /// Sees to it that a record of `len` bytes has a page: call before the mini-transaction begins.
-    /// May take or add a page.
+    /// Gets a page for a record of `len` bytes, if necessary: takes a page or adds one. The caller
+    /// has not begun the mini-transaction yet.
     pub(crate) fn make_room(&mut self, store: &Store, pages: &UndoPages, len: usize) -> Try<()> {
         assert!(len <= record::MAX, "an undo record fits a page");
         if self.has_room(len) {
@@ -333,7 +337,7 @@ impl UndoLog {
         }
         let fits = |c: &Current| c.used as usize + record::LOG_LEN + len + 2 <= crate::PAGE_SIZE;
         if let Some(c) = self.next.take() {
-            // Too full for this record: somebody else's.
+            // The page is too full for this record, so other transactions may have it.
             self.return_unused(pages, c);
         }
         let mut unfit: SmallVec<[Current; 4]> = SmallVec::new();
@@ -362,7 +366,8 @@ impl UndoLog {
             s.available.insert(0, c.no);
         }
     }
-    /// Latches the page for a record of `len` bytes. [`UndoLog::make_room`] has been called for it.
+    /// Latches the page for a record of `len` bytes, for which [`UndoLog::make_room`] has been
+    /// called.
     pub(crate) fn reserve(&self, m: &mut Mtr<'_>, trx: TrxId, len: usize) -> Try<Slot> {
         let here = self.current.filter(|c| c.used as usize + len + 2 <= crate::PAGE_SIZE);
         let c = here.or(self.next).expect("make_room comes before reserve");
@@ -374,7 +379,7 @@ impl UndoLog {
         };
         Ok(Slot { at, no: c.no, offset: c.used as usize + entry.len(), entry, fresh: c.fresh })
     }
-    /// Writes the record: a change.
+    /// Writes the record. From here on the mini-transaction has changes.
     pub(crate) fn write(
         &mut self,
         m: &mut Mtr<'_>,
@@ -388,8 +393,8 @@ impl UndoLog {
             m.patch(slot.at).write_u16(12, kind::UNDO);
         }
         let start = slot.offset - slot.entry.len();
-        // A page that starts over has zeros behind; one that goes on may not: the end mark is
-        // written with the record.
+        // Behind the record, a page that starts over has zeros, but another page may not: so the
+        // end mark is written with the record.
         m.patch(slot.at).write_parts(start, &[&slot.entry, bytes, &[0, 0]]);
         if !slot.entry.is_empty() {
             if let Some(old) = self.current.take() {
@@ -408,8 +413,8 @@ impl UndoLog {
         self.last = roll;
         self.count += 1;
     }
-    /// Writes the log's end: committed with its number, or rolled back. Returns the position that
-    /// makes it durable.
+    /// Writes the end of the log: committed, with its number, or rolled back. Returns the position
+    /// that makes the end durable.
     pub(crate) fn finish(&self, store: &Store, state: u8, no: u64) -> Try<Option<Lsn>> {
         let Some((page, at)) = self.first else { return Ok(None) };
         let mut m = Mtr::begin_reserved(store)?;
@@ -419,7 +424,7 @@ impl UndoLog {
         m.patch(p).write(at as usize + record::STATE_AT, &b);
         Ok(Some(m.commit()))
     }
-    /// Lets go of the pages. The log's parts stay live in them until [`UndoPages::purged`].
+    /// Releases the pages. The undo log's parts in them stay live until [`UndoPages::purged`].
     pub(crate) fn release(&mut self, pages: &UndoPages) {
         if let Some(c) = self.current.take() {
             pages.give_back(c.no, c.used, None);
@@ -428,7 +433,7 @@ impl UndoLog {
             self.return_unused(pages, c);
         }
     }
-    /// A log found at start, to be rolled back.
+    /// An undo log found at start, which has to be rolled back.
     pub(crate) fn recovered(
         first: (PageNo, u16),
         pages: SmallVec<[PageNo; 2]>,
@@ -442,7 +447,7 @@ impl UndoLog {
     }
 }
 
-/// Reads the undo record that `roll` points at.
+/// Reads the undo record to which `roll` points.
 pub(crate) fn read<R>(
     store: &Store,
     roll: RollPtr,
@@ -456,7 +461,8 @@ pub(crate) fn read<R>(
 mod tests {
     use super::*;
 
-    /// A log in a page: which, whether it goes on in another one, and whether it is needed.
+    /// An undo log in a page: its offset, whether it continues in another page, and whether it is
+    /// needed.
     #[derive(Clone, Copy, Debug, PartialEq)]
     struct Log {
         at: u16,
@@ -464,9 +470,9 @@ mod tests {
         needed: bool,
     }
 
-    /// Transactions that take pages, go on in others, and end; and purge, which reads some pages
-    /// and leaves others half read: each log is read once, no page has two owners, and none starts
-    /// over while a log in it is needed or while it is read.
+    /// Transactions take pages, continue in other pages, and end, while purge reads some pages and
+    /// leaves others half read. Each undo log must be read once, no page may have two owners, and
+    /// no page may start over while a log in it is needed or while purge reads it.
     /// Tests UNDO-5.
     #[test]
     fn what_is_let_go_of_is_read_once() {
@@ -474,8 +480,8 @@ mod tests {
             let mut random = crate::lock::tests::Random(seed);
             let pages = UndoPages::default();
             (1..=6).for_each(|no| pages.enter(no, record::FIRST as u16, 0, SmallVec::new()));
-            // What a page holds since it started over; those that somebody has; those that purge
-            // reads; what it has read of each.
+            // The undo logs in each page since it started over, the pages with an owner, and the
+            // parts that purge is reading.
             let mut logs: HashMap<PageNo, Vec<Log>> = HashMap::new();
             let mut open: Vec<(Current, Vec<(PageNo, u16)>)> = Vec::new();
             let mut reading: Vec<Unread> = Vec::new();
@@ -529,7 +535,7 @@ mod tests {
                     }
                     3 if reading.len() < 2 => reading.extend(pages.next_to_read()),
                     _ if random.below(3) == 0 && !long.is_empty() => {
-                        // A long log is purged by itself.
+                        // A long undo log is purged by itself.
                         for (no, at) in long.swap_remove(0) {
                             logs.get_mut(&no)
                                 .unwrap()
@@ -552,7 +558,7 @@ mod tests {
                                 continue;
                             }
                             if random.below(8) == 0 {
-                                // The horizon does not see it.
+                                // The horizon does not see this log.
                                 to = l.at;
                                 break;
                             }
@@ -566,7 +572,7 @@ mod tests {
                     _ => {}
                 }
             }
-            // All end, and all is read.
+            // All transactions end, and purge reads everything.
             for (c, parts) in open {
                 pages.give_back(c.no, c.used + 40, None);
                 let of = logs.get_mut(&c.no).unwrap();

@@ -1,5 +1,5 @@
-//! What undo pages hold: a sequence of entries, each `length u16, kind u8, body`; a length of 0
-//! ends it.
+//! The content of undo pages: a sequence of entries, each `length u16, kind u8, body`. A length of
+//! 0 ends the sequence.
 //!
 //! | kind | body |
 //! |---|---|
@@ -10,10 +10,11 @@
 //! | 5 OVERFLOW | head; first page u32: a chain of overflow pages was written for a row of this transaction |
 //! | 6 UNDONE | what was a CHANGE, taken back by a rollback to a savepoint: purge passes over it |
 //!
-//! Head: undo number u32, roll ptr of the transaction's undo record before this one u48, table id
-//! u64. Key: length u16, bytes. Purge list: count u8, then each: index number u8 (0xff: an overflow
-//! chain, its first page u32 the key), length u16, key: what purge may remove once no view needs
-//! the old version. Difference: how the old payload comes out of the new one:
+//! Head: the undo number u32, the roll ptr u48 of the transaction's previous undo record, the table
+//! id u64. Key: length u16, bytes. Purge list: the items that purge may remove once no view needs
+//! the old version: count u8, then for each item an index number u8 (0xff: an overflow chain, whose
+//! first page u32 is the key), length u16, key. Difference: how to make the old payload out of the
+//! new one:
 //!
 //! | tag | fields | |
 //! |---|---|---|
@@ -31,35 +32,36 @@ pub const OVERFLOW: u8 = 5;
 pub const UNDONE: u8 = 6;
 /// The tag of a difference between equal payloads.
 const SAME: u8 = 0;
-/// Offset of the kind in an entry.
+/// The offset of the kind in an entry.
 pub const KIND_AT: usize = 2;
 
-/// States of a log.
+/// The states of a log.
 pub const ACTIVE: u8 = 1;
 pub const COMMITTED: u8 = 2;
-/// Rolled back to its beginning: nothing to do for it any more.
+/// The undo log is rolled back to its beginning, or purged but for its long columns: nothing else
+/// is left to do.
 pub const ENDED: u8 = 3;
 
-/// First entry of an undo page.
+/// The offset of the first entry of an undo page.
 pub const FIRST: usize = 32;
 pub const LOG_LEN: usize = 3 + 6 + 1 + 8;
 pub const MORE_LEN: usize = 3 + 6;
-/// Offset of the state, and the number behind it, in a LOG entry.
+/// The offset of the state in a LOG entry. The number is behind the state.
 pub const STATE_AT: usize = 3 + 6;
-/// Most bytes of one undo record: it fits an empty page behind a MORE entry and before the end
-/// mark.
+/// The most bytes of one undo record, which must fit in an empty page behind a LOG or MORE entry
+/// and before the end mark.
 pub const MAX: usize = PAGE_SIZE - FIRST - LOG_LEN - 2;
-/// Bytes of a CHANGE beside its key, purge list and difference; with the least difference. Of an
-/// entry in a purge list beside its key; of a chain.
+/// The bytes of a CHANGE without its key and purge list, with the least difference; the bytes of a
+/// purge list's entry without its key; and the bytes of a purge list's chain.
 pub const CHANGE_HEAD: usize = HEAD + 6 + 6 + 1 + 2 + 1 + 1;
 pub const ENTRY_HEAD: usize = 3;
 pub const CHAIN_LEN: usize = ENTRY_HEAD + 4;
-/// Most items of a purge list.
+/// The most items of a purge list.
 pub const OBSOLETE_MAX: usize = 255;
 const HEAD: usize = 3 + 4 + 6 + 8;
 
-/// Where an undo record is: page and offset in the undo space, and whether it undoes an insert (the
-/// row has no older version).
+/// The place of an undo record: the page and offset in the undo space, and whether the record
+/// undoes an insert (the row has no older version).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct RollPtr(pub u64);
 impl RollPtr {
@@ -100,14 +102,14 @@ pub fn more_entry(trx: TrxId) -> [u8; MORE_LEN] {
     b
 }
 
-/// The start of every undo record.
+/// The beginning of every undo record.
 #[derive(Clone, Copy, Debug)]
 pub struct Head {
     pub undo_no: u32,
     pub before: RollPtr,
     pub table: u64,
 }
-/// A row's version that a change replaced.
+/// The version of a row that a change replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OldVersion {
     pub trx: TrxId,
@@ -117,7 +119,7 @@ pub struct OldVersion {
 /// An item of a purge list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Obsolete<'a> {
-    /// An entry of a secondary index, by the index's number in its table.
+    /// An entry of a secondary index, with the index's number in its table.
     Entry {
         index: u8,
         key: &'a [u8],
@@ -150,7 +152,7 @@ pub fn overflow(out: &mut Vec<u8>, head: Head, first: PageNo) {
     out.extend_from_slice(&first.to_le_bytes());
     end(out);
 }
-/// A change from `old` (with its payload) to `new_payload`.
+/// Writes the undo record of a change from `old` (with its payload) to `new_payload`.
 pub fn change(
     out: &mut Vec<u8>,
     head: Head,
@@ -191,7 +193,7 @@ fn put_difference(out: &mut Vec<u8>, old: &[u8], new: &[u8]) {
         let (mut i, mut n) = (0, 0u8);
         while let Some(first) = (i..old.len()).find(|&j| old[j] != new[j]) {
             let (mut last, mut j) = (first, first + 1);
-            // The 255th run takes all that is left.
+            // The 255th run takes the whole rest.
             while j < old.len() && (j - last <= 4 || n == 254) {
                 if old[j] != new[j] {
                     last = j;
@@ -229,15 +231,15 @@ pub enum Entry<'a> {
     Overflow { head: Head, first: PageNo },
     Undone { head: Head },
 }
-/// Purge list and difference of a change.
+/// The purge list and the difference of a change.
 #[derive(Clone, Copy, Debug)]
 pub struct Rest<'a>(&'a [u8]);
 
-/// Length of the entry at `at`; 0 behind the last.
+/// The length of the entry at `at`; 0 behind the last entry.
 pub fn entry_len(page: &[u8], at: usize) -> usize {
     if at + 2 > page.len() { 0 } else { u16_at(page, at) as usize }
 }
-/// The entry at `at`. None where there is no whole entry of a known kind.
+/// The entry at `at`, or None if there is no whole entry of a known kind.
 pub fn parse(page: &[u8], at: usize) -> Option<Entry<'_>> {
     let len = entry_len(page, at);
     let e = page.get(at..at + len)?;
@@ -286,7 +288,7 @@ impl<'a> Rest<'a> {
             }
         })
     }
-    /// Whether the change can be a deletion: that leaves the payload as it was.
+    /// Whether the change may be a deletion, which leaves the payload as it was.
     pub fn may_delete(self) -> bool {
         self.difference()[0] == SAME
     }
@@ -297,8 +299,8 @@ impl<'a> Rest<'a> {
         }
         b
     }
-    /// Whether purge list and difference are whole: what the other functions here ask for. Asked
-    /// once, when a start reads the undo spaces; what is written later is whole.
+    /// Whether the purge list and the difference are whole, as the other functions here require. A
+    /// start checks this once, when it reads the undo spaces; records written later are whole.
     pub fn is_whole(self) -> bool {
         self.check().is_some()
     }
@@ -324,8 +326,8 @@ impl<'a> Rest<'a> {
             _ => None,
         }
     }
-    /// Makes the old payload out of the new one, in place. False if the difference does not fit it:
-    /// it is of another row.
+    /// Makes the old payload out of the new one, in place. Returns false if the difference does not
+    /// fit, because it belongs to another row.
     #[must_use]
     pub fn restore(self, payload: &mut Vec<u8>) -> bool {
         let d = self.difference();
@@ -401,7 +403,7 @@ mod tests {
             assert_eq!(rest.may_delete(), old == new);
             assert!(rest.is_whole());
             assert!(rest.restore(&mut new) && new == old);
-            // Of a row that is much shorter it is not; and it never reaches beyond one.
+            // The difference does not fit a much shorter payload, and never writes beyond one.
             let _ = rest.restore(&mut vec![0; 3]);
         }
     }

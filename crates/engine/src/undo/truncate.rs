@@ -1,23 +1,23 @@
 //! Undo spaces that shrink again (`innodb_undo_log_truncate`, `innodb_max_undo_log_size`).
 //!
-//! When a space is longer than it may be, and the other one is not being emptied, it is closed:
-//! none of its pages is handed out, the other space grows. Rollback and purge empty it. Then an
-//! empty file takes its place, and it is open again.
+//! A space that is longer than allowed is closed, if the other space is not being emptied: none of
+//! its pages is handed out any more, and the other space grows. Rollback and purge empty the closed
+//! space. Then an empty file takes the place of its file, and the space is opened again.
 //!
-//! - UCUT-1: the file goes only when no log in it is needed: all its transactions have ended, and
-//!   every open view sees them (UNDO-3). Purge's horizon sees them too, so nobody follows a roll
-//!   pointer into it. (One that was rolled back may go while a reader waits for its page: it looks
-//!   again.)
-//! - UCUT-2: it goes only when the checkpoint has passed the last change of its pages: so all of
-//!   them are in the old file, no copy in the doublewrite file is younger than the checkpoint, and
-//!   redo says nothing of the old file's pages.
-//!   The last stamp of the file is a change of its header like any other, and none is given
-//!   meanwhile (REGISTER-4).
+//! - UCUT-1: the file is replaced only when no undo log in it is needed: all its transactions have
+//!   ended, and every open view sees them (UNDO-3). Purge's horizon sees them too, so no walk
+//!   follows a roll pointer into the file. (A transaction that was rolled back may go while a
+//!   reader waits for its page; the reader looks again.)
+//! - UCUT-2: the file is replaced only when the checkpoint has passed the last change of its pages.
+//!   Then all these changes are in the old file, no copy in the doublewrite file is younger than
+//!   the checkpoint, and the redo log from the checkpoint on has nothing about the old file's
+//!   pages. The last stamp of the file is a change of its header like any other, and no stamp is
+//!   given meanwhile (REGISTER-4).
 //! - UCUT-3: a page of the new file is used only when the file has its name durably.
 //!
-//! A crash before the rename leaves the old file whole, one after it the new one: recovery needs
-//! nothing to tell it which (UCUT-2). Logs of the old file that were purged are found and purged
-//! again, as always.
+//! A crash before the rename leaves the old file whole, and a crash after it leaves the new file:
+//! recovery needs no record of which one it is (UCUT-2). Undo logs of the old file that were purged
+//! already are found and purged again, as after every crash.
 use super::{Pages, space_of};
 use crate::canary::{Canary, planted};
 use crate::engine::Engine;
@@ -28,12 +28,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 use std::time::Duration;
 
-/// How often it is looked whether a space is to be made shorter.
+/// The time between two looks whether a space is to be shortened.
 const LOOK: Duration = Duration::from_millis(20);
-/// Until it is tried again after a failure.
+/// The time until the next attempt after a failure.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// Settings, counts, and how far the present truncation is.
+/// The settings and counts of truncation, and the state of the present truncation.
 pub struct Truncation {
     enabled: AtomicBool,
     max_bytes: AtomicU64,
@@ -45,11 +45,11 @@ pub struct Truncation {
 }
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// Nothing is closed. After a failure, not before this time.
+    /// No space is closed. After a failure nothing begins before `not_before`.
     Open { not_before: Duration },
-    /// A space is closed and has logs that are needed.
+    /// A space is closed and still has undo logs that are needed.
     Emptying(usize),
-    /// It has none; the last change of its pages is below the LSN.
+    /// The closed space has no needed logs. The last change of its pages is below the LSN.
     Empty(usize, Lsn),
 }
 impl Default for Truncation {
@@ -65,19 +65,20 @@ impl Default for Truncation {
     }
 }
 impl Truncation {
-    /// Off: files keep their length; a space that is closed for it is opened again.
+    /// Switches truncation on or off. When off, files keep their length, and a closed space is
+    /// opened again.
     pub fn enable(&self, on: bool) {
         self.enabled.store(on, Relaxed);
     }
-    /// Where the checkpoint has to come (UCUT-2).
+    /// The LSN that the checkpoint has to reach (UCUT-2).
     fn waits_for(&self) -> Option<Lsn> {
         if let Step::Empty(_, end) = *self.step.lock() { Some(end) } else { None }
     }
-    /// A different number than before: in between an undo file was, or is about to be, replaced.
+    /// A number that changes when an undo file is about to be replaced.
     pub fn begun(&self) -> u64 {
         self.begun.load(SeqCst)
     }
-    /// The length from which on a space is made short.
+    /// Sets the length above which a space is shortened.
     pub fn set_max_bytes(&self, bytes: u64) {
         self.max_bytes.store(bytes, Relaxed);
     }
@@ -95,11 +96,11 @@ impl Pages {
             (space_of(*no) == which && !p.owned && p.is_worth_it()).then_some(*no)
         };
         let mut free: Vec<PageNo> = self.all.iter().filter_map(free).collect();
-        // In order, so that a simulation's run can be repeated.
+        // The pages are offered in order, so that a run of the simulation can be repeated.
         free.sort_unstable();
         self.available.splice(0..0, free);
     }
-    /// Nothing in the closed space is needed, and nobody adds to it.
+    /// Whether no undo log in the closed space is needed, and no thread is adding a page to it.
     fn is_empty(&self, which: usize) -> bool {
         self.spaces[which].live == 0 && self.spaces[which].adding == 0
     }
@@ -111,14 +112,14 @@ impl Pages {
     }
 }
 
-/// The background task.
+/// The background task of truncation.
 pub(crate) async fn run(engine: Arc<Engine>) {
     while !engine.closing.load(Acquire) {
         engine.truncate_undo();
         if let Some(end) = engine.undo.truncation.waits_for()
             && engine.store.log.checkpoint_lsn() < end
         {
-            // At the pace of io_capacity.
+            // The checkpoint is moved at the pace of io_capacity.
             let portion =
                 engine.flush_settings.io_capacity.get() as u64 * LOOK.as_millis() as u64 / 1000;
             engine.flusher.toward(end, portion.max(1) as usize).await;
@@ -128,7 +129,7 @@ pub(crate) async fn run(engine: Arc<Engine>) {
 }
 
 impl Engine {
-    /// One step, if one can be made now. The background task takes them by itself.
+    /// Makes one step of truncation, if possible. The background task calls this regularly.
     pub fn truncate_undo(&self) {
         let t = &self.undo.truncation;
         let mut step = t.step.lock();
@@ -150,8 +151,8 @@ impl Engine {
             Step::Emptying(which) => {
                 let pages = self.undo.state.lock();
                 if pages.is_empty(which) {
-                    // Whoever changed a page of it has said so under this mutex after its
-                    // mini-transaction.
+                    // A thread that changed a page of the space has said so under this mutex, after
+                    // its mini-transaction. So all changes are below the tail.
                     *step = Step::Empty(which, self.store.log.tail());
                 }
             }
@@ -173,8 +174,8 @@ impl Engine {
                     }
                     Err(e) => {
                         tracing::warn!(
-                            "an undo file could not be truncated, the server tries \
-                             again later: {e}"
+                            "an undo file could not be truncated, and the server \
+                             tries again later: {e}"
                         );
                         self.disk.now() + PAUSE
                     }
@@ -184,8 +185,8 @@ impl Engine {
             }
         }
     }
-    /// The undo space to shorten: one with more bytes than it may have, first the one that does not
-    /// grow.
+    /// The undo space to shorten: a space with more bytes than allowed, and of two such spaces the
+    /// one that does not grow.
     fn too_long(&self, max_bytes: u64) -> Option<usize> {
         let pages = self.undo.state.lock();
         [1 - pages.growing, pages.growing].into_iter().find(|which| {
@@ -194,7 +195,7 @@ impl Engine {
                 .spaces
                 .get(SpaceId::UNDO[*which])
                 .map_or(0, |s| s.pages() as u64 * PAGE_SIZE as u64);
-            // One that holds nothing is as short as it gets.
+            // A space without pages in use is as short as possible.
             bytes > max_bytes && pages.spaces[*which].pages > 0
         })
     }
@@ -202,9 +203,9 @@ impl Engine {
         let id = SpaceId::UNDO[which];
         self.runtime.before_blocking();
         self.undo.truncation.begun.fetch_add(1, SeqCst);
-        // All its pages are clean (UCUT-2).
+        // All pages of the space are clean (UCUT-2).
         let _ = self.store.pool.drop_space(id, Lsn::MAX);
-        // Nobody wants its pages, but for those who look at whatever is in the pool.
+        // No other code wants the space's pages, except code that looks at any page in the pool.
         if let Some(no) =
             (0..FIRST_PAGES).find(|no| self.store.pool.contains(PageId { space: id, no: *no }))
         {
@@ -214,13 +215,13 @@ impl Engine {
         self.undo.state.lock().forget(which);
         Ok(())
     }
-    /// Bytes of each undo file; and how many of the spaces are in use, that is not closed.
+    /// The bytes of each undo file, and the number of spaces that are not closed.
     pub fn undo_files(&self) -> ([u64; 2], usize) {
         let bytes = SpaceId::UNDO
             .map(|id| self.store.spaces.get(id).map_or(0, |s| s.pages() as u64 * PAGE_SIZE as u64));
         (bytes, 2 - self.undo.state.lock().closed.is_some() as usize)
     }
-    /// At start, when all logs are known: the shorter space grows.
+    /// Makes the shorter space the growing one, at start, when all undo logs are known.
     pub(crate) fn choose_undo(&self) {
         let ([a, b], _) = self.undo_files();
         self.undo.state.lock().growing = (b < a) as usize;

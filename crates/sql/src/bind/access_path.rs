@@ -1,9 +1,10 @@
-//! Which index? By rules, not by statistics: a plan is shared and kept while the table grows, so it
-//! must not depend on how many rows there are now.
+//! Chooses an index by rules, not by statistics. A plan is shared and kept while the table grows,
+//! so the choice must not depend on the present number of rows.
 //!
-//! Cost is counted in rows of a table of a million; an equality leaves a hundredth of them, two
-//! bounds a tenth, one bound a third. Reading through a secondary index costs two and a half times
-//! as much per row, sorting half as much again. Equal cost: the first index, so PRIMARY.
+//! The unit of cost is one row read from a table of a million rows. An equality leaves a hundredth
+//! of the rows, two bounds leave a tenth, one bound leaves a third. A row read through a secondary
+//! index costs 2.5; sorting costs 0.5 more per row. Among equal costs the first index wins, so
+//! PRIMARY wins.
 use super::compare::and;
 use super::order::{Purpose, Wanted, index_order};
 use super::range::{Bounded, Finder, IndexRanges, not_consumed};
@@ -23,9 +24,9 @@ const SORT: f64 = 0.5;
 pub(super) struct Chosen {
     pub path: AccessPath,
     pub filter: Option<Expr>,
-    /// Rows come as wanted.
+    /// True if the rows come in the wanted order.
     pub ordered: bool,
-    /// Indexes that conditions fit, for EXPLAIN.
+    /// The indexes that the conditions could use, for EXPLAIN.
     pub possible: Vec<u16>,
 }
 
@@ -51,11 +52,11 @@ struct Candidate {
     cost: f64,
 }
 
-/// The indexes hints leave: for searching, and for ordering.
+/// The indexes that the hints allow for searching and for ordering.
 struct Allowed {
     search: Vec<usize>,
     order: Vec<usize>,
-    /// FORCE INDEX: a table scan only if none of them helps.
+    /// FORCE INDEX was given: the table is scanned only if no allowed index helps.
     forced: bool,
 }
 
@@ -134,7 +135,7 @@ pub(super) fn choose(
     for &i in &allowed.order {
         candidates.extend(scanning(&table.def, Some(i), wanted, clustered, conjuncts.is_empty()));
     }
-    // The whole table, in the order it is stored in.
+    // The last candidate is a scan of the whole table in its stored order.
     let mut whole = scan_all(&table.def, clustered, wanted);
     if allowed.forced && candidates.iter().any(|c| c.ranges.is_some() || c.ordered) {
         whole.cost = f64::MAX;
@@ -147,7 +148,7 @@ pub(super) fn choose(
     Ok(finish(table, best, conjuncts, possible))
 }
 
-/// Rows the ranges leave of a million.
+/// The number of rows that the ranges leave of a million.
 fn rows(def: &TableDef, index: usize, found: &IndexRanges) -> f64 {
     if at_most_one_each(&def.indexes[index], found) {
         return found.ranges.len() as f64;
@@ -158,7 +159,7 @@ fn rows(def: &TableDef, index: usize, found: &IndexRanges) -> f64 {
         Bounded::BothSides => 0.1,
     };
     let each = (TABLE_ROWS * 0.01f64.powi(found.equal_columns.min(8) as i32) * bounded).max(1.0);
-    // Many intervals of one column share what is there.
+    // Many intervals of one column share its rows, so only the root of their number counts.
     let lists = if found.equal_columns > 0 {
         found.ranges.len() as f64
     } else {
@@ -167,7 +168,7 @@ fn rows(def: &TableDef, index: usize, found: &IndexRanges) -> f64 {
     (each * lists).min(TABLE_ROWS)
 }
 
-/// Each range is one key of a unique index. (NULLs are as many as one likes.)
+/// True if each range is one key of a unique index. (A unique index may hold many NULLs.)
 fn at_most_one_each(index: &IndexDef, found: &IndexRanges) -> bool {
     index.unique
         && found.equal_columns == index.columns.len()
@@ -199,7 +200,7 @@ fn searching(
     }
 }
 
-/// An index read from end to end for its order.
+/// The candidate that reads an index from end to end for its order.
 fn scanning(
     def: &TableDef,
     index: Option<usize>,
@@ -269,7 +270,7 @@ fn finish(
     Chosen { path, filter, ordered: best.ordered, possible }
 }
 
-/// Literally false or NULL.
+/// True if the condition is the literal false or NULL, or compares with the literal NULL.
 fn never(e: &Expr) -> bool {
     match e.as_literal() {
         Some(Value::Null | Value::Int(0)) => true,
@@ -284,7 +285,7 @@ fn always(e: &Expr) -> bool {
     matches!(e.as_literal(), Some(Value::Int(n)) if *n != 0)
 }
 
-/// Fills in which columns of each table are read, once the plan is complete.
+/// Notes the columns that a complete plan reads of each table.
 pub(super) fn note_columns(plan: &mut SelectPlan) {
     let mut read: Vec<Vec<u16>> = vec![Vec::new(); plan.sources.len()];
     let mut note = |e: &Expr| {
@@ -332,7 +333,7 @@ pub(super) fn set_columns(access: &mut TableAccess, columns: Vec<u16>) {
     access.columns = columns;
 }
 
-/// Every expression of a path's keys.
+/// Calls `f` for every expression of a path's keys.
 pub(super) fn key_exprs(kind: &AccessKind, f: &mut dyn FnMut(&Expr)) {
     match kind {
         AccessKind::Empty | AccessKind::FullScan => {}

@@ -1,4 +1,4 @@
-//! SHOW, SET and the statements about transactions, sessions and tables as a whole.
+//! Binds SHOW, SET and the statements about transactions, sessions and whole tables.
 use super::Binder;
 use super::ddl::collation_option;
 use super::expr::Env;
@@ -80,7 +80,7 @@ impl Binder<'_> {
         })
     }
 
-    /// An expression that names no column.
+    /// Binds an expression in which no column may be named.
     fn free_expr(&mut self, expr: &ast::Expr) -> Result<Expr> {
         self.expr(&Env::new(&Scope::default(), Clause::None), expr)
     }

@@ -27,17 +27,17 @@ pub(super) fn by_name(name: &str) -> Option<Aggregate> {
     })
 }
 
-/// `@@group_concat_max_len`.
+/// The value of `@@group_concat_max_len`.
 const GROUP_CONCAT_CHARS: u32 = 1024;
 
-/// The aggregates of a SELECT, each once.
+/// The distinct aggregates of a SELECT.
 #[derive(Default)]
 pub(super) struct Aggregates {
     pub list: Vec<AggregateCall>,
     known: SameIndex,
 }
 impl Aggregates {
-    /// The place of a call in the list.
+    /// The place of a call in the list. Adds the call if it is new.
     pub fn place(&mut self, call: AggregateCall) -> usize {
         let same = |other: &AggregateCall| {
             other.function == call.function
@@ -78,7 +78,7 @@ impl Binder<'_> {
         if !call.star && (call.args.is_empty() || (call.args.len() > 1 && !many)) {
             return Err(SqlError::wrong_parameter_count(&call.name));
         }
-        // No aggregate within an aggregate, and none where rows are not grouped.
+        // An aggregate may not stand in an aggregate or in a clause before grouping.
         let Some(mut list) = self.aggregates.take() else {
             return Err(SqlError::invalid_group_function());
         };
@@ -136,14 +136,14 @@ impl Binder<'_> {
             Some(number) => self.connection_text(number, redolith_types::Charset::Utf8mb4)?,
             None => ",".to_string(),
         };
-        // COUNT(expr) of what is never NULL is COUNT(*).
+        // COUNT(expr) is COUNT(*) if the expression is never NULL.
         if function == Aggregate::Count
             && !call.distinct
             && args.first().is_some_and(|a| !a.ty.nullable)
         {
             args.clear();
         }
-        // DISTINCT changes nothing here.
+        // DISTINCT does not change these aggregates.
         let distinct = call.distinct
             && !matches!(function, Aggregate::Min | Aggregate::Max | Aggregate::AnyValue);
         debug_assert!(order.is_empty() || args.len() >= values);
@@ -158,7 +158,7 @@ impl Binder<'_> {
         })
     }
 
-    /// ORDER BY inside GROUP_CONCAT: keys are further arguments unless they are arguments already.
+    /// Binds ORDER BY in GROUP_CONCAT. A key that is not an argument becomes a further argument.
     fn group_concat_order(
         &mut self,
         env: &Env<'_>,

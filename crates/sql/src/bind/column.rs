@@ -1,4 +1,4 @@
-//! Columns' defaults.
+//! The defaults of columns.
 use super::expr::Env;
 use super::result_columns;
 use super::scope::{Clause, Scope};
@@ -19,7 +19,7 @@ impl Binder<'_> {
         }
         Ok(match &def.default {
             None if def.nullable => DefaultFill::Literal(Value::Null),
-            // The first name, without a word.
+            // An ENUM without a DEFAULT takes its first name, without a warning.
             None if matches!(def.ty, SqlType::Enum { .. }) => DefaultFill::Literal(Value::UInt(1)),
             None => DefaultFill::Missing,
             Some(DefaultValue::Null) => DefaultFill::Literal(Value::Null),
@@ -34,11 +34,11 @@ impl Binder<'_> {
         })
     }
 
-    /// DEFAULT(column), or DEFAULT as an assigned value.
+    /// Binds DEFAULT(column), or DEFAULT as an assigned value.
     pub(super) fn column_default(&mut self, table: &TableInfo, column: usize) -> Result<Expr> {
         let def = &table.def.columns[column];
         Ok(match self.default_fill(table, column)? {
-            // What an ENUM takes without a word is no default.
+            // The implicit first name of an ENUM is not a default.
             DefaultFill::Literal(_) if def.default.is_none() && !def.nullable => {
                 return Err(SqlError::no_default(&def.name));
             }
@@ -53,7 +53,7 @@ impl Binder<'_> {
         })
     }
 
-    /// The text of DEFAULT (expression), which names no column.
+    /// Binds the text of DEFAULT (expression), in which no column may be named.
     fn default_expression(&mut self, column: &Column, text: &str) -> Result<Expr> {
         let statement = format!("DO {text}");
         let parsed = parse::parse(
@@ -75,7 +75,8 @@ impl Binder<'_> {
     }
 }
 
-/// DEFAULT (expression) holds no subquery: it is evaluated for a row, with nothing run before.
+/// Refuses a subquery in DEFAULT (expression): the expression is evaluated for a row, and no
+/// subquery is run before.
 pub(super) fn default_allowed(column: &str, bound: &Expr) -> Result<()> {
     if bound.any(&|e| matches!(e.kind, ExprKind::Subquery(_))) {
         Err(SqlError::default_not_allowed(column))
@@ -100,7 +101,7 @@ fn text_literal(text: &[u8]) -> Expr {
     )
 }
 
-/// The literal as the column stores it; None if that depends on the session.
+/// The literal as the column stores it. None if the stored value depends on the session.
 fn literal_default(column: &Column, text: &[u8]) -> Option<Value<'static>> {
     if matches!(column.ty, SqlType::Timestamp { .. }) {
         return None;

@@ -1,5 +1,5 @@
-//! A column's definition: its type with what MySQL assumes where nothing is said, its default, its
-//! attributes.
+//! Binds the definition of a column: its type (with MySQL's defaults for lengths and digits), its
+//! default and its attributes.
 use super::Binder;
 use super::column::default_allowed;
 use super::ddl::collation_option;
@@ -14,7 +14,7 @@ use redolith_types::{Charset, Collation, Column, DefaultValue, IntSize, LobSize,
 use std::collections::HashSet;
 
 pub(super) struct ColumnContext {
-    /// The table's collation, which columns take.
+    /// The table's collation: the default of its columns.
     pub table: Collation,
 }
 
@@ -168,7 +168,7 @@ impl Binder<'_> {
         Ok(names)
     }
 
-    /// CURRENT_TIMESTAMP[(n)] or a synonym: its digits.
+    /// The number of decimals of CURRENT_TIMESTAMP[(n)] or a synonym. None for other expressions.
     fn now_precision(&mut self, expr: &ast::Expr) -> Result<Option<u8>> {
         let ast::ExprKind::Call(_) = expr.kind else { return Ok(None) };
         let bound = self.expr(&Env::new(&Scope::default(), Clause::None), expr)?;
@@ -186,7 +186,7 @@ impl Binder<'_> {
     ) -> Result<Option<DefaultValue>> {
         let invalid = || SqlError::invalid_default(&def.name);
         if def.default_is_expression {
-            // Bound once to see that it can be; kept as text.
+            // The expression is bound only to check it. The definition keeps its text.
             let bound = self.expr(&Env::new(&Scope::default(), Clause::None), default)?;
             default_allowed(&def.name, &bound)?;
             return Ok(Some(DefaultValue::Expr(self.parsed.portable_source(default.span)?)));
@@ -237,7 +237,7 @@ fn number_of_bytes(value: &Value<'_>) -> Value<'static> {
 }
 
 fn column_collation(ty: &DataType, table: Collation) -> Result<Collation> {
-    // BINARY after a type: the _bin collation of its set.
+    // BINARY after a type means the _bin collation of its character set.
     if ty.collation.as_deref() == Some("") {
         let charset = collation_option(ty.charset.as_deref(), None, Some(table))?;
         return Ok(charset.unwrap_or(table).bin());
@@ -250,7 +250,7 @@ fn at_most(length: u32, max: u32, column: &str) -> Result<u32> {
     if length > max { Err(SqlError::column_too_long(column, max)) } else { Ok(length) }
 }
 
-/// FLOAT(p) is FLOAT up to 24 bits, DOUBLE up to 53; (M,D) are digits.
+/// FLOAT(p) is FLOAT up to 24 bits and DOUBLE up to 53 bits. (M,D) count decimal digits.
 fn float_type(ty: &DataType, column: &str, sign: Sign) -> Result<SqlType> {
     let digits = match ty.args[..] {
         [m, d] => {

@@ -1,4 +1,4 @@
-//! Operators that compare, and logic.
+//! Binds comparisons, logical operators and arithmetic.
 use super::expr::{Env, as_number, in_compared_charset};
 use super::{Binder, type_rules};
 use crate::error::{Result, SqlError};
@@ -42,7 +42,7 @@ impl Binder<'_> {
                     }
                 }
                 let [l, r] = &sides;
-                // A number of any kind goes with a number.
+                // Clients are told the other side's type. Any kind of number may come (BIND-3).
                 self.guess(l, &r.ty);
                 self.guess(r, &l.ty);
                 let mut ty = type_rules::arith(op, &l.ty, &r.ty, self.cx.div_precision_increment);
@@ -59,7 +59,7 @@ impl Binder<'_> {
         }
     }
 
-    /// A parameter of which nothing is known takes the type of what it meets.
+    /// A parameter of unknown type takes the type of the other operand.
     pub(super) fn learn(&mut self, param: &Expr, from: &ExprType) {
         self.guess(param, from);
         if let ExprKind::Param(n) = param.kind
@@ -68,9 +68,9 @@ impl Binder<'_> {
             self.untyped.remove(&n);
         }
     }
-    /// A parameter that is compared. With a string it stays open: a number compares with strings as
-    /// numbers do, and which of the two it is its value tells (BIND-3). So it does beside what
-    /// hangs on such a parameter (`COALESCE(?, 1) < ?`).
+    /// Handles a parameter that is compared. Beside a string its type stays open: the parameter's
+    /// value decides whether numbers or strings are compared (BIND-3). The type also stays open
+    /// beside an expression that depends on an open parameter (`COALESCE(?, 1) < ?`).
     fn meet(&mut self, param: &Expr, other: &ExprType, is_open: bool) {
         if is_open || other.kind.is_string() {
             self.guess(param, other)
@@ -78,14 +78,14 @@ impl Binder<'_> {
             self.learn(param, other)
         }
     }
-    /// Whether its type hangs on a parameter that is open, for what it meets if that may be a
-    /// parameter.
+    /// True if the expression's type depends on an open parameter. Always false unless `may_meet`:
+    /// only a parameter on the other side needs the answer.
     fn is_open(&self, expr: &Expr, may_meet: bool) -> bool {
         may_meet
             && !self.untyped.is_empty()
             && expr.any(&|e| matches!(&e.kind, ExprKind::Param(n) if self.untyped.contains(n)))
     }
-    /// The same for what clients are told only.
+    /// Like [`Self::learn`], but the type is only told to clients; the parameter stays open.
     fn guess(&mut self, param: &Expr, from: &ExprType) {
         if let ExprKind::Param(n) = param.kind
             && let Some(ty) = self.param_types.get_mut(n as usize)
@@ -112,7 +112,7 @@ impl Binder<'_> {
         Ok(Expr::new(ExprKind::Compare { op, how, sides }, ExprType::boolean().nullable(nullable)))
     }
 
-    /// (a, b) = (c, d) is a = c AND b = d; <> its negation.
+    /// Binds (a, b) = (c, d) as a = c AND b = d, and <> as its negation.
     fn compare_rows(
         &mut self,
         env: &Env<'_>,
@@ -156,8 +156,8 @@ impl Binder<'_> {
         let nullable = bound.iter().any(|b| b.ty.nullable);
         let [value, low, high] = bound;
         let (low, high) = (year_for(&value, low), year_for(&value, high));
-        // A date column makes of each constant what it meets by itself, even where those are of two
-        // kinds.
+        // Beside a column of dates, each constant bound is converted for its own comparison, even
+        // if the bounds have two kinds.
         let is_dated = is_range
             && how == CompareAs::ByValue
             && value.ty.kind.is_temporal()
@@ -196,7 +196,7 @@ impl Binder<'_> {
         let how = type_rules::common_of(&value.ty, items.iter().map(|i| &i.ty), "in")?;
         let nullable = value.ty.nullable || items.iter().any(|i| i.ty.nullable);
         let value = Box::new(fit(value, how));
-        // Where the items are of several kinds each is compared by itself.
+        // If the items have several kinds, each has its own comparison.
         let how_of = |item: &Expr| {
             if how == CompareAs::ByValue {
                 type_rules::compare_as(&value.ty, &item.ty)
@@ -330,7 +330,7 @@ impl Binder<'_> {
     }
 }
 
-/// AND of all, flattened.
+/// Joins conditions by AND and flattens inner ANDs.
 pub(super) fn and(parts: Vec<Expr>) -> Expr {
     join(
         parts,
@@ -374,8 +374,8 @@ pub(super) fn not(value: Expr) -> Expr {
     Expr::new(ExprKind::Unary(crate::plan::UnaryOp::Not, Box::new(value)), ty)
 }
 
-/// A side of a comparison made ready for it: constants that meet dates become dates, strings come
-/// into the character set compared in, whole.
+/// Prepares one side of a comparison. A constant beside a date becomes a date; a string is
+/// converted, without loss, to the character set of the comparison.
 pub(super) fn fit(value: Expr, how: CompareAs) -> Expr {
     match how {
         CompareAs::Date | CompareAs::DateTime | CompareAs::Time
@@ -398,8 +398,8 @@ pub(super) fn fit(value: Expr, how: CompareAs) -> Expr {
     }
 }
 
-/// What a YEAR column is compared with: a constant of one or two digits is a year of this or the
-/// last century, as it is where it is stored.
+/// Prepares a constant that a YEAR column is compared with: one or two digits get a century, by the
+/// rules for storing into the column.
 pub(super) fn year_for(column: &Expr, value: Expr) -> Expr {
     let is_year = column.ty.kind == Kind::Year && matches!(column.kind, ExprKind::Column { .. });
     if !is_year || value.ty.kind == Kind::Year || !value.is_constant() {
@@ -411,8 +411,8 @@ pub(super) fn year_for(column: &Expr, value: Expr) -> Expr {
     Expr::new(ExprKind::ConvertTo(Box::new(value)), ty)
 }
 
-/// Whether a list is one of years where a YEAR is looked for in it: constants of one kind. A list
-/// of several kinds is compared with the number of the year.
+/// True if a YEAR column compares with the items of this list as years: the items must be constants
+/// of one kind. A list of several kinds is compared with the number of the year.
 fn are_years(list: &[Expr]) -> bool {
     let kind = |e: &Expr| match e.ty.kind {
         Kind::Float | Kind::Double => 1,
@@ -424,13 +424,14 @@ fn are_years(list: &[Expr]) -> bool {
     list.iter().all(Expr::is_constant) && kinds.all(|k| Some(k) == first)
 }
 
-/// A constant date that a YEAR column is compared with: its year.
+/// Replaces a constant date by its year if the other side is a YEAR column.
 fn year_of(column: &Expr, value: Expr) -> Expr {
     let is_dated = value.ty.kind.is_temporal() && value.ty.kind != Kind::Time;
     if is_dated { year_for(column, value) } else { value }
 }
 
-/// A YEAR that meets a date: the number of its day 0 of month 0, as dates count.
+/// Turns a YEAR beside a date into the number of day 0 of month 0 of that year (2024 becomes
+/// 20240000).
 fn dated_year(value: Expr, other: &ExprType) -> Expr {
     let unit = match other.kind {
         Kind::Date => 10_000,
@@ -445,7 +446,7 @@ fn dated_year(value: Expr, other: &ExprType) -> Expr {
     Expr::new(ExprKind::Arith { op: ArithOp::Multiply, sides: Box::new([value, unit]) }, ty)
 }
 
-/// Sorts a list of literals for search by halves; false if it holds anything else.
+/// Sorts a list of literals for binary search. Returns false, without sorting, for other lists.
 fn sort_literals(list: &mut [Expr], how: CompareAs) -> bool {
     let collation = match how {
         CompareAs::Int | CompareAs::Decimal => redolith_types::Collation::Binary,

@@ -1,4 +1,4 @@
-//! Definitions: names resolved, columns and indexes checked and completed.
+//! Binds definitions: resolves names, checks and completes columns and indexes.
 use super::Binder;
 use super::column_def::ColumnContext;
 use super::index_def;
@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 const MAX_NAME_CHARS: usize = 64;
-/// Bytes of a row that are not BLOBs.
+/// The greatest size of a row, in bytes, without its BLOBs and TEXTs.
 const MAX_ROW: u64 = 65_535;
 
 impl Binder<'_> {
@@ -88,7 +88,7 @@ impl Binder<'_> {
         self.table_name(name)
     }
 
-    /// A table as it is, without noting it as used: DDL takes its own locks.
+    /// Looks up a table without noting its use: DDL takes its own locks.
     fn existing(&self, name: &ast::Name) -> Result<Arc<crate::TableInfo>> {
         let schema = self.schema_of(name)?;
         self.cx.catalog.table(schema, &name.name).ok_or_else(|| {
@@ -182,7 +182,7 @@ impl Binder<'_> {
         })
     }
 
-    /// An index has no room for one.
+    /// Refuses a comment: the definition of an index has no place for it.
     fn check_comment(&mut self, index: &ast::IndexSpec) -> Result<()> {
         match index.comment {
             Some(number) if !self.literal_text(number)?.is_empty() => {
@@ -192,15 +192,15 @@ impl Binder<'_> {
         }
     }
 
-    /// ENGINE=: whatever is named, it is the one engine that takes its place, and a warning says
-    /// so; NO_ENGINE_SUBSTITUTION does not forbid it.
+    /// ENGINE=: Redolith's only engine replaces every other engine, with a warning.
+    /// NO_ENGINE_SUBSTITUTION does not forbid the replacement.
     fn note_engine(&self, engine: &str, table: &str, notes: &mut Vec<(u16, String)>) {
         if !engine.eq_ignore_ascii_case("InnoDB") && !engine.eq_ignore_ascii_case("Redolith") {
             notes.push((1266, format!("Using storage engine InnoDB for table '{table}'")));
         }
     }
 
-    /// One action; `def` follows, so that later ones see it.
+    /// Binds one action and applies it to `def`, so later actions see its effect.
     fn alter(
         &mut self,
         def: &mut TableDef,
@@ -284,7 +284,7 @@ impl Binder<'_> {
     }
 }
 
-/// Err(None): not a name; Err(Some): too long.
+/// Checks a name. Err(None) means an invalid name, Err(Some) a name that is too long.
 fn check_name(name: &str) -> std::result::Result<(), Option<SqlError>> {
     if name.is_empty() || name.ends_with(' ') || name.contains('\0') {
         return Err(None);
@@ -295,7 +295,8 @@ fn check_name(name: &str) -> std::result::Result<(), Option<SqlError>> {
     Ok(())
 }
 
-/// CHARACTER SET and COLLATE together. `default`: what `CHARACTER SET DEFAULT` means.
+/// The collation that CHARACTER SET and COLLATE select together. `CHARACTER SET DEFAULT` means
+/// `default`.
 pub(super) fn collation_option(
     charset: Option<&str>,
     collation: Option<&str>,

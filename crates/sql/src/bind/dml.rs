@@ -1,4 +1,4 @@
-//! UPDATE and DELETE of one table.
+//! Binds UPDATE and DELETE of one table.
 use super::Binder;
 use super::access_path;
 use super::expr::Env;
@@ -124,7 +124,7 @@ fn columns_of(expr: &Expr, into: &mut Vec<u16>) {
     });
 }
 
-/// 1093: a subquery may read the table that is changed only through a derived table.
+/// Error 1093: a subquery may read the changed table only through a derived table.
 fn not_read_from(expr: &Expr, table: &TableInfo) -> Result<()> {
     let reads = |e: &Expr| match &e.kind {
         ExprKind::Subquery(s) => s.plan.sources.iter().any(|source| reads(source, table)),
@@ -149,15 +149,15 @@ fn note(access: &mut TableAccess, sort: &mut DmlSort, mut read: Vec<u16>) {
     read.sort_unstable();
     read.dedup();
     access_path::set_columns(access, read);
-    // The row itself is read to be changed.
+    // The change needs the whole row, so an index is never enough.
     access.path.covering = false;
 }
 
-/// A column that changes moves rows within the index that is scanned, so that the scan could meet
-/// them again.
+/// True if the statement changes a column of the scanned index. The change moves the row within the
+/// index, so the scan could meet the row again.
 fn moves_rows(access: &TableAccess, assignments: &[Assignment], on_update_now: &[u16]) -> bool {
     let def = &access.table.def;
-    // A point of a unique secondary index is a range that the row's new entry is in too.
+    // A point of a unique secondary index is a range of entries. The row's new entry may lie in it.
     let point = matches!(access.path.kind, AccessKind::Point(_))
         && access.path.index == def.clustered_index();
     if point || matches!(access.path.kind, AccessKind::Empty) {

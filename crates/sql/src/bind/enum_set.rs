@@ -1,24 +1,25 @@
-//! ENUM and SET columns of derived tables and behind GROUP BY: what is kept of a row is the number;
-//! the text is made where it is asked for.
+//! ENUM and SET columns of derived tables and after GROUP BY. Their rows keep the number; the text
+//! is made where it is needed.
 use super::scope::ScopeColumn;
 use crate::plan::{Expr, ExprKind, ExprType, Kind, SelectPlan, SourceKind};
 use crate::table_info::TableInfo;
 use std::sync::Arc;
 
-/// The column whose type has the names.
+/// The column whose type defines the names.
 pub(super) struct Names {
     table: Arc<TableInfo>,
     column: u16,
 }
 
 impl Names {
-    /// The text of what `number` gives the number of.
+    /// The expression that gives the name of `number`.
     pub fn of(self, number: Expr) -> ExprKind {
         ExprKind::Member { number: Box::new(number), table: self.table, column: self.column }
     }
 }
 
-/// An ENUM or SET of a table as its number; None for all else. `table`: that of a source.
+/// An ENUM or SET of a table as its number; None for all other expressions. `table` gives the table
+/// of a source.
 pub(super) fn number_of(
     expr: &Expr,
     table: impl Fn(usize) -> Option<Arc<TableInfo>>,
@@ -41,7 +42,7 @@ pub(super) fn number_of(
     }
 }
 
-/// Has a derived table give numbers, and its `columns` make the texts.
+/// Changes the output of a derived table from texts to numbers; its `columns` make the texts.
 pub(super) fn keep_numbers(plan: &mut SelectPlan, columns: &mut [ScopeColumn]) {
     for (n, column) in columns.iter_mut().enumerate().take(plan.output.len()) {
         if let Some((ty, names)) = give_number(plan, n) {
@@ -51,8 +52,8 @@ pub(super) fn keep_numbers(plan: &mut SelectPlan, columns: &mut [ScopeColumn]) {
     }
 }
 
-/// Has a query give the number of an ENUM or SET where it gives its text; None: it gives something
-/// else.
+/// Changes an output of a query from the text of an ENUM or SET to its number. Returns None if the
+/// output is another expression.
 pub(super) fn give_number(plan: &mut SelectPlan, output: usize) -> Option<(ExprType, Names)> {
     let table = |source: usize| match &plan.sources[source].kind {
         SourceKind::Table(access) => Some(access.table.clone()),

@@ -234,7 +234,7 @@ fn text(s: &str) -> Value<'static> {
     Value::from(s)
 }
 
-/// The `type` column. Statements that change rows call a point a range, as MySQL does.
+/// The `type` column. For statements that change rows, a point is called a range, as in MySQL.
 fn access_type(access: &TableAccess, changes: bool) -> &'static str {
     match &access.path.kind {
         AccessKind::Point(_) if changes => "range",
@@ -250,7 +250,7 @@ fn access_type(access: &TableAccess, changes: bool) -> &'static str {
         {
             "index"
         }
-        // The clustered index read for its order.
+        // The clustered index is read for its order.
         AccessKind::FullScan if access.path.reverse => "index",
         _ => "ALL",
     }
@@ -264,7 +264,8 @@ fn ref_columns(access: &TableAccess) -> usize {
     }
 }
 
-/// `key_len`: bytes of the index columns used, as MySQL counts them (not as they are stored here).
+/// The `key_len` column: the bytes of the used index columns as MySQL counts them, not as Redolith
+/// stores them.
 fn key_length(access: &TableAccess, columns: usize) -> u64 {
     let def = &access.table.def;
     let Some(index) = access.path.index.map(|i| &def.indexes[i]) else { return 0 };

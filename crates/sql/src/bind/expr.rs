@@ -1,4 +1,4 @@
-//! Expressions: one syntax node, one bound node.
+//! Binds expressions: each syntax node becomes a bound node.
 use super::compare::{and, or};
 use super::scope::{Aliases, Clause, Scope, written};
 use super::{Binder, type_rules};
@@ -11,20 +11,20 @@ use crate::plan::expr_type::UNKNOWN_DECIMALS;
 use crate::plan::{Coercibility, CompareAs, Expr, ExprKind, ExprType, Kind, UnaryOp};
 use redolith_types::{Charset, Collation, Decimal, Value};
 
-/// Nodes that aliases may stand for, per byte of the statement: a hundred times what is ever asked
-/// for.
+/// The greatest number of nodes that aliases may be replaced by, per byte of the statement. Real
+/// statements need about a hundredth.
 const COPIES_PER_BYTE: usize = 64;
 
-/// What names mean where an expression stands.
+/// The names that are visible to an expression.
 #[derive(Clone, Copy)]
 pub struct Env<'s> {
     pub scope: &'s Scope,
     pub clause: Clause,
-    /// Names of select items, for GROUP BY, HAVING and ORDER BY.
+    /// The names of the select items, for GROUP BY, HAVING and ORDER BY.
     pub aliases: Option<&'s Aliases>,
-    /// Columns that are selected or grouped by, for HAVING.
+    /// For HAVING: the columns that are selected or grouped by.
     pub named: Option<(&'s SameIndex, &'s [Expr])>,
-    /// The names around a subquery.
+    /// The names of the statement around a subquery.
     pub outer: Option<&'s Scope>,
 }
 impl<'s> Env<'s> {
@@ -50,7 +50,7 @@ impl Binder<'_> {
                 let ty = ExprType::string(text.chars().count() as u32, Collation::Utf8mb4GeneralCi);
                 Ok(Expr::literal(Value::from(text.as_str()), ty))
             }
-            // A text statement has nobody to give it values.
+            // A text statement has no values for parameters.
             A::Param(_) if self.parameterize => Err(self.syntax_at(expr.span)),
             A::Param(number) => {
                 let ty = match self.cx.untyped.binary_search_by_key(number, |(n, _)| *n) {
@@ -149,19 +149,19 @@ impl Binder<'_> {
         list.iter().map(|e| self.condition(env, e)).collect()
     }
 
-    /// An expression whose truth is asked for: X'05' is the number 5 there.
+    /// Binds a condition. There, X'05' is the number 5.
     pub(super) fn condition(&mut self, env: &Env<'_>, expr: &ast::Expr) -> Result<Expr> {
         let bound = self.expr(env, expr)?;
         Ok(self.hex_as_number(expr, bound))
     }
 
-    /// What was bound of `expr`, where a number is wanted.
+    /// The bound form of `expr` in a place that wants a number.
     pub(super) fn hex_as_number(&self, expr: &ast::Expr, bound: Expr) -> Expr {
         if self.is_hex_number(expr) { as_number(bound) } else { bound }
     }
 
-    /// A literal, or the parameter it is parameterized to (BIND-1). A wide integer is pinned:
-    /// whether it is BIGINT, BIGINT UNSIGNED or DECIMAL, its value says.
+    /// Binds a literal, or makes it a parameter (BIND-1). A wide integer is pinned, because its
+    /// value decides whether the type is BIGINT, BIGINT UNSIGNED or DECIMAL.
     fn literal(&mut self, number: u32) -> Result<Expr> {
         if is_wide_integer(self.parsed.literals[number as usize]) {
             return self.pinned(|b| b.parameterized(number));
@@ -169,8 +169,8 @@ impl Binder<'_> {
         self.parameterized(number)
     }
 
-    /// An expression that is stored or compared as it is: of a literal only the value counts there,
-    /// so that wide integers (keys of many) share plans.
+    /// Binds an expression that is only stored or compared. There, only a literal's value counts,
+    /// so wide integers become parameters, too: many applications use them as keys.
     pub(super) fn by_value(&mut self, env: &Env<'_>, expr: &ast::Expr) -> Result<Expr> {
         match expr.kind {
             ast::ExprKind::Literal(number) => self.parameterized(number),
@@ -207,7 +207,7 @@ impl Binder<'_> {
     fn value_type(value: &Value<'_>, kind: TokenKind, collation: Collation) -> ExprType {
         let width = |value: &Value<'_>| value.to_bytes().len() as u32;
         match value {
-            // A place for the sign, as MySQL counts.
+            // MySQL counts one character for the sign.
             Value::Int(_) => ExprType::bigint(width(value) + 1),
             Value::UInt(_) => ExprType::unsigned_bigint(width(value)),
             Value::Decimal(d) => {
@@ -221,15 +221,15 @@ impl Binder<'_> {
         }
     }
 
-    /// `_latin1'..'`: bytes that are said to be of a character set. Those in hexadecimal are
-    /// checked, as in MySQL: not any bytes are UTF-8 or ASCII.
+    /// Binds `_latin1'..'`: a literal with the name of its character set. A hexadecimal literal is
+    /// checked, as in MySQL, because its bytes may be invalid UTF-8 or ASCII.
     fn introduced(&mut self, charset: Charset, number: u32) -> Result<Expr> {
         let collation = charset.default_collation();
         let any_bytes = matches!(charset, Charset::Binary | Charset::Latin1)
             || self.parsed.literal_kind(number).is_string();
         let mut literal =
             if any_bytes { self.literal(number)? } else { self.pinned(|b| b.literal(number))? };
-        // Said to be text it is no number any more.
+        // With the name of a character set, a hexadecimal literal is never a number.
         if let ExprKind::Hex(bytes) = literal.kind {
             literal = *bytes;
         }
@@ -274,8 +274,8 @@ impl Binder<'_> {
                     .filter(|d| !d.truncated)
                     .ok_or_else(|| wrong("DATETIME"))?;
                 let ty = ExprType::datetime(at.fsp);
-                // With an offset it is what the session's zone makes of it, which the plan does not
-                // know.
+                // A literal with an offset depends on the session's time zone, which the plan does
+                // not know. The value is made when the plan is run.
                 let has_offset = convert::to_datetime(&value, today, 1)
                     .is_none_or(|other| other.value != at.value);
                 if has_offset {
@@ -287,14 +287,15 @@ impl Binder<'_> {
         })
     }
 
-    /// That of the value it has; what it has none of is yet to come.
+    /// The type of the user variable's present value. A variable without a value is NULL.
     fn user_variable_type(&mut self, name: &str) -> ExprType {
         self.reads_user_variables = true;
         let ty = (self.cx.user_variable_type)(name).unwrap_or(ExprType::null());
         ExprType { coercibility: Coercibility::Implicit, nullable: true, ..ty }
     }
 
-    /// What an alias stands for. Copies of copies would make a large tree of a short text.
+    /// Copies the expression that an alias names. The number of copied nodes is limited, because
+    /// copies of copies would make a large tree from a short text.
     fn copy(&mut self, env: &Env<'_>, expr: &Expr) -> Result<Expr> {
         let before = self.copied;
         expr.walk(&mut |_| self.copied += 1);
@@ -315,13 +316,13 @@ impl Binder<'_> {
             let aliases = env.aliases.filter(|_| name.table.is_none())?;
             aliases.find(&name.column).map(|n| &aliases.list[n].1)
         };
-        // HAVING looks at the select list first, but for what is inside an aggregate; other clauses
-        // look at the columns first.
+        // HAVING looks at the select list first, except inside an aggregate. Other clauses look at
+        // the columns first.
         if env.clause == Clause::Having && self.aggregates.is_some() {
             if let Some(expr) = alias() {
                 return self.copy(env, expr);
             }
-            // Of columns it knows those that are selected or grouped by.
+            // HAVING knows only the columns that are selected or grouped by.
             if let Some(at) = env.scope.find(name, env.clause)? {
                 let column =
                     Expr::new(env.scope.column(at).expr.clone(), env.scope.column(at).ty());
@@ -352,7 +353,7 @@ impl Binder<'_> {
         }
     }
 
-    /// DEFAULT(column) and VALUES(column).
+    /// Binds DEFAULT(column) and VALUES(column).
     fn default_or_values(&mut self, env: &Env<'_>, expr: &ast::Expr) -> Result<Expr> {
         let unqualified =
             |column: &str| ColumnName { schema: None, table: None, column: column.to_string() };
@@ -361,7 +362,7 @@ impl Binder<'_> {
                 let name = unqualified(column);
                 let mut scope = env.scope;
                 let mut found = scope.find(&name, env.clause)?;
-                // In VALUES (..) the table's columns are around.
+                // In VALUES (..), the outer scope has the table's columns.
                 if let (None, Some(outer)) = (found, env.outer) {
                     scope = outer;
                     found = scope.find(&name, env.clause)?;
@@ -409,7 +410,8 @@ impl Binder<'_> {
         })
     }
 
-    /// An expression that may be chosen among others. The digits of a decimal count for those, too.
+    /// Binds one of several alternatives. A decimal literal is pinned, because its digits decide
+    /// the common type.
     pub(super) fn chosen(&mut self, env: &Env<'_>, e: &ast::Expr) -> Result<Expr> {
         if self.is_decimal_literal(e) { self.pinned(|b| b.expr(env, e)) } else { self.expr(env, e) }
     }
@@ -493,7 +495,7 @@ impl Binder<'_> {
         if hex && ty.kind.is_numeric() {
             value = as_number(value);
         }
-        // Conversion of strings to dates may fail and give NULL.
+        // The conversion of a string to a date gives NULL if it fails.
         let nullable = value.ty.nullable || ty.kind.is_temporal();
         Ok(Expr::new(ExprKind::Cast(Box::new(value)), ty.nullable(nullable)))
     }
@@ -510,8 +512,8 @@ impl Binder<'_> {
             return Err(SqlError::collation_charset_mismatch(name, have.name()));
         }
         let ty = ExprType { collation, coercibility: Coercibility::Explicit, ..value.ty };
-        // The value stays as it is: only how it compares changes. A bare column is taken for one in
-        // the order of its indexes, so it is one no more.
+        // COLLATE changes only comparisons, not the value. A bare column must not stay a bare
+        // column, because its indexes have the order of the old collation.
         if matches!(value.kind, ExprKind::Column { .. } | ExprKind::Member { .. })
             && value.ty.collation != collation
         {
@@ -520,7 +522,8 @@ impl Binder<'_> {
         Ok(Expr { ty, ..value })
     }
 
-    /// An operand as a string in the connection's character set, if it is not one already.
+    /// Binds an operand as a string. A value that is not a string becomes a string in the
+    /// connection's character set.
     pub(super) fn string_operand(&mut self, env: &Env<'_>, value: &ast::Expr) -> Result<Expr> {
         let value = self.expr(env, value)?;
         Ok(self.to_string(value))
@@ -534,15 +537,15 @@ impl Binder<'_> {
             ..ExprType::string(value.ty.length, self.cx.collation)
         };
         if value.ty.kind == Kind::Bit {
-            // The text of a BIT column is its bytes.
+            // The text of a BIT column consists of its bytes.
             (ty.collation, ty.coercibility) = (Collation::Binary, Coercibility::Implicit);
         }
-        // The width that a number is shown in does not bound it, so nothing is cut off.
+        // The display width of a number is not a limit, so the text must not be cut.
         Expr::new(ExprKind::ConvertTo(Box::new(value)), ty)
     }
 }
 
-/// -x; literals are negated here, so that -1 is one.
+/// Binds -x. A literal is negated here, so that -1 is a literal.
 fn negate(operand: Expr) -> Expr {
     let ty = match type_rules::domain(&operand.ty) {
         type_rules::Domain::Double => {
@@ -552,8 +555,8 @@ fn negate(operand: Expr) -> Expr {
             let (int, scale) = operand.ty.digits();
             ExprType::decimal(int + u32::from(scale), scale)
         }
-        // BIGINT holds half of the negated BIGINT UNSIGNED numbers. As in MySQL the negation of a
-        // constant is a DECIMAL, and that of a column fails where BIGINT does not hold the number.
+        // BIGINT holds only half of the negated BIGINT UNSIGNED numbers. As in MySQL, the negation
+        // of a constant is a DECIMAL; the negation of a column fails if BIGINT cannot hold it.
         _ if operand.ty.unsigned && operand.as_literal().is_none() && operand.is_constant() => {
             ExprType::decimal(20, 0)
         }
@@ -575,7 +578,7 @@ fn negate(operand: Expr) -> Expr {
     }
 }
 
-/// A literal, marked if it is one of bytes that may be a number.
+/// Marks a hexadecimal or bit literal, whose bytes may be a number.
 fn hex_or_not(literal: Expr, kind: TokenKind) -> Expr {
     if !matches!(kind, TokenKind::Hex | TokenKind::Bits) {
         return literal;
@@ -589,7 +592,7 @@ fn beyond(number: Decimal) -> Expr {
     Expr::literal(Value::Decimal(number), ExprType::decimal(number.int_digits().into(), 0))
 }
 
-/// 0x10 and b'101' where a number is wanted: big-endian bytes.
+/// The number of 0x10 or b'101': its bytes are read in big-endian order.
 pub(super) fn as_number(value: Expr) -> Expr {
     let ty = ExprType { kind: Kind::Bit, ..ExprType::unsigned_bigint(20) };
     Expr::new(ExprKind::Cast(Box::new(value)), ty)
@@ -599,13 +602,13 @@ pub(super) fn charset_named(name: &str) -> Result<Charset> {
     Charset::from_name(name).ok_or_else(|| SqlError::unknown_character_set(name))
 }
 
-/// The string in another character set.
+/// Converts a string to the character set of `collation`.
 pub(super) fn transcode(value: Expr, collation: Collation) -> Expr {
     let ty = transcoded_type(&value, collation);
     Expr::new(ExprKind::Cast(Box::new(value)), ty)
 }
 fn transcoded_type(value: &Expr, collation: Collation) -> ExprType {
-    // The length of a parameter is not known.
+    // The length of a parameter or a hexadecimal literal is not known here.
     let length = if matches!(value.kind, ExprKind::Param(_) | ExprKind::Hex(_)) {
         u32::MAX
     } else {
@@ -621,7 +624,7 @@ fn transcoded_type(value: &Expr, collation: Collation) -> ExprType {
     }
 }
 
-/// The value in the character set of `ty`, if both are strings and it is in another one.
+/// Converts a string to the character set of `ty` if that is another character set.
 pub(super) fn in_charset(value: Expr, ty: &ExprType) -> Expr {
     if !differs(&value.ty, ty) {
         return value;
@@ -631,7 +634,7 @@ pub(super) fn in_charset(value: Expr, ty: &ExprType) -> Expr {
         || to == Charset::Utf8mb4
         || (from == Charset::Latin1 && to == Charset::Utf8mb3);
     let ty = transcoded_type(&value, ty.collation);
-    // A character that is missing is an error (1267), as in MySQL, and no '?'.
+    // A character that the new set lacks is an error (1267), as in MySQL; it does not become '?'.
     Expr::new(
         if has_all {
             ExprKind::Cast(Box::new(value))
@@ -641,7 +644,7 @@ pub(super) fn in_charset(value: Expr, ty: &ExprType) -> Expr {
         ty,
     )
 }
-/// In character sets between which a string has to be converted?
+/// True if both are strings whose character sets differ, so that one must be converted.
 fn differs(a: &ExprType, b: &ExprType) -> bool {
     let (x, y) = (a.collation, b.collation);
     a.kind.is_string()
@@ -650,11 +653,11 @@ fn differs(a: &ExprType, b: &ExprType) -> bool {
         && x != Collation::Binary
         && y != Collation::Binary
 }
-/// A string in the character set that it is compared in. Not with '?' for what that set lacks:
-/// nothing that is compared has it.
+/// Converts a string to the character set of a comparison. A character that this set lacks must not
+/// become '?', which could then equal a '?'.
 pub(super) fn in_compared_charset(value: Expr, collation: Collation) -> Expr {
     let ty = ExprType::string(u32::MAX, collation);
-    // That a parameter is a string may show with its value only.
+    // Only the value of an open parameter shows whether it is a string.
     let is_open = value.ty.kind == Kind::Null && matches!(value.kind, ExprKind::Param(_));
     let may_lack = !matches!(collation.charset(), Charset::Utf8mb4 | Charset::Binary);
     if differs(&value.ty, &ty) || (is_open && may_lack) {
@@ -681,9 +684,9 @@ pub(super) fn check_decimal(precision: u32, scale: u8, column: &str) -> Result<(
     Ok(())
 }
 
-/// DATE stays a DATE if the unit is a day or longer, and TIME stays a TIME if it has no days: with
-/// them it is a moment, on this day (MySQL 8.0.28). Strings stay strings (the value shows what they
-/// are).
+/// The type of `date + INTERVAL`. A DATE stays a DATE if the unit is a day or longer. A TIME stays
+/// a TIME if the unit has no days; otherwise the sum is a moment counted from today (MySQL 8.0.28).
+/// A string stays a string, whose value shows whether it has a time.
 fn interval_type(date: &ExprType, amount: &ExprType, unit: crate::plan::IntervalUnit) -> ExprType {
     use crate::plan::IntervalUnit::*;
     let days = matches!(unit, Day | Week | Month | Quarter | Year | YearMonth);
@@ -708,7 +711,8 @@ fn interval_type(date: &ExprType, amount: &ExprType, unit: crate::plan::Interval
     ty.nullable(true)
 }
 
-/// FUNCTION of a name that is none: MySQL takes it for a stored function of the default database.
+/// The error for an unknown function. As in MySQL, the message names a stored function of the
+/// default database.
 pub(super) fn no_such_function(schema: Option<&str>, name: &str) -> SqlError {
     SqlError::does_not_exist(
         "FUNCTION",

@@ -1,4 +1,4 @@
-//! Calls: built-in functions and the types they give.
+//! Binds calls of built-in functions and derives the types of their results.
 use super::compare::year_for;
 use super::expr::{Env, check_fsp, in_charset, no_such_function};
 use super::{Binder, type_rules};
@@ -11,7 +11,7 @@ use redolith_types::{Collation, Value};
 
 impl Binder<'_> {
     pub(super) fn call(&mut self, env: &Env<'_>, call: &Call, span: Span) -> Result<Expr> {
-        // The name as it was written, for messages.
+        // Messages show the name as it was written.
         let unknown = |b: &Self| {
             let text = b.parsed.source(span);
             no_such_function(b.cx.schema, text.split('(').next().unwrap_or_default().trim())
@@ -35,7 +35,7 @@ impl Binder<'_> {
         if call.args.len() < least || call.args.len() > most {
             return Err(SqlError::wrong_parameter_count(&call.name));
         }
-        // The type of these depends on an argument's value (digits, precision).
+        // The value of an argument (digits, precision) decides the type of these functions.
         let by_value = function == Function::UnixTimestamp
             || matches!(
                 function.returns(),
@@ -56,7 +56,7 @@ impl Binder<'_> {
             args.push(if as_number { self.hex_as_number(arg, bound) } else { bound });
         }
         if call.name == "WEEKOFYEAR" {
-            // WEEK(date, 3)
+            // WEEKOFYEAR(date) is WEEK(date, 3).
             args.push(Expr::literal(Value::Int(3), ExprType::bigint(1)));
         }
         if function == Function::NullIf
@@ -88,7 +88,7 @@ impl Binder<'_> {
             Returns::Number => number_type(function, args),
             Returns::Integral => match type_rules::domain(&first) {
                 type_rules::Domain::Double => ExprType::double(),
-                // What 64 bits may not hold.
+                // The integer may not fit into 64 bits.
                 type_rules::Domain::Decimal if first.digits().0 >= 18 => {
                     ExprType::decimal(first.digits().0 + 1, 0)
                 }
@@ -100,7 +100,7 @@ impl Binder<'_> {
                 args[0] = text;
                 let mut collation =
                     if ty.kind == Kind::Null { self.cx.collation } else { ty.collation };
-                // What is cut off takes part in how the rest compares.
+                // The string to cut off has a part in the collation of the result.
                 let cuts = matches!(
                     function,
                     Function::Trim
@@ -156,7 +156,7 @@ impl Binder<'_> {
                     *arg = in_charset(arg.clone(), &ty);
                 }
                 return Ok(match function {
-                    // NULL only if every argument is.
+                    // The result is NULL only if all arguments are NULL.
                     Function::Coalesce | Function::IfNull => {
                         ty.nullable(args.iter().all(|a| a.ty.nullable))
                     }
@@ -168,7 +168,7 @@ impl Binder<'_> {
             Returns::First if first.kind == Kind::Bit => ExprType::unsigned_bigint(20),
             Returns::First => first.nullable(true),
         };
-        // Without arguments and with a value: never NULL. Others may fail and give NULL.
+        // These functions are never NULL. Others may fail and give NULL.
         let certain = matches!(
             function,
             Function::Now
@@ -201,7 +201,8 @@ impl Binder<'_> {
         Ok(ty.nullable(if certain || counts { nullable && !certain } else { true }))
     }
 
-    /// All arguments as strings of one character set, one after another.
+    /// Converts all arguments to strings of one character set. Returns the type of the
+    /// concatenation.
     fn concat_type(&mut self, args: &mut [Expr]) -> Result<ExprType> {
         for arg in args.iter_mut() {
             *arg = self.to_string(arg.clone());
@@ -226,7 +227,7 @@ impl Binder<'_> {
 
     fn datetime_type(&mut self, function: Function, args: &[Expr]) -> Result<ExprType> {
         Ok(match function {
-            // With a format they give text.
+            // With a format, FROM_UNIXTIME gives text.
             Function::FromUnixTime if args.len() == 2 => ExprType::string(240, self.cx.collation),
             Function::FromUnixTime => ExprType::datetime(args[0].ty.decimals.min(6)),
             Function::AddTime | Function::SubTime if args[0].ty.kind == Kind::Time => {
@@ -241,7 +242,7 @@ impl Binder<'_> {
     }
 }
 
-/// Digits of the fraction: NOW(n) has n, others those of their argument.
+/// The number of decimals of a second: n for NOW(n), the decimals of the argument for others.
 fn fraction(function: Function, args: &[Expr]) -> Result<u8> {
     match function {
         Function::Now
@@ -259,8 +260,8 @@ fn fraction(function: Function, args: &[Expr]) -> Result<u8> {
     }
 }
 
-/// Digits of the fraction of a second an argument may have: a literal those that it has, other
-/// strings six.
+/// The number of decimals of a second that an argument may have. A literal has its own; other
+/// strings may have six.
 fn digits_after_point(arg: &Expr) -> u8 {
     match arg.as_literal() {
         Some(Value::Bytes(text)) => {
@@ -273,7 +274,7 @@ fn digits_after_point(arg: &Expr) -> u8 {
     }
 }
 
-/// What the format asks for: a date, a time or both.
+/// The type of STR_TO_DATE: its format asks for a date, a time or both.
 fn str_to_date_type(format: &Expr) -> ExprType {
     let Some(Value::Bytes(format)) = format.as_literal() else { return ExprType::datetime(6) };
     let wants = |letters: &[u8]| format.windows(2).any(|w| w[0] == b'%' && letters.contains(&w[1]));
@@ -285,12 +286,13 @@ fn str_to_date_type(format: &Expr) -> ExprType {
     }
 }
 
-/// ABS, ROUND, TRUNCATE: the argument's kind of number; ROUND's digits become the scale.
+/// The type of ABS, ROUND or TRUNCATE: the argument's kind of number. ROUND's second argument
+/// becomes the scale.
 fn number_type(function: Function, args: &[Expr]) -> ExprType {
     let arg = &args[0].ty;
     match type_rules::domain(arg) {
         type_rules::Domain::Double => {
-            // A constant number of digits is what is shown; ABS shows what its argument does.
+            // A constant number of decimals is shown. ABS shows the decimals of its argument.
             let decimals = match (function, args.get(1).map(|a| a.as_literal())) {
                 (Function::Abs, _) => arg.real_decimals(),
                 (_, None) => 0,

@@ -1,5 +1,4 @@
-//! GROUP BY: what is computed for a row of the result is rewritten in terms of group keys and
-//! aggregates.
+//! GROUP BY: rewrites the expressions of the result in terms of group keys and aggregates.
 use super::enum_set::{Names, number_of};
 use super::scope::Scope;
 use super::{Binder, slot};
@@ -55,14 +54,14 @@ impl Binder<'_> {
 struct Regroup<'a> {
     scope: &'a Scope,
     keys: Vec<Expr>,
-    /// The keys, by what they are.
+    /// An index of the keys by their expressions.
     known: SameIndex,
     aggregates: Vec<AggregateCall>,
-    /// Places of ANY_VALUE of plain columns.
+    /// The places of ANY_VALUE(column) in `aggregates`.
     any_values: HashMap<(u16, u16), Vec<usize>>,
-    /// Columns that are keys, or fixed by WHERE.
+    /// The columns that are keys or that WHERE fixes to a constant.
     constant: HashSet<(u16, u16)>,
-    /// What [`Regroup::depends_on_keys`] has found out.
+    /// The answers that [`Regroup::depends_on_keys`] has found.
     dependent: HashMap<(u16, u16), bool>,
     strict: bool,
     implicit: bool,
@@ -142,8 +141,8 @@ impl<'a> Regroup<'a> {
         result
     }
 
-    /// The column is the same in all rows of a group: its table's unique key is among the group's
-    /// keys, or it is fixed by WHERE.
+    /// True if the column has one value in all rows of a group: the group's keys contain a unique
+    /// key of its table, or WHERE fixes the column.
     fn depends_on_keys(&mut self, source: u16, column: u16) -> bool {
         if let Some(known) = self.dependent.get(&(source, column)) {
             return *known;
@@ -206,7 +205,7 @@ fn table_number(scope: &Scope, expr: &Expr) -> Option<(Expr, Names)> {
     number_of(expr, |source| scope.sources[source].table.clone())
 }
 
-/// The columns of `column = constant`.
+/// The columns that a condition `column = constant` fixes.
 fn fixed_by(conjunct: &Expr) -> impl Iterator<Item = (u16, u16)> {
     let sides = match &conjunct.kind {
         ExprKind::Compare { op: CompareOp::Eq, sides, .. } => {

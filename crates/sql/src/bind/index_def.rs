@@ -1,4 +1,5 @@
-//! An index's definition: its columns found, its name made up where none is given, its limits kept.
+//! Binds the definition of an index: finds its columns, invents a name if none is given, and checks
+//! the limits.
 use crate::error::{Result, SqlError};
 use crate::parse::ast::{IndexKind, IndexPart, IndexSpec};
 use crate::parse::limits::{MAX_INDEXES, MAX_KEY_PARTS};
@@ -6,8 +7,8 @@ use redolith_types::{Column, IndexColumn, IndexDef, SqlType, TableDef};
 
 const MAX_KEY_BYTES: u64 = 3072;
 
-/// Adds an index to the definition. `nullable`: what was said of each column; a primary key makes
-/// its columns NOT NULL unless they were said to be NULL.
+/// Adds an index to the definition. `nullable` tells which columns were declared NULL or NOT NULL.
+/// A primary key makes its columns NOT NULL unless they were declared NULL.
 pub(super) fn add(
     def: &mut TableDef,
     spec: &IndexSpec,
@@ -93,7 +94,8 @@ fn key_bytes(column: &Column, prefix: Option<u32>) -> u64 {
     }
 }
 
-/// PRIMARY, the name given, or the first column's with a number where that is taken.
+/// The index's name: PRIMARY, the given name, or the name of the first column (with a number if
+/// that name is taken).
 fn index_name(def: &TableDef, spec: &IndexSpec, columns: &[IndexColumn]) -> Result<String> {
     if spec.kind == IndexKind::Primary {
         return Ok("PRIMARY".into());
@@ -119,7 +121,8 @@ fn index_name(def: &TableDef, spec: &IndexSpec, columns: &[IndexColumn]) -> Resu
     Ok((2..).map(|n| format!("{base}_{n}")).find(|name| !taken(name)).unwrap_or_default())
 }
 
-/// MySQL's order: PRIMARY, unique keys without NULLs, other unique keys, the rest.
+/// Sorts the indexes in MySQL's order: PRIMARY, unique keys without NULLs, other unique keys, the
+/// rest.
 pub(super) fn sort(def: &mut TableDef) {
     let columns = &def.columns;
     def.indexes.sort_by_key(|i| match (i.primary, i.unique) {
@@ -130,7 +133,8 @@ pub(super) fn sort(def: &mut TableDef) {
     });
 }
 
-/// 1075: one AUTO_INCREMENT column at most, and first in some index.
+/// Error 1075: a table has at most one AUTO_INCREMENT column, and the column must be the first of
+/// an index.
 pub(super) fn check_auto_increment(def: &TableDef) -> Result<()> {
     let mut counting = def.columns.iter().enumerate().filter(|(_, c)| c.auto_increment);
     let Some((column, _)) = counting.next() else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! INSERT and REPLACE.
+//! Binds INSERT and REPLACE.
 use super::Binder;
 use super::enum_set::give_number;
 use super::expr::{Env, as_number};
@@ -15,8 +15,8 @@ use crate::table_info::TableInfo;
 use redolith_types::SqlType;
 use std::sync::Arc;
 
-/// A quotient is stored with the digits that it has, and not with those that it shows, unless a
-/// temporary table is between.
+/// A quotient is stored with all its decimals, not with the decimals that it shows, unless the rows
+/// pass through a temporary table.
 fn keep_digits(output: &mut Expr) {
     if matches!(output.kind, ExprKind::Arith { op: ArithOp::Divide, .. })
         && output.ty.kind == Kind::Decimal
@@ -72,7 +72,8 @@ impl Binder<'_> {
         })
     }
 
-    /// What each column gets, given the named ones.
+    /// Where each column's value comes from: from the row if the column is in the list, otherwise
+    /// from its default.
     pub(super) fn fill(
         &mut self,
         table: &TableInfo,
@@ -93,14 +94,14 @@ impl Binder<'_> {
         columns: &[usize],
         rows: &[Vec<ast::Expr>],
     ) -> Result<InsertRows> {
-        // Names are columns of the row that is made.
+        // Names in VALUES refer to the columns of the new row.
         let mut scope = Scope::default();
         scope.add_table(table, None, false)?;
         let env = Env::new(&scope, Clause::None);
         let mut bound = Vec::with_capacity(rows.len());
         let no_values = rows.iter().all(Vec::is_empty);
         for (n, row) in rows.iter().enumerate() {
-            // `VALUES ()` gives every column its default.
+            // `VALUES ()` is a row of defaults.
             if row.len() != columns.len() && !no_values {
                 return Err(SqlError::column_count(n + 1));
             }
@@ -125,7 +126,7 @@ impl Binder<'_> {
         Ok(InsertRows::Rows(bound))
     }
 
-    /// A value that is to be stored in a column.
+    /// Binds a value that is stored in a column.
     pub(super) fn value_for(
         &mut self,
         env: &Env<'_>,
@@ -154,7 +155,7 @@ impl Binder<'_> {
         self.assignments(&scope, table, &insert.on_duplicate)
     }
 
-    /// SET c = value, ..: in UPDATE and ON DUPLICATE KEY UPDATE. Source 0 of the scope is the
+    /// Binds SET c = value, .. of UPDATE and ON DUPLICATE KEY UPDATE. Source 0 of the scope is the
     /// table.
     pub(super) fn assignments(
         &mut self,
@@ -166,7 +167,7 @@ impl Binder<'_> {
         let mut out = Vec::with_capacity(list.len());
         let env = Env::new(scope, Clause::Fields);
         for (name, value) in list {
-            // Only the table's own columns can be set.
+            // Only a column of the table itself can be set.
             let own =
                 scope.matching(name.schema.as_deref(), name.table.as_deref()).any(|(s, _)| s == 0);
             let Some(column) = scope.sources[0].column(&name.column).filter(|_| own) else {
@@ -191,7 +192,7 @@ impl Binder<'_> {
     }
 }
 
-/// Does a value read a column of its row? (DML-3)
+/// True if a value reads a column of its row (DML-3).
 fn names_columns(rows: &InsertRows) -> bool {
     let reads = |v: &InsertValue| match v {
         InsertValue::Expr(e) => e.any(&|e| matches!(e.kind, ExprKind::Column { .. })),
@@ -223,7 +224,7 @@ fn insert_columns(table: &TableInfo, names: Option<&[String]>) -> Result<Vec<usi
     Ok(columns)
 }
 
-/// `AS new(a, b)`: names for the row that could not be inserted.
+/// The source of `AS new(a, b)`: the names of the row that could not be inserted.
 fn new_row(table: &Arc<TableInfo>, alias: &str, names: &[String]) -> Result<ScopeSource> {
     if !names.is_empty() && names.len() != table.def.columns.len() {
         return Err(SqlError::column_count(1));
@@ -243,13 +244,13 @@ fn new_row(table: &Arc<TableInfo>, alias: &str, names: &[String]) -> Result<Scop
     Ok(ScopeSource::new(None, alias, None, columns))
 }
 
-/// Does a source read this table?
+/// True if a source reads this table while its rows come out.
 pub(super) fn reads(source: &crate::plan::Source, table: &TableInfo) -> bool {
     match &source.kind {
         crate::plan::SourceKind::Table(access) => {
             access.table.def.schema == table.def.schema && access.table.def.name == table.def.name
         }
-        // A derived table is made before the first row comes out.
+        // A derived table has been read before its first row comes out.
         crate::plan::SourceKind::Derived(_) | crate::plan::SourceKind::Virtual(_) => false,
     }
 }

@@ -1,13 +1,13 @@
-//! Syntax tree to plan: names are looked up, types derived, ways to the rows chosen.
+//! Turns a syntax tree into a plan: looks up names, derives types, chooses access paths.
 //!
-//! **BIND-1** In a text statement literals become parameters ("parameterized") unless the plan
-//! depends on their value; then they are *pinned*: kept as literals, and reported so that the plan
-//! cache compares them.
-//! **BIND-2** Binding reads the catalog and changes nothing; a table that is dropped meanwhile
-//! shows when the plan is run (PLAN-2).
-//! **BIND-3** What a `?` is in the place of a value nothing is known about (`? + 1`,
-//! `COALESCE(?, 0)`), the values say that come: the plan is for their types (`untyped`) and is made
-//! anew for others. So it is with user variables, whose plans serve one statement.
+//! **BIND-1** In a text statement, literals become parameters ("parameterized") unless the plan
+//! depends on their value. Then the binder *pins* them: it keeps them as literals and reports them,
+//! and the plan cache compares them.
+//! **BIND-2** Binding reads the catalog and changes nothing. If a table is dropped meanwhile, the
+//! plan notices when it is run (PLAN-2).
+//! **BIND-3** If the place of a `?` does not decide its type (`? + 1`, `COALESCE(?, 0)`), the type
+//! of its value decides. The plan is good for these types (`untyped`); other types need a new plan.
+//! User variables are treated likewise; their plans serve one statement.
 mod access_path;
 mod admin;
 mod aggregate;
@@ -44,44 +44,45 @@ use redolith_types::{Charset, Collation, Value};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// What a statement's meaning depends on beside its text.
+/// All that decides a statement's meaning beside its text.
 pub struct BindContext<'a> {
     pub catalog: &'a dyn Catalog,
     /// The default database.
     pub schema: Option<&'a str>,
     pub mode: SqlMode,
-    /// User and host, for messages.
+    /// The user and the host, for messages.
     pub account: (&'a str, &'a str),
-    /// `@@collation_connection`: of string literals.
+    /// `@@collation_connection`: the collation of string literals.
     pub collation: Collation,
-    /// `@@div_precision_increment`: digits that `/` and AVG add.
+    /// `@@div_precision_increment`: the number of decimals that `/` and AVG add.
     pub div_precision_increment: u8,
-    /// The type of a system variable; None if there is none of that name.
+    /// The type of a system variable; None if the name is unknown.
     pub variable_type: &'a dyn Fn(&str) -> Option<ExprType>,
-    /// The type of a user variable's value; None if it has none.
+    /// The type of a user variable's value; None if the variable has no value.
     pub user_variable_type: &'a dyn Fn(&str) -> Option<ExprType>,
-    /// Types of `untyped` parameters (BIND-3), ascending; empty while no values are known.
+    /// The types of the `untyped` parameters (BIND-3), by ascending number. Empty while no values
+    /// are known.
     pub untyped: &'a [(u32, ExprType)],
-    /// Of the work and its memory.
+    /// The limits of the binder's work and memory.
     pub bounds: Bounds<'a>,
 }
 
-/// A plan, and the literals (BIND-1) it is good for.
+/// A plan and its pinned literals (BIND-1).
 pub struct Bound {
     pub plan: Plan,
     pub pinned: Vec<u32>,
-    /// A subquery is run once, with one set of parameters: such a plan cannot stand for more rows
-    /// than its own (DML-2).
+    /// A subquery is run once, with one set of parameters. So this plan cannot serve a VALUES list
+    /// with more rows (DML-2).
     pub has_subqueries: bool,
 }
 
-/// What parameters are.
+/// What becomes a parameter of the plan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Params {
-    /// The `?` of the text.
+    /// The `?` marks of the text.
     Marks,
-    /// Literals, where that is possible. `row_stride`: the one row of the VALUES list stands for
-    /// more like it.
+    /// Literals, where possible. `row_stride` is the number of parameters per row if the single row
+    /// of the VALUES list stands for many similar rows.
     Literals { row_stride: Option<u32> },
 }
 
@@ -139,38 +140,38 @@ pub(crate) struct Binder<'a> {
     parsed: &'a Parsed<'a>,
     parameterize: bool,
     pinned: BTreeSet<u32>,
-    /// Literals that have become parameters.
+    /// For each literal: whether it has become a parameter.
     parameterized: Vec<bool>,
-    /// Literals met now are pinned.
+    /// While true, literals are pinned.
     pinning: bool,
     param_types: Vec<ExprType>,
-    /// Parameters that nothing has told the type of (BIND-3).
+    /// The parameters of unknown type (BIND-3).
     untyped: BTreeSet<u32>,
     reads_user_variables: bool,
     tables: Vec<TableUse>,
-    /// Places in `tables` by hash of the name.
+    /// The places in `tables` by the hash of the name.
     tables_by_name: SameIndex,
     subqueries: u16,
-    /// Where aggregates are collected; None where they are not allowed.
+    /// The aggregates met so far; None where aggregates are not allowed.
     aggregates: Option<Aggregates>,
-    /// The VALUES list stands for many rows like its one: parameters per row.
+    /// The parameters per row if the single row of the VALUES list stands for many rows.
     row_stride: Option<u32>,
-    /// The lock of rows that are read without a locking clause.
+    /// The lock for rows that are read without a locking clause.
     reads: RowLock,
-    /// Nodes of expressions that aliases stood for.
+    /// The number of nodes copied for aliases.
     copied: usize,
-    /// Bytes that the plan takes, about.
+    /// The approximate size of the plan, in bytes.
     memory: usize,
-    /// Steps until the next look at the KILL flag.
+    /// The number of steps until the next look at the KILL flag.
     until_look: usize,
-    /// Columns of `Statement::Rows`.
+    /// The columns of `Statement::Rows`.
     rows_columns: Vec<crate::ColumnMeta>,
 }
 
-/// Nodes bound, or looked through, from one look at the KILL flag to the next: about a millisecond.
+/// The number of nodes bound or visited between two looks at the KILL flag: about a millisecond.
 const STEPS_PER_LOOK: usize = 4096;
 
-/// The number of a subquery, an aggregate, an output, as plans keep it.
+/// The number of a subquery, an aggregate or an output in the form that plans keep.
 fn slot(n: usize) -> Result<u16> {
     u16::try_from(n).map_err(|_| SqlError::nested_too_deeply())
 }
@@ -231,7 +232,7 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// Counts work; 1317 if somebody has asked for it.
+    /// Counts work. Error 1317 if the statement has been killed.
     fn step(&mut self, steps: usize) -> Result<()> {
         self.until_look = self.until_look.saturating_sub(steps);
         if self.until_look == 0 {
@@ -242,8 +243,8 @@ impl<'a> Binder<'a> {
         }
         Ok(())
     }
-    /// Counts nodes of the plan. The parser has counted one for each of the tree's; names and lists
-    /// may stand for more.
+    /// Charges for nodes of the plan beyond the nodes of the syntax tree, which the parser has
+    /// charged for. Names and lists may stand for many nodes.
     fn charge(&mut self, nodes: usize) -> Result<()> {
         self.memory += nodes * size_of::<crate::plan::Expr>();
         if self.memory > self.cx.bounds.memory {
@@ -253,7 +254,7 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// Runs `f` with literals kept.
+    /// Runs `f` with pinned literals.
     fn pinned<T>(&mut self, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let before = std::mem::replace(&mut self.pinning, true);
         let result = f(self);
@@ -261,8 +262,8 @@ impl<'a> Binder<'a> {
         result
     }
 
-    /// Literals that are no expressions are part of the plan: the lengths in CAST(x AS CHAR(5)), an
-    /// alias or the name of a character set as a string.
+    /// Pins the literals that are not expressions, because they are part of the plan: the length in
+    /// CAST(x AS CHAR(5)), an alias, the name of a character set as a string.
     fn pin_the_rest(&mut self) {
         self.pinned.extend(
             (0..)
@@ -272,20 +273,20 @@ impl<'a> Binder<'a> {
         );
     }
 
-    /// The value of a literal, which is pinned by asking.
+    /// Returns the value of a literal and pins the literal.
     fn literal_value(&mut self, number: u32) -> Result<Value<'static>> {
         self.pinned.insert(number);
         Ok(self.parsed.literal(number)?.into_owned())
     }
-    /// What a string literal without an introducer is of.
+    /// The collation of a string literal without an introducer.
     fn literal_collation(&self, number: u32) -> Collation {
         match self.parsed.literal_kind(number) {
             TokenKind::National => Collation::Utf8mb3GeneralCi,
             _ => self.cx.collation,
         }
     }
-    /// A string literal as the connection's character set has it, in UTF-8. If that is bytes, they
-    /// are read as text of `bytes_in`.
+    /// The text, in UTF-8, of a string literal in the connection's character set. If that is
+    /// binary, the bytes are read as text of `bytes_in`.
     fn connection_text(&mut self, number: u32, bytes_in: Charset) -> Result<String> {
         let charset = match self.literal_collation(number).charset() {
             Charset::Binary => bytes_in,
@@ -298,7 +299,7 @@ impl<'a> Binder<'a> {
         self.pinned.insert(number);
         self.parsed.literal_text(number)
     }
-    /// 1064 at a place that the grammar has let pass.
+    /// Error 1064 at a place that the parser has accepted.
     fn syntax_at(&self, span: ast::Span) -> SqlError {
         let start = span.start as usize;
         let line = 1 + self.parsed.text[..start].iter().filter(|b| **b == b'\n').count();
@@ -309,8 +310,8 @@ impl<'a> Binder<'a> {
         matches!(self.parsed.literal_kind(n), TokenKind::Hex | TokenKind::Bits)
     }
 
-    /// Whether an expression's bytes are a number where one is wanted: a hexadecimal literal, and
-    /// NULLIF of one, which asks its argument for the number.
+    /// True if the bytes of an expression are a number where a number is wanted: a hexadecimal
+    /// literal, or NULLIF of a hexadecimal literal.
     fn is_hex_number(&self, expr: &ast::Expr) -> bool {
         match &expr.kind {
             ast::ExprKind::Call(call) if call.name == "NULLIF" => {
@@ -324,7 +325,7 @@ impl<'a> Binder<'a> {
         name.schema.as_deref().or(self.cx.schema).ok_or_else(SqlError::no_database)
     }
 
-    /// The table of INFORMATION_SCHEMA that is meant; None: another schema is.
+    /// The table of INFORMATION_SCHEMA with this name; None if the schema is another one.
     fn virtual_table(&self, name: &ast::Name) -> Result<Option<Virtual>> {
         if !is_schema(self.schema_of(name)?) {
             return Ok(None);
@@ -334,11 +335,11 @@ impl<'a> Binder<'a> {
             .ok_or_else(|| SqlError::unknown_information_table(&name.name))
     }
 
-    /// Looks a table up and notes its use.
+    /// Looks up a table and notes its use.
     fn open_table(&mut self, name: &ast::Name, write: bool) -> Result<Arc<TableInfo>> {
         let schema = self.schema_of(name)?;
         if is_schema(schema) {
-            // ISCH-2; reads do not come here.
+            // Only changes come here: INFORMATION_SCHEMA cannot be changed (ISCH-2).
             return Err(SqlError::access_denied_database(
                 self.cx.account.0,
                 self.cx.account.1,
@@ -356,7 +357,7 @@ impl<'a> Binder<'a> {
         let hash = self.tables_by_name.hash((&def.schema, &def.name), std::iter::empty());
         let same = |t: &TableUse| t.table.def.schema == def.schema && t.table.def.name == def.name;
         match self.tables_by_name.find(hash, |place| same(&self.tables[place])) {
-            // One statement sees one definition.
+            // A statement sees one definition of each table.
             Some(place) => {
                 let seen = &mut self.tables[place];
                 seen.write |= write;

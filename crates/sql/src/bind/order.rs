@@ -1,14 +1,14 @@
-//! When rows come in the order that is asked for.
+//! Finds out whether an index gives the rows in the order that the statement wants.
 use super::access_path::Chosen;
 use super::select::single_extreme;
 use crate::plan::{Expr, ExprKind, SelectPlan};
 use crate::table_info::TableInfo;
 use redolith_types::TableDef;
 
-/// The order a statement would like the rows of its first table in.
+/// The order in which a statement wants the rows of its first table.
 #[derive(Debug)]
 pub(super) struct Wanted {
-    /// Columns of source 0 with their direction (true: descending). Empty: any order.
+    /// The columns of source 0 with their direction (true: descending). Empty if any order will do.
     pub order: Vec<(usize, bool)>,
     pub purpose: Purpose,
     /// Only the first rows are needed.
@@ -18,9 +18,9 @@ pub(super) struct Wanted {
 pub(super) enum Purpose {
     Nothing,
     Order,
-    /// GROUP BY: any order that brings equal keys together.
+    /// GROUP BY needs an order that brings equal keys together.
     Group,
-    /// MIN or MAX by the first row.
+    /// MIN or MAX can be read from the first row.
     Extreme,
 }
 
@@ -58,7 +58,7 @@ impl Wanted {
         some(order, Purpose::Order, plan.limit.count.is_some() && !plan.distinct)
     }
 
-    /// Takes out of the plan what the chosen way makes needless.
+    /// Removes sorting from the plan if the chosen access path makes it needless.
     pub fn satisfied(&mut self, plan: &mut SelectPlan, chosen: &Chosen, table: &TableInfo) {
         match self.purpose {
             Purpose::Nothing => {}
@@ -71,7 +71,8 @@ impl Wanted {
                 let Some(grouping) = &mut plan.grouping else { return };
                 if self.purpose == Purpose::Group {
                     grouping.sorted = chosen.ordered;
-                    // Groups come in key order: ORDER BY the keys asks for what is there.
+                    // Groups come in the order of their keys, so ORDER BY the keys needs no
+                    // sorting.
                     let in_order = plan.order.len() <= grouping.keys.len()
                         && plan.order.iter().enumerate().all(|(n, k)| {
                             !k.descending && group_key(&plan.output[k.output as usize]) == Some(n)
@@ -81,7 +82,7 @@ impl Wanted {
                         plan.output.truncate(plan.visible);
                     }
                 } else {
-                    // MIN passes over NULLs, which come first.
+                    // MIN ignores NULLs, but NULLs come first in an index.
                     let column = self.order[0].0;
                     grouping.first_row =
                         chosen.ordered && (self.order[0].1 || !table.def.columns[column].nullable);
@@ -91,7 +92,7 @@ impl Wanted {
     }
 }
 
-/// Which GROUP BY expression this is.
+/// The number of the GROUP BY expression that this output is.
 fn group_key(output: &Expr) -> Option<usize> {
     match &output.kind {
         ExprKind::GroupKey(n) => Some(*n as usize),
@@ -100,8 +101,8 @@ fn group_key(output: &Expr) -> Option<usize> {
     }
 }
 
-/// Does an index give its rows in the order wanted? Some(reverse) if so. `constant`: columns with
-/// one value in all rows.
+/// Returns Some(reverse) if an index gives its rows in the wanted order. `constant` lists the
+/// columns with one value in all rows.
 pub(super) fn index_order(
     def: &TableDef,
     index: Option<usize>,
@@ -115,7 +116,7 @@ pub(super) fn index_order(
         let Some(n) = n else { continue };
         for part in &def.indexes[n].columns {
             if part.prefix.is_some() {
-                // Order by a beginning is no order by the whole; nothing after it counts.
+                // The order by a prefix is not the order by the column, so the rest does not count.
                 return matches(&columns, unique_at, constant, wanted);
             }
             columns.push((part.column, part.desc));
@@ -172,7 +173,7 @@ mod tests {
         assert_eq!(matches(&columns, 3, &[1], &[(2, true)]), Some(true));
         assert_eq!(matches(&columns, 3, &[], &[(2, false)]), None);
         assert_eq!(matches(&columns, 3, &[], &[(1, false), (2, true)]), None);
-        // Behind a unique key nothing is left to sort.
+        // Columns after a unique key do not change the order.
         assert_eq!(matches(&columns, 1, &[], &[(1, false), (9, true)]), Some(false));
     }
 }

@@ -1,18 +1,18 @@
-//! From conditions to key ranges.
+//! Derives key ranges from conditions.
 //!
-//! A condition that compares one column with what is known before the table is read is a *test*: a
-//! list of intervals of that column. An index is useful as far as tests on its first columns go:
-//! equalities first (each IN list multiplies the ranges), then one list of intervals.
+//! A *test* is a condition that compares one column with values known before the table is read. It
+//! is a list of intervals of that column. An index uses the tests on its first columns: first
+//! equalities (each IN list multiplies the ranges), then one list of intervals.
 use crate::plan::{Bound, CompareAs, CompareOp, Expr, ExprKind, KeyRange};
 use crate::table_info::TableInfo;
 use redolith_types::{IndexDef, SqlType, Value};
 
-/// More ranges than this are not worth it: the remaining columns stay conditions.
+/// The greatest number of ranges. Beyond this, the remaining columns stay conditions.
 const MAX_RANGES: usize = 10_000;
 
 #[derive(Clone, Debug)]
 pub(super) enum Interval {
-    /// `null_safe`: NULL equals NULL.
+    /// If `null_safe`, NULL equals NULL.
     Equal {
         value: Expr,
         null_safe: bool,
@@ -42,7 +42,7 @@ impl Interval {
 pub(super) struct Test {
     pub column: usize,
     pub intervals: Vec<Interval>,
-    /// Which of the conditions it came from.
+    /// The number of the condition that the test comes from.
     pub conjunct: usize,
 }
 impl Test {
@@ -51,17 +51,17 @@ impl Test {
     }
 }
 
-/// What an index can do for a list of conditions.
+/// The use of an index for a list of conditions.
 #[derive(Clone, Debug)]
 pub(super) struct IndexRanges {
     pub ranges: Vec<KeyRange>,
-    /// Conditions the ranges say all of.
+    /// The conditions that the ranges express completely.
     pub consumed: Vec<usize>,
-    /// Index columns, from the first, that are fixed by equality in every range.
+    /// The number of index columns, from the first, that an equality fixes in every range.
     pub equal_columns: usize,
-    /// Columns with one and the same value in all ranges.
+    /// The columns with the same value in all ranges.
     pub constant: Vec<usize>,
-    /// The column after the equal ones has bounds on both sides, or on one.
+    /// The bounds of the column after the fixed columns.
     pub bounded: Bounded,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -71,8 +71,8 @@ pub(super) enum Bounded {
     BothSides,
 }
 
-/// What a comparison of a column may be turned into a range for: the index compares as the
-/// condition does.
+/// True if a comparison of the column may become a range: the index must compare like the
+/// condition.
 fn usable(ty: &SqlType, how: CompareAs) -> bool {
     match ty {
         SqlType::Enum { .. } | SqlType::Set { .. } => false,
@@ -88,7 +88,7 @@ fn usable(ty: &SqlType, how: CompareAs) -> bool {
     }
 }
 
-/// Known before source `source` is read (PATH-2).
+/// True if the value is known before source `source` is read (PATH-2).
 fn known_before(expr: &Expr, source: u16) -> bool {
     expr.last_source().is_none_or(|s| s < source)
         && !expr.any(&|e| match &e.kind {
@@ -179,7 +179,7 @@ impl Finder<'_> {
                 }
                 Some((column, intervals))
             }
-            // Inside an OR: a > 1 AND a < 5.
+            // An AND stands inside an OR: a > 1 AND a < 5.
             ExprKind::And(parts) => {
                 let mut merged: Option<(usize, Interval)> = None;
                 for part in parts {
@@ -200,8 +200,8 @@ impl Finder<'_> {
         }
     }
 
-    /// The ranges of an index under all these conditions; None if its first column is not
-    /// restricted.
+    /// The ranges of an index under all these conditions. None if no condition restricts the
+    /// index's first column.
     pub fn ranges(
         &self,
         index: &IndexDef,
@@ -259,16 +259,16 @@ impl Finder<'_> {
         Some(found)
     }
 
-    /// The intervals of the first column that is not fixed: one list of intervals, or the meeting
-    /// of several single ones.
+    /// The intervals of the first column that is not fixed: one list of intervals, or the
+    /// intersection of several single intervals.
     fn last_bounds(
         &self,
         here: &[&Test],
         exact: bool,
         found: &mut IndexRanges,
     ) -> Vec<(Option<Bound>, Option<Bound>)> {
-        // On the beginning of a column a bound says less: it must be met inclusively, and checked
-        // again.
+        // A bound on the prefix of a column is weaker: it must be inclusive, and the condition is
+        // checked again.
         let widen = |b: Option<Bound>| b.map(|b| Bound { inclusive: b.inclusive || !exact, ..b });
         let both = |l: &[(Option<Bound>, Option<Bound>)]| {
             l.iter().all(|(low, high)| low.is_some() && high.is_some())
@@ -282,7 +282,7 @@ impl Finder<'_> {
                 .map(|(l, h)| (widen(l), widen(h)))
                 .collect();
             found.bounded = if both(&list) { Bounded::BothSides } else { Bounded::OneSide };
-            // `IS NULL` within the list has no bounds in this form.
+            // Bounds cannot express `IS NULL` within the list.
             if many.intervals.iter().any(|i| matches!(i, Interval::Equal { null_safe: true, .. })) {
                 found.bounded = Bounded::No;
                 return Vec::new();
@@ -323,7 +323,8 @@ impl Finder<'_> {
         }
     }
 
-    /// An OR whose branches all give ranges of the index: (a = 1 AND b = 2) OR (a = 3 AND b > 4).
+    /// The ranges of an OR, if every branch gives ranges of the index: (a = 1 AND b = 2) OR (a = 3
+    /// AND b > 4).
     fn union(&self, index: &IndexDef, conjuncts: &[Expr]) -> Option<IndexRanges> {
         for (n, conjunct) in conjuncts.iter().enumerate() {
             let ExprKind::Or(branches) = &conjunct.kind else { continue };
@@ -359,7 +360,7 @@ impl Finder<'_> {
     }
 }
 
-/// For each of `count` conditions: is there more to it than the ranges say?
+/// For each of `count` conditions: true if the ranges do not express it completely.
 pub(super) fn not_consumed(count: usize, consumed: &[usize]) -> impl Iterator<Item = bool> {
     let mut left = vec![true; count];
     consumed.iter().for_each(|n| left[*n] = false);
@@ -396,8 +397,8 @@ fn interval(op: CompareOp, value: &Expr) -> Option<Interval> {
     })
 }
 
-/// Both at once, where that needs no look at values: one gives the lower bound, the other the
-/// upper.
+/// The intersection of two intervals, if it is known without their values: one interval gives the
+/// lower bound, the other gives the upper bound.
 fn intersect(a: Interval, b: Interval) -> Option<Interval> {
     match (a, b) {
         (

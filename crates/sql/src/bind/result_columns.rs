@@ -1,4 +1,4 @@
-//! From columns to expression types, and to what clients are told about result columns.
+//! Derives expression types and the metadata of result columns from the columns of tables.
 use crate::plan::expr_type::NOT_FIXED_DECIMALS;
 use crate::plan::{Coercibility, ExprType, Kind};
 use crate::sink::{ColumnFlags, ColumnMeta};
@@ -11,7 +11,7 @@ pub fn column_type(column: &Column) -> ExprType {
     ExprType { nullable: column.nullable, ..sql_type(&column.ty) }
 }
 
-/// A column type as an expression's; not nullable.
+/// The type of an expression for a column type; not nullable.
 pub fn sql_type(ty: &SqlType) -> ExprType {
     let numeric = |kind, length, decimals| ExprType {
         kind,
@@ -57,8 +57,8 @@ pub fn sql_type(ty: &SqlType) -> ExprType {
         ),
         SqlType::Char { chars, collation } => text(Kind::Char, *chars, *collation),
         SqlType::VarChar { chars, collation } => text(Kind::VarChar, *chars, *collation),
-        // The protocol's length of a TEXT is its bytes; in characters that is bytes / maximal
-        // length.
+        // The protocol counts the length of a TEXT in bytes. The length in characters is that
+        // number divided by the greatest length of a character.
         SqlType::Text { size, collation } => {
             let chars = size.max_bytes() / u64::from(collation.charset().max_len());
             text(Kind::Blob, chars as u32, *collation)
@@ -86,7 +86,7 @@ pub fn sql_type(ty: &SqlType) -> ExprType {
     }
 }
 
-/// What a result says about a table's column. `alias` is the table's name in the statement.
+/// The metadata of a table's column in a result. `alias` is the table's name in the statement.
 pub fn column_meta(
     table: &TableInfo,
     alias: &Arc<str>,

@@ -1,4 +1,4 @@
-//! Names to places: the FROM items of one SELECT and their columns.
+//! Resolves names to places in the FROM items of one SELECT.
 use super::{result_columns, slot};
 use crate::error::{Result, SqlError};
 use crate::information_schema::is_schema;
@@ -10,7 +10,7 @@ use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// The clause an expression stands in, as messages name it.
+/// The clause of an expression, as messages name it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Clause {
     Fields,
@@ -19,7 +19,7 @@ pub enum Clause {
     Group,
     Having,
     Order,
-    /// No column may be named here: LIMIT, SET, VALUES of tables that are not there yet.
+    /// LIMIT, SET, DEFAULT (..), VALUES (..): places without a clause that messages could name.
     None,
 }
 impl Clause {
@@ -38,13 +38,13 @@ impl Clause {
 pub struct ScopeColumn {
     pub name: Arc<str>,
     pub meta: ColumnMeta,
-    /// Not part of `*`.
+    /// An invisible column, which is not part of `*`.
     pub hidden: bool,
-    /// USING made it one with an earlier source's column: left out of `*`, and not ambiguous with
-    /// it.
+    /// USING merged this column with a column of an earlier source. `*` and plain names mean the
+    /// earlier column.
     pub merged: bool,
-    /// What the name stands for: a column of the source, or (for `new.c` in ON DUPLICATE KEY
-    /// UPDATE) something else.
+    /// The expression that the name stands for: a column of the source or, for `new.c` in ON
+    /// DUPLICATE KEY UPDATE, an [`ExprKind::InsertedValue`].
     pub expr: ExprKind,
 }
 impl ScopeColumn {
@@ -70,21 +70,22 @@ impl ScopeSource {
     ) -> ScopeSource {
         ScopeSource { schema, alias, table, columns, names: NameIndex::default() }
     }
-    /// The first column of the name.
+    /// The first column with this name.
     pub fn column(&self, name: &str) -> Option<usize> {
         self.names.find(name, self.columns.len(), |n| &self.columns[n].name)
     }
 }
 
-/// Lists up to this length are looked through.
+/// Lists up to this length are searched from front to back.
 const FEW_NAMES: usize = 16;
 
-/// Where names stand in a list; without regard to the case of ASCII letters. Made when a long list
-/// is first asked.
+/// The places of names in a list, without regard to the case of ASCII letters. The index is made at
+/// the first search in a long list.
 #[derive(Default)]
 pub struct NameIndex(OnceCell<HashMap<Box<str>, u32>>);
 impl NameIndex {
-    /// The first of that name among the `count` that `name_of` gives, which do not change.
+    /// The first place of `name` among the `count` names that `name_of` gives. These names must not
+    /// change between calls.
     pub fn find<'n>(
         &self,
         name: &str,
@@ -105,7 +106,7 @@ impl NameIndex {
     }
 }
 
-/// The items of a select list by the names that later clauses know them by.
+/// The items of a select list, with the names by which later clauses know them.
 #[derive(Default)]
 pub struct Aliases {
     pub list: Vec<(String, Expr)>,
@@ -120,9 +121,9 @@ impl Aliases {
 #[derive(Default)]
 pub struct Scope {
     pub sources: Vec<ScopeSource>,
-    /// What `*` means: source and column of each.
+    /// The columns that `*` means: source and column of each.
     pub star: Vec<(usize, usize)>,
-    /// Where the joins since the last comma begin: in `sources` and in `star`.
+    /// The places in `sources` and `star` where the joins since the last comma begin.
     pub joined_from: (usize, usize),
 }
 
@@ -158,7 +159,7 @@ impl Scope {
         let mut names = std::collections::HashSet::new();
         let mut list = Vec::with_capacity(columns.len());
         for (i, column) in columns.iter().enumerate() {
-            // One without a name was made by the parser, of a SELECT in parentheses.
+            // The parser makes a derived table without a name from a SELECT in parentheses.
             if !names.insert(column.name.to_lowercase()) && !alias.is_empty() {
                 return Err(SqlError::duplicate_column(&column.name));
             }
@@ -196,17 +197,17 @@ impl Scope {
         Ok(place)
     }
 
-    /// A comma: what is added from now on is a join of its own.
+    /// Notes a comma: the sources after it form a join of their own.
     pub fn comma(&mut self) {
         self.joined_from = (self.sources.len(), self.star.len());
     }
-    /// `a RIGHT JOIN b` is read as `b LEFT JOIN a`; `*` still has a's columns first.
+    /// `a RIGHT JOIN b` is bound as `b LEFT JOIN a`, but a's columns come first in `*`.
     pub fn swap_first_two(&mut self) {
         let of_first = self.star.iter().filter(|(source, _)| *source == 0).count();
         self.star.rotate_left(of_first);
     }
-    /// USING made these columns of earlier sources one with columns of the newest: they come first
-    /// in the join's part of `*`, in the order they had.
+    /// Moves `common`, the columns that USING has merged, to the front of the join's part of `*`.
+    /// They keep their order.
     pub fn put_common_first(&mut self, common: &[(usize, usize)]) {
         let sources = &self.sources;
         let common: HashSet<_> = common.iter().collect();
@@ -217,7 +218,7 @@ impl Scope {
         self.star.extend(first.into_iter().chain(rest));
     }
 
-    /// Sources that a `t.` or `db.t.` prefix means; without a prefix all.
+    /// The sources that a prefix `t.` or `db.t.` means; all sources if there is no prefix.
     pub fn matching<'s>(
         &'s self,
         schema: Option<&'s str>,
@@ -233,7 +234,8 @@ impl Scope {
         })
     }
 
-    /// The column a name means: None if there is none, 1052 if there are several.
+    /// The column that a name means. None if there is no such column; error 1052 if there are
+    /// several.
     pub fn find(&self, name: &ColumnName, clause: Clause) -> Result<Option<(usize, usize)>> {
         let mut found = None;
         for (s, source) in self.matching(name.schema.as_deref(), name.table.as_deref()) {
@@ -263,7 +265,7 @@ impl Scope {
     }
 }
 
-/// The name as it was written, for messages.
+/// The name as it was written in the statement, for messages.
 pub fn written(name: &ColumnName) -> String {
     [name.schema.as_deref(), name.table.as_deref(), Some(name.column.as_str())]
         .into_iter()

@@ -1,5 +1,5 @@
-//! SELECT: the clauses in the order in which they see each other's names, then the ways to the
-//! rows.
+//! Binds SELECT: first the clauses, in the order in which they see each other's names, then the
+//! access paths.
 use super::access_path;
 use super::aggregate::Aggregates;
 use super::compare::and;
@@ -35,17 +35,17 @@ enum RawKind {
     Virtual(Virtual),
 }
 
-/// The select list, bound.
+/// The bound select list.
 #[derive(Default)]
 struct Items {
     output: Vec<Expr>,
     columns: Vec<ColumnMeta>,
-    /// Name and expression of each item, for clauses that refer to it.
+    /// The name and the expression of each item, for clauses that refer to the item.
     aliases: Aliases,
 }
 
 impl Binder<'_> {
-    /// `outer`: the names around a subquery.
+    /// Binds a SELECT. `outer` has the names of the statement around a subquery.
     pub(super) fn select(
         &mut self,
         select: &ast::Select,
@@ -76,7 +76,7 @@ impl Binder<'_> {
         let outer_aggregates = self.aggregates.take();
         let (mut keys, mut known) = (Vec::new(), SameIndex::default());
         for key in &select.group {
-            // A key that is there already groups nothing further.
+            // A repeated key does not change the groups.
             if let Some(key) =
                 self.pinned(|b| b.group_key(&with_aliases(Clause::Group), key, &items.output))?
                 && known.find_expr(&key, &keys).is_none()
@@ -110,8 +110,8 @@ impl Binder<'_> {
         let mut order = |b: &mut Self| {
             b.order(&with_aliases(Clause::Order), &select.order, &items.aliases, &mut output)
         };
-        // What groups or distinct rows are sorted by must be found among the keys or the items: a
-        // parameter is like no literal, whatever its value.
+        // The sort keys of groups or distinct rows must be found among the group keys or the items.
+        // A parameter never equals a literal, so literals in sort keys are pinned.
         let order = if select.distinct || !select.group.is_empty() {
             self.pinned(&mut order)?
         } else {
@@ -188,7 +188,7 @@ impl Binder<'_> {
             let kind = match &factor.kind {
                 FactorKind::Table { name, hints } => match self.virtual_table(name)? {
                     Some(table) => {
-                        // ISCH-1: the name stands in the statement as it is written there.
+                        // The table is known by its name as written in the statement (ISCH-1).
                         scope.add_table(
                             table.info(),
                             Some(factor.alias.as_deref().unwrap_or(&name.name)),
@@ -233,8 +233,8 @@ impl Binder<'_> {
         Ok(raw)
     }
 
-    /// USING (columns): equal in the new source and one before it; the new source's is hidden from
-    /// `*` and from plain names.
+    /// Binds USING (columns): each column must be equal in the new source and in an earlier source
+    /// of the join. `*` and plain names do not see the new source's column.
     fn using(&mut self, scope: &mut Scope, columns: &[String], on: &mut Vec<Expr>) -> Result<()> {
         let last = scope.sources.len() - 1;
         let mut common = Vec::with_capacity(columns.len());
@@ -309,11 +309,12 @@ impl Binder<'_> {
         Ok(())
     }
 
-    /// The name of an item without an alias: its text; a string's content.
+    /// The name of an item without an alias: the name of a column, the content of a string, or the
+    /// text of the expression.
     fn item_name(&mut self, env: &Env<'_>, expr: &ast::Expr) -> Result<String> {
         match &expr.kind {
             A::Name(name) => match env.scope.find(name, env.clause)? {
-                // As in MySQL 8: in upper case, whatever was asked for.
+                // As in MySQL 8, the names of these columns are in upper case.
                 Some(at) if &*env.scope.column(at).meta.schema == SCHEMA => {
                     Ok(env.scope.column(at).name.to_string())
                 }
@@ -348,7 +349,7 @@ impl Binder<'_> {
             meta.name = Arc::from(name);
             return Ok(meta);
         }
-        // What is sent must have a type: NULL and untyped parameters go as strings.
+        // A result column must have a type: untyped parameters and variables are sent as strings.
         let mut ty = value.ty;
         if ty.kind == Kind::Null && value.as_literal().is_none() {
             ty = ExprType { nullable: true, ..ExprType::string(16_777_215, self.cx.collation) };
@@ -356,7 +357,8 @@ impl Binder<'_> {
         Ok(ColumnMeta::expression(name, ty))
     }
 
-    /// A GROUP BY item: a position, an alias, an expression. Constants group nothing.
+    /// Binds a GROUP BY item: a position, an alias or an expression. Returns None for a constant,
+    /// which does not change the groups.
     fn group_key(
         &mut self,
         env: &Env<'_>,
@@ -373,7 +375,7 @@ impl Binder<'_> {
         Ok((!expr.is_constant()).then_some(expr))
     }
 
-    /// ORDER BY 2: the item's index.
+    /// The index of the item that `ORDER BY 2` means. None if the expression is not an integer.
     pub(super) fn position(
         &mut self,
         expr: &ast::Expr,
@@ -390,7 +392,7 @@ impl Binder<'_> {
         }
     }
 
-    /// Sort keys; what is not selected becomes a hidden output.
+    /// Binds the sort keys. A key that is not selected becomes a hidden output.
     pub(super) fn order(
         &mut self,
         env: &Env<'_>,
@@ -445,7 +447,7 @@ impl Binder<'_> {
         Ok(Limit { count: value(&limit.count)?, offset: value(&limit.offset)? })
     }
 
-    /// Gives each source its conditions and its way to the rows.
+    /// Gives each source its conditions and its access path.
     fn place(
         &mut self,
         plan: &mut SelectPlan,
@@ -456,7 +458,7 @@ impl Binder<'_> {
         scope: &Scope,
     ) -> Result<()> {
         let count = raw.len();
-        // Conditions by the last source they read; `None` reads none.
+        // Conditions are sorted by the last source that they read.
         let mut constant = Vec::new();
         let mut by_source: Vec<Vec<Expr>> = vec![Vec::new(); count];
         let mut after: Vec<Vec<Expr>> = vec![Vec::new(); count];
@@ -487,8 +489,8 @@ impl Binder<'_> {
             let filter = Some(std::mem::take(&mut after[s])).filter(|a| !a.is_empty()).map(and);
             let source = match item.kind {
                 RawKind::Table { table, hints } => {
-                    // A left join's ON may name earlier sources only: it is no condition on this
-                    // table's rows.
+                    // Parts of a left join's ON may name only earlier sources. Such a part is not a
+                    // condition on this table's rows.
                     let (own, other): (Vec<Expr>, Vec<Expr>) = here.into_iter().partition(|e| {
                         !left || e.last_source() == Some(s as u16) || e.last_source().is_none()
                     });
@@ -512,8 +514,8 @@ impl Binder<'_> {
                         _ => lock,
                     };
                     if matches!(lock, RowLock::Exclusive(_)) {
-                        // Rows locked for change are kept from those who lock the table against
-                        // changes.
+                        // FOR UPDATE counts as a change, so it waits for sessions that have locked
+                        // the table against changes.
                         self.tables
                             .iter_mut()
                             .filter(|t| Arc::ptr_eq(&t.table, &table))
@@ -550,7 +552,7 @@ impl Binder<'_> {
     }
 }
 
-/// A column of a FROM item: of a derived table it may be made of a number.
+/// True for a column of a FROM item. A derived table makes an ENUM or SET from its number.
 fn is_column(e: &Expr) -> bool {
     matches!(e.kind, ExprKind::Column { .. } | ExprKind::Member { .. })
 }
@@ -567,10 +569,11 @@ fn row_lock(lock: &ast::Lock) -> RowLock {
     if lock.exclusive { RowLock::Exclusive(lock.conflict) } else { RowLock::Share(lock.conflict) }
 }
 
-/// The lock of rows that a statement changes.
+/// The lock for rows that a statement changes.
 pub(super) const FOR_CHANGE: RowLock = RowLock::Exclusive(OnConflict::Wait);
 
-/// Aggregates whose value is decided by one column: what MIN and MAX through an index need.
+/// The direction and the column if the only aggregate is MIN or MAX of a column, which an index can
+/// answer.
 pub(super) fn single_extreme(aggregates: &[AggregateCall]) -> Option<(bool, u16)> {
     use crate::plan::Aggregate;
     let [call] = aggregates else { return None };
@@ -581,7 +584,7 @@ pub(super) fn single_extreme(aggregates: &[AggregateCall]) -> Option<(bool, u16)
     };
     let arg = call.args.first()?;
     match arg.kind {
-        // Their extremes are those of their texts, and an index has them by number.
+        // MIN and MAX compare the texts of ENUM and SET, but an index has the order of the numbers.
         _ if matches!(arg.ty.kind, Kind::Enum | Kind::Set) => None,
         ExprKind::Column { source: 0, column } => Some((descending, column)),
         _ => None,

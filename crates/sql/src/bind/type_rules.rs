@@ -1,4 +1,5 @@
-//! How types combine: the result of arithmetic, of CASE and its like, of comparing two sides.
+//! Rules for combining types: the results of arithmetic, the common type of CASE and similar
+//! expressions, and the way in which two sides are compared.
 //!
 //! Sources: MySQL manual, "Type Conversion in Expression Evaluation", "Collation Coercibility in
 //! Expressions", "Precision Math".
@@ -8,7 +9,7 @@ use crate::plan::{ArithOp, Coercibility, CompareAs, ExprType, Kind, fraction_dig
 use redolith_types::decimal::MAX_PRECISION;
 use redolith_types::{Charset, Collation, Value};
 
-/// The domain a value belongs to in arithmetic.
+/// The domain of a value in arithmetic.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Domain {
     /// NULL, or a parameter whose type is not known.
@@ -33,12 +34,12 @@ pub fn domain(ty: &ExprType) -> Domain {
     }
 }
 
-/// A DOUBLE that is shown with so many digits behind the point: a fixed number below 31.
+/// A DOUBLE that is shown with this number of decimals. From 31 on, the number is not fixed.
 fn real(decimals: u8) -> ExprType {
     ExprType { decimals: decimals.min(NOT_FIXED_DECIMALS), ..ExprType::double() }
 }
 
-/// The type of `left op right`; `increment`: `@@div_precision_increment`.
+/// The type of `left op right`. `increment` is `@@div_precision_increment`.
 pub fn arith(op: ArithOp, left: &ExprType, right: &ExprType, increment: u8) -> ExprType {
     let nullable = left.nullable || right.nullable;
     let widest = domain(left).max(domain(right));
@@ -71,7 +72,7 @@ pub fn arith(op: ArithOp, left: &ExprType, right: &ExprType, increment: u8) -> E
                     _ => ExprType::decimal(li.max(ri) + 1 + ls.max(rs) as u32, ls.max(rs)),
                 }
             }
-            // The remainder has the sign of what is divided.
+            // The remainder has the sign of the dividend.
             _ => ExprType::bigint(21).unsigned(if op == ArithOp::Modulo {
                 left.unsigned
             } else {
@@ -83,8 +84,8 @@ pub fn arith(op: ArithOp, left: &ExprType, right: &ExprType, increment: u8) -> E
     ty.nullable(nullable || zero_divides)
 }
 
-/// The type of a value that came from outside: a parameter's, a user variable's. Strings may be of
-/// any length.
+/// The type of a value from outside: the value of a parameter or of a user variable. Strings may
+/// have any length.
 pub fn of_value(value: &Value<'_>, collation: Collation) -> ExprType {
     match value {
         Value::Null => ExprType::null(),
@@ -106,12 +107,12 @@ fn digits(ty: &ExprType) -> (u32, u8) {
     }
 }
 
-/// The type that all of `types` can be brought to: CASE, IF, COALESCE, UNION.
+/// The common type of `types`, for CASE, IF and COALESCE.
 pub fn unify(types: &[ExprType]) -> Result<ExprType> {
     let nullable = types.iter().any(|t| t.nullable);
     let known: Vec<&ExprType> = types.iter().filter(|t| t.kind != Kind::Null).collect();
     let Some(first) = known.first() else { return Ok(ExprType::null()) };
-    // Of bits the number is chosen.
+    // Several BIT values give their numbers.
     if known.iter().all(|t| t.kind == Kind::Bit) {
         return Ok(ExprType::unsigned_bigint(20).nullable(nullable));
     }
@@ -145,7 +146,7 @@ pub fn unify(types: &[ExprType]) -> Result<ExprType> {
             Domain::Double => {
                 real(known.iter().map(|t| t.real_decimals()).max().unwrap_or(NOT_FIXED_DECIMALS))
             }
-            // A signed and an unsigned BIGINT only meet in DECIMAL.
+            // Only DECIMAL holds all signed and unsigned BIGINT numbers.
             Domain::Int if mixed => ExprType::decimal(20, 0),
             Domain::Decimal => {
                 let int = known.iter().map(|t| t.digits().0).max().unwrap_or(1);
@@ -167,8 +168,8 @@ pub fn unify(types: &[ExprType]) -> Result<ExprType> {
     Ok(ExprType { kind, coercibility, nullable, ..ExprType::string(length, collation) })
 }
 
-/// The collation strings of these types are handled in together; numbers do not count unless all
-/// are numbers.
+/// The common collation of strings of these types. Numbers do not count unless all types are
+/// numbers.
 pub fn collation_of(types: &[&ExprType], operation: &str) -> Result<(Collation, Coercibility)> {
     let mut result: Option<(Collation, Coercibility)> = None;
     for ty in types.iter().filter(|t| t.kind.is_string()) {
@@ -198,7 +199,7 @@ fn stronger(
         Equal => {
             let (ca, cb) = (a.0.charset(), b.0.charset());
             if ca == cb {
-                // One of them is the _bin collation of the same set: it wins.
+                // The _bin collation of a character set wins over others of the same set.
                 return if a.0 == a.0.bin() {
                     Some(a)
                 } else if b.0 == b.0.bin() {
@@ -207,7 +208,7 @@ fn stronger(
                     None
                 };
             }
-            // The set that holds the other one.
+            // The character set that contains the other one wins.
             let rank = |c: Charset| match c {
                 Charset::Utf8mb4 => 3,
                 Charset::Utf8mb3 => 2,
@@ -219,12 +220,12 @@ fn stronger(
     }
 }
 
-/// In which domain two types are compared.
+/// How values of two types are compared.
 pub fn compare_as(left: &ExprType, right: &ExprType) -> Result<CompareAs> {
     if left.kind == Kind::Null || right.kind == Kind::Null {
         let known = if left.kind == Kind::Null { right } else { left };
-        // A parameter takes the type of what it is compared with, except that numbers decide by
-        // value (`int_column = 1.5`).
+        // A parameter takes the type of the other side. Beside a number, however, the parameter's
+        // value decides (`int_column = 1.5`).
         return Ok(match known.kind {
             Kind::Date | Kind::DateTime | Kind::Timestamp => CompareAs::DateTime,
             Kind::Time => CompareAs::Time,
@@ -247,7 +248,7 @@ pub fn compare_as(left: &ExprType, right: &ExprType) -> Result<CompareAs> {
     if left.kind.is_string() && right.kind.is_string() {
         return Ok(CompareAs::String(collation_of(&[left, right], "=")?.0));
     }
-    // ENUM and SET meet numbers as numbers.
+    // ENUM and SET are compared with numbers as numbers.
     let number = |t: &ExprType| match t.kind {
         Kind::Enum | Kind::Set => Domain::Int,
         _ => domain(t),
@@ -259,8 +260,8 @@ pub fn compare_as(left: &ExprType, right: &ExprType) -> Result<CompareAs> {
     })
 }
 
-/// In which domain BETWEEN compares: one for all three. `is_range`: the value is a column and both
-/// bounds are constants, which then become what the column is.
+/// How BETWEEN compares: in one domain for the value and both bounds. If `is_range`, the value is a
+/// column and both bounds are constants; then the bounds take the column's type.
 pub fn compare_all(types: [&ExprType; 3], is_range: bool) -> Result<CompareAs> {
     let [value, low, high] = types;
     let has = |test: fn(Kind) -> bool| types.iter().any(|t| test(t.kind));
@@ -283,13 +284,13 @@ pub fn compare_all(types: [&ExprType; 3], is_range: bool) -> Result<CompareAs> {
             (false, true, _) if types.iter().all(|t| t.kind == Kind::Date) => CompareAs::Date,
             (false, true, _) => CompareAs::DateTime,
             (false, false, false) => CompareAs::Time,
-            // Times and texts are texts.
+            // Times beside texts are compared as texts.
             (false, false, true) => CompareAs::String(collation_of(&types, "between")?.0),
         },
     )
 }
 
-/// The domain several comparisons share; ByValue if they differ.
+/// The common domain of several comparisons; ByValue if they differ.
 pub fn common(ways: impl IntoIterator<Item = Result<CompareAs>>) -> Result<CompareAs> {
     let mut common = None;
     for way in ways {
@@ -308,8 +309,8 @@ pub fn common(ways: impl IntoIterator<Item = Result<CompareAs>>) -> Result<Compa
     Ok(common.unwrap_or(CompareAs::ByValue))
 }
 
-/// How a value meets the items of a list: texts meet in one collation for all of them, so that a
-/// binary one makes all of them bytes.
+/// How a value is compared with the items of a list. Texts have one collation for all items: if one
+/// item is binary, all are compared as bytes.
 pub fn common_of<'t>(
     value: &'t ExprType,
     items: impl Iterator<Item = &'t ExprType> + Clone,
@@ -324,7 +325,7 @@ pub fn common_of<'t>(
     Ok(CompareAs::String(collation_of(&all, operation)?.0))
 }
 
-/// SUM's and AVG's types follow their argument's.
+/// The type of SUM or AVG, which follows the argument's type.
 pub fn sum(arg: &ExprType) -> ExprType {
     let ty = match domain(arg) {
         Domain::Int | Domain::Unknown => ExprType::decimal(arg.digits().0 + 22, 0),

@@ -1,4 +1,4 @@
-//! Aggregate functions: what each keeps for a group.
+//! Aggregate functions: an accumulator keeps the state of one function for one group.
 use super::env::Env;
 use super::eval::{Eval, Scope};
 use super::row_buffer::KeySet;
@@ -11,19 +11,18 @@ use std::cmp::Ordering;
 
 pub struct Accumulator {
     state: State,
-    /// DISTINCT: what has been counted.
+    /// For DISTINCT: the values counted so far.
     seen: Option<Box<KeySet>>,
 }
 
 enum State {
     Count(u64),
-    /// SUM and AVG: of integers, exactly; of decimals; of doubles. `rows` is 0 before the first
-    /// value.
+    /// SUM or AVG of integers (exact), decimals or doubles. `rows` is 0 before the first value.
     Sum {
         rows: u64,
         sum: Sum,
     },
-    /// MIN, MAX, ANY_VALUE.
+    /// The value so far of MIN, MAX or ANY_VALUE.
     Pick(Value<'static>),
     Bits(u64),
     /// Welford's running mean and sum of squared differences (Knuth, The Art of Computer
@@ -33,9 +32,9 @@ enum State {
         mean: f64,
         squares: f64,
     },
-    /// GROUP_CONCAT: the text so far, None before the first item.
+    /// The text so far of GROUP_CONCAT; None before the first item.
     Concat(Option<Vec<u8>>),
-    /// GROUP_CONCAT with ORDER BY, and how many bytes the items have.
+    /// The items of GROUP_CONCAT with ORDER BY. `bytes` is the size of their keys and texts.
     SortedConcat {
         items: Vec<ConcatItem>,
         bytes: usize,
@@ -77,7 +76,7 @@ impl Accumulator {
         Accumulator { state, seen: call.distinct.then(Box::default) }
     }
 
-    /// Bytes kept beside the accumulator itself.
+    /// The bytes that the accumulator keeps beside itself.
     pub fn memory(&self) -> usize {
         let state = match &self.state {
             State::Pick(value) => value.as_bytes().map_or(0, <[u8]>::len),
@@ -97,7 +96,7 @@ impl Accumulator {
         if let State::Concat(Some(text)) = &self.state
             && text.len() > env.settings.group_concat_max_len
         {
-            // What comes now would be cut off.
+            // `finish` would cut off further items.
             return Ok(());
         }
         if let Some(seen) = &mut self.seen {
@@ -196,7 +195,7 @@ impl Accumulator {
         Ok(())
     }
 
-    /// MIN and MAX: some value has been met.
+    /// True if MIN or MAX has met a value.
     pub fn has_value(&self) -> bool {
         matches!(&self.state, State::Pick(v) if !v.is_null())
     }
@@ -228,7 +227,7 @@ impl Accumulator {
                 let deviation =
                     matches!(call.function, Aggregate::StdDevPop | Aggregate::StdDevSamp);
                 let result = if deviation { variance.sqrt() } else { variance };
-                // Squares of the greatest numbers are no numbers.
+                // The squares of the greatest numbers are infinite.
                 Value::Double(if result.is_finite() { result } else { f64::MAX })
             }
             State::Concat(text) => text.take().map_or(Value::Null, |text| cut(text, call, env)),
@@ -247,7 +246,7 @@ impl Accumulator {
     }
 }
 
-/// An item of GROUP_CONCAT; None if a part of it is NULL.
+/// An item of GROUP_CONCAT; None if an argument is NULL.
 fn concatenated<'v>(
     args: &'v [Expr],
     call: &AggregateCall,
@@ -264,7 +263,7 @@ fn concatenated<'v>(
     Ok(Some(text))
 }
 
-/// At most `@@group_concat_max_len` bytes, of whole characters.
+/// Cuts the text to at most `@@group_concat_max_len` bytes of whole characters.
 fn cut(mut text: Vec<u8>, call: &AggregateCall, env: &Env<'_>) -> Value<'static> {
     let mut len = env.settings.group_concat_max_len;
     if text.len() > len {
@@ -276,8 +275,8 @@ fn cut(mut text: Vec<u8>, call: &AggregateCall, env: &Env<'_>) -> Value<'static>
     Value::owned(text)
 }
 
-/// A sum, or an average of so many rows; with more digits than its type where it is calculated with
-/// further.
+/// The sum, or the average of `rows` rows. An average may have more decimals than its type, because
+/// it may be used in a calculation.
 fn exact(sum: Decimal, rows: Option<u64>, env: &Env<'_>) -> Option<Value<'static>> {
     Some(Value::Decimal(match rows {
         Some(rows) => sum.div(&Decimal::from(rows), env.settings.div_precision_increment)?.ok()?,
@@ -308,7 +307,7 @@ impl Sum {
     }
 }
 
-/// The function's own arguments; COUNT of what is never NULL has none.
+/// The arguments of the function itself, without the sort keys. COUNT(*) has no arguments.
 fn own(call: &AggregateCall) -> &[Expr] {
     &call.args[..call.args.len().min(call.values as usize)]
 }

@@ -1,5 +1,4 @@
-//! Values on their way into columns: conversion by the session's mode, with MySQL's errors and
-//! warnings.
+//! Converts values for columns by the session's mode, with MySQL's errors and warnings.
 use super::env::Env;
 use crate::error::{Result, SqlError};
 use redolith_types::store::{ConvertError, StoreMode};
@@ -7,8 +6,8 @@ use redolith_types::{
     Charset, Column, Date, DateTime, Decimal, SqlType, Time, Value, convert_for_column,
 };
 
-/// Converts a value for a column. `row` counts from 1, for messages. Without strict mode what is
-/// lost becomes a warning.
+/// Converts a value for a column. `row` counts from 1, for messages. Without strict mode, a loss
+/// gives a warning instead of an error.
 #[inline]
 pub fn convert<'v>(
     value: Value<'v>,
@@ -63,14 +62,15 @@ fn worded(e: &ConvertError, column: &Column, row: u64) -> SqlError {
     }
 }
 
-/// NULL for a NOT NULL column: an error in strict mode, else the type's zero and a warning.
+/// Handles NULL for a NOT NULL column: an error in strict mode, otherwise the type's zero and a
+/// warning.
 #[cold]
 fn null_refused(column: &Column, env: &mut Env<'_>) -> Result<Value<'static>> {
     env.warn(SqlError::column_cannot_be_null(&column.name))?;
     Ok(zero(&column.ty))
 }
 
-/// What a NOT NULL column without a default holds where nothing was given.
+/// The zero of a type. A NOT NULL column without a default gets it if no value is given.
 pub fn zero(ty: &SqlType) -> Value<'static> {
     match ty {
         SqlType::Int { sign, .. } if sign.unsigned => Value::UInt(0),
@@ -84,7 +84,7 @@ pub fn zero(ty: &SqlType) -> Value<'static> {
         SqlType::Time { .. } => Value::Time(Time::ZERO),
         SqlType::DateTime { .. } | SqlType::Timestamp { .. } => Value::DateTime(DateTime::ZERO),
         SqlType::Year | SqlType::Bit { .. } | SqlType::Set { .. } => Value::UInt(0),
-        // The first name.
+        // The zero of an ENUM is its first name.
         SqlType::Enum { .. } => Value::UInt(1),
         SqlType::Binary { len } => Value::owned(vec![0; *len as usize]),
         _ => Value::bytes(b""),

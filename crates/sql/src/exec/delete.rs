@@ -1,4 +1,4 @@
-//! DELETE.
+//! Runs DELETE.
 use super::ExecContext;
 use super::eval::Scope;
 use super::insert::Rewriter;

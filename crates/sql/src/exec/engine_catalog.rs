@@ -1,8 +1,8 @@
-//! The engine's dictionary as the binder sees it.
+//! Shows the engine's dictionary to the binder.
 //!
-//! **ECAT-1** One `TableInfo` per table of the engine, shared by all plans, made when a statement
-//! first names the table and replaced when DDL has replaced the table (CAT-1). What DDL has dropped
-//! or replaced is forgotten after the statement.
+//! **ECAT-1** Each table of the engine has one `TableInfo`, which all plans share. It is made when
+//! a statement first names the table, and replaced when DDL has replaced the table (CAT-1). After a
+//! DDL statement, the catalog forgets the tables that were dropped or replaced.
 use crate::error::Result;
 use crate::information_schema::is_schema;
 use crate::plan::{DdlStmt, Plan};
@@ -17,7 +17,7 @@ type ByName<T> = HashMap<Box<str>, T>;
 
 pub struct EngineCatalog {
     engine: Arc<Engine>,
-    /// By schema, then name.
+    /// The tables by schema, then by name.
     tables: RwLock<ByName<ByName<Arc<TableInfo>>>>,
 }
 
@@ -30,7 +30,7 @@ impl EngineCatalog {
         self.tables.read().get(schema)?.get(name).filter(|t| t.is_current()).cloned()
     }
 
-    /// Lets go of the tables that a definition has dropped or replaced.
+    /// Forgets the tables that a definition has dropped or replaced.
     pub fn forget_after(&self, ddl: &DdlStmt) {
         match ddl {
             DdlStmt::DropDatabase { name, .. } => {
@@ -66,9 +66,9 @@ impl EngineCatalog {
         }
     }
 
-    /// Must be called before a plan is run that has not been run since it was made: the engine
-    /// readies a table's counters (the next AUTO_INCREMENT value, the row id) when it is first
-    /// used, which takes a read of the file. False: DDL has come between, bind again.
+    /// Prepares the plan's tables. Must be called before the first run of a plan: the engine reads
+    /// a table's counters (the next AUTO_INCREMENT value, the row id) from its file when the table
+    /// is first used. Returns false if DDL has replaced a table; then bind again.
     pub async fn ready(&self, plan: &Plan) -> Result<bool> {
         for used in &plan.tables {
             let def = &used.table.def;
@@ -97,7 +97,7 @@ impl Catalog for EngineCatalog {
         let mut tables = self.tables.write();
         let table = self.engine.dict.table(schema, name)?;
         let in_schema = tables.entry_ref(schema).or_default();
-        // Another statement may have been first.
+        // Another statement may have added the table meanwhile.
         if let Some(known) = in_schema.get(name).filter(|known| Arc::ptr_eq(known.engine(), &table))
         {
             return Some(known.clone());
@@ -110,7 +110,7 @@ impl Catalog for EngineCatalog {
 
 #[cfg(test)]
 impl EngineCatalog {
-    /// How many tables it keeps.
+    /// The number of tables that the catalog keeps.
     pub fn kept(&self) -> usize {
         self.tables.read().values().map(HashMap::len).sum()
     }

@@ -1,5 +1,5 @@
-//! What an evaluation may read and change besides rows and parameters: the session, its settings,
-//! the clock, warnings.
+//! The environment of an evaluation: all that it may read and change besides rows and parameters,
+//! such as the session, its settings, the clock and warnings.
 use super::eval::CompiledRegexp;
 use super::pace::Pace;
 use super::user_locks::UserLocks;
@@ -15,33 +15,33 @@ use redolith_types::{Charset, Collation, Date, DateTime, Value};
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// What a statement takes from the session's variables; fixed while it runs.
+/// The values of session variables that a statement uses. They are fixed while it runs.
 #[derive(Clone, Copy, Debug)]
 pub struct StatementSettings {
     pub sql_mode: SqlMode,
     /// `@@time_zone` as seconds east of UTC.
     pub zone_offset_secs: i32,
-    /// `@@collation_connection`: what literals are in.
+    /// `@@collation_connection`: the collation of literals.
     pub connection: Collation,
-    /// What parameters are in that are strings: the same, unless the client's or the connection's
-    /// character set is binary.
+    /// The collation of parameters that are strings. It is `connection` unless the character set of
+    /// the client or the connection is binary.
     pub parameters: Collation,
     /// `@@timestamp`, if it is set: microseconds since 1970.
     pub timestamp_us: Option<i64>,
-    /// The statement is part of a transaction that goes on (BEGIN, or autocommit off).
+    /// The statement is part of a transaction that stays open (BEGIN, or autocommit off).
     pub in_transaction: bool,
     pub auto_increment_increment: u64,
     pub auto_increment_offset: u64,
     pub div_precision_increment: u8,
-    /// The mode of WEEK() without one.
+    /// The mode of WEEK() if no mode is given.
     pub default_week_format: u8,
     pub group_concat_max_len: usize,
-    /// `redolith_statement_memory`: most bytes that a statement may hold (MEM-1).
+    /// `redolith_statement_memory`: the greatest number of bytes that a statement may hold (MEM-1).
     pub memory_limit: usize,
-    /// `@@insert_id`: where the first statement that generates AUTO_INCREMENT values begins. That
-    /// statement takes it.
+    /// `@@insert_id`: the first AUTO_INCREMENT value of the next statement that generates values.
+    /// That statement takes the setting.
     pub insert_id: Option<u64>,
-    /// `@@max_allowed_packet`: most bytes that a function may make.
+    /// `@@max_allowed_packet`: the greatest number of bytes that a function may return.
     pub max_allowed_packet: usize,
 }
 
@@ -66,7 +66,7 @@ impl Default for StatementSettings {
     }
 }
 
-/// Reads system variables. Implemented by whoever keeps them.
+/// Reads system variables.
 pub trait Variables: Sync {
     /// The value of `@@name`, as SELECT shows it.
     fn system_variable(
@@ -77,7 +77,7 @@ pub trait Variables: Sync {
     ) -> Result<Value<'static>>;
 }
 
-/// No system variables at all, for tests and for statements that run inside the server.
+/// No system variables, for tests and for statements that run inside the server.
 pub struct NoVariables;
 impl Variables for NoVariables {
     fn system_variable(
@@ -90,7 +90,7 @@ impl Variables for NoVariables {
     }
 }
 
-/// The next number of RAND()'s two linear generators, as MySQL has them.
+/// The next number of RAND(), from MySQL's two linear generators.
 pub fn next_random((a, b): &mut (u64, u64)) -> f64 {
     const MAX: u64 = 0x3fff_ffff;
     *a = (*a * 3 + *b) % MAX;
@@ -103,26 +103,25 @@ pub struct Env<'a> {
     pub variables: &'a dyn Variables,
     pub disk: &'a dyn Disk,
     pub settings: StatementSettings,
-    /// The row of INSERT and the like that is being made, from 1, for messages.
+    /// The number, from 1, of the row that INSERT or a similar statement makes now, for messages.
     pub row: u64,
-    /// The statement changes rows in strict mode without IGNORE: what else is a warning is an
-    /// error.
+    /// The statement changes rows in strict mode without IGNORE, so warnings become errors.
     pub strict: bool,
-    /// The last REGEXP pattern, compiled.
+    /// The last compiled pattern of REGEXP.
     pub(super) regex: Option<Box<CompiledRegexp>>,
-    /// Where each RAND(n) of the statement stands, by the place of its node.
+    /// The state of each RAND(n) of the statement, by the address of its node.
     pub(super) seeded: HashMap<usize, (u64, u64)>,
-    /// LAST_INSERT_ID(n) was called.
+    /// The n of LAST_INSERT_ID(n), if it was called.
     pub insert_id: Option<u64>,
     pub user_locks: Option<&'a UserLocks>,
-    /// Numbers of parameters that came as bytes of no character set, ascending.
+    /// The numbers of the parameters that came as bytes without a character set, ascending.
     pub binary_params: &'a [u32],
-    /// What INFORMATION_SCHEMA tells of.
+    /// The database that INFORMATION_SCHEMA describes.
     pub database: Option<&'a Database>,
-    /// Where it runs; None: where nobody else waits for the thread.
+    /// The runtime of the statement. None if no other task waits for the thread.
     pub runtime: Option<&'a dyn Runtime>,
     pub(super) pace: Pace,
-    /// A SLEEP() that is interrupted gives 1 and the statement goes on.
+    /// An interrupted SLEEP() returns 1, and the statement goes on.
     pub(super) sleep_answers: bool,
     now_us: Option<i64>,
     random: Option<u64>,
@@ -155,21 +154,21 @@ impl<'a> Env<'a> {
             random: None,
         }
     }
-    /// What the statement holds now, for [`Env::release_to`].
+    /// The bytes that the statement holds now, for [`Env::release_to`].
     #[inline(always)]
     pub fn held(&self) -> usize {
         self.session.memory.statement.used()
     }
-    /// What was charged since then is not held any more.
+    /// Releases all that was charged since [`Env::held`] returned `held`.
     #[inline(always)]
     pub fn release_to(&mut self, held: usize) {
         self.session.memory.statement.release_to(held);
     }
-    /// The statement is about to hold so much more, or already does for a moment.
+    /// Charges for `bytes` that the statement is about to allocate or has just allocated.
     pub fn charge(&mut self, bytes: usize) -> Result<()> {
         self.session.memory.statement.charge(bytes)
     }
-    /// The statement keeps something that holds so many bytes `now`, and held `counted` before.
+    /// Recharges something that the statement keeps: it has `now` bytes and had `counted` before.
     #[inline]
     pub fn keep(&mut self, counted: &mut usize, now: usize) -> Result<()> {
         if now == *counted {
@@ -178,22 +177,21 @@ impl<'a> Env<'a> {
         self.keeps(now);
         self.session.memory.statement.recount(counted, now)
     }
-    /// Nor does it keep this any more.
+    /// Releases something that the statement has kept.
     pub fn keeps_no_more(&mut self, counted: usize) {
         let mark = self.held().saturating_sub(counted);
         self.release_to(mark);
     }
-    /// When the statement's time is up, by the disk's clock.
+    /// Sets the time, on the disk's clock, at which the statement must end.
     pub fn set_deadline(&mut self, deadline: Option<Duration>) {
         self.pace.deadline = deadline;
     }
-    /// What an expression's strings are in when its type does not say so: numbers as text,
-    /// parameters.
+    /// The connection's character set: the character set of numbers as text.
     pub fn charset(&self) -> Charset {
         self.settings.connection.charset()
     }
-    /// The character set an expression's strings are in. Where its type does not say so it is the
-    /// connection's: numbers as text, parameters.
+    /// The character set of an expression's strings. If its type has none (numbers as text,
+    /// parameters), the settings decide.
     #[inline]
     pub fn charset_of(&self, e: &Expr) -> Charset {
         match &e.kind {
@@ -208,12 +206,12 @@ impl<'a> Env<'a> {
             _ => self.settings.connection.charset(),
         }
     }
-    /// When the statement began, microseconds since 1970 UTC: the same for all NOW() of a
-    /// statement.
+    /// The statement's time, in microseconds since 1970 UTC. All NOW() of a statement have the same
+    /// time.
     pub fn now_us(&mut self) -> i64 {
         *self.now_us.get_or_insert_with(|| self.disk.wall_us())
     }
-    /// `us` since 1970 as the session's local time.
+    /// Converts `us` microseconds since 1970 to the session's local time.
     pub fn local(&self, us: i64) -> DateTime {
         DateTime::from_unix_us(us, self.settings.zone_offset_secs).unwrap_or_default()
     }
@@ -221,7 +219,7 @@ impl<'a> Env<'a> {
         let us = self.now_us();
         self.local(us)
     }
-    /// The day a TIME is taken on when it becomes a DATETIME.
+    /// The statement's date. A TIME that becomes a DATETIME gets this date.
     pub fn today(&mut self) -> Date {
         self.now().date()
     }
@@ -235,8 +233,8 @@ impl<'a> Env<'a> {
             today: Date::ZERO,
         }
     }
-    /// A double from 0 up to 1, from a generator seeded once per statement, or from the session's
-    /// where that was seeded.
+    /// A random double from 0 up to 1. It comes from the session's generator if that was seeded,
+    /// otherwise from a generator that is seeded once per statement.
     pub fn random(&mut self) -> f64 {
         if let Some(seeds) = &mut self.session.random {
             return next_random(seeds);
@@ -249,7 +247,7 @@ impl<'a> Env<'a> {
         ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// A warning; an error where a statement changes rows in strict mode.
+    /// Warns. Returns the error instead if the statement changes rows in strict mode.
     #[cold]
     pub fn warn(&mut self, error: SqlError) -> Result<()> {
         if self.strict {
@@ -262,7 +260,7 @@ impl<'a> Env<'a> {
     pub fn note(&mut self, error: SqlError) {
         self.session.warnings.push(Level::Note, error.code, error.message);
     }
-    /// A warning in any mode.
+    /// Warns in any mode.
     #[cold]
     pub fn only_warn(&mut self, error: SqlError) {
         self.session.warnings.warn(error);

@@ -1,4 +1,4 @@
-//! For tests: an engine in a folder of its own, and what a session has.
+//! For tests: an engine in a folder of its own, with sessions.
 use super::admin::{self, AdminContext, Ran};
 use super::ddl::{self, DdlContext};
 use super::engine_catalog::EngineCatalog;
@@ -36,7 +36,7 @@ impl Dir {
         let name =
             format!("redolith-sql-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let dir = Dir(std::env::temp_dir().join(name));
-        // What a process of the same number has left when it was killed.
+        // A killed process with the same number may have left the folder.
         let _ = std::fs::remove_dir_all(&dir.0);
         dir
     }
@@ -58,15 +58,15 @@ pub struct Server {
     _dir: Dir,
 }
 impl Server {
-    /// With the database `test`.
+    /// A server with the database `test`.
     pub fn new() -> Server {
         Server::on(Arc::new(RealDisk::new()), |_| ())
     }
-    /// The same on a disk and with settings of the caller's.
+    /// A server on the caller's disk, with the caller's settings.
     pub fn on(disk: Arc<dyn Disk>, set: impl FnOnce(&mut Config)) -> Server {
         Server::hosted(disk.clone(), Threads::new(disk), set)
     }
-    /// The same on a runtime of the caller's.
+    /// A server on the caller's disk and runtime, with the caller's settings.
     pub fn hosted(
         disk: Arc<dyn Disk>,
         runtime: Arc<dyn Runtime>,
@@ -191,7 +191,7 @@ impl Session<'_> {
             }
         }
     }
-    /// Any statement that `admin::run` runs: its rows as text ("NULL" for NULL), or what it did.
+    /// Runs a statement of `admin::run`. Returns its rows as text ("NULL" for NULL) or its outcome.
     pub fn run(&mut self, text: &str) -> Result<Answer> {
         let bound_at = self.server.engine.dict.version();
         let plan = self.plan(text)?;
@@ -221,7 +221,7 @@ impl Session<'_> {
     pub fn error(&mut self, text: &str) -> u16 {
         self.run(text).expect_err(text).code
     }
-    /// The value of an expression: `SET @value = ..`, read back.
+    /// The value of an expression, through `SET @value = ..`.
     pub fn value(&mut self, expression: &str) -> Value<'static> {
         self.run(&format!("SET @value = {expression}")).unwrap();
         self.state.user_variables.get("value").unwrap().value.clone()
@@ -230,7 +230,7 @@ impl Session<'_> {
         self.lock_wait_timeout = Duration::from_millis(timeout_ms);
         self.ddl(text)
     }
-    /// Error number and message of a statement that must fail.
+    /// The error number and the message of a statement that must fail.
     pub fn ddl_error(&mut self, text: &str) -> (u16, String) {
         let e = self.ddl(text).expect_err(text);
         (e.code, e.message.into())
@@ -241,7 +241,7 @@ impl Session<'_> {
     pub fn table(&self, name: &str) -> Arc<Table> {
         block_on(self.server.engine.table("test", name)).unwrap().unwrap()
     }
-    /// Puts rows into a table and commits.
+    /// Inserts rows into a table and commits.
     pub fn insert(&self, table: &str, rows: &[&[Value<'_>]]) {
         let (table, mut bytes) = (self.table(table), Vec::new());
         let mut trx = self.server.engine.begin(self.kill.clone());

@@ -1,17 +1,18 @@
 //! FLUSH TABLES WITH READ LOCK: all sessions' writes and commits stop at two gates.
 //!
 //! A statement that writes passes the first gate and is inside until it ends (in autocommit: until
-//! it is committed); a COMMIT of a transaction that has written passes the second. FLUSH TABLES
-//! WITH READ LOCK shuts the first and waits until it is empty, then the second: so statements that
-//! run may wait for transactions that have yet to commit. A transaction that only stays open
-//! hinders nobody. Definitions are stopped elsewhere (SLOCK-2).
+//! it is committed). A COMMIT of a transaction that has written passes the second gate. FLUSH
+//! TABLES WITH READ LOCK shuts the first gate and waits until it is empty, then the second. With
+//! this order, running statements may still wait for transactions that have yet to commit. A
+//! transaction that only stays open blocks neither gate. Definitions are stopped by SLOCK-2.
 //!
-//! - GRL-1: a session counts itself in before it looks whether the gate is shut; who shuts it looks
-//!   at the counts afterwards. All SeqCst: one sees the other.
-//! - GRL-2: who shuts a gate holds its lock in `NoWrite` first; who finds it shut waits for the
-//!   lock in `Write`, and tries again.
+//! - GRL-1: a session counts itself in before it checks whether the gate is shut. A session that
+//!   shuts the gate checks the counts afterwards. All accesses are SeqCst, so at least one of the
+//!   two sessions sees the other.
+//! - GRL-2: a session takes the gate's lock in `NoWrite` before it shuts the gate. A session that
+//!   finds the gate shut waits for the lock in `Write` and tries again.
 //!
-//! Going through costs two additions on a cache line that few sessions share.
+//! To pass a gate costs two additions on a cache line that few sessions share.
 use crate::error::{Result, SqlError};
 use redolith_engine::dict::metadata_lock::{
     MetadataLock, MetadataLockMode, MetadataLockSet, MetadataLockWait,
@@ -21,7 +22,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
 const LANES: usize = 64;
-/// Between two looks at whether a gate is empty.
+/// The time between two looks at whether a gate is empty.
 const LOOK: Duration = Duration::from_millis(1);
 
 #[repr(align(64))]
@@ -59,7 +60,7 @@ impl Gate {
     }
     #[cold]
     async fn wait_open(&self, wait: MetadataLockWait<'_>) -> Result<()> {
-        // GRL-2
+        // The session that has shut the gate holds this lock (GRL-2).
         Ok(MetadataLockSet::new().lock(&self.lock, MetadataLockMode::Write, wait).await?)
     }
     fn is_empty(&self) -> bool {
@@ -67,7 +68,7 @@ impl Gate {
     }
 }
 
-/// A shut gate; dropping it opens it.
+/// A shut gate. Dropping the value opens the gate.
 struct Shut {
     global: Arc<GlobalReadLock>,
     gate: fn(&GlobalReadLock) -> &Gate,
@@ -79,7 +80,7 @@ impl Drop for Shut {
     }
 }
 impl Shut {
-    /// Shuts the gate and waits for those inside, if need be.
+    /// Shuts the gate and waits until no session is inside.
     async fn new(
         global: &Arc<GlobalReadLock>,
         gate: fn(&GlobalReadLock) -> &Gate,
@@ -104,18 +105,20 @@ impl Shut {
     }
 }
 
-/// What all sessions share.
+/// The gates, which all sessions share.
 #[derive(Default)]
 pub struct GlobalReadLock {
     statements: Gate,
     commits: Gate,
 }
 
-/// A session's side. Dropping it leaves and opens everything.
+/// A session's use of the gates. Dropping the value leaves the gates and opens those that the
+/// session has shut.
 pub struct Passes {
     global: Arc<GlobalReadLock>,
     session: usize,
-    /// A statement writes; LOCK TABLES .. WRITE is in force.
+    /// The session is inside the first gate because a statement writes (`statement`) or because
+    /// LOCK TABLES .. WRITE is in force (`tables`).
     statement: bool,
     tables: bool,
     held: Option<(Shut, Shut)>,
@@ -125,7 +128,7 @@ impl Passes {
         Passes { global, session: session as usize, statement: false, tables: false, held: None }
     }
 
-    /// A statement that writes begins.
+    /// Passes the first gate for a statement that writes.
     #[inline]
     pub async fn begin_statement(&mut self, wait: MetadataLockWait<'_>) -> Result<()> {
         if !self.statement && !self.tables {
@@ -146,7 +149,7 @@ impl Passes {
         }
         Ok(())
     }
-    /// LOCK TABLES .. WRITE: as a statement that goes on until UNLOCK TABLES.
+    /// LOCK TABLES .. WRITE counts as a writing statement that lasts until UNLOCK TABLES.
     pub async fn lock_tables(&mut self, wait: MetadataLockWait<'_>) -> Result<()> {
         if self.held.is_some() {
             return Err(conflicting_read_lock());
@@ -162,8 +165,9 @@ impl Passes {
             self.global.statements.leave(self.session);
         }
     }
-    /// Until the pass is dropped a transaction that has written is committed. None: the session
-    /// holds the lock itself, or is inside already.
+    /// Passes the second gate for the COMMIT of a transaction that has written. The session is
+    /// inside until the pass is dropped. Returns None if the session itself has shut the gates or
+    /// is already inside the first gate.
     pub async fn commit(&self, wait: MetadataLockWait<'_>) -> Result<Option<CommitPass>> {
         if self.held.is_some() || self.statement || self.tables {
             return Ok(None);
@@ -174,7 +178,7 @@ impl Passes {
         Ok(Some(CommitPass { global: self.global.clone(), session: self.session }))
     }
 
-    /// Stops everybody else.
+    /// Shuts both gates: stops the writes and commits of all other sessions.
     pub async fn hold(&mut self, wait: MetadataLockWait<'_>) -> Result<()> {
         let statements = Shut::new(&self.global, |g| &g.statements, wait).await?;
         let commits = Shut::new(&self.global, |g| &g.commits, wait).await?;

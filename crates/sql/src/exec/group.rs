@@ -1,4 +1,4 @@
-//! GROUP BY: one set of accumulators per different key, in the order the keys came.
+//! GROUP BY: keeps one set of accumulators per distinct key, in the order in which the keys came.
 use super::aggregate::Accumulator;
 use super::env::Env;
 use super::eval::{Eval, Scope};
@@ -12,14 +12,15 @@ use smallvec::SmallVec;
 pub struct Groups<'p> {
     plan: &'p Grouping,
     keys: KeySet,
-    /// The key expressions' values in the first row of each group, packed; and where each ends.
+    /// The packed values of the key expressions in the first row of each group; `ends` has the end
+    /// of each group's values.
     values: Vec<u8>,
     ends: Vec<usize>,
-    /// `aggregates.len()` for each group.
+    /// The accumulators: `aggregates.len()` for each group.
     accumulators: Vec<Accumulator>,
-    /// Bytes that the accumulators keep beside themselves.
+    /// The bytes that the accumulators keep beside themselves.
     kept: usize,
-    /// What the statement's account knows of.
+    /// The bytes that are charged to the statement's account.
     counted: usize,
     key: Vec<u8>,
 }
@@ -51,7 +52,7 @@ impl<'p> Groups<'p> {
         self.ends.len()
     }
 
-    /// Counts a row in.
+    /// Adds a row to its group.
     pub fn add<'v>(&mut self, at: Scope<'v>, env: &mut Env<'_>) -> Result<()>
     where
         'p: 'v,
@@ -93,12 +94,12 @@ impl<'p> Groups<'p> {
         Ok(n)
     }
 
-    /// The first group's first aggregate has met a value.
+    /// True if the first aggregate of the first group has met a value.
     pub fn has_value(&self) -> bool {
         self.accumulators.first().is_some_and(Accumulator::has_value)
     }
 
-    /// A group's key values and results.
+    /// The key values and the results of group `n`.
     pub fn finish(&mut self, n: usize, env: &Env<'_>) -> Result<Finished<'_>> {
         let each = self.plan.aggregates.len();
         let aggregates = self

@@ -1,4 +1,4 @@
-//! INSERT and REPLACE: defaults, AUTO_INCREMENT, duplicates.
+//! Runs INSERT and REPLACE: defaults, AUTO_INCREMENT, duplicates.
 use super::env::Env;
 use super::eval::{Eval, Row, Scope};
 use super::long_rows::{self, LONG_ROW, charge_write};
@@ -57,7 +57,8 @@ pub async fn run(
                 cx.env.charge(values.iter().map(owned_bytes).sum())?;
                 for n in 0..count {
                     let here = Scope { params: &values[n * stride..], ..at };
-                    // What stands after the rows sees its own parameters.
+                    // Expressions after the rows (ON DUPLICATE KEY UPDATE) see their own
+                    // parameters.
                     work.row(cx, Given::Exprs(row), here, at).await?;
                 }
                 cx.env.release_to(mark);
@@ -102,33 +103,35 @@ fn find_subqueries<'p>(plan: &'p InsertPlan, found: &mut Found<'p>) {
     }
 }
 
-/// What a value holds beside itself.
+/// The bytes that a value holds beside itself.
 fn owned_bytes(value: &Value<'_>) -> usize {
     if let Value::Bytes(Cow::Owned(bytes)) = value { bytes.capacity() } else { 0 }
 }
 
-/// What the statement gives for one row.
+/// The values that the statement gives for one row.
 #[derive(Clone, Copy)]
 enum Given<'v> {
     Exprs(&'v [InsertValue]),
-    /// A row of a select, and its expressions, for their types.
+    /// A row of a SELECT, with its expressions, whose types matter.
     Values(&'v [Value<'static>], &'v [Expr]),
 }
 
 /// The AUTO_INCREMENT values of one statement.
 #[derive(Default)]
 struct AutoIncrement {
-    /// Rows from the one being made on: as many values are taken at once.
+    /// The number of rows from the present row on. Values are taken for all of them at once.
     rows_left: u64,
     next: u64,
     taken: u64,
-    /// The two before the row being made.
+    /// `next` and `taken` before the present row.
     before: (u64, u64),
-    /// The value of the row being made, and whether it was generated.
+    /// The column of the present row that needs a generated value.
+    wanted: Option<usize>,
+    /// The value of the present row, and whether the value was generated.
     current: Option<(u64, bool)>,
-    /// The first generated value of a row that was inserted.
+    /// The first generated value among the inserted rows.
     first: Option<u64>,
-    /// The value given for the last row that was inserted: what the client is told if none was
+    /// The value given for the last inserted row. The client is told this value if no value was
     /// generated.
     given: Option<u64>,
 }
@@ -138,7 +141,7 @@ impl AutoIncrement {
         let (step, offset) = AutoIncrement::step_and_offset(env);
         if self.taken == 0 {
             match env.settings.insert_id.take() {
-                // The statement's values go on from there, whatever the table's counter says.
+                // The statement's values begin at `@@insert_id`, not at the table's counter.
                 Some(wanted) => (self.next, self.taken) = (wanted, u64::MAX),
                 None => self.take(table, step, offset),
             }
@@ -149,7 +152,8 @@ impl AutoIncrement {
         value
     }
 
-    /// A value that was given after one was generated: those generated for later rows are greater.
+    /// Notes a given value. If a value was generated before, the values generated for later rows
+    /// are greater than the given value.
     fn pass(&mut self, given: u64, env: &Env<'_>) {
         if self.next == 0 || given < self.next {
             return;
@@ -160,7 +164,7 @@ impl AutoIncrement {
         self.next = next;
     }
 
-    /// The row was not inserted: the next may have its number.
+    /// The present row was not inserted, so the next row may take its number.
     fn put_back(&mut self) {
         (self.next, self.taken) = match self.current {
             Some((value, true)) => (value, self.taken.saturating_add(1)),
@@ -173,7 +177,7 @@ impl AutoIncrement {
         (step, env.settings.auto_increment_offset.clamp(1, step))
     }
 
-    /// Takes values from the table's counter, for all rows that are left.
+    /// Takes values from the table's counter for all rows that are left.
     fn take(&mut self, table: &Table, step: u64, offset: u64) {
         self.taken = self.rows_left.max(1);
         if step == 1 {
@@ -192,7 +196,7 @@ impl AutoIncrement {
     }
 }
 
-/// The least value from `v` on of offset, offset + step, ...
+/// The least value of the sequence offset, offset + step, ... that is at least `v`.
 fn aligned(v: u64, step: u64, offset: u64) -> u64 {
     if v <= offset {
         offset
@@ -201,7 +205,7 @@ fn aligned(v: u64, step: u64, offset: u64) -> u64 {
     }
 }
 
-/// A generated value as its column holds it.
+/// Converts a generated value to the type of its column.
 fn generated(value: u64, ty: &SqlType) -> Result<Value<'static>> {
     let fits = match ty {
         SqlType::Int { size, sign, .. } if sign.unsigned => {
@@ -211,7 +215,7 @@ fn generated(value: u64, ty: &SqlType) -> Result<Value<'static>> {
         _ => true,
     };
     match ty {
-        // The counter stays at the column's greatest value, which is then a duplicate.
+        // Beyond the column's greatest value, that value is repeated: the key is a duplicate.
         SqlType::Int { size, sign, .. } if !fits && !sign.unsigned => {
             Ok(Value::Int(size.max_signed()))
         }
@@ -231,10 +235,10 @@ struct Work<'p> {
     auto: AutoIncrement,
     records: u64,
     affected: u64,
-    /// Rows that met one with their key.
+    /// The number of rows whose key was taken.
     duplicates: u64,
     multiple: bool,
-    /// The row in work is the only one, and given by expressions.
+    /// The present row is the only row, and it is given by expressions.
     single: bool,
     existing: Option<Box<Rewriter>>,
 }
@@ -263,7 +267,7 @@ impl<'p> Work<'p> {
         check_killed(&cx.env)?;
         self.records += 1;
         cx.env.row = self.records;
-        // A query's rows count as many, even where it is one.
+        // INSERT .. SELECT counts as several rows, even if the query has one row.
         let single =
             self.records == 1 && self.auto.rows_left == 1 && matches!(given, Given::Exprs(_));
         self.single = single;
@@ -286,7 +290,7 @@ impl<'p> Work<'p> {
             Ok(()) => self.insert(cx, &mut payload, after).await,
             Err(e) => Err(e),
         };
-        // What ON DUPLICATE KEY UPDATE has made.
+        // This releases the memory of ON DUPLICATE KEY UPDATE, too.
         cx.env.release_to(mark);
         cx.scratch.row = payload;
         self.auto.rows_left -= 1;
@@ -306,7 +310,7 @@ impl<'p> Work<'p> {
         'p: 'v,
     {
         let plan: &'v InsertPlan = self.plan;
-        self.auto.current = None;
+        (self.auto.current, self.auto.wanted) = (None, None);
         self.auto.before = (self.auto.next, self.auto.taken);
         if plan.names_columns {
             return self.make_in_order(given, at, env, single, payload);
@@ -315,12 +319,15 @@ impl<'p> Work<'p> {
         for n in 0..plan.fill.len() {
             values.push(self.value(n, given, at, env, single)?);
         }
+        if let Some((n, number)) = self.number(env)? {
+            values[n] = number;
+        }
         plan.table.engine().layout.encode(&values, payload);
         Ok(())
     }
 
-    /// The same where values name columns: a column is what it was given before, as it holds it,
-    /// else its default.
+    /// Like [`Self::make`] for values that name columns. A named column has the value it was given
+    /// further left in the list, as the column holds it, or its default.
     fn make_in_order(
         &mut self,
         given: Given<'_>,
@@ -339,7 +346,7 @@ impl<'p> Work<'p> {
                     self.value(n, given, at, env, single)?.into_owned()
                 }
                 _ if column.nullable => Value::Null,
-                // A number that is yet to be generated is 0.
+                // An AUTO_INCREMENT value that is not yet generated counts as 0.
                 _ => column_conversion::zero(&column.ty),
             });
         }
@@ -360,12 +367,15 @@ impl<'p> Work<'p> {
             values[n] =
                 self.value(n, given, Scope { sources: &so_far, ..at }, env, single)?.into_owned();
         }
+        if let Some((n, number)) = self.number(env)? {
+            values[n] = number;
+        }
         payload.clear();
         layout.encode(&values, payload);
         Ok(())
     }
 
-    /// What column `n` of a new row holds.
+    /// The value of column `n` of a new row.
     fn value<'v>(
         &mut self,
         n: usize,
@@ -410,7 +420,7 @@ impl<'p> Work<'p> {
             }
         };
         if column.auto_increment {
-            self.auto_value(plan.table.engine(), value, column, from, env)
+            self.auto_value(n, value, column, from, env)
         } else if value.is_null() && !column.nullable && single && !plan.ignore {
             Err(SqlError::column_cannot_be_null(&column.name))
         } else {
@@ -418,10 +428,11 @@ impl<'p> Work<'p> {
         }
     }
 
-    /// NULL and what the column holds as 0 take the next number.
+    /// The value of the AUTO_INCREMENT column `n`: 0 if the value has to be generated, because the
+    /// row has NULL or a value that the column stores as 0.
     fn auto_value<'v>(
         &mut self,
-        table: &Table,
+        n: usize,
         value: Value<'v>,
         column: &redolith_types::Column,
         from: Charset,
@@ -443,11 +454,20 @@ impl<'p> Work<'p> {
                 Ok(stored)
             }
             _ => {
-                let made = generated(self.auto.generate(table, env), &column.ty)?;
-                self.auto.current = u64::try_from(to_integer(&made).value).ok().map(|n| (n, true));
-                Ok(made)
+                self.auto.wanted = Some(n);
+                Ok(column_conversion::zero(&column.ty))
             }
         }
+    }
+
+    /// The column that needs a generated value, and the value. The value is generated after the
+    /// row's other values have been converted: a row that fails takes no number, as in MySQL.
+    fn number(&mut self, env: &mut Env<'_>) -> Result<Option<(usize, Value<'static>)>> {
+        let Some(n) = self.auto.wanted.take() else { return Ok(None) };
+        let ty = &self.plan.table.def.columns[n].ty;
+        let made = generated(self.auto.generate(self.plan.table.engine(), env), ty)?;
+        self.auto.current = u64::try_from(to_integer(&made).value).ok().map(|n| (n, true));
+        Ok(Some((n, made)))
     }
 
     async fn insert(
@@ -457,7 +477,7 @@ impl<'p> Work<'p> {
         after: Scope<'_>,
     ) -> Result<()> {
         let table = self.plan.table.engine();
-        // REPLACE and ON DUPLICATE KEY UPDATE change the row that they find.
+        // REPLACE and ON DUPLICATE KEY UPDATE change the existing row.
         let mode =
             if matches!(self.plan.on_duplicate, OnDuplicate::Error) { Mode::S } else { Mode::X };
         loop {
@@ -480,7 +500,7 @@ impl<'p> Work<'p> {
     fn inserted(&mut self, table: &Table) {
         self.affected += 1;
         let Some((value, generated)) = self.auto.current else { return };
-        // One that INSERT_ID began with has not come from the counter either.
+        // The counter must also pass a value that came from `@@insert_id`.
         table.saw_auto_increment(value);
         if generated {
             self.auto.first.get_or_insert(value);
@@ -489,7 +509,7 @@ impl<'p> Work<'p> {
         }
     }
 
-    /// Deals with a row whose key is taken; false if it is to be inserted again.
+    /// Handles a row whose key is taken. Returns false if the insertion must be tried again.
     async fn duplicate(
         &mut self,
         cx: &mut ExecContext<'_>,
@@ -514,7 +534,8 @@ impl<'p> Work<'p> {
                 let existing = self.existing.get_or_insert_with(|| Box::new(Rewriter::new(table)));
                 cx.scratch.handlers.read_key += 1;
                 if existing.find_key(cx.trx, index_no, payload).await? {
-                    // On its last unique key MySQL updates the row, and finds nothing to change.
+                    // For a conflict on the last unique key, MySQL updates the existing row. If the
+                    // rows are equal, nothing changes.
                     let last = table.indexes[index_no + 1..].iter().all(|i| !i.def.unique);
                     if last && existing.is(cx, payload).await? {
                         self.inserted(table);
@@ -597,7 +618,7 @@ impl<'p> Work<'p> {
             Ok(()) => {
                 cx.trx.rows.updated += 1;
                 self.affected += 2;
-                // The client is told the number of the row that was changed.
+                // The client is told the AUTO_INCREMENT value of the changed row.
                 if let Some(n) = numbered_column(&info.def) {
                     self.auto.given =
                         u64::try_from(to_integer(&table.layout.get(&new, n)).value).ok();
@@ -625,12 +646,12 @@ impl<'p> Work<'p> {
     }
 }
 
-/// The AUTO_INCREMENT column.
+/// The number of the AUTO_INCREMENT column.
 fn numbered_column(def: &redolith_types::TableDef) -> Option<usize> {
     def.columns.iter().position(|c| c.auto_increment)
 }
 
-/// Finds single rows to change or delete, under an exclusive lock.
+/// Finds a single row to change or delete, and locks the row exclusively.
 pub struct Rewriter {
     table: Arc<Table>,
     cursor: Cursor,
@@ -650,7 +671,7 @@ impl Rewriter {
         self.cursor.reset(key, None, true);
         Ok(self.cursor.next(trx).await?)
     }
-    /// The row that has the key of `payload` in unique index `no`.
+    /// Finds the row that has the key of `payload` in unique index `no`.
     pub async fn find_key(&mut self, trx: &mut Trx, no: usize, payload: &[u8]) -> Result<bool> {
         self.low.clear();
         self.table.indexes[no].key.encode_row(&self.table.layout, payload, &mut self.low);
@@ -667,7 +688,7 @@ impl Rewriter {
     pub fn row(&self) -> RowAt<'_> {
         self.cursor.row()
     }
-    /// Whether the row is just this one.
+    /// True if the row equals `payload`.
     async fn is(&mut self, cx: &mut ExecContext<'_>, payload: &[u8]) -> Result<bool> {
         let mark = cx.env.held();
         let is_long = self.fetch(cx).await?;
@@ -676,8 +697,8 @@ impl Rewriter {
         cx.env.release_to(mark);
         Ok(is)
     }
-    /// Reads the row's long columns; false if it has none. They stay in the cursor and in the
-    /// account until the caller lets them go.
+    /// Reads the row's long columns. Returns false if the row has none. The columns stay in the
+    /// cursor and in the account until the caller releases them.
     async fn fetch(&mut self, cx: &mut ExecContext<'_>) -> Result<bool> {
         let is_long = self.table.layout.has_externals(self.cursor.row().stored);
         if is_long {
@@ -693,7 +714,7 @@ impl Rewriter {
     }
 }
 
-/// 1062, with the key's values as MySQL shows them.
+/// Error 1062, with the key's values as MySQL shows them.
 #[cold]
 pub fn duplicate_entry(table: &TableInfo, index_no: usize, payload: &[u8]) -> SqlError {
     let engine = table.engine();

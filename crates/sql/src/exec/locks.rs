@@ -1,13 +1,13 @@
-//! The metadata locks of a session: those of its transaction, and below them those of LOCK TABLES,
-//! which outlive transactions.
+//! The metadata locks of a session: the locks of LOCK TABLES, which outlive transactions, and above
+//! them the locks of the transaction.
 //!
-//! FLUSH TABLES WITH READ LOCK is apart from both: BEGIN and the end of a transaction leave it
-//! alone.
+//! FLUSH TABLES WITH READ LOCK is independent of both: BEGIN and the end of a transaction do not
+//! end it.
 //!
-//! **SLOCK-1** `metadata_lock` holds LOCK TABLES' locks first, up to `base`; what is above it ends
-//! with the transaction.
-//! **SLOCK-2** Every definition holds the catalog's lock in `Write`, so that FLUSH TABLES WITH READ
-//! LOCK, which takes it in `NoWrite`, stops all of them.
+//! **SLOCK-1** In `metadata_lock`, the locks of LOCK TABLES come first, up to `base`. The locks
+//! above `base` end with the transaction.
+//! **SLOCK-2** Every definition holds the catalog's lock in `Write`. FLUSH TABLES WITH READ LOCK
+//! takes this lock in `NoWrite` and so stops all definitions.
 use super::global_read_lock::{GlobalReadLock, Passes, conflicting_read_lock};
 use crate::error::{Result, SqlError};
 use crate::plan::{TableLock, TableName};
@@ -24,13 +24,13 @@ pub struct SessionLocks {
     base: usize,
     tables: Vec<(TableName, TableLock)>,
     pub passes: Passes,
-    /// SLOCK-2: the catalog's lock, while FLUSH TABLES WITH READ LOCK is in force.
+    /// The catalog's lock, while FLUSH TABLES WITH READ LOCK is in force (SLOCK-2).
     catalog: MetadataLockSet,
-    /// UNLOCK TABLES has been said; the locks go with the transaction.
+    /// UNLOCK TABLES has been run; the locks of LOCK TABLES end with the transaction.
     unlocking: bool,
 }
 
-/// By what a wait for metadata locks ends: `@@lock_wait_timeout`, KILL.
+/// The limits of a wait for metadata locks: `@@lock_wait_timeout` and KILL.
 pub struct Wait {
     pub timeout: Duration,
     pub kill: Arc<KillFlag>,
@@ -45,11 +45,11 @@ impl Wait {
 pub fn schema_lock(engine: &Engine, schema: &str) -> Arc<MetadataLock> {
     engine.dict.metadata_lock(&format!("d/{schema}"))
 }
-/// SLOCK-2.
+/// The catalog's lock (SLOCK-2).
 fn catalog_lock(engine: &Engine) -> Arc<MetadataLock> {
     engine.dict.metadata_lock("d")
 }
-/// The lock of a table, whether there is one of the name or not.
+/// The lock of a table. The table need not exist.
 pub fn table_lock(engine: &Engine, schema: &str, name: &str) -> Arc<MetadataLock> {
     engine.dict.metadata_lock(&format!("t/{schema}/{name}"))
 }
@@ -65,19 +65,19 @@ impl SessionLocks {
             unlocking: false,
         }
     }
-    /// At the end of each transaction.
+    /// Releases the transaction's locks. Called at the end of each transaction.
     pub fn end_transaction(&mut self) {
         if self.unlocking {
             self.unlock_tables();
         }
         self.metadata_lock.release_to(self.base);
     }
-    /// Whether LOCK TABLES is in force.
+    /// True if LOCK TABLES is in force.
     pub fn has_locked_tables(&self) -> bool {
         self.base > 0
     }
-    /// Under LOCK TABLES a statement may use the tables it names only, and write those locked for
-    /// WRITE only; under FLUSH TABLES WITH READ LOCK none.
+    /// Under LOCK TABLES, a statement may use only the locked tables and write only tables locked
+    /// for WRITE. Under FLUSH TABLES WITH READ LOCK, it may write no table.
     #[inline]
     pub fn check(&self, schema: &str, name: &str, write: bool) -> Result<()> {
         if self.base == 0 && !self.passes.holds() {
@@ -101,8 +101,8 @@ impl SessionLocks {
         }
     }
 
-    /// Takes locks in the one order that everybody uses: schemas, then tables, each by name; none
-    /// of them if one cannot be had.
+    /// Takes locks in the order that all sessions use: schemas, then tables, each by name. If a
+    /// lock cannot be had, none is taken.
     pub async fn take(
         &mut self,
         engine: &Engine,
@@ -121,7 +121,7 @@ impl SessionLocks {
         Ok(self.metadata_lock.lock_all(&all, wait).await?)
     }
 
-    /// As [`take`](Self::take), for a definition.
+    /// Like [`take`](Self::take), for a definition.
     pub async fn take_for_ddl(
         &mut self,
         engine: &Engine,
@@ -136,8 +136,8 @@ impl SessionLocks {
         self.take(engine, schemas, tables, wait).await
     }
 
-    /// FLUSH TABLES WITH READ LOCK, after the transaction has ended: no definitions from here on,
-    /// and nobody writes or commits what was written.
+    /// FLUSH TABLES WITH READ LOCK, after the transaction has ended. From then on, no definition
+    /// runs and no session writes or commits writes.
     pub async fn lock_everything(
         &mut self,
         engine: &Engine,
@@ -155,8 +155,8 @@ impl SessionLocks {
         self.catalog = catalog;
         Ok(())
     }
-    /// UNLOCK TABLES, for FLUSH TABLES WITH READ LOCK: the transaction goes on (a dump begins it
-    /// under the lock).
+    /// UNLOCK TABLES after FLUSH TABLES WITH READ LOCK. The transaction goes on: a dump begins its
+    /// transaction under the lock.
     pub fn unlock_everything(&mut self) {
         self.passes.release();
         self.catalog.release_all();
@@ -198,11 +198,12 @@ impl SessionLocks {
         self.tables = tables.to_vec();
         Ok(())
     }
-    /// UNLOCK TABLES while a transaction may be open, which is then ended.
+    /// UNLOCK TABLES while a transaction may be open: the locks end with the transaction, which the
+    /// caller ends.
     pub fn unlock_tables_at_end(&mut self) {
         self.unlocking = true;
     }
-    /// Gives back what LOCK TABLES took, and the transaction's locks.
+    /// Releases the locks of LOCK TABLES and of the transaction.
     pub fn unlock_tables(&mut self) {
         self.metadata_lock.release_all();
         self.tables.clear();

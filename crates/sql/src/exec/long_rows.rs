@@ -1,17 +1,16 @@
-//! Rows that are longer than their place in a page: what it takes to read one whole or to write it
-//! is in the account before (MEM-1).
+//! Charges the memory account before the engine reads or writes a row that is longer than its place
+//! in a page (MEM-1).
 use crate::error::Result;
 use crate::memory::Account;
 use redolith_engine::Trx;
 use redolith_engine::row::cursor::Cursor;
 use redolith_types::RowLayout;
 
-/// A row that is shorter is not counted: the buffers that every connection has are of this order.
+/// Shorter rows are not charged: the buffers of every connection have about this size.
 pub const LONG_ROW: usize = 8 << 10;
 
-/// Reads the long columns of the row that the cursor is at: from then on `Cursor::whole` is the
-/// row. `counted` is what the account knows of the cursor's whole row, which is another's until
-/// now.
+/// Reads the long columns of the cursor's current row. Afterwards `Cursor::whole` is the whole row.
+/// `counted` has the bytes charged for the cursor's previous whole row.
 pub async fn fetch(
     cursor: &mut Cursor,
     trx: &Trx,
@@ -23,18 +22,18 @@ pub async fn fetch(
     cursor.payload(trx).await?;
     Ok(())
 }
-/// Whether a row has a long column that is one of `columns`, ascending.
+/// True if one of the row's long columns is among `columns`, which are ascending.
 pub fn needs_long(layout: &RowLayout, stored: &[u8], columns: &[u16]) -> bool {
     layout.externals(stored).any(|(column, ..)| columns.binary_search(&(column as u16)).is_ok())
 }
-/// The length of a stored row with its long columns inside.
+/// The length of a stored row including its long columns.
 fn whole_len(layout: &RowLayout, stored: &[u8]) -> usize {
     let long = layout.externals(stored).map(|(.., len)| usize::try_from(len).unwrap_or(usize::MAX));
     long.fold(stored.len(), usize::saturating_add)
 }
 
-/// Charges what a row takes while the engine writes it, which may have to wait for a lock. `moves`:
-/// its place in the table changes, for which it is made whole.
+/// Charges for the memory of a row while the engine writes it; the write may wait for a lock. If
+/// `moves`, the row's place in the table changes, so the engine needs the whole row.
 #[inline]
 pub fn charge_write(
     layout: &RowLayout,
@@ -59,8 +58,9 @@ fn charge_long_write(
     for (_, len) in layout.inline_lens(row) {
         longest = [longest[0].max(len), longest[1].max(len.min(longest[0]))];
     }
-    // The long columns go to their pages one after the other, the longest first. The row is copied
-    // without the first, that copy without the second: these two are there at a time.
+    // The long columns go to their pages one after the other, the longest first. Each step copies
+    // the row without the column, so at most two copies exist: the row without its longest column,
+    // and the row without its two longest columns.
     let first = row.len() - longest[0];
     let whole = if moves { whole_len(layout, row) } else { 0 };
     memory.charge((row.capacity() + first + (first - longest[1])).saturating_add(whole))

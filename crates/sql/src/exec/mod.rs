@@ -1,13 +1,12 @@
 //! Runs plans against the engine.
 //!
-//! [`run`] is the way in. It sends columns and rows to the sink, and says what else was done;
-//! ending an autocommit transaction and the OK packet are the session's ([`commit`] helps with the
-//! former).
+//! [`run`] is the entry point. It sends columns and rows to the sink and returns the outcome. The
+//! session ends an autocommit transaction (with [`commit`]) and sends the OK packet.
 //!
-//! **EXEC-1** A statement that fails has changed nothing: it is rolled back to where it began; a
-//! deadlock's victim is rolled back whole.
-//! **EXEC-2** No evaluation is under way across an `.await`: rows and values borrow from cursors
-//! that may move then.
+//! **EXEC-1** A statement that fails has changed nothing: its changes are rolled back. If the
+//! transaction is the victim of a deadlock, the whole transaction is rolled back.
+//! **EXEC-2** No evaluation is under way across an `.await`, because rows and values borrow from
+//! cursors that may move then.
 pub mod admin;
 mod aggregate;
 mod column_conversion;
@@ -57,16 +56,16 @@ use eval::{Eval, Scope};
 use redolith_engine::Trx;
 use redolith_types::Value;
 
-/// What a statement runs in.
+/// The context of a statement.
 pub struct ExecContext<'a> {
     pub trx: &'a mut Trx,
     pub scratch: &'a mut Scratch,
     pub env: Env<'a>,
-    /// DML-2: the rows of a text that are not among the parameters.
+    /// The rows of a VALUES list whose literals are not among the parameters (DML-2).
     pub more_rows: Option<MoreRows<'a>>,
 }
 
-/// Whether [`run`] runs it; the rest is the session's, SHOW's and DDL's.
+/// True if [`run`] runs this plan. The session and [`admin`] run the others.
 pub fn runs(plan: &Plan) -> bool {
     matches!(
         plan.body,
@@ -79,7 +78,8 @@ pub fn runs(plan: &Plan) -> bool {
     )
 }
 
-/// Runs a statement that reads or changes rows. Its metadata locks are held, its plan is current.
+/// Runs a statement that reads or changes rows. The caller holds its metadata locks and has checked
+/// that the plan is current.
 pub async fn run(
     cx: &mut ExecContext<'_>,
     plan: &Plan,
@@ -117,7 +117,7 @@ pub async fn run(
     }
 }
 
-/// EXEC-1.
+/// Rolls back a statement that has failed (EXEC-1).
 #[cold]
 async fn roll_back_statement(
     trx: &mut Trx,
@@ -130,14 +130,14 @@ async fn roll_back_statement(
     Ok(done.await?)
 }
 
-/// How far a commit is waited for: `innodb_flush_log_at_trx_commit`.
+/// How far a commit waits for the log: `innodb_flush_log_at_trx_commit`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Flush {
-    /// 1
+    /// 1: the commit waits until its log is synced.
     Durable,
-    /// 2: written to the file, not synced.
+    /// 2: the commit waits until its log is written to the file.
     Written,
-    /// 0
+    /// 0: the commit does not wait.
     No,
 }
 
@@ -152,8 +152,8 @@ pub async fn commit(trx: &mut Trx, flush: Flush) -> Result<()> {
     Ok(())
 }
 
-/// Rolls back. AUTO_INCREMENT values that rows have had are not given again, so such a rollback
-/// waits like a commit.
+/// Rolls back. AUTO_INCREMENT values that rows have taken are not given again, so a rollback that
+/// has raised a counter waits for the log like a commit.
 pub async fn rollback(trx: &mut Trx, flush: Flush) -> Result<()> {
     trx.rollback().await?;
     let log = &trx.engine().store.log.clone();

@@ -1,5 +1,5 @@
-//! The rows of a VALUES list after its first, where they have the first one's form (DML-2): their
-//! literals become values a few rows at a time, so that a long list takes little more memory than
+//! The rows of a VALUES list after the first row, if they have the form of the first row (DML-2).
+//! Their literals become values a few rows at a time, so a long list takes little more memory than
 //! its text.
 use crate::error::Result;
 use crate::parse::charsets::TextCharsets;
@@ -7,7 +7,8 @@ use crate::parse::lexer::Token;
 use crate::parse::literal;
 use redolith_types::Value;
 
-/// Most values of one batch. A batch holds at least one row, however wide the row is.
+/// The greatest number of values in a batch. A batch holds at least one row, however wide the row
+/// is.
 const VALUES_AT_ONCE: usize = 4096;
 
 #[derive(Clone, Copy)]
@@ -15,7 +16,7 @@ pub struct MoreRows<'t> {
     pub text: &'t [u8],
     /// The literals of these rows, row after row.
     pub literals: &'t [Token],
-    /// Literals before the first row.
+    /// The number of literals before the first row.
     pub first: usize,
     pub backslash_escapes: bool,
     pub charsets: TextCharsets,

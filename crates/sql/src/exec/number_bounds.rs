@@ -1,12 +1,12 @@
-//! Bounds of temporal columns that are numbers: `d > 20240199` compares YYYYMMDD, whether or not
-//! there is such a day. The nearest value is the greatest one that is not above the number.
+//! Numbers as bounds of temporal columns: `d > 20240199` compares YYYYMMDD, even if there is no
+//! such day. The nearest value is the greatest value that is not above the number.
 use super::key_bounds::nearest_timestamp;
 use redolith_types::convert::exact_number;
 use redolith_types::temporal::{MAX_TIME_US, US_PER_DAY, US_PER_SEC, days_in_month};
 use redolith_types::{Date, DateTime, Decimal, SqlType, Time, Value};
 use std::cmp::Ordering;
 
-/// The value nearest to `number` that the column can hold, and how it compares with it.
+/// The nearest value to `number` that the column can hold, and its order relative to `number`.
 pub(super) fn nearest(
     number: &Decimal,
     ty: &SqlType,
@@ -29,8 +29,8 @@ pub(super) fn nearest(
     })
 }
 
-/// The last day whose YYYYMMDD is not above the number, and whether it is just that. Months and
-/// days may be zero. None: a number too great for 64 bits.
+/// The last day whose YYYYMMDD is not above the number, and whether it equals the number. Months
+/// and days may be zero. `number` is None if it is too great for 64 bits.
 fn date(number: Option<i64>) -> (Date, bool) {
     let Some(number) = number.filter(|n| *n <= 99_991_231) else { return (Date::MAX, false) };
     if number < 0 {
@@ -63,8 +63,8 @@ fn time(number: &Decimal) -> Time {
     Time::clamped(if number.is_negative() { -us } else { us }).0
 }
 
-/// hhmmss with the fraction of `number`, in microseconds; the last ones of the hour or minute where
-/// there are more than 59 minutes or seconds.
+/// hhmmss with the fraction of `number`, in microseconds. If there are more than 59 minutes or
+/// seconds, the result is the last microsecond of the hour or minute.
 fn clock(hhmmss: i64, number: &Decimal) -> i64 {
     let (hours, minutes, seconds) = (hhmmss / 10_000, hhmmss / 100 % 100, hhmmss % 100);
     let before = |seconds: i64| seconds * US_PER_SEC - 1;

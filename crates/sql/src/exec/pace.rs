@@ -1,46 +1,47 @@
-//! How long an evaluation goes on before it looks around.
+//! Interrupts long evaluations now and then to look at the clock and the KILL flag.
 //!
-//! **PACE-1** No evaluation holds a worker of the runtime for longer than [`TURN`] and what goes by
-//! between two looks: it leaves its worker
+//! **PACE-1** No evaluation holds a worker of the runtime for longer than [`TURN`] plus the time
+//! between two looks. Then it leaves its worker
 //! ([`Runtime::leave_worker`](redolith_engine::runtime::Runtime::leave_worker)) and goes on beside
-//! the others. So do evaluations that have met a long value, at once: a single call over it may
-//! take long.
-//! **PACE-2** Every look asks whether the statement was killed and whether its time is up, so both
-//! reach whatever it does.
-//! **PACE-3** What an evaluation does is counted in steps of some tens of nanoseconds: one for each
-//! node, one for so many bytes. Short statements never look.
+//! the workers. An evaluation that meets a long value leaves its worker at once, because a single
+//! call over the value may take long.
+//! **PACE-2** Every look checks whether the statement was killed and whether its time is up. So
+//! KILL and time limits reach every evaluation.
+//! **PACE-3** An evaluation counts its work in steps of some tens of nanoseconds: one step for each
+//! node, and one for every `BYTES_PER_STEP` bytes. Short statements never look.
 use super::env::Env;
 use super::scan::check_killed;
 use crate::error::{Result, SqlError};
 use crate::processes::Kill;
 use std::time::Duration;
 
-/// How long an evaluation may keep its worker at a stretch, about.
+/// The approximate time for which an evaluation may hold its worker without a pause.
 pub const TURN: Duration = Duration::from_millis(1);
-/// How long an evaluation beside the workers calculates before it passes its seat on, about. A
-/// worker that has to run on the same CPU waits no longer; a change of threads costs a fiftieth.
+/// The approximate time for which an evaluation beside the workers calculates before it passes on
+/// its seat. A worker that needs the same CPU waits no longer than this. A change of threads costs
+/// about a fiftieth of this time.
 const BREATH: Duration = Duration::from_micros(200);
-/// Steps between two looks.
+/// The number of steps between two looks.
 const STEPS: i64 = 1024;
-/// Bytes of a string that count as a step.
+/// The number of bytes of a string that count as one step.
 const BYTES_PER_STEP: usize = 32;
-/// A string of so many bytes is long.
+/// A string of this many bytes counts as long.
 pub const LONG: usize = 64 << 10;
-/// So many bytes of rows and keys are much: to sort them, to make room for more or to free them
-/// takes long.
+/// This many bytes of rows and keys count as much: it takes long to sort them, to enlarge their
+/// buffer or to free them.
 pub const MUCH: usize = 4 << 20;
 
 pub struct Pace {
-    /// Until the next look.
+    /// The number of steps until the next look.
     steps: i64,
-    /// The stretch of the runtime in which this began, and when.
+    /// The runtime's stretch in which the evaluation began, and the time at which it began.
     stretch: u64,
     began: Duration,
-    /// Long values are about: it is worked on beside the workers, after each wait again.
+    /// The statement has met long values: it works beside the workers, also after each wait.
     heavy: bool,
-    /// When the statement's time is up.
+    /// The time at which the statement must end.
     pub deadline: Option<Duration>,
-    /// Looks, for tests.
+    /// The number of looks, for tests.
     pub looks: u64,
 }
 
@@ -76,7 +77,7 @@ impl Env<'_> {
         self.pace.steps -= (len / BYTES_PER_STEP) as i64;
         if self.pace.steps < 0 { self.look() } else { Ok(()) }
     }
-    /// What the statement has in hand takes long to work on.
+    /// Notes that single calls of the statement may take long.
     #[cold]
     pub fn be_heavy(&mut self) {
         self.pace.heavy = true;
@@ -85,12 +86,12 @@ impl Env<'_> {
         }
     }
 
-    /// Long values are about.
+    /// True if the statement has met long values.
     #[inline]
     pub fn is_heavy(&self) -> bool {
         self.pace.heavy
     }
-    /// The statement keeps so many bytes.
+    /// Notes that the statement keeps `bytes` bytes.
     #[inline]
     pub fn keeps(&mut self, bytes: usize) {
         if bytes >= MUCH {
@@ -98,7 +99,7 @@ impl Env<'_> {
         }
     }
 
-    /// PACE-1, PACE-2.
+    /// Looks at the KILL flag and the clock, and leaves the worker if it is time (PACE-1, PACE-2).
     #[cold]
     #[inline(never)]
     pub fn look(&mut self) -> Result<()> {
@@ -118,7 +119,7 @@ impl Env<'_> {
         }
         if self.pace.heavy {
             runtime.leave_worker();
-            // After a wait it is on a worker again, and must not begin a long call there.
+            // After a wait the statement is on a worker again, where it must not begin a long call.
             self.pace.steps = 0;
         }
         let beside = runtime.has_left_worker();

@@ -1,4 +1,4 @@
-//! Rows and keys kept in memory: one buffer for all their bytes, no allocation per row.
+//! Keeps rows and keys in memory: in one buffer for all their bytes, without an allocation per row.
 use super::pace::MUCH;
 use crate::error::{Result, SqlError};
 use hashbrown::HashTable;
@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use std::hash::{BuildHasher, Hasher};
 use std::ops::Range;
 
-/// Appends a value so that [`read`] gives it back: a tag byte, then the value.
+/// Appends a tag byte and a value, for [`read`].
 pub fn write(value: &Value<'_>, out: &mut Vec<u8>) {
     match value {
         Value::Null => out.push(0),
@@ -37,7 +37,7 @@ fn put(tag: u8, bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(bytes);
 }
 
-/// Takes the value at the front of `bytes`, which [`write`] made.
+/// Takes the value at the front of `bytes`, which [`write`] has written.
 pub fn read<'b>(bytes: &mut &'b [u8]) -> Value<'b> {
     let tag = take::<1>(bytes)[0];
     match tag {
@@ -69,7 +69,7 @@ fn take<const N: usize>(bytes: &mut &[u8]) -> [u8; N] {
     *front
 }
 
-/// Different byte strings, numbered in the order they came.
+/// Distinct byte strings, numbered in the order in which they came.
 #[derive(Default)]
 pub struct KeySet {
     bytes: Vec<u8>,
@@ -88,7 +88,7 @@ impl KeySet {
         let start = if n == 0 { 0 } else { self.ends[n - 1] };
         &self.bytes[start..self.ends[n]]
     }
-    /// The key's number, and whether it is new.
+    /// Returns the key's number, and whether the key is new.
     pub fn insert(&mut self, key: &[u8]) -> (usize, bool) {
         let hash = KeySet::hash(&self.hasher, key);
         if let Some(n) = self.table.find(hash, |n| self.key(*n as usize) == key) {
@@ -106,30 +106,30 @@ impl KeySet {
         (n as usize, true)
     }
     pub fn memory(&self) -> usize {
-        // A key's end, and its number and a byte in the table.
+        // Each key takes its end in `ends`, and its number and a byte in the table.
         self.bytes.capacity()
             + self.ends.capacity() * size_of::<usize>()
             + self.table.capacity() * 5
     }
 }
 
-/// Rows to be given out in the order of their keys; of a limit's first rows only those are kept.
+/// Sorts rows by their keys. With a limit, only the first rows are kept.
 #[derive(Default)]
 pub struct Sorter {
     bytes: Vec<u8>,
     rows: Vec<Sorted>,
-    /// Keep only so many.
+    /// The number of rows that are wanted.
     limit: Option<usize>,
-    /// A row whose key is not below this cannot be among the first `limit`.
+    /// A row whose key is not below this key cannot be among the first `limit` rows.
     threshold: Vec<u8>,
-    /// With a limit: the greatest rows are thrown away when there are so many bytes.
+    /// With a limit: the greatest rows are dropped when the rows have this many bytes.
     cut_at: usize,
 }
 #[derive(Clone)]
 struct Sorted {
-    /// The key's first bytes decide most comparisons.
+    /// The first eight bytes of the key, which decide most comparisons.
     head: u64,
-    /// Where its key begins; the row follows the key.
+    /// The place of the key; the row follows the key.
     start: usize,
     key_len: u32,
     row_len: u32,
@@ -143,16 +143,16 @@ impl Sorted {
     }
 }
 
-/// With a limit, that many rows beyond it are collected before the greatest are thrown away.
+/// With a limit, this many rows beyond the limit are collected before the greatest are dropped.
 const SLACK_ROWS: usize = 1024;
-/// Or, where rows are long, about so many bytes.
+/// If rows are long, about this many bytes are collected before the greatest rows are dropped.
 const SLACK_BYTES: usize = 256 << 10;
 
-/// Room for the first rows.
+/// The room reserved for the first rows.
 const FIRST_BYTES: usize = 8 << 10;
 const FIRST_ROWS: usize = 32;
 
-/// Rows sorted at a time: about a millisecond's work.
+/// The number of rows sorted at a time: about a millisecond's work.
 const RUN: usize = 16 << 10;
 
 impl Sorter {
@@ -165,13 +165,13 @@ impl Sorter {
         head[..n].copy_from_slice(&key[..n]);
         u64::from_be_bytes(head)
     }
-    /// Whether a row with this key may be among those wanted.
+    /// True if a row with this key may be among the wanted rows.
     pub fn wants(&self, key: &[u8]) -> bool {
         self.threshold.is_empty() || key < &self.threshold[..]
     }
     pub fn push(&mut self, key: &[u8], values: &[Value<'_>]) -> Result<()> {
         if self.rows.is_empty() {
-            // Most sorts have many rows: those need not be copied as often as their buffer doubles.
+            // Most sorts have many rows. Reserved room saves copies while the buffer is small.
             self.bytes.reserve(FIRST_BYTES);
             self.rows.reserve(FIRST_ROWS);
         }
@@ -200,18 +200,18 @@ impl Sorter {
     pub fn memory(&self) -> usize {
         self.bytes.capacity() + self.rows.capacity() * size_of::<Sorted>()
     }
-    /// What [`Self::sort`] takes for as long as it runs.
+    /// The memory that [`Self::sort`] needs while it runs.
     pub fn memory_to_sort(&self) -> usize {
         if self.rows.len() > RUN { self.rows.len() * size_of::<Sorted>() } else { 0 }
     }
-    /// No more rows come: those that are not wanted go.
+    /// Drops the rows beyond the limit, when no more rows come.
     pub fn cut_to_limit(&mut self) {
         if let Some(limit) = self.limit.filter(|limit| *limit < self.rows.len()) {
             self.cut(limit);
         }
     }
     fn compare(bytes: &[u8], a: &Sorted, b: &Sorted) -> std::cmp::Ordering {
-        // Rows with equal keys stay in the order they came.
+        // Rows with equal keys stay in the order in which they came.
         a.head
             .cmp(&b.head)
             .then_with(|| bytes[a.key()].cmp(&bytes[b.key()]))
@@ -236,8 +236,9 @@ impl Sorter {
         }
         self.bytes = kept;
     }
-    /// Sorts runs, and merges them: between them others run, and `stop` is asked whether to go on.
-    /// Much is sorted beside the workers: keys may be long and alike.
+    /// Sorts runs of rows and merges them. After each run it gives way to other tasks and calls
+    /// `stop`, whose error ends the sort. A sort of many bytes runs beside the workers, because
+    /// comparisons of long, similar keys take long.
     pub async fn sort(
         &mut self,
         runtime: &dyn Runtime,

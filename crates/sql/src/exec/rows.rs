@@ -1,4 +1,4 @@
-//! The rows of FROM: nested loops over tables and derived tables (SEL-1).
+//! Makes the rows of FROM with nested loops over tables and derived tables (SEL-1).
 use super::ExecContext;
 use super::eval::{Eval, Row, Scope};
 use super::scan::{Scan, check_killed};
@@ -10,12 +10,12 @@ use crate::sink::{ColumnMeta, OkInfo, ResultSink};
 use redolith_types::Value;
 use smallvec::SmallVec;
 
-/// Rows kept in memory: a derived table, a subquery's result, what INSERT .. SELECT inserts.
+/// Rows kept in memory: a derived table, the result of a subquery, or the rows of INSERT .. SELECT.
 #[derive(Default)]
 pub struct Collected {
     pub rows: Vec<Box<[Value<'static>]>>,
     current: Vec<Value<'static>>,
-    /// Of the values, and when they were last counted.
+    /// The bytes of the values now (`bytes`) and at the last count (`counted`).
     bytes: usize,
     counted: usize,
 }
@@ -24,7 +24,7 @@ impl Collected {
         self.bytes + self.rows.capacity() * size_of::<Box<[Value<'_>]>>()
     }
 }
-/// What a row of values takes.
+/// The bytes of a row of values.
 pub fn row_bytes(row: &[Value<'_>]) -> usize {
     row.iter().map(|v| size_of::<Value<'_>>() + v.as_bytes().map_or(0, <[u8]>::len)).sum()
 }
@@ -41,7 +41,7 @@ impl ResultSink for Collected {
     fn finish_rows(&mut self, _: &OkInfo) {}
     fn ok(&mut self, _: &OkInfo) {}
     fn error(&mut self, _: &SqlError) {}
-    /// It keeps its rows, and wants them to be counted now and then.
+    /// `Collected` sends nothing. It asks for `drain` so that the caller counts its rows.
     fn wants_drain(&self) -> bool {
         self.bytes - self.counted > COUNTED_BYTES
     }
@@ -53,15 +53,15 @@ impl ResultSink for Collected {
         Ok(())
     }
 }
-/// Rows are collected so far before they are counted.
+/// The number of bytes that are collected between two counts.
 const COUNTED_BYTES: usize = 16 << 10;
 
-/// So many kept rows are much.
+/// To free this many rows takes long.
 const MANY: usize = 10_000;
 
 enum Rows<'p> {
     Scan(Box<Scan<'p>>),
-    /// The table of the first source: in place.
+    /// The table of the first source, without a box.
     First(Scan<'p>),
     Kept {
         rows: Vec<Box<[Value<'static>]>>,
@@ -71,7 +71,8 @@ enum Rows<'p> {
 struct Level<'p> {
     source: &'p Source,
     rows: Rows<'p>,
-    /// Left join: some row has passed; the row of NULLs is the current one.
+    /// For a left join: whether some row has matched (`matched`), and whether the current row is
+    /// the row of NULLs (`nulls`).
     matched: bool,
     nulls: bool,
 }
@@ -88,8 +89,8 @@ impl<'p> Loops<'p> {
     pub fn new() -> Loops<'p> {
         Loops { levels: SmallVec::new(), begun: false }
     }
-    /// Once, before the first row: takes the sources, and makes the rows of those that are not
-    /// tables. Not a part of `new`, for levels are large and are made where they stay.
+    /// Opens the sources, and makes the rows of sources that are not tables. Called once, before
+    /// the first row. It is not a part of `new` because levels are large and must not be moved.
     pub async fn open(
         &mut self,
         cx: &mut ExecContext<'_>,
@@ -133,7 +134,7 @@ impl<'p> Loops<'p> {
             match level.rows {
                 Rows::First(scan) => scan.finish(cx),
                 Rows::Scan(scan) => scan.finish(cx),
-                // To free many rows takes long.
+                // The rows are freed beside the workers.
                 Rows::Kept { rows, .. } if rows.len() >= MANY => {
                     cx.trx.engine().runtime.leave_worker();
                 }
@@ -151,7 +152,8 @@ impl<'p> Loops<'p> {
         rows
     }
 
-    /// Goes to the next combination of rows; false behind the last. Without sources there is one.
+    /// Goes to the next combination of rows. Returns false after the last. Without sources there is
+    /// one combination.
     pub async fn next(
         &mut self,
         cx: &mut ExecContext<'_>,
@@ -186,8 +188,8 @@ impl<'p> Loops<'p> {
             }
         }
     }
-    /// The next row, if there is one source and what it has at hand has one that passes: most steps
-    /// of a scan need no future. False says nothing.
+    /// Goes to the next row that passes, if the only source has such a row at hand. Most steps of a
+    /// scan need no future. After false, there may still be a row.
     fn next_at_hand(&mut self, at: Scope<'_>, cx: &mut ExecContext<'_>) -> Result<bool> {
         loop {
             let [Level { rows: Rows::First(scan), .. }] = &mut self.levels[..] else {
@@ -220,7 +222,7 @@ impl<'p> Loops<'p> {
         }
         Ok(())
     }
-    /// The next row of one source that passes.
+    /// Goes to the next row of one source that passes.
     async fn step(
         &mut self,
         depth: usize,
@@ -267,12 +269,12 @@ impl<'p> Loops<'p> {
             self.levels[depth].refuse(cx);
         }
     }
-    /// Whether the combination of rows up to this source passes WHERE's part for it.
+    /// True if the combination of rows up to this source passes the part of WHERE for this source.
     #[inline]
     fn passes(&self, depth: usize, at: Scope<'_>, cx: &mut ExecContext<'_>) -> Result<bool> {
         self.holds(depth, self.levels[depth].source.filter.as_ref(), at, cx)
     }
-    /// Whether the current row is one of the join: its table's own conditions, and ON.
+    /// True if the current row belongs to the join: it passes its table's own conditions and ON.
     fn matches(&self, depth: usize, at: Scope<'_>, cx: &mut ExecContext<'_>) -> Result<bool> {
         let source = self.levels[depth].source;
         let own = match &source.kind {
@@ -297,7 +299,7 @@ impl<'p> Loops<'p> {
 }
 
 impl Level<'_> {
-    /// The row at hand is not one of the join's.
+    /// Notes that the current row does not belong to the result.
     fn refuse(&mut self, cx: &ExecContext<'_>) {
         match &mut self.rows {
             Rows::First(scan) => scan.refuse(cx.trx),

@@ -1,5 +1,5 @@
-//! From an access path to rows: ranges of key bytes, a cursor over each in turn, the residual
-//! filter.
+//! Reads the rows of an access path: computes ranges of key bytes, moves a cursor over each range,
+//! and applies the residual filter.
 use super::ExecContext;
 use super::env::Env;
 use super::eval::{Eval, Row, Scope};
@@ -17,22 +17,22 @@ use redolith_engine::row::cursor::{Cursor, OnConflict as EngineConflict, Read};
 use redolith_engine::row::update::RowAt;
 use redolith_types::Value;
 
-/// Cursors keep the memory of their last batch up to this much between statements.
+/// Between statements, a cursor keeps at most this many bytes of its last batch.
 const KEPT_BYTES: usize = 8 << 10;
 const KEPT_CURSORS: usize = 4;
 
-/// Memory that one statement after another uses.
+/// Memory that the statements of a session reuse.
 #[derive(Default)]
 pub struct Scratch {
     cursors: Vec<Cursor>,
     ranges: Vec<KeyRanges>,
-    /// The payload of a row that is being made.
+    /// The payload of the row that a statement makes.
     pub row: Vec<u8>,
-    /// What the statement has asked of the engine.
+    /// The statement's requests to the engine.
     pub handlers: Handlers,
 }
 impl Scratch {
-    /// The statement has ended: what a long row has taken is given back.
+    /// Frees the memory of a long row when the statement has ended.
     #[inline]
     pub fn trim(&mut self) {
         if self.row.capacity() > KEPT_BYTES {
@@ -41,12 +41,12 @@ impl Scratch {
     }
 }
 
-/// Which of the Handler_ counters a scan's steps count under.
+/// The Handler_ counter of a scan's steps.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Steps {
     /// A whole table in the order of its clustered key.
     Table,
-    /// At most one row: there is no step behind it.
+    /// At most one row, which no step follows.
     Point,
     Up,
     Down,
@@ -67,19 +67,19 @@ impl Steps {
     }
 }
 
-/// Rows of one table, as one statement reads them.
+/// A statement's scan of one table.
 pub struct Scan<'p> {
     access: &'p TableAccess,
     cursor: Cursor,
     ranges: KeyRanges,
-    /// The range the cursor is in, counted from 1.
+    /// The number, from 1, of the cursor's range.
     next_range: usize,
     steps: Steps,
     /// No row has been asked for since the range began.
     at_start: bool,
-    /// The cursor has the row with its long columns inside: it has some that the statement reads.
+    /// The cursor holds the whole row, because the statement reads a long column of the row.
     is_whole: bool,
-    /// What the account knows of such a row, which stays until there is another.
+    /// The bytes charged for the last whole row, which stays in the cursor until the next one.
     counted: usize,
 }
 
@@ -93,8 +93,8 @@ pub fn read_mode(lock: RowLock, trx: &Trx, in_transaction: bool) -> Read {
     let share = Read::Locking { mode: Mode::S, conflict: EngineConflict::Wait };
     match lock {
         RowLock::None if in_transaction && trx.isolation == Isolation::Serializable => share,
-        // Below SERIALIZABLE a statement of its own has a view of its own, and its locks would hold
-        // up writers.
+        // An autocommit statement below SERIALIZABLE reads from its own view; locks would only
+        // delay writers.
         RowLock::ShareForChange
             if trx.isolation
                 >= if in_transaction {
@@ -140,7 +140,7 @@ impl<'p> Scan<'p> {
             counted: 0,
         }
     }
-    /// Ends the scan, wherever it is, and gives the memory back for the next statement.
+    /// Ends the scan at any point, and keeps its memory for the next statement.
     pub fn finish(mut self, cx: &mut ExecContext<'_>) {
         let scratch = &mut *cx.scratch;
         self.cursor.stop(cx.trx);
@@ -158,17 +158,17 @@ impl<'p> Scan<'p> {
         }
     }
 
-    /// Begins: the path's key expressions are evaluated against `at` (rows of earlier sources).
+    /// Begins the scan: evaluates the path's key expressions. `at` has the rows of earlier sources.
     pub fn start(&mut self, at: Scope<'_>, env: &mut Env<'_>) -> Result<()> {
         self.next_range = 0;
         encode_path(self.access, at, env, &mut self.ranges)
     }
 
-    /// Goes to the next row if that is at hand, without a future. False says nothing; `advance` has
-    /// to follow.
+    /// Goes to the next row, without a future, if the row is at hand. After false, the caller must
+    /// call `advance`.
     #[inline]
     pub fn advance_at_hand(&mut self, trx: &mut Trx, handlers: &mut Handlers) -> bool {
-        // Rows that the cursor has from before `start` are of another range.
+        // Before the first range, the cursor may have rows of another range.
         let at_hand = self.next_range > 0 && self.cursor.next_at_hand(trx);
         if at_hand {
             self.count_step(handlers);
@@ -177,7 +177,7 @@ impl<'p> Scan<'p> {
         }
         at_hand
     }
-    /// Goes to the next row, whatever the filter says of it.
+    /// Goes to the next row without applying the filter.
     pub async fn advance(
         &mut self,
         trx: &mut Trx,
@@ -197,7 +197,7 @@ impl<'p> Scan<'p> {
                 }
             }
             let Some(range) = self.ranges.get(self.next_range) else { return Ok(false) };
-            // The scan before may have been left halfway.
+            // The previous range may not have been read to its end.
             self.cursor.stop(trx);
             self.cursor.reset(range.low, range.high, range.point);
             self.next_range += 1;
@@ -214,8 +214,8 @@ impl<'p> Scan<'p> {
             }
         }
     }
-    /// The cursor is asked for a row: the first of a range comes with its beginning, but for that
-    /// of a table.
+    /// Counts a request for a row. The first row of a range is counted with the range itself,
+    /// except in a scan of a whole table.
     #[inline]
     fn count_step(&mut self, handlers: &mut Handlers) {
         let first = std::mem::replace(&mut self.at_start, false);
@@ -226,7 +226,7 @@ impl<'p> Scan<'p> {
             Steps::Point => {}
         }
     }
-    /// Reads the long columns, if the statement needs one of them.
+    /// Reads the row's long columns if the statement needs one of them.
     async fn fetch_long(&mut self, trx: &Trx, env: &mut Env<'_>) -> Result<()> {
         if long_rows::needs_long(
             &self.access.table.engine().layout,
@@ -244,30 +244,30 @@ impl<'p> Scan<'p> {
         }
         Ok(())
     }
-    /// The row for expressions.
+    /// The current row for expressions.
     #[inline]
     pub fn row(&self) -> Row<'_> {
         let table = self.access.table.engine();
         let payload = if self.is_whole { self.cursor.whole() } else { self.cursor.row().stored };
         Row::Stored { def: &self.access.table.def, layout: &table.layout, payload }
     }
-    /// The row for the engine.
+    /// The current row for the engine.
     pub fn at(&self) -> RowAt<'_> {
         self.cursor.row()
     }
-    /// The statement does not want the row: it need not stay locked (CURSOR-2).
+    /// Notes that the statement does not want the row, so that it need not stay locked (CURSOR-2).
     #[inline]
     pub fn refuse(&mut self, trx: &Trx) {
         self.cursor.refuse(trx);
     }
-    /// Whether the row passes what the path does not guarantee. For a single table: joins check
-    /// with all their rows.
+    /// True if the row passes the conditions that the path does not guarantee. This is for a single
+    /// table; joins evaluate conditions against all their rows.
     pub fn passes(&self, at: Scope<'_>, env: &mut Env<'_>) -> Result<bool> {
         let Some(filter) = &self.access.filter else { return Ok(true) };
         let sources = [self.row()];
         Ok(Eval::new(Scope { sources: &sources, ..at }, env).truth(filter)? == Some(true))
     }
-    /// The next row that passes.
+    /// Goes to the next row that passes.
     pub async fn next(
         &mut self,
         trx: &mut Trx,
@@ -288,7 +288,7 @@ impl<'p> Scan<'p> {
     }
 }
 
-/// 1317 if somebody has asked for it, 3024 if its time is up.
+/// Error 1317 if the statement was killed, error 3024 if its time is up.
 #[inline]
 pub fn check_killed(env: &Env<'_>) -> Result<()> {
     go_on(&env.session.process)

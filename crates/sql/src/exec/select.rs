@@ -1,8 +1,8 @@
-//! SELECT: rows of FROM ► group ► having ► project ► distinct ► sort ► limit ► sink.
+//! Runs SELECT: rows of FROM ► group ► having ► project ► distinct ► sort ► limit ► sink.
 //!
-//! Rows stream to the sink where nothing has to be kept. Sorting, grouping and DISTINCT keep bytes
-//! in one buffer each. All of them, the rows of derived tables, and the row being sent are in the
-//! statement's account ([`crate::memory`]).
+//! Rows stream to the sink if no step has to keep them. Sorting, grouping and DISTINCT each keep
+//! their bytes in one buffer. These buffers, the rows of derived tables and the row being sent are
+//! charged to the statement's account ([`crate::memory`]).
 use super::eval::{Eval, Scope};
 use super::group::Groups;
 use super::row_buffer::{KeySet, Sorter};
@@ -20,7 +20,7 @@ use smallvec::SmallVec;
 use std::future::Future;
 use std::pin::Pin;
 
-/// Sorted rows that are given out before others run.
+/// The number of sorted rows that are sent before other tasks get a turn.
 const ROWS_PER_TURN: usize = 512;
 
 type Values<'v> = SmallVec<[Value<'v>; 8]>;
@@ -63,7 +63,7 @@ async fn select_into(
     Ok(Outcome::Done(Done::default()))
 }
 
-/// All rows of a select, at most `most`.
+/// Collects the rows of a SELECT, at most `most`.
 pub async fn collect(
     cx: &mut ExecContext<'_>,
     plan: &SelectPlan,
@@ -74,12 +74,12 @@ pub async fn collect(
     let subqueries = subqueries_of(cx, plan, params).await?;
     let mut kept = Collected::default();
     produce(cx, plan, params, &subqueries, most, &mut kept).await?;
-    // What it took to make the rows is gone.
+    // The memory that was needed to make the rows is free again.
     cx.env.release_to(mark);
     cx.env.keep(&mut 0, kept.bytes())?;
     Ok(kept)
 }
-/// The same where a select is inside another.
+/// [`collect`] for a SELECT inside another: the box makes the recursive future possible.
 pub fn collect_boxed<'f>(
     cx: &'f mut ExecContext<'_>,
     plan: &'f SelectPlan,
@@ -99,7 +99,7 @@ async fn subqueries_of(
     found.run(cx, params).await
 }
 
-/// A row count of LIMIT.
+/// The value of a row count in LIMIT.
 pub fn limit_value(e: &Expr, at: Scope<'_>, env: &mut Env<'_>) -> Result<u64> {
     match Eval::new(at, env).eval(e)? {
         Value::Int(n) => u64::try_from(n).map_err(|_| SqlError::wrong_arguments("LIMIT")),
@@ -111,14 +111,14 @@ pub fn limit_value(e: &Expr, at: Scope<'_>, env: &mut Env<'_>) -> Result<u64> {
         _ => Err(SqlError::wrong_arguments("LIMIT")),
     }
 }
-/// (rows to skip, rows to give).
+/// Returns the number of rows to skip and the number of rows to send.
 pub fn limits(limit: &Limit, at: Scope<'_>, env: &mut Env<'_>) -> Result<(u64, u64)> {
     let skip = limit.offset.as_ref().map_or(Ok(0), |e| limit_value(e, at, env))?;
     let count = limit.count.as_ref().map_or(Ok(u64::MAX), |e| limit_value(e, at, env))?;
     Ok((skip, count))
 }
 
-/// A row to the sink. Long values are there twice while it is written.
+/// Gives a row to the sink. Long values exist twice while the sink writes them.
 fn give(values: &[Value<'_>], env: &mut Env<'_>, sink: &mut impl ResultSink) -> Result<()> {
     if !env.is_heavy() {
         sink.row(values);
@@ -132,7 +132,7 @@ fn give(values: &[Value<'_>], env: &mut Env<'_>, sink: &mut impl ResultSink) -> 
     env.release_to(mark);
     Ok(())
 }
-/// The sink sends what it holds, or goes on to keep it: it is in the account while it does.
+/// Lets the sink send its bytes. The bytes that the sink holds are charged before and after.
 async fn drain(
     counted: &mut usize,
     cx: &mut ExecContext<'_>,
@@ -143,7 +143,7 @@ async fn drain(
     cx.env.keep(counted, sink.held())
 }
 
-/// Gives the rows of `plan` to the sink, at most `most`; how many there were.
+/// Gives the rows of `plan` to the sink, at most `most`. Returns their number.
 async fn produce(
     cx: &mut ExecContext<'_>,
     plan: &SelectPlan,
@@ -186,7 +186,7 @@ async fn stream(
         [e] => waits::Alone::of(e),
         _ => None,
     };
-    // A SELECT of nothing but values answers though a SLEEP() of it is interrupted.
+    // A SELECT without FROM returns its row even if its SLEEP() is interrupted.
     cx.env.sleep_answers = plan.sources.is_empty();
     while given < count && loops.next(cx, at.params, at.subqueries).await? {
         if skip > 0 {
@@ -217,7 +217,7 @@ async fn stream(
     Ok(given)
 }
 
-/// What stands between projected rows and the sink.
+/// DISTINCT, sorting and LIMIT, between the projected rows and the sink.
 struct Keep<'p> {
     plan: &'p SelectPlan,
     distinct: Option<KeySet>,
@@ -226,14 +226,14 @@ struct Keep<'p> {
     count: u64,
     given: u64,
     key: Vec<u8>,
-    /// What the account knows of this, and of what the sink holds.
+    /// The bytes charged for the kept rows (`counted`) and for the bytes in the sink (`sent`).
     counted: usize,
     sent: usize,
 }
 
 impl<'p> Keep<'p> {
     fn new(plan: &'p SelectPlan, (skip, count): (u64, u64)) -> Keep<'p> {
-        // The first rows are kept apart only where that is much less than all.
+        // A greater limit is not worth the work: then the sorter keeps all rows.
         let first = skip.saturating_add(count);
         let limit = (first < 1 << 24).then_some(first as usize);
         Keep {
@@ -248,7 +248,7 @@ impl<'p> Keep<'p> {
             sent: 0,
         }
     }
-    /// No further row would be given.
+    /// True if no further row would be sent.
     fn is_full(&self) -> bool {
         self.sorter.is_none() && self.given == self.count
     }
@@ -292,7 +292,7 @@ impl<'p> Keep<'p> {
                 self.key.clear();
                 for k in &self.plan.order {
                     let e = &plan.output[k.output as usize];
-                    // ENUM and SET are sorted by number.
+                    // ENUM and SET are sorted by their numbers.
                     let by_number =
                         matches!(e.kind, ExprKind::Column { .. } | ExprKind::Member { .. })
                             && matches!(e.ty.kind, Kind::Enum | Kind::Set);
@@ -378,7 +378,7 @@ async fn keep(
         return kept.finish(cx, sink).await;
     };
     let mut groups = Groups::new(grouping);
-    // A condition on no row at all leaves the one group of everything empty.
+    // If a condition without columns is false, the single group without GROUP BY stays empty.
     let open = match &plan.condition {
         Some(c) => Eval::new(at, &mut cx.env).truth(c)? == Some(true),
         None => true,

@@ -1,13 +1,13 @@
-//! Sort keys: values as bytes whose memcmp order is the order of the values, for ORDER BY, GROUP BY
-//! and DISTINCT.
+//! Encodes values as sort keys for ORDER BY, GROUP BY and DISTINCT. The memcmp order of the keys is
+//! the order of the values. NULL is the byte 0; other values are the byte 1 and these bytes:
 //!
-//! | type | bytes after one for "not NULL" (0: NULL, nothing follows) |
+//! | type | bytes |
 //! |---|---|
 //! | integers | 0 negative / 1, then 8 bytes big-endian |
-//! | DECIMAL | packed with 65 digits, as many of them after the point as the type has |
+//! | DECIMAL | packed with 65 digits, with the decimals of the type |
 //! | FLOAT, DOUBLE | big-endian bits, flipped |
 //! | dates | packed, big-endian |
-//! | strings | as index keys have them |
+//! | strings | as in index keys |
 //! | not known (a parameter) | 1 and a double, or 2 and a string |
 use super::env::Env;
 use super::eval::coerce;
@@ -60,7 +60,7 @@ pub fn push(
     }
 }
 
-/// The same for a key of ORDER BY: bytes turned round for DESC.
+/// Appends a value for ORDER BY. For DESC the bytes are inverted.
 pub fn push_ordered(
     value: &Value<'_>,
     ty: &ExprType,
@@ -81,14 +81,14 @@ fn push_integer(n: i128, out: &mut Vec<u8>) {
     out.extend_from_slice(&(n as u64).to_be_bytes());
 }
 fn push_double(x: f64, out: &mut Vec<u8>) {
-    // -0 is 0.
+    // The addition turns -0 into 0.
     let bits = (x + 0.0).to_bits();
     let flip = if bits >> 63 == 1 { u64::MAX } else { 1 << 63 };
     out.extend_from_slice(&(bits ^ flip).to_be_bytes());
 }
-/// With the type's scale, so that 65 digits have room for whatever it holds. A value of another
-/// scale that has more digits before the point (an expression may mix a long DECIMAL with one of
-/// many decimals) counts as the greatest of the type.
+/// Packs with the type's scale, so that 65 digits hold every value of the type. An expression may
+/// mix a long DECIMAL with one of many decimals; then a value with too many digits before the point
+/// counts as the greatest value of the type.
 fn push_decimal(d: &Decimal, scale: u8, out: &mut Vec<u8>) {
     let scaled = d
         .round(scale)

@@ -1,5 +1,5 @@
-//! Uncorrelated subqueries: found in the plan, run once before the statement that uses them, and
-//! kept by slot.
+//! Finds uncorrelated subqueries in a plan, runs each once before the statement that uses it, and
+//! keeps the results by slot.
 use super::ExecContext;
 use super::rows::Collected;
 use crate::error::{Result, SqlError};
@@ -9,13 +9,13 @@ use crate::plan::{
 };
 use redolith_types::Value;
 
-/// The rows of a subquery, as far as its test needs them.
+/// The rows of a subquery that its test needs.
 #[derive(Clone, Default, Debug)]
 pub struct SubqueryResult {
     pub rows: Vec<Box<[Value<'static>]>>,
 }
 
-/// The subqueries of a statement, outermost only: each finds its own when it runs.
+/// The outermost subqueries of a statement. Each finds its own subqueries when it is run.
 #[derive(Default)]
 pub struct Found<'p> {
     list: Vec<&'p Subquery>,
@@ -106,7 +106,7 @@ impl<'p> Found<'p> {
         self.exprs(&plan.output);
     }
 
-    /// Runs them; the results by slot.
+    /// Runs the subqueries. Returns their results by slot.
     pub async fn run(
         self,
         cx: &mut ExecContext<'_>,

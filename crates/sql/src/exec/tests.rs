@@ -1,4 +1,4 @@
-//! Statements from text to rows, over a real engine.
+//! Runs statements from text to rows on a real engine.
 use super::fixture::{Server, Session};
 use super::{ExecContext, Flush, NoVariables, Scratch, StatementSettings, commit};
 use crate::error::{Result, SqlError};
@@ -71,7 +71,7 @@ impl<'s> Client<'s> {
         let outcome = self.run_plan(&plan, params, &mut sink)?;
         Ok((outcome, sink))
     }
-    /// Rows as text: columns with commas, rows with bars.
+    /// The rows as text: commas separate columns, bars separate rows.
     pub fn rows(&mut self, text: &str, params: &[Value<'_>]) -> String {
         let (_, sink) = self.try_run(text, params).unwrap_or_else(|e| panic!("{text}: {e}"));
         sink.rows.iter().map(|r| r.join(",")).collect::<Vec<_>>().join("|")
@@ -317,7 +317,7 @@ fn aggregates_keep_no_more_than_they_may() {
         c.rows("SELECT COUNT(DISTINCT s), MIN(s) = MAX(s), COUNT(*) FROM t", &[]),
         "2,0,256"
     );
-    // What is cut off in the end is not kept.
+    // Items beyond the limit are not even collected.
     assert_eq!(
         c.rows("SELECT LENGTH(GROUP_CONCAT(s)), LENGTH(GROUP_CONCAT(DISTINCT s)) FROM t", &[]),
         "1024,201"
@@ -367,7 +367,7 @@ fn inserts_and_duplicates() {
     assert_eq!(c.rows("SELECT id, s, n FROM t WHERE u = 20", &[]), "2,x,1");
     assert_eq!(c.affected("REPLACE INTO t(id, u, s) VALUES (2, 30, 'r')"), 3);
     assert_eq!(c.rows("SELECT id, u, s FROM t WHERE id < 5", &[]), "1,10,d|2,30,r");
-    // Explicit values move the counter on.
+    // An explicit value raises the counter.
     c.affected("INSERT INTO t(id) VALUES (100)");
     assert_eq!(c.done("INSERT INTO t() VALUES ()", &[]).last_insert_id, 101);
     assert_eq!(
@@ -428,7 +428,7 @@ fn updates_and_deletes() {
             &[Value::Int(n), Value::Int(n % 5), Value::Int(n), Value::text("s")],
         );
     }
-    // The index that is scanned changes; the key moves on.
+    // The update changes the scanned index and moves each key forward.
     assert_eq!(c.affected("UPDATE t SET a = a + 1 WHERE a >= 3"), 8);
     assert_eq!(
         c.rows("SELECT a, COUNT(*) FROM t GROUP BY a ORDER BY a", &[]),
@@ -459,7 +459,7 @@ fn updates_and_deletes() {
         c.affected("DELETE FROM t WHERE a = 5"),
         c.affected("DELETE FROM t WHERE a = 77") + 4 - 1
     );
-    // Long columns.
+    // A long column is stored outside the row.
     let long = "x".repeat(40_000);
     assert_eq!(c.done("UPDATE t SET s = ? WHERE id = 12", &[Value::text(&long)]).affected, 1);
     assert_eq!(c.affected("UPDATE t SET b = b + 5 WHERE id = 12"), 1);
@@ -493,7 +493,7 @@ fn failed_statements_leave_the_transaction() {
     block_on(commit(&mut a.trx, Flush::Written)).unwrap();
     assert_eq!(a.rows("SELECT id, n FROM t", &[]), "1,1|2,10|3,3");
     block_on(a.trx.rollback()).unwrap();
-    // SERIALIZABLE reads lock.
+    // Reads at SERIALIZABLE lock rows.
     a.trx.isolation = Isolation::Serializable;
     assert_eq!(a.rows("SELECT n FROM t WHERE id = 1", &[]), "1");
     assert_eq!(b.error("UPDATE t SET n = 2 WHERE id = 1").0, 1205);
@@ -501,7 +501,7 @@ fn failed_statements_leave_the_transaction() {
     block_on(b.trx.rollback()).unwrap();
 }
 
-/// Two sessions in transactions that wait 20 ms for a row at most, and a table of five rows.
+/// Makes two sessions in transactions that wait at most 20 ms for a row, and a table of five rows.
 fn two_in_transactions(server: &Server, isolation: Isolation) -> (Client<'_>, Client<'_>) {
     let (mut a, mut b) = (Client::new(server), Client::new(server));
     a.ddl("CREATE TABLE t(id INT PRIMARY KEY, n INT, k INT, KEY kk (k))");
@@ -527,7 +527,7 @@ fn read_committed_keeps_no_locks_on_refused_rows() {
             ("UPDATE t SET n = 9 WHERE n = 2 ORDER BY id DESC LIMIT 1", 1),
             ("UPDATE t SET n = 9 WHERE n = 2 ORDER BY id + n DESC LIMIT 1", 2),
             ("UPDATE t SET id = id + 1 WHERE n = 5", 1),
-            // Through the index: rows 10 to 30 are locked, two refused.
+            // The scan of the index locks rows 10 to 30 and refuses two of them.
             ("DELETE FROM t WHERE k = 0 AND n > 2", 1),
         ] {
             assert!(a.affected(text) > 0);
@@ -538,7 +538,7 @@ fn read_committed_keeps_no_locks_on_refused_rows() {
         assert_eq!(held(&a), 1);
         assert_eq!(b.affected("UPDATE t SET n = 7 WHERE id <> 30 AND id < 20"), 1);
         assert_eq!(b.error("UPDATE t SET n = 7 WHERE id = 30").0, 1205);
-        // No range is locked either.
+        // No range is locked.
         assert_eq!(b.affected("INSERT INTO t VALUES (31, 3, 0)"), 1);
         // A lock from before the statement stays.
         assert_eq!(
@@ -548,7 +548,7 @@ fn read_committed_keeps_no_locks_on_refused_rows() {
         assert_eq!(b.error("UPDATE t SET n = 7 WHERE id = 30").0, 1205);
         block_on(a.trx.rollback()).unwrap();
         block_on(b.trx.rollback()).unwrap();
-        // Joins: rows of either side that are in no row of the join.
+        // A join keeps no locks on rows of either side that are in no row of the result.
         assert_eq!(
             a.rows(
                 "SELECT x.id, y.id FROM t x JOIN t y ON y.n = x.n AND y.id > x.id WHERE \
@@ -596,7 +596,7 @@ fn repeatable_read_keeps_rows_and_ranges_it_came_through() {
     assert_eq!(b.error("INSERT INTO t VALUES (99, 1, 5)").0, 1205);
     block_on(a.trx.rollback()).unwrap();
     block_on(b.trx.rollback()).unwrap();
-    // (what is read, inserts that wait, inserts that do not)
+    // Each entry has a statement, ids whose insertion waits, and ids whose insertion does not.
     for (text, closed, open) in [
         ("DELETE FROM t WHERE id > 5 LIMIT 2", [6, 15], [21, 99]),
         ("UPDATE t SET n = 9 WHERE id >= 10 AND n = 2 LIMIT 1", [11, 15], [21, 99]),
@@ -663,7 +663,7 @@ fn a_parameter_is_not_compared_without_the_characters_that_a_column_lacks() {
         c.rows("SELECT COUNT(*) FROM t WHERE c = ? OR k = ?", &[Value::Int(5), Value::Int(6)]),
         "0"
     );
-    // A variable's character set is as good as a column's.
+    // The character set of a variable counts like the character set of a column.
     c.rows("SELECT @x := '漢', @y := 'é'", &[]);
     for (condition, found) in
         [("c = @x", ""), ("k = @x", ""), ("c LIKE @x", ""), ("c = @y", "2"), ("k = @y", "2")]
@@ -688,11 +688,11 @@ fn a_view_older_than_the_definition_is_told_so() {
     b.ddl("CREATE INDEX kn ON t(n)");
     b.ddl("CREATE TABLE late(a INT PRIMARY KEY)");
     b.affected("INSERT INTO late VALUES (1)");
-    // The rows are what they were; the new index does not have the old ones.
+    // The transaction still sees the old rows; the new index does not have them.
     assert_eq!(a.rows("SELECT COUNT(*) FROM t IGNORE INDEX (kn)", &[]), "5");
     assert_eq!(a.error("SELECT id FROM t FORCE INDEX (kn) WHERE n = 3"), changed);
     assert_eq!(a.error("SELECT * FROM late"), changed);
-    // A locking read sees what is there.
+    // A locking read sees the present rows.
     assert_eq!(a.rows("SELECT * FROM late FOR UPDATE", &[]), "1");
     assert_eq!(a.rows("SELECT id FROM t FORCE INDEX (kn) WHERE n = 3 FOR SHARE", &[]), "30");
     block_on(commit(&mut a.trx, Flush::No)).unwrap();
@@ -705,7 +705,7 @@ fn a_view_older_than_the_definition_is_told_so() {
     assert_eq!(a.rows("SELECT COUNT(*) FROM late", &[]), "1");
     b.ddl("TRUNCATE TABLE late");
     assert_eq!(a.rows("SELECT COUNT(*) FROM late", &[]), "0");
-    // Names and comments are no part of it.
+    // A change of names or comments does not disturb a view.
     block_on(commit(&mut a.trx, Flush::No)).unwrap();
     a.trx.isolation = Isolation::RepeatableRead;
     assert_eq!(a.rows("SELECT COUNT(*) FROM other", &[]), "0");

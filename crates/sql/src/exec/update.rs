@@ -1,5 +1,5 @@
-//! UPDATE: rows are changed as they are found; found first and changed then where the change could
-//! meet the scan again, or where they are sorted.
+//! Runs UPDATE. Rows are changed as they are found. If the scan could meet a changed row again, or
+//! if the rows are sorted, all rows are found first and changed then.
 use super::env::Env;
 use super::eval::{Eval, Row, Scope};
 use super::insert::duplicate_entry;
@@ -22,7 +22,7 @@ use smallvec::SmallVec;
 
 pub type Changes<'v> = SmallVec<[(usize, Value<'v>); 4]>;
 
-/// What an UPDATE has done.
+/// The number of rows that an UPDATE has matched and changed.
 #[derive(Default)]
 struct Tally {
     matched: u64,
@@ -61,7 +61,7 @@ pub async fn run(
     let warnings = cx.env.session.warnings.count() - warnings;
     let affected = if cx.env.session.found_rows_flag { tally.matched } else { tally.changed };
     let info = match (tally.matched, tally.changed, warnings) {
-        // What most updates say, without formatting.
+        // This is the text of most updates; it needs no formatting.
         (1, 1, 0) => "Rows matched: 1  Changed: 1  Warnings: 0".to_string(),
         (matched, changed, warnings) => {
             format!("Rows matched: {matched}  Changed: {changed}  Warnings: {warnings}")
@@ -70,12 +70,12 @@ pub async fn run(
     Ok(Outcome::Done(Done { affected, last_insert_id: cx.env.insert_id.unwrap_or(0), info }))
 }
 
-/// Most rows, from LIMIT n.
+/// The greatest number of rows, from LIMIT n.
 pub fn limit(limit: &Limit, at: Scope<'_>, env: &mut Env<'_>) -> Result<u64> {
     if limit.is_none() { Ok(u64::MAX) } else { Ok(select::limits(limit, at, env)?.1) }
 }
 
-/// Changes the row at `row`, if the assignments change it; `current` is the row for expressions.
+/// Changes `row` if the assignments change a value. `current` is the same row for expressions.
 async fn change(
     cx: &mut ExecContext<'_>,
     plan: &UpdatePlan,
@@ -89,7 +89,7 @@ async fn change(
     let done = async {
         let sources = [current];
         let changes = changed_columns(plan, Scope { sources: &sources, ..at }, &mut cx.env)?;
-        // What they hold is charged until here; the row that is made of them is counted by itself.
+        // The charge for the values ends here; `charge_write` charges for the new row.
         cx.env.release_to(mark);
         if changes.is_empty() {
             return Ok(());
@@ -119,13 +119,13 @@ async fn change(
     cx.scratch.row = new;
     done
 }
-/// Whether the changes are of the clustered key: then the row moves.
+/// True if the changes touch the clustered key. Then the row moves.
 pub fn moves(table: &Table, changes: &Changes<'_>) -> bool {
     table.clustered().key.columns().any(|column| changes.iter().any(|(c, _)| *c == column))
 }
 
-/// An engine's refusal of one row: a duplicate is worded with its value, and passed over with
-/// IGNORE.
+/// Handles the engine's refusal of a row. The error of a duplicate key shows the key's value;
+/// IGNORE turns it into a warning.
 #[cold]
 pub fn refused(
     e: EngineError,
@@ -147,7 +147,7 @@ pub fn refused(
     }
 }
 
-/// The columns whose stored bytes an UPDATE changes, with their new values; empty if none does.
+/// The columns that an UPDATE changes in a row, with their new values. Empty if nothing changes.
 fn changed_columns<'v>(
     plan: &'v UpdatePlan,
     at: Scope<'v>,
@@ -163,8 +163,8 @@ fn changed_columns<'v>(
     }
     Ok(changes)
 }
-/// Leaves out columns that have their new value already (long ones that were not fetched count as
-/// changed).
+/// Leaves out columns that already have their new value. A long column stored outside the row
+/// counts as changed.
 pub fn keep_changed(changes: &mut Changes<'_>, row: Row<'_>) {
     if let Row::Stored { layout, payload, .. } = row {
         changes.retain(|(column, value)| {
@@ -173,7 +173,7 @@ pub fn keep_changed(changes: &mut Changes<'_>, row: Row<'_>) {
     }
 }
 
-/// CURRENT_TIMESTAMP as a column stores it.
+/// The value of CURRENT_TIMESTAMP as a column of type `ty` stores it.
 pub fn now_for(ty: &SqlType, env: &mut Env<'_>) -> Value<'static> {
     let us = env.now_us();
     let at = match ty {
@@ -183,8 +183,9 @@ pub fn now_for(ty: &SqlType, env: &mut Env<'_>) -> Value<'static> {
     Value::DateTime(at.truncate(ty.fsp()))
 }
 
-/// Evaluates assignments in order: (column, value fit for it). One that reads a column assigned
-/// before sees its new value. `nulls`: whether NULL for a NOT NULL column is left to the mode.
+/// Evaluates assignments in order and converts the values for their columns. An assignment that
+/// reads a column assigned before sees the new value. If `nulls`, the SQL mode decides about NULL
+/// for a NOT NULL column; otherwise such a NULL is an error.
 pub fn assign<'v>(
     table: &'v TableInfo,
     assignments: &'v [Assignment],
@@ -229,7 +230,7 @@ pub fn assign<'v>(
     Ok(changes)
 }
 
-/// Clustered keys of the rows a statement is to change, in the order it is to change them.
+/// The clustered keys of the rows that a statement changes, in the order in which it changes them.
 pub async fn find_rows(
     cx: &mut ExecContext<'_>,
     access: &TableAccess,

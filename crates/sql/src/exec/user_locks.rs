@@ -1,20 +1,20 @@
-//! GET_LOCK() and its like: named locks that sessions take for purposes of their own.
+//! The named locks of GET_LOCK() and related functions, which sessions take for their own purposes.
 use crate::error::Result;
 use crate::memory::{Account, ServerMemory};
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-/// What an entry of the longest name takes.
+/// The bytes of an entry with the longest name.
 const ENTRY_BYTES: usize = 64 * 4 + 64;
 
 pub struct UserLocks {
     held: Mutex<Held>,
 }
 struct Held {
-    /// Name: the connection that holds it, and how many times over.
+    /// For each name: the connection that holds the lock, and how many times it has taken the lock.
     locks: HashMap<Box<[u8]>, (u32, u32)>,
-    /// MEM-1.
+    /// The memory account of the entries (MEM-1).
     memory: Account,
 }
 impl Held {
@@ -39,7 +39,8 @@ impl UserLocks {
         }
         Ok(true)
     }
-    /// Some(true): released; Some(false): another's; None: nobody holds it.
+    /// Returns Some(true) if the lock was released, Some(false) if another connection holds it, and
+    /// None if no connection holds it.
     pub fn release(&self, name: &[u8], connection: u32) -> Option<bool> {
         let mut held = self.held.lock();
         let (owner, times) = held.locks.get_mut(name)?;
@@ -49,7 +50,7 @@ impl UserLocks {
         *times -= 1;
         if *times == 0 {
             held.locks.remove(name);
-            // What is less is not refused.
+            // A smaller charge cannot fail.
             let _ = held.count(0);
         }
         Some(true)
@@ -57,7 +58,7 @@ impl UserLocks {
     pub fn is_free(&self, name: &[u8]) -> bool {
         !self.held.lock().locks.contains_key(name)
     }
-    /// The connection ends.
+    /// Releases all locks of a connection that ends.
     pub fn release_all(&self, connection: u32) {
         let mut held = self.held.lock();
         held.locks.retain(|_, (owner, _)| *owner != connection);

@@ -1,10 +1,10 @@
-//! SLEEP() and GET_LOCK(): evaluations that wait.
+//! Evaluates SLEEP() and GET_LOCK(), which wait.
 //!
-//! **SLEEP-1** A wait is where the call stands: what is evaluated before it is before the wait,
-//! what stands behind it after, in each row again.
-//! **SLEEP-2** An evaluation waits on its thread, which has left its worker. Where the call is all
-//! that a row asks for, the statement's task waits instead: a thousand sessions that sleep are no
-//! threads then.
+//! **SLEEP-1** A call waits at its place in the expression, once per row: operands before the call
+//! are evaluated before the wait, later operands after it.
+//! **SLEEP-2** An evaluation waits on its thread, which has left its worker. If the call is the
+//! only expression of a row, the statement's task waits instead. So a thousand sleeping sessions
+//! need no threads.
 use super::ExecContext;
 use super::env::Env;
 use super::eval::{Eval, Row, Scope};
@@ -20,18 +20,18 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-/// Longest wait of GET_LOCK: "for ever", which a clock can still reach.
+/// The longest wait. It stands for "forever" but does not overflow the clock.
 const LONGEST_WAIT: Duration = Duration::from_secs(1 << 32);
-/// A waiting GET_LOCK looks again after this.
+/// A waiting GET_LOCK tries again after this time.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-/// What a call asks for.
+/// The wait that a call asks for.
 pub enum Wait {
     Sleep(Duration),
     Lock { name: Vec<u8>, timeout: Duration },
 }
 
-/// A call that is all of an expression.
+/// A call of SLEEP() or GET_LOCK() that is a whole expression.
 pub struct Alone<'p> {
     function: Function,
     args: &'p [Expr],
@@ -46,7 +46,7 @@ impl<'p> Alone<'p> {
             _ => None,
         }
     }
-    /// Waits as a task; `sources` is the row at hand.
+    /// Waits as a task. `sources` has the current rows.
     pub async fn wait(
         &self,
         cx: &mut ExecContext<'_>,
@@ -80,7 +80,7 @@ impl<'p> Alone<'p> {
     }
 }
 
-/// Whether `time` has gone by; false if the statement is to end before that.
+/// Waits for `time`. Returns false if the statement was killed before.
 fn pause(
     runtime: &Arc<dyn Runtime>,
     env: &Env<'_>,
@@ -98,7 +98,7 @@ async fn ended_or_killed(sleep: BoxFuture<()>, process: Arc<Process>) -> bool {
 }
 
 impl Env<'_> {
-    /// Waits where the call stands; false if the statement is to end before that.
+    /// Waits for `time` on this thread. Returns false if the statement must end before.
     fn pause_here(&mut self, time: Duration) -> Result<bool> {
         let Some(runtime) = self.runtime else {
             return Err(SqlError::internal("there is nowhere to wait"));
@@ -125,18 +125,18 @@ impl Env<'_> {
         }
         Ok(ended.load(std::sync::atomic::Ordering::Relaxed) && left == time)
     }
-    /// Why a wait has ended too early.
+    /// The error of a wait that has ended too early.
     fn interruption(&self) -> SqlError {
         check_killed(self).err().unwrap_or_else(SqlError::interrupted)
     }
-    /// The value of SLEEP().
+    /// The value of SLEEP(). `whole` means that the wait was not interrupted.
     fn slept(&mut self, whole: bool) -> Result<Value<'static>> {
         if !whole && !self.sleep_answers {
             return Err(self.interruption());
         }
         Ok(Value::Int(!whole as i64))
     }
-    /// The value of GET_LOCK(), if it is over.
+    /// The value of GET_LOCK(); None if the call must go on waiting.
     fn try_lock(&mut self, name: &[u8], deadline: Duration) -> Result<Option<Value<'static>>> {
         check_killed(self)?;
         let Some(locks) = self.user_locks else { return Ok(Some(Value::Null)) };
@@ -148,7 +148,7 @@ impl Env<'_> {
 impl<'v> Eval<'v, '_, '_> {
     fn sleep_asked(&mut self, time: &'v Expr) -> Result<Wait> {
         match self.arg_double(time)? {
-            // A sleep of many years is no longer than others that nobody sees the end of.
+            // A longer sleep is cut to `LONGEST_WAIT`.
             Some(s) if s >= 0.0 => Ok(Wait::Sleep(
                 Duration::try_from_secs_f64(s).unwrap_or(LONGEST_WAIT).min(LONGEST_WAIT),
             )),
@@ -158,7 +158,7 @@ impl<'v> Eval<'v, '_, '_> {
     fn lock_asked(&mut self, args: &'v [Expr]) -> Result<Wait> {
         let name = self.lock_name(&args[0])?;
         let timeout_s = self.arg_double(&args[1])?.unwrap_or(0.0);
-        // A negative timeout waits for ever.
+        // A negative timeout waits forever.
         Ok(Wait::Lock {
             name,
             timeout: Duration::try_from_secs_f64(timeout_s)

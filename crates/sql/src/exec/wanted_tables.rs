@@ -1,9 +1,10 @@
-//! Which tables a query of INFORMATION_SCHEMA asks for.
+//! Finds the tables that a query of INFORMATION_SCHEMA asks for.
 //!
-//! Rows of TABLES and STATISTICS tell of a table's size, for which its file is opened and some of
-//! its pages are read. So conditions on TABLE_SCHEMA and TABLE_NAME alone are decided before: those
-//! of WHERE, and of ON for the right side of a left join. They are decided again when the rows are
-//! there, like all others; nothing that could warn is decided here.
+//! A row of TABLES or STATISTICS shows the size of a table, so its file must be opened and some of
+//! its pages must be read. Therefore conditions on TABLE_SCHEMA and TABLE_NAME alone are decided
+//! before the rows are made: conditions of WHERE, or of ON for the right side of a left join. Like
+//! all conditions, they are decided again for the rows. A condition that could warn is not decided
+//! here.
 use super::ExecContext;
 use super::eval::{Eval, Row, Scope};
 use crate::error::Result;
@@ -13,11 +14,11 @@ use redolith_engine::dict::table::Table;
 use redolith_types::Value;
 use std::sync::Arc;
 
-/// Places of TABLE_SCHEMA and TABLE_NAME in both tables.
+/// The places of TABLE_SCHEMA and TABLE_NAME in both tables.
 const PLACE: std::ops::RangeInclusive<u16> = 1..=2;
 
-/// The tables of the server that `source`, FROM item number `no`, may have rows of; none where it
-/// needs to know of none.
+/// The tables of the server that may have rows in `source`, FROM item number `no`. Empty if the
+/// rows of the source do not depend on tables.
 pub fn tables(
     cx: &mut ExecContext<'_>,
     source: &Source,
@@ -54,12 +55,13 @@ pub fn tables(
     });
     failed.map_or(Ok(all), Err)
 }
-/// Whether the place of a table in source `no` decides the condition, and that without a warning.
+/// True if the schema and the name of a table in source `no` decide the condition without a
+/// warning.
 fn is_early(e: &Expr, no: u16, params: &[Value<'_>]) -> bool {
     let known = |e: &Expr| is_place_or_text(e, no, params);
     match &e.kind {
         ExprKind::And(list) | ExprKind::Or(list) => list.iter().all(|e| is_early(e, no, params)),
-        // Of texts, either is how texts compare.
+        // Both ways compare texts as texts.
         ExprKind::Compare { how: CompareAs::String(_) | CompareAs::ByValue, sides, .. } => {
             sides.iter().all(known)
         }
@@ -75,7 +77,7 @@ fn is_place_or_text(e: &Expr, no: u16, params: &[Value<'_>]) -> bool {
         ExprKind::Column { source, column } => *source == no && PLACE.contains(column),
         ExprKind::Literal(Value::Bytes(_)) => true,
         ExprKind::Param(n) => matches!(params.get(*n as usize), Some(Value::Bytes(_))),
-        // DATABASE().
+        // DATABASE() is such a call.
         ExprKind::Call { args, .. } => args.is_empty() && e.is_constant(),
         _ => false,
     }

@@ -1,11 +1,12 @@
-//! The tables of INFORMATION_SCHEMA and their columns: names, order and types are MySQL 8.0's.
+//! The tables of INFORMATION_SCHEMA and their columns, with the names, order and types of MySQL
+//! 8.0.
 use super::Virtual;
 use redolith_types::{Collation, Column, LobSize, SqlType, TableDef};
 
 /// A column's type.
 #[derive(Clone, Copy)]
 pub(super) enum Ty {
-    /// An identifier, told apart by case like the names of databases and tables.
+    /// An identifier. Case matters, as in the names of databases and tables.
     Name,
     NameOrNull,
     Str(u32),
@@ -255,7 +256,7 @@ const COLLATIONS: Columns = &[
 const COLLATION_APPLICABILITY: Columns =
     &[("COLLATION_NAME", Str(64)), ("CHARACTER_SET_NAME", Str(64))];
 
-// What follows is there for clients that ask; nothing of the kind can be made here.
+// The following tables exist for clients that query them. They are always empty.
 const VIEWS: Columns = &[
     ("TABLE_CATALOG", Name),
     ("TABLE_SCHEMA", Name),

@@ -1,13 +1,13 @@
-//! INFORMATION_SCHEMA: tables that are made when they are read.
+//! INFORMATION_SCHEMA: tables whose rows are made when they are read.
 //!
-//! The binder finds them by name ([`Virtual::from_name`]) and treats their
-//! [definition](Virtual::info) like any table's; a plan reads them as a source of its own kind,
-//! whose rows [`rows`] makes when the statement begins. Filters, joins, grouping and sorting are
-//! the executor's, as for every source.
+//! The binder finds a table by name ([`Virtual::from_name`]) and treats its
+//! [definition](Virtual::info) like the definition of any table. In a plan the table is a source of
+//! its own kind; [`rows`] makes its rows when the statement begins. The executor filters, joins,
+//! groups and sorts the rows like the rows of every source.
 //!
-//! ISCH-1: the names of the schema and of its tables are the same in upper and lower case (all
-//! other names are told apart).
-//! ISCH-2: nothing writes here: error 1044, whoever asks.
+//! ISCH-1: case does not matter in the names of the schema and of its tables. (It matters in the
+//! names of other schemas and tables.)
+//! ISCH-2: no statement writes here: a write is error 1044 for every user.
 mod definition;
 mod server;
 mod tables;
@@ -24,7 +24,7 @@ use std::sync::{Arc, LazyLock};
 
 pub const SCHEMA: &str = "information_schema";
 
-/// ISCH-1.
+/// True if `name` is INFORMATION_SCHEMA (ISCH-1).
 pub fn is_schema(name: &str) -> bool {
     name.eq_ignore_ascii_case(SCHEMA)
 }
@@ -70,14 +70,14 @@ impl Virtual {
     pub fn all() -> &'static [Virtual] {
         ALL
     }
-    /// ISCH-1.
+    /// Finds a table by its name (ISCH-1).
     pub fn from_name(name: &str) -> Option<Virtual> {
         NAMES.iter().position(|n| n.eq_ignore_ascii_case(name)).map(|i| ALL[i])
     }
     pub fn name(self) -> &'static str {
         NAMES[self as usize]
     }
-    /// Its columns, as the binder wants them.
+    /// The table's definition for the binder.
     pub fn info(self) -> &'static Arc<TableInfo> {
         &INFOS[self as usize]
     }
@@ -85,8 +85,8 @@ impl Virtual {
 
 pub(crate) use tables::{base_tables, place};
 
-/// All rows as they are now, charged as they are made; of tables only those of `asked`, where a row
-/// takes more than a look into the dictionary.
+/// Makes the rows of a table and charges for them. If a row needs more than the dictionary, only
+/// rows about the tables in `asked` are made.
 pub async fn rows(
     table: Virtual,
     db: &Database,
@@ -110,7 +110,7 @@ pub async fn rows(
         Virtual::Statistics => tables::statistics(&db.engine, asked, &mut out).await?,
         Virtual::TableConstraints => tables::table_constraints(&db.engine, &mut out)?,
         Virtual::Tables => tables::tables(&db.engine, asked, &mut out).await?,
-        // There is nothing of the kind.
+        // The server has none of these objects.
         Virtual::CheckConstraints
         | Virtual::ColumnStatistics
         | Virtual::Events
@@ -130,7 +130,7 @@ fn text(s: impl AsRef<str>) -> Value<'static> {
 fn int(n: impl TryInto<u64>) -> Value<'static> {
     Value::UInt(n.try_into().unwrap_or(0))
 }
-/// The catalog, of which there is one.
+/// The name of the only catalog.
 fn def() -> Value<'static> {
     Value::bytes(b"def")
 }

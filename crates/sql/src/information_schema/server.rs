@@ -1,4 +1,4 @@
-//! What the server knows: character sets, engines, connections, counters.
+//! Makes the rows about the server: character sets, engines, connections, counters.
 use super::{int, text};
 use crate::database::Database;
 use crate::exec::show;
@@ -8,7 +8,7 @@ use redolith_types::{DateTime, Value};
 type Row = Vec<Value<'static>>;
 
 pub(super) fn character_sets() -> Vec<Row> {
-    // SHOW has the description before the collation.
+    // SHOW CHARACTER SET has the description before the collation.
     let mut rows = show::character_sets();
     rows.iter_mut().for_each(|r| r.swap(1, 2));
     rows

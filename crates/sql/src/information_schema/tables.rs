@@ -1,4 +1,4 @@
-//! What the dictionary knows: databases, tables, columns, indexes.
+//! Makes the rows about the dictionary: databases, tables, columns, indexes.
 use super::{SCHEMA, Virtual, def, int, text};
 use crate::error::Result;
 use crate::exec::server_rows::Gathered;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 const YES_NO: [&str; 2] = ["NO", "YES"];
 
-/// Databases by name, with this one.
+/// All databases by name, including INFORMATION_SCHEMA.
 fn schemas(engine: &Engine) -> Vec<(String, Collation)> {
     let mut all: Vec<_> = engine
         .dict
@@ -37,14 +37,14 @@ pub(super) fn schemata(engine: &Engine) -> impl Iterator<Item = Vec<Value<'stati
     schemas(engine).into_iter().map(row)
 }
 
-/// Every table of every database, in the order of their names.
+/// All tables of all databases, in the order of their names.
 pub(crate) fn base_tables(engine: &Engine) -> Vec<Arc<Table>> {
     engine.dict.schemas().into_iter().flat_map(|s| engine.dict.tables(&s)).collect()
 }
 fn system_views() -> impl Iterator<Item = &'static TableDef> {
     Virtual::all().iter().map(|t| &t.info().def)
 }
-/// What each table's rows begin with.
+/// The first columns of the rows about a table.
 pub(crate) fn place(d: &TableDef) -> Vec<Value<'static>> {
     vec![def(), text(&d.schema), text(&d.name)]
 }
@@ -130,7 +130,7 @@ fn column(d: &TableDef, no: usize, c: &Column) -> Vec<Value<'static>> {
     row
 }
 
-/// Longest value in characters and in bytes.
+/// The length of the longest value, in characters and in bytes.
 fn lengths(ty: &SqlType) -> [Value<'static>; 2] {
     let names = |n: &[String], all: bool| {
         let lengths = n.iter().map(|s| s.chars().count() as u64);
@@ -158,7 +158,7 @@ fn lengths(ty: &SqlType) -> [Value<'static>; 2] {
     [int(chars), int(bytes)]
 }
 
-/// Digits of a number, and those after its point.
+/// The number of digits of a numeric type, and the number of its decimals.
 fn digits(ty: &SqlType) -> (Option<u64>, Option<u64>) {
     match ty {
         SqlType::Int { size, sign, .. } => {
@@ -192,10 +192,10 @@ pub(super) async fn statistics(
     out: &mut Gathered<'_>,
 ) -> Result<()> {
     for table in asked {
-        // Its rows are estimated; a table that has gone meanwhile is left out.
+        // `Engine::table` opens the file. A table that has been dropped meanwhile is left out.
         let Some(t) = engine.table(&table.def.schema, &table.def.name).await? else { continue };
         for shown in show::indexes(engine, &t).await? {
-            // Table, Non_unique, then the rest, with the index's schema in between.
+            // SHOW INDEX begins with Table and Non_unique. Here the index's schema follows them.
             let mut shown = shown.into_iter().skip(1);
             let mut row = place(&t.def);
             row.extend(shown.next());

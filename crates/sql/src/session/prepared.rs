@@ -52,7 +52,7 @@ struct Handle {
     entry: Arc<Entry>,
     plan: Option<Arc<Plan>>,
 }
-// The budget is 200 bytes per handle.
+// A handle stays small: a session may prepare very many statements (PREP-1).
 const _: () = assert!(size_of::<Option<Handle>>() <= 16);
 
 /// The number of statements that this session adds to the count of all sessions (PREP-2).

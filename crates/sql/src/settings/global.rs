@@ -1,4 +1,4 @@
-//! GLOBAL values.
+//! The GLOBAL values of system variables.
 use super::table::{COUNT, Var};
 use super::variable::{Access, Kind, Scope, Setting, Taken, collation};
 use crate::error::{Result, SqlError};
@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// All GLOBAL values at one time; what sessions that began then go by (SET-1).
+/// All GLOBAL values at one time. The sessions that began then use them (SET-1).
 #[derive(Clone, Debug)]
 pub(super) struct Snapshot(pub Box<[Setting]>);
 
@@ -18,15 +18,16 @@ impl Snapshot {
     }
 }
 
-/// Called with the new value of a variable. Returns what the system refused to do about it.
+/// Is called with the new value of a variable. Returns messages about requests that the operating
+/// system refused.
 type Hook = Box<dyn Fn(&Setting) -> Vec<String> + Send + Sync>;
 
-/// What came of SET GLOBAL.
+/// The result of SET GLOBAL.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Applied {
     /// The value was moved into the variable's range.
     pub truncated: bool,
-    /// The value holds, but the system refused something; for people.
+    /// The value holds, but the operating system refused something. These are messages for people.
     pub refused: Vec<String>,
 }
 
@@ -34,8 +35,8 @@ pub struct Settings {
     /// The bits of the snapshot, for readers on hot paths (SET-2).
     bits: [AtomicU64; COUNT],
     snapshot: RwLock<Arc<Snapshot>>,
-    /// Locked before `snapshot` is written and until the hooks have run: of two SET GLOBALs, the
-    /// one whose value stays is told last.
+    /// Locked from before `snapshot` is written until the hooks have run. So the hooks run last for
+    /// the SET GLOBAL whose value stays.
     hooks: Mutex<Vec<(Var, Hook)>>,
 }
 
@@ -46,7 +47,7 @@ impl fmt::Debug for Settings {
 }
 
 impl Default for Settings {
-    /// All defaults.
+    /// All variables have their defaults.
     fn default() -> Settings {
         let snapshot = Snapshot(Var::all().iter().map(|v| v.get().default_setting()).collect());
         Settings {
@@ -67,11 +68,11 @@ impl Settings {
     pub fn is_on(&self, var: Var) -> bool {
         self.bits(var) != 0
     }
-    /// A text; None is NULL.
+    /// The current GLOBAL value of a text; None is NULL.
     pub fn text(&self, var: Var) -> Option<Arc<str>> {
         self.snapshot.read().get(var).text.clone()
     }
-    /// What a character set or collation variable holds.
+    /// The current GLOBAL value of a character set or collation variable.
     pub fn collation(&self, var: Var) -> Collation {
         collation(self.bits(var)).unwrap_or(Collation::Binary)
     }
@@ -79,7 +80,7 @@ impl Settings {
         self.snapshot.read().clone()
     }
 
-    /// `f` is called, with the new bits, whenever the GLOBAL value is set, and once now.
+    /// Calls `f` with the bits of the GLOBAL value now and whenever the value is set.
     pub fn on_change(&self, var: Var, f: impl Fn(u64) + Send + Sync + 'static) {
         f(self.bits(var));
         self.hooks.lock().push((
@@ -90,8 +91,8 @@ impl Settings {
             }),
         ));
     }
-    /// The same for what the system may refuse: `f` is called, with the bits and the text, whenever
-    /// the GLOBAL value is set. It is not called now.
+    /// Calls `f` with the bits and the text whenever the GLOBAL value is set, but not now. `f`
+    /// returns messages about requests that the operating system refused.
     pub fn on_change_of_place(
         &self,
         var: Var,
@@ -102,18 +103,18 @@ impl Settings {
             .push((var, Box::new(move |s| f(s.bits, s.text.as_deref().unwrap_or("")))));
     }
 
-    /// Calls who asked for a variable's changes, though the variable has not changed: for FLUSH
-    /// LOGS and the files that variables name. Returns what the system refused.
+    /// Calls the hooks of an unchanged variable: FLUSH LOGS opens the files that variables name
+    /// again. Returns the messages of the hooks.
     pub fn tell_again(&self, var: Var) -> Vec<String> {
         let setting = self.snapshot.read().get(var).clone();
         call_hooks(&self.hooks.lock(), var, &setting)
     }
-    /// SET GLOBAL; `value` None is DEFAULT.
+    /// Runs SET GLOBAL. A `value` of None is DEFAULT.
     pub fn set_global(&self, var: Var, value: Option<&Value<'_>>) -> Result<Applied> {
         let Taken { setting, truncated } = Settings::check(var, value)?;
         Ok(Applied { truncated, refused: self.apply(var, setting) })
     }
-    /// What SET GLOBAL would keep.
+    /// Checks a value. Returns the setting that SET GLOBAL would keep.
     pub fn check(var: Var, value: Option<&Value<'_>>) -> Result<Taken> {
         let v = var.get();
         match (v.access, v.scope) {
@@ -136,7 +137,7 @@ impl Settings {
         }
         Ok(taken)
     }
-    /// Does what was checked. Returns what the system refused.
+    /// Applies a setting that was checked. Returns the messages of the hooks.
     pub fn apply(&self, var: Var, setting: Setting) -> Vec<String> {
         if var.is_order() {
             call_hooks(&self.hooks.lock(), var, &setting)
@@ -145,7 +146,7 @@ impl Settings {
         }
     }
 
-    /// Stores a value that is known to be valid, with that of the variable's twin.
+    /// Stores a valid setting and the corresponding setting of the variable's twin.
     pub(super) fn store(&self, var: Var, setting: Setting) -> Vec<String> {
         let mut hooked = vec![(var, setting.clone())];
         let hooks = self.hooks.lock();
@@ -166,14 +167,14 @@ impl Settings {
         hooked.iter().flat_map(|(changed, to)| call_hooks(&hooks, *changed, to)).collect()
     }
 
-    /// What the server knows and tells (`hostname`, `server_uuid`, the port it got).
+    /// Stores a value that the server has found out (`hostname`, `server_uuid`, its port).
     pub fn tell(&self, var: Var, text: &str) {
         if let Ok(taken) = var.get().take_text(text) {
             self.store(var, taken.setting);
         }
     }
 
-    /// `@@GLOBAL.name`.
+    /// The value of `@@GLOBAL.name`.
     pub fn global_value(&self, var: Var) -> Result<Value<'static>> {
         let v = var.get();
         if v.scope == Scope::Session {
@@ -181,7 +182,7 @@ impl Settings {
         }
         Ok(v.value(self.snapshot.read().get(var)))
     }
-    /// SHOW GLOBAL VARIABLES: names with values; NULL is shown as nothing.
+    /// The names and values of SHOW GLOBAL VARIABLES. NULL is shown as an empty text.
     pub fn list_global(&self) -> Vec<(&'static str, String)> {
         let snapshot = self.snapshot();
         let all = Var::all().iter().filter(|v| v.get().scope != Scope::Session);
@@ -193,11 +194,11 @@ fn call_hooks(hooks: &[(Var, Hook)], var: Var, to: &Setting) -> Vec<String> {
     hooks.iter().filter(|(v, _)| *v == var).flat_map(|(_, hook)| hook(to)).collect()
 }
 
-/// Positions in the values of `redolith_log_writer`.
+/// The positions of two values of `redolith_log_writer`.
 const SESSION: u64 = 1;
 const DEDICATED: u64 = 3;
 
-/// The bits of `twin` when the other one is set to `bits`.
+/// The bits of `twin` when its counterpart is set to `bits`.
 pub(super) fn twin_bits(twin: Var, bits: u64) -> u64 {
     match twin.get().kind {
         _ if twin == Var::InnodbLogWriterThreads => (bits == DEDICATED) as u64,

@@ -4,7 +4,7 @@ use super::table::Var;
 use super::variable::{Access, Kind, Scope, Taken};
 use std::fmt;
 
-/// Why an option is refused; for people.
+/// The reason why an option is refused, for people.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OptionError(pub String);
 impl fmt::Display for OptionError {
@@ -15,7 +15,7 @@ impl fmt::Display for OptionError {
 impl std::error::Error for OptionError {}
 
 impl Var {
-    /// Whether there is an option for it.
+    /// True if the variable has an option.
     pub fn is_option(self) -> bool {
         let v = self.get();
         v.access != Access::ReadOnly
@@ -24,7 +24,8 @@ impl Var {
             && !self.is_of_session_options_only()
             && !self.is_order()
     }
-    /// mysqld has no option for these; a session begins with what is said elsewhere.
+    /// True for variables that have no option in mysqld, because a session takes their first values
+    /// from the handshake, the server's collation or the default database.
     fn is_of_session_options_only(self) -> bool {
         matches!(
             self,
@@ -34,15 +35,15 @@ impl Var {
                 | Var::CollationDatabase
         )
     }
-    /// Whether the option may stand without a value, which means ON.
+    /// True if the option may stand without a value, which means ON.
     pub fn is_switch(self) -> bool {
         matches!(self.get().kind, Kind::Bool)
     }
 }
 
 impl Settings {
-    /// Sets a variable as the option `name` says; `value` None: the option stands alone. Some text:
-    /// accepted, but worth telling.
+    /// Sets a variable to the value of its option. `value` is None if the option stands alone.
+    /// Returns a note about an accepted value that was adjusted or has no effect.
     pub fn set_option(&self, var: Var, value: Option<&str>) -> Result<Option<String>, OptionError> {
         let v = var.get();
         let option = v.name.replace('_', "-");

@@ -1,4 +1,5 @@
-//! A session's values: the GLOBAL ones of when it began, and what it has set itself.
+//! A session's values: the GLOBAL values from the session's beginning, and the values that the
+//! session has set itself.
 use super::global::{Settings, Snapshot, twin_bits};
 use super::table::Var;
 use super::variable::{Access, Kind, Scope, Setting, Taken, collation};
@@ -10,15 +11,15 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct SessionVars {
     snapshot: Arc<Snapshot>,
-    /// What differs from the snapshot: few, so that looking through them is quick and an idle
+    /// The values that differ from the snapshot. There are few, so a search is quick and an idle
     /// session is small.
     own: Vec<(Var, Setting)>,
-    /// Goes up with every change, for what is derived from several variables.
+    /// Increases with every change. Values that are derived from several variables depend on it.
     generation: u32,
 }
 
 impl SessionVars {
-    /// Of a new session, or after COM_RESET_CONNECTION.
+    /// The values of a new session, or of a session after COM_RESET_CONNECTION.
     pub fn new(settings: &Settings) -> SessionVars {
         SessionVars { snapshot: settings.snapshot(), own: Vec::new(), generation: 0 }
     }
@@ -27,11 +28,11 @@ impl SessionVars {
     fn get(&self, var: Var) -> &Setting {
         self.own.iter().find(|(v, _)| *v == var).map_or_else(|| self.snapshot.get(var), |(_, s)| s)
     }
-    /// Of a `Followed` variable: what the session has set itself.
+    /// The value that the session has set itself; for `Followed` variables.
     pub fn own_bits(&self, var: Var) -> Option<u64> {
         self.own.iter().find(|(v, _)| *v == var).map(|(_, s)| s.bits)
     }
-    /// A number, boolean (0, 1), enum (position), set (flags) or collation (id).
+    /// The value of a number, boolean (0, 1), enum (position), set (flags) or collation (id).
     #[inline]
     pub fn bits(&self, var: Var) -> u64 {
         self.get(var).bits
@@ -46,7 +47,7 @@ impl SessionVars {
     pub fn sql_mode(&self) -> SqlMode {
         SqlMode(self.bits(Var::SqlMode))
     }
-    /// What a character set or collation variable holds; None is NULL (`character_set_results`).
+    /// The value of a character set or collation variable; None is NULL (`character_set_results`).
     pub fn collation(&self, var: Var) -> Option<Collation> {
         collation(self.bits(var))
     }
@@ -54,8 +55,8 @@ impl SessionVars {
         self.generation
     }
 
-    /// SET SESSION; `value` None is DEFAULT, which is the current GLOBAL value. True if the value
-    /// was moved into the variable's range.
+    /// Runs SET SESSION. A `value` of None is DEFAULT, the current GLOBAL value. Returns true if
+    /// the value was moved into the variable's range.
     pub fn set(
         &mut self,
         settings: &Settings,
@@ -67,9 +68,9 @@ impl SessionVars {
         self.apply(settings, var, taken.map(|t| t.setting));
         Ok(truncated)
     }
-    /// What SET SESSION would keep; None: the default.
-    /// Variables of [`Kind::OfSession`] are the caller's to set; here they are checked for being
-    /// settable only.
+    /// Checks a value. Returns the setting that SET SESSION would keep, or None for the default.
+    /// The caller sets variables of [`Kind::OfSession`]; this function only checks that they can be
+    /// set.
     pub fn check(var: Var, value: Option<&Value<'_>>) -> Result<Option<Taken>> {
         let v = var.get();
         match (v.access, v.scope) {
@@ -78,8 +79,7 @@ impl SessionVars {
             }
             (_, Scope::Global) => return Err(SqlError::global_variable(v.name)),
             _ if v.kind == Kind::OfSession => return Ok(None),
-            // What bounds a packet is the server's to choose (MySQL: 1238 "read-only. Use SET
-            // GLOBAL to assign the value").
+            // As in MySQL, a session cannot choose the limits of packets.
             _ if matches!(var, Var::MaxAllowedPacket | Var::NetBufferLength) => {
                 return Err(SqlError::new(
                     1621,
@@ -99,7 +99,7 @@ impl SessionVars {
             _ => Ok(taken),
         }
     }
-    /// Stores what was checked.
+    /// Stores a setting that was checked.
     pub fn apply(&mut self, settings: &Settings, var: Var, setting: Option<Setting>) {
         let v = var.get();
         match setting {
@@ -111,7 +111,7 @@ impl SessionVars {
         }
     }
 
-    /// Stores a value known to be valid: SET NAMES, SET TRANSACTION, the client's character set at
+    /// Stores a valid value, for SET NAMES, SET TRANSACTION and the client's character set at
     /// login.
     pub fn store_bits(&mut self, var: Var, bits: u64) {
         self.store(var, Setting { bits, text: None });
@@ -141,7 +141,7 @@ impl SessionVars {
         }
     }
 
-    /// SET NAMES, and the character set of the handshake.
+    /// Runs SET NAMES, and sets the character set of the handshake.
     pub fn set_names(&mut self, c: Collation) {
         let charset = c.charset().default_collation().id() as u64;
         self.store_bits(Var::CharacterSetClient, charset);
@@ -149,8 +149,8 @@ impl SessionVars {
         self.store_bits(Var::CollationConnection, c.id() as u64);
     }
 
-    /// `@@name` and `@@SESSION.name`; None if the session itself knows the value
-    /// ([`Kind::OfSession`]). `session_only`: 1238 for a GLOBAL one.
+    /// The value of `@@name` or `@@SESSION.name`. None if the session itself keeps the value
+    /// ([`Kind::OfSession`]). If `session_only`, a GLOBAL variable is error 1238.
     pub fn value(
         &self,
         settings: &Settings,
@@ -167,7 +167,7 @@ impl SessionVars {
         }
     }
 
-    /// `SHOW [SESSION] VARIABLES` without those that the session itself knows.
+    /// The rows of `SHOW [SESSION] VARIABLES` without the values that the session itself keeps.
     pub fn list(&self, settings: &Settings) -> Vec<(&'static str, String)> {
         let global = settings.snapshot();
         let all = Var::all().iter().filter(|v| v.get().kind != Kind::OfSession);
@@ -198,7 +198,7 @@ mod tests {
         );
         old.set(&s, Var::WaitTimeout, None).unwrap();
         assert_eq!(old.bits(Var::WaitTimeout), 5);
-        // A GLOBAL variable is read where it is current.
+        // A session sees the current value of a GLOBAL variable.
         s.set_global(Var::MaxConnections, Some(&Value::UInt(7))).unwrap();
         assert_eq!(old.value(&s, Var::MaxConnections, false).unwrap(), Some(Value::UInt(7)));
     }

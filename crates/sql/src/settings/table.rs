@@ -1,4 +1,4 @@
-//! Every system variable. Sorted by name; a test holds that.
+//! The table of all system variables, sorted by name. A test checks the order.
 use super::variable::{Access::*, Kind, Kind::*, Scope::*, Variable};
 
 macro_rules! variables {
@@ -329,7 +329,7 @@ variables! {
     WarningCount "warning_count" OfSession, Session ReadOnly None;
 }
 
-/// Names of before, which clients still use.
+/// Old names, which clients still use.
 const ALIASES: &[(&str, Var)] = &[
     ("storage_engine", Var::DefaultStorageEngine),
     ("tx_isolation", Var::TransactionIsolation),
@@ -337,7 +337,7 @@ const ALIASES: &[(&str, Var)] = &[
 ];
 
 impl Var {
-    /// By name, without regard to case; `-` is not taken for `_`.
+    /// Finds a variable by its name, without regard to case. `-` does not stand for `_`.
     pub fn from_name(name: &str) -> Option<Var> {
         let lower = name.to_ascii_lowercase();
         let found = TABLE.binary_search_by(|v| v.name.cmp(&lower)).ok().map(|i| ALL[i]);
@@ -346,16 +346,17 @@ impl Var {
     pub fn get(self) -> &'static Variable {
         &TABLE[self as usize]
     }
-    /// In the order of the names.
+    /// All variables in the order of their names.
     pub fn all() -> &'static [Var] {
         ALL
     }
-    /// An order, not a state: `ON` does something at once, and the value stays `OFF`. No option.
+    /// True for a command in the form of a variable: `ON` does something at once, and the value
+    /// stays `OFF`. Such a variable has no option.
     pub fn is_order(self) -> bool {
         matches!(self, Var::InnodbPurgeRunNow | Var::InnodbPurgeStopNow)
     }
-    /// The variable that says the same thing in another way: as a collation, or as a character set;
-    /// as MySQL has it.
+    /// The variable with the same meaning in another form, as in MySQL: for example, a character
+    /// set and its collation.
     pub(super) fn twin(self) -> Option<Var> {
         Some(match self {
             Var::CharacterSetConnection => Var::CollationConnection,

@@ -1,101 +1,100 @@
-//! What a system variable is, and how its values are read and shown.
+//! Describes a system variable, and reads and shows its values.
 use crate::error::{Result, SqlError};
 use crate::sql_mode::SqlMode;
 use redolith_types::temporal::parse_zone;
 use redolith_types::{Charset, Collation, Value};
 use std::sync::Arc;
 
-/// Where a variable has values.
+/// The scopes in which a variable has values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Scope {
     Global,
     Session,
     /// A session begins with the GLOBAL value.
     Both,
-    /// A session goes by the GLOBAL value of the moment, until it sets its own.
+    /// A session uses the current GLOBAL value until it sets its own.
     Followed,
 }
 
-/// Who may set it.
+/// The ways to set a variable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Access {
-    /// SET and options.
+    /// SET and options can set it.
     Dynamic,
-    /// Options at the start; read-only after.
+    /// Only options can set it, when the server starts.
     AtStart,
-    /// Nobody: the server knows it.
+    /// Only the server itself sets it.
     ReadOnly,
 }
 
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Kind {
     Bool,
-    /// Bytes, counts, seconds: with K, M, G, T in options. Values outside are moved to the nearest
-    /// end, and down to a multiple of `step`.
+    /// A number of bytes, seconds or other units; options may use K, M, G, T. A value out of range
+    /// is moved to the nearest limit, and down to a multiple of `step`.
     Int {
         min: u64,
         max: u64,
         step: u64,
     },
-    /// A whole number that is a choice or a place, not an amount: one outside is refused (1231),
-    /// not moved.
+    /// An integer that is a choice or a place, not an amount. A value out of range is refused
+    /// (1231).
     Exact {
         min: i64,
         max: i64,
     },
-    /// CPUs, as `0-3,6`; empty: all.
+    /// A list of CPUs such as `0-3,6`. Empty means all CPUs.
     CpuList,
-    /// Seconds with a fraction, percentages.
+    /// A number with a fraction: seconds or a percentage.
     Real {
         min: f64,
         max: f64,
     },
-    /// A name or its position.
+    /// One of these names, given by name or by position.
     Enum(&'static [&'static str]),
-    /// A storage engine: any is taken, with a warning, and means the one that there is, as in
-    /// ENGINE=.
+    /// A storage engine. Like ENGINE=, it accepts any name, with a warning, for the only engine.
     Engine,
     SqlMode,
-    /// A character set, kept as its default collation; with `nullable`, NULL too.
+    /// A character set, kept as its default collation, or (if `nullable`) NULL.
     Charset {
         nullable: bool,
     },
     Collation,
-    /// `SYSTEM`, `+hh:mm`, `UTC`.
+    /// A time zone: `SYSTEM`, `+hh:mm` or `UTC`.
     TimeZone,
-    /// MySQL's optimizer switches: none of them is there to be switched on.
+    /// MySQL's optimizer switches. None of them can be switched on.
     OptimizerSwitch,
     Text {
         nullable: bool,
     },
-    /// The session knows the value (`timestamp`, `warning_count`, ...), and sets it where `Access`
-    /// allows.
+    /// A value that the session itself keeps (`timestamp`, `warning_count`, ...). It can be set if
+    /// `Access` permits.
     OfSession,
 }
 
-/// One row of the table.
+/// A row of the table of variables.
 #[derive(Debug)]
 pub struct Variable {
     pub name: &'static str,
     pub kind: Kind,
     pub scope: Scope,
     pub access: Access,
-    /// As an option's text; for `Text { nullable }`, `None` is NULL.
+    /// The default as an option's text. `None` is NULL for `Text { nullable }`.
     pub default: Option<&'static str>,
-    /// Only the default is true of this server; why.
+    /// The reason why only the default is possible in this server.
     pub only: Option<&'static str>,
-    /// Taken, and without effect; why.
+    /// The reason why the variable is accepted but has no effect.
     pub inert: Option<&'static str>,
 }
 
-/// A value as it is kept: numbers, positions, flags and collation ids as bits; text beside them.
-/// NULL is bits of [`NULL_BITS`] without text.
+/// The kept form of a value: numbers, positions, flags and collation ids are bits, texts are text.
+/// NULL is [`NULL_BITS`] without text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Setting {
     pub bits: u64,
     pub text: Option<Arc<str>>,
 }
-/// NULL of a character set (no collation has the id 0), and of a text.
+/// The bits of NULL, for a character set (no collation has the id 0) or a text.
 pub const NULL_BITS: u64 = 0;
 
 impl Setting {
@@ -107,7 +106,7 @@ impl Setting {
     }
 }
 
-/// A value taken, and whether it had to be moved into the variable's range (warning 1292).
+/// An accepted value. `truncated` means that it was moved into the variable's range (warning 1292).
 #[derive(Debug)]
 pub struct Taken {
     pub setting: Setting,
@@ -153,7 +152,7 @@ impl Variable {
         SqlError::wrong_variable_value(self.name, shown)
     }
 
-    /// From an option's text, or a string in SET.
+    /// Reads a value from an option's text or from a string in SET.
     pub fn take_text(&self, text: &str) -> Result<Taken> {
         let wrong = || self.wrong_value(text);
         Ok(match self.kind {
@@ -204,7 +203,7 @@ impl Variable {
         })
     }
 
-    /// From the value of an expression in SET.
+    /// Reads a value from the value of an expression in SET.
     pub fn take_value(&self, value: &Value<'_>) -> Result<Taken> {
         let shown = || value.to_string();
         match (self.kind, value) {
@@ -224,7 +223,7 @@ impl Variable {
                 Ok(self.take_exact(i64::try_from(*n).map_err(|_| self.wrong_value(n))?)?.into())
             }
             (Kind::Exact { .. }, _) => Err(SqlError::wrong_variable_type(self.name)),
-            // One CPU is written as a number.
+            // A list of one CPU may be a number.
             (Kind::CpuList, Value::Int(_) | Value::UInt(_)) => self.take_text(&shown()),
             (Kind::Real { .. }, Value::Bytes(_)) => Err(SqlError::wrong_variable_type(self.name)),
             (Kind::Bool, Value::Int(0 | 1) | Value::UInt(0 | 1)) => self.take_text(&shown()),
@@ -301,7 +300,7 @@ impl Variable {
         Ok(Setting::bits(0))
     }
 
-    /// As SHOW VARIABLES prints it; None is NULL.
+    /// The text of a value in SHOW VARIABLES; None is NULL.
     pub fn show(&self, s: &Setting) -> Option<String> {
         Some(match self.kind {
             Kind::Bool => if s.bits != 0 { "ON" } else { "OFF" }.to_string(),
@@ -321,7 +320,7 @@ impl Variable {
         })
     }
 
-    /// As `SELECT @@name` gives it: numbers for numbers and booleans, text for the rest.
+    /// The value of `SELECT @@name`: a number for numbers and booleans, otherwise a text.
     pub fn value(&self, s: &Setting) -> Value<'static> {
         match self.kind {
             Kind::Bool => Value::Int((s.bits != 0) as i64),
@@ -332,7 +331,7 @@ impl Variable {
         }
     }
 
-    /// The default, which is valid (a test takes all of them).
+    /// The default, which is always valid (a test checks all defaults).
     pub fn default_setting(&self) -> Setting {
         let null = Setting::bits(NULL_BITS);
         self.default.map_or(null.clone(), |text| self.take_text(text).map_or(null, |t| t.setting))
@@ -357,7 +356,8 @@ fn parse_bool(text: &str) -> Option<bool> {
     }
 }
 
-/// CPU numbers of `0-3,6` in ascending order, each below 1,024; None if it is no such list.
+/// The CPU numbers of a list such as `0-3,6`, in ascending order, each below 1,024. None if the
+/// text is not such a list.
 pub fn parse_cpus(text: &str) -> Option<Vec<usize>> {
     let mut named = [false; 1024];
     for part in text.split(',').map(str::trim).filter(|_| !text.trim().is_empty()) {
@@ -372,7 +372,7 @@ pub fn parse_cpus(text: &str) -> Option<Vec<usize>> {
     Some(named.iter().enumerate().filter(|(_, named)| **named).map(|(cpu, _)| cpu).collect())
 }
 
-/// Digits with at most one of K, M, G, T, P, E, which are powers of 1,024.
+/// Reads digits with at most one of K, M, G, T, P, E, which stand for powers of 1,024.
 fn parse_int(text: &str) -> Option<u64> {
     let text = text.trim();
     let shift = match text.chars().last()?.to_ascii_uppercase() {
@@ -385,7 +385,7 @@ fn parse_int(text: &str) -> Option<u64> {
         _ => 0,
     };
     let digits = if shift > 0 { &text[..text.len() - 1] } else { text };
-    // "-1" stands for the least there is, as in mysqld.
+    // As in mysqld, "-1" stands for the least value.
     if digits.len() > 1
         && digits.starts_with('-')
         && digits[1..].bytes().all(|b| b.is_ascii_digit())

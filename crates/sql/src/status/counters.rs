@@ -1,9 +1,9 @@
-//! What the server counts for every statement.
+//! The counters that statements increase.
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Threads that have a copy of the counters to themselves and add to it with a load and a store;
-/// later ones share one more.
+/// The number of threads with a copy of the counters of their own. Such a thread adds with a load
+/// and a store. All other threads share one more copy.
 const OWNED: usize = 64;
 
 macro_rules! counters {
@@ -126,10 +126,10 @@ impl Default for Counters {
     }
 }
 
-/// Copies that nobody has.
+/// The number of the next new copy, and the copies that were given back.
 static FREE: Mutex<(usize, Vec<usize>)> = Mutex::new((0, Vec::new()));
-/// A thread's copy, given back when it ends: threads come and go where long statements run beside
-/// the workers.
+/// A thread's copy. The thread gives the copy back when it ends, because threads for long
+/// statements beside the workers come and go.
 struct Copy(usize);
 impl Copy {
     fn take() -> Copy {
@@ -150,7 +150,7 @@ impl Drop for Copy {
 thread_local!(static MY_COPY: Copy = Copy::take());
 
 impl Counter {
-    /// As SHOW STATUS spells it.
+    /// The name in SHOW STATUS.
     pub fn name(self) -> &'static str {
         NAMES[self as usize]
     }
@@ -159,7 +159,7 @@ impl Counter {
 impl Counters {
     #[inline]
     pub fn add(&self, counter: Counter, n: u64) {
-        // A thread that ends has given its copy back.
+        // A thread that is ending has given its copy back and uses the shared copy.
         let copy = MY_COPY.try_with(|copy| copy.0).unwrap_or(OWNED);
         let sum = &self.copies[copy].0[counter as usize];
         if copy < OWNED {

@@ -1,11 +1,11 @@
-//! Handler_*: what statements ask of the storage engine, as MySQL counts it. A session adds to
-//! memory of its own, row by row, and gives it to the server's counters when the statement ends
-//! (STAT-1).
+//! Handler_*: the requests of statements to the storage engine, counted as in MySQL. A session
+//! counts row by row in its own memory, and adds its counts to the server's counters when the
+//! statement ends (STAT-1).
 //!
-//! A scan of a table is `read_first`, `read_key` and a `read_rnd_next` for each row and for the
-//! end. A range of an index is `read_key` (where it has no bound, `read_first` or `read_last`
-//! beside it) and `read_next` or `read_prev` for each row behind the first and for the end. A whole
-//! unique key is one `read_key`.
+//! A scan of a table counts `read_first`, `read_key`, and `read_rnd_next` for each row and for the
+//! end. A range of an index counts `read_key`, and `read_next` or `read_prev` for each row after
+//! the first and for the end; a range without a bound also counts `read_first` or `read_last`. A
+//! complete unique key counts one `read_key`.
 use super::Counter;
 
 macro_rules! handlers {
@@ -40,7 +40,7 @@ handlers! {
 }
 
 impl Handlers {
-    /// A row is read by the key that was kept of it.
+    /// Counts a row that is read again by its kept key.
     pub fn row_by_key(&mut self) {
         self.read_rnd += 1;
         self.read_key += 1;

@@ -1,5 +1,5 @@
-//! SHOW STATUS: counters of our own, one copy per thread that counts, and names that others give
-//! values to when asked.
+//! SHOW STATUS: counters with one copy per counting thread, and variables whose values other
+//! modules provide when they are asked.
 //!
 //! STAT-1: counting is a load and a store of memory that only this thread writes.
 mod counters;
@@ -30,28 +30,28 @@ impl fmt::Display for StatusValue {
     }
 }
 
-/// The engine's counters at one time (of the disk's monotonic clock).
+/// The engine's counters at one time, on the disk's monotonic clock.
 #[derive(Clone, Default, Debug)]
 pub struct Reading {
     pub at: Duration,
     pub values: HashMap<&'static str, u64>,
 }
 
-/// The name of a log writer's mode, from what the counter `log_writer_mode` says.
+/// The name of the log writer's mode with this value of the counter `log_writer_mode`.
 pub fn log_writer_mode(number: u64) -> &'static str {
     ["session", "leader", "dedicated"].get(number as usize).unwrap_or(&"unknown")
 }
 
-/// Called with a place to put names and values.
+/// Provides status variables: it calls its argument with each name and value.
 pub type Provider = Box<dyn Fn(&mut dyn FnMut(&str, StatusValue)) + Send + Sync>;
 
 /// All status variables.
 #[derive(Default)]
 pub struct Status {
     pub counters: Counters,
-    /// What INNODB_METRICS shows.
+    /// The monitors of INNODB_METRICS.
     pub monitors: Monitors,
-    /// What the last SHOW ENGINE INNODB STATUS saw; averages are since then.
+    /// The reading of the last SHOW ENGINE INNODB STATUS; the next report's averages begin there.
     pub last_report: Mutex<Option<Reading>>,
     providers: RwLock<Vec<Provider>>,
     resets: RwLock<Vec<Box<dyn Fn() + Send + Sync>>>,
@@ -67,12 +67,11 @@ impl Status {
     pub fn new() -> Status {
         Status::default()
     }
-    /// Adds names that `provider` gives values to. Names are spelt as MySQL spells them
-    /// (`Innodb_log_writes`).
+    /// Adds a provider. Its names have MySQL's spelling (`Innodb_log_writes`).
     pub fn register(&self, provider: Provider) {
         self.providers.write().push(provider);
     }
-    /// Every name with its value, in the order of the names.
+    /// All names with their values, in the order of the names.
     pub fn list(&self) -> Vec<(String, StatusValue)> {
         let mut all: Vec<(String, StatusValue)> =
             self.counters.list().map(|(n, v)| (n.to_string(), StatusValue::Int(v))).collect();
@@ -83,11 +82,11 @@ impl Status {
         all.dedup_by(|later, earlier| later.0 == earlier.0);
         all
     }
-    /// `act` is called at FLUSH STATUS.
+    /// Calls `act` at FLUSH STATUS.
     pub fn on_reset(&self, act: Box<dyn Fn() + Send + Sync>) {
         self.resets.write().push(act);
     }
-    /// FLUSH STATUS: what we count ourselves starts again from 0.
+    /// Runs FLUSH STATUS: resets the counters of this crate to 0 and calls the registered actions.
     pub fn reset(&self) {
         self.counters.reset();
         self.resets.read().iter().for_each(|act| act());

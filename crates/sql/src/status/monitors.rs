@@ -1,20 +1,20 @@
-//! INNODB_METRICS: what is shown of each counter, as `innodb_monitor_enable`, `_disable`, `_reset`
-//! and `_reset_all` say.
+//! INNODB_METRICS: decides what is shown of each counter, under control of `innodb_monitor_enable`,
+//! `_disable`, `_reset` and `_reset_all`.
 //!
-//! The engine counts always; a monitor only says since when a count is told. All are on from the
-//! server's start (MySQL has most of them off).
+//! The engine always counts; a monitor only decides since when its count is shown. All monitors are
+//! on when the server starts (in MySQL most are off).
 //!
-//! MON-1: while a monitor is off its count stands still, and goes on from there when it is switched
-//! on again.
-//! MON-2: `reset` begins the `*_RESET` columns again; `reset_all` begins everything again, and only
-//! where the monitor is off.
+//! MON-1: while a monitor is off, its count stands still. When it is switched on again, the count
+//! goes on from there.
+//! MON-2: `reset` restarts the `*_RESET` columns. `reset_all` restarts all columns, but only if the
+//! monitor is off.
 use crate::settings::Var;
 use parking_lot::Mutex;
 use redolith_engine::metrics::{Kind, Metric};
 use redolith_types::Collation;
 use std::collections::HashMap;
 
-/// What the four variables do.
+/// The actions of the four variables.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MonitorAction {
     Enable,
@@ -24,7 +24,7 @@ pub enum MonitorAction {
 }
 
 impl MonitorAction {
-    /// What setting `var` does to counters, if it is one of the four.
+    /// The action of setting `var`; None if `var` is not one of the four variables.
     pub fn of(var: Var) -> Option<MonitorAction> {
         match var {
             Var::InnodbMonitorEnable => Some(MonitorAction::Enable),
@@ -36,7 +36,7 @@ impl MonitorAction {
     }
 }
 
-/// Groups that MySQL has and that nothing is counted for here; naming them is no mistake.
+/// Groups of MySQL without a counter in this engine. Naming such a group is not an error.
 const EMPTY_MODULES: [&str; 6] = [
     "module_buffer_page",
     "module_compress",
@@ -46,7 +46,7 @@ const EMPTY_MODULES: [&str; 6] = [
     "module_sampling",
 ];
 
-/// Least and most of a value that goes up and down, of the times it was looked at.
+/// The least and the greatest of the readings of a value that goes up and down.
 #[derive(Clone, Copy, Default, Debug)]
 struct Extremes(Option<(u64, u64)>);
 impl Extremes {
@@ -59,9 +59,9 @@ impl Extremes {
 #[derive(Clone, Copy, Debug)]
 struct Monitor {
     on: bool,
-    /// The engine's count when it was switched on.
+    /// The engine's count when the monitor was switched on.
     base: u64,
-    /// What was counted in earlier times that it was on; of a value, the last one.
+    /// The count from the earlier times when the monitor was on. For a value, its last reading.
     kept: u64,
     /// The count at the last reset.
     reset_at: u64,
@@ -86,7 +86,7 @@ impl Monitor {
             extremes_reset: Extremes::default(),
         }
     }
-    /// MON-1.
+    /// The shown count (MON-1).
     fn count(&self, kind: Kind, now: u64) -> u64 {
         match (self.on, kind) {
             (false, _) => self.kept,
@@ -117,17 +117,17 @@ impl Monitor {
     }
 }
 
-/// COUNT, MAX_COUNT, MIN_COUNT, AVG_COUNT, or the same since the last reset.
+/// COUNT, MAX_COUNT, MIN_COUNT and AVG_COUNT, since the beginning or since the last reset.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Counted {
     pub count: u64,
     pub max: Option<u64>,
     pub min: Option<u64>,
-    /// Per second.
+    /// The average per second.
     pub average: Option<f64>,
 }
 
-/// A row of INNODB_METRICS. Times are microseconds since 1970.
+/// A row of INNODB_METRICS. Times are in microseconds since 1970.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Shown {
     pub metric: Metric,
@@ -143,7 +143,7 @@ pub struct Shown {
 #[derive(Default)]
 struct State {
     started_us: i64,
-    /// A counter that is not here is on since the start.
+    /// The monitors that were used. A counter without a monitor has been on since the start.
     monitors: HashMap<&'static str, Monitor>,
 }
 
@@ -151,19 +151,19 @@ struct State {
 pub struct Monitors(Mutex<State>);
 
 impl Monitors {
-    /// Says when the server began.
+    /// Notes the time at which the server started.
     pub fn start(&self, now_us: i64) {
         self.0.lock().started_us = now_us;
     }
 
-    /// Does the pattern name anything?
+    /// True if the pattern names a counter or a group.
     pub fn knows(&self, pattern: &str, metrics: &[(Metric, u64)]) -> bool {
         EMPTY_MODULES.iter().any(|m| m.eq_ignore_ascii_case(pattern))
             || metrics.iter().any(|(m, _)| names(pattern, m))
     }
 
-    /// Does `action` to what `pattern` names: a counter, a group, `all`, or a pattern with `%` and
-    /// `_`. False: it names nothing, and nothing is done.
+    /// Applies `action` to the counters that `pattern` names: a counter, a group, `all`, or a
+    /// pattern with `%` and `_`. Returns false if it names none.
     pub fn act(
         &self,
         action: MonitorAction,
@@ -183,7 +183,7 @@ impl Monitors {
         found
     }
 
-    /// The table, for the engine's `metrics` of this moment.
+    /// The rows of INNODB_METRICS for the engine's present `metrics`.
     pub fn show(&self, metrics: &[(Metric, u64)], now_us: i64) -> Vec<Shown> {
         let mut state = self.0.lock();
         let started_us = state.started_us;
@@ -292,7 +292,7 @@ mod tests {
             [(11, 11, true), (20, 20, true), (10, 10, false)]
         );
         assert_eq!(m.show(&metrics(21, 20, 20), 4 * S)[0].enabled_us, Some(3 * S));
-        // On already: nothing changes.
+        // The monitor is already on, so nothing changes.
         m.act(MonitorAction::Enable, "log_a", &metrics(30, 0, 0), 5 * S);
         assert_eq!(counts(&m, &metrics(30, 20, 20), 6 * S)[0], (20, 20, true));
     }
@@ -306,7 +306,7 @@ mod tests {
             counts(&m, &metrics(13, 14, 15), 2 * S),
             [(13, 3, true), (14, 4, true), (15, 15, true)]
         );
-        // Not while it is on.
+        // `reset_all` does nothing while the monitor is on.
         m.act(MonitorAction::ResetAll, "all", &metrics(13, 14, 15), S);
         assert_eq!(counts(&m, &metrics(13, 14, 15), 2 * S)[0], (13, 3, true));
         m.act(MonitorAction::Disable, "all", &metrics(13, 14, 15), 3 * S);

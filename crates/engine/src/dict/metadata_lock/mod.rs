@@ -1,12 +1,11 @@
-//! Metadata locks: what keeps a table's definition still while statements use it, and lets DDL wait
-//! for them.
+//! Metadata locks keep a table's definition unchanged while statements use it, and let DDL wait for
+//! the statements.
 //!
-//! An [`MetadataLock`] sits in each table's and each schema's entry; a statement's way through it
-//! is one compare-and-swap. A statement holds its table's lock and, as intention, the schema's in
-//! `Read`;
-//! DROP DATABASE takes the schema's `Exclusive`. What a session holds is in an [`MetadataLockSet`],
-//! by which it finds without any shared memory that it holds a lock already. After a wait, look the
-//! table up again: it may have been dropped or renamed.
+//! Each table and each schema has a [`MetadataLock`], which a statement takes with one
+//! compare-and-swap. A statement locks its table and, as intention, the table's schema in `Read`;
+//! DROP DATABASE locks the schema in `Exclusive`. A session's locks are in a [`MetadataLockSet`],
+//! in which it finds a lock that it holds without touching shared memory. After a wait a session
+//! looks the table up again, since the table may have been dropped or renamed.
 //!
 //! | asked \ held | Read | Write | NoWrite | Exclusive | for |
 //! |---|---|---|---|---|---|
@@ -15,16 +14,18 @@
 //! | NoWrite | + | - | + | - | LOCK TABLES READ, the copying phase of ALTER |
 //! | Exclusive | - | - | - | - | DDL, LOCK TABLES WRITE |
 //!
-//! No search for deadlocks; these rules leave none that lasts:
-//! - MDL-1: first come, first served: who asks while others queue, queues. A queued DDL does not
-//!   starve.
-//! - MDL-2: who holds `Exclusive` waits for another lock at most a second, then gives everything
-//!   back and begins again (`lock_all`); and DDL begins by ending the session's transaction.
-//! - MDL-3: whoever waits while holding other metadata locks waits for *queued* requests at most a
-//!   second; then only for holders (it is hurried).
-//! - MDL-4: holders who wait to convert a lock do not keep each other out; one that would keep
-//!   another out, or be kept out by it, is told "deadlock" at once.
-//! - MDL-5: `QUEUED` is set in the word if and only if the queue is not empty; both change under
+//! There is no search for deadlocks. These rules leave no deadlock that lasts:
+//! - MDL-1: first come, first served: a request queues behind queued requests, so a queued DDL does
+//!   not starve.
+//! - MDL-2: DDL begins by ending the session's transaction. A session that holds `Exclusive` waits
+//!   for another lock at most a second, then gives all its locks back and begins again
+//!   (`lock_all`).
+//! - MDL-3: a session that holds other metadata locks waits for *queued* requests at most a second,
+//!   and after that only for holders (its request is hurried).
+//! - MDL-4: of two holders of a lock that wait to convert it, neither excludes the other. A
+//!   conversion that would exclude a queued conversion's holder, or be excluded by it, fails with
+//!   "deadlock" at once.
+//! - MDL-5: `QUEUED` is set in the word if and only if the queue is not empty. Both change under
 //!   the queue's mutex.
 use crate::lock::KillFlag;
 use crate::runtime::{Runtime, let_others_run};
@@ -39,7 +40,7 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-/// Ordered by strength, except that `Write` and `NoWrite` do not cover each other.
+/// The modes, ordered by strength, except that `Write` and `NoWrite` do not cover each other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MetadataLockMode {
     /// The table's definition is used to read.
@@ -71,7 +72,7 @@ impl MetadataLockMode {
             MetadataLockMode::Exclusive => EXCLUSIVE,
         }
     }
-    /// The part of the word that counts its holders.
+    /// The part of the word that counts the holders of this mode.
     fn count(self) -> u64 {
         match self {
             MetadataLockMode::Read => READS,
@@ -113,9 +114,10 @@ pub struct MetadataLock {
 
 struct Waiter {
     mode: MetadataLockMode,
-    /// What its owner holds of this lock already, and gives up for `mode`.
+    /// The mode that the request's owner holds already, and gives up for `mode`.
     converts: Option<MetadataLockMode>,
-    /// MDL-3; changes under the queue's mutex. The hurried are in front of the queue.
+    /// Whether the request is hurried (MDL-3). Changes under the queue's mutex. Hurried requests
+    /// are at the front of the queue.
     hurried: AtomicBool,
     state: Mutex<WaitState>,
 }
@@ -133,7 +135,7 @@ impl MetadataLock {
         Arc::default()
     }
 
-    /// Takes the lock, or exchanges `held` for it, unless a holder stands against it.
+    /// Takes the lock, or exchanges the mode `held` for `mode`, unless another holder excludes it.
     fn acquire(
         &self,
         mode: MetadataLockMode,
@@ -172,8 +174,8 @@ impl MetadataLock {
         self.grant_queued(&mut self.queue.lock(), &mut wakers);
         wakers.into_iter().for_each(Waker::wake);
     }
-    /// Grants from the front of the queue while it goes; one of the hurried that cannot have it yet
-    /// does not hold up the other hurried.
+    /// Grants requests from the front of the queue as long as possible. A hurried request that
+    /// cannot be granted yet does not hold up the other hurried requests.
     fn grant_queued(&self, queue: &mut VecDeque<Arc<Waiter>>, wakers: &mut Wakers) {
         let mut at = 0;
         while let Some(waiter) = queue.get(at) {
@@ -195,7 +197,7 @@ impl MetadataLock {
         }
     }
 
-    /// Queues a request (or grants it right away, if what stood against it is gone).
+    /// Queues a request, or grants it right away if its obstacle is gone.
     fn enqueue(
         &self,
         mode: MetadataLockMode,
@@ -218,12 +220,13 @@ impl MetadataLock {
         {
             return Err(Error::Deadlock); // MDL-4
         }
-        // A conversion goes before those who will have to wait for its owner anyway.
+        // A conversion goes before requests that have to wait for its owner anyway.
         let hurried =
             queue.iter().take_while(|other| other.hurried.load(Ordering::Relaxed)).count();
         let place = if converts.is_some() { hurried } else { queue.len() };
         queue.insert(place, waiter.clone());
-        // A release either sees this bit, or came before and is seen by the attempt that follows.
+        // A release either sees this bit, or came earlier, and then the attempt below sees the
+        // release.
         self.word.fetch_or(QUEUED, Ordering::SeqCst);
         let mut wakers = Wakers::new();
         self.grant_queued(&mut queue, &mut wakers);
@@ -232,7 +235,7 @@ impl MetadataLock {
         Ok(waiter)
     }
 
-    /// MDL-3: from here on the request waits for holders only.
+    /// Makes the request wait for holders only (MDL-3).
     fn hurry(&self, waiter: &Arc<Waiter>) {
         let mut wakers = Wakers::new();
         let mut queue = self.queue.lock();
@@ -246,7 +249,7 @@ impl MetadataLock {
         wakers.into_iter().for_each(Waker::wake);
     }
 
-    /// Takes a request back. False if it has been granted meanwhile.
+    /// Takes a request back. Returns false if the request has been granted meanwhile.
     fn withdraw(&self, waiter: &Arc<Waiter>) -> bool {
         let mut wakers = Wakers::new();
         let mut queue = self.queue.lock();
@@ -260,7 +263,7 @@ impl MetadataLock {
         place.is_some()
     }
 
-    /// Whether anyone waits for it (SHOW PROCESSLIST, tests).
+    /// Whether a request waits for the lock (SHOW PROCESSLIST, tests).
     pub fn has_waiters(&self) -> bool {
         self.word.load(Ordering::Relaxed) & QUEUED != 0
     }
@@ -285,7 +288,8 @@ impl Waiter {
     }
 }
 
-/// Takes a request back when its future is dropped; a grant that nobody took over is undone.
+/// Takes a request back when its future is dropped. A grant that the future has not taken over is
+/// undone.
 struct Queued<'a> {
     lock: &'a MetadataLock,
     waiter: Arc<Waiter>,
@@ -298,8 +302,8 @@ impl Drop for Queued<'_> {
         }
         let Waiter { mode, converts, .. } = *self.waiter;
         if let Some(held) = converts {
-            // Back to what the owner's set says: adding the weaker before the stronger goes keeps
-            // others out meanwhile.
+            // The lock goes back to the mode in the owner's set. The weaker mode is added before
+            // the stronger mode is released, so that other requests stay excluded meanwhile.
             self.lock.word.fetch_add(held.unit(), Ordering::Relaxed);
         }
         self.lock.release(mode);
@@ -311,23 +315,23 @@ impl Drop for Queued<'_> {
 pub struct MetadataLockWait<'a> {
     /// Where the session sleeps.
     pub runtime: &'a Arc<dyn Runtime>,
-    /// lock_wait_timeout.
+    /// The session's `lock_wait_timeout`.
     pub timeout: Duration,
     /// What ends the wait early.
     pub kill: &'a KillFlag,
 }
 
-/// How long MDL-1 goes before MDL-3.
+/// How long a request follows MDL-1 before MDL-2 or MDL-3 applies.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The metadata locks of a transaction, or of LOCK TABLES. Dropping it gives them back.
+/// The metadata locks of a transaction, or of LOCK TABLES. Dropping the set releases them.
 #[derive(Default)]
 pub struct MetadataLockSet {
     held: SmallVec<[(Arc<MetadataLock>, MetadataLockMode); 8]>,
-    /// Places in `held` by the lock's address, while there are many.
+    /// Places in `held` by the lock's address, kept only for a set with many locks.
     places: Option<HashMap<usize, usize>>,
 }
-/// Up to so many locks are looked through.
+/// Up to this many locks are searched one by one.
 const FEW: usize = 64;
 
 impl MetadataLockSet {
@@ -368,7 +372,8 @@ impl MetadataLockSet {
         self.place(lock).map(|n| self.held[n].1)
     }
 
-    /// Takes `lock` without waiting, if it can be had (or is held in a mode that covers `mode`).
+    /// Takes `lock` if this needs no wait. A lock held in a mode that covers `mode` is taken
+    /// already.
     #[inline]
     pub fn try_lock(&mut self, lock: &Arc<MetadataLock>, mode: MetadataLockMode) -> bool {
         let Some(place) = self.place(lock) else {
@@ -380,7 +385,7 @@ impl MetadataLockSet {
         };
         let held = &mut self.held[place].1;
         let wanted = held.with(mode);
-        // A holder goes past the queue: those in it wait for its lock anyway.
+        // A holder goes past the queue: the queued requests wait for the holder anyway.
         if wanted == *held {
             return true;
         }
@@ -391,8 +396,8 @@ impl MetadataLockSet {
         true
     }
 
-    /// Takes `lock`, waiting if need be. `LockWaitTimeout`, `Interrupted`, or `Deadlock` (MDL-4):
-    /// nothing has changed.
+    /// Takes `lock` and waits if need be. After `LockWaitTimeout`, `Interrupted` or `Deadlock`
+    /// (MDL-4) the set is unchanged.
     pub async fn lock(
         &mut self,
         lock: &Arc<MetadataLock>,
@@ -405,7 +410,7 @@ impl MetadataLockSet {
         let held = self.holds(lock);
         let wanted = held.map_or(mode, |held| held.with(mode));
         let mut queued = Queued { lock, waiter: lock.enqueue(wanted, held)?, taken: false };
-        // Not for Exclusive: MDL-2 takes care of those who ask for it.
+        // Requests for `Exclusive` do not hurry, since they follow MDL-2.
         let hurries = !self.held.is_empty() && wanted != MetadataLockMode::Exclusive;
         queued.wait(wait, hurries).await?;
         queued.taken = true;
@@ -416,9 +421,10 @@ impl MetadataLockSet {
         Ok(())
     }
 
-    /// Takes all of `locks` or none, for DDL on several objects and for LOCK TABLES; what the set
-    /// held before stays. All callers name locks in one order (schemas, then tables, each by name).
-    /// With a second's wait for a further one, all are given back, and it begins again (MDL-2).
+    /// Takes all of `locks` or none, for DDL on several objects and for LOCK TABLES. The set's
+    /// earlier locks stay. All callers name locks in one order (schemas, then tables, each by
+    /// name). After a second's wait for a further lock, all of `locks` are released and the call
+    /// begins again (MDL-2).
     pub async fn lock_all(
         &mut self,
         locks: &[(Arc<MetadataLock>, MetadataLockMode)],
@@ -448,11 +454,11 @@ impl MetadataLockSet {
         }
     }
 
-    /// For [`MetadataLockSet::release_to`].
+    /// The present size of the set, for [`MetadataLockSet::release_to`].
     pub fn mark(&self) -> usize {
         self.held.len()
     }
-    /// Gives back what was taken after `mark` (modes of older ones that grew stay).
+    /// Releases the locks taken after `mark`. Modes of earlier locks that were strengthened stay.
     pub fn release_to(&mut self, mark: usize) {
         while self.held.len() > mark {
             let (lock, mode) = self.held.pop().expect("not empty");
@@ -467,7 +473,7 @@ impl MetadataLockSet {
         self.release_to(0);
         self.places = None;
     }
-    /// Weakens a lock (Exclusive to NoWrite or less, when ALTER lets readers in again).
+    /// Weakens a lock, for example from `Exclusive` to `NoWrite` when ALTER lets readers in again.
     pub fn downgrade(&mut self, lock: &Arc<MetadataLock>, mode: MetadataLockMode) {
         let place = self.place(lock).expect("downgrades what it holds");
         let held = &mut self.held[place].1;
@@ -502,7 +508,7 @@ impl Queued<'_> {
         Err(Error::LockWaitTimeout)
     }
 
-    /// True if granted, false if the time is over.
+    /// Returns true if the request was granted, and false if the time is over.
     async fn wait_for(&mut self, time: Duration, wait: MetadataLockWait<'_>) -> Result<bool> {
         let mut timer = wait.runtime.sleep(time);
         poll_fn(|cx| {

@@ -160,13 +160,13 @@ fn a_grant_that_nobody_takes_is_undone() {
     let (b, lock) = (Bench::new(), MetadataLock::new());
     let dml = held(&lock, Write);
     let ddl = b.lock(MetadataLockSet::new(), &lock, Exclusive);
-    drop(dml); // grants to ddl, which is not polled again
+    drop(dml); // this grants the lock to ddl, which is not polled again
     drop(ddl);
     assert!(lock.is_free());
     let other = held(&lock, Read);
     let upgrade = b.lock(held(&lock, Read), &lock, Exclusive);
     drop(other);
-    drop(upgrade); // both the conversion and the set itself
+    drop(upgrade); // this ends both the conversion and the set itself
     assert!(lock.is_free());
 }
 
@@ -187,8 +187,8 @@ fn a_second_conversion_is_a_deadlock() {
     assert_eq!(granted(&mut alter).holds(&lock), Some(Exclusive));
 }
 
-/// Two transactions and two DDLs in a ring of queues: after a second the transactions pass the
-/// queued DDLs.
+/// Two transactions and two DDLs wait for each other in a ring of queues: after a second the
+/// transactions pass the queued DDLs.
 /// Tests MDL-3.
 #[test]
 fn who_holds_locks_hurries_past_the_queue_after_a_second() {
@@ -212,11 +212,11 @@ fn who_holds_locks_hurries_past_the_queue_after_a_second() {
 fn ddl_on_several_tables_does_not_hold_and_wait_for_ever() {
     let (b, x, y) = (Bench::new(), MetadataLock::new(), MetadataLock::new());
     let trx = held(&y, Write);
-    let mut ddl = b.lock_all(&[&x, &y]); // holds x, waits for y
-    let mut trx = b.lock(trx, &x, Write); // holds y, waits for x
+    let mut ddl = b.lock_all(&[&x, &y]); // it holds x and waits for y
+    let mut trx = b.lock(trx, &x, Write); // it holds y and waits for x
     assert!(poll_once(&mut ddl).is_none() && poll_once(&mut trx).is_none());
     b.clock.expire();
-    // the clock runs and runs
+    // The clock goes on.
     let _ = poll_once(&mut ddl).map(|(_, end)| assert!(matches!(end, Err(Error::LockWaitTimeout))));
     let trx = granted(&mut trx);
     b.clock.restart();
@@ -227,12 +227,13 @@ fn ddl_on_several_tables_does_not_hold_and_wait_for_ever() {
     assert_eq!((both.holds(&x), both.holds(&y)), (Some(Exclusive), Some(Exclusive)));
 }
 
-/// Threads: no reader beside an exclusive holder, no lost wake-up (nothing times out here).
+/// Under threads no reader is beside an exclusive holder, and no wake-up is lost (nothing times out
+/// here).
 #[test]
 fn locks_exclude_under_threads() {
     let (_, runtime) = still_runtime();
     let locks: Vec<Arc<MetadataLock>> = (0..3).map(|_| MetadataLock::new()).collect();
-    // Per lock: users, or -1 for the exclusive one.
+    // The number of users per lock, or -1 for an exclusive user.
     let users: Vec<AtomicI64> = (0..3).map(|_| AtomicI64::new(0)).collect();
     std::thread::scope(|scope| {
         for thread in 0..6u64 {
@@ -251,7 +252,8 @@ fn locks_exclude_under_threads() {
                         std::thread::yield_now();
                         assert_eq!(users[i].swap(0, Ordering::SeqCst), -1);
                     } else {
-                        // In one order, so that there is no deadlock: the clock stands still.
+                        // All locks are taken in one order, so that there is no deadlock: the clock
+                        // stands still.
                         let first = random.below(3) as usize;
                         for i in first..3 {
                             block_on(set.lock(

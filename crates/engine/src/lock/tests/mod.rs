@@ -1,5 +1,5 @@
-//! Tests of the lock rules, and what they share: a small generator, a runtime whose clock stands
-//! still until told, threads that block on futures.
+//! Tests of the lock rules, and their shared tools: a small random generator, a runtime whose
+//! sleeps end only on demand, and threads that block on futures.
 #[cfg(shuttle)]
 mod model;
 mod rules;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-/// Xorshift64*; a seed is a run.
+/// Xorshift64*. A seed determines a run.
 pub(crate) struct Random(pub(crate) u64);
 impl Random {
     pub(crate) fn next(&mut self) -> u64 {
@@ -27,7 +27,7 @@ impl Random {
     pub(crate) fn below(&mut self, limit: u64) -> u64 {
         (self.next() >> 16) % limit
     }
-    /// Short keys over three letters, so that they meet.
+    /// Short keys over three letters, so that keys often coincide.
     pub(super) fn key(&mut self) -> owner::KeyBuf {
         (0..self.below(4)).map(|_| [0, 7, 0xff][self.below(3) as usize]).collect()
     }
@@ -84,13 +84,13 @@ pub(crate) fn poll_once<T>(
     }
 }
 
-/// A lock table, and waits that are polled by hand.
+/// A lock table whose waits the test polls by hand.
 struct Bench {
     locks: Arc<LockTable>,
     clock: Arc<StillRuntime>,
     runtime: Arc<dyn Runtime>,
 }
-/// A wait that has been polled once (so it counts in the graph).
+/// A wait that has been polled once, so that it counts in the graph.
 struct Waiting(std::pin::Pin<Box<dyn Future<Output = Result<()>> + Send>>);
 impl Waiting {
     fn poll(&mut self) -> Option<Result<()>> {
@@ -114,7 +114,7 @@ impl Bench {
     fn trx(&self) -> Arc<TrxLocks> {
         self.locks.new_trx(KillFlag::new())
     }
-    /// Locks without waiting; the answer is `newly`.
+    /// Locks a key without waiting. Returns whether the lock is new.
     fn lock(&self, trx: &Arc<TrxLocks>, key: u64, mode: Mode) -> bool {
         self.locks.lock_row(trx, row(key), mode).expect("granted at once")
     }
@@ -127,7 +127,7 @@ impl Bench {
             blocked => Some(self.waiting(blocked)),
         }
     }
-    /// Polled once unless that ends it; a wait that ends at once is re-made from its result.
+    /// Polls the wait once. A wait that has ended is replaced by a future of its result.
     fn waiting<T: std::fmt::Debug>(&self, blocked: Try<T>) -> Waiting {
         let Err(WouldBlock::Lock(wait)) = blocked else {
             panic!("expected a wait, got {blocked:?}")

@@ -1,6 +1,6 @@
-//! Small programs under shuttle, which tries thread interleavings at every mutex and atomic; run
-//! with `RUSTFLAGS="--cfg shuttle" cargo test -p redolith-engine tests::model`. A lost wake-up or
-//! an undetected deadlock leaves no runnable thread, which shuttle reports.
+//! Small programs under shuttle, which tries thread interleavings at every mutex and atomic. Run
+//! them with `RUSTFLAGS="--cfg shuttle" cargo test -p redolith-engine tests::model`. After a lost
+//! wake-up or an undetected deadlock no thread can run, which shuttle reports.
 use super::Mode::{S, X};
 use super::*;
 use crate::TrxId;
@@ -24,7 +24,7 @@ fn pick(limit: u64) -> u64 {
     thread_rng().gen_range(0..limit)
 }
 
-/// Sleeps end at once: every wait races with its timeout.
+/// A runtime whose sleeps end at once, so that every wait races with its timeout.
 struct Hasty;
 impl Runtime for Hasty {
     fn spawn(&self, _: &'static str, _: BoxFuture<()>) {
@@ -48,7 +48,7 @@ fn wait_for<T>(runtime: &Arc<dyn Runtime>, mut attempt: impl FnMut() -> Try<T>) 
     }
 }
 
-/// Readers count up from 0, a writer sets -1.
+/// Readers count up from 0, and a writer sets -1.
 fn rows(runtime: Arc<dyn Runtime>) {
     let locks = LockTable::new(|| Duration::ZERO);
     let cells: Arc<[AtomicI64; 2]> = Arc::new([AtomicI64::new(0), AtomicI64::new(0)]);
@@ -101,8 +101,8 @@ fn rows_and_timeouts() {
     check(|| rows(Arc::new(Hasty)));
 }
 
-/// Writers of one record, whose lock is implicit; some commits race with `grant_implicit`, some
-/// waits with a kill.
+/// Several transactions write one record, whose lock is implicit. Some commits race with
+/// `grant_implicit`, and some waits with a kill.
 #[test]
 fn implicit_locks() {
     check(|| {
@@ -140,7 +140,7 @@ fn implicit_locks() {
     });
 }
 
-/// A kill races with the grant; whoever wins, nothing stays behind.
+/// A kill races with the grant. Whichever comes first, nothing is left behind.
 #[test]
 fn kill() {
     check(|| {
@@ -170,7 +170,7 @@ fn kill() {
     });
 }
 
-/// A phantom would be a key that enters a range between two looks of its owner.
+/// Fails on a phantom: a key that enters a range between two looks of the range's owner.
 #[test]
 fn ranges() {
     check(|| {
@@ -210,12 +210,12 @@ fn ranges() {
     });
 }
 
-/// What purge takes was visible in every view that is open then.
+/// Every view that is open when purge takes a transaction must see this transaction.
 #[test]
 fn views_and_purge() {
     check(|| {
         let (locks, sys) = (LockTable::new(|| Duration::ZERO), TrxSys::new(TrxId(1), TrxId(1000)));
-        // Commits by number; purge adds up what it has taken.
+        // The commits by number, and the transactions that purge has taken so far.
         let history: Arc<Mutex<Vec<(TrxId, TrxId)>>> = Arc::default();
         let purged: Arc<Mutex<Vec<TrxId>>> = Arc::default();
         let mut threads = Vec::new();

@@ -124,8 +124,8 @@ fn a_cycle_through_the_queue_behind_an_upgrade_is_found() {
     b.lock(&h, 1, S);
     b.lock(&u, 2, X);
     let mut wv = b.queue(&v, 1, X);
-    let mut wu = b.queue(&u, 1, S); // behind v
-    // h -> u -> (row 1: t, h): h's own S lock keeps v, and so u, waiting
+    let mut wu = b.queue(&u, 1, S); // u queues behind v.
+    // The graph is h -> u -> (row 1: t, h). The S lock of h keeps v, and so u, waiting.
     let mut wh = b.queue(&h, 2, X);
     assert!(wu.is_victim(), "u is the lightest");
     assert!(wh.is_pending() && wv.is_pending());
@@ -187,7 +187,7 @@ fn dropping_a_wait_withdraws_it() {
     let b = Bench::new();
     let (t1, t2, t3) = (b.trx(), b.trx(), b.trx());
     b.lock(&t1, 1, S);
-    drop(b.locks.lock_row(&t2, row(1), X)); // never awaited
+    drop(b.locks.lock_row(&t2, row(1), X)); // The wait is never awaited.
     let w2 = b.queue(&t2, 1, X);
     let mut w3 = b.queue(&t3, 1, S);
     drop(w2);
@@ -214,8 +214,8 @@ fn an_implicit_lock_becomes_explicit_while_its_owner_lives() {
     assert!(!b.locks.grant_implicit(&owner, TrxId(70), row(1)), "LOCK-6");
     b.end(&other);
     assert_eq!(b.locks.locked_keys(), 0);
-    // A key may be locked when a record appears at it (READ COMMITTED takes no ranges): the holder
-    // then waits for the record's writer all the same.
+    // A key may be locked when a record appears at it (READ COMMITTED takes no ranges). The holder
+    // then has to wait for the record's writer all the same.
     b.lock(&other, 1, X);
     owner.set_trx_id(TrxId(71));
     assert!(b.locks.grant_implicit(&owner, TrxId(71), row(1)));
@@ -318,9 +318,9 @@ fn an_open_range_shrinks_to_where_the_scan_stopped() {
     drop(w);
     assert!(b.insert(&t2, &ranges, b"f\0").is_none());
     let token = ranges.lock_open_range(&t1, KeyRange::point(b"z"));
-    ranges.shrink_range(&t1, token, &KeyRange::none()); // nothing seen: nothing stays
+    ranges.shrink_range(&t1, token, &KeyRange::none()); // The scan saw nothing.
     assert!(b.insert(&t2, &ranges, b"z").is_none());
-    // A scan downwards.
+    // The scan goes downwards.
     let token = ranges.lock_open_range(&t1, KeyRange::new(Included(b"p"), Excluded(b"t")));
     ranges.shrink_range(&t1, token, &KeyRange::new(Included(b"r"), Unbounded));
     assert!(b.insert(&t2, &ranges, b"q").is_none() && b.insert(&t2, &ranges, b"t").is_none());
@@ -328,7 +328,7 @@ fn an_open_range_shrinks_to_where_the_scan_stopped() {
     let never_settled = ranges.lock_open_range(&t1, KeyRange::all());
     b.end(&t1);
     assert!(b.insert(&t2, &ranges, b"f").is_none());
-    // A token outlives its transaction; the slot is another's by now.
+    // A token outlives its transaction, and another range has its slot now.
     let token = ranges.lock_open_range(&t1, KeyRange::all());
     ranges.shrink_range(&t1, never_settled, &KeyRange::none());
     ranges.shrink_range(&t2, never_settled, &KeyRange::none());
@@ -356,7 +356,7 @@ fn prefixes_are_ranges() {
     );
 }
 
-/// Ranges of several owners against plain lists of what each locked.
+/// Compares ranges of several owners with plain lists of the locked ranges.
 /// Tests RANGE-2.
 #[test]
 fn ranges_agree_with_a_plain_list() {
@@ -365,7 +365,7 @@ fn ranges_agree_with_a_plain_list() {
         let b = Bench::new();
         let ranges = RangeLocks::new(3);
         let trxs: Vec<_> = (0..4).map(|_| b.trx()).collect();
-        // Each owner's ranges, perhaps cut by a second one.
+        // The ranges of each owner, each with the range that cuts it, if any.
         let mut model: Vec<Vec<(KeyRange, Option<KeyRange>)>> = vec![Vec::new(); 4];
         let mut open: Vec<(usize, RangeToken, KeyRange)> = Vec::new();
         for _ in 0..400 {
@@ -387,7 +387,7 @@ fn ranges_agree_with_a_plain_list() {
                 3..=4 if !open.is_empty() => {
                     let (owner, token, range) =
                         open.swap_remove(random.below(open.len() as u64) as usize);
-                    // What stays is the part of the range up to the stop, or from it on.
+                    // The part of the range up to the stop, or from the stop on, stays locked.
                     let stop = random.key();
                     let up = random.below(2) == 0;
                     let keep = if up {

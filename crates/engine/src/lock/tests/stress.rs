@@ -1,11 +1,12 @@
-//! Threads against the lock table: mutual exclusion, deadlocks broken, no wake-up lost (a lost one
-//! hangs the test: nothing times out here).
+//! Threads use one lock table at the same time. The tests check mutual exclusion, that deadlocks
+//! are broken, and that no wake-up is lost: a lost wake-up hangs the test, because no wait times
+//! out here.
 #![cfg(not(shuttle))]
 use super::Mode::{S, X};
 use super::*;
 use crate::sync::lock::atomic::{AtomicI64, AtomicU64};
 
-/// What the locks protect: readers count up from 0, a writer sets -1.
+/// The data that the locks protect: readers count up from 0, and a writer sets -1.
 struct Cell(AtomicI64);
 impl Cell {
     fn enter(&self, mode: Mode, upgrade: bool) {
@@ -64,7 +65,7 @@ fn locks_exclude_and_deadlocks_end() {
                                     held[key] = Some(mode);
                                 }
                             }
-                            Err(None) => {} // busy
+                            Err(None) => {} // The key is locked.
                             Err(Some(Error::Deadlock)) => {
                                 victims.fetch_add(1, Ordering::Relaxed);
                                 break;
@@ -91,7 +92,7 @@ fn locks_exclude_and_deadlocks_end() {
     assert_eq!(locks.stats().current_waits, 0);
 }
 
-/// Ok when the lock is held.
+/// Takes a lock, and waits for it if necessary. `Ok` means that the lock is held.
 fn lock_and_wait(
     locks: &Arc<LockTable>,
     trx: &Arc<TrxLocks>,
@@ -111,15 +112,15 @@ fn lock_and_wait(
     }
 }
 
-/// Scanners lock ranges, inserters enter keys: between a scanner's two looks nobody else's key
-/// appears in its range.
+/// Scanners lock ranges, and inserters enter keys. Between two looks of a scanner no other owner's
+/// key may appear in its range.
 /// Tests RANGE-1 and RANGE-3.
 #[test]
 fn ranges_keep_inserts_out_under_threads() {
     let (_, runtime) = still_runtime();
     let locks = LockTable::new(|| Duration::ZERO);
     let ranges = RangeLocks::new(9);
-    // The "leaf": keys inserted, with their owners; its mutex stands for the leaf's latch.
+    // The "leaf": the inserted keys with their owners. Its mutex stands for the leaf's latch.
     let leaf: Mutex<Vec<(u64, u64)>> = Mutex::default();
     std::thread::scope(|scope| {
         for thread in 0..6u64 {
@@ -182,13 +183,13 @@ fn others(leaf: &[(u64, u64)], owner: u64, low: u64, high: u64) -> Vec<u64> {
         .collect()
 }
 
-/// Owners commit while others turn their implicit locks into explicit ones: nothing is left behind,
-/// nobody waits for ever.
+/// Owners commit while other transactions turn the implicit locks into explicit ones. No lock may
+/// be left behind, and no transaction may wait for ever.
 #[test]
 fn implicit_locks_race_with_commit() {
     let (_, runtime) = still_runtime();
     let locks = LockTable::new(|| Duration::ZERO);
-    // Record: who wrote it last, under the "latch".
+    // The record's latest writer, under the "latch".
     let record: Mutex<Option<(Arc<TrxLocks>, crate::TrxId)>> = Mutex::new(None);
     let ids = AtomicU64::new(1);
     std::thread::scope(|scope| {

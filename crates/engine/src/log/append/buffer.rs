@@ -1,34 +1,37 @@
 //! The log buffer: a ring of memory into which threads copy their frames side by side, without a
 //! lock.
 //!
-//! LOGBUF-1: `reserve` hands out consecutive ranges: the stream has no gap and no overlap.
-//! LOGBUF-2: every byte below `ready()` has been copied, and the copy happens before whoever reads
-//! `ready()`.
-//! LOGBUF-3: every frame that ends at or below `dirty_low()` has been entered (pages stamped, in
-//! the dirty index).
-//! LOGBUF-4: a byte is copied into the ring only when the byte it replaces is in a file, with its
-//! whole block (credit sees to it).
+//! - LOGBUF-1: `reserve` hands out consecutive ranges: the stream has no gap and no overlap.
+//! - LOGBUF-2: every byte below `ready()` has been copied, and the copy happens before the read of
+//!   `ready()`.
+//! - LOGBUF-3: every frame that ends at or below `dirty_low()` has been entered: its pages are
+//!   stamped and in the dirty index.
+//! - LOGBUF-4: a byte is copied into the ring only when the byte that it replaces is in a file,
+//!   with its whole block. Credit ensures this.
 //!
-//! **Another size.** The ring has two memories, and one word says from which LSN on (a whole block)
-//! the newer one is used. Credit is refused for a moment, that LSN is set at or above all that is
-//! promised, and credit is given again, as the new size allows (`LogRoom::set_buffer`): nobody
-//! waits for anything.
-//! LOGBUF-5: whoever fills or reads a byte chooses its memory alike: who had credit before stays
-//! below the LSN, or comes behind others who saw the word.
-//! LOGBUF-6: the older memory is given up for another one only when everything below the LSN is in
-//! files, with its whole block.
+//! **Another size.** The ring has two memories, and one word has the LSN (a multiple of the block
+//! size) from which the newer memory is used. For a change of the size, credit is refused for a
+//! moment, the LSN is set at or above everything promised, and credit is given again within the new
+//! size (`LogRoom::set_buffer`). No session waits for this.
+//! - LOGBUF-5: threads that fill or read a byte choose the same memory for it. A thread that got
+//!   its credit before the change stays below the LSN; a thread that got it later comes after
+//!   others who saw the word.
+//! - LOGBUF-6: the older memory is replaced only when everything below the LSN is in files, with
+//!   its whole block.
 //!
-//! Each thread has a slot of its own: `copy_low` and `dirty_low`, at most the start of the range it
-//! is working on, `IDLE` when it works on none.
+//! Each thread has a slot of its own, with `copy_low` and `dirty_low`. Both are at most the start
+//! of the range that the thread is working on, and `IDLE` when it works on none.
 //!
-//!     reserve: t = tail; slot = (t, t); start = tail.fetch_add(len)
-//!     reader:  T = tail (acquire); low = min(T, every slot)
+//! ```text
+//! reserve: t = tail; slot = (t, t); start = tail.fetch_add(len)
+//! reader:  T = tail (acquire); low = min(T, every slot)
+//! ```
 //!
-//! Why LOGBUF-2 holds: a reservation below T did its fetch_add before the one that T was read from,
-//! so its slot store (before that fetch_add) is visible to the reader: the reader sees t <= start,
-//! or something newer: `IDLE` after the copy, or the t of the same thread's next frame, which is
-//! not below the end of this one. All slot stores are releases, so the copy comes with the newer
-//! value.
+//! LOGBUF-2 holds for this reason: a reservation below T did its fetch_add before the fetch_add
+//! whose result T is. Its slot store came before its own fetch_add, so the store is visible to the
+//! reader. The reader sees t <= start or a newer value. The newer value is `IDLE`, stored after the
+//! copy, or the t of the same thread's next frame, which is not below the end of this frame. All
+//! slot stores are releases, so a reader that sees the newer value also sees the copy.
 use crate::log::append::slots;
 use crate::sync::log::{AtomicU64, Padded};
 use parking_lot::{Mutex, MutexGuard};
@@ -37,21 +40,22 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicPtr, AtomicU64 as Word};
 
 const IDLE: u64 = u64::MAX;
-/// Threads beyond this many share the last slot, one at a time.
+/// Threads beyond this number share the last slot, one at a time.
 pub(in crate::log) const SLOTS: usize = 256;
 
 #[derive(Debug)]
 pub(in crate::log) struct Slot {
     copy_low: AtomicU64,
     dirty_low: AtomicU64,
-    /// Frames and bytes of this thread: counted here because the line is this thread's own.
+    /// The frames and bytes of this thread. They are counted here because the cache line is this
+    /// thread's own.
     frames: Count,
     bytes: Count,
 }
-/// Not part of what models explore.
+/// Counters are not part of the models that loom explores.
 type Count = std::sync::atomic::AtomicU64;
 
-/// The order of the frames: who has reserved what and is how far with it.
+/// The order of the frames: which ranges are reserved, and how far each thread is with its range.
 #[derive(Debug)]
 pub(crate) struct Reservations {
     tail: Padded<AtomicU64>,
@@ -59,7 +63,7 @@ pub(crate) struct Reservations {
     shared: Mutex<()>,
 }
 
-/// A slot for the length of one append.
+/// A thread's slot for the length of one append.
 pub(crate) struct Seat<'a> {
     slot: &'a Slot,
     _shared: Option<MutexGuard<'a, ()>>,
@@ -81,7 +85,7 @@ impl Reservations {
             shared: Mutex::new(()),
         }
     }
-    /// The calling thread's slot.
+    /// The slot of the calling thread.
     pub(crate) fn seat(&self) -> Seat<'_> {
         self.seat_no(slots::number())
     }
@@ -93,22 +97,24 @@ impl Reservations {
     pub(crate) fn tail(&self) -> u64 {
         self.tail.load(Acquire)
     }
-    /// Everything below is copied (LOGBUF-2).
+    /// Everything below this LSN is copied (LOGBUF-2).
     pub(crate) fn ready(&self) -> u64 {
         self.low(|s| &s.copy_low)
     }
-    /// Every frame below is entered (LOGBUF-3). Read before the dirty index.
+    /// Every frame below this LSN is entered (LOGBUF-3). A checkpoint reads this before the dirty
+    /// index.
     pub(crate) fn dirty_low(&self) -> u64 {
         self.low(|s| &s.dirty_low)
     }
     fn low(&self, of: impl Fn(&Slot) -> &AtomicU64) -> u64 {
         let tail = self.tail.load(Acquire);
-        // After the tail: a thread that has reserved below it took its number before.
+        // The number of slots is read after the tail: a thread that reserved below this tail took
+        // its number before it reserved.
         let last = self.slots.len() - 1;
         let used = self.slots[..last].iter().take(slots::high()).chain([&self.slots[last]]);
         used.fold(tail, |low, s| low.min(of(s).load(Acquire)))
     }
-    /// Frames and bytes appended.
+    /// The numbers of frames and bytes appended so far.
     pub(crate) fn counts(&self) -> (u64, u64) {
         self.slots
             .iter()
@@ -117,15 +123,15 @@ impl Reservations {
 }
 
 impl Seat<'_> {
-    /// The first LSN of a range of `len` bytes that is now this thread's to fill.
+    /// Reserves a range of `len` bytes, which this thread is to fill. Returns its first LSN.
     pub(crate) fn reserve(&self, all: &Reservations, len: u64) -> u64 {
         let t = all.tail.load(Relaxed);
         self.slot.copy_low.store(t, Release);
         self.slot.dirty_low.store(t, Release);
         all.tail.fetch_add(len, AcqRel)
     }
-    /// The range from the tail to the next multiple of `block`, now this thread's to fill: start
-    /// and length. None if it has fewer than `least` bytes.
+    /// Reserves the range from the tail to the next multiple of `block`, which this thread is to
+    /// fill. Returns its start and length, or None if the range has fewer than `least` bytes.
     pub(crate) fn reserve_to(
         &self,
         all: &Reservations,
@@ -142,7 +148,7 @@ impl Seat<'_> {
                 self.filled();
                 return None;
             }
-            // The slot keeps the older tail: that is not above the start either.
+            // The slot keeps the older tail, which is not above the start either.
             match all.tail.compare_exchange_weak(t, t + len, AcqRel, Relaxed) {
                 Ok(start) => return Some((start, len)),
                 Err(now) => t = now,
@@ -152,30 +158,30 @@ impl Seat<'_> {
     pub(crate) fn copied(&self) {
         self.slot.copy_low.store(IDLE, Release);
     }
-    /// As `entered`, of what nobody asked for.
+    /// As `entered`, for a range that fills a block and is not counted as a frame.
     pub(crate) fn filled(&self) {
         self.slot.dirty_low.store(IDLE, Release);
     }
     pub(crate) fn entered(&self, bytes: u64) {
-        // The line is this thread's alone: no read-modify-write is needed.
+        // Only this thread stores to the counters: no read-modify-write is needed.
         self.slot.frames.store(self.slot.frames.load(Relaxed) + 1, Relaxed);
         self.slot.bytes.store(self.slot.bytes.load(Relaxed) + bytes, Relaxed);
         self.slot.dirty_low.store(IDLE, Release);
     }
 }
 
-/// One memory of the ring: an LSN's byte is at `lsn & mask`.
+/// One memory of the ring: the byte of an LSN is at `lsn & mask`.
 struct Memory {
     base: AtomicPtr<u8>,
     mask: Word,
 }
-/// The memory of the ring.
+/// The ring: its memories, and the LSN that divides them.
 pub(in crate::log) struct Ring {
-    /// The LSN from which on the newer memory is used, a multiple of 4096, and in the lowest bit
-    /// which of the two that is.
+    /// The LSN from which the newer memory is used, a multiple of 4096. The lowest bit says which
+    /// of the two memories is the newer one.
     split: Word,
     memories: [Memory; 2],
-    /// What the two are made of.
+    /// The owners of the two memories.
     owned: Mutex<[Option<AlignedBuf>; 2]>,
 }
 // SAFETY: bytes are accessed only through `fill` and `read`, whose callers hold disjoint ranges or
@@ -200,23 +206,24 @@ impl Ring {
         m.mask.store(memory.len() as u64 - 1, Relaxed);
         self.owned.lock()[which as usize] = Some(memory);
     }
-    /// Of the newer memory.
+    /// The size of the newer memory.
     pub(crate) fn size(&self) -> u64 {
         self.memories[(self.split.load(Acquire) & 1) as usize].mask.load(Relaxed) + 1
     }
-    /// Where the newer memory begins: the older one is of no use any more when all below is in
-    /// files.
+    /// The LSN from which the newer memory is used. When everything below is in files, the older
+    /// memory is of no use any more.
     pub(crate) fn split_at(&self) -> u64 {
         self.split.load(Acquire) & !1
     }
-    /// Goes over to another memory while nobody gets credit: `promised` is the end of all that is
-    /// promised, everything below `written` is in files. Gives the LSN from which on it is used, or
-    /// None if the older memory is still needed (LOGBUF-6). For one caller at a time.
+    /// Goes over to another memory while credit is refused. `promised` is the end of all promised
+    /// ranges, and everything below `written` is in files. Returns the LSN from which the new
+    /// memory is used, or None if the older memory is still needed (LOGBUF-6). Only one caller may
+    /// be in here at a time.
     pub(crate) fn change(&self, memory: AlignedBuf, promised: u64, written: u64) -> Option<u64> {
         let word = self.split.load(Acquire);
         let (split, newer) = (word & !1, word & 1);
         if promised <= split {
-            // Nothing has come to the newer memory yet, and nothing that is promised will.
+            // The newer memory has no bytes yet, and no promised range reaches it.
             self.put(newer, memory);
             return Some(split);
         }
@@ -228,12 +235,12 @@ impl Ring {
         self.split.store(at | (1 - newer), Release);
         Some(at)
     }
-    /// Gives the older memory back. LOGBUF-6: everything below `split_at()` is in files.
+    /// Frees the older memory. Everything below `split_at()` must be in files (LOGBUF-6).
     pub(crate) fn forget_older(&self) {
         let older = 1 - (self.split.load(Acquire) & 1) as usize;
         self.owned.lock()[older] = None;
     }
-    /// The parts, one after the other, that a range lies in: place and length.
+    /// Calls `part` with the place and the length of each part of a range, in order.
     #[inline]
     fn parts(&self, lsn: u64, len: usize, mut part: impl FnMut(*mut u8, usize)) {
         let word = self.split.load(Acquire);
@@ -248,7 +255,7 @@ impl Ring {
             let mask = m.mask.load(Relaxed);
             assert!(stop - at <= mask + 1);
             let n = (stop - at).min(mask + 1 - (at & mask));
-            // SAFETY: inside the memory: it has mask + 1 bytes.
+            // SAFETY: the offset is inside the memory, which has mask + 1 bytes.
             part(unsafe { m.base.load(Relaxed).add((at & mask) as usize) }, n as usize);
             at += n;
         }
@@ -270,8 +277,8 @@ impl Ring {
     pub(crate) unsafe fn read(&self, lsn: u64, out: &mut [u8]) {
         let (mut done, to) = (0, out.as_mut_ptr());
         self.parts(lsn, out.len(), |from, n| {
-            // SAFETY: the part lies in the memory, is initialised, and nobody writes it before the
-            // caller says it is in a file (LOGBUF-4).
+            // SAFETY: the part lies in the memory and is initialised, and no thread overwrites it
+            // before the caller says that it is in a file (LOGBUF-4).
             unsafe { std::ptr::copy_nonoverlapping(from, to.add(done), n) };
             done += n;
         });
@@ -306,7 +313,7 @@ mod tests {
         for (turn, size) in [16384, 1 << 20, 65536, 65536].into_iter().enumerate() {
             let split = (at + 3000u64).next_multiple_of(4096);
             assert_eq!(ring.change(AlignedBuf::new(8192), at + 3000, at), Some(split));
-            // Another one before it is used; and a third one too soon.
+            // The new memory is replaced before it is used. A third memory would come too soon.
             assert_eq!(ring.change(AlignedBuf::new(size), at + 3000, at), Some(split));
             assert_eq!(ring.change(AlignedBuf::new(8192), split + 1, at), None);
             let bytes: Vec<u8> = (0..10_000).map(|i| (i * 7 + turn) as u8).collect();
@@ -384,7 +391,7 @@ mod loom_tests {
         fn append(&self, thread: usize) {
             let seat = self.r.seat_no(thread);
             let at = seat.reserve(&self.r, 1) as usize;
-            // SAFETY: the reserved byte is this thread's alone; loom checks just that.
+            // SAFETY: the reserved byte is this thread's alone, as loom checks.
             self.bytes[at].with_mut(|b| unsafe { *b = 1 });
             seat.copied();
             // SAFETY: as above.
@@ -393,7 +400,7 @@ mod loom_tests {
         }
         fn check(&self) {
             for at in 0..self.r.ready() as usize {
-                // SAFETY: LOGBUF-2; loom fails if a copy is not ordered before.
+                // SAFETY: LOGBUF-2. Loom fails if a copy is not ordered before this read.
                 assert_eq!(self.bytes[at].with(|b| unsafe { *b }), 1, "LOGBUF-2 at {at}");
             }
             for at in 0..self.r.dirty_low() as usize {
@@ -402,7 +409,8 @@ mod loom_tests {
             }
         }
     }
-    /// `reserve_to`: one fills a block while another appends; whoever looks finds no hole.
+    /// `reserve_to` fills a block in one thread while another thread appends. A reader finds no
+    /// hole.
     #[test]
     fn loom_a_block_is_filled_while_another_appends() {
         explore(3, || {
@@ -417,7 +425,7 @@ mod loom_tests {
             if let Some((start, len)) = seat.reserve_to(&m.r, 2, 1) {
                 assert_eq!((start + len) % 2, 0);
                 for at in start..start + len {
-                    // SAFETY: the reserved bytes are this thread's alone; loom checks just that.
+                    // SAFETY: the reserved bytes are this thread's alone, as loom checks.
                     m.bytes[at as usize].with_mut(|b| unsafe { *b = 1 });
                     m.entered[at as usize].with_mut(|b| unsafe { *b = 1 });
                 }
@@ -429,7 +437,7 @@ mod loom_tests {
             m.check();
         });
     }
-    /// Two threads append so many frames; a third looks while they do.
+    /// Each of two threads appends its number of frames, while a third thread looks.
     fn model(preemptions: usize, frames: [usize; 2]) {
         explore(preemptions, move || {
             let m = Arc::new(Model {
@@ -453,7 +461,7 @@ mod loom_tests {
     fn loom_reserve_publish_ready() {
         model(3, [1, 1]);
     }
-    /// A slot that is used again.
+    /// A thread uses its slot twice.
     #[test]
     fn loom_reserve_publish_ready_again() {
         model(3, [2, 0]);

@@ -1,26 +1,28 @@
-//! Room in the log: credit is taken before latches, for as many bytes as the mini-transaction may
-//! write at most, and what it did not use goes back.
+//! Room in the redo log. A mini-transaction takes credit before it latches, for the most bytes that
+//! it may write, and gives back the unused rest.
 //!
-//! CREDIT-1: `tail <= promised <= limit`. `promised` is the tail plus all outstanding credit; an
-//! append moves the tail and gives back the rest.
-//! CREDIT-2: `limit` is the least of: whole blocks written + the buffer's size (LOGBUF-4);
-//! checkpoint + capacity; the end of the segments that exist. Ordinary work leaves a reserve of the
-//! latter two to rollback, undo and the cleaners, without which the checkpoint could not move. A
-//! limit that is taken back (fewer segments, another buffer) holds for every credit from then on:
-//! who takes credit looks at the limit again behind its promise, who lowers the limit looks at
-//! `promised` behind that (all SeqCst), so one of them sees the other.
-//! CREDIT-3: a waiting session is woken when there may be room: whoever makes room stores it, then
-//! looks at `waiting`; a session that waits registers, then looks at the room (all SeqCst).
+//! - CREDIT-1: `tail <= promised <= limit`. `promised` is the tail plus all outstanding credit; an
+//!   append moves the tail and gives back the rest.
+//! - CREDIT-2: `limit` is the least of three bounds: the whole blocks written plus the buffer's
+//!   size (LOGBUF-4); the checkpoint plus the capacity; and the end of the existing segments.
+//!   Ordinary work leaves a reserve of the latter two to rollback, undo and the page cleaners,
+//!   without which the checkpoint could not move. A limit that is lowered (fewer segments, another
+//!   buffer) holds for every credit from then on: a thread that takes credit looks at the limit
+//!   again after its promise, and a thread that lowers the limit looks at `promised` afterwards
+//!   (all SeqCst), so that one of the two sees the other.
+//! - CREDIT-3: a waiting session is woken when there may be room. A thread that makes room stores
+//!   the new bound, then looks at `waiting`; a session that waits registers, then looks at the room
+//!   (all SeqCst).
 //!
-//! **The capacity** that counts is `in_force_bytes`. It is the one that is set (`capacity_bytes`),
-//! or on its way down to it: after each checkpoint it is at most a quarter more than what the log
-//! holds, and a 64th less than before, so that a log that shrinks slows its writers and does not
-//! stop them.
+//! **The capacity** in force is `in_force_bytes`. It equals the setting (`capacity_bytes`) or is on
+//! its way down to the setting: after each checkpoint it is at most a quarter more than the bytes
+//! that the redo log holds, and a 64th less than before. A redo log that shrinks thus slows its
+//! writers and does not stop them.
 //!
-//! **Slowing down.** From 7/8 of what ordinary work may use, each change of a row is held up for a
-//! time that doubles with each tenth of the rest (`delay_us`): the writers settle where they write
-//! as fast as the checkpoint moves, instead of running into the end and standing there. Below, that
-//! costs one load.
+//! **Slowing down.** From 7/8 of the room for ordinary work, each change of a row is held up for a
+//! time that doubles with each tenth of the rest (`delay_us`). The writers thus settle where they
+//! write as fast as the checkpoint moves, instead of running into the end and standing still. Below
+//! 7/8 this costs one load.
 use crate::base::{Error, Try, WouldBlock};
 use crate::sync::log::Padded;
 use parking_lot::Mutex;
@@ -29,38 +31,38 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::task::Waker;
 use std::time::Duration;
 
-/// Who asks.
+/// The kind of work that asks for room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::log) enum Class {
     Ordinary,
-    /// May use the reserve.
+    /// Work that may use the reserve.
     Reserved,
 }
 
-/// What the room is made of. LSNs.
+/// The bounds of the room, as LSNs and sizes.
 #[derive(Debug, Clone)]
 pub(in crate::log) struct Bounds {
     pub written: u64,
     pub buffer_bytes: u64,
-    /// Where the buffer's present memory begins to be used; the bytes before are in the memory it
-    /// had (LOGBUF-6).
+    /// The LSN from which the buffer's present memory is used. The bytes below are in its previous
+    /// memory (LOGBUF-6).
     pub buffer_from: u64,
     pub checkpoint: u64,
-    /// In force.
+    /// The capacity in force.
     pub in_force_bytes: u64,
-    /// Set.
+    /// The capacity that is set.
     pub capacity_bytes: u64,
     pub files_end: u64,
     pub segment_bytes: u64,
 }
-/// What is in short supply.
+/// The bound that is in short supply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::log) enum Scarce {
-    /// The log must be written.
+    /// The buffer: redo must be written.
     Buffer,
-    /// The checkpoint must move.
+    /// The capacity: the checkpoint must move.
     Capacity,
-    /// A segment must be made.
+    /// The segments: another segment must be made.
     Files,
 }
 impl Bounds {
@@ -70,13 +72,13 @@ impl Bounds {
     fn reserve(&self) -> u64 {
         self.in_force_bytes / 16
     }
-    /// Where ordinary work is slowed, and where it stops.
+    /// The LSNs from which ordinary work is slowed, and at which it stops.
     fn soft(&self) -> (u64, u64) {
         let most = self.in_force_bytes - self.reserve();
         (self.checkpoint + most / 8 * 7, self.checkpoint + most)
     }
-    /// The capacity in force after a checkpoint, or a new setting; `end` is how far the log is
-    /// promised.
+    /// Sets the capacity in force after a checkpoint or a new setting. `end` is the end of the
+    /// promised room.
     fn follow(&mut self, end: u64) {
         let age = end.saturating_sub(self.checkpoint);
         let less = self.in_force_bytes - self.in_force_bytes / 64;
@@ -108,36 +110,36 @@ struct Waiters {
     next: u64,
 }
 
-/// What every credit is measured against.
+/// The limits with which every request for credit is compared.
 #[derive(Default)]
 struct Limits {
     room: [AtomicU64; 2],
-    /// Ordinary work is slowed from here on; and whether it is.
+    /// The LSN from which ordinary work is slowed, and whether it is being slowed.
     soft: AtomicU64,
     slow: AtomicBool,
 }
-/// The least capacity: some mini-transactions at a time.
+/// The least capacity, which has room for several mini-transactions at a time.
 pub(in crate::log) const CAPACITY_MIN: u64 = 512 << 10;
-/// The longest that one change of a row is held up.
+/// The longest time for which one change of a row is held up.
 const DELAY_MAX_US: u64 = 100_000;
-/// Shorter ones are put together: timers know milliseconds.
+/// Shorter delays are added up, because timers know only milliseconds.
 const DELAY_UNIT_US: u64 = 1000;
 
 pub(in crate::log) struct LogRoom {
     promised: Padded<AtomicU64>,
     limits: Padded<Limits>,
-    /// What changes of rows owe in delays that were too short for a timer.
+    /// The sum of the delays that were too short for a timer.
     owed_us: AtomicU64,
-    /// The largest request that had to wait, by class; forgotten when nobody waits.
+    /// The largest request that had to wait, by class. It is forgotten when no session waits.
     wanted: [AtomicU64; 2],
     bounds: Mutex<Bounds>,
     waiters: Mutex<Waiters>,
     waiting: AtomicUsize,
-    /// Why no segment could be made, and how often that happened.
+    /// How often no segment could be made, and why the last time.
     failure: Mutex<(u64, Option<Error>)>,
 }
 
-/// Room for `bytes`; goes back when dropped.
+/// Room for `bytes`. Dropping the credit gives the room back.
 pub struct Credit<'l> {
     room: &'l LogRoom,
     bytes: u64,
@@ -146,7 +148,7 @@ impl Credit<'_> {
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
-    /// The tail has moved by `used`.
+    /// The tail has moved by `used` bytes, which no longer count as credit.
     pub(in crate::log) fn spend(mut self, used: u64) {
         self.bytes =
             self.bytes.checked_sub(used).expect("CREDIT-1: a frame is no longer than its credit");
@@ -173,14 +175,14 @@ impl LogRoom {
             waiting: AtomicUsize::new(0),
             failure: Mutex::default(),
         };
-        // A log that is longer than what is set is no error: it comes down.
+        // A redo log that is longer than the setting is no error: it shrinks with the checkpoints.
         s.update(|b| {
             b.in_force_bytes = u64::MAX / 4;
             b.follow(tail);
         });
         s
     }
-    /// The largest credit there can be: what one is sure to get once everything before it is
+    /// The largest possible credit: a request of this size succeeds once everything before it is
     /// written and checkpointed.
     pub(crate) fn credit_max(&self) -> u64 {
         let b = self.bounds.lock();
@@ -190,8 +192,8 @@ impl LogRoom {
         let limit = &self.limits.room[class as usize];
         let mut promised = self.promised.load(Relaxed);
         loop {
-            // The limit's load pairs with the store after the bytes were read out of the ring
-            // (LOGBUF-4).
+            // The load of the limit pairs with the store that follows the reading of the bytes out
+            // of the ring (LOGBUF-4).
             if promised + bytes > limit.load(Acquire) {
                 return Err(self.short(bytes, class));
             }
@@ -201,7 +203,7 @@ impl LogRoom {
             }
         }
         let credit = Credit { room: self, bytes };
-        // CREDIT-2: it may have been taken back meanwhile.
+        // CREDIT-2: the limit may have been lowered since the first look.
         if promised + bytes > limit.load(SeqCst) {
             drop(credit);
             return Err(self.short(bytes, class));
@@ -211,11 +213,11 @@ impl LogRoom {
         }
         Ok(credit)
     }
-    /// Credit for what is only worth having if there is plenty: whoever is refused does not wait,
-    /// and asks for no more room.
+    /// Credit for optional work, given only if there is plenty of room. A refused caller does not
+    /// wait, and its request does not count as waiting.
     pub(crate) fn spare_credit(&self, bytes: u64) -> Option<Credit<'_>> {
         let room = self.limits.room[Class::Ordinary as usize].load(Acquire);
-        // Twice, so that it is nobody's last.
+        // There must be twice the room, so that other sessions are not left without.
         let plenty = self.promised.load(Relaxed) + 2 * bytes <= room;
         plenty.then(|| self.credit(bytes, Class::Ordinary).ok()).flatten()
     }
@@ -224,13 +226,13 @@ impl LogRoom {
         if bytes > self.credit_max() {
             let max = self.credit_max();
             return WouldBlock::Failed(Error::Unsupported(format!(
-                "a change of {bytes} bytes is larger than the log takes at once ({max} bytes)"
+                "a change of {bytes} bytes is larger than the redo log takes at once ({max} bytes)"
             )));
         }
         self.wanted[class as usize].fetch_max(bytes, SeqCst);
         WouldBlock::LogSpace
     }
-    /// Changes the bounds: the only way in which there comes to be room, but for refunds.
+    /// Changes the bounds. Apart from refunds this is the only way in which room becomes free.
     pub(crate) fn update(&self, change: impl FnOnce(&mut Bounds)) {
         {
             let mut b = self.bounds.lock();
@@ -256,7 +258,7 @@ impl LogRoom {
             b.follow(end);
         });
     }
-    /// At least [`CAPACITY_MIN`].
+    /// Sets the capacity, to [`CAPACITY_MIN`] at least.
     pub(crate) fn set_capacity(&self, bytes: u64) {
         let end = self.promised.load(SeqCst);
         self.update(|b| {
@@ -264,8 +266,8 @@ impl LogRoom {
             b.follow(end);
         });
     }
-    /// Takes segments from `end` on out of use, but for those that somebody has been promised.
-    /// Returns the end of those that stay.
+    /// Takes the segments from `end` on out of use, except those in which room is already promised.
+    /// Returns the end of the remaining segments.
     pub(crate) fn lower_files_end(&self, end: u64) -> u64 {
         let mut b = self.bounds.lock();
         let old = b.files_end;
@@ -278,8 +280,9 @@ impl LogRoom {
         }
         b.files_end
     }
-    /// Gives the buffer another size if `change`, which gets the end of all that is promised, says
-    /// from which LSN on its memory has it. Until it returns, nobody gets credit.
+    /// Gives the buffer another size. `change` gets the end of all promised room, and returns the
+    /// LSN from which the buffer's memory has the new size, or None if the size stays. No thread
+    /// gets credit until `change` returns.
     pub(crate) fn set_buffer(&self, bytes: u64, change: impl FnOnce(u64) -> Option<u64>) {
         {
             let mut b = self.bounds.lock();
@@ -291,12 +294,12 @@ impl LogRoom {
         }
         self.wake_if_room();
     }
-    /// Whether writers are to be slowed. One load.
+    /// Whether writers are to be slowed. This costs one load.
     #[inline]
     pub(crate) fn is_slow(&self) -> bool {
         self.limits.slow.load(Relaxed)
     }
-    /// How long a change of a row is to be held up now.
+    /// The time for which a change of a row is to be held up now.
     #[cold]
     pub(crate) fn delay(&self) -> Option<Duration> {
         let (from, to) = self.bounds.lock().soft();
@@ -336,7 +339,7 @@ impl LogRoom {
         };
         list.into_iter().for_each(|w| w.1.wake());
     }
-    /// Registers or renews a waker; `id` is the number it has, if it has one.
+    /// Registers a waker or renews it. `id` is the waker's number, if it has one already.
     pub(crate) fn register(&self, id: &mut Option<u64>, waker: &Waker) {
         let mut w = self.waiters.lock();
         let n = *id.get_or_insert_with(|| {
@@ -358,7 +361,8 @@ impl LogRoom {
             self.wanted.iter().for_each(|w| w.store(0, SeqCst));
         }
     }
-    /// No segment could be made: whoever waits is told. Returns whether that is news.
+    /// Tells all waiting sessions that no segment could be made. Returns whether this is the first
+    /// failure since a segment was made.
     pub(crate) fn failed(&self, e: Error) -> bool {
         let news = {
             let mut t = self.failure.lock();
@@ -371,13 +375,14 @@ impl LogRoom {
     pub(crate) fn recovered(&self) {
         self.failure.lock().1 = None;
     }
-    /// How often making a segment has failed, and why the last time if it has not worked since.
+    /// How often making a segment has failed, and the reason of the last failure if no segment was
+    /// made since.
     pub(crate) fn failure(&self) -> (u64, Option<Error>) {
         self.failure.lock().clone()
     }
 }
 
-/// 0.1 ms, doubled with each tenth of the way from `from` to `to`.
+/// A delay of 0.1 ms, which doubles with each tenth of the way from `from` to `to`.
 fn delay_us(at: u64, from: u64, to: u64) -> u64 {
     if at <= from || to <= from {
         return 0;
@@ -407,7 +412,7 @@ mod tests {
     fn the_least_bound_counts() {
         let s = LogRoom::new(5000, bounds());
         assert_eq!(s.scarce(Class::Ordinary), Scarce::Buffer);
-        // LOGBUF-4: the block that is not whole in the file stays in the ring.
+        // LOGBUF-4: the block that is not yet whole in the file stays in the ring.
         let room = 4096 + (1 << 16) - 5000;
         assert!(matches!(
             s.credit(1 << 20, Class::Ordinary),
@@ -471,7 +476,7 @@ mod tests {
             grow(&s, most / 100);
         }
         assert!(last > 20_000, "{last}");
-        // Delays below a timer's unit are owed, not forgotten.
+        // Delays below a timer's unit are added up, not forgotten.
         s.set_checkpoint(4096 + most / 100 * 9);
         assert!(s.is_slow());
         let (from, to) = s.bounds().soft();
@@ -493,7 +498,7 @@ mod tests {
         s.set_capacity(1 << 20);
         let b = s.bounds();
         assert_eq!((b.in_force_bytes, b.capacity_bytes), ((1 << 23) + (1 << 21), 1 << 20));
-        grow(&s, 1 << 17); // Nobody is stopped.
+        grow(&s, 1 << 17); // No writer is stopped.
         let mut before = b.in_force_bytes;
         let mut checkpoints = 0;
         while s.bounds().in_force_bytes > 1 << 20 {
@@ -507,7 +512,7 @@ mod tests {
             }
         }
         assert!(checkpoints > 40);
-        // A log that is too long when it is opened.
+        // The redo log is too long already when it is opened.
         let b = Bounds {
             written: 1 << 24,
             checkpoint: 1 << 22,
@@ -521,7 +526,7 @@ mod tests {
         assert_eq!(s.bounds().in_force_bytes, 1 << 20);
     }
 
-    /// CREDIT-2: what is taken back is promised to nobody, whoever asks meanwhile.
+    /// CREDIT-2: room that is taken back is promised to no session, even if sessions ask meanwhile.
     #[test]
     fn lowered_limits_hold_for_all() {
         let big = 1 << 40;

@@ -1,6 +1,6 @@
-//! Waiting for room after `WouldBlock::LogSpace`. A session that waits sees to it that the scarce
-//! thing gets made: it leads a flush if the buffer is full, calls the segment allocator if segments
-//! are short, and the checkpointer if the checkpoint is behind.
+//! Waiting for room after `WouldBlock::LogSpace`. A session that waits sets the making of room in
+//! motion: it leads a flush if the buffer is full, notifies the segment allocator if segments are
+//! short, and notifies the checkpointer if the checkpoint is behind.
 use crate::base::Result;
 use crate::log::Log;
 use crate::log::append::credit::{Class, Scarce};
@@ -11,11 +11,11 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// See [`Log::wait_space`].
+/// The future of [`Log::wait_space`].
 pub struct SpaceWait<'l> {
     log: &'l Log,
     class: Class,
-    /// What was scarce when the wait began.
+    /// The bound that was in short supply when the wait began.
     short: Scarce,
     id: Option<u64>,
     /// How often making a segment had failed when the wait began.
@@ -85,12 +85,12 @@ impl Future for SpaceWait<'_> {
                 Session::log_on_file_space_wait_loops,
             );
             if scarce != Scarce::Buffer {
-                // A leadership that it has is for who can use it: the checkpoint may need a flush
-                // to move.
+                // If this session has the leadership, it passes it on to a session that can use it:
+                // the checkpoint may need a flush to move.
                 if let Some(mut flush) = this.flush.take() {
                     flush.leave(this.log);
                 }
-                // What is scarce may have changed since it was asked for.
+                // The scarce bound may have changed since the last notification.
                 if !first {
                     this.ask(scarce);
                 }

@@ -1,5 +1,5 @@
-//! A frame: one mini-transaction in the redo stream. Frames follow each other without gaps, blocks
-//! or alignment.
+//! A frame: the redo of one mini-transaction in the redo stream. Frames follow each other without
+//! gaps, blocks or alignment.
 //!
 //! | offset | bytes | what (little-endian) |
 //! |---|---|---|
@@ -10,38 +10,38 @@
 //! | 16 | 4 | behind: LSN minus an LSN below which everything was durable when the frame was made; all ones: unknown |
 //! | 20 | | payload |
 //!
-//! Kinds 1, 2 and 3 are 4, 5 and 6 of directories of format 2 and before: without `behind`, the
-//! payload at 16. They are read, never written.
+//! Kinds 1, 2 and 3 are kinds 4, 5 and 6 of directories of format 2 and before: they have no
+//! `behind`, and their payload is at 16. They are read, never written.
 //!
-//! FRAME-1: a frame verifies only at its own LSN, in its own log, in its own epoch. A CRC is a
-//! bijection of its start value, so the same bytes never verify in two epochs: what a crash left
-//! behind the end of the log cannot come back after recovery has raised the epoch.
-//! FRAME-2: zeros are not a frame (kind 0).
-//! FRAME-3: a frame that verifies proves that everything below `durable` of it was on the medium
-//! once. If the log cannot be read up to there, it is damaged: a crash takes away only what was not
-//! durable.
+//! - FRAME-1: a frame verifies only at its own LSN, in its own log, in its own epoch. A CRC is a
+//!   bijection of its start value, so the same bytes never verify in two epochs. Bytes that a crash
+//!   left behind the end of the log therefore cannot come back after recovery has raised the epoch.
+//! - FRAME-2: zeros are not a frame (kind 0).
+//! - FRAME-3: a frame that verifies proves that everything below its `durable` was on the medium
+//!   once. If the log cannot be read up to this LSN, it is damaged: a crash takes away only bytes
+//!   that were not durable.
 //!
-//! The payload goes into the checksum first, because it is known before the LSN is: only 16 bytes
-//! are hashed after the reservation.
+//! The payload goes into the checksum first, because it is known before the LSN: only 16 bytes are
+//! hashed after the reservation.
 use crate::bytes::{u32_at, u64_at};
 
-/// Bytes before the payload.
+/// The bytes before the payload.
 pub const FRAME_HEADER: usize = 20;
-/// Bytes before the payload in format 2; the fewest that any frame has.
+/// The bytes before the payload in format 2. No frame has a shorter header.
 pub(in crate::log) const FRAME_HEADER_2: usize = 16;
-/// The longest payload.
+/// The most bytes of a payload.
 pub(crate) const FRAME_PAYLOAD_MAX: usize = (1 << 24) - 1;
 
 pub(in crate::log) const KIND_CHANGES: u8 = 4;
 pub(in crate::log) const KIND_EPOCH: u8 = 5;
-/// So that the next write begins at a block of its own.
+/// A frame without content: the next write then begins at a block of its own.
 pub(in crate::log) const KIND_PAD: u8 = 6;
-/// Added to a kind of format 2 it is today's.
+/// The number that turns a kind of format 2 into the present kind, when added.
 const KINDS_2: u8 = 3;
-/// The whole length of an epoch frame: its payload is the new epoch (u64).
+/// The length of a whole epoch frame, whose payload is the new epoch (u64).
 pub(in crate::log) const EPOCH_FRAME: usize = FRAME_HEADER + 8;
 
-/// Where every checksum of one epoch of one log begins.
+/// The value with which every checksum of one epoch of one log begins.
 pub(in crate::log) fn seed(log_id: u64, epoch: u64) -> u32 {
     let mut b = [0; 16];
     b[..8].copy_from_slice(&log_id.to_le_bytes());
@@ -54,8 +54,8 @@ pub(in crate::log) fn payload_crc(seed: u32, payload: &[u8]) -> u32 {
     crc32c::crc32c_append(seed, payload)
 }
 
-/// Fills in the header of `frame`, whose payload is complete and has `payload_crc`. Everything
-/// below `durable` is durable.
+/// Fills in the header of `frame`, whose payload is complete and has the checksum `payload_crc`.
+/// Everything below `durable` is durable.
 pub(in crate::log) fn finish(frame: &mut [u8], kind: u8, lsn: u64, durable: u64, payload_crc: u32) {
     let len = frame.len() - FRAME_HEADER;
     debug_assert!(len > 0 && len <= FRAME_PAYLOAD_MAX && durable <= lsn);
@@ -67,8 +67,8 @@ pub(in crate::log) fn finish(frame: &mut [u8], kind: u8, lsn: u64, durable: u64,
     frame[..4].copy_from_slice(&crc.to_le_bytes());
 }
 
-/// A frame that begins a new epoch at `lsn`, below which everything is durable; sealed with the new
-/// epoch's seed.
+/// A frame that begins a new epoch at `lsn`, below which everything is durable. Its checksum begins
+/// with the new epoch's seed.
 pub(in crate::log) fn epoch_frame(log_id: u64, epoch: u64, lsn: u64) -> [u8; EPOCH_FRAME] {
     let mut f = [0; EPOCH_FRAME];
     f[FRAME_HEADER..].copy_from_slice(&epoch.to_le_bytes());
@@ -76,25 +76,26 @@ pub(in crate::log) fn epoch_frame(log_id: u64, epoch: u64, lsn: u64) -> [u8; EPO
     finish(&mut f, KIND_EPOCH, lsn, lsn, crc);
     f
 }
-/// The epoch that a whole epoch frame begins; None if its payload is none.
+/// The epoch that a whole epoch frame begins. None if the payload is not an epoch.
 pub(in crate::log) fn epoch_of(frame: &[u8], h: &Header) -> Option<u64> {
     Some(u64::from_le_bytes(frame[h.header..].try_into().ok()?))
 }
 
-/// A header as read, not yet believed.
+/// A header as read. It may be anything until the frame verifies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::log) struct Header {
-    /// One of today's kinds, or one that is unknown.
+    /// One of the present kinds, or an unknown kind.
     pub kind: u8,
-    /// Bytes before the payload, and of the payload.
+    /// The bytes before the payload, and the bytes of the payload.
     pub header: usize,
     pub len: usize,
     pub lsn: u64,
-    /// Everything below was durable when the frame was made (FRAME-3); 0 where nobody knows.
+    /// Everything below was durable when the frame was made (FRAME-3); 0 if this is unknown.
     pub durable: u64,
 }
 impl Header {
-    /// `b` has [`FRAME_HEADER_2`] bytes at least; `durable` is known if it has [`FRAME_HEADER`].
+    /// Reads a header from `b`, which has at least [`FRAME_HEADER_2`] bytes. `durable` is known
+    /// only if `b` has [`FRAME_HEADER`] bytes.
     pub(crate) fn read(b: &[u8]) -> Header {
         let word = u32_at(b, 4);
         let lsn = u64_at(b, 8);
@@ -115,18 +116,17 @@ impl Header {
             durable,
         }
     }
-    /// Bytes of the whole frame.
+    /// The bytes of the whole frame.
     pub(crate) fn frame_len(&self) -> usize {
         self.header + self.len
     }
-    /// Whether this can be the header of a frame at `lsn`, as far as can be told without its
-    /// payload.
+    /// Whether this can be the header of a frame at `lsn`, as far as the header alone can tell.
     pub(crate) fn plausible_at(&self, lsn: u64) -> bool {
         self.lsn == lsn && self.len > 0 && matches!(self.kind, KIND_CHANGES | KIND_EPOCH | KIND_PAD)
     }
 }
 
-/// Whether `frame`, a header and its whole payload, is what was written in the epoch of `seed`.
+/// Whether `frame`, a header and its whole payload, was written in the epoch of `seed`.
 pub(in crate::log) fn verifies(frame: &[u8], h: &Header, seed: u32) -> bool {
     let crc = crc32c::crc32c_append(payload_crc(seed, &frame[h.header..]), &frame[4..h.header]);
     frame[..4] == crc.to_le_bytes()
@@ -181,7 +181,7 @@ mod tests {
         assert!(!Header::read(&[0; 16]).plausible_at(0));
     }
 
-    /// What the release before wrote: 16 bytes, kinds 1 to 3.
+    /// A frame of format 2 has a header of 16 bytes and the kinds 1 to 3.
     #[test]
     fn frames_of_format_2_are_read() {
         let s = seed(42, 1);

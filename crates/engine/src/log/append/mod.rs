@@ -1,5 +1,5 @@
-//! Getting a frame into the buffer: room for it, its place, its bytes, and the news that it is
-//! there.
+//! The way of a frame into the log buffer: its room, its place, its bytes, and the announcement
+//! that they are there.
 pub(in crate::log) mod buffer;
 pub(in crate::log) mod credit;
 pub(in crate::log) mod credit_wait;

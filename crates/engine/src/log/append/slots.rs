@@ -1,6 +1,6 @@
 //! A small number for every thread that appends: the index of its slot in every log of the process.
-//! Taken at the first append, given back when the thread ends, lowest first, so that the writer
-//! looks at as many slots as there are threads and not more.
+//! A thread takes its number at its first append and gives it back when it ends. The lowest free
+//! number is taken first, so that the log writer looks at few more slots than there are threads.
 use parking_lot::Mutex;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -35,21 +35,21 @@ impl Drop for Number {
 }
 thread_local!(static NUMBER: Number = Number::take());
 
-/// This thread's number. `usize::MAX` while the thread is being torn down.
+/// The number of this thread, or `usize::MAX` while the thread is being torn down.
 pub(in crate::log) fn number() -> usize {
     NUMBER.try_with(|n| n.0).unwrap_or(usize::MAX)
 }
-/// One more than the highest number ever given out.
+/// The highest number ever given out, plus one.
 #[cfg(not(loom))]
 pub(in crate::log) fn high() -> usize {
     HIGH.load(Ordering::Relaxed)
 }
-/// Tests that name their slots see to it that those are looked at.
+/// Makes the log writer look at the first `n` slots, for tests that choose their slots.
 #[cfg(all(test, not(loom)))]
 pub(in crate::log) fn at_least(n: usize) {
     HIGH.fetch_max(n, Ordering::Relaxed);
 }
-/// Models name their slots themselves.
+/// Models choose their slots, so all slots are looked at.
 #[cfg(loom)]
 pub(in crate::log) fn high() -> usize {
     usize::MAX
@@ -66,8 +66,8 @@ mod tests {
         let ended: Vec<usize> =
             (0..50).map(|_| std::thread::spawn(number).join().unwrap()).collect();
         assert!(ended.iter().all(|n| *n != mine && *n < high()));
-        // Other tests' threads come and go too; without giving back these would be 50 different
-        // ones.
+        // The threads of other tests come and go too. If numbers were not given back, these would
+        // be 50 different numbers.
         let distinct: std::collections::BTreeSet<_> = ended.iter().collect();
         assert!(distinct.len() < 40, "{distinct:?}");
     }

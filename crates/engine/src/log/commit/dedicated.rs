@@ -1,12 +1,12 @@
 //! The mode `dedicated`: two threads of their own, a writer and a flusher.
 //!
-//! The writer gets the leadership like any session, by hand-over, and keeps it until the mode is
-//! changed. Whenever a session waits for bytes that are not written yet, the writer writes, and
-//! rings for the flusher; the flusher syncs while the writer may write again. Both sleep when there
-//! is nothing to do.
+//! The writer gets the leadership by hand-over, as a session does, and keeps it until the mode is
+//! changed. Whenever a session waits for bytes that are not written yet, the writer writes them and
+//! notifies the flusher; the flusher syncs while the writer may write again. Both threads sleep
+//! when there is nothing to do.
 //!
-//! DEDICATED-1: while somebody waits for the flush of what is written, the flusher runs or its
-//! notification is rung: the writer looks after each write, and before it sleeps.
+//! DEDICATED-1: while a session waits for the flush of written bytes, the flusher runs or is
+//! notified: the writer checks this after each write, and before it sleeps.
 use crate::log::commit::leader::CommitQueue;
 use crate::log::{Log, WriterMode};
 use crate::sync::notify::Notify;
@@ -23,7 +23,7 @@ pub(in crate::log) fn spawn(log: &Arc<Log>) {
 }
 
 async fn run_writer(log: Weak<Log>, notify: Arc<Notify>) {
-    // It holds the log only while it works, so that the log can go.
+    // The task holds the log only while it works, so that the log can be dropped.
     let mut woken = 0;
     while let Some(log) = log.upgrade() {
         log.counters.writer.log_writer_wait_loops.fetch_add(woken, Relaxed);
@@ -31,7 +31,8 @@ async fn run_writer(log: Weak<Log>, notify: Arc<Notify>) {
             return;
         }
         drop(log);
-        // Closed: what waits is led by sessions from now on.
+        // If the notification is closed, the loop ends when the log is gone, and sessions lead for
+        // the waiters from now on.
         notify.wait().await;
         woken = 1;
     }
@@ -46,7 +47,7 @@ async fn run_flusher(log: Weak<Log>, notify: Arc<Notify>) {
 }
 
 impl Log {
-    /// Writes until there is nothing to do. False when the log is closed.
+    /// Writes until there is nothing to do. Returns false when the log is closed.
     async fn write_for_all(&self) -> bool {
         let (waits, count) = (&self.waits, &self.counters.writer);
         loop {
@@ -62,8 +63,8 @@ impl Log {
             }
             if !leads || waits.dedicated_may_sleep() {
                 if leads && waits.wants_sync() {
-                    // Another has taken a newcomer off the stack meanwhile, for what was written
-                    // before.
+                    // Since the first look another thread may have taken a newcomer off the stack
+                    // whose bytes were written before.
                     self.flusher.notify();
                 }
                 count.log_writer_waits.fetch_add(1, Relaxed);
@@ -73,12 +74,12 @@ impl Log {
             let before = waits.written();
             self.write_only();
             if before == waits.written() {
-                // Somebody waits for what another is still copying.
+                // A session waits for bytes that another thread is still copying.
                 self.yield_now().await;
             }
         }
     }
-    /// Syncs until nobody waits for what is written.
+    /// Syncs until no session waits for written bytes.
     async fn sync_for_all(&self) {
         let count = &self.counters.writer;
         while self.waits.wants_sync() {

@@ -1,13 +1,14 @@
-//! The `leader` and `session` modes, in the shape of a future: a session that waits for its commit
-//! either leads, that is writes and flushes for all, or is led.
+//! The modes `leader` and `session`, in the shape of a future: a session that waits for its commit
+//! either leads, which means that it writes and flushes for all, or another session leads for it.
 //!
-//! The first session that finds nobody leading leads. A session that commits alone writes at once,
+//! A session that finds the leadership free takes it. A session that commits alone writes at once,
 //! and so does every session in the mode `session`. A leader in company steps back in the run
 //! queue, so that every session that can run has its turn and may join, for as long as the group
-//! grows. If the policy has a hold, the leader waits for that too ([`crate::log::write_policy`]).
-//! Then it writes and flushes in its own thread, wakes the group, and passes the leadership to one
-//! of the sessions that came too late, or gives the leadership up. (These are RocksDB's write
-//! groups, with the run queue in the place of its spinning.)
+//! grows. If the policy holds flushes back, the leader waits for that too
+//! ([`crate::log::write_policy`]). Then the leader writes and flushes in its own thread, wakes the
+//! group, and passes the leadership to one of the sessions that came too late, or gives the
+//! leadership up. (These are RocksDB's write groups, with the run queue in the place of its
+//! spinning.)
 //!
 //! A lone leader still waits for company in one commit of eight. With one worker thread no other
 //! session can join while the leader writes, so a leader that never waited would never see company.
@@ -18,8 +19,9 @@
 //! With several writes in flight ([`crate::log::write::overlapped_writes`]) the leader submits its
 //! write and passes the leadership on before the write is over.
 //!
-//! LEAD-1: only the leader flushes. LEAD-2: a holder flushes until its own goal is reached or
-//! covered, then passes the leadership on; dropped before, it passes it on too.
+//! - LEAD-1: only the leader flushes.
+//! - LEAD-2: a leader flushes until its own goal is reached or covered, and then passes the
+//!   leadership on. A leader that is dropped before passes the leadership on too.
 use crate::base::Lsn;
 use crate::log::Log;
 use crate::log::commit::lsn_waiters::{Goal, Node, Waits, recycle};
@@ -29,45 +31,47 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-/// Most rounds that a leader lets others go first.
+/// The most rounds in which a leader lets others go first.
 const ROUNDS_MAX: u32 = 8;
-/// How often a leader looks for a copy that another thread is in the middle of, before it lets
-/// others run.
+/// How often a leader looks again at an unfinished copy of another thread, before it lets other
+/// tasks run.
 pub(in crate::log) const COPY_SPINS: u32 = 64;
 
-/// What a waiter needs of the log; the model tests have their own.
+/// The parts of the log that a waiter needs. The model tests have implementations of their own.
 pub(in crate::log) trait CommitQueue {
     fn waits(&self) -> &Waits;
-    /// Up to where the stream is copied into the buffer.
+    /// The LSN up to which the stream is copied into the buffer.
     fn ready(&self) -> u64;
-    /// Writes all that is ready; makes it durable if `durable`; advances `waits` and wakes those
-    /// whose goal is reached, or sees to it that somebody does.
+    /// Writes all ready bytes, and makes them durable if `durable`. Advances `waits` and wakes the
+    /// waiters whose goal is reached, or submits a write whose end does so.
     fn flush(&self, durable: bool) -> Flushed;
     fn yield_now(&self) -> BoxFuture<()>;
-    /// How long the flush is to be held back, if it is (HOLD-1).
+    /// The time for which the flush is to be held back, if any
+    /// (`policy/flush_pacing.rs`).
     fn hold(&self) -> Option<BoxFuture<()>>;
-    /// Whether a leader lets others join before it writes (`leader`), or not (`session`).
+    /// Whether a leader lets others join before it writes (mode `leader`) or writes at once
+    /// (`session`).
     fn gathers(&self) -> bool;
     fn count(&self, goal: &Goal, event: Event);
 }
-/// What a wait counts.
+/// An event that is counted for a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::log) enum Event {
     NoWait,
     Wait,
-    /// Looked again and still had to wait.
+    /// The waiter looked again and still had to wait.
     Loop,
-    /// The leader found its own frame behind another's unfinished copy.
+    /// The leader found its own frame behind another thread's unfinished copy.
     CopyLoop,
 }
 
-/// What a flush did.
+/// The outcome of a flush.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::log) enum Flushed {
-    /// It is over.
+    /// The flush is over.
     Here,
-    /// It is in flight, or waits for one that is; the leadership is out of the caller's hands
-    /// (FLIGHT-1).
+    /// The write is in flight, or waits for a write in flight. The caller no longer has the
+    /// leadership (FLIGHT-1).
     Away,
     /// There was nothing that could be written.
     Nothing,
@@ -78,7 +82,7 @@ struct Lead {
     resting: Option<BoxFuture<()>>,
     rounds: u32,
     joined: u64,
-    /// It has been held back, or need not be.
+    /// Whether the flush has been held back already, or need not be.
     held: bool,
 }
 enum State {
@@ -88,7 +92,7 @@ enum State {
     Done,
 }
 
-/// A wait for one goal. Whoever embeds it calls `leave` when it is dropped.
+/// A wait for one goal. The owner calls `leave` when it is dropped.
 pub(in crate::log) struct Waiter {
     goal: Goal,
     state: State,
@@ -138,7 +142,8 @@ impl Waiter {
                         std::hint::spin_loop();
                     }
                     let flushed = queue.flush(self.goal.durable);
-                    // Covered before it led: nothing was left to do but to wait.
+                    // The goal was covered before this session led, so the session only has to
+                    // wait.
                     let idle = flushed == Flushed::Nothing && waits.covered(&self.goal);
                     if idle {
                         pass_on(waits);
@@ -164,7 +169,8 @@ impl Waiter {
         }
         Poll::Ready(())
     }
-    /// The future is dropped: nobody is to wake it, and the leadership it has passes on (WAIT-4).
+    /// Ends the wait because the future is dropped. No thread wakes it any more, and its leadership
+    /// is passed on (WAIT-4).
     pub(crate) fn leave(&mut self, queue: &impl CommitQueue) {
         let led = match &self.state {
             State::Queued(node) => node.leave(),
@@ -188,7 +194,7 @@ impl Lead {
             resting: None,
         }
     }
-    /// Ready when the group no longer grows.
+    /// Becomes ready when the group no longer grows.
     fn gather_group(&mut self, queue: &impl CommitQueue, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             if let Some(rest) = &mut self.resting {
@@ -218,12 +224,12 @@ pub(in crate::log) fn pass_on(waits: &Waits) {
     }
 }
 
-/// See [`Log::wait_durable`].
+/// The future of [`Log::wait_durable`] and similar functions.
 pub struct DurableWait<'l> {
     queue: Counted<'l>,
     waiter: Waiter,
 }
-/// The log, with or without counting.
+/// The log, with or without counting of waits.
 pub(in crate::log) struct Counted<'l> {
     pub log: &'l Log,
     pub counted: bool,
@@ -280,7 +286,7 @@ impl Drop for DurableWait<'_> {
     }
 }
 
-/// [`DurableWait`] that keeps the log itself, for tests that hold several.
+/// A [`DurableWait`] that owns a reference to the log, for tests that hold several waits.
 #[cfg(all(test, not(loom)))]
 pub(in crate::log) struct OwnedWait {
     log: Arc<Log>,

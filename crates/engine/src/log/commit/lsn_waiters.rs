@@ -1,24 +1,25 @@
-//! Waiting for the log: who waits for which LSN, and who has the leadership, the right and the duty
-//! to write and flush.
+//! Waiting for an LSN of the redo log. This module knows the waiters and their goals, and the
+//! holder of the leadership, which is the right and the duty to write and flush.
 //!
-//! WAIT-1: no wake-up is lost. A waiter pushes its node, fences, and looks at `durable` again;
-//! whoever flushed stores `durable`, fences, and takes the nodes. One of the two sees the other.
-//! WAIT-2: while somebody waits, somebody holds the leadership. A waiter that finds it free takes
-//! it;
-//! who gives it up fences and looks for nodes that came in between, on the stack and among the
-//! kept. The leadership passes from hand to hand: a node's role becomes `LEAD`, and whoever owns
-//! that node must lead or pass it on. A waiter whose goal is covered, reached by a write that is in
-//! flight, needs none of that: the end of the write wakes it (WAIT-1).
-//! WAIT-3: `durable <= written`, and neither goes back.
-//! WAIT-4: a future that is dropped takes its waker away and passes the leadership on; the node
-//! itself goes when the next holder finds it.
-//! WAIT-5: with the leadership goes the duty to look: the dedicated writer
-//! ([`crate::log::commit::dedicated`]), which may keep the leadership while nobody waits, sleeps
-//! only after it has said so, fenced, and looked once more; a waiter that finds it asleep notifies
-//! it.
+//! - WAIT-1: no wake-up is lost. A waiter pushes its node, fences, and looks at `durable` again. A
+//!   thread that has flushed stores `durable`, fences, and takes the nodes. One of the two sees the
+//!   other.
+//! - WAIT-2: while a waiter waits, the leadership has a holder. A waiter that finds the leadership
+//!   free takes it. A holder that gives the leadership up fences, and looks for nodes that came in
+//!   between, on the stack and among the kept nodes. The leadership passes directly from one holder
+//!   to the next: a node's role becomes `LEAD`, and the owner of this node must lead or pass the
+//!   leadership on. A waiter whose goal is covered, because a write in flight reaches it, needs no
+//!   leader: the end of the write wakes it (WAIT-1).
+//! - WAIT-3: `durable <= written`, and neither goes back.
+//! - WAIT-4: a future that is dropped takes its waker away and passes the leadership on. The next
+//!   holder that finds the node drops it.
+//! - WAIT-5: the holder of the leadership has the duty to look for waiters. The dedicated writer
+//!   ([`crate::log::commit::dedicated`]) may keep the leadership while no session waits. It sleeps
+//!   only after it has announced its sleep, fenced, and looked once more. A waiter that finds it
+//!   asleep notifies it.
 //!
-//! The nodes are a stack (Treiber 1986) that is only ever taken as a whole, so there is no ABA;
-//! each is shared by its future and the stack.
+//! The nodes are on a stack (Treiber 1986) that is only ever taken as a whole, so there is no ABA
+//! problem. Each node is shared by its future and the stack.
 use crate::sync::log::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64, Mutex, Padded, fence};
 use crate::sync::notify::Notify;
 use std::ptr::null_mut;
@@ -26,11 +27,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, SeqCst};
 use std::task::Waker;
 
-/// What is waited for.
+/// The LSN that a waiter waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::log) struct Goal {
     pub lsn: u64,
-    /// On stable storage, or only handed to the operating system.
+    /// Whether the bytes must be on stable storage, or only be handed to the operating system.
     pub durable: bool,
 }
 
@@ -54,7 +55,7 @@ impl Node {
             waker: Mutex::new(Some(waker.clone())),
         }
     }
-    /// Before the checks that decide whether to sleep.
+    /// Sets the waker. The owner calls this before the checks that decide whether it sleeps.
     pub(crate) fn set_waker(&self, waker: &Waker) {
         let mut w = self.waker.lock();
         if !w.as_ref().is_some_and(|w| w.will_wake(waker)) {
@@ -65,7 +66,7 @@ impl Node {
     pub(crate) fn leads(&self) -> bool {
         self.role.load(Acquire) == LEAD
     }
-    /// The future needs no more waking. Returns whether it held the leadership.
+    /// The future needs no more waking. Returns whether the node held the leadership.
     pub(crate) fn leave(&self) -> bool {
         let led = self.role.swap(GONE, AcqRel) == LEAD;
         *self.waker.lock() = None;
@@ -73,14 +74,14 @@ impl Node {
     }
 }
 
-/// The dedicated writer, as the others see it.
+/// The dedicated writer, as other threads see it.
 #[derive(Debug)]
 struct Dedicated {
     leadership: AtomicU8,
     sleeps: AtomicBool,
     notify: Arc<Notify>,
 }
-/// It does not want the leadership; it waits for it; it has it.
+/// The dedicated writer does not want the leadership (`AWAY`), waits for it, or holds it.
 const AWAY: u8 = 0;
 const WANTS: u8 = 1;
 const HOLDS: u8 = 2;
@@ -89,21 +90,23 @@ const HOLDS: u8 = 2;
 pub(in crate::log) struct Waits {
     written: Padded<AtomicU64>,
     durable: Padded<AtomicU64>,
-    /// Everything below is durable, or in flight to be; set by the leader.
+    /// Everything below is durable, or a durable write of it is in flight. Only the leader raises
+    /// this.
     covered: AtomicU64,
     head: Padded<AtomicPtr<Node>>,
     leadership: Padded<AtomicBool>,
     dedicated: Dedicated,
-    /// Nodes that no flush has reached yet; the leader and the flusher look.
+    /// The nodes that have left the stack and whose goal no flush has reached yet. The leader and
+    /// the flusher look at them.
     kept: Mutex<Vec<Arc<Node>>>,
-    /// How often somebody led alone.
+    /// How often a lone leader has begun to lead.
     alone: Count,
-    /// How many were pushed, ever: the leader sees its group grow.
+    /// The number of nodes ever pushed, by which a leader sees its group grow.
     joined: Count,
     /// Sixteen times the moving average of the group size.
     group: std::sync::atomic::AtomicU32,
 }
-/// Not part of what models explore.
+/// Counters are not part of the models that loom explores.
 type Count = std::sync::atomic::AtomicU64;
 const PROBE_EVERY: u64 = 8;
 
@@ -135,26 +138,26 @@ impl Waits {
     pub(crate) fn reached(&self, goal: &Goal) -> bool {
         goal.lsn <= if goal.durable { self.durable() } else { self.written() }
     }
-    /// Whether a write in flight reaches it.
+    /// Whether a write in flight reaches the goal.
     pub(crate) fn covered(&self, goal: &Goal) -> bool {
         goal.lsn <= self.covered.load(Acquire)
     }
-    /// For the leader, before it passes the leadership on: a durable write up to `lsn` is in
-    /// flight.
+    /// Records that a durable write up to `lsn` is in flight. The leader calls this before it
+    /// passes the leadership on.
     pub(crate) fn cover(&self, lsn: u64) {
         self.covered.fetch_max(lsn, AcqRel);
     }
     pub(crate) fn joined(&self) -> u64 {
         self.joined.load(Relaxed)
     }
-    /// For the leader: nobody else waits now, and lately groups had one member.
+    /// Whether no other session waits now, and the latest groups had one member. For the leader.
     pub(crate) fn alone(&self) -> bool {
         self.head.load(Relaxed).is_null()
             && !self.in_company()
             && self.kept.lock().iter().all(|n| n.role.load(Relaxed) == GONE)
     }
 
-    /// For the leadership holder that is alone: whether it looks, this time, if others would join.
+    /// Whether a lone leader waits for company this time, to see if others would join.
     pub(crate) fn probes(&self) -> bool {
         let n = self.alone.load(Relaxed);
         self.alone.store(n + 1, Relaxed);
@@ -187,21 +190,21 @@ impl Waits {
         node
     }
 
-    // What follows is for the dedicated writer.
+    // The dedicated writer calls the following functions.
 
-    /// Rings for the dedicated.
+    /// The notification that wakes the dedicated writer.
     pub(crate) fn dedicated_notify(&self) -> &Arc<Notify> {
         &self.dedicated.notify
     }
-    /// Takes the leadership, or asks for it: then a notification says when it comes. True if the
-    /// dedicated writer has it.
+    /// Takes the leadership, or asks for it; a notification says when it comes. Returns whether the
+    /// dedicated writer has the leadership.
     pub(crate) fn dedicated_leads(&self) -> bool {
         let leadership = &self.dedicated.leadership;
         if leadership.load(Acquire) == HOLDS {
             return true;
         }
-        // Not over HOLDS: it may have been handed over since. Only the dedicated writer leaves
-        // AWAY.
+        // HOLDS must not be overwritten: the leadership may have been handed over since the load.
+        // Only the dedicated writer itself leaves AWAY.
         let _ = leadership.compare_exchange(AWAY, WANTS, AcqRel, Relaxed);
         fence(SeqCst);
         if self.try_lead() {
@@ -210,12 +213,12 @@ impl Waits {
         }
         leadership.load(Acquire) == HOLDS
     }
-    /// The dedicated writer does not lead any more; the leadership that it had passes on.
+    /// The dedicated writer does not lead any more, and passes on the leadership if it has it.
     pub(crate) fn dedicated_leaves(&self) -> Option<Waker> {
         if self.dedicated.leadership.swap(AWAY, AcqRel) == HOLDS { self.hand_over() } else { None }
     }
-    /// Whether there is nobody to write for (WAIT-5), and no newcomer to look at. Only while it has
-    /// the leadership.
+    /// Announces sleep, and returns whether there is no waiter to write for (WAIT-5) and no
+    /// newcomer to look at. The caller must have the leadership.
     pub(crate) fn dedicated_may_sleep(&self) -> bool {
         let sleeps = &self.dedicated.sleeps;
         sleeps.store(true, Relaxed);
@@ -228,7 +231,7 @@ impl Waits {
         }
         !wanted
     }
-    /// Whether somebody waits for the sync of what is written.
+    /// Whether a session waits for the sync of bytes that are written.
     pub(crate) fn wants_sync(&self) -> bool {
         let mut kept = self.kept.lock();
         self.gather(&mut kept);
@@ -236,35 +239,37 @@ impl Waits {
         kept.iter().any(|n| n.goal.durable && (durable + 1..=written).contains(&n.goal.lsn))
     }
 
-    // What follows is for the leader, and the flusher beside it.
+    // The leader, and the flusher beside it, call the following functions.
 
-    /// Moves the pushed nodes to the kept ones, oldest last; drops those whose futures are gone.
+    /// Moves the pushed nodes to the kept nodes, with the oldest last, and drops nodes whose
+    /// futures are gone.
     fn gather(&self, kept: &mut Vec<Arc<Node>>) {
         let mut p = self.head.swap(null_mut(), AcqRel);
         while !p.is_null() {
-            // SAFETY: the pointer came from `Arc::into_raw` in `enlist`, and the swap made its
-            // reference ours.
+            // SAFETY: the pointer came from `Arc::into_raw` in `enlist`, and the swap passed its
+            // reference to this thread.
             let node = unsafe { Arc::from_raw(p) };
             p = node.next.load(Relaxed);
             kept.push(node);
         }
         kept.retain(|n| n.role.load(Relaxed) != GONE);
     }
-    /// Whether anybody waits for more than a write.
+    /// Whether any waiter waits for more than a write.
     pub(crate) fn wants_durable(&self) -> bool {
         let mut kept = self.kept.lock();
         self.gather(&mut kept);
         kept.iter().any(|n| n.goal.durable)
     }
-    /// Publishes what was written and made durable. `wake_reached` comes next. Of two that publish
-    /// at a time, the one that is further counts.
+    /// Publishes how far the log is written and durable. `wake_reached` must follow. If two threads
+    /// publish at the same time, the higher values count.
     pub(crate) fn advance(&self, written: u64, durable: u64) {
         assert!(durable <= written, "WAIT-3");
         self.written.fetch_max(written, AcqRel);
         self.durable.fetch_max(durable, AcqRel);
         fence(SeqCst);
     }
-    /// Takes out the wakers of all whose goal is reached. Returns how many there were.
+    /// Takes out the wakers of all waiters whose goal is reached. Returns the number of these
+    /// waiters.
     pub(crate) fn wake_reached(&self, wake: &mut Vec<Waker>) -> usize {
         let mut kept = self.kept.lock();
         self.gather(&mut kept);
@@ -279,12 +284,12 @@ impl Waits {
         });
         reached
     }
-    /// A flush was for so many.
+    /// Records that a flush served a group of this size.
     pub(crate) fn flushed_for(&self, group: usize) {
         let average = self.group.load(Relaxed);
         self.group.store(average - average / 4 + group as u32 * 4, Relaxed);
     }
-    /// Lately groups had more than one member.
+    /// Whether the latest groups had more than one member.
     pub(crate) fn in_company(&self) -> bool {
         self.group.load(Relaxed) >= 20
     }
@@ -299,7 +304,8 @@ impl Waits {
             {
                 let mut kept = self.kept.lock();
                 self.gather(&mut kept);
-                // Swapping in from the end: whoever has waited longest is near it.
+                // The longest waiter is near the end of the list, because a batch of nodes is added
+                // with its oldest last.
                 for n in kept.iter().rev() {
                     if !self.covered(&n.goal)
                         && n.role.compare_exchange(WAITING, LEAD, AcqRel, Relaxed).is_ok()
@@ -310,8 +316,8 @@ impl Waits {
             }
             self.leadership.swap(false, AcqRel);
             fence(SeqCst);
-            // Kept ones too: somebody who publishes without the leadership may have taken a
-            // newcomer off the stack meanwhile.
+            // The kept nodes must be looked at too: a thread that publishes without the leadership
+            // may have taken a newcomer off the stack meanwhile.
             let waits = |n: &Arc<Node>| n.role.load(Relaxed) == WAITING && !self.covered(&n.goal);
             let wanted = dedicated.leadership.load(Relaxed) == WANTS || {
                 let mut kept = self.kept.lock();
@@ -331,8 +337,8 @@ impl Drop for Waits {
     }
 }
 
-// A wait costs no allocation: nodes that nobody else holds any more are kept by the thread whose
-// future ended.
+// A wait costs no allocation: a thread keeps the node of a future that ended in it, if no other
+// thread shares the node any more.
 #[cfg(not(loom))]
 thread_local! {
     static SPARE: std::cell::RefCell<Vec<Arc<Node>>> =
@@ -373,8 +379,8 @@ pub(in crate::log) fn recycle(_: Arc<Node>) {}
 mod tests {
     use super::*;
 
-    /// WAIT-4: nodes go over from their futures to the stack and to whoever settles, some futures
-    /// go before that, and some nodes are left when all ends.
+    /// WAIT-4: nodes pass from their futures to the stack and to the thread that settles them. Some
+    /// futures end before that, and some nodes are left at the end.
     #[test]
     fn a_node_lives_as_long_as_its_future_and_the_stack() {
         let (waits, rounds) = (Waits::new(0), if cfg!(miri) { 8 } else { 500 });
@@ -448,7 +454,7 @@ mod loom_tests {
             loom::future::block_on(poll_fn(|cx| w.poll(self, cx)));
             assert!(self.waits.durable() >= goal.lsn);
         }
-        /// Polls once and drops the future.
+        /// Polls a wait once and drops it.
         fn give_up(&self) {
             let mut w = Waiter::new(self.append());
             loom::future::block_on(poll_fn(|cx| {
@@ -499,7 +505,7 @@ mod loom_tests {
         });
     }
 
-    /// WAIT-1, WAIT-2: loom reports a waiter that nobody wakes as a deadlock.
+    /// WAIT-1, WAIT-2: loom reports a waiter that is never woken as a deadlock.
     #[test]
     fn loom_two_commit() {
         model(3, &[Model::commit, Model::commit]);
@@ -508,7 +514,8 @@ mod loom_tests {
     fn loom_three_commit() {
         model(1, &[Model::commit, Model::commit, Model::commit]);
     }
-    /// A log with several writes in flight, a block each, and a device that ends the newest first.
+    /// A log with several writes in flight, of one block each, on a device that ends the newest
+    /// write first.
     struct Deep {
         waits: Waits,
         tail: AtomicU64,
@@ -525,7 +532,7 @@ mod loom_tests {
                 device: Notify::default(),
             }
         }
-        /// One more write is in flight, of somebody who has gone.
+        /// Puts one more write in flight, whose leader is gone.
         fn begin_one(&self) {
             self.tail.fetch_add(BLOCK, AcqRel);
             assert_eq!(self.flush(true), Flushed::Away);
@@ -566,7 +573,7 @@ mod loom_tests {
         fn ready(&self) -> u64 {
             u64::MAX
         }
-        /// As `write/overlapped_writes.rs` does.
+        /// Does the same as `write/overlapped_writes.rs`.
         fn flush(&self, _: bool) -> Flushed {
             let ready = self.tail.load(Acquire);
             let leadership = {
@@ -598,10 +605,10 @@ mod loom_tests {
         }
         fn count(&self, _: &Goal, _: Event) {}
     }
-    /// FLIGHT-2: a completion takes newcomers off the stack while somebody gives up the leadership.
-    /// The newcomer and the device take turns in one thread: with three threads a second preemption
-    /// has too many interleavings to run to their end, and those that matter are between two, who
-    /// gives up the leadership and who takes nodes off the stack.
+    /// FLIGHT-2: a completion takes newcomers off the stack while a leader gives up the leadership.
+    /// The newcomer and the device take turns in one thread: with three threads, a second
+    /// preemption has too many interleavings to explore. The relevant interleavings are those of
+    /// two threads, where one gives up the leadership and the other takes nodes off the stack.
     fn model_of_newcomer(preemptions: usize, begun: usize) {
         explore(preemptions, move || {
             let m = Arc::new(Deep::new());
@@ -609,8 +616,8 @@ mod loom_tests {
                 assert!(m.waits.try_lead());
                 m.begin_one();
             }
-            // Who commits last closes the device: std's counter, so that nothing is explored for
-            // it.
+            // The last committer closes the device. The counter is std's, so that loom does not
+            // explore it.
             let left = Arc::new(AtomicUsize::new(2));
             let committed = |m: &Deep, left: &AtomicUsize| {
                 if left.fetch_sub(1, Relaxed) == 1 {
@@ -657,7 +664,7 @@ mod loom_tests {
     fn loom_two_beside_one_in_flight() {
         model_of_newcomer(1, 1);
     }
-    /// FLIGHT-1: at full depth the leadership is with the writes in flight; a completion passes it
+    /// FLIGHT-1: at full depth the writes in flight hold the leadership, and a completion passes it
     /// on.
     #[test]
     fn loom_one_at_full_depth() {
@@ -678,8 +685,8 @@ mod loom_tests {
         });
     }
 
-    /// The writer of a dedicated pair: writes for others, at most `turns` times, until the
-    /// notification is closed (as `commit/dedicated.rs` does).
+    /// The dedicated writer: writes for others, at most `turns` times, until the notification is
+    /// closed (as `commit/dedicated.rs` does).
     fn write_for_all(m: &Model, turns: usize) {
         let mut done = 0;
         while done < turns {
@@ -699,7 +706,7 @@ mod loom_tests {
             w.wake();
         }
     }
-    /// Its flusher.
+    /// The dedicated flusher.
     fn sync_for_all(m: &Model) {
         while loom::future::block_on(m.flusher.wait()) {
             while m.waits.wants_sync() {

@@ -1,29 +1,31 @@
-//! An A/B test: one writer configuration against the one in use, in pairs of short windows, until
-//! it is known whether it is better.
+//! An A/B test: one candidate writer configuration against the configuration in use, in pairs of
+//! short windows, until it is known whether the candidate is better.
 //!
-//! Of each pair the test keeps the logarithm of the ratio of the two rates. After each pair the
-//! mean of these logarithms and its standard error decide: a candidate that is much worse is out
-//! after two pairs, and one that is a little better gets as many pairs as it takes to see that (of
-//! windows of 50 ms, whose ratios differ by 0.1 on a virtual machine, 30 pairs for 8 %). One pair
-//! alone never decides: the device may have stood still. Looking after each pair makes chance look
-//! like a reason more often than one look would, which is why the test asks for so many standard
-//! errors (after Wald, "Sequential Analysis", 1947).
+//! The test keeps the logarithm of the ratio of the two rates of each pair. After each pair the
+//! mean of these logarithms and its standard error decide. A candidate that is much worse is out
+//! after two pairs; a candidate that is a little better gets as many pairs as it takes to see that
+//! (30 pairs for 8 %, in windows of 50 ms, whose ratios differ by 0.1 on a virtual machine). One
+//! pair alone never decides, because the device may have stood still. A look after each pair
+//! mistakes chance for a reason more often than a single look would; so the test asks for many
+//! standard errors (after Wald, "Sequential Analysis", 1947).
 use super::tuner::WriterConfig;
 
-/// A candidate must be better by this to be taken.
+/// The least ratio by which a candidate must be better to be taken.
 const GAIN: f64 = 1.03;
-/// How sure that it is better (standard errors above 1), and that it does not reach the gain.
+/// The certainty, in standard errors, that the candidate is better, and that it does not reach the
+/// gain.
 const SURE_WON: f64 = 4.0;
 const SURE_LOST: f64 = 2.0;
-/// Pairs before it is taken, before it has lost, and after which it has in any case.
+/// The number of pairs before a candidate can win, before it can lose, and after which it has lost
+/// in any case.
 const PAIRS_MIN: u32 = 12;
 const PAIRS_LOST: u32 = 2;
 const PAIRS_MAX: u32 = 192;
-/// What is believed of the noise of a pair before it has been seen, and how many pairs that counts
-/// for.
+/// The assumed noise of a pair before any pair has been seen, and the number of pairs for which
+/// this assumption counts.
 const NOISE: f64 = 0.08;
 const NOISE_WEIGHT: f64 = 2.0;
-/// One pair says no more than this: a window in which the device stood still is no ratio.
+/// The limit of a pair's logarithm: a window in which the device stood still gives no useful ratio.
 const LOG_MAX: f64 = 0.5;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +46,7 @@ impl AbTest {
     pub(super) fn of(candidate: WriterConfig) -> AbTest {
         AbTest { candidate, pairs: 0, sum: 0.0, squares: 0.0 }
     }
-    /// A pair's rates.
+    /// Adds the rates of a pair.
     pub(super) fn add(&mut self, in_use: f64, candidate: f64) {
         let log = (candidate.max(1e-6) / in_use.max(1e-6)).ln().clamp(-LOG_MAX, LOG_MAX);
         (self.pairs, self.sum, self.squares) =
@@ -58,14 +60,14 @@ impl AbTest {
         let deviations = (self.squares - self.sum * self.sum / n).max(0.0);
         ((deviations + NOISE_WEIGHT * NOISE * NOISE) / (n - 1.0 + NOISE_WEIGHT) / n).sqrt()
     }
-    /// The candidate's rate in that of the one in use; no pair counts for less than 0.6 or more
-    /// than 1.65 of it.
+    /// The candidate's rate relative to the rate of the configuration in use. A pair counts as 0.6
+    /// at least and as 1.65 at most.
     pub(super) fn ratio(&self) -> f64 {
         self.mean().exp()
     }
-    /// What is believed that a window of the candidate costs, in what the configuration in use
-    /// would do in that time: of one of which nothing is known, and by what has been seen (of which
-    /// the belief counts as one pair).
+    /// The expected cost of a window of the candidate, as a share of the commits that the
+    /// configuration in use would do in that time. `LOSS_UNKNOWN` is the expectation for an unknown
+    /// candidate; in `loss` it counts as one pair beside the pairs that have been seen.
     pub(super) const LOSS_UNKNOWN: f64 = 0.3;
     pub(super) fn loss(&self) -> f64 {
         let believed = (1.0 - AbTest::LOSS_UNKNOWN).ln();
@@ -90,7 +92,7 @@ mod tests {
     use super::*;
     use crate::log::write_policy::WriterMode;
 
-    /// How a test ends whose pairs have these ratios, one after the other, and after how many.
+    /// How a test with these ratios ends, and after how many pairs.
     fn end(mut ratio: impl FnMut() -> f64) -> (Verdict, u32) {
         let mut t = AbTest::of(WriterConfig::new(WriterMode::Session, 1));
         loop {
@@ -100,7 +102,7 @@ mod tests {
             }
         }
     }
-    /// About normal, from a seed: the sum of four uniform numbers.
+    /// Approximately normal noise from a seed: the sum of four uniform numbers.
     fn noise(seed: u64, deviation: f64) -> impl FnMut() -> f64 {
         let mut x = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
         move || {
@@ -111,7 +113,7 @@ mod tests {
             (0..4).map(|_| uniform()).sum::<f64>() * deviation * 3f64.sqrt()
         }
     }
-    /// Of 200 tests: the share won, and the mean number of pairs.
+    /// The share of 200 tests that are won, and their mean number of pairs.
     fn tests(ratio: f64, deviation: f64) -> (f64, f64) {
         let ends = (0..200).map(|seed| {
             let mut noise = noise(seed, deviation);

@@ -1,19 +1,20 @@
-//! For how long flushes are held back.
+//! The time for which flushes are held back.
 //!
-//! While CPUs are idle, waiting is pure delay. On saturated CPUs a flush costs CPU that statements
-//! could have (its system call, interrupts and wake-ups), and only what has arrived since the last
-//! flush is in it: there the rate of flushes is capped, so that flushes take a few percent of the
-//! CPUs. The bound is a quarter of the time between two commits of one session: a session is never
-//! slowed by more than that. (Group commit timers set by load: Helland et al., HPTS 1987.)
+//! While CPUs are idle, waiting is pure delay. On saturated CPUs a flush takes CPU time from
+//! statements (by its system call, interrupts and wake-ups), and serves only the commits that
+//! arrived since the last flush. So the rate of flushes is capped there, and flushes take a few
+//! percent of the CPUs. The bound is a quarter of the time between two commits of one session: no
+//! session is slowed by more than that. (Group commit timers set by load: Helland et al., HPTS
+//! 1987.)
 use crate::log::write_policy::Measured;
 use std::time::Duration;
 
 /// The share of the CPUs that flushes may take when there is no idle CPU.
 const FLUSH_SHARE: f64 = 0.04;
-/// CPUs with this share idle are not saturated.
+/// CPUs with a larger idle share than this are not saturated.
 const IDLE_SHARE: f64 = 0.10;
 const HOLD_MAX: Duration = Duration::from_millis(10);
-/// Smaller groups gain nothing from a hold: nobody joins.
+/// Smaller groups gain nothing from a hold, because no session joins.
 const GROUP_MIN: f64 = 1.5;
 
 /// The hold for `cpus` CPUs with the share `idle` unused, and for groups of `group` commits on
@@ -42,7 +43,7 @@ mod tests {
     fn saturated_cpus_cap_the_rate() {
         let m = measured(80, 40_000);
         assert_eq!(hold(&m, 2.0, 0.5, 20.0), Duration::ZERO);
-        // 80 us each 1,000 us are 4 % of two CPUs.
+        // 80 us in each 1,000 us are 4 % of two CPUs.
         let capped = hold(&m, 2.0, 0.0, 20.0);
         assert!((950..=1050).contains(&capped.as_micros()), "{capped:?}");
         assert_eq!(

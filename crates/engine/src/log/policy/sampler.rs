@@ -1,4 +1,4 @@
-//! The background task that samples load and CPUs, and proposes the policy that follows from them.
+//! The background task that samples the load and the CPUs, and proposes the policy that follows.
 use super::flush_pacing;
 use super::tuner::{self, Fixed, Sample, Tuner, WriterConfig};
 use crate::log::Log;
@@ -11,26 +11,26 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-/// The CPUs are looked at no more often than this.
+/// The least time between two samples of the CPUs.
 const CPUS_EVERY: Duration = Duration::from_millis(200);
-/// More than one, where nobody knows how many.
+/// The assumed number of sessions, if there are several and their number is unknown.
 const SESSIONS_UNKNOWN: f64 = 8.0;
 
-/// What is known of the load and the CPUs.
+/// The known state of the load and the CPUs.
 #[derive(Default)]
 struct Policy {
     tuner: Mutex<Tuner>,
-    /// CPUs that this process may use, and of them what is idle: thousandths.
+    /// The CPUs that this process may use, and the idle part of them, in thousandths.
     cpus: AtomicU64,
     idle: AtomicU64,
 }
 
-/// What was measured up to the last look.
+/// The measurements at the last look.
 #[derive(Default)]
 struct Before {
     at: Duration,
     measured: Measured,
-    /// Nothing was flushed before it.
+    /// Whether nothing was flushed in the time before the last look.
     quiet: bool,
     cpus_at: Duration,
     processors: Option<Processors>,
@@ -55,7 +55,7 @@ impl Policy {
             pause = self.look(&log, &mut before);
         }
     }
-    /// Looks at the load, and says how long until the next look.
+    /// Looks at the load, and returns the time until the next look.
     fn look(&self, log: &Arc<Log>, before: &mut Before) -> Duration {
         let (now, measured) = (log.disk.now(), log.measured());
         let time = now.saturating_sub(before.at);
@@ -68,9 +68,9 @@ impl Policy {
             flushes,
             bytes: measured.redo_bytes - before.measured.redo_bytes,
             cycle: measured.session_cycle,
-            // Sessions that begin each transaction anew do not tell how often they commit. How many
-            // commits there are in a group depends on the policy, and is no answer: it tells only
-            // whether there is one session.
+            // The cycle is unknown for sessions that connect anew for each transaction. The number
+            // of commits in a group depends on the policy, so it only tells whether there is one
+            // session or more.
             sessions: if cycle > 0.0 {
                 cycle * commits as f64 / time.as_secs_f64().max(1e-6)
             } else if commits as f64 / (flushes.max(1) as f64) < 1.3 {
@@ -83,7 +83,7 @@ impl Policy {
         (before.at, before.measured) = (now, measured);
         let quiet = flushes == 0;
         if std::mem::replace(&mut before.quiet, quiet) && quiet && !self.tuner.lock().tries() {
-            // Nothing happens, and that has been looked at: nothing adapts.
+            // The log is idle, and has been seen idle before: there is nothing to adapt to.
             return tuner::LOOK;
         }
         if now.saturating_sub(before.cpus_at) >= CPUS_EVERY {
@@ -104,7 +104,7 @@ impl Policy {
         before.cpus_at = now;
         let old = before.processors.replace(p);
         let mut usable = p.count;
-        // Without two looks nothing is known: idle, so that nothing is held back.
+        // Without an earlier sample the CPUs count as idle, so that nothing is held back.
         let mut idle = usable;
         if let Some(old) = old {
             idle = p.idle.saturating_sub(old.idle).as_secs_f64() / time.max(1e-6);
@@ -122,7 +122,7 @@ impl Policy {
         self.idle.store((idle * 1000.0) as u64, Relaxed);
     }
 }
-/// CPUs, of thousandths.
+/// Converts thousandths to CPUs.
 fn milli(of: &AtomicU64) -> f64 {
     of.load(Relaxed) as f64 / 1000.0
 }

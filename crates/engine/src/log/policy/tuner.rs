@@ -1,59 +1,64 @@
-//! The tuner: which writer configuration serves the load of the moment, that is which mode and how
-//! many writes at a time.
+//! The tuner finds the writer configuration that serves the present load: the mode, and the number
+//! of writes in flight.
 //!
 //! The best configuration depends on the machine, its device and the load, so the tuner measures.
-//! It tells loads apart by how many sessions commit, in classes that double, and by how much redo a
-//! commit has, in classes of four times as much. It does not use commits per flush: that number
-//! depends on the configuration, so it cannot be asked which configuration is best. Each class
-//! begins with `leader`, one write at a time, which is the same as `session` while one session at a
-//! time commits. Now and then a candidate is in use for a short window, between two windows of the
-//! best configuration known, until an [`AbTest`] says whether the candidate is better; if it is,
-//! the class keeps it. When all candidates have been tested, the next round comes later.
+//! It tells loads apart by the number of sessions that commit, in classes that double, and by the
+//! amount of redo of a commit, in classes of four times as much. It does not use commits per flush:
+//! that number depends on the configuration, so it cannot tell which configuration is best. Each
+//! class begins with `leader` and one write at a time, which is the same as `session` while one
+//! session at a time commits. Now and then a candidate is in use for a short window, between two
+//! windows of the best known configuration, until an [`AbTest`] says whether the candidate is
+//! better. If it is, the class keeps it. When all candidates have been tested, the next round comes
+//! later.
 //!
-//! AUTO-1: windows of candidates cost about [`LOSS`] of the commits. How much worse a candidate has
-//! been so far decides how often it is tested: a candidate that is about as good is tested often
-//! and soon known, a bad one seldom and not for long. A candidate that stops commits altogether is
-//! found out after two windows, which cost at most three times that share. A window lasts several
-//! cycles of a session, within its bounds. Commits in the time before it are not counted, because
-//! they were waiting when the configuration changed, and a leader with large groups leaves more of
-//! them than others.
-//! AUTO-2: the class changes when three looks in a row say so, never on one.
-//! AUTO-3: only what the settings leave open is chosen or tested. What was learnt under some
-//! settings is kept for when they come back.
-//! AUTO-4: only windows of the best configuration tell whether the load is still the same: a
-//! candidate under which commits stop has lost. `dedicated` is tested only where CPUs are idle, and
-//! looked at again where they no longer are: its threads starve on busy CPUs (the first field
-//! study).
+//! - AUTO-1: windows of candidates cost about [`LOSS`] of the commits. The results of a candidate
+//!   so far decide how often it is tested: a candidate that is about as good is tested often and
+//!   soon known, a bad candidate is tested seldom and not for long. A candidate that stops commits
+//!   altogether is found out after two windows, which cost at most three times that share. A window
+//!   lasts several cycles of a session, within its bounds. Commits in the time before a window are
+//!   not counted, because they were waiting when the configuration changed, and a leader with large
+//!   groups leaves more of them than other modes.
+//! - AUTO-2: the class changes when three looks in a row say so, never after a single look.
+//! - AUTO-3: only a configuration that the settings leave open is chosen or tested. The results
+//!   under some settings are kept for the time when these settings come back.
+//! - AUTO-4: only windows of the best configuration tell whether the load is still the same: a
+//!   candidate under which commits stop has lost. `dedicated` is tested only where CPUs are idle,
+//!   and tested again where they are no longer idle: its threads starve on busy CPUs (the first
+//!   field study).
 use super::ab_test::{AbTest, Verdict};
 use crate::log::write_policy::WriterMode;
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// Time between two looks.
+/// The time between two looks outside of tests.
 pub(super) const LOOK: Duration = Duration::from_millis(100);
-/// Of the commits, what windows of configurations that are not better may cost.
+/// The share of the commits that windows of inferior configurations may cost.
 const LOSS: f64 = 0.01;
-/// A window in cycles of a session, and what is not counted before it; and bounds.
+/// The length of a window, and of the uncounted time before it, in cycles of a session; and their
+/// bounds.
 const WINDOW_CYCLES: u32 = 10;
 const WINDOW_MIN: Duration = Duration::from_millis(50);
 const WINDOW_MAX: Duration = Duration::from_secs(1);
 const SETTLE_CYCLES: u32 = 2;
 const SETTLE_MIN: Duration = Duration::from_millis(10);
 const SETTLE_MAX: Duration = Duration::from_millis(600);
-/// What begins settles first: a class of load, and the configuration in use under other settings.
+/// How long a new class of load, or the configuration after a change of settings, settles before
+/// tests.
 const CLASS_SETTLES: Duration = Duration::from_millis(1500);
 const SETTINGS_SETTLE: Duration = Duration::from_millis(600);
-/// Between rounds, in time for which the class of load was there.
+/// The least and the most time between rounds, counted only while the class of load is present.
 const ROUND_AFTER: Duration = Duration::from_secs(60);
 const ROUND_AFTER_MAX: Duration = Duration::from_secs(480);
-/// Commits a second below which nothing is tried: windows would have too few to compare.
+/// Nothing is tested below this number of commits per second, because windows would have too few
+/// commits to compare.
 const RATE_MIN: f64 = 300.0;
-/// Idle CPUs that `dedicated` needs.
+/// The number of idle CPUs that `dedicated` needs.
 const IDLE_CPUS_MIN: f64 = 0.2;
-/// How far a load is from the middle of its class, in classes, before it is another's: more than
-/// half, so that one on the border stays.
+/// The distance of a load from the middle of its class, in classes, above which it belongs to
+/// another class. The distance is more than half a class, so that a load on the border stays in its
+/// class.
 const CLASS_REACH: f64 = 0.65;
-/// What there is to choose from, in the order in which it is tried.
+/// The configurations to choose from, in the order in which they are tested.
 const CONFIGS: &[WriterConfig] = &[
     WriterConfig::new(WriterMode::Leader, 1),
     WriterConfig::new(WriterMode::Leader, 4),
@@ -61,7 +66,7 @@ const CONFIGS: &[WriterConfig] = &[
     WriterConfig::new(WriterMode::Session, 1),
 ];
 
-/// Who writes, and how many writes at a time.
+/// A writer configuration: the mode, and the number of writes at a time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct WriterConfig {
     pub mode: WriterMode,
@@ -82,14 +87,14 @@ impl std::fmt::Display for WriterConfig {
         write!(f, "{}{depth}", self.mode.name())
     }
 }
-/// What is set of a configuration; the rest is open.
+/// The parts of a configuration that are set. The rest is open.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Fixed {
     pub mode: Option<WriterMode>,
     pub depth: Option<usize>,
 }
 
-/// Those that the settings leave.
+/// The configurations that the settings leave open.
 fn open_configs(fixed: Fixed) -> Vec<WriterConfig> {
     let mut configs = Vec::new();
     for config in CONFIGS {
@@ -101,19 +106,19 @@ fn open_configs(fixed: Fixed) -> Vec<WriterConfig> {
     configs
 }
 
-/// What has been seen since the last look.
+/// The measurements since the last look.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sample {
     pub time: Duration,
     pub commits: u64,
     pub flushes: u64,
-    /// Of redo.
+    /// The bytes of redo.
     pub bytes: u64,
-    /// Sessions that commit: those that it takes to commit so often (Little's law).
+    /// The number of sessions that commit, from the rate and the cycle (Little's law).
     pub sessions: f64,
-    /// From one commit of a session to its next; zero where nobody knows.
+    /// The time from one commit of a session to its next commit; zero if it is unknown.
     pub cycle: Duration,
-    /// CPUs that nobody used, on average.
+    /// The average number of idle CPUs.
     pub idle_cpus: f64,
 }
 impl Sample {
@@ -128,28 +133,28 @@ impl Sample {
 /// A class of loads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Load {
-    /// That commit: 2 to the power of this; zero is one alone.
+    /// The number of sessions that commit is 2 to the power of this. Zero is a single session.
     sessions: u32,
-    /// Of redo per commit: 4 to the power of this.
+    /// The bytes of redo per commit are 4 to the power of this.
     bytes: u32,
 }
 const ALONE: Load = Load { sessions: 0, bytes: 0 };
 const SESSIONS_MAX: u32 = 10;
 
-/// What is known of a class of loads.
+/// The results for a class of loads.
 #[derive(Debug, Clone)]
 struct Class {
     best: WriterConfig,
     test: Option<AbTest>,
-    /// Tried in this round.
+    /// The candidates tested in this round.
     tried: Vec<WriterConfig>,
-    /// How long this class was there since another configuration was in use, and how much longer
-    /// than a window asks for it must be: between rounds.
+    /// How long this class was present since another configuration was in use; and the time between
+    /// rounds, by which this must exceed the rest before a window.
     rested: Duration,
     pause: Duration,
-    /// After the next round.
+    /// The pause after the next round.
     next_pause: Duration,
-    /// The last test's candidate with its rate in that of the one in use.
+    /// The candidate of the last test, and its rate relative to the configuration in use.
     last: Option<(WriterConfig, f64)>,
 }
 impl Class {
@@ -164,8 +169,8 @@ impl Class {
             last: None,
         }
     }
-    /// Who is to be tried next: the one whose test is open, or another. None: all have been, and
-    /// the round is over.
+    /// The candidate to test next: the candidate of the open test, or a new one. None if all have
+    /// been tested, which ends the round.
     fn candidate(&mut self, configs: &[WriterConfig], idle_cpus: f64) -> Option<WriterConfig> {
         let fits = |w: WriterConfig| w.mode != WriterMode::Dedicated || idle_cpus >= IDLE_CPUS_MIN;
         self.test.take_if(|t| !fits(t.candidate));
@@ -181,7 +186,7 @@ impl Class {
         }
         self.test.as_ref().map(|t| t.candidate)
     }
-    /// A pair's rates. True if the candidate is taken.
+    /// Adds the rates of a pair. Returns whether the candidate is taken.
     fn learn(&mut self, in_use: f64, of_candidate: f64) -> bool {
         let Some(test) = &mut self.test else { return false };
         test.add(in_use, of_candidate);
@@ -190,7 +195,8 @@ impl Class {
             Verdict::Open => return false,
             Verdict::Lost => self.tried.push(candidate),
             Verdict::Won => {
-                // The one it beats is known to be worse; the others are compared with the new one.
+                // The old best configuration is known to be worse; the others are compared with the
+                // new one.
                 self.tried = vec![self.best];
                 (self.best, self.next_pause) = (candidate, ROUND_AFTER);
             }
@@ -199,7 +205,7 @@ impl Class {
         self.test = None;
         verdict == Verdict::Won
     }
-    /// How long the configuration in use is to be in use before the next window of another.
+    /// How long the best configuration is to be in use before the next window of a candidate.
     fn rest(&self, windows: &Windows) -> Duration {
         let loss = self.test.as_ref().map_or(AbTest::LOSS_UNKNOWN, AbTest::loss);
         self.pause + (windows.settle + windows.window).mul_f64(loss / LOSS).max(windows.settle)
@@ -219,25 +225,26 @@ impl Windows {
     }
 }
 
-/// What a pair is made of: the candidate is compared with what was before it and after it, so that
-/// what drifts steadily falls out.
+/// The steps of a pair. The candidate is compared with the windows before and after it, so that a
+/// steady drift cancels out.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Step {
     Before,
-    /// The candidate, with the rate of the one in use.
+    /// The candidate settles. The value is the first rate of the configuration in use.
     Settles(f64),
     Tried(f64),
-    /// The one in use again, with both rates.
+    /// The configuration in use settles again. The values are its first rate and the candidate's
+    /// rate.
     Resettles(f64, f64),
     After(f64, f64),
 }
-/// A pair that is under config.
+/// A pair that is being measured.
 #[derive(Debug)]
 struct Pair {
     candidate: WriterConfig,
     step: Step,
     windows: Windows,
-    /// The load that it is about.
+    /// The load that the pair measures.
     sessions: f64,
     bytes: f64,
 }
@@ -248,11 +255,11 @@ impl Pair {
     fn settles(&self) -> bool {
         matches!(self.step, Step::Settles(_) | Step::Resettles(..))
     }
-    /// AUTO-4
+    /// AUTO-4: whether this window tells if the load is still the same.
     fn tells_load(&self) -> bool {
         matches!(self.step, Step::Before | Step::After(..))
     }
-    /// What was seen is of about the load that the pair is about.
+    /// Whether a sample is of about the same load as the pair.
     fn same_load(&self, sample: &Sample) -> bool {
         let within =
             |times: f64, x: f64, of: f64| (1.0 / times..=times).contains(&(x / of.max(1e-6)));
@@ -266,20 +273,20 @@ pub(super) struct Tuner {
     fixed: Fixed,
     configs: Vec<WriterConfig>,
     classes: HashMap<Load, Class>,
-    /// What was learnt under other settings.
+    /// The results under other settings.
     under: HashMap<Fixed, HashMap<Load, Class>>,
     load: Load,
-    /// For how long nothing is tried.
+    /// The time for which nothing is tested.
     settles: Duration,
-    /// What the last looks say, and how many in a row.
+    /// The class that the last looks say, and the number of looks in a row that say so.
     other: (Load, u32),
-    /// Moving averages: commits per flush, sessions, redo of a commit.
+    /// Moving averages: commits per flush, sessions, bytes of redo per commit.
     group: f64,
     sessions: f64,
     bytes: f64,
     idle_cpus: f64,
     pair: Option<Pair>,
-    /// Of candidates, and how long they wrote.
+    /// The number of windows of candidates, and the time in which candidates were in use.
     pub windows: u64,
     pub tried_for: Duration,
     pub switches: u64,
@@ -320,7 +327,7 @@ impl Tuner {
     fn class(&mut self) -> &mut Class {
         self.classes.entry(self.load).or_insert_with(|| Class::new(self.configs[0]))
     }
-    /// How long until the next look.
+    /// The time until the next look.
     pub(super) fn look_after(&self) -> Duration {
         match &self.pair {
             Some(pair) if pair.settles() => pair.windows.settle,
@@ -331,17 +338,17 @@ impl Tuner {
     pub(super) fn group(&self) -> f64 {
         self.group
     }
-    /// A pair is under config.
+    /// Whether a pair is being measured.
     pub(super) fn tries(&self) -> bool {
         self.pair.is_some()
     }
-    /// AUTO-3
+    /// AUTO-3: sets the settings, and brings back the results for them.
     pub(super) fn settings(&mut self, fixed: Fixed) {
         if self.fixed == fixed {
             return;
         }
         if self.pair.as_ref().is_some_and(Pair::candidate_writes) {
-            // AUTO-1, though nothing comes of this window.
+            // AUTO-1: the window has cost commits, although its result is lost.
             self.class().rested = Duration::ZERO;
         }
         self.configs = open_configs(fixed);
@@ -350,7 +357,7 @@ impl Tuner {
         self.under.insert(std::mem::replace(&mut self.fixed, fixed), before);
         (self.pair, self.settles) = (None, self.settles.max(SETTINGS_SETTLE));
     }
-    /// A look at what has been sample.
+    /// Takes in a sample.
     pub(super) fn look(&mut self, sample: Sample) {
         if sample.commits == 0 && self.pair.as_ref().is_none_or(Pair::tells_load) {
             if self.pair.take().is_some() {
@@ -363,7 +370,7 @@ impl Tuner {
             return self.window_ends(pair, sample);
         }
         self.group += (sample.commits as f64 / sample.flushes.max(1) as f64 - self.group) / 4.0;
-        // Of their logarithm: from a thousand to one in a second.
+        // The average is over logarithms, so that it goes from a thousand to one in a second.
         let average = |old: f64, new: f64| (0.75 * old.log2() + 0.25 * new.max(1.0).log2()).exp2();
         self.sessions = average(self.sessions, sample.sessions);
         self.bytes = average(self.bytes, sample.bytes_per_commit());
@@ -378,7 +385,7 @@ impl Tuner {
         let class = self.classes.entry(self.load).or_insert_with(|| Class::new(self.configs[0]));
         class.rested += time;
         if class.best.mode == WriterMode::Dedicated && self.idle_cpus < IDLE_CPUS_MIN {
-            // It was found when CPUs were idle: time to look again.
+            // `dedicated` was chosen when CPUs were idle: it is time to test again.
             class.pause = Duration::ZERO;
         }
         if !may || class.rested < class.rest(&windows) {
@@ -395,7 +402,7 @@ impl Tuner {
         });
     }
     fn classify(&mut self) {
-        // In classes, from zero.
+        // The places of the load in units of classes, from zero.
         let (sessions, bytes) = (self.sessions.log2(), self.bytes.log2() / 2.0);
         let load = match self.sessions < 1.3 {
             true => ALONE,
@@ -426,7 +433,7 @@ impl Tuner {
             self.tried_for += sample.time;
         }
         if pair.tells_load() && !pair.same_load(&sample) {
-            // Another load: it says nothing.
+            // The load has changed, so the window says nothing.
             self.settles = CLASS_SETTLES;
             return;
         }
@@ -461,7 +468,9 @@ impl Tuner {
         );
         let tried = match self.classes.get(&self.load).and_then(|c| c.last) {
             Some((config, ratio)) => format!("; {config} tried: {ratio:.2} of its rate"),
-            None if self.load == ALONE => "; who commits alone writes at once".to_string(),
+            None if self.load == ALONE => {
+                "; a session that commits alone writes at once".to_string()
+            }
             None => String::new(),
         };
         format!("{}: {load}{tried}", self.best())
@@ -472,7 +481,7 @@ impl Tuner {
 mod tests {
     use super::*;
 
-    /// A machine where modes have these rates.
+    /// A machine on which the configurations have given rates.
     struct Machine {
         tuner: Tuner,
         now: Duration,
@@ -526,7 +535,7 @@ mod tests {
             self.used.iter().filter(|u| of(u.0)).map(|u| u.1).sum()
         }
     }
-    /// 16 sessions, 1000 bytes.
+    /// The class of 16 sessions that commit 1000 bytes each.
     const USUAL: Load = Load { sessions: 4, bytes: 5 };
     fn dedicated(config: WriterConfig) -> bool {
         config.mode == WriterMode::Dedicated
@@ -549,8 +558,8 @@ mod tests {
         let others = |m: &Machine| m.time_in(|w| w != LEADER);
         while m.now < 2 * MINUTE {
             m.run(LOOK);
-            // 0.4 of it is lost; the first window of each is a little more than is known to be
-            // right.
+            // A share of 0.4 of this time is lost. The first window of each candidate costs a
+            // little more than its result would justify.
             assert!(
                 others(&m).mul_f64(0.4) <= m.now.mul_f64(1.5 * LOSS),
                 "{:?} of {:?}",
@@ -576,8 +585,8 @@ mod tests {
             m.run(LOOK);
         }
         assert!(m.now < MINUTE / 2, "{:?}", m.now);
-        // What is as good costs nothing: more of the time may go into it than into one that is
-        // believed to be LOSS_UNKNOWN worse.
+        // A candidate that is as good costs nothing, so it may get more time than a candidate that
+        // is assumed to be worse by LOSS_UNKNOWN.
         let mut m = Machine::new(16, 4.0, |_, _| 10000.0);
         m.run(MINUTE / 3);
         assert!(
@@ -588,7 +597,7 @@ mod tests {
     }
     #[test]
     fn noise_is_no_reason() {
-        // At each of some loads, half an hour.
+        // Half an hour each for many seeds of the noise.
         let wrong: u64 = (0..40)
             .map(|seed| {
                 let mut m = Machine::new(16, 4.0, |_, _| 10000.0);
@@ -631,7 +640,7 @@ mod tests {
         assert_eq!(m.tuner.config().mode, WriterMode::Dedicated);
         let why = m.tuner.why(Duration::from_micros(110));
         assert!(why.starts_with("dedicated: "), "{why}");
-        // As many sessions, with more to write: nothing is known of that.
+        // The same number of sessions with more to write is another class, without results.
         m.bytes = 30_000;
         m.run(Duration::from_secs(2));
         assert_eq!((m.tuner.config(), m.tuner.load), (LEADER, Load { sessions: 4, bytes: 7 }));
@@ -660,7 +669,7 @@ mod tests {
         assert_eq!((m.tuner.windows, m.tuner.switches, m.tuner.look_after()), (0, 0, LOOK));
         assert!((15.0..17.0).contains(&m.tuner.group()), "{}", m.tuner.group());
         assert_eq!(m.tuner.why(Duration::ZERO), "session: set");
-        // Half of it: how many writes at a time is open.
+        // Only the mode is set: the number of writes at a time is open.
         m.fixed = Fixed { mode: Some(WriterMode::Leader), depth: None };
         m.run(MINUTE);
         assert_eq!(m.tuner.config(), WriterConfig::new(WriterMode::Leader, 4));
@@ -685,7 +694,7 @@ mod tests {
             m.run(LOOK);
             assert_eq!(m.tuner.config().mode, WriterMode::Dedicated);
         }
-        // A test goes on where it was: in turn with another setting.
+        // A test goes on where it stopped, even if other settings take turns with these.
         let mut m = Machine::new(16, 4.0, |w, _| if dedicated(w) { 13000.0 } else { 10000.0 });
         for turn in 0..200 {
             m.fixed = if turn % 2 == 0 {
@@ -709,7 +718,7 @@ mod tests {
                 let (config, time) = (a.config(), a.look_after());
                 let rate = if config == LEADER { 10000.0 } else { rate };
                 stood += if config == LEADER { Duration::ZERO } else { time };
-                // The cycle is an average that lags behind.
+                // The cycle is an average, which lags behind.
                 let (commits, cycle) =
                     ((rate * time.as_secs_f64()) as u64, Duration::from_micros(1600));
                 let sessions = rate * cycle.as_secs_f64();
@@ -748,7 +757,7 @@ mod tests {
         m.run(Duration::from_secs(1));
         assert_eq!(m.tuner.load.sessions, 5);
     }
-    /// A test that is under config when the load changes is over.
+    /// A change of the load ends a test that is in progress.
     #[test]
     fn another_load_ends_an_ab_test() {
         let sample = |sessions: f64, time: Duration| Sample {
@@ -779,7 +788,7 @@ mod tests {
             (ALONE, false),
             "nothing is learnt of it"
         );
-        // As many sessions, with far more to write.
+        // The same number of sessions has far more to write.
         let mut a = Tuner::default();
         while a.pair.is_none() {
             a.look(sample(1000.0, LOOK));

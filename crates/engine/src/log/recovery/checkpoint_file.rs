@@ -1,7 +1,7 @@
 //! The file `control`: which log this is, and where recovery begins. A state is written twice, as
-//! two blocks of 4096 bytes, each one durable write: that of an even sequence number at 0 and
-//! 131072, of an odd one at 65536 and 196608. The newest state of which a block verifies counts.
-//! Little-endian:
+//! two blocks of 4096 bytes, each with one durable write: a state with an even sequence number at 0
+//! and 131072, with an odd number at 65536 and 196608. The newest state with an undamaged block
+//! counts. Little-endian:
 //!
 //! | offset | bytes | what |
 //! |---|---|---|
@@ -26,21 +26,22 @@
 //! | 4 | 0 | the log ends at the checkpoint: the instance was stopped cleanly |
 //! | 5 | 8 | the epoch in force begins at this LSN |
 //!
-//! A field with a tag of 0x8000 and above that a program does not know is refused; others that it
-//! does not know are passed over. Formats 1 and 2 have the payload at 72, without fields, and one
-//! block of each state.
+//! A program refuses a block with an unknown field whose tag is 0x8000 or above, and ignores other
+//! unknown fields. Formats 1 and 2 have the payload at 72, without fields, and one block for each
+//! state.
 //!
-//! Between the states there is a witness of how far the log was durable
+//! Between the states lies a witness of how far the log was durable
 //! ([`crate::log::recovery::witness`]).
 //!
-//! The first 16 bytes stay the same in every format, so that a newer one is recognised and not
+//! The first 16 bytes stay the same in every format, so that a newer format is recognised and not
 //! taken for damage.
-//! CTL-1: a write never touches the newest valid state, so a torn one falls back to the state
-//! before.
-//! CTL-2: the checkpoint and the epoch never go back.
-//! CTL-3: one damaged block loses nothing, for each state has a second one. That the newest state
-//! is lost all the same is found by what the log says ([`crate::log::recovery::tail`]), never by
-//! the state itself.
+//!
+//! - CTL-1: a write never touches the newest valid state, so that after a torn write the state
+//!   before counts.
+//! - CTL-2: the checkpoint and the epoch never go back.
+//! - CTL-3: one damaged block loses nothing, because each state has a second block. If the newest
+//!   state is lost all the same, the contents of the log reveal it
+//!   ([`crate::log::recovery::tail`]); the older state cannot.
 use crate::base::{Error, PAGE_SIZE, Result, poison};
 use crate::bytes::{u16_at, u32_at, u64_at};
 use redolith_disk::{AlignedBuf, Create, Disk, File, OpenHow};
@@ -49,17 +50,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 const MAGIC: &[u8; 8] = b"REDOLOG\0";
-/// Of the data directory. What each format has is in docs/disk-format.md. A directory of an older
-/// format becomes one of this format with the first write of its control file.
+/// The format of the data directory. docs/disk-format.md lists the formats. A directory of an older
+/// format takes this format with the first write of its control file.
 pub(in crate::log) const FORMAT: u32 = 3;
 /// The first format whose blocks have fields.
 const WITH_FIELDS: u32 = 3;
 const BLOCK: usize = 4096;
-/// Where the state of an even sequence number lies, and that of an odd one.
+/// The places of the two blocks of a state with an even sequence number, and with an odd number.
 pub(in crate::log) const BLOCKS_AT: [[u64; 2]; 2] = [[0, 131072], [65536, 196608]];
 const FILE_BYTES: u64 = 196608 + BLOCK as u64;
 const HEAD: usize = 72;
-/// The longest checkpoint payload.
+/// The most bytes of a checkpoint payload.
 pub(crate) const CHECKPOINT_PAYLOAD_MAX: usize = 2048;
 const _: () = assert!(HEAD + 5 * 4 + CHECKPOINT_PAYLOAD_MAX + 24 <= BLOCK);
 
@@ -69,14 +70,14 @@ mod field {
     pub(super) const SEGMENTS_END: u16 = 3;
     pub(super) const CLEAN: u16 = 4;
     pub(super) const BEGINS: u16 = 5;
-    /// Fields from here on must be understood.
+    /// A program must know the fields from this tag on.
     pub(super) const CRITICAL: u16 = 0x8000;
 }
 
-/// What a block says.
+/// The state that a block describes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(in crate::log) struct State {
-    /// What wrote it.
+    /// The format in which the block was written.
     pub format: u32,
     pub log_id: u64,
     pub sequence: u64,
@@ -85,14 +86,14 @@ pub(in crate::log) struct State {
     pub epoch: u64,
     pub segment_bytes: u64,
     pub payload: Vec<u8>,
-    /// Everything below was durable.
+    /// Everything below this LSN was durable.
     pub durable: u64,
-    /// The segments from the checkpoint to here had their names.
+    /// The segments from the checkpoint to this LSN had their names durably.
     pub segments_end: u64,
-    /// The log ends at the checkpoint.
+    /// Whether the log ends at the checkpoint.
     pub clean: bool,
-    /// Where the epoch in force begins: the log's end as the start found it that began the epoch; 0
-    /// if that is not known.
+    /// The LSN at which the epoch in force begins. The start that began the epoch found the log's
+    /// end there. 0 if this is not known.
     pub begins: u64,
 }
 
@@ -136,7 +137,7 @@ impl State {
         b[12..16].copy_from_slice(&crc.to_le_bytes());
         b
     }
-    /// `None` if the block is damaged or was never written.
+    /// Decodes a block. `None` if the block is damaged or was never written.
     pub(crate) fn decode(b: &[u8]) -> Result<Option<State>> {
         if &b[..8] != MAGIC || u32_at(b, 12) != crc(b) {
             return Ok(None);
@@ -150,7 +151,7 @@ impl State {
         }
         if page_size as usize != PAGE_SIZE {
             return Err(Error::Incompatible(format!(
-                "the data directory has pages of {page_size} bytes, this program's have {PAGE_SIZE}"
+                "the data directory has pages of {page_size} bytes, this program needs {PAGE_SIZE}"
             )));
         }
         let Some(rest) = b[HEAD..].get(..u32_at(b, 60) as usize) else { return Ok(None) };
@@ -171,7 +172,7 @@ impl State {
         }
         Ok(state.take_fields(rest)?.then_some(state))
     }
-    /// False if they are not fields.
+    /// Takes in the fields. Returns false if the bytes are not fields.
     fn take_fields(&mut self, mut rest: &[u8]) -> Result<bool> {
         while !rest.is_empty() {
             let Some((head, more)) = rest.split_at_checked(4) else { return Ok(false) };
@@ -202,9 +203,9 @@ pub(in crate::log) struct Control {
     file: Arc<dyn File>,
     path: PathBuf,
     state: State,
-    /// A block holds what is neither zeros nor a state: a crash has torn it, or it is damaged.
+    /// Whether a block holds neither zeros nor a state: a crash has torn it, or it is damaged.
     damaged: bool,
-    /// The file has room for the second block of each state.
+    /// Whether the file has room for the second block of each state.
     long: bool,
 }
 
@@ -212,8 +213,8 @@ impl Control {
     pub(crate) fn path(dir: &Path) -> PathBuf {
         dir.join("control")
     }
-    /// Creates the file with its first state; it appears under its name only when it is durable,
-    /// and the folder's entry with it.
+    /// Creates the file with its first state. The file gets its name only when it is durable, and
+    /// this function returns when the name is durable too.
     pub(crate) fn create(disk: &dyn Disk, dir: &Path, state: State) -> Result<Control> {
         let (path, making) = (Control::path(dir), dir.join("control.new"));
         let make = || -> io::Result<Arc<dyn File>> {
@@ -234,7 +235,7 @@ impl Control {
         let file = make().map_err(|e| Error::io(path.display(), &e))?;
         Ok(Control { file, path, state, damaged: false, long: true })
     }
-    /// Reads the newest state; writes nothing.
+    /// Reads the newest state. Writes nothing.
     pub(crate) fn open(disk: &dyn Disk, dir: &Path) -> Result<Control> {
         let path = Control::path(dir);
         let fail = |e: io::Error| Error::io(path.display(), &e);
@@ -245,7 +246,7 @@ impl Control {
             let mut b = AlignedBuf::new(BLOCK);
             match file.read_at(&mut b, at) {
                 Ok(()) => {}
-                // A file of format 2 is shorter; one that was cut has lost the blocks behind.
+                // A file of format 2 is shorter. A file that was cut off has lost its last blocks.
                 Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => continue,
                 Err(e) => return Err(fail(e)),
             }
@@ -276,7 +277,7 @@ impl Control {
     pub(crate) fn state(&self) -> &State {
         &self.state
     }
-    /// What to say where the log does not fit this state.
+    /// The explanation for a log that does not fit this state.
     pub(crate) fn suspicion(&self) -> &'static str {
         if self.damaged {
             "a block of redo/control is damaged, and the state that is left is older than the log"
@@ -284,8 +285,8 @@ impl Control {
             "redo/control is older than the log, or the log was damaged"
         }
     }
-    /// Makes `change` of the state durable. A disk that fails here cannot say which state it holds:
-    /// the process ends.
+    /// Makes `change` of the state durable. A failure ends the process, because the disk can then
+    /// not say which state it holds.
     fn write(&mut self, change: impl FnOnce(&mut State)) {
         let mut next = self.state.clone();
         next.clean = false;
@@ -300,8 +301,8 @@ impl Control {
         );
         assert!(next.durable >= next.checkpoint);
         if !self.long {
-            // Without room for second blocks the first ones do: a full disk must not keep a server
-            // from starting.
+            // Without room for the second blocks the first blocks must do: a full disk must not
+            // keep a server from starting.
             self.long = self.file.set_len(FILE_BYTES).and_then(|()| self.file.sync()).is_ok();
         }
         let block = next.encode();
@@ -312,8 +313,8 @@ impl Control {
         }
         self.state = next;
     }
-    /// Begins a new epoch behind a log that ends at `end`, and returns it. What was durable of a
-    /// frame behind `end` is not of the log any more.
+    /// Begins a new epoch behind a log that ends at `end`, and returns the epoch. The durable part
+    /// of a frame behind `end` no longer belongs to the log.
     pub(crate) fn raise_epoch(&mut self, end: u64) -> u64 {
         self.write(|s| {
             s.epoch += 1;
@@ -321,17 +322,18 @@ impl Control {
         });
         self.state.epoch
     }
-    /// The epoch's frame is durable, up to `end`: the log will be appended to from there on.
+    /// Records that the epoch's frame is durable, up to `end`. The log will be appended to from
+    /// there on.
     pub(crate) fn epoch_begun(&mut self, end: u64) {
         self.write(|s| s.durable = s.durable.max(end));
     }
-    /// A start has judged the log to end where this epoch begins, and was interrupted before the
-    /// epoch's frame was known to be durable (SCAN-8).
+    /// Whether an earlier start judged that the log ends where this epoch begins, and was
+    /// interrupted before the epoch's frame was known to be durable (SCAN-8).
     pub(crate) fn is_epoch_unbegun(&self) -> bool {
         self.state.begins != 0 && self.state.durable == self.state.begins
     }
-    /// `durable`: everything below is. `segments_end`: the segments up to there have their names.
-    /// `clean`: nothing follows.
+    /// Records a checkpoint at `lsn`. Everything below `durable` is durable, and the segments up to
+    /// `segments_end` have their names.
     pub(crate) fn checkpoint(
         &mut self,
         lsn: u64,
@@ -347,19 +349,19 @@ impl Control {
             s.payload.extend_from_slice(payload);
         });
     }
-    /// Before segments from `end` on are removed.
+    /// Lowers the end of the segments to `end`, before the segments behind it are removed.
     pub(crate) fn segments_end_at(&mut self, end: u64) {
         if self.state.segments_end > end {
             self.write(|s| s.segments_end = end);
         }
     }
-    /// Segments up to `end` have their names.
+    /// Raises the end of the segments to `end`: the segments below have their names.
     pub(crate) fn segments_reach(&mut self, end: u64) {
         if self.state.segments_end < end {
             self.write(|s| s.segments_end = end);
         }
     }
-    /// The log ends at the checkpoint, and nothing will be appended.
+    /// Records that the log ends at the checkpoint. Nothing may be appended afterwards.
     pub(crate) fn close(&mut self) {
         self.write(|s| s.clean = true);
     }
@@ -433,7 +435,8 @@ mod tests {
         for len in [4096, 65536 + 4096, 131072] {
             let image = MemDisk::default();
             image.put(path, disk.content(path)[..len].to_vec());
-            // The first block of the newest state, which has an even number, is at the beginning.
+            // The first block of the newest state is at the beginning, because the state has an
+            // even number.
             assert_eq!(reopened(&image).unwrap().checkpoint, 4098, "cut to {len}");
         }
     }
@@ -498,7 +501,7 @@ mod tests {
                 torn[at..at + sectors * 512].copy_from_slice(&after[at..at + sectors * 512]);
                 let image = MemDisk::default();
                 image.put(Path::new("/redo/control"), torn.clone());
-                // The block may be whole if the lost sectors are as they were.
+                // The block may be whole all the same, if the lost sectors did not change.
                 let whole = torn[at..at + BLOCK] == after[at..at + BLOCK];
                 let want = if whole { n } else { n - 1 };
                 assert_eq!(reopened(&image).unwrap().checkpoint, 4096 + want, "{n} {sectors}");

@@ -1,5 +1,5 @@
-//! What single blocks and frames of the log's files say, for `redolith dump`: without a running
-//! log, and whatever their bytes are.
+//! Decoders of single blocks and frames of the log's files for `redolith dump`, which need no
+//! running log and accept any bytes.
 use super::checkpoint_file::{BLOCKS_AT, State};
 use super::witness;
 use crate::log::append::frame::{self, FRAME_HEADER, Header, KIND_CHANGES, KIND_EPOCH};
@@ -11,16 +11,16 @@ pub(crate) const CONTROL_BLOCKS: [u64; 4] =
 pub(crate) const WITNESS_BLOCKS: [u64; 2] = witness::BLOCKS_AT;
 const BLOCK: usize = 4096;
 
-/// What a block of the control file holds.
+/// The content of a block of the control file.
 pub(crate) enum ControlBlock {
     Cut,
     Zeros,
     Damaged,
-    /// Of another program; why it cannot be read.
+    /// A block of another program version, and the reason why it cannot be read.
     Unknown(String),
     State(ControlState),
 }
-/// See the fields' table in `checkpoint_file.rs`.
+/// A state. The table of fields in `checkpoint_file.rs` explains the fields.
 pub(crate) struct ControlState {
     pub format: u32,
     pub log_id: u64,
@@ -59,34 +59,34 @@ pub(crate) fn control_block(bytes: &[u8]) -> ControlBlock {
         }),
     }
 }
-/// Log id, epoch and durable LSN of a whole witness block.
+/// The log id, epoch and durable LSN of an undamaged witness block.
 pub(crate) fn witness_block(bytes: &[u8]) -> Option<(u64, u64, u64)> {
     bytes.get(..BLOCK).and_then(witness::fields)
 }
 
-/// Log id, and bytes of stream in a segment, of a whole segment header.
+/// The log id and the bytes of stream in a segment, of an undamaged segment header.
 pub(crate) fn segment_header(bytes: &[u8]) -> Option<(u64, u64)> {
     segments::header_fields(bytes.get(..SEGMENT_HEADER as usize)?)
 }
 
-/// A frame where its own LSN says that it is.
+/// A frame that lies at its own LSN.
 pub(crate) struct Frame<'a> {
     pub kind: &'static str,
-    /// With its header.
+    /// The length with the header.
     pub len: usize,
-    /// Everything below was durable when the frame was made; 0: unknown.
+    /// Everything below was durable when the frame was made; 0 if this is unknown.
     pub durable: u64,
-    /// The epoch in which the frame verifies; None: in none that was tried, or there is too little
-    /// of it.
+    /// The epoch in which the frame verifies. None if it verifies in no epoch that was tried, or is
+    /// cut off.
     pub epoch: Option<u64>,
     /// None if the frame goes on behind `bytes`.
     pub payload: Option<&'a [u8]>,
 }
-/// In which epoch frames verify, from one frame to the next.
+/// Finds the epochs in which frames verify; a frame's epoch is tried first on the next frame.
 pub(crate) struct Epochs {
     last: u64,
-    /// Bytes that may still be hashed in search of an epoch: a hostile file must not make that
-    /// endless.
+    /// The number of bytes that may still be hashed in search of an epoch: a hostile file must not
+    /// make the search endless.
     budget: u64,
 }
 impl Epochs {
@@ -108,7 +108,7 @@ impl Epochs {
         found
     }
 }
-/// The frame at the beginning of `bytes`, which is at `lsn` of the log; None if there is none.
+/// The frame at the beginning of `bytes`, which lie at `lsn` of the log. None if no frame is there.
 pub(crate) fn frame_at<'a>(
     bytes: &'a [u8],
     lsn: u64,

@@ -1,28 +1,30 @@
-//! Recovery's reading of the log: frame by frame from the checkpoint to the first bytes that are
-//! not a frame; and the sealing of what is behind them.
+//! The reading of the log in recovery: frame by frame from the checkpoint to the first bytes that
+//! are not a frame. Then the end of the log is sealed.
 //!
-//! SCAN-1: a frame is taken only if it is at its own LSN and verifies in the epoch in force there;
-//! the first one that does not ends the log.
-//! SCAN-2: an epoch begins with an epoch frame, which verifies with the seed of the epoch it
-//! begins; that is higher than the one before and not higher than the highest in the control file.
-//! SCAN-3 (docs/invariants.md, I-5): before the first append, `finish` makes a higher
-//! epoch durable in the control file, then overwrites the end of the log with that epoch's frame,
-//! the rest of its block being zeros. Frames of the epochs before that lie beyond never verify
-//! again (FRAME-1). If it is interrupted at any point the next recovery ends at the same place, or
-//! after the epoch frame.
-//! SCAN-5: reading and judging ([`crate::log::recovery::tail`]) change nothing; `finish` is the
-//! first that writes.
-//! SCAN-6: bytes that are no frame are read again before they count as the end: a bit that flips on
-//! its way from the disk must not end the log.
-//! SCAN-7: the control file knows the epoch's frame before anything follows it. A segment that was
-//! replaced by a copy from before this start has no such frame, and is told by that from a log that
-//! ends where the copy does (TAIL-1).
-//! SCAN-8: overwriting the end may destroy what told a torn frame there from damage (TAIL-7): its
-//! header. So the control file says where the epoch in force begins, before that is written: a log
-//! that ends there without the epoch's frame was judged by the start that was interrupted.
-//! SCAN-4: before anything is read it is made durable, the files' names too. What an ended process
-//! wrote and did not sync may be read from a cache; new commits must not come to lie behind frames
-//! that a power failure takes away.
+//! - SCAN-1: a frame is taken only if it is at its own LSN and verifies in the epoch in force
+//!   there. The first bytes that do not verify end the log.
+//! - SCAN-2: an epoch begins with an epoch frame, which verifies with the seed of the epoch that it
+//!   begins. This epoch is higher than the epoch before, and not higher than the highest epoch in
+//!   the control file.
+//! - SCAN-3 (docs/invariants.md, I-5): before the first append, `finish` makes a higher epoch
+//!   durable in the control file. It then overwrites the end of the log with this epoch's frame,
+//!   and fills the rest of the block with zeros. Frames of earlier epochs behind this block never
+//!   verify again (FRAME-1). If `finish` is interrupted at any point, the next recovery ends at the
+//!   same place, or after the epoch frame.
+//! - SCAN-5: reading and judging ([`crate::log::recovery::tail`]) change nothing; `finish` is the
+//!   first function that writes.
+//! - SCAN-6: bytes that are no frame are read again before they count as the end: a bit that flips
+//!   on its way from the disk must not end the log.
+//! - SCAN-7: the control file knows the epoch's frame before anything follows the frame. A segment
+//!   that was replaced by a copy from before this start has no such frame. This distinguishes it
+//!   from a log that ends where the copy ends (TAIL-1).
+//! - SCAN-8: overwriting the end may destroy the header by which a torn frame there was told from
+//!   damage (TAIL-7). So the control file says where the epoch in force begins, before the end is
+//!   overwritten: a log that ends there without the epoch's frame has been judged by the
+//!   interrupted start.
+//! - SCAN-4: the log's files and their names are made durable before they are read. Bytes that an
+//!   ended process wrote and did not sync may be read from a cache; new commits must not lie behind
+//!   frames that a power failure takes away.
 use crate::base::{Error, Lsn, Result};
 use crate::canary::{Canary, planted};
 use crate::log::append::frame::{
@@ -38,12 +40,12 @@ use std::sync::Arc;
 
 /// How often bytes that are no frame are read (SCAN-6).
 const READS: usize = 4;
-/// One read of a segment.
+/// The bytes of one read of a segment.
 const READ_BYTES: u64 = 1 << 20;
 
-/// The stream as it lies in the segments, from some block on.
+/// The stream as it lies in the segments, from a block on.
 struct Reader {
-    /// LSN of the first byte of `bytes`.
+    /// The LSN of the first byte of `bytes`.
     base: u64,
     bytes: Vec<u8>,
 }
@@ -51,7 +53,8 @@ impl Reader {
     fn at(lsn: u64) -> Reader {
         Reader { base: lsn / BLOCK * BLOCK, bytes: Vec::new() }
     }
-    /// Reads on until `[.., upto)` is in memory. False if the segments end before.
+    /// Reads on until the bytes below `upto` are in memory. Returns false if the segments end
+    /// before.
     fn fill(&mut self, segments: &Segments, upto: u64) -> Result<bool> {
         loop {
             let at = self.base + self.bytes.len() as u64;
@@ -66,14 +69,14 @@ impl Reader {
     fn get(&self, from: u64, len: usize) -> &[u8] {
         &self.bytes[(from - self.base) as usize..][..len]
     }
-    /// What is in memory of the block of `lsn`, up to there.
+    /// The bytes in memory from the beginning of the block of `lsn` up to `lsn`.
     fn from_block_of(&self, lsn: u64) -> &[u8] {
         let (from, to) = ((lsn / BLOCK * BLOCK).checked_sub(self.base), lsn.checked_sub(self.base));
         from.zip(to)
             .and_then(|(from, to)| self.bytes.get(from as usize..to as usize))
             .unwrap_or_default()
     }
-    /// The header at `at`, if there can be one, and its frame is not cut off.
+    /// The header at `at`, if a frame is possible there and is not cut off.
     fn header(&mut self, segments: &Segments, at: u64) -> Result<Option<Header>> {
         let Some(header) = self.header_alone(segments, at)? else { return Ok(None) };
         Ok(self.fill(segments, at + header.frame_len() as u64)?.then_some(header))
@@ -82,7 +85,8 @@ impl Reader {
         if !self.fill(segments, at + FRAME_HEADER_2 as u64)? {
             return Ok(None);
         }
-        // The longer header may be the one that the segments' end cuts off: then the frame is too.
+        // If the segments' end cuts off the longer header, the frame is cut off too, and the short
+        // header does.
         let len = if self.fill(segments, at + FRAME_HEADER as u64)? {
             FRAME_HEADER
         } else {
@@ -91,7 +95,7 @@ impl Reader {
         let header = Header::read(self.get(at, len));
         Ok(header.plausible_at(at).then_some(header))
     }
-    /// Forgets whole blocks below `lsn`, now and then.
+    /// Forgets whole blocks below `lsn`, once there are many.
     fn forget(&mut self, lsn: u64) {
         let done = (lsn / BLOCK * BLOCK).saturating_sub(self.base);
         if done >= 4 * READ_BYTES {
@@ -116,7 +120,8 @@ pub struct FrameScanner {
     pub(in crate::log) segments: Segments,
     reader: Reader,
     pub(in crate::log) at: u64,
-    /// Where each epoch since the checkpoint begins; the last one is in force.
+    /// The LSN at which each epoch since the checkpoint begins, and its number. The last one is in
+    /// force.
     pub(in crate::log) epochs: Vec<(u64, u64)>,
     pub(in crate::log) seed: u32,
     ended: bool,
@@ -126,7 +131,7 @@ impl FrameScanner {
     pub(in crate::log) fn open(disk: Arc<dyn Disk>, mut config: LogConfig) -> Result<FrameScanner> {
         let control = Control::open(&*disk, &config.dir)?;
         let State { log_id, checkpoint, segment_bytes, segments_end, .. } = *control.state();
-        // The files are as they were made.
+        // The size of existing segments counts, not the setting.
         config.segment_bytes = segment_bytes;
         config.check(false)?;
         let segments = Segments::open(
@@ -161,7 +166,7 @@ impl FrameScanner {
         scanner.rewind();
         Ok(scanner)
     }
-    /// Reads from the checkpoint once more.
+    /// Begins again at the checkpoint.
     pub fn rewind(&mut self) {
         let State { log_id, checkpoint, checkpoint_epoch, .. } = *self.control.state();
         self.at = checkpoint;
@@ -176,14 +181,15 @@ impl FrameScanner {
     pub fn log_id(&self) -> u64 {
         self.control.state().log_id
     }
-    /// Format of the data directory.
+    /// The format of the data directory.
     pub fn format(&self) -> u32 {
         self.control.state().format
     }
     pub fn checkpoint_payload(&self) -> &[u8] {
         &self.control.state().payload
     }
-    /// Where the next frame would begin; after `next` has returned `None`, the end of the log.
+    /// The LSN at which the next frame would begin; after `next` has returned `None`, the end of
+    /// the log.
     pub fn position(&self) -> Lsn {
         Lsn(self.at)
     }
@@ -206,8 +212,8 @@ impl FrameScanner {
         let payload = self.reader.get(start, header.len);
         Ok(Some(Frame { start: Lsn(start - header.header as u64), end: Lsn(self.at), payload }))
     }
-    /// [`FrameScanner::verified`], and where there is none, the same of bytes that are read once
-    /// more (SCAN-6).
+    /// The result of [`FrameScanner::verified`]. If no frame verifies, the bytes are read again and
+    /// tried again (SCAN-6).
     fn verified_again(&mut self) -> Result<Option<Header>> {
         for _ in 0..READS {
             if let Some(header) = self.verified()? {
@@ -217,9 +223,9 @@ impl FrameScanner {
         }
         Ok(None)
     }
-    /// Forgets what has been read behind `at`. What lies before it, in the same block, has been
-    /// verified and stays: `finish` writes it once more, and a bit that flips when it is read again
-    /// would come to stay.
+    /// Forgets the bytes read behind `at`. The bytes before it in the same block have been verified
+    /// and stay: `finish` writes them again, and a bit that flips in a second read would become
+    /// permanent.
     fn read_again(&mut self) -> Result<()> {
         let mut again = Reader::at(self.at);
         let verified = self.reader.from_block_of(self.at);
@@ -229,8 +235,8 @@ impl FrameScanner {
         self.reader = again;
         Ok(())
     }
-    /// The header of the frame at `at` if there is one that verifies (SCAN-1). Enters the epoch
-    /// that it begins.
+    /// The header of the frame at `at`, if a frame is there and verifies (SCAN-1). If the frame
+    /// begins an epoch, the scanner enters this epoch.
     fn verified(&mut self) -> Result<Option<Header>> {
         if self.ended {
             return Ok(None);
@@ -257,12 +263,13 @@ impl FrameScanner {
         }
         Ok(Some(header))
     }
-    /// The header of the frame that begins at `at`, anywhere in the stream, if there can be one.
+    /// The header of a frame that begins at `at`, anywhere in the stream, if a frame is possible
+    /// there.
     pub(in crate::log) fn header_at(&self, at: u64) -> Result<Option<Header>> {
         Reader::at(at).header_alone(&self.segments, at)
     }
-    /// The frame that begins at `at`, anywhere in the stream, if there is a whole one; not yet
-    /// believed.
+    /// The frame that begins at `at`, anywhere in the stream, if it is not cut off. The caller has
+    /// to verify it.
     pub(in crate::log) fn frame_at(
         &self,
         segments: &Segments,
@@ -273,7 +280,7 @@ impl FrameScanner {
         Ok(Some((header, reader.get(at, header.frame_len()).to_vec())))
     }
 
-    /// Ends the reading (SCAN-3) and gives the log, ready for appends after the last frame.
+    /// Ends the reading (SCAN-3) and returns the log, ready for appends after the last frame.
     pub fn finish(mut self, runtime: Arc<dyn Runtime>) -> Result<Arc<Log>> {
         while self.next()?.is_some() {}
         let segments_end = self.segments.end_of_whole(self.at);
@@ -289,14 +296,15 @@ impl FrameScanner {
         let base = self.at / BLOCK * BLOCK;
         let mut block = AlignedBuf::new((tail - base) as usize);
         let keep = (self.at - base) as usize;
-        // The reader has read this block, unless the log ends where it has read nothing yet.
+        // The reader has read this block already, unless the log ends at a place from which nothing
+        // was read.
         self.reader.fill(&self.segments, self.at)?;
         block[..keep].copy_from_slice(self.reader.get(base, keep));
         block[keep..keep + EPOCH_FRAME]
             .copy_from_slice(&frame::epoch_frame(log_id, epoch, self.at));
         let mut written = 0;
         while written < block.len() {
-            // At most two blocks, and each of them in one segment.
+            // There are at most two blocks, and each lies in one segment.
             let (file, offset) = self.segments.at(base + written as u64).expect("made above");
             let end = written + BLOCK as usize;
             file.write_durable_at(&block[written..end], offset)

@@ -1,5 +1,5 @@
-//! What a start reads, and what is written for the next one: the checkpoint, the frames behind it,
-//! and whether they end or are damaged.
+//! The files that a start reads and that are written for the next start: the checkpoint and the
+//! frames behind it; and the decision whether the log ends there or is damaged.
 pub(in crate::log) mod checkpoint_file;
 pub(crate) mod inspect;
 pub(in crate::log) mod log_reader;

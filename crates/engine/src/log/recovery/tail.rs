@@ -1,29 +1,30 @@
-//! Whether the log ends where recovery's reading of it ended, or is damaged there.
+//! Whether the log ends at the place where recovery's reading ended, or is damaged there.
 //!
-//! A crash takes away only what was not durable. So if anything proves that the log was durable
-//! beyond the place where its reading ended, the bytes at that place are damaged, and a start that
-//! took them for the end would lose acknowledged commits without a word. What proves it:
+//! A crash takes away only bytes that were not durable. So if anything proves that the log was
+//! durable beyond the place where the reading ended, the bytes at that place are damaged. A start
+//! that took them for the end would silently lose acknowledged commits. There are these proofs:
 //!
-//! - TAIL-1: the control file: what was durable at its last write, or some time later, as the
-//!   witness in it says.
-//! - TAIL-2: a frame further on that verifies, and says that more was durable when it was made
-//!   (FRAME-3).
-//! - TAIL-3: the frame of a later epoch further on: it begins where an earlier recovery found the
-//!   end.
-//! - TAIL-4: the caller's findings: a page, or a copy of one, is written only when the log up to
-//!   its LSN is durable.
-//! - TAIL-6: the segment's file, if it is cut off: what it held behind is gone, and segments are
-//!   never shorter than they were made.
-//! - TAIL-5: the frame of an epoch that the control file does not know: the control file is older
-//!   than the log.
+//! - TAIL-1: the control file names the LSN up to which the log was durable at its last write; the
+//!   witness in it may name a later LSN.
+//! - TAIL-2: a frame further on verifies, and says that the log was durable beyond the end when the
+//!   frame was made (FRAME-3).
+//! - TAIL-3: the frame of a later epoch lies further on: an earlier recovery found the end of the
+//!   log there.
+//! - TAIL-4: the caller found a page, or a copy of a page, with a higher LSN. A page is written
+//!   only when the log is durable up to its LSN.
+//! - TAIL-6: the segment's file is cut off. Its last bytes are gone, and segments are never made
+//!   shorter.
+//! - TAIL-5: there is a frame of an epoch that the control file does not know: the control file is
+//!   older than the log.
 //!
-//! - TAIL-7: what was durable may end within a frame, where one write ended and the next one, of
-//!   the frame's rest, was lost in the crash. Writes end so only at whole blocks. A number like
-//!   that proves something only of frames that end before it.
+//! - TAIL-7: the durable part of the log may end within a frame, if one write ended there and the
+//!   next write, with the rest of the frame, was lost in the crash. Writes end like this only at
+//!   whole blocks. An LSN at a block's end therefore proves something only of frames that end at or
+//!   before it.
 //!
-//! The frames further on are found by their own LSN, which is in each of them: a place where the
-//! stream holds its own position eight bytes on is where a frame may begin. Searched are the first
-//! [`SEARCH`] bytes, and the beginning of each later segment: if the log went on so far, a frame
+//! The search finds frames further on by their own LSN, which each frame carries: a frame may begin
+//! at a place where the stream holds its own position eight bytes further on. The first [`SEARCH`]
+//! bytes are searched, and the beginning of each later segment: if the log went on so far, a frame
 //! begins there.
 use crate::base::{Error, Lsn, Result};
 use crate::log::append::frame::{self, FRAME_HEADER, Header, KIND_EPOCH};
@@ -33,20 +34,21 @@ use crate::log::write::segments::{HEADER, read_some};
 use crate::log::write::write_cursor::BLOCK;
 use redolith_disk::File;
 
-/// How far behind the end frames are looked for without a gap.
+/// How many bytes behind the end are searched without a gap.
 const SEARCH: u64 = 64 << 20;
-/// How much of each later segment is searched.
+/// How many bytes of each later segment are searched.
 const SEARCH_SEGMENT: u64 = 1 << 20;
-/// How many epochs beyond the one in force a frame is looked for in.
+/// How many epochs after the epoch in force are tried on a frame.
 const EPOCHS: u64 = 64;
 const READ: usize = 1 << 20;
 
 impl FrameScanner {
-    /// After `next` has returned `None`: an error if the log was longer once. `newest`: the highest
-    /// LSN that was found elsewhere in the directory, and where. Changes nothing.
+    /// Returns an error if the log was longer once. `next` must have returned `None` before.
+    /// `newest` is the highest LSN that was found elsewhere in the directory, and the place.
+    /// Changes nothing.
     pub fn judge_end(&self, newest: Option<(Lsn, String)>) -> Result<()> {
         let (end, state) = (self.at, self.control.state());
-        // TAIL-5, at the very end: what a lost control block looks like.
+        // TAIL-5 at the very end: this is how a lost control block shows.
         if let Some(why) = self.proof_at(end)? {
             return Err(self.damaged(why));
         }
@@ -92,18 +94,19 @@ impl FrameScanner {
         ))
     }
     /// Whether the frame at the end was durable as a whole if everything below `durable` was
-    /// (TAIL-7).
+    /// durable (TAIL-7).
     fn reaches_past(&self, durable: u64) -> Result<bool> {
         if durable <= self.at || !durable.is_multiple_of(BLOCK) {
             return Ok(durable > self.at);
         }
-        // Where the header itself is not below, it says nothing, and neither does the number.
+        // If the header itself is not below `durable`, it says nothing, and `durable` proves
+        // nothing.
         if durable - self.at <= FRAME_HEADER as u64 {
             return Ok(false);
         }
         Ok(self.header_at(self.at)?.is_none_or(|h| h.frame_len() as u64 <= durable - self.at))
     }
-    /// Looks for a frame that proves that the log went on.
+    /// Searches for a frame that proves that the log went on.
     fn search(&self) -> Result<Option<String>> {
         let bytes = self.segments.bytes;
         let near = self.at + SEARCH;
@@ -127,7 +130,7 @@ impl FrameScanner {
             if self.search_file(&*file, HEADER, first, first + SEARCH_SEGMENT.min(bytes))?.is_some()
             {
                 return Ok(Some(format!(
-                    "segment {number} holds more of it, and one before that is missing"
+                    "segment {number} holds more of the log, and a segment before it is missing"
                 )));
             }
         }
@@ -144,7 +147,7 @@ impl FrameScanner {
         let mut at = from;
         while at < upto {
             let read = read_some(file, offset + (at - from), READ.min((upto - at) as usize));
-            // What cannot be read proves nothing.
+            // Unreadable bytes prove nothing.
             let Ok(Some(bytes)) = read else { return Ok(None) };
             if bytes.iter().any(|b| *b != 0) {
                 for (i, head) in bytes.windows(FRAME_HEADER).enumerate() {
@@ -152,8 +155,8 @@ impl FrameScanner {
                     if head[8..16] != start.to_le_bytes() || start <= self.at {
                         continue;
                     }
-                    // Most of what a crash leaves behind the end can prove nothing, and is not read
-                    // whole.
+                    // Most frames that a crash leaves behind the end can prove nothing, so they are
+                    // not read as a whole.
                     let header = Header::read(head);
                     if (header.kind == KIND_EPOCH || self.reaches_past(header.durable)?)
                         && let Some(why) =
@@ -163,14 +166,14 @@ impl FrameScanner {
                     }
                 }
             }
-            // A header may begin at the end of what was read: the last block is looked at again.
+            // A header may begin in the last bytes of this read, so the last block is searched
+            // again.
             let len = bytes.len() as u64;
             at += if len > BLOCK && at + len < upto { len - BLOCK } else { len };
         }
         Ok(None)
     }
-    /// What the frame at `start` proves, where it lies in a file that may not be of the consecutive
-    /// segments.
+    /// The proof in the frame at `start`, which may lie in a file behind the consecutive segments.
     fn proof_in(&self, file: &dyn File, offset: u64, start: u64) -> Result<Option<String>> {
         if self.segments.at(start).is_some() {
             return self.proof_at(start);
@@ -191,7 +194,7 @@ impl FrameScanner {
             None => Ok(None),
         }
     }
-    /// TAIL-2, TAIL-3, TAIL-5
+    /// The proof in a frame, if it verifies (TAIL-2, TAIL-3, TAIL-5).
     fn proof(&self, header: &Header, bytes: &[u8]) -> Result<Option<String>> {
         let (state, lsn) = (self.control.state(), header.lsn);
         if header.kind == KIND_EPOCH {
@@ -204,22 +207,22 @@ impl FrameScanner {
             }
             return Ok(Some(match epoch > state.epoch {
                 true => format!(
-                    "epoch {epoch} begins at LSN {lsn}, and redo/control knows none after {}: {}",
+                    "epoch {epoch} begins at LSN {lsn}, but redo/control knows none after {}: {}",
                     state.epoch,
                     self.control.suspicion()
                 ),
                 false => format!(
-                    "epoch {epoch} begins at LSN {lsn}, where an earlier start had read it whole"
+                    "epoch {epoch} begins at LSN {lsn}, where an earlier start found the log's end"
                 ),
             }));
         }
         let known = |epoch: u64| frame::verifies(bytes, header, frame::seed(state.log_id, epoch));
         let in_force = self.epochs[self.epochs.len() - 1].1;
-        // Of an epoch whose own frame is damaged too.
+        // The frame may be of an epoch whose epoch frame is damaged too.
         let epochs = in_force..=state.epoch.min(in_force + EPOCHS);
         Ok((self.reaches_past(header.durable)? && epochs.into_iter().any(known)).then(|| {
             format!(
-                "a whole frame at LSN {lsn} says that it was durable up to LSN {}",
+                "a whole frame at LSN {lsn} says that the log was durable up to LSN {}",
                 header.durable
             )
         }))

@@ -1,10 +1,10 @@
-//! A witness outside the segments of how far the log was durable.
+//! A witness, outside the segments, of how far the log was durable.
 //!
 //! A segment that was replaced by an older copy of itself is whole, and its frames end where the
-//! copy was made. If everything since then lay in that segment, nothing in the log tells that
-//! commits are missing, and pages may not have been written yet. So, while the log grows, its
+//! copy was made. If everything since then lay in this segment, nothing in the log shows that
+//! commits are missing, and the pages may not have been written yet. So, while the log grows, its
 //! durable LSN is written twenty times a second into the file `control`: two blocks of 4096 bytes
-//! in turn, at 32768 and 36864, between those of the states. Little-endian:
+//! in turn, at 32768 and 36864, between the blocks of the states. Little-endian:
 //!
 //! | offset | bytes | what |
 //! |---|---|---|
@@ -15,10 +15,10 @@
 //! | 24 | 8 | everything below this LSN was durable |
 //! | 32 | 8 | epoch in force |
 //!
-//! WITNESS-1: nothing depends on it. It is written and not synced, costs no commit a flush, and
-//! says nothing if it is torn, lost or of another log; if it speaks, the log was durable up to
-//! there (TAIL-1). It says nothing of later epochs: what was durable of a frame that a crash tore
-//! is not of the log any more.
+//! WITNESS-1: nothing depends on the witness. It is written without a sync, costs no commit a
+//! flush, and says nothing if it is torn, lost or of another log. If it names an LSN, the log was
+//! durable up to this LSN (TAIL-1). A witness of one epoch says nothing of later epochs: the
+//! durable part of a frame that a crash tore no longer belongs to the log.
 use crate::bytes::u64_at;
 use crate::log::Log;
 use crate::log::write::segments::submitted;
@@ -29,7 +29,7 @@ use std::time::Duration;
 const MAGIC: &[u8; 8] = b"REDOSEEN";
 const BLOCK: usize = 4096;
 pub(in crate::log) const BLOCKS_AT: [u64; 2] = [32768, 36864];
-/// How often it is written while the log grows.
+/// The time between two writes of the witness while the log grows.
 const EVERY: Duration = Duration::from_millis(50);
 
 fn block(log_id: u64, epoch: u64, durable: u64) -> AlignedBuf {
@@ -42,7 +42,7 @@ fn block(log_id: u64, epoch: u64, durable: u64) -> AlignedBuf {
     b[8..12].copy_from_slice(&crc.to_le_bytes());
     b
 }
-/// Log id, epoch and durable LSN of a whole block.
+/// The log id, epoch and durable LSN of an undamaged block.
 pub(in crate::log) fn fields(b: &[u8]) -> Option<(u64, u64, u64)> {
     let word = |at: usize| u64_at(b, at);
     let whole = &b[..8] == MAGIC && b[8..12] == crc32c::crc32c(&b[12..40]).to_le_bytes();
@@ -52,7 +52,7 @@ fn decode(b: &[u8], log_id: u64, epoch: u64) -> Option<u64> {
     fields(b).filter(|(id, of, _)| (*id, *of) == (log_id, epoch)).map(|(.., durable)| durable)
 }
 
-/// What the witness in the control file says of this epoch; 0 if it says nothing.
+/// The durable LSN that the witness in the control file names for this epoch; 0 if it says nothing.
 pub(in crate::log) fn read(control: &dyn File, log_id: u64, epoch: u64) -> u64 {
     let seen = |at| {
         let mut b = AlignedBuf::new(BLOCK);
@@ -61,7 +61,7 @@ pub(in crate::log) fn read(control: &dyn File, log_id: u64, epoch: u64) -> u64 {
     BLOCKS_AT.into_iter().filter_map(seen).max().unwrap_or(0)
 }
 
-/// The background task that writes it.
+/// The background task that writes the witness.
 pub(in crate::log) async fn bear(log: Weak<Log>, control: Arc<dyn File>, log_id: u64, epoch: u64) {
     let (mut told, mut turn) = (0, 0);
     loop {
@@ -74,8 +74,8 @@ pub(in crate::log) async fn bear(log: Weak<Log>, control: Arc<dyn File>, log_id:
         let durable = log.durable().0;
         if durable > told {
             drop(log);
-            // WITNESS-1: what cannot be written is not missed. If the disk fails, the log's own
-            // writes say so.
+            // WITNESS-1: a failed write is ignored. If the disk fails, the log's own writes report
+            // it.
             let _ = submitted(&*control, Op::Write(block(log_id, epoch, durable)), BLOCKS_AT[turn])
                 .await;
             (told, turn) = (durable, 1 - turn);

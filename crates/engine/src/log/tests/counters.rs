@@ -1,5 +1,5 @@
-//! What waits count, brought about one by one: the log's events that a session cannot cause at
-//! will. What it can is tested in the SQL layer.
+//! The counters of waits, which each test brings about deliberately. The SQL layer tests the
+//! counters that a session can move at will; these tests cause the events that it cannot.
 use crate::base::WouldBlock;
 use crate::log::commit::leader::CommitQueue;
 use crate::log::tests::fixture::{MemDisk, TestRuntime};
@@ -10,7 +10,7 @@ use std::pin::{Pin, pin};
 use std::sync::mpsc::channel;
 use std::task::Context;
 
-/// Every counter of the log now, and how much more each is later.
+/// A snapshot of every counter of the log, to which later values are compared.
 struct Before(Vec<(&'static str, u64)>);
 impl Before {
     fn of(log: &Log) -> Before {
@@ -18,7 +18,7 @@ impl Before {
         log.counters(|name, n| all.push((name, n)));
         Before(all)
     }
-    /// What has moved of `log_on_*` and `log_waits`, in the order of the names.
+    /// The counters `log_on_*` and `log_waits` that have moved, in the order of their names.
     fn moved(&self, log: &Log) -> Vec<(&'static str, u64)> {
         let waits =
             self.0.iter().filter(|(name, _)| name.starts_with("log_on_") || *name == "log_waits");
@@ -49,7 +49,7 @@ fn a_wait_is_counted_as_one_of_two_kinds() {
     assert_eq!(before.moved(&log), [("log_on_flush_no_waits", 1), ("log_on_flush_waits", 1)]);
     runtime.block_on(log.owned_wait(end));
     assert_eq!(before.moved(&log), [("log_on_flush_no_waits", 2), ("log_on_flush_waits", 1)]);
-    // The engine's own flushes are none of a session's.
+    // The engine's own flushes do not count as a session's.
     let (_, end) = append(&log, &[1; 100]);
     runtime.block_on(log.flush_to(end));
     assert_eq!(before.moved(&log), [("log_on_flush_no_waits", 2), ("log_on_flush_waits", 1)]);
@@ -102,7 +102,7 @@ fn who_looks_again_while_another_leads_is_counted() {
     CommitQueue::flush(&*log, true);
     assert!(is_ready(flush.as_mut()) && is_ready(write.as_mut()));
     assert_eq!(before.moved(&log), waited);
-    // One flush ended two waits, and its leader's own.
+    // One flush ended two waits, and the wait of its leader.
     assert_eq!(
         (
             before.more(&log, "log_flush_waiters"),
@@ -114,8 +114,8 @@ fn who_looks_again_while_another_leads_is_counted() {
     assert_eq!(counter(&log, "log_waiters_per_flush"), 300);
 }
 
-/// `recent_written`: a thread has reserved its place and is slow to copy; who comes behind it
-/// cannot be written.
+/// `recent_written`: a thread has reserved its place and is slow to copy, so that no frame behind
+/// it can be written.
 #[test]
 fn a_slow_copier_is_waited_for_and_counted() {
     let (log, runtime) = created(&MemDisk::default());
@@ -161,7 +161,7 @@ fn a_slow_copier_is_waited_for_and_counted() {
     );
 }
 
-/// Appends until there is no room for more, or the log's end would pass `limit`.
+/// Appends until there is no more room, or until the log's end reaches `limit`.
 fn fill(log: &Log, limit: u64) {
     loop {
         match log.credit(3000) {
@@ -181,17 +181,17 @@ fn waits_for_the_buffer_are_counted() {
     runtime.run();
     fill(&log, u64::MAX);
     let before = Before::of(&log);
-    // Room comes before the second look.
+    // Room becomes free before the wait looks again.
     let late = log.wait_space();
     runtime.block_on(log.flush_to(log.tail()));
     runtime.block_on(late).unwrap();
     assert_eq!(before.moved(&log), [("log_on_buffer_space_no_waits", 1)]);
-    // There is none: who waits writes the buffer out.
+    // There is no room, so the waiting session writes the buffer out.
     fill(&log, u64::MAX);
     let before = Before::of(&log);
     runtime.block_on(log.wait_space()).unwrap();
     let moved = before.moved(&log);
-    // The flush that it leads is no commit's.
+    // The flush that the session leads does not count as a commit's.
     assert_eq!(
         moved,
         [("log_on_buffer_space_wait_loops", 1), ("log_on_buffer_space_waits", 1), ("log_waits", 1)]

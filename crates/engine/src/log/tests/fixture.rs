@@ -17,7 +17,7 @@ use std::time::Duration;
 struct Bytes {
     now: Vec<u8>,
     durable: Vec<u8>,
-    /// Offset and length of what was written and not synced.
+    /// The offset and the length of each write that is not synced.
     unsynced: Vec<(usize, usize)>,
 }
 #[derive(Default)]
@@ -123,11 +123,11 @@ impl MemDisk {
             Arc::new(MemFile(Mutex::new(bytes), self.faults.clone(), Mutex::default())),
         );
     }
-    /// Submitted operations stay in flight.
+    /// From now on operations submitted to the file stay in flight.
     pub fn hold(&self, path: &Path) {
         *self.file(path).2.lock() = Some(Vec::new());
     }
-    /// So do those that are submitted to a file that is not there yet.
+    /// From now on operations submitted to new files stay in flight too.
     pub fn hold_new(&self) {
         self.faults.hold_new.store(true, SeqCst);
     }
@@ -141,7 +141,7 @@ impl MemDisk {
     pub fn held(&self, path: &Path) -> usize {
         self.file(path).2.lock().as_ref().map_or(0, Vec::len)
     }
-    /// The one that was submitted as the `n`-th of those in flight is over.
+    /// Ends the `n`-th of the file's operations in flight.
     pub fn end(&self, path: &Path, n: usize) {
         let file = self.file(path);
         let io = file.2.lock().as_mut().expect("held").remove(n);
@@ -156,14 +156,15 @@ impl MemDisk {
     pub fn set_full(&self, full: bool) {
         self.faults.full.store(full, SeqCst);
     }
-    /// As a file system without durable writes in one step.
+    /// Behaves like a file system that has no durable write in one step.
     pub fn share_reports(&self) {
         self.faults.shared_reports.store(true, SeqCst);
     }
     pub fn refuse_sync(&self) {
         self.faults.refuse_sync.store(true, SeqCst);
     }
-    /// What a crash leaves: everything synced, and of the rest the sectors that `keep` says.
+    /// The disk after a crash: everything synced is kept, and of the rest the sectors that `keep`
+    /// chooses.
     pub fn crashed(&self, mut keep: impl FnMut() -> bool) -> MemDisk {
         let image = MemDisk::default();
         for (path, file) in self.files.lock().iter() {
@@ -230,7 +231,7 @@ impl Disk for MemDisk {
     }
 }
 
-/// Runs background tasks when somebody calls `run`; time passes when somebody calls `tick`.
+/// Runs background tasks when a test calls `run`. Time passes when a test calls `tick`.
 #[derive(Default)]
 pub(in crate::log) struct TestRuntime {
     tasks: Mutex<Vec<BoxFuture<()>>>,
@@ -250,7 +251,7 @@ impl TestRuntime {
         self.ticks.fetch_add(1, SeqCst);
         self.run();
     }
-    /// Polls the tasks until none of them wants more.
+    /// Polls the tasks until none of them wants to be polled again.
     pub fn run(&self) {
         let Some(mut tasks) = self.tasks.try_lock() else { return };
         let flag = Arc::new(Flag(AtomicBool::new(true), None));
@@ -267,7 +268,7 @@ impl TestRuntime {
         let flag = Arc::new(Flag(AtomicBool::new(false), Some(std::thread::current())));
         let waker = Waker::from(flag.clone());
         let mut parked = 0;
-        // A leader behind a copier that was put aside only spins.
+        // A leader does nothing but spin while the thread of an unfinished copy does not run.
         while parked < 60_000 {
             if let Poll::Ready(v) = f.as_mut().poll(&mut Context::from_waker(&waker)) {
                 return v;

@@ -28,7 +28,7 @@ pub(in crate::log) fn created(disk: &MemDisk) -> (Arc<Log>, Arc<TestRuntime>) {
     runtime.run();
     (log, runtime)
 }
-/// Everything a recovery finds, and the scanner at its end.
+/// All frames that a recovery finds, and the scanner at its end.
 fn scanned(disk: &MemDisk) -> (Frames, FrameScanner) {
     let (_, mut scanner) = Log::recover(Arc::new(disk.clone()), config()).unwrap();
     let mut frames = Frames::new();
@@ -55,7 +55,7 @@ pub(in crate::log) fn append_with(log: &Log, credit: Credit<'_>, payload: &[u8])
 pub(in crate::log) fn append(log: &Log, payload: &[u8]) -> (Lsn, Lsn) {
     append_with(log, log.credit(FRAME_HEADER + payload.len()).unwrap(), payload)
 }
-/// A payload that tells its number, of a length that varies.
+/// A payload that contains its number. Its length varies.
 pub(in crate::log) fn payload(n: u64) -> Vec<u8> {
     let len = 8 + (n * 37 % 900) as usize;
     n.to_le_bytes().iter().copied().cycle().take(len).collect()
@@ -93,7 +93,7 @@ fn frames_come_back() {
     assert!(log.tail() > Lsn(want[59].1), "the epoch frame");
 }
 
-/// Who closes the log waits for the segment that is being made: another engine may open the
+/// Closing the log waits for the segment that is being made, because another engine may open the
 /// directory then.
 #[test]
 fn a_closed_log_makes_no_segment() {
@@ -127,7 +127,7 @@ fn a_closed_log_makes_no_segment() {
     assert_eq!(recovered(&disk).0.len() as u64, n);
 }
 
-/// MODE-1: whatever the order of changes, all that is waited for becomes durable, and comes back.
+/// MODE-1: whatever the order of changes, every commit becomes durable, and recovery finds it.
 /// Tests FLIGHT-3, WRITE-1 and WRITE-2.
 #[test]
 fn modes_change_while_sessions_commit() {
@@ -138,15 +138,15 @@ fn modes_change_while_sessions_commit() {
     for n in 0..120 {
         log.set_policy(|policy| policy.mode = Some(all[(n * n / 3 % 3) as usize]));
         if n % 3 > 0 {
-            // the dedicated writer takes the leadership or leaves it; else it finds the mode
-            // changed again
+            // The dedicated writer takes the leadership or leaves it. Without this run it finds the
+            // mode changed again.
             runtime.run();
         }
         let (s, e) = append(&log, &payload(n));
         want.push((s.0, e.0, payload(n)));
         let ticket = log.owned_wait(e);
         if n % 5 == 0 {
-            // Its session is gone.
+            // The session of this commit is gone.
             drop(ticket);
             continue;
         }
@@ -181,8 +181,8 @@ fn what_nobody_waits_for_is_flushed_within_a_second() {
     assert_eq!(runtime.tasks(), 0, "background tasks end with the log");
 }
 
-/// SCAN-1: whatever sectors of the last write reach the disk, the log ends behind the last frame
-/// that is whole, and never before the durable LSN.
+/// SCAN-1: whatever sectors of the last write reach the disk, the log ends behind the last whole
+/// frame, and never before the durable LSN.
 #[test]
 fn a_torn_tail_ends_the_log() {
     let disk = MemDisk::default();
@@ -217,7 +217,7 @@ fn a_torn_tail_ends_the_log() {
         let image = before.crashed(|| false);
         image.put(segment, torn);
         let (found, scanner) = scanned(&image);
-        // In file 0 the stream's byte n lies at 4096 + n.
+        // In file 0 the byte n of the stream lies at 4096 + n.
         let mut whole =
             frames.iter().take_while(|f| f.1 <= durable.0 || f.1 + 4096 <= prefix).count();
         // Sectors after the gap may happen to be equal, or the frame may not reach into the gap.
@@ -232,8 +232,8 @@ fn a_torn_tail_ends_the_log() {
     }
 }
 
-/// LOG-3, FILES-2, FRAME-1: many times round the segments, with a crash now and then; each recovery
-/// finds exactly what was appended since the checkpoint.
+/// LOG-3, FILES-2, FRAME-1: the log goes round its segments many times, with a crash now and then.
+/// Each recovery finds exactly the frames appended since the checkpoint.
 #[test]
 fn the_log_wraps_over_reused_segments() {
     let mut disk = MemDisk::default();
@@ -255,7 +255,8 @@ fn the_log_wraps_over_reused_segments() {
             runtime.run();
         }
         if round % 8 == 7 {
-            // Appended and perhaps written, but never durable: must not come back in a later epoch.
+            // These frames are appended and perhaps written, but never durable. They must not come
+            // back in a later epoch.
             append(&log, b"orphan");
             append(&log, b"orphan");
             if round % 16 == 7 {
@@ -273,8 +274,8 @@ fn the_log_wraps_over_reused_segments() {
     assert!(recycled > 5, "{recycled}");
 }
 
-/// SCAN-3: frames beyond the end of the log, whole ones of the epoch before, never rejoin, even if
-/// a new frame ends where one of them begins.
+/// SCAN-3: whole frames of the epoch before, beyond the end of the log, never rejoin it, even if a
+/// new frame ends where one of them begins.
 #[test]
 fn orphans_do_not_rejoin() {
     let disk = MemDisk::default();
@@ -282,12 +283,12 @@ fn orphans_do_not_rejoin() {
     let a = append(&log, b"kept");
     runtime.block_on(log.wait_durable(a.1));
     let lost = append(&log, &[1; 5000]);
-    // Two orphans in blocks of their own.
+    // The orphans lie in blocks of their own.
     let orphans: Vec<_> = (0..3).map(|_| append(&log, &[2; 4096])).collect();
     let before = disk.crashed(|| false);
     runtime.block_on(log.wait_durable(log.tail()));
     let segment = Path::new("/data/redo/log_0");
-    // The first block of the last write is lost, the others are there.
+    // The first block of the last write is lost, and the others are on the disk.
     let (old, mut torn) = (before.content(segment), disk.content(segment));
     torn[8192..12288].copy_from_slice(&old[8192..12288]);
     let image = before.crashed(|| false);
@@ -295,7 +296,7 @@ fn orphans_do_not_rejoin() {
 
     let (frames, log, runtime) = recovered(&image);
     assert_eq!(frames.len(), 1);
-    // Fills the gap exactly up to the first orphan.
+    // This frame fills the gap exactly up to the first orphan.
     let gap = (orphans[0].0.0 - log.tail().0) as usize;
     assert!(lost.1 == orphans[0].0 && gap > FRAME_HEADER);
     let b = append(&log, &vec![3; gap - FRAME_HEADER]);
@@ -308,7 +309,7 @@ fn orphans_do_not_rejoin() {
     assert_eq!(frames[1].1, b.1.0);
 }
 
-/// SCAN-3: recovery that is interrupted, or repeated, changes nothing but the epoch.
+/// SCAN-3: a recovery that is interrupted or repeated changes nothing but the epoch.
 /// Tests SCAN-2.
 #[test]
 fn recovery_again_and_again() {
@@ -330,7 +331,7 @@ fn recovery_again_and_again() {
             runtime.block_on(log.wait_durable(e));
         }
         if n % 50 == 0 {
-            // In the middle of several epochs.
+            // The checkpoint lies in the middle of several epochs.
             let at = want.len() / 2;
             log.write_checkpoint(Lsn(want[at].0), b"");
             want.drain(..at);
@@ -428,7 +429,7 @@ fn a_full_log_blocks_until_the_checkpoint_moves() {
             pin!(log.checkpoint_wanted()).poll(&mut cx).is_ready(),
             "the checkpointer is called"
         );
-        // Those who make room go on.
+        // Work that makes room goes on.
         let c = log.credit_reserved(1000).unwrap();
         append_with(&log, c, &[9; 900]);
         runtime.block_on(log.flush_to(log.tail()));
@@ -477,7 +478,7 @@ fn a_full_disk_blocks_and_is_told() {
         assert!(matches!(runtime.block_on(log.wait_space()), Err(Error::DiskFull(_))));
         blocked();
     }
-    // What there is can be made durable, and the reserve can be used.
+    // The log can still be made durable, and the reserve can be used.
     runtime.block_on(log.wait_durable(log.tail()));
     assert!(log.credit_reserved(1000).is_ok());
     disk.set_full(false);
@@ -491,7 +492,7 @@ fn a_full_disk_blocks_and_is_told() {
 fn a_dropped_wait_leaves_the_others_led() {
     let (log, runtime) = created(&MemDisk::default());
     let mut cx = Context::from_waker(Waker::noop());
-    // Not alone: the leader steps back first, and is dropped there.
+    // In company the leader first steps back in the run queue, and is dropped there.
     let (_, a) = append(&log, b"a");
     runtime.block_on(async { assert!(log.waits.try_lead()) });
     let mut first = Box::pin(log.wait_durable(a));
@@ -501,11 +502,11 @@ fn a_dropped_wait_leaves_the_others_led() {
     assert!(second.as_mut().poll(&mut cx).is_pending());
     log.waits.hand_over();
     assert!(log.durable() < a);
-    // The leadership is on its way to the first; it passes on to the second.
+    // The leadership has been handed to the first wait, which passes it on to the second.
     drop(first);
     runtime.block_on(second);
     assert_eq!(log.durable(), b);
-    // And is free again.
+    // The leadership is free again.
     assert!(log.waits.try_lead());
     log.waits.hand_over();
     let (_, c) = append(&log, b"c");
@@ -513,14 +514,15 @@ fn a_dropped_wait_leaves_the_others_led() {
     assert_eq!(log.durable(), c);
 }
 
-/// Who waits for room in the buffer may be handed the leadership when the buffer has some and the
-/// capacity is short: the leadership is not kept for that.
+/// A session that waits for room in the buffer may be handed the leadership when the buffer has
+/// room again and the capacity is short. The session must not keep the leadership.
 #[test]
 fn a_wait_for_the_checkpoint_has_no_leadership() {
     let (log, runtime) = created(&MemDisk::default());
     let mut cx = Context::from_waker(Waker::noop());
     let older = log.credit(FRAME_HEADER + 10).unwrap();
-    // The buffer, behind what is written here, ends just before the capacity does.
+    // The end of the buffer, counted from the bytes written here, comes just before the capacity's
+    // end.
     let written = log.capacity_now() / 16 * 15 - config().buffer_bytes as u64 - 200;
     while log.tail().0 < written - 1000 {
         append(&log, &[1; 400]);
@@ -544,7 +546,7 @@ fn a_wait_for_the_checkpoint_has_no_leadership() {
         }
     }
     let mut wait = pin!(log.wait_space());
-    // A frame that is not whole when those before it are flushed.
+    // This frame is not whole yet when the frames before it are flushed.
     let mut frame = vec![3; FRAME_HEADER + 10];
     let (len, seat) = (frame.len() as u64, log.order.seat());
     let start = seat.reserve(&log.order, len);
@@ -567,8 +569,8 @@ fn a_wait_for_the_checkpoint_has_no_leadership() {
     assert!(log.waits.try_lead(), "it has passed the leadership on");
 }
 
-/// A damaged header harms nothing; a missing segment is an error, whether its first bytes are
-/// needed or its last.
+/// A damaged header does no harm. A missing segment is an error, whether its first bytes or its
+/// last bytes are needed.
 #[test]
 fn segments_with_a_damaged_header_are_read_and_missing_ones_are_named() {
     let disk = MemDisk::default();
@@ -600,7 +602,7 @@ fn segments_with_a_damaged_header_are_read_and_missing_ones_are_named() {
     assert!(gone.contains("segment 0"), "{gone}");
 }
 
-/// A log of some commits, one after the other, and where each frame begins and ends.
+/// A log of several commits, one after the other, and the beginning and the end of each frame.
 fn committed(disk: &MemDisk) -> Vec<(Lsn, Lsn)> {
     let (log, runtime) = created(disk);
     (0..200u64)
@@ -626,8 +628,8 @@ fn flip(image: &MemDisk, lsn: u64) {
     image.put(&path, b);
 }
 
-/// TAIL-2: a byte flipped anywhere in what was durable when a later frame was made is damage; in
-/// the last frame it is a torn tail.
+/// TAIL-2: a flipped byte is damage if it was durable when a later frame was made. In the last
+/// frame it is a torn tail.
 /// Tests JUDGE-2.
 #[test]
 fn damage_of_the_log_is_not_taken_for_its_end() {
@@ -714,8 +716,8 @@ fn an_older_segment_is_found_by_the_witness() {
     assert_eq!(judged(&disk.crashed(|| true)).unwrap(), 2);
 }
 
-/// SCAN-7: copies of segments from before a start are told from the log, whatever the witness has
-/// seen.
+/// SCAN-7: copies of segments from before a start are distinguished from the log's end, whatever
+/// the witness names.
 #[test]
 fn a_segment_from_before_the_start_is_found_at_once() {
     let disk = MemDisk::default();
@@ -740,8 +742,8 @@ fn a_segment_from_before_the_start_is_found_at_once() {
     );
 }
 
-/// TAIL-7: two writes meet within a frame, and the crash takes the later one. A number that says
-/// more proves more.
+/// TAIL-7: two writes meet within a frame, and the crash takes the later one. A higher durable LSN
+/// proves more.
 #[test]
 fn a_frame_whose_rest_was_in_a_lost_write_ends_the_log() {
     let disk = MemDisk::default();
@@ -767,7 +769,7 @@ fn a_frame_whose_rest_was_in_a_lost_write_ends_the_log() {
             frame::finish(frame, frame::KIND_CHANGES, s.0, durable.min(s.0), crc);
         }
         image.put(&path, b);
-        // Segments behind hold frames that know more.
+        // Later segments hold frames that name a higher durable LSN.
         for later in boundary / bytes + 1..20 {
             let path = config().dir.join(format!("log_{later}"));
             if image.exists(&path) {
@@ -785,7 +787,7 @@ fn a_frame_whose_rest_was_in_a_lost_write_ends_the_log() {
         matches!(judged(&image(boundary + 4096)), Err(crate::Error::Damaged(_))),
         "the whole frame was durable"
     );
-    // SCAN-8: the next start is interrupted when it has overwritten a part of the torn frame's
+    // SCAN-8: the next start is interrupted after it has overwritten a part of the torn frame's
     // header.
     let interrupted = |knows: bool| {
         let image = image(boundary);
@@ -806,8 +808,8 @@ fn a_frame_whose_rest_was_in_a_lost_write_ends_the_log() {
         "{refused}"
     );
     assert_eq!(judged(&interrupted(true)).unwrap(), n);
-    // One that comes to its end leaves a log that the next one reads, and nothing of what was said
-    // of the torn frame.
+    // A start that finishes leaves a log that the next start accepts, although the torn frame's
+    // proof is gone.
     let image = interrupted(true);
     drop(scanned(&image).1.finish(Arc::new(TestRuntime::default())).unwrap());
     assert_eq!(judged(&image.crashed(|| false)).unwrap(), n);
@@ -828,7 +830,7 @@ fn a_segment_that_is_cut_off_where_the_log_ends_is_damage() {
     let mut b = image.content(&path);
     b.truncate(4096 + (frames[150].0.0 % config.segment_bytes) as usize / 4096 * 4096);
     image.put(&path, b);
-    // That later segments are gone is told first, as far as they are known to have been there.
+    // Missing segments are reported first, as far as they are known to have existed.
     let refused =
         Log::recover(Arc::new(image.clone()), config.clone()).map(drop).unwrap_err().to_string();
     assert!(refused.contains("is missing"), "{refused}");
@@ -839,7 +841,7 @@ fn a_segment_that_is_cut_off_where_the_log_ends_is_damage() {
     assert!(matches!(judged(&image), Err(crate::Error::Damaged(_))));
 }
 
-/// TAIL-3, TAIL-5: an older control file, whichever of its blocks is lost.
+/// TAIL-3, TAIL-5: an older control file is refused, whichever of its blocks is lost.
 #[test]
 fn a_control_file_older_than_the_log_is_refused() {
     let disk = MemDisk::default();
@@ -854,7 +856,7 @@ fn a_control_file_older_than_the_log_is_refused() {
     runtime.block_on(log.wait_durable(e));
     let image = image.crashed(|| false);
     assert_eq!(judged(&image).unwrap(), frames.len() + 1);
-    // The epoch's frame damaged: what follows it is found.
+    // The epoch's frame is damaged too, and the frames behind it are found.
     let next = image.crashed(|| false);
     flip(&next, frames[199].1.0 + 3);
     assert!(matches!(judged(&next), Err(crate::Error::Damaged(_))));
@@ -863,7 +865,7 @@ fn a_control_file_older_than_the_log_is_refused() {
     assert!(refused.contains("redo/control") && refused.contains("epoch 2"), "{refused}");
 }
 
-/// A reading may be done again from the checkpoint.
+/// The scanner can read again from the checkpoint.
 /// Tests SCAN-6.
 #[test]
 fn a_scanner_reads_again() {
@@ -878,7 +880,7 @@ fn a_scanner_reads_again() {
     assert_eq!(again, frames.len());
 }
 
-/// Four threads append and commit; at any moment a crash leaves every acknowledged frame, and only
+/// Four threads append and commit. At any moment a crash leaves every acknowledged frame, and only
 /// whole frames in order.
 #[test]
 fn threads_commit_and_a_crash_keeps_what_was_acknowledged() {

@@ -10,7 +10,8 @@ use std::task::{Context, Poll};
 fn segment(n: u64) -> PathBuf {
     Path::new("/data/redo").join(format!("log_{n}"))
 }
-/// Appends, and polls the wait for it, in company so that leaders submit.
+/// Appends a frame and polls the wait for it once, with company, so that the leader submits its
+/// write.
 fn commit(log: &Arc<Log>, runtime: &TestRuntime, bytes: &[u8]) -> (Lsn, OwnedWait) {
     let (_, end) = append(log, bytes);
     let mut ticket = log.owned_wait(end);
@@ -19,7 +20,7 @@ fn commit(log: &Arc<Log>, runtime: &TestRuntime, bytes: &[u8]) -> (Lsn, OwnedWai
     runtime.run();
     (end, ticket)
 }
-/// Polled more often than a leader goes back in the run queue.
+/// Polls the wait more often than a leader steps back in the run queue.
 fn settled(ticket: &mut OwnedWait) -> bool {
     (0..20).any(|_| poll(ticket))
 }
@@ -34,8 +35,8 @@ fn deep(depth: usize) -> (MemDisk, Arc<Log>, Arc<TestRuntime>) {
     (disk, log, runtime)
 }
 
-/// LOG-2, WRITER-4: whatever ends first, nobody is told before all below is durable; what a crash
-/// leaves is the prefix.
+/// LOG-2, WRITER-4: whichever write ends first, no commit is acknowledged before everything below
+/// it is durable. A crash leaves this prefix.
 #[test]
 fn durable_is_a_prefix_of_what_is_over() {
     let (disk, log, runtime) = deep(3);
@@ -46,7 +47,7 @@ fn durable_is_a_prefix_of_what_is_over() {
     let (b, mut tb) = commit(&log, &runtime, b"b");
     let (c, mut tc) = commit(&log, &runtime, b"c");
     let (d, mut td) = commit(&log, &runtime, b"d");
-    // The fourth waits for room (FLIGHT-1).
+    // The fourth write waits for room (FLIGHT-1).
     assert_eq!((held(), log.durable() < a), (3, true));
     disk.end(&segment(0), 1);
     assert!(!poll(&mut ta) && !poll(&mut tb) && !poll(&mut tc) && !poll(&mut td));
@@ -57,7 +58,7 @@ fn durable_is_a_prefix_of_what_is_over() {
     assert!(poll(&mut ta) && poll(&mut tb) && !poll(&mut tc) && !poll(&mut td));
     let (frames, ..) = recovered(&disk.crashed(|| false));
     assert_eq!(frames.iter().map(|f| f.2.clone()).collect::<Vec<_>>(), [b"a", b"b"]);
-    // Now it has the leadership.
+    // Now the fourth wait has the leadership.
     assert!(!settled(&mut td));
     assert_eq!(held(), 2);
     disk.end(&segment(1), 0);
@@ -83,8 +84,8 @@ fn one_at_a_time_where_errors_are_told_once() {
     assert_eq!((log.depth(), counter(&log, "log_writes_submitted")), (1, 0));
 }
 
-/// Any depth, changed at any time; any order of ends; sessions that go; crashes. What was
-/// acknowledged comes back.
+/// The depth changes at any time, writes end in any order, sessions go away, and the machine
+/// crashes. Every acknowledged commit comes back.
 #[test]
 fn commits_survive_ends_in_any_order() {
     let mut seed = 7u64;
@@ -100,7 +101,7 @@ fn commits_survive_ends_in_any_order() {
         let (mut open, mut acked, mut all) = (Vec::new(), 0, Vec::new());
         for n in 0..40 {
             if log.credit(1200).is_err() {
-                break; // the log is full: nobody makes a checkpoint here
+                break; // The log is full, and nothing makes a checkpoint here.
             }
             let (end, ticket) = commit(&log, &runtime, &payload(n));
             all.push(end);
@@ -133,7 +134,7 @@ fn commits_survive_ends_in_any_order() {
             assert_eq!(f.2, payload(n as u64));
         }
         assert!(acked as usize <= promised);
-        // All end: all are told.
+        // All writes end, and all waits end with them.
         loop {
             (0..3).for_each(|_| open.retain_mut(|t| !settled(t)));
             let Some(of) = segments.iter().find(|s| disk.held(s) > 0) else { break };
@@ -148,8 +149,8 @@ fn commits_survive_ends_in_any_order() {
     );
 }
 
-/// FLIGHT-4: the durable place is never inside a PAD, so that recovery can begin wherever a
-/// checkpoint can be.
+/// FLIGHT-4: `durable` is never inside a PAD, so that recovery can begin wherever a checkpoint can
+/// be.
 #[test]
 fn a_checkpoint_is_never_inside_a_pad() {
     for short in 1..40u64 {
@@ -159,7 +160,7 @@ fn a_checkpoint_is_never_inside_a_pad() {
             || segments.iter().for_each(|s| (0..disk.held(s)).for_each(|_| disk.end(s, 0)));
         segments.iter().for_each(|s| disk.hold(s));
         let (_, mut first) = commit(&log, &runtime, b"first");
-        // The second one ends just before the end of a segment.
+        // The second frame ends just before the end of a segment.
         let room = 16384 - log.tail().0 % 16384 - short - FRAME_HEADER as u64;
         let (_, mut second) = commit(&log, &runtime, &vec![7; room as usize]);
         let filled = short >= PAD_MIN as u64;
@@ -179,7 +180,7 @@ fn a_checkpoint_is_never_inside_a_pad() {
     }
 }
 
-/// Padding ends with the overlap: one session that commits alone writes in place, a block again and
+/// Padding ends with the overlap: a session that commits alone writes the same block again and
 /// again.
 #[test]
 fn who_commits_alone_pads_nothing() {
@@ -195,7 +196,7 @@ fn who_commits_alone_pads_nothing() {
     assert_eq!(recovered(&disk).0.len(), 50);
 }
 
-/// LOG-4: a write in flight that fails ends the process; nobody is told.
+/// LOG-4: a failed write in flight ends the process, and no commit is acknowledged.
 #[test]
 #[should_panic(expected = "poisoned: writing the redo log")]
 fn a_failed_write_in_flight_is_the_end() {

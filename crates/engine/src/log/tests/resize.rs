@@ -1,4 +1,4 @@
-//! Capacity and buffer that change while the log runs, and writers that are slowed as it fills.
+//! Capacity and buffer change while the log runs, and writers are slowed as the log fills.
 use crate::base::WouldBlock;
 use crate::log::tests::fixture::{MemDisk, TestRuntime};
 use crate::log::tests::{append, append_with, config, counter, created, payload};
@@ -7,7 +7,7 @@ use std::path::Path;
 use std::pin::pin;
 use std::task::Context;
 
-/// Credit, waiting for room if need be.
+/// Takes credit, and waits for room if necessary.
 fn credit_for<'l>(log: &'l Log, runtime: &TestRuntime, bytes: usize) -> Credit<'l> {
     loop {
         match log.credit(bytes) {
@@ -18,8 +18,8 @@ fn credit_for<'l>(log: &'l Log, runtime: &TestRuntime, bytes: usize) -> Credit<'
     }
 }
 
-/// Four threads append while the buffer's size changes all the time: every frame is there
-/// afterwards, as it was.
+/// Four threads append while the buffer's size changes all the time. Afterwards every frame is
+/// there, unchanged.
 /// Tests LOGBUF-6.
 #[test]
 fn the_buffer_changes_its_size_under_load() {
@@ -47,7 +47,8 @@ fn the_buffer_changes_its_size_under_load() {
                         if i % 100 == thread {
                             runtime.block_on(log.wait_durable(e));
                         }
-                        // One of them changes the size: as often however the threads are scheduled.
+                        // One of the threads changes the size, so that the number of changes does
+                        // not depend on the scheduler.
                         if thread == 0 && i % 50 == 0 {
                             log.set_buffer(
                                 [1 << 18, 1 << 20, 300 << 10, 1 << 19, 520 << 10, 1 << 21]
@@ -95,7 +96,7 @@ fn a_buffer_of_another_size_holds_as_much_as_it_says() {
         }
         log.tail().0 - from
     };
-    // Twice while nothing is written.
+    // The size changes twice while nothing is written.
     for bytes in [1 << 21, 1 << 19] {
         log.set_buffer(bytes);
         runtime.run();
@@ -111,14 +112,14 @@ fn a_buffer_of_another_size_holds_as_much_as_it_says() {
         log.set_buffer(bytes);
         runtime.run();
         assert_eq!(log.buffer_bytes(), set);
-        // Over the place where the memories change.
+        // The bytes lie on both sides of the LSN at which the memories change.
         fill();
         let held = fill();
         assert!(held <= set && held > set - 4000, "{held} of {set}");
     }
 }
 
-/// The files of the log, as the disk has them.
+/// The number of the log's files on the disk.
 fn files(disk: &MemDisk) -> usize {
     disk.list(Path::new("/data/redo")).unwrap().iter().filter(|n| n.starts_with("log_")).count()
 }
@@ -135,7 +136,7 @@ fn the_capacity_changes_and_files_come_and_go() {
     };
     let log = Log::create(Arc::new(disk.clone()), runtime.clone(), config.clone()).unwrap();
     runtime.run();
-    // Frames until there is no room without a checkpoint; each with its number.
+    // Appends numbered frames until there is no room without a checkpoint.
     let mut n = 0;
     let mut fill = |log: &Log, runtime: &TestRuntime, most: u64| {
         let end = log.tail().0 + most;
@@ -149,7 +150,7 @@ fn the_capacity_changes_and_files_come_and_go() {
                     continue;
                 }
                 Err(WouldBlock::LogSpace) => {
-                    // The segment allocator may be called for by those who wait alone.
+                    // Only a wait for room may notify the segment allocator.
                     let mut wait = pin!(log.wait_space());
                     let ready =
                         wait.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready();
@@ -173,7 +174,7 @@ fn the_capacity_changes_and_files_come_and_go() {
     assert!(age(&log) > 3 << 20 && age(&log) < 1 << 22 && log.is_slow());
     assert!(files(&disk) > 60, "{}", files(&disk));
 
-    // Down: who writes is not stopped, and the files go as the checkpoint moves.
+    // Downwards: writers are not stopped, and the files are removed as the checkpoint moves.
     log.set_capacity(1 << 20);
     runtime.run();
     assert!(log.capacity_bytes() == 1 << 20 && log.capacity_now() > 1 << 20);
@@ -190,7 +191,7 @@ fn the_capacity_changes_and_files_come_and_go() {
     fill(&log, &runtime, 1 << 30);
     assert!(age(&log) <= 1 << 20);
 
-    // With the checkpoint at the end, segments that lie ready go at once.
+    // With the checkpoint at the end, segments that lie ready are removed at once.
     log.set_capacity(1 << 22);
     log.write_checkpoint(log.durable(), b"");
     fill(&log, &runtime, 1 << 30);
@@ -203,7 +204,7 @@ fn the_capacity_changes_and_files_come_and_go() {
     assert!(log.capacity_now() == 1 << 20 && files(&disk) <= 18, "{}", files(&disk));
     fill(&log, &runtime, 1 << 18);
 
-    // A log that is longer than the next start wants it.
+    // The log is longer than the capacity of the next start.
     log.set_capacity(1 << 23);
     fill(&log, &runtime, 1 << 30);
     let (checkpoint, tail) = (log.checkpoint_lsn(), log.tail());

@@ -1,4 +1,5 @@
-//! Getting the buffer into the segments: what to write next, the write, the sync, and the files.
+//! The way of the bytes from the buffer into the segments: the choice of the next write, the write,
+//! the sync, and the files.
 pub(in crate::log) mod overlapped_writes;
 pub(in crate::log) mod segment_allocator;
 pub(in crate::log) mod segments;

@@ -1,25 +1,25 @@
-//! Several durable writes at a time, where each is durable by itself: for devices that do more of
-//! them side by side than one after the other.
+//! Several durable writes in flight, each durable by itself: for devices that are faster with
+//! writes side by side than with writes one after the other.
 //!
-//! A leader with company does not write in its own thread then. It fills the stream up to a block
-//! with a frame of kind PAD, so that the next write shares no block with its own (WRITER-3),
-//! submits the write, passes the leadership on, and waits like those it leads. Whoever brings the
-//! completion ([`redolith_disk::File::submit`]) publishes how far the contiguous prefix is
-//! (WRITER-4) and wakes. A session that commits alone writes in its own thread, as ever: that costs
-//! no switch of threads.
+//! A leader with company then does not write in its own thread. It fills the stream up to a block
+//! with a frame of kind PAD, so that the next write shares no block with its own (WRITER-3). It
+//! submits the write, passes the leadership on, and waits like the sessions that it leads. The
+//! thread that brings the completion ([`redolith_disk::File::submit`]) publishes how far the
+//! contiguous prefix is (WRITER-4) and wakes the waiters. A session that commits alone still writes
+//! in its own thread, which costs no switch of threads.
 //!
-//! FLIGHT-1: who begins a write has the leadership. With `depth` writes in flight the leadership
-//! stays with them, and the completion that makes room passes it on.
-//! FLIGHT-2: goals that a write in flight reaches are covered
-//! ([`crate::log::commit::lsn_waiters`]): who has one waits for the completion and takes no
-//! leadership.
-//! FLIGHT-3: only durable writes are in flight together, and only when all before is durable: so
-//! nothing in flight needs a sync.
-//! FLIGHT-4: a PAD lies in one block. So no write ends inside of one, and no checkpoint, which
-//! nothing dirty holds back there, begins in the middle of one.
-//! FLIGHT-5: one at a time where writes in flight do not each report their own errors
-//! ([`redolith_disk::File::reports_apart`]): else one could be taken for durable whose failure
-//! another was told.
+//! - FLIGHT-1: a thread that begins a write has the leadership. With `depth` writes in flight the
+//!   leadership stays with these writes, and the completion that makes room passes it on.
+//! - FLIGHT-2: goals that a write in flight reaches are covered
+//!   ([`crate::log::commit::lsn_waiters`]): their waiters wait for the completion and take no
+//!   leadership.
+//! - FLIGHT-3: only durable writes are in flight together, and only when everything before them is
+//!   durable. So no write in flight needs a sync.
+//! - FLIGHT-4: a PAD lies within one block. So no write ends inside a PAD, and no checkpoint begins
+//!   in the middle of a PAD, although no dirty page holds the checkpoint back there.
+//! - FLIGHT-5: only one write is in flight where writes do not each report their own errors
+//!   ([`redolith_disk::File::reports_apart`]): otherwise a failed write could be taken for durable
+//!   because its failure was reported to another write.
 use crate::base::poison;
 use crate::log::Log;
 use crate::log::append::frame::{self, FRAME_HEADER, KIND_PAD};
@@ -31,14 +31,14 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// The shortest frame that fills.
+/// The shortest frame that can fill a block.
 pub(in crate::log) const PAD_MIN: usize = FRAME_HEADER + 1;
-/// `redolith_log_flush_depth` at most.
+/// The greatest value of `redolith_log_flush_depth`.
 pub(crate) const DEPTH_MAX: usize = 16;
 
 impl Log {
-    /// Submits what is ready, for the leader. None: what there is to write is better written
-    /// here, or must be.
+    /// Submits the ready bytes, for the leader. None if the leader had better write in its own
+    /// thread, or must.
     pub(in crate::log) fn launch_ready(&self, durable: bool) -> Option<Flushed> {
         let depth = self.depth();
         let (may_begin, begun) = {
@@ -67,8 +67,9 @@ impl Log {
         }
         Some(Flushed::Away)
     }
-    /// Ends the stream at a block, if there is room for that, in the log and in the block (else
-    /// this write is the last one until it is over). Returns up to where it is copied.
+    /// Fills the stream up to the end of a block, if the log and the block have room for a PAD.
+    /// Otherwise no write can begin after this write until it is over. Returns the LSN up to which
+    /// the stream is copied.
     fn fill_block(&self) -> u64 {
         let Some(credit) = self.room.spare_credit(BLOCK) else { return self.order.ready() };
         let seat = self.order.seat();
@@ -85,7 +86,7 @@ impl Log {
         seat.filled();
         credit.spend(len);
         self.counters.writer.log_padded.fetch_add(len, Relaxed);
-        // Others may be in the middle of copies below.
+        // Other threads may still be copying bytes below the PAD.
         for _ in 0..COPY_SPINS {
             let ready = self.order.ready();
             if ready >= start + len {
@@ -95,7 +96,7 @@ impl Log {
         }
         self.order.ready()
     }
-    /// The next write, with its bytes.
+    /// Begins the next write, and returns it with its bytes.
     fn prepare(&self, ready: u64, depth: usize) -> Option<(Write, AlignedBuf)> {
         let (write, spare, beside) = {
             let mut w = self.writing.lock();
@@ -120,7 +121,7 @@ impl Log {
         let done = move |result, buf| log.landed(write, flush, result, buf);
         file.submit(Io { op: Op::WriteDurable(buf), offset, done: Box::new(done) });
     }
-    /// In whatever thread brings the completion.
+    /// Ends a write, in the thread that brings the completion.
     fn landed(
         self: Arc<Self>,
         write: Write,

@@ -1,7 +1,7 @@
-//! Background tasks of the log. The segment allocator keeps segments ready ahead of the tail and
-//! reuses those below the checkpoint. The timed flush makes the log durable once a second, or as
-//! `innodb_flush_log_at_timeout` says, for commits that did not wait. The third is
-//! [`crate::log::recovery::witness`]. All end when the log is gone.
+//! Background tasks of the redo log. The segment allocator keeps segments ready ahead of the tail
+//! and reuses the segments below the checkpoint. The timed flush makes the redo log durable each
+//! second, or as often as `innodb_flush_log_at_timeout` says, for commits that did not wait. The
+//! third task is [`crate::log::recovery::witness`]. All tasks end when the log is gone.
 use crate::base::Error;
 use crate::log::recovery::witness;
 use crate::log::{DurableWait, Log};
@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-/// Whole segments that are kept ready ahead of demand, as far as the capacity allows.
+/// The number of whole segments that are kept ready ahead of demand, as far as the capacity allows.
 const AHEAD: u64 = 3;
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -23,7 +23,8 @@ pub(in crate::log) fn spawn(log: &Arc<Log>) {
     );
     log.runtime
         .spawn("log-flush", Box::pin(flush_regularly(Arc::downgrade(log), log.runtime.clone())));
-    // Now, not each time: whoever writes the control file holds its lock meanwhile.
+    // The file is fetched once, and not at each use: a thread that writes the control file holds
+    // its lock meanwhile.
     let (control, epoch) = {
         let checkpoints = log.control.lock();
         (checkpoints.control.file().clone(), checkpoints.control.state().epoch)
@@ -34,7 +35,7 @@ pub(in crate::log) fn spawn(log: &Arc<Log>) {
     );
 }
 
-/// Tells that the task has ended, however it does.
+/// Announces that the task has ended, in whatever way it ended.
 struct Over(Arc<Notify>);
 impl Drop for Over {
     fn drop(&mut self) {
@@ -69,7 +70,7 @@ async fn flush_regularly(log: Weak<Log>, runtime: Arc<dyn Runtime>) {
         if log.is_closed() {
             return;
         }
-        // Looked at each second, so that a change counts at once.
+        // The setting is read each second, so that a change takes effect at once.
         if seconds < log.flush_seconds.load(Relaxed) {
             continue;
         }
@@ -94,7 +95,7 @@ impl Log {
             let want = (self.room.demand() + AHEAD * bounds.segment_bytes).min(last);
             if want < end || self.is_closed() {
                 if !self.is_closed() {
-                    // A start misses those that are not there (TAIL-1).
+                    // With this end the next start can tell that segments are missing (TAIL-1).
                     self.runtime.before_blocking();
                     self.control.lock().control.segments_reach(end);
                 }
@@ -104,7 +105,7 @@ impl Log {
             self.counters.writer.log_segments_created.fetch_add(1, Relaxed);
         }
     }
-    /// Looks whether the next segment must be made; called after each write.
+    /// Called after each write. Notifies the allocator if the write reached another segment.
     pub(in crate::log) fn check_segments(&self, written: u64) {
         let segment = self.segments.bytes;
         let asked = self.segments_asked.load(Relaxed);

@@ -1,5 +1,5 @@
-//! The files of the log: segments `log_<n>`, each a header of 4096 bytes and then `bytes` bytes of
-//! the stream: segment n holds `[n * bytes, (n + 1) * bytes)`.
+//! The files of the redo log: segments `log_<n>`. Each has a header of 4096 bytes and then `bytes`
+//! bytes of the stream: segment n holds `[n * bytes, (n + 1) * bytes)`.
 //!
 //! | offset | bytes | what (little-endian) |
 //! |---|---|---|
@@ -10,13 +10,14 @@
 //! | 24 | 8 | bytes of stream in a segment |
 //! | 32 | 4064 | zeros |
 //!
-//! FILES-1: a file bears the name `log_<n>` only when it has its whole length, written with zeros
-//! (not just allocated) and synced, and it is written to only when its name is durable. So a log
-//! write changes no metadata, and a full disk is met here and not in a commit.
-//! FILES-2: a segment is reused, by giving it the next free number, only when all of it is below
-//! the checkpoint.
-//! FILES-3: opening a log changes nothing: what is to be cleared away or made whole is remembered,
-//! and done by `begin_use` when the start has been judged.
+//! - FILES-1: a file bears the name `log_<n>` only when it has its whole length, written with zeros
+//!   (not just allocated) and synced. A segment is written to only when its name is durable. So a
+//!   log write changes no metadata, and a full disk is met here and not in a commit.
+//! - FILES-2: a segment is reused, by giving it the next free number, only when all of it is below
+//!   the checkpoint.
+//! - FILES-3: opening a log changes nothing. Files to clear away or to make whole are remembered,
+//!   and `begin_use` changes them when the start has been judged.
+//!
 //! The number is in the name alone: old frames in a reused segment bear old LSNs (FRAME-1).
 use crate::base::{Error, Result, poison};
 use crate::bytes::u64_at;
@@ -30,15 +31,15 @@ use std::task::{Poll, Waker};
 
 pub(in crate::log) const HEADER: u64 = 4096;
 const MAGIC: &[u8; 8] = b"REDOSEG\0";
-/// Of segments.
+/// The format version of segments.
 const FORMAT: u32 = 1;
 const ZERO_CHUNK: usize = 1 << 20;
 
 struct Segment {
     number: u64,
     file: Arc<dyn File>,
-    /// Its header or its length is not as it was made. The frames in it carry checksums of their
-    /// own, so they are read.
+    /// Whether the header or the length differs from the original. Frames of a damaged segment are
+    /// still read, because they carry checksums of their own.
     damaged: bool,
 }
 
@@ -47,22 +48,22 @@ pub(in crate::log) struct Segments {
     dir: PathBuf,
     log_id: u64,
     pub bytes: u64,
-    /// Consecutive numbers, oldest first, at least one. Only the segment allocator (or recovery)
-    /// changes it.
+    /// The segments in use: consecutive numbers, oldest first, at least one. Only the segment
+    /// allocator (or recovery) changes the list.
     open: Mutex<VecDeque<Segment>>,
     leftovers: Mutex<Leftovers>,
 }
-/// What is in the folder beside the segments in use, until [`Segments::adopt`].
+/// The files in the folder beside the segments in use, until [`Segments::begin_use`] removes them.
 #[derive(Default)]
 struct Leftovers {
-    /// Names of files that were being made.
+    /// The names of files whose creation was interrupted.
     names: Vec<String>,
-    /// Numbers of segments before those in use, and behind a gap after them.
+    /// The numbers of segments before those in use, and of segments behind a gap after them.
     older: Vec<u64>,
     later: Vec<u64>,
 }
 
-/// Log id, and bytes of stream in a segment, that a whole header names.
+/// The log id and the bytes of stream in a segment, if `b` is an undamaged header.
 pub(in crate::log) fn header_fields(b: &[u8]) -> Option<(u64, u64)> {
     let word = |at: usize| u64_at(b, at);
     let crc = crc32c::crc32c_append(crc32c::crc32c(&b[..12]), &b[16..32]);
@@ -71,7 +72,7 @@ pub(in crate::log) fn header_fields(b: &[u8]) -> Option<(u64, u64)> {
 }
 
 impl Segments {
-    /// The first segment of a new log, the one that holds `first`.
+    /// Creates the first segment of a new log, which holds `first`.
     pub(crate) fn create(
         disk: Arc<dyn Disk>,
         dir: PathBuf,
@@ -90,15 +91,15 @@ impl Segments {
         s.add_now(first / bytes)?;
         Ok(s)
     }
-    /// Makes durable what the files hold, and their names: an ended process may have renamed a
-    /// segment and not synced the folder.
+    /// Makes durable the contents of the files, and their names: an ended process may have renamed
+    /// a segment without syncing the folder.
     pub(crate) fn sync_all(&self) -> Result<()> {
         self.disk.sync_dir(&self.dir).map_err(|e| Error::io(self.dir.display(), &e))?;
         let files: Vec<Arc<dyn File>> = self.open.lock().iter().map(|s| s.file.clone()).collect();
         files.iter().try_for_each(|f| f.sync()).map_err(|e| Error::io("syncing the redo log", &e))
     }
-    /// The segments that hold the stream from `keep` on, which the checkpoint needs. Those up to
-    /// `needed_end` have to be there.
+    /// Opens the segments that hold the stream from `keep` on, which the checkpoint needs. Segments
+    /// up to `needed_end` must exist.
     pub(crate) fn open(
         disk: Arc<dyn Disk>,
         dir: PathBuf,
@@ -124,7 +125,7 @@ impl Segments {
                 None => {}
             }
         }
-        // Older ones that follow on are kept, to be reused, if nothing is wrong with them.
+        // Older segments that directly precede are kept for reuse, if they are not damaged.
         let mut first = s.keep_number(keep);
         let mut open = VecDeque::new();
         while found.contains_key(&first)
@@ -145,8 +146,8 @@ impl Segments {
         }
         if next * bytes < needed_end || next <= s.keep_number(keep) {
             let why = format!(
-                "segment {next} of the redo log is missing, and the log went on in it: restore it \
-                    or a backup"
+                "segment {next} of the redo log is missing, and the log went on in it: restore the \
+                    segment or a backup"
             );
             return Err(Error::Io { what: s.path(next).display().to_string(), why, full: false });
         }
@@ -155,8 +156,8 @@ impl Segments {
         *s.leftovers.lock() = leftovers;
         Ok(s)
     }
-    /// Files of segments that come later than a gap, oldest first: a crash can leave renamed files
-    /// there, with nothing of the stream in them.
+    /// The segments behind a gap, oldest first. A crash can leave renamed files there, which hold
+    /// nothing of the stream.
     pub(crate) fn behind_the_gap(&self) -> Result<Vec<(u64, Arc<dyn File>)>> {
         self.leftovers
             .lock()
@@ -165,9 +166,9 @@ impl Segments {
             .map(|n| self.open_file(*n).map(|s| (*n, s.file)))
             .collect()
     }
-    /// Where the segments will end when those are gone that nothing of the stream up to `tail`
-    /// needs and that are not as they were made: one of another length is made anew when it is
-    /// needed, and with it those that follow.
+    /// The end of the segments that will remain in use. A damaged segment that the stream up to
+    /// `tail` does not need is removed, together with the segments that follow it, and they are
+    /// made anew when they are needed.
     pub(crate) fn end_of_whole(&self, tail: u64) -> u64 {
         let open = self.open.lock();
         let from = open
@@ -177,14 +178,14 @@ impl Segments {
             .max(1);
         (open[from - 1].number + 1) * self.bytes
     }
-    /// Whether the file that holds `lsn` ends before its segment does. A crash does not leave that
-    /// (FILES-1).
+    /// Whether the file that holds `lsn` ends before its segment ends. A crash does not leave such
+    /// a file (FILES-1).
     pub(crate) fn is_cut_at(&self, lsn: u64) -> Result<bool> {
         let Some((file, _)) = self.at(lsn) else { return Ok(false) };
         let len = file.len().map_err(|e| Error::io(self.path(lsn / self.bytes).display(), &e))?;
         Ok(len < HEADER + self.bytes)
     }
-    /// FILES-3: the log is going to be used, with segments up to `end`.
+    /// FILES-3: prepares the folder for use of the log, with segments up to `end`.
     pub(crate) fn begin_use(&self, end: u64) -> Result<()> {
         let leftovers = std::mem::take(&mut *self.leftovers.lock());
         let mut open = self.open.lock();
@@ -209,7 +210,7 @@ impl Segments {
         }
         Ok(())
     }
-    /// Gives a segment its header and its length back.
+    /// Restores the header and the length of a segment.
     fn make_whole(&self, s: &mut Segment) -> io::Result<()> {
         let len = s.file.len()? / HEADER * HEADER;
         s.file.set_len(HEADER + self.bytes)?;
@@ -223,15 +224,15 @@ impl Segments {
         Ok(())
     }
     /// The number of the oldest segment that a log with its checkpoint at `lsn` needs. The byte
-    /// before the checkpoint counts, so that there is one even if the checkpoint is where the next
-    /// segment would begin.
+    /// before the checkpoint counts, so that a segment is kept even if the next segment would begin
+    /// at the checkpoint.
     fn keep_number(&self, lsn: u64) -> u64 {
         lsn.saturating_sub(1) / self.bytes
     }
     fn path(&self, number: u64) -> PathBuf {
         self.dir.join(format!("log_{number}"))
     }
-    /// File and offset of a place in the stream, for messages.
+    /// The file and the offset of an LSN, for messages.
     pub(crate) fn place(&self, lsn: u64) -> String {
         format!("{}, offset {}", self.path(lsn / self.bytes).display(), HEADER + lsn % self.bytes)
     }
@@ -263,14 +264,14 @@ impl Segments {
         Ok(Segment { number, file, damaged: !whole })
     }
 
-    /// The file that holds `lsn`, and the offset there. `None` beyond the last segment.
+    /// The file that holds `lsn`, and the offset in it. `None` beyond the last segment.
     pub(crate) fn at(&self, lsn: u64) -> Option<(Arc<dyn File>, u64)> {
         let open = self.open.lock();
         let i = (lsn / self.bytes).checked_sub(open.front()?.number)?;
         Some((open.get(i as usize)?.file.clone(), HEADER + lsn % self.bytes))
     }
-    /// Up to `most` bytes of the stream from `lsn` on, which begins a block; all in one segment.
-    /// None where no file has them.
+    /// Reads up to `most` bytes of the stream from `lsn` on, where a block begins, within one
+    /// segment. None if no file has these bytes.
     pub(crate) fn read(&self, lsn: u64, most: usize) -> Result<Option<AlignedBuf>> {
         match self.at(lsn) {
             Some((file, offset)) => read_some(&*file, offset, most)
@@ -278,7 +279,7 @@ impl Segments {
             None => Ok(None),
         }
     }
-    /// [`File::reports_apart`], of the newest one.
+    /// The answer of [`File::reports_apart`] for the newest segment.
     pub(crate) fn reports_apart(&self) -> bool {
         self.open.lock().back().is_some_and(|s| s.file.reports_apart())
     }
@@ -301,7 +302,7 @@ impl Segments {
         file.write_at(&self.header(), 0)?;
         Ok(file)
     }
-    /// Gives the finished file its name and the log its segment.
+    /// Gives the finished file its name, and adds it to the segments in use.
     fn adopt(&self, number: u64, file: Arc<dyn File>) -> io::Result<()> {
         self.disk.rename(&self.making(number), &self.path(number))?;
         self.sync_dir();
@@ -310,7 +311,7 @@ impl Segments {
         open.push_back(Segment { number, file, damaged: false });
         Ok(())
     }
-    /// After a failed sync nobody knows which names the folder holds.
+    /// A failed sync of the folder ends the process: the names in the folder are then unknown.
     fn sync_dir(&self) {
         if let Err(e) = self.disk.sync_dir(&self.dir) {
             poison(&format!("syncing {}: {e}", self.dir.display()));
@@ -323,7 +324,7 @@ impl Segments {
             e,
         )
     }
-    /// Creates segment `number`, the next one, while nobody else needs the thread.
+    /// Creates segment `number`, which is the next one, and blocks the thread.
     pub(crate) fn add_now(&self, number: u64) -> Result<()> {
         let make = || {
             let file = self.begin(number)?;
@@ -336,7 +337,7 @@ impl Segments {
         };
         make().map_err(|e| self.failed(number, &e))
     }
-    /// Creates the next segment, without holding up the thread while the disk writes.
+    /// Creates the next segment without blocking the thread while the disk writes.
     pub(crate) async fn add(&self) -> Result<()> {
         let number = self.end() / self.bytes;
         let make = async {
@@ -352,8 +353,8 @@ impl Segments {
         };
         make.await.map_err(|e| self.failed(number, &e))
     }
-    /// Gives segments below the checkpoint new numbers, up to that of `last`; removes those that
-    /// are too many. Returns how many got one.
+    /// Gives new numbers, up to that of `last`, to segments below the checkpoint, and removes the
+    /// segments that are too many. Returns how many segments got a new number.
     pub(crate) fn recycle(&self, checkpoint: u64, last: u64) -> Result<u64> {
         let (keep, last) = (self.keep_number(checkpoint), last / self.bytes);
         let free = self.end() / self.bytes..;
@@ -378,7 +379,7 @@ impl Segments {
         }
         let mut open = self.open.lock();
         for to in &moved {
-            // FILES-2: one segment stays, that of the byte before the checkpoint.
+            // FILES-2: one segment always stays, which holds the byte before the checkpoint.
             let s = open.pop_front().expect("listed above");
             if let Some(number) = *to {
                 open.push_back(Segment { number, ..s });
@@ -390,9 +391,9 @@ impl Segments {
 }
 
 impl Segments {
-    /// Removes the segments from `end` on, a multiple of a segment, into which nobody will write.
-    /// The latest goes first: what a crash leaves is consecutive, or cleared away when the log is
-    /// opened.
+    /// Removes the segments from `end` on, which is a multiple of a segment, and to which no thread
+    /// will write. The latest segment goes first: after a crash the rest is consecutive, or is
+    /// cleared away when the log is opened.
     pub(crate) fn cut(&self, end: u64) -> Result<u64> {
         let keep = end / self.bytes;
         let mut removed = 0;
@@ -415,7 +416,7 @@ impl Segments {
     }
 }
 
-/// Up to `most` bytes from `offset` on, in whole blocks; None if the file ends before.
+/// Up to `most` bytes from `offset` on, in whole blocks. None if the file ends before them.
 pub(in crate::log) fn read_some(
     file: &dyn File,
     offset: u64,
@@ -436,7 +437,7 @@ pub(in crate::log) fn read_some(
     }
 }
 
-/// One submitted operation as a future.
+/// Submits an operation, and resolves to its result.
 pub(in crate::log) async fn submitted(file: &dyn File, op: Op, offset: u64) -> io::Result<()> {
     #[derive(Default)]
     struct Shared {

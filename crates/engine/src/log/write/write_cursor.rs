@@ -1,28 +1,30 @@
-//! What is to be written next, and how far writing has come: the state of the log writer, without
-//! any I/O. A leader or the dedicated threads drive it (`commit/leader.rs`, `commit/dedicated.rs`).
+//! The write cursor: which bytes to write next, and how far writing has come. This is the state of
+//! the log writer, without any I/O. A leader or the dedicated threads drive it (`commit/leader.rs`,
+//! `commit/dedicated.rs`).
 //!
-//! WRITER-1: a write begins at a block, so it repeats what an earlier one put into a block that was
-//! not full; the repeated bytes are the same, so a torn write cannot harm them. WRITER-2: a write
-//! lies in one segment. WRITER-3: two writes in flight share no block: another one begins only
-//! where a block does (the repeated bytes would be the same, but what comes behind them would not).
-//! WRITER-4: `written` and `durable` move only over a contiguous prefix of writes that are over,
-//! and `durable` only over those that are known to be durable, whatever the order in which they
-//! end.
+//! - WRITER-1: a write begins at a block, so it repeats the bytes that an earlier write put into a
+//!   block that was not full. The repeated bytes are the same, so a torn write cannot harm them.
+//! - WRITER-2: a write lies in one segment.
+//! - WRITER-3: two writes in flight share no block: another write begins only at the beginning of a
+//!   block. (The repeated bytes would be the same, but the bytes behind them would not.)
+//! - WRITER-4: `written` and `durable` move only over a contiguous prefix of writes that are over,
+//!   and `durable` only over writes that are known to be durable, whatever the order in which they
+//!   end.
 use crate::canary::{Canary, planted};
 use std::collections::VecDeque;
 
-/// Writes begin and end at multiples of this.
+/// Writes begin and end at multiples of this number of bytes.
 pub(in crate::log) const BLOCK: u64 = 4096;
-/// The longest single write.
+/// The most bytes of one write.
 pub(in crate::log) const WRITE_MAX: u64 = 1 << 20;
 
-/// One write of the file.
+/// One write to a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::log) struct Write {
     pub number: u64,
-    /// LSN of the first byte; a multiple of `BLOCK`.
+    /// The LSN of the first byte, a multiple of `BLOCK`.
     pub start: u64,
-    /// LSN after the last byte of stream; zeros follow to the end of the block.
+    /// The LSN after the last byte of the stream. Zeros follow to the end of the block.
     pub end: u64,
 }
 impl Write {
@@ -37,7 +39,7 @@ impl Write {
 #[derive(Debug)]
 struct Flight {
     end: u64,
-    /// It is over, and durable by itself or not.
+    /// Set when the write is over: whether it is durable by itself.
     over: Option<bool>,
 }
 
@@ -46,26 +48,26 @@ pub(in crate::log) struct LogWriter {
     segment_bytes: u64,
     written: u64,
     durable: u64,
-    /// End of the last write that has begun.
+    /// The end of the last write that has begun.
     begun: u64,
     in_flight: VecDeque<Flight>,
-    /// Number of the first of them.
+    /// The number of the first write in flight.
     first: u64,
-    /// They have the leadership (FLIGHT-1).
+    /// Whether the writes in flight hold the leadership (FLIGHT-1).
     kept: bool,
 }
-/// What becomes of the leadership when its holder has begun what could begin.
+/// The fate of the leadership when its holder has begun all the writes that could begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::log) enum Leadership {
-    /// The holder passes it on: another write may begin.
+    /// The holder passes the leadership on: another write may begin.
     Passes,
-    /// It is with the writes in flight; the end of one passes it on.
+    /// The writes in flight hold the leadership; the end of one of them passes it on.
     Kept,
-    /// The holder has it still: there was nothing to begin, and nothing is in the way.
+    /// The holder keeps the leadership: there was nothing to begin, and no write blocks it.
     Stays,
 }
 impl LogWriter {
-    /// Everything below `at` is durable.
+    /// The cursor of a log in which everything below `at` is durable.
     pub(crate) fn new(at: u64, segment_bytes: u64) -> LogWriter {
         assert!(segment_bytes.is_multiple_of(BLOCK));
         LogWriter {
@@ -87,17 +89,17 @@ impl LogWriter {
     pub(crate) fn begun(&self) -> u64 {
         self.begun
     }
-    /// Writes that have begun and are not in the prefix that is over.
+    /// The number of writes that have begun and are not yet in the finished prefix.
     pub(crate) fn in_flight(&self) -> usize {
         self.in_flight.len()
     }
-    /// Whether another write may begin beside fewer than `depth` others (WRITER-3).
+    /// Whether another write may begin, with fewer than `depth` writes in flight (WRITER-3).
     pub(crate) fn may_begin(&self, depth: usize) -> bool {
         self.in_flight.is_empty()
             || self.in_flight.len() < depth && self.begun.is_multiple_of(BLOCK)
     }
-    /// The next write towards `ready`, if there is something to write and it may begin. `finish`
-    /// must follow.
+    /// Begins the next write towards `ready`, if there are bytes to write and a write may begin.
+    /// `finish` must follow.
     pub(crate) fn begin(&mut self, ready: u64, depth: usize) -> Option<Write> {
         if ready <= self.begun || !self.may_begin(depth) {
             return None;
@@ -109,7 +111,7 @@ impl LogWriter {
         self.in_flight.push_back(Flight { end: self.begun, over: None });
         Some(Write { number, start, end: self.begun })
     }
-    /// The leader has begun so many writes, and goes.
+    /// The leader, which has begun `begun` writes, leaves. Returns the fate of the leadership.
     pub(crate) fn leave(&mut self, begun: usize, depth: usize) -> Leadership {
         match self.may_begin(depth) {
             false => {
@@ -120,14 +122,14 @@ impl LogWriter {
             true => Leadership::Passes,
         }
     }
-    /// A durable write is over. True if the leadership is now to be passed on.
+    /// Records that a durable write is over. Returns whether the leadership is to be passed on now.
     pub(crate) fn land(&mut self, number: u64, depth: usize) -> bool {
         self.finish(number, true);
         let passes = self.kept && self.may_begin(depth);
         self.kept &= !passes;
         passes
     }
-    /// A write is over, and is by itself durable or not.
+    /// Records that a write is over. `durable` says whether it is durable by itself.
     pub(crate) fn finish(&mut self, number: u64, durable: bool) {
         let Some(at) = number.checked_sub(self.first).map(|at| at as usize) else {
             assert!(planted(Canary::DurableOutOfOrder), "WRITER-4: write {number} is over twice");
@@ -146,7 +148,7 @@ impl LogWriter {
             self.first += 1;
         }
     }
-    /// What was written up to `upto` has been synced.
+    /// Records that the bytes written up to `upto` have been synced.
     pub(crate) fn synced(&mut self, upto: u64) {
         assert!(upto <= self.written, "WRITER-4");
         self.durable = self.durable.max(upto);
@@ -202,7 +204,7 @@ mod tests {
         let b = w.begin(12288, 3).unwrap();
         let c = w.begin(12300, 3).unwrap();
         assert_eq!((b.start, c.start, w.in_flight()), (8192, 12288, 3));
-        // Full, and the block is not.
+        // The depth is reached, and the last block is not full.
         assert!(w.begin(20000, 3).is_none() && w.begin(20000, 4).is_none());
         w.finish(b.number, true);
         assert_eq!((w.written(), w.durable(), w.in_flight()), (0, 0, 3));

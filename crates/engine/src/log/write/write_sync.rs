@@ -1,12 +1,11 @@
-//! Writing and syncing: what the leader does, and, for a dedicated writer, the flusher beside
-//! it.
+//! Writing and syncing, by the leader, and by the flusher beside a dedicated writer.
 //!
-//! Here a write is over when the call returns; [`crate::log::write::overlapped_writes`] has those
-//! that are submitted.
+//! Here a write is over when the call returns. [`crate::log::write::overlapped_writes`] has the
+//! writes that are submitted.
 //!
-//! WRITE-1: only the leader writes. WRITE-2: one sync is under way at a time (`syncing`), and
-//! it covers what was written when it began. The lock of [`Writing`] is held for moments, never
-//! through I/O.
+//! - WRITE-1: only the leader writes.
+//! - WRITE-2: one sync is under way at a time (`syncing`), and it covers the bytes that were
+//!   written when it began. The lock of `Log::writing` is held for moments, never during I/O.
 use crate::base::poison;
 use crate::log::Log;
 use crate::log::commit::leader::Flushed;
@@ -16,12 +15,12 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::task::Waker;
 use std::time::Duration;
 
-/// One flush in so many has its CPU time measured.
+/// The CPU time of one flush in this many is measured.
 const MEASURE_EVERY: u64 = 8;
 
 impl Log {
-    /// Writes all that is ready, or has it written, and wakes those whose goal that reaches. The
-    /// caller, who has the leadership, waits itself.
+    /// Writes all ready bytes, or submits the write, and wakes the waiters whose goal is reached.
+    /// The caller has the leadership, and polls its own goal itself.
     pub(in crate::log) fn flush_ready(&self, durable: bool) -> Flushed {
         let durable = durable || self.waits.wants_durable();
         if let Some(flushed) = self.launch_ready(durable) {
@@ -36,28 +35,29 @@ impl Log {
         flush.end(self, true);
         Flushed::Here
     }
-    /// For the dedicated writer: writes all that is ready, for the flusher to sync. Nothing, while
+    /// Writes all ready bytes, for the dedicated writer; the flusher syncs them. Does nothing while
     /// writes of an earlier mode are in flight (FLIGHT-3).
     pub(in crate::log) fn write_only(&self) {
         if self.writing.lock().state.in_flight() > 0 {
             return;
         }
         self.write_out(false);
-        // Who waits for a write only is done here, and counts as elsewhere: by these counts `auto`
-        // compares the ways.
+        // Waiters for a write only are done here, and count like the waiters of other modes: `auto`
+        // compares the modes by these counters.
         self.publish(false, |_, woken| {
             self.counters.writer.log_flush_waiters.fetch_add(woken as u64, Relaxed);
         });
     }
-    /// For the flusher: makes durable all that is written.
+    /// Makes all written bytes durable, for the flusher.
     pub(in crate::log) fn sync_only(&self) {
         let flush = Flush::begin(self);
         self.sync_out();
         flush.end(self, false);
     }
 
-    /// Tells how far the log is, and wakes whose goal that reaches. `count` gets the bytes that are
-    /// durable since the last flush that was told, and how many were woken.
+    /// Publishes how far the redo log is written and durable, and wakes the waiters whose goal is
+    /// reached. `count` gets the bytes that became durable since the last counted flush, and the
+    /// number of woken waiters.
     fn publish(&self, flushed: bool, count: impl FnOnce(u64, usize)) {
         let (written, durable, gained, mut wake) = {
             let mut w = self.writing.lock();
@@ -75,7 +75,8 @@ impl Log {
         wake.drain(..).for_each(Waker::wake);
         self.writing.lock().wake = wake;
     }
-    /// Writes everything that is ready; durably, if `durable` and all before is.
+    /// Writes all ready bytes. The writes are durable if `durable` is set and everything before
+    /// them is durable.
     fn write_out(&self, durable: bool) {
         let ready = self.order.ready();
         let mut staging = self.staging.lock();
@@ -111,11 +112,11 @@ impl Log {
             self.count_write(&write, at_once);
         }
     }
-    /// The bytes of a write that has begun; zeros to the end of its last block.
+    /// Copies the bytes of a begun write out of the ring, with zeros to the end of its last block.
     pub(in crate::log) fn take(&self, write: &Write, into: &mut [u8]) {
         let (bytes, rest) = into.split_at_mut(write.bytes());
-        // SAFETY: the range is below `ready`, and its first block is the one that the write before
-        // ended in (CREDIT-2 keeps it in the ring until this one is over).
+        // SAFETY: the range is below `ready`, and begins in the block in which the write before
+        // ended. CREDIT-2 keeps this block in the ring until the present write is over.
         unsafe { self.ring.read(write.start, bytes) };
         rest.fill(0);
     }
@@ -132,7 +133,7 @@ impl Log {
         };
         kind.fetch_add(1, Relaxed);
     }
-    /// Syncs what is written and not durable.
+    /// Syncs the bytes that are written but not durable.
     fn sync_out(&self) {
         let _one = self.syncing.lock();
         let (files, upto) = {
@@ -152,7 +153,7 @@ impl Log {
     }
 }
 
-/// One flush, from its beginning.
+/// One flush that has begun.
 pub(in crate::log) struct Flush {
     begun: Duration,
     cpu: Option<Duration>,
@@ -162,7 +163,7 @@ impl Flush {
         let measured = log.counters.writer.log_flushes.load(Relaxed).is_multiple_of(MEASURE_EVERY);
         Flush { cpu: measured.then(|| log.disk.thread_cpu()), ..Flush::of_others(log) }
     }
-    /// One that ends in another thread.
+    /// A flush that ends in another thread.
     pub(in crate::log) fn of_others(log: &Log) -> Flush {
         let begun = log.disk.now();
         log.policy_in_use.flush_begins(begun);

@@ -1,4 +1,4 @@
-//! FLUSH.
+//! Runs FLUSH.
 use super::AdminContext;
 use crate::error::{Result, SqlError};
 use crate::plan::{FlushWhat, TableLock};
@@ -17,7 +17,7 @@ pub(super) async fn run(cx: &mut AdminContext<'_>, what: &FlushWhat) -> Result<D
                 cx.locks.lock_tables(engine, &tables, wait.on(engine)).await?;
             }
         }
-        // Tables are not cached by connections, grants not at all.
+        // Connections keep no cache of tables, and there is no cache of grants.
         FlushWhat::Tables { .. } | FlushWhat::Privileges => {}
         FlushWhat::Logs => {
             let log = &cx.engine.store.log;

@@ -1,4 +1,4 @@
-//! KILL.
+//! Runs KILL.
 use super::AdminContext;
 use crate::error::{Result, SqlError};
 use crate::plan::Expr;
@@ -19,6 +19,6 @@ pub(super) fn run(
     if !cx.processes.kill(id, if query_only { Kill::Query } else { Kill::Connection }) {
         return Err(SqlError::no_such_thread(asked));
     }
-    // One's own statement is this one.
+    // If a session kills itself, the killed statement is this KILL.
     if id == cx.session.id { Err(SqlError::interrupted()) } else { Ok(Done::default()) }
 }

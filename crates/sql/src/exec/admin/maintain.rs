@@ -1,5 +1,5 @@
-//! CHECK, ANALYZE, OPTIMIZE, REPAIR and CHECKSUM TABLE: a row or more for each table, which are
-//! looked at one after the other.
+//! CHECK, ANALYZE, OPTIMIZE, REPAIR and CHECKSUM TABLE: treats the tables one after the other and
+//! returns one or more rows for each.
 use super::super::long_rows::fetch;
 use super::AdminContext;
 use crate::error::{Result, SqlError};
@@ -47,7 +47,8 @@ pub(super) async fn run(
 
 type Rows = Vec<Vec<Value<'static>>>;
 
-/// Locks the table: writers are kept out of a check, DDL out of the others.
+/// Treats one table under a metadata lock: a check keeps out writers, the other statements keep out
+/// DDL.
 async fn one(cx: &mut AdminContext<'_>, op: &'static str, name: &TableName) -> Result<Rows> {
     let full_name = format!("{}.{}", name.schema, name.name);
     let mode = if op == "check" { MetadataLockMode::NoWrite } else { MetadataLockMode::Read };
@@ -78,7 +79,7 @@ async fn one(cx: &mut AdminContext<'_>, op: &'static str, name: &TableName) -> R
         "check" => check(cx, &table, said).await?,
         "checksum" => vec![vec![text(&full_name), Value::UInt(checksum(cx, &table).await?)]],
         "analyze" => vec![said("status", "OK")],
-        // Space is given back and used again as rows go and come.
+        // OPTIMIZE and REPAIR have nothing to do: new rows reuse the space of deleted rows.
         op => vec![said("note", &format!("The storage engine for the table doesn't support {op}"))],
     })
 }
@@ -105,8 +106,8 @@ async fn check(
     Ok(rows)
 }
 
-/// Over the values of the rows that are committed now; the same for equal rows in any order,
-/// whatever their pages look like.
+/// The checksum of the values of all committed rows. Equal rows give the same checksum in any order
+/// and on any pages.
 async fn checksum(cx: &mut AdminContext<'_>, table: &Arc<Table>) -> Result<u64> {
     let mut trx = cx.engine.begin(cx.session.process.interrupt.clone());
     let mut rows = Cursor::new(table.clone(), 0, Vec::new(), None, false, Read::Consistent);
@@ -117,7 +118,7 @@ async fn checksum(cx: &mut AdminContext<'_>, table: &Arc<Table>) -> Result<u64> 
         let is_long = table.layout.has_externals(rows.row().stored);
         if is_long {
             fetch(&mut rows, &trx, memory, &mut counted).await?;
-            // Its text is written beside it.
+            // The text of the row is written while the row is still held.
             memory.recount(&mut copied, text.capacity().max(counted))?;
         }
         let payload = if is_long { rows.whole() } else { rows.row().stored };

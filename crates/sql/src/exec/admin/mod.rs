@@ -1,6 +1,6 @@
-//! Statements about the session and the server: SET, SHOW, USE, KILL, LOCK TABLES, maintenance of
-//! tables, definitions. [`run`] is the way in; rows and transactions are run elsewhere
-//! (`exec::run`, the session).
+//! Runs statements about the session and the server: SET, SHOW, USE, KILL, LOCK TABLES, maintenance
+//! of tables, definitions. [`run`] is the entry point. `exec::run` runs statements about rows; the
+//! session runs statements about transactions.
 mod flush;
 mod kill;
 mod maintain;
@@ -26,7 +26,7 @@ use redolith_types::{Collation, Value};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What these statements run in.
+/// The context of these statements.
 pub struct AdminContext<'a> {
     pub engine: &'a Arc<Engine>,
     pub settings: &'a Settings,
@@ -40,18 +40,19 @@ pub struct AdminContext<'a> {
     pub in_transaction: bool,
 }
 
-/// How it went on.
+/// The result of a statement.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Ran {
     Done(Outcome),
-    /// Done, and the open transaction is to be committed now (SET autocommit = 1, UNLOCK TABLES).
+    /// The statement is done, and the session must commit the open transaction now (SET autocommit
+    /// = 1, UNLOCK TABLES).
     Commit(Outcome),
-    /// Nothing was done: a table was changed by another session after the plan was made. Bind
+    /// Nothing was done, because another session has changed a table since the plan was made. Bind
     /// again.
     Stale,
 }
 
-/// Whether [`run`] runs it.
+/// True if [`run`] runs this plan.
 pub fn runs(plan: &Plan) -> bool {
     matches!(
         plan.body,
@@ -65,9 +66,9 @@ pub fn runs(plan: &Plan) -> bool {
     )
 }
 
-/// Runs a statement. If the plan [commits implicitly](Plan::commits_implicitly), the session has
-/// ended its transaction before. `bound_at` is `engine.dict.version()` from before the statement
-/// was bound.
+/// Runs a statement. If the plan [commits implicitly](Plan::commits_implicitly), the session must
+/// have ended its transaction. `bound_at` is `engine.dict.version()` from before the statement was
+/// bound.
 pub async fn run(
     cx: &mut AdminContext<'_>,
     plan: &Plan,
@@ -93,7 +94,7 @@ pub async fn run(
             let outcome = Outcome::Done(Done::default());
             cx.locks.unlock_everything();
             if cx.locks.has_locked_tables() {
-                // The locks below the transaction's go when it has ended.
+                // The locks of LOCK TABLES end with the transaction.
                 cx.locks.unlock_tables_at_end();
                 Ran::Commit(outcome)
             } else {
@@ -118,7 +119,7 @@ pub async fn run(
     })
 }
 
-/// USE and COM_INIT_DB.
+/// Runs USE and COM_INIT_DB.
 pub fn use_schema(
     engine: &Engine,
     session: &mut SessionState,
@@ -157,8 +158,7 @@ impl AdminContext<'_> {
             locks: self.locks,
         }
     }
-    /// The value of an expression that is about no table; `row` is what `Column`s of source 0 stand
-    /// for.
+    /// The value of an expression without a table. `row` is the row of source 0.
     pub(super) fn eval(
         &mut self,
         e: &Expr,

@@ -1,8 +1,8 @@
-//! ALTER TABLE, CREATE INDEX and DROP INDEX: what changes indexes and what is only in the
-//! definition.
+//! Runs ALTER TABLE, CREATE INDEX and DROP INDEX. Actions may change indexes and properties that
+//! are only in the definition.
 //!
-//! All actions are checked against the definition before anything is done, and become one change of
-//! it (ALTER-1).
+//! All actions are checked against the definition before anything is done. Together they become one
+//! change of the definition (ALTER-1).
 use super::{DdlContext, table};
 use crate::error::{Result, SqlError};
 use crate::plan::{AlterAction, TableName};
@@ -15,18 +15,18 @@ use redolith_engine::{Engine, Error as EngineError};
 use redolith_types::{Charset, Collation, IndexDef, KeyLayout, TableDef};
 use std::sync::Arc;
 
-/// What MySQL allows: 64 secondary indexes.
+/// MySQL allows 64 secondary indexes.
 const MAX_INDEXES: usize = 64;
 
-/// What is to be done, worked out from the actions one after the other.
+/// The changes that the actions ask for, one after the other.
 #[derive(Default)]
 struct Changes {
     add: Vec<IndexDef>,
-    /// Numbers in the definition as it is.
+    /// The numbers of the dropped indexes in the old definition.
     drop: Vec<usize>,
     rename_index: Vec<(String, String)>,
     comment: Option<String>,
-    /// Of columns to come.
+    /// The default collation of future columns.
     collation: Option<Collation>,
     auto_increment: Option<u64>,
     rename: Option<TableName>,
@@ -92,7 +92,7 @@ fn same(a: &str, b: &str) -> bool {
 }
 
 impl Changes {
-    /// Whether an index of the definition stays.
+    /// True if index `no` of the old definition stays.
     fn keeps(&self, no: usize) -> bool {
         !self.drop.contains(&no)
     }
@@ -114,8 +114,8 @@ impl Changes {
         self.rename_index.push((from.to_string(), to.to_string()));
         Ok(())
     }
-    /// Names of indexes as they will be, once each; an AUTO_INCREMENT column stays the first of an
-    /// index.
+    /// Checks the new definition: the names of indexes are unique, and an AUTO_INCREMENT column is
+    /// the first column of an index.
     fn check(&self, def: &TableDef) -> Result<()> {
         let old = def.indexes.iter().enumerate().filter(|(i, _)| self.keeps(*i)).map(|(_, x)| x);
         let all: Vec<(&IndexDef, &str)> = old
@@ -172,8 +172,8 @@ async fn apply(cx: &mut DdlContext<'_>, table: Arc<Table>, changes: Changes) -> 
     }
 }
 
-/// 1062 with the value that the new unique index found twice: the rows are gone through once more
-/// to find it.
+/// Error 1062, with a value that occurs twice in the new unique index. The rows are read once more
+/// to find the value.
 async fn duplicate(
     engine: &Arc<Engine>,
     cx: &DdlContext<'_>,
@@ -205,7 +205,7 @@ async fn duplicate(
     Ok(SqlError::duplicate_entry(value.as_deref().unwrap_or("?"), key_name))
 }
 
-/// A row's values of an index's columns, as 1062 shows them.
+/// A row's values of the columns of an index, as error 1062 shows them.
 fn key_text(table: &Table, index: &IndexDef, payload: &[u8]) -> String {
     let text = |column: usize| {
         let (ty, mut bytes) = (&table.def.columns[column].ty, Vec::new());

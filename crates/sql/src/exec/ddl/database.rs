@@ -1,4 +1,4 @@
-//! CREATE, ALTER and DROP DATABASE.
+//! Runs CREATE, ALTER and DROP DATABASE.
 use super::{DdlContext, done, refuse_system};
 use crate::error::{Result, SqlError};
 use crate::session_state::Done;
@@ -44,7 +44,7 @@ pub(super) async fn alter(
     Ok(done(1))
 }
 
-/// Affected rows: the tables that went with it.
+/// Drops a database. The affected rows are the number of its tables.
 pub(super) async fn drop(cx: &mut DdlContext<'_>, name: &str, if_exists: bool) -> Result<Done> {
     lock(cx, name).await?;
     if cx.engine.dict.schema(name).is_none() {
@@ -54,7 +54,8 @@ pub(super) async fn drop(cx: &mut DdlContext<'_>, name: &str, if_exists: bool) -
         cx.note(SqlError::cannot_drop_database(name));
         return Ok(done(0));
     }
-    // Those who use a table hold its lock; the schema's keeps new tables out meanwhile.
+    // A session that uses a table holds the table's lock, so wait for these locks. Meanwhile the
+    // schema's lock prevents new tables.
     let tables = cx.engine.dict.tables(name);
     let locks: Vec<_> =
         tables.iter().map(|t| (name, t.def.name.as_str(), MetadataLockMode::Exclusive)).collect();

@@ -1,10 +1,9 @@
-//! Runs definitions: metadata locks, what MySQL says about objects that are (not) there, and the
-//! engine's call.
+//! Runs definitions: takes metadata locks, checks which objects exist, and calls the engine.
 //!
-//! **DDL-1** The session has ended its transaction before (`Plan::commits_implicitly`); each
-//! statement here is all or nothing on disk.
-//! **DDL-2** What a statement looks up counts only when it was looked up under its locks: a wait
-//! may have changed it.
+//! **DDL-1** The session ends its transaction before a definition (`Plan::commits_implicitly`).
+//! Each definition is atomic on disk.
+//! **DDL-2** A statement looks up an object again under its locks, because the object may have
+//! changed while the statement waited for them.
 mod alter;
 mod database;
 mod table;
@@ -21,22 +20,22 @@ use redolith_types::Collation;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a definition runs in.
+/// The context of a definition.
 pub struct DdlContext<'a> {
     pub engine: &'a Arc<Engine>,
     pub session: &'a mut SessionState,
     pub locks: &'a mut SessionLocks,
-    /// `@@lock_wait_timeout`
+    /// The value of `@@lock_wait_timeout`.
     pub lock_wait_timeout: Duration,
-    /// `@@collation_server`: of databases made without one.
+    /// `@@collation_server`: the collation of databases that name none.
     pub server_collation: Collation,
 }
 
-/// Databases that are not there to be created or dropped.
+/// The system databases, which cannot be created or dropped.
 const SYSTEM_SCHEMAS: [&str; 4] = ["information_schema", "performance_schema", "mysql", "sys"];
 
-/// Runs a definition. `bound_at`: the dictionary's version before it was bound. None: the table is
-/// not the one it was bound to; bind again.
+/// Runs a definition. `bound_at` is the dictionary's version from before the statement was bound.
+/// Returns None if the table has been replaced since then; bind again.
 pub async fn run(cx: &mut DdlContext<'_>, stmt: &DdlStmt, bound_at: u64) -> Result<Option<Done>> {
     let mark = cx.locks.metadata_lock.mark();
     let done = run_locking(cx, stmt, bound_at).await;
@@ -84,8 +83,8 @@ impl DdlContext<'_> {
         let (wait, engine) = (self.wait(), self.engine);
         self.locks.take_for_ddl(engine, schemas, tables, wait.on(engine)).await
     }
-    /// Locks tables exclusively and their schemas as intention. Under LOCK TABLES they must be
-    /// among those locked for writing.
+    /// Locks tables exclusively, and their schemas in `Read`. Under LOCK TABLES, the tables must be
+    /// locked for writing.
     async fn lock_tables(&mut self, tables: &[(&str, &str)]) -> Result<()> {
         for (schema, name) in tables {
             refuse_system(self.session, schema)?;

@@ -1,4 +1,4 @@
-//! CREATE, DROP, TRUNCATE and RENAME TABLE.
+//! Runs CREATE, DROP, TRUNCATE and RENAME TABLE.
 use super::{DdlContext, done};
 use crate::error::{Result, SqlError};
 use crate::plan::{CreateTable, TableName};
@@ -40,7 +40,8 @@ async fn create_def(
     auto_increment: u64,
     if_not_exists: bool,
 ) -> Result<Done> {
-    // A table that is there needs no lock to be found; who uses it is not waited for.
+    // Whether the table exists is first checked without a lock, so CREATE does not wait for
+    // sessions that use an existing table.
     if !exists(cx, def, if_not_exists)? {
         cx.lock_tables(&[(&def.schema, &def.name)]).await?;
         cx.engine.dict.require_schema(&def.schema)?;
@@ -50,7 +51,8 @@ async fn create_def(
     }
     Ok(done(0))
 }
-/// Notes that the table is there, or says so as an error.
+/// True if the table exists, with a note (IF NOT EXISTS). Without IF NOT EXISTS, an existing table
+/// is an error.
 fn exists(cx: &mut DdlContext<'_>, def: &TableDef, if_not_exists: bool) -> Result<bool> {
     let there = cx.engine.dict.table(&def.schema, &def.name).is_some();
     if there {
@@ -100,7 +102,7 @@ pub(super) async fn truncate(cx: &mut DdlContext<'_>, name: &TableName) -> Resul
     Ok(done(0))
 }
 
-/// The table as it is under its lock.
+/// Looks up the table.
 pub(super) fn find(cx: &DdlContext<'_>, name: &TableName) -> Result<Arc<Table>> {
     cx.engine
         .dict
@@ -127,14 +129,14 @@ pub(super) async fn rename(
     Ok(done(0))
 }
 
-/// Follows renames one after the other (`a TO x, b TO a, x TO b` swaps), as if each were done; what
-/// each table is called at the end.
+/// Follows renames one after the other (`a TO x, b TO a, x TO b` swaps), as if each were done.
+/// Returns each table with its final name.
 fn resolve(
     cx: &DdlContext<'_>,
     renames: &[(TableName, TableName)],
 ) -> Result<Vec<(Arc<Table>, String, String)>> {
     let mut moved: Vec<(Arc<Table>, TableName)> = Vec::new();
-    // Places in `moved`: by the name that a table has now, and by the table.
+    // The places in `moved` by the present name of a table and by the table.
     let (mut by_name, mut by_table) = (HashMap::new(), HashMap::new());
     let original =
         |t: &Table, name: &TableName| t.def.schema == *name.schema && t.def.name == *name.name;

@@ -1,5 +1,5 @@
-//! Arithmetic: BIGINT with and without sign, DECIMAL, DOUBLE, by the node's type; by the values
-//! where a parameter's type was not known.
+//! Arithmetic in BIGINT, BIGINT UNSIGNED, DECIMAL and DOUBLE. The node's type selects the domain.
+//! Where a parameter's type was not known, the values select the domain.
 use super::Eval;
 use crate::error::{Result, SqlError};
 use crate::plan::expr_type::UNKNOWN_DECIMALS;
@@ -25,7 +25,7 @@ fn domain(value: &Value<'_>) -> Domain {
     }
 }
 
-/// A time as a number with all the digits behind the point that its type has.
+/// Turns a time into a number with all the decimals of the time's type.
 fn whole_fraction<'x>(value: Value<'x>, e: &Expr) -> Value<'x> {
     if e.ty.decimals == 0 || !e.ty.kind.is_temporal() {
         return value;
@@ -141,8 +141,8 @@ impl<'v> Eval<'v, '_, '_> {
         let result = match op {
             ArithOp::Add => x.add(&y),
             ArithOp::Subtract => x.sub(&y),
-            // As in MySQL, which makes a zero with a sign the plain one. Where the digits of a
-            // literal are not known its own count.
+            // MySQL returns zero without decimals for a product of -0. A product whose scale is
+            // not known (parameterized literals) keeps its own decimals.
             ArithOp::Multiply
                 if (x.is_zero() || y.is_zero())
                     && x.is_negative() != y.is_negative()
@@ -160,7 +160,7 @@ impl<'v> Eval<'v, '_, '_> {
                 None => return self.divided_by_zero(),
             },
         };
-        // So is what two opposites leave.
+        // The sum of two opposite numbers is zero without decimals, too.
         let result = match result {
             Ok(rest)
                 if matches!(op, ArithOp::Add | ArithOp::Subtract)
@@ -196,7 +196,7 @@ impl<'v> Eval<'v, '_, '_> {
             Err(self.out_of_range("DOUBLE", node))
         }
     }
-    /// DIV: the integer part of an exact quotient.
+    /// Evaluates DIV: the integer part of an exact quotient.
     fn int_divide(&mut self, a: &Value<'v>, b: &Value<'v>, node: &'v Expr) -> Result<Value<'v>> {
         let unsigned = node.ty.unsigned;
         if let (Value::Int(_) | Value::UInt(_), Value::Int(_) | Value::UInt(_)) = (a, b) {
@@ -207,8 +207,8 @@ impl<'v> Eval<'v, '_, '_> {
                 self.int_result(x.checked_div(y), unsigned, node)
             };
         }
-        // A DECIMAL here has no digits for so small a divisor, where MySQL's has 80 behind the
-        // point.
+        // MySQL's DECIMAL keeps 80 decimals for such a small divisor. `Decimal` would keep no digit
+        // of the divisor, so the division is done in DOUBLE.
         if let Value::Float(_) | Value::Double(_) = b {
             let divisor = to_f64(b).value;
             if (1e-80..1e-20).contains(&divisor.abs()) {
@@ -225,12 +225,12 @@ impl<'v> Eval<'v, '_, '_> {
         }
     }
 
-    /// Operands of the bit operators are 64 bits; negative numbers keep theirs.
+    /// The 64 bits of an operand of a bit operator. A negative integer keeps its bits.
     pub(super) fn bit_operand(&mut self, value: &Value<'_>) -> Result<u64> {
         Ok(match value {
             Value::Int(n) => *n as u64,
             Value::UInt(n) => *n,
-            // A double is the nearest integer with a sign.
+            // A double becomes the nearest BIGINT.
             Value::Double(_) | Value::Float(_) => {
                 self.integer(value)?.clamp(i64::MIN as i128, i64::MAX as i128) as u64
             }
@@ -259,7 +259,7 @@ impl<'v> Eval<'v, '_, '_> {
             }
             Value::UInt(n) => match i64::try_from(-(n as i128)) {
                 Ok(n) => Value::Int(n),
-                // A literal, which had a type for any number.
+                // Only a literal has this type: a literal may be any number.
                 Err(_) if node.ty.kind == Kind::Decimal => Value::Decimal(-Decimal::from(n)),
                 Err(_) => return Err(self.out_of_range("BIGINT", node)),
             },

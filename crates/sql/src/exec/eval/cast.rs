@@ -1,4 +1,4 @@
-//! CAST, CONVERT, and values brought to the type an expression was promised to have.
+//! CAST, CONVERT, and the conversion of values to the type that the binder promised.
 use super::Eval;
 use crate::error::{Result, SqlError};
 use crate::exec::env::Env;
@@ -10,8 +10,9 @@ use redolith_types::number::write_fixed;
 use redolith_types::{Charset, Collation, DateTime, Decimal, Value};
 use std::borrow::Cow;
 
-/// Brings a value to the kind its type promises, quietly: for result columns and alternatives,
-/// whose values may be of other kinds where a type was only known with the value.
+/// Brings a value to the kind that its type promises, without warnings. Result columns and
+/// alternatives need this: their values may have another kind if the type was only known with the
+/// value.
 #[inline]
 pub fn coerce<'v>(value: Value<'v>, ty: &ExprType, env: &mut Env<'_>) -> Value<'v> {
     match (&value, ty.kind) {
@@ -64,7 +65,7 @@ fn coerce_slowly<'v>(value: Value<'v>, ty: &ExprType, env: &mut Env<'_>) -> Valu
     }
 }
 
-/// Values over i64 stay as they are without sign.
+/// Values above the maximum of i64 become unsigned.
 fn as_signed(n: i128) -> Value<'static> {
     match i64::try_from(n) {
         Ok(n) => Value::Int(n),
@@ -77,7 +78,7 @@ impl<'v> Eval<'v, '_, '_> {
     pub(super) fn cast(&mut self, e: &'v Expr, node: &'v Expr) -> Result<Value<'v>> {
         let ty = &node.ty;
         let value = match ty.kind {
-            // X'..' and b'..' where a number is wanted.
+            // The operand is X'..' or b'..' in a place that wants a number.
             Kind::Bit => {
                 return Ok(super::big_endian(self.eval(e)?));
             }
@@ -91,8 +92,8 @@ impl<'v> Eval<'v, '_, '_> {
             Kind::Year => self.cast_to_year(&value),
             kind if kind.is_integer() => {
                 let n = to_integer(&value);
-                // Out of range, integers and text keep their bits; other numbers become the
-                // nearest.
+                // If the value is out of range, integers and texts keep their bits. Other numbers
+                // become the nearest number in range.
                 let wraps = ty.unsigned || matches!(value, Value::UInt(_) | Value::Bytes(_));
                 let nearest = n
                     .value
@@ -142,7 +143,7 @@ impl<'v> Eval<'v, '_, '_> {
         let fsp = ty.decimals.min(6);
         if ty.kind == Kind::Time {
             return match to_time(&value) {
-                // A text beyond the longest time is that; a number is none.
+                // A text beyond the longest time becomes the longest time; a number is an error.
                 Some(t) if t.truncated && !matches!(value, Value::Bytes(_)) => {
                     self.not_temporal("time", &value)
                 }
@@ -170,7 +171,8 @@ impl<'v> Eval<'v, '_, '_> {
         }
         Ok(at.value.round(fsp).map_or(Value::Null, Value::DateTime))
     }
-    /// NO_ZERO_DATE says that a text cannot be the zero date; numbers and columns can.
+    /// True if `value` is a text of the zero date and NO_ZERO_DATE forbids such texts. Numbers and
+    /// columns may be the zero date even then.
     pub(super) fn is_refused_zero(&self, value: &Value<'_>, at: DateTime) -> bool {
         at.is_zero()
             && matches!(value, Value::Bytes(_))
@@ -210,7 +212,7 @@ impl<'v> Eval<'v, '_, '_> {
             {
                 value
             }
-            // Bits are bytes, which need not be text.
+            // The bytes of a BIT value need not be text.
             value if e.ty.kind == Kind::Bit => Value::owned(
                 Charset::Binary.convert_lossy(&self.text_of(e, value), to).into_owned(),
             ),
@@ -244,8 +246,9 @@ impl<'v> Eval<'v, '_, '_> {
         Ok(text)
     }
 
-    /// A constant as the type of what it is compared with; dates that are none are an error, as
-    /// they can match nothing. So are characters that the character set compared in does not have.
+    /// Converts a constant to the type that it is compared with. A text that is not a date is an
+    /// error beside dates, because it can match nothing. A character that the character set of the
+    /// comparison lacks is an error, too.
     pub(super) fn convert_to(&mut self, e: &'v Expr, node: &'v Expr) -> Result<Value<'v>> {
         let value = self.eval(e)?;
         let ty = &node.ty;
@@ -274,12 +277,12 @@ impl<'v> Eval<'v, '_, '_> {
             };
         }
         match to_datetime(&value, today, zone) {
-            // A DATE column meets '2024-01-01 10:00' as moments: the time counts.
+            // A DATE column and '2024-01-01 10:00' are compared as moments, so the time counts.
             Some(at) if ty.kind == Kind::Date && at.value.us_of_day() == 0 => {
                 Ok(Value::Date(at.value.date()))
             }
             Some(at) => Ok(Value::DateTime(at.value)),
-            // A number that is no date is compared as the number that it is.
+            // A number that is not a date is compared as a number.
             None if !matches!(value, Value::Bytes(_)) => Ok(value),
             None => {
                 let name = if ty.kind == Kind::Date { "DATE" } else { "DATETIME" };
@@ -288,7 +291,7 @@ impl<'v> Eval<'v, '_, '_> {
         }
     }
 
-    /// A value that is not a string, as text with the digits its expression has.
+    /// The text of a value. A number has the decimals of its expression.
     pub(super) fn text_of<'x>(&self, e: &Expr, value: &'x Value<'_>) -> Cow<'x, [u8]> {
         match value {
             Value::Bytes(b) => Cow::Borrowed(b),
@@ -302,8 +305,9 @@ impl<'v> Eval<'v, '_, '_> {
                     (Value::UInt(n), Kind::Year) => {
                         out.extend_from_slice(format!("{n:04}").as_bytes())
                     }
-                    // A quotient has more than are shown, what was chosen among others may have
-                    // fewer. A literal whose digits are not known has a type with all of them.
+                    // A quotient has more decimals than its type shows; a value chosen among
+                    // alternatives may have fewer. The type of a parameterized literal has all
+                    // possible decimals, so the literal keeps its own.
                     (Value::Decimal(d), Kind::Decimal)
                         if d.scale() > e.ty.decimals || e.ty.decimals < UNKNOWN_DECIMALS =>
                     {
@@ -329,8 +333,9 @@ impl<'v> Eval<'v, '_, '_> {
     }
 }
 
-/// The year that a YEAR column takes a number for: of one or two digits with its century, of a
-/// fraction what is stored of it. None: it takes none, and meets the number as it is.
+/// The year that a YEAR column would store for `value`: one or two digits get a century, a fraction
+/// becomes an integer. None means that `value` is not a year; the comparison then uses `value`
+/// unchanged.
 fn full_year(value: &Value<'_>) -> Option<i64> {
     let (year, zero_is_2000) = match value {
         Value::Bytes(text) => {

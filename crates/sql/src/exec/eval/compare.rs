@@ -48,7 +48,7 @@ impl<'v> Eval<'v, '_, '_> {
         Ok(self.order(how, (left, &a), (right, &b))?.map(|o| holds(op, o)))
     }
 
-    /// A side of a comparison: as a number where it is compared as one.
+    /// Evaluates one side of a comparison. Comparisons of numbers get a number.
     #[inline]
     pub(super) fn operand(&mut self, how: CompareAs, e: &'v Expr) -> Result<Value<'v>> {
         match how {
@@ -57,7 +57,7 @@ impl<'v> Eval<'v, '_, '_> {
         }
     }
 
-    /// How two values compare; None if one is NULL (or is no date where dates are compared).
+    /// The order of two values; None if either value is NULL.
     pub(super) fn order(
         &mut self,
         how: CompareAs,
@@ -89,7 +89,7 @@ impl<'v> Eval<'v, '_, '_> {
                 return self.moments(how, a, b);
             }
             CompareAs::ByValue => {
-                // Strings meet strings by the collation of the side that has one.
+                // Two strings are compared in the collation of the side whose type is a string.
                 let collation = if le.ty.kind.is_string() {
                     le.ty.collation
                 } else if re.ty.kind.is_string() {
@@ -120,8 +120,8 @@ impl<'v> Eval<'v, '_, '_> {
         a: &Value<'_>,
         b: &Value<'_>,
     ) -> Result<Option<Ordering>> {
-        // A temporal value and a number meet as numbers. (Constants that are dates were made
-        // dates.)
+        // A temporal value and a number are compared as numbers. (Constants that are dates have
+        // become dates before.)
         if is_temporal(a) && is_number(b) || is_number(a) && is_temporal(b) {
             return Ok(Some(match (a, b) {
                 (Value::Double(_) | Value::Float(_), _)
@@ -137,7 +137,7 @@ impl<'v> Eval<'v, '_, '_> {
             if let Some(bad) = bad {
                 self.env.warn(SqlError::new(1292, format!("Incorrect time value: '{bad}'")))?;
             }
-            // What is no time counts as 00:00:00.
+            // A value that is not a time counts as 00:00:00.
             let time = |parsed: Option<Parsed<Time>>| parsed.map_or(Time::ZERO, |p| p.value);
             return Ok(Some(time(x).cmp(&time(y))));
         }
@@ -156,17 +156,17 @@ impl<'v> Eval<'v, '_, '_> {
                 format!("Incorrect {} value: '{bad}'", temporal_name(how)),
             ))?;
         }
-        // What is no date counts as the zero date.
+        // A value that is not a date counts as the zero date.
         let moment = |parsed: Option<Parsed<DateTime>>| parsed.map_or(DateTime::ZERO, |p| p.value);
         Ok(Some(moment(x).cmp(&moment(y))))
     }
 
-    /// As [`Self::string_in`], for other modules.
+    /// [`Self::string_in`] for other modules.
     pub fn string<'x>(&self, e: &Expr, value: &'x Value<'_>, to: Charset) -> Cow<'x, [u8]> {
         self.string_in(e, value, to)
     }
 
-    /// A value's text in a character set, converted from what the expression's strings are in.
+    /// A value's text in the character set `to`, converted from the expression's character set.
     pub(super) fn string_in<'x>(
         &self,
         e: &Expr,
@@ -185,7 +185,7 @@ impl<'v> Eval<'v, '_, '_> {
             value => self.text_of(e, value),
         }
     }
-    /// The same; None if that character set lacks a character.
+    /// Like [`Self::string_in`], but None if the character set lacks a character of the text.
     pub(super) fn whole_string_in<'x>(
         &self,
         e: &Expr,
@@ -198,8 +198,8 @@ impl<'v> Eval<'v, '_, '_> {
             from == to || bytes.is_ascii() || from == Charset::Binary || to == Charset::Binary;
         if stays { Some(Cow::Borrowed(bytes)) } else { from.convert(bytes, to).ok() }
     }
-    /// Two strings as a collation compares them; where its character set lacks a character of them,
-    /// as one does that has all.
+    /// Two strings in the character set of `collation`. If that character set lacks one of their
+    /// characters, the strings are compared in a collation of utf8mb4, which has all characters.
     pub(super) fn strings<'x>(
         &self,
         collation: Collation,
@@ -215,11 +215,11 @@ impl<'v> Eval<'v, '_, '_> {
         let wide = Collation::Utf8mb4GeneralCi;
         (wide, self.string_in(le, a, wide.charset()), self.string_in(re, b, wide.charset()))
     }
-    /// The character set an expression's strings are in.
+    /// The character set of an expression's strings.
     pub(super) fn charset_of(&self, e: &Expr) -> Charset {
         self.env.charset_of(e)
     }
-    /// As a double, with MySQL's warning if something was left out.
+    /// The value as a double, with MySQL's warning if a part of a text was left out.
     pub(super) fn double(&mut self, value: &Value<'_>) -> Result<f64> {
         let converted = to_f64(value);
         if converted.truncated {
@@ -252,7 +252,7 @@ impl<'v> Eval<'v, '_, '_> {
         }
         let low = self.operand(how, &args[1])?;
         let above = self.order(how, (&args[0], &value), (&args[1], &low))?.map(Ordering::is_ge);
-        // Also where the low bound has decided: MySQL evaluates both, and either may fail.
+        // MySQL evaluates the high bound even if the low bound has decided: either may fail.
         let high = self.operand(how, &args[2])?;
         if above == Some(false) {
             return Ok(Some(false));
@@ -304,8 +304,8 @@ impl<'v> Eval<'v, '_, '_> {
         Ok(if unknown { None } else { Some(false) })
     }
 
-    /// IN of items that are of several kinds: each is compared as it and the value are by
-    /// themselves.
+    /// IN with items of several kinds: the types of the value and of each item decide how the two
+    /// are compared.
     fn is_in_mixed(&mut self, value: &'v Expr, list: &'v [Expr]) -> Result<Option<bool>> {
         let (as_is, mut as_number) = (self.eval(value)?, None);
         if as_is.is_null() {
@@ -331,20 +331,20 @@ impl<'v> Eval<'v, '_, '_> {
         Ok(if unknown { None } else { Some(false) })
     }
 
-    /// BETWEEN with a bound of which nothing is known, or NULL: each is compared as it and the
-    /// value are by themselves.
+    /// BETWEEN with a bound that is NULL or of unknown type: the types of the value and of each
+    /// bound decide how the two are compared.
     fn between_mixed(&mut self, [value, low, high]: &'v [Expr; 3]) -> Result<Option<bool>> {
         if matches!(value.as_literal(), Some(Value::Null)) {
             return Ok(None);
         }
         let above = self.order_of(value, low)?.map(Ordering::is_ge);
-        // Also where the low bound has decided, as in `between`.
+        // The high bound is evaluated even if the low bound has decided, as in `between`.
         let below = self.order_of(value, high)?.map(Ordering::is_le);
         let refused = [above, below].contains(&Some(false));
         Ok(if refused { Some(false) } else { above.and(below) })
     }
 
-    /// How two operands compare, each evaluated as their comparison wants it.
+    /// Evaluates two operands as their comparison wants them, and compares them.
     fn order_of(&mut self, left: &'v Expr, right: &'v Expr) -> Result<Option<Ordering>> {
         let how = compare_as(&left.ty, &right.ty)?;
         let a = self.operand(how, left)?;
@@ -370,7 +370,7 @@ impl<'v> Eval<'v, '_, '_> {
         for (when, then) in branches {
             let taken = match (&value, operand) {
                 (None, None) => self.truth(when)? == Some(true),
-                // The branches are of several kinds: each is compared as it is by itself.
+                // The branches have several kinds: the kind of each decides its comparison.
                 (None, Some(e)) => self.equal(e, when)?,
                 (Some((e, v)), _) => {
                     let w = self.operand(how, when)?;
@@ -387,7 +387,7 @@ impl<'v> Eval<'v, '_, '_> {
         }
     }
 
-    /// The value of one of several alternatives, brought to the type they agreed in.
+    /// The value of one of several alternatives, converted to their common type.
     pub(super) fn unified(&mut self, e: &'v Expr, node: &'v Expr) -> Result<Value<'v>> {
         let value = self.eval(e)?;
         if node.ty.kind.is_string() {
@@ -402,7 +402,7 @@ impl<'v> Eval<'v, '_, '_> {
                 value => Value::owned(self.string_in(e, &value, to).into_owned()),
             });
         }
-        // An exact number that is calculated with further, or stored, keeps its own digits.
+        // An exact number keeps its own decimals: it may be stored or used in a calculation.
         Ok(match (value, node.ty.kind) {
             (value @ Value::Decimal(_), Kind::Decimal) => value,
             (Value::Int(n), Kind::Decimal) => Value::Decimal(Decimal::from(n)),

@@ -8,13 +8,13 @@ use redolith_types::convert::{has_date, to_datetime, to_decimal};
 use redolith_types::temporal::{US_PER_SEC, has_time, parse_zone};
 use redolith_types::{Date, DateTime, Decimal, Time, Value};
 
-/// 3001-01-18 23:59:59 UTC: the last second MySQL's Unix times reach.
+/// The greatest Unix time of MySQL: 3001-01-18 23:59:59 UTC.
 const LAST_UNIX_SECOND: i64 = 32_536_771_199;
 
-/// Numbers below have no time of day: YYYYMMDD.
+/// Smaller numbers have the form YYYYMMDD, without a time of day.
 const FIRST_WITH_TIME: i64 = 100_000_000;
 
-/// Of a moment, for EXTRACT.
+/// The fields that a unit of EXTRACT may span, from the left.
 const FIELDS: [&str; 5] = ["DAY", "HOUR", "MINUTE", "SECOND", "MICROSECOND"];
 
 impl<'v> Eval<'v, '_, '_> {
@@ -145,7 +145,7 @@ impl<'v> Eval<'v, '_, '_> {
             }
         })
     }
-    /// What DATE() and TIMESTAMP() make a date of, as CAST does.
+    /// The date that DATE() or TIMESTAMP() reads from its argument, by the rules of CAST.
     fn arg_date(&mut self, e: &'v Expr) -> Result<Option<DateTime>> {
         let value = self.eval(e)?;
         let text = if matches!(value, Value::Bytes(_)) { value.clone() } else { Value::Null };
@@ -164,8 +164,8 @@ impl<'v> Eval<'v, '_, '_> {
         Ok(self.arg_time(&args[0])?.map_or(Value::Null, |t| Value::Int(part(t) as i64)))
     }
 
-    /// EXTRACT of fields side by side, or of one of a time. What has a date has its day; a time has
-    /// hours beyond a day instead, and a sign.
+    /// EXTRACT of one field or of a span of fields. A value with a date has a day. A time has no
+    /// day, but it may have more than 23 hours and a sign.
     fn extract(&mut self, args: &'v [Expr]) -> Result<Value<'v>> {
         let unit = self.arg_bytes(&args[0])?.unwrap_or_default();
         if *unit == *b"YEAR_MONTH" {
@@ -182,7 +182,7 @@ impl<'v> Eval<'v, '_, '_> {
             let Some(time) = self.as_time(value)? else { return Ok(Value::Null) };
             (0, time)
         };
-        // HOUR_SECOND: from hours to seconds, the digits of each behind those of the one before.
+        // HOUR_SECOND spans the fields from hours to seconds; the result has their digits in order.
         let fields =
             [day.into(), time.hours(), time.minutes(), time.seconds(), time.microseconds()]
                 .map(i64::from);
@@ -272,8 +272,8 @@ impl<'v> Eval<'v, '_, '_> {
         }
     }
 
-    /// A time, or a moment, as ADDTIME and TIMEDIFF tell them apart: by kind, strings and numbers
-    /// as a TIME would be read from them.
+    /// A time or a moment, as ADDTIME and TIMEDIFF tell them apart: by the value's kind. A string
+    /// or a number is a moment if it has a date.
     fn moment_or_time(&mut self, e: &'v Expr) -> Result<Option<Moment>> {
         let value = self.eval(e)?;
         if is_sum(e) && matches!(value, Value::Bytes(_)) {
@@ -283,13 +283,13 @@ impl<'v> Eval<'v, '_, '_> {
             value,
             Value::Bytes(_) | Value::Date(_) | Value::DateTime(_) | Value::Time(_)
         );
-        // A number too great for a date is the longest time.
+        // A number too great for a date becomes the longest time.
         if has_date(&value) && !(is_number && to_datetime(&value, self.env.today(), 0).is_none()) {
             return Ok(self.as_datetime(value)?.map(Moment::At));
         }
         Ok(self.as_time(value)?.map(Moment::Time))
     }
-    /// A time to be added to something: None for a moment.
+    /// The time that is added to another argument. None if the argument is NULL or a moment.
     fn arg_duration(&mut self, e: &'v Expr) -> Result<Option<Time>> {
         Ok(match self.moment_or_time(e)? {
             Some(Moment::Time(time)) => Some(time),
@@ -303,7 +303,8 @@ impl<'v> Eval<'v, '_, '_> {
             if args.iter().any(|e| e.ty.kind == Kind::Time) {
                 return Ok(Value::Null);
             }
-            // Beside a date all is read as one; with a time and without are two kinds of things.
+            // If the type of one argument has a date, both are read as dates. The difference is
+            // NULL if only one of them has a time of day.
             let (Some((a, a_has_time)), Some((b, b_has_time))) =
                 (self.dated(&args[0])?, self.dated(&args[1])?)
             else {
@@ -319,7 +320,7 @@ impl<'v> Eval<'v, '_, '_> {
         };
         us.map_or(Ok(Value::Null), |us| self.clamped(us))
     }
-    /// The time of so many microseconds, or the longest there is and a warning.
+    /// The time of `us` microseconds. Beyond the longest time: the longest time and a warning.
     fn clamped(&mut self, us: i64) -> Result<Value<'v>> {
         let (time, cut) = Time::clamped(us);
         if cut {
@@ -350,7 +351,7 @@ impl<'v> Eval<'v, '_, '_> {
         };
         let us = if subtract { -t.us() } else { t.us() };
         let sum = match a {
-            // Before the year 1 there are no moments.
+            // There are no moments before the year 1.
             Moment::At(at) => at.add_us(us).filter(|at| at.date().year() > 0).map(Value::DateTime),
             Moment::Time(t) => Some(self.clamped(t.us() + us)?),
         };
@@ -362,8 +363,8 @@ impl<'v> Eval<'v, '_, '_> {
         sum.write_text(None, &mut out);
         Ok(Value::owned(out))
     }
-    /// Zones are offsets, SYSTEM and UTC; there are no tables of named zones: NULL, as in MySQL
-    /// without them.
+    /// CONVERT_TZ. Zones are offsets, SYSTEM and UTC. A named zone gives NULL, as in MySQL without
+    /// tables of time zones.
     fn convert_tz(&mut self, args: &'v [Expr]) -> Result<Value<'v>> {
         let Some(at) = self.arg_datetime(&args[0])? else { return Ok(Value::Null) };
         let (Some(from), Some(to)) = (self.arg_bytes(&args[1])?, self.arg_bytes(&args[2])?) else {
@@ -376,7 +377,7 @@ impl<'v> Eval<'v, '_, '_> {
             return Ok(Value::Null);
         }
         let Some(us) = at.to_unix_us(from) else { return Ok(Value::Null) };
-        // Outside of what Unix times reach nothing is converted.
+        // Moments outside the range of Unix times are not converted.
         let converts = (1..=LAST_UNIX_SECOND).contains(&us.div_euclid(US_PER_SEC));
         Ok(if converts {
             at.shift_zone(from, to).map_or(Value::Null, Value::DateTime)
@@ -386,7 +387,7 @@ impl<'v> Eval<'v, '_, '_> {
     }
 }
 
-/// a - b, where the zero date is the day before the first.
+/// a - b in microseconds. The zero date counts as day 0.
 fn difference_us(a: DateTime, b: DateTime) -> Option<i64> {
     let us = |at: DateTime| {
         let days = if at.date() == Date::ZERO { Some(0) } else { at.date().to_days() };
@@ -395,7 +396,7 @@ fn difference_us(a: DateTime, b: DateTime) -> Option<i64> {
     us(a)?.checked_sub(us(b)?)
 }
 
-/// A date that an interval was added to: it is one even where it was told as text.
+/// True for `date + INTERVAL ..`. The result counts as a date even if its type is text.
 pub(super) fn is_sum(e: &Expr) -> bool {
     matches!(e.kind, ExprKind::Interval { .. })
 }

@@ -14,7 +14,7 @@ pub(super) fn hex(bytes: &[u8], upper: bool) -> Vec<u8> {
 }
 
 const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-/// TO_BASE64 breaks lines after so many characters.
+/// TO_BASE64 breaks lines after this number of characters.
 const LINE: usize = 76;
 
 fn to_base64(bytes: &[u8]) -> Vec<u8> {
@@ -37,7 +37,7 @@ fn to_base64(bytes: &[u8]) -> Vec<u8> {
     }
     out
 }
-/// None: not base64. Spaces and line ends are skipped.
+/// Returns None if the text is not base64. Spaces and line ends are skipped.
 fn from_base64(text: &[u8]) -> Option<Vec<u8>> {
     let text: Vec<u8> = text.iter().copied().filter(|b| !b.is_ascii_whitespace()).collect();
     let (mut out, mut ended) = (Vec::with_capacity(text.len() / 4 * 3), false);
@@ -57,7 +57,7 @@ fn from_base64(text: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// 16 bytes as 8-4-4-4-12 digits.
+/// Writes 16 bytes as groups of 8, 4, 4, 4 and 12 digits.
 fn uuid_text(b: &[u8]) -> Vec<u8> {
     let digits = hex(b, false);
     [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]].join(&b'-')
@@ -84,7 +84,8 @@ fn uuid_bytes(text: &[u8]) -> Option<[u8; 16]> {
     }
     Some(out)
 }
-/// Time-high before time-low, so that UUIDs order by time (UUID_TO_BIN(.., 1)); `back` undoes it.
+/// Puts the high bits of the time before its low bits, so that UUIDs order by time
+/// (UUID_TO_BIN(.., 1)). `back` undoes the swap.
 fn swap_time(b: &mut [u8; 16], back: bool) {
     if back {
         b[..8].rotate_left(4);
@@ -165,8 +166,8 @@ impl<'v> Eval<'v, '_, '_> {
             }
         })
     }
-    /// The digest in hexadecimal digits. Long text is digested part by part, with a look between
-    /// the parts.
+    /// The digest in hexadecimal digits. Between the parts of a long text the statement looks
+    /// whether it has been ended.
     fn digest<D: Digest>(&mut self, text: &[u8]) -> Result<Value<'static>> {
         let mut digest = D::new();
         for part in text.chunks(LONG) {
@@ -182,8 +183,8 @@ impl<'v> Eval<'v, '_, '_> {
         })
     }
 
-    /// Version 1: the time in 100 ns since 1582-10-15, and a random node with the multicast bit
-    /// (RFC 9562, 5.1 and 6.10).
+    /// Makes a UUID of version 1: the time in 100 ns since 1582-10-15, and a random node with the
+    /// multicast bit (RFC 9562, 5.1 and 6.10).
     fn uuid(&mut self) -> [u8; 16] {
         const GREGORIAN_TO_UNIX: u64 = 0x01b2_1dd2_1381_4000;
         let noise = self.env.disk.random();
@@ -210,7 +211,7 @@ fn wrong_uuid(text: &[u8], function: &str) -> SqlError {
     )
 }
 
-/// a.b.c.d; with fewer parts the last takes the remaining bytes.
+/// Reads a.b.c.d. If parts are missing, zeros stand before the last part.
 fn inet_aton(text: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(text).ok()?;
     let parts: Vec<u8> = text.split('.').map(|p| p.parse().ok()).collect::<Option<_>>()?;
@@ -218,7 +219,6 @@ fn inet_aton(text: &[u8]) -> Option<u64> {
         [a] => Some(*a as u64),
         [a, rest @ .., d] if rest.len() <= 2 => {
             let n = rest.iter().fold(*a as u64, |n, b| n << 8 | *b as u64);
-            // The parts left out are zeros before the last.
             Some(n << (8 * (3 - rest.len())) | *d as u64)
         }
         _ => None,

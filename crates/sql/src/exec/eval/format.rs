@@ -1,4 +1,4 @@
-//! DATE_FORMAT, TIME_FORMAT, STR_TO_DATE. English names.
+//! DATE_FORMAT, TIME_FORMAT and STR_TO_DATE, with English names of months and days.
 use super::Eval;
 use crate::error::{Result, SqlError};
 use crate::plan::{Expr, Function, Kind};
@@ -28,7 +28,7 @@ fn push(out: &mut Vec<u8>, text: impl std::fmt::Display) {
     let _ = write!(out, "{text}");
 }
 
-/// The specifiers that need no date. False: not one of them.
+/// Writes a specifier that needs no date. Returns false for any other specifier.
 fn format_time_part(t: Time, spec: u8, out: &mut Vec<u8>) -> bool {
     let (h, m, s) = (t.hours(), t.minutes(), t.seconds());
     let hour12 = if h % 12 == 0 { 12 } else { h % 12 };
@@ -49,7 +49,7 @@ fn format_time_part(t: Time, spec: u8, out: &mut Vec<u8>) -> bool {
     true
 }
 
-/// None where a specifier needs a day that the date does not have.
+/// Returns None if a specifier needs a day and the date has none.
 pub(super) fn format_date(at: DateTime, pattern: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(pattern.len() * 2);
     let d = at.date();
@@ -108,7 +108,7 @@ fn format_time(t: Time, pattern: &[u8]) -> Vec<u8> {
     while let Some(b) = rest.next() {
         match (b, if *b == b'%' { rest.next() } else { None }) {
             (b'%', Some(spec)) if format_time_part(t, *spec, &mut out) => {}
-            // Parts of a date are zeros in a time.
+            // A time shows zeros for the parts of a date.
             (b'%', Some(b'Y')) => out.extend_from_slice(b"0000"),
             (b'%', Some(b'y' | b'm' | b'd')) => out.extend_from_slice(b"00"),
             (b'%', Some(b'c' | b'e')) => out.push(b'0'),
@@ -119,7 +119,7 @@ fn format_time(t: Time, pattern: &[u8]) -> Vec<u8> {
     out
 }
 
-/// What STR_TO_DATE has read.
+/// The parts of a date and a time that STR_TO_DATE has read.
 #[derive(Default)]
 struct Parts {
     year: u32,
@@ -143,7 +143,7 @@ impl Reader<'_> {
         self.text = &self.text[n..];
         (n > 0).then_some((value, n))
     }
-    /// A name, whole or its first three letters; its position.
+    /// Reads one of `names`, whole or (`short`) its first three letters. Returns its position.
     fn name(&mut self, names: &[&str], short: bool) -> Option<usize> {
         for (n, name) in names.iter().enumerate() {
             let name = if short { &name[..3] } else { name };
@@ -163,7 +163,7 @@ impl Reader<'_> {
         let mut rest = pattern.iter();
         while let Some(b) = rest.next() {
             self.skip_spaces();
-            // What the format has beyond the text's end stays zero.
+            // Parts that the format has beyond the text's end stay zero.
             if self.text.is_empty() {
                 return Some(());
             }
@@ -249,7 +249,7 @@ impl Reader<'_> {
         Some(())
     }
 }
-/// Whether sql_mode lets a date with zeros be made.
+/// True if sql_mode permits the zeros of the date.
 fn allowed(value: &Value<'_>, mode: SqlMode) -> bool {
     let date = match value {
         Value::Date(date) => *date,
@@ -267,7 +267,7 @@ fn two_digit_year(n: u32) -> u32 {
     if n < 70 { n + 2000 } else { n + 1900 }
 }
 
-/// What a format asks for: date, time.
+/// Returns whether a format has a specifier of a date, and whether it has one of a time.
 pub(in crate::exec) fn asks_for(pattern: &[u8]) -> (bool, bool) {
     let (mut date, mut time) = (false, false);
     let mut rest = pattern.iter();
@@ -293,11 +293,11 @@ pub(in crate::exec) fn asks_for(pattern: &[u8]) -> (bool, bool) {
     (date, time)
 }
 
-/// The value, and whether text was left over.
+/// Returns the value, and whether text was left over.
 fn parse(text: &[u8], pattern: &[u8]) -> Option<(Value<'static>, bool)> {
     let mut parts = Parts::default();
     let mut reader = Reader { text };
-    // Of an empty text all parts are zero.
+    // All parts of an empty text are zero.
     if !text.trim_ascii_start().is_empty() {
         reader.read(pattern, &mut parts)?;
     }

@@ -1,5 +1,5 @@
-//! Built-in functions: which file has each, the ones that choose among their arguments, and how
-//! arguments are taken.
+//! Built-in functions: finds the file that has a function, evaluates the functions that choose
+//! among their arguments, and converts arguments.
 use super::Eval;
 use crate::bind::type_rules::collation_of;
 use crate::error::{Result, SqlError};
@@ -10,8 +10,8 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 
 impl<'v> Eval<'v, '_, '_> {
-    /// **EVAL-3** No function gives more than `max_allowed_packet` bytes. Functions that multiply
-    /// what they are given look before they allocate.
+    /// **EVAL-3** No function returns more than `max_allowed_packet` bytes. Functions that multiply
+    /// their argument check the length before they allocate.
     pub(super) fn call(
         &mut self,
         function: Function,
@@ -19,7 +19,7 @@ impl<'v> Eval<'v, '_, '_> {
         node: &'v Expr,
     ) -> Result<Value<'v>> {
         let value = self.call_unbounded(function, args, node)?;
-        // What is borrowed was not made here, nor what was only chosen.
+        // The function did not make a value that is borrowed or only chosen among the arguments.
         if let Value::Bytes(Cow::Owned(made)) = &value
             && made.len() > self.most_bytes()
             && !chooses(function)
@@ -167,11 +167,11 @@ impl<'v> Eval<'v, '_, '_> {
         }
     }
 
-    /// `@@max_allowed_packet`.
+    /// The value of `@@max_allowed_packet`.
     pub(super) fn most_bytes(&self) -> usize {
         self.env.settings.max_allowed_packet
     }
-    /// NULL and a warning for what would be longer than that.
+    /// Returns NULL, with a warning, for a result longer than [`Self::most_bytes`].
     #[cold]
     pub(super) fn too_long(&mut self, function: &str) -> Result<Value<'v>> {
         self.env.warn(SqlError::result_over_packet(function, self.most_bytes()))?;
@@ -193,7 +193,7 @@ impl<'v> Eval<'v, '_, '_> {
         let value = self.number(e)?;
         if value.is_null() { Ok(None) } else { self.double(&value).map(Some) }
     }
-    /// As text in a character set.
+    /// The argument as text in the character set `to`.
     pub(super) fn arg_text(&mut self, e: &'v Expr, to: Charset) -> Result<Option<Cow<'v, [u8]>>> {
         let value = self.eval(e)?;
         Ok(match value {
@@ -206,11 +206,11 @@ impl<'v> Eval<'v, '_, '_> {
             value => Some(Cow::Owned(self.string_in(e, &value, to).into_owned())),
         })
     }
-    /// As a string's own bytes, numbers as text.
+    /// The bytes of a string argument in its own character set, or the text of a number.
     pub(super) fn arg_bytes(&mut self, e: &'v Expr) -> Result<Option<Cow<'v, [u8]>>> {
         self.arg_text(e, self.charset_of(e))
     }
-    /// NULL, with a warning, for what is no date.
+    /// The argument as a date. A value that is not a date gives NULL and a warning.
     pub(super) fn arg_datetime(&mut self, e: &'v Expr) -> Result<Option<DateTime>> {
         let value = self.eval(e)?;
         let value = if e.is_calculated_date() && matches!(value, Value::Bytes(_)) {
@@ -250,16 +250,17 @@ impl<'v> Eval<'v, '_, '_> {
         if parsed.is_none_or(|p| p.truncated) {
             self.env.warn(SqlError::truncated_wrong_value("time", &value))?;
         }
-        // A text beyond the longest time is that; a number is none.
+        // A text beyond the longest time becomes the longest time; a number becomes NULL.
         let is_text = matches!(value, Value::Bytes(_));
         Ok(parsed.filter(|p| is_text || !p.truncated).map(|p| p.value))
     }
-    /// Text made here, in the character set of the node's type.
+    /// The value of ASCII text that a function made.
     pub(super) fn made(&self, ascii: Vec<u8>) -> Result<Value<'v>> {
         Ok(Value::owned(ascii))
     }
 
-    /// In which domain several values are compared: as numbers if all are, else as strings.
+    /// How GREATEST and LEAST compare: as strings if all are strings, otherwise as values of the
+    /// common type.
     fn common(args: &[Expr], node: &Expr) -> CompareAs {
         if node.ty.kind.is_string() && args.iter().all(|a| a.ty.kind.is_string()) {
             return CompareAs::String(node.ty.collation);
@@ -276,7 +277,7 @@ impl<'v> Eval<'v, '_, '_> {
             }
             let better = match &best {
                 None => true,
-                // Values of the common type compare as they are.
+                // Values of the common type need no conversion.
                 Some((_, b)) if how == CompareAs::ByValue => {
                     let order = value.compare(b, node.ty.collation);
                     if greatest { order.is_gt() } else { order.is_lt() }
@@ -292,9 +293,9 @@ impl<'v> Eval<'v, '_, '_> {
         }
         Ok(best.map_or(Value::Null, |(_, v)| v))
     }
-    /// FIELD(x, a, b, ..): the position of x.
+    /// FIELD(x, a, b, ..): the position of x among a, b, ..
     fn field(&mut self, args: &'v [Expr]) -> Result<Value<'v>> {
-        // Dates are texts here, and NULL is one.
+        // FIELD compares dates and NULL as texts.
         let is_text =
             |e: &Expr| e.ty.kind.is_string() || e.ty.kind.is_temporal() || e.ty.kind == Kind::Null;
         let is_exact =
@@ -319,7 +320,7 @@ impl<'v> Eval<'v, '_, '_> {
         for (n, e) in args.iter().enumerate().skip(1) {
             let value = self.operand(how, e)?;
             let same_bits = match (&wanted, &value) {
-                // Integers are their 64 bits here.
+                // FIELD compares the 64 bits of integers, signed or not.
                 (Value::Int(a), Value::UInt(b)) | (Value::UInt(b), Value::Int(a)) => {
                     *a as u64 == *b
                 }
@@ -347,7 +348,7 @@ impl<'v> Eval<'v, '_, '_> {
     }
 }
 
-/// Whether it gives one of its arguments as it is.
+/// True if the function returns one of its arguments unchanged.
 fn chooses(function: Function) -> bool {
     use Function as F;
     matches!(

@@ -6,7 +6,7 @@ use crate::settings::SERVER_VERSION;
 use redolith_types::Value;
 use redolith_types::convert::to_u64;
 
-/// Longest name of GET_LOCK, in bytes.
+/// The longest name of a lock of GET_LOCK, in bytes.
 const LOCK_NAME: usize = 64 * 4;
 
 impl<'v> Eval<'v, '_, '_> {
@@ -23,7 +23,7 @@ impl<'v> Eval<'v, '_, '_> {
                 Value::from(format!("{}@{}", session.user, session.host).as_str())
             }
             F::Version => Value::text(SERVER_VERSION),
-            // As in MySQL, `@@pseudo_thread_id`: the connection's, unless another was set.
+            // As in MySQL, this is `@@pseudo_thread_id`: the connection's id unless it was set.
             F::ConnectionId => {
                 let set = self.env.variables.system_variable(
                     session,
@@ -41,7 +41,7 @@ impl<'v> Eval<'v, '_, '_> {
                     if value.is_null() {
                         return Ok(Value::Null);
                     }
-                    // Negative numbers keep their bits, as BIGINT UNSIGNED.
+                    // A negative number becomes the BIGINT UNSIGNED with the same bits.
                     let id = match value {
                         Value::Int(n) => n as u64,
                         value => to_u64(&value).value,
@@ -68,7 +68,7 @@ impl<'v> Eval<'v, '_, '_> {
         })
     }
 
-    /// Each round is counted, as each of its nodes is: PACE-1.
+    /// BENCHMARK. Each round counts as a step, beside the steps of its nodes (PACE-1).
     fn benchmark(&mut self, args: &'v [Expr]) -> Result<Value<'v>> {
         let Some(rounds) = self.arg_int(&args[0])?.filter(|n| *n >= 0) else {
             return Ok(Value::Null);

@@ -28,7 +28,7 @@ fn parts_of(unit: IntervalUnit) -> &'static [i64] {
     }
 }
 
-/// An amount of a simple unit.
+/// The interval of an amount in a simple unit.
 fn simple(amount: &Value<'_>, unit: IntervalUnit) -> Option<Interval> {
     use IntervalUnit as U;
     let n = to_i64(amount).value;
@@ -37,7 +37,7 @@ fn simple(amount: &Value<'_>, unit: IntervalUnit) -> Option<Interval> {
     let us = |n: Option<i64>| Some(Interval { us: n?, ..Interval::default() });
     match unit {
         U::Second => {
-            // The only simple unit with a fraction.
+            // SECOND is the only simple unit with a fraction.
             let scaled = to_decimal(amount).value.mul(&Decimal::from(US_PER_SEC)).ok()?;
             us(scaled.round(0).ok()?.to_i64())
         }
@@ -52,7 +52,8 @@ fn simple(amount: &Value<'_>, unit: IntervalUnit) -> Option<Interval> {
     }
 }
 
-/// An amount of a composite unit: numbers with anything between; missing ones are the first.
+/// The interval of an amount in a composite unit: numbers with any characters between. If
+/// numbers are missing, they are missing on the left.
 fn composite(text: &[u8], unit: IntervalUnit) -> Option<Interval> {
     let parts = parts_of(unit);
     let text = text.trim_ascii_start();
@@ -93,7 +94,7 @@ fn composite(text: &[u8], unit: IntervalUnit) -> Option<Interval> {
     })
 }
 
-/// Whether what it is added to stays without a time of day.
+/// True if a date stays a date, without a time of day, when this unit is added.
 fn is_of_days(unit: IntervalUnit) -> bool {
     use IntervalUnit as U;
     matches!(unit, U::Day | U::Week | U::Month | U::Quarter | U::Year | U::YearMonth)
@@ -142,7 +143,8 @@ impl<'v> Eval<'v, '_, '_> {
         Ok(match node.ty.kind {
             Kind::Date => Value::Date(sum.date()),
             Kind::DateTime | Kind::Timestamp => Value::DateTime(sum),
-            // A string stays one: a date where there was a date and the unit has no time.
+            // The sum of a string is a string. It is a date without time if the operand has no time
+            // and the unit has none.
             _ => {
                 let mut out = Vec::with_capacity(26);
                 let only_date = !value.as_bytes().is_some_and(has_time);
@@ -156,7 +158,7 @@ impl<'v> Eval<'v, '_, '_> {
         })
     }
 
-    /// An interval without days: with them the sum is a moment.
+    /// Adds an interval without days to a time. (A time plus days is a moment.)
     fn add_to_time(&mut self, value: &Value<'_>, interval: Interval) -> Result<Value<'v>> {
         let sum = to_time(value)
             .and_then(|t| t.value.us().checked_add(interval.us))
@@ -170,7 +172,7 @@ impl<'v> Eval<'v, '_, '_> {
     }
 }
 
-/// TIMESTAMPDIFF: whole units from `a` to `b`.
+/// TIMESTAMPDIFF: the number of whole units from `a` to `b`.
 pub(super) fn difference(unit: &[u8], a: DateTime, b: DateTime) -> Option<i64> {
     let us = b.diff_us(a)?;
     Some(match unit {

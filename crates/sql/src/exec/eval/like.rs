@@ -1,16 +1,16 @@
-//! LIKE by collation weights.
+//! LIKE: compares the collation weights of characters.
 use super::Eval;
 use crate::error::Result;
 use crate::plan::Expr;
 use memchr::memmem;
 use redolith_types::{Charset, Collation};
 
-/// Whether `text` matches `pattern`: `%` any characters, `_` one, `escape` takes the next character
-/// as it is. Trailing spaces count.
+/// True if `text` matches `pattern`. `%` stands for any characters, `_` for one character; the
+/// character after `escape` stands for itself. Trailing spaces count.
 pub fn like(collation: Collation, escape: Option<char>, text: &[u8], pattern: &[u8]) -> bool {
     like_unless(collation, escape, text, pattern, &mut || Ok(())).unwrap_or(false)
 }
-/// The same; now and then `stop` is asked whether to go on.
+/// Like [`like`], but now and then calls `stop`, whose error ends the search.
 fn like_unless(
     collation: Collation,
     escape: Option<char>,
@@ -30,9 +30,9 @@ fn like_unless(
     }
 }
 
-/// Comparisons that going back may take at worst.
+/// The greatest number of comparisons for which [`Matcher::matches`] is used.
 const FEW: usize = 1 << 16;
-/// Comparisons between two looks at whether to stop.
+/// The number of comparisons between two calls of `stop`.
 const STEPS: usize = 1 << 20;
 
 struct Matcher<'a> {
@@ -40,13 +40,13 @@ struct Matcher<'a> {
     escape: &'a [u8],
 }
 
-/// What a pattern is made of.
+/// One item of a pattern.
 enum Item {
     /// `%`
     Many,
     /// `_`
     One,
-    /// A character of this weight.
+    /// A character with this weight.
     Char(u32),
 }
 
@@ -75,8 +75,8 @@ impl Matcher<'_> {
         Some(Item::Char(weight))
     }
 
-    /// Goes back to behind the last `%` when a later part does not match: no recursion, nothing
-    /// allocated, but the product of both lengths at worst.
+    /// Goes back to the last `%` when a later part does not match. The search neither recurses nor
+    /// allocates, but the number of comparisons is the product of both lengths at worst.
     fn matches(&self, mut text: &[u8], mut pattern: &[u8]) -> bool {
         let mut retry: Option<(&[u8], &[u8])> = None;
         loop {
@@ -100,7 +100,7 @@ impl Matcher<'_> {
                 (text, pattern) = (&text[len..], rest);
                 continue;
             }
-            // Let the last % take one character more.
+            // Try again with one more character for the last %.
             match retry {
                 Some((at, rest)) if !at.is_empty() => {
                     text = &at[self.char_len(at)..];
@@ -112,8 +112,8 @@ impl Matcher<'_> {
         }
     }
 
-    /// Looks for what stands between the `%`, one after the other, each as early as it comes:
-    /// linear where no `_` is in it.
+    /// Looks for the parts between the `%` one after the other, each at its first place in the
+    /// rest of the text. The search for a part without `_` is linear.
     fn by_parts(
         &self,
         text: &[u8],
@@ -127,7 +127,7 @@ impl Matcher<'_> {
         loop {
             let part = self.part(pattern);
             let Some(after) = part.after else {
-                // The last ends where the text does.
+                // The last part must end where the text ends.
                 let end = if is_first { Some(rest) } else { self.last_chars(rest, part.chars) };
                 return Ok(end
                     .and_then(|end| self.begins(end, part.items, &mut steps))
@@ -143,7 +143,7 @@ impl Matcher<'_> {
             pause(&mut steps, stop)?;
         }
     }
-    /// A pattern up to its first `%`.
+    /// Splits a pattern at its first `%`.
     fn part<'p>(&self, pattern: &'p [u8]) -> Part<'p> {
         let (mut rest, mut chars, mut has_one) = (pattern, 0, false);
         loop {
@@ -160,7 +160,7 @@ impl Matcher<'_> {
             }
         }
     }
-    /// What of the weight bytes is behind the first place of a part.
+    /// Finds the first place of a part. Returns the weight bytes behind that place.
     fn find<'t>(
         &self,
         mut text: &'t [u8],
@@ -183,7 +183,7 @@ impl Matcher<'_> {
             pause(steps, stop)?;
         }
     }
-    /// What of the weight bytes is behind a part, if they begin with it.
+    /// If the weight bytes begin with a part, returns the bytes behind the part.
     fn begins<'t>(
         &self,
         mut text: &'t [u8],
@@ -203,7 +203,7 @@ impl Matcher<'_> {
         }
         Some(text)
     }
-    /// The weight bytes of a part that has only characters.
+    /// The weight bytes of a part without `_`.
     fn literal(&self, mut items: &[u8]) -> Vec<u8> {
         let is_utf8 = self.collation.charset().is_utf8();
         let mut out = Vec::with_capacity(items.len());
@@ -214,7 +214,7 @@ impl Matcher<'_> {
         }
         out
     }
-    /// The end of the weight bytes that has so many characters, if there are as many.
+    /// The last `chars` characters of the weight bytes. None if there are fewer characters.
     fn last_chars<'t>(&self, text: &'t [u8], chars: usize) -> Option<&'t [u8]> {
         let is_utf8 = self.collation.charset().is_utf8();
         let mut start = text.len();
@@ -228,16 +228,16 @@ impl Matcher<'_> {
     }
 }
 
-/// A pattern up to a `%`, or to its end.
+/// The part of a pattern before a `%` or before its end.
 struct Part<'p> {
     items: &'p [u8],
     chars: usize,
     has_one: bool,
-    /// What follows the `%`.
+    /// The pattern after the `%`; None for the last part.
     after: Option<&'p [u8]>,
 }
 
-/// As [`Collation::weight_bytes`] writes one weight.
+/// Writes one weight as [`Collation::weight_bytes`] writes it.
 fn weight_bytes(weight: u32, is_utf8: bool, out: &mut [u8; 4]) -> &[u8] {
     match char::from_u32(weight).filter(|_| is_utf8) {
         Some(c) => c.encode_utf8(out).as_bytes(),
@@ -279,7 +279,7 @@ mod tests {
     use super::*;
     use crate::error::SqlError;
 
-    /// Words over a small alphabet, each of them.
+    /// All words over a small alphabet.
     fn words(alphabet: &[&str], longest: u32) -> Vec<String> {
         let mut all = vec![String::new()];
         let mut from = 0;
@@ -318,7 +318,7 @@ mod tests {
         }
     }
 
-    /// It would take days by going back.
+    /// [`Matcher::matches`] would take days for these patterns.
     #[test]
     fn long_patterns_are_looked_for_once() {
         let (text, part) = ("a".repeat(1 << 20), "A".repeat(1 << 19));

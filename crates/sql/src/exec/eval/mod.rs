@@ -1,13 +1,13 @@
-//! Evaluation of bound expressions, one row at a time, without allocation for columns, parameters
-//! and numbers.
+//! Evaluates bound expressions, one row at a time, without allocation for columns, parameters and
+//! numbers.
 //!
-//! **EVAL-1** A value borrows from the plan, the parameters or the rows, never from the evaluator:
-//! several can be held at once.
-//! **EVAL-2** NULL is a value; errors are those that end the statement. What MySQL only warns of
+//! **EVAL-1** A value borrows from the plan, the parameters or the rows, never from the evaluator.
+//! So a caller can hold several values at once.
+//! **EVAL-2** NULL is a value. An error ends the statement. Where MySQL only warns, the warning
 //! goes to the session's warnings.
 //! **EVAL-4** Long strings that an evaluation makes are charged to the statement (MEM-1). When a
-//! node is done its arguments are gone, and only its value is held: until whoever evaluates is done
-//! with its row.
+//! node has been evaluated, the charge for its arguments ends. The charge for its value ends when
+//! the caller is done with the row.
 mod arith;
 mod cast;
 mod compare;
@@ -48,21 +48,21 @@ pub enum Row<'v> {
         layout: &'v RowLayout,
         payload: &'v [u8],
     },
-    /// Of a derived table.
+    /// A row of a derived table.
     Values(&'v [Value<'v>]),
-    /// What a left join gives where nothing matched.
+    /// The right side of a left join for a row without a match.
     Nulls,
 }
 
-/// What an expression is evaluated against.
+/// The rows and values that an expression may refer to.
 #[derive(Clone, Copy)]
 pub struct Scope<'v> {
     pub params: &'v [Value<'v>],
     pub sources: &'v [Row<'v>],
-    /// After grouping: GROUP BY expressions and aggregates.
+    /// The values of the GROUP BY expressions, after grouping.
     pub keys: &'v [Value<'v>],
     pub aggregates: &'v [Value<'v>],
-    /// ON DUPLICATE KEY UPDATE: the row that could not be inserted.
+    /// For ON DUPLICATE KEY UPDATE: the row that could not be inserted.
     pub inserted: Row<'v>,
     pub subqueries: &'v [SubqueryResult],
 }
@@ -102,7 +102,7 @@ impl<'v> Row<'v> {
             Row::Nulls => Value::Null,
         }
     }
-    /// As stored: ENUM and SET as numbers.
+    /// A column as stored: ENUM and SET are numbers.
     fn number(&self, column: usize) -> Value<'v> {
         match *self {
             Row::Stored { layout, payload, .. } => layout.get(payload, column),
@@ -112,7 +112,7 @@ impl<'v> Row<'v> {
     }
 }
 
-/// Bytes as a number, the high one first; of more than eight the last eight.
+/// Reads bytes as a number, the high byte first. Only the last eight bytes count.
 fn big_endian(value: Value<'_>) -> Value<'_> {
     match value {
         Value::Bytes(bytes) => {
@@ -203,7 +203,7 @@ impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
         }
     }
 
-    /// A row that is not there has only NULLs.
+    /// The current row of source `n`; a missing row has only NULLs.
     #[inline]
     fn source(&self, n: u16) -> Row<'v> {
         self.at.sources.get(n as usize).copied().unwrap_or(Row::Nulls)
@@ -216,7 +216,7 @@ impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
         session.user_variables.set(name, variable, &mut session.memory)
     }
 
-    /// As [`Self::eval`], where a number is wanted.
+    /// [`Self::number`] for other modules.
     pub fn numeric(&mut self, e: &'v Expr) -> Result<Value<'v>> {
         self.number(e)
     }
@@ -229,7 +229,7 @@ impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
             }
             (ExprKind::Member { number, .. }, _) => self.eval(number),
             (ExprKind::Hex(bytes), _) => Ok(big_endian(self.eval(bytes)?)),
-            // What is calculated of a date is a date, though it is told as text where that was one.
+            // Date arithmetic gives a date, even if operand and result have the type text.
             (_, kind) if kind.is_string() && e.is_calculated_date() => {
                 let value = self.eval(e)?;
                 Ok(if value.is_null() { value } else { self.calculated(value) })
@@ -238,12 +238,12 @@ impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
         }
     }
 
-    /// The number of a date or time that was made text.
+    /// The number of a date or a time that is written as text.
     fn calculated(&mut self, text: Value<'v>) -> Value<'v> {
         let value = self.made_of_dates(text);
         if let Value::Bytes(_) = value { value } else { to_number(&value).value }
     }
-    /// What was made text, as the date or time that it is.
+    /// The date or the time that is written as text.
     fn made_of_dates(&mut self, text: Value<'v>) -> Value<'v> {
         let zone = self.env.settings.zone_offset_secs;
         let is_date = has_date(&text) || text.as_bytes().is_some_and(|b| b.get(4) == Some(&b'-'));
@@ -258,7 +258,7 @@ impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
         value.unwrap_or(text)
     }
 
-    /// A condition's value; None is UNKNOWN.
+    /// The truth value of a condition. None is UNKNOWN.
     pub fn truth(&mut self, e: &'v Expr) -> Result<Option<bool>> {
         let mark = self.env.held();
         let truth = self.truth_of(e)?;
@@ -328,7 +328,7 @@ impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
         })
     }
 
-    /// Whether a row passes: a condition that is there must be true.
+    /// True if there is no filter or the filter is true for the current row.
     pub fn passes(&mut self, filter: Option<&'v Expr>) -> Result<bool> {
         match filter {
             None => Ok(true),
@@ -336,11 +336,11 @@ impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
         }
     }
 
-    /// The value to be stored in a column of type `ty`: numbers of ENUM and SET go into numbers,
-    /// texts into texts.
+    /// The value to be stored in a column of type `ty`. An ENUM or SET gives its number to a column
+    /// of numbers and its text to others.
     pub fn stored(&mut self, e: &'v Expr, ty: &SqlType) -> Result<Value<'v>> {
         let is_member = matches!(e.ty.kind, Kind::Enum | Kind::Set);
-        // What is calculated of a date that was told as text goes into numbers as text.
+        // The result of date arithmetic on text goes into a column of numbers as text.
         if ty.is_numeric() && e.ty.kind.is_string() && e.is_calculated_date() {
             return self.eval(e);
         }
@@ -351,8 +351,9 @@ impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
         Ok(if ty.is_string() { self.presented(e, value) } else { value })
     }
 
-    /// A value that becomes a string: with the digits that its expression has. Doubles stay, for
-    /// their digits are fitted to the column; integers do, for BIT and YEAR are stored as numbers.
+    /// A value that becomes a string, with the decimals of its expression. Doubles stay doubles
+    /// because the column decides their digits; integers stay integers because BIT and YEAR are
+    /// stored as numbers.
     pub fn presented(&self, e: &Expr, value: Value<'v>) -> Value<'v> {
         match value {
             Value::Null
@@ -361,14 +362,14 @@ impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
             | Value::UInt(_)
             | Value::Double(_)
             | Value::Float(_) => value,
-            // One that has fewer digits than its expression, because it was chosen among others, is
-            // stored with its own.
+            // A decimal chosen among alternatives may have fewer decimals than its expression. It
+            // is stored with its own decimals.
             Value::Decimal(d) if d.scale() < e.ty.decimals => value,
             value => Value::owned(self.text_of(e, &value).into_owned()),
         }
     }
 
-    /// The value brought to the expression's own type, as a client is told it.
+    /// The value converted to the expression's type, which the client has been told.
     pub fn output(&mut self, e: &'v Expr) -> Result<Value<'v>> {
         match e.kind {
             ExprKind::Column { .. } => self.eval(e),

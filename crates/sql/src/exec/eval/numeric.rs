@@ -7,7 +7,7 @@ use redolith_types::convert::to_number;
 use redolith_types::{Decimal, Value};
 use std::sync::LazyLock;
 
-/// The remainders of the CRC-32 polynomial (IEEE 802.3), by byte.
+/// The remainder of each byte by the CRC-32 polynomial (IEEE 802.3).
 const CRC32: [u32; 256] = {
     let mut table = [0; 256];
     let mut n = 0;
@@ -28,7 +28,7 @@ fn crc32(bytes: &[u8]) -> u32 {
 }
 
 impl<'v> Eval<'v, '_, '_> {
-    /// An argument as a number of the kind it is.
+    /// An argument as a number. A text becomes a double.
     fn arg_number(&mut self, e: &'v Expr) -> Result<Value<'v>> {
         let value = self.number(e)?;
         if let Value::Bytes(_) = value {
@@ -100,7 +100,7 @@ impl<'v> Eval<'v, '_, '_> {
             F::Sqrt => |x| (x >= 0.0).then(|| x.sqrt()),
             F::Exp => |x| Some(x.exp()),
             F::Ln | F::Log => |x| (x > 0.0).then(|| x.ln()),
-            // As MySQL has it: the last digit may be another than that of the exact logarithm.
+            // This is MySQL's formula. Its last digit may differ from the exact logarithm.
             F::Log2 => |x| (x > 0.0).then(|| x.ln() / std::f64::consts::LN_2),
             F::Log10 => |x| (x > 0.0).then(|| x.log10()),
             F::Sin => |x| Some(x.sin()),
@@ -135,7 +135,7 @@ impl<'v> Eval<'v, '_, '_> {
             other => other,
         })
     }
-    /// CEILING, FLOOR: integers where they fit.
+    /// CEILING and FLOOR. The result is an integer if it fits into one.
     fn whole(&mut self, up: bool, e: &'v Expr, node: &'v Expr) -> Result<Value<'v>> {
         Ok(match self.arg_number(e)? {
             Value::Double(x) => Value::Double(if up { x.ceil() } else { x.floor() }),
@@ -186,8 +186,8 @@ impl<'v> Eval<'v, '_, '_> {
         })
     }
 
-    /// RAND(n) gives the same sequence for the same n: MySQL's two linear generators. Where n
-    /// differs from row to row each begins one.
+    /// RAND(n) gives the same sequence for the same n, from MySQL's two linear generators. If n
+    /// may differ from row to row, each row begins a sequence.
     fn rand(&mut self, args: &'v [Expr], node: &'v Expr) -> Result<Value<'v>> {
         const MAX: u64 = 0x3fff_ffff;
         let Some(e) = args.first() else { return Ok(Value::Double(self.env.random())) };
@@ -209,7 +209,7 @@ impl<'v> Eval<'v, '_, '_> {
     }
 }
 
-/// The nearest double to each power of ten, which products of tens are not.
+/// The nearest double to each power of ten. Repeated multiplication by ten would not give it.
 static POWERS_OF_TEN: LazyLock<Vec<f64>> =
     LazyLock::new(|| (0..309).filter_map(|n| format!("1e{n}").parse().ok()).collect());
 

@@ -1,11 +1,11 @@
 //! REGEXP.
 //!
-//! A search is linear in the text whatever the pattern, but each byte may cost as much as the
-//! pattern is large: four megabytes of text and a pattern of four thousand repetitions took
-//! minutes, in one call that nobody could end. Where a search may take long its automaton is
-//! stepped here, byte by byte, and now and then it is asked whether to go on (PACE-2). The
-//! automaton with one state at a time is the fast one; borders of words beside characters that are
-//! not ASCII it does not know, and the search is then one over sets of states (Thompson, 1968).
+//! A search is linear in the text for every pattern, but the cost of each byte grows with the size
+//! of the pattern. Four megabytes of text and a pattern of four thousand repetitions took minutes,
+//! in one call that KILL could not end. If a search may take long, this file steps the automaton
+//! byte by byte and now and then asks whether to go on (PACE-2). The automaton that is in one
+//! state at a time (a DFA) is the fast one. The DFA cannot decide word borders beside characters
+//! that are not ASCII; then the search goes on over sets of states (Thompson, 1968).
 use super::Eval;
 use crate::error::{Result, SqlError};
 use crate::plan::Expr;
@@ -17,29 +17,29 @@ use regex_automata::nfa::thompson::{self, NFA, State, WhichCaptures};
 use regex_automata::util::primitives::StateID;
 use regex_automata::util::syntax;
 
-/// Most bytes a compiled regular expression may take.
+/// The greatest size of a compiled regular expression, in bytes.
 const PATTERN_BYTES: usize = 1 << 20;
-/// Shorter texts are searched in one call.
+/// Texts with fewer bytes are searched in one call.
 const LONG_TEXT: usize = 4 << 10;
-/// So are those for which text times states of the automaton is no more: some tens of milliseconds
-/// at worst, and at best a search for a literal at the speed of memory.
+/// A longer text is searched in one call, too, if its bytes times the automaton's states are no
+/// more than this: the call takes some tens of milliseconds at worst.
 const FEW_STEPS: usize = 64 << 20;
-/// Most bytes between two looks.
+/// The greatest number of bytes between two calls of `stop`.
 const WINDOW: usize = 256;
-/// States of the automaton between two looks: it may be in all its states at once, and one byte
-/// then leads through all of them.
+/// The number of states visited between two calls of `stop`. The automaton may be in all its
+/// states at once; then one byte visits all of them.
 const STEPS_PER_LOOK: usize = 64 << 10;
 
-/// A pattern, compiled.
+/// A compiled pattern.
 pub struct Compiled {
     pattern: Vec<u8>,
     collation: Collation,
     regex: Regex,
-    /// Made when a long text comes; None: it cannot be.
+    /// Made for the first long text. The inner None means that no automaton could be made.
     steps: Option<Option<Box<Steps>>>,
 }
 
-/// The same as an automaton whose states are made as they are met.
+/// The pattern as an automaton that makes its states when it first meets them.
 struct Steps {
     dfa: DFA,
     cache: Cache,
@@ -47,7 +47,7 @@ struct Steps {
 }
 
 impl Compiled {
-    /// `pattern` is in UTF-8, or bytes.
+    /// Compiles `pattern`, which must be valid UTF-8.
     pub fn new(pattern: &[u8], collation: Collation) -> Result<Compiled> {
         let text = as_text(pattern)
             .map_err(|_| SqlError::invalid_string("utf8mb4", String::from_utf8_lossy(pattern)))?;
@@ -71,7 +71,8 @@ impl Compiled {
         self.pattern == pattern && self.collation == collation
     }
 
-    /// Whether it is found in `text`; now and then `stop` is asked whether to go on.
+    /// True if the pattern is found in `text`. Now and then calls `stop`, whose error ends the
+    /// search.
     pub fn is_match(&mut self, text: &[u8], stop: &mut dyn FnMut() -> Result<()>) -> Result<bool> {
         if text.len() < LONG_TEXT {
             return Ok(self.regex.is_match(text));
@@ -96,8 +97,7 @@ impl Steps {
             .unicode(collation != Collation::Binary)
             .utf8(false);
         let nfa = thompson::Config::new().utf8(false).which_captures(WhichCaptures::None);
-        // However often its cache is full it goes on: it is ended by who asks for it, and by
-        // nothing else.
+        // The search goes on however often the automaton's cache is full. Only `stop` ends it.
         let config = DFA::config().unicode_word_boundary(true).skip_cache_capacity_check(true);
         let dfa = DFA::builder()
             .syntax(syntax)
@@ -108,8 +108,8 @@ impl Steps {
         let (cache, states) = (dfa.create_cache(), dfa.get_nfa().states().len());
         Some(Box::new(Steps { dfa, cache, states }))
     }
-    /// None: it cannot tell. The automaton has no borders of words beside characters that are not
-    /// ASCII.
+    /// Returns None if the automaton cannot decide: it does not know word borders beside characters
+    /// that are not ASCII.
     fn is_match(
         &mut self,
         text: &[u8],
@@ -138,12 +138,12 @@ impl Steps {
             }
             stop()?;
         }
-        // A match is told one byte late.
+        // The automaton reports a match one byte late.
         Ok(dfa.next_eoi_state(cache, state).ok().map(|end| end.is_match()))
     }
 }
 
-/// The same over the set of all states that the text so far leads to.
+/// Searches with the set of all states that the text so far leads to.
 fn leads_to_match(nfa: &NFA, text: &[u8], stop: &mut dyn FnMut() -> Result<()>) -> Result<bool> {
     let (mut here, mut next) = (States::new(nfa), States::new(nfa));
     let mut steps = 0;
@@ -175,7 +175,7 @@ fn leads_to_match(nfa: &NFA, text: &[u8], stop: &mut dyn FnMut() -> Result<()>) 
 /// A set of the automaton's states.
 struct States {
     list: Vec<StateID>,
-    /// By state: whether it is in the list.
+    /// For each state: whether the state is in the list.
     has: Vec<bool>,
     open: Vec<StateID>,
 }
@@ -186,8 +186,8 @@ impl States {
     fn clear(&mut self) {
         self.list.drain(..).for_each(|state| self.has[state] = false);
     }
-    /// Adds a state and all that it leads to at this place of the text without a byte; true: a
-    /// match is one of them.
+    /// Adds a state, and all states that it leads to at this place without reading a byte. Returns
+    /// true if a match is among them.
     fn add(&mut self, nfa: &NFA, state: StateID, text: &[u8], at: usize) -> bool {
         let mut found = false;
         self.open.push(state);
@@ -211,7 +211,7 @@ impl States {
     }
 }
 
-/// With the word borders of MySQL 5, `[[:<:]]` and `[[:>:]]`.
+/// Replaces the word borders of MySQL 5, `[[:<:]]` and `[[:>:]]`.
 fn as_text(pattern: &[u8]) -> std::result::Result<String, std::str::Utf8Error> {
     Ok(std::str::from_utf8(pattern)?.replace("[[:<:]]", r"\b").replace("[[:>:]]", r"\b"))
 }
@@ -232,7 +232,7 @@ impl<'v> Eval<'v, '_, '_> {
             self.string_in(&sides[0], &text, charset),
             self.string_in(&sides[1], &pattern, charset),
         );
-        // One pattern serves all rows of a statement, mostly.
+        // Usually all rows of a statement have the same pattern.
         let mut compiled =
             match self.env.regex.take().filter(|kept| kept.is_for(&pattern, collation)) {
                 Some(kept) => kept,
@@ -251,7 +251,7 @@ mod tests {
     const UTF8: Collation = Collation::Utf8mb4GeneralCi;
 
     fn text(bytes: usize) -> Vec<u8> {
-        // Hexadecimal digits without an end to their order.
+        // Pseudo-random hexadecimal digits.
         let mut x = 7u32;
         let digit = |_| {
             x = x.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -260,7 +260,7 @@ mod tests {
         (0..bytes).map(digit).collect()
     }
 
-    /// Both ways give one answer.
+    /// Both ways to search give the same answer.
     #[test]
     fn steps_find_what_a_search_finds() {
         let mut long = text(5000);
@@ -320,12 +320,12 @@ mod tests {
         }
     }
 
-    /// A pattern whose states are ever new: the search goes on as long as it is let, and no longer.
+    /// This pattern meets new states all the time. Only `stop` ends the search.
     #[test]
     fn a_long_search_is_ended() {
         is_ended_and_goes_on(br"([0-7][0-9a-f]{4000}|[8-f][0-9a-f]{3000})[g-z]", text(1 << 20));
     }
-    /// The same of borders of words beside letters that are not ASCII.
+    /// `stop` also ends a search for word borders beside letters that are not ASCII.
     #[test]
     fn a_long_search_for_borders_of_words_is_ended() {
         is_ended_and_goes_on(
@@ -341,7 +341,7 @@ mod tests {
             if left > 0 { Ok(()) } else { Err(SqlError::interrupted()) }
         };
         assert_eq!(compiled.is_match(&text, stop).unwrap_err().code, 1317);
-        // It serves the next text.
+        // The pattern can still be used for the next text.
         assert!(!compiled.is_match(&text[..100], &mut || Ok(())).unwrap());
         let cheap = &mut Compiled::new(b"zzz", UTF8).unwrap();
         assert!(!cheap.is_match(&text, &mut || Err(SqlError::interrupted())).unwrap(), "one call");

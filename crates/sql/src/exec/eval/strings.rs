@@ -1,4 +1,4 @@
-//! Functions that make strings of strings. Lengths and positions count characters.
+//! Functions that make strings from strings. Lengths and positions count characters.
 use super::Eval;
 use super::cast::cut;
 use crate::error::Result;
@@ -8,11 +8,11 @@ use memchr::memmem;
 use redolith_types::{Charset, Value};
 use std::borrow::Cow;
 
-/// Byte offset of the character `n` (from 0), at most the length.
+/// The byte offset of character `n` (from 0), at most the length of the text.
 fn offset(charset: Charset, text: &[u8], n: usize) -> usize {
     charset.prefix_len(text, n)
 }
-/// A part of a string, borrowed where the string is.
+/// A part of a string. The part is borrowed if the string is borrowed.
 fn slice(text: Cow<'_, [u8]>, from: usize, to: usize) -> Value<'_> {
     match text {
         Cow::Borrowed(b) => Value::bytes(&b[from..to]),
@@ -25,7 +25,8 @@ fn slice(text: Cow<'_, [u8]>, from: usize, to: usize) -> Value<'_> {
 }
 
 impl<'v> Eval<'v, '_, '_> {
-    /// `text`, `times` times. A long result is made part by part, with a look in between.
+    /// Repeats `text`. Between the parts of a long result the statement looks whether it has been
+    /// ended.
     fn repeat(&mut self, text: &[u8], times: usize) -> Result<Vec<u8>> {
         let len = text.len() * times;
         if len <= LONG {
@@ -226,7 +227,7 @@ impl<'v> Eval<'v, '_, '_> {
         })
     }
 
-    /// CONCAT_WS leaves NULLs out.
+    /// CONCAT_WS leaves out arguments that are NULL.
     fn concat_ws(&mut self, args: &'v [Expr], to: Charset) -> Result<Value<'v>> {
         let Some(separator) = self.arg_text(&args[0], to)? else { return Ok(Value::Null) };
         let (mut out, mut first) = (Vec::new(), true);
@@ -286,7 +287,7 @@ fn change_case(text: &[u8], charset: Charset, upper: bool) -> Vec<u8> {
     let mut at = 0;
     while at < text.len() {
         let (c, len) = charset.decode(&text[at..]);
-        // Simple mappings only: a character becomes one character ("ß" stays).
+        // Only a mapping to one character is used ("ß" stays).
         let mapped = c.and_then(|c| {
             let mut all: Box<dyn Iterator<Item = char>> =
                 if upper { Box::new(c.to_uppercase()) } else { Box::new(c.to_lowercase()) };
@@ -301,7 +302,8 @@ fn change_case(text: &[u8], charset: Charset, upper: bool) -> Vec<u8> {
     out
 }
 
-/// SUBSTRING_INDEX: what is before the n-th separator, or behind it counted from the end.
+/// SUBSTRING_INDEX: the range before the n-th separator or, if n is negative, behind the n-th
+/// separator from the end.
 fn part_before(text: &[u8], separator: &[u8], n: i64) -> (usize, usize) {
     if separator.is_empty() || n == 0 {
         return (0, 0);

@@ -1,4 +1,4 @@
-//! Expressions as SELECT shows them: text, and what MySQL 8.0 gives for it.
+//! Expressions, each with the text that a SELECT of MySQL 8.0 shows for it.
 use super::{Eval, Scope};
 use crate::exec::fixture::Server;
 use crate::exec::tests::Client;
@@ -310,7 +310,8 @@ fn the_session() {
     assert_eq!(c.rows("SELECT SLEEP(0.01), BENCHMARK(10, 1 + 1)", &[]), "0,0");
 }
 
-/// What the binder and the executor do not let happen ends a statement, not the server.
+/// An expression that disagrees with its type (which the binder prevents) ends the statement, not
+/// the server.
 #[test]
 fn expressions_at_odds_with_their_types_are_errors() {
     let server = Server::new();

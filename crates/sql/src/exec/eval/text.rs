@@ -6,12 +6,12 @@ use crate::plan::{Expr, ExprKind, Function, Kind};
 use memchr::memmem;
 use redolith_types::{Collation, Decimal, Value};
 
-/// Stands for a character of no bytes; a byte that no weight in UTF-8 has.
+/// `LENGTHS + n` marks a character of n bytes. UTF-8 has no such bytes, so no weight contains one.
 const LENGTHS: u8 = 0xF8;
 
-/// The weights of a text's characters in UTF-8, each behind the number of bytes that the character
-/// has: MySQL looks for as many bytes as it is given, and does not find 'ß' in 's', which are
-/// equal.
+/// The weights of a text's characters in UTF-8. The number of bytes of the character precedes each
+/// weight, because MySQL compares substrings of the same number of bytes: it does not find 'ß' in
+/// 's', though the two are equal.
 fn weights_with_lengths(collation: Collation, text: &[u8]) -> Vec<u8> {
     let charset = collation.charset();
     let weights = collation.weight_bytes(text);
@@ -81,7 +81,7 @@ impl<'v> Eval<'v, '_, '_> {
                     let n = self.bit_operand(&value)?;
                     self.made(format!("{n:X}").into_bytes())
                 }
-                // Other numbers are doubles first; one that 64 bits cannot hold has all of them.
+                // Another number becomes a double first. All bits are set if 64 bits are too few.
                 value => {
                     let double = self.double(&value)?.round();
                     let fits = double > i64::MIN as f64 && double < u64::MAX as f64;
@@ -93,7 +93,7 @@ impl<'v> Eval<'v, '_, '_> {
                 let Some(text) = self.arg_bytes(&args[0])? else { return Ok(Value::Null) };
                 Ok(unhex(&text).map_or(Value::Null, Value::owned))
             }
-            // CONV(n, 10, 2) and CONV(n, 10, 8)
+            // BIN(n) is CONV(n, 10, 2), OCT(n) is CONV(n, 10, 8).
             F::Bin => self.conv_digits(&args[0], 10, 2),
             F::Oct => self.conv_digits(&args[0], 10, 8),
             F::Conv => self.conv(args),
@@ -125,12 +125,12 @@ impl<'v> Eval<'v, '_, '_> {
         }
     }
 
-    /// What HEX() writes: strings as their bytes, names of ENUM and SET too.
+    /// The operand of HEX(). HEX writes the bytes of strings, and of the names of ENUM and SET.
     fn hex_operand(&mut self, e: &'v Expr) -> Result<Value<'v>> {
         if e.ty.kind.is_string() { self.eval(e) } else { self.number(e) }
     }
 
-    /// The collation two strings are compared in.
+    /// The collation in which two strings are compared.
     fn meeting(&self, a: &Expr, b: &Expr) -> Result<Collation> {
         match (a.ty.kind.is_string(), b.ty.kind.is_string()) {
             (true, true) => Ok(collation_of(&[&a.ty, &b.ty], "=")?.0),
@@ -185,7 +185,7 @@ impl<'v> Eval<'v, '_, '_> {
         if list.is_empty() {
             return Ok(Value::Int(0));
         }
-        // Spaces at the end count, even where the collation leaves them out.
+        // Trailing spaces count, even if the collation ignores them.
         let spaces = |text: &[u8]| text.iter().rev().take_while(|b| **b == b' ').count();
         let position = list
             .split(|b| *b == b',')
@@ -193,7 +193,7 @@ impl<'v> Eval<'v, '_, '_> {
         Ok(Value::Int(position.map_or(0, |n| n as i64 + 1)))
     }
 
-    /// CONV(n, from, to): negative bases mean signed numbers.
+    /// CONV(n, from, to). A negative base means that the number is signed.
     fn conv(&mut self, args: &'v [Expr]) -> Result<Value<'v>> {
         let (Some(from), Some(to)) = (self.arg_int(&args[1])?, self.arg_int(&args[2])?) else {
             return Ok(Value::Null);
@@ -202,7 +202,7 @@ impl<'v> Eval<'v, '_, '_> {
     }
 
     fn conv_digits(&mut self, number: &'v Expr, from: i64, to: i64) -> Result<Value<'v>> {
-        // The digits of a literal of bytes are its characters.
+        // CONV reads the characters of a literal such as X'..' as digits.
         let value = if matches!(number.kind, ExprKind::Hex(_)) {
             self.eval(number)?
         } else {
@@ -230,7 +230,7 @@ impl<'v> Eval<'v, '_, '_> {
         for digit in digits.iter().map_while(|b| char::from(*b).to_digit(base)) {
             n = n.and_then(|n| n.checked_mul(base as u64)?.checked_add(digit as u64));
         }
-        // What is too long has all bits, whatever its sign is.
+        // A number that does not fit has all bits set, with either sign.
         let n = n.map_or(u64::MAX, |n| if negative { n.wrapping_neg() } else { n });
         let signed = to < 0 && (n as i64) < 0;
         let mut rest = if signed { (n as i64).unsigned_abs() } else { n };
@@ -261,12 +261,12 @@ impl<'v> Eval<'v, '_, '_> {
         if value.is_null() {
             return Ok(Value::Null);
         }
-        // Of a number that an int cannot hold, its low bits count.
+        // MySQL takes the number of decimals as an int: only the low 32 bits count.
         let places = (places as i32).clamp(0, 30) as u8;
         let mut text = Vec::new();
         if !matches!(value, Value::Int(_) | Value::UInt(_) | Value::Decimal(_)) {
             let double = super::numeric::round_double(self.double(&value)?, places.into(), false);
-            // Nothing has no sign.
+            // The addition removes the sign of -0.
             redolith_types::number::write_fixed(double + 0.0, places, &mut text);
         } else {
             let rounded = self.decimal(&value)?.round(places).unwrap_or(Decimal::ZERO);
@@ -286,7 +286,7 @@ impl<'v> Eval<'v, '_, '_> {
     }
 }
 
-/// A string as a literal.
+/// Writes a string as a literal.
 fn quote(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len() + 2);
     out.push(b'\'');
@@ -302,7 +302,7 @@ fn quote(text: &[u8]) -> Vec<u8> {
     out
 }
 
-/// None: a character that is no hexadecimal digit.
+/// Returns None if a character is not a hexadecimal digit.
 fn unhex(text: &[u8]) -> Option<Vec<u8>> {
     let digit = |b: u8| char::from(b).to_digit(16).map(|d| d as u8);
     let (odd, even) = text.split_at(text.len() % 2);

@@ -1,11 +1,12 @@
-//! Key expressions to key bytes: PATH-3 and PATH-4.
+//! Encodes key expressions as key bytes (PATH-3, PATH-4).
 //!
-//! A bound's value need not be one that the column can hold (`id > 5.5`, `id = 300` of a TINYINT).
-//! It is replaced by the nearest that can be held, and how that compares with the value wanted
-//! tells which side of it the rows are on.
+//! A column may be unable to hold the value of a bound (`id > 5.5`, `id = 300` for a TINYINT). Then
+//! the nearest value that the column can hold replaces the bound. The order of the nearest value
+//! and the wanted value decides whether the nearest value itself is in the range.
 use super::env::Env;
 use super::eval::{Eval, Scope};
 use crate::error::Result;
+use crate::memory::CREDIT;
 use crate::plan::{AccessKind, Bound, Expr, KeyRange, TableAccess};
 use redolith_engine::dict::table::{Index, Table};
 use redolith_types::convert::{to_datetime, to_decimal, to_time};
@@ -18,11 +19,13 @@ use smallvec::SmallVec;
 use std::cmp::Ordering;
 use std::ops::Range;
 
-/// Half-open ranges of key bytes, in the order they are to be read in.
+/// Half-open ranges of key bytes, in the order in which they are read.
 #[derive(Default)]
 pub struct KeyRanges {
     bytes: Vec<u8>,
     list: Vec<Entry>,
+    /// The memory that the statement's account knows of, in bytes.
+    charged: usize,
 }
 #[derive(Clone, Debug)]
 struct Entry {
@@ -32,9 +35,9 @@ struct Entry {
 }
 pub struct RangeBytes<'a> {
     pub low: &'a [u8],
-    /// None: to the end of the index.
+    /// None means the end of the index.
     pub high: Option<&'a [u8]>,
-    /// `low` is a whole clustered key.
+    /// True if `low` is a complete clustered key.
     pub point: bool,
 }
 
@@ -43,10 +46,25 @@ impl KeyRanges {
         self.bytes.clear();
         self.list.clear();
     }
+    fn held(&self) -> usize {
+        self.bytes.capacity() + self.list.capacity() * size_of::<Entry>()
+    }
+    /// The statement has ended. At most `bytes` of memory are kept for the next statement.
     pub fn trim(&mut self, bytes: usize) {
-        if self.bytes.capacity() + self.list.capacity() * size_of::<Entry>() > bytes {
+        self.charged = 0;
+        if self.held() > bytes {
             *self = KeyRanges::default();
         }
+    }
+    /// Charges the growth since the last charge to the statement (MEM-1). Few ranges are free
+    /// (MEM-3).
+    fn charge(&mut self, env: &mut Env<'_>) -> Result<()> {
+        let held = self.held();
+        if held > self.charged.max(CREDIT) {
+            env.charge(held - self.charged)?;
+            self.charged = held;
+        }
+        Ok(())
     }
     pub fn get(&self, n: usize) -> Option<RangeBytes<'_>> {
         let e = self.list.get(n)?;
@@ -62,8 +80,8 @@ impl KeyRanges {
     fn span(&self, from: usize) -> Range<u32> {
         from as u32..self.bytes.len() as u32
     }
-    /// Turns the bytes from `from` on into the least key behind all that begin with them; None:
-    /// there is none.
+    /// Turns the bytes from `from` on into the least key after all keys that begin with these
+    /// bytes. None if there is no such key.
     fn successor(&mut self, from: usize) -> Option<Range<u32>> {
         while self.bytes.len() > from {
             let last = self.bytes.len() - 1;
@@ -81,14 +99,15 @@ impl KeyRanges {
         self.bytes.extend_from_within(of.start as usize..of.end as usize);
         from
     }
-    /// Sorts by low bound, merges what overlaps, and turns the order round for a reverse scan.
+    /// Sorts the ranges by their low bounds, merges overlapping ranges, and reverses the order for
+    /// a reverse scan.
     fn merge(&mut self, reverse: bool) {
         if self.list.len() < 2 {
             return;
         }
         let bytes = &self.bytes;
         let at = |r: &Range<u32>| &bytes[r.start as usize..r.end as usize];
-        // A whole clustered key that is also in a range is read with it.
+        // A complete clustered key within a range is read with the range.
         self.list.sort_unstable_by(|a, b| at(&a.low).cmp(at(&b.low)).then(a.point.cmp(&b.point)));
         let mut kept: Vec<Entry> = Vec::with_capacity(self.list.len());
         for e in self.list.drain(..) {
@@ -121,7 +140,7 @@ impl KeyRanges {
     }
 }
 
-/// Evaluates an access path.
+/// Evaluates the key expressions of an access path.
 pub fn encode_path(
     access: &TableAccess,
     at: Scope<'_>,
@@ -150,6 +169,7 @@ pub fn encode_path(
                     env,
                     out,
                 )?;
+                out.charge(env)?;
             }
             out.merge(access.path.reverse);
         }
@@ -232,8 +252,8 @@ fn encode_range<'v>(
         };
         let inclusive = match side {
             Ordering::Equal => bound.inclusive || part.prefix.is_some(),
-            // The nearest lies above the value wanted: with it the rows above begin; those below
-            // end before it.
+            // The nearest value is above the wanted value: a low bound includes it, a high bound
+            // excludes it.
             Ordering::Greater => is_low,
             Ordering::Less => !is_low,
         };
@@ -247,7 +267,7 @@ fn encode_range<'v>(
     if matches!(low, Edge::Never) || matches!(high, Edge::Never) {
         return Ok(());
     }
-    // In a descending column the greater values come first.
+    // In a descending column, greater values come first.
     let (first, last) = if part.desc { (high, low) } else { (low, high) };
     let low = match first {
         Edge::At(span, true) => Some(span),
@@ -261,7 +281,7 @@ fn encode_range<'v>(
         _ => {
             let from = out.bytes.len();
             key.encode_values(&values, &mut out.bytes);
-            // NULLs come first; only an upper bound leaves them out.
+            // NULLs come first. A range with only an upper bound must leave them out.
             if column.nullable && !part.desc {
                 out.bytes.push(1);
             }
@@ -278,7 +298,7 @@ fn encode_range<'v>(
             let from = out.bytes.len();
             key.encode_values(&values, &mut out.bytes);
             if column.nullable && part.desc {
-                // Inverted, the NULL byte is the greatest.
+                // The inverted NULL byte is the greatest byte.
                 out.bytes.push(0xff);
                 Some(out.span(from))
             } else {
@@ -295,7 +315,7 @@ fn encode_range<'v>(
 
 enum Edge {
     None,
-    /// No row satisfies it.
+    /// No row satisfies the bound.
     Never,
     At(Range<u32>, bool),
 }
@@ -308,14 +328,14 @@ fn operand<'v>(
     env: &mut Env<'_>,
 ) -> Result<Value<'v>> {
     let mut eval = Eval::new(at, env);
-    // As the condition itself takes it: columns of bits and years are compared as numbers too.
+    // The condition itself compares columns of numbers, BIT and YEAR as numbers.
     let as_number =
         column.ty.is_numeric() || matches!(column.ty, SqlType::Bit { .. } | SqlType::Year);
     if as_number { eval.numeric(e) } else { eval.eval(e) }
 }
 
-/// The value nearest to `value` that the column can hold, and how it compares with it. None:
-/// nothing of the column compares with it.
+/// The nearest value to `value` that the column can hold, and its order relative to `value`. None
+/// if no value of the column can satisfy a comparison with `value`.
 #[inline]
 fn nearest<'v>(
     value: Value<'v>,
@@ -350,8 +370,8 @@ fn nearest_of<'v>(
         }
         return match from.convert(&bytes, to) {
             Ok(converted) => Some((Value::owned(converted.into_owned()), Ordering::Equal)),
-            // A character that the column cannot have: equal to nothing. (Of constants the binder
-            // makes an error.)
+            // The column cannot hold one of the characters, so no row is equal. (For constants, the
+            // binder returns an error.)
             Err(_) => {
                 Some((Value::owned(from.convert_lossy(&bytes, to).into_owned()), Ordering::Greater))
             }
@@ -385,8 +405,8 @@ fn nearest_of<'v>(
             stored.warning.is_none().then(|| (stored.value.into_owned(), Ordering::Equal))
         }
         _ => {
-            // Numbers: strings count as the number they begin with; exactly, where that is all
-            // there is.
+            // The column holds numbers. A string counts as the number at its beginning; the number
+            // is exact if nothing follows.
             let number = match value {
                 Value::Bytes(text) => match Decimal::parse(&text) {
                     Some(exact) => Value::Decimal(exact),
@@ -411,8 +431,8 @@ fn is_number(value: &Value<'_>) -> bool {
     )
 }
 
-/// A number brought into the range of YEAR or BIT, where storing it would do something else: give
-/// two digits a century, take what is out of range for 0, take the bits of a negative one.
+/// Brings a number into the range of YEAR or BIT. The rules for storing would give two digits a
+/// century, turn years out of range into 0, and take the bits of a negative number.
 fn clamped<'v>(number: Value<'v>, ty: &SqlType) -> Value<'v> {
     let below = |limit: i64| number.compare(&Value::Int(limit), Collation::Binary).is_lt();
     match ty {
@@ -422,7 +442,7 @@ fn clamped<'v>(number: Value<'v>, ty: &SqlType) -> Value<'v> {
         _ => number,
     }
 }
-/// The years beside 0 that a YEAR column holds.
+/// The least and the greatest year that a YEAR column holds, beside 0.
 const MIN_YEAR: i64 = 1901;
 const MAX_YEAR: i64 = 2155;
 
@@ -432,7 +452,7 @@ fn nearest_moment(
     env: &mut Env<'_>,
 ) -> Option<(Value<'static>, Ordering)> {
     let zone = env.settings.zone_offset_secs;
-    // What is no date counts as the zero date.
+    // A value that is not a date counts as the zero date.
     let wanted = to_datetime(value, env.today(), zone).map_or(DateTime::ZERO, |at| at.value);
     let near = match ty {
         SqlType::Date => wanted.date().at(0),
@@ -449,8 +469,8 @@ fn nearest_moment(
     })
 }
 
-/// The same for a TIMESTAMP, from local time to UTC. `near` is the moment to the column's
-/// precision, on `side` of the one wanted.
+/// The nearest value of a TIMESTAMP column, in UTC, and its side. `near` is the wanted moment in
+/// local time with the column's precision; `side` is its order relative to the wanted moment.
 pub(super) fn nearest_timestamp(
     near: DateTime,
     side: Ordering,
@@ -470,7 +490,7 @@ pub(super) fn nearest_timestamp(
     };
     Some((DateTime::from_unix_us(us, 0)?, side))
 }
-/// The first real day behind a date whose month or day is 0.
+/// The first real day after a date whose month or day is 0.
 fn day_after(date: Date) -> Option<Date> {
     let day = if date.month() == 0 { 1 } else { date.day().max(1) };
     Date::new(date.year(), date.month().max(1), day)

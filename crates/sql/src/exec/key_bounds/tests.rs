@@ -1,4 +1,4 @@
-//! A range of an index gives the rows that a scan of the table gives, whatever the bound.
+//! A range of an index gives the same rows as a scan of the table, for every bound.
 use crate::exec::fixture::Server;
 use crate::exec::tests::Client;
 
@@ -130,7 +130,8 @@ fn of_timestamps() {
     index_and_scan_agree(&[-5 * 3600, 0, 14 * 3600], "TIMESTAMP", &held, &constants);
 }
 
-/// What numbers and dates beyond the column's are to give, not only that both ways agree.
+/// Numbers and dates beyond the column's range must give the expected rows; it is not enough that
+/// both ways agree.
 /// Tests PATH-3.
 #[test]
 fn beyond_the_range_of_the_column() {
@@ -150,7 +151,7 @@ fn beyond_the_range_of_the_column() {
         ("y BETWEEN 2000 AND 9999", "2|3"),
         ("y < 3000", "1|2|3"),
         ("y > 3000", ""),
-        ("y > 20", "3"), // 2020
+        ("y > 20", "3"), // 20 is the year 2020.
         ("b > -1", "1|2|3"),
         ("b < -1", ""),
         ("ts <= '9999-12-31 23:59:59'", "1|2|3"),

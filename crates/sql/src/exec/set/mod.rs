@@ -1,8 +1,8 @@
-//! SET, and how expressions read system variables.
+//! Runs SET, and reads system variables for expressions.
 //!
-//! **SETS-1** All items are evaluated and checked before the first takes effect: one that fails
-//! leaves everything as it was. Then they take effect in order. (`SET @a = 1, @b = @a` gives `@b`
-//! what `@a` was before.)
+//! **SETS-1** All items are evaluated and checked before the first takes effect, so a failing item
+//! leaves everything unchanged. Then the items take effect in order. (`SET @a = 1, @b = @a` gives
+//! `@b` the old value of `@a`.)
 #[cfg(test)]
 mod tests;
 mod variables;
@@ -18,15 +18,14 @@ use crate::status::MonitorAction;
 use redolith_types::convert::{to_f64, to_u64};
 use redolith_types::{Collation, Value};
 
-/// What SET TRANSACTION has said about the next transaction only; taken (and cleared) when it
-/// begins.
+/// The settings of SET TRANSACTION for the next transaction only. They are cleared when it begins.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct NextTransaction {
     pub isolation: Option<Isolation>,
     pub read_only: Option<bool>,
 }
 
-/// An item that nothing can be wrong with any more.
+/// An item that has been checked.
 enum Change {
     User(Box<str>, UserVariable),
     Names(Collation),
@@ -34,16 +33,17 @@ enum Change {
     NextTransaction(NextTransaction),
     Monitor(MonitorAction, String),
     Global(Var, Setting),
-    /// None: the default.
+    /// None means the default.
     Session(Var, Option<Setting>),
-    /// What the session knows itself ([`Kind::OfSession`]).
+    /// A value that the session itself keeps ([`Kind::OfSession`]).
     OfSession(Var, u64),
 }
 
-/// So many items take long.
+/// This many items take long.
 const MANY_ITEMS: usize = 1000;
 
-/// True if the open transaction is to be committed: autocommit was switched on.
+/// Runs SET. Returns true if the open transaction must be committed because autocommit was switched
+/// on.
 pub fn run(cx: &mut AdminContext<'_>, items: &[SetItem], params: &[Value<'_>]) -> Result<bool> {
     if items.len() < MANY_ITEMS {
         return set_all(cx, items, params);
@@ -64,7 +64,7 @@ fn set_all(cx: &mut AdminContext<'_>, items: &[SetItem], params: &[Value<'_>]) -
                 let mark = cx.session.memory.statement.used();
                 let change = user(cx, name, value, params)?;
                 cx.session.memory.statement.release_to(mark);
-                // All of them are held until the last one is known to be good.
+                // All changes are held until the last item has been checked.
                 if let Change::User(_, variable) = &change
                     && items.len() > 1
                 {
@@ -192,7 +192,7 @@ fn system(
                 changes.push(Change::Monitor(action, pattern));
             }
             changes.push(match (var, value) {
-                // Neither ON nor OFF is how the log is written by default.
+                // The default way to write the log is neither ON nor OFF.
                 (Var::InnodbLogWriterThreads, None) => Change::Global(
                     Var::RedolithLogWriter,
                     Settings::check(Var::RedolithLogWriter, None)?.setting,
@@ -233,17 +233,17 @@ fn system(
     Ok(())
 }
 
-/// What is kept of a variable that is no setting but something the session knows.
+/// The kept value of a variable that is not a setting but a value of the session.
 fn of_session(var: Var, value: Option<&Value<'_>>) -> Result<u64> {
     if value.is_some_and(|v| v.as_bytes().is_some()) {
         return Err(SqlError::wrong_variable_type(var.get().name));
     }
     if var != Var::Timestamp {
-        // Also pseudo_thread_id, which is set by replicas and mysqlbinlog's output, for temporary
-        // tables that there are none of.
+        // Replicas and the output of mysqlbinlog also set pseudo_thread_id, which is meant for
+        // temporary tables.
         return Ok(value.map_or(0, |v| to_u64(v).value));
     }
-    // Microseconds; 0: the clock's.
+    // The value is kept in microseconds; 0 means the clock.
     let seconds = value.map_or(0.0, |v| to_f64(v).value);
     if (0.0..=i32::MAX as f64).contains(&seconds) {
         Ok((seconds * 1e6).round() as u64)
@@ -252,7 +252,7 @@ fn of_session(var: Var, value: Option<&Value<'_>>) -> Result<u64> {
     }
 }
 
-/// What the bits of `transaction_isolation` say.
+/// The isolation level that the bits of `transaction_isolation` mean.
 pub fn isolation_of(bits: u64) -> Isolation {
     match bits {
         0 => Isolation::ReadUncommitted,

@@ -1,4 +1,4 @@
-//! System variables as expressions see them.
+//! Gives expressions the values of system variables.
 use crate::error::{Result, SqlError};
 use crate::exec::env::{StatementSettings, Variables};
 use crate::plan::{ExprType, VariableScope};
@@ -8,7 +8,8 @@ use redolith_disk::Disk;
 use redolith_types::temporal::parse_zone;
 use redolith_types::{Collation, Value};
 
-/// For [`Env`](crate::exec::Env): GLOBAL values, the session's, and what the session itself knows.
+/// The system variables for [`Env`](crate::exec::Env): GLOBAL values, values of the session, and
+/// values that the session itself keeps.
 pub struct SystemVariables<'a> {
     pub settings: &'a Settings,
     pub vars: &'a SessionVars,
@@ -51,14 +52,14 @@ impl SystemVariables<'_> {
                 0 => session.id.into(),
                 set => set,
             },
-            // Seeds are taken, never told.
+            // The seeds can be set but not read.
             Var::RandSeed1 | Var::RandSeed2 => 0,
             var => self.vars.bits(var),
         })
     }
 }
 
-/// SHOW SESSION VARIABLES: by name.
+/// The rows of SHOW SESSION VARIABLES, by name.
 pub fn session_variables(
     variables: &SystemVariables<'_>,
     session: &SessionState,
@@ -75,7 +76,7 @@ pub fn session_variables(
     all
 }
 
-/// The type of `@@name`, for the binder. None: there is no such variable.
+/// The type of `@@name`, for the binder. None if there is no such variable.
 pub fn variable_type(name: &str) -> Option<ExprType> {
     let var = Var::from_name(name)?;
     let v = var.get();
@@ -90,8 +91,8 @@ pub fn variable_type(name: &str) -> Option<ExprType> {
     })
 }
 
-/// What a statement takes from the session's variables. Cheap, but not free: keep it until
-/// [`SessionVars::generation`] changes.
+/// The values of session variables that a statement uses. They are cheap but not free to gather:
+/// keep them until [`SessionVars::generation`] changes.
 pub fn statement_settings(vars: &SessionVars, in_transaction: bool) -> StatementSettings {
     let set = |var| Some(vars.bits(var)).filter(|bits| *bits != 0);
     let connection =
@@ -105,8 +106,8 @@ pub fn statement_settings(vars: &SessionVars, in_transaction: bool) -> Statement
             .and_then(|zone| parse_zone(zone.as_bytes()))
             .unwrap_or(0),
         connection,
-        // As MySQL has it: from or to bytes nothing is converted, and what is not converted stays
-        // what it is.
+        // As in MySQL, a string is not converted from or to binary, so it keeps the client's
+        // character set.
         parameters: if bytes { client } else { connection },
         timestamp_us: set(Var::Timestamp).map(|us| us as i64),
         in_transaction,

@@ -1,4 +1,4 @@
-//! SHOW COLUMNS (DESCRIBE) and SHOW INDEX.
+//! Makes the rows of SHOW COLUMNS (DESCRIBE) and SHOW INDEX.
 use super::create::{DefaultText, default_text, in_display_order};
 use super::{Made, int, nothing, text};
 use crate::error::Result;
@@ -33,8 +33,8 @@ fn column(def: &TableDef, no: usize, c: &Column, full: bool) -> Made {
     row
 }
 
-/// PRI for parts of the primary key, or of the unique key that stands for it; UNI for the whole of
-/// a unique key; MUL for the first part of another.
+/// PRI for a column of the primary key (or of the unique key that replaces it), UNI for the only
+/// column of a unique key, MUL for the first column of another index.
 pub(crate) fn key(def: &TableDef, no: usize) -> &'static str {
     let has = |index: &IndexDef| index.columns.iter().any(|c| c.column == no);
     let leads = |index: &IndexDef| index.columns.first().is_some_and(|c| c.column == no);
@@ -67,7 +67,7 @@ pub(crate) fn extra(c: &Column) -> String {
     parts.join(" ")
 }
 
-/// At most some hundred rows.
+/// The rows of SHOW INDEX: at most some hundred.
 pub(crate) async fn indexes(engine: &Engine, table: &Table) -> Result<Vec<Made>> {
     let def = &table.def;
     let rows = table.rows.load(Relaxed).max(0) as u64;

@@ -1,5 +1,5 @@
-//! SHOW CREATE TABLE and DATABASE: MySQL 8.0's text to the byte, since clients parse it and dumps
-//! are made of it.
+//! Writes the text of SHOW CREATE TABLE and SHOW CREATE DATABASE. It equals MySQL 8.0's text to the
+//! byte, because clients parse it and dumps consist of it.
 use super::text;
 use crate::error::Result;
 use crate::exec::server_rows::Gathered;
@@ -7,17 +7,17 @@ use crate::memory::Account;
 use redolith_types::{Collation, Column, DefaultValue, IndexDef, SqlType, TableDef, Value};
 use std::fmt::Write as _;
 
-/// A column's default as SHOW has it.
+/// A column's default in the output of SHOW.
 pub(crate) enum DefaultText {
     None,
     Null,
-    /// Without quotes.
+    /// A text or a number, without quotes.
     Literal(String),
-    /// b'101'
+    /// A value such as b'101'.
     Bits(String),
-    /// CURRENT_TIMESTAMP
+    /// CURRENT_TIMESTAMP with its decimals.
     Now(String),
-    /// Without its brackets.
+    /// An expression without its brackets.
     Expr(String),
 }
 
@@ -45,12 +45,12 @@ fn bits(bytes: &[u8]) -> String {
     format!("b'{number:b}'")
 }
 
-/// A name in backticks.
+/// Puts a name in backticks.
 pub(super) fn name(s: &str) -> String {
     format!("`{}`", s.replace('`', "``"))
 }
 
-/// A text in quotes, as MySQL's append_unescaped writes it.
+/// Puts a text in quotes like MySQL's append_unescaped.
 fn quoted(s: &str) -> String {
     let mut out = String::with_capacity(s.len() + 2);
     out.push('\'');
@@ -68,8 +68,8 @@ fn quoted(s: &str) -> String {
     out
 }
 
-/// MySQL's order: the primary key, unique keys without NULLs, other unique keys, the rest; each in
-/// the order they were made.
+/// The indexes in MySQL's order: the primary key, unique keys without NULLs, other unique keys, the
+/// rest. Within each class, indexes stand in the order in which they were made.
 pub(super) fn in_display_order(def: &TableDef) -> Vec<&IndexDef> {
     let mut all: Vec<&IndexDef> = def.indexes.iter().collect();
     all.sort_by_key(|i| match (i.primary, i.unique) {
@@ -81,17 +81,17 @@ pub(super) fn in_display_order(def: &TableDef) -> Vec<&IndexDef> {
     all
 }
 
-/// The row of SHOW CREATE TABLE. `next`: the next AUTO_INCREMENT value.
+/// Makes the row of SHOW CREATE TABLE. `next` is the next AUTO_INCREMENT value.
 pub(super) fn show(def: &TableDef, next: u64, out: &mut Gathered<'_>) -> Result<()> {
     let mark = out.memory().used();
     let mut made = table(def, next, out.memory())?;
     made.shrink_to_fit();
-    // From here on it is the row that holds it.
+    // From here on, the charge for the row includes the text.
     out.memory().release_to(mark);
     out.push(vec![text(&def.name), Value::owned(made.into_bytes())])
 }
 
-/// The text is in the account as it grows.
+/// Writes the text of CREATE TABLE, and charges for it as it grows.
 pub(super) fn table(def: &TableDef, next: u64, memory: &mut Account) -> Result<String> {
     let mut out = format!("CREATE TABLE {} (\n", name(&def.name));
     let columns = def.columns.iter().map(|c| column(c, def.collation));
@@ -107,7 +107,7 @@ pub(super) fn table(def: &TableDef, next: u64, memory: &mut Account) -> Result<S
     }
     let charset = def.collation.charset().name();
     let _ = write!(out, " DEFAULT CHARSET={charset}");
-    // MySQL 8 names the collation of utf8mb4 always, since what its default is has changed.
+    // MySQL 8 always names the collation of utf8mb4, because its default has changed.
     if charset == "utf8mb4" || !def.collation.is_default() {
         let _ = write!(out, " COLLATE={}", def.collation.name());
     }

@@ -1,7 +1,7 @@
-//! SHOW ENGINE INNODB STATUS: the sections that people and tools look for, with what this engine
-//! has to say in each, in MySQL's words where they fit.
+//! Writes SHOW ENGINE INNODB STATUS. The report has the sections that people and tools look for,
+//! with this engine's values, in MySQL's words where they fit.
 //!
-//! Averages per second are those since the report before, whoever asked for it, as in MySQL.
+//! As in MySQL, averages per second begin at the previous report of any session.
 use crate::status::{Reading, Status, log_writer_mode};
 use redolith_engine::lock::WaitInfo;
 use redolith_engine::metrics::split;
@@ -10,7 +10,7 @@ use redolith_types::DateTime;
 use std::collections::HashMap;
 use std::fmt::{Result, Write};
 
-/// Transactions that are listed one by one.
+/// The greatest number of transactions that are listed.
 const MAX_TRANSACTIONS: usize = 100;
 
 pub(super) fn report(engine: &Engine, status: &Status) -> String {
@@ -25,7 +25,7 @@ pub(super) fn report(engine: &Engine, status: &Status) -> String {
         before,
         out: String::with_capacity(4096),
     };
-    // Writing to a String does not fail.
+    // Writing to a String cannot fail.
     let _ = report.write();
     report.out
 }
@@ -79,7 +79,7 @@ impl Report<'_> {
         let line = "-".repeat(name.len());
         writeln!(self.out, "{line}\n{name}\n{line}")
     }
-    /// A line of text with counts in it.
+    /// Writes a line of text.
     fn line(&mut self, args: std::fmt::Arguments<'_>) -> Result {
         writeln!(self.out, "{args}")
     }
@@ -95,7 +95,7 @@ impl Report<'_> {
         self.line(format_args!("purge: {purged} undo logs purged, {to_go} to go"))
     }
 
-    /// There are no rounds of spinning to tell of; what sessions wait for instead.
+    /// The engine does not count rounds of spinning, so the section shows the waits of sessions.
     fn semaphores(&mut self) -> Result {
         self.section("SEMAPHORES")?;
         let (waits, no_waits) = (self.of("log_on_flush_waits"), self.of("log_on_flush_no_waits"));
@@ -159,7 +159,7 @@ impl Report<'_> {
     }
 
     fn transaction(&mut self, id: TrxId) -> Result {
-        // It may have ended since the list was made.
+        // The transaction may have ended since the list was made.
         let Some(trx) = self.engine.sys.find(id) else { return Ok(()) };
         self.line(format_args!("---TRANSACTION {}, ACTIVE", id.0))?;
         if let Some(wait) = trx.waits_for() {
@@ -203,7 +203,7 @@ impl Report<'_> {
             self.of("log_lsn_buf_dirty_pages_added"),
             self.engine.store.log.written().0,
         );
-        // A frame is complete before its pages are known to be dirty, and before it is written.
+        // A log frame is complete before its pages become dirty and before it is written.
         let completed = self.of("log_lsn_buf_completed").max(dirty).max(written);
         for (name, lsn) in [
             ("Log sequence number", tail),
@@ -247,7 +247,7 @@ impl Report<'_> {
         self.histogram("commit wait", "commit_wait_us")
     }
 
-    /// `commit wait: 12 in 1004 us; <= 100 us: 10, <= 200 us: 12`
+    /// Writes a line such as `commit wait: 12 in 1004 us; <= 100 us: 10, <= 200 us: 12`.
     fn histogram(&mut self, what: &str, name: &str) -> Result {
         let (count, sum) = (self.of(&format!("{name}_count")), self.of(&format!("{name}_sum")));
         if count == 0 {

@@ -1,4 +1,5 @@
-//! SHOW: rows made from the dictionary, the registries and the engine, filtered, sent.
+//! Runs SHOW: makes rows from the dictionary, the registries and the engine, filters them and sends
+//! them.
 mod columns;
 mod create;
 mod engine_status;
@@ -31,7 +32,7 @@ use redolith_types::{Collation, Value};
 
 const MANY_TABLES: usize = 500;
 
-/// A row as it is made.
+/// A row of SHOW before it is charged for.
 pub(crate) type Made = Vec<Value<'static>>;
 
 fn text(s: impl AsRef<str>) -> Value<'static> {
@@ -40,13 +41,12 @@ fn text(s: impl AsRef<str>) -> Value<'static> {
 fn int(n: impl TryInto<u64>) -> Value<'static> {
     Value::UInt(n.try_into().unwrap_or(0))
 }
-/// The empty text.
+/// An empty text.
 fn nothing() -> Value<'static> {
     Value::bytes(b"")
 }
 
-/// To look through the tables of a large dictionary takes milliseconds: it is done beside the
-/// workers.
+/// Leaves the worker if the dictionary is large: it takes milliseconds to search many tables.
 pub(crate) fn before_tables(engine: &Engine) {
     if engine.dict.len() >= MANY_TABLES {
         engine.runtime.leave_worker();
@@ -74,7 +74,7 @@ pub async fn run(
     let mut sent = 0;
     for row in &kept {
         let memory = &mut cx.session.memory.statement;
-        // It is there twice while it is written.
+        // The row exists twice while the sink writes it.
         let (written, bytes) = (memory.used(), row_bytes(row));
         memory.charge(bytes)?;
         if bytes >= LONG {
@@ -113,7 +113,7 @@ fn passes(
     })
 }
 
-/// The rows, in the account.
+/// Makes the rows and charges for them.
 async fn rows(cx: &mut AdminContext<'_>, kind: &ShowKind) -> Result<Vec<Row>> {
     let mut out = Gathered::new(&mut cx.session.memory.statement);
     match kind {
@@ -216,7 +216,7 @@ async fn rows(cx: &mut AdminContext<'_>, kind: &ShowKind) -> Result<Vec<Row>> {
                 cx.session.user
             ))])?;
         }
-        // None of these are there to be shown.
+        // The server has none of these objects.
         ShowKind::EngineMutex
         | ShowKind::Triggers { .. }
         | ShowKind::Events { .. }
@@ -232,7 +232,7 @@ async fn rows(cx: &mut AdminContext<'_>, kind: &ShowKind) -> Result<Vec<Row>> {
     Ok(out.into_rows())
 }
 
-/// SHOW STATUS; `own` are the session's counts, in the place of the server's.
+/// The rows of SHOW STATUS. `own` has the session's counts, which replace the server's counts.
 fn status(status: &Status, own: &[(&str, u64)]) -> impl Iterator<Item = Made> {
     let own = |name: &str| own.iter().find(|(n, _)| *n == name).map(|(_, n)| n.to_string());
     pairs(status.list().into_iter().map(move |(name, value)| {

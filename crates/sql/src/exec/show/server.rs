@@ -1,4 +1,5 @@
-//! What SHOW tells of the server and the session: warnings, processes, character sets, engines.
+//! Makes the rows of SHOW about the server and the session: warnings, processes, character sets,
+//! engines.
 use super::{Made, int, text};
 use crate::processes::Processes;
 use crate::session_state::{Level, Warnings};
@@ -25,7 +26,7 @@ pub(super) fn warnings(
         .map(move |w| vec![text(level(w.level)), int(w.code), text(&w.message)])
 }
 
-/// Bytes of a statement that SHOW PROCESSLIST without FULL prints.
+/// The number of characters of a statement that SHOW PROCESSLIST without FULL shows.
 const INFO_CHARS: usize = 100;
 
 pub(crate) fn processes(processes: &Processes, full: bool) -> impl Iterator<Item = Made> {
@@ -45,7 +46,7 @@ pub(crate) fn processes(processes: &Processes, full: bool) -> impl Iterator<Item
     processes.each().map(row)
 }
 
-/// The one there is bears the name that clients look for.
+/// The only engine bears the name that clients look for.
 pub(crate) fn engines() -> Vec<Made> {
     let comment = "Redolith: transactions, row-level locking, durable commits";
     vec![["InnoDB", "DEFAULT", comment, "YES", "NO", "YES"].map(text).to_vec()]

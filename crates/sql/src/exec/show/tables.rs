@@ -1,4 +1,4 @@
-//! SHOW TABLES, TABLE STATUS, OPEN TABLES.
+//! Makes the rows of SHOW TABLES, SHOW TABLE STATUS and SHOW OPEN TABLES.
 use super::{Made, int, nothing, text};
 use crate::error::{Result, SqlError};
 use crate::exec::server_rows::Gathered;
@@ -37,7 +37,8 @@ pub(super) fn virtual_names(full: bool) -> impl Iterator<Item = Made> {
     Virtual::all().iter().map(row)
 }
 
-/// A table that is made when it is read has no size.
+/// The status of the tables of INFORMATION_SCHEMA. They have no size, because their rows are made
+/// when they are read.
 pub(super) fn virtual_status() -> impl Iterator<Item = Made> {
     let row = |t: &Virtual| {
         let mut row = vec![Value::Null; 18];
@@ -59,13 +60,13 @@ pub(super) async fn status(engine: &Engine, schema: &str, out: &mut Gathered<'_>
     }
     Ok(())
 }
-/// Its file is opened and its rows are estimated. None: it has gone meanwhile.
+/// The status of a table. Opens the table's file. None if the table has been dropped meanwhile.
 pub(crate) async fn status_of(engine: &Engine, table: &TableDef) -> Result<Option<Made>> {
     let t = engine.table(&table.schema, &table.name).await?;
     Ok(t.map(|t| status_row(engine, &t)))
 }
 
-/// A table's file has its rows and indexes together: Data_length is all of it.
+/// The row of a table. Its file holds rows and indexes together, so Data_length is the whole file.
 fn status_row(engine: &Engine, t: &Table) -> Made {
     let bytes = engine.store.spaces.get(t.space).map_or(0, |s| s.pages() as u64 * PAGE_SIZE as u64);
     let rows = t.rows.load(Relaxed).max(0) as u64;
@@ -93,7 +94,8 @@ fn status_row(engine: &Engine, t: &Table) -> Made {
     ]
 }
 
-/// Every table is open to all connections; those in use hold its metadata lock.
+/// The rows of SHOW OPEN TABLES. All tables count as open; a table whose metadata lock is held is
+/// in use.
 pub(super) fn open(engine: &Engine, schema: Option<&str>) -> impl Iterator<Item = Made> {
     let schemas = schema.map_or_else(|| engine.dict.schemas(), |s| vec![s.to_string()]);
     let tables = schemas.into_iter().flat_map(|s| engine.dict.tables(&s));

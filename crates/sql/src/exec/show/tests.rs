@@ -68,7 +68,7 @@ fn what_is_told_makes_the_same_table() {
             DEFAULT -3)",
     ] {
         let mut def = definition(s, text);
-        // No default and DEFAULT NULL are one thing.
+        // A nullable column without a default has DEFAULT NULL.
         for c in
             def.columns.iter_mut().filter(|c| c.default.is_none() && c.nullable && !c.ty.is_lob())
         {

@@ -1,5 +1,5 @@
-//! Statements whose trees are as high as they may be, and higher, on half of the stack that a
-//! session's thread has.
+//! Runs statements whose trees have the greatest permitted height, and higher ones, on half the
+//! stack of a session's thread.
 use super::{TABLE, World, lines};
 use crate::STACK_BYTES;
 use crate::session::Session;
@@ -25,8 +25,8 @@ fn on_half_a_stack(f: impl FnOnce(&mut Session) + Send) {
     });
 }
 
-/// Statements over `n` links in a row: what stands before the row, its first term, each further
-/// link, and what stands behind.
+/// Statements with a row of `n` links: the text before the row, its first term, each further link,
+/// and the text after the row.
 const ROWS: &[(&str, &str, &str, &str)] = &[
     ("SELECT ", "1", "+1", ""),
     ("SELECT ", "1", " XOR 1", ""),
@@ -46,8 +46,8 @@ const ROWS: &[(&str, &str, &str, &str)] = &[
     ("UPDATE t SET k = ", "k", "*1", ""),
     ("DELETE FROM t WHERE ", "k", "+1", " < 0"),
 ];
-/// Statements `n` levels deep: the beginning, what opens a level, the innermost, what closes a
-/// level.
+/// Statements of `n` levels: the beginning, the text that opens a level, the innermost text, and
+/// the text that closes a level.
 const LEVELS: &[(&str, &str, &str, &str)] = &[
     ("SELECT ", "(", "1", ")"),
     ("SELECT ", "- ", "1", ""),
@@ -69,8 +69,8 @@ const LEVELS: &[(&str, &str, &str, &str)] = &[
     ("", "(", "SELECT 1", ")"),
 ];
 
-/// Runs the greatest of these statements that is accepted, as text and prepared, and sees that the
-/// next one is refused. Its size.
+/// Runs the greatest of these statements that is accepted, as text and prepared, and checks that
+/// the next greater one is refused. Returns the size of the greatest.
 fn greatest(s: &mut Session, statement: impl Fn(usize) -> String) -> usize {
     let accepted = |s: &mut Session, n| match block_on(s.prepare(statement(n).as_bytes())) {
         Ok(prepared) => {
@@ -91,7 +91,7 @@ fn greatest(s: &mut Session, statement: impl Fn(usize) -> String) -> usize {
     let text = statement(good);
     let prepared = block_on(s.prepare(text.as_bytes())).unwrap();
     for ran in [lines(s, &text), super::execute(s, prepared.id, &[])] {
-        // Evaluated, but for the sum that overflows at its very end.
+        // The statement is evaluated: the sum with an overflow fails at its last term.
         let wanted = text.contains("+ 9223372036854775807");
         assert_eq!(ran.iter().any(|line| line == "error 1690"), wanted, "{}", statement(1));
         assert_eq!(ran.iter().any(|line| line.starts_with("error")), wanted, "{}", statement(1));
@@ -127,7 +127,7 @@ fn heights_of_rows_within_each_other_add_up() {
             lines(s, &format!("SELECT 'a'{}", " COLLATE binary".repeat(50_000))),
             ["error 1436"]
         );
-        // A value that names a column is no higher for what that column was given.
+        // A value that names a column does not include the tree of that column's value.
         lines(s, "CREATE TABLE w (a INT, b INT, c INT, d INT)");
         let row = "+1".repeat(1600);
         assert_eq!(lines(s, &format!("INSERT INTO w VALUES (1{row}, a{row}, 1, 1)")), ["ok 1 0"]);
@@ -135,7 +135,7 @@ fn heights_of_rows_within_each_other_add_up() {
             lines(s, &format!("INSERT INTO w VALUES (1{row}, a{row}, b{row}, c{row})")),
             ["ok 1 0"]
         );
-        // Refused for what it is, not for its length.
+        // The statement is refused because NATURAL is unsupported, not because of its length.
         assert_eq!(
             lines(s, &format!("SELECT 1 FROM t {} JOIN t u", "NATURAL ".repeat(100_000))),
             ["error 1235"]
@@ -171,7 +171,7 @@ fn rows_of_terms_are_flat() {
     });
 }
 
-/// Names of what stands elsewhere in the statement must not let a short text be a large tree.
+/// Names of other parts of the statement must not turn a short text into a large tree.
 #[test]
 fn copies_of_copies_are_bounded() {
     on_half_a_stack(|s| {

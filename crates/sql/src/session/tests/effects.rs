@@ -1,18 +1,18 @@
-//! When each session variable takes effect: at once for statements that come, whatever was planned
-//! or prepared before, unless MySQL says otherwise.
+//! Checks when each session variable takes effect: at once for later statements, even if they were
+//! planned or prepared before, unless MySQL differs.
 use super::{World, execute, lines, query};
 use crate::settings::{Access, Kind, Scope, Var};
 use redolith_types::Value;
 
-/// What tells that a variable has taken effect.
+/// A way to see that a variable has taken effect.
 struct Effect {
     var: &'static str,
     value: &'static str,
-    /// A statement, and what it gives before and after.
+    /// A statement, and its answers before and after the change.
     ask: &'static str,
     before: &'static str,
     after: &'static str,
-    /// A prepared statement keeps what it was prepared under.
+    /// A prepared statement keeps the value under which it was prepared.
     bound_at_prepare: bool,
 }
 
@@ -93,7 +93,7 @@ const EFFECTS: &[Effect] = &[
     at_once("sql_notes", "0", "SELECT @@warning_count FROM (SELECT 1) AS d", "1", "0"),
 ];
 
-/// Variables whose effect the tests below show, or those of other files.
+/// Variables whose effect is checked by the tests below or in other files.
 const ELSEWHERE: &[&str] = &[
     "autocommit",
     "character_set_database",
@@ -122,7 +122,7 @@ const ELSEWHERE: &[&str] = &[
     "transaction_read_only",
     "wait_timeout",
 ];
-/// Those that can be set to one value only, in other words.
+/// Variables that accept only one value.
 const NOTHING_TO_SAY: &[&str] = &[
     "default_storage_engine",
     "default_tmp_storage_engine",
@@ -162,7 +162,7 @@ fn world() -> World {
     w
 }
 
-/// The statement's answer. What is asked for of notes needs one first.
+/// The statement's answer. For `sql_notes`, another statement makes a note first.
 fn ask(s: &mut super::super::Session, e: &Effect) -> String {
     if e.var == "sql_notes" {
         lines(s, "DROP TABLE IF EXISTS nowhere");
@@ -176,7 +176,7 @@ fn a_change_counts_for_the_next_statement() {
     let w = world();
     for e in EFFECTS {
         let mut s = w.session();
-        // Twice: the second time with a plan from the cache.
+        // The second run uses a plan from the cache.
         for _ in 0..2 {
             assert_eq!(ask(&mut s, e), e.before, "{} {}", e.var, e.ask);
         }
@@ -218,7 +218,7 @@ fn prepared_statements_go_by_what_is_set_when_they_run() {
         lines(&mut s, &format!("SET {} = {}", e.var, e.value));
         let then = if e.bound_at_prepare { e.before } else { e.after };
         assert_eq!(execute(&mut s, id, &[]).join(","), then, "{} {}", e.var, e.ask);
-        // One that is prepared now is bound now.
+        // A statement that is prepared now sees the new value.
         let id = redolith_engine::runtime::block_on(s.prepare(e.ask.as_bytes())).unwrap().id;
         assert_eq!(execute(&mut s, id, &[]).join(","), e.after, "{} {}", e.var, e.ask);
     }
@@ -227,7 +227,7 @@ fn prepared_statements_go_by_what_is_set_when_they_run() {
 #[test]
 fn global_values_are_of_sessions_that_begin() {
     for e in EFFECTS {
-        // Character sets are the client's to say.
+        // The client sets the character sets.
         if e.var.starts_with("character_set") || e.var == "collation_connection" {
             continue;
         }
@@ -237,7 +237,7 @@ fn global_values_are_of_sessions_that_begin() {
         assert_eq!(lines(&mut s, &format!("SET GLOBAL {} = {}", e.var, e.value)), ["ok 0 0"]);
         assert_eq!(ask(&mut s, e), e.before, "SET GLOBAL {}: {}", e.var, e.ask);
         assert_eq!(ask(&mut w.session(), e), e.after, "SET GLOBAL {}: {}", e.var, e.ask);
-        // DEFAULT is the GLOBAL value of now.
+        // DEFAULT is the current GLOBAL value.
         lines(&mut s, &format!("SET SESSION {} = DEFAULT", e.var));
         assert_eq!(ask(&mut s, e), e.after, "{} = DEFAULT: {}", e.var, e.ask);
         redolith_engine::runtime::block_on(s.reset());
@@ -245,7 +245,7 @@ fn global_values_are_of_sessions_that_begin() {
     }
 }
 
-/// Variables that the session knows itself.
+/// Variables whose values the session itself keeps.
 #[test]
 fn what_the_session_knows_counts_at_once() {
     let w = world();
@@ -262,9 +262,9 @@ fn what_the_session_knows_counts_at_once() {
     assert_eq!(lines(&mut s, "SELECT LAST_INSERT_ID(), UNIX_TIMESTAMP() > 1000000000"), ["8|1"]);
     lines(&mut s, "BEGIN; SET insert_id = 50");
     assert_eq!(lines(&mut s, "INSERT INTO numbered(n) VALUES (1), (2)"), ["ok 2 50"]);
-    // It was for one statement.
+    // The value was for one statement.
     assert_eq!(lines(&mut s, "INSERT INTO numbered(n) VALUES (3)"), ["ok 1 52"]);
-    // MySQL's generators, from the two seeds on; the first number is (3 * 1 + 2) / 0x3fffffff.
+    // MySQL's generators begin at the two seeds: the first number is (3 * 1 + 2) / 0x3fffffff.
     lines(&mut s, "SET rand_seed1 = 1, rand_seed2 = 2");
     let first = lines(&mut s, "SELECT RAND() * 0x3fffffff, RAND() * 0x3fffffff");
     assert_eq!(first, ["5|55"]);
@@ -283,7 +283,7 @@ fn row_locks_are_waited_for_as_long_as_is_set_now() {
     )
     .unwrap()
     .id;
-    // The default is 50 seconds, and the transaction begins with that.
+    // The transaction begins with the default of 50 seconds.
     lines(&mut b, "BEGIN; SELECT * FROM locked WHERE id = 2 FOR UPDATE");
     lines(&mut b, "SET SESSION innodb_lock_wait_timeout = 1");
     assert_eq!(lines(&mut b, "SELECT * FROM locked WHERE id = 1 FOR UPDATE"), ["error 1205"]);
@@ -315,7 +315,7 @@ fn isolation_and_access_are_of_the_next_transaction() {
     lines(&mut b, "INSERT INTO one VALUES (2)");
     assert_eq!(lines(&mut a, count), ["1"], "a snapshot of REPEATABLE READ");
     assert_eq!(lines(&mut a, "INSERT INTO one VALUES (3)"), ["ok 1 0"]);
-    // For one transaction only, which cannot be the one that runs.
+    // This form is for the next transaction only, so it is refused within a transaction.
     assert_eq!(lines(&mut a, "SET @@transaction_isolation = 'SERIALIZABLE'"), ["error 1568"]);
     lines(&mut a, "COMMIT; BEGIN");
     assert_eq!(lines(&mut a, count), ["3"]);
@@ -323,11 +323,11 @@ fn isolation_and_access_are_of_the_next_transaction() {
     assert_eq!(lines(&mut a, count), ["4"], "READ COMMITTED");
     assert_eq!(lines(&mut a, "INSERT INTO one VALUES (5)"), ["error 1792"]);
     lines(&mut a, "COMMIT");
-    // Of the next transaction, and of that only.
+    // The setting is for the next transaction only.
     lines(&mut a, "SET @@transaction_read_only = OFF");
     assert_eq!(lines(&mut a, "INSERT INTO one VALUES (6)"), ["ok 1 0"]);
     assert_eq!(lines(&mut a, "INSERT INTO one VALUES (7)"), ["error 1792"]);
-    // GLOBAL: of sessions that begin.
+    // The GLOBAL value is for sessions that begin.
     lines(&mut b, "SET GLOBAL transaction_read_only = ON");
     assert_eq!(lines(&mut b, "INSERT INTO one VALUES (8)"), ["ok 1 0"]);
     assert_eq!(lines(&mut w.session(), "INSERT INTO one VALUES (9)"), ["error 1792"]);
@@ -340,7 +340,7 @@ fn autocommit_that_is_switched_on_commits() {
     let count = "SELECT COUNT(*) FROM one";
     lines(&mut a, "SET autocommit = 0; INSERT INTO one VALUES (2)");
     assert_eq!(lines(&mut b, count), ["1"]);
-    // 1 to 1 within BEGIN changes nothing; 0 to 1 commits.
+    // A change from 0 to 1 commits. Setting 1 again within BEGIN has no effect.
     lines(&mut a, "SET autocommit = 1");
     assert_eq!(lines(&mut b, count), ["2"]);
     lines(&mut a, "BEGIN; INSERT INTO one VALUES (3); SET autocommit = 1");
@@ -372,7 +372,7 @@ fn databases_are_made_in_the_sessions_character_set() {
         "SET SESSION collation_server = DEFAULT; CREATE DATABASE wide_ones; USE wide_ones",
     );
     assert_eq!(lines(&mut s, "SELECT @@character_set_database"), ["utf8mb4"]);
-    // SET CHARACTER SET takes the connection's from there.
+    // SET CHARACTER SET takes the connection's collation from the database.
     lines(&mut s, "USE narrow_ones; SET CHARACTER SET utf8mb4");
     assert_eq!(
         lines(&mut s, "SELECT @@character_set_client, @@collation_connection"),
@@ -398,7 +398,7 @@ fn timeouts_of_the_connection_are_those_of_now() {
     let mut s = w.session();
     lines(&mut s, "BEGIN; SET wait_timeout = 5, net_read_timeout = 6, net_write_timeout = 7");
     assert_eq!((s.wait_timeout_s(), s.net_read_timeout_s(), s.net_write_timeout_s()), (5, 6, 7));
-    // What an interactive client waits is taken once, when it comes.
+    // `interactive_timeout` counts only when an interactive client logs in.
     lines(&mut s, "SET interactive_timeout = 9");
     assert_eq!(s.wait_timeout_s(), 5);
     assert_eq!(query(&mut s, "SET GLOBAL wait_timeout = 11").lines, ["ok 0 0"]);

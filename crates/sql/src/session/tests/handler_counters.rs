@@ -1,10 +1,10 @@
-//! Handler_* of statements: what MySQL 9.7 answers to the same ones on the same rows, but where it
-//! says "ours".
+//! The Handler_* counts of statements. They are the counts of MySQL 9.7 for the same statements on
+//! the same rows, except where a comment names a difference.
 use super::{World, execute, lines, query};
 use crate::session::Session;
 use redolith_engine::runtime::block_on;
 
-/// `SHOW SESSION STATUS LIKE 'Handler%'` without zeros: "commit=1 read_key=1".
+/// The result of `SHOW SESSION STATUS LIKE 'Handler%'` without zeros: "commit=1 read_key=1".
 fn handlers(s: &mut Session, scope: &str) -> String {
     let shown = lines(s, &format!("SHOW {scope} STATUS LIKE 'Handler%'"));
     let counted = shown
@@ -38,8 +38,8 @@ fn statements_count_what_they_ask_of_the_engine() {
             "SELECT id FROM t ORDER BY id DESC LIMIT 3",
             "commit=1 read_key=1 read_last=1 read_prev=2",
         ),
-        // Ours: the table is in the order of its key, reading it so is the same scan (MySQL:
-        // read_next=2).
+        // MySQL differs (read_next=2). Here, the table is stored in the order of its key, so this
+        // is a scan of the table.
         ("SELECT * FROM t ORDER BY id LIMIT 3", "commit=1 read_first=1 read_key=1 read_rnd_next=3"),
         ("SELECT * FROM t WHERE id = 3", "commit=1 read_key=1"),
         ("SELECT * FROM t WHERE id = 1000", "commit=1 read_key=1"),
@@ -80,14 +80,14 @@ fn statements_count_what_they_ask_of_the_engine() {
         ),
         ("REPLACE INTO t VALUES (100, 2, 100, 'z')", "commit=1 delete=1 read_key=1 write=2"),
         ("UPDATE t SET c = 'q' WHERE id = 1", "commit=1 read_key=1 update=1"),
-        // Ours: a row that stays as it is is not given to the engine (MySQL does, unless it has
-        // read the column anyway).
+        // MySQL differs: it gives an unchanged row to the engine unless it has read the column
+        // anyway. Here, an unchanged row is not given to the engine.
         ("UPDATE t SET c = 'q' WHERE id = 1", "commit=1 read_key=1"),
         (
             "UPDATE t SET c = 'w' WHERE id BETWEEN 1 AND 3",
             "commit=1 read_key=1 read_next=3 update=3",
         ),
-        // 63 rows and the end.
+        // The scan reads 63 rows and the end.
         (
             "UPDATE t SET c = 'v' ORDER BY c DESC LIMIT 2",
             "commit=1 read_first=1 read_key=3 read_rnd=2 read_rnd_next=64 update=2",
@@ -124,7 +124,7 @@ fn statements_count_what_they_ask_of_the_engine() {
         query(&mut s, text);
         assert_eq!(handlers(&mut s, "SESSION"), expected, "{text}");
     }
-    // One statement of a transaction fails; its COMMIT is one all the same.
+    // The COMMIT of a transaction counts even if one of its statements has failed.
     query(&mut s, "FLUSH STATUS");
     query(&mut s, "BEGIN; UPDATE t SET c = 'ad' WHERE id = 1; INSERT INTO t VALUES (1, 1, 1, 'x')");
     query(&mut s, "COMMIT");
@@ -145,7 +145,7 @@ fn sessions_count_for_themselves_and_together() {
         "SHOW STATUS is the session's"
     );
     assert_eq!(handlers(&mut a, "GLOBAL"), "commit=2 read_key=2 read_next=10");
-    // What an ended session has done stays counted; its rollback is, too.
+    // The counts of an ended session stay, including the rollback at its end.
     query(&mut b, "BEGIN; UPDATE t SET c = 'x' WHERE id = 1");
     block_on(b.end());
     drop(b);

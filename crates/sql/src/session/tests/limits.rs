@@ -1,4 +1,4 @@
-//! What a statement may ask for has bounds: the results of functions, waits.
+//! Checks the limits of statements: the results of functions, waits, and plans in the cache.
 use super::{TABLE, World, execute, lines};
 use crate::exec::fixture::Server;
 use crate::plan::Expr;
@@ -19,7 +19,7 @@ fn results_of_functions_are_bounded() {
         &mut s,
         "SET @most = REPEAT('a', 4096), @half = REPEAT('a', 2048), @third = REPEAT('a', 3072)",
     );
-    // The longest of each that is made, and the next longer one, which is not.
+    // Each pair has the longest permitted result and a longer one, which is NULL.
     for (fits, grows) in [
         ("CAST('' AS BINARY(4096))", "CAST('' AS BINARY(4294967294))"),
         ("CAST('x' AS BINARY(4096))", "CAST('x' AS BINARY(4097))"),
@@ -35,7 +35,7 @@ fn results_of_functions_are_bounded() {
         ("RPAD(@half, 4096, 'xy')", "RPAD(@half, 4097, 'xy')"),
         ("REPEAT('ab', 2048)", "REPEAT('ab', 2049)"),
         ("SPACE(4096)", "SPACE(4097)"),
-        // Letters whose capitals are longer.
+        // The capitals of these letters are longer.
         ("UPPER(REPEAT('ɐ', 1365))", "UPPER(REPEAT('ɐ', 2048))"),
         (
             "DATE_FORMAT('2024-01-03', REPEAT('%W', 400))",
@@ -63,7 +63,7 @@ fn results_of_functions_are_bounded() {
             "{grows}: {warning:?}"
         );
     }
-    // What is stored is as long as it is, and what only chooses gives it.
+    // A stored value may be longer, and functions that only choose return it.
     lines(
         &mut s,
         "CREATE TABLE w (c TEXT); INSERT INTO w VALUES (@most); SET GLOBAL max_allowed_packet = \
@@ -77,7 +77,7 @@ fn results_of_functions_are_bounded() {
     assert_eq!(lines(&mut s, "SELECT CONCAT(c, 'x') IS NULL FROM w"), ["1"]);
 }
 
-/// A disk whose clock has run for a day: as of a server that has been up as long.
+/// A disk whose clock has run for a day, as in a server that has been up for a day.
 struct Late {
     disk: RealDisk,
 }
@@ -97,7 +97,7 @@ fn a_user_lock_is_waited_for_as_long_as_is_said() {
     let (mut holder, mut waiter) = (world.session(), world.session());
     assert_eq!(lines(&mut holder, "SELECT GET_LOCK('x', 0)"), ["1"]);
     assert_eq!(lines(&mut waiter, "SELECT GET_LOCK('x', 0)"), ["0"]);
-    // A session that is killed while it waits.
+    // The session is killed while it waits.
     waiter.state.process.interrupt.kill();
     for timeout in ["3600", "1e18", "18446744073709549568e0", "1e308", "-1"] {
         assert_eq!(
@@ -115,7 +115,7 @@ fn plans_that_are_large_or_hardly_come_again_are_not_kept() {
     lines(&mut s, TABLE);
     lines(&mut s, "CREATE TABLE w (a INT, b INT)");
     let before = (world.db.plans.len(), world.db.plans.bytes());
-    // What a dump sends: rows of which the second is not like the first.
+    // A dump may send rows whose second row does not have the form of the first.
     for n in 2000..2005 {
         let rows = "(1, 'x'), (2, NULL), ".repeat(n);
         assert_eq!(
@@ -131,7 +131,7 @@ fn plans_that_are_large_or_hardly_come_again_are_not_kept() {
     }
     assert_eq!((world.db.plans.len(), world.db.plans.bytes()), before);
 
-    // A prepared statement keeps its own.
+    // A prepared statement keeps its own plan.
     let text = format!("INSERT INTO w (a, b) VALUES {}(?, ?)", "(1, 2), ".repeat(4000));
     let id = block_on(s.prepare(text.as_bytes())).unwrap().id;
     assert_eq!(execute(&mut s, id, &[Value::Int(1), Value::Int(2)]), ["ok 4001 0"]);
@@ -146,7 +146,7 @@ fn plans_weigh_what_they_hold() {
     let world = World::new();
     let mut s = world.session();
     lines(&mut s, TABLE);
-    // The weight that a text's plan adds.
+    // This returns the weight that a text's plan adds to the cache.
     let mut weigh = |text: String| {
         let before = world.db.plans.bytes();
         assert!(!lines(&mut s, &text).iter().any(|line| line.starts_with("error")), "{text}");
@@ -170,7 +170,7 @@ fn plans_weigh_what_they_hold() {
         ("DELETE FROM t WHERE k + 1 IN (", "1, ", "1)"),
         ("DELETE FROM t ORDER BY ", "k + 1, ", "c LIMIT 1"),
     ] {
-        // `#`: keys that are the same are one.
+        // The number in place of `#` makes keys distinct: equal keys are kept once.
         let mut list = |items: usize| {
             let items: String = (0..items).map(|n| item.replace('#', &n.to_string())).collect();
             weigh(format!("{before}{items}{after}"))

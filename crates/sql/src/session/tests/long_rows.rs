@@ -1,9 +1,10 @@
-//! MEM-1, MEM-2: rows with long columns are in the account while a statement has them, and one
-//! after the other.
+//! Rows with long columns are charged one after the other, while a statement holds them (MEM-1,
+//! MEM-2).
 use super::memory::failed;
 use super::{World, lines};
 
-/// Five rows with one long column, and row 100 with two, which together are longer than the bound.
+/// Five rows with one long column, and row 100 with two long columns, which together exceed the
+/// limit.
 const SETUP: &[&str] = &[
     "CREATE TABLE t (id INT PRIMARY KEY, n INT NOT NULL DEFAULT 0, a LONGBLOB, b LONGTEXT, KEY \
         (n))",
@@ -11,7 +12,7 @@ const SETUP: &[&str] = &[
         REPEAT('c', 400000)), (4, 'd'), (5, REPEAT('e', 400000))",
     "INSERT INTO t VALUES (100, 1, REPEAT('a', 700000), REPEAT('b', 700000))",
 ];
-/// Those that hold more than a mebibyte at a time, and less than 64.
+/// Statements that hold more than one and less than 64 MiB at a time.
 const GROWING: &[&str] = &[
     "SELECT LENGTH(a) FROM t WHERE id = 100",
     "SELECT id FROM t WHERE b LIKE 'x%'",
@@ -29,7 +30,7 @@ const GROWING: &[&str] = &[
     "DELETE FROM t WHERE id > 5 AND b = 'x'",
     "CHECKSUM TABLE t",
 ];
-/// Those that need less: rows without what is long in them, and rows one after the other.
+/// Statements that hold less: they read rows without the long columns, or one row after the other.
 const STEADY: &[&str] = &[
     "SELECT COUNT(*), SUM(n) FROM t",
     "SELECT n FROM t WHERE id = 100",
@@ -80,7 +81,7 @@ fn rows_are_in_the_account_while_they_are_needed() {
     }
 }
 
-/// Where it is refused nothing was read: what is charged is the length that the reference tells.
+/// The charge precedes the read: it is the length in the row's reference to the long column.
 #[test]
 fn a_row_is_charged_before_it_is_read() {
     let world = World::new();

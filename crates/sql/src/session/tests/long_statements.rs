@@ -1,8 +1,8 @@
-//! Statements that take for ever: they give way, and whoever wants them to end reaches them.
-//! SLEEP() and its like: where they stand.
+//! Endless statements give way and can be killed. SLEEP() and similar functions wait at their place
+//! in the statement.
 //!
-//! No time is measured: the runtime counts when the session's thread gives way, and ends the
-//! statement then; a sleep is written down and over at once.
+//! No test measures time. The runtime counts how often the session's thread gives way, and then
+//! ends the statement. A sleep is recorded and ends at once.
 use super::{World, execute, lines};
 use crate::exec::fixture::Server;
 use crate::processes::{Kill, Process};
@@ -18,19 +18,19 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 thread_local! {
-    /// The thread of a session under test; others are the engine's.
+    /// True in the thread of a session under test. Other threads belong to the engine.
     static IS_SESSION: Cell<bool> = const { Cell::new(false) };
     static HAS_LEFT: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What to do when a statement has given way often enough.
+/// The action to take when a statement has given way often enough.
 type Then = Box<dyn Fn() + Send>;
 
 struct Watcher {
     threads: Arc<Threads>,
     gave_way: AtomicU64,
     then: Mutex<Option<(u64, Then)>>,
-    /// How long the session wanted to sleep, in milliseconds.
+    /// The lengths of the session's sleeps, in milliseconds.
     sleeps: Mutex<Vec<u64>>,
     stretch: AtomicU64,
     /// How often the session has left its worker.
@@ -59,7 +59,7 @@ impl Runtime for Watcher {
             return self.threads.sleep(time);
         }
         self.sleeps.lock().push(time.as_millis() as u64);
-        // The timers of limits are not what is slept.
+        // Long times are the timers of limits. They never end.
         if time >= Duration::from_secs(1000) {
             Box::pin(std::future::pending())
         } else {
@@ -110,7 +110,7 @@ impl Watched {
         }));
         Watched { world, runtime }
     }
-    /// Runs with the session's thread watched.
+    /// Runs `f` while the session's thread is watched.
     fn watch<T>(&self, f: impl FnOnce() -> T) -> T {
         IS_SESSION.set(true);
         HAS_LEFT.set(false);
@@ -118,8 +118,8 @@ impl Watched {
         IS_SESSION.set(false);
         done
     }
-    /// The last line of what the statement gives when it is killed as it gives way for the third
-    /// time.
+    /// Runs a statement and kills it when it gives way for the third time. Returns the last line of
+    /// its answer.
     fn killed(&self, session: &mut Session, text: &str) -> String {
         let process: Arc<Process> = session.state.process.clone();
         self.runtime.gave_way.store(0, Relaxed);
@@ -130,7 +130,7 @@ impl Watched {
         process.forget_kill_query();
         lines.last().cloned().unwrap_or_default()
     }
-    /// How long the statement sleeps, one time after the other.
+    /// Runs a statement. Returns the lengths of its sleeps in order, and its answer.
     fn sleeps(&self, session: &mut Session, text: &str) -> (Vec<u64>, Vec<String>) {
         self.runtime.sleeps.lock().clear();
         let lines = self.watch(|| lines(session, text));
@@ -138,7 +138,7 @@ impl Watched {
     }
 }
 
-/// Takes hours.
+/// An expression that takes hours.
 const LONG: &str = "BENCHMARK(100000000000, 1+1)";
 
 fn tables(s: &mut Session) {
@@ -196,7 +196,7 @@ fn evaluations_leave_their_worker_and_are_killed() {
         format!("PREPARE p FROM 'SELECT {LONG}'; EXECUTE p"),
         "PREPARE p FROM 'SELECT BENCHMARK(?, 1)'; SET @n = 100000000000; EXECUTE p USING @n"
             .to_string(),
-        // Without rounds.
+        // These statements spend their time in long calls, not in rounds.
         "SELECT BENCHMARK(1000000, MD5(REPEAT('a', 1000000)))".to_string(),
         "SELECT BENCHMARK(1000000, REPEAT('a', 1000000) LIKE '%b%')".to_string(),
         "SELECT BENCHMARK(1000000, REPEAT('a', 1000000) REGEXP 'b')".to_string(),
@@ -206,7 +206,7 @@ fn evaluations_leave_their_worker_and_are_killed() {
     ] {
         assert_eq!(watched.killed(s, &text), "error 1317", "{text}");
     }
-    // Nothing of it is left.
+    // The killed statements have changed nothing.
     assert_eq!(lines(s, "SELECT COUNT(*), SUM(v), SUM(k) FROM t"), ["3|0|6"]);
     let id = block_on(s.prepare(format!("SELECT {LONG} + ?").as_bytes())).unwrap().id;
     let victim = s.state.process.clone();
@@ -223,7 +223,7 @@ fn an_expression_that_a_column_has_by_default_leaves_its_worker() {
     assert_eq!(watched.killed(s, "INSERT INTO d VALUES (1, DEFAULT)"), "error 1317");
 }
 
-/// What takes long by its rows.
+/// These statements take long because of the number of their rows.
 #[test]
 fn rows_that_nobody_gets_give_way_and_are_killed() {
     let watched = Watched::new();
@@ -250,7 +250,7 @@ fn rows_that_nobody_gets_give_way_and_are_killed() {
     }
 }
 
-/// The statement ends by itself: it is beside the workers from its first page.
+/// The statement is not killed. It runs beside the workers from its first page on.
 #[test]
 fn a_check_of_a_table_leaves_its_worker() {
     let watched = Watched::new();
@@ -265,7 +265,7 @@ fn a_wide_expression_leaves_its_worker() {
     let watched = Watched::new();
     let s = &mut watched.world.session();
     tables(s);
-    // A text of more than a megabyte: one evaluation has many nodes.
+    // The text has more than a megabyte, and one evaluation has many nodes.
     let list: Vec<String> = (0..200_000).map(|n| format!("k+{n}")).collect();
     assert_eq!(
         watched.killed(s, &format!("SELECT COUNT(*) FROM big WHERE -1 IN ({})", list.join(","))),
@@ -351,7 +351,7 @@ fn sleeps_are_where_they_stand_once_for_each_row() {
     assert_eq!(*watched.runtime.sleeps.lock(), [500]);
 }
 
-/// @v := .. and RAND() are made once for each row, in the order of the rows, wherever they stand.
+/// @v := .. and RAND() are evaluated once for each row, in the order of the rows, in every clause.
 /// Tests FN-1.
 #[test]
 fn effects_are_once_for_each_row() {
@@ -404,7 +404,7 @@ fn a_sleep_that_is_killed_answers_where_it_is_all_there_is() {
         ("INSERT INTO t VALUES (10, 1, SLEEP(5000), '')", "error 1317"),
         ("UPDATE t SET v = SLEEP(5000)", "error 1317"),
     ] {
-        // From another thread, when it sleeps.
+        // Another thread kills the statement while it sleeps.
         let (victim, runtime) = (s.state.process.clone(), watched.runtime.clone());
         runtime.sleeps.lock().clear();
         let killer = std::thread::spawn(move || {
@@ -467,18 +467,18 @@ fn a_select_has_its_time() {
     let count = |counter| world.db.status.counters.get(counter);
     assert_eq!(count(Counter::MaxExecutionTimeExceeded), long.len() as u64);
     assert_eq!(count(Counter::MaxExecutionTimeSet), long.len() as u64);
-    // What sleeps and nothing else answers, as when it is killed.
+    // A SELECT that only sleeps answers, as if SLEEP() were interrupted by KILL.
     assert_eq!(lines(s, "SELECT SLEEP(1000)"), ["1"]);
     assert_eq!(lines(s, "SELECT SLEEP(1000) + 0"), ["1"]);
-    // Each statement of a text has its own.
+    // Each statement of a text has its own time limit.
     assert_eq!(lines(s, "SELECT SLEEP(1000); SELECT 5"), ["1", "5"]);
-    // Statements that change something have no limit, nor have those that are quick enough.
+    // Statements that change data have no limit. Quick statements do not reach theirs.
     assert_eq!(lines(s, "INSERT INTO t SELECT 10, SLEEP(0.1), 0, ''"), ["ok 1 0"]);
     assert_eq!(lines(s, "DO SLEEP(0.1)"), ["ok 0 0"]);
     assert_eq!(lines(s, "SELECT id FROM t WHERE id = 1"), ["1"]);
     lines(s, "SET max_execution_time = DEFAULT");
     assert_eq!(lines(s, "SELECT 1 + SLEEP(0.1)"), ["1"]);
-    // A wait for a row's lock.
+    // The limit also ends a wait for a row lock.
     lines(other, "BEGIN");
     lines(other, "SELECT * FROM t WHERE id = 1 FOR UPDATE");
     assert_eq!(
@@ -495,12 +495,12 @@ fn a_hint_says_how_long() {
     tables(s);
     let hinted = format!("SELECT /*+ MAX_EXECUTION_TIME(10) */ {LONG}");
     assert_eq!(lines(s, &hinted), ["error 3024"]);
-    // Longer than the session's, and none.
+    // A hint may be longer than the session's limit. A hint of 0 keeps the session's limit.
     lines(s, "SET max_execution_time = 20");
     assert_eq!(lines(s, "SELECT /*+ MAX_EXECUTION_TIME(100000) */ 1 + SLEEP(0.1)"), ["1"]);
     assert_eq!(lines(s, &format!("SELECT /*+ MAX_EXECUTION_TIME(0) */ {LONG}")), ["error 3024"]);
     lines(s, "SET max_execution_time = 0");
-    // The same text but for the hint is another plan.
+    // Texts that differ only in the hint have different plans.
     assert_eq!(
         lines(s, "SELECT /*+ MAX_EXECUTION_TIME(1) */ id FROM t WHERE id = 1 + SLEEP(0.2)")
             .last()
@@ -512,11 +512,11 @@ fn a_hint_says_how_long() {
         ["1"]
     );
     assert_eq!(lines(s, "SELECT id FROM t WHERE id = 1 + SLEEP(0.01)"), ["1"]);
-    // Prepared.
+    // The hint also works in a prepared statement.
     let id = block_on(s.prepare(hinted.as_bytes())).unwrap().id;
     assert_eq!(execute(s, id, &[]), ["error 3024"]);
     assert_eq!(execute(s, id, &[]), ["error 3024"]);
-    // Elsewhere it is a warning, with each run.
+    // A hint in another place gives a warning at each run.
     for _ in 0..2 {
         assert_eq!(
             lines(s, "SELECT * FROM (SELECT /*+ MAX_EXECUTION_TIME(1) */ 1 + SLEEP(0.05)) d"),

@@ -1,9 +1,9 @@
-//! Long texts: refused early, or run in little more memory than they have; and given up when
-//! somebody says so.
+//! Long texts are refused early or run in little more memory than their length, and KILL ends the
+//! work on them.
 use super::{TABLE, World, lines};
 use crate::processes::Kill;
 
-/// 3170, whichever part of the work notices.
+/// The error is 3170, whichever part of the work finds it.
 #[test]
 fn what_takes_too_much_memory_names_the_setting() {
     let world = World::new();
@@ -25,7 +25,7 @@ fn what_takes_too_much_memory_names_the_setting() {
         let answered = lines(&mut s, &text);
         assert_eq!(answered, ["error 3170"], "{before}{item}{after}");
     }
-    // Rows that are alike are not in a tree.
+    // Rows of the same form are not in the syntax tree.
     let rows = "(7, 'x'), ".repeat(300_000);
     assert_eq!(
         lines(&mut s, &format!("INSERT INTO t (k, c) VALUES {rows}(8, 'y')")),
@@ -42,8 +42,8 @@ fn what_takes_too_much_memory_names_the_setting() {
     assert_eq!(lines(&mut s, "SELECT @@parser_max_mem_size"), ["536870912"]);
 }
 
-/// Values of rows that are alike are made a few rows at a time: none is lost or mixed up at the
-/// borders, and what stands behind sees its own literals.
+/// The values of rows of the same form are made a few rows at a time. No value may be lost or mixed
+/// up at the borders, and expressions after the rows must see their own literals.
 /// Tests DML-2.
 #[test]
 fn rows_that_are_alike_keep_their_values() {
@@ -68,7 +68,7 @@ fn rows_that_are_alike_keep_their_values() {
             [format!("{rows}|111|111")]
         );
     }
-    // A literal that is none, far behind the first rows: the statement leaves nothing.
+    // One literal far behind the first rows is invalid. The statement leaves no row.
     lines(&mut s, "DELETE FROM w");
     let list: Vec<String> = (0..5000)
         .map(|n| format!("({n}, {}, 'x', 7)", if n == 4000 { "1e999" } else { "1e3" }))

@@ -1,10 +1,10 @@
-//! MEM-1, MEM-2: whatever a statement makes grow is refused past its bound, and given back.
+//! All memory that a statement makes grow has a limit and is given back (MEM-1, MEM-2).
 use super::{World, execute, lines};
 use crate::session::Session;
 use redolith_engine::runtime::block_on;
 use redolith_types::Value;
 
-/// Two megabytes in rows of half a kilobyte, and a copy's definition.
+/// A table of two megabytes in rows of half a kilobyte, and empty tables for copies.
 const SETUP: &[&str] = &[
     "CREATE TABLE big (id INT PRIMARY KEY AUTO_INCREMENT, c VARCHAR(600) NOT NULL)",
     "CREATE TABLE copy (id INT PRIMARY KEY, c VARCHAR(600) NOT NULL)",
@@ -12,7 +12,7 @@ const SETUP: &[&str] = &[
     "INSERT INTO big (c) VALUES (REPEAT('a', 500)), (REPEAT('b', 500)), (REPEAT('c', 500)), \
         (REPEAT('d', 500))",
 ];
-/// Those that need more than a mebibyte, each for another reason, and less than 64.
+/// Statements that need more than one and less than 64 MiB, each for another reason.
 const GROWING: &[&str] = &[
     "SELECT c FROM big ORDER BY c",
     "SELECT id FROM big ORDER BY CONCAT(c, id) DESC",
@@ -23,7 +23,7 @@ const GROWING: &[&str] = &[
     "SELECT LENGTH(GROUP_CONCAT(c)) FROM big",
     "SELECT LENGTH(GROUP_CONCAT(c ORDER BY id DESC)) FROM big",
     "SELECT COUNT(*) FROM (SELECT c FROM big LIMIT 4000) AS d",
-    // Each of the two has room, and together they have none.
+    // Each of the two derived tables has room, but not both together.
     "SELECT COUNT(*) FROM (SELECT c FROM big LIMIT 1200) AS d, (SELECT c FROM big LIMIT 1200) AS e \
         WHERE d.c = 'x'",
     "SELECT 'x' IN (SELECT c FROM big)",
@@ -33,7 +33,7 @@ const GROWING: &[&str] = &[
     "DELETE FROM gone ORDER BY c, id",
     "SELECT LENGTH(CONCAT(REPEAT('a', 400000), REPEAT('b', 400000), REPEAT('c', 400000)))",
     "SELECT REPEAT('a', 400000) = 'x' OR CONCAT(REPEAT('b', 600000), REPEAT('a', 600000)) = 'y'",
-    // The row, and the same as it is sent.
+    // The row exists twice while it is sent.
     "SELECT REPEAT('a', 400000), REPEAT('b', 400000)",
     "DO CONCAT(REPEAT('a', 600000), REPEAT('a', 600000))",
     "SET @x = CONCAT(REPEAT('a', 600000), REPEAT('a', 600000))",
@@ -43,11 +43,11 @@ const GROWING: &[&str] = &[
     "SHOW FULL COLUMNS FROM told",
     "SHOW FULL COLUMNS FROM told WHERE Field = 'c7'",
     "SHOW CREATE TABLE told",
-    // Made for as long as a row is looked at.
+    // The value exists while the condition is evaluated.
     "SHOW TABLES WHERE LENGTH(CONCAT(REPEAT('a', 600000), REPEAT('a', 600000))) = 7",
     "EXECUTE three USING @kept, @kept, @kept",
 ];
-/// Those that need less: long values one after the other.
+/// Statements that need less: they make long values one after the other.
 const STEADY: &[&str] = &[
     "SELECT COUNT(*) FROM big WHERE CONCAT(REPEAT('a', 70000), c) = 'x' AND id % 100 = 0",
     "SELECT COUNT(*) FROM (SELECT 1 FROM big WHERE LENGTH(REPEAT(c, 200)) < 70000) AS d",
@@ -83,7 +83,7 @@ fn world() -> (World, Session) {
     }
     (world, s)
 }
-/// A table that it takes a mebibyte to tell of.
+/// Makes a table whose description needs a mebibyte.
 fn told(s: &mut Session) {
     let columns = (0..1000)
         .map(|n| format!("c{n} TINYINT COMMENT '{}'", "x".repeat(1000)))
@@ -93,6 +93,26 @@ fn told(s: &mut Session) {
 }
 pub(super) fn failed(answer: &[String]) -> bool {
     answer.iter().any(|line| line.starts_with("error"))
+}
+
+/// The key ranges of a long list are charged as they grow.
+#[test]
+fn the_key_ranges_of_a_long_list_are_charged_and_given_back() {
+    let (world, mut s) = world();
+    let list = (0..9_000).map(|n| (2 * n).to_string()).collect::<Vec<_>>().join(", ");
+    let text = format!("SELECT COUNT(*) FROM big WHERE id IN ({list})");
+    let start = world.db.memory.used();
+    for _ in 0..2 {
+        world.db.memory.reset_counts();
+        assert!(!failed(&lines(&mut s, &text)));
+        let peak = world.db.memory.peak() - start;
+        assert!((9_000 * 40..4 << 20).contains(&peak), "{peak}");
+        assert_eq!((s.state.memory.statement.used(), world.db.memory.used()), (0, start), "MEM-2");
+    }
+    world.db.memory.set_limit(start + (64 << 10));
+    assert_eq!(lines(&mut s, &text), ["error 3170"]);
+    world.db.memory.set_limit(usize::MAX);
+    assert!(!failed(&lines(&mut s, &text)));
 }
 
 /// Tests EVAL-4.
@@ -132,7 +152,7 @@ fn every_consumer_is_bounded_and_gives_back() {
         }
     }
     assert!(world.db.memory.peak() > 1 << 20);
-    // What a session keeps has the same bound, whatever statement adds to it.
+    // The memory that a session keeps has the same limit, for every statement that adds to it.
     lines(&mut s, "SET redolith_statement_memory = 1048576");
     assert_eq!(
         lines(&mut s, "SET @a = REPEAT('a', 400000); SET @b = REPEAT('b', 400000)"),
@@ -145,12 +165,12 @@ fn every_consumer_is_bounded_and_gives_back() {
         ["ok 0 0", "ok 1 0"]
     );
     block_on(s.reset());
-    // The text and the plan of what was prepared are in the cache.
+    // The texts and plans of prepared statements stay in the cache.
     assert!(world.db.memory.used() < 10_000);
 }
 
-/// What the server tells of itself is charged as it is made: where it is refused, most of the bound
-/// was held.
+/// Rows about the server are charged one by one: when a statement is refused, it holds most of the
+/// limit.
 #[test]
 fn rows_that_the_server_makes_are_charged_one_by_one() {
     let (world, mut s) = world();
@@ -168,14 +188,14 @@ fn rows_that_the_server_makes_are_charged_one_by_one() {
         assert!(world.db.memory.peak() > start + (512 << 10), "{text}: {}", world.db.memory.peak());
         assert_eq!((s.state.memory.statement.used(), world.db.memory.used()), (0, start), "{text}");
     }
-    // Prepared, beside what its parameters hold.
+    // A prepared SHOW also charges for its parameters.
     let id = block_on(s.prepare(b"SHOW COLUMNS FROM wide0 WHERE Field = ?")).unwrap().id;
     assert_eq!(execute(&mut s, id, &[Value::text("c7")]).len(), 1);
     assert_eq!(s.state.memory.statement.used(), 0);
 }
 
-/// Parameters that are brought to the connection's character set, and copies of variables, are in
-/// the account while the statement runs, and not when it has failed.
+/// Parameters converted to the connection's character set, and copies of variables, are charged
+/// while the statement runs. The charge ends if the statement fails.
 #[test]
 fn copies_of_parameters_are_in_the_account() {
     let (world, mut s) = world();
@@ -202,7 +222,7 @@ fn copies_of_parameters_are_in_the_account() {
             if fits { ["NULL", "1200000", "1200000", "ok 0 0"] } else { ["error 3170"; 4] };
         assert_eq!(all.concat(), expected);
         assert_eq!(s.state.memory.statement.used(), 0);
-        // Those that need no other bytes, or few, have room under either.
+        // Parameters that need few or no new bytes have room under either limit.
         assert_eq!(
             execute(&mut s, two, &[Value::owned(vec![b'a'; 900_000]), latin(1000)]),
             ["902000"]
@@ -211,12 +231,12 @@ fn copies_of_parameters_are_in_the_account() {
         assert_eq!(lines(&mut s, "DEALLOCATE PREPARE p")[0].starts_with("ok"), fits);
         assert_eq!(world.db.memory.used(), start);
     }
-    // What has failed has left nothing that the next statement would take for its own.
+    // A failed statement leaves nothing that the next statement could use by mistake.
     lines(&mut s, "SET redolith_statement_memory = 1048576");
     lines(&mut s, "SET @bytes = x'e9'");
     assert_eq!(lines(&mut s, "EXECUTE two USING @bytes, @text"), ["error 3170"]);
     assert_eq!((s.state.memory.statement.used(), s.binary_params.len()), (0, 0));
-    // Rows of a text, whose strings become values a few at a time.
+    // The strings of the rows of a text become values a few at a time.
     let rows = |n: usize| {
         (0..n)
             .map(|n| format!("({}, '\\\"{}')", 100_000 + n, "x".repeat(550)))
@@ -237,7 +257,7 @@ fn sessions_together_are_bounded() {
     world.db.memory.set_limit(world.db.memory.used() + (1 << 20));
     let sort = "SELECT c FROM big WHERE id <= 2000 ORDER BY c";
     assert_eq!(lines(&mut b, sort), ["error 3170"]);
-    // Who looks for the reason is told it even where nothing is left.
+    // SHOW can explain the reason even if no memory is left.
     let limit = world.db.memory.limit();
     world.db.memory.set_limit(0);
     for text in ["SHOW GLOBAL STATUS", "SHOW STATUS", "SHOW VARIABLES", "SHOW GLOBAL VARIABLES"] {
@@ -252,7 +272,7 @@ fn sessions_together_are_bounded() {
     assert_eq!(world.db.memory.used(), start);
 }
 
-/// Too many locks end the transaction, as in MySQL, and are gone with it.
+/// As in MySQL, too many locks end the transaction, which releases them.
 #[test]
 fn locks_are_bounded_and_given_back() {
     let (world, mut s) = world();
@@ -278,7 +298,7 @@ fn locks_are_bounded_and_given_back() {
         assert_eq!(lines(&mut s, "SELECT COUNT(*), SUM(LENGTH(c)) FROM big"), ["4096|2048000"]);
         assert_eq!(world.db.memory.used(), start);
     }
-    // Many statements, each with few.
+    // Many statements take few locks each.
     lines(&mut s, "BEGIN");
     let refused = (0..41).find_map(|n| {
         let answer = lines(
@@ -294,8 +314,8 @@ fn locks_are_bounded_and_given_back() {
     let (after, answer) = refused.expect("4,096 locks");
     assert!(after > 10 && answer == ["error 1206"], "{after} {answer:?}");
     assert_eq!(lines(&mut other, "SELECT COUNT(*) FROM big FOR UPDATE NOWAIT").len(), 1);
-    // Ranges where no rows are, each of its own. No row is met on the way: they are counted before
-    // the next statement.
+    // Each id takes an empty range of its own. The statement meets no row, so its ranges are
+    // counted before the next statement.
     let list = (0..2000).map(|n| (1_000_000 + 2 * n).to_string()).collect::<Vec<_>>().join(", ");
     assert_eq!(
         lines(&mut s, &format!("BEGIN; SELECT COUNT(*) FROM big WHERE id IN ({list}) FOR UPDATE")),
@@ -304,7 +324,7 @@ fn locks_are_bounded_and_given_back() {
     assert_eq!((s.trx.locks().locks_held(), s.trx.locks().ranges_held()), (0, 2000));
     assert_eq!(lines(&mut s, "SELECT 1"), ["error 1206"]);
     assert_eq!(s.trx.locks().ranges_held(), 0);
-    // Those of a transaction that ends well are given back too.
+    // The locks of a transaction that ends normally are given back, too.
     lines(&mut s, "BEGIN; SELECT COUNT(*) FROM big WHERE id <= 1500 FOR UPDATE; SELECT 1");
     assert!(world.db.memory.used() >= 1500 * 100);
     lines(&mut s, "COMMIT");
@@ -343,8 +363,8 @@ fn kept_warnings_are_short() {
     assert!(kept.len() > 1000 && kept.iter().all(|len| *len < 512), "{:?}", kept.iter().max());
 }
 
-/// They stay until the next statement, and so they are counted until then. Without memory for them
-/// their number is known.
+/// Warnings stay, and are charged, until the next statement. If there is no memory for them, their
+/// number is still known.
 #[test]
 fn kept_warnings_are_in_the_account() {
     let (world, mut s) = world();
@@ -367,12 +387,12 @@ fn kept_warnings_are_in_the_account() {
 fn prepared_statements_are_in_the_account() {
     let (world, mut s) = world();
     let start = world.db.memory.used();
-    // Too large for the plan cache: each is held by its handle alone.
+    // The plans are too large for the cache, so only the handle holds each.
     let text = |n: usize| format!("SELECT ? + {n} IN ({})", vec!["1"; 20_000].join(", "));
     let one = block_on(s.prepare(text(0).as_bytes())).unwrap().id;
     let each = world.db.memory.used() - start;
     assert!(each > text(0).len() + 20_000 * 32, "{each}");
-    // The tree is charged while it is made, by the length of its text.
+    // While a tree is made, the charge for it depends on the length of its text.
     world.db.memory.set_limit(start + 2 * each + each / 2 + 64 * text(0).len());
     let more: Vec<_> =
         (1..5).map(|n| block_on(s.prepare(text(n).as_bytes())).map(|p| p.id)).collect();

@@ -1,4 +1,4 @@
-//! A session over a real engine: what goes out for what comes in.
+//! Tests sessions on a real engine: the answers to statements.
 mod counters;
 mod depth;
 mod effects;
@@ -21,7 +21,7 @@ use redolith_engine::runtime::block_on;
 use redolith_types::Value;
 use std::sync::Arc;
 
-/// Results as lines: "ok affected last_insert_id", "1|NULL|x", "error 1064".
+/// Collects results as lines: "ok affected last_insert_id", "1|NULL|x", "error 1064".
 #[derive(Default)]
 pub(super) struct Lines {
     lines: Vec<String>,
@@ -58,13 +58,13 @@ impl ResultSink for Lines {
     }
 }
 
-/// Counts what it holds: one for each column, row and end; asks for a drain above ten.
+/// A sink that holds one unit for each column, row and end. It asks for a drain above ten units.
 #[derive(Default)]
 struct Narrow {
     held: usize,
     most: usize,
     results: usize,
-    /// The client is gone: a drain fails.
+    /// The client is gone, so a drain fails.
     gone: bool,
     errors: Vec<u16>,
 }
@@ -104,7 +104,7 @@ impl ResultSink for Narrow {
 }
 
 pub(super) struct World {
-    // Before the server, whose drop closes the engine.
+    // The database must be dropped before the server, whose drop closes the engine.
     pub db: Arc<Database>,
     pub server: Server,
 }
@@ -171,7 +171,7 @@ fn statements_run_from_text() {
     assert_eq!(lines(&mut s, "SELECT id FROM t ORDER BY id DESC"), ["2", "1"]);
     assert_eq!(lines(&mut s, "SELECT 1; SELECT 2; SELEKT; SELECT 3"), ["1", "2", "error 1064"]);
     assert_eq!(lines(&mut s, "SELECT ?"), ["error 1064"]);
-    // mysqlslap sends its statements with the zero that ends them in C.
+    // mysqlslap sends the NUL that ends its C strings.
     assert_eq!(lines(&mut s, "SELECT 1\0"), ["1"]);
     assert_eq!(lines(&mut s, "SELECT 1\0\0"), ["error 1064"]);
     assert_eq!(lines(&mut s, ""), ["error 1065"]);
@@ -188,7 +188,7 @@ fn a_repeated_shape_is_bound_once() {
     query(&mut s, TABLE);
     let before = world.db.plans.len();
     for n in 1..20 {
-        // One to nineteen rows: two shapes in all.
+        // One to nineteen rows have two shapes in all.
         let rows: Vec<String> = (0..n).map(|i| format!("({}, 'c{i}')", n * 100 + i)).collect();
         query(&mut s, &format!("INSERT INTO t (k, c) VALUES {}", rows.join(", ")));
         assert_eq!(
@@ -200,7 +200,7 @@ fn a_repeated_shape_is_bound_once() {
         );
     }
     assert_eq!(world.db.plans.len() - before, 3);
-    // Literals that a plan depends on are not mixed up.
+    // A plan that depends on a literal is not used for another literal.
     assert_eq!(lines(&mut s, "SELECT 1+1"), ["2"]);
     assert_eq!(lines(&mut s, "SELECT 1+2"), ["3"]);
     assert_eq!(
@@ -208,7 +208,7 @@ fn a_repeated_shape_is_bound_once() {
         ["200|2"]
     );
     assert_eq!(lines(&mut s, "SELECT k, id FROM t WHERE id < 3 ORDER BY 2 ASC LIMIT 1"), ["100|1"]);
-    // Rows after the repeated ones, and what follows them, keep their values.
+    // Repeated rows and the expressions after them keep their values.
     assert_eq!(
         query(
             &mut s,
@@ -291,24 +291,24 @@ fn transactions_and_savepoints() {
     assert_eq!(lines(&mut a, "ROLLBACK TO one"), ["error 1305"]);
     query(&mut a, "ROLLBACK");
     assert_eq!(lines(&mut a, "SELECT COUNT(*) FROM t"), ["0"]);
-    // Autocommit off: a statement that uses a table opens a transaction.
+    // Without autocommit, a statement that uses a table opens a transaction.
     query(&mut a, "SET autocommit = 0");
     assert!(!a.status().has(StatusFlags::IN_TRANSACTION));
     query(&mut a, "INSERT INTO t (k) VALUES (5)");
     assert!(a.status().has(StatusFlags::IN_TRANSACTION));
     assert_eq!(lines(&mut b, "SELECT COUNT(*) FROM t"), ["0"]);
-    // Switching it on commits.
+    // Switching autocommit on commits.
     query(&mut a, "SET autocommit = 1");
     assert_eq!(lines(&mut b, "SELECT COUNT(*) FROM t"), ["1"]);
-    // So does DDL.
+    // DDL commits, too.
     query(&mut a, "BEGIN; INSERT INTO t (k) VALUES (6)");
     query(&mut a, "CREATE TABLE u (x INT)");
     assert_eq!(lines(&mut b, "SELECT COUNT(*) FROM t"), ["2"]);
-    // Read-only transactions refuse changes.
+    // A read-only transaction refuses changes.
     query(&mut a, "START TRANSACTION READ ONLY");
     assert_eq!(lines(&mut a, "INSERT INTO t (k) VALUES (7)"), ["error 1792"]);
     query(&mut a, "COMMIT");
-    // A statement that fails leaves nothing behind, its transaction goes on.
+    // A failed statement leaves no change, and its transaction goes on.
     query(&mut a, "BEGIN; INSERT INTO t (id) VALUES (100)");
     assert_eq!(lines(&mut a, "INSERT INTO t (id) VALUES (101), (100)"), ["error 1062"]);
     query(&mut a, "COMMIT");
@@ -364,7 +364,7 @@ fn variables_warnings_and_the_rest_of_a_session() {
     assert_eq!(lines(&mut s, "EXECUTE p"), ["error 1243"]);
     assert_eq!(lines(&mut s, "KILL 999999"), ["error 1094"]);
     assert_eq!(lines(&mut s, "USE nowhere"), ["error 1049"]);
-    // The text means something else under another sql_mode: plans are kept apart.
+    // The text has another meaning under another sql_mode, so it has another plan.
     assert_eq!(lines(&mut s, "SELECT 'a' || 'b'"), ["0"]);
     assert_eq!(
         lines(&mut s, "SET sql_mode = 'PIPES_AS_CONCAT'; SELECT 'a' || 'b'"),
@@ -386,7 +386,7 @@ fn one_statement_only_unless_asked_for() {
     assert_eq!(lines(&mut s, "SELECT 1;"), ["1"]);
 }
 
-/// Pages are read for the statistics of a table: of those that the query asks for, and of no other.
+/// Pages are read only for the statistics of the tables that the query asks for.
 #[test]
 fn information_schema_looks_at_the_tables_that_are_asked_for() {
     let world = World::new();
@@ -426,7 +426,7 @@ fn information_schema_looks_at_the_tables_that_are_asked_for() {
     let (few, rows) = looks(left);
     assert_eq!(rows, ["information_schema|NULL", "test|t3"]);
     assert!(few * 5 < all, "{few} of {all}");
-    // What is not decided by the table alone is decided later.
+    // A condition that also depends on other columns is decided for the rows.
     let (_, rows) = looks(
         "SELECT table_name FROM information_schema.tables WHERE table_name = 't1' OR engine = \
             'nothing'",
@@ -488,7 +488,7 @@ fn information_schema_is_read_like_any_table() {
         ),
         ["ok 2 0"]
     );
-    // Prepared, and again after the tables have changed.
+    // A prepared statement sees tables that have changed since.
     let id = block_on(
         s.prepare(b"SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = ?"),
     )
@@ -526,7 +526,7 @@ fn information_schema_is_a_database_that_nothing_changes() {
     assert_eq!(lines(&mut s, "SELECT id FROM test.t"), [] as [&str; 0]);
 }
 
-/// Name, count, status of the counters that a condition chooses.
+/// The name, count and status of the counters that a condition selects.
 fn metrics(s: &mut Session, condition: &str) -> Vec<String> {
     lines(
         s,
@@ -588,7 +588,7 @@ fn flush_tables_with_read_lock_stops_writes_and_commits() {
         query(s, "SET lock_wait_timeout = 1");
     }
     query(&mut b, "BEGIN; INSERT INTO t (k) VALUES (1)");
-    // A transaction that has written and does nothing hinders nobody.
+    // An idle transaction that has written does not block the lock.
     assert_eq!(lines(&mut a, "FLUSH TABLES WITH READ LOCK"), ["ok 0 0"]);
     assert_eq!(lines(&mut a, "SELECT COUNT(*) FROM t"), ["0"]);
     for text in [
@@ -604,9 +604,9 @@ fn flush_tables_with_read_lock_stops_writes_and_commits() {
     assert_eq!(lines(&mut c, "INSERT INTO t (k) VALUES (3)"), ["error 1205"]);
     assert_eq!(lines(&mut c, "SELECT COUNT(*) FROM t"), ["0"]);
     assert_eq!(lines(&mut c, "BEGIN; SELECT COUNT(*) FROM t; COMMIT"), ["ok 0 0", "0", "ok 0 0"]);
-    // Two may hold it.
+    // Two sessions may hold the lock.
     assert_eq!(lines(&mut c, "FLUSH TABLES WITH READ LOCK; UNLOCK TABLES"), ["ok 0 0", "ok 0 0"]);
-    // A dump: its view is from under the lock, and outlives it.
+    // A dump makes its view under the lock. The view outlives the lock.
     assert_eq!(lines(&mut a, "START TRANSACTION WITH CONSISTENT SNAPSHOT"), ["ok 0 0"]);
     assert_eq!(
         lines(&mut a, "INSERT INTO t (k) VALUES (2)"),
@@ -625,7 +625,7 @@ fn flush_tables_with_read_lock_stops_writes_and_commits() {
     );
     assert_eq!(lines(&mut a, "SELECT COUNT(*) FROM t"), ["0"]);
     assert_eq!(lines(&mut a, "COMMIT; SELECT COUNT(*) FROM t"), ["ok 0 0", "2"]);
-    // The end of the connection gives it back, too.
+    // The end of the connection releases the lock, too.
     assert_eq!(lines(&mut a, "FLUSH TABLES WITH READ LOCK"), ["ok 0 0"]);
     drop(a);
     assert_eq!(lines(&mut c, "DELETE FROM t"), ["ok 2 0"]);
@@ -634,8 +634,8 @@ fn flush_tables_with_read_lock_stops_writes_and_commits() {
     assert_eq!(lines(&mut c, "INSERT INTO t (k) VALUES (3)"), ["ok 1 3"]);
 }
 
-/// Writers hammer a pair of rows while another session stops them again and again: what it reads
-/// does not change under the lock.
+/// Writers change a pair of rows while another session stops them again and again. Its reads must
+/// not change under the lock.
 /// Tests GRL-1.
 #[test]
 fn nothing_is_committed_under_the_global_read_lock() {
@@ -681,7 +681,7 @@ fn lock_tables_by_the_session() {
     query(&mut a, TABLE);
     query(&mut a, "CREATE TABLE u (a INT)");
     query(&mut b, "SET lock_wait_timeout = 1");
-    // It commits what is open.
+    // LOCK TABLES commits the open transaction.
     query(&mut a, "BEGIN; INSERT INTO t (k) VALUES (1)");
     assert_eq!(lines(&mut a, "LOCK TABLES t READ"), ["ok 0 0"]);
     assert_eq!(lines(&mut b, "SELECT COUNT(*) FROM t"), ["1"]);
@@ -691,19 +691,19 @@ fn lock_tables_by_the_session() {
     assert_eq!(lines(&mut a, "SELECT * FROM t FOR UPDATE"), ["error 1099"]);
     assert_eq!(lines(&mut b, "SELECT COUNT(*) FROM t FOR SHARE"), ["1"]);
     assert_eq!(lines(&mut a, "FLUSH TABLES WITH READ LOCK"), ["error 1192"]);
-    // Another LOCK TABLES gives back the first one's; a write lock keeps readers out, and the
+    // A second LOCK TABLES releases the locks of the first. A write lock keeps out readers and the
     // global read lock.
     assert_eq!(lines(&mut a, "LOCK TABLES u WRITE"), ["ok 0 0"]);
     assert_eq!(lines(&mut b, "INSERT INTO t (k) VALUES (2)"), ["ok 1 2"]);
     assert_eq!(lines(&mut b, "SELECT * FROM u"), ["error 1205"]);
     assert_eq!(lines(&mut b, "FLUSH TABLES WITH READ LOCK"), ["error 1205"]);
     assert_eq!(lines(&mut a, "INSERT INTO u VALUES (5)"), ["ok 1 0"]);
-    // BEGIN gives them back.
+    // BEGIN releases the locks.
     assert_eq!(lines(&mut a, "BEGIN"), ["ok 0 0"]);
     assert_eq!(lines(&mut b, "SELECT * FROM u"), ["5"]);
     assert_eq!(lines(&mut b, "FLUSH TABLES WITH READ LOCK; UNLOCK TABLES"), ["ok 0 0", "ok 0 0"]);
     assert_eq!(lines(&mut a, "SELECT COUNT(*) FROM t; COMMIT"), ["2", "ok 0 0"]);
-    // UNLOCK TABLES commits.
+    // UNLOCK TABLES commits the open transaction.
     query(
         &mut a,
         "SET autocommit = 0; LOCK TABLES t WRITE; INSERT INTO t (k) VALUES (3); UNLOCK TABLES",
@@ -732,7 +732,7 @@ fn a_reset_keeps_what_the_handshake_said() {
     );
 }
 
-/// Bytes that stand for literals in the cache's keys are no literals.
+/// A text may not contain the bytes that stand for literals in the keys of the cache.
 #[test]
 fn control_bytes_are_no_literals() {
     let world = World::new();

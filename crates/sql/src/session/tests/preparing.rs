@@ -1,4 +1,4 @@
-//! Statements that are prepared: by the protocol's commands and by PREPARE.
+//! Tests statements that are prepared with the protocol's commands or with PREPARE.
 use super::{TABLE, World, execute, lines, query};
 use crate::sink::StatusFlags;
 use redolith_engine::runtime::block_on;
@@ -24,12 +24,12 @@ fn prepared_statements() {
         execute(&mut a, insert.id, &[Value::Int(2), Value::Int(0), Value::Null]),
         ["error 1062"]
     );
-    // The other session's handle shares the plan.
+    // The handle of another session shares the plan.
     let before = world.db.plans.len();
     let other = block_on(b.prepare(b"SELECT c, k FROM t WHERE id = ?")).unwrap();
     assert_eq!(world.db.plans.len(), before);
     assert_eq!(execute(&mut b, other.id, &[Value::Int(3)]), ["x|30"]);
-    // DDL makes plans stale; they are made again.
+    // DDL makes plans stale; new plans replace them.
     assert_eq!(lines(&mut b, "CREATE INDEX ck ON t (c, k)"), ["ok 0 0"]);
     assert_eq!(execute(&mut a, select.id, &[Value::Int(2)]), ["x|20"]);
     query(&mut b, "DROP TABLE t");
@@ -66,7 +66,8 @@ fn every_way_of_preparing_counts() {
         3,
         "COM_FIELD_LIST keeps no statement"
     );
-    // Another statement of the name takes its place; one that is not understood takes none.
+    // Another statement of the same name replaces the first, and a statement with a syntax error
+    // only removes it.
     assert_eq!(
         lines(&mut a, "PREPARE s1 FROM 'SELECT 3'; EXECUTE s1; PREPARE s1 FROM 'SELEKT'"),
         ["ok 0 0", "3", "error 1064"]
@@ -76,8 +77,8 @@ fn every_way_of_preparing_counts() {
     a.close_statement(first.id);
     query(&mut a, "DEALLOCATE PREPARE s2");
     assert_eq!(count(&world), 0);
-    // A session gives its places back when it is reset, when it ends, and when it goes without an
-    // end.
+    // A session's statements no longer count when it is reset, when it ends, and when it is dropped
+    // without an end.
     for _ in 0..3 {
         block_on(b.prepare(b"SELECT 1")).unwrap();
     }
@@ -106,7 +107,7 @@ fn set_transaction_outlives_a_stale_plan() {
     query(&mut a, "SET TRANSACTION READ ONLY");
     assert_eq!(execute(&mut a, update, &[]), ["error 1792"]);
     assert_eq!(lines(&mut a, "SELECT k FROM t"), ["2"]);
-    // It was for one transaction.
+    // The setting was for one transaction.
     assert_eq!(execute(&mut a, update, &[]), ["ok 1 0"]);
 }
 
@@ -126,7 +127,7 @@ fn begin_and_commit_can_be_prepared() {
     assert_eq!(lines(&mut b, "SELECT COUNT(*) FROM t"), ["1"]);
 }
 
-/// BIND-3: where nothing tells what a parameter is, its value does, each time.
+/// BIND-3: if the place of a parameter does not decide its type, each value decides it.
 /// Tests EXPR-1.
 #[test]
 fn parameters_are_of_their_values_types() {
@@ -152,7 +153,7 @@ fn parameters_are_of_their_values_types() {
     assert_eq!(execute(&mut s, change, &[number("1.5"), Value::Int(1)]), ["ok 1 0"]);
     let sum = block_on(s.prepare(b"SELECT SUM(d * ?) FROM d")).unwrap().id;
     assert_eq!(execute(&mut s, sum, &[number("1.125")]), ["1.68750"]);
-    // What is compared with one that its value tells of is told by its own.
+    // A parameter compared with an expression that depends on an open parameter is open, too.
     query(&mut s, "CREATE TABLE b (v VARCHAR(5) COLLATE utf8mb4_bin); INSERT INTO b VALUES ('3')");
     let both = [Value::text("ß"), Value::text("x")];
     for condition in [
@@ -170,13 +171,13 @@ fn parameters_are_of_their_values_types() {
             "{condition}"
         );
     }
-    // What a column tells needs no other plan.
+    // If a column decides the type of a parameter, other values need no other plan.
     let known = block_on(s.prepare(b"UPDATE t SET k = ? WHERE id = ?")).unwrap();
     assert!(
         block_on(s.find_prepared(b"UPDATE t SET k = ? WHERE id = ?")).unwrap().1.untyped.is_empty()
     );
     assert_eq!(execute(&mut s, known.id, &[Value::text("5"), Value::Int(1)]), ["ok 0 0"]);
-    // A definition that changes meanwhile is seen.
+    // The statement sees a changed definition.
     query(
         &mut s,
         "DROP TABLE d; CREATE TABLE d (id INT PRIMARY KEY, d DECIMAL(10, 3)); INSERT INTO d VALUES \

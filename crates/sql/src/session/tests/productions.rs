@@ -1,8 +1,8 @@
-//! Every production of the grammar, 200,000 levels deep and up to 200,000 items wide, on the stack
-//! that a worker thread has: as text and prepared.
+//! Runs every production of the grammar, 200,000 levels deep and up to 200,000 items wide, on the
+//! stack of a worker thread: as text and prepared.
 //!
-//! What is too much is refused by its number before anything recurses over it or looks through it
-//! again and again; what is not runs.
+//! A statement with too many levels or items is refused by their number, before any code recurses
+//! over them or searches them again and again. Other statements run.
 use super::{TABLE, World, execute, lines};
 use crate::STACK_BYTES;
 use crate::session::Session;
@@ -29,14 +29,15 @@ fn on_a_stack(f: impl FnOnce(&mut Session) + Send) {
     });
 }
 
-/// What became of a statement: the number of its error, or 0.
+/// The number of a statement's error, or 0.
 fn outcome(answered: &[String]) -> u16 {
     answered
         .iter()
         .find_map(|line| line.strip_prefix("error "))
         .map_or(0, |code| code.parse().unwrap())
 }
-/// As text, and prepared and executed. What cannot be prepared is not.
+/// Runs a statement as text, then prepares and executes it unless it cannot be prepared. Returns
+/// both outcomes.
 fn both(s: &mut Session, text: &str) -> [u16; 2] {
     lines(s, "BEGIN");
     let as_text = outcome(&lines(s, text));
@@ -54,8 +55,8 @@ fn both(s: &mut Session, text: &str) -> [u16; 2] {
     [as_text, prepared]
 }
 
-/// What stands before, opens a level, is innermost, closes a level and stands behind; and the
-/// error.
+/// The text before the levels, the text that opens a level, the innermost text, the text that
+/// closes a level, the text after the levels, and the error.
 type Deep = (&'static str, &'static str, &'static str, &'static str, &'static str, u16);
 const DEEP: &[Deep] = &[
     // Operators.
@@ -95,7 +96,7 @@ const DEEP: &[Deep] = &[
     ("SELECT ", "'2020-01-01' + INTERVAL (", "1", ") DAY", "", 1436),
     ("SELECT ", "INTERVAL (", "1", ") DAY + '2020-01-01'", "", 1436),
     ("SELECT ", "INTERVAL 1 DAY + ", "'2020-01-01'", "", "", 1436),
-    // Functions and what looks like them.
+    // Functions and similar forms.
     ("SELECT ", "UPPER(", "1", ")", "", 1436),
     ("SELECT ", "CONCAT('a', ", "1", ")", "", 1436),
     ("SELECT ", "COALESCE(NULL, ", "1", ")", "", 1436),
@@ -228,8 +229,8 @@ fn every_production_is_refused_when_it_is_too_deep() {
     });
 }
 
-/// What stands before the list, an item (`#` is its number), what stands between two, what stands
-/// behind; and the error, or 0.
+/// The text before the list, an item (`#` is its number), the text between two items, the text
+/// after the list, and the error or 0.
 type Wide = (&'static str, &'static str, &'static str, &'static str, u16);
 const WIDE: &[Wide] = &[
     // Chains to the left.
@@ -352,7 +353,7 @@ fn every_list_is_read_once() {
     on_a_stack(|s| {
         let mut wrong = Vec::new();
         for (before, item, between, after, code) in WIDE {
-            // What runs does so for each item.
+            // A statement that runs does work for each item, so it gets fewer.
             let many = if *code == 0 { MANY / 10 } else { MANY };
             let mut text = before.to_string();
             for n in 0..many {
@@ -376,7 +377,7 @@ fn savepoints_are_found_by_name() {
         for n in 0..25_000 {
             assert_eq!(lines(s, &format!("SAVEPOINT s{n}")), ["ok 0 0"]);
         }
-        // One of a name there is moves to the end.
+        // A savepoint with a known name moves to the end.
         lines(s, "SAVEPOINT S7");
         for (text, code) in [
             ("ROLLBACK TO s7", 0),

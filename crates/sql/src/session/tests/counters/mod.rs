@@ -1,10 +1,9 @@
-//! The field study's counters around loads that are known, read where a user reads them:
-//! INFORMATION_SCHEMA.INNODB_METRICS.
+//! Checks the counters of the field study around known loads. The tests read the counters where a
+//! user reads them: in INFORMATION_SCHEMA.INNODB_METRICS.
 //!
-//! The log lies on a disk that counts what is asked of it, so that "a flush" here is one that the
-//! device saw; it can hold a write back, and let something else happen at the moment at which a
-//! session looks at the clock. The engine's `log/tests/counters.rs` has the same events without
-//! sessions.
+//! The log lies on a disk that counts its requests, so "a flush" here is a flush that the device
+//! saw. The disk can hold back a write, and can run an action when a session looks at the clock.
+//! The engine's `log/tests/counters.rs` has the same events without sessions.
 mod rig;
 
 use super::{lines, query};
@@ -16,7 +15,7 @@ use rig::{Counts, Rig, counts, more, moves};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-/// What is said of a counter of the study: it moves, or it says why it cannot.
+/// A counter of the study moves, or its comment says why it is always 0.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Says {
     Moves,
@@ -24,7 +23,7 @@ enum Says {
 }
 use Says::*;
 
-/// Every counter that the study names, in its order.
+/// All counters that the study names, in its order.
 const STUDY: [(&str, Says); 40] = [
     ("log_write_requests", Moves),
     ("log_writes", Moves),
@@ -56,7 +55,7 @@ const STUDY: [(&str, Says); 40] = [
     ("log_on_write_no_waits", Moves),
     ("log_on_write_waits", Moves),
     ("log_on_write_wait_loops", Moves),
-    // What stands in the place of those that are 0, and what the page's path has beside them.
+    // These counters replace the counters that are always 0 or belong to the same path.
     ("log_on_file_space_no_waits", Moves),
     ("log_on_file_space_waits", Moves),
     ("log_on_file_space_wait_loops", Moves),
@@ -99,22 +98,22 @@ fn mode_number(setting: Option<WriterMode>) -> u64 {
     setting.map_or(0, |mode| mode as u64)
 }
 
-/// One connection: every commit is one flush of its own, one write of the device, and each
-/// statement writes so many mini-transactions.
+/// With one connection, every commit is one flush and one write of the device, and the number of
+/// mini-transactions of each statement is known.
 #[test]
 fn statements_of_one_connection_are_counted_exactly() {
     let load: [(&str, u64); 10] = [
-        // The row with its undo, its entry in the index on k, the commit.
+        // The three are the row with its undo, its entry in the index on k, and the commit.
         ("INSERT INTO t VALUES (1, 10, 'a')", 3),
         ("INSERT INTO t VALUES (2, 20, 'b'), (3, 30, 'c')", 5),
-        // No entry moves.
+        // No index entry moves.
         ("UPDATE t SET c = 'x' WHERE id = 1", 2),
         ("UPDATE t SET c = 'y' WHERE id IN (1, 2, 3)", 4),
-        // The old entry goes, the new one comes.
+        // The old index entry is deleted, and a new one is inserted.
         ("UPDATE t SET k = 11 WHERE id = 1", 4),
         ("DELETE FROM t WHERE id = 2", 3),
         ("BEGIN; UPDATE t SET c = 'p' WHERE id = 1; UPDATE t SET c = 'q' WHERE id = 3; COMMIT", 3),
-        // The old row and its entry go, then those of an INSERT.
+        // The old row and its entry are deleted; then an INSERT follows.
         ("REPLACE INTO t VALUES (3, 30, 'same key')", 5),
         (
             "BEGIN; INSERT INTO t VALUES (7, 70, 'g'); SAVEPOINT s; INSERT INTO t VALUES (8, 80, \
@@ -155,7 +154,7 @@ fn statements_of_one_connection_are_counted_exactly() {
                 "{text}"
             );
         }
-        // What writes nothing waits for nothing.
+        // A statement that writes nothing waits for nothing.
         let (before, device) = (counts(&mut s), rig.device());
         for text in [
             "SELECT * FROM t",
@@ -176,14 +175,14 @@ fn statements_of_one_connection_are_counted_exactly() {
             [0; 4]
         );
         assert_eq!(rig.device(), device);
-        // What is rolled back is written, and nobody waits for it.
+        // A rollback is written to the log, but no session waits for it.
         query(&mut s, "BEGIN; UPDATE t SET c = 'z' WHERE id = 1; ROLLBACK");
         let last = counts(&mut s);
         assert_eq!(
             moves(&after, &last, ["log_write_requests", "log_on_flush_waits", "trx_rollbacks"]),
             [3, 0, 1]
         );
-        // Sums over the load.
+        // These are sums over the whole load.
         let commits = load.len() as u64;
         let sum = |name| more(&begun, &after, name);
         assert_eq!(
@@ -207,8 +206,8 @@ fn statements_of_one_connection_are_counted_exactly() {
             sum("log_write_request_bytes"),
             after["log_lsn_current"] - begun["log_lsn_current"]
         );
-        // Averages are sums divided, over the server's life; times are whole milliseconds and
-        // microseconds of the same sum.
+        // Averages are quotients of sums over the server's life. Two counters show the same sum of
+        // times, in whole milliseconds and in microseconds.
         assert_eq!(
             after["log_flush_lsn_avg_rate"],
             after["log_flush_total_bytes"] / after["log_flushes"]
@@ -242,7 +241,7 @@ fn statements_of_one_connection_are_counted_exactly() {
     }
 }
 
-/// Sessions of several threads, each with so many commits; returns how many there were.
+/// Runs one session per thread with `commits` commits each. Returns the number of all commits.
 fn commit_from_threads(rig: &Rig, threads: u64, commits: u64, first: u64) -> u64 {
     std::thread::scope(|scope| {
         for t in 0..threads {
@@ -270,7 +269,7 @@ fn groups_of_many_connections_add_up() {
     query(&mut s, TABLE);
     rig.quiet();
     let (mut commits, before, device) = (0, counts(&mut s), rig.device());
-    // Until what depends on who comes when has happened, too.
+    // The load is repeated until the events that depend on timing have happened, too.
     let after = loop {
         commits += commit_from_threads(&rig, 16, 40, commits);
         let after = counts(&mut s);
@@ -288,8 +287,8 @@ fn groups_of_many_connections_add_up() {
         commits,
         "each commit is counted as one of the two"
     );
-    // Beside three for each: splits of pages, and undo pages (with the space for them) that a
-    // session takes when it finds none free.
+    // Beside three requests per commit, there are splits of pages, and undo pages (with the space
+    // for them) that a session takes when it finds none free.
     let (requests, splits, undo_pages) = (
         more("log_write_requests"),
         more("index_page_splits"),
@@ -309,9 +308,9 @@ fn groups_of_many_connections_add_up() {
         more("log_flushes") == more("log_groups") && more("log_flushes") < commits,
         "commits share flushes"
     );
-    // Every wait ended by its own flush, by another's, or, woken by nobody, by a look. (A session
-    // leads once more when what is before its commit was still being copied: that flush is a group,
-    // too.)
+    // Every wait ended by the session's own flush, by another session's flush, or by a look without
+    // a wake-up. (A session leads once more if the log before its commit was still being copied.
+    // That flush is a group, too.)
     let (groups, waiters, waits) =
         (more("log_groups"), more("log_flush_waiters"), more("log_on_flush_waits"));
     let again = more("log_on_recent_written_wait_loops");
@@ -337,22 +336,22 @@ fn the_dedicated_writer_is_counted() {
     query(&mut s, TABLE);
     rig.quiet();
     rig.write_with(Some(WriterMode::Dedicated));
-    // It takes over at a hand-over.
+    // The dedicated writer takes over at the next hand-over.
     let (mut n, begun) = (0, counts(&mut s));
     while more(&begun, &counts(&mut s), "log_writer_no_waits") == 0 {
         query(&mut s, &format!("INSERT INTO t VALUES ({n}, 0, 'x')"));
         n += 1;
     }
-    // It ends others' waits, and has none of its own. A session that was put aside between its
-    // place in the queue and its sleep may see by itself that it is over: seldom, and never in each
-    // of ten turns.
+    // The dedicated writer ends the waits of sessions and has none of its own. A session that is
+    // preempted between its place in the queue and its sleep may see by itself that its wait is
+    // over. This is rare and never happens in each of ten turns.
     let exact = (0..10).any(|_| {
         let before = counts(&mut s);
         for id in n..n + 50 {
             query(&mut s, &format!("INSERT INTO t VALUES ({id}, 0, 'x')"));
         }
         n += 50;
-        // The flusher counts after it has told the session.
+        // The flusher wakes the session before it counts.
         rig.until("all flushes are counted", || more(&before, &rig.metrics(), "log_flushes") >= 50);
         let after = counts(&mut s);
         assert_eq!(
@@ -368,7 +367,8 @@ fn the_dedicated_writer_is_counted() {
         waiters == 50
     });
     assert!(exact, "each wait is ended by the flusher");
-    // Each write and each flush found somebody to work for; between two they slept, and were woken.
+    // Each write and each flush had a waiting session. Between two of them, the threads slept and
+    // were woken.
     for (who, begun) in [("log_writer", &begun), ("log_flusher", &begun)] {
         let [no_waits, waits, loops] = ["no_waits", "waits", "wait_loops"]
             .map(|what| more(begun, &counts(&mut s), &format!("{who}_{what}")));
@@ -379,7 +379,7 @@ fn the_dedicated_writer_is_counted() {
     }
 }
 
-/// `innodb_flush_log_at_timeout`: nothing else flushes redo that no commit waits for.
+/// Only `innodb_flush_log_at_timeout` flushes redo that no commit waits for.
 #[test]
 fn what_nobody_waits_for_is_flushed_when_the_setting_says() {
     let rig = Rig::new(1 << 20, 1 << 20);
@@ -397,7 +397,7 @@ fn what_nobody_waits_for_is_flushed_when_the_setting_says() {
     rig.until("the device is asked", || rig.device() != before);
 }
 
-/// `innodb_flush_log_at_trx_commit`: what a commit waits for.
+/// `innodb_flush_log_at_trx_commit` decides what a commit waits for.
 #[test]
 fn durability_levels_are_counted_apart() {
     let rig = Rig::new(1 << 20, 1 << 20);
@@ -426,11 +426,11 @@ fn durability_levels_are_counted_apart() {
     }
 }
 
-/// What a commit at `innodb_flush_log_at_trx_commit` = 1 and 2 waits for, and how that is counted.
+/// Values of `innodb_flush_log_at_trx_commit`, and the counters of the waits of such commits.
 const LEVELS: [(u64, &str); 2] = [(1, "log_on_flush"), (2, "log_on_write")];
 
-/// A commit between the place it got in the log and its wait for it, when another one has the log
-/// written: there is nothing left to wait for.
+/// Another commit has the log written after a commit has got its place in the log and before it
+/// waits. So the commit has nothing to wait for.
 #[test]
 fn a_commit_that_another_has_made_safe_does_not_wait() {
     for mode in [WriterMode::Session, WriterMode::Leader] {
@@ -476,8 +476,8 @@ fn a_commit_that_another_has_made_safe_does_not_wait() {
     }
 }
 
-/// While one session's write is at the disk another one commits, looks, and has to wait; it writes
-/// next.
+/// While one session's write is at the disk, another session commits, looks, and must wait. It
+/// writes next.
 #[test]
 fn who_comes_while_another_writes_looks_again() {
     for mode in [WriterMode::Session, WriterMode::Leader] {
@@ -525,8 +525,8 @@ fn who_comes_while_another_writes_looks_again() {
 }
 
 /// `recent_written`: a commit lies in the log behind a frame that another thread is still copying.
-/// The frame is a long one, put there by hand: how long a thread copies is the scheduler's affair,
-/// so it is tried until a commit has come in time.
+/// The test writes a long frame itself. The scheduler decides how long a thread copies, so the test
+/// tries until a commit has come in time.
 #[test]
 fn a_commit_behind_a_slow_copy_looks_until_it_is_done() {
     const LONG: usize = 8 << 20;
@@ -543,7 +543,7 @@ fn a_commit_behind_a_slow_copy_looks_until_it_is_done() {
         "log_on_flush_wait_loops",
     ];
     for id in 0.. {
-        // A checkpoint that becomes due flushes the log.
+        // A checkpoint would flush the log, so make it before it becomes due.
         if log.tail().0 - log.checkpoint_lsn().0 > log.capacity_bytes() / 4 {
             rig.quiet();
         }
@@ -579,10 +579,11 @@ fn a_commit_behind_a_slow_copy_looks_until_it_is_done() {
     );
 }
 
-/// Room that is given back between a request for it and the wait for it.
+/// Room is given back after a request for it and before the wait for it.
 #[test]
 fn room_that_comes_in_time_is_no_wait() {
-    // The one is what the files there are do not fill, so that they are what is scarce.
+    // A buffer of 64 MiB is larger than the files, so the files are scarce. A buffer of 256 KiB is
+    // scarce itself.
     for (buffer_bytes, scarce, other) in [(64 << 20, "file", "buffer"), (1 << 18, "buffer", "file")]
     {
         let rig = Rig::new(buffer_bytes, 1 << 20);
@@ -611,7 +612,7 @@ fn room_that_comes_in_time_is_no_wait() {
     }
 }
 
-/// Lets checkpoints be made when it is dropped.
+/// Permits checkpoints again when it is dropped.
 struct Opens<'r>(&'r Rig);
 impl Drop for Opens<'_> {
     fn drop(&mut self) {
@@ -619,14 +620,14 @@ impl Drop for Opens<'_> {
     }
 }
 
-/// Transactions larger than the log buffer, and more of them than fit in the log.
+/// Runs transactions larger than the log buffer, and more of them than fit into the log.
 #[test]
 fn a_buffer_and_a_log_that_are_too_small_are_waited_for() {
     let rig = Rig::new(1 << 18, 1 << 18);
     let mut s = rig.world.session();
     query(&mut s, "CREATE TABLE b (id INT PRIMARY KEY, v LONGBLOB)");
     query(&mut s, "SET innodb_lock_wait_timeout = 600");
-    // Half a megabyte; the buffer takes a quarter.
+    // The statement writes half a megabyte; the buffer has a quarter of a megabyte.
     let large = |first: u64| {
         let rows: Vec<_> =
             (first..first + 12).map(|id| format!("({id}, REPEAT('v', 40000))")).collect();
@@ -647,16 +648,16 @@ fn a_buffer_and_a_log_that_are_too_small_are_waited_for() {
         [1, 1],
         "a wait for room is no commit's wait"
     );
-    // Four megabytes fit in the log, thirty go through it. While no checkpoint is made its writers
-    // are slowed, then wait.
+    // Four megabytes fit into the log, and thirty pass through it. While no checkpoint is made, its
+    // writers are slowed and then wait.
     rig.asked.checkpoints.close();
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let mut looks = rig.world.session();
-            // Opened also when it panics: the other thread waits for it.
+            // The gate is opened even after a panic, because the other thread waits for it.
             let _open = Opens(&rig);
-            // A wait is counted as what it begins for, its loops as what they are for: one that
-            // begins for the buffer may go on for a file.
+            // A wait is counted under the resource for which it begins, its loops under the
+            // resource that they wait for. A wait that begins for the buffer may go on for a file.
             rig.until("a writer is slowed, or waits", || {
                 moves(
                     &before,
@@ -686,7 +687,7 @@ fn a_buffer_and_a_log_that_are_too_small_are_waited_for() {
     assert_eq!(after["log_writer_on_file_space_waits"], 0);
 }
 
-/// One connection: every number is known beforehand.
+/// With one connection, every number is known beforehand.
 #[test]
 fn a_known_load_is_counted_exactly() {
     let rig = Rig::new(1 << 20, 1 << 20);
@@ -722,7 +723,7 @@ fn a_known_load_is_counted_exactly() {
         (more("dml_updates"), more("dml_deletes"), more("dml_inserts"), more("dml_reads")),
         (11, 2, 1, 10 + 10 + 2 + 1)
     );
-    // Each of the eleven commits waits for its own flush, which it does itself.
+    // Each of the eleven commits waits for its own flush, which the session itself does.
     assert_eq!(
         (more("log_flushes"), more("log_on_flush_waits"), more("commit_wait_us_count")),
         (11, 11, 11)
@@ -741,15 +742,15 @@ fn a_known_load_is_counted_exactly() {
         after["log_lsn_last_flush"] - before["log_lsn_last_flush"]
     );
     assert_eq!(more("log_write_request_bytes"), after["log_lsn_current"] - frames.0);
-    // Updates that move no index entry: the row with its undo, then the commit. Deletes and the
-    // insert: the row, then its entry in the index on k; one commit. The update that is rolled
-    // back: the row and two entries, each taken back; the end.
+    // An update that moves no index entry writes the row with its undo, and the commit. The deletes
+    // and the insert write the row and its entry in the index on k, and one commit. The update that
+    // is rolled back writes the row and two entries, undoes each, and writes the end.
     assert_eq!(more("log_write_requests"), 10 * 2 + (3 * 2 + 1) + (3 + 3 + 1));
     assert_eq!(after["commit_wait_us_le_inf"], after["commit_wait_us_count"]);
 }
 
-/// innodb_flush_log_at_trx_commit: what a commit waits for, by the session's value or, without one,
-/// by the GLOBAL value of the moment.
+/// The session's value of innodb_flush_log_at_trx_commit or, without one, the current GLOBAL value
+/// decides what a commit waits for.
 #[test]
 fn commits_wait_as_far_as_is_set() {
     let rig = Rig::new(1 << 20, 1 << 20);
@@ -758,7 +759,7 @@ fn commits_wait_as_far_as_is_set() {
     query(&mut a, "INSERT INTO t VALUES (1, 1, NULL), (2, 2, NULL)");
     rig.quiet();
     let log = &rig.world.server.engine.store.log;
-    // (writes, syncs, waits for the write, waits for the device) of one commit.
+    // This returns the writes, syncs, waits for the write, and waits for the device of one commit.
     let commit = |s: &mut Session, n: u32| {
         let before = rig.metrics();
         query(s, &format!("UPDATE t SET k = {n} WHERE id = 1"));
@@ -775,7 +776,7 @@ fn commits_wait_as_far_as_is_set() {
     query(&mut b, "SET GLOBAL innodb_flush_log_at_trx_commit = 0");
     assert_eq!(commit(&mut a, 12), [0, 0, 0, 0]);
     assert!(log.written() < log.tail());
-    // What is written later makes all before it durable, too: a write, then a sync of both.
+    // A later durable commit makes the earlier log durable, too: one write, then a sync of both.
     query(&mut a, "SET innodb_flush_log_at_trx_commit = 1");
     assert_eq!(commit(&mut a, 13), [1, 1, 0, 1]);
     assert_eq!(log.durable(), log.tail());
@@ -789,10 +790,10 @@ fn commits_wait_as_far_as_is_set() {
     );
     query(&mut a, "SET innodb_flush_log_at_trx_commit = DEFAULT");
     assert_eq!(commit(&mut a, 15), [0, 0, 0, 0]);
-    // A definition is durable whatever the level.
+    // A definition is durable at every level.
     query(&mut a, "CREATE TABLE u (id INT PRIMARY KEY)");
     assert_eq!(log.durable(), log.tail());
-    // The interval counts from when it is set.
+    // The interval begins when it is set.
     assert_eq!(commit(&mut a, 16), [0, 0, 0, 0]);
     log.set_flush_seconds(1);
     rig.until("all is durable", || log.durable() == log.tail());
@@ -805,8 +806,8 @@ fn commits_wait_as_far_as_is_set() {
     assert_eq!(lines(&mut a, "SELECT @@GLOBAL.innodb_flush_log_at_trx_commit"), ["0"]);
 }
 
-/// COUNTER-2: a rollback waits as a commit does where a row of it has had an AUTO_INCREMENT value
-/// that nobody had before, and there alone.
+/// COUNTER-2: a rollback waits like a commit if, and only if, a row of it has had a new
+/// AUTO_INCREMENT value.
 #[test]
 fn rollbacks_of_new_values_wait_as_far_as_is_set() {
     let rig = Rig::new(1 << 20, 1 << 20);
@@ -865,7 +866,8 @@ fn monitors_stand_still_and_go_on_around_a_load() {
     insert(&mut s);
     let on = counts(&mut s);
     assert_eq!(moves(&begun, &on, names), once);
-    // Off: the same load is not shown, also not when the count goes on.
+    // While the monitor is off, the load is not counted, and it is not added when the count goes
+    // on.
     assert_eq!(lines(&mut s, "SET GLOBAL innodb_monitor_disable = module_log"), ["ok 0 0"]);
     insert(&mut s);
     assert_eq!(moves(&on, &counts(&mut s), names), [0; 4]);
@@ -879,12 +881,12 @@ fn monitors_stand_still_and_go_on_around_a_load() {
     );
     insert(&mut s);
     assert_eq!(moves(&on, &counts(&mut s), names), once);
-    // reset begins the second column again, and only that.
+    // `reset` restarts only the second column.
     query(&mut s, "SET GLOBAL innodb_monitor_reset = 'log\\_write\\_req%'");
     insert(&mut s);
     let sum = counts(&mut s)["log_write_requests"];
     assert_eq!(reset(&mut s, "log_write_requests"), format!("{sum}|3|enabled"));
-    // reset_all: nothing while it is on; all of it when it is off.
+    // `reset_all` does nothing while the monitor is on, and restarts everything while it is off.
     query(&mut s, "SET GLOBAL innodb_monitor_reset_all = log_write_requests");
     assert_eq!(reset(&mut s, "log_write_requests"), format!("{sum}|3|enabled"));
     query(
@@ -897,7 +899,7 @@ fn monitors_stand_still_and_go_on_around_a_load() {
     query(&mut s, "SET GLOBAL innodb_monitor_enable = log_write_requests");
     insert(&mut s);
     assert_eq!(reset(&mut s, "log_write_requests"), "3|3|enabled");
-    // The engine has counted all along.
+    // The engine has counted all the time.
     let engine = rig.metrics();
     assert_eq!(engine["log_write_requests"], begun["log_write_requests"] + 6 * 3);
 }

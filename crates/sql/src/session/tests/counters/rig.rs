@@ -1,5 +1,5 @@
-//! The engine on a disk that counts what is asked of it in the log's files, and can hold a write
-//! back; its counters as a user reads them.
+//! Runs the engine on a disk that counts the requests to the log's files and can hold back a write.
+//! Reads the engine's counters as a user reads them.
 use super::super::Session;
 use super::super::{World, lines};
 use crate::exec::fixture::Server;
@@ -15,24 +15,25 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread::ThreadId;
 use std::time::Duration;
 
-/// What the device was asked for in the folder of the log.
+/// The requests to the device in the folder of the log.
 #[derive(Default)]
 pub(super) struct Asked {
     writes: AtomicU64,
-    /// Writes that are durable when they end, and calls that make earlier ones so.
+    /// The number of durable writes and of syncs.
     flushes: AtomicU64,
     bytes: AtomicU64,
     pub gate: Gate,
-    /// Where checkpoints stop.
+    /// Checkpoints stop here while this gate is closed.
     pub checkpoints: Gate,
     pub clock: Mutex<Option<OnClock>>,
 }
-/// A thread, and what is done when it looks at the clock, until that returns true.
+/// A thread, and an action that runs when this thread looks at the clock, until the action returns
+/// true.
 type OnClock = (ThreadId, Box<dyn FnMut() -> bool + Send>);
-/// Where writes stop while it is closed.
+/// Writes stop here while the gate is closed.
 #[derive(Default)]
 pub(super) struct Gate {
-    /// Whether it is closed, and how many stand before it.
+    /// True if the gate is closed, and the number of waiting writes.
     state: Mutex<(bool, usize)>,
     changed: Condvar,
 }
@@ -51,12 +52,12 @@ impl Gate {
         self.changed.wait_while(&mut state, |s| s.0);
         state.1 -= 1;
     }
-    /// Returns when a write stands before it.
+    /// Waits until a write stands before the gate.
     pub fn wait_for_one(&self) {
         self.changed.wait_while(&mut self.state.lock(), |s| s.1 == 0);
     }
 }
-/// The real disk, which counts, and stops for a test that says so.
+/// The real disk with counters and gates.
 struct Counting {
     disk: RealDisk,
     log: Arc<Asked>,
@@ -78,7 +79,7 @@ impl File for CountingFile {
         self.log.writes.fetch_add(1, Relaxed);
         self.log.flushes.fetch_add(1, Relaxed);
         self.log.bytes.fetch_add(buf.len() as u64, Relaxed);
-        // As long as a flush takes others may run.
+        // Other threads may run while a flush is under way.
         (0..20).for_each(|_| std::thread::yield_now());
         self.file.write_durable_at(buf, offset)
     }
@@ -87,7 +88,7 @@ impl File for CountingFile {
         self.file.sync()
     }
 }
-/// The log's file `control`.
+/// The file `control` of the log.
 struct ControlFile {
     file: Arc<dyn File>,
     log: Arc<Asked>,
@@ -127,7 +128,7 @@ pub(super) struct Rig {
     pub world: World,
     pub asked: Arc<Asked>,
 }
-/// COUNT of every counter.
+/// The COUNT of every counter.
 pub(super) type Counts = HashMap<String, u64>;
 
 impl Rig {
@@ -140,14 +141,13 @@ impl Rig {
         });
         Rig { world: World::over(server), asked }
     }
-    /// Nothing writes but the sessions: no purge, no flushing or checkpoint for the time's sake, no
-    /// segment that is still being made.
+    /// Stops all writers but the sessions: purge, periodic flushing and checkpoints, and the making
+    /// of log segments.
     pub fn quiet(&self) {
         let engine = &self.world.server.engine;
         let (log, f) = (&engine.store.log, &engine.flush_settings);
         engine.history.stop();
-        // First all that is to be written is: what has begun goes on for some time, on a busy disk
-        // for long.
+        // First all pending writes are done. Work that has begun may go on for long on a busy disk.
         f.checkpoint_interval_ms.set(1);
         f.idle_flush_pct.set(100);
         self.until("a checkpoint at the end", || {
@@ -167,7 +167,7 @@ impl Rig {
             last = now;
         }
     }
-    /// Waits for what other threads do, on a busy machine for long.
+    /// Waits until `holds` is true. On a busy machine other threads may need long.
     pub fn until(&self, what: &str, mut holds: impl FnMut() -> bool) {
         let runtime = &self.world.server.engine.runtime;
         let done = (0..12_000).any(|_| {
@@ -179,7 +179,7 @@ impl Rig {
         });
         assert!(done, "not within a minute: {what}");
     }
-    /// As [`counts`], without a statement that counts itself.
+    /// Like [`counts`], but without a statement that changes the counters.
     pub fn metrics(&self) -> Counts {
         self.world
             .server
@@ -192,7 +192,7 @@ impl Rig {
     pub fn write_with(&self, mode: Option<WriterMode>) {
         self.world.server.engine.store.log.set_policy(|policy| policy.mode = mode);
     }
-    /// Writes, flushes and bytes that the device saw in the log's files.
+    /// The numbers of writes, flushes and bytes that the device saw in the log's files.
     pub fn device(&self) -> [u64; 3] {
         [&self.asked.writes, &self.asked.flushes, &self.asked.bytes].map(|n| n.load(Relaxed))
     }
@@ -208,7 +208,7 @@ pub(super) fn counts(s: &mut Session) -> Counts {
 pub(super) fn more(before: &Counts, after: &Counts, name: &str) -> u64 {
     after[name] - before[name]
 }
-/// What moved, of those named.
+/// The increases of the named counters.
 pub(super) fn moves<const N: usize>(before: &Counts, after: &Counts, names: [&str; N]) -> [u64; N] {
     names.map(|name| more(before, after, name))
 }
