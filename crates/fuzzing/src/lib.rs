@@ -4,6 +4,7 @@
 //! `fuzz/` runs the targets under libFuzzer, guided by the coverage of the code (`make fuzz`). The
 //! test `regressions` runs them once over the corpus and over every input that ever failed.
 #![forbid(unsafe_code)]
+mod binlog;
 mod dictionary;
 mod directory;
 mod options;
@@ -50,6 +51,8 @@ pub const TARGETS: &[Target] = &[
     Target { name: "undo_page", run: undo::page, max_len: 2048, seeds: undo::seeds },
     Target { name: "dictionary", run: dictionary::record, max_len: 4096, seeds: dictionary::seeds },
     Target { name: "directory", run: directory::start, max_len: 256, seeds: directory::seeds },
+    Target { name: "binlog_file", run: binlog::file, max_len: 4096, seeds: binlog::file_seeds },
+    Target { name: "binlog_event", run: binlog::event, max_len: 2048, seeds: binlog::event_seeds },
     Target { name: "options", run: options::file, max_len: 2048, seeds: options::seeds },
 ];
 

@@ -16,7 +16,7 @@ use std::ops::Neg;
 
 use wide::{POW10, Wide};
 
-pub use packed::packed_len;
+pub use packed::{is_packed, packed_len};
 
 pub const MAX_PRECISION: u8 = 65;
 pub const MAX_SCALE: u8 = 30;

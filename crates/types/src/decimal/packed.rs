@@ -22,6 +22,22 @@ fn groups(precision: u8, scale: u8) -> impl DoubleEndedIterator<Item = u8> {
     std::iter::once(int % 9).chain(int_nines).chain(frac_nines).chain(std::iter::once(frac % 9))
 }
 
+/// Whether `bytes` are the packed form of a number: each group is below 10^digits.
+/// [`Decimal::unpack`] believes its bytes, so bytes from outside are asked for first.
+pub fn is_packed(precision: u8, scale: u8, bytes: &[u8]) -> bool {
+    let negative = bytes[0] & 0x80 == 0;
+    let mut at = 0;
+    groups(precision, scale).all(|digits| {
+        let len = ODD_BYTES[usize::from(digits)];
+        let group = bytes[at..at + len].iter().enumerate().fold(0, |group, (i, byte)| {
+            let byte = if at + i == 0 { byte ^ 0x80 } else { *byte };
+            group << 8 | u64::from(if negative { !byte } else { byte })
+        });
+        at += len;
+        group < POW10[usize::from(digits)]
+    })
+}
+
 impl Decimal {
     /// Writes the packed form into `out`, which has `packed_len(precision, scale)` bytes. The
     /// number must fit (`fits`).
@@ -104,12 +120,28 @@ mod tests {
                 for negative in [false, true] {
                     let number = Decimal::max_value(precision, scale, negative);
                     number.pack(precision, scale, &mut out[..len]);
+                    assert!(is_packed(precision, scale, &out[..len]));
                     assert_eq!(
                         Decimal::unpack(precision, scale, &out[..len]).to_string(),
                         number.to_string()
                     );
                 }
             }
+        }
+    }
+
+    #[test]
+    fn groups_with_too_many_digits_are_no_number() {
+        // DECIMAL(10, 0) is a byte of one digit and four bytes of nine digits.
+        for (bytes, is_number) in [
+            ([0x89, 0x3b, 0x9a, 0xc9, 0xff], true),
+            ([0x8a, 0, 0, 0, 0], false),
+            ([0x80, 0x3b, 0x9a, 0xca, 0x00], false),
+            ([0x76, 0xc4, 0x65, 0x36, 0x00], true),
+            ([0x75, 0xff, 0xff, 0xff, 0xff], false),
+            ([0x7f, 0xc4, 0x65, 0x35, 0xff], false),
+        ] {
+            assert_eq!(is_packed(10, 0, &bytes), is_number, "{bytes:x?}");
         }
     }
 }

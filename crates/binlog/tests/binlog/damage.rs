@@ -1,0 +1,128 @@
+//! Damaged files are told with their name and position, and never make the reader fail otherwise.
+use crate::fixtures::{self, disk_with};
+use redolith_binlog::file::mark_closed;
+use redolith_binlog::*;
+use redolith_disk::{Disk, OpenHow};
+
+fn whole() -> Vec<u8> {
+    fixtures::file(Checksum::Crc32, RowMetadata::Full, RowImage::Minimal, true)
+}
+
+/// The positions of the events, and the first error.
+fn walk(bytes: &[u8]) -> (Vec<u64>, Option<ReadError>) {
+    let (disk, path) = disk_with(bytes);
+    let mut positions = Vec::new();
+    let mut reader = match Reader::open(&disk, &path) {
+        Ok(reader) => reader,
+        Err(error) => return (positions, Some(error)),
+    };
+    loop {
+        match reader.next_event() {
+            Ok(None) => return (positions, None),
+            Ok(Some(event)) => {
+                positions.push(event.position);
+                if let Err(error) = event.decode() {
+                    return (positions, Some(error));
+                }
+            }
+            Err(error) => return (positions, Some(error)),
+        }
+    }
+}
+
+#[test]
+fn a_flipped_bit_is_found_in_its_event() {
+    let bytes = whole();
+    let (positions, error) = walk(&bytes);
+    assert!(error.is_none() && positions.len() > 20);
+    for at in (0..bytes.len()).step_by(9973).chain(0..200) {
+        // The flag IN_USE may be set or not.
+        let bit = if at == 21 { 2 } else { 1 };
+        let mut damaged = bytes.clone();
+        damaged[at] ^= bit;
+        let (_, error) = walk(&damaged);
+        let error = error.unwrap_or_else(|| panic!("the bit at {at} was not missed"));
+        let event = positions.iter().rev().find(|p| **p <= at as u64).copied().unwrap_or(0);
+        assert_eq!(error.position, event, "{error}");
+        assert!(error.to_string().starts_with("binary log /log/binlog.000001, position "));
+    }
+}
+
+#[test]
+fn a_file_that_is_cut_ends_at_its_last_whole_event() {
+    let bytes = whole();
+    let (positions, _) = walk(&bytes);
+    for len in (0..bytes.len()).step_by(5003) {
+        let (seen, error) = walk(&bytes[..len]);
+        let ends_whole = positions.contains(&(len as u64));
+        let is_cut = matches!(error, Some(ReadError { damage: Damage::Cut { .. }, .. }));
+        assert_eq!(is_cut, !ends_whole, "{len} bytes: {error:?}");
+        assert!(seen.iter().all(|p| positions.contains(p)));
+    }
+}
+
+#[test]
+fn a_reader_begins_only_where_an_event_begins() {
+    let bytes = whole();
+    let (positions, _) = walk(&bytes);
+    let (disk, path) = disk_with(&bytes);
+    let mut reader = Reader::open(&disk, &path).unwrap();
+    for at in 4..(bytes.len() as u64).min(3000) {
+        reader.seek(at);
+        let begins = matches!(reader.next_event(), Ok(Some(_)));
+        assert_eq!(begins, positions.contains(&at), "position {at}");
+    }
+    reader.seek(bytes.len() as u64 + 9);
+    assert!(reader.next_event().unwrap().is_none());
+    // A file that grows is read as far as it is durable.
+    let mut reader = Reader::open(&disk, &path).unwrap();
+    reader.set_end(positions[2]);
+    while reader.next_event().unwrap().is_some() {}
+    assert_eq!(reader.position(), positions[2]);
+    reader.set_end(positions[3]);
+    assert_eq!(reader.next_event().unwrap().unwrap().end(), positions[3]);
+}
+
+#[test]
+fn a_closed_file_is_as_good() {
+    let (disk, path) = disk_with(&whole());
+    assert!(Reader::open(&disk, &path).unwrap().format().in_use);
+    mark_closed(&*disk.open(&path, OpenHow::existing(false)).unwrap()).unwrap();
+    let mut reader = Reader::open(&disk, &path).unwrap();
+    assert!(!reader.format().in_use && reader.next_event().unwrap().is_some());
+}
+
+#[test]
+fn a_dump_tells_events_rows_and_damage() {
+    let mut bytes = whole();
+    let text = |bytes: &[u8]| {
+        let (disk, path) = disk_with(bytes);
+        let mut out = Vec::new();
+        dump::dump(&disk, &dump::Request::from(&*path), &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    };
+    let good = text(&bytes);
+    assert!(!good.lines().any(|line| line.starts_with('!')), "{good}");
+    for part in [
+        "binary log of 8.0.36-redolith-0.1.0, checksums Crc32, open",
+        "  position 126, 71 bytes, Previous_gtids, server id 7, time 1700000000: \
+         3e11fa47-71ca-11e1-9e33-c80aa9429562:1-3",
+        ": anonymous, last_committed 0, sequence_number 1",
+        "session 11, database 'shop': CREATE TABLE t (a INT)",
+        ": table id 4294967297 is shöp.all types, ",
+        ", Xid, server id 7, time 1700000000: 4711",
+        "Incident, server id 7, time 1700000000: number 1, the disk was full",
+        "XA_prepare, server id 7, time 1700000000: 'global','branch',1",
+        ": binlog.000002, position 4",
+    ] {
+        assert!(good.contains(part), "{part}\n{good}");
+    }
+    bytes[150] ^= 1;
+    let bad = text(&bytes);
+    let damage: Vec<&str> = bad.lines().filter(|line| line.starts_with('!')).collect();
+    assert!(
+        matches!(damage[..], [line] if line.starts_with("! position 126: an event of type Pre"))
+    );
+    assert_eq!(bad.lines().count(), good.lines().count(), "the dump goes on behind the damage");
+    assert!(text(b"\xfebix").starts_with("! position 0: it is not a file of the binary log"));
+}
