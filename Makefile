@@ -41,9 +41,10 @@ SHELL := bash
 export PATH := $(PATH):$(HOME)/.cargo/bin
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 BINARY := $(TARGET)/release/redolith
+BASELINE := $(TARGET)/baseline/release/redolith-baseline
 # Workspaces of their own. RocksDB is a feature of bench/peers that only `make bench-engines` asks
 # for: no lint compiles it.
-OTHERS := bench/null bench/peers tests/e2e fuzz
+OTHERS := bench/baseline bench/peers tests/e2e fuzz
 
 .PHONY: help run build test check profile lint fmt deny sim soak differ fuzz bench bench-quick \
   bench-counting bench-build bench-instructions bench-engines lab-quick clean-data
@@ -111,11 +112,12 @@ fuzz:
 
 bench-build: build
 	@tools/setup bench
-	cargo build --release --locked --manifest-path bench/null/Cargo.toml --target-dir $(TARGET)/null
+	cargo build --release --locked --manifest-path bench/baseline/Cargo.toml \
+	  --target-dir $(TARGET)/baseline
 bench: bench-build
-	bench/run --dir $(BENCH_DIR) --redolith $(BINARY) --null $(TARGET)/null/release/redolith-null full
+	bench/run --dir $(BENCH_DIR) --redolith $(BINARY) --baseline $(BASELINE) full
 bench-quick: bench-build
-	bench/run --dir $(BENCH_DIR) --redolith $(BINARY) --null $(TARGET)/null/release/redolith-null quick
+	bench/run --dir $(BENCH_DIR) --redolith $(BINARY) --baseline $(BASELINE) quick
 bench-counting: build
 	@tools/setup bench
 	bench/counting

@@ -28,12 +28,11 @@ import os
 import random
 import re
 import shutil
-import subprocess
 import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from rig import servers  # noqa: E402
+from rig import dumps, servers  # noqa: E402
 from rig.client import MySQLError  # noqa: E402
 from rig.report import Report  # noqa: E402
 
@@ -155,52 +154,12 @@ def make(dir, a, rng):
 # ---- the damage
 
 
-def files_of(data):
-    """The relative paths of the files by kind: {kind: [paths]}."""
-    kinds = collections.defaultdict(list)
-    for folder, _, names in os.walk(data):
-        for name in sorted(names):
-            path = os.path.relpath(os.path.join(folder, name), data)
-            kind = (
-                'redo'
-                if re.search(r'redo/log_\d+$', path)
-                else (
-                    'control'
-                    if path == 'redo/control'
-                    else (
-                        'table'
-                        if path.startswith('tables/')
-                        else (
-                            'undo'
-                            if path.startswith('undo')
-                            else (
-                                'dictionary'
-                                if path == 'system.rdl'
-                                else (
-                                    'doublewrite'
-                                    if path == 'doublewrite.rdl'
-                                    else (
-                                        'register'
-                                        if path == 'files.rdl'
-                                        else 'uuid' if path == 'server_uuid' else None
-                                    )
-                                )
-                            )
-                        )
-                    )
-                )
-            )
-            if kind:
-                kinds[kind].append(path)
-    return kinds
-
-
 @functools.cache
 def log_end(data):
     """The end of the log of an unchanging directory: (segment's path, offset) after the last byte
     that is not zero.
     """
-    segments = sorted(files_of(data)['redo'], key=lambda p: int(p.rsplit('_', 1)[1]))
+    segments = sorted(dumps.files_of(data)['redo'], key=lambda p: int(p.rsplit('_', 1)[1]))
     for path in reversed(segments):
         with open(os.path.join(data, path), 'rb') as f:
             body = f.read()[HEADER:]
@@ -218,7 +177,7 @@ def log_end(data):
 
 def damage(data, source, old, kind, way, rng):
     """Damages a file. Returns a description, or None if there is no file of this kind to damage."""
-    candidates = files_of(data)[kind]
+    candidates = dumps.files_of(data)[kind]
     if not candidates:
         return None
     path = rng.choice(candidates)
@@ -235,6 +194,7 @@ def damage(data, source, old, kind, way, rng):
     if way == 'remove':
         os.remove(whole)
         return f'{path} removed'
+    # JUDGE-5, REGISTER-1, REGISTER-2, REGISTER-3: an older copy of a file is noticed.
     if way == 'older':
         before = os.path.join(old, path)
         if not os.path.exists(before):
@@ -356,11 +316,12 @@ def one_case(dir, a, made, title, rng):
                 before
             ) - set(picture(server.data))
             if changed:
+                # DAMAGE-2, and where undo pages are damaged UNDOSCAN-1.
                 raise Bad(f'{what}: refused, and {sorted(changed)} has changed: {said}') from None
             read = forced(server, before)
             return 'refused', what, f'{said.strip().splitlines()[-1][:300]} | {read}'
         try:
-            verdicts = read_all(server, model)
+            verdicts = read_all(server, model)  # DAMAGE-1
         except (Bad, OSError) as e:
             raise Bad(f'{what}: {e}\n{server.last_words()}') from None
         status = server.stop()
@@ -368,39 +329,17 @@ def one_case(dir, a, made, title, rng):
             raise Bad(f'{what}: the server ended with {status}: {server.last_words()}')
         errors = {t: v for t, v in verdicts.items() if v != 'right'}
         if kind == 'table' and len(errors) > 1:
-            raise Bad(f'{what}: more than that table fails: {errors}')
+            raise Bad(f'{what}: more than that table fails: {errors}')  # DAMAGE-3
         return ('an error' if errors else 'right'), what, str(errors or '')
     finally:
         server.remove_process()
 
 
-# The names of the kinds of files for `redolith dump`.
-DUMPS = {
-    'redo': ['log'],
-    'control': ['control'],
-    'undo': ['undo', 'page'],
-    'dictionary': ['page'],
-    'table': ['page'],
-    'doublewrite': ['doublewrite'],
-}
-
-
 def dumped(binary, data, kind, what):
     """Checks `redolith dump` (DAMAGE-5)."""
-    for path in files_of(data)[kind] if kind in DUMPS else []:
-        for name in DUMPS[kind]:
-            ran = subprocess.run(
-                [binary, 'dump', name, os.path.join(data, path)],
-                capture_output=True,
-                text=True,
-                errors='replace',
-                timeout=60,
-            )
-            if ran.returncode != 0 or not ran.stdout or ran.stderr:
-                raise Bad(
-                    f'{what}: redolith dump {name} {path} ended with {ran.returncode}:'
-                    f' {ran.stderr[-500:]}'
-                )
+    wrong = dumps.complaints(binary, data, [kind])
+    if wrong:
+        raise Bad(f'{what}: {wrong[0]}')
 
 
 def forced(server, before):

@@ -213,6 +213,7 @@ def wait_until(what, holds, seconds=120):
 
 
 def full(dir, a, report):
+    """FULL-1, FULL-2, FULL-3"""
     try:
         disk = SmallDisk(dir, 400)
     except OSError as e:
@@ -357,6 +358,7 @@ def damage(path, page):
 
 
 def corrupt(dir, a, report):
+    """CORRUPT-1"""
     server = servers.make(a, os.path.join(dir, 'corrupt'), **SETTINGS)
     with server:
         c = server.connect()
@@ -488,6 +490,7 @@ def pages_repaired(server, since):
 
 
 def torn(dir, a, report):
+    """TORN-1"""
     server = servers.make(
         a,
         os.path.join(dir, 'torn'),

@@ -14,7 +14,8 @@ Then these rules must hold for all rounds so far:
           round finds the same;
   KILL-3  no transaction is there that was rolled back or never sent;
   KILL-4  CHECK TABLE finds no error in any table; sysbench's tables have as many rows as they were
-          made with.
+          made with;
+  KILL-5  `redolith dump` prints every kind of file of the killed directory, before the restart.
 
 An oracle transaction inserts one to three rows with its token into `token`, and counts itself in
 `worker`. The oracle writes `sent` into its record before COMMIT, and `acked` after the answer. The
@@ -32,7 +33,7 @@ import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from rig import check, servers, sysbench  # noqa: E402
+from rig import check, dumps, servers, sysbench  # noqa: E402
 from rig.client import MySQLError  # noqa: E402
 from rig.report import Report  # noqa: E402
 
@@ -255,6 +256,10 @@ def one_round(server, record, a, rng, switch):
     wrong = [w.trouble for w in workers if w.trouble]
     if died_before:
         wrong.append(f'the server ended by itself:\n{server.last_words()}')
+    there = dumps.files_of(server.data)
+    wrong += [f'KILL-5: there is no file of the kind {k}' for k in dumps.DUMPS if not there[k]]
+    printed = dumps.complaints(server.binary, server.data, options=['--limit=500'])
+    wrong += [f'KILL-5: {x}' for x in printed]
     words = f'killed after {moment_s:.2f} s, {len(record.acked) - before} acked'
     if switch:
         words += f', {workers[-1].count} switches'

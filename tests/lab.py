@@ -22,7 +22,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from rig import servers  # noqa: E402
 from rig.report import Report  # noqa: E402
 
-SCHEMES = ['auto', 'leader', 'session', 'dedicated']
+MODES = ['auto', 'leader', 'session', 'dedicated']
 REDO = [
     'redo',
     '--tables=1',
@@ -52,11 +52,11 @@ PACE = [
     '--warmup=1',
     '--repeat=1',
     '--threads=4',
-    '--schemes=leader',
+    '--modes=leader',
     '--pool=64M',
     '--quick',
     '--script=oltp_update_index',
-    '--sections=schemes,pace',
+    '--sections=modes,pace',
 ]
 ENDLESS = [
     'redo',
@@ -65,7 +65,7 @@ ENDLESS = [
     '--time=60',
     '--repeat=1',
     '--threads=4',
-    '--schemes=auto',
+    '--modes=auto',
     '--pool=64M',
 ]
 LIMIT_S = 600
@@ -189,7 +189,7 @@ def redo(lab):
     purge_off = not any(
         n.startswith('Purge off is left out for redolith:') for n in results['notes']
     )
-    _, text = whole(lab, SCHEMES + placements, 2 * len(SCHEMES) + len(placements) * (1 + purge_off))
+    _, text = whole(lab, MODES + placements, 2 * len(MODES) + len(placements) * (1 + purge_off))
     counters = list(csv.DictReader(lab.read('counters.csv').splitlines()))
     writes = [
         float(c['difference'])
@@ -198,7 +198,7 @@ def redo(lab):
     ]
     must(writes and min(writes) > 0, f'log_write_requests of leader: {writes}')
     must(
-        '| log_on_flush_waits |' in text and '| auto / best fixed scheme |' in text,
+        '| log_on_flush_waits |' in text and '| auto / best fixed mode |' in text,
         'counters and ratios',
     )
     return f'{len(results["points"])} points'
@@ -209,7 +209,7 @@ def pace(lab):
     lab.ends_well()
     results, text = whole(lab, ['leader'] + PACES, 1 + len(PACES))
     must(
-        [s['id'] for s in results['sections']] == ['schemes', 'pace']
+        [s['id'] for s in results['sections']] == ['modes', 'pace']
         and {s['script'] for s in results['sections']} == {'oltp_update_index'},
         f'sections: {[(s["id"], s["script"]) for s in results["sections"]]}',
     )
@@ -236,7 +236,9 @@ def writers(binary, dir):
 
 
 def ended(binary, dir, how):
-    """Ends the lab while sysbench runs. All processes that it has started must end, too."""
+    """Ends the lab while sysbench runs. All processes that it has started must end, too (CHILD-1,
+    LAB-1).
+    """
     lab = Lab(binary, dir, ENDLESS + quota())
     sockets = f'redolith-lab-{lab.process.pid}/'
     must(
@@ -257,6 +259,7 @@ def ended(binary, dir, how):
 
 
 def interrupted(binary, dir):
+    """LAB-2"""
     lab, status, out = ended(binary, dir, signal.SIGINT)
     must(status == 1 and 'Stopped before its end.' in out, f'status {status}:\n{out}')
     must(

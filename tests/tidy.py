@@ -11,6 +11,8 @@
   TIDY-5  no line of code, scripts, settings or prose is wider than 100 columns. Exempt are rows of
           Markdown tables, which cannot be broken (also in doc comments: the byte tables), and lines
           that are one link
+  TIDY-6  each rule is named by a test (in its name, its comment, its messages) or by the message of
+          an assertion, so that a reader finds what holds the rule. BY_CONSTRUCTION has exceptions
 """
 
 import collections
@@ -37,6 +39,27 @@ NOT_RULES = re.compile(
     r'^(UTF|CRC|ISO|SHA|RFC|CVE|FNV|GB|EUC|UCS|KOI|X|CP|LATIN|I|A|B|SQL|IEEE|MD|TLS|APACHE|MIT|BSD'
     r'|MPL|CC|UNICODE|ZLIB|SSE|PHASE|DATE|TIME|WEEK|HY|MY|NET|NO|SET-GTID)-'
 )
+
+# Rules that no test can show, with the reason.
+BY_CONSTRUCTION = {
+    'EVAL-1': 'lifetimes: the compiler holds it',
+    'EXEC-2': 'lifetimes: the compiler holds it',
+    'REAL-1': 'only a power cut of a real device could show it',
+    'REAL-2': 'nothing is called again after an error: read the code',
+}
+# Rules as they are named, several at once too: `BESIDE-1..4`.
+CITED = re.compile(r'(?<![\w-])(' + ID + r')(?:\.\.([0-9]+))?(?![\w-])')
+# Tests of their own, not at the end of a module.
+TEST_FILE = re.compile(r'^tests/|^crates/(sim|fuzzing)/|(^|/)tests/|(^|/|_)tests\.rs$|\.test$')
+TEST_MODULE = re.compile(
+    r'^ *#\[cfg\([^\n]*\b(?:test|loom|shuttle)\b[^\n]*\]\n(?:#.*\n)*.*\bmod \w+ \{', re.MULTILINE
+)
+# From the beginning of an assertion to a place within one of its strings.
+WITHIN_ASSERTION = re.compile(
+    r'(?:assert\w*!|panic!|unreachable!|expect)\s*\((?:[^;"]|"(?:[^"\\]|\\.)*")*"[^"]*$'
+)
+# The compiler asserts what such a constant has.
+CONSTANT = re.compile(r'(?://.*\n)*\s*const _:')
 
 WIDTH = 100
 # A row of a table, a reference of a link, a bare address.
@@ -80,6 +103,36 @@ def defined_in(name, text):
     elif kind == '.py':
         text = next(iter(re.findall(r'^"""(.*?)"""', text, re.DOTALL | re.MULTILINE)), '')
     return {m[1] for line in text.split('\n') for m in DEFINED[kind].finditer(line)}
+
+
+def cited_in(name, text):
+    """The rules that a test or an assertion of the file names."""
+    if name.endswith('.md'):
+        return set()
+    if name.endswith('.py'):
+        # Behind the head, which defines.
+        head = re.match(r'(?:#.*\n)*""".*?"""', text, re.DOTALL)
+        tests_at = (head.end() if head else 0) if TEST_FILE.search(name) else len(text)
+    elif TEST_FILE.search(name):
+        tests_at = 0
+    else:
+        module = TEST_MODULE.search(text)
+        tests_at = module.start() if module else len(text)
+    found = set()
+    for m in CITED.finditer(text):
+        line = text[text.rfind('\n', 0, m.start()) + 1 : m.start()].lstrip()
+        if not line.startswith('//!') and (
+            m.start() >= tests_at
+            or WITHIN_ASSERTION.search(text[max(0, m.start() - 700) : m.start()])
+            or line.startswith('//')
+            and CONSTANT.match(text, text.find('\n', m.start()) + 1)
+        ):
+            word, first = m[1].rsplit('-', 1)
+            found |= {f'{word}-{n}' for n in range(int(first), int(m[2] or first) + 1)}
+    # `fn frame_2_zeros_are_no_frame` and `fn writer_3_and_4_in_any_order`.
+    for m in re.finditer(r'\bfn ([a-z]+)_([0-9]+)((?:_and_[0-9]+)*)_', text[tests_at:]):
+        found |= {f'{m[1].upper()}-{n}' for n in [m[2], *re.findall('[0-9]+', m[3])]}
+    return found
 
 
 def headings(text):
@@ -128,10 +181,13 @@ def lines(found):
 def main():
     report = Report()
     places, named = collections.defaultdict(set), collections.defaultdict(set)
+    cited = set(BY_CONSTRUCTION)
     wrong_links, wrong_paths, too_wide = [], [], []
     for name, text in files():
         if is_wrapped(name, text):
             too_wide += wide(name, text)
+        if os.path.splitext(name)[1] in ('.rs', '.py', '.test'):
+            cited |= cited_in(name, text)
         if os.path.splitext(name)[1] not in DEFINED:
             continue
         for rule in defined_in(name, text):
@@ -165,6 +221,11 @@ def main():
     report.outcome('TIDY-3: links', lines(wrong_links))
     report.outcome('TIDY-4: paths', lines(wrong_paths))
     report.outcome(f'TIDY-5: {WIDTH} columns', lines(too_wide))
+    unnamed = sorted(set(places) - cited)
+    report.outcome(
+        'TIDY-6: a test or an assertion names each rule',
+        lines([f'{rule}: {", ".join(sorted(places[rule]))}' for rule in unnamed]),
+    )
     return report.end()
 
 

@@ -280,10 +280,10 @@ class MariaDB(Server):
         return ['--user=root'] if os.getuid() == 0 else []
 
 
-class Null(Server):
-    """The baseline: bench/null."""
+class Baseline(Server):
+    """The baseline: bench/baseline."""
 
-    name = 'null'
+    name = 'baseline'
 
     def __init__(self, dir, options=None, wrapper=(), binary=None):
         super().__init__(dir, options, wrapper)

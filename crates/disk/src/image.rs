@@ -98,6 +98,7 @@ impl Image {
 mod tests {
     use super::*;
 
+    /// Tests IMAGE-1.
     #[test]
     fn sparse_content_is_what_a_plain_vector_would_hold() {
         let mut rng = crate::rng::Rng::new(1);

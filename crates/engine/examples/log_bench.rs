@@ -3,8 +3,8 @@
 #[cfg(not(loom))]
 mod bench {
     use redolith_disk::{Disk, RealDisk};
-    use redolith_engine::log::{FRAME_HEADER, Log, LogConfig};
     use redolith_engine::runtime::{BoxFuture, Runtime};
+    use redolith_engine::testing::log::{FRAME_HEADER, Log, LogConfig};
     use redolith_engine::{Lsn, WouldBlock};
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};

@@ -10,6 +10,7 @@ pub const PAGE_SIZE: usize = 16384;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub struct Lsn(pub u64);
 impl Lsn {
+    /// Behind every position.
     pub const MAX: Lsn = Lsn(u64::MAX);
 }
 impl fmt::Display for Lsn {
@@ -23,8 +24,11 @@ impl fmt::Display for Lsn {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct SpaceId(pub u32);
 impl SpaceId {
+    /// The space of the dictionary.
     pub const SYSTEM: SpaceId = SpaceId(0);
+    /// The undo spaces.
     pub const UNDO: [SpaceId; 2] = [SpaceId(1), SpaceId(2)];
+    /// The first space that a table may have.
     pub const FIRST_TABLE: SpaceId = SpaceId(16);
 }
 
@@ -32,9 +36,12 @@ impl SpaceId {
 /// header; in links 0 means "none".
 pub type PageNo = u32;
 
+/// A page, by its space and its number in the space.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct PageId {
+    /// The table space.
     pub space: SpaceId,
+    /// The page's number in the space.
     pub no: PageNo,
 }
 impl fmt::Display for PageId {
@@ -48,18 +55,30 @@ impl fmt::Display for PageId {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub struct TrxId(pub u64);
 impl TrxId {
+    /// No transaction.
     pub const NONE: TrxId = TrxId(0);
+    /// The greatest id, 48 bits of ones.
     pub const MAX: TrxId = TrxId((1 << 48) - 1);
 }
 
+/// The result of a call that a user or a disk can make fail.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// A failure that a user or a disk can cause. A broken invariant panics instead, and a panic aborts
 /// the process.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
+    /// A row with this key exists already.
     #[error("duplicate entry for key '{index}' of table '{table}'")]
-    DuplicateKey { table: String, index: String, index_no: usize },
+    DuplicateKey {
+        /// The table's full name.
+        table: String,
+        /// The index's name.
+        index: String,
+        /// The index's position in the table.
+        index_no: usize,
+    },
+    /// A lock was waited for as long as the session allows. Roll the statement back.
     #[error("lock wait timeout exceeded; try restarting transaction")]
     LockWaitTimeout,
     /// The checkpoint has not moved for as long as a wait for a lock may last.
@@ -68,41 +87,89 @@ pub enum Error {
             transaction"
     )]
     LogFull,
+    /// A row is locked, and the caller did not want to wait.
     #[error("a row is locked by another transaction (NOWAIT)")]
     LockNoWait,
+    /// The transaction was chosen as the victim of a deadlock. Roll it back.
     #[error("deadlock found when trying to get lock; try restarting transaction")]
     Deadlock,
+    /// The session's kill flag was set.
     #[error("the statement was interrupted")]
     Interrupted,
+    /// The table does not exist.
     #[error("table '{0}' does not exist")]
     NoSuchTable(String),
+    /// A table of this name exists already.
     #[error("table '{0}' already exists")]
     TableExists(String),
+    /// DDL has changed the table since the read view was opened. Retry the transaction.
     #[error(
         "the definition of table '{0}' has changed since the transaction's read view was opened; \
             retry the transaction"
     )]
     TableChanged(String),
+    /// The schema does not exist.
     #[error("database '{0}' does not exist")]
     NoSuchDatabase(String),
+    /// A schema of this name exists already.
     #[error("database '{0}' already exists")]
     DatabaseExists(String),
+    /// The table has no index of this name.
     #[error("index '{0}' does not exist")]
     NoSuchIndex(String),
+    /// The row does not fit into a page.
     #[error("row size too large: {size} bytes, the maximum is {max}")]
-    RowTooLarge { size: usize, max: usize },
+    RowTooLarge {
+        /// The bytes that it has.
+        size: usize,
+        /// The bytes that it may have.
+        max: usize,
+    },
+    /// The change does not fit into an undo record.
     #[error("undo log record too big: {size} bytes, the maximum is {max}")]
-    UndoTooLong { size: usize, max: usize },
+    UndoTooLong {
+        /// The bytes that it has.
+        size: usize,
+        /// The bytes that it may have.
+        max: usize,
+    },
+    /// The key does not fit into an index page.
     #[error("key too long: {size} bytes, the maximum is {max}")]
-    KeyTooLong { size: usize, max: usize },
+    KeyTooLong {
+        /// The bytes that it has.
+        size: usize,
+        /// The bytes that it may have.
+        max: usize,
+    },
+    /// The AUTO_INCREMENT column has no further value.
     #[error("no more AUTO_INCREMENT values in table '{0}'")]
     AutoIncrementExhausted(String),
+    /// There is no room for a file to grow. The text names the file.
     #[error("the disk is full: {0}")]
     DiskFull(String),
+    /// A page cannot be read, or is not well formed.
     #[error("page {page} of {file} is corrupt ({why}); table {table}")]
-    Corrupt { page: PageId, file: String, table: String, why: String },
+    Corrupt {
+        /// The page.
+        page: PageId,
+        /// The file that the page is in.
+        file: String,
+        /// The table that the file belongs to.
+        table: String,
+        /// What is wrong with the page.
+        why: String,
+    },
+    /// The operating system reports an error.
     #[error("{what}: {why}")]
-    Io { what: String, why: String, full: bool },
+    Io {
+        /// The operation, and the file.
+        what: String,
+        /// The operating system's message.
+        why: String,
+        /// The disk is full.
+        full: bool,
+    },
+    /// Another engine has locked the directory.
     #[error(
         "the data directory {0} is in use by another process, or by another engine in this one"
     )]
@@ -111,14 +178,19 @@ pub enum Error {
     /// been changed.
     #[error("the data directory is damaged: {0}")]
     Damaged(String),
+    /// The directory is of another format or has other settings; the text says which.
     #[error("{0}")]
     Incompatible(String),
+    /// The transaction may not write.
     #[error("a read-only transaction tried to write")]
     ReadOnly,
+    /// A start of a damaged directory changes nothing.
     #[error("the engine is read-only while innodb_force_recovery is above 0")]
     ForcedRecovery,
+    /// The transaction has no savepoint of this name.
     #[error("savepoint '{0}' does not exist")]
     NoSuchSavepoint(String),
+    /// The engine does not do this; the text says what.
     #[error("{0}")]
     Unsupported(String),
 }
@@ -161,6 +233,7 @@ impl From<Error> for WouldBlock {
         WouldBlock::Failed(e)
     }
 }
+/// The result of a call that waits for nothing.
 pub type Try<T> = std::result::Result<T, WouldBlock>;
 
 /// The disk has broken a promise, or the engine has met a broken invariant: this function logs the

@@ -21,7 +21,7 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 
 /// The data to store with a checkpoint, and a reason other than pages to hold the checkpoint back.
-pub trait CheckpointSource: Send + Sync + 'static {
+pub(crate) trait CheckpointSource: Send + Sync + 'static {
     /// The position from which the redo log is still needed for another reason than pages (the
     /// binary log); `Lsn::MAX` if there is none.
     fn limit(&self) -> Lsn {
@@ -31,7 +31,7 @@ pub trait CheckpointSource: Send + Sync + 'static {
     fn payload(&self, lsn: Lsn) -> Vec<u8>;
 }
 
-pub struct Checkpointer {
+pub(crate) struct Checkpointer {
     pool: Arc<BufferPool>,
     log: Arc<dyn LogView>,
     source: Arc<dyn CheckpointSource>,
@@ -41,7 +41,7 @@ pub struct Checkpointer {
 }
 
 impl Checkpointer {
-    pub fn new(
+    pub(crate) fn new(
         pool: Arc<BufferPool>,
         log: Arc<dyn LogView>,
         source: Arc<dyn CheckpointSource>,
@@ -49,7 +49,7 @@ impl Checkpointer {
         Checkpointer { pool, log, source, writing: Mutex::new(()) }
     }
     /// How far the checkpoint may go now (CKPT-1).
-    pub fn possible(&self) -> Lsn {
+    pub(crate) fn possible(&self) -> Lsn {
         let tail = self.log.tail();
         let slots = self.log.dirty_low();
         let buckets =
@@ -57,12 +57,12 @@ impl Checkpointer {
         tail.min(slots).min(buckets).min(self.log.durable()).min(self.source.limit())
     }
     /// Whether a checkpoint now, without a sync, would free at least `bytes` of redo log.
-    pub fn would_gain(&self, bytes: u64) -> bool {
+    pub(crate) fn would_gain(&self, bytes: u64) -> bool {
         self.possible().0.saturating_sub(self.log.checkpoint().0) >= bytes
     }
     /// Writes a checkpoint at the highest possible position. The caller has synced the files whose
     /// changes are to count. Returns the position of the latest checkpoint.
-    pub fn write(&self) -> Lsn {
+    pub(crate) fn write(&self) -> Lsn {
         let _one = self.writing.lock();
         let (last, lsn) = (self.log.checkpoint(), self.possible());
         if lsn <= last {

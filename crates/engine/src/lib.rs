@@ -8,7 +8,7 @@
 //! [`Engine::table`](engine::Engine::table) gives a table. [`Engine::begin`] gives a [`Trx`]. Its
 //! rows are written by [`Trx::insert`], and by [`Trx::update`] and [`Trx::delete`] at the row that
 //! a [`Cursor`](row::cursor::Cursor) has found. [`Trx::commit`] gives a
-//! [`CommitTicket`](trx::commit::CommitTicket), to be awaited (`durable`) or waited for (`wait`).
+//! [`CommitTicket`], to be awaited (`durable`) or waited for (`wait`).
 //! [`Engine::close`] ends the work. Every call that may wait is a future for any executor;
 //! [`runtime::block_on`] runs it on the calling thread.
 //!
@@ -21,33 +21,46 @@
 //! a latch. A call that would have to wait releases its latches and returns a [`WouldBlock`]. `row`
 //! and the modules above it are `async`: they hold no latch across an `.await`, and repeat the
 //! call.
+#![cfg_attr(not(test), deny(unreachable_pub, missing_docs))]
 mod base;
-pub mod btree;
-pub mod buf;
+#[allow(missing_docs)] // [`testing`] shows parts of it
+mod btree;
+#[allow(missing_docs)] // [`testing`] shows parts of it
+mod buf;
 mod bytes;
 pub mod canary;
-pub mod check;
-pub mod checkpoint;
+mod check;
+mod checkpoint;
 pub mod dict;
 pub mod dump;
 pub mod engine;
-pub mod flush;
+mod flush;
 pub mod lock;
-pub mod log;
+#[allow(missing_docs)] // [`testing`] shows parts of it
+mod log;
 pub mod metrics;
-pub mod mtr;
-pub mod page;
-pub mod purge;
-pub mod recovery;
+#[allow(missing_docs)] // [`testing`] shows parts of it
+mod mtr;
+#[allow(missing_docs)] // [`testing`] shows parts of it
+mod page;
+#[allow(missing_docs)] // [`testing`] shows parts of it
+mod purge;
+mod recovery;
 pub mod row;
 pub mod runtime;
-pub mod space;
+#[allow(missing_docs)] // [`testing`] shows parts of it
+mod space;
 mod start;
 mod sync;
-pub mod trx;
-pub mod undo;
+pub mod testing;
+mod trx;
+#[allow(missing_docs)] // [`testing`] shows parts of it
+mod undo;
 pub use base::*;
 pub use engine::{Config, Engine};
+pub use log::{PolicySettings, WriterMode};
 pub use recovery::Report;
+pub use recovery::forced::Forced;
 pub use start::DEFAULT_COLLATION;
+pub use trx::commit::CommitTicket;
 pub use trx::{Isolation, Savepoint, Trx};

@@ -124,6 +124,7 @@ fn whole_files_are_told_without_damage() {
 
 /// A byte is changed in each of many places, and each file is cut at many: the dump ends, and tells
 /// of what it sees.
+/// Tests DUMP-1.
 #[test]
 fn damaged_files_are_printed_as_far_as_they_go() {
     let dir = written("dump-damaged");

@@ -81,6 +81,7 @@ fn patch_control(dir: &Path, at: usize, value: u32) {
     std::fs::write(&path, bytes).unwrap();
 }
 
+/// Tests JUDGE-1.
 #[test]
 fn a_directory_of_another_version_or_page_size_is_refused_and_left_alone() {
     let dir = Dir::new("format");

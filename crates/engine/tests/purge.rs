@@ -9,13 +9,13 @@ mod tables;
 
 use common::Dir;
 use filling::Filling;
-use redolith_engine::btree::Seek;
 use redolith_engine::dict::table::Table;
 use redolith_engine::lock::{KillFlag, Mode};
-use redolith_engine::mtr::MAX_FRAME;
-use redolith_engine::page::index;
 use redolith_engine::row::cursor::{Cursor, OnConflict, Read};
 use redolith_engine::runtime::{Threads, block_on};
+use redolith_engine::testing::btree::Seek;
+use redolith_engine::testing::mtr::MAX_FRAME;
+use redolith_engine::testing::page::index;
 use redolith_engine::{Config, Engine, Error, Isolation, PAGE_SIZE};
 use redolith_types::{IndexDef, LobSize, SqlType, Value};
 use std::borrow::Cow;
@@ -87,6 +87,7 @@ fn purge_finds_every_part_of_a_log() {
 
 /// Transactions get their ids when they first write, and commit in another order: the one that
 /// makes a long column obsolete may have the lower id.
+/// Tests PURGE-4.
 #[test]
 fn long_columns_of_later_transactions_are_purged_too() {
     let dir = Dir::new("purge-later");
@@ -466,6 +467,7 @@ fn purge_is_stopped_after(spare: usize) {
 
 /// A deleted row may be older than an index, with a column that no key can be made of: one that
 /// takes its place can be taken back.
+/// Tests PURGE-3.
 #[test]
 fn a_row_is_taken_back_over_a_deleted_one_that_is_older_than_the_index() {
     let dir = Dir::new("purge-older");

@@ -6,12 +6,12 @@ mod tables;
 
 use common::Dir;
 use redolith_disk::{Disk, RealDisk};
-use redolith_engine::btree::Seek;
 use redolith_engine::dict::table::Table;
 use redolith_engine::lock::{KillFlag, Mode};
-use redolith_engine::page::index;
 use redolith_engine::row::cursor::{Cursor, OnConflict, Read};
 use redolith_engine::runtime::{BoxFuture, Runtime, Threads, block_on};
+use redolith_engine::testing::btree::Seek;
+use redolith_engine::testing::page::index;
 use redolith_engine::{Config, Engine, Error};
 use redolith_types::{IndexDef, LobSize, SqlType, Value};
 use std::borrow::Cow;

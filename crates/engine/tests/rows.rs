@@ -338,6 +338,7 @@ fn isolation_of_a_repeatable_reader_and_a_dirty_one() {
     });
 }
 
+/// Tests TREE-3 and PURGE-2.
 #[test]
 fn check_finds_nothing_wrong_after_a_random_load_and_purge() {
     let dir = Dir::new("check");

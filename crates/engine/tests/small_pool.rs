@@ -84,6 +84,7 @@ async fn check(trx: &mut Trx, t: &Arc<Table>, index: usize) -> (i64, i64) {
     (rows, changes)
 }
 
+/// Tests TREE-1, SPACE-2 and UNDO-4.
 #[test]
 fn data_beyond_the_pool_under_many_sessions() {
     let dir = Dir::new("small-pool");

@@ -9,10 +9,10 @@ use common::Dir;
 use redolith_disk::{Disk, File, Io, Op, OpenHow, RealDisk};
 use redolith_engine::dict::table::Table;
 use redolith_engine::lock::KillFlag;
-use redolith_engine::mtr::MAX_FRAME;
-use redolith_engine::purge::State;
 use redolith_engine::row::cursor::{Cursor, Read};
 use redolith_engine::runtime::{BoxFuture, Runtime, Threads, block_on};
+use redolith_engine::testing::mtr::MAX_FRAME;
+use redolith_engine::testing::purge::State;
 use redolith_engine::{Config, Engine, Error, Trx};
 use redolith_types::{IndexDef, Value};
 use std::borrow::Cow;
@@ -429,10 +429,10 @@ fn a_full_log_fails_definitions_in_time_and_what_cannot_fail_waits_and_says_why(
 /// DROP INDEX frees also the pages of which a crash has kept the level above from knowing.
 #[test]
 fn a_dropped_index_takes_halves_of_splits_along() {
-    use redolith_engine::btree::Seek;
-    use redolith_engine::buf::Latch;
-    use redolith_engine::mtr::Mtr;
-    use redolith_engine::{PageId, page::index};
+    use redolith_engine::testing::btree::Seek;
+    use redolith_engine::testing::buf::Latch;
+    use redolith_engine::testing::mtr::Mtr;
+    use redolith_engine::{PageId, testing::page::index};
     let dir = Dir::new("half-splits");
     let (e, _) = open(&dir);
     block_on(async {
@@ -486,11 +486,12 @@ fn a_dropped_index_takes_halves_of_splits_along() {
 
 /// SPACE-3: who looks for a page in one full part of a file after the other holds none of their
 /// maps; two who begin in different parts would wait for each other.
+/// Tests SPACE-1.
 #[test]
 fn full_parts_of_a_file_are_not_held() {
-    use redolith_engine::mtr::Mtr;
-    use redolith_engine::page::Patch;
-    use redolith_engine::space::{bitmap, reserve};
+    use redolith_engine::testing::mtr::Mtr;
+    use redolith_engine::testing::page::Patch;
+    use redolith_engine::testing::space::{bitmap, reserve};
     use redolith_engine::{PageId, WouldBlock};
     let dir = Dir::new("two-maps");
     let (e, _) = open(&dir);
@@ -559,9 +560,9 @@ fn growing(dir: &Dir, which: usize) -> Arc<Engine> {
 }
 #[allow(clippy::disallowed_methods)] // damages a file behind the engine's back
 fn zeroed_map_of_undo(which: usize) {
-    use redolith_engine::mtr::Mtr;
-    use redolith_engine::page::Patch;
-    use redolith_engine::space::bitmap;
+    use redolith_engine::testing::mtr::Mtr;
+    use redolith_engine::testing::page::Patch;
+    use redolith_engine::testing::space::bitmap;
     use redolith_engine::{PAGE_SIZE, PageId, SpaceId};
     use std::os::unix::fs::FileExt;
     const MAP: usize = bitmap::PAGES as usize / 8;

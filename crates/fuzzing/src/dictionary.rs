@@ -2,7 +2,7 @@
 //! contents.
 use crate::take;
 use redolith_engine::dict::Dictionary;
-use redolith_engine::dict::record::{self, Named, SchemaRecord, TableRecord, TreeRecord};
+use redolith_engine::testing::dict::record::{self, Named, SchemaRecord, TableRecord, TreeRecord};
 use redolith_types::{Collation, Column, IndexDef, SqlType, TableDef, Value};
 
 /// The input is the length of a name, the name, and the record's bytes.

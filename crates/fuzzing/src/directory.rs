@@ -7,8 +7,8 @@
 use crate::{change, take};
 use redolith_disk::{Disk, SimDisk};
 use redolith_engine::lock::KillFlag;
-use redolith_engine::page::header;
 use redolith_engine::row::cursor::{Cursor, Read};
+use redolith_engine::testing::page::header;
 use redolith_engine::{Config, DEFAULT_COLLATION, Engine, PAGE_SIZE, Result};
 use redolith_sim::executor::{End, Executor};
 use redolith_types::sql_type::{IntSize, Sign};

@@ -5,7 +5,7 @@
 //! condition of the check.
 use crate::{change, take};
 use redolith_engine::PAGE_SIZE;
-use redolith_engine::page::{Patch, index};
+use redolith_engine::testing::page::{Patch, index};
 
 /// A page in memory, without a redo log.
 pub struct Sheet(Box<index::Page>);

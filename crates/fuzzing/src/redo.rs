@@ -1,5 +1,5 @@
 //! Redo records, the contents of a frame's payload.
-use redolith_engine::mtr::record::{
+use redolith_engine::testing::mtr::record::{
     Change, Record, Records, put_file, put_fill, put_init, put_page, put_write,
 };
 use redolith_engine::{Lsn, PAGE_SIZE, PageId, SpaceId};

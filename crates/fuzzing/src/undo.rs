@@ -1,6 +1,6 @@
 //! Undo pages: the sequence of entries that recovery, rollback, purge and readers of old versions
 //! read.
-use redolith_engine::undo::record::{self, Entry, Head, Obsolete, OldVersion, RollPtr};
+use redolith_engine::testing::undo::record::{self, Entry, Head, Obsolete, OldVersion, RollPtr};
 use redolith_engine::{PAGE_SIZE, TrxId};
 
 pub fn page(data: &[u8]) {

@@ -210,7 +210,7 @@ impl Bench {
                 .query("SET GLOBAL innodb_monitor_enable = module_log")
                 .map_err(failed("mysql: innodb_monitor_enable"))?;
         }
-        if self.o.study == Study::Redo && server.spec.kind != Kind::Null {
+        if self.o.study == Study::Redo && server.spec.kind != Kind::Baseline {
             self.screen.now(&format!(
                 "loading {} tables of {} rows into {}",
                 self.o.tables, self.o.table_size, server.spec.name
@@ -257,14 +257,14 @@ impl Bench {
     }
 
     /// Restores the tables, so that every point begins with the same rows.
-    fn mend_tables(&mut self, job: &Job) -> Result<()> {
+    fn repair_tables(&mut self, job: &Job) -> Result<()> {
         if self.worn[job.server] {
             self.tables(&self.servers[job.server], "cleanup")?;
             self.tables(&self.servers[job.server], "prepare")?;
         }
         let script = &self.results.sections[job.section].script;
         self.worn[job.server] =
-            sysbench::wears(script) && self.servers[job.server].spec.kind != Kind::Null;
+            sysbench::wears(script) && self.servers[job.server].spec.kind != Kind::Baseline;
         Ok(())
     }
 
@@ -373,7 +373,7 @@ impl Bench {
 
     fn measured(&mut self, group: &[Job]) -> Result<Vec<Figures>> {
         let job = &group[0];
-        self.mend_tables(job)?;
+        self.repair_tables(job)?;
         // The statements come before the wait: if purge is switched on again, it works off its
         // backlog now and not in the windows.
         self.servers[job.server].apply(&job.setup)?;
@@ -443,7 +443,7 @@ fn about_load(o: &Options) -> Vec<(String, String)> {
 }
 
 fn about_windows(o: &Options) -> String {
-    let w = Windows::new(o.schemes.len(), o.time_s, 1);
+    let w = Windows::new(o.modes.len(), o.time_s, 1);
     let each = if w.rounds > 1 {
         format!("{} windows of {} s for each row", w.rounds, w.window_s)
     } else {
@@ -493,15 +493,15 @@ fn find_programs(o: &Options) -> Result<(String, Programs)> {
     (p.mariadbd, p.mariadb_install) = (next(), next());
     let own = std::env::current_exe().map_err(failed("where this program is"))?;
     p.redolith = program(o.redolith.clone().unwrap_or(own.clone()), "")?;
-    if o.peers.contains(&Peer::Null) && o.study == Study::Redo {
+    if o.peers.contains(&Peer::Baseline) && o.study == Study::Redo {
         let beside = own
             .parent()
             .and_then(Path::parent)
-            .map(|target| target.join("null/release/redolith-null"))
+            .map(|target| target.join("baseline/release/redolith-baseline"))
             .unwrap_or_default();
-        p.null = program(
-            o.null_server.clone().unwrap_or(beside),
-            "make bench-build builds it, --null-server=FILE names it",
+        p.baseline = program(
+            o.baseline_server.clone().unwrap_or(beside),
+            "make bench-build builds it, --baseline-server=FILE names it",
         )?;
     }
     if o.peers.contains(&Peer::MySql) {

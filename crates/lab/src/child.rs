@@ -200,6 +200,7 @@ mod tests {
         assert_eq!(why, "sleep did not end in time");
     }
 
+    /// Tests CHILD-2.
     #[test]
     fn a_dropped_child_takes_its_group_with_it() {
         let mut child =

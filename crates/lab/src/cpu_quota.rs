@@ -337,6 +337,7 @@ mod tests {
         fs::remove_dir_all(mount).unwrap();
     }
 
+    /// Tests QUOTA-1 and QUOTA-2.
     #[test]
     fn a_command_is_in_its_group_and_the_group_goes_with_it() {
         let quota = match CpuQuota::find(0.5) {

@@ -13,7 +13,7 @@ pub const PACE: &str = "redolith_log_flush_pace_us";
 pub const DEPTH: &str = "redolith_log_flush_depth";
 
 /// The writer modes in which sessions flush.
-const SCHEMES: &[&str] = &["auto", "leader"];
+const MODES: &[&str] = &["auto", "leader"];
 
 struct Question {
     part: Part,
@@ -64,8 +64,7 @@ pub fn plan(o: &Options, servers: &[Facts], results: &mut Results) -> Vec<Job> {
 
 fn of(q: &Question, o: &Options, servers: &[Facts], results: &mut Results) -> Vec<Job> {
     let server = position(servers, |s| s.name == SHARED).unwrap_or(0);
-    let schemes: Vec<&String> =
-        o.schemes.iter().filter(|s| SCHEMES.contains(&s.as_str())).collect();
+    let modes: Vec<&String> = o.modes.iter().filter(|s| MODES.contains(&s.as_str())).collect();
     if !servers[server].knows(q.variable) {
         results.notes.push(format!(
             "\"{}\" is left out: the server has no variable {} (error 1193).",
@@ -73,11 +72,11 @@ fn of(q: &Question, o: &Options, servers: &[Facts], results: &mut Results) -> Ve
         ));
         return Vec::new();
     }
-    if schemes.is_empty() {
+    if modes.is_empty() {
         results.notes.push(format!(
-            "\"{}\" is left out: it is of the schemes {}.",
+            "\"{}\" is left out: it is of the modes {}.",
             q.title,
-            SCHEMES.join(" and ")
+            MODES.join(" and ")
         ));
         return Vec::new();
     }
@@ -89,19 +88,19 @@ fn of(q: &Question, o: &Options, servers: &[Facts], results: &mut Results) -> Ve
         load: Load::Sysbench,
         script: o.scripts[0].into(),
         row_title: q.row_title.into(),
-        column_title: "scheme".into(),
+        column_title: "mode".into(),
         rows: q.rows.iter().map(|(label, _)| label.to_string()).collect(),
-        columns: schemes.iter().map(|s| s.to_string()).collect(),
+        columns: modes.iter().map(|s| s.to_string()).collect(),
         connections: vec![],
         base: Some(0),
         fixed: vec![],
         baseline: vec![],
-        counters_of: (0..schemes.len()).collect(),
+        counters_of: (0..modes.len()).collect(),
     });
     let job = |(row, column, turn): (usize, usize, u32)| {
         let flushing = Some((q.variable, q.rows[row].1));
         let mut setup = ours(
-            &Ours { scheme: schemes[column].clone(), flushing, ..Ours::default() },
+            &Ours { mode: modes[column].clone(), flushing, ..Ours::default() },
             &servers[server],
         );
         setup.extend(purge(&servers[server], Purge::On).unwrap_or_default());
@@ -119,14 +118,14 @@ fn of(q: &Question, o: &Options, servers: &[Facts], results: &mut Results) -> Ve
             expected,
         }
     };
-    order(q.rows.len(), schemes.len(), o.repeat, Compare::Rows).into_iter().map(job).collect()
+    order(q.rows.len(), modes.len(), o.repeat, Compare::Rows).into_iter().map(job).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::options::parse;
-    use crate::redo::{self, SCHEME};
+    use crate::redo::{self, LOG_WRITER};
     use crate::servers::Kind;
 
     fn planned(line: &str, knows: &[&'static str]) -> (Results, Vec<Job>) {
@@ -143,10 +142,10 @@ mod tests {
     }
 
     #[test]
-    fn paces_and_depths_by_scheme() {
+    fn paces_and_depths_by_mode() {
         let (r, jobs) = planned(
             "redo --threads=8 --repeat=2 --sections=pace,depth --script=oltp_update_index",
-            &[SCHEME, PACE, DEPTH],
+            &[LOG_WRITER, PACE, DEPTH],
         );
         assert_eq!(r.sections.iter().map(|s| s.id.as_str()).collect::<Vec<_>>(), ["pace", "depth"]);
         assert_eq!(
@@ -196,7 +195,7 @@ mod tests {
     #[test]
     fn other_rows_have_them_at_their_defaults() {
         let (_, jobs) =
-            planned("redo --threads=8 --repeat=1 --sections=schemes,purge,pace", &[SCHEME, PACE]);
+            planned("redo --threads=8 --repeat=1 --sections=modes,purge,pace", &[LOG_WRITER, PACE]);
         let of_ours = jobs.iter().filter(|j| j.section < 2 && j.server == 0);
         assert_eq!(of_ours.clone().count(), 4 + 4);
         assert!(of_ours.into_iter().all(|j| {
@@ -207,8 +206,8 @@ mod tests {
     #[test]
     fn a_server_without_them_skips_the_rows_and_says_so() {
         let (r, jobs) = planned(
-            "redo --threads=8 --repeat=1 --sections=pace,depth --schemes=leader",
-            &[SCHEME, PACE],
+            "redo --threads=8 --repeat=1 --sections=pace,depth --modes=leader",
+            &[LOG_WRITER, PACE],
         );
         assert_eq!((jobs.len(), r.sections.len()), (5, 1));
         assert_eq!(
@@ -217,13 +216,10 @@ mod tests {
                     redolith_log_flush_depth (error 1193)."]
         );
         let (r, jobs) =
-            planned("redo --threads=8 --sections=pace --schemes=session", &[SCHEME, PACE]);
+            planned("redo --threads=8 --sections=pace --modes=session", &[LOG_WRITER, PACE]);
         assert_eq!(
             (jobs.len(), r.notes[0].as_str()),
-            (
-                0,
-                "\"When and how often to flush\" is left out: it is of the schemes auto and leader."
-            )
+            (0, "\"When and how often to flush\" is left out: it is of the modes auto and leader.")
         );
     }
 }

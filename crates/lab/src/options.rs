@@ -14,15 +14,15 @@ what was measured.
 
   --quick                 within three minutes: fewer, shorter points, small tables
   --peer=NAME             a server beside Redolith, may be repeated: mariadb, mysql,
-                          null (the baseline: protocol and group commit, nothing stored)
+                          baseline (speaks the protocol and commits in groups, stores nothing)
   --threads=N,N,...       connections (redo: 1,8,32,128,512,1024; writers: 150,300,450,600;
                           quick: fewer)
-  --schemes=NAME,...      redo: auto,leader,session,dedicated; writers: on,off,auto
+  --modes=NAME,...      redo: auto,leader,session,dedicated; writers: on,off,auto
   --script=NAME           redo, may be repeated: oltp_write_only (the study's),
                           oltp_update_index, oltp_update_non_index, oltp_insert, oltp_delete,
-                          oltp_read_write. Each script has a table of schemes by connections;
+                          oltp_read_write. Each script has a table of modes by connections;
                           the other sections use the first script
-  --sections=NAME,...     redo: schemes,placements,purge,pace,depth
+  --sections=NAME,...     redo: modes,placements,purge,pace,depth
                           (all; quick: the first three)
   --cpu-quota=N           CPUs that each server may use, by a control group: 1, 0.5, ...
                           (no quota); the client is outside of the group
@@ -31,14 +31,14 @@ what was measured.
   --time=S --warmup=S     redo: seconds measured per point and before (9 and 3; quick: 2 and 1)
   --tables=N --table-size=N
                           redo (8 x 25000; quick: 8 x 2500; the study's: 250 x 25000)
-  --placement-threads=N   redo: connections of all sections but the schemes
+  --placement-threads=N   redo: connections of all sections but the modes
                           (128, or the nearest of --threads)
   --writes=N              writers: statements per client (1000; quick: 60; the study's: 2000)
   --pool=SIZE             buffer pool of each server (1G)
   --dir=DIR               where the folder of this run is made, on the device to be measured
                           (redolith-lab)
   --redolith=FILE         the server to measure (this program)
-  --null-server=FILE      the null server (make bench-build)
+  --baseline-server=FILE  the baseline server (make bench-build)
   --mysqld=FILE --mysql-root=DIR
                           mysqld; DIR: the root file system that it lives in, run by chroot
   --keep-data             leave the servers' data directories
@@ -54,13 +54,13 @@ pub enum Study {
 pub enum Peer {
     MariaDb,
     MySql,
-    Null,
+    Baseline,
 }
 
 /// The parts of `lab redo`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Part {
-    Schemes,
+    Modes,
     Placements,
     Purge,
     Pace,
@@ -68,7 +68,7 @@ pub enum Part {
 }
 
 const PARTS: &[(&str, Part)] = &[
-    ("schemes", Part::Schemes),
+    ("modes", Part::Modes),
     ("placements", Part::Placements),
     ("purge", Part::Purge),
     ("pace", Part::Pace),
@@ -83,7 +83,7 @@ pub struct Options {
     pub quick: bool,
     pub peers: Vec<Peer>,
     pub threads: Vec<u32>,
-    pub schemes: Vec<String>,
+    pub modes: Vec<String>,
     /// The sysbench scripts. The first script has all sections.
     pub scripts: Vec<&'static str>,
     pub parts: Vec<Part>,
@@ -99,7 +99,7 @@ pub struct Options {
     pub pool: String,
     pub dir: PathBuf,
     pub redolith: Option<PathBuf>,
-    pub null_server: Option<PathBuf>,
+    pub baseline_server: Option<PathBuf>,
     pub mysqld: Option<PathBuf>,
     pub mysql_root: Option<PathBuf>,
     pub keep_data: bool,
@@ -128,7 +128,7 @@ impl Study {
             Study::Writers => "writers",
         }
     }
-    fn all_schemes(self) -> &'static [&'static str] {
+    fn all_modes(self) -> &'static [&'static str] {
         match self {
             Study::Redo => &["auto", "leader", "session", "dedicated"],
             Study::Writers => &["on", "off", "auto"],
@@ -161,7 +161,7 @@ pub fn parse(args: &[String]) -> Result<Option<Options>, String> {
         quick,
         peers: Vec::new(),
         threads: study.threads(quick).to_vec(),
-        schemes: study.all_schemes().iter().map(|s| s.to_string()).collect(),
+        modes: study.all_modes().iter().map(|s| s.to_string()).collect(),
         scripts: Vec::new(),
         parts: PARTS[..if quick { QUICK_PARTS } else { PARTS.len() }]
             .iter()
@@ -178,7 +178,7 @@ pub fn parse(args: &[String]) -> Result<Option<Options>, String> {
         pool: "1G".into(),
         dir: "redolith-lab".into(),
         redolith: None,
-        null_server: None,
+        baseline_server: None,
         mysqld: None,
         mysql_root: None,
         keep_data: false,
@@ -225,7 +225,7 @@ fn set(o: &mut Options, name: &str, value: String) -> Result<(), String> {
                 let peer = match name {
                     "mariadb" => Peer::MariaDb,
                     "mysql" => Peer::MySql,
-                    "null" => Peer::Null,
+                    "baseline" => Peer::Baseline,
                     _ => return Err(wrong()),
                 };
                 if !o.peers.contains(&peer) {
@@ -242,15 +242,15 @@ fn set(o: &mut Options, name: &str, value: String) -> Result<(), String> {
             o.threads.sort_unstable();
             o.threads.dedup();
         }
-        "--schemes" => {
-            let known = o.study.all_schemes();
-            o.schemes.clear();
-            for scheme in value.split(',').map(str::to_lowercase) {
-                if !o.schemes.contains(&scheme) {
-                    o.schemes.push(scheme);
+        "--modes" => {
+            let known = o.study.all_modes();
+            o.modes.clear();
+            for mode in value.split(',').map(str::to_lowercase) {
+                if !o.modes.contains(&mode) {
+                    o.modes.push(mode);
                 }
             }
-            if !o.schemes.iter().all(|s| known.contains(&s.as_str())) {
+            if !o.modes.iter().all(|s| known.contains(&s.as_str())) {
                 return Err(format!("{name}: '{value}': there is {}", known.join(", ")));
             }
         }
@@ -292,7 +292,7 @@ fn set(o: &mut Options, name: &str, value: String) -> Result<(), String> {
         "--pool" => o.pool = value,
         "--dir" => o.dir = value.into(),
         "--redolith" => o.redolith = Some(value.into()),
-        "--null-server" => o.null_server = Some(value.into()),
+        "--baseline-server" => o.baseline_server = Some(value.into()),
         "--mysqld" => o.mysqld = Some(value.into()),
         _ => o.mysql_root = Some(value.into()),
     }
@@ -316,34 +316,34 @@ mod tests {
         );
         // --quick changes the defaults wherever it is among the arguments.
         let quick =
-            read("redo --time 4 --peer mariadb --quick --peer=null,mariadb").unwrap().unwrap();
+            read("redo --time 4 --peer mariadb --quick --peer=baseline,mariadb").unwrap().unwrap();
         assert_eq!(
             (quick.time_s, quick.warmup_s, quick.table_size, quick.peers.as_slice()),
-            (4, 1, 2500, &[Peer::MariaDb, Peer::Null][..])
+            (4, 1, 2500, &[Peer::MariaDb, Peer::Baseline][..])
         );
-        let some = read("redo --threads=4,1 --schemes=auto,leader,auto").unwrap().unwrap();
+        let some = read("redo --threads=4,1 --modes=auto,leader,auto").unwrap().unwrap();
         assert_eq!(
-            (some.threads, some.placement_threads, some.schemes),
+            (some.threads, some.placement_threads, some.modes),
             (vec![1, 4], 4, vec!["auto".to_string(), "leader".into()])
         );
-        let writers = read("writers --schemes=ON,auto").unwrap().unwrap();
+        let writers = read("writers --modes=ON,auto").unwrap().unwrap();
         assert_eq!(
-            (writers.threads[0], writers.schemes, writers.writes),
+            (writers.threads[0], writers.modes, writers.writes),
             (150, vec!["on".to_string(), "auto".into()], 1000)
         );
         assert_eq!(
             (full.scripts.as_slice(), full.parts.len(), full.cpu_quota),
             (&["oltp_write_only"][..], 5, None)
         );
-        assert_eq!(quick.parts, [Part::Schemes, Part::Placements, Part::Purge]);
+        assert_eq!(quick.parts, [Part::Modes, Part::Placements, Part::Purge]);
         let some = read(
             "redo --quick --script=oltp_update_index --script oltp_insert,oltp_update_index \
-                --sections=pace,schemes --cpu-quota=1.5",
+                --sections=pace,modes --cpu-quota=1.5",
         );
         let some = some.unwrap().unwrap();
         assert_eq!(
             (some.scripts, some.parts),
-            (vec!["oltp_update_index", "oltp_insert"], vec![Part::Pace, Part::Schemes])
+            (vec!["oltp_update_index", "oltp_insert"], vec![Part::Pace, Part::Modes])
         );
         assert_eq!(
             (some.cpu_quota, read("writers --cpu-quota=1").unwrap().unwrap().cpu_quota),
@@ -361,15 +361,15 @@ mod tests {
             ("redo --threads=0", "--threads: '0' is nothing that it takes"),
             ("redo --threads=1,x", "--threads: '1,x' is nothing that it takes"),
             ("redo --peer=oracle", "--peer: 'oracle' is nothing that it takes"),
-            ("redo --schemes=on", "--schemes: 'on': there is auto, leader, session, dedicated"),
+            ("redo --modes=on", "--modes: 'on': there is auto, leader, session, dedicated"),
             (
                 "redo --script=oltp_read_only",
                 "--script: 'oltp_read_only': there is oltp_write_only, oltp_update_index, \
                     oltp_update_non_index, oltp_insert, oltp_delete, oltp_read_write",
             ),
             (
-                "redo --sections=schemes,speed",
-                "--sections: 'schemes,speed': there is schemes, placements, purge, pace, depth",
+                "redo --sections=modes,speed",
+                "--sections: 'modes,speed': there is modes, placements, purge, pace, depth",
             ),
             ("redo --cpu-quota=0", "--cpu-quota: '0': it takes a number of CPUs, 0.05 to 4096"),
             ("redo --cpu-quota=NaN", "--cpu-quota: 'NaN': it takes a number of CPUs, 0.05 to 4096"),

@@ -1,6 +1,6 @@
 //! Study 1: which thread writes the redo log, on which cores, with purge and without.
 //!
-//! *Schemes*: a table for each script, of each writer mode and the peers by connections.
+//! *Modes*: a table for each script, of each writer mode and the peers by connections.
 //! *Placements*: the study's four placements at the study's connections, with purge and without,
 //! and beside them the other modes. *Pace* and *depth* are in `flushing`. A placement needs a
 //! server of its own that is kept off the last core. The modes are switched while the server runs.
@@ -15,7 +15,7 @@ use std::time::Duration;
 
 /// The variables that matter here. A variable that a server does not have is left out and noted.
 pub const VARIABLES: &[&str] = &[
-    SCHEME,
+    LOG_WRITER,
     WRITER_CPUS,
     FLUSHER_CPUS,
     NICE,
@@ -26,7 +26,7 @@ pub const VARIABLES: &[&str] = &[
     PACE,
     DEPTH,
 ];
-pub const SCHEME: &str = "redolith_log_writer";
+pub const LOG_WRITER: &str = "redolith_log_writer";
 const WRITER_CPUS: &str = "redolith_log_writer_cpus";
 const FLUSHER_CPUS: &str = "redolith_log_flusher_cpus";
 const NICE: &str = "redolith_log_threads_nice";
@@ -44,7 +44,7 @@ const ISOLATED: &str = "redolith, isolated";
 pub fn specs(o: &Options, all: &[usize]) -> Vec<Spec> {
     let everywhere = |name, kind| Spec { name, kind, cores: Vec::new() };
     let mut specs = vec![everywhere(SHARED, Kind::Redolith)];
-    if o.has(Part::Placements) && o.schemes.iter().any(|s| s == "dedicated") && all.len() > 1 {
+    if o.has(Part::Placements) && o.modes.iter().any(|s| s == "dedicated") && all.len() > 1 {
         specs.push(Spec {
             name: ISOLATED,
             kind: Kind::Redolith,
@@ -60,7 +60,7 @@ pub fn peers(o: &Options) -> impl Iterator<Item = Spec> {
         let (name, kind) = match peer {
             Peer::MariaDb => ("mariadb", Kind::MariaDb),
             Peer::MySql => ("mysql", Kind::MySql),
-            Peer::Null => ("null", Kind::Null),
+            Peer::Baseline => ("baseline", Kind::Baseline),
         };
         Spec { name, kind, cores: Vec::new() }
     })
@@ -115,7 +115,7 @@ fn peer_rows(servers: &[Facts]) -> Vec<(String, usize, Vec<String>)> {
         match s.kind {
             Kind::Redolith => {}
             Kind::MariaDb => rows.push(("MariaDB".to_string(), i, vec![])),
-            Kind::Null => rows.push((BASELINE.to_string(), i, vec![])),
+            Kind::Baseline => rows.push((BASELINE.to_string(), i, vec![])),
             Kind::MySql if s.knows(WRITER_THREADS) => {
                 for value in ["ON", "OFF"] {
                     rows.push((
@@ -135,7 +135,7 @@ pub const BASELINE: &str = "the baseline";
 /// A row of Redolith. Settings that the row does not have are at their defaults.
 #[derive(Default)]
 pub struct Ours {
-    pub scheme: String,
+    pub mode: String,
     /// The CPUs of the writer and the flusher.
     pub cpus: Option<(String, String)>,
     /// The log threads have the highest priority.
@@ -145,7 +145,7 @@ pub struct Ours {
 }
 
 pub fn ours(row: &Ours, server: &Facts) -> Vec<String> {
-    let mut s = vec![set(SCHEME, &format!("'{}'", row.scheme))];
+    let mut s = vec![set(LOG_WRITER, &format!("'{}'", row.mode))];
     let (writer, flusher) = row.cpus.clone().unwrap_or_default();
     for (variable, list) in [(WRITER_CPUS, writer), (FLUSHER_CPUS, flusher)] {
         if server.knows(variable) {
@@ -192,8 +192,8 @@ const OVERHEAD: Duration = Duration::from_millis(2500);
 
 pub fn plan(o: &Options, all: &[usize], servers: &[Facts], results: &mut Results) -> Vec<Job> {
     let mut jobs = Vec::new();
-    for script in o.scripts.iter().filter(|_| o.has(Part::Schemes)) {
-        jobs.extend(schemes(o, script, servers, results));
+    for script in o.scripts.iter().filter(|_| o.has(Part::Modes)) {
+        jobs.extend(modes(o, script, servers, results));
     }
     if o.has(Part::Placements) || o.has(Part::Purge) {
         jobs.extend(placements_and_purge(o, all, servers, results));
@@ -229,31 +229,31 @@ pub fn position<T>(list: &[T], is: impl Fn(&T) -> bool) -> Option<usize> {
     list.iter().position(is)
 }
 
-fn schemes(o: &Options, script: &str, servers: &[Facts], results: &mut Results) -> Vec<Job> {
+fn modes(o: &Options, script: &str, servers: &[Facts], results: &mut Results) -> Vec<Job> {
     let mut rows: Vec<(String, usize, Vec<String>)> = Vec::new();
     let main = position(servers, |s| s.name == SHARED).unwrap_or(0);
-    for scheme in &o.schemes {
-        let row = Ours { scheme: scheme.clone(), ..Ours::default() };
+    for mode in &o.modes {
+        let row = Ours { mode: mode.clone(), ..Ours::default() };
         let mut setup = ours(&row, &servers[main]);
         setup.extend(purge(&servers[main], Purge::On).unwrap_or_default());
-        rows.push((scheme.clone(), main, setup));
+        rows.push((mode.clone(), main, setup));
     }
     rows.extend(peer_rows(servers));
     let labels: Vec<String> = rows.iter().map(|r| r.0.clone()).collect();
     let base = position(&labels, |l| l == "auto");
     let section = results.sections.len();
     results.sections.push(Section {
-        id: if section == 0 { "schemes".into() } else { format!("schemes-{script}") },
+        id: if section == 0 { "modes".into() } else { format!("modes-{script}") },
         title: format!("Who writes the log, by connections: {script}"),
-        text: "Each scheme of Redolith, switched while the server runs, and the other servers, at \
-            each number of connections. Purge is on, all threads share all cores."
+        text: "Each writer mode of Redolith, switched while the server runs, and the other \
+            servers, at each number of connections. Purge is on, all threads share all cores."
             .into(),
         load: Load::Sysbench,
         script: script.into(),
-        row_title: "scheme or server".into(),
+        row_title: "mode or server".into(),
         column_title: "connections".into(),
         base,
-        fixed: position_all(&labels, |l| o.schemes.contains(l) && l != "auto"),
+        fixed: position_all(&labels, |l| o.modes.contains(l) && l != "auto"),
         baseline: position_all(&labels, |l| l == BASELINE),
         counters_of: position(&o.threads, |n| *n == o.placement_threads).into_iter().collect(),
         rows: labels,
@@ -293,7 +293,7 @@ fn placements_and_purge(
     let mut rows: Vec<(String, usize, Vec<String>)> = Vec::new();
     // Without placements, purge is compared where all threads share all cores.
     let placed = o.has(Part::Placements);
-    if o.schemes.iter().any(|s| s == "dedicated") {
+    if o.modes.iter().any(|s| s == "dedicated") {
         if placed && all.len() < 2 {
             results
                 .notes
@@ -312,7 +312,7 @@ fn placements_and_purge(
                 ));
                 continue;
             }
-            let row = Ours { scheme: "dedicated".into(), cpus, ..Ours::default() };
+            let row = Ours { mode: "dedicated".into(), cpus, ..Ours::default() };
             rows.push((label, server, ours(&row, &servers[server])));
         }
     }
@@ -320,21 +320,21 @@ fn placements_and_purge(
     if !(o.quick && placed) {
         // Only root may set a negative niceness.
         if placed
-            && o.schemes.iter().any(|s| s == "dedicated")
+            && o.modes.iter().any(|s| s == "dedicated")
             && servers[main].knows(NICE)
             && rustix::process::getuid().is_root()
         {
             let label = "dedicated: all share all cores, log threads at nice -20".to_string();
-            let row = Ours { scheme: "dedicated".into(), first: true, ..Ours::default() };
+            let row = Ours { mode: "dedicated".into(), first: true, ..Ours::default() };
             rows.push((label, main, ours(&row, &servers[main])));
         }
-        for scheme in o.schemes.iter().filter(|s| *s != "dedicated") {
-            let row = Ours { scheme: scheme.clone(), ..Ours::default() };
-            rows.push((format!("{scheme}: all share all cores"), main, ours(&row, &servers[main])));
+        for mode in o.modes.iter().filter(|s| *s != "dedicated") {
+            let row = Ours { mode: mode.clone(), ..Ours::default() };
+            rows.push((format!("{mode}: all share all cores"), main, ours(&row, &servers[main])));
         }
         rows.extend(peer_rows(servers).into_iter().filter(|(label, ..)| label != BASELINE));
     }
-    for i in position_all(servers, |s| o.has(Part::Purge) && s.kind != Kind::Null) {
+    for i in position_all(servers, |s| o.has(Part::Purge) && s.kind != Kind::Baseline) {
         let name = servers[i].name;
         // The isolated server is the same program.
         if name == ISOLATED || !rows.iter().any(|r| r.1 == i) {
@@ -394,7 +394,7 @@ fn placements_and_purge(
         text: text.join(" "),
         load: Load::Sysbench,
         script: script.into(),
-        row_title: (if placed { "placement" } else { "scheme or server" }).into(),
+        row_title: (if placed { "placement" } else { "mode or server" }).into(),
         column_title: "undo purge".into(),
         base: None,
         fixed: vec![],
@@ -435,13 +435,20 @@ mod tests {
     fn options(line: &str) -> Options {
         parse(&line.split_whitespace().map(str::to_string).collect::<Vec<_>>()).unwrap().unwrap()
     }
-    const ALL: &[&str] =
-        &[SCHEME, WRITER_CPUS, FLUSHER_CPUS, PURGE_STOP, PURGE_RUN, UNDO_TRUNCATE, WRITER_THREADS];
+    const ALL: &[&str] = &[
+        LOG_WRITER,
+        WRITER_CPUS,
+        FLUSHER_CPUS,
+        PURGE_STOP,
+        PURGE_RUN,
+        UNDO_TRUNCATE,
+        WRITER_THREADS,
+    ];
 
     #[test]
     fn every_row_and_column_is_taken_in_turn() {
         let o = options(
-            "redo --threads=1,128 --repeat=2 --peer=mysql --sections=schemes,placements,purge",
+            "redo --threads=1,128 --repeat=2 --peer=mysql --sections=modes,placements,purge",
         );
         let servers = [
             Facts { name: SHARED, kind: Kind::Redolith, knows: ALL.to_vec() },
@@ -462,13 +469,13 @@ mod tests {
             ]
         );
         assert_eq!((r.sections[0].base, r.sections[0].fixed.as_slice()), (Some(0), &[1, 2, 3][..]));
-        let of_schemes: Vec<&Job> = jobs.iter().filter(|j| j.section == 0).collect();
-        assert_eq!(of_schemes.len(), 6 * 2 * 2);
+        let of_modes: Vec<&Job> = jobs.iter().filter(|j| j.section == 0).collect();
+        assert_eq!(of_modes.len(), 6 * 2 * 2);
         assert_eq!(
-            of_schemes.iter().map(|j| j.row).take(7).collect::<Vec<_>>(),
+            of_modes.iter().map(|j| j.row).take(7).collect::<Vec<_>>(),
             [0, 1, 2, 3, 4, 5, 0]
         );
-        assert_eq!(of_schemes[4].setup, ["SET GLOBAL innodb_log_writer_threads = ON"]);
+        assert_eq!(of_modes[4].setup, ["SET GLOBAL innodb_log_writer_threads = ON"]);
         // 4 placements, 3 other modes, 2 of MySQL; purge on and off; 2 turns.
         let of_placements: Vec<&Job> = jobs.iter().filter(|j| j.section == 1).collect();
         assert_eq!(of_placements.len(), 9 * 2 * 2);
@@ -498,13 +505,13 @@ mod tests {
     }
 
     #[test]
-    fn schemes_are_repeated_for_each_script() {
+    fn modes_are_repeated_for_each_script() {
         let o = options(
-            "redo --quick --threads=4,1 --schemes=auto,leader --script=oltp_update_index \
+            "redo --quick --threads=4,1 --modes=auto,leader --script=oltp_update_index \
                 --script=oltp_delete",
         );
         let servers =
-            [Facts { name: SHARED, kind: Kind::Redolith, knows: vec![SCHEME, PURGE_STOP] }];
+            [Facts { name: SHARED, kind: Kind::Redolith, knows: vec![LOG_WRITER, PURGE_STOP] }];
         let mut r = Results::default();
         let jobs = plan(&o, &[0], &servers, &mut r);
         let sections: Vec<(&str, &str)> =
@@ -512,7 +519,7 @@ mod tests {
         // No mode has log threads to place.
         assert_eq!(
             sections,
-            [("schemes", "oltp_update_index"), ("schemes-oltp_delete", "oltp_delete")]
+            [("modes", "oltp_update_index"), ("modes-oltp_delete", "oltp_delete")]
         );
         assert!(
             r.sections
@@ -552,21 +559,18 @@ mod tests {
             (sections, jobs.len())
         };
         let section = |id: &str, rows, columns| (id.to_string(), rows, columns);
-        assert_eq!(of("--sections=schemes"), (vec![section("schemes", 5, 1)], 5));
+        assert_eq!(of("--sections=modes"), (vec![section("modes", 5, 1)], 5));
         // dedicated, the other modes, and MariaDB.
         assert_eq!(of("--sections=purge"), (vec![section("purge", 5, 2)], 10));
         assert_eq!(of("--sections=placements"), (vec![section("placements", 8, 1)], 8));
         assert_eq!(of("--sections=placements --quick"), (vec![section("placements", 4, 1)], 4));
-        assert_eq!(
-            of("--quick"),
-            (vec![section("schemes", 5, 1), section("placements", 4, 2)], 13)
-        );
+        assert_eq!(of("--quick"), (vec![section("modes", 5, 1), section("placements", 4, 2)], 13));
         assert_eq!(specs(&options("redo --sections=purge,pace"), &[0, 1]).len(), 1);
     }
 
     #[test]
     fn log_threads_first_is_a_row_where_it_can_be() {
-        let servers = [Facts { name: SHARED, kind: Kind::Redolith, knows: vec![SCHEME, NICE] }];
+        let servers = [Facts { name: SHARED, kind: Kind::Redolith, knows: vec![LOG_WRITER, NICE] }];
         let mut r = Results::default();
         let jobs = plan(&options("redo --threads=1 --repeat=1"), &[0], &servers, &mut r);
         let nice: Vec<&str> = jobs
@@ -582,8 +586,8 @@ mod tests {
     fn what_a_server_does_not_have_is_left_out_and_said() {
         let o = options("redo --threads=1 --repeat=1 --quick");
         let servers = [
-            Facts { name: SHARED, kind: Kind::Redolith, knows: vec![SCHEME] },
-            Facts { name: ISOLATED, kind: Kind::Redolith, knows: vec![SCHEME] },
+            Facts { name: SHARED, kind: Kind::Redolith, knows: vec![LOG_WRITER] },
+            Facts { name: ISOLATED, kind: Kind::Redolith, knows: vec![LOG_WRITER] },
         ];
         let mut r = Results::default();
         let jobs = plan(&o, &[0, 1], &servers, &mut r);

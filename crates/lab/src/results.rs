@@ -37,7 +37,7 @@ pub enum Load {
     Slap,
 }
 
-/// A table of the study: rows (schemes, placements, servers) by columns (connections, purge).
+/// A table of the study: rows (modes, placements, servers) by columns (connections, purge).
 #[derive(Serialize)]
 pub struct Section {
     pub id: String,

@@ -152,6 +152,7 @@ pub fn short(time: Duration) -> String {
 mod tests {
     use super::*;
 
+    /// Tests LAB-3.
     #[test]
     fn rows_are_taken_in_turn() {
         // ORDER-1

@@ -19,8 +19,8 @@ pub enum Kind {
     MariaDb,
     MySql,
     /// The baseline: speaks the protocol, makes commits durable in groups, stores nothing
-    /// (bench/null).
-    Null,
+    /// (bench/baseline).
+    Baseline,
 }
 
 /// A server that is to be started.
@@ -39,7 +39,7 @@ pub struct Programs {
     pub mariadbd: String,
     pub mariadb_install: String,
     pub taskset: String,
-    pub null: String,
+    pub baseline: String,
     pub mysqld: String,
     /// mysqld is in this root file system and runs in a chroot.
     pub mysql_root: Option<PathBuf>,
@@ -124,7 +124,7 @@ const MYSQL_ALIKE: &[&str] = &[
 impl Kind {
     fn options(self, pool: &str) -> Vec<String> {
         let own: &[&str] = match self {
-            Kind::Null => return vec!["--pace-us=0".into()],
+            Kind::Baseline => return vec!["--pace-us=0".into()],
             Kind::Redolith => &["--innodb-redo-log-capacity=1G"],
             Kind::MariaDb => &["--innodb-log-file-size=1G", "--skip-ssl"],
             Kind::MySql => &[
@@ -143,7 +143,7 @@ impl Kind {
         match self {
             Kind::Redolith | Kind::MySql => Source::Metrics,
             Kind::MariaDb => Source::Status,
-            Kind::Null => Source::Nowhere,
+            Kind::Baseline => Source::Nowhere,
         }
     }
 }
@@ -185,7 +185,7 @@ impl Spec {
         };
         match self.kind {
             Kind::Redolith => words.extend([programs.redolith.clone(), "server".into()]),
-            Kind::Null => words.push(programs.null.clone()),
+            Kind::Baseline => words.push(programs.baseline.clone()),
             Kind::MariaDb => {
                 words.extend([programs.mariadbd.clone(), "--no-defaults".into()]);
                 words.extend(as_root());
@@ -295,8 +295,8 @@ impl Server {
                         .query("SELECT VERSION()")
                         .ok()
                         .and_then(|rows| rows.into_iter().next()?.into_iter().next()?);
-                    self.version = if self.spec.kind == Kind::Null {
-                        "bench/null".into()
+                    self.version = if self.spec.kind == Kind::Baseline {
+                        "bench/baseline".into()
                     } else {
                         version.unwrap_or_default()
                     };
@@ -319,7 +319,7 @@ impl Server {
 
     /// Finds which of these variables the server has.
     pub fn learn(&mut self, variables: &[&str]) -> Result<()> {
-        if self.spec.kind == Kind::Null {
+        if self.spec.kind == Kind::Baseline {
             return Ok(());
         }
         let mut client = self.connect()?;
@@ -390,7 +390,7 @@ fn initialise(
 ) -> Result<()> {
     let words = match spec.kind {
         Kind::Redolith => return Ok(()),
-        Kind::Null => {
+        Kind::Baseline => {
             return fs::create_dir_all(&start.outer_data)
                 .map_err(failed(start.outer_data.display()));
         }

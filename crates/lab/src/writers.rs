@@ -1,6 +1,6 @@
 //! Study 2: `innodb_log_writer_threads` ON and OFF, and Redolith on `auto`, timed with mysqlslap.
 use crate::options::{Options, Peer};
-use crate::redo::{Facts, SCHEME, WRITER_THREADS, peers, set};
+use crate::redo::{Facts, LOG_WRITER, WRITER_THREADS, peers, set};
 use crate::results::{Load, Results, Section};
 use crate::schedule::{Compare, Job, order};
 use crate::servers::{Kind, Spec};
@@ -10,7 +10,7 @@ use std::time::Duration;
 pub fn specs(o: &Options) -> Vec<Spec> {
     let ours = Spec { name: "redolith", kind: Kind::Redolith, cores: Vec::new() };
     // The baseline has no tables, and mysqlslap reads the rows that it has written.
-    std::iter::once(ours).chain(peers(o).filter(|p| p.kind != Kind::Null)).collect()
+    std::iter::once(ours).chain(peers(o).filter(|p| p.kind != Kind::Baseline)).collect()
 }
 
 fn rows(
@@ -22,13 +22,13 @@ fn rows(
     for (i, s) in servers.iter().enumerate() {
         match s.kind {
             Kind::Redolith => {
-                for scheme in &o.schemes {
-                    let setup = match scheme.as_str() {
-                        "auto" => set(SCHEME, "'auto'"),
+                for mode in &o.modes {
+                    let setup = match mode.as_str() {
+                        "auto" => set(LOG_WRITER, "'auto'"),
                         on_or_off => set(WRITER_THREADS, &on_or_off.to_uppercase()),
                     };
                     rows.push((
-                        if scheme == "auto" { scheme.clone() } else { scheme.to_uppercase() },
+                        if mode == "auto" { mode.clone() } else { mode.to_uppercase() },
                         i,
                         vec![setup],
                     ));
@@ -46,7 +46,7 @@ fn rows(
                 rows.push(("MySQL".into(), i, vec![]));
             }
             Kind::MariaDb => rows.push(("MariaDB".into(), i, vec![])),
-            Kind::Null => {}
+            Kind::Baseline => {}
         }
     }
     rows
@@ -58,7 +58,7 @@ fn guess_per_s(kind: Kind) -> f64 {
 }
 
 pub fn plan(o: &Options, servers: &[Facts], results: &mut Results) -> Vec<Job> {
-    if o.peers.contains(&Peer::Null) {
+    if o.peers.contains(&Peer::Baseline) {
         results.notes.push(
             "The baseline is left out: it stores nothing, and mysqlslap reads what it has written."
                 .into(),
@@ -81,7 +81,7 @@ pub fn plan(o: &Options, servers: &[Facts], results: &mut Results) -> Vec<Job> {
     results.sections.push(Section {
         id: "writers".into(),
         title: "innodb_log_writer_threads, by connections".into(),
-        text: "ON is Redolith's scheme dedicated, OFF is session, auto chooses. Each run is \
+        text: "ON is Redolith's mode dedicated, OFF is session, auto chooses. Each run is \
             mysqlslap with the study's options after SET GLOBAL max_connections = connections + 1; \
                the setting is switched while the server runs. Seconds as mysqlslap tells them; CPU \
                and flushes are of the whole run, the rows written beforehand included."
@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn the_studys_table() {
         let args: Vec<String> =
-            ["writers", "--peer=mysql,mariadb,null", "--repeat=1", "--threads=150"]
+            ["writers", "--peer=mysql,mariadb,baseline", "--repeat=1", "--threads=150"]
                 .map(String::from)
                 .into();
         let o = parse(&args).unwrap().unwrap();
@@ -135,7 +135,11 @@ mod tests {
             ["redolith", "mysql", "mariadb"]
         );
         let servers = [
-            Facts { name: "redolith", kind: Kind::Redolith, knows: vec![SCHEME, WRITER_THREADS] },
+            Facts {
+                name: "redolith",
+                kind: Kind::Redolith,
+                knows: vec![LOG_WRITER, WRITER_THREADS],
+            },
             Facts { name: "mysql", kind: Kind::MySql, knows: vec![WRITER_THREADS] },
             Facts { name: "mariadb", kind: Kind::MariaDb, knows: vec![] },
         ];

@@ -48,6 +48,30 @@ impl Database {
     ) -> Result<Table<K, V>> {
         block_on(self.database.table(definition))
     }
+    /// The names of all tables, sorted.
+    pub fn tables(&self) -> Vec<String> {
+        self.database.tables()
+    }
+    /// Drops the table of this name with its rows, durably. False if there is none.
+    ///
+    /// It waits for the transactions and snapshots that have used the table, as long as for a row
+    /// lock: [`Error::TableInUse`]. Calls with a handle of the table fail afterwards:
+    /// [`Error::TableDropped`].
+    ///
+    /// ```
+    /// # let directory = std::env::temp_dir().join(format!("drop-table-{}", std::process::id()));
+    /// # let db = redolith::Database::open(&directory)?;
+    /// db.table(redolith::TableDefinition::<u64, String>::new("owners"))?;
+    /// assert_eq!(db.tables(), ["owners"]);
+    /// assert!(db.drop_table("owners")?);
+    /// assert!(db.tables().is_empty() && !db.drop_table("owners")?);
+    /// # db.close()?;
+    /// # std::fs::remove_dir_all(directory).unwrap();
+    /// # Ok::<(), redolith::Error>(())
+    /// ```
+    pub fn drop_table(&self, name: &str) -> Result<bool> {
+        block_on(self.database.drop_table(name))
+    }
     /// Begins a transaction that may read and write. Any number of them may be open at a time.
     pub fn begin(&self) -> Transaction {
         Transaction { transaction: Mutex::new(self.database.begin()) }

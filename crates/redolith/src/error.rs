@@ -67,6 +67,25 @@ pub enum Error {
         /// What is wrong with it.
         why: &'static str,
     },
+    /// The table was dropped after it was opened.
+    #[error(
+        "table '{table}' was dropped: open it again with `Database::table`, which creates it anew"
+    )]
+    TableDropped {
+        /// The table's name.
+        table: String,
+    },
+    /// Others have used the table, or have been creating or dropping tables, for too long.
+    #[error(
+        "table '{table}' was in use by transactions that have not ended, or was being created or \
+         dropped, for {waited:?}: repeat the call when they have ended"
+    )]
+    TableInUse {
+        /// The table's name.
+        table: String,
+        /// `Builder::lock_wait_timeout`.
+        waited: Duration,
+    },
     /// The table is younger than what the transaction sees.
     #[error(
         "table '{table}' was created after the transaction's first read, so the transaction cannot \

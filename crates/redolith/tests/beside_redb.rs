@@ -441,3 +441,41 @@ fn kill_9_loses_nothing_that_was_acknowledged() {
 fn kill_9_loses_nothing_that_redb_has_acknowledged() {
     survives_kills("redb");
 }
+
+/// Tables are listed, dropped once, and gone after the next start, in both.
+#[test]
+fn tables_are_listed_and_dropped_alike() {
+    let dir = Dir::new("drop-beside-redb");
+    let ours = redolith::Database::open(dir.0.join("redolith")).unwrap();
+    let redbs = redb::Database::create(dir.0.join("redb")).unwrap();
+    let names = ["a", "b", "c"];
+    for name in names {
+        ours.table(TableDefinition::<u64, Vec<u8>>::new(name)).unwrap();
+    }
+    let t = redbs.begin_write().unwrap();
+    for name in names {
+        t.open_table(redb::TableDefinition::<u64, &[u8]>::new(name)).unwrap();
+    }
+    t.commit().unwrap();
+    let listed = |db: &redb::Database| {
+        let t = db.begin_read().unwrap();
+        let tables = t.list_tables().unwrap();
+        let mut names: Vec<String> =
+            tables.map(|t| redb::TableHandle::name(&t).to_string()).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(ours.tables(), listed(&redbs));
+    for name in ["b", "b", "none"] {
+        let t = redbs.begin_write().unwrap();
+        let was_there = t.delete_table(redb::TableDefinition::<u64, &[u8]>::new(name)).unwrap();
+        t.commit().unwrap();
+        assert_eq!(ours.drop_table(name).unwrap(), was_there, "{name}");
+    }
+    ours.close().unwrap();
+    drop(redbs);
+    let ours = redolith::Database::open(dir.0.join("redolith")).unwrap();
+    let redbs = redb::Database::open(dir.0.join("redb")).unwrap();
+    assert_eq!(ours.tables(), listed(&redbs));
+    assert_eq!(ours.tables(), ["a", "c"]);
+}

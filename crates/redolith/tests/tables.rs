@@ -318,3 +318,66 @@ fn a_commit_is_as_durable_as_its_level() {
     let texts = db.table(TEXTS).unwrap();
     assert!(db.snapshot().get(&texts, "eventual").unwrap().is_some());
 }
+
+#[test]
+fn tables_are_listed_and_dropped() {
+    let dir = Dir::new("drop-table");
+    let db = Database::builder()
+        .lock_wait_timeout(std::time::Duration::from_millis(50))
+        .open(&dir.0)
+        .unwrap();
+    assert!(db.tables().is_empty() && !db.drop_table("texts").unwrap());
+    let (texts, blobs) = (db.table(TEXTS).unwrap(), db.table(BLOBS).unwrap());
+    assert_eq!(db.tables(), ["blobs", "texts"]);
+    db.transact(|t| t.put(&texts, "a", "old")).unwrap();
+
+    // Who has used the table keeps it, whether it writes or only reads.
+    let (t, unused, snapshot) = (db.begin(), db.begin(), db.snapshot());
+    t.put(&texts, "a", "new").unwrap();
+    t.put(&blobs, b"b", b"kept").unwrap();
+    assert_eq!(snapshot.get(&texts, "a").unwrap().as_deref(), Some("old"));
+    let in_use =
+        |e: Result<bool>| matches!(&e, Err(Error::TableInUse { table, .. }) if table == "texts");
+    assert!(in_use(db.drop_table("texts")));
+    t.commit().unwrap();
+    assert!(in_use(db.drop_table("texts")));
+    drop(snapshot);
+    assert!(db.drop_table("texts").unwrap() && !db.drop_table("texts").unwrap());
+
+    // Handles say so, and a table of the same name and other types is another table.
+    let dropped = |e: Error| matches!(&e, Error::TableDropped { table } if table == "texts");
+    assert!(dropped(unused.get(&texts, "a").unwrap_err()));
+    assert!(dropped(unused.put(&texts, "a", "x").unwrap_err()));
+    assert!(dropped(unused.range(&texts, ..).unwrap().next().unwrap().unwrap_err()));
+    unused.put(&blobs, b"c", b"the transaction goes on").unwrap();
+    unused.commit().unwrap();
+    let again = db.table(TableDefinition::<String, u64>::new("texts")).unwrap();
+    db.transact(|t| t.insert(&again, "a", 1)).unwrap();
+    db.close().unwrap();
+
+    let db = dir.open();
+    assert_eq!(db.tables(), ["blobs", "texts"]);
+    assert_eq!(db.snapshot().get(&again_of(&db), "a").unwrap(), Some(1));
+    assert_eq!(db.snapshot().range(&db.table(BLOBS).unwrap(), ..).unwrap().count(), 2);
+}
+fn again_of(db: &Database) -> redolith::Table<String, u64> {
+    db.table(TableDefinition::new("texts")).unwrap()
+}
+
+/// The rollback of a transaction that was dropped goes on beside the drop of its table.
+#[test]
+fn a_table_is_dropped_beside_a_rollback() {
+    let dir = Dir::new("drop-beside-rollback");
+    let db = dir.open();
+    for round in 0..10u32 {
+        let texts = db.table(TEXTS).unwrap();
+        let t = db.begin();
+        for n in 0..500 {
+            t.put(&texts, &format!("{round}-{n}"), "x").unwrap();
+        }
+        drop(t);
+        assert!(db.drop_table("texts").unwrap());
+    }
+    db.close().unwrap();
+    assert!(dir.open().tables().is_empty());
+}

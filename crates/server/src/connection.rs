@@ -389,6 +389,7 @@ mod tests {
         (channel, theirs)
     }
 
+    /// Tests OUT-2.
     #[tokio::test]
     async fn the_last_answer_reaches_a_client_that_has_said_goodbye() {
         for over in [Over::Quit, Over::Ended(Ended::Gone)] {

@@ -2,7 +2,7 @@
 //! (`Innodb_*`), and all of them under their own names (`Redolith_*`).
 use redolith_engine::Engine;
 use redolith_engine::metrics::Metric;
-use redolith_sql::status::{Status, StatusValue, log_scheme};
+use redolith_sql::status::{Status, StatusValue, log_writer_mode};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -104,8 +104,11 @@ fn put_all(metrics: &[(Metric, u64)], put: &mut dyn FnMut(&str, StatusValue)) {
     );
     put("Innodb_redo_log_enabled", StatusValue::Text("ON".into()));
     put("Innodb_redo_log_read_only", StatusValue::Text("OFF".into()));
-    put("Redolith_log_scheme", StatusValue::Text(log_scheme(by_name["log_scheme"]).into()));
-    for (metric, n) in metrics.iter().filter(|(m, _)| m.name != "log_scheme") {
+    put(
+        "Redolith_log_writer_mode",
+        StatusValue::Text(log_writer_mode(by_name["log_writer_mode"]).into()),
+    );
+    for (metric, n) in metrics.iter().filter(|(m, _)| m.name != "log_writer_mode") {
         put(&format!("Redolith_{}", metric.name), StatusValue::Int(*n));
     }
 }
@@ -132,7 +135,7 @@ mod tests {
             assert!(put.insert(name.to_string(), value).is_none(), "{name}");
         });
         assert_eq!(put["Innodb_rows_read"], StatusValue::Int(1));
-        assert_eq!(put["Redolith_log_scheme"], StatusValue::Text("leader".into()));
+        assert_eq!(put["Redolith_log_writer_mode"], StatusValue::Text("leader".into()));
         assert!(all.iter().all(|(m, _)| put.contains_key(&format!("Redolith_{}", m.name))));
     }
 }

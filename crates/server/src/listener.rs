@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn complaints_are_few() {
+    fn messages_of_refused_connections_are_rate_limited() {
         let (mut c, at) = (RateLimitedLog::default(), Duration::from_secs);
         assert_eq!(c.line(at(5), "x").as_deref(), Some("x"));
         assert_eq!((c.line(at(5), "x"), c.line(at(64), "x")), (None, None));

@@ -328,8 +328,37 @@ mod tests {
         ))))
     }
 
+    /// Tests BESIDE-2 and OUT-3: the answers that a thread holds back are sent before a session
+    /// leaves the worker, and before the engine blocks the thread.
+    #[test]
+    fn answers_are_sent_before_a_thread_works_long_or_blocks() {
+        use redolith_sql::processes::Processes;
+        if send_batch::here().is_none() {
+            return; // no io_uring here: answers are sent by their connections
+        }
+        let runtime = runtime(2);
+        let engine_runtime = engine_runtime(&runtime, 2);
+        for leaves in [true, false] {
+            let engine_runtime = engine_runtime.clone();
+            let task = runtime.spawn(run(async move {
+                let (a, _b) = std::os::unix::net::UnixStream::pair().unwrap();
+                let post = send_batch::Post::new(Processes::new().add("h", 1));
+                drop(send_batch::tests::queue(&a, b"answer", &post));
+                assert!(post.is_queued());
+                if leaves {
+                    assert!(engine_runtime.leave_worker());
+                } else {
+                    engine_runtime.before_blocking();
+                }
+                assert!(!post.is_queued());
+            }));
+            runtime.block_on(task).unwrap();
+        }
+    }
+
     /// Four tasks leave their workers and spin, until another task, which needs a worker, tells
     /// them to end.
+    /// Tests BESIDE-3.
     #[test]
     fn workers_that_are_left_take_other_tasks() {
         let runtime = runtime(2);
@@ -372,6 +401,7 @@ mod tests {
     }
 
     /// Tasks leave again and again, on all workers at once, with more threads than CPUs.
+    /// Tests BESIDE-4.
     #[test]
     fn no_worker_is_taken_along() {
         let runtime = runtime(2);
@@ -396,6 +426,7 @@ mod tests {
     }
 
     /// BESIDE-5
+    /// Tests BESIDE-1.
     #[test]
     fn a_session_rests_where_it_shares_its_cpu() {
         let rest = |ran, waited| {

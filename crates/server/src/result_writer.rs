@@ -76,6 +76,7 @@ impl ResultSink for Wire<'_> {
 
     #[inline]
     fn begin_row(&mut self) {
+        debug_assert!(!self.row.open, "SINK-1");
         self.row.packet_at = self.output.begin_packet();
         self.row.next_column = 0;
         self.row.open = true;
@@ -97,7 +98,8 @@ impl ResultSink for Wire<'_> {
     }
     #[inline]
     fn end_row(&mut self) {
-        debug_assert_eq!(self.row.next_column, self.row.columns.len());
+        debug_assert!(self.row.open, "SINK-1");
+        debug_assert_eq!(self.row.next_column, self.row.columns.len(), "SINK-2");
         self.output.end_packet(self.row.packet_at);
         self.row.open = false;
     }

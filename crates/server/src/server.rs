@@ -186,6 +186,7 @@ impl<B: Backend> Server<B> {
 mod tests {
     use super::*;
 
+    /// Tests SRV-2.
     #[test]
     fn the_last_seat_is_an_administrators() {
         let (ordinary, admin) = (Privileges::default(), Privileges { connection_admin: true });
@@ -210,6 +211,7 @@ mod tests {
         assert_eq!((seats.taken.load(Relaxed), seats.most.load(Relaxed)), (0, 5));
     }
 
+    /// Tests SRV-1.
     #[test]
     fn refused_clients_take_no_seat_from_others() {
         let seats = Arc::new(Seats::default());

@@ -12,8 +12,8 @@ use crate::worker_affinity::{Affinity, Workers};
 use redolith_disk::{
     Create, Disk, OpenHow, Placement, calculate_in_foreground, unbind_this_thread,
 };
-use redolith_engine::log::WriterMode;
-use redolith_engine::recovery::forced::Forced;
+use redolith_engine::Forced;
+use redolith_engine::WriterMode;
 use redolith_engine::{Config, Engine};
 use redolith_sql::memory::ServerMemory;
 use redolith_sql::processes::Processes;

@@ -159,6 +159,7 @@ mod tests {
         ParameterType { field_type, unsigned: false }
     }
 
+    /// Tests STMT-1.
     #[test]
     fn a_handle_is_small() {
         assert_eq!(size_of::<(u32, Statement)>(), 8);

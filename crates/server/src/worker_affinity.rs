@@ -398,6 +398,7 @@ mod tests {
         }
     }
 
+    /// Tests WORKER-1.
     #[test]
     fn threads_are_bound_where_each_has_a_cpu() {
         assert!(state().can());

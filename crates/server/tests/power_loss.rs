@@ -309,6 +309,7 @@ fn try_image(disk: &SimDisk, data: &Path, at: usize, commits: &Commits) {
     });
 }
 
+/// Tests POWER-1, POWER-2, POWER-3, POWER-4, SES-1 and ALTER-1.
 #[test]
 fn what_a_power_cut_leaves_is_recovered() {
     let (images, seed) = (env("POWER_LOSS_IMAGES", 20), env("SEED", 1));

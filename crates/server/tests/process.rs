@@ -179,6 +179,23 @@ fn http(address: &str, request: &str) -> String {
     panic!("no answer to {request:?}");
 }
 
+/// Tests MET-HTTP-1: more clients than are served at one time say nothing, are closed, and keep
+/// nobody out for good.
+#[test]
+fn silent_clients_of_the_counters_are_closed() {
+    let dir = Dir::new("metrics_silent");
+    let server = Running::start_with(&dir, &["--metrics-address=127.0.0.1:0"]);
+    let at = server.said.find("counters at http://").unwrap() + "counters at http://".len();
+    let address = server.said[at..].split('/').next().unwrap();
+    let silent: Vec<TcpStream> = (0..40).map(|_| TcpStream::connect(address).unwrap()).collect();
+    assert!(http(address, "GET /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 200 OK\r\n"));
+    for mut s in silent {
+        let mut answer = String::new();
+        let _ = s.read_to_string(&mut answer);
+        assert!(!answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+}
+
 #[test]
 fn counters_over_http_and_in_a_terminal() {
     let dir = Dir::new("metrics");
@@ -218,7 +235,7 @@ fn counters_over_http_and_in_a_terminal() {
     for part in [
         "1 connections",
         "transactions/s",
-        "scheme leader",
+        "writer mode leader",
         "checkpoint age",
         "buffer hit rate",
         "history length",

@@ -104,6 +104,7 @@ fn ok_packets_carry_counts_and_info() {
     assert_eq!(raw.ask(QUERY, b"DO"), b"\0\x03\xfc\x2c\x01\x02\0\0\0\x0fRows matched: 3");
 }
 
+/// Tests CONN-2.
 #[test]
 fn rows_stream_in_parts_and_big_values_in_chains() {
     let server = start(LIMITS);
@@ -158,6 +159,7 @@ fn large_statements_come_in_chains_and_too_large_ones_are_refused() {
     assert!(raw.try_read().is_err(), "the connection is closed");
 }
 
+/// Tests CONN-4.
 #[test]
 fn a_packet_that_there_is_no_memory_for_is_dropped_and_the_session_goes_on() {
     let server = start(LIMITS);
@@ -382,6 +384,7 @@ fn one_connection_too_many_gets_1040() {
     assert!(again, "a place that is free is given again");
 }
 
+/// Tests CONN-3.
 #[test]
 fn kill_ends_statements_and_connections() {
     let server = start(LIMITS);

@@ -71,7 +71,10 @@ pub(crate) fn flip(world: &World, rng: &mut Rng) {
                     disk.digest(),
                     before,
                     "{}",
-                    told(&format!("a refused start has changed the directory ({e})"))
+                    told(&format!(
+                        "a refused start has changed the directory ({e}; REST-2, JUDGE-1, SCAN-5, \
+                            FILES-3)"
+                    ))
                 );
                 s.flips_refused += 1;
             }
@@ -85,7 +88,7 @@ pub(crate) fn flip(world: &World, rng: &mut Rng) {
                 && OLDER.iter().any(|o| why.contains(o))
                 && found.end < undamaged_end(world, seed))
             {
-                panic!("{}", told(&why));
+                panic!("REST-1: {}", told(&why));
             }
             world.seen.lock().expect("one thread").flips_took_the_tail += 1;
         }

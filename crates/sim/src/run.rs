@@ -9,9 +9,9 @@ use crate::shared::{self, SharedLedger};
 use redolith_disk::sim::{Damage, Fault, OpKind};
 use redolith_disk::{Disk, Loss, SimDisk};
 use redolith_engine::PageId;
-use redolith_engine::buf::Latch;
-use redolith_engine::space::bitmap;
-use redolith_engine::undo::truncate::Truncation;
+use redolith_engine::testing::buf::Latch;
+use redolith_engine::testing::space::bitmap;
+use redolith_engine::testing::undo::Truncation;
 use redolith_engine::{Config, Engine, Report, Result};
 use std::ops::AddAssign;
 use std::sync::atomic::{

@@ -130,8 +130,8 @@ impl Tables {
         let t = &self.tables[DEEP];
         let root = PageId { space: t.space, no: t.clustered().tree.root };
         e.store.pool.load(root).await?;
-        let page = e.store.pool.fix(root, redolith_engine::buf::Latch::S);
-        Ok(page.map_or(0, |p| 1 + redolith_engine::page::index::level(&p) as u64))
+        let page = e.store.pool.fix(root, redolith_engine::testing::buf::Latch::S);
+        Ok(page.map_or(0, |p| 1 + redolith_engine::testing::page::index::level(&p) as u64))
     }
 }
 

@@ -31,37 +31,51 @@ const SEEN_WITH_LOCK: &str = ", locked, is";
 const VIEW_CHANGED: &str = "in the same view";
 const DIRTY: &str = "a dirty read";
 // The complaints of a start.
+/// RECORD-1 and JUDGE-3 are broken.
 const STALE_PAGE: &str = "was made to another state of the page";
 const TORN_PAGE: &str = "cannot be read (checksum";
 const BAD_PAGES: &str = "pages that recovery could not read";
 const LOG_WAS_LONGER: &str = "the redo log cannot be read at";
 const CUT_OFF: &str = "is cut off";
 
-/// The bugs, each with the complaints that show it.
+/// The bugs, each with the complaints that show it, and with the rules that the bug breaks.
 const BUGS: &[(Bug, &[&str])] = &[
+    // I-1.
     (Engine(Canary::AckBeforeDurable), &[LOST, LOST_SHARED, LOST_DEFINITION]),
     (Engine(Canary::NoUndoAtRecovery), &[LOST, LOST_SHARED, LOST_DEFINITION, HALF]),
+    // CKPT-1.
     (Engine(Canary::CheckpointTooFar), &[LOST, LOST_SHARED, STALE_PAGE, INDEXES_DISAGREE]),
+    // FLUSH-1.
     (Engine(Canary::PageBeforeLog), &[LOG_WAS_LONGER]),
     (Engine(Canary::NoRepair), &[TORN_PAGE, BAD_PAGES]),
+    // DICT-1.
     (Engine(Canary::FileGoesFirst), &["cannot open /sim/tables/"]),
     (Engine(Canary::OrphansStay), &["the files in tables/ and the tables"]),
+    // RANGE-1.
     (Engine(Canary::NoRangeLocks), &[PHANTOM, SEEN_WITH_LOCK]),
+    // PURGE-1.
     (Engine(Canary::PurgeTooEarly), &[PHANTOM, VIEW_CHANGED]),
     (Engine(Canary::SavepointForgets), &[LOST, LOST_SHARED, SEEN_WITH_LOCK]),
+    // UCUT-2.
     (Engine(Canary::UndoCutEarly), &[STALE_PAGE, LOST, LOST_SHARED]),
+    // WRITER-4.
     (Engine(Canary::DurableOutOfOrder), &[LOST, LOST_SHARED, LOST_DEFINITION, LOG_WAS_LONGER]),
+    // SCAN-4.
     (Engine(Canary::LogFromCache), &[LOG_WAS_LONGER, LOST, LOST_SHARED]),
     (Engine(Canary::UniqueUnlocked), &["a unique index has a value twice", "is said to be taken"]),
     (Engine(Canary::DirtyReads), &[DIRTY, "a view with half of a transaction"]),
+    // COUNTER-1, COUNTER-2.
     (Engine(Canary::CounterForgets), &["the next AUTO_INCREMENT value is", "is said to be there"]),
     (Disk(OpKind::DurableWrite, "redo/log"), &[LOST, LOST_SHARED, LOST_DEFINITION]),
     (Disk(OpKind::DurableWrite, "redo/control"), &["redo/control", LOG_WAS_LONGER]),
     (Disk(OpKind::Sync, "tables/"), &[CUT_OFF, STALE_PAGE, TORN_PAGE, BAD_PAGES]),
     (Disk(OpKind::Sync, "undo"), &[CUT_OFF, STALE_PAGE, TORN_PAGE]),
     (Disk(OpKind::Sync, "system"), &[CUT_OFF, STALE_PAGE, TORN_PAGE]),
+    // FLUSH-2, DBLWR-3.
     (Disk(OpKind::Sync, "doublewrite"), &[TORN_PAGE, BAD_PAGES]),
+    // DICT-1.
     (Disk(OpKind::SyncDir, "tables"), &["cannot open /sim/tables/"]),
+    // FILES-1.
     (Disk(OpKind::SyncDir, "redo"), &["has no redo log", LOG_WAS_LONGER]),
     (Disk(OpKind::Write, "doublewrite"), &[TORN_PAGE, BAD_PAGES]),
 ];

@@ -8,6 +8,7 @@ fn env(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
+/// Tests REDO-1 and REDO-3.
 #[test]
 fn every_operation_goes_wrong_once() {
     if let Some(n) = env("IO") {

@@ -7,6 +7,8 @@ fn env(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
+/// Tests UNDO-2, UCUT-3 and REGISTER-4.
+/// Tests DDL-1 and REDO-2.
 #[test]
 fn many_seeds() {
     let first = env("FIRST_SEED").unwrap_or(0);

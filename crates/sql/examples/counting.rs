@@ -5,8 +5,8 @@
 //!
 //! `bench/counting` multiplies these costs by the increments of a transaction.
 use redolith_disk::{Disk, RealDisk};
-use redolith_engine::buf::Sharded;
 use redolith_engine::metrics::Histogram;
+use redolith_engine::testing::Sharded;
 use redolith_sql::status::{Counter, Counters};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -373,6 +373,7 @@ mod tests {
         }
     }
 
+    /// Tests PLAN-1.
     #[test]
     fn texts_are_found_in_their_context() {
         let cache = PlanCache::new(100, 1 << 20, ServerMemory::new());
@@ -404,6 +405,7 @@ mod tests {
         assert!(find([b"q", b"1"]).is_some());
     }
 
+    /// Tests CACHE-2.
     #[test]
     fn the_number_of_entries_is_bounded() {
         let cache = PlanCache::new(256, 64 << 20, ServerMemory::new());
@@ -425,6 +427,7 @@ mod tests {
         Arc::new(Plan { body: Statement::Rows(vec![row]), ..Arc::into_inner(plan()).unwrap() })
     }
 
+    /// Tests CACHE-3.
     #[test]
     fn the_bytes_of_all_entries_are_bounded() {
         // 64 KiB a shard.

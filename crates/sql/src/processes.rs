@@ -427,6 +427,7 @@ mod tests {
         }
     }
 
+    /// Tests PROC-1.
     #[test]
     fn rows_show_what_connections_do() {
         let all = Processes::new();
@@ -454,6 +455,7 @@ mod tests {
         assert_eq!(all.len(), 1);
     }
 
+    /// Tests PROC-2.
     #[test]
     fn a_kill_sets_the_flag_and_wakes() {
         let all = Processes::new();
@@ -519,6 +521,7 @@ mod tests {
         all.iter().for_each(|l| f(l));
     }
 
+    /// Tests PROC-3.
     #[test]
     fn a_kill_that_races_with_the_next_command_leaves_nothing_behind() {
         const STEPS: usize = 6;
@@ -549,6 +552,7 @@ mod tests {
         assert_eq!((idle.killed(), busy.killed()), (Kill::Connection, Kill::None));
     }
 
+    /// Tests CONN-1.
     #[test]
     fn idle_connections_are_asked_once_for_their_buffers() {
         let all = Processes::new();

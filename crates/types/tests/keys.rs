@@ -99,6 +99,7 @@ fn key(layout: &KeyLayout, values: &[Value<'_>]) -> Vec<u8> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(3000))]
 
+    /// Tests COLL-1.
     #[test]
     fn keys_order_as_values_do((columns, a, b) in two_rows()) {
         let (rows, keys) = layouts(&columns);

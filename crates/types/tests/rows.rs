@@ -40,6 +40,7 @@ fn encode(layout: &RowLayout, values: &[Value<'_>]) -> Vec<u8> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
+    /// Tests ROW-1.
     #[test]
     fn rows_round_trip_and_update((columns, old, new, taken) in update()) {
         let layout = RowLayout::new(&columns);

@@ -112,6 +112,7 @@ mod tests {
         file.sync().unwrap();
     }
 
+    /// Tests LOG-INDEX-1.
     #[test]
     fn an_index_is_replaced_as_a_whole() {
         let disk = SimDisk::new(7);

@@ -268,6 +268,7 @@ impl Reader {
         // What is there is never less than `len`, so no claim of a header makes a long buffer.
         self.buffer.clear();
         self.buffer.resize(have.min(len.max(CHUNK as u64)) as usize, 0);
+        debug_assert!(self.buffer.len() as u64 <= have, "READ-2");
         self.buffer_at = at;
         if let Err(error) = self.file.read_at(&mut self.buffer, at) {
             self.buffer.clear();

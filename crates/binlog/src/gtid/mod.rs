@@ -198,6 +198,7 @@ mod tests {
     }
 
     proptest! {
+        /// Tests GTID-1.
         #[test]
         fn sets_do_what_sets_of_numbers_do(a in gtids(), b in gtids()) {
             let (set_a, set_b) = (set_of(&a), set_of(&b));

@@ -15,6 +15,7 @@ fn events_of(bytes: &[u8]) -> Vec<(Header, &[u8])> {
     events
 }
 
+/// Tests EVENTS-1 and EVENTS-2.
 #[test]
 fn placing_is_a_function_of_events_and_placement() {
     for checksum in [Checksum::Crc32, Checksum::None] {

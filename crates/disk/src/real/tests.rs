@@ -181,6 +181,7 @@ fn names() {
     assert_eq!(disk.list(&sub).unwrap_err().kind(), io::ErrorKind::NotFound);
 }
 
+/// Tests MEDIA-6.
 #[test]
 fn a_data_directory_is_locked_once() {
     let (dir, disk) = (Dir::new(), RealDisk::new());
@@ -298,6 +299,7 @@ fn submitted_through_threads() {
     submits(QueueKind::Threads, false);
 }
 
+/// Tests RING-1 and RING-2.
 #[test]
 fn syncs_outlive_the_thread_that_asked_for_them() {
     let (dir, disk) = (Dir::new(), RealDisk::with_queue(QueueKind::Ring));
@@ -324,6 +326,7 @@ fn syncs_outlive_the_thread_that_asked_for_them() {
     results.into_iter().for_each(|r| r.unwrap());
 }
 
+/// Tests REAL-3, RING-3 and RING-4.
 #[test]
 fn the_last_use_of_a_disk_may_be_a_completion() {
     for kind in [QueueKind::Ring, QueueKind::Threads] {

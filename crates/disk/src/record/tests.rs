@@ -20,6 +20,7 @@ fn file(disk: &SimDisk, path: &str) -> Option<Vec<u8>> {
     disk.contents(Path::new(path))
 }
 
+/// Tests TAPE-3.
 #[test]
 fn every_position_keeps_what_was_synced_and_may_lose_the_rest() {
     let (_, disk) = recording();
@@ -71,6 +72,7 @@ fn every_position_keeps_what_was_synced_and_may_lose_the_rest() {
     assert!(lost_name && torn && short && old_name);
 }
 
+/// Tests TAPE-2.
 #[test]
 fn a_sync_covers_what_had_ended_when_it_started() {
     // Two writes and a sync are in flight at once. They run in the order in which the simulated
@@ -153,6 +155,7 @@ fn what_was_there_before_is_durable() {
 
 /// Threads append durably on a real disk, by blocking calls and by submitted operations. An image
 /// of any moment has all appends acknowledged by then.
+/// Tests TAPE-1.
 #[test]
 fn a_real_run_with_threads() {
     const EACH: u8 = 25;

@@ -42,6 +42,7 @@ fn is_eio(r: io::Result<()>) -> bool {
     r.unwrap_err().raw_os_error() == Some(5)
 }
 
+/// Tests MEDIUM-1 and MEDIA-1.
 #[test]
 fn fault_1_unsynced_writes_survive_in_any_subset_and_synced_ones_always() {
     let out = outcomes(16_384, |_, f| {
@@ -70,6 +71,7 @@ fn fault_1_unsynced_writes_survive_in_any_subset_and_synced_ones_always() {
     assert_eq!(seen.len(), 4, "the later write without the earlier, too: {seen:?}");
 }
 
+/// Tests MEDIUM-2.
 #[test]
 fn fault_1_a_durable_write_is_not_undone_by_an_older_one() {
     let out = outcomes(8192, |_, f| {
@@ -83,6 +85,8 @@ fn fault_1_a_durable_write_is_not_undone_by_an_older_one() {
     assert!(some(&out, |c| c[0] == 2 && c[8191] == 1) && some(&out, |c| c[0] == 1 && c[8191] == 2));
 }
 
+/// Tests LOSS-1 and MEDIA-2.
+/// Tests MEDIA-3.
 #[test]
 fn fault_2_torn_at_sectors_and_pages_never_inside() {
     let out = outcomes(16_384, |_, f| f.write_at(&[2; 16_384], 0).unwrap());
@@ -116,6 +120,7 @@ fn fault_2_a_sector_is_of_one_moment() {
     }
 }
 
+/// Tests LOSS-2, LOSS-3 and LOSS-4.
 #[test]
 fn fault_3_lengths() {
     let out = outcomes(1000, |_, f| f.write_at(&[2; 8000], 1000).unwrap());
@@ -150,6 +155,7 @@ fn fault_3_lengths() {
     assert!(out.iter().all(|(_, c)| [600, 1600, 8192].contains(&c.len())));
 }
 
+/// Tests MEDIA-5.
 #[test]
 fn fault_3_a_durable_write_brings_its_length() {
     let out = outcomes(1000, |_, f| {
@@ -169,6 +175,7 @@ fn fault_3_a_durable_write_brings_its_length() {
     );
 }
 
+/// Tests MEDIUM-3 and MEDIA-4.
 #[test]
 fn fault_4_names() {
     let mut seen = BTreeSet::new();
@@ -437,6 +444,7 @@ fn fault_13_a_killed_process_leaves_its_writes_to_the_system() {
     assert_eq!(contents(&fork), [2; 4096]);
 }
 
+/// Tests SIM-1.
 #[test]
 fn same_seed_same_trace() {
     let run = |seed| {
@@ -458,6 +466,7 @@ fn same_seed_same_trace() {
     assert_ne!(run(5).0, run(6).0);
 }
 
+/// Tests SIM-2.
 #[test]
 fn a_done_that_owns_the_file_may_be_dropped_by_a_crash() {
     let (disk, file) = disk(1, 4096);

@@ -19,7 +19,7 @@ pub struct Shape {
 }
 
 /// Whether a page should be merged with a neighbour.
-pub fn is_underfull(p: &Page) -> bool {
+pub(crate) fn is_underfull(p: &Page) -> bool {
     index::used(p) < UNDERFULL
 }
 

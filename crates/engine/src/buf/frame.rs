@@ -85,7 +85,7 @@ const _: () = assert!(size_of::<Frame>() == 128);
 
 impl Frame {
     /// A reserved frame over `data`, which has PAGE_SIZE bytes.
-    pub fn new(data: NonNull<u8>) -> Frame {
+    pub(crate) fn new(data: NonNull<u8>) -> Frame {
         Frame {
             id: AtomicU64::new(NO_PAGE),
             pins: AtomicU32::new(RESERVED),
@@ -108,12 +108,12 @@ impl Frame {
         }
     }
 
-    pub fn page_id(&self) -> PageId {
+    pub(crate) fn page_id(&self) -> PageId {
         unpack(self.id.load(Acquire))
     }
     /// Pins the frame if it holds page `id`.
     #[inline]
-    pub fn pin(&self, id: u64) -> bool {
+    pub(crate) fn pin(&self, id: u64) -> bool {
         if self.pins.fetch_add(1, Acquire) & RESERVED != 0 || self.id.load(Relaxed) != id {
             self.pins.fetch_sub(1, Release);
             return false;
@@ -121,22 +121,22 @@ impl Frame {
         true
     }
     #[inline]
-    pub fn unpin(&self) {
+    pub(crate) fn unpin(&self) {
         let before = self.pins.fetch_sub(1, Release);
         debug_assert!(before & !RESERVED > 0);
     }
-    pub fn is_pinned(&self) -> bool {
+    pub(crate) fn is_pinned(&self) -> bool {
         self.pins.load(Relaxed) & !RESERVED != 0
     }
-    pub fn is_reserved(&self) -> bool {
+    pub(crate) fn is_reserved(&self) -> bool {
         self.pins.load(Relaxed) & RESERVED != 0
     }
-    pub fn is_dirty(&self) -> bool {
+    pub(crate) fn is_dirty(&self) -> bool {
         self.oldest.load(Acquire) != CLEAN
     }
     /// PIN-2 and BUF-2: takes the frame from all readers if nobody has it latched or pinned and its
     /// page is clean and not being written.
-    pub fn try_reserve(&self) -> bool {
+    pub(crate) fn try_reserve(&self) -> bool {
         if self.pins.compare_exchange(0, RESERVED, Acquire, Relaxed).is_err() {
             return false;
         }
@@ -157,7 +157,7 @@ impl Frame {
         taken
     }
     /// Opens a reserved frame that now holds `id`.
-    pub fn publish(&self, id: u64) {
+    pub(crate) fn publish(&self, id: u64) {
         assert!(self.is_reserved());
         self.version.fetch_add(1, Relaxed);
         self.id.store(id, Release);
@@ -166,7 +166,7 @@ impl Frame {
         self.pins.fetch_sub(RESERVED, Release);
     }
     /// Whether the page is latched, or a thread has it pinned and is about to latch it.
-    pub fn is_held(&self) -> bool {
+    pub(crate) fn is_held(&self) -> bool {
         self.is_pinned() || self.latch.is_locked()
     }
 
@@ -175,7 +175,7 @@ impl Frame {
     /// # Safety
     /// The caller has the latch (any mode) for 'a, or has the frame reserved.
     #[inline]
-    pub unsafe fn page<'a>(&self) -> &'a Page {
+    pub(crate) unsafe fn page<'a>(&self) -> &'a Page {
         #[cfg(loom)]
         self.watched.with(|_| ());
         // SAFETY: data points at PAGE_SIZE bytes of the pool's mapping; no writer by the caller's
@@ -189,7 +189,7 @@ impl Frame {
     /// page lives.
     #[inline]
     #[allow(clippy::mut_from_ref)]
-    pub unsafe fn page_mut<'a>(&self) -> &'a mut Page {
+    pub(crate) unsafe fn page_mut<'a>(&self) -> &'a mut Page {
         #[cfg(loom)]
         self.watched.with_mut(|_| ());
         // SAFETY: as in `page`, and nobody else reads by the caller's X latch.
@@ -206,7 +206,7 @@ pub(crate) struct Frames {
     count: u32,
 }
 impl Frames {
-    pub fn new(count: u32) -> Result<Frames> {
+    pub(crate) fn new(count: u32) -> Result<Frames> {
         assert!(count > 0 && count < NONE);
         Ok(Frames {
             meta: Mapping::new(count as usize * size_of::<Frame>())?,
@@ -214,7 +214,7 @@ impl Frames {
             count,
         })
     }
-    pub fn count(&self) -> u32 {
+    pub(crate) fn count(&self) -> u32 {
         self.count
     }
     fn slot(&self, index: u32) -> NonNull<Frame> {
@@ -226,7 +226,7 @@ impl Frames {
     ///
     /// # Safety
     /// The caller does this once per frame, before any other thread can name the frame.
-    pub unsafe fn init(&self, index: u32) {
+    pub(crate) unsafe fn init(&self, index: u32) {
         // SAFETY: slot() checked the index; the data mapping has as many pages.
         let data = unsafe { self.data.base().add(index as usize * PAGE_SIZE) };
         // SAFETY: the slot is ours alone by the caller's promise.
@@ -235,7 +235,7 @@ impl Frames {
     /// A frame in use. Callers have indexes only from lists and chains, which hold only initialised
     /// frames.
     #[inline]
-    pub fn get(&self, index: u32) -> &Frame {
+    pub(crate) fn get(&self, index: u32) -> &Frame {
         // SAFETY: initialised by `init` before the index was given to a list.
         unsafe { self.slot(index).as_ref() }
     }

@@ -34,11 +34,11 @@ struct State {
     wakers: Vec<Waker>,
 }
 impl Load {
-    pub fn is_cancelled(&self) -> bool {
+    pub(super) fn is_cancelled(&self) -> bool {
         self.cancelled.load(Relaxed)
     }
     /// Cancels the load (LOAD-2). The caller has the mutex of the page's shard.
-    pub fn cancel(&self) {
+    pub(super) fn cancel(&self) {
         self.cancelled.store(true, Relaxed);
     }
     fn finish(&self, result: Result<()>) {

@@ -82,6 +82,7 @@ fn loom_a_page_is_fixed_while_it_is_evicted() {
 }
 /// A thread fixes a page in the frame where it saw the page before, without a look-up, to change
 /// the page.
+/// Tests PIN-1.
 #[test]
 fn loom_a_page_is_fixed_where_it_was_while_its_frame_gets_another() {
     explore(3, || {
@@ -199,6 +200,7 @@ fn look_at_read(page: PageGuard) {
     assert_eq!(page[header::BODY], P.no as u8, "BUF-4");
     look(Ok(page), P);
 }
+/// Tests LOAD-3.
 #[test]
 fn loom_a_load_ends_while_its_page_is_looked_for() {
     load_ends_beside(|pool, _| {

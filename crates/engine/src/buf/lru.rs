@@ -98,7 +98,7 @@ pub(crate) struct Lists {
 }
 
 impl Lists {
-    pub fn new(frames: Range<u32>, old_blocks_pct: u32) -> Lists {
+    pub(super) fn new(frames: Range<u32>, old_blocks_pct: u32) -> Lists {
         let old_share = f64::from(old_blocks_pct.clamp(5, 95)) / 100.0;
         Lists {
             free: Vec::new(),
@@ -110,21 +110,21 @@ impl Lists {
             made_young: 0,
         }
     }
-    pub fn free_len(&self) -> usize {
+    pub(super) fn free_len(&self) -> usize {
         self.free.len() + self.fresh.len()
     }
-    pub fn pages(&self) -> usize {
+    pub(super) fn pages(&self) -> usize {
         self.young.len + self.old.len
     }
-    pub fn old_pages(&self) -> usize {
+    pub(super) fn old_pages(&self) -> usize {
         self.old.len
     }
     /// All frames that have been in use have indexes below this one.
-    pub fn touched_end(&self) -> u32 {
+    pub(super) fn touched_end(&self) -> u32 {
         self.fresh.start
     }
     /// Takes a frame off the free list. The frame is reserved.
-    pub fn take_free(&mut self, frames: &Frames) -> Option<u32> {
+    pub(super) fn take_free(&mut self, frames: &Frames) -> Option<u32> {
         if let Some(index) = self.free.pop() {
             return Some(index);
         }
@@ -134,14 +134,14 @@ impl Lists {
         Some(index)
     }
     /// Gives back a reserved frame without a page.
-    pub fn give_free(&mut self, index: u32) {
+    pub(super) fn give_free(&mut self, index: u32) {
         self.free.push(index);
     }
-    pub fn insert(&mut self, frames: &Frames, index: u32, now: u32) {
+    pub(super) fn insert(&mut self, frames: &Frames, index: u32, now: u32) {
         self.old.push_head(frames, index, now);
         self.balance(frames, now);
     }
-    pub fn remove(&mut self, frames: &Frames, index: u32) {
+    pub(super) fn remove(&mut self, frames: &Frames, index: u32) {
         match frames.get(index).lru_list.load(Relaxed) {
             YOUNG => self.young.remove(frames, index),
             OLD => self.leave_old(frames, index),
@@ -174,7 +174,7 @@ impl Lists {
     /// Walks old from its tail over at most `depth` frames, moves pages that were accessed again,
     /// and calls `take` on each victim in turn. If `take` returns true, the frame leaves the lists.
     /// The scan stops after `want` frames were taken.
-    pub fn scan(
+    pub(super) fn scan(
         &mut self,
         frames: &Frames,
         now: u32,
@@ -189,7 +189,7 @@ impl Lists {
     /// Does the same in parts, between which the caller lets go of the mutex. The first part begins
     /// at the tail, and each further part where the part before has ended. Returns true if pages
     /// are left.
-    pub fn scan_part(
+    pub(super) fn scan_part(
         &mut self,
         frames: &Frames,
         first: bool,

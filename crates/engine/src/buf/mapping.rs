@@ -20,7 +20,7 @@ unsafe impl Sync for Mapping {}
 impl Mapping {
     /// Asks for huge pages if the mapping is as large as two of them: random accesses to a pool of
     /// 16 KiB pages would otherwise miss the TLB nearly every time.
-    pub fn new(len: usize) -> Result<Mapping> {
+    pub(crate) fn new(len: usize) -> Result<Mapping> {
         let huge = len >= 2 * HUGE && !cfg!(miri);
         let mapped_len = if huge { len.next_multiple_of(HUGE) + HUGE } else { len.max(1) };
         // Miri knows neither NORESERVE nor huge pages.
@@ -44,7 +44,7 @@ impl Mapping {
         }
         Ok(Mapping { base, mapped, mapped_len })
     }
-    pub fn base(&self) -> NonNull<u8> {
+    pub(crate) fn base(&self) -> NonNull<u8> {
         self.base
     }
 }

@@ -34,10 +34,12 @@ mod pool;
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
-pub use counters::{Counter, Counters, PoolPages, Sharded};
-pub use frame::FrameRef;
-pub use guard::{Latch, PageGuard};
-pub use pool::Pool;
+#[cfg(test)]
+pub(crate) use counters::Counters;
+pub use counters::Sharded;
+pub use guard::Latch;
+pub(crate) use guard::PageGuard;
+pub(crate) use pool::Pool;
 
 /// The files of the spaces, where pages live. Page `no` is at byte `no * PAGE_SIZE`.
 pub trait PageIo: Send + Sync + 'static {

@@ -36,7 +36,7 @@ pub(crate) fn hash(id: u64) -> u64 {
 }
 
 impl Table {
-    pub fn new(frames: u32) -> Result<Table> {
+    pub(super) fn new(frames: u32) -> Result<Table> {
         let heads = (frames as usize * 2).next_power_of_two().max(SHARDS);
         Ok(Table {
             heads: Words::new(heads)?,
@@ -57,7 +57,7 @@ impl Table {
     /// The frame that page `id` was in a moment ago; the caller confirms the page under the latch
     /// or a pin. The walk may miss the page while the chain is being changed.
     #[inline]
-    pub fn find<'f>(&self, frames: &'f Frames, id: u64) -> Option<(u32, &'f Frame)> {
+    pub(super) fn find<'f>(&self, frames: &'f Frames, id: u64) -> Option<(u32, &'f Frame)> {
         let mut link = self.head(hash(id)).load(Acquire);
         for _ in 0..MAX_WALK {
             let index = link.checked_sub(1)?;
@@ -70,7 +70,7 @@ impl Table {
         None
     }
     /// Locks the shard of a page, in which look-ups and changes are exact.
-    pub fn lock(&self, id: PageId) -> ShardGuard<'_> {
+    pub(super) fn lock(&self, id: PageId) -> ShardGuard<'_> {
         let id = pack(id);
         let hash = hash(id);
         let head = self.head(hash);
@@ -79,7 +79,7 @@ impl Table {
         ShardGuard { id, head, loads: self.shards[shard].loads.lock() }
     }
     /// Calls `f` on every load under way, shard by shard.
-    pub fn for_each_load(&self, mut f: impl FnMut(&Load)) {
+    pub(super) fn for_each_load(&self, mut f: impl FnMut(&Load)) {
         self.shards.iter().for_each(|s| s.loads.lock().iter().for_each(|l| f(l)));
     }
 }
@@ -91,7 +91,7 @@ pub(crate) struct ShardGuard<'a> {
     pub loads: MutexGuard<'a, Vec<Arc<Load>>>,
 }
 impl ShardGuard<'_> {
-    pub fn find(&self, frames: &Frames) -> Option<u32> {
+    pub(super) fn find(&self, frames: &Frames) -> Option<u32> {
         let mut link = self.head.load(Relaxed);
         while let Some(index) = link.checked_sub(1) {
             let frame = frames.get(index);
@@ -102,10 +102,10 @@ impl ShardGuard<'_> {
         }
         None
     }
-    pub fn load(&self) -> Option<&Arc<Load>> {
+    pub(super) fn load(&self) -> Option<&Arc<Load>> {
         self.loads.iter().find(|l| pack(l.id) == self.id && !l.is_cancelled())
     }
-    pub fn insert(&mut self, frames: &Frames, index: u32) {
+    pub(super) fn insert(&mut self, frames: &Frames, index: u32) {
         debug_assert!(self.find(frames).is_none(), "TABLE-3");
         let frame = frames.get(index);
         frame.next.store(self.head.load(Relaxed), Release);
@@ -113,7 +113,7 @@ impl ShardGuard<'_> {
     }
     /// Takes the page's frame out of its chain. The frame keeps its `next`, so that readers that
     /// stand on the frame walk on.
-    pub fn remove(&mut self, frames: &Frames, index: u32) {
+    pub(super) fn remove(&mut self, frames: &Frames, index: u32) {
         let mut at = self.head;
         loop {
             let link =

@@ -193,6 +193,7 @@ fn dropped_spaces_leave_clean_frames() {
     assert!(!pool.contains(pid(16, 4)) && pool.contains(pid(17, 4)));
 }
 
+/// Tests BUF-1.
 #[test]
 fn a_pool_dropped_under_a_guard_is_leaked_not_freed() {
     let pool = pool(&disk(3), 64);

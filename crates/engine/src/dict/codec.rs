@@ -36,28 +36,28 @@ const ROW_FORMAT: u16 = 1;
 
 /// Numbers of types in the records.
 mod kind {
-    pub const TINYINT: u8 = 1;
-    pub const SMALLINT: u8 = 2;
-    pub const MEDIUMINT: u8 = 3;
-    pub const INT: u8 = 4;
-    pub const BIGINT: u8 = 5;
-    pub const DECIMAL: u8 = 6;
-    pub const FLOAT: u8 = 7;
-    pub const DOUBLE: u8 = 8;
-    pub const CHAR: u8 = 9;
-    pub const VARCHAR: u8 = 10;
-    pub const TEXT: u8 = 11;
-    pub const BINARY: u8 = 12;
-    pub const VARBINARY: u8 = 13;
-    pub const BLOB: u8 = 14;
-    pub const DATE: u8 = 15;
-    pub const TIME: u8 = 16;
-    pub const DATETIME: u8 = 17;
-    pub const TIMESTAMP: u8 = 18;
-    pub const YEAR: u8 = 19;
-    pub const BIT: u8 = 20;
-    pub const ENUM: u8 = 21;
-    pub const SET: u8 = 22;
+    pub(super) const TINYINT: u8 = 1;
+    pub(super) const SMALLINT: u8 = 2;
+    pub(super) const MEDIUMINT: u8 = 3;
+    pub(super) const INT: u8 = 4;
+    pub(super) const BIGINT: u8 = 5;
+    pub(super) const DECIMAL: u8 = 6;
+    pub(super) const FLOAT: u8 = 7;
+    pub(super) const DOUBLE: u8 = 8;
+    pub(super) const CHAR: u8 = 9;
+    pub(super) const VARCHAR: u8 = 10;
+    pub(super) const TEXT: u8 = 11;
+    pub(super) const BINARY: u8 = 12;
+    pub(super) const VARBINARY: u8 = 13;
+    pub(super) const BLOB: u8 = 14;
+    pub(super) const DATE: u8 = 15;
+    pub(super) const TIME: u8 = 16;
+    pub(super) const DATETIME: u8 = 17;
+    pub(super) const TIMESTAMP: u8 = 18;
+    pub(super) const YEAR: u8 = 19;
+    pub(super) const BIT: u8 = 20;
+    pub(super) const ENUM: u8 = 21;
+    pub(super) const SET: u8 = 22;
 }
 const INTS: [(IntSize, u8); 5] = [
     (IntSize::Tiny, kind::TINYINT),
@@ -93,12 +93,12 @@ impl Fields {
     }
 }
 
-pub fn encode_schema(r: &SchemaRecord) -> Vec<u8> {
+pub(super) fn encode_schema(r: &SchemaRecord) -> Vec<u8> {
     let mut f = Fields::record();
     f.put(1, &r.collation.id().to_le_bytes());
     f.0
 }
-pub fn encode_table(r: &TableRecord) -> Vec<u8> {
+pub(super) fn encode_table(r: &TableRecord) -> Vec<u8> {
     let mut f = Fields::record();
     f.put(1, &r.id.to_le_bytes());
     f.put(2, &r.space.to_le_bytes());
@@ -276,7 +276,7 @@ fn tagged(body: &[u8]) -> Decoded<Option<&[u8]>> {
     }
 }
 
-pub fn decode_schema(body: &[u8]) -> Decoded<SchemaRecord> {
+pub(super) fn decode_schema(body: &[u8]) -> Decoded<SchemaRecord> {
     let Some(body) = tagged(body)? else {
         return postcard::from_bytes(body).map_err(|e| e.to_string());
     };
@@ -290,7 +290,7 @@ pub fn decode_schema(body: &[u8]) -> Decoded<SchemaRecord> {
     })?;
     Ok(SchemaRecord { collation: collation.ok_or("it has no collation")? })
 }
-pub fn decode_table(body: &[u8]) -> Decoded<TableRecord> {
+pub(super) fn decode_table(body: &[u8]) -> Decoded<TableRecord> {
     let Some(body) = tagged(body)? else {
         let old: TableRecord = postcard::from_bytes(body).map_err(|e| e.to_string())?;
         return check(&old).map(|()| old);

@@ -27,6 +27,7 @@ impl Engine {
         Ok(Some(t))
     }
 
+    /// Makes a schema. `DatabaseExists` if there is one of this name.
     pub async fn create_schema(self: &Arc<Self>, name: &str, collation: Collation) -> Result<()> {
         if self.dict.schema(name).is_some() {
             return Err(Error::DatabaseExists(name.to_string()));
@@ -40,6 +41,7 @@ impl Engine {
         self.dict.put_schema(name, r);
         Ok(())
     }
+    /// Changes the default collation of a schema.
     pub async fn alter_schema(self: &Arc<Self>, name: &str, collation: Collation) -> Result<()> {
         self.dict.require_schema(name)?;
         let r = SchemaRecord { collation };

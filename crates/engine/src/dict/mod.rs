@@ -14,9 +14,10 @@
 pub mod alter;
 mod codec;
 mod counters;
-pub mod ddl;
+mod ddl;
 mod estimate;
 pub mod metadata_lock;
+#[allow(missing_docs)] // `testing` shows it
 pub mod record;
 pub mod table;
 
@@ -30,12 +31,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::*};
 use table::Table;
 
+/// The id of the dictionary's own table.
 pub const DICT_TABLE: u64 = 1;
+/// The id of its index.
 pub const DICT_INDEX: u64 = 1;
+/// The root page of its index.
 pub const DICT_ROOT: u32 = 3;
+/// The page of the engine's counters.
 pub const COUNTERS: PageId = PageId { space: SpaceId::SYSTEM, no: 2 };
 /// Offsets in the counters' page.
 pub const NEXT_ID: usize = 24;
+/// Transaction ids below this number may have been given.
 pub const HIGH_WATER: usize = 32;
 /// The first id of an object that is not the system's. It is above the reserved space ids.
 pub const FIRST_ID: u64 = 1024;
@@ -81,9 +87,11 @@ impl Dictionary {
     pub fn version(&self) -> u64 {
         self.version.load(Acquire)
     }
+    /// The record of a schema.
     pub fn schema(&self, name: &str) -> Option<SchemaRecord> {
         self.state.read().schemas.get(name).cloned()
     }
+    /// The names of all schemas, sorted.
     pub fn schemas(&self) -> Vec<String> {
         self.state.read().schemas.keys().cloned().collect()
     }
@@ -91,6 +99,7 @@ impl Dictionary {
     pub fn table(&self, schema: &str, name: &str) -> Option<Arc<Table>> {
         self.state.read().tables.get(schema)?.get(name).cloned()
     }
+    /// The tables of a schema, by name.
     pub fn tables(&self, schema: &str) -> Vec<Arc<Table>> {
         self.state
             .read()
@@ -103,12 +112,15 @@ impl Dictionary {
     pub fn len(&self) -> usize {
         self.state.read().ids.len()
     }
+    /// Whether there is no schema.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
+    /// All tables of all schemas.
     pub fn all_tables(&self) -> Vec<Arc<Table>> {
         self.state.read().ids.values().cloned().collect()
     }
+    /// The table that has this id.
     pub fn by_id(&self, id: u64) -> Option<Arc<Table>> {
         self.state.read().ids.get(&id).cloned()
     }
@@ -118,6 +130,7 @@ impl Dictionary {
         locks.forget_unused();
         locks.by_name.entry_ref(name).or_default().clone()
     }
+    /// The record of a schema, or `NoSuchDatabase`.
     pub fn require_schema(&self, name: &str) -> Result<SchemaRecord> {
         self.schema(name).ok_or_else(|| Error::NoSuchDatabase(name.to_string()))
     }

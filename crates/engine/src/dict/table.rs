@@ -10,10 +10,15 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::*};
 
 /// An index. A table's index number 0 is the clustered index, which holds the rows.
 pub struct Index {
+    /// The index's id, which no other index has had.
     pub id: u64,
+    /// Its definition.
     pub def: IndexDef,
+    /// Its tree.
     pub tree: Tree,
+    /// How its keys are encoded.
     pub key: KeyLayout,
+    /// The locks on ranges of its keys.
     pub ranges: Arc<RangeLocks>,
     /// The number of the index's own columns. A secondary key goes on with the clustered key.
     pub columns: usize,
@@ -22,6 +27,7 @@ pub struct Index {
     pub since: TrxId,
 }
 impl Index {
+    /// An index whose tree has this root.
     pub fn new(
         id: u64,
         space: SpaceId,
@@ -42,15 +48,22 @@ impl Index {
     }
 }
 
+/// A table, as the dictionary has it in memory.
 pub struct Table {
+    /// The table's id, which no other table has had.
     pub id: u64,
+    /// Its table space.
     pub space: SpaceId,
+    /// Its definition.
     pub def: TableDef,
+    /// How its rows are stored.
     pub layout: RowLayout,
+    /// Its indexes; the first is the clustered one.
     pub indexes: Vec<Index>,
     /// Whether the table has no primary key: then the clustered key is a hidden row id, and the
     /// definition does not contain `indexes[0]`.
     pub hidden_key: bool,
+    /// Who uses the definition.
     pub metadata_lock: Arc<MetadataLock>,
     /// The next AUTO_INCREMENT value.
     pub auto_increment: AtomicU64,
@@ -73,6 +86,7 @@ pub struct Table {
     pub dropped: AtomicBool,
 }
 impl Table {
+    /// `schema.table`.
     pub fn full_name(&self) -> String {
         format!("{}.{}", self.def.schema, self.def.name)
     }
@@ -80,6 +94,7 @@ impl Table {
     pub fn index_no(&self, in_definition: usize) -> usize {
         in_definition + self.hidden_key as usize
     }
+    /// The index that holds the rows.
     pub fn clustered(&self) -> &Index {
         &self.indexes[0]
     }

@@ -6,7 +6,7 @@ use crate::log::inspect::{
 use redolith_disk::File;
 use std::io::{self, Write};
 
-pub fn dump(file: &dyn File, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn dump(file: &dyn File, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "control file, {} bytes", file.len()?)?;
     for at in CONTROL_BLOCKS {
         let bytes = read(file, at, 4096)?;

@@ -6,7 +6,7 @@ use crate::page::header::{self, Page};
 use redolith_disk::File;
 use std::io::{self, Write};
 
-pub fn dump(file: &dyn File, request: &Request, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn dump(file: &dyn File, request: &Request, out: &mut dyn Write) -> io::Result<()> {
     let segments = file.len()? / SEGMENT_BYTES;
     writeln!(out, "{segments} batches")?;
     for n in (request.from..segments).take(usize::try_from(request.limit).unwrap_or(usize::MAX)) {

@@ -10,7 +10,7 @@ use crate::mtr::record::{Change, Record, Records};
 use redolith_disk::{Disk, File};
 use std::io::{self, Write};
 
-pub fn dump(
+pub(super) fn dump(
     disk: &dyn Disk,
     file: &dyn File,
     request: &Request,

@@ -16,6 +16,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// A kind of file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// `redo/control`: checkpoint states and witness.
@@ -30,6 +31,7 @@ pub enum Kind {
     Doublewrite,
 }
 impl Kind {
+    /// All kinds, with the names that `redolith dump` has for them.
     pub const ALL: [(&'static str, Kind); 5] = [
         ("control", Kind::Control),
         ("log", Kind::Log),
@@ -39,9 +41,12 @@ impl Kind {
     ];
 }
 
+/// What to print.
 #[derive(Debug, Clone)]
 pub struct Request {
+    /// The kind of the file.
     pub kind: Kind,
+    /// The file.
     pub path: PathBuf,
     /// The first LSN (of a redo log), page number or batch number to print.
     pub from: u64,

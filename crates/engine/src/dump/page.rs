@@ -8,13 +8,13 @@ use redolith_disk::File;
 use std::io::{self, Write};
 
 /// The page's bytes; `None` behind the last whole page.
-pub fn page_at(file: &dyn File, no: PageNo) -> io::Result<Option<Box<Page>>> {
+pub(super) fn page_at(file: &dyn File, no: PageNo) -> io::Result<Option<Box<Page>>> {
     let bytes = read(file, u64::from(no) * PAGE_SIZE as u64, PAGE_SIZE)?;
     Ok(bytes.first_chunk().map(|page: &Page| Box::new(*page)))
 }
 /// Calls `f` on each requested page, with the reason if the page is bad. `f` returns whether it
 /// printed the page.
-pub fn each(
+pub(super) fn each(
     file: &dyn File,
     request: &Request,
     mut f: impl FnMut(PageNo, &Page, Option<String>) -> io::Result<bool>,
@@ -34,7 +34,7 @@ pub fn each(
     Ok(())
 }
 
-pub fn dump(file: &dyn File, request: &Request, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn dump(file: &dyn File, request: &Request, out: &mut dyn Write) -> io::Result<()> {
     let bytes = file.len()?;
     writeln!(out, "{} pages of {PAGE_SIZE} bytes", bytes / PAGE_SIZE as u64)?;
     if !bytes.is_multiple_of(PAGE_SIZE as u64) {

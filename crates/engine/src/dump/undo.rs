@@ -7,7 +7,7 @@ use crate::undo::record::{self, Entry, Head};
 use redolith_disk::File;
 use std::io::{self, Write};
 
-pub fn dump(file: &dyn File, request: &Request, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn dump(file: &dyn File, request: &Request, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "undo space of {} pages", file.len()? / PAGE_SIZE as u64)?;
     each(file, request, |no, page, bad| {
         if bad.is_none() && header::page_type(page) != kind::UNDO || page.iter().all(|b| *b == 0) {

@@ -68,7 +68,7 @@ pub(crate) struct DirtyIndex {
 
 impl DirtyIndex {
     /// Makes an index for a redo log that holds `log_bytes` between checkpoint and tail.
-    pub fn new(log_bytes: u64) -> DirtyIndex {
+    pub(crate) fn new(log_bytes: u64) -> DirtyIndex {
         let shift = (log_bytes / 256).max(1).ilog2().clamp(12, 20);
         // A server's log may be enlarged later; spare buckets for that cost nothing.
         let least = if log_bytes >= 8 << 20 { 2048 } else { LEAST_BUCKETS };
@@ -83,12 +83,12 @@ impl DirtyIndex {
         &self.buckets[(start >> self.shift) as usize & (self.buckets.len() - 1)]
     }
     /// Pages with changes that no cleaner has copied yet.
-    pub fn pages(&self) -> usize {
+    pub(crate) fn pages(&self) -> usize {
         self.pages.load(Relaxed)
     }
     /// Enters a clean page, whose first change begins at `start`. The caller has the page's X
     /// latch.
-    pub fn enter(&self, frames: &Frames, index: u32, start: Lsn) {
+    pub(crate) fn enter(&self, frames: &Frames, index: u32, start: Lsn) {
         let bucket = self.bucket(start.0);
         let mut list = bucket.list.lock();
         if start.0 < bucket.low.load(Relaxed) {
@@ -103,7 +103,7 @@ impl DirtyIndex {
     /// `in_flight` the page stays counted until [`DirtyIndex::written`]. The caller has the page's
     /// latch (the task that set `writing` needs only S). Returns the start LSN under which the page
     /// was counted.
-    pub fn take_out(&self, frames: &Frames, index: u32, in_flight: bool) -> Lsn {
+    pub(crate) fn take_out(&self, frames: &Frames, index: u32, in_flight: bool) -> Lsn {
         let frame = frames.get(index);
         let oldest = frame.oldest.load(Relaxed);
         assert_ne!(oldest, CLEAN);
@@ -121,7 +121,7 @@ impl DirtyIndex {
     }
     /// Settles pages that were taken out in flight and are durable in their files now. `starts` has
     /// the results of `take_out`.
-    pub fn written(&self, mut starts: Vec<Lsn>) {
+    pub(crate) fn written(&self, mut starts: Vec<Lsn>) {
         starts.sort_unstable();
         for run in starts.chunk_by(|a, b| a.0 >> self.shift == b.0 >> self.shift) {
             let bucket = self.bucket(run[0].0);
@@ -132,7 +132,7 @@ impl DirtyIndex {
         }
     }
     /// PIN-4: claims up to `want` pages for writing, the pages of the oldest buckets first.
-    pub fn claim_oldest(&self, frames: &Frames, want: usize) -> Vec<u32> {
+    pub(crate) fn claim_oldest(&self, frames: &Frames, want: usize) -> Vec<u32> {
         let mut out = Vec::new();
         let oldest = self.oldest();
         if oldest == Lsn::MAX {
@@ -160,7 +160,7 @@ impl DirtyIndex {
         out
     }
     /// PIN-4: claims one page for writing if it is dirty and no other task writes it.
-    pub fn claim(&self, frame: &Frame) -> bool {
+    pub(crate) fn claim(&self, frame: &Frame) -> bool {
         let oldest = frame.oldest.load(Acquire);
         if oldest == CLEAN {
             return false;
@@ -176,12 +176,12 @@ impl DirtyIndex {
         claimed
     }
     /// Start of the oldest change that may not be in its data file; MAX if there is none.
-    pub fn oldest(&self) -> Lsn {
+    pub(crate) fn oldest(&self) -> Lsn {
         Lsn(self.buckets.iter().map(|bucket| bucket.low.load(Acquire)).min().unwrap_or(u64::MAX))
     }
     /// About how many pages have their oldest change in the `bytes` of log from `from` on and are
     /// not being written.
-    pub fn count(&self, from: Lsn, bytes: u64) -> usize {
+    pub(crate) fn count(&self, from: Lsn, bytes: u64) -> usize {
         let span = ((bytes >> self.shift) + 1).min(self.buckets.len() as u64);
         let listed = |turn: u64| {
             let bucket = self.bucket(from.0 + (turn << self.shift));

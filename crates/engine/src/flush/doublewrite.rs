@@ -31,7 +31,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// The number of pages of a segment, and the largest batch.
-pub const SEGMENT_PAGES: usize = 128;
+pub(crate) const SEGMENT_PAGES: usize = 128;
 pub(crate) const HEADER: usize = ALIGN;
 pub(crate) const SEGMENT_BYTES: u64 = (HEADER + SEGMENT_PAGES * PAGE_SIZE) as u64;
 const MAGIC: u64 = u64::from_le_bytes(*b"RDLDBLW1");
@@ -41,7 +41,7 @@ const _: () = assert!(ENTRIES + SEGMENT_PAGES * ENTRY <= HEADER && HEADER.is_mul
 
 /// How pages are protected against tearing (innodb_doublewrite).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DoublewriteMode {
+pub(crate) enum DoublewriteMode {
     /// Pages are copied to the doublewrite file before they are written in place.
     On,
     /// There are no copies: a torn page is detected and cannot be repaired.
@@ -55,14 +55,14 @@ pub(super) struct Copies {
     pub max_lsn: Lsn,
 }
 impl Copies {
-    pub fn bytes(capacity: usize) -> usize {
+    pub(super) fn bytes(capacity: usize) -> usize {
         HEADER + capacity * PAGE_SIZE
     }
     /// Makes an empty batch over a buffer of [`Copies::bytes`].
-    pub fn new(buf: AlignedBuf) -> Copies {
+    pub(super) fn new(buf: AlignedBuf) -> Copies {
         Copies { buf, ids: Vec::with_capacity(SEGMENT_PAGES), max_lsn: Lsn(0) }
     }
-    pub fn push(&mut self, id: PageId, page: &header::Page) {
+    pub(super) fn push(&mut self, id: PageId, page: &header::Page) {
         // The assertion mirrors the check in `load`: a page that `load` would refuse must not reach
         // the disk.
         assert_eq!(header::id(page), id, "a page in memory has its own id");
@@ -71,13 +71,13 @@ impl Copies {
         self.page_mut(at).copy_from_slice(page);
         self.max_lsn = self.max_lsn.max(header::lsn(page));
     }
-    pub fn page(&self, n: usize) -> &header::Page {
+    pub(super) fn page(&self, n: usize) -> &header::Page {
         self.buf[HEADER + n * PAGE_SIZE..].first_chunk().expect("inside the buffer")
     }
-    pub fn page_mut(&mut self, n: usize) -> &mut header::Page {
+    pub(super) fn page_mut(&mut self, n: usize) -> &mut header::Page {
         self.buf[HEADER + n * PAGE_SIZE..].first_chunk_mut().expect("inside the buffer")
     }
-    pub fn into_buf(self) -> AlignedBuf {
+    pub(super) fn into_buf(self) -> AlignedBuf {
         self.buf
     }
     /// Fills in the header. The pages already have their checksums.
@@ -126,7 +126,7 @@ pub(crate) fn read_header(head: &[u8]) -> Option<Vec<(PageId, u32)>> {
 }
 
 /// The open doublewrite file.
-pub struct Doublewrite {
+pub(crate) struct Doublewrite {
     mode: DoublewriteMode,
     file: Option<Arc<dyn File>>,
     ring: Mutex<Ring>,
@@ -145,7 +145,7 @@ pub(super) struct Segment(usize);
 impl Doublewrite {
     /// Opens or creates the file with room for `segments`. Its content is ignored here;
     /// [`super::Copies`] reads it before.
-    pub fn open(
+    pub(crate) fn open(
         disk: &dyn Disk,
         path: &Path,
         mode: DoublewriteMode,
@@ -171,7 +171,7 @@ impl Doublewrite {
             Mutex::new(Ring { busy: vec![false; segments], next: 0, batch: disk.wall_us() as u64 });
         Ok(Arc::new(Doublewrite { mode, file, ring, freed: Event::default() }))
     }
-    pub fn mode(&self) -> DoublewriteMode {
+    pub(crate) fn mode(&self) -> DoublewriteMode {
         self.mode
     }
     /// The number of segments that may wait for a sync before a sync is due.

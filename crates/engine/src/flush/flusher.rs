@@ -28,7 +28,7 @@ const PACE: Duration = Duration::from_millis(100);
 /// How long cleaners go on at full speed after a session had to wait for log space.
 const PRESSED: Duration = Duration::from_millis(100);
 
-pub struct Flusher {
+pub(crate) struct Flusher {
     writer: Writer,
     checkpointer: Checkpointer,
     disk: Arc<dyn Disk>,
@@ -55,7 +55,7 @@ struct Pace {
 impl Flusher {
     /// Starts `cleaners` cleaner tasks and the checkpointer on `runtime`.
     #[allow(clippy::too_many_arguments)] // the parts it joins, each of its own type
-    pub fn start(
+    pub(crate) fn start(
         pool: Arc<BufferPool>,
         log: Arc<dyn LogView>,
         dblwr: Arc<Doublewrite>,
@@ -109,12 +109,12 @@ impl Flusher {
         );
     }
     /// Wakes the tasks: the log is short of space, or a caller is in a hurry.
-    pub fn notify(&self) {
+    pub(crate) fn notify(&self) {
         self.notified.notify();
     }
     /// Ends the tasks. Batches under way are finished and synced, so that another flusher can take
     /// over. Dirty pages stay dirty: see [`Flusher::sharp`].
-    pub async fn stop(&self) {
+    pub(crate) async fn stop(&self) {
         self.stopping.store(true, Release);
         self.notify();
         self.writer.pool.frame_wanted.notify();
@@ -300,12 +300,12 @@ impl Flusher {
     }
     /// Syncs the pages written so far and moves the checkpoint as far as it may go now. Returns the
     /// checkpoint's LSN.
-    pub async fn checkpoint(&self) -> Lsn {
+    pub(crate) async fn checkpoint(&self) -> Lsn {
         self.writer.sync().await;
         self.checkpointer.write()
     }
     /// Says, for the status display, what the checkpoint waits for now.
-    pub fn held_by(&self) -> String {
+    pub(crate) fn held_by(&self) -> String {
         let (pool, log) = (&self.writer.pool, &self.writer.log);
         let (possible, dirty) = (self.checkpointer.possible(), pool.oldest_dirty());
         let c = &pool.counters;
@@ -326,7 +326,7 @@ impl Flusher {
         }
     }
     /// Writes and syncs every page with changes from below the log's present tail.
-    pub async fn flush_all(&self) {
+    pub(crate) async fn flush_all(&self) {
         let (writer, pool) = (&self.writer, &self.writer.pool);
         let target = writer.log.tail();
         loop {
@@ -347,7 +347,7 @@ impl Flusher {
     }
     /// Writes and syncs these pages now, each with all changes that began below its LSN, although
     /// other dirty pages may be older.
-    pub async fn write_now(&self, pages: &[(PageId, Lsn)]) {
+    pub(crate) async fn write_now(&self, pages: &[(PageId, Lsn)]) {
         let (writer, pool) = (&self.writer, &self.writer.pool);
         loop {
             let progress = writer.progress.seen();
@@ -388,7 +388,7 @@ impl Flusher {
     }
     /// Does a part of the work for a checkpoint at `lsn`: writes up to `want` pages, syncs if there
     /// is no page to write, and writes the checkpoint if no dirty page is older than `lsn`.
-    pub async fn toward(&self, lsn: Lsn, want: usize) {
+    pub(crate) async fn toward(&self, lsn: Lsn, want: usize) {
         if self.writer.pool.dirty.oldest() >= lsn {
             self.checkpoint().await;
         } else if self.write_oldest(want.min(SEGMENT_PAGES), false).await == 0 {
@@ -397,7 +397,7 @@ impl Flusher {
     }
     /// Writes all changes to the data files and moves the checkpoint to the log's tail. A clean
     /// shutdown calls this when nothing changes any more and before the log is closed.
-    pub async fn sharp(&self) -> Lsn {
+    pub(crate) async fn sharp(&self) -> Lsn {
         loop {
             self.flush_all().await;
             let tail = self.writer.log.tail();

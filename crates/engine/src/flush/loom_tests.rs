@@ -141,6 +141,7 @@ fn loom_a_checkpoint_beside_a_change() {
     });
 }
 /// One thread changes two pages one after the other, and another thread changes a page beside it.
+/// Tests DIRTY-2.
 #[test]
 fn loom_a_checkpoint_beside_changes_of_two() {
     explore(2, || {
@@ -172,6 +173,7 @@ fn loom_a_checkpoint_beside_a_cleaner_and_a_change() {
     });
 }
 /// BUF-2: a page that becomes dirty stays in memory, or was evicted before.
+/// Tests PIN-3.
 #[test]
 fn loom_a_page_is_evicted_while_it_is_changed() {
     explore(3, || {

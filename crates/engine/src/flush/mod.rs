@@ -25,25 +25,25 @@ use std::pin::Pin;
 
 mod batch;
 pub(crate) mod dirty;
-pub mod doublewrite;
+pub(crate) mod doublewrite;
 mod flusher;
 pub(crate) mod group;
 #[cfg(all(test, loom))]
 mod loom_tests;
 mod rate;
-pub mod repair;
+pub(crate) mod repair;
 mod settings;
 #[cfg(test)]
 mod tests;
 mod writer;
-pub use doublewrite::{Doublewrite, DoublewriteMode};
-pub use flusher::Flusher;
-pub use repair::{Copies, Repaired};
-pub use settings::FlushSettings;
+pub(crate) use doublewrite::{Doublewrite, DoublewriteMode};
+pub(crate) use flusher::Flusher;
+pub(crate) use repair::{Copies, Repaired};
+pub(crate) use settings::FlushSettings;
 pub(crate) use writer::Writer;
 
 /// The view of the redo log that flushing needs.
-pub trait LogView: Send + Sync + 'static {
+pub(crate) trait LogView: Send + Sync + 'static {
     /// End of the reserved part of the log.
     fn tail(&self) -> Lsn;
     /// Start of the oldest reserved frame whose pages may not be in the dirty index yet; MAX if

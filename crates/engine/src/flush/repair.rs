@@ -44,7 +44,7 @@ struct Copy {
     offset: u64,
 }
 /// The youngest whole copy of each page, if it is younger than the checkpoint (REPAIR-1).
-pub struct Copies {
+pub(crate) struct Copies {
     file: Option<Arc<dyn File>>,
     path: PathBuf,
     found: HashMap<PageId, Copy>,
@@ -52,7 +52,7 @@ pub struct Copies {
 
 impl Copies {
     /// Reads the doublewrite file at `path`, which may be missing.
-    pub fn read(disk: &dyn Disk, path: &Path, checkpoint: Lsn) -> Result<Copies> {
+    pub(crate) fn read(disk: &dyn Disk, path: &Path, checkpoint: Lsn) -> Result<Copies> {
         let mut copies = Copies { file: None, path: path.to_path_buf(), found: HashMap::new() };
         if disk.exists(path) && !planted(Canary::NoRepair) {
             let file = disk.open(path, OpenHow::existing(true)).map_err(|e| copies.fail(e))?;
@@ -66,11 +66,11 @@ impl Copies {
     }
     /// The highest LSN among the copies, and its page. Copies are written only when the redo log is
     /// durable up to their LSN.
-    pub fn newest(&self) -> Option<(Lsn, PageId)> {
+    pub(crate) fn newest(&self) -> Option<(Lsn, PageId)> {
         self.found.iter().map(|(id, copy)| (copy.lsn, *id)).max()
     }
     /// Reads the copy of a page into `buf`. Returns false if there is none.
-    pub fn get(&self, id: PageId, buf: &mut AlignedBuf) -> Result<bool> {
+    pub(crate) fn get(&self, id: PageId, buf: &mut AlignedBuf) -> Result<bool> {
         let (Some(copy), Some(file)) = (self.found.get(&id), &self.file) else { return Ok(false) };
         file.read_at(buf, copy.offset).map_err(|e| self.fail(e))?;
         header::verify(page(buf), id).map_err(|bad| {
@@ -85,7 +85,7 @@ impl Copies {
     /// REPAIR-2: afterwards every page that has a copy is durable in its place. The bytes that an
     /// ended process wrote may so far be in a cache only, and nothing else would sync them before
     /// the copy is overwritten or the checkpoint passes the page's changes.
-    pub fn repair(&self, io: &dyn PageIo) -> Result<Vec<Repaired>> {
+    pub(crate) fn repair(&self, io: &dyn PageIo) -> Result<Vec<Repaired>> {
         let mut copies: Vec<(PageId, Lsn)> =
             self.found.iter().map(|(id, copy)| (*id, copy.lsn)).collect();
         copies.sort_unstable_by_key(|(id, _)| *id);

@@ -148,6 +148,7 @@ fn fix(pool: &Arc<BufferPool>, id: PageId, latch: Latch) -> PageGuard {
     }
 }
 
+/// Tests FLUSH-2.
 #[test]
 fn copies_are_durable_before_pages_are_written_and_the_log_before_both() {
     let rig = rig(300, 256, DoublewriteMode::On);
@@ -284,6 +285,7 @@ fn a_slot_holds_the_checkpoint_and_so_does_the_source() {
     assert_eq!(held.write(), Lsn(1150));
 }
 
+/// Tests FLUSH-5.
 #[test]
 #[should_panic(expected = "writing page 16:5 of space_16 (table t16) failed")]
 fn a_failed_page_write_ends_the_process() {
@@ -294,6 +296,7 @@ fn a_failed_page_write_ends_the_process() {
 }
 
 /// FLUSH-3: there are more batches than segments, and a segment is reused only after a sync.
+/// Tests DBLWR-1.
 #[test]
 fn the_ring_syncs_before_it_laps() {
     let rig = rig(40, 64, DoublewriteMode::On);
@@ -360,6 +363,8 @@ fn torn(new: &[u8], old: &[u8], cut: usize, new_first: bool) -> Vec<u8> {
     [&a[..cut], &b[cut..]].concat()
 }
 
+/// Tests DBLWR-3.
+/// Tests PAGE-2 and REPAIR-2.
 #[test]
 fn pages_torn_at_every_sector_are_repaired() {
     let rig = rig(12, 64, DoublewriteMode::On);
@@ -399,7 +404,7 @@ fn pages_torn_at_every_sector_are_repaired() {
 /// REPAIR-1: a page is repaired from the youngest of its copies, not from a copy older than the
 /// checkpoint, and not from a torn copy.
 #[test]
-fn only_whole_copies_past_the_checkpoint_mend() {
+fn only_whole_copies_past_the_checkpoint_repair() {
     let rig = rig(4, 64, DoublewriteMode::On);
     for byte in [1, 2, 3] {
         rig.change(1, byte);

@@ -42,7 +42,7 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    pub fn new(
+    pub(crate) fn new(
         pool: Arc<BufferPool>,
         log: Arc<dyn LogView>,
         runtime: Arc<dyn Runtime>,
@@ -64,7 +64,7 @@ impl Writer {
 
     /// Writes pages claimed in the dirty index (at most a segment's worth) and returns how many
     /// were written. With `wait` false, pages whose latch was taken stay dirty.
-    pub async fn write(&self, claimed: Vec<u32>, wait: bool) -> usize {
+    pub(crate) async fn write(&self, claimed: Vec<u32>, wait: bool) -> usize {
         if claimed.is_empty() {
             return 0;
         }
@@ -183,11 +183,11 @@ impl Writer {
     }
 
     /// The number of batches that wait for a sync.
-    pub fn unsynced(&self) -> usize {
+    pub(crate) fn unsynced(&self) -> usize {
         self.tickets.lock().len()
     }
     /// Whether enough batches wait for a sync.
-    pub fn sync_due(&self) -> bool {
+    pub(crate) fn sync_due(&self) -> bool {
         self.unsynced()
             >= if self.dblwr.mode() == DoublewriteMode::On {
                 self.dblwr.quarter()
@@ -197,7 +197,7 @@ impl Writer {
     }
     /// Syncs the data files of all batches written so far, each file once, and settles the batches.
     /// Returns false if there was nothing to do.
-    pub async fn sync(&self) -> bool {
+    pub(crate) async fn sync(&self) -> bool {
         let tickets = std::mem::take(&mut *self.tickets.lock());
         if tickets.is_empty() {
             return false;
@@ -216,7 +216,7 @@ impl Writer {
         true
     }
     /// Makes the writes to the files of these spaces durable.
-    pub async fn sync_files(&self, spaces: Vec<SpaceId>) {
+    pub(crate) async fn sync_files(&self, spaces: Vec<SpaceId>) {
         let files: Vec<_> =
             spaces.into_iter().filter_map(|space| Some((space, self.file(space)?))).collect();
         let ops: Vec<_> = files
@@ -252,7 +252,8 @@ impl Writer {
 struct Alone<'a>(&'a Writer);
 impl Drop for Alone<'_> {
     fn drop(&mut self) {
-        self.0.syncing.store(false, Release);
+        let was = self.0.syncing.swap(false, Release);
+        debug_assert!(was, "FLUSH-6");
         self.0.synced.notify();
     }
 }

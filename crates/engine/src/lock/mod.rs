@@ -42,17 +42,18 @@ mod table;
 pub(crate) mod tests;
 mod wait;
 
-pub use counters::LockStats;
-pub use deadlock::{DeadlockReport, DeadlockTrx};
+pub(crate) use counters::LockStats;
 pub use owner::{KillFlag, TrxLocks, WaitInfo};
-pub use range::{KeyRange, RangeLocks, RangeToken};
-pub use table::LockTable;
-pub use wait::LockWait;
+pub(crate) use range::{KeyRange, RangeLocks, RangeToken};
+pub(crate) use table::LockTable;
+pub(crate) use wait::LockWait;
 
 /// Shared or exclusive. The modes are ordered: `X` covers `S`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Mode {
+    /// Shared.
     S,
+    /// Exclusive.
     X,
 }
 impl Mode {
@@ -65,10 +66,13 @@ impl Mode {
 /// the only effect is that a lock of one blocks the other too.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct LockKey {
+    /// The index's id.
     pub index: u64,
+    /// The hash of the key's bytes.
     pub hash: u64,
 }
 impl LockKey {
+    /// The lock of this key of the index.
     pub fn new(index: u64, key: &[u8]) -> LockKey {
         LockKey { index, hash: hash_bytes(key) }
     }

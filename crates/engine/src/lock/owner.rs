@@ -19,6 +19,7 @@ const KEPT_KEYS: usize = 1024;
 /// The key bytes of waiting inserts and range bounds, most of which are short.
 pub(super) type KeyBuf = SmallVec<[u8; 32]>;
 
+/// The locks of one transaction, and what it waits for.
 pub struct TrxLocks {
     owner: u64,
     trx_id: AtomicU64,
@@ -76,8 +77,20 @@ pub(super) struct Wait {
 /// A description of a transaction's wait, for people.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum WaitInfo {
-    Row { key: LockKey, mode: Mode },
-    Insert { index: u64, key_hash: u64 },
+    /// For a lock of a row.
+    Row {
+        /// The row.
+        key: LockKey,
+        /// The wanted mode.
+        mode: Mode,
+    },
+    /// For a range in which it wants to insert.
+    Insert {
+        /// The index's id.
+        index: u64,
+        /// The hash of the key that is to be inserted.
+        key_hash: u64,
+    },
 }
 
 impl TrxLocks {
@@ -131,9 +144,11 @@ impl TrxLocks {
     pub fn ranges_held(&self) -> usize {
         self.ranges.load(Ordering::Relaxed)
     }
+    /// What ends its waits.
     pub fn kill(&self) -> &Arc<KillFlag> {
         &self.kill
     }
+    /// What it waits for now.
     pub fn waits_for(&self) -> Option<WaitInfo> {
         let wait = self.wait.lock();
         if wait.outcome != Outcome::Pending {
@@ -243,9 +258,11 @@ pub struct KillFlag {
     waker: Mutex<Option<Waker>>,
 }
 impl KillFlag {
+    /// A flag that is not set.
     pub fn new() -> Arc<KillFlag> {
         Arc::default()
     }
+    /// Sets the flag and wakes who waits.
     pub fn kill(&self) {
         self.killed.store(true, Ordering::SeqCst);
         let waker = self.waker.lock().take();
@@ -257,6 +274,7 @@ impl KillFlag {
     pub fn clear(&self) {
         self.killed.store(false, Ordering::SeqCst);
     }
+    /// Whether the flag is set.
     pub fn is_killed(&self) -> bool {
         self.killed.load(Ordering::Relaxed)
     }

@@ -63,7 +63,7 @@ impl LockTable {
     /// A record whose newest version is `trx`'s own must not be locked: it is locked already,
     /// implicitly.
     pub fn lock_row(self: &Arc<Self>, trx: &Arc<TrxLocks>, key: LockKey, mode: Mode) -> Try<bool> {
-        self.request(trx, key, mode, true).map(|newly| newly.expect("a queued request stalls"))
+        self.request(trx, key, mode, true).map(|newly| newly.expect("a queued request would block"))
     }
 
     /// Locks a key for NOWAIT and SKIP LOCKED. Returns `None`, and queues nothing, if the lock is

@@ -26,7 +26,7 @@ impl LockWait {
         LockWait { locks, trx, ticket, began }
     }
 
-    /// Waits for the lock. After `Ok` the caller repeats the call that stalled: a row lock is then
+    /// Waits for the lock. After `Ok` the caller repeats its blocked call: a row lock is then
     /// held, and an insert has to check once more. After `Error::Deadlock` the transaction was
     /// chosen as the victim and must be rolled back. After `Error::LockWaitTimeout` the statement
     /// must be rolled back. `Error::Interrupted` means that the session's kill flag is set.

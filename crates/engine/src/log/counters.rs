@@ -62,19 +62,19 @@ pub(super) struct Counters {
     flush_time: Histogram,
 }
 impl Counters {
-    pub fn new() -> Counters {
+    pub(super) fn new() -> Counters {
         Counters {
             session: (0..SHARDS).map(|_| Padded::default()).collect(),
             writer: Padded::default(),
             flush_time: Histogram::default(),
         }
     }
-    pub fn session(&self, what: Session) {
+    pub(super) fn session(&self, what: Session) {
         self.session[slots::number() % SHARDS][what as usize].fetch_add(1, Relaxed);
     }
     /// Counts one durable flush: its length in bytes and its time, the number of woken waiters, and
     /// whether the flushing session waited for it too.
-    pub fn flushed(&self, bytes: u64, time: Duration, woken: usize, led: bool) {
+    pub(super) fn flushed(&self, bytes: u64, time: Duration, woken: usize, led: bool) {
         let (w, us) = (&self.writer, time.as_micros() as u64);
         self.flush_time.record(time);
         w.log_flushes.fetch_add(1, Relaxed);
@@ -85,7 +85,7 @@ impl Counters {
         w.log_groups.fetch_add(led as u64, Relaxed);
         w.log_flush_group_max.fetch_max(woken as u64 + led as u64, Relaxed);
     }
-    pub fn each(&self, mut f: impl FnMut(&'static str, u64)) {
+    pub(super) fn each(&self, mut f: impl FnMut(&'static str, u64)) {
         for (i, name) in SESSION_NAMES.iter().enumerate() {
             f(name, self.session.iter().map(|s| s[i].load(Relaxed)).sum());
         }

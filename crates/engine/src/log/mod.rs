@@ -34,15 +34,17 @@ mod write;
 mod write_policy;
 
 pub use append::credit::Credit;
-pub use append::credit_wait::SpaceWait;
-pub use append::frame::{FRAME_HEADER, FRAME_PAYLOAD_MAX};
-pub use commit::leader::DurableWait;
+pub(crate) use append::credit_wait::SpaceWait;
+pub use append::frame::FRAME_HEADER;
+pub(crate) use append::frame::FRAME_PAYLOAD_MAX;
+pub(crate) use commit::leader::DurableWait;
 #[cfg(all(test, not(loom)))]
 use commit::leader::OwnedWait;
-pub use recovery::checkpoint_file::CHECKPOINT_PAYLOAD_MAX;
+#[cfg(all(test, not(loom)))]
+use recovery::checkpoint_file::CHECKPOINT_PAYLOAD_MAX;
 pub(crate) use recovery::inspect;
-pub use recovery::log_reader::{Frame, FrameScanner};
-pub use write::overlapped_writes::DEPTH_MAX;
+pub(crate) use recovery::log_reader::FrameScanner;
+pub(crate) use write::overlapped_writes::DEPTH_MAX;
 pub use write_policy::{PolicySettings, WriterMode};
 
 use crate::base::{Error, Lsn, Result, Try};
@@ -70,7 +72,7 @@ use write::write_cursor::{BLOCK, LogWriter, WRITE_MAX};
 use write_policy::PolicyInUse;
 
 /// The LSN of the first frame of a new log. It is not 0, so that LSN 0 is no position of anything.
-pub const FIRST_LSN: Lsn = Lsn(BLOCK);
+pub(crate) const FIRST_LSN: Lsn = Lsn(BLOCK);
 
 #[derive(Debug, Clone)]
 pub struct LogConfig {
@@ -145,7 +147,7 @@ pub struct Log {
     full_told: AtomicBool,
     /// The number of the segment in use when the segment allocator was last notified.
     segments_asked: AtomicU64,
-    /// Notified when writers stall because the checkpoint must move.
+    /// Notified when writers wait because the checkpoint must move.
     pressure: Notify,
     closed: AtomicBool,
 }
@@ -359,7 +361,7 @@ impl Log {
     pub fn wait_space(&self) -> SpaceWait<'_> {
         SpaceWait::new(self, Class::Ordinary)
     }
-    /// As `wait_space`, after a stalled `credit_reserved`.
+    /// As `wait_space`, after a `credit_reserved` that would block.
     pub fn wait_space_reserved(&self) -> SpaceWait<'_> {
         SpaceWait::new(self, Class::Reserved)
     }
@@ -395,7 +397,7 @@ impl Log {
     pub fn session_committed_after(&self, time: Duration) {
         self.policy_in_use.session_committed_after(time);
     }
-    /// Resolves when writers are stalled until the checkpoint moves. Only one task may wait here.
+    /// Resolves when writers wait until the checkpoint moves. Only one task may wait here.
     pub async fn checkpoint_wanted(&self) {
         self.pressure.wait().await;
     }
@@ -432,7 +434,7 @@ impl Log {
         f("log_lsn_checkpoint_age", self.tail().0.saturating_sub(self.checkpoint_lsn().0));
         f("log_segments", self.segments.count() as u64);
         self.sizes(&mut f);
-        f("log_scheme", self.mode() as u64 - 1);
+        f("log_writer_mode", self.mode() as u64 - 1);
         f("log_flush_depth", self.depth() as u64);
         self.policy_counters(&mut f);
     }

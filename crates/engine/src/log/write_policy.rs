@@ -6,7 +6,7 @@
 //! what the commit path has [`Measured`]. Without proposals the policy is the default: `leader`,
 //! one write at a time, and flushes at once.
 //!
-//! - SCHEME-1: a change of the policy loses, doubles and delays no commit: the leadership
+//! - MODE-1: a change of the policy loses, doubles and delays no commit: the leadership
 //!   ([`crate::log::commit::lsn_waiters`]) stays with its holder until the holder passes it on, and
 //!   the next holder works in the new mode.
 //! - HOLD-1: a flush is held back by the policy's `hold` at most, and only if other sessions may
@@ -81,6 +81,7 @@ impl PolicySettings {
 
 /// The measurements of the commit path since the log was opened.
 #[derive(Debug, Clone, Copy, Default)]
+#[allow(dead_code)] // `policy/` reads it, and may be deleted
 pub(in crate::log) struct Measured {
     pub commits: u64,
     pub flushes: u64,
@@ -147,28 +148,28 @@ fn average(of: &AtomicU64, sample: u64) {
 }
 
 impl PolicyInUse {
-    pub fn hold(&self) -> Duration {
+    pub(super) fn hold(&self) -> Duration {
         Duration::from_micros(self.hold_us.load(Relaxed))
     }
-    pub fn flush_begins(&self, now: Duration) {
+    pub(super) fn flush_begins(&self, now: Duration) {
         self.last_flush_us.store(now.as_micros() as u64, Relaxed);
     }
     /// Records the CPU time of one flush.
-    pub fn flush_took(&self, cpu: Duration) {
+    pub(super) fn flush_took(&self, cpu: Duration) {
         average(&self.flush_cpu_ns, cpu.as_nanos() as u64);
     }
     /// Records the time between two commits of one session.
-    pub fn session_committed_after(&self, time: Duration) {
+    pub(super) fn session_committed_after(&self, time: Duration) {
         average(&self.session_cycle_us, time.min(Duration::from_secs(1)).as_micros() as u64);
     }
-    pub fn flush_cpu(&self) -> Duration {
+    pub(super) fn flush_cpu(&self) -> Duration {
         Duration::from_nanos(self.flush_cpu_ns.load(Relaxed))
     }
-    pub fn session_cycle(&self) -> Duration {
+    pub(super) fn session_cycle(&self) -> Duration {
         Duration::from_micros(self.session_cycle_us.load(Relaxed))
     }
     /// The time for which a flush that could begin at `now` is held back (HOLD-1).
-    pub fn held_back(&self, now: Duration) -> Option<Duration> {
+    pub(super) fn held_back(&self, now: Duration) -> Option<Duration> {
         let since = now.saturating_sub(Duration::from_micros(self.last_flush_us.load(Relaxed)));
         self.hold().checked_sub(since).filter(|left| !left.is_zero())
     }
@@ -184,7 +185,7 @@ impl Log {
         let depth = self.policy_in_use.depth.load(Acquire);
         if depth > 1 && !self.segments.reports_apart() { 1 } else { depth }
     }
-    /// Changes the settings of the policy, at any time and under load (SCHEME-1). The change is in
+    /// Changes the settings of the policy, at any time and under load (MODE-1). The change is in
     /// effect when this returns.
     pub fn set_policy(self: &Arc<Self>, change: impl FnOnce(&mut PolicySettings)) {
         let mut choice = self.policy_in_use.choice.lock();
@@ -196,6 +197,7 @@ impl Log {
         self.policy_in_use.choice.lock().settings
     }
     /// Sets the advisor whose proposals are taken. Only the first call has an effect.
+    #[allow(dead_code)] // `policy/` calls it, and may be deleted
     pub(in crate::log) fn set_advisor(&self, advisor: Arc<dyn Advisor>) {
         let _ = self.policy_in_use.advisor.set(advisor);
     }
@@ -219,6 +221,7 @@ impl Log {
         }
     }
     /// Takes over a proposal, as far as the settings leave it open.
+    #[allow(dead_code)] // `policy/` calls it, and may be deleted
     pub(in crate::log) fn propose(self: &Arc<Self>, proposed: WritePolicy) {
         let mut choice = self.policy_in_use.choice.lock();
         choice.proposed = proposed;
@@ -238,6 +241,7 @@ impl Log {
         }
         self.waits.dedicated_notify().notify();
     }
+    #[allow(dead_code)] // `policy/` calls it, and may be deleted
     pub(in crate::log) fn measured(&self) -> Measured {
         let count = &self.counters.writer;
         Measured {
@@ -259,6 +263,7 @@ mod tests {
         Duration::from_micros(n)
     }
 
+    /// Tests HOLD-1.
     #[test]
     fn a_flush_is_held_back_until_the_hold_is_over() {
         let p = PolicyInUse::default();

@@ -13,13 +13,17 @@ pub const BOUNDS_US: [u64; 17] = [
     10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000,
     1_000_000, 5_000_000,
 ];
+/// One more than there are bounds: what is above the last bound.
 pub const BUCKETS: usize = BOUNDS_US.len() + 1;
 
 /// The names of one histogram's counters.
 #[derive(Debug)]
 pub struct HistogramNames {
+    /// The counter of all entries.
     pub count: &'static str,
+    /// The counter of their sum.
     pub sum: &'static str,
+    /// The counters of the buckets.
     pub le: [&'static str; BUCKETS],
 }
 
@@ -48,6 +52,7 @@ pub struct Histogram {
 }
 
 impl Histogram {
+    /// Adds an entry.
     #[inline]
     pub fn record(&self, time: Duration) {
         let us = time.as_micros() as u64;

@@ -30,9 +30,11 @@ pub enum Kind {
     StatusCounter,
     /// The number of events that the members of a set sort into classes.
     SetOwner,
+    /// The number of cases of one kind.
     SetMember,
 }
 impl Kind {
+    /// As INNODB_METRICS shows it.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Counter => "counter",
@@ -47,11 +49,15 @@ impl Kind {
 /// The description of a counter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Metric {
+    /// The counter's name.
     pub name: &'static str,
+    /// As in the column SUBSYSTEM of INNODB_METRICS.
     pub subsystem: &'static str,
     /// The name of its group for `innodb_monitor_enable`.
     pub module: &'static str,
+    /// How the number is to be read.
     pub kind: Kind,
+    /// The description.
     pub comment: &'static str,
 }
 
@@ -73,14 +79,23 @@ fn undescribed(name: &'static str) -> Metric {
 /// The counters of transactions.
 #[derive(Default)]
 pub struct Counts {
+    /// Rows that statements have read.
     pub rows_read: Sharded,
+    /// Rows inserted.
     pub rows_inserted: Sharded,
+    /// Rows changed.
     pub rows_updated: Sharded,
+    /// Rows deleted.
     pub rows_deleted: Sharded,
+    /// Commits of transactions that had changed something.
     pub rw_commits: Sharded,
+    /// Commits of transactions that had only read.
     pub ro_commits: Sharded,
+    /// Ends of single statements that read without locks.
     pub nl_ro_commits: Sharded,
+    /// Rollbacks of whole transactions.
     pub rollbacks: Sharded,
+    /// Rollbacks to savepoints.
     pub savepoint_rollbacks: Sharded,
     /// The time from the request for durability to durability, for each commit with changes.
     pub commit_wait: Histogram,
@@ -89,12 +104,17 @@ pub struct Counts {
 /// The effects of one statement on rows, which are added to [`Counts`] when the statement ends.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct RowCounts {
+    /// Rows read.
     pub read: u64,
+    /// Rows inserted.
     pub inserted: u64,
+    /// Rows changed.
     pub updated: u64,
+    /// Rows deleted.
     pub deleted: u64,
 }
 impl Counts {
+    /// Adds what a statement has done.
     pub fn add_rows(&self, rows: RowCounts) {
         for (counter, n) in [
             (&self.rows_read, rows.read),
@@ -258,6 +278,14 @@ fn rest(engine: &Engine, put: &mut impl FnMut(&'static str, u64)) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Tests MET-1.
+    #[test]
+    fn a_counter_without_an_entry_is_shown() {
+        assert!(!BY_NAME.contains_key("log_of_tomorrow"));
+        let m = undescribed("log_of_tomorrow");
+        assert_eq!((m.name, m.module, m.kind), ("log_of_tomorrow", "module_log", Kind::Counter));
+    }
 
     #[test]
     fn names_are_there_once_and_fit_their_column() {

@@ -119,7 +119,7 @@ const LOG: &[Row] = &[
         "Flushes by a session, for itself and all that waited with it; the rest are the dedicated \
             writer's",
     ),
-    ("log_scheme", Value, "Who writes the log now: 0 session, 1 leader, 2 dedicated"),
+    ("log_writer_mode", Value, "Who writes the log now: 0 session, 1 leader, 2 dedicated"),
     (
         "log_flush_depth",
         Value,
@@ -163,17 +163,21 @@ const LOG: &[Row] = &[
             durable",
     ),
     (
-        "log_auto_trials",
+        "log_auto_windows",
         Counter,
-        "Slices of time in which redolith_log_writer=auto had another scheme or depth write, to \
-            compare",
+        "Windows of time in which redolith_log_writer=auto had a candidate mode or depth write, to \
+            compare it with the configuration in use",
     ),
     (
-        "log_auto_trial_time_us",
+        "log_auto_window_time_us",
         Counter,
-        "Microseconds of that; more where the other way has been nearly as good",
+        "Microseconds of those windows; more where the candidate has been nearly as good",
     ),
-    ("log_auto_switches", Counter, "Times it changed to another one"),
+    (
+        "log_auto_switches",
+        Counter,
+        "Times redolith_log_writer=auto changed to the candidate's mode or depth",
+    ),
     ("log_full_block_writes", Counter, "Writes that ended at the end of a block"),
     ("log_partial_block_writes", Counter, "Writes whose last block was filled up with zeros"),
     (
@@ -192,8 +196,8 @@ const LOG: &[Row] = &[
     (
         "log_writer_no_waits",
         Counter,
-        "Times the dedicated writer found somebody to write for at once; 0 under the other \
-            schemes, which have no writer",
+        "Times the dedicated writer found somebody to write for at once; 0 in the other \
+            modes, which have no writer",
     ),
     ("log_writer_waits", Counter, "Times the dedicated writer slept until a session waited"),
     ("log_writer_wait_loops", Counter, "Times it woke up for that and looked again"),
@@ -215,8 +219,8 @@ const LOG: &[Row] = &[
     (
         "log_flusher_no_waits",
         Counter,
-        "Times the flusher of the dedicated writer found something to sync at once; 0 under the \
-            other schemes",
+        "Times the flusher of the dedicated writer found something to sync at once; 0 in the \
+            other modes",
     ),
     ("log_flusher_waits", Counter, "Times that flusher slept until there was something to sync"),
     ("log_flusher_wait_loops", Counter, "Times it woke up for that and looked again"),

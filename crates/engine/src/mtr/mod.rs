@@ -122,6 +122,7 @@ impl<'s> Mtr<'s> {
         self.release_all();
         self.credit = None;
         other(self.store)?;
+        debug_assert!(self.credit.is_none(), "MTR-3");
         self.credit = Some(Self::credit(self.store, self.reserved)?);
         Ok(())
     }

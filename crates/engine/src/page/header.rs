@@ -94,6 +94,7 @@ pub fn verify(page: &Page, id_wanted: PageId) -> Result<(), Bad> {
 mod tests {
     use super::*;
 
+    /// Tests PAGE-1.
     #[test]
     fn stamped_pages_verify_and_any_flipped_bit_shows() {
         let id7 = PageId { space: SpaceId(16), no: 7 };

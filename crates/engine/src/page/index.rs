@@ -681,6 +681,7 @@ mod tests {
         }
     }
 
+    /// Tests INDEX-1, INDEX-2 and INDEX-3.
     #[test]
     fn random_changes_against_a_map_and_replay() {
         for seed in 0..60 {

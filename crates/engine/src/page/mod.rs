@@ -11,21 +11,21 @@
 //! | 24 | | body |
 pub mod header;
 pub mod index;
-pub mod patch;
+pub(crate) mod patch;
 
 pub use patch::Patch;
 
 /// Offset of the first byte after the common header.
-pub const BODY: usize = 24;
+pub(crate) const BODY: usize = 24;
 
 /// Values of the page type field.
-pub mod kind {
+pub(crate) mod kind {
     /// A page that was freed or has never been used.
-    pub const FREE: u16 = 0;
-    pub const SPACE_HEADER: u16 = 1;
-    pub const BITMAP: u16 = 2;
-    pub const INDEX: u16 = 3;
-    pub const UNDO: u16 = 4;
-    pub const OVERFLOW: u16 = 5;
-    pub const SYSTEM: u16 = 6;
+    pub(crate) const FREE: u16 = 0;
+    pub(crate) const SPACE_HEADER: u16 = 1;
+    pub(crate) const BITMAP: u16 = 2;
+    pub(crate) const INDEX: u16 = 3;
+    pub(crate) const UNDO: u16 = 4;
+    pub(crate) const OVERFLOW: u16 = 5;
+    pub(crate) const SYSTEM: u16 = 6;
 }

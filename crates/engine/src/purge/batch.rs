@@ -58,11 +58,11 @@ pub(super) struct Mark {
     chains: usize,
 }
 impl Batch {
-    pub fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.tables.clear();
         self.back_to(&Mark { bytes: 0, gone: 0, changes: 0, chains: 0 });
     }
-    pub fn mark(&self) -> Mark {
+    pub(super) fn mark(&self) -> Mark {
         Mark {
             bytes: self.bytes.len(),
             gone: self.gone.len(),
@@ -70,7 +70,7 @@ impl Batch {
             chains: self.chains.len(),
         }
     }
-    pub fn back_to(&mut self, to: &Mark) {
+    pub(super) fn back_to(&mut self, to: &Mark) {
         self.bytes.truncate(to.bytes);
         self.gone.truncate(to.gone);
         self.chains.truncate(to.chains);
@@ -97,7 +97,7 @@ impl Batch {
         });
     }
     /// Adds the items that a change by `owner` has made obsolete. `roll` points to its undo record.
-    pub fn add(
+    pub(super) fn add(
         &mut self,
         engine: &Engine,
         owner: TrxId,

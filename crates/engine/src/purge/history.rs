@@ -35,7 +35,7 @@ pub(super) struct Place {
     pub chains: Vec<(SpaceId, PageNo)>,
 }
 impl Item {
-    pub fn new(trx: TrxId, first: (PageNo, u16), pages: SmallVec<[PageNo; 2]>) -> Item {
+    pub(super) fn new(trx: TrxId, first: (PageNo, u16), pages: SmallVec<[PageNo; 2]>) -> Item {
         Item { trx, first, pages, left: Left::Changes(Place::default()), errors: 0 }
     }
 }

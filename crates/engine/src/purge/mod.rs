@@ -46,7 +46,8 @@ mod lag;
 mod rate_limited_log;
 mod work;
 
-pub use history::{Counts, History, State};
+pub(crate) use history::History;
+pub use history::State;
 pub(crate) use work::{help, run};
 
 use crate::buf::Latch;

@@ -33,7 +33,7 @@ pub(super) struct Turn {
 }
 impl Turn {
     /// Counts `n` more changes, and lets other tasks run if the turn is over.
-    pub async fn count(&mut self, engine: &Engine, n: usize) {
+    pub(super) async fn count(&mut self, engine: &Engine, n: usize) {
         self.changes += n as u64;
         let now = engine.disk.now();
         let began = *self.began.get_or_insert(now);

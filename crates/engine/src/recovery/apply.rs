@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicU64, Ordering::*};
 
 /// The redo log as the cleaners see it while it is read: all of it is durable, and the checkpoint
 /// stays.
-pub struct Reading {
+pub(crate) struct Reading {
     pub at: AtomicU64,
     pub checkpoint: Lsn,
     pub capacity_bytes: u64,
@@ -55,7 +55,7 @@ impl LogView for Reading {
 }
 
 /// The changes of one frame to one page.
-pub struct Group<'a> {
+pub(crate) struct Group<'a> {
     pub id: PageId,
     /// Part of the page's LSN before the frame (RECORD-1).
     pub before: Option<u32>,
@@ -63,22 +63,22 @@ pub struct Group<'a> {
 }
 impl Group<'_> {
     /// Whether the frame makes the whole page, whatever the page held before.
-    pub fn is_fresh(&self) -> bool {
+    pub(crate) fn is_fresh(&self) -> bool {
         self.changes.first() == Some(&Change::Init)
     }
     /// Whether a page with this LSN, which lacks these changes, is the page to which the changes
     /// were made (RECORD-1).
-    pub fn follows(&self, lsn: Lsn) -> bool {
+    pub(crate) fn follows(&self, lsn: Lsn) -> bool {
         self.is_fresh() || self.before.is_none_or(|b| b == link(lsn))
     }
-    pub fn apply(&self, page: &mut [u8; PAGE_SIZE]) {
+    pub(crate) fn apply(&self, page: &mut [u8; PAGE_SIZE]) {
         self.changes.iter().for_each(|c| c.apply(self.id, page));
     }
 }
 /// Groups the changes of a frame by page. A mini-transaction may change page A, then B, then A
 /// again. A page's changes are applied together, because afterwards the page's LSN says that the
 /// page has them all. `file` is called for each file that the frame names.
-pub fn groups<'a>(
+pub(crate) fn groups<'a>(
     start: Lsn,
     payload: &'a [u8],
     mut file: impl FnMut(SpaceId),
@@ -109,7 +109,7 @@ struct Applier<'a> {
 }
 
 /// Applies the redo log to the pages. `end` is the LSN at which the log ended when it was judged.
-pub async fn apply(
+pub(crate) async fn apply(
     scanner: &mut FrameScanner,
     end: Lsn,
     pool: &Arc<BufferPool>,
@@ -220,7 +220,7 @@ impl Applier<'_> {
                 },
                 WouldBlock::Frame => self.pool.wait_frame().await,
                 WouldBlock::Failed(e) => return Err(e),
-                other => unreachable!("redo stalled by {other:?}"),
+                other => unreachable!("redo would block on {other:?}"),
             }
         }
     }

@@ -14,6 +14,7 @@
 //! | 5 | undo logs: changes of unfinished transactions may be seen |
 //! | 6 | the redo log: pages are as they lie in the files |
 
+/// How far a start passes over damage; the levels are those above.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Forced(u8);
 
@@ -23,6 +24,7 @@ impl Forced {
         assert!(level <= 6);
         Forced(level)
     }
+    /// Whether the level is above 0.
     pub fn is_on(self) -> bool {
         self.0 > 0
     }

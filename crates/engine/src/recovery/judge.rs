@@ -37,7 +37,7 @@ use std::sync::Arc;
 
 /// The findings in a directory that may be started.
 #[derive(Default)]
-pub struct Judged {
+pub(crate) struct Judged {
     pub undo: Image,
     /// Table spaces whose files were being made or dropped, according to the redo log.
     pub files: HashSet<SpaceId>,
@@ -69,7 +69,7 @@ struct Judge<'a> {
 
 /// Reads and judges everything. `durable` is the LSN up to which, according to the register of
 /// files, the redo log was durable.
-pub async fn judge(
+pub(crate) async fn judge(
     scanner: &mut FrameScanner,
     pool: &Arc<BufferPool>,
     spaces: &Spaces,
@@ -110,7 +110,7 @@ pub async fn judge(
 
 /// Judges the pages as they lie in the files, without the redo log, for a start that ignores all
 /// damage.
-pub fn judge_pages(
+pub(crate) fn judge_pages(
     pool: &Arc<BufferPool>,
     spaces: &Spaces,
     copies: &Copies,
@@ -331,7 +331,7 @@ impl<'a> Judge<'a> {
                 },
                 WouldBlock::Frame => self.pool.wait_frame().await,
                 WouldBlock::Failed(e) => return Err(e),
-                other => unreachable!("reading stalled by {other:?}"),
+                other => unreachable!("reading would block on {other:?}"),
             }
         }
     }

@@ -14,12 +14,12 @@
 //!    exist. Other such files are set aside.
 //!
 //! Each step may be repeated, so a crash during a start needs nothing special.
-pub mod apply;
-pub mod forced;
+pub(crate) mod apply;
+pub(crate) mod forced;
 mod judge;
-pub mod undo_scan;
+pub(crate) mod undo_scan;
 
-pub use judge::{Judged, judge, judge_pages};
+pub(crate) use judge::{Judged, judge, judge_pages};
 
 use crate::flush::Repaired;
 use crate::{Lsn, PageId};
@@ -29,16 +29,23 @@ use crate::{Lsn, PageId};
 pub struct Report {
     /// Whether the instance is new.
     pub created: bool,
+    /// Torn pages that were repaired from their doublewrite copies.
     pub repaired: Vec<Repaired>,
+    /// Where the redo log was read from.
     pub checkpoint: Lsn,
+    /// Where the redo log ended.
     pub end: Lsn,
+    /// Frames of the redo log that were read.
     pub frames: u64,
+    /// Pages that redo has changed.
     pub pages: u64,
     /// Pages that could not be read, with the reason; using such a page is an error.
     pub bad_pages: Vec<(PageId, String)>,
+    /// Transactions that were rolled back.
     pub rolled_back: u64,
     /// Committed transactions that wait for purge.
     pub history: u64,
+    /// Files that a crash had left half made or half removed.
     pub removed_files: Vec<String>,
     /// Files that belong to no table, under their new names.
     pub set_aside: Vec<String>,
@@ -46,6 +53,7 @@ pub struct Report {
     pub passed_over: Vec<String>,
     /// Further remarks for the administrator.
     pub notes: Vec<String>,
+    /// How long the start took.
     pub time_ms: u64,
 }
 impl std::fmt::Display for Report {

@@ -13,7 +13,7 @@ use hashbrown::HashMap;
 use smallvec::SmallVec;
 
 /// An undo log, as its entries describe it.
-pub struct Found {
+pub(crate) struct Found {
     pub trx: TrxId,
     pub first: (PageNo, u16),
     pub state: u8,
@@ -26,17 +26,17 @@ pub struct Found {
 impl Found {
     /// Whether purge passes over the log in the page where it begins ([`undo::Unread::long`]),
     /// because the log goes on in other pages or its transaction has not ended.
-    pub fn is_long(&self) -> bool {
+    pub(crate) fn is_long(&self) -> bool {
         self.pages.len() > 1 || self.state == record::ACTIVE
     }
-    pub fn log(&self) -> UndoLog {
+    pub(crate) fn log(&self) -> UndoLog {
         UndoLog::recovered(self.first, self.pages.clone(), self.last, self.count)
     }
 }
 
 /// The content of the undo spaces.
 #[derive(Default)]
-pub struct Image {
+pub(crate) struct Image {
     /// The undo logs that have not been rolled back to their end, by transaction.
     pub logs: Vec<Found>,
     /// Each page with the offset of its first free byte.
@@ -44,7 +44,7 @@ pub struct Image {
 }
 impl Image {
     /// Enters the pages in the engine's undo pages, with the parts of each log counted as live.
-    pub fn enter(&self, pages: &UndoPages) {
+    pub(crate) fn enter(&self, pages: &UndoPages) {
         let mut live: HashMap<PageNo, (u32, SmallVec<[u16; 4]>)> = HashMap::new();
         for l in &self.logs {
             l.pages.iter().for_each(|p| live.entry(*p).or_default().0 += 1);
@@ -60,7 +60,7 @@ impl Image {
 }
 
 /// Reads the given pages of the undo spaces.
-pub fn read(pages: impl IntoIterator<Item = Result<(PageId, Page)>>) -> Result<Image> {
+pub(crate) fn read(pages: impl IntoIterator<Item = Result<(PageId, Page)>>) -> Result<Image> {
     let mut logs: HashMap<TrxId, Found> = HashMap::new();
     // Further parts of logs, each in another page than the log's beginning, which may come later.
     let mut parts: Vec<(TrxId, PageNo, RollPtr, u32, bool)> = Vec::new();

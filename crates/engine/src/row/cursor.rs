@@ -34,12 +34,16 @@ use std::sync::Arc;
 /// The way in which rows are read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Read {
+    /// What the transaction's read view sees.
     Consistent,
     /// Reads the newest versions without locks. This is only allowed while no other session can
     /// change the table (its metadata lock is held exclusively).
     Newest,
+    /// The newest versions, which stay locked.
     Locking {
+        /// Shared or exclusive.
         mode: Mode,
+        /// What happens at a row that another transaction has locked.
         conflict: OnConflict,
     },
 }
@@ -48,8 +52,10 @@ impl Read {
         matches!(self, Read::Locking { .. })
     }
 }
+/// What a locking read does at a row that another transaction has locked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OnConflict {
+    /// The read waits.
     Wait,
     /// The read of a locked row fails.
     NoWait,
@@ -117,6 +123,7 @@ enum Taken {
     Range,
 }
 
+/// A scan of a range of an index, in either direction.
 pub struct Cursor {
     table: Arc<Table>,
     no: usize,
@@ -215,6 +222,7 @@ impl Cursor {
         }
         self.version = version::Version::default();
     }
+    /// The table that is read.
     pub fn table(&self) -> &Arc<Table> {
         &self.table
     }
@@ -313,7 +321,7 @@ impl Cursor {
         }
     }
 
-    /// Reads rows into the batch. After a stall the next call goes on where this call stopped.
+    /// Reads rows into the batch. After a wait the next call goes on where this call stopped.
     fn fill(&mut self, trx: &Trx) -> Try<()> {
         if self.batch.entry == self.batch.entries.len() {
             if self.batch.next > 0 && !self.read.locks() {

@@ -10,7 +10,7 @@ use crate::page::index::{self, DELETE_MARK, MAX_KEY};
 use std::sync::Arc;
 
 /// Inserts an entry, or revives a delete-marked entry. Waits for range locks of other transactions.
-pub fn insert(
+pub(crate) fn insert(
     store: &Store,
     locks: &Arc<LockTable>,
     trx: &Arc<TrxLocks>,
@@ -20,11 +20,11 @@ pub fn insert(
     add_checked(store, ix, key, || locks.check_insert(trx, &ix.ranges, key))
 }
 /// Adds an entry to an index that is being built, in which no other transaction can have locks.
-pub fn add(store: &Store, ix: &Index, key: &[u8]) -> Try<()> {
+pub(crate) fn add(store: &Store, ix: &Index, key: &[u8]) -> Try<()> {
     add_checked(store, ix, key, || Ok(()))
 }
 /// Puts back an entry for a rollback, which may use the redo log's reserve.
-pub fn restore(store: &Store, ix: &Index, key: &[u8]) -> Try<()> {
+pub(crate) fn restore(store: &Store, ix: &Index, key: &[u8]) -> Try<()> {
     add_by(store, ix, key, || Mtr::begin_reserved(store), || Ok(()))
 }
 fn add_checked(store: &Store, ix: &Index, key: &[u8], check: impl Fn() -> Try<()>) -> Try<()> {
@@ -62,7 +62,13 @@ fn add_by<'s>(
     }
 }
 /// Sets or clears the delete mark of an entry. Returns false if there is no such entry.
-pub fn mark(store: &Store, ix: &Index, key: &[u8], marked: bool, reserved: bool) -> Try<bool> {
+pub(crate) fn mark(
+    store: &Store,
+    ix: &Index,
+    key: &[u8],
+    marked: bool,
+    reserved: bool,
+) -> Try<bool> {
     let mut m = if reserved { Mtr::begin_reserved(store)? } else { Mtr::begin(store)? };
     let leaf = ix.tree.leaf_x(&mut m, key)?;
     let Some(r) = index::search(m.page(leaf), key).found else { return Ok(false) };
@@ -74,7 +80,7 @@ pub fn mark(store: &Store, ix: &Index, key: &[u8], marked: bool, reserved: bool)
 }
 /// Removes an entry if `really` returns true. `really` is called under the leaf's latch with the
 /// entry's delete mark.
-pub fn remove(
+pub(crate) fn remove(
     store: &Store,
     ix: &Index,
     key: &[u8],
@@ -97,12 +103,12 @@ pub fn remove(
 }
 /// Merges the leaf with a neighbour. Merging is useful but never necessary: it ends at the first
 /// call that would block.
-pub fn merge(store: &Store, ix: &Index, key: &[u8]) {
+pub(crate) fn merge(store: &Store, ix: &Index, key: &[u8]) {
     let _ = ix.tree.merge(store, 0, key);
 }
 /// The clustered key of a live entry with the key prefix `prefix`, unless it is `own`. `marked` is
 /// called, under the latch, with the clustered keys of delete-marked entries.
-pub fn find_duplicate(
+pub(crate) fn find_duplicate(
     store: &Store,
     ix: &Index,
     prefix: &[u8],

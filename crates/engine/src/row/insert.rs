@@ -12,7 +12,7 @@ use crate::{Error, Result, Try, WouldBlock};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// The result of an attempt that did not stall.
+/// The result of an attempt that did not have to wait.
 pub(crate) enum Tried {
     Done,
     /// The leaf has no room for a record with a value of this many bytes.

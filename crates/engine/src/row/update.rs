@@ -19,6 +19,7 @@ use std::sync::atomic::Ordering::Relaxed;
 /// A row as a cursor found it: its clustered key, its stored payload, and the leaf it was in.
 #[derive(Clone, Copy, Debug)]
 pub struct RowAt<'a> {
+    /// The clustered key.
     pub key: &'a [u8],
     /// The stored payload, in which long columns are references.
     pub stored: &'a [u8],

@@ -4,18 +4,18 @@ use crate::TrxId;
 use crate::bytes::u48_at;
 use crate::undo::record::{RollPtr, trx_bytes};
 
-pub const HEAD: usize = 12;
+pub(crate) const HEAD: usize = 12;
 
-pub fn trx(v: &[u8]) -> TrxId {
+pub(crate) fn trx(v: &[u8]) -> TrxId {
     TrxId(u48_at(v, 0))
 }
-pub fn roll(v: &[u8]) -> RollPtr {
+pub(crate) fn roll(v: &[u8]) -> RollPtr {
     RollPtr(u48_at(v, 6))
 }
-pub fn payload(v: &[u8]) -> &[u8] {
+pub(crate) fn payload(v: &[u8]) -> &[u8] {
     &v[HEAD..]
 }
-pub fn head(trx: TrxId, roll: RollPtr) -> [u8; HEAD] {
+pub(crate) fn head(trx: TrxId, roll: RollPtr) -> [u8; HEAD] {
     let mut b = [0; HEAD];
     b[..6].copy_from_slice(&trx_bytes(trx));
     b[6..].copy_from_slice(&roll.to_bytes());

@@ -16,7 +16,7 @@ use crate::{Error, TrxId, Try, WouldBlock};
 
 /// A copy of one version of a row.
 #[derive(Default)]
-pub struct Version {
+pub(crate) struct Version {
     pub trx: TrxId,
     pub roll: RollPtr,
     pub marked: bool,
@@ -28,7 +28,7 @@ pub struct Version {
     newest: (TrxId, RollPtr),
 }
 impl Version {
-    pub fn load(&mut self, p: &Page, r: Rec) {
+    pub(crate) fn load(&mut self, p: &Page, r: Rec) {
         let v = index::value(p, r);
         self.trx = value::trx(v);
         self.roll = value::roll(v);
@@ -51,7 +51,7 @@ impl Version {
         (self.trx, self.roll) == newest
     }
     /// Goes one version back. Returns false if this was the row's first version.
-    pub fn step(&mut self, store: &Store) -> Try<bool> {
+    pub(crate) fn step(&mut self, store: &Store) -> Try<bool> {
         if self.roll.is_insert() || self.roll == RollPtr::NONE {
             return Ok(false);
         }
@@ -81,7 +81,7 @@ impl Version {
 
 /// Copies the newest version that `sees` accepts into `out`. Returns false if there is none, or if
 /// this version is deleted.
-pub fn visible(
+pub(crate) fn visible(
     store: &Store,
     p: &Page,
     r: Rec,
@@ -102,7 +102,7 @@ pub fn visible(
 /// needed. With `older_only` the newest version does not count. `v` keeps the state between calls
 /// that wait (VERS-1).
 #[allow(clippy::too_many_arguments)]
-pub fn has_entry(
+pub(crate) fn has_entry(
     store: &Store,
     table: &Table,
     no: usize,

@@ -8,8 +8,10 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
+/// A future in a box.
 pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
+/// What the engine asks of its executor.
 pub trait Runtime: Send + Sync + 'static {
     /// Runs a background task until it ends. `name` is the name of the thread or task, for people.
     fn spawn(&self, name: &'static str, task: BoxFuture<()>);
@@ -17,6 +19,7 @@ pub trait Runtime: Send + Sync + 'static {
     fn spawn_thread(&self, name: &'static str, task: BoxFuture<()>) {
         self.spawn(name, task);
     }
+    /// Resolves after that time.
     fn sleep(&self, time: Duration) -> BoxFuture<()>;
     /// A sleep that may be shorter than the timer's ticks. It is precise, but may block the calling
     /// thread.

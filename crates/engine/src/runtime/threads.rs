@@ -17,11 +17,13 @@ struct Timers {
     changed: Condvar,
     closed: AtomicBool,
 }
+/// A runtime with a thread for each background task, for programs without an executor.
 pub struct Threads {
     disk: Arc<dyn Disk>,
     timers: Arc<Timers>,
 }
 impl Threads {
+    /// A runtime whose clock is that of the disk.
     pub fn new(disk: Arc<dyn Disk>) -> Arc<Threads> {
         let timers = Arc::new(Timers::default());
         let (t, d) = (timers.clone(), disk.clone());

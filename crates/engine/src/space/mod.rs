@@ -15,7 +15,7 @@
 //! - SPACE-3: a mini-transaction that holds a bitmap page latches only later bitmap pages of the
 //!   same space. So it does not keep the latch of a bitmap page without a free page.
 pub mod bitmap;
-pub mod register;
+pub(crate) mod register;
 
 use crate::buf::{Latch, PageIo};
 use crate::bytes::u64_at;
@@ -41,7 +41,7 @@ const STAMP: usize = 48;
 /// How often a page is read before it counts as damaged.
 pub(crate) const READS: usize = 8;
 /// The number of pages of a new file: header, bitmap, and room for some indexes' roots.
-pub const FIRST_PAGES: u32 = 8;
+pub(crate) const FIRST_PAGES: u32 = 8;
 
 pub struct Space {
     pub id: SpaceId,
@@ -260,7 +260,7 @@ impl Drop for Stamping<'_> {
     }
 }
 /// Holds checkpoints back for REGISTER-3.
-pub struct StampGate(pub Arc<Spaces>);
+pub(crate) struct StampGate(pub Arc<Spaces>);
 impl CheckpointSource for StampGate {
     fn limit(&self) -> Lsn {
         let open = self.0.unstamped() == 0
@@ -639,7 +639,7 @@ impl PageIo for Spaces {
 
 /// Gives the header of a space its stamp, in a mini-transaction of its own. Returns the stamp and
 /// the LSN up to which the redo log must be durable.
-pub fn stamp(store: &crate::mtr::Store, id: SpaceId) -> Try<(u64, Lsn)> {
+pub(crate) fn stamp(store: &crate::mtr::Store, id: SpaceId) -> Try<(u64, Lsn)> {
     let mut m = Mtr::begin_reserved(store)?;
     let header = m.x(PageId { space: id, no: 0 })?;
     let stamp = store.log.tail().0;
@@ -714,11 +714,11 @@ impl Reserved {
     }
 }
 /// Latches the bitmap page of a page that is going to be freed.
-pub fn prepare_free(m: &mut Mtr<'_>, id: PageId) -> Try<At> {
+pub(crate) fn prepare_free(m: &mut Mtr<'_>, id: PageId) -> Try<At> {
     m.x(PageId { space: id.space, no: bitmap::page_of(id.no) })
 }
 /// Frees a held page, which is a change of the mini-transaction.
-pub fn free(m: &mut Mtr<'_>, page: At, map: At) {
+pub(crate) fn free(m: &mut Mtr<'_>, page: At, map: At) {
     let no = m.id(page).no;
     m.patch(page).write_u16(12, kind::FREE);
     bitmap::set(&mut m.patch(map), no, false);
@@ -726,7 +726,7 @@ pub fn free(m: &mut Mtr<'_>, page: At, map: At) {
 
 /// A page under construction that belongs to no mini-transaction, because its file is made durable
 /// as a whole.
-pub struct Fresh(pub Box<[u8; PAGE_SIZE]>);
+pub(crate) struct Fresh(pub Box<[u8; PAGE_SIZE]>);
 impl Patch for Fresh {
     fn bytes(&self) -> &[u8; PAGE_SIZE] {
         &self.0

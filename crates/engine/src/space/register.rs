@@ -42,7 +42,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
-pub const FILE: &str = "files.rdl";
+pub(crate) const FILE: &str = "files.rdl";
 const MAGIC: &[u8; 8] = b"RDLFILES";
 const FORMAT: u32 = 2;
 /// The first format whose stamps are durable in the files themselves.

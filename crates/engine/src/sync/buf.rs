@@ -27,13 +27,13 @@ mod words {
     /// Atomic words, all 0. A word is resident in memory only after it has been touched.
     pub(crate) struct Words(Mapping);
     impl Words {
-        pub fn new(count: usize) -> Result<Words> {
+        pub(crate) fn new(count: usize) -> Result<Words> {
             Ok(Words(Mapping::new(count * size_of::<AtomicU32>())?))
         }
         /// # Safety
         /// `index` is below the count.
         #[inline]
-        pub unsafe fn get(&self, index: usize) -> &AtomicU32 {
+        pub(crate) unsafe fn get(&self, index: usize) -> &AtomicU32 {
             // SAFETY: the caller promises that the word is inside the mapping, and zeroed memory is
             // a valid AtomicU32.
             unsafe { self.0.base().cast::<AtomicU32>().add(index).as_ref() }

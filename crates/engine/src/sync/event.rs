@@ -15,16 +15,16 @@ pub(crate) struct Event {
 }
 
 impl Event {
-    pub fn seen(&self) -> u64 {
+    pub(crate) fn seen(&self) -> u64 {
         self.count.load(SeqCst)
     }
     /// Wakes all waiting tasks.
-    pub fn notify(&self) {
+    pub(crate) fn notify(&self) {
         self.notify_some(usize::MAX);
     }
     /// Wakes the `most` tasks that have waited longest. The other tasks are not woken, but such a
     /// task goes on too if something else polls it, because `count` has moved.
-    pub fn notify_some(&self, most: usize) {
+    pub(crate) fn notify_some(&self, most: usize) {
         let mut list = self.wakers.lock();
         self.count.fetch_add(1, SeqCst);
         let many = list.len().min(most);
@@ -38,11 +38,11 @@ impl Event {
             wake.into_iter().for_each(|(_, waker)| waker.wake());
         }
     }
-    pub fn has_waiters(&self) -> bool {
+    pub(crate) fn has_waiters(&self) -> bool {
         !self.wakers.lock().is_empty()
     }
     /// Resolves when woken, or at once if there was a notification after `seen`.
-    pub fn after(&self, seen: u64) -> After<'_> {
+    pub(crate) fn after(&self, seen: u64) -> After<'_> {
         After { event: self, seen, ticket: None }
     }
 }

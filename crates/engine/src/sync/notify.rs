@@ -20,11 +20,11 @@ impl Default for Notify {
 }
 
 impl Notify {
-    pub fn notify(&self) {
+    pub(crate) fn notify(&self) {
         self.change(|s| s.notified = true);
     }
     /// Ends every wait, now and later, with `false`.
-    pub fn close(&self) {
+    pub(crate) fn close(&self) {
         self.change(|s| s.closed = true);
     }
     fn change(&self, to: impl FnOnce(&mut State)) {
@@ -38,7 +38,7 @@ impl Notify {
         }
     }
     /// Waits until notified. Returns `false` if the notification is closed.
-    pub fn wait(&self) -> Notified<'_> {
+    pub(crate) fn wait(&self) -> Notified<'_> {
         Notified(self)
     }
 }

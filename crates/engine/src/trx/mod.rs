@@ -12,10 +12,10 @@
 //!   ([`Trx::give_way`]). All of its pages may be in memory, so that it never waits, and its thread
 //!   is one of few. A commit that gathers its group in the same run queue waits for one turn at
 //!   most.
-pub mod commit;
-pub mod rollback;
-pub mod sys;
-pub mod view;
+pub(crate) mod commit;
+pub(crate) mod rollback;
+pub(crate) mod sys;
+pub(crate) mod view;
 
 use crate::canary::{Canary, planted};
 use crate::engine::Engine;
@@ -38,12 +38,17 @@ use view::ReadView;
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LAST_PAUSE: Duration = Duration::from_secs(5);
 
+/// The isolation levels of SQL.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum Isolation {
+    /// Sees what is not committed.
     ReadUncommitted,
+    /// Each statement sees what was committed when it began.
     ReadCommitted,
+    /// The whole transaction sees what was committed at its first read.
     #[default]
     RepeatableRead,
+    /// Each read locks what it has read.
     Serializable,
 }
 impl Isolation {
@@ -96,14 +101,14 @@ impl Turn {
     /// Returns, after a row of work, whether the task may go on without a look at the clock. If
     /// not, the caller has to call `count`.
     #[inline]
-    pub fn goes_on(&mut self) -> bool {
+    pub(crate) fn goes_on(&mut self) -> bool {
         let goes_on = self.rows > 1;
         self.rows -= u32::from(goes_on);
         goes_on
     }
     /// Counts a row of work, and lets other tasks run if the turn is over.
     #[inline]
-    pub async fn count(&mut self, engine: &Engine) {
+    pub(crate) async fn count(&mut self, engine: &Engine) {
         if !self.goes_on() && self.is_over(engine) {
             // The future of `end` is boxed because every future that works row by row contains this
             // one.
@@ -183,8 +188,11 @@ pub struct Trx {
     pub(crate) counter_raised: Option<Lsn>,
     pub(crate) view: ReadView,
     pub(crate) scratch: Scratch,
+    /// The isolation level.
     pub isolation: Isolation,
+    /// Whether the transaction may not write.
     pub read_only: bool,
+    /// How long it waits for a row lock.
     pub lock_wait_timeout: Duration,
     /// Whether the transaction is a single statement that reads without locks (for
     /// trx_nl_ro_commits).
@@ -237,6 +245,7 @@ impl Trx {
             engine,
         }
     }
+    /// Its id; `NONE` before its first write.
     pub fn id(&self) -> TrxId {
         self.id
     }
@@ -287,12 +296,15 @@ impl Trx {
             engine.rollbacks.fetch_sub(1, AcqRel);
         });
     }
+    /// The engine that it is of.
     pub fn engine(&self) -> &Arc<Engine> {
         &self.engine
     }
+    /// Its locks.
     pub fn locks(&self) -> &Arc<TrxLocks> {
         &self.locks
     }
+    /// Whether it has changed something.
     pub fn has_written(&self) -> bool {
         !self.undo.is_empty()
     }
@@ -304,6 +316,7 @@ impl Trx {
     pub fn count_rows(&mut self) {
         self.engine.counts.add_rows(std::mem::take(&mut self.rows));
     }
+    /// The number of its undo records.
     pub fn undo_records(&self) -> u32 {
         self.undo.count
     }
@@ -407,6 +420,7 @@ impl Trx {
     pub fn take_counter_raised(&mut self) -> Option<Lsn> {
         self.counter_raised.take()
     }
+    /// The present place of the transaction.
     pub fn savepoint(&self) -> Savepoint {
         Savepoint(self.undo.last)
     }

@@ -26,7 +26,7 @@ use crate::sync::lock::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 /// The amount of numbers that one write of the high-water mark allows to be drawn.
-pub const ID_BLOCK: u64 = 65536;
+pub(crate) const ID_BLOCK: u64 = 65536;
 const SHARDS: usize = 64;
 
 type Shard = Mutex<Vec<(TrxId, Arc<TrxLocks>)>>;
@@ -240,6 +240,7 @@ mod tests {
         LockTable::new(|| Duration::ZERO)
     }
 
+    /// Tests TRX-1.
     #[test]
     fn numbers_stop_at_the_high_water_mark_with_room_for_commits() {
         let (sys, locks) = (TrxSys::new(TrxId(10), TrxId(20)), table());
@@ -307,6 +308,7 @@ mod tests {
 
     /// Compares random histories with plain sets: what each view sees, and that purge never passes
     /// a transaction whose undo a view needs.
+    /// Tests TRX-4.
     #[test]
     fn views_agree_with_a_plain_model() {
         for seed in 1..=40 {
@@ -384,6 +386,7 @@ mod tests {
 
     /// Threads commit, purge and read at once. Fails if the answers of an open view change, or if
     /// purge takes a commit that an open view does not see.
+    /// Tests TRX-3 and TRX-5.
     #[test]
     fn views_are_whole_and_kept_from_purge_under_threads() {
         let (sys, locks) = (TrxSys::new(TrxId(1), TrxId(1_000_000)), table());

@@ -23,7 +23,7 @@
 //! - UNDO-5: up to the place where its last owner released it, a page holds only undo logs that
 //!   have ended, and long logs. If purge has not read all of this part, the page is listed.
 pub mod record;
-pub mod truncate;
+pub(crate) mod truncate;
 
 use crate::buf::Latch;
 use crate::mtr::{At, Mtr, Store};
@@ -42,11 +42,11 @@ fn space_of(no: PageNo) -> usize {
     (no / SECOND) as usize
 }
 /// The number of page `no` of undo space `which` in this module.
-pub fn number(which: usize, no: PageNo) -> PageNo {
+pub(crate) fn number(which: usize, no: PageNo) -> PageNo {
     assert!(no < SECOND);
     which as PageNo * SECOND + no
 }
-pub fn page_id(no: PageNo) -> PageId {
+pub(crate) fn page_id(no: PageNo) -> PageId {
     PageId { space: SpaceId::UNDO[space_of(no)], no: no % SECOND }
 }
 
@@ -286,7 +286,7 @@ impl UndoPages {
 
 /// The undo log of one transaction.
 #[derive(Default)]
-pub struct UndoLog {
+pub(crate) struct UndoLog {
     current: Option<Current>,
     /// The page and offset of the LOG entry.
     first: Option<(PageNo, u16)>,
@@ -299,7 +299,7 @@ pub struct UndoLog {
     next: Option<Current>,
 }
 /// Room for one undo record, whose page is latched in the mini-transaction.
-pub struct Slot {
+pub(crate) struct Slot {
     at: At,
     no: PageNo,
     /// The offset of the record.
@@ -309,20 +309,20 @@ pub struct Slot {
 }
 impl Slot {
     /// The roll pointer for the row.
-    pub fn roll(&self, insert: bool) -> RollPtr {
+    pub(crate) fn roll(&self, insert: bool) -> RollPtr {
         RollPtr::new(self.no, self.offset, insert)
     }
 }
 
 impl UndoLog {
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.first.is_none()
     }
-    pub fn head(&self, table: u64) -> record::Head {
+    pub(crate) fn head(&self, table: u64) -> record::Head {
         record::Head { undo_no: self.count, before: self.last, table }
     }
     /// Whether a record of `len` bytes can be written without [`UndoLog::make_room`].
-    pub fn has_room(&self, len: usize) -> bool {
+    pub(crate) fn has_room(&self, len: usize) -> bool {
         let fits =
             |c: &Current, begin: usize| c.used as usize + begin + len + 2 <= crate::PAGE_SIZE;
         self.current.as_ref().is_some_and(|c| fits(c, 0))
@@ -330,7 +330,7 @@ impl UndoLog {
     }
     /// Gets a page for a record of `len` bytes, if necessary: takes a page or adds one. The caller
     /// has not begun the mini-transaction yet.
-    pub fn make_room(&mut self, store: &Store, pages: &UndoPages, len: usize) -> Try<()> {
+    pub(crate) fn make_room(&mut self, store: &Store, pages: &UndoPages, len: usize) -> Try<()> {
         assert!(len <= record::MAX, "an undo record fits a page");
         if self.has_room(len) {
             return Ok(());
@@ -368,7 +368,7 @@ impl UndoLog {
     }
     /// Latches the page for a record of `len` bytes, for which [`UndoLog::make_room`] has been
     /// called.
-    pub fn reserve(&self, m: &mut Mtr<'_>, trx: TrxId, len: usize) -> Try<Slot> {
+    pub(crate) fn reserve(&self, m: &mut Mtr<'_>, trx: TrxId, len: usize) -> Try<Slot> {
         let here = self.current.filter(|c| c.used as usize + len + 2 <= crate::PAGE_SIZE);
         let c = here.or(self.next).expect("make_room comes before reserve");
         let at = if c.fresh { m.create(page_id(c.no))? } else { m.x(page_id(c.no))? };
@@ -380,7 +380,7 @@ impl UndoLog {
         Ok(Slot { at, no: c.no, offset: c.used as usize + entry.len(), entry, fresh: c.fresh })
     }
     /// Writes the record. From here on the mini-transaction has changes.
-    pub fn write(
+    pub(crate) fn write(
         &mut self,
         m: &mut Mtr<'_>,
         pages: &UndoPages,
@@ -415,7 +415,7 @@ impl UndoLog {
     }
     /// Writes the end of the log: committed, with its number, or rolled back. Returns the position
     /// that makes the end durable.
-    pub fn finish(&self, store: &Store, state: u8, no: u64) -> Try<Option<Lsn>> {
+    pub(crate) fn finish(&self, store: &Store, state: u8, no: u64) -> Try<Option<Lsn>> {
         let Some((page, at)) = self.first else { return Ok(None) };
         let mut m = Mtr::begin_reserved(store)?;
         let p = m.x(page_id(page))?;
@@ -425,7 +425,7 @@ impl UndoLog {
         Ok(Some(m.commit()))
     }
     /// Releases the pages. The undo log's parts in them stay live until [`UndoPages::purged`].
-    pub fn release(&mut self, pages: &UndoPages) {
+    pub(crate) fn release(&mut self, pages: &UndoPages) {
         if let Some(c) = self.current.take() {
             pages.give_back(c.no, c.used, None);
         }
@@ -434,7 +434,7 @@ impl UndoLog {
         }
     }
     /// An undo log found at start, which has to be rolled back.
-    pub fn recovered(
+    pub(crate) fn recovered(
         first: (PageNo, u16),
         pages: SmallVec<[PageNo; 2]>,
         last: RollPtr,
@@ -442,13 +442,13 @@ impl UndoLog {
     ) -> UndoLog {
         UndoLog { current: None, first: Some(first), pages, last, count, next: None }
     }
-    pub fn first(&self) -> Option<(PageNo, u16)> {
+    pub(crate) fn first(&self) -> Option<(PageNo, u16)> {
         self.first
     }
 }
 
 /// Reads the undo record to which `roll` points.
-pub fn read<R>(
+pub(crate) fn read<R>(
     store: &Store,
     roll: RollPtr,
     f: impl FnOnce(Option<record::Entry<'_>>) -> R,
@@ -473,6 +473,7 @@ mod tests {
     /// Transactions take pages, continue in other pages, and end, while purge reads some pages and
     /// leaves others half read. Each undo log must be read once, no page may have two owners, and
     /// no page may start over while a log in it is needed or while purge reads it.
+    /// Tests UNDO-5.
     #[test]
     fn what_is_let_go_of_is_read_once() {
         for seed in 1..=300 {

@@ -88,24 +88,24 @@ mod tests {
         assert_eq!(
             text.lines().nth(1),
             Some(
-                "schemes,oltp_write_only,auto,1,1,redolith,1,1000.000,6000.000,,1.500,40.000,\
+                "modes,oltp_write_only,auto,1,1,redolith,1,1000.000,6000.000,,1.500,40.000,\
                  0.000,0.250,,0,"
             )
         );
         assert_eq!(
             text.lines().nth(1 + 8),
             Some(
-                "schemes,oltp_write_only,the baseline,128,128,null,1,,,,,,,,,,\"sysbench <ended>, \
-                    \"\"badly\"\"\""
+                "modes,oltp_write_only,the baseline,128,128,baseline,1,,,,,,,,,,\"sysbench \
+                    <ended>, \"\"badly\"\"\""
             )
         );
         assert!(
             counters(&super::super::tests::example())
-                .contains("\nschemes,session,128,2,log_writes,10,9910,9900\n")
+                .contains("\nmodes,session,128,2,log_writes,10,9910,9900\n")
         );
         assert!(
             counters(&super::super::tests::example())
-                .contains("\nschemes,session,128,2,log_flush_lsn_avg_rate,1,77,\n")
+                .contains("\nmodes,session,128,2,log_flush_lsn_avg_rate,1,77,\n")
         );
     }
 }

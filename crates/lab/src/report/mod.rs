@@ -142,11 +142,11 @@ pub(crate) mod tests {
                     };
                     let failed = r == 2 && c == 1;
                     points.push(Point {
-                        section: "schemes".into(),
+                        section: "modes".into(),
                         row: row.clone(),
                         column: columns[c].clone(),
                         connections,
-                        server: if r < 2 { "redolith" } else { "null" }.into(),
+                        server: if r < 2 { "redolith" } else { "baseline" }.into(),
                         turn,
                         figures: (!failed).then_some(f),
                         error: if failed {
@@ -159,12 +159,12 @@ pub(crate) mod tests {
             }
         }
         let section = Section {
-            id: "schemes".into(),
+            id: "modes".into(),
             title: "Who writes".into(),
             text: "Text & more.".into(),
             load: Load::Sysbench,
             script: "oltp_write_only".into(),
-            row_title: "scheme".into(),
+            row_title: "mode".into(),
             column_title: "connections".into(),
             rows,
             columns,
@@ -204,12 +204,12 @@ pub(crate) mod tests {
             // which drift together.
             "| session | 0.49 ±0.03 | 0.73 ±0.05 |",
             "| the baseline | 2.00 ±0.00 |  |",
-            "| auto / best fixed scheme | 2.05 ±0.13 | 1.37 ±0.08 |",
+            "| auto / best fixed mode | 2.05 ±0.13 | 1.37 ±0.08 |",
             // Half a count per transaction.
             "| log_writes | 500,000 | 500,000 |",
             "| log_flush_lsn_avg_rate | 77 (after) | 77 (after) |",
             "- Note: left <out>",
-            "- Note: Failed: schemes, the baseline, 128, turn 1: sysbench <ended>, \"badly\"",
+            "- Note: Failed: modes, the baseline, 128, turn 1: sysbench <ended>, \"badly\"",
         ] {
             assert!(text.replace("**", "").contains(must), "{must}\n{text}");
         }

@@ -95,7 +95,7 @@ fn against_base(r: &Results, s: &Section) -> Option<Table> {
         };
         let cells = (0..s.columns.len())
             .map(|c| best(c).map_or(String::new(), |b: Ratio| b.inverse().text()).into());
-        rows.push((format!("{} / best fixed scheme", s.rows[base]), cells.collect()));
+        rows.push((format!("{} / best fixed mode", s.rows[base]), cells.collect()));
     }
     Some(Table {
         title: format!("Throughput, {} = 1", s.rows[base]),

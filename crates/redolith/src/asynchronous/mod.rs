@@ -24,7 +24,9 @@ use crate::options::Builder;
 use crate::tasks::Tasks;
 use crate::value::{Key, Value};
 use redolith_disk::{Disk, RealDisk};
-use redolith_engine::dict::metadata_lock::{MetadataLockMode, MetadataLockSet, MetadataLockWait};
+use redolith_engine::dict::metadata_lock::{
+    MetadataLock, MetadataLockMode, MetadataLockSet, MetadataLockWait,
+};
 use redolith_engine::dict::table::Table as EngineTable;
 use redolith_engine::lock::KillFlag;
 use redolith_engine::runtime::block_on;
@@ -59,6 +61,21 @@ pub(crate) struct Inner {
     closed: bool,
 }
 impl Inner {
+    /// Takes a metadata lock; [`Error::TableInUse`] if others hold it for too long.
+    async fn lock(
+        &self,
+        set: &mut MetadataLockSet,
+        lock: &Arc<MetadataLock>,
+        mode: MetadataLockMode,
+        table: &str,
+    ) -> Result<()> {
+        let (kill, waited) = (KillFlag::new(), self.lock_wait_timeout);
+        let wait = MetadataLockWait { runtime: &self.engine.runtime, timeout: waited, kill: &kill };
+        set.lock(lock, mode, wait).await.map_err(|e| match e {
+            EngineError::LockWaitTimeout => Error::TableInUse { table: table.into(), waited },
+            e => Error::of_table(e, table, waited),
+        })
+    }
     async fn close(mut self) -> Result<()> {
         self.closed = true;
         self.engine.close().await.map_err(Error::from_engine)
@@ -109,7 +126,10 @@ impl Database {
         let named = |e| Error::of_table(e, definition.name(), self.inner.lock_wait_timeout);
         let table = match self.stored(definition.name()).await.map_err(named)? {
             Some(table) => table,
-            None => self.created(definition).await.map_err(named)?,
+            None => {
+                let _alone = self.definitions(definition.name()).await?;
+                self.created(definition).await.map_err(named)?
+            }
         };
         definition.check_stored(&table.def)?;
         Ok(Table::new(table, self.inner.number))
@@ -117,18 +137,18 @@ impl Database {
     async fn stored(&self, name: &str) -> redolith_engine::Result<Option<Arc<EngineTable>>> {
         self.inner.engine.table(SCHEMA, name).await
     }
+    /// While the lock is held, nobody else creates or drops a table.
+    async fn definitions(&self, table: &str) -> Result<MetadataLockSet> {
+        let (mut locks, lock) =
+            (MetadataLockSet::new(), self.inner.engine.dict.metadata_lock(SCHEMA));
+        self.inner.lock(&mut locks, &lock, MetadataLockMode::Exclusive, table).await?;
+        Ok(locks)
+    }
     async fn created<K: Key, V: Value>(
         &self,
         definition: TableDefinition<K, V>,
     ) -> redolith_engine::Result<Arc<EngineTable>> {
         let engine = &self.inner.engine;
-        let (mut locks, kill) = (MetadataLockSet::new(), KillFlag::new());
-        let wait = MetadataLockWait {
-            runtime: &engine.runtime,
-            timeout: self.inner.lock_wait_timeout,
-            kill: &kill,
-        };
-        locks.lock(&engine.dict.metadata_lock(SCHEMA), MetadataLockMode::Exclusive, wait).await?;
         // Another thread may have created it while this one waited.
         if let Some(table) = self.stored(definition.name()).await? {
             return Ok(table);
@@ -138,6 +158,25 @@ impl Database {
             Err(e) => return Err(e),
         }
         engine.create_table(definition.stored(), 1).await
+    }
+    /// The names of all tables, sorted.
+    pub fn tables(&self) -> Vec<String> {
+        let tables = self.inner.engine.dict.tables(SCHEMA);
+        tables.iter().map(|table| table.def.name.clone()).collect()
+    }
+    /// Drops the table of this name with its rows, durably. False if there is none.
+    ///
+    /// It waits for the transactions and snapshots that have used the table, as long as for a row
+    /// lock: [`Error::TableInUse`]. Calls with a handle of the table fail afterwards:
+    /// [`Error::TableDropped`].
+    pub async fn drop_table(&self, name: &str) -> Result<bool> {
+        let mut locks = self.definitions(name).await?;
+        let named = |e| Error::of_table(e, name, self.inner.lock_wait_timeout);
+        let Some(table) = self.stored(name).await.map_err(named)? else { return Ok(false) };
+        let lock = &table.metadata_lock;
+        self.inner.lock(&mut locks, lock, MetadataLockMode::Exclusive, name).await?;
+        self.inner.engine.drop_tables(std::slice::from_ref(&table)).await.map_err(named)?;
+        Ok(true)
     }
 
     /// Begins a transaction that may read and write. Any number of them may be open at a time.

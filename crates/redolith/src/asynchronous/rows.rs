@@ -34,7 +34,7 @@ impl<K: Key, V: Value> Rows<K, V> {
         table: &Table<K, V>,
         range: impl RangeBounds<K::Ref<'k>>,
     ) -> Result<Rows<K, V>> {
-        state.on(table)?;
+        state.check(table)?;
         // The key that follows another one directly is that one with a zero byte.
         let behind = |key| {
             let mut bytes = table.bound(key);
@@ -89,7 +89,7 @@ async fn read<K: Key, V: Value>(
     end: &mut End,
     is_read: impl Fn(&[u8]) -> bool + Send,
 ) -> Result<Option<(K, V)>> {
-    let trx = state.on(table)?;
+    let trx = state.on(table).await?;
     let before = trx.savepoint();
     let cursor = &mut end.cursor;
     let found = async {

@@ -5,6 +5,7 @@ use crate::definition::Table;
 use crate::durability::Durability;
 use crate::error::{Error, Result};
 use crate::value::{Key, Value};
+use redolith_engine::dict::metadata_lock::{MetadataLockMode, MetadataLockSet};
 use redolith_engine::dict::table::Table as EngineTable;
 use redolith_engine::lock::{KillFlag, LockKey, Mode};
 use redolith_engine::row::cursor::{Cursor, OnConflict, Read};
@@ -33,10 +34,13 @@ enum Health {
     Deadlocked,
 }
 
-/// A transaction or snapshot of the engine. It goes before `inner`, which may close the engine.
+/// A transaction or snapshot of the engine. It goes before `tables`, and both go before `inner`,
+/// which may close the engine.
 #[doc(hidden)]
 pub struct State {
     trx: Trx,
+    /// The metadata locks of the tables that the transaction has used: nobody drops those tables.
+    tables: MetadataLockSet,
     inner: Arc<Inner>,
     /// Tells transactions of one process apart.
     number: u64,
@@ -53,6 +57,7 @@ impl State {
         trx.lock_wait_timeout = inner.lock_wait_timeout;
         State {
             trx,
+            tables: MetadataLockSet::new(),
             inner,
             number: NEXT.fetch_add(1, Ordering::Relaxed),
             health: Health::Sound,
@@ -63,12 +68,23 @@ impl State {
     pub(crate) fn number(&self) -> u64 {
         self.number
     }
-    /// The engine's transaction, for a call on this table.
-    pub(crate) fn on<K, V>(&mut self, table: &Table<K, V>) -> Result<&mut Trx> {
+    /// Whether a call on this table can be made.
+    pub(crate) fn check<K, V>(&self, table: &Table<K, V>) -> Result<()> {
         if table.database != self.inner.number {
             return Err(Error::OtherDatabase { table: table.name().into() });
         }
-        self.sound()?;
+        self.sound()
+    }
+    /// The engine's transaction, for a call on this table, which nobody drops from now on.
+    pub(crate) async fn on<K, V>(&mut self, table: &Table<K, V>) -> Result<&mut Trx> {
+        self.check(table)?;
+        let lock = &table.table.metadata_lock;
+        if !self.tables.try_lock(lock, MetadataLockMode::Read) {
+            self.inner.lock(&mut self.tables, lock, MetadataLockMode::Read, table.name()).await?;
+        }
+        if table.table.dropped.load(Ordering::Acquire) {
+            return Err(Error::TableDropped { table: table.name().into() });
+        }
         // A call that was dropped may have left another one.
         self.trx.isolation = Isolation::RepeatableRead;
         Ok(&mut self.trx)
@@ -111,7 +127,7 @@ impl State {
         read: Read,
     ) -> Result<Option<V>> {
         let key = table.key(&key)?;
-        let trx = self.on(table)?;
+        let trx = self.on(table).await?;
         let before = trx.savepoint();
         let mut cursor = Cursor::point(table.table.clone(), key.clone(), read);
         let found = async {
@@ -134,7 +150,7 @@ impl State {
         table: &Table<K, V>,
         change: Change<'_>,
     ) -> Result<bool> {
-        let before = self.on(table)?.savepoint();
+        let before = self.on(table).await?.savepoint();
         self.health = Health::Changing;
         match change.make(&mut self.trx, table).await {
             Ok(done) => {

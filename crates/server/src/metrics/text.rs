@@ -3,7 +3,7 @@
 //! gives them (`mysql_global_status_*`), so that dashboards made for MySQL work with this server.
 use redolith_engine::metrics::{Kind, Metric, split};
 use redolith_sql::settings::SERVER_VERSION;
-use redolith_sql::status::{Status, StatusValue, log_scheme};
+use redolith_sql::status::{Status, StatusValue, log_writer_mode};
 use std::collections::BTreeMap;
 use std::fmt::{Result, Write};
 
@@ -15,14 +15,14 @@ pub(super) fn page(metrics: &[(Metric, u64)], status: &Status) -> String {
 }
 
 fn write_page(metrics: &[(Metric, u64)], status: &Status, out: &mut String) -> Result {
-    let scheme = metrics.iter().find(|(m, _)| m.name == "log_scheme").map_or(0, |m| m.1);
+    let mode = metrics.iter().find(|(m, _)| m.name == "log_writer_mode").map_or(0, |m| m.1);
     head(out, "mysql_up", "gauge", "1: the server answers")?;
     writeln!(out, "mysql_up 1")?;
     head(out, "redolith_info", "gauge", "Version, and who writes the log now")?;
     writeln!(
         out,
-        "redolith_info{{version=\"{SERVER_VERSION}\",log_scheme=\"{}\"}} 1",
-        log_scheme(scheme)
+        "redolith_info{{version=\"{SERVER_VERSION}\",log_writer_mode=\"{}\"}} 1",
+        log_writer_mode(mode)
     )?;
     let histograms = Histograms::of(metrics);
     for (metric, n) in metrics {
@@ -228,7 +228,7 @@ mod tests {
             "mysql_global_status_connection_errors_total{error=\"max_connections\"} 0\n",
             "mysql_global_status_buffer_pool_pages{state=\"data\"} 0\n",
             "mysql_global_status_buffer_pool_page_changes_total{operation=\"flushed\"} 2\n",
-            "log_scheme=\"leader\"} 1\n",
+            "log_writer_mode=\"leader\"} 1\n",
         ] {
             assert!(page.contains(line), "{line}\n{page}");
         }

@@ -163,6 +163,7 @@ mod tests {
         assert_eq!(hex, "2470C0C06DEE42FD1618BB99005ADCA2EC9D1E19");
     }
 
+    /// Tests AUTH-2.
     #[test]
     fn only_the_right_password_enters() {
         let (s, other) = (Scramble([5; 20]), Scramble([6; 20]));
@@ -206,6 +207,7 @@ mod tests {
         assert_eq!(a.verify(b"ROOT", &Peer::Socket, &s, b""), None);
     }
 
+    /// Tests AUTH-1.
     #[test]
     fn scrambles_have_no_forbidden_byte() {
         for n in 0..1000u64 {

@@ -235,6 +235,7 @@ mod tests {
         }
     }
 
+    /// Tests PKT-3.
     #[test]
     fn limits_and_order() {
         let mut b = PacketBuffer::default();

@@ -94,7 +94,7 @@ thread_local!(static HERE: OnceCell<Option<SharedBatch>> = const { OnceCell::new
 /// Set when the system has refused a ring. Then no thread tries again.
 static REFUSED: AtomicBool = AtomicBool::new(false);
 
-fn here() -> Option<SharedBatch> {
+pub(crate) fn here() -> Option<SharedBatch> {
     HERE.try_with(|batch| batch.get_or_init(SendBatch::new).clone()).ok().flatten()
 }
 
@@ -189,14 +189,14 @@ impl SendBatch {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use redolith_sql::processes::Processes;
     use std::io::Read;
     use std::os::fd::AsFd;
     use std::os::unix::net::UnixStream;
 
-    fn queue(socket: &UnixStream, answer: &[u8], p: &Arc<Post>) -> SharedBatch {
+    pub(crate) fn queue(socket: &UnixStream, answer: &[u8], p: &Arc<Post>) -> SharedBatch {
         let shared = here().expect("io_uring");
         shared.lock().recent = 100;
         match post(socket.as_fd(), answer.to_vec(), p) {
@@ -205,6 +205,7 @@ mod tests {
         }
     }
 
+    /// Tests SENDRING-1.
     #[test]
     fn a_batch_reaches_everyone() {
         if here().is_none() {
@@ -228,6 +229,7 @@ mod tests {
         }
     }
 
+    /// Tests OUT-4.
     #[test]
     fn a_full_socket_gives_the_rest_back() {
         if here().is_none() {

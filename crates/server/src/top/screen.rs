@@ -30,12 +30,12 @@ pub fn page(i: &Interval<'_>, place: &str) -> Vec<String> {
     row("rows/s", count(all_rows(i)), rows.join(", "));
     row("", String::new(), String::new());
 
-    let scheme = format!(
-        "scheme {}, depth {}",
-        now.text("Redolith_log_scheme"),
+    let mode = format!(
+        "writer mode {}, depth {}",
+        now.text("Redolith_log_writer_mode"),
         now.number("Redolith_log_flush_depth")
     );
-    row("log flushes/s", rate("Redolith_log_flushes"), scheme);
+    row("log flushes/s", rate("Redolith_log_flushes"), mode);
     row("log writer", String::new(), now.text("Redolith_log_writer_reason").to_string());
     row("commits per flush", per_flush(i).map_or("-".into(), |x| format!("{x:.2}")), String::new());
     let flush_us = i.ratio("Redolith_log_flush_total_time_us", "Redolith_log_flushes");
@@ -182,7 +182,7 @@ mod tests {
                 ("Redolith_log_flush_waiters", "1900"),
                 ("Redolith_log_groups", "110"),
                 ("Redolith_log_flush_total_time_us", "12000"),
-                ("Redolith_log_scheme", "leader"),
+                ("Redolith_log_writer_mode", "leader"),
                 ("Innodb_checkpoint_age", "1048576"),
                 ("Innodb_checkpoint_max_age", "4194304"),
                 ("Innodb_buffer_pool_read_requests", "1000"),
@@ -198,7 +198,7 @@ mod tests {
         for part in [
             "redolith at here, up 1 h 2 min; 12 connections, 0 of them running",
             "transactions/s 1000 ",
-            "log flushes/s 50 scheme leader, depth 0",
+            "log flushes/s 50 writer mode leader, depth 0",
             "commits per flush 20.00",
             "flush time 120 us",
             "commit wait 2.50 ms half <= 2.00 ms, 95 % <= 5.00 ms",

@@ -164,6 +164,7 @@ fn matches(
 mod tests {
     use super::*;
 
+    /// Tests SEL-3.
     #[test]
     fn orders_match_from_the_first_column_that_varies() {
         let columns = [(1, false), (2, false), (0, false)];

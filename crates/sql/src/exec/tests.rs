@@ -180,6 +180,7 @@ fn what_sysbench_sends() {
     assert_eq!(c.rows("SELECT COUNT(*) FROM sbtest1", &[]), "101");
 }
 
+/// Tests SES-3 and PREP-1.
 #[test]
 fn prepared_plans_serve_many_executions() {
     let server = Server::new();
@@ -223,6 +224,7 @@ fn prepared_plans_serve_many_executions() {
     }
 }
 
+/// Tests SEL-4.
 #[test]
 fn grouping_and_aggregates() {
     let server = Server::new();
@@ -327,6 +329,7 @@ fn aggregates_keep_no_more_than_they_may() {
     );
 }
 
+/// Tests DML-1.
 #[test]
 fn inserts_and_duplicates() {
     let server = Server::new();
@@ -467,6 +470,7 @@ fn updates_and_deletes() {
     );
 }
 
+/// Tests EXEC-1.
 #[test]
 fn failed_statements_leave_the_transaction() {
     let server = Server::new();
@@ -510,6 +514,7 @@ fn two_in_transactions(server: &Server, isolation: Isolation) -> (Client<'_>, Cl
     (a, b)
 }
 
+/// Tests CURSOR-2.
 #[test]
 fn read_committed_keeps_no_locks_on_refused_rows() {
     for isolation in [Isolation::ReadUncommitted, Isolation::ReadCommitted] {
@@ -581,6 +586,7 @@ fn read_committed_gives_back_a_lock_that_it_waited_for() {
     block_on(a.trx.rollback()).unwrap();
 }
 
+/// Tests CURSOR-1.
 #[test]
 fn repeatable_read_keeps_rows_and_ranges_it_came_through() {
     let server = Server::new();

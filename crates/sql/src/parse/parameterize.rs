@@ -5,12 +5,12 @@
 //! kind, so white space and comments count: a client that repeats a statement repeats them too.
 //! Different kinds stay apart because plans differ by kind (`c = 5` and `c = '5'`).
 //!
-//! **LIFT-1** Equal shapes parse to trees that are equal apart from literal values. Where a plan
+//! **PARAM-1** Equal shapes parse to trees that are equal apart from literal values. Where a plan
 //! depends on a literal's value (ORDER BY 1, a column named `1+1`), the binder *pins* the literal
 //! and the cache compares its text.
-//! **LIFT-2** In `VALUES (..),(..),..` the rows with the same shape as the first row are one row in
-//! the shape: [`Repeat`] says which part of the text to leave out. The literals after the rows keep
-//! the numbers that they have with a single row.
+//! **PARAM-2** In `VALUES (..),(..),..` the rows with the same shape as the first row are one row
+//! in the shape: [`Repeat`] says which part of the text to leave out. The literals after the rows
+//! keep the numbers that they have with a single row.
 use super::lexer::{Lexer, Token, TokenKind};
 use super::{Bounds, Rest};
 use crate::error::{Result, SqlError};
@@ -49,7 +49,7 @@ pub struct Parameterized {
     /// The text has a `?`: it is a text for PREPARE.
     pub has_params: bool,
     /// The text has bytes that form no token. Such a byte may equal a literal's byte, so the shape
-    /// does not identify the statement (LIFT-1).
+    /// does not identify the statement (PARAM-1).
     pub invalid: bool,
     /// The end of the statement and, if another statement follows the semicolon, the start of the
     /// next.
@@ -371,15 +371,16 @@ mod tests {
     fn bounds(process: &Process) -> Bounds<'_> {
         Bounds { memory: usize::MAX, process }
     }
-    fn lift(text: &str) -> Parameterized {
+    fn parameterized(text: &str) -> Parameterized {
         let mut l = Parameterized::default();
         l.read(text.as_bytes(), 0, SqlMode::default(), bounds(&process())).unwrap();
         l
     }
     fn same(a: &str, b: &str) -> bool {
-        lift(a).shape == lift(b).shape
+        parameterized(a).shape == parameterized(b).shape
     }
 
+    /// Tests PARAM-1.
     #[test]
     fn values_do_not_count_kinds_do() {
         assert!(same("SELECT c FROM t WHERE id=1", "SELECT c FROM t WHERE id=99999"));
@@ -393,18 +394,22 @@ mod tests {
     fn bytes_that_stand_for_literals_are_no_literals() {
         for kind in (INTEGER..=MORE_ROWS).chain([NATIONAL]) {
             let text = format!("SELECT {}", kind as char);
-            assert!(lift(&text).invalid && lift(&text).literals.is_empty(), "{kind}");
+            assert!(
+                parameterized(&text).invalid && parameterized(&text).literals.is_empty(),
+                "{kind}"
+            );
         }
-        assert!(!lift("SELECT 1 /* \x01 */, '\x01', `\x01`").invalid);
+        assert!(!parameterized("SELECT 1 /* \x01 */, '\x01', `\x01`").invalid);
     }
 
+    /// Tests PARAM-2.
     #[test]
     fn rows_are_one() {
-        let one = lift("INSERT INTO t VALUES(0, 1, 'a') ON DUPLICATE KEY UPDATE k=7");
-        let three = lift(
+        let one = parameterized("INSERT INTO t VALUES(0, 1, 'a') ON DUPLICATE KEY UPDATE k=7");
+        let three = parameterized(
             "INSERT INTO t VALUES(0, 1, 'a'),(2, 3, 'b'), (4, 5, 'c;') ON DUPLICATE KEY UPDATE k=7",
         );
-        let four = lift(
+        let four = parameterized(
             "INSERT INTO t VALUES(0, 1, 'a'),(2, 3, 'b'),(2, 3, 'b'),(2, 3, 'b') ON DUPLICATE KEY \
                 UPDATE k=7",
         );
@@ -418,17 +423,17 @@ mod tests {
 
     #[test]
     fn rows_without_literals_stay() {
-        let l = lift("INSERT INTO t VALUES (NULL),(NULL)");
+        let l = parameterized("INSERT INTO t VALUES (NULL),(NULL)");
         assert!(l.repeat.is_none());
         assert_eq!(l.shape, b"INSERT INTO t VALUES (NULL),(NULL)");
     }
 
     #[test]
     fn rows_that_differ_stay() {
-        let mixed = lift("INSERT INTO t VALUES(1,2),(3,NULL),(4,5)");
+        let mixed = parameterized("INSERT INTO t VALUES(1,2),(3,NULL),(4,5)");
         assert!(mixed.repeat.is_none());
         assert_eq!(mixed.literals.len(), 5);
-        let tail = lift("INSERT INTO t VALUES(1,2),(3,4),(5,NULL)");
+        let tail = parameterized("INSERT INTO t VALUES(1,2),(3,4),(5,NULL)");
         assert_eq!(tail.repeat.as_ref().unwrap().rows, 2);
         assert!(String::from_utf8_lossy(&tail.shape).ends_with(",NULL)"));
         assert_eq!(tail.literals.len(), 5);

@@ -10,9 +10,7 @@
 //!   one array;
 //! - *the session*: user and system variables.
 //!
-//! **EXPR-1** An expression that depends on none of these, except for functions without state, was
-//! folded into a `Literal`.
-//! **EXPR-2** The binder chooses a comparison's `how` from the operands' types. If only the value
+//! **EXPR-1** The binder chooses a comparison's `how` from the operands' types. If only the value
 //! tells a type (a `?`), `how` is `ByValue`.
 use super::expr_type::ExprType;
 use super::function::Function;

@@ -218,6 +218,7 @@ mod tests {
         Value::UInt(n)
     }
 
+    /// Tests SET-2.
     #[test]
     fn global_values_are_set_checked_and_told() {
         let s = Settings::default();

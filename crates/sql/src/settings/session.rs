@@ -186,6 +186,7 @@ impl SessionVars {
 mod tests {
     use super::*;
 
+    /// Tests SET-1.
     #[test]
     fn a_session_keeps_the_global_values_of_its_beginning() {
         let s = Settings::default();

@@ -186,6 +186,7 @@ impl Counters {
 mod tests {
     use super::*;
 
+    /// Tests STAT-1.
     #[test]
     fn counts_of_many_threads_add_up() {
         let c = Counters::default();

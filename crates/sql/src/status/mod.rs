@@ -37,8 +37,8 @@ pub struct Reading {
     pub values: HashMap<&'static str, u64>,
 }
 
-/// The name of the log writer's scheme with this value of the counter `log_scheme`.
-pub fn log_scheme(number: u64) -> &'static str {
+/// The name of the log writer's mode with this value of the counter `log_writer_mode`.
+pub fn log_writer_mode(number: u64) -> &'static str {
     ["session", "leader", "dedicated"].get(number as usize).unwrap_or(&"unknown")
 }
 

@@ -270,6 +270,7 @@ mod tests {
         );
     }
 
+    /// Tests MON-1.
     #[test]
     fn off_stands_still_and_on_goes_on() {
         let m = Monitors::default();
@@ -296,6 +297,7 @@ mod tests {
         assert_eq!(counts(&m, &metrics(30, 20, 20), 6 * S)[0], (20, 20, true));
     }
 
+    /// Tests MON-2.
     #[test]
     fn reset_and_reset_all() {
         let m = Monitors::default();

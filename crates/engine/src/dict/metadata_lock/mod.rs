@@ -43,9 +43,13 @@ use std::time::Duration;
 /// The modes, ordered by strength, except that `Write` and `NoWrite` do not cover each other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MetadataLockMode {
+    /// The table's definition is used to read.
     Read,
+    /// The definition is used to write rows.
     Write,
+    /// Nobody may write rows; reading goes on.
     NoWrite,
+    /// Nobody else uses the definition: DDL.
     Exclusive,
 }
 
@@ -126,6 +130,7 @@ struct WaitState {
 type Wakers = SmallVec<[Waker; 4]>;
 
 impl MetadataLock {
+    /// A lock that nobody holds.
     pub fn new() -> Arc<MetadataLock> {
         Arc::default()
     }
@@ -262,6 +267,7 @@ impl MetadataLock {
     pub fn has_waiters(&self) -> bool {
         self.word.load(Ordering::Relaxed) & QUEUED != 0
     }
+    /// Whether nobody holds the lock or queues for it.
     pub fn is_free(&self) -> bool {
         self.word.load(Ordering::Relaxed) == 0
     }
@@ -307,9 +313,11 @@ impl Drop for Queued<'_> {
 /// How a session waits for metadata locks.
 #[derive(Clone, Copy)]
 pub struct MetadataLockWait<'a> {
+    /// Where the session sleeps.
     pub runtime: &'a Arc<dyn Runtime>,
     /// The session's `lock_wait_timeout`.
     pub timeout: Duration,
+    /// What ends the wait early.
     pub kill: &'a KillFlag,
 }
 
@@ -353,6 +361,7 @@ fn address(lock: &Arc<MetadataLock>) -> usize {
 }
 
 impl MetadataLockSet {
+    /// A set without locks.
     pub fn new() -> MetadataLockSet {
         MetadataLockSet::default()
     }
@@ -459,6 +468,7 @@ impl MetadataLockSet {
             lock.release(mode);
         }
     }
+    /// Gives all locks of the set back.
     pub fn release_all(&mut self) {
         self.release_to(0);
         self.places = None;

@@ -116,6 +116,7 @@ fn a_set_strengthens_what_it_holds() {
     assert!(lock.is_free());
 }
 
+/// Tests MDL-1.
 #[test]
 fn who_comes_later_queues_but_holders_pass() {
     let (b, lock) = (Bench::new(), MetadataLock::new());
@@ -132,6 +133,7 @@ fn who_comes_later_queues_but_holders_pass() {
     assert!(lock.is_free());
 }
 
+/// Tests MDL-5.
 #[test]
 fn timeouts_and_kills_leave_the_queue() {
     let (b, lock) = (Bench::new(), MetadataLock::new());
@@ -168,6 +170,7 @@ fn a_grant_that_nobody_takes_is_undone() {
     assert!(lock.is_free());
 }
 
+/// Tests MDL-4.
 #[test]
 fn a_second_conversion_is_a_deadlock() {
     let (b, lock) = (Bench::new(), MetadataLock::new());
@@ -186,6 +189,7 @@ fn a_second_conversion_is_a_deadlock() {
 
 /// Two transactions and two DDLs wait for each other in a ring of queues: after a second the
 /// transactions pass the queued DDLs.
+/// Tests MDL-3.
 #[test]
 fn who_holds_locks_hurries_past_the_queue_after_a_second() {
     let (b, x, y) = (Bench::new(), MetadataLock::new(), MetadataLock::new());
@@ -203,6 +207,7 @@ fn who_holds_locks_hurries_past_the_queue_after_a_second() {
     assert!(x.is_free() && y.is_free());
 }
 
+/// Tests MDL-2.
 #[test]
 fn ddl_on_several_tables_does_not_hold_and_wait_for_ever() {
     let (b, x, y) = (Bench::new(), MetadataLock::new(), MetadataLock::new());

@@ -124,13 +124,13 @@ impl Bench {
     fn insert(&self, trx: &Arc<TrxLocks>, ranges: &Arc<RangeLocks>, key: &[u8]) -> Option<Waiting> {
         match self.locks.check_insert(trx, ranges, key) {
             Ok(()) => None,
-            stalled => Some(self.waiting(stalled)),
+            blocked => Some(self.waiting(blocked)),
         }
     }
     /// Polls the wait once. A wait that has ended is replaced by a future of its result.
-    fn waiting<T: std::fmt::Debug>(&self, stalled: Try<T>) -> Waiting {
-        let Err(WouldBlock::Lock(wait)) = stalled else {
-            panic!("expected a wait, got {stalled:?}")
+    fn waiting<T: std::fmt::Debug>(&self, blocked: Try<T>) -> Waiting {
+        let Err(WouldBlock::Lock(wait)) = blocked else {
+            panic!("expected a wait, got {blocked:?}")
         };
         let runtime = self.runtime.clone();
         let mut future: std::pin::Pin<Box<dyn Future<Output = Result<()>> + Send>> =

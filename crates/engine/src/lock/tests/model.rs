@@ -90,6 +90,7 @@ fn rows(runtime: Arc<dyn Runtime>) {
     assert_eq!(locks.stats().current_waits, 0);
 }
 
+/// Tests LOCK-5.
 #[test]
 fn rows_and_deadlocks() {
     check(|| rows(still_runtime().1));

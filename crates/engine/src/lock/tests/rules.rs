@@ -23,6 +23,7 @@ fn shared_locks_go_together_and_exclusive_ones_do_not() {
     assert_eq!(b.locks.locked_keys(), 0);
 }
 
+/// Tests LOCK-2.
 #[test]
 fn a_waiting_exclusive_request_blocks_later_shared_ones_but_not_holders() {
     let b = Bench::new();
@@ -194,6 +195,7 @@ fn dropping_a_wait_withdraws_it() {
     assert_eq!(b.locks.stats().current_waits, 0, "w3's future has ended");
 }
 
+/// Tests LOCK-1.
 #[test]
 fn an_implicit_lock_becomes_explicit_while_its_owner_lives() {
     let b = Bench::new();
@@ -355,6 +357,7 @@ fn prefixes_are_ranges() {
 }
 
 /// Compares ranges of several owners with plain lists of the locked ranges.
+/// Tests RANGE-2.
 #[test]
 fn ranges_agree_with_a_plain_list() {
     for seed in 1..=30 {

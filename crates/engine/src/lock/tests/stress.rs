@@ -114,6 +114,7 @@ fn lock_and_wait(
 
 /// Scanners lock ranges, and inserters enter keys. Between two looks of a scanner no other owner's
 /// key may appear in its range.
+/// Tests RANGE-1 and RANGE-3.
 #[test]
 fn ranges_keep_inserts_out_under_threads() {
     let (_, runtime) = still_runtime();

@@ -70,7 +70,7 @@ pub(crate) struct Seat<'a> {
 }
 
 impl Reservations {
-    pub fn new(tail: u64, slots: usize) -> Reservations {
+    pub(crate) fn new(tail: u64, slots: usize) -> Reservations {
         let slot = || {
             Padded(Slot {
                 copy_low: AtomicU64::new(IDLE),
@@ -86,24 +86,24 @@ impl Reservations {
         }
     }
     /// The slot of the calling thread.
-    pub fn seat(&self) -> Seat<'_> {
+    pub(crate) fn seat(&self) -> Seat<'_> {
         self.seat_no(slots::number())
     }
-    pub fn seat_no(&self, thread: usize) -> Seat<'_> {
+    pub(crate) fn seat_no(&self, thread: usize) -> Seat<'_> {
         let last = self.slots.len() - 1;
         let shared = (thread >= last).then(|| self.shared.lock());
         Seat { slot: &self.slots[thread.min(last)].0, _shared: shared }
     }
-    pub fn tail(&self) -> u64 {
+    pub(crate) fn tail(&self) -> u64 {
         self.tail.load(Acquire)
     }
     /// Everything below this LSN is copied (LOGBUF-2).
-    pub fn ready(&self) -> u64 {
+    pub(crate) fn ready(&self) -> u64 {
         self.low(|s| &s.copy_low)
     }
     /// Every frame below this LSN is entered (LOGBUF-3). A checkpoint reads this before the dirty
     /// index.
-    pub fn dirty_low(&self) -> u64 {
+    pub(crate) fn dirty_low(&self) -> u64 {
         self.low(|s| &s.dirty_low)
     }
     fn low(&self, of: impl Fn(&Slot) -> &AtomicU64) -> u64 {
@@ -115,7 +115,7 @@ impl Reservations {
         used.fold(tail, |low, s| low.min(of(s).load(Acquire)))
     }
     /// The numbers of frames and bytes appended so far.
-    pub fn counts(&self) -> (u64, u64) {
+    pub(crate) fn counts(&self) -> (u64, u64) {
         self.slots
             .iter()
             .fold((0, 0), |(f, b), s| (f + s.frames.load(Relaxed), b + s.bytes.load(Relaxed)))
@@ -124,7 +124,7 @@ impl Reservations {
 
 impl Seat<'_> {
     /// Reserves a range of `len` bytes, which this thread is to fill. Returns its first LSN.
-    pub fn reserve(&self, all: &Reservations, len: u64) -> u64 {
+    pub(crate) fn reserve(&self, all: &Reservations, len: u64) -> u64 {
         let t = all.tail.load(Relaxed);
         self.slot.copy_low.store(t, Release);
         self.slot.dirty_low.store(t, Release);
@@ -132,7 +132,12 @@ impl Seat<'_> {
     }
     /// Reserves the range from the tail to the next multiple of `block`, which this thread is to
     /// fill. Returns its start and length, or None if the range has fewer than `least` bytes.
-    pub fn reserve_to(&self, all: &Reservations, block: u64, least: u64) -> Option<(u64, u64)> {
+    pub(crate) fn reserve_to(
+        &self,
+        all: &Reservations,
+        block: u64,
+        least: u64,
+    ) -> Option<(u64, u64)> {
         let mut t = all.tail.load(Relaxed);
         self.slot.copy_low.store(t, Release);
         self.slot.dirty_low.store(t, Release);
@@ -150,14 +155,14 @@ impl Seat<'_> {
             }
         }
     }
-    pub fn copied(&self) {
+    pub(crate) fn copied(&self) {
         self.slot.copy_low.store(IDLE, Release);
     }
     /// As `entered`, for a range that fills a block and is not counted as a frame.
-    pub fn filled(&self) {
+    pub(crate) fn filled(&self) {
         self.slot.dirty_low.store(IDLE, Release);
     }
-    pub fn entered(&self, bytes: u64) {
+    pub(crate) fn entered(&self, bytes: u64) {
         // Only this thread stores to the counters: no read-modify-write is needed.
         self.slot.frames.store(self.slot.frames.load(Relaxed) + 1, Relaxed);
         self.slot.bytes.store(self.slot.bytes.load(Relaxed) + bytes, Relaxed);
@@ -187,7 +192,7 @@ unsafe impl Sync for Ring {}
 
 impl Ring {
     /// `bytes` is a power of two.
-    pub fn new(bytes: usize) -> Ring {
+    pub(crate) fn new(bytes: usize) -> Ring {
         let none = || Memory { base: AtomicPtr::new(std::ptr::null_mut()), mask: Word::new(0) };
         let ring =
             Ring { split: Word::new(0), memories: [none(), none()], owned: Mutex::default() };
@@ -202,19 +207,19 @@ impl Ring {
         self.owned.lock()[which as usize] = Some(memory);
     }
     /// The size of the newer memory.
-    pub fn size(&self) -> u64 {
+    pub(crate) fn size(&self) -> u64 {
         self.memories[(self.split.load(Acquire) & 1) as usize].mask.load(Relaxed) + 1
     }
     /// The LSN from which the newer memory is used. When everything below is in files, the older
     /// memory is of no use any more.
-    pub fn split_at(&self) -> u64 {
+    pub(crate) fn split_at(&self) -> u64 {
         self.split.load(Acquire) & !1
     }
     /// Goes over to another memory while credit is refused. `promised` is the end of all promised
     /// ranges, and everything below `written` is in files. Returns the LSN from which the new
     /// memory is used, or None if the older memory is still needed (LOGBUF-6). Only one caller may
     /// be in here at a time.
-    pub fn change(&self, memory: AlignedBuf, promised: u64, written: u64) -> Option<u64> {
+    pub(crate) fn change(&self, memory: AlignedBuf, promised: u64, written: u64) -> Option<u64> {
         let word = self.split.load(Acquire);
         let (split, newer) = (word & !1, word & 1);
         if promised <= split {
@@ -231,7 +236,7 @@ impl Ring {
         Some(at)
     }
     /// Frees the older memory. Everything below `split_at()` must be in files (LOGBUF-6).
-    pub fn forget_older(&self) {
+    pub(crate) fn forget_older(&self) {
         let older = 1 - (self.split.load(Acquire) & 1) as usize;
         self.owned.lock()[older] = None;
     }
@@ -258,7 +263,7 @@ impl Ring {
     /// # Safety
     /// The caller has reserved `[lsn, lsn + bytes.len())`, has not published it yet, and LOGBUF-4
     /// holds for it.
-    pub unsafe fn fill(&self, lsn: u64, bytes: &[u8]) {
+    pub(crate) unsafe fn fill(&self, lsn: u64, bytes: &[u8]) {
         let mut done = 0;
         self.parts(lsn, bytes.len(), |to, n| {
             // SAFETY: the part lies in the memory, and the range is the caller's alone.
@@ -269,7 +274,7 @@ impl Ring {
     /// # Safety
     /// The range is below a `ready()` that the caller has read, and not below the first block that
     /// is not whole in a file.
-    pub unsafe fn read(&self, lsn: u64, out: &mut [u8]) {
+    pub(crate) unsafe fn read(&self, lsn: u64, out: &mut [u8]) {
         let (mut done, to) = (0, out.as_mut_ptr());
         self.parts(lsn, out.len(), |from, n| {
             // SAFETY: the part lies in the memory and is initialised, and no thread overwrites it
@@ -284,6 +289,7 @@ impl Ring {
 mod tests {
     use super::*;
 
+    /// Tests LOGBUF-1.
     #[test]
     fn the_ring_wraps() {
         let ring = Ring::new(4096);
@@ -299,6 +305,7 @@ mod tests {
         assert_eq!(out[..70], bytes[30..]);
     }
 
+    /// Tests LOGBUF-5.
     #[test]
     fn another_memory_takes_over_at_an_lsn() {
         let ring = Ring::new(65536);

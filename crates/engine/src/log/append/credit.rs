@@ -10,7 +10,7 @@
 //!   buffer) holds for every credit from then on: a thread that takes credit looks at the limit
 //!   again after its promise, and a thread that lowers the limit looks at `promised` afterwards
 //!   (all SeqCst), so that one of the two sees the other.
-//! - CREDIT-3: a stalled session is woken when there may be room. A thread that makes room stores
+//! - CREDIT-3: a waiting session is woken when there may be room. A thread that makes room stores
 //!   the new bound, then looks at `waiting`; a session that waits registers, then looks at the room
 //!   (all SeqCst).
 //!
@@ -130,7 +130,7 @@ pub(in crate::log) struct LogRoom {
     limits: Padded<Limits>,
     /// The sum of the delays that were too short for a timer.
     owed_us: AtomicU64,
-    /// The largest request that stalled, by class. It is forgotten when no session waits.
+    /// The largest request that had to wait, by class. It is forgotten when no session waits.
     wanted: [AtomicU64; 2],
     bounds: Mutex<Bounds>,
     waiters: Mutex<Waiters>,
@@ -164,7 +164,7 @@ impl Drop for Credit<'_> {
 }
 
 impl LogRoom {
-    pub fn new(tail: u64, bounds: Bounds) -> LogRoom {
+    pub(crate) fn new(tail: u64, bounds: Bounds) -> LogRoom {
         let s = LogRoom {
             promised: Padded(AtomicU64::new(tail)),
             limits: Padded(Default::default()),
@@ -184,11 +184,11 @@ impl LogRoom {
     }
     /// The largest possible credit: a request of this size succeeds once everything before it is
     /// written and checkpointed.
-    pub fn credit_max(&self) -> u64 {
+    pub(crate) fn credit_max(&self) -> u64 {
         let b = self.bounds.lock();
         (b.buffer_bytes - 4096).min(b.in_force_bytes / 2)
     }
-    pub fn credit(&self, bytes: u64, class: Class) -> Try<Credit<'_>> {
+    pub(crate) fn credit(&self, bytes: u64, class: Class) -> Try<Credit<'_>> {
         let limit = &self.limits.room[class as usize];
         let mut promised = self.promised.load(Relaxed);
         loop {
@@ -214,8 +214,8 @@ impl LogRoom {
         Ok(credit)
     }
     /// Credit for optional work, given only if there is plenty of room. A refused caller does not
-    /// wait, and its request does not count as stalled.
-    pub fn spare_credit(&self, bytes: u64) -> Option<Credit<'_>> {
+    /// wait, and its request does not count as waiting.
+    pub(crate) fn spare_credit(&self, bytes: u64) -> Option<Credit<'_>> {
         let room = self.limits.room[Class::Ordinary as usize].load(Acquire);
         // There must be twice the room, so that other sessions are not left without.
         let plenty = self.promised.load(Relaxed) + 2 * bytes <= room;
@@ -233,7 +233,7 @@ impl LogRoom {
         WouldBlock::LogSpace
     }
     /// Changes the bounds. Apart from refunds this is the only way in which room becomes free.
-    pub fn update(&self, change: impl FnOnce(&mut Bounds)) {
+    pub(crate) fn update(&self, change: impl FnOnce(&mut Bounds)) {
         {
             let mut b = self.bounds.lock();
             change(&mut b);
@@ -251,7 +251,7 @@ impl LogRoom {
             self.limits.slow.store(false, Relaxed);
         }
     }
-    pub fn set_checkpoint(&self, lsn: u64) {
+    pub(crate) fn set_checkpoint(&self, lsn: u64) {
         let end = self.promised.load(SeqCst);
         self.update(|b| {
             b.checkpoint = lsn;
@@ -259,7 +259,7 @@ impl LogRoom {
         });
     }
     /// Sets the capacity, to [`CAPACITY_MIN`] at least.
-    pub fn set_capacity(&self, bytes: u64) {
+    pub(crate) fn set_capacity(&self, bytes: u64) {
         let end = self.promised.load(SeqCst);
         self.update(|b| {
             b.capacity_bytes = bytes.max(CAPACITY_MIN);
@@ -268,7 +268,7 @@ impl LogRoom {
     }
     /// Takes the segments from `end` on out of use, except those in which room is already promised.
     /// Returns the end of the remaining segments.
-    pub fn lower_files_end(&self, end: u64) -> u64 {
+    pub(crate) fn lower_files_end(&self, end: u64) -> u64 {
         let mut b = self.bounds.lock();
         let old = b.files_end;
         b.files_end = end.min(old);
@@ -283,7 +283,7 @@ impl LogRoom {
     /// Gives the buffer another size. `change` gets the end of all promised room, and returns the
     /// LSN from which the buffer's memory has the new size, or None if the size stays. No thread
     /// gets credit until `change` returns.
-    pub fn set_buffer(&self, bytes: u64, change: impl FnOnce(u64) -> Option<u64>) {
+    pub(crate) fn set_buffer(&self, bytes: u64, change: impl FnOnce(u64) -> Option<u64>) {
         {
             let mut b = self.bounds.lock();
             self.limits.room.iter().for_each(|l| l.store(0, SeqCst));
@@ -296,30 +296,30 @@ impl LogRoom {
     }
     /// Whether writers are to be slowed. This costs one load.
     #[inline]
-    pub fn is_slow(&self) -> bool {
+    pub(crate) fn is_slow(&self) -> bool {
         self.limits.slow.load(Relaxed)
     }
     /// The time for which a change of a row is to be held up now.
     #[cold]
-    pub fn delay(&self) -> Option<Duration> {
+    pub(crate) fn delay(&self) -> Option<Duration> {
         let (from, to) = self.bounds.lock().soft();
         let us = delay_us(self.promised.load(Relaxed), from, to);
         let owed = self.owed_us.fetch_add(us, Relaxed) % DELAY_UNIT_US + us;
         (owed >= DELAY_UNIT_US).then(|| Duration::from_micros(owed / DELAY_UNIT_US * DELAY_UNIT_US))
     }
-    pub fn bounds(&self) -> Bounds {
+    pub(crate) fn bounds(&self) -> Bounds {
         self.bounds.lock().clone()
     }
-    pub fn scarce(&self, class: Class) -> Scarce {
+    pub(crate) fn scarce(&self, class: Class) -> Scarce {
         self.bounds.lock().scarce(class)
     }
-    /// Whether the largest stalled request of the class would fit now.
-    pub fn has_room(&self, class: Class) -> bool {
+    /// Whether the largest waiting request of the class would fit now.
+    pub(crate) fn has_room(&self, class: Class) -> bool {
         let wanted = self.wanted[class as usize].load(SeqCst);
         self.promised.load(SeqCst) + wanted <= self.limits.room[class as usize].load(SeqCst)
     }
     /// The LSN up to which room is promised or was asked for.
-    pub fn demand(&self) -> u64 {
+    pub(crate) fn demand(&self) -> u64 {
         let wanted = self.wanted.iter().map(|w| w.load(SeqCst)).max();
         self.promised.load(SeqCst) + wanted.unwrap_or(0)
     }
@@ -340,7 +340,7 @@ impl LogRoom {
         list.into_iter().for_each(|w| w.1.wake());
     }
     /// Registers a waker or renews it. `id` is the waker's number, if it has one already.
-    pub fn register(&self, id: &mut Option<u64>, waker: &Waker) {
+    pub(crate) fn register(&self, id: &mut Option<u64>, waker: &Waker) {
         let mut w = self.waiters.lock();
         let n = *id.get_or_insert_with(|| {
             w.next += 1;
@@ -352,7 +352,7 @@ impl LogRoom {
         }
         self.waiting.store(w.list.len(), SeqCst);
     }
-    pub fn unregister(&self, id: Option<u64>) {
+    pub(crate) fn unregister(&self, id: Option<u64>) {
         let Some(n) = id else { return };
         let mut w = self.waiters.lock();
         w.list.retain(|x| x.0 != n);
@@ -363,7 +363,7 @@ impl LogRoom {
     }
     /// Tells all waiting sessions that no segment could be made. Returns whether this is the first
     /// failure since a segment was made.
-    pub fn failed(&self, e: Error) -> bool {
+    pub(crate) fn failed(&self, e: Error) -> bool {
         let news = {
             let mut t = self.failure.lock();
             t.0 += 1;
@@ -372,12 +372,12 @@ impl LogRoom {
         self.wake_all();
         news
     }
-    pub fn recovered(&self) {
+    pub(crate) fn recovered(&self) {
         self.failure.lock().1 = None;
     }
     /// How often making a segment has failed, and the reason of the last failure if no segment was
     /// made since.
-    pub fn failure(&self) -> (u64, Option<Error>) {
+    pub(crate) fn failure(&self) -> (u64, Option<Error>) {
         self.failure.lock().clone()
     }
 }

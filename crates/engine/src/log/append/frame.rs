@@ -30,7 +30,7 @@ pub const FRAME_HEADER: usize = 20;
 /// The bytes before the payload in format 2. No frame has a shorter header.
 pub(in crate::log) const FRAME_HEADER_2: usize = 16;
 /// The most bytes of a payload.
-pub const FRAME_PAYLOAD_MAX: usize = (1 << 24) - 1;
+pub(crate) const FRAME_PAYLOAD_MAX: usize = (1 << 24) - 1;
 
 pub(in crate::log) const KIND_CHANGES: u8 = 4;
 pub(in crate::log) const KIND_EPOCH: u8 = 5;
@@ -96,7 +96,7 @@ pub(in crate::log) struct Header {
 impl Header {
     /// Reads a header from `b`, which has at least [`FRAME_HEADER_2`] bytes. `durable` is known
     /// only if `b` has [`FRAME_HEADER`] bytes.
-    pub fn read(b: &[u8]) -> Header {
+    pub(crate) fn read(b: &[u8]) -> Header {
         let word = u32_at(b, 4);
         let lsn = u64_at(b, 8);
         let kind = (word >> 24) as u8;
@@ -117,11 +117,11 @@ impl Header {
         }
     }
     /// The bytes of the whole frame.
-    pub fn frame_len(&self) -> usize {
+    pub(crate) fn frame_len(&self) -> usize {
         self.header + self.len
     }
     /// Whether this can be the header of a frame at `lsn`, as far as the header alone can tell.
-    pub fn plausible_at(&self, lsn: u64) -> bool {
+    pub(crate) fn plausible_at(&self, lsn: u64) -> bool {
         self.lsn == lsn && self.len > 0 && matches!(self.kind, KIND_CHANGES | KIND_EPOCH | KIND_PAD)
     }
 }

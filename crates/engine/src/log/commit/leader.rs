@@ -99,10 +99,10 @@ pub(in crate::log) struct Waiter {
 }
 
 impl Waiter {
-    pub fn new(goal: Goal) -> Waiter {
+    pub(crate) fn new(goal: Goal) -> Waiter {
         Waiter { goal, state: State::New }
     }
-    pub fn poll(&mut self, queue: &impl CommitQueue, cx: &mut Context<'_>) -> Poll<()> {
+    pub(crate) fn poll(&mut self, queue: &impl CommitQueue, cx: &mut Context<'_>) -> Poll<()> {
         let waits = queue.waits();
         loop {
             match &mut self.state {
@@ -171,7 +171,7 @@ impl Waiter {
     }
     /// Ends the wait because the future is dropped. No thread wakes it any more, and its leadership
     /// is passed on (WAIT-4).
-    pub fn leave(&mut self, queue: &impl CommitQueue) {
+    pub(crate) fn leave(&mut self, queue: &impl CommitQueue) {
         let led = match &self.state {
             State::Queued(node) => node.leave(),
             State::Leading(_) => true,

@@ -56,18 +56,18 @@ impl Node {
         }
     }
     /// Sets the waker. The owner calls this before the checks that decide whether it sleeps.
-    pub fn set_waker(&self, waker: &Waker) {
+    pub(crate) fn set_waker(&self, waker: &Waker) {
         let mut w = self.waker.lock();
         if !w.as_ref().is_some_and(|w| w.will_wake(waker)) {
             *w = Some(waker.clone());
         }
     }
     /// Whether the leadership was passed to this node.
-    pub fn leads(&self) -> bool {
+    pub(crate) fn leads(&self) -> bool {
         self.role.load(Acquire) == LEAD
     }
     /// The future needs no more waking. Returns whether the node held the leadership.
-    pub fn leave(&self) -> bool {
+    pub(crate) fn leave(&self) -> bool {
         let led = self.role.swap(GONE, AcqRel) == LEAD;
         *self.waker.lock() = None;
         led
@@ -111,7 +111,7 @@ type Count = std::sync::atomic::AtomicU64;
 const PROBE_EVERY: u64 = 8;
 
 impl Waits {
-    pub fn new(at: u64) -> Waits {
+    pub(crate) fn new(at: u64) -> Waits {
         Waits {
             written: Padded(AtomicU64::new(at)),
             durable: Padded(AtomicU64::new(at)),
@@ -129,48 +129,48 @@ impl Waits {
             group: std::sync::atomic::AtomicU32::new(16),
         }
     }
-    pub fn written(&self) -> u64 {
+    pub(crate) fn written(&self) -> u64 {
         self.written.load(Acquire)
     }
-    pub fn durable(&self) -> u64 {
+    pub(crate) fn durable(&self) -> u64 {
         self.durable.load(Acquire)
     }
-    pub fn reached(&self, goal: &Goal) -> bool {
+    pub(crate) fn reached(&self, goal: &Goal) -> bool {
         goal.lsn <= if goal.durable { self.durable() } else { self.written() }
     }
     /// Whether a write in flight reaches the goal.
-    pub fn covered(&self, goal: &Goal) -> bool {
+    pub(crate) fn covered(&self, goal: &Goal) -> bool {
         goal.lsn <= self.covered.load(Acquire)
     }
     /// Records that a durable write up to `lsn` is in flight. The leader calls this before it
     /// passes the leadership on.
-    pub fn cover(&self, lsn: u64) {
+    pub(crate) fn cover(&self, lsn: u64) {
         self.covered.fetch_max(lsn, AcqRel);
     }
-    pub fn joined(&self) -> u64 {
+    pub(crate) fn joined(&self) -> u64 {
         self.joined.load(Relaxed)
     }
     /// Whether no other session waits now, and the latest groups had one member. For the leader.
-    pub fn alone(&self) -> bool {
+    pub(crate) fn alone(&self) -> bool {
         self.head.load(Relaxed).is_null()
             && !self.in_company()
             && self.kept.lock().iter().all(|n| n.role.load(Relaxed) == GONE)
     }
 
     /// Whether a lone leader waits for company this time, to see if others would join.
-    pub fn probes(&self) -> bool {
+    pub(crate) fn probes(&self) -> bool {
         let n = self.alone.load(Relaxed);
         self.alone.store(n + 1, Relaxed);
         n % PROBE_EVERY == PROBE_EVERY - 1
     }
 
-    pub fn try_lead(&self) -> bool {
+    pub(crate) fn try_lead(&self) -> bool {
         !self.leadership.load(Relaxed)
             && self.leadership.compare_exchange(false, true, AcqRel, Relaxed).is_ok()
     }
     /// Puts a node on the stack. The caller then checks its goal and the leadership again (WAIT-1,
     /// WAIT-2).
-    pub fn enlist(&self, goal: Goal, waker: &Waker) -> Arc<Node> {
+    pub(crate) fn enlist(&self, goal: Goal, waker: &Waker) -> Arc<Node> {
         let node = new_node(goal, waker);
         let raw = Arc::into_raw(node.clone()).cast_mut();
         let mut head = self.head.load(Relaxed);
@@ -193,12 +193,12 @@ impl Waits {
     // The dedicated writer calls the following functions.
 
     /// The notification that wakes the dedicated writer.
-    pub fn dedicated_notify(&self) -> &Arc<Notify> {
+    pub(crate) fn dedicated_notify(&self) -> &Arc<Notify> {
         &self.dedicated.notify
     }
     /// Takes the leadership, or asks for it; a notification says when it comes. Returns whether the
     /// dedicated writer has the leadership.
-    pub fn dedicated_leads(&self) -> bool {
+    pub(crate) fn dedicated_leads(&self) -> bool {
         let leadership = &self.dedicated.leadership;
         if leadership.load(Acquire) == HOLDS {
             return true;
@@ -214,12 +214,12 @@ impl Waits {
         leadership.load(Acquire) == HOLDS
     }
     /// The dedicated writer does not lead any more, and passes on the leadership if it has it.
-    pub fn dedicated_leaves(&self) -> Option<Waker> {
+    pub(crate) fn dedicated_leaves(&self) -> Option<Waker> {
         if self.dedicated.leadership.swap(AWAY, AcqRel) == HOLDS { self.hand_over() } else { None }
     }
     /// Announces sleep, and returns whether there is no waiter to write for (WAIT-5) and no
     /// newcomer to look at. The caller must have the leadership.
-    pub fn dedicated_may_sleep(&self) -> bool {
+    pub(crate) fn dedicated_may_sleep(&self) -> bool {
         let sleeps = &self.dedicated.sleeps;
         sleeps.store(true, Relaxed);
         fence(SeqCst);
@@ -232,7 +232,7 @@ impl Waits {
         !wanted
     }
     /// Whether a session waits for the sync of bytes that are written.
-    pub fn wants_sync(&self) -> bool {
+    pub(crate) fn wants_sync(&self) -> bool {
         let mut kept = self.kept.lock();
         self.gather(&mut kept);
         let (written, durable) = (self.written(), self.durable());
@@ -255,14 +255,14 @@ impl Waits {
         kept.retain(|n| n.role.load(Relaxed) != GONE);
     }
     /// Whether any waiter waits for more than a write.
-    pub fn wants_durable(&self) -> bool {
+    pub(crate) fn wants_durable(&self) -> bool {
         let mut kept = self.kept.lock();
         self.gather(&mut kept);
         kept.iter().any(|n| n.goal.durable)
     }
     /// Publishes how far the log is written and durable. `wake_reached` must follow. If two threads
     /// publish at the same time, the higher values count.
-    pub fn advance(&self, written: u64, durable: u64) {
+    pub(crate) fn advance(&self, written: u64, durable: u64) {
         assert!(durable <= written, "WAIT-3");
         self.written.fetch_max(written, AcqRel);
         self.durable.fetch_max(durable, AcqRel);
@@ -270,7 +270,7 @@ impl Waits {
     }
     /// Takes out the wakers of all waiters whose goal is reached. Returns the number of these
     /// waiters.
-    pub fn wake_reached(&self, wake: &mut Vec<Waker>) -> usize {
+    pub(crate) fn wake_reached(&self, wake: &mut Vec<Waker>) -> usize {
         let mut kept = self.kept.lock();
         self.gather(&mut kept);
         let mut reached = 0;
@@ -285,16 +285,16 @@ impl Waits {
         reached
     }
     /// Records that a flush served a group of this size.
-    pub fn flushed_for(&self, group: usize) {
+    pub(crate) fn flushed_for(&self, group: usize) {
         let average = self.group.load(Relaxed);
         self.group.store(average - average / 4 + group as u32 * 4, Relaxed);
     }
     /// Whether the latest groups had more than one member.
-    pub fn in_company(&self) -> bool {
+    pub(crate) fn in_company(&self) -> bool {
         self.group.load(Relaxed) >= 20
     }
     /// Passes the leadership to a waiter, whose waker is returned, or gives it up if there is none.
-    pub fn hand_over(&self) -> Option<Waker> {
+    pub(crate) fn hand_over(&self) -> Option<Waker> {
         let dedicated = &self.dedicated;
         loop {
             if dedicated.leadership.compare_exchange(WANTS, HOLDS, AcqRel, Relaxed).is_ok() {
@@ -733,7 +733,8 @@ mod loom_tests {
             assert!(m.waits.try_lead(), "WAIT-2: nobody waits, nobody leads");
         });
     }
-    /// WAIT-5, and SCHEME-1: the dedicated writer comes, flushes and goes while others commit.
+    /// WAIT-5, and MODE-1: the dedicated writer comes, flushes and goes while others commit.
+    /// Tests DEDICATED-1.
     #[test]
     fn loom_dedicated_serves_one() {
         model_with_dedicated(2, 9, 1);

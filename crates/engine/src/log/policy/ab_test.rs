@@ -43,11 +43,11 @@ pub(super) struct AbTest {
     squares: f64,
 }
 impl AbTest {
-    pub fn of(candidate: WriterConfig) -> AbTest {
+    pub(super) fn of(candidate: WriterConfig) -> AbTest {
         AbTest { candidate, pairs: 0, sum: 0.0, squares: 0.0 }
     }
     /// Adds the rates of a pair.
-    pub fn add(&mut self, in_use: f64, candidate: f64) {
+    pub(super) fn add(&mut self, in_use: f64, candidate: f64) {
         let log = (candidate.max(1e-6) / in_use.max(1e-6)).ln().clamp(-LOG_MAX, LOG_MAX);
         (self.pairs, self.sum, self.squares) =
             (self.pairs + 1, self.sum + log, self.squares + log * log);
@@ -62,18 +62,18 @@ impl AbTest {
     }
     /// The candidate's rate relative to the rate of the configuration in use. A pair counts as 0.6
     /// at least and as 1.65 at most.
-    pub fn ratio(&self) -> f64 {
+    pub(super) fn ratio(&self) -> f64 {
         self.mean().exp()
     }
     /// The expected cost of a window of the candidate, as a share of the commits that the
     /// configuration in use would do in that time. `LOSS_UNKNOWN` is the expectation for an unknown
     /// candidate; in `loss` it counts as one pair beside the pairs that have been seen.
-    pub const LOSS_UNKNOWN: f64 = 0.3;
-    pub fn loss(&self) -> f64 {
+    pub(super) const LOSS_UNKNOWN: f64 = 0.3;
+    pub(super) fn loss(&self) -> f64 {
         let believed = (1.0 - AbTest::LOSS_UNKNOWN).ln();
         (1.0 - ((self.sum + believed) / f64::from(self.pairs + 1)).exp()).max(0.0)
     }
-    pub fn verdict(&self) -> Verdict {
+    pub(super) fn verdict(&self) -> Verdict {
         let (mean, error, gain) = (self.mean(), self.standard_error(), GAIN.ln());
         if self.pairs < PAIRS_LOST {
             Verdict::Open

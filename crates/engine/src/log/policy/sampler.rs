@@ -136,8 +136,8 @@ impl Advisor for Policy {
     }
     fn counters(&self, f: &mut dyn FnMut(&'static str, u64)) {
         let tuner = self.tuner.lock();
-        f("log_auto_trials", tuner.windows);
-        f("log_auto_trial_time_us", tuner.tried_for.as_micros() as u64);
+        f("log_auto_windows", tuner.windows);
+        f("log_auto_window_time_us", tuner.tried_for.as_micros() as u64);
         f("log_auto_switches", tuner.switches);
         drop(tuner);
         f("log_cpus_usable_milli", self.cpus.load(Relaxed));

@@ -73,7 +73,7 @@ pub(super) struct WriterConfig {
     pub depth: usize,
 }
 impl WriterConfig {
-    pub const fn new(mode: WriterMode, depth: usize) -> WriterConfig {
+    pub(super) const fn new(mode: WriterMode, depth: usize) -> WriterConfig {
         WriterConfig { mode, depth }
     }
 }
@@ -122,7 +122,7 @@ pub(super) struct Sample {
     pub idle_cpus: f64,
 }
 impl Sample {
-    pub fn rate(&self) -> f64 {
+    pub(super) fn rate(&self) -> f64 {
         self.commits as f64 / self.time.as_secs_f64().max(1e-6)
     }
     fn bytes_per_commit(&self) -> f64 {
@@ -315,7 +315,7 @@ impl Default for Tuner {
 
 impl Tuner {
     /// The configuration to use now.
-    pub fn config(&self) -> WriterConfig {
+    pub(super) fn config(&self) -> WriterConfig {
         match &self.pair {
             Some(pair) if pair.candidate_writes() => pair.candidate,
             _ => self.best(),
@@ -328,22 +328,22 @@ impl Tuner {
         self.classes.entry(self.load).or_insert_with(|| Class::new(self.configs[0]))
     }
     /// The time until the next look.
-    pub fn look_after(&self) -> Duration {
+    pub(super) fn look_after(&self) -> Duration {
         match &self.pair {
             Some(pair) if pair.settles() => pair.windows.settle,
             Some(pair) => pair.windows.window,
             None => LOOK,
         }
     }
-    pub fn group(&self) -> f64 {
+    pub(super) fn group(&self) -> f64 {
         self.group
     }
     /// Whether a pair is being measured.
-    pub fn tries(&self) -> bool {
+    pub(super) fn tries(&self) -> bool {
         self.pair.is_some()
     }
     /// AUTO-3: sets the settings, and brings back the results for them.
-    pub fn settings(&mut self, fixed: Fixed) {
+    pub(super) fn settings(&mut self, fixed: Fixed) {
         if self.fixed == fixed {
             return;
         }
@@ -358,7 +358,7 @@ impl Tuner {
         (self.pair, self.settles) = (None, self.settles.max(SETTINGS_SETTLE));
     }
     /// Takes in a sample.
-    pub fn look(&mut self, sample: Sample) {
+    pub(super) fn look(&mut self, sample: Sample) {
         if sample.commits == 0 && self.pair.as_ref().is_none_or(Pair::tells_load) {
             if self.pair.take().is_some() {
                 self.settles = CLASS_SETTLES;
@@ -453,7 +453,7 @@ impl Tuner {
         self.pair = Some(pair);
     }
     /// The choice and its reason, for people.
-    pub fn why(&self, flush: Duration) -> String {
+    pub(super) fn why(&self, flush: Duration) -> String {
         if self.configs.len() == 1 {
             return format!("{}: set", self.config());
         }
@@ -544,7 +544,7 @@ mod tests {
     const MINUTE: Duration = Duration::from_secs(60);
 
     #[test]
-    fn the_best_scheme_is_found_and_kept() {
+    fn the_best_mode_is_found_and_kept() {
         let mut m = Machine::new(16, 4.0, |w, _| if dedicated(w) { 13000.0 } else { 10000.0 });
         m.run(MINUTE);
         assert_eq!((m.tuner.config().mode, m.tuner.switches), (WriterMode::Dedicated, 1));
@@ -553,7 +553,7 @@ mod tests {
     }
     /// AUTO-1
     #[test]
-    fn trials_cost_little_where_nothing_is_better() {
+    fn windows_cost_little_where_nothing_is_better() {
         let mut m = Machine::new(16, 4.0, |w, _| if w == LEADER { 10000.0 } else { 6000.0 });
         let others = |m: &Machine| m.time_in(|w| w != LEADER);
         while m.now < 2 * MINUTE {
@@ -759,7 +759,7 @@ mod tests {
     }
     /// A change of the load ends a test that is in progress.
     #[test]
-    fn another_load_ends_a_trial() {
+    fn another_load_ends_an_ab_test() {
         let sample = |sessions: f64, time: Duration| Sample {
             time,
             commits: 1000,

@@ -61,17 +61,17 @@ pub(in crate::log) const BLOCKS_AT: [[u64; 2]; 2] = [[0, 131072], [65536, 196608
 const FILE_BYTES: u64 = 196608 + BLOCK as u64;
 const HEAD: usize = 72;
 /// The most bytes of a checkpoint payload.
-pub const CHECKPOINT_PAYLOAD_MAX: usize = 2048;
+pub(crate) const CHECKPOINT_PAYLOAD_MAX: usize = 2048;
 const _: () = assert!(HEAD + 5 * 4 + CHECKPOINT_PAYLOAD_MAX + 24 <= BLOCK);
 
 mod field {
-    pub const PAYLOAD: u16 = 1;
-    pub const DURABLE: u16 = 2;
-    pub const SEGMENTS_END: u16 = 3;
-    pub const CLEAN: u16 = 4;
-    pub const BEGINS: u16 = 5;
+    pub(super) const PAYLOAD: u16 = 1;
+    pub(super) const DURABLE: u16 = 2;
+    pub(super) const SEGMENTS_END: u16 = 3;
+    pub(super) const CLEAN: u16 = 4;
+    pub(super) const BEGINS: u16 = 5;
     /// A program must know the fields from this tag on.
-    pub const CRITICAL: u16 = 0x8000;
+    pub(super) const CRITICAL: u16 = 0x8000;
 }
 
 /// The state that a block describes.
@@ -138,7 +138,7 @@ impl State {
         b
     }
     /// Decodes a block. `None` if the block is damaged or was never written.
-    pub fn decode(b: &[u8]) -> Result<Option<State>> {
+    pub(crate) fn decode(b: &[u8]) -> Result<Option<State>> {
         if &b[..8] != MAGIC || u32_at(b, 12) != crc(b) {
             return Ok(None);
         }
@@ -210,12 +210,12 @@ pub(in crate::log) struct Control {
 }
 
 impl Control {
-    pub fn path(dir: &Path) -> PathBuf {
+    pub(crate) fn path(dir: &Path) -> PathBuf {
         dir.join("control")
     }
     /// Creates the file with its first state. The file gets its name only when it is durable, and
     /// this function returns when the name is durable too.
-    pub fn create(disk: &dyn Disk, dir: &Path, state: State) -> Result<Control> {
+    pub(crate) fn create(disk: &dyn Disk, dir: &Path, state: State) -> Result<Control> {
         let (path, making) = (Control::path(dir), dir.join("control.new"));
         let make = || -> io::Result<Arc<dyn File>> {
             let file = disk.open(&making, OpenHow { create: Create::Create, direct: true })?;
@@ -236,7 +236,7 @@ impl Control {
         Ok(Control { file, path, state, damaged: false, long: true })
     }
     /// Reads the newest state. Writes nothing.
-    pub fn open(disk: &dyn Disk, dir: &Path) -> Result<Control> {
+    pub(crate) fn open(disk: &dyn Disk, dir: &Path) -> Result<Control> {
         let path = Control::path(dir);
         let fail = |e: io::Error| Error::io(path.display(), &e);
         let file =
@@ -271,14 +271,14 @@ impl Control {
             }),
         }
     }
-    pub fn file(&self) -> &Arc<dyn File> {
+    pub(crate) fn file(&self) -> &Arc<dyn File> {
         &self.file
     }
-    pub fn state(&self) -> &State {
+    pub(crate) fn state(&self) -> &State {
         &self.state
     }
     /// The explanation for a log that does not fit this state.
-    pub fn suspicion(&self) -> &'static str {
+    pub(crate) fn suspicion(&self) -> &'static str {
         if self.damaged {
             "a block of redo/control is damaged, and the state that is left is older than the log"
         } else {
@@ -315,7 +315,7 @@ impl Control {
     }
     /// Begins a new epoch behind a log that ends at `end`, and returns the epoch. The durable part
     /// of a frame behind `end` no longer belongs to the log.
-    pub fn raise_epoch(&mut self, end: u64) -> u64 {
+    pub(crate) fn raise_epoch(&mut self, end: u64) -> u64 {
         self.write(|s| {
             s.epoch += 1;
             (s.begins, s.durable) = (end, end);
@@ -324,17 +324,17 @@ impl Control {
     }
     /// Records that the epoch's frame is durable, up to `end`. The log will be appended to from
     /// there on.
-    pub fn epoch_begun(&mut self, end: u64) {
+    pub(crate) fn epoch_begun(&mut self, end: u64) {
         self.write(|s| s.durable = s.durable.max(end));
     }
     /// Whether an earlier start judged that the log ends where this epoch begins, and was
     /// interrupted before the epoch's frame was known to be durable (SCAN-8).
-    pub fn is_epoch_unbegun(&self) -> bool {
+    pub(crate) fn is_epoch_unbegun(&self) -> bool {
         self.state.begins != 0 && self.state.durable == self.state.begins
     }
     /// Records a checkpoint at `lsn`. Everything below `durable` is durable, and the segments up to
     /// `segments_end` have their names.
-    pub fn checkpoint(
+    pub(crate) fn checkpoint(
         &mut self,
         lsn: u64,
         epoch: u64,
@@ -350,19 +350,19 @@ impl Control {
         });
     }
     /// Lowers the end of the segments to `end`, before the segments behind it are removed.
-    pub fn segments_end_at(&mut self, end: u64) {
+    pub(crate) fn segments_end_at(&mut self, end: u64) {
         if self.state.segments_end > end {
             self.write(|s| s.segments_end = end);
         }
     }
     /// Raises the end of the segments to `end`: the segments below have their names.
-    pub fn segments_reach(&mut self, end: u64) {
+    pub(crate) fn segments_reach(&mut self, end: u64) {
         if self.state.segments_end < end {
             self.write(|s| s.segments_end = end);
         }
     }
     /// Records that the log ends at the checkpoint. Nothing may be appended afterwards.
-    pub fn close(&mut self) {
+    pub(crate) fn close(&mut self) {
         self.write(|s| s.clean = true);
     }
 }

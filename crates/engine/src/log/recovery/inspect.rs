@@ -90,7 +90,7 @@ pub(crate) struct Epochs {
     budget: u64,
 }
 impl Epochs {
-    pub fn new() -> Epochs {
+    pub(crate) fn new() -> Epochs {
         Epochs { last: 0, budget: 1 << 30 }
     }
     fn of(&mut self, bytes: &[u8], header: &Header, log_id: u64) -> Option<u64> {

@@ -87,6 +87,7 @@ pub(in crate::log) async fn bear(log: Weak<Log>, control: Arc<dyn File>, log_id:
 mod tests {
     use super::*;
 
+    /// Tests WITNESS-1.
     #[test]
     fn round_trip_damage_and_another_log() {
         let b = block(7, 3, 123_456);

@@ -127,9 +127,10 @@ fn a_closed_log_makes_no_segment() {
     assert_eq!(recovered(&disk).0.len() as u64, n);
 }
 
-/// SCHEME-1: whatever the order of changes, every commit becomes durable, and recovery finds it.
+/// MODE-1: whatever the order of changes, every commit becomes durable, and recovery finds it.
+/// Tests FLIGHT-3, WRITE-1 and WRITE-2.
 #[test]
-fn schemes_change_while_sessions_commit() {
+fn modes_change_while_sessions_commit() {
     let disk = MemDisk::default();
     let (log, runtime) = created(&disk);
     let all = [WriterMode::Session, WriterMode::Leader, WriterMode::Dedicated];
@@ -309,6 +310,7 @@ fn orphans_do_not_rejoin() {
 }
 
 /// SCAN-3: a recovery that is interrupted or repeated changes nothing but the epoch.
+/// Tests SCAN-2.
 #[test]
 fn recovery_again_and_again() {
     let disk = MemDisk::default();
@@ -373,19 +375,19 @@ fn a_failed_flush_is_the_end() {
 }
 
 #[test]
-fn a_full_buffer_stalls_and_waiting_writes_it_out() {
+fn a_full_buffer_blocks_and_waiting_writes_it_out() {
     let disk = MemDisk::default();
     let runtime = Arc::new(TestRuntime::default());
     let config = LogConfig { segment_bytes: 1 << 20, capacity_bytes: 1 << 23, ..config() };
     let log = Log::create(Arc::new(disk), runtime.clone(), config).unwrap();
     runtime.run();
-    let mut stalls = 0;
+    let mut blocked = 0;
     for _ in 0..100 {
         let credit = loop {
             match log.credit(5000) {
                 Ok(c) => break c,
                 Err(WouldBlock::LogSpace) => {
-                    stalls += 1;
+                    blocked += 1;
                     runtime.block_on(log.wait_space()).unwrap();
                 }
                 Err(e) => panic!("{e:?}"),
@@ -394,13 +396,13 @@ fn a_full_buffer_stalls_and_waiting_writes_it_out() {
         append_with(&log, credit, &[1; 4000]);
         assert!(log.tail().0 - log.written().0 <= 1 << 16);
     }
-    assert!((5..20).contains(&stalls), "{stalls}");
-    assert_eq!(counter(&log, "log_waits"), stalls);
-    assert_eq!(counter(&log, "log_on_buffer_space_waits"), stalls);
+    assert!((5..20).contains(&blocked), "{blocked}");
+    assert_eq!(counter(&log, "log_waits"), blocked);
+    assert_eq!(counter(&log, "log_on_buffer_space_waits"), blocked);
 }
 
 #[test]
-fn a_full_log_stalls_until_the_checkpoint_moves() {
+fn a_full_log_blocks_until_the_checkpoint_moves() {
     let disk = MemDisk::default();
     let (log, runtime) = created(&disk);
     let fill = |log: &Log| {
@@ -440,6 +442,7 @@ fn a_full_log_stalls_until_the_checkpoint_moves() {
     assert!(log.tail().0 > 3 * config().capacity_bytes / 2);
 }
 
+/// Tests CREDIT-3.
 #[test]
 fn a_refund_wakes_who_waits() {
     let (log, runtime) = created(&MemDisk::default());
@@ -454,7 +457,7 @@ fn a_refund_wakes_who_waits() {
 }
 
 #[test]
-fn a_full_disk_stalls_and_is_told() {
+fn a_full_disk_blocks_and_is_told() {
     let disk = MemDisk::default();
     let runtime = Arc::new(TestRuntime::default());
     let log = Log::create(Arc::new(disk.clone()), runtime.clone(), config()).unwrap();
@@ -484,6 +487,7 @@ fn a_full_disk_stalls_and_is_told() {
     assert!(log.tail().0 > 2 * 16384);
 }
 
+/// Tests LEAD-2.
 #[test]
 fn a_dropped_wait_leaves_the_others_led() {
     let (log, runtime) = created(&MemDisk::default());
@@ -513,7 +517,7 @@ fn a_dropped_wait_leaves_the_others_led() {
 /// A session that waits for room in the buffer may be handed the leadership when the buffer has
 /// room again and the capacity is short. The session must not keep the leadership.
 #[test]
-fn a_wait_for_the_checkpoint_has_no_lease() {
+fn a_wait_for_the_checkpoint_has_no_leadership() {
     let (log, runtime) = created(&MemDisk::default());
     let mut cx = Context::from_waker(Waker::noop());
     let older = log.credit(FRAME_HEADER + 10).unwrap();
@@ -626,6 +630,7 @@ fn flip(image: &MemDisk, lsn: u64) {
 
 /// TAIL-2: a flipped byte is damage if it was durable when a later frame was made. In the last
 /// frame it is a torn tail.
+/// Tests JUDGE-2.
 #[test]
 fn damage_of_the_log_is_not_taken_for_its_end() {
     let disk = MemDisk::default();
@@ -861,6 +866,7 @@ fn a_control_file_older_than_the_log_is_refused() {
 }
 
 /// The scanner can read again from the checkpoint.
+/// Tests SCAN-6.
 #[test]
 fn a_scanner_reads_again() {
     let disk = MemDisk::default();

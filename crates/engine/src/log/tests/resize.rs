@@ -20,6 +20,7 @@ fn credit_for<'l>(log: &'l Log, runtime: &TestRuntime, bytes: usize) -> Credit<'
 
 /// Four threads append while the buffer's size changes all the time. Afterwards every frame is
 /// there, unchanged.
+/// Tests LOGBUF-6.
 #[test]
 fn the_buffer_changes_its_size_under_load() {
     let disk = MemDisk::default();

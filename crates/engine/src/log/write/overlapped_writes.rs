@@ -34,7 +34,7 @@ use std::sync::atomic::Ordering::Relaxed;
 /// The shortest frame that can fill a block.
 pub(in crate::log) const PAD_MIN: usize = FRAME_HEADER + 1;
 /// The greatest value of `redolith_log_flush_depth`.
-pub const DEPTH_MAX: usize = 16;
+pub(crate) const DEPTH_MAX: usize = 16;
 
 impl Log {
     /// Submits the ready bytes, for the leader. None if the leader had better write in its own

@@ -73,7 +73,7 @@ pub(in crate::log) fn header_fields(b: &[u8]) -> Option<(u64, u64)> {
 
 impl Segments {
     /// Creates the first segment of a new log, which holds `first`.
-    pub fn create(
+    pub(crate) fn create(
         disk: Arc<dyn Disk>,
         dir: PathBuf,
         log_id: u64,
@@ -93,14 +93,14 @@ impl Segments {
     }
     /// Makes durable the contents of the files, and their names: an ended process may have renamed
     /// a segment without syncing the folder.
-    pub fn sync_all(&self) -> Result<()> {
+    pub(crate) fn sync_all(&self) -> Result<()> {
         self.disk.sync_dir(&self.dir).map_err(|e| Error::io(self.dir.display(), &e))?;
         let files: Vec<Arc<dyn File>> = self.open.lock().iter().map(|s| s.file.clone()).collect();
         files.iter().try_for_each(|f| f.sync()).map_err(|e| Error::io("syncing the redo log", &e))
     }
     /// Opens the segments that hold the stream from `keep` on, which the checkpoint needs. Segments
     /// up to `needed_end` must exist.
-    pub fn open(
+    pub(crate) fn open(
         disk: Arc<dyn Disk>,
         dir: PathBuf,
         log_id: u64,
@@ -158,7 +158,7 @@ impl Segments {
     }
     /// The segments behind a gap, oldest first. A crash can leave renamed files there, which hold
     /// nothing of the stream.
-    pub fn behind_the_gap(&self) -> Result<Vec<(u64, Arc<dyn File>)>> {
+    pub(crate) fn behind_the_gap(&self) -> Result<Vec<(u64, Arc<dyn File>)>> {
         self.leftovers
             .lock()
             .later
@@ -169,7 +169,7 @@ impl Segments {
     /// The end of the segments that will remain in use. A damaged segment that the stream up to
     /// `tail` does not need is removed, together with the segments that follow it, and they are
     /// made anew when they are needed.
-    pub fn end_of_whole(&self, tail: u64) -> u64 {
+    pub(crate) fn end_of_whole(&self, tail: u64) -> u64 {
         let open = self.open.lock();
         let from = open
             .iter()
@@ -180,13 +180,13 @@ impl Segments {
     }
     /// Whether the file that holds `lsn` ends before its segment ends. A crash does not leave such
     /// a file (FILES-1).
-    pub fn is_cut_at(&self, lsn: u64) -> Result<bool> {
+    pub(crate) fn is_cut_at(&self, lsn: u64) -> Result<bool> {
         let Some((file, _)) = self.at(lsn) else { return Ok(false) };
         let len = file.len().map_err(|e| Error::io(self.path(lsn / self.bytes).display(), &e))?;
         Ok(len < HEADER + self.bytes)
     }
     /// FILES-3: prepares the folder for use of the log, with segments up to `end`.
-    pub fn begin_use(&self, end: u64) -> Result<()> {
+    pub(crate) fn begin_use(&self, end: u64) -> Result<()> {
         let leftovers = std::mem::take(&mut *self.leftovers.lock());
         let mut open = self.open.lock();
         let mut removed: Vec<String> =
@@ -233,7 +233,7 @@ impl Segments {
         self.dir.join(format!("log_{number}"))
     }
     /// The file and the offset of an LSN, for messages.
-    pub fn place(&self, lsn: u64) -> String {
+    pub(crate) fn place(&self, lsn: u64) -> String {
         format!("{}, offset {}", self.path(lsn / self.bytes).display(), HEADER + lsn % self.bytes)
     }
     fn header(&self) -> AlignedBuf {
@@ -265,14 +265,14 @@ impl Segments {
     }
 
     /// The file that holds `lsn`, and the offset in it. `None` beyond the last segment.
-    pub fn at(&self, lsn: u64) -> Option<(Arc<dyn File>, u64)> {
+    pub(crate) fn at(&self, lsn: u64) -> Option<(Arc<dyn File>, u64)> {
         let open = self.open.lock();
         let i = (lsn / self.bytes).checked_sub(open.front()?.number)?;
         Some((open.get(i as usize)?.file.clone(), HEADER + lsn % self.bytes))
     }
     /// Reads up to `most` bytes of the stream from `lsn` on, where a block begins, within one
     /// segment. None if no file has these bytes.
-    pub fn read(&self, lsn: u64, most: usize) -> Result<Option<AlignedBuf>> {
+    pub(crate) fn read(&self, lsn: u64, most: usize) -> Result<Option<AlignedBuf>> {
         match self.at(lsn) {
             Some((file, offset)) => read_some(&*file, offset, most)
                 .map_err(|e| Error::io(format_args!("reading {}", self.place(lsn)), &e)),
@@ -280,14 +280,14 @@ impl Segments {
         }
     }
     /// The answer of [`File::reports_apart`] for the newest segment.
-    pub fn reports_apart(&self) -> bool {
+    pub(crate) fn reports_apart(&self) -> bool {
         self.open.lock().back().is_some_and(|s| s.file.reports_apart())
     }
     /// The first LSN that has no segment yet.
-    pub fn end(&self) -> u64 {
+    pub(crate) fn end(&self) -> u64 {
         self.open.lock().back().map_or(0, |s| (s.number + 1) * self.bytes)
     }
-    pub fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.open.lock().len()
     }
 
@@ -325,7 +325,7 @@ impl Segments {
         )
     }
     /// Creates segment `number`, which is the next one, and blocks the thread.
-    pub fn add_now(&self, number: u64) -> Result<()> {
+    pub(crate) fn add_now(&self, number: u64) -> Result<()> {
         let make = || {
             let file = self.begin(number)?;
             let zeros = AlignedBuf::new(ZERO_CHUNK.min(self.bytes as usize));
@@ -338,7 +338,7 @@ impl Segments {
         make().map_err(|e| self.failed(number, &e))
     }
     /// Creates the next segment without blocking the thread while the disk writes.
-    pub async fn add(&self) -> Result<()> {
+    pub(crate) async fn add(&self) -> Result<()> {
         let number = self.end() / self.bytes;
         let make = async {
             let file = self.begin(number)?;
@@ -355,7 +355,7 @@ impl Segments {
     }
     /// Gives new numbers, up to that of `last`, to segments below the checkpoint, and removes the
     /// segments that are too many. Returns how many segments got a new number.
-    pub fn recycle(&self, checkpoint: u64, last: u64) -> Result<u64> {
+    pub(crate) fn recycle(&self, checkpoint: u64, last: u64) -> Result<u64> {
         let (keep, last) = (self.keep_number(checkpoint), last / self.bytes);
         let free = self.end() / self.bytes..;
         let old: Vec<u64> =
@@ -394,7 +394,7 @@ impl Segments {
     /// Removes the segments from `end` on, which is a multiple of a segment, and to which no thread
     /// will write. The latest segment goes first: after a crash the rest is consecutive, or is
     /// cleared away when the log is opened.
-    pub fn cut(&self, end: u64) -> Result<u64> {
+    pub(crate) fn cut(&self, end: u64) -> Result<u64> {
         let keep = end / self.bytes;
         let mut removed = 0;
         loop {

@@ -28,10 +28,10 @@ pub(in crate::log) struct Write {
     pub end: u64,
 }
 impl Write {
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         (self.end - self.start) as usize
     }
-    pub fn padded_bytes(&self) -> usize {
+    pub(crate) fn padded_bytes(&self) -> usize {
         self.bytes().next_multiple_of(BLOCK as usize)
     }
 }
@@ -68,7 +68,7 @@ pub(in crate::log) enum Leadership {
 }
 impl LogWriter {
     /// The cursor of a log in which everything below `at` is durable.
-    pub fn new(at: u64, segment_bytes: u64) -> LogWriter {
+    pub(crate) fn new(at: u64, segment_bytes: u64) -> LogWriter {
         assert!(segment_bytes.is_multiple_of(BLOCK));
         LogWriter {
             segment_bytes,
@@ -80,27 +80,27 @@ impl LogWriter {
             kept: false,
         }
     }
-    pub fn written(&self) -> u64 {
+    pub(crate) fn written(&self) -> u64 {
         self.written
     }
-    pub fn durable(&self) -> u64 {
+    pub(crate) fn durable(&self) -> u64 {
         self.durable
     }
-    pub fn begun(&self) -> u64 {
+    pub(crate) fn begun(&self) -> u64 {
         self.begun
     }
     /// The number of writes that have begun and are not yet in the finished prefix.
-    pub fn in_flight(&self) -> usize {
+    pub(crate) fn in_flight(&self) -> usize {
         self.in_flight.len()
     }
     /// Whether another write may begin, with fewer than `depth` writes in flight (WRITER-3).
-    pub fn may_begin(&self, depth: usize) -> bool {
+    pub(crate) fn may_begin(&self, depth: usize) -> bool {
         self.in_flight.is_empty()
             || self.in_flight.len() < depth && self.begun.is_multiple_of(BLOCK)
     }
     /// Begins the next write towards `ready`, if there are bytes to write and a write may begin.
     /// `finish` must follow.
-    pub fn begin(&mut self, ready: u64, depth: usize) -> Option<Write> {
+    pub(crate) fn begin(&mut self, ready: u64, depth: usize) -> Option<Write> {
         if ready <= self.begun || !self.may_begin(depth) {
             return None;
         }
@@ -112,7 +112,7 @@ impl LogWriter {
         Some(Write { number, start, end: self.begun })
     }
     /// The leader, which has begun `begun` writes, leaves. Returns the fate of the leadership.
-    pub fn leave(&mut self, begun: usize, depth: usize) -> Leadership {
+    pub(crate) fn leave(&mut self, begun: usize, depth: usize) -> Leadership {
         match self.may_begin(depth) {
             false => {
                 self.kept = true;
@@ -123,14 +123,14 @@ impl LogWriter {
         }
     }
     /// Records that a durable write is over. Returns whether the leadership is to be passed on now.
-    pub fn land(&mut self, number: u64, depth: usize) -> bool {
+    pub(crate) fn land(&mut self, number: u64, depth: usize) -> bool {
         self.finish(number, true);
         let passes = self.kept && self.may_begin(depth);
         self.kept &= !passes;
         passes
     }
     /// Records that a write is over. `durable` says whether it is durable by itself.
-    pub fn finish(&mut self, number: u64, durable: bool) {
+    pub(crate) fn finish(&mut self, number: u64, durable: bool) {
         let Some(at) = number.checked_sub(self.first).map(|at| at as usize) else {
             assert!(planted(Canary::DurableOutOfOrder), "WRITER-4: write {number} is over twice");
             return;
@@ -149,7 +149,7 @@ impl LogWriter {
         }
     }
     /// Records that the bytes written up to `upto` have been synced.
-    pub fn synced(&mut self, upto: u64) {
+    pub(crate) fn synced(&mut self, upto: u64) {
         assert!(upto <= self.written, "WRITER-4");
         self.durable = self.durable.max(upto);
     }
@@ -168,6 +168,7 @@ mod tests {
         Some((write.start, write.end))
     }
 
+    /// Tests WRITER-1 and WRITER-2.
     #[test]
     fn writes_are_blocks_of_one_segment() {
         let mut w = LogWriter::new(4100, 16384);

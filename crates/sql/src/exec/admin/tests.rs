@@ -70,6 +70,7 @@ fn lock_tables_until_unlock_tables() {
     assert!(matches!(s.run("UNLOCK TABLES").unwrap().ran, Ran::Done(_)));
 }
 
+/// Tests SLOCK-2.
 #[test]
 fn the_global_read_lock_stops_writers_and_definitions() {
     let server = Server::new();

@@ -135,6 +135,7 @@ fn indexes_come_and_go() {
     }
 }
 
+/// Tests DDL-2.
 #[test]
 fn a_definition_waits_for_those_who_use_the_table() {
     let server = Server::new();
@@ -164,6 +165,7 @@ fn a_definition_waits_for_those_who_use_the_table() {
     assert!(tables(s).is_empty());
 }
 
+/// Tests DICT-2, BIND-2 and PLAN-2.
 #[test]
 fn what_was_bound_to_another_table_is_bound_again() {
     let server = Server::new();
@@ -222,6 +224,7 @@ fn lock_tables_names_what_may_be_used() {
     assert!(!s.locks.has_locked_tables());
 }
 
+/// Tests ECAT-1 and CAT-1.
 #[test]
 fn the_catalog_gives_one_info_per_table() {
     let server = Server::new();

@@ -14,6 +14,7 @@ fn check(cases: &[(&str, &str)]) {
     }
 }
 
+/// Tests EVAL-2.
 #[test]
 fn three_valued_logic_and_comparisons() {
     check(&[

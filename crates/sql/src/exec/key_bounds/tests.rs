@@ -132,6 +132,7 @@ fn of_timestamps() {
 
 /// Numbers and dates beyond the column's range must give the expected rows; it is not enough that
 /// both ways agree.
+/// Tests PATH-3.
 #[test]
 fn beyond_the_range_of_the_column() {
     let server = Server::new();

@@ -51,6 +51,7 @@ fn scopes_and_errors() {
     assert_eq!(s.value("@@wait_timeout"), Value::UInt(1));
 }
 
+/// Tests SETS-1.
 #[test]
 fn one_wrong_item_changes_nothing() {
     let server = Server::new();

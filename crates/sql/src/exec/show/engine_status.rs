@@ -2,7 +2,7 @@
 //! with this engine's values, in MySQL's words where they fit.
 //!
 //! As in MySQL, averages per second begin at the previous report of any session.
-use crate::status::{Reading, Status, log_scheme};
+use crate::status::{Reading, Status, log_writer_mode};
 use redolith_engine::lock::WaitInfo;
 use redolith_engine::metrics::split;
 use redolith_engine::{Engine, TrxId};
@@ -233,13 +233,13 @@ impl Report<'_> {
             "{flushes} flushes, {:.2} flushes/second, {each} us each",
             self.per_second("log_flushes")
         ))?;
-        let (scheme, depth, per_flush) = (
-            log_scheme(self.of("log_scheme")),
+        let (mode, depth, per_flush) = (
+            log_writer_mode(self.of("log_writer_mode")),
             self.of("log_flush_depth"),
             self.of("log_waiters_per_flush"),
         );
         self.line(format_args!(
-            "scheme {scheme}, depth {depth}; {}.{:02} commits made durable by a flush",
+            "writer mode {mode}, depth {depth}; {}.{:02} commits made durable by a flush",
             per_flush / 100,
             per_flush % 100
         ))?;

@@ -131,6 +131,7 @@ const NOTHING_TO_SAY: &[&str] = &[
     "optimizer_switch",
 ];
 
+/// Tests SET-3.
 #[test]
 fn every_variable_with_an_effect_is_tested() {
     for var in Var::all() {

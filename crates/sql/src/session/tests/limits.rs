@@ -8,6 +8,7 @@ use redolith_types::Value;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Tests EVAL-3.
 #[test]
 fn results_of_functions_are_bounded() {
     let world = World::new();

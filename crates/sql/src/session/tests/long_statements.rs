@@ -156,6 +156,7 @@ fn tables(s: &mut Session) {
     }
 }
 
+/// Tests PACE-1 and PACE-2.
 #[test]
 fn evaluations_leave_their_worker_and_are_killed() {
     let watched = Watched::new();
@@ -272,6 +273,7 @@ fn a_wide_expression_leaves_its_worker() {
     );
 }
 
+/// Tests PACE-3.
 #[test]
 fn short_statements_do_not_look() {
     let watched = Watched::new();
@@ -286,6 +288,7 @@ fn short_statements_do_not_look() {
     assert_eq!(watched.runtime.gave_way.load(Relaxed), 0);
 }
 
+/// Tests SLEEP-1.
 #[test]
 fn sleeps_are_where_they_stand_once_for_each_row() {
     let watched = Watched::new();
@@ -349,6 +352,7 @@ fn sleeps_are_where_they_stand_once_for_each_row() {
 }
 
 /// @v := .. and RAND() are evaluated once for each row, in the order of the rows, in every clause.
+/// Tests FN-1.
 #[test]
 fn effects_are_once_for_each_row() {
     let world = World::new();
@@ -386,6 +390,7 @@ fn effects_are_once_for_each_row() {
     assert_eq!(lines(s, "SELECT COUNT(DISTINCT r) FROM (SELECT RAND() r FROM t) d"), ["3"]);
 }
 
+/// Tests SLEEP-2.
 #[test]
 fn a_sleep_that_is_killed_answers_where_it_is_all_there_is() {
     let watched = Watched::new();

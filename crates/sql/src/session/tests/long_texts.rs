@@ -44,6 +44,7 @@ fn what_takes_too_much_memory_names_the_setting() {
 
 /// The values of rows of the same form are made a few rows at a time. No value may be lost or mixed
 /// up at the borders, and expressions after the rows must see their own literals.
+/// Tests DML-2.
 #[test]
 fn rows_that_are_alike_keep_their_values() {
     let world = World::new();
@@ -76,6 +77,7 @@ fn rows_that_are_alike_keep_their_values() {
     assert_eq!(lines(&mut s, "SELECT COUNT(*) FROM w"), ["0"]);
 }
 
+/// Tests PARSE-3.
 #[test]
 fn work_on_a_text_is_given_up_when_it_is_killed() {
     let world = World::new();

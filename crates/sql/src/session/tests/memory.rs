@@ -115,6 +115,7 @@ fn the_key_ranges_of_a_long_list_are_charged_and_given_back() {
     assert!(!failed(&lines(&mut s, &text)));
 }
 
+/// Tests EVAL-4.
 #[test]
 fn every_consumer_is_bounded_and_gives_back() {
     let (world, mut s) = world();
@@ -381,6 +382,7 @@ fn kept_warnings_are_in_the_account() {
     assert_eq!(lines(&mut s, "SHOW COUNT(*) WARNINGS"), ["4096"]);
 }
 
+/// Tests CACHE-4.
 #[test]
 fn prepared_statements_are_in_the_account() {
     let (world, mut s) = world();

@@ -180,6 +180,7 @@ fn statements_run_from_text() {
     assert!(block_on(s.prepare(b"SELECT 7\0")).is_ok());
 }
 
+/// Tests BIND-1 and CACHE-1.
 #[test]
 fn a_repeated_shape_is_bound_once() {
     let world = World::new();
@@ -274,6 +275,7 @@ fn dropped_tables_are_let_go() {
     );
 }
 
+/// Tests TXN-1.
 #[test]
 fn transactions_and_savepoints() {
     let world = World::new();
@@ -432,6 +434,7 @@ fn information_schema_looks_at_the_tables_that_are_asked_for() {
     assert_eq!(rows, ["t1"]);
 }
 
+/// Tests ISCH-1.
 #[test]
 fn information_schema_is_read_like_any_table() {
     let world = World::new();
@@ -496,6 +499,7 @@ fn information_schema_is_read_like_any_table() {
     assert_eq!(execute(&mut s, id, &[Value::text("test")]), ["2"]);
 }
 
+/// Tests ISCH-2.
 #[test]
 fn information_schema_is_a_database_that_nothing_changes() {
     let world = World::new();
@@ -574,6 +578,7 @@ fn monitors_are_switched_and_reset() {
     );
 }
 
+/// Tests GRL-2.
 #[test]
 fn flush_tables_with_read_lock_stops_writes_and_commits() {
     let world = World::new();
@@ -631,6 +636,7 @@ fn flush_tables_with_read_lock_stops_writes_and_commits() {
 
 /// Writers change a pair of rows while another session stops them again and again. Its reads must
 /// not change under the lock.
+/// Tests GRL-1.
 #[test]
 fn nothing_is_committed_under_the_global_read_lock() {
     let world = World::new();
@@ -667,6 +673,7 @@ fn nothing_is_committed_under_the_global_read_lock() {
     });
 }
 
+/// Tests SLOCK-1.
 #[test]
 fn lock_tables_by_the_session() {
     let world = World::new();

@@ -41,6 +41,7 @@ fn prepared_statements() {
     assert_eq!(block_on(a.prepare(b"SELECT 1; SELECT 2")).unwrap_err().code, 1064);
 }
 
+/// Tests PREP-2.
 #[test]
 fn every_way_of_preparing_counts() {
     let world = World::new();
@@ -93,6 +94,7 @@ fn every_way_of_preparing_counts() {
     assert_eq!(count(&world), 0);
 }
 
+/// Tests SES-2.
 #[test]
 fn set_transaction_outlives_a_stale_plan() {
     let world = World::new();
@@ -126,6 +128,7 @@ fn begin_and_commit_can_be_prepared() {
 }
 
 /// BIND-3: if the place of a parameter does not decide its type, each value decides it.
+/// Tests EXPR-1.
 #[test]
 fn parameters_are_of_their_values_types() {
     let world = World::new();

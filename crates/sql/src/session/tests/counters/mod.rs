@@ -8,8 +8,9 @@ mod rig;
 
 use super::{lines, query};
 use crate::session::Session;
-use redolith_engine::log::{FRAME_HEADER, WriterMode};
+use redolith_engine::WriterMode;
 use redolith_engine::runtime::block_on;
+use redolith_engine::testing::log::FRAME_HEADER;
 use rig::{Counts, Rig, counts, more, moves};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;

@@ -5,7 +5,7 @@ use super::super::{World, lines};
 use crate::exec::fixture::Server;
 use parking_lot::{Condvar, Mutex};
 use redolith_disk::{Disk, File, OpenHow, RealDisk};
-use redolith_engine::log::WriterMode;
+use redolith_engine::WriterMode;
 use redolith_engine::runtime::block_on;
 use std::collections::HashMap;
 use std::io;

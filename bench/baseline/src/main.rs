@@ -2,7 +2,7 @@
 //! sysbench's oltp scripts need, makes commits durable in groups, and stores nothing. A real server
 //! on the same machine can at best come close to its figures.
 //!
-//!     redolith-null --datadir=DIR --socket=PATH [--pace-us=N]
+//!     redolith-baseline --datadir=DIR --socket=PATH [--pace-us=N]
 //!
 //! `--pace-us` delays each flush by this many microseconds, so that more commits share it
 //! (docs/decisions/002-flushes-are-rarely-held.md).
@@ -37,7 +37,7 @@ fn options() -> Result<Options, String> {
             _ => return Err(format!("unknown option {arg}")),
         }
     }
-    let missing = "redolith-null --datadir=DIR --socket=PATH [--pace-us=N]";
+    let missing = "redolith-baseline --datadir=DIR --socket=PATH [--pace-us=N]";
     Ok(Options {
         datadir: datadir.ok_or(missing)?,
         socket: socket.ok_or(missing)?,

@@ -143,7 +143,7 @@ pub fn ok(sequence: u8, out: &mut Vec<u8>) {
 }
 
 pub fn greet(out: &mut Vec<u8>) {
-    let mut body = b"\x0a8.0.36-redolith-null\0\x01\0\0\0saltsalt\0".to_vec();
+    let mut body = b"\x0a8.0.36-redolith-baseline\0\x01\0\0\0saltsalt\0".to_vec();
     let [c0, c1, c2, c3] = CAPABILITIES.to_le_bytes();
     body.extend([c0, c1, 45, 2, 0, c2, c3, 21]);
     body.extend([0; 10]);

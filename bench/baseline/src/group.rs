@@ -1,11 +1,11 @@
 //! Durable group commit without anything else: every flush overwrites one 4 KiB block of a
 //! zero-filled file with O_DIRECT and O_DSYNC.
 //!
-//! - GROUP-1: a commit returns only after a flush that began after the commit's request.
-//! - GROUP-2: there is one flush at a time. A session that finds no leader becomes the leader; the
-//!   other sessions wait until they are woken.
-//! - GROUP-3: before it writes, the leader yields to every runnable task, as long as this makes the
-//!   group larger.
+//! - A commit returns only after a flush that began after the commit's request.
+//! - There is one flush at a time. A session that finds no leader becomes the leader; the other
+//!   sessions wait until they are woken.
+//! - Before it writes, the leader yields to every runnable task, as long as this makes the group
+//!   larger.
 use std::fs::{File, OpenOptions};
 use std::future::poll_fn;
 use std::io;
@@ -34,7 +34,7 @@ pub struct Group {
 
 impl Group {
     pub fn create(dir: &str, pace: Duration) -> io::Result<Group> {
-        let path = format!("{dir}/null.log");
+        let path = format!("{dir}/baseline.log");
         std::fs::write(&path, vec![0; LOG_BLOCKS as usize * BLOCK_BYTES])?;
         let flags = rustix::fs::OFlags::DIRECT | rustix::fs::OFlags::DSYNC;
         let log = OpenOptions::new().write(true).custom_flags(flags.bits() as i32).open(path)?;
