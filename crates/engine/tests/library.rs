@@ -190,17 +190,19 @@ fn killed(name: &str) -> (Dir, BTreeMap<PathBuf, Vec<u8>>) {
     block_on(engine.close()).unwrap();
     (made, image)
 }
-/// A segment of the doublewrite file with one page.
-fn doublewrite(space: u32, no: u32, page: &[u8]) -> Vec<u8> {
+/// A segment of the doublewrite file with the pages of space 0 from `first` on.
+fn doublewrite(first: u32, pages: &[u8]) -> Vec<u8> {
     let mut b = vec![0; 4096];
-    b[4..8].copy_from_slice(&1u32.to_le_bytes());
+    let pages = pages.chunks_exact(PAGE_SIZE);
+    b[4..8].copy_from_slice(&(pages.len() as u32).to_le_bytes());
     b[8..16].copy_from_slice(b"RDLDBLW1");
-    b[32..36].copy_from_slice(&no.to_le_bytes());
-    b[36..40].copy_from_slice(&space.to_le_bytes());
-    b[40..44].copy_from_slice(&page[..4]);
+    for ((no, page), entry) in (first..).zip(pages.clone()).zip(b[32..].chunks_exact_mut(16)) {
+        entry[..4].copy_from_slice(&no.to_le_bytes());
+        entry[8..12].copy_from_slice(&page[..4]);
+    }
     let sum = crc32c::crc32c(&b[4..]);
     b[..4].copy_from_slice(&sum.to_le_bytes());
-    b.extend_from_slice(page);
+    pages.for_each(|page| b.extend_from_slice(page));
     b.resize(4096 + 128 * PAGE_SIZE, 0);
     b
 }
@@ -209,16 +211,17 @@ fn doublewrite(space: u32, no: u32, page: &[u8]) -> Vec<u8> {
 /// not pass for the page.
 #[test]
 fn a_copy_of_a_page_behind_the_end_of_an_engine_file_does_not_start_it() {
-    const COUNTERS: usize = 2;
+    // The counters, and the only page of the dictionary.
+    const USED: std::ops::Range<usize> = 2..4;
     let (made, image) = killed("copy-behind");
-    let page = &std::fs::read(made.0.join("system.rdl")).unwrap()[COUNTERS * PAGE_SIZE..];
+    let pages = std::fs::read(made.0.join("system.rdl")).unwrap();
+    let pages = &pages[USED.start * PAGE_SIZE..USED.end * PAGE_SIZE];
     let dir = Dir::new("copy-behind");
     put(&dir.0, &made.0, &image);
-    let copy = doublewrite(0, COUNTERS as u32, &page[..PAGE_SIZE]);
-    std::fs::write(dir.0.join("doublewrite.rdl"), copy).unwrap();
+    std::fs::write(dir.0.join("doublewrite.rdl"), doublewrite(USED.start as u32, pages)).unwrap();
     let system = dir.0.join("system.rdl");
     let whole = std::fs::read(&system).unwrap();
-    std::fs::write(&system, &whole[..COUNTERS * PAGE_SIZE]).unwrap();
+    std::fs::write(&system, &whole[..USED.start * PAGE_SIZE]).unwrap();
     let before = files(&dir.0);
     let e = error(open(&dir.0)).to_string();
     assert!(e.contains("system.rdl") && e.contains("Nothing has been changed"), "{e}");
