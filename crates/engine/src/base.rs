@@ -206,6 +206,15 @@ impl Error {
             Error::Io { what: what.to_string(), why: e.to_string(), full: false }
         }
     }
+    /// Does the same, and says what the administrator has to do.
+    pub fn io_advised(what: impl fmt::Display, e: &std::io::Error, advice: &str) -> Error {
+        match Error::io(what, e) {
+            Error::Io { what, why, full } => {
+                Error::Io { what, why: format!("{why}. {advice}"), full }
+            }
+            other => other,
+        }
+    }
 }
 
 /// Why a synchronous call below `row` could not finish. The call has released every latch and

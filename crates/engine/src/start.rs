@@ -9,7 +9,7 @@ use crate::flush::{Copies, Doublewrite, DoublewriteMode, FlushSettings, Flusher}
 use crate::lock::{KillFlag, LockTable};
 use crate::log::{FrameScanner, Log, LogConfig};
 use crate::mtr::{Mtr, Store};
-use crate::page::{Patch, index, kind};
+use crate::page::{Patch, header, index, kind};
 use crate::purge::{self, History};
 use crate::recovery::{Judged, Report, apply, judge, judge_pages, undo_scan};
 use crate::row::cursor::{Cursor, Read};
@@ -22,7 +22,7 @@ use crate::undo::{UndoPages, record as undo_record, truncate};
 use crate::{Error, Lsn, PAGE_SIZE, PageId, Result, SpaceId, TrxId};
 use hashbrown::HashSet;
 use parking_lot::{Mutex, RwLock};
-use redolith_disk::{Disk, OverlayDisk};
+use redolith_disk::{AlignedBuf, Disk, OpenHow, OverlayDisk};
 use redolith_types::Collation;
 use std::path::Path;
 use std::pin::pin;
@@ -67,7 +67,11 @@ impl Engine {
         let mut report = Report::default();
         let spaces = Arc::new(Spaces::new(disk.clone(), &dir, forced.is_on()));
         let pool = BufferPool::new(&config.buf(), spaces.clone(), disk.clone())?;
-        let mode = if config.doublewrite { DoublewriteMode::On } else { DoublewriteMode::Off };
+        // The pages of a forced start stay in memory.
+        let mode = match config.doublewrite && !forced.is_on() {
+            true => DoublewriteMode::On,
+            false => DoublewriteMode::Off,
+        };
         let (log, dblwr, judged) = if Log::exists(&*disk, &config.log()) && forced.reads_log() {
             recover(&config, mode, &disk, &runtime, &spaces, &pool, &mut report).await?
         } else if forced.is_on() {
@@ -267,7 +271,8 @@ impl Engine {
     }
     /// Handles the files of spaces that no table owns (DICT-1). Files that the redo log names were
     /// being made or dropped, and are removed. The origin of other files is unknown: they are set
-    /// aside, and never deleted.
+    /// aside, and never deleted. A file that cannot be moved stays where it is: no table needs it,
+    /// and it must not keep the others from being served.
     async fn clear_orphans(
         &self,
         named_in_log: &HashSet<SpaceId>,
@@ -291,10 +296,15 @@ impl Engine {
                      file as it is"
                 );
             } else if named_in_log.contains(&space) {
-                self.discard_space(space).await?;
-                report.removed_files.push(format!("tables/{name}"));
+                match self.discard_space(space).await {
+                    Ok(()) => report.removed_files.push(format!("tables/{name}")),
+                    Err(e) => report.notes.push(e.to_string()),
+                }
             } else {
-                report.set_aside.push(self.set_aside(space, &name).await?);
+                match self.set_aside(space, &name).await {
+                    Ok(to) => report.set_aside.push(to),
+                    Err(e) => report.notes.push(e.to_string()),
+                }
             }
         }
         Ok(())
@@ -381,13 +391,13 @@ async fn recover(
     }
     spaces.open(SpaceId::SYSTEM, "the dictionary")?;
     for id in SpaceId::UNDO.into_iter().filter(|id| !missing.contains(id)) {
-        spaces.open(id, "undo")?;
+        open_undo(config, spaces, id, report)?;
     }
     let dblwr_path = config.dir.join(DOUBLEWRITE_FILE);
-    let copies = Copies::read(&**disk, &dblwr_path, report.checkpoint)?;
+    let copies = read_copies(config, &**disk, report.checkpoint, report)?;
     let durable = read_register(config, disk, &scanner, spaces, report)?;
     let mut judged = judge(&mut scanner, pool, spaces, &copies, durable, config.forced).await?;
-    report.passed_over = std::mem::take(&mut judged.passed_over);
+    report.passed_over.append(&mut judged.passed_over);
 
     // JUDGE-1 ends here: the directory may be started.
     spaces.register_judged();
@@ -442,11 +452,11 @@ async fn without_log(
 ) -> Result<(Arc<Log>, Arc<Doublewrite>, Judged)> {
     spaces.open(SpaceId::SYSTEM, "the dictionary")?;
     for id in SpaceId::UNDO {
-        spaces.open(id, "undo")?;
+        open_undo(config, spaces, id, report)?;
     }
-    let copies = Copies::read(&**disk, &config.dir.join(DOUBLEWRITE_FILE), Lsn(0))?;
+    let copies = read_copies(config, &**disk, Lsn(0), report)?;
     let mut judged = judge_pages(pool, spaces, &copies, config.forced)?;
-    report.passed_over = std::mem::take(&mut judged.passed_over);
+    report.passed_over.append(&mut judged.passed_over);
     report.passed_over.push("the redo log".into());
     report.repaired = copies.repair(&**spaces)?;
     let dblwr = Doublewrite::open(
@@ -462,6 +472,34 @@ async fn without_log(
     Ok((Log::create(disk.clone(), runtime.clone(), small)?, dblwr, judged))
 }
 
+/// Opens the file of an undo space. A start that does not read undo puts an empty file, in memory
+/// alone, in the place of a file that cannot be opened.
+fn open_undo(config: &Config, spaces: &Spaces, id: SpaceId, report: &mut Report) -> Result<()> {
+    match spaces.open(id, "undo") {
+        Err(e) if !config.forced.reads_undo() => {
+            report.passed_over.push(e.to_string());
+            spaces.replace(id).map(drop)
+        }
+        opened => opened.map(drop),
+    }
+}
+/// Reads the doublewrite file. A forced start does without a file that cannot be read.
+fn read_copies(
+    config: &Config,
+    disk: &dyn Disk,
+    checkpoint: Lsn,
+    report: &mut Report,
+) -> Result<Copies> {
+    let path = config.dir.join(DOUBLEWRITE_FILE);
+    match Copies::read(disk, &path, checkpoint) {
+        Err(e) if config.forced.is_on() => {
+            report.passed_over.push(e.to_string());
+            Ok(Copies::none(&path))
+        }
+        read => read,
+    }
+}
+
 /// Gives the register of files to the spaces. Returns the LSN up to which, by the register, the
 /// redo log was durable.
 fn read_register(
@@ -472,7 +510,14 @@ fn read_register(
     report: &mut Report,
 ) -> Result<Option<Lsn>> {
     let (mut durable, mut register) = (None, Register::default());
-    match Register::read(&**disk, &config.dir)? {
+    let read = match Register::read(&**disk, &config.dir) {
+        Err(e) if config.forced.is_on() => {
+            report.passed_over.push(e.to_string());
+            Err(NoRegister::Damaged)
+        }
+        read => read?,
+    };
+    match read {
         Ok(found) if found.log_id == scanner.log_id() => {
             durable = Some(found.durable);
             register = found;
@@ -507,7 +552,8 @@ fn refuse_if_used(config: &Config, disk: &Arc<dyn Disk>, spaces: &Spaces) -> Res
     } else {
         0
     };
-    if tables > 0 || disk.exists(&config.dir.join(register::FILE)) {
+    let used = || is_written(&**disk, &spaces.path(SpaceId::SYSTEM));
+    if tables > 0 || disk.exists(&config.dir.join(register::FILE)) || used() {
         return Err(Error::Incompatible(format!(
             "the data directory {} has been used ({tables} tables), but has no redo log \
              (redo/control is missing): restore redo/control or a backup, start on an empty \
@@ -517,6 +563,18 @@ fn refuse_if_used(config: &Config, disk: &Arc<dyn Disk>, spaces: &Spaces) -> Res
         )));
     }
     Ok(())
+}
+
+/// Whether the file of the dictionary has been written since it was made: its counters change at
+/// the first start.
+fn is_written(disk: &dyn Disk, path: &Path) -> bool {
+    let mut page = AlignedBuf::new(PAGE_SIZE);
+    disk.exists(path)
+        && disk
+            .open(path, OpenHow::existing(true))
+            .and_then(|f| f.read_at(&mut page, u64::from(dict::COUNTERS.no) * PAGE_SIZE as u64))
+            .is_ok()
+        && header::lsn(page.first_chunk().expect("a page")) > Lsn(0)
 }
 
 /// Makes a new instance: the system space, the undo spaces, and last the redo log, with which the

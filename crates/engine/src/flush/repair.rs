@@ -51,9 +51,13 @@ pub(crate) struct Copies {
 }
 
 impl Copies {
+    /// No copies, for a start that does without the doublewrite file.
+    pub(crate) fn none(path: &Path) -> Copies {
+        Copies { file: None, path: path.to_path_buf(), found: HashMap::new() }
+    }
     /// Reads the doublewrite file at `path`, which may be missing.
     pub(crate) fn read(disk: &dyn Disk, path: &Path, checkpoint: Lsn) -> Result<Copies> {
-        let mut copies = Copies { file: None, path: path.to_path_buf(), found: HashMap::new() };
+        let mut copies = Copies::none(path);
         if disk.exists(path) && !planted(Canary::NoRepair) {
             let file = disk.open(path, OpenHow::existing(true)).map_err(|e| copies.fail(e))?;
             copies.found = scan(&*file, checkpoint).map_err(|e| copies.fail(e))?;
@@ -62,7 +66,8 @@ impl Copies {
         Ok(copies)
     }
     fn fail(&self, e: io::Error) -> Error {
-        Error::io(format_args!("reading the doublewrite file {}", self.path.display()), &e)
+        let what = format_args!("reading the doublewrite file {}", self.path.display());
+        Error::io_advised(what, &e, "Restore the file or a backup")
     }
     /// The highest LSN among the copies, and its page. Copies are written only when the redo log is
     /// durable up to their LSN.

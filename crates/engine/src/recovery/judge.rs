@@ -140,7 +140,8 @@ impl<'a> Judge<'a> {
             system: HashMap::new(),
             others: HashMap::new(),
             stamps: HashMap::new(),
-            gone: HashSet::new(),
+            // Where undo is not read, its pages are not built either.
+            gone: SpaceId::UNDO.into_iter().filter(|_| !forced.reads_undo()).collect(),
             files: HashSet::new(),
             newest: None,
             forced,
@@ -238,8 +239,9 @@ impl<'a> Judge<'a> {
                 // The file's growth was lost. Growing again makes the bitmap that the page had.
                 return Ok(Ok(space.fresh_bitmap(id.no)));
             }
+            // A copy is no help: repair leaves such a page to redo, which has to make it.
             Err(e) if e.kind() == std::io::ErrorKind::UnexpectedEof => {
-                Some("it is past the end of the file".into())
+                return Ok(Err("it is past the end of the file".into()));
             }
             Err(e) => {
                 return Err(Error::io(

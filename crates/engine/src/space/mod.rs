@@ -419,7 +419,11 @@ impl Spaces {
     /// The space, opened if its file exists; `None` if it does not.
     pub fn find(&self, id: SpaceId) -> Result<Option<Arc<Space>>> {
         match self.get(id) {
-            None if self.disk.exists(&self.path(id)) => self.open(id, "").map(Some),
+            None if self.disk.exists(&self.path(id)) => match self.open(id, "") {
+                // A forced start reads the other tables.
+                Err(_) if self.forced && id >= SpaceId::FIRST_TABLE => Ok(None),
+                opened => opened.map(Some),
+            },
             known => Ok(known),
         }
     }
@@ -536,7 +540,8 @@ impl Spaces {
         }
         let path = self.path(id);
         let fail = |e: std::io::Error| {
-            Error::io(format_args!("cannot open {}{}", path.display(), of(label)), &e)
+            let what = format_args!("cannot open {}{}", path.display(), of(label));
+            Error::io_advised(what, &e, "Restore it or a backup")
         };
         let file = self
             .disk

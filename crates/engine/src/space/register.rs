@@ -122,8 +122,10 @@ impl Register {
             }
             Ok(b)
         };
-        let bytes =
-            read().map_err(|e| Error::io(format_args!("reading {}", path.display()), &e))?;
+        let advice = "Move it away: the start makes a new one";
+        let bytes = read().map_err(|e| {
+            Error::io_advised(format_args!("reading {}", path.display()), &e, advice)
+        })?;
         Ok(Register::decode(&bytes)?.ok_or(NoRegister::Damaged))
     }
     /// Replaces the register on disk durably. After an error the old register is still there and

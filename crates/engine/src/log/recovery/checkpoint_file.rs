@@ -238,7 +238,9 @@ impl Control {
     /// Reads the newest state. Writes nothing.
     pub(crate) fn open(disk: &dyn Disk, dir: &Path) -> Result<Control> {
         let path = Control::path(dir);
-        let fail = |e: io::Error| Error::io(path.display(), &e);
+        let advice = "Restore the file or a backup, or start with innodb_force_recovery=6 to \
+                      read the tables";
+        let fail = |e: io::Error| Error::io_advised(path.display(), &e, advice);
         let file =
             disk.open(&path, OpenHow { create: Create::Existing, direct: true }).map_err(fail)?;
         let (mut newest, mut damaged): (Option<State>, bool) = (None, false);

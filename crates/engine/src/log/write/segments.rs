@@ -23,7 +23,7 @@ use crate::base::{Error, Result, poison};
 use crate::bytes::u64_at;
 use parking_lot::Mutex;
 use redolith_disk::{AlignedBuf, Create, Disk, File, Io, Op, OpenHow};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -71,6 +71,13 @@ pub(in crate::log) fn header_fields(b: &[u8]) -> Option<(u64, u64)> {
         .then(|| (word(16), word(24)))
 }
 
+/// The number in a segment's name. Names that the engine would not write, as `log_07`, are
+/// somebody else's.
+fn segment_number(name: &str) -> Option<u64> {
+    let number = name.strip_prefix("log_")?.parse().ok()?;
+    (name == format!("log_{number}")).then_some(number)
+}
+
 impl Segments {
     /// Creates the first segment of a new log, which holds `first`.
     pub(crate) fn create(
@@ -116,11 +123,11 @@ impl Segments {
             open: Mutex::default(),
             leftovers: Mutex::default(),
         };
-        let mut found = BTreeMap::new();
+        let mut found = BTreeSet::new();
         let mut leftovers = Leftovers::default();
         for name in s.disk.list(&s.dir).map_err(|e| Error::io(s.dir.display(), &e))? {
-            match name.strip_prefix("log_").and_then(|n| n.parse::<u64>().ok()) {
-                Some(n) => drop(found.insert(n, name)),
+            match segment_number(&name) {
+                Some(n) => drop(found.insert(n)),
                 None if name.ends_with(".new") => leftovers.names.push(name),
                 None => {}
             }
@@ -128,9 +135,7 @@ impl Segments {
         // Older segments that directly precede are kept for reuse, if they are not damaged.
         let mut first = s.keep_number(keep);
         let mut open = VecDeque::new();
-        while found.contains_key(&first)
-            && first.checked_sub(1).is_some_and(|n| found.contains_key(&n))
-        {
+        while found.contains(&first) && first.checked_sub(1).is_some_and(|n| found.contains(&n)) {
             let older = s.open_file(first - 1)?;
             if older.damaged {
                 break;
@@ -140,7 +145,7 @@ impl Segments {
             open.push_front(older);
         }
         let mut next = first + open.len() as u64;
-        while found.remove(&next).is_some() {
+        while found.remove(&next) {
             open.push_back(s.open_file(next)?);
             next += 1;
         }
@@ -151,10 +156,22 @@ impl Segments {
             );
             return Err(Error::Io { what: s.path(next).display().to_string(), why, full: false });
         }
-        (leftovers.later, leftovers.older) = found.into_keys().partition(|n| *n > next);
+        (leftovers.later, leftovers.older) = found.into_iter().partition(|n| *n > next);
+        s.check_removable(&leftovers)?;
         *s.open.lock() = open;
         *s.leftovers.lock() = leftovers;
         Ok(s)
+    }
+    /// FILES-3: what `begin_use` could not remove is met before the start changes anything.
+    fn check_removable(&self, leftovers: &Leftovers) -> Result<()> {
+        let numbered = leftovers.older.iter().chain(&leftovers.later).map(|n| self.path(*n));
+        for path in numbered.chain(leftovers.names.iter().map(|name| self.dir.join(name))) {
+            let advice = "The name is one of the redo log's own: move away what bears it";
+            self.disk
+                .open(&path, OpenHow::existing(true))
+                .map_err(|e| Error::io_advised(path.display(), &e, advice))?;
+        }
+        Ok(())
     }
     /// The segments behind a gap, oldest first. A crash can leave renamed files there, which hold
     /// nothing of the stream.
@@ -248,7 +265,8 @@ impl Segments {
     }
     fn open_file(&self, number: u64) -> Result<Segment> {
         let path = self.path(number);
-        let fail = |e: io::Error| Error::io(path.display(), &e);
+        let advice = "Restore the file or a backup";
+        let fail = |e: io::Error| Error::io_advised(path.display(), &e, advice);
         let file = self
             .disk
             .open(&path, OpenHow { create: Create::Existing, direct: true })
