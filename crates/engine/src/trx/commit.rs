@@ -49,9 +49,9 @@ impl CommitTicket {
     }
 }
 
-/// A transaction with this many undo records may need milliseconds to release its locks, and leaves
-/// its worker first.
-const MANY: u32 = 20_000;
+/// A transaction with this many undo records or locks may need milliseconds to release its locks,
+/// and leaves its worker first.
+const MANY: usize = 20_000;
 
 impl Trx {
     /// Commits the transaction. Others see its changes when this function returns; the changes are
@@ -59,7 +59,7 @@ impl Trx {
     /// fails, the transaction is rolled back.
     pub async fn commit(&mut self) -> Result<CommitTicket> {
         let engine = self.engine.clone();
-        if self.undo.count >= MANY {
+        if self.undo.count as usize >= MANY {
             engine.runtime.leave_worker();
         }
         let marked = match self.broken.take() {
@@ -105,9 +105,16 @@ impl Trx {
             }
         }
     }
+    /// Releases the locks, of which a transaction that only reads may have many too.
+    pub(super) fn release_locks(&self) {
+        if self.locks.locks_held() + self.locks.ranges_held() >= MANY {
+            self.engine.runtime.leave_worker();
+        }
+        self.engine.locks.release_all(&self.locks);
+    }
     /// Forgets the transaction and releases its locks.
     pub(super) fn end(&mut self) {
-        self.engine.locks.release_all(&self.locks);
+        self.release_locks();
         self.id = TrxId::NONE;
         self.undo = Default::default();
         self.broken = None;

@@ -212,7 +212,7 @@ pub struct Trx {
 impl Drop for Trx {
     fn drop(&mut self) {
         if self.id == TrxId::NONE {
-            return self.engine.locks.release_all(&self.locks);
+            return self.release_locks();
         }
         if self.abandoned {
             // The runtime has dropped the rollback's task because the engine ends. Recovery will

@@ -65,6 +65,12 @@ impl Env<'_> {
         self.pace.steps -= 1;
         if self.pace.steps < 0 { self.look() } else { Ok(()) }
     }
+    /// Counts several steps.
+    #[inline]
+    pub fn steps(&mut self, steps: usize) -> Result<()> {
+        self.pace.steps -= steps as i64;
+        if self.pace.steps < 0 { self.look() } else { Ok(()) }
+    }
     /// Counts work on a string of `len` bytes.
     #[inline]
     pub fn bytes(&mut self, len: usize) -> Result<()> {
@@ -74,8 +80,7 @@ impl Env<'_> {
         if len >= LONG {
             self.be_heavy();
         }
-        self.pace.steps -= (len / BYTES_PER_STEP) as i64;
-        if self.pace.steps < 0 { self.look() } else { Ok(()) }
+        self.steps(len / BYTES_PER_STEP)
     }
     /// Notes that single calls of the statement may take long.
     #[cold]

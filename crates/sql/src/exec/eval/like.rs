@@ -8,15 +8,16 @@ use redolith_types::{Charset, Collation};
 /// True if `text` matches `pattern`. `%` stands for any characters, `_` for one character; the
 /// character after `escape` stands for itself. Trailing spaces count.
 pub fn like(collation: Collation, escape: Option<char>, text: &[u8], pattern: &[u8]) -> bool {
-    like_unless(collation, escape, text, pattern, &mut || Ok(())).unwrap_or(false)
+    like_unless(collation, escape, text, pattern, &mut |_| Ok(())).unwrap_or(false)
 }
-/// Like [`like`], but now and then calls `stop`, whose error ends the search.
+/// Like [`like`], but now and then calls `stop` with the number of characters compared since the
+/// last call. An error of `stop` ends the search.
 fn like_unless(
     collation: Collation,
     escape: Option<char>,
     text: &[u8],
     pattern: &[u8],
-    stop: &mut dyn FnMut() -> Result<()>,
+    stop: &mut dyn FnMut(usize) -> Result<()>,
 ) -> Result<bool> {
     let mut escape_bytes = Vec::new();
     if let Some(c) = escape {
@@ -24,7 +25,10 @@ fn like_unless(
     }
     let matcher = Matcher { collation, escape: &escape_bytes };
     if text.len().saturating_mul(pattern.len()) <= FEW {
-        Ok(matcher.matches(text, pattern))
+        let mut steps = 0;
+        let found = matcher.matches(text, pattern, &mut steps);
+        stop(steps)?;
+        Ok(found)
     } else {
         matcher.by_parts(text, pattern, stop)
     }
@@ -33,7 +37,9 @@ fn like_unless(
 /// The greatest number of comparisons for which [`Matcher::matches`] is used.
 const FEW: usize = 1 << 16;
 /// The number of comparisons between two calls of `stop`.
-const STEPS: usize = 1 << 20;
+const STEPS: usize = 1 << 16;
+/// The number of comparisons that take as long as a step of an evaluation (PACE-3).
+const PER_STEP: usize = 4;
 
 struct Matcher<'a> {
     collation: Collation,
@@ -77,9 +83,10 @@ impl Matcher<'_> {
 
     /// Goes back to the last `%` when a later part does not match. The search neither recurses nor
     /// allocates, but the number of comparisons is the product of both lengths at worst.
-    fn matches(&self, mut text: &[u8], mut pattern: &[u8]) -> bool {
+    fn matches(&self, mut text: &[u8], mut pattern: &[u8], steps: &mut usize) -> bool {
         let mut retry: Option<(&[u8], &[u8])> = None;
         loop {
+            *steps += 1;
             let mut rest = pattern;
             let taken = match self.item(&mut rest) {
                 None if text.is_empty() => return true,
@@ -118,7 +125,7 @@ impl Matcher<'_> {
         &self,
         text: &[u8],
         mut pattern: &[u8],
-        stop: &mut dyn FnMut() -> Result<()>,
+        stop: &mut dyn FnMut(usize) -> Result<()>,
     ) -> Result<bool> {
         let weights = self.collation.weight_bytes(text);
         let mut rest = &weights[..];
@@ -166,7 +173,7 @@ impl Matcher<'_> {
         mut text: &'t [u8],
         part: &Part<'_>,
         steps: &mut usize,
-        stop: &mut dyn FnMut() -> Result<()>,
+        stop: &mut dyn FnMut(usize) -> Result<()>,
     ) -> Result<Option<&'t [u8]>> {
         if !part.has_one {
             let wanted = self.literal(part.items);
@@ -248,12 +255,11 @@ fn weight_bytes(weight: u32, is_utf8: bool, out: &mut [u8; 4]) -> &[u8] {
     }
 }
 
-fn pause(steps: &mut usize, stop: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+fn pause(steps: &mut usize, stop: &mut dyn FnMut(usize) -> Result<()>) -> Result<()> {
     if *steps < STEPS {
         return Ok(());
     }
-    *steps = 0;
-    stop()
+    stop(std::mem::take(steps))
 }
 
 impl<'v> Eval<'v, '_, '_> {
@@ -269,7 +275,7 @@ impl<'v> Eval<'v, '_, '_> {
         }
         let (collation, text, pattern) =
             self.strings(collation, (&sides[0], &text), (&sides[1], &pattern));
-        let stop = &mut || self.env.look();
+        let stop = &mut |compared| self.env.steps(compared / PER_STEP);
         like_unless(collation, escape, &text, &pattern, stop).map(Some)
     }
 }
@@ -297,7 +303,7 @@ mod tests {
 
     #[test]
     fn by_parts_as_by_going_back() {
-        let go_on: &mut dyn FnMut() -> Result<()> = &mut || Ok(());
+        let go_on: &mut dyn FnMut(usize) -> Result<()> = &mut |_| Ok(());
         for collation in
             [Collation::Utf8mb4GeneralCi, Collation::Utf8mb4Bin, Collation::Latin1SwedishCi]
         {
@@ -309,7 +315,7 @@ mod tests {
                         let (text, pattern) = (text.as_bytes(), pattern.as_bytes());
                         assert_eq!(
                             matcher.by_parts(text, pattern, go_on).unwrap(),
-                            matcher.matches(text, pattern),
+                            matcher.matches(text, pattern, &mut 0),
                             "{text:?} {pattern:?}"
                         );
                     }
@@ -336,7 +342,7 @@ mod tests {
     #[test]
     fn a_long_search_can_be_stopped() {
         let mut asked = 0;
-        let mut stop = || {
+        let mut stop = |_| {
             asked += 1;
             Err(SqlError::interrupted())
         };

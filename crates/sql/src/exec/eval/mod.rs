@@ -19,6 +19,7 @@ mod info;
 mod interval;
 mod like;
 mod numeric;
+mod pattern_size;
 mod print;
 mod regexp;
 mod strings;

@@ -7,6 +7,7 @@
 //! state at a time (a DFA) is the fast one. The DFA cannot decide word borders beside characters
 //! that are not ASCII; then the search goes on over sets of states (Thompson, 1968).
 use super::Eval;
+use super::pattern_size::PatternSize;
 use crate::error::{Result, SqlError};
 use crate::plan::Expr;
 use redolith_types::{Charset, Collation};
@@ -19,11 +20,14 @@ use regex_automata::util::syntax;
 
 /// The greatest size of a compiled regular expression, in bytes.
 const PATTERN_BYTES: usize = 1 << 20;
-/// Texts with fewer bytes are searched in one call.
-const LONG_TEXT: usize = 4 << 10;
+/// A pattern of at most this size is compiled in less than a millisecond, and has some thousand
+/// states at most.
+const SMALL_PATTERN_BYTES: usize = 64 << 10;
+/// Texts with fewer bytes are searched in one call if the pattern is small.
+const LONG_TEXT: usize = 512;
 /// A longer text is searched in one call, too, if its bytes times the automaton's states are no
-/// more than this: the call takes some tens of milliseconds at worst.
-const FEW_STEPS: usize = 64 << 20;
+/// more than this: the call takes some milliseconds at worst.
+const FEW_STEPS: usize = 1 << 20;
 /// The greatest number of bytes between two calls of `stop`.
 const WINDOW: usize = 256;
 /// The number of states visited between two calls of `stop`. The automaton may be in all its
@@ -35,6 +39,8 @@ pub struct Compiled {
     pattern: Vec<u8>,
     collation: Collation,
     regex: Regex,
+    /// The compiled pattern takes no more than [`SMALL_PATTERN_BYTES`].
+    is_small: bool,
     /// Made for the first long text. The inner None means that no automaton could be made.
     steps: Option<Option<Box<Steps>>>,
 }
@@ -47,25 +53,39 @@ struct Steps {
 }
 
 impl Compiled {
-    /// Compiles `pattern`, which must be valid UTF-8.
-    pub fn new(pattern: &[u8], collation: Collation) -> Result<Compiled> {
+    /// Compiles `pattern`, which must be valid UTF-8. Calls `before_long` before work that takes
+    /// more than a millisecond.
+    pub fn new(
+        pattern: &[u8],
+        collation: Collation,
+        before_long: impl FnOnce(),
+    ) -> Result<Compiled> {
+        let size = PatternSize::of(pattern);
+        if size == PatternSize::TooLarge {
+            return Err(SqlError::pattern_too_big());
+        }
         let text = as_text(pattern)
             .map_err(|_| SqlError::invalid_string("utf8mb4", String::from_utf8_lossy(pattern)))?;
-        let regex = RegexBuilder::new(&text)
-            .case_insensitive(collation.is_case_insensitive())
-            .unicode(collation != Collation::Binary)
-            .size_limit(PATTERN_BYTES)
-            .build()
-            .map_err(|e| {
-                SqlError::new(
-                    3685,
-                    format!(
-                        "Illegal argument to a regular expression. ({})",
-                        e.to_string().replace('\n', " ")
-                    ),
-                )
-            })?;
-        Ok(Compiled { pattern: pattern.to_vec(), collation, regex, steps: None })
+        let compile = |bytes| {
+            RegexBuilder::new(&text)
+                .case_insensitive(collation.is_case_insensitive())
+                .unicode(collation != Collation::Binary)
+                .size_limit(bytes)
+                .build()
+        };
+        let at_once = match size {
+            PatternSize::Small => compile(SMALL_PATTERN_BYTES),
+            _ => Err(regex::Error::CompiledTooBig(SMALL_PATTERN_BYTES)),
+        };
+        let is_small = !matches!(at_once, Err(regex::Error::CompiledTooBig(_)));
+        let regex = if is_small {
+            at_once
+        } else {
+            before_long();
+            compile(PATTERN_BYTES)
+        };
+        let regex = regex.map_err(illegal)?;
+        Ok(Compiled { pattern: pattern.to_vec(), collation, regex, is_small, steps: None })
     }
     pub fn is_for(&self, pattern: &[u8], collation: Collation) -> bool {
         self.pattern == pattern && self.collation == collation
@@ -74,7 +94,7 @@ impl Compiled {
     /// True if the pattern is found in `text`. Now and then calls `stop`, whose error ends the
     /// search.
     pub fn is_match(&mut self, text: &[u8], stop: &mut dyn FnMut() -> Result<()>) -> Result<bool> {
-        if text.len() < LONG_TEXT {
+        if self.is_small && text.len() < LONG_TEXT {
             return Ok(self.regex.is_match(text));
         }
         let steps = self.steps.get_or_insert_with(|| Steps::new(&self.pattern, self.collation));
@@ -211,7 +231,16 @@ impl States {
     }
 }
 
-/// Replaces the word borders of MySQL 5, `[[:<:]]` and `[[:>:]]`.
+/// The error for a pattern that the library refuses.
+fn illegal(e: regex::Error) -> SqlError {
+    if matches!(e, regex::Error::CompiledTooBig(_)) {
+        return SqlError::pattern_too_big();
+    }
+    let why = e.to_string().replace('\n', " ");
+    SqlError::new(3685, format!("Illegal argument to a regular expression. ({why})"))
+}
+
+/// With the word borders of MySQL 5, `[[:<:]]` and `[[:>:]]`.
 fn as_text(pattern: &[u8]) -> std::result::Result<String, std::str::Utf8Error> {
     Ok(std::str::from_utf8(pattern)?.replace("[[:<:]]", r"\b").replace("[[:>:]]", r"\b"))
 }
@@ -236,7 +265,11 @@ impl<'v> Eval<'v, '_, '_> {
         let mut compiled =
             match self.env.regex.take().filter(|kept| kept.is_for(&pattern, collation)) {
                 Some(kept) => kept,
-                None => Box::new(Compiled::new(&pattern, collation)?),
+                None => {
+                    // Many steps: a statement that compiles a pattern for each row is killed too.
+                    self.env.look()?;
+                    Box::new(Compiled::new(&pattern, collation, || self.env.be_heavy())?)
+                }
             };
         let found = compiled.is_match(&text, &mut || self.env.look())?;
         self.env.regex = Some(compiled);
@@ -300,7 +333,9 @@ mod tests {
             r"(^|\b)end\b(\s|$)",
         ] {
             for collation in [UTF8, Collation::Utf8mb4Bin, Collation::Binary] {
-                let Ok(compiled) = Compiled::new(pattern.as_bytes(), collation) else { continue };
+                let Ok(compiled) = Compiled::new(pattern.as_bytes(), collation, || ()) else {
+                    continue;
+                };
                 for text in [&long[..], &long[..5000], &long[4000..], b"", b"end 7"] {
                     let mut steps = Steps::new(pattern.as_bytes(), collation).unwrap();
                     let found = steps.is_match(text, &mut || Ok(())).unwrap();
@@ -333,8 +368,31 @@ mod tests {
             [text(1 << 17), "é".repeat(1 << 19).into()].concat(),
         );
     }
+    /// A short text is no short search if the pattern is large.
+    #[test]
+    fn a_search_for_a_large_pattern_is_ended() {
+        let pattern = br"([0-7][0-9a-f]{4000}|[8-f][0-9a-f]{3000})[g-z]";
+        let mut compiled = Compiled::new(pattern, UTF8, || ()).unwrap();
+        let found = compiled.is_match(&text(400), &mut || Err(SqlError::interrupted()));
+        assert_eq!(found.unwrap_err().code, 1317);
+    }
+    #[test]
+    fn a_large_pattern_is_announced_or_refused() {
+        let announced = |pattern: &str| {
+            let mut announced = false;
+            let compiled = Compiled::new(pattern.as_bytes(), UTF8, || announced = true);
+            compiled.map(|_| announced).map_err(|e| e.code)
+        };
+        assert_eq!(announced(r"^[a-z]+@\w+\.example$"), Ok(false));
+        assert_eq!(announced("[0-9a-f]{4000}"), Ok(true));
+        assert_eq!(announced(&"abc|".repeat(300)), Ok(true));
+        // What is refused at once, and what the library finds too large.
+        assert_eq!(announced(&"[a]".repeat(5_000_000)), Err(3700));
+        assert_eq!(announced("((a{1000}){1000}){1000}"), Err(3700));
+        assert_eq!(announced("(a"), Err(3685));
+    }
     fn is_ended_and_goes_on(pattern: &[u8], text: Vec<u8>) {
-        let mut compiled = Compiled::new(pattern, UTF8).unwrap();
+        let mut compiled = Compiled::new(pattern, UTF8, || ()).unwrap();
         let mut left = 20;
         let stop = &mut || {
             left -= 1;
@@ -343,7 +401,10 @@ mod tests {
         assert_eq!(compiled.is_match(&text, stop).unwrap_err().code, 1317);
         // The pattern can still be used for the next text.
         assert!(!compiled.is_match(&text[..100], &mut || Ok(())).unwrap());
-        let cheap = &mut Compiled::new(b"zzz", UTF8).unwrap();
-        assert!(!cheap.is_match(&text, &mut || Err(SqlError::interrupted())).unwrap(), "one call");
+        let cheap = &mut Compiled::new(b"zzz", UTF8, || ()).unwrap();
+        assert!(
+            !cheap.is_match(&text[..50_000], &mut || Err(SqlError::interrupted())).unwrap(),
+            "one call"
+        );
     }
 }

@@ -260,6 +260,64 @@ fn a_check_of_a_table_leaves_its_worker() {
     assert_eq!(watched.runtime.left.load(Relaxed), 1);
 }
 
+/// A transaction that has read many rows with locks has as many locks to release as one that has
+/// changed the rows.
+#[test]
+fn the_release_of_many_locks_leaves_its_worker() {
+    let watched = Watched::new();
+    let s = &mut watched.world.session();
+    tables(s);
+    for _ in 0..4 {
+        lines(s, "INSERT INTO big (k, c) SELECT k + 1, c FROM big");
+    }
+    let count = "SELECT COUNT(*) FROM big WHERE k > 0 FOR UPDATE";
+    for end in ["COMMIT", "ROLLBACK"] {
+        assert_eq!(lines(s, &format!("BEGIN; {count}")).last().unwrap(), "32768");
+        watched.runtime.left.store(0, Relaxed);
+        assert_eq!(watched.watch(|| lines(s, end)), ["ok 0 0"]);
+        assert!(watched.runtime.left.load(Relaxed) > 0, "{end}");
+    }
+    // A few locks are released at once.
+    lines(s, "BEGIN; SELECT COUNT(*) FROM t FOR UPDATE");
+    watched.runtime.left.store(0, Relaxed);
+    assert_eq!(watched.watch(|| lines(s, "COMMIT")), ["ok 0 0"]);
+    assert_eq!(watched.runtime.left.load(Relaxed), 0);
+}
+
+/// LIKE that compares much: few rows are looked at in a millisecond. The strings themselves are
+/// short.
+#[test]
+fn many_comparisons_of_like_leave_their_worker_and_are_killed() {
+    let watched = Watched::new();
+    let s = &mut watched.world.session();
+    tables(s);
+    lines(s, "CREATE TABLE texts (id INT PRIMARY KEY, c VARCHAR(2000))");
+    lines(s, "INSERT INTO texts SELECT id, REPEAT('a', 2000) FROM big LIMIT 200");
+    assert_eq!(lines(s, "SELECT COUNT(*) FROM texts"), ["200"]);
+    let text = "SELECT COUNT(*) FROM texts WHERE c LIKE '%aaaaaaaaaaaaaaaaaaaaaaaab%'";
+    assert_eq!(watched.killed(s, text), "error 1317");
+}
+
+/// A pattern for each row: each takes long to compile, and few rows are looked at in a millisecond.
+#[test]
+fn patterns_that_take_long_leave_their_worker_and_are_killed() {
+    let watched = Watched::new();
+    let s = &mut watched.world.session();
+    tables(s);
+    for text in [
+        "SELECT COUNT(*) FROM big WHERE 'a' REGEXP CONCAT('([ab]{100}|b{100}){5}', id)",
+        // A short text and a large pattern.
+        "SELECT COUNT(*) FROM big WHERE CONCAT(REPEAT('09af', 100), id) REGEXP \
+            '[0-7][0-9a-f]{4000}[g-z]'",
+    ] {
+        watched.runtime.left.store(0, Relaxed);
+        assert_eq!(watched.killed(s, text), "error 1317", "{text}");
+        assert!(watched.runtime.left.load(Relaxed) > 0, "{text}: stays on its worker");
+    }
+    let large = "SELECT 'a' REGEXP REPEAT('[a]', 5000000)";
+    assert_eq!(watched.watch(|| lines(s, large)), ["error 3700"]);
+}
+
 #[test]
 fn a_wide_expression_leaves_its_worker() {
     let watched = Watched::new();
