@@ -34,10 +34,16 @@ def _(sql, theirs, ours):
 @rule(
     'no-date-1525',
     'MySQL 8.0 refuses constants that are no dates where they are compared with dates (1525);'
-    ' MariaDB warns',
+    ' MariaDB warns, where it looks at them',
 )
 def _(sql, theirs, ours):
-    return ours.error == 1525
+    refused = re.fullmatch("Incorrect (?:DATE|DATETIME|TIME) value: '(.*)'", ours.message)
+    return ours.error == 1525 and (
+        theirs.error == 1292
+        or 1292 in theirs.warnings
+        or refused is not None
+        and f"'{refused[1]}'" in sql
+    )
 
 
 @rule('same-error', 'the two number one error differently')
@@ -490,6 +496,31 @@ def all_like(theirs, ours, like):
     )
 
 
+NUMBER = re.compile(rb'(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)')
+
+
+def numbers_like(theirs, ours, like):
+    """Whether every two values are the same but for numbers in them, which are `like`."""
+
+    def same(a, b):
+        one, other = NUMBER.split(a), NUMBER.split(b)
+        return (
+            len(one) == len(other)
+            and one[::2] == other[::2]
+            and all(x == y or like(x, y) for x, y in zip(one[1::2], other[1::2]))
+        )
+
+    return all_like(theirs, ours, same)
+
+
+def same_float(a, b):
+    """Whether two texts of numbers are of one FLOAT, which shows six digits."""
+    x, y = float(a), float(b)
+    return max(abs(x), abs(y)) < 3.4e38 and (
+        struct.pack('f', x) == struct.pack('f', y) or f'{x:.6g}' == f'{y:.6g}'
+    )
+
+
 @rule(
     'zero-year-chosen',
     'the year 0 that CASE, IF or COALESCE chose is the text 0000, as in MySQL; MariaDB says 0',
@@ -524,12 +555,22 @@ def _(sql, theirs, ours):
     ' in a column of too few digits, and cuts it',
 )
 def _(sql, theirs, ours):
+    def shown(rows):
+        return [
+            tuple(v if numeric(v) is None else f'{numeric(v):.12g}'.encode() for v in row)
+            for row in rows or ()
+        ]
+
+    one, other = shown(theirs.rows), shown(ours.rows)
+    cut = [row for row in one if row not in other]
+    whole = [row for row in other if row not in one]
     return (
         re.search('GROUP BY|DISTINCT', sql) is not None
         and re.search('ROUND|TRUNCATE', sql) is not None
         and 'double' in ours.types
-        and theirs.rows is not None
-        and any(v and re.fullmatch(rb'-?(10{5,}|9{6,})', v) for row in theirs.rows for v in row)
+        and bool(cut)
+        and all(any(v and re.fullmatch(rb'-?(10{5,}|9{6,})', v) for v in row) for row in cut)
+        and all(any(abs(numeric(v) or 0) > 99999 for v in row) for row in whole)
     )
 
 
@@ -658,24 +699,15 @@ def _(sql, theirs, ours):
 
 
 @rule(
-    'floats-in-temporary-tables',
-    'what is chosen among FLOAT is one, as in MySQL; MariaDB shows all digits of a DOUBLE where it'
-    ' is in a temporary table; beside integers some are FLOAT there: open',
+    'chosen-floats',
+    'what is chosen among FLOAT and integers other than INT is a FLOAT, as in MySQL; MariaDB makes'
+    ' a DOUBLE of it beside BIGINT and literals, and where it is in a temporary table',
 )
 def _(sql, theirs, ours):
-    def same(a, b):
-        x, y = numeric(a), numeric(b)
-        return (
-            x is not None
-            and y is not None
-            and max(abs(x), abs(y)) < 3.4e38
-            and struct.pack('f', x) == struct.pack('f', y)
-        )
-
     return (
-        re.search('DISTINCT|GROUP BY|IF|COALESCE|CASE', sql) is not None
-        and 'double' in ours.types
-        and all_like(theirs, ours, same)
+        re.search('DISTINCT|GROUP BY|IF|COALESCE|CASE|GREATEST|LEAST', sql) is not None
+        and re.search(r'\bfl\b', sql) is not None
+        and numbers_like(theirs, ours, same_float)
     )
 
 
@@ -898,19 +930,6 @@ def _(sql, theirs, ours):
 
 
 @rule(
-    'never-had',
-    'what HAVING can never take is calculated, and may fail (1690); MySQL and MariaDB see before'
-    ' that nothing can come of it',
-)
-def _(sql, theirs, ours):
-    return (
-        ours.error == 1690
-        and theirs.rows == []
-        and re.search('HAVING .*1 = (10|NULL)', sql) is not None
-    )
-
-
-@rule(
     'digits-of-parameters',
     'a parameter of TIMEDIFF is a TIME with six digits behind its point, as in MySQL 8.0.22; as a'
     ' literal it has those that are written',
@@ -952,17 +971,6 @@ def _(sql, theirs, ours):
 )
 def _(sql, theirs, ours):
     return re.search(r'\bl1\b.* IN \(SELECT .*\bvb\b', sql) is not None and theirs.rows != ours.rows
-
-
-@rule(
-    'beyond-the-limit',
-    'what LIMIT leaves out is calculated where rows are sorted, and may fail (1690); in MySQL it is'
-    ' not: open',
-)
-def _(sql, theirs, ours):
-    return (
-        ours.error == 1690 and not theirs.error and re.search('ORDER BY.* LIMIT ', sql) is not None
-    )
 
 
 @rule(
@@ -1037,27 +1045,80 @@ def _(sql, theirs, ours):
     )
 
 
-NUMBER = re.compile(rb'(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)')
-
-
 @rule(
     'doubles-as-text', 'the last digits of a DOUBLE in a text, and from where on it has an exponent'
 )
 def _(sql, theirs, ours):
-    def same(a, b):
-        one, other = NUMBER.split(a), NUMBER.split(b)
-        return (
-            len(one) == len(other)
-            and one[::2] == other[::2]
-            and all(
-                x == y
-                or max(len(x), len(y)) > 15
-                and math.isclose(float(x), float(y), rel_tol=1e-14)
-                for x, y in zip(one[1::2], other[1::2])
-            )
-        )
+    return numbers_like(
+        theirs,
+        ours,
+        lambda x, y: (
+            max(len(x), len(y)) > 15 and math.isclose(float(x), float(y), rel_tol=1e-14)
+        ),
+    )
 
-    return all_like(theirs, ours, same)
+
+@rule(
+    'casts-of-one',
+    'MariaDB takes two CASTs of one value for the same value, whatever they make of it, where a'
+    ' condition compares them',
+)
+def _(sql, theirs, ours):
+    return (
+        re.search(
+            r'CAST\((.+) AS ([A-Z]+)(\(\d+(,\d+)?\))?\) [<>=]+ CAST\(\1 AS \2\b', sql
+        )
+        is not None
+    )
+
+
+@rule(
+    'halves-into-bits',
+    'half of an odd number rounds to the even one where a DOUBLE becomes bits, as in MySQL; away'
+    ' from 0 in MariaDB',
+)
+def _(sql, theirs, ours):
+    return (
+        re.match('SELECT', sql) is None
+        and re.search(r'[&|^~]|<<|>>', sql) is not None
+        and re.search(r"\b(fl|db)\b|\de[-\d]|'-?\d*\.5'", sql) is not None
+        and not (theirs.error or ours.error)
+    )
+
+
+@rule(
+    'quotients-in-groups',
+    'an integer quotient does not fit into the INT that MariaDB makes of it in a temporary table',
+)
+def _(sql, theirs, ours):
+    return (
+        re.search('DISTINCT|GROUP BY', sql) is not None
+        and ' DIV ' in sql
+        and all_like(
+            theirs,
+            ours,
+            lambda a, b: (
+                a in (b'2147483647', b'-2147483648')
+                and numeric(b) is not None
+                and abs(numeric(b)) >= 2**31
+            ),
+        )
+    )
+
+
+@rule(
+    'bytes-in-groups',
+    'MariaDB counts characters for the width of a temporary table\'s column of bytes, and cuts a'
+    ' text of several bytes a character that is among them',
+)
+def _(sql, theirs, ours):
+    return (
+        re.search('DISTINCT|GROUP BY', sql) is not None
+        and re.search("0x|X'|BINARY|UNHEX|BASE64|\\b(bn|vn|bl|b1|b10)\\b", sql) is not None
+        and all_like(
+            theirs, ours, lambda a, b: b.startswith(a) and any(byte > 127 for byte in b)
+        )
+    )
 
 
 @rule(

@@ -62,7 +62,13 @@ impl Binder<'_> {
         if function == Function::NullIf
             && let Some(other) = args.pop()
         {
+            let year = year_for(&other, args[0].clone());
             args.push(year_for(&args[0], other));
+            // A constant that meets a YEAR is compared as the year that it is, and given as the
+            // number that it is.
+            if matches!(year.kind, ExprKind::ConvertTo(_)) {
+                args.push(year);
+            }
         }
         let ty = self.function_type(function, &mut args)?;
         Ok(Expr::new(ExprKind::Call { function, args }, ty))

@@ -34,7 +34,7 @@ use super::env::Env;
 use super::pace::LONG;
 use super::subquery::SubqueryResult;
 use crate::error::{Result, SqlError};
-use crate::plan::{Expr, ExprKind, Kind, UnaryOp};
+use crate::plan::{Expr, ExprKind, Function, Kind, UnaryOp};
 use crate::session_state::UserVariable;
 use redolith_types::convert::{has_date, to_bool, to_datetime, to_number, to_time};
 use redolith_types::{DateTime, RowLayout, SqlType, TableDef, Value};
@@ -229,6 +229,8 @@ impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
             }
             (ExprKind::Member { number, .. }, _) => self.eval(number),
             (ExprKind::Hex(bytes), _) => Ok(big_endian(self.eval(bytes)?)),
+            // ELT is a text, and as a number that of what it chooses.
+            (ExprKind::Call { function: Function::Elt, args }, _) => self.elt_number(args),
             // What is calculated of a date is a date, though it is told as text where that was one.
             (_, kind) if kind.is_string() && e.is_calculated_date() => {
                 let value = self.eval(e)?;
@@ -340,15 +342,27 @@ impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
     /// texts into texts.
     pub fn stored(&mut self, e: &'v Expr, ty: &SqlType) -> Result<Value<'v>> {
         let is_member = matches!(e.ty.kind, Kind::Enum | Kind::Set);
-        // What is calculated of a date that was told as text goes into numbers as text.
-        if ty.is_numeric() && e.ty.kind.is_string() && e.is_calculated_date() {
+        // What is calculated of a date that was told as text goes into numbers as text, and so does
+        // what ELT chooses.
+        let is_text = e.is_calculated_date()
+            || matches!(e.kind, ExprKind::Call { function: Function::Elt, .. });
+        if ty.is_numeric() && e.ty.kind.is_string() && is_text {
             return self.eval(e);
         }
         if ty.is_numeric() || is_member && matches!(ty, SqlType::Year | SqlType::Bit { .. }) {
             return self.number(e);
         }
+        let is_column = matches!(e.kind, ExprKind::Column { .. });
         let value = self.eval(e)?;
-        Ok(if ty.is_string() { self.presented(e, value) } else { value })
+        Ok(match value {
+            // A FLOAT goes into strings as the DOUBLE that it is; only a column into TEXT and BLOB
+            // goes as the text that is shown.
+            Value::Float(f) if ty.is_string() && !(is_column && ty.is_lob()) => {
+                Value::Double(f.into())
+            }
+            value if ty.is_string() => self.presented(e, value),
+            value => value,
+        })
     }
 
     /// A value that becomes a string: with the digits that its expression has. Doubles stay, for
