@@ -39,7 +39,7 @@ def _(sql, theirs, ours):
 def _(sql, theirs, ours):
     refused = re.fullmatch("Incorrect (?:DATE|DATETIME|TIME) value: '(.*)'", ours.message)
     return ours.error == 1525 and (
-        theirs.error == 1292
+        theirs.error in (1292, 1690)
         or 1292 in theirs.warnings
         or refused is not None
         and f"'{refused[1]}'" in sql
@@ -549,12 +549,11 @@ def _(sql, theirs, ours):
     )
 
 
-@rule(
-    'rounded-doubles-in-groups',
-    'a double that ROUND or TRUNCATE made is itself behind DISTINCT and GROUP BY; MariaDB keeps it'
-    ' in a column of too few digits, and cuts it',
-)
-def _(sql, theirs, ours):
+def instead(theirs, ours, cut, whole):
+    """Whether each of their rows that we lack has a value that is `cut`, and each of our rows that
+    they lack one that is `whole`: groups that are cut to the same value are one group.
+    """
+
     def shown(rows):
         return [
             tuple(v if numeric(v) is None else f'{numeric(v):.12g}'.encode() for v in row)
@@ -562,15 +561,30 @@ def _(sql, theirs, ours):
         ]
 
     one, other = shown(theirs.rows), shown(ours.rows)
-    cut = [row for row in one if row not in other]
-    whole = [row for row in other if row not in one]
+    lacked = [row for row in one if row not in other]
+    return (
+        bool(lacked)
+        and all(any(v and cut(v) for v in row) for row in lacked)
+        and all(any(v and whole(v) for v in row) for row in other if row not in one)
+    )
+
+
+@rule(
+    'rounded-doubles-in-groups',
+    'a double that ROUND or TRUNCATE made is itself behind DISTINCT and GROUP BY; MariaDB keeps it'
+    ' in a column of too few digits, and cuts it',
+)
+def _(sql, theirs, ours):
     return (
         re.search('GROUP BY|DISTINCT', sql) is not None
         and re.search('ROUND|TRUNCATE', sql) is not None
         and 'double' in ours.types
-        and bool(cut)
-        and all(any(v and re.fullmatch(rb'-?(10{5,}|9{6,})', v) for v in row) for row in cut)
-        and all(any(abs(numeric(v) or 0) > 99999 for v in row) for row in whole)
+        and instead(
+            theirs,
+            ours,
+            lambda a: re.fullmatch(rb'-?(10{5,}|9{6,})', a),
+            lambda b: abs(numeric(b) or 0) > 99999,
+        )
     )
 
 
@@ -1094,14 +1108,11 @@ def _(sql, theirs, ours):
     return (
         re.search('DISTINCT|GROUP BY', sql) is not None
         and ' DIV ' in sql
-        and all_like(
+        and instead(
             theirs,
             ours,
-            lambda a, b: (
-                a in (b'2147483647', b'-2147483648')
-                and numeric(b) is not None
-                and abs(numeric(b)) >= 2**31
-            ),
+            lambda a: a in (b'2147483647', b'-2147483648'),
+            lambda b: abs(numeric(b) or 0) >= 2**31,
         )
     )
 
@@ -1118,6 +1129,31 @@ def _(sql, theirs, ours):
         and all_like(
             theirs, ours, lambda a, b: b.startswith(a) and any(byte > 127 for byte in b)
         )
+    )
+
+
+@rule(
+    'quotients-of-texts',
+    'a quotient of what a function gives as text has all its digits, as in MySQL; MariaDB cuts'
+    ' them to four',
+)
+def _(sql, theirs, ours):
+    def cut(a, b):
+        x, y, digits = numeric(a), numeric(b), len(a.partition(b'.')[2])
+        return (
+            x is not None
+            and y is not None
+            and b'e' not in a
+            and 4 <= digits < len(b.partition(b'.')[2])
+            and abs(x - y) <= 0.51 * 10.0**-digits
+        )
+
+    return (
+        ' / ' in sql
+        and re.search(r'\b(HEX|BIN|OCT|CONV|MD5|SHA1|UNHEX|TO_BASE64|FROM_BASE64|SPACE)\(', sql)
+        is not None
+        and 'double' in ours.types
+        and all_like(theirs, ours, cut)
     )
 
 

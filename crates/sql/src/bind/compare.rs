@@ -1,5 +1,5 @@
 //! Operators that compare, and logic.
-use super::expr::{Env, as_number, in_compared_charset};
+use super::expr::{Env, as_number, in_compared_charset, operand};
 use super::{Binder, type_rules};
 use crate::error::{Result, SqlError};
 use crate::parse::ast::{self, BinaryOp};
@@ -37,9 +37,7 @@ impl Binder<'_> {
                 let hex = [self.is_hex_number(left), self.is_hex_number(right)];
                 let mut sides = [self.expr(env, left)?, self.expr(env, right)?];
                 for (side, hex) in sides.iter_mut().zip(hex) {
-                    if hex {
-                        *side = as_number(side.clone());
-                    }
+                    *side = operand(if hex { as_number(side.clone()) } else { side.clone() });
                 }
                 let [l, r] = &sides;
                 // A number of any kind goes with a number.

@@ -1,6 +1,6 @@
 //! Calls: built-in functions and the types they give.
 use super::compare::year_for;
-use super::expr::{Env, check_fsp, in_charset, no_such_function};
+use super::expr::{Env, check_fsp, in_charset, no_such_function, operand};
 use super::{Binder, type_rules};
 use crate::error::{Result, SqlError};
 use crate::parse::ast::{BinaryOp, Call, Span};
@@ -53,7 +53,8 @@ impl Binder<'_> {
                 _ => self.expr(env, arg)?,
             };
             let as_number = numbers || (function == Function::If && n == 0);
-            args.push(if as_number { self.hex_as_number(arg, bound) } else { bound });
+            let bound = if as_number { self.hex_as_number(arg, bound) } else { bound };
+            args.push(if numbers && n == 0 { operand(bound) } else { bound });
         }
         if call.name == "WEEKOFYEAR" {
             // WEEK(date, 3)
