@@ -669,7 +669,8 @@ def _(sql, theirs, ours):
 
 @rule(
     'doubles-of-char',
-    'MariaDB shows -CAST(x AS CHAR) and CAST(x AS CHAR) + 0 without what is behind the point',
+    'MariaDB shows -CAST(x AS CHAR) and CAST(x AS CHAR) + 0 without what is behind the point, also'
+    ' of CASTs to BINARY',
 )
 def _(sql, theirs, ours):
     def whole(a, b):
@@ -677,7 +678,7 @@ def _(sql, theirs, ours):
         return x is not None and y is not None and b'.' not in a[:-1] and abs(x - y) <= 0.5
 
     return re.search(
-        r'\(-\(*CAST\(.* AS CHAR|AS CHAR(\(\d\))?\) \+ 0', sql
+        r'\(-\(*CAST\(.* AS (CHAR|BINARY)|AS (CHAR|BINARY)(\(\d\))?\) \+ 0', sql
     ) is not None and all_like(theirs, ours, whole)
 
 
@@ -770,16 +771,44 @@ def _(sql, theirs, ours):
     )
 
 
-@rule('sign-of-nullif', 'NULLIF of a negative TIME keeps its sign in arithmetic, as in MySQL')
+@rule(
+    'sign-of-nullif',
+    'NULLIF, IFNULL, COALESCE, IF and CASE of a negative TIME keep its sign in arithmetic, as in'
+    ' MySQL',
+)
 def _(sql, theirs, ours):
     def sign(a, b):
         x, y = numeric(a), numeric(b)
         return x is not None and y is not None
 
     return (
-        re.search(r'NULLIF\(.*\) [-+*/]', sql) is not None
+        re.search(r'(NULLIF|IFNULL|COALESCE|IF)\(.*\) [-+*/]|CASE.* END [-+*/]', sql) is not None
         and all_like(theirs, ours, sign)
         and re.search(r"TIME|\bt3?\b(?! [ab]\b)", sql.replace(' FROM t', '')) is not None
+    )
+
+
+@rule(
+    'zeros-of-nullif',
+    'NULLIF of a ZEROFILL column is text with the zeros of the column, as in MySQL; without them in'
+    ' MariaDB',
+)
+def _(sql, theirs, ours):
+    return re.search(r'NULLIF\((a\.|b\.)?iz\b', sql) is not None and numbers_like(
+        theirs, ours, lambda x, y: x == y.lstrip(b'0') or (x, y.strip(b'0')) == (b'0', b'')
+    )
+
+
+@rule(
+    'sum-of-chosen-bytes',
+    'a hexadecimal literal that was chosen is a text for SUM and AVG, as in MySQL; a number in'
+    ' MariaDB',
+)
+def _(sql, theirs, ours):
+    return (
+        re.search(r'(SUM|AVG)\(.*(IFNULL|COALESCE|IF|NULLIF|CASE)\b.*0x', sql) is not None
+        and 'double' in ours.types
+        and 'double' not in theirs.types
     )
 
 
@@ -1150,7 +1179,9 @@ def _(sql, theirs, ours):
 
     return (
         ' / ' in sql
-        and re.search(r'\b(HEX|BIN|OCT|CONV|MD5|SHA1|UNHEX|TO_BASE64|FROM_BASE64|SPACE)\(', sql)
+        and re.search(
+            r'\b(HEX|BIN|OCT|CONV|MD5|SHA1|UNHEX|TO_BASE64|FROM_BASE64|SPACE)\(|AS BINARY', sql
+        )
         is not None
         and 'double' in ours.types
         and all_like(theirs, ours, cut)

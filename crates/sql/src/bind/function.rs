@@ -94,7 +94,7 @@ impl Binder<'_> {
             Returns::Double => ExprType::double(),
             Returns::Number => number_type(function, args),
             Returns::Integral => match type_rules::domain(&first) {
-                type_rules::Domain::Double => ExprType::double(),
+                type_rules::Domain::Double => ExprType { decimals: 0, ..ExprType::double() },
                 // What 64 bits may not hold.
                 type_rules::Domain::Decimal if first.digits().0 >= 18 => {
                     ExprType::decimal(first.digits().0 + 1, 0)
