@@ -906,6 +906,9 @@ def _(sql, theirs, ours):
         re.match('INSERT|REPLACE|UPDATE', sql) is not None
         and re.search(r"\.\d|FRAC|MICRO|\b(d6|ts3|t3)\b", sql) is not None
     )
+    counted = theirs.rows is None and not (theirs.error or ours.error)
+    if stored and counted and re.search(r'\b(ti|tu|si|mi|i|iu|iz|bi|bu) = .*TIME', sql):
+        return True
     return (stored or re.search('AS (UN)?SIGNED', sql) is not None) and all_like(
         theirs,
         ours,

@@ -605,8 +605,7 @@ pub(super) fn charset_named(name: &str) -> Result<Charset> {
 /// An operand of arithmetic: a NULL is a DOUBLE there, as in MySQL, which the type of the result
 /// shows. What a parameter is shows with its value.
 pub(super) fn operand(value: Expr) -> Expr {
-    let is_open =
-        |e: &Expr| matches!(e.kind, ExprKind::Param(_) | ExprKind::UserVariable(_));
+    let is_open = |e: &Expr| matches!(e.kind, ExprKind::Param(_) | ExprKind::UserVariable(_));
     if value.ty.kind != Kind::Null || value.any(&is_open) {
         return value;
     }

@@ -352,22 +352,26 @@ impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
         if ty.is_numeric() || is_member && matches!(ty, SqlType::Year | SqlType::Bit { .. }) {
             return self.number(e);
         }
-        let is_column = matches!(e.kind, ExprKind::Column { .. });
         let value = self.eval(e)?;
-        Ok(match value {
-            // A FLOAT goes into strings as the DOUBLE that it is; only a column into TEXT and BLOB
-            // goes as the text that is shown.
-            Value::Float(f) if ty.is_string() && !(is_column && ty.is_lob()) => {
-                Value::Double(f.into())
+        Ok(if ty.is_string() { self.stored_as_string(e, ty, value) } else { value })
+    }
+
+    /// A column goes into TEXT and BLOB as the text that is shown of the column. Otherwise a number
+    /// goes into strings as the number that it is: a FLOAT as a DOUBLE, and without ZEROFILL.
+    pub fn stored_as_string(&self, e: &Expr, ty: &SqlType, value: Value<'v>) -> Value<'v> {
+        let is_shown = ty.is_lob() && matches!(e.kind, ExprKind::Column { .. });
+        match value {
+            Value::Float(f) if !is_shown => Value::Double(f.into()),
+            Value::Int(_) | Value::UInt(_) if is_shown && e.ty.kind != Kind::Bit => {
+                Value::owned(self.text_of(e, &value).into_owned())
             }
-            value if ty.is_string() => self.presented(e, value),
-            value => value,
-        })
+            value => self.presented(e, is_shown, value),
+        }
     }
 
     /// A value that becomes a string: with the digits that its expression has. Doubles stay, for
     /// their digits are fitted to the column; integers do, for BIT and YEAR are stored as numbers.
-    pub fn presented(&self, e: &Expr, value: Value<'v>) -> Value<'v> {
+    fn presented(&self, e: &Expr, zerofill: bool, value: Value<'v>) -> Value<'v> {
         match value {
             Value::Null
             | Value::Bytes(_)
@@ -378,6 +382,9 @@ impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
             // One that has fewer digits than its expression, because it was chosen among others, is
             // stored with its own.
             Value::Decimal(d) if d.scale() < e.ty.decimals => value,
+            Value::Decimal(d) if e.ty.zerofill && !zerofill => {
+                Value::owned(d.round(e.ty.decimals).unwrap_or(d).to_string().into_bytes())
+            }
             value => Value::owned(self.text_of(e, &value).into_owned()),
         }
     }
