@@ -300,7 +300,7 @@ def literal(random, kind, typed=False, null=True):
         v = re.sub(r'(838:59:59)[.]\d+', r'\1', v)
         return Value(f'TIME {v}') if typed or random.random() < 0.5 else text(v)
     if kind == 'year':
-        # Within functions what two digits mean is each server's choice: NULLIF(24, y) is open.
+        # Within functions but NULLIF what two digits mean is each server's choice.
         return number(
             random.choice(
                 ['0', '1901', '2024', '1970', '2155']
