@@ -34,10 +34,16 @@ def _(sql, theirs, ours):
 @rule(
     'no-date-1525',
     'MySQL 8.0 refuses a constant that is not a date in a comparison with dates (1525); MariaDB'
-    ' warns',
+    ' warns, where it looks at the constant',
 )
 def _(sql, theirs, ours):
-    return ours.error == 1525
+    refused = re.fullmatch("Incorrect (?:DATE|DATETIME|TIME) value: '(.*)'", ours.message)
+    return ours.error == 1525 and (
+        theirs.error in (1292, 1690)
+        or 1292 in theirs.warnings
+        or refused is not None
+        and f"'{refused[1]}'" in sql
+    )
 
 
 @rule('same-error', 'the two servers have different numbers for the same error')
@@ -495,6 +501,31 @@ def all_like(theirs, ours, like):
     )
 
 
+NUMBER = re.compile(rb'(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)')
+
+
+def numbers_like(theirs, ours, like):
+    """Whether every two values are the same but for numbers in them, which are `like`."""
+
+    def same(a, b):
+        one, other = NUMBER.split(a), NUMBER.split(b)
+        return (
+            len(one) == len(other)
+            and one[::2] == other[::2]
+            and all(x == y or like(x, y) for x, y in zip(one[1::2], other[1::2]))
+        )
+
+    return all_like(theirs, ours, same)
+
+
+def same_float(a, b):
+    """Whether two texts of numbers are of one FLOAT, which shows six digits."""
+    x, y = float(a), float(b)
+    return max(abs(x), abs(y)) < 3.4e38 and (
+        struct.pack('f', x) == struct.pack('f', y) or f'{x:.6g}' == f'{y:.6g}'
+    )
+
+
 @rule(
     'zero-year-chosen',
     'the year 0 from CASE, IF or COALESCE is the text 0000, as in MySQL; MariaDB says 0',
@@ -523,6 +554,26 @@ def _(sql, theirs, ours):
     )
 
 
+def instead(theirs, ours, cut, whole):
+    """Whether each of their rows that we lack has a value that is `cut`, and each of our rows that
+    they lack one that is `whole`: groups that are cut to the same value are one group.
+    """
+
+    def shown(rows):
+        return [
+            tuple(v if numeric(v) is None else f'{numeric(v):.12g}'.encode() for v in row)
+            for row in rows or ()
+        ]
+
+    one, other = shown(theirs.rows), shown(ours.rows)
+    lacked = [row for row in one if row not in other]
+    return (
+        bool(lacked)
+        and all(any(v and cut(v) for v in row) for row in lacked)
+        and all(any(v and whole(v) for v in row) for row in other if row not in one)
+    )
+
+
 @rule(
     'rounded-doubles-in-groups',
     'a double from ROUND or TRUNCATE stays unchanged after DISTINCT and GROUP BY; MariaDB keeps it'
@@ -533,8 +584,12 @@ def _(sql, theirs, ours):
         re.search('GROUP BY|DISTINCT', sql) is not None
         and re.search('ROUND|TRUNCATE', sql) is not None
         and 'double' in ours.types
-        and theirs.rows is not None
-        and any(v and re.fullmatch(rb'-?(10{5,}|9{6,})', v) for row in theirs.rows for v in row)
+        and instead(
+            theirs,
+            ours,
+            lambda a: re.fullmatch(rb'-?(10{5,}|9{6,})', a),
+            lambda b: abs(numeric(b) or 0) > 99999,
+        )
     )
 
 
@@ -618,14 +673,18 @@ def _(sql, theirs, ours):
     )
 
 
-@rule('doubles-of-char', 'MariaDB shows -CAST(x AS CHAR) and CAST(x AS CHAR) + 0 without decimals')
+@rule(
+    'doubles-of-char',
+    'MariaDB shows -CAST(x AS CHAR) and CAST(x AS CHAR) + 0 without decimals, also of CASTs to'
+    ' BINARY',
+)
 def _(sql, theirs, ours):
     def whole(a, b):
         x, y = numeric(a), numeric(b)
         return x is not None and y is not None and b'.' not in a[:-1] and abs(x - y) <= 0.5
 
     return re.search(
-        r'\(-\(*CAST\(.* AS CHAR|AS CHAR(\(\d\))?\) \+ 0', sql
+        r'\(-\(*CAST\(.* AS (CHAR|BINARY)|AS (CHAR|BINARY)(\(\d\))?\) \+ 0', sql
     ) is not None and all_like(theirs, ours, whole)
 
 
@@ -661,24 +720,15 @@ def _(sql, theirs, ours):
 
 
 @rule(
-    'floats-in-temporary-tables',
-    'a choice among FLOAT values is a FLOAT, as in MySQL; MariaDB shows all digits of a DOUBLE in'
-    ' a temporary table; beside integers some are FLOAT there: open',
+    'chosen-floats',
+    'a choice among FLOAT and integers other than INT is a FLOAT, as in MySQL; MariaDB makes it a'
+    ' DOUBLE beside BIGINT and literals, and in a temporary table',
 )
 def _(sql, theirs, ours):
-    def same(a, b):
-        x, y = numeric(a), numeric(b)
-        return (
-            x is not None
-            and y is not None
-            and max(abs(x), abs(y)) < 3.4e38
-            and struct.pack('f', x) == struct.pack('f', y)
-        )
-
     return (
-        re.search('DISTINCT|GROUP BY|IF|COALESCE|CASE', sql) is not None
-        and 'double' in ours.types
-        and all_like(theirs, ours, same)
+        re.search('DISTINCT|GROUP BY|IF|COALESCE|CASE|GREATEST|LEAST', sql) is not None
+        and re.search(r'\bfl\b', sql) is not None
+        and numbers_like(theirs, ours, same_float)
     )
 
 
@@ -727,16 +777,44 @@ def _(sql, theirs, ours):
     )
 
 
-@rule('sign-of-nullif', 'NULLIF of a negative TIME keeps its sign in arithmetic, as in MySQL')
+@rule(
+    'sign-of-nullif',
+    'NULLIF, IFNULL, COALESCE, IF and CASE of a negative TIME keep its sign in arithmetic, as in'
+    ' MySQL',
+)
 def _(sql, theirs, ours):
     def sign(a, b):
         x, y = numeric(a), numeric(b)
         return x is not None and y is not None
 
     return (
-        re.search(r'NULLIF\(.*\) [-+*/]', sql) is not None
+        re.search(r'(NULLIF|IFNULL|COALESCE|IF)\(.*\) [-+*/]|CASE.* END [-+*/]', sql) is not None
         and all_like(theirs, ours, sign)
         and re.search(r"TIME|\bt3?\b(?! [ab]\b)", sql.replace(' FROM t', '')) is not None
+    )
+
+
+@rule(
+    'zeros-of-nullif',
+    'NULLIF of a ZEROFILL column is text with the zeros of the column, as in MySQL; without them in'
+    ' MariaDB',
+)
+def _(sql, theirs, ours):
+    return re.search(r'NULLIF\((a\.|b\.)?iz\b', sql) is not None and numbers_like(
+        theirs, ours, lambda x, y: x == y.lstrip(b'0') or (x, y.strip(b'0')) == (b'0', b'')
+    )
+
+
+@rule(
+    'sum-of-chosen-bytes',
+    'a hexadecimal literal that was chosen is a text for SUM and AVG, as in MySQL; a number in'
+    ' MariaDB',
+)
+def _(sql, theirs, ours):
+    return (
+        re.search(r'(SUM|AVG)\(.*(IFNULL|COALESCE|IF|NULLIF|CASE)\b.*0x', sql) is not None
+        and 'double' in ours.types
+        and 'double' not in theirs.types
     )
 
 
@@ -832,6 +910,9 @@ def _(sql, theirs, ours):
         re.match('INSERT|REPLACE|UPDATE', sql) is not None
         and re.search(r"\.\d|FRAC|MICRO|\b(d6|ts3|t3)\b", sql) is not None
     )
+    counted = theirs.rows is None and not (theirs.error or ours.error)
+    if stored and counted and re.search(r'\b(ti|tu|si|mi|i|iu|iz|bi|bu) = .*TIME', sql):
+        return True
     return (stored or re.search('AS (UN)?SIGNED', sql) is not None) and all_like(
         theirs,
         ours,
@@ -900,19 +981,6 @@ def _(sql, theirs, ours):
 
 
 @rule(
-    'never-had',
-    'a HAVING that is never true is calculated and may fail (1690); MySQL and MariaDB see'
-    ' beforehand that it is never true',
-)
-def _(sql, theirs, ours):
-    return (
-        ours.error == 1690
-        and theirs.rows == []
-        and re.search('HAVING .*1 = (10|NULL)', sql) is not None
-    )
-
-
-@rule(
     'digits-of-parameters',
     'a parameter of TIMEDIFF is a TIME with six decimals, as in MySQL 8.0.22; a literal has the'
     ' decimals that are written',
@@ -957,17 +1025,8 @@ def _(sql, theirs, ours):
 
 
 @rule(
-    'beyond-the-limit',
-    'rows beyond LIMIT are calculated if rows are sorted, and may fail (1690); MySQL does not'
-    ' calculate them: open',
+    'cut-noons', 'MariaDB cuts the PM of %r in a temporary table if the hours have three digits'
 )
-def _(sql, theirs, ours):
-    return (
-        ours.error == 1690 and not theirs.error and re.search('ORDER BY.* LIMIT ', sql) is not None
-    )
-
-
-@rule('cut-noons', 'MariaDB cuts the PM of %r in a temporary table if the hours have three digits')
 def _(sql, theirs, ours):
     return '%r' in sql and all_like(
         theirs, ours, lambda a, b: b.startswith(a) and b[-2:] in (b'AM', b'PM')
@@ -1038,29 +1097,104 @@ def _(sql, theirs, ours):
     )
 
 
-NUMBER = re.compile(rb'(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)')
+@rule(
+    'doubles-as-text', 'the last digits of a DOUBLE in a text, and from where on it has an exponent'
+)
+def _(sql, theirs, ours):
+    return numbers_like(
+        theirs,
+        ours,
+        lambda x, y: (
+            max(len(x), len(y)) > 15 and math.isclose(float(x), float(y), rel_tol=1e-14)
+        ),
+    )
 
 
 @rule(
-    'doubles-as-text',
-    'the last digits of a DOUBLE in a text differ, and so does the size from which it has an'
-    ' exponent',
+    'casts-of-one',
+    'MariaDB takes two CASTs of one value for the same value in a condition that compares them,'
+    ' whatever the CASTs make of it',
 )
 def _(sql, theirs, ours):
-    def same(a, b):
-        one, other = NUMBER.split(a), NUMBER.split(b)
+    return (
+        re.search(
+            r'CAST\((.+) AS ([A-Z]+)(\(\d+(,\d+)?\))?\) [<>=]+ CAST\(\1 AS \2\b', sql
+        )
+        is not None
+    )
+
+
+@rule(
+    'halves-into-bits',
+    'half of an odd number rounds to the even one where a DOUBLE becomes bits, as in MySQL; away'
+    ' from 0 in MariaDB',
+)
+def _(sql, theirs, ours):
+    return (
+        re.match('SELECT', sql) is None
+        and re.search(r'[&|^~]|<<|>>', sql) is not None
+        and re.search(r"\b(fl|db)\b|\de[-\d]|'-?\d*\.5'", sql) is not None
+        and not (theirs.error or ours.error)
+    )
+
+
+@rule(
+    'quotients-in-groups',
+    'an integer quotient does not fit into the INT that MariaDB makes of it in a temporary table',
+)
+def _(sql, theirs, ours):
+    return (
+        re.search('DISTINCT|GROUP BY', sql) is not None
+        and ' DIV ' in sql
+        and instead(
+            theirs,
+            ours,
+            lambda a: a in (b'2147483647', b'-2147483648'),
+            lambda b: abs(numeric(b) or 0) >= 2**31,
+        )
+    )
+
+
+@rule(
+    'bytes-in-groups',
+    'MariaDB counts characters for the width of a temporary table\'s column of bytes, and cuts a'
+    ' text of several bytes a character that is among them',
+)
+def _(sql, theirs, ours):
+    return (
+        re.search('DISTINCT|GROUP BY', sql) is not None
+        and re.search("0x|X'|BINARY|UNHEX|BASE64|\\b(bn|vn|bl|b1|b10)\\b", sql) is not None
+        and all_like(
+            theirs, ours, lambda a, b: b.startswith(a) and any(byte > 127 for byte in b)
+        )
+    )
+
+
+@rule(
+    'quotients-of-texts',
+    'a quotient of what a function gives as text has all its digits, as in MySQL; MariaDB cuts'
+    ' them to four',
+)
+def _(sql, theirs, ours):
+    def cut(a, b):
+        x, y, digits = numeric(a), numeric(b), len(a.partition(b'.')[2])
         return (
-            len(one) == len(other)
-            and one[::2] == other[::2]
-            and all(
-                x == y
-                or max(len(x), len(y)) > 15
-                and math.isclose(float(x), float(y), rel_tol=1e-14)
-                for x, y in zip(one[1::2], other[1::2])
-            )
+            x is not None
+            and y is not None
+            and b'e' not in a
+            and 4 <= digits < len(b.partition(b'.')[2])
+            and abs(x - y) <= 0.51 * 10.0**-digits
         )
 
-    return all_like(theirs, ours, same)
+    return (
+        ' / ' in sql
+        and re.search(
+            r'\b(HEX|BIN|OCT|CONV|MD5|SHA1|UNHEX|TO_BASE64|FROM_BASE64|SPACE)\(|AS BINARY', sql
+        )
+        is not None
+        and 'double' in ours.types
+        and all_like(theirs, ours, cut)
+    )
 
 
 @rule(

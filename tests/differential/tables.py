@@ -299,7 +299,7 @@ def literal(random, kind, typed=False, null=True):
         v = re.sub(r'(838:59:59)[.]\d+', r'\1', v)
         return Value(f'TIME {v}') if typed or random.random() < 0.5 else text(v)
     if kind == 'year':
-        # In functions, each server gives two digits its own meaning: NULLIF(24, y) is undefined.
+        # In functions other than NULLIF, each server gives two digits its own meaning.
         return number(
             random.choice(
                 ['0', '1901', '2024', '1970', '2155']

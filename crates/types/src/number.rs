@@ -32,9 +32,10 @@ pub fn write_f32(value: f32, out: &mut Vec<u8>) {
 }
 
 /// Writes a double with `decimals` digits after the point. Digits beyond those that distinguish the
-/// double from its neighbours are zeros.
+/// double from its neighbours are zeros. Negative zero has no sign, as in [`write_f64`].
 pub fn write_fixed(value: f64, decimals: u8, out: &mut Vec<u8>) {
     let start = out.len();
+    let value = value + 0.0;
     // Writing to a Vec cannot fail.
     let _ = write!(out, "{value}");
     let digits = out[start..].iter().rev().position(|b| *b == b'.');

@@ -1,5 +1,5 @@
 //! Aggregate functions.
-use super::expr::Env;
+use super::expr::{Env, operand};
 use super::scope::Clause;
 use super::{Binder, slot, type_rules};
 use crate::error::{Result, SqlError};
@@ -101,7 +101,7 @@ impl Binder<'_> {
         for arg in &call.args {
             let bound = self.expr(env, arg)?;
             let as_number = matches!(function, Aggregate::Sum | Aggregate::Avg);
-            args.push(if as_number { self.hex_as_number(arg, bound) } else { bound });
+            args.push(if as_number { operand(self.hex_as_number(arg, bound)) } else { bound });
         }
         let arg = args.first().map(|a| a.ty).unwrap_or(ExprType::bigint(21));
         let ty = match function {

@@ -1,5 +1,5 @@
 //! Binds comparisons, logical operators and arithmetic.
-use super::expr::{Env, as_number, in_compared_charset};
+use super::expr::{Env, as_number, in_compared_charset, operand};
 use super::{Binder, type_rules};
 use crate::error::{Result, SqlError};
 use crate::parse::ast::{self, BinaryOp};
@@ -37,9 +37,7 @@ impl Binder<'_> {
                 let hex = [self.is_hex_number(left), self.is_hex_number(right)];
                 let mut sides = [self.expr(env, left)?, self.expr(env, right)?];
                 for (side, hex) in sides.iter_mut().zip(hex) {
-                    if hex {
-                        *side = as_number(side.clone());
-                    }
+                    *side = operand(if hex { as_number(side.clone()) } else { side.clone() });
                 }
                 let [l, r] = &sides;
                 // Clients are told the other side's type. Any kind of number may come (BIND-3).
@@ -147,11 +145,13 @@ impl Binder<'_> {
             self.by_value(env, args[1])?,
             self.by_value(env, args[2])?,
         ];
-        let is_open = self.is_open(&bound[0], true);
-        self.meet(&bound[1], &bound[0].ty, is_open);
-        self.meet(&bound[2], &bound[0].ty, is_open);
         let is_range = matches!(bound[0].kind, ExprKind::Column { .. })
             && bound[1..].iter().all(Expr::is_constant);
+        // Whether a date that is no column meets two bounds as a date or as a number, the kinds of
+        // both bounds say.
+        let is_open = self.is_open(&bound[0], true) || !is_range && bound[0].ty.kind.is_temporal();
+        self.meet(&bound[1], &bound[0].ty, is_open);
+        self.meet(&bound[2], &bound[0].ty, is_open);
         let how = type_rules::compare_all([&bound[0].ty, &bound[1].ty, &bound[2].ty], is_range)?;
         let nullable = bound.iter().any(|b| b.ty.nullable);
         let [value, low, high] = bound;

@@ -394,6 +394,9 @@ impl Binder<'_> {
         if hex && op != ast::UnaryOp::Binary {
             operand = as_number(operand);
         }
+        if op == ast::UnaryOp::Minus {
+            operand = self::operand(operand);
+        }
         let nullable = operand.ty.nullable;
         Ok(match op {
             ast::UnaryOp::Plus => operand,
@@ -600,6 +603,17 @@ pub(super) fn as_number(value: Expr) -> Expr {
 
 pub(super) fn charset_named(name: &str) -> Result<Charset> {
     Charset::from_name(name).ok_or_else(|| SqlError::unknown_character_set(name))
+}
+
+/// An operand of arithmetic: a NULL is a DOUBLE there, as in MySQL, which the type of the result
+/// shows. What a parameter is shows with its value.
+pub(super) fn operand(value: Expr) -> Expr {
+    let is_open = |e: &Expr| matches!(e.kind, ExprKind::Param(_) | ExprKind::UserVariable(_));
+    if value.ty.kind != Kind::Null || value.any(&is_open) {
+        return value;
+    }
+    let ty = ExprType { decimals: 0, ..ExprType::double() }.nullable(true);
+    Expr { ty, ..value }
 }
 
 /// Converts a string to the character set of `collation`.

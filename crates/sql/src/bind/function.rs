@@ -1,6 +1,6 @@
 //! Binds calls of built-in functions and derives the types of their results.
 use super::compare::year_for;
-use super::expr::{Env, check_fsp, in_charset, no_such_function};
+use super::expr::{Env, check_fsp, in_charset, no_such_function, operand};
 use super::{Binder, type_rules};
 use crate::error::{Result, SqlError};
 use crate::parse::ast::{BinaryOp, Call, Span};
@@ -53,7 +53,8 @@ impl Binder<'_> {
                 _ => self.expr(env, arg)?,
             };
             let as_number = numbers || (function == Function::If && n == 0);
-            args.push(if as_number { self.hex_as_number(arg, bound) } else { bound });
+            let bound = if as_number { self.hex_as_number(arg, bound) } else { bound };
+            args.push(if numbers && n == 0 { operand(bound) } else { bound });
         }
         if call.name == "WEEKOFYEAR" {
             // WEEKOFYEAR(date) is WEEK(date, 3).
@@ -62,7 +63,13 @@ impl Binder<'_> {
         if function == Function::NullIf
             && let Some(other) = args.pop()
         {
+            let year = year_for(&other, args[0].clone());
             args.push(year_for(&args[0], other));
+            // A constant that meets a YEAR is compared as the year that it is, and given as the
+            // number that it is.
+            if matches!(year.kind, ExprKind::ConvertTo(_)) {
+                args.push(year);
+            }
         }
         let ty = self.function_type(function, &mut args)?;
         Ok(Expr::new(ExprKind::Call { function, args }, ty))
@@ -87,7 +94,7 @@ impl Binder<'_> {
             Returns::Double => ExprType::double(),
             Returns::Number => number_type(function, args),
             Returns::Integral => match type_rules::domain(&first) {
-                type_rules::Domain::Double => ExprType::double(),
+                type_rules::Domain::Double => ExprType { decimals: 0, ..ExprType::double() },
                 // The integer may not fit into 64 bits.
                 type_rules::Domain::Decimal if first.digits().0 >= 18 => {
                     ExprType::decimal(first.digits().0 + 1, 0)

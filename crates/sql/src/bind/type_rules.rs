@@ -144,7 +144,13 @@ pub fn unify(types: &[ExprType]) -> Result<ExprType> {
         let mixed = !unsigned && known.iter().any(|t| t.unsigned && t.kind == Kind::BigInt);
         let ty = match widest {
             Domain::Double => {
-                real(known.iter().map(|t| t.real_decimals()).max().unwrap_or(NOT_FIXED_DECIMALS))
+                let decimals = known.iter().map(|t| t.real_decimals()).max();
+                let ty = real(decimals.unwrap_or(NOT_FIXED_DECIMALS));
+                if known.iter().all(|t| stays_float(t.kind)) {
+                    ExprType { kind: Kind::Float, length: 12, ..ty }
+                } else {
+                    ty
+                }
             }
             // Only DECIMAL holds all signed and unsigned BIGINT numbers.
             Domain::Int if mixed => ExprType::decimal(20, 0),
@@ -166,6 +172,12 @@ pub fn unify(types: &[ExprType]) -> Result<ExprType> {
     let length = known.iter().map(|t| t.length).max().unwrap_or(0);
     let kind = if known.iter().any(|t| t.kind == Kind::Blob) { Kind::Blob } else { Kind::VarChar };
     Ok(ExprType { kind, coercibility, nullable, ..ExprType::string(length, collation) })
+}
+
+/// Whether FLOAT stays FLOAT beside this kind. Of the integers only INT makes a DOUBLE of it: that
+/// is MySQL's table (`field_types_merge_rules`), in which an integer that is no column is a BIGINT.
+fn stays_float(kind: Kind) -> bool {
+    kind == Kind::Float || kind.is_integer() && !matches!(kind, Kind::Int | Kind::Bit)
 }
 
 /// The common collation of strings of these types. Numbers do not count unless all types are

@@ -399,7 +399,7 @@ impl<'p> Work<'p> {
             (Fill::Given(n), Given::Values(row, exprs)) => {
                 let (value, e) = (row[n as usize].borrow(), &exprs[n as usize]);
                 let value = if column.ty.is_string() {
-                    Eval::new(at, env).presented(e, value)
+                    Eval::new(at, env).stored_as_string(e, &column.ty, value)
                 } else {
                     value
                 };

@@ -23,6 +23,9 @@ use std::pin::Pin;
 /// The number of sorted rows that are sent before other tasks get a turn.
 const ROWS_PER_TURN: usize = 512;
 
+/// ER_DATA_OUT_OF_RANGE.
+const OUT_OF_RANGE: u16 = 1690;
+
 type Values<'v> = SmallVec<[Value<'v>; 8]>;
 
 pub async fn run(
@@ -226,6 +229,10 @@ struct Keep<'p> {
     count: u64,
     given: u64,
     key: Vec<u8>,
+    /// For each output the error that a row to be sorted has had there. A row that LIMIT leaves out
+    /// fails nothing, so the sorter keeps such a row with the values before that output, and the
+    /// error is raised when the row is given out.
+    failed: Vec<Option<SqlError>>,
     /// The bytes charged for the kept rows (`counted`) and for the bytes in the sink (`sent`).
     counted: usize,
     sent: usize,
@@ -244,6 +251,7 @@ impl<'p> Keep<'p> {
             count,
             given: 0,
             key: Vec::new(),
+            failed: Vec::new(),
             counted: 0,
             sent: 0,
         }
@@ -273,11 +281,7 @@ impl<'p> Keep<'p> {
         env: &mut Env<'_>,
         sink: &mut impl ResultSink,
     ) -> Result<()> {
-        let mut eval = Eval::new(at, env);
-        let mut values: Values<'v> = SmallVec::new();
-        for e in &plan.output[..plan.visible] {
-            values.push(eval.output(e)?);
-        }
+        let values = self.project(at, plan, env)?;
         if let Some(seen) = &mut self.distinct {
             self.key.clear();
             for (v, e) in values.iter().zip(&plan.output) {
@@ -324,6 +328,36 @@ impl<'p> Keep<'p> {
         }
         Ok(())
     }
+    /// The values of a row; of a row to be sorted those before the output that is out of range.
+    fn project<'v>(
+        &mut self,
+        at: Scope<'v>,
+        plan: &'v SelectPlan,
+        env: &mut Env<'_>,
+    ) -> Result<Values<'v>> {
+        let mut eval = Eval::new(at, env);
+        let mut values: Values<'v> = SmallVec::new();
+        let may_fail = self.sorter.is_some() && self.distinct.is_none();
+        for (n, e) in plan.output[..plan.visible].iter().enumerate() {
+            match eval.output(e) {
+                Ok(value) => values.push(value),
+                Err(error) if may_fail && error.code == OUT_OF_RANGE => {
+                    self.failed.resize(plan.visible, None);
+                    self.failed[n].get_or_insert(error);
+                    break;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(values)
+    }
+    /// A sorted row: the error that it had, or its values.
+    fn sorted<'s>(&self, values: Values<'s>) -> Result<Values<'s>> {
+        match self.failed.get(values.len()) {
+            Some(Some(error)) => Err(error.clone()),
+            _ => Ok(values),
+        }
+    }
     /// Sends the sorted rows.
     async fn finish(mut self, cx: &mut ExecContext<'_>, sink: &mut impl ResultSink) -> Result<u64> {
         let (runtime, process) = (cx.trx.engine().runtime.clone(), cx.env.session.process.clone());
@@ -339,7 +373,7 @@ impl<'p> Keep<'p> {
             let first = self.skip.min(sorter.len() as u64) as usize;
             let rows = (sorter.len() - first).min(self.count.min(usize::MAX as u64) as usize);
             for n in first..first + rows {
-                give(&sorter.row(n), &mut cx.env, sink)?;
+                give(&self.sorted(sorter.row(n))?, &mut cx.env, sink)?;
                 if sink.wants_drain() {
                     drain(&mut self.sent, cx, sink).await?;
                 }
@@ -377,6 +411,9 @@ async fn keep(
         }
         return kept.finish(cx, sink).await;
     };
+    if is_never_had(plan, at, &mut cx.env)? {
+        return Ok(0);
+    }
     let mut groups = Groups::new(grouping);
     // If a condition without columns is false, the single group without GROUP BY stays empty.
     let open = match &plan.condition {
@@ -409,4 +446,20 @@ async fn keep(
         }
     }
     kept.finish(cx, sink).await
+}
+
+/// Whether a constant part of HAVING refuses every group: as in MySQL no row is read then, and
+/// nothing of the groups is calculated that might fail.
+fn is_never_had(plan: &SelectPlan, at: Scope<'_>, env: &mut Env<'_>) -> Result<bool> {
+    let Some(having) = &plan.having else { return Ok(false) };
+    let parts = match &having.kind {
+        ExprKind::And(parts) => &parts[..],
+        _ => std::slice::from_ref(having),
+    };
+    for part in parts.iter().filter(|part| part.is_constant()) {
+        if Eval::new(at, env).truth(part)? != Some(true) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }

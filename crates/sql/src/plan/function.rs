@@ -23,7 +23,8 @@ pub enum Returns {
     Double,
     /// The numeric type of the first argument (ABS, ROUND, ...).
     Number,
-    /// BIGINT with the first argument's digits (CEIL, FLOOR); DOUBLE stays DOUBLE.
+    /// BIGINT with the first argument's digits (CEIL, FLOOR); DOUBLE stays DOUBLE, without digits
+    /// behind the point.
     Integral,
     /// A string in the collation of the first argument and at most as long.
     SameString,

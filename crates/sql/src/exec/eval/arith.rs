@@ -34,6 +34,17 @@ fn whole_fraction<'x>(value: Value<'x>, e: &Expr) -> Value<'x> {
     number.map_or(value, Value::Decimal)
 }
 
+/// The number times ten to a power, with all digits that it has; None if it has too many.
+fn times_power_of_ten(value: &Value<'_>, power: i32) -> Option<Decimal> {
+    let text = match value {
+        Value::Float(_) | Value::Double(_) => format!("{:e}", to_f64(value).value),
+        value => format!("{}e0", to_decimal(value).value),
+    };
+    let (digits, exponent) = text.split_once('e')?;
+    let exponent = exponent.parse::<i32>().ok()? + power;
+    Decimal::parse(format!("{digits}e{exponent}").as_bytes())
+}
+
 impl<'v> Eval<'v, '_, '_> {
     pub(super) fn arith(
         &mut self,
@@ -207,16 +218,21 @@ impl<'v> Eval<'v, '_, '_> {
                 self.int_result(x.checked_div(y), unsigned, node)
             };
         }
-        // MySQL's DECIMAL keeps 80 decimals for such a small divisor. `Decimal` would keep no digit
-        // of the divisor, so the division is done in DOUBLE.
+        // MySQL's DECIMAL keeps 80 decimals for such a small divisor, and `Decimal` would keep no
+        // digit of it. So both sides are multiplied by a power of ten.
+        let mut power = 0;
         if let Value::Float(_) | Value::Double(_) = b {
             let divisor = to_f64(b).value;
-            if (1e-80..1e-20).contains(&divisor.abs()) {
-                let quotient = to_f64(a).value / divisor;
-                return self.int_result(Some(quotient as i128), unsigned, node);
+            if (1e-80..1e-12).contains(&divisor.abs()) {
+                power = -divisor.abs().log10().floor() as i32;
             }
         }
-        let (x, y) = (self.decimal(a)?, self.decimal(b)?);
+        let (x, y) = match (power, times_power_of_ten(a, power), times_power_of_ten(b, power)) {
+            (0, ..) => (self.decimal(a)?, self.decimal(b)?),
+            (_, Some(x), Some(y)) => (x, y),
+            // So great a quotient is no integer.
+            _ => return self.int_result(None, unsigned, node),
+        };
         match x.div_int(&y) {
             None => self.divided_by_zero(),
             Some(quotient) => {

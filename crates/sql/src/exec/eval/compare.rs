@@ -2,7 +2,7 @@
 use super::Eval;
 use crate::bind::type_rules::compare_as;
 use crate::error::{Result, SqlError};
-use crate::plan::{CompareAs, CompareOp, Expr, Kind, Subquery, SubqueryTest};
+use crate::plan::{CompareAs, CompareOp, Expr, ExprType, Kind, Subquery, SubqueryTest};
 use redolith_types::convert::{to_datetime, to_decimal, to_f64, to_integer, to_time};
 use redolith_types::temporal::Parsed;
 use redolith_types::{Charset, Collation, DateTime, Decimal, Time, Value};
@@ -402,8 +402,11 @@ impl<'v> Eval<'v, '_, '_> {
                 value => Value::owned(self.string_in(e, &value, to).into_owned()),
             });
         }
-        // An exact number keeps its own decimals: it may be stored or used in a calculation.
+        // An exact number keeps its own decimals: it may be stored or used in a calculation. So does
+        // an integer that a client is told as a FLOAT.
         Ok(match (value, node.ty.kind) {
+            (value @ Value::Float(_), Kind::Float) => value,
+            (value, Kind::Float) => super::coerce(value, &ExprType::double(), self.env),
             (value @ Value::Decimal(_), Kind::Decimal) => value,
             (Value::Int(n), Kind::Decimal) => Value::Decimal(Decimal::from(n)),
             (Value::UInt(n), Kind::Decimal) => Value::Decimal(Decimal::from(n)),

@@ -3,7 +3,7 @@
 use super::Eval;
 use crate::bind::type_rules::collation_of;
 use crate::error::{Result, SqlError};
-use crate::plan::{CompareAs, Expr, ExprType, Function, Kind};
+use crate::plan::{CompareAs, Expr, ExprKind, ExprType, Function, Kind};
 use redolith_types::convert::{to_datetime, to_i64, to_time};
 use redolith_types::{Charset, Collation, DateTime, Time, Value};
 use std::borrow::Cow;
@@ -51,7 +51,7 @@ impl<'v> Eval<'v, '_, '_> {
                 Ok(Value::Null)
             }
             F::NullIf => {
-                if self.equal(&args[0], &args[1])? {
+                if self.equal(args.get(2).unwrap_or(&args[0]), &args[1])? {
                     Ok(Value::Null)
                 } else {
                     self.eval(&args[0])
@@ -60,11 +60,9 @@ impl<'v> Eval<'v, '_, '_> {
             F::IsNull => Ok(Value::Int(self.eval(&args[0])?.is_null() as i64)),
             F::Greatest | F::Least => self.extreme(function == F::Greatest, args, node),
             F::Field => self.field(args),
-            F::Elt => match self.arg_int(&args[0])? {
-                Some(n) if n >= 1 && (n as usize) < args.len() => {
-                    self.unified(&args[n as usize], node)
-                }
-                _ => Ok(Value::Null),
+            F::Elt => match self.elt_choice(args)? {
+                Some(chosen) => self.unified(chosen, node),
+                None => Ok(Value::Null),
             },
             F::Interval => self.interval_position(args),
 
@@ -333,6 +331,22 @@ impl<'v> Eval<'v, '_, '_> {
             }
         }
         Ok(Value::Int(0))
+    }
+    /// ELT(n, a, b, ..): the n-th of a, b, ..; None if there is none.
+    fn elt_choice(&mut self, args: &'v [Expr]) -> Result<Option<&'v Expr>> {
+        let n = self.arg_int(&args[0])?.and_then(|n| usize::try_from(n).ok());
+        Ok(n.filter(|n| *n > 0).and_then(|n| args.get(n)))
+    }
+    /// What ELT chooses, as the number that it was before the binder made it text.
+    pub(super) fn elt_number(&mut self, args: &'v [Expr]) -> Result<Value<'v>> {
+        let Some(chosen) = self.elt_choice(args)? else { return Ok(Value::Null) };
+        let is_text = chosen.ty.kind.is_string();
+        match &chosen.kind {
+            ExprKind::ConvertTo(inner) if is_text && !inner.ty.kind.is_string() => {
+                self.number(inner)
+            }
+            _ => self.number(chosen),
+        }
     }
     /// INTERVAL(x, a, b, ..): how many of the ascending a, b, .. are at most x.
     fn interval_position(&mut self, args: &'v [Expr]) -> Result<Value<'v>> {

@@ -35,7 +35,7 @@ use super::env::Env;
 use super::pace::LONG;
 use super::subquery::SubqueryResult;
 use crate::error::{Result, SqlError};
-use crate::plan::{Expr, ExprKind, Kind, UnaryOp};
+use crate::plan::{Expr, ExprKind, Function, Kind, UnaryOp};
 use crate::session_state::UserVariable;
 use redolith_types::convert::{has_date, to_bool, to_datetime, to_number, to_time};
 use redolith_types::{DateTime, RowLayout, SqlType, TableDef, Value};
@@ -230,6 +230,8 @@ impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
             }
             (ExprKind::Member { number, .. }, _) => self.eval(number),
             (ExprKind::Hex(bytes), _) => Ok(big_endian(self.eval(bytes)?)),
+            // ELT is a text, and as a number that of what it chooses.
+            (ExprKind::Call { function: Function::Elt, args }, _) => self.elt_number(args),
             // Date arithmetic gives a date, even if operand and result have the type text.
             (_, kind) if kind.is_string() && e.is_calculated_date() => {
                 let value = self.eval(e)?;
@@ -341,21 +343,37 @@ impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
     /// of numbers and its text to others.
     pub fn stored(&mut self, e: &'v Expr, ty: &SqlType) -> Result<Value<'v>> {
         let is_member = matches!(e.ty.kind, Kind::Enum | Kind::Set);
-        // The result of date arithmetic on text goes into a column of numbers as text.
-        if ty.is_numeric() && e.ty.kind.is_string() && e.is_calculated_date() {
+        // The result of date arithmetic on text goes into a column of numbers as text, and so does
+        // the result of ELT.
+        let is_text = e.is_calculated_date()
+            || matches!(e.kind, ExprKind::Call { function: Function::Elt, .. });
+        if ty.is_numeric() && e.ty.kind.is_string() && is_text {
             return self.eval(e);
         }
         if ty.is_numeric() || is_member && matches!(ty, SqlType::Year | SqlType::Bit { .. }) {
             return self.number(e);
         }
         let value = self.eval(e)?;
-        Ok(if ty.is_string() { self.presented(e, value) } else { value })
+        Ok(if ty.is_string() { self.stored_as_string(e, ty, value) } else { value })
+    }
+
+    /// A column goes into TEXT and BLOB as the text that is shown of the column. Otherwise a number
+    /// goes into strings as the number that it is: a FLOAT as a DOUBLE, and without ZEROFILL.
+    pub fn stored_as_string(&self, e: &Expr, ty: &SqlType, value: Value<'v>) -> Value<'v> {
+        let is_shown = ty.is_lob() && matches!(e.kind, ExprKind::Column { .. });
+        match value {
+            Value::Float(f) if !is_shown => Value::Double(f.into()),
+            Value::Int(_) | Value::UInt(_) if is_shown && e.ty.kind != Kind::Bit => {
+                Value::owned(self.text_of(e, &value).into_owned())
+            }
+            value => self.presented(e, is_shown, value),
+        }
     }
 
     /// A value that becomes a string, with the decimals of its expression. Doubles stay doubles
     /// because the column decides their digits; integers stay integers because BIT and YEAR are
     /// stored as numbers.
-    pub fn presented(&self, e: &Expr, value: Value<'v>) -> Value<'v> {
+    fn presented(&self, e: &Expr, zerofill: bool, value: Value<'v>) -> Value<'v> {
         match value {
             Value::Null
             | Value::Bytes(_)
@@ -366,6 +384,9 @@ impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
             // A decimal chosen among alternatives may have fewer decimals than its expression. It
             // is stored with its own decimals.
             Value::Decimal(d) if d.scale() < e.ty.decimals => value,
+            Value::Decimal(d) if e.ty.zerofill && !zerofill => {
+                Value::owned(d.round(e.ty.decimals).unwrap_or(d).to_string().into_bytes())
+            }
             value => Value::owned(self.text_of(e, &value).into_owned()),
         }
     }

@@ -266,8 +266,7 @@ impl<'v> Eval<'v, '_, '_> {
         let mut text = Vec::new();
         if !matches!(value, Value::Int(_) | Value::UInt(_) | Value::Decimal(_)) {
             let double = super::numeric::round_double(self.double(&value)?, places.into(), false);
-            // The addition removes the sign of -0.
-            redolith_types::number::write_fixed(double + 0.0, places, &mut text);
+            redolith_types::number::write_fixed(double, places, &mut text);
         } else {
             let rounded = self.decimal(&value)?.round(places).unwrap_or(Decimal::ZERO);
             rounded.write_text(&mut text);
