@@ -340,6 +340,24 @@ mod tests {
     }
 
     #[test]
+    fn comparisons_of_short_texts_are_counted() {
+        let (text, pattern) = ("a".repeat(2000), format!("%{}b%", "a".repeat(28)));
+        assert!(text.len() * pattern.len() <= FEW);
+        let mut compared = 0;
+        let found = like_unless(
+            Collation::Utf8mb4GeneralCi,
+            None,
+            text.as_bytes(),
+            pattern.as_bytes(),
+            &mut |steps| {
+                compared += steps;
+                Ok(())
+            },
+        );
+        assert!(!found.unwrap() && compared > 50_000, "{compared}");
+    }
+
+    #[test]
     fn a_long_search_can_be_stopped() {
         let mut asked = 0;
         let mut stop = |_| {

@@ -284,20 +284,6 @@ fn the_release_of_many_locks_leaves_its_worker() {
     assert_eq!(watched.runtime.left.load(Relaxed), 0);
 }
 
-/// LIKE that compares much: few rows are looked at in a millisecond. The strings themselves are
-/// short.
-#[test]
-fn many_comparisons_of_like_leave_their_worker_and_are_killed() {
-    let watched = Watched::new();
-    let s = &mut watched.world.session();
-    tables(s);
-    lines(s, "CREATE TABLE texts (id INT PRIMARY KEY, c VARCHAR(2000))");
-    lines(s, "INSERT INTO texts SELECT id, REPEAT('a', 2000) FROM big LIMIT 200");
-    assert_eq!(lines(s, "SELECT COUNT(*) FROM texts"), ["200"]);
-    let text = "SELECT COUNT(*) FROM texts WHERE c LIKE '%aaaaaaaaaaaaaaaaaaaaaaaab%'";
-    assert_eq!(watched.killed(s, text), "error 1317");
-}
-
 /// A pattern for each row: each takes long to compile, and few rows are looked at in a millisecond.
 #[test]
 fn patterns_that_take_long_leave_their_worker_and_are_killed() {
