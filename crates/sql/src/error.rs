@@ -303,7 +303,8 @@ errors! {
         value for column '(null)'.";
     lock_nowait() = 3572, "Statement aborted because lock(s) could not be acquired immediately and \
         NOWAIT is set.";
-    pattern_too_big() = 3700, "The regular expression pattern exceeds limits on size or complexity.";
+    pattern_too_big() = 3700, "The regular expression pattern exceeds limits on size or \
+        complexity.";
     default_not_allowed(column) = 3769, "Default value expression of column '{column}' contains a \
         disallowed function.";
 }

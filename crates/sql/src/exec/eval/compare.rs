@@ -402,8 +402,8 @@ impl<'v> Eval<'v, '_, '_> {
                 value => Value::owned(self.string_in(e, &value, to).into_owned()),
             });
         }
-        // An exact number keeps its own decimals: it may be stored or used in a calculation. So does
-        // an integer that a client is told as a FLOAT.
+        // An exact number keeps its own decimals: it may be stored or used in a calculation. So
+        // does an integer that a client is told as a FLOAT.
         Ok(match (value, node.ty.kind) {
             (value @ Value::Float(_), Kind::Float) => value,
             (value, Kind::Float) => super::coerce(value, &ExprType::double(), self.env),
