@@ -19,7 +19,7 @@ pub fn file(data: &[u8]) {
     let ([mode], data) = crate::take::<1>(data);
     let mut bytes = data.to_vec();
     if mode & 1 == 1 {
-        mend(&mut bytes);
+        reseal(&mut bytes);
     }
     let disk = SimDisk::new(1);
     let path = Path::new("/log/binlog.000001");
@@ -40,7 +40,7 @@ pub fn file(data: &[u8]) {
 }
 
 /// Writes positions and checksums into what looks like events.
-fn mend(bytes: &mut Vec<u8>) {
+fn reseal(bytes: &mut Vec<u8>) {
     let mut at = FIRST_EVENT_AT as usize;
     if bytes.len() < at {
         bytes.resize(at, 0);

@@ -475,7 +475,7 @@ mod tests {
     /// no page may start over while a log in it is needed or while purge reads it.
     /// Tests UNDO-5.
     #[test]
-    fn what_is_let_go_of_is_read_once() {
+    fn released_undo_is_read_once() {
         for seed in 1..=300 {
             let mut random = crate::lock::tests::Random(seed);
             let pages = UndoPages::default();

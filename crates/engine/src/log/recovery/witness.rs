@@ -62,7 +62,12 @@ pub(in crate::log) fn read(control: &dyn File, log_id: u64, epoch: u64) -> u64 {
 }
 
 /// The background task that writes the witness.
-pub(in crate::log) async fn bear(log: Weak<Log>, control: Arc<dyn File>, log_id: u64, epoch: u64) {
+pub(in crate::log) async fn keep_current(
+    log: Weak<Log>,
+    control: Arc<dyn File>,
+    log_id: u64,
+    epoch: u64,
+) {
     let (mut told, mut turn) = (0, 0);
     loop {
         let Some(runtime) = log.upgrade().map(|log| log.runtime.clone()) else { return };

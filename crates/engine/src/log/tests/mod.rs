@@ -167,7 +167,7 @@ fn modes_change_while_sessions_commit() {
 }
 
 #[test]
-fn what_nobody_waits_for_is_flushed_within_a_second() {
+fn redo_without_a_waiter_is_flushed_within_a_second() {
     let disk = MemDisk::default();
     let (log, runtime) = created(&disk);
     let (_, e) = append(&log, b"change");

@@ -31,7 +31,7 @@ pub(in crate::log) fn spawn(log: &Arc<Log>) {
     };
     log.runtime.spawn(
         "log-witness",
-        Box::pin(witness::bear(Arc::downgrade(log), control, log.log_id(), epoch)),
+        Box::pin(witness::keep_current(Arc::downgrade(log), control, log.log_id(), epoch)),
     );
 }
 

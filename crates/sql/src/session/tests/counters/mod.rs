@@ -381,7 +381,7 @@ fn the_dedicated_writer_is_counted() {
 
 /// Only `innodb_flush_log_at_timeout` flushes redo that no commit waits for.
 #[test]
-fn what_nobody_waits_for_is_flushed_when_the_setting_says() {
+fn redo_without_a_waiter_is_flushed_when_the_setting_says() {
     let rig = Rig::new(1 << 20, 1 << 20);
     let (engine, mut s) = (rig.world.server.engine.clone(), rig.world.session());
     query(&mut s, TABLE);
