@@ -76,6 +76,13 @@ impl Running {
         rest
     }
 }
+/// A test that ends leaves no server behind, which would keep the tests' output open.
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
 
 fn exists(dir: &Dir, file: &str) -> bool {
     Path::new(&dir.0.join(file)).exists()

@@ -75,7 +75,10 @@ proptest! {
         us in any::<i32>(),
     ) {
         let us = i64::from(us) * 1000;
-        if let Some(sum) = at.add_interval(Interval { months: 0, days, us }) {
+        // No result of an addition is in the year 0, so the way back does not lead there.
+        if let Some(sum) = at.add_interval(Interval { months: 0, days, us })
+            && at.date().year() > 0
+        {
             let back = Interval { days: -days, ..Interval::default() };
             prop_assert_eq!(sum.add_us(-us).and_then(|d| d.add_interval(back)), Some(at));
         }
