@@ -1,6 +1,7 @@
 //! Models of the pool: threads fix, evict, create and load pages at the same time. The code is the
 //! pool's own, over two frames. Loom replaces its atomics, mutexes and latches (`sync/buf.rs`) and
 //! watches all accesses to a page's bytes (`Frame::page`).
+use super::frame::FrameRef;
 use super::pool::Pool;
 use super::testing::{MemDisk, pid};
 use super::*;
