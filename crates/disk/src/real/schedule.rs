@@ -107,8 +107,7 @@ fn set_slice(policy: i32, slice: Duration) {
     let _ = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &to, 0) };
 }
 
-/// How long the calling thread has run since the last call, and how long it has been without a CPU
-/// meanwhile.
+/// The beginning of a measurement of how long the calling thread runs, and how long it does not.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Contention {
     clock: Duration,
@@ -126,6 +125,7 @@ impl Contention {
         }
     }
     /// The time that the thread has run since [`Contention::begin`], and the time that it has not.
+    /// A wait counts as the latter, like a time without a CPU.
     pub fn end(self) -> (Duration, Duration) {
         let now = Contention::begin();
         let ran = now.cpu.saturating_sub(self.cpu);
