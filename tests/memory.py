@@ -203,7 +203,10 @@ def long_rows(server):
         except MySQLError as e:
             assert e.code != 3170 or 'redolith_server_memory' in e.message, e
             answers.append(e.code)
-    assert set(answers) == {0, 1062, 3170} and answers.count(0) == 1, answers
+    # Two sessions that both read the first row as a duplicate and then both want its place meet in
+    # a deadlock, as in MySQL.
+    assert {0, 1062, 3170} <= set(answers) <= {0, 1062, 1213, 3170}, answers
+    assert answers.count(0) == 1, answers
     # A row that is read exists once, and rows are read one after the other.
     c.query(
         f"INSERT INTO rows_of_blobs VALUES (2, REPEAT('b', {size})), (3, REPEAT('c', {size})), (4,"
