@@ -31,7 +31,7 @@ mod bench {
                 Err(e) => panic!("{e:?}"),
             }
         };
-        log.append(frame, credit, |_, _| ())
+        log.append(frame, credit, |_, _| (), |_, _| ())
     }
 
     pub fn main() {
@@ -111,7 +111,7 @@ mod bench {
         let (mut n, begun) = (0u32, disk.now());
         while n < 10_000 {
             let Ok(credit) = log.credit(frame.len()) else { break };
-            log.append(&mut frame, credit, |_, _| ());
+            log.append(&mut frame, credit, |_, _| (), |_, _| ());
             n += 1;
         }
         println!(

@@ -115,10 +115,10 @@ fn main() -> Result<()> {
     println!("{report}");
     if report.created {
         block_on(async {
-            engine.create_schema("bench", DEFAULT_COLLATION).await?;
+            engine.create_schema("bench", DEFAULT_COLLATION, None).await?;
             let mut rng = Rng(1);
             for n in 0..8 {
-                let t = engine.create_table(def(n), 1).await?;
+                let t = engine.create_table(def(n), 1, None).await?;
                 let mut trx = engine.begin(KillFlag::new());
                 for id in 1..=ROWS as i64 {
                     trx.insert(&t, &new_row(&t, id, &mut rng)).await?;

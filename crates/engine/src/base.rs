@@ -117,6 +117,12 @@ pub enum Error {
     /// The table has no index of this name.
     #[error("index '{0}' does not exist")]
     NoSuchIndex(String),
+    /// The redo log has no room for a record that travels with a commit.
+    #[error(
+        "the binary log's events of the transaction have {0} bytes, more than the redo log has room \
+            for; make the transaction smaller, or innodb_log_buffer_size larger"
+    )]
+    RecordTooLong(usize),
     /// The row does not fit into a page.
     #[error("row size too large: {size} bytes, the maximum is {max}")]
     RowTooLarge {

@@ -27,7 +27,8 @@ pub(crate) trait CheckpointSource: Send + Sync + 'static {
     fn limit(&self) -> Lsn {
         Lsn::MAX
     }
-    /// The data that recovery is to find with a checkpoint at `lsn`.
+    /// The data that recovery is to find with a checkpoint at `lsn`. It may be newer than the
+    /// checkpoint: it is read after [`CheckpointSource::limit`].
     fn payload(&self, lsn: Lsn) -> Vec<u8>;
 }
 

@@ -31,6 +31,7 @@ mod bytes;
 pub mod canary;
 mod check;
 mod checkpoint;
+pub mod commit_stream;
 pub mod dict;
 pub mod dump;
 pub mod engine;

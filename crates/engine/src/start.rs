@@ -2,6 +2,7 @@
 use crate::buf::BufferPool;
 use crate::canary::{Canary, planted};
 use crate::checkpoint::CheckpointSource;
+use crate::commit_stream::{CommitStream, StreamGate, no_stream};
 use crate::dict::record::{self, Named};
 use crate::dict::{self, Dictionary};
 use crate::engine::{Config, Engine, in_time};
@@ -54,6 +55,15 @@ impl Engine {
         disk: Arc<dyn Disk>,
         runtime: Arc<dyn Runtime>,
     ) -> Result<(Arc<Engine>, Report)> {
+        Engine::open_with(config, disk, runtime, no_stream()).await
+    }
+    /// As [`Engine::open`], with a stream for the records that travel with commits.
+    pub async fn open_with(
+        config: Config,
+        disk: Arc<dyn Disk>,
+        runtime: Arc<dyn Runtime>,
+        stream: Arc<dyn CommitStream>,
+    ) -> Result<(Arc<Engine>, Report)> {
         let begun = disk.now();
         let forced = config.forced;
         let disk = if forced.is_on() { Arc::new(OverlayDisk::new(disk)) } else { disk };
@@ -73,11 +83,12 @@ impl Engine {
             false => DoublewriteMode::Off,
         };
         let (log, dblwr, judged) = if Log::exists(&*disk, &config.log()) && forced.reads_log() {
-            recover(&config, mode, &disk, &runtime, &spaces, &pool, &mut report).await?
+            recover(&config, mode, &disk, &runtime, &spaces, &pool, &*stream, &mut report).await?
         } else if forced.is_on() {
             without_log(&config, &disk, &runtime, &spaces, &pool, &mut report).await?
         } else {
             refuse_if_used(&config, &disk, &spaces)?;
+            stream.judge(&[])?;
             disk.create_dir_all(&spaces.tables_dir()).map_err(fail)?;
             spaces.begin_writing()?;
             let (log, dblwr) = create(&config, mode, &disk, &runtime, &spaces, &mut report)?;
@@ -89,6 +100,7 @@ impl Engine {
         // A damaged directory is read with pages that are newer than the rest of its redo log.
         if !forced.is_on() {
             spaces.set_log(log.clone());
+            stream.begin(log.tail())?;
         }
         let settings = Arc::new(FlushSettings::default());
         settings.io_capacity.set(config.io_capacity);
@@ -100,10 +112,10 @@ impl Engine {
             disk.clone(),
             runtime.clone(),
             settings.clone(),
-            Arc::new(StampGate(spaces.clone())),
+            Arc::new(StreamGate { stream: stream.clone(), other: StampGate(spaces.clone()) }),
             CLEANERS,
         );
-        let store = Store { log, pool, spaces, shape: Default::default() };
+        let store = Store { log, pool, spaces, shape: Default::default(), stream };
         let (next, mark) = match first_ids(&store).await {
             // The counters themselves may be damaged: the numbers begin far above all numbers ever
             // drawn.
@@ -373,9 +385,10 @@ async fn recover(
     runtime: &Arc<dyn Runtime>,
     spaces: &Arc<Spaces>,
     pool: &Arc<BufferPool>,
+    stream: &dyn CommitStream,
     report: &mut Report,
 ) -> Result<(Arc<Log>, Arc<Doublewrite>, Judged)> {
-    let (_, mut scanner) = Log::recover(disk.clone(), config.log())?;
+    let (state, mut scanner) = Log::recover(disk.clone(), config.log())?;
     report.checkpoint = scanner.checkpoint_lsn();
     // Format 1 had one undo space. Undo spaces that are not read need not exist.
     let may_miss = |id: SpaceId| {
@@ -398,6 +411,9 @@ async fn recover(
     let durable = read_register(config, disk, &scanner, spaces, report)?;
     let mut judged = judge(&mut scanner, pool, spaces, &copies, durable, config.forced).await?;
     report.passed_over.append(&mut judged.passed_over);
+    if !config.forced.is_on() {
+        stream.judge(&state)?;
+    }
 
     // JUDGE-1 ends here: the directory may be started.
     spaces.register_judged();
@@ -435,7 +451,7 @@ async fn recover(
         Arc::new(NoLimit),
         CLEANERS,
     );
-    apply::apply(&mut scanner, end, pool, spaces, &reading, report, config.forced).await?;
+    apply::apply(&mut scanner, end, pool, spaces, &reading, report, config.forced, stream).await?;
     cleaner.stop().await;
     Ok((scanner.finish(runtime.clone())?, dblwr, judged))
 }

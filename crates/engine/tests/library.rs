@@ -61,7 +61,7 @@ fn a_directory_has_one_engine() {
     assert!(other.status.success(), "{}", String::from_utf8_lossy(&other.stderr));
     assert!(String::from_utf8_lossy(&other.stdout).contains(&shown));
     // The refused ones have done nothing to the one that runs, and it gives the directory back.
-    block_on(engine.create_schema("s", DEFAULT_COLLATION)).unwrap();
+    block_on(engine.create_schema("s", DEFAULT_COLLATION, None)).unwrap();
     block_on(engine.close()).unwrap();
     let engine = open(&dir.0).unwrap();
     assert!(engine.dict.schema("s").is_some());
@@ -87,7 +87,7 @@ fn patch_control(dir: &Path, at: usize, value: u32) {
 fn a_directory_of_another_version_or_page_size_is_refused_and_left_alone() {
     let dir = Dir::new("format");
     let engine = open(&dir.0).unwrap();
-    block_on(engine.create_schema("s", DEFAULT_COLLATION)).unwrap();
+    block_on(engine.create_schema("s", DEFAULT_COLLATION, None)).unwrap();
     block_on(engine.close()).unwrap();
     drop(engine);
     let control = dir.0.join("redo/control");
@@ -124,7 +124,7 @@ fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 fn an_engine_file_that_is_cut_off_anywhere_is_refused_or_not_needed() {
     let dir = Dir::new("cut");
     let engine = open(&dir.0).unwrap();
-    block_on(engine.create_schema("s", DEFAULT_COLLATION)).unwrap();
+    block_on(engine.create_schema("s", DEFAULT_COLLATION, None)).unwrap();
     block_on(engine.close()).unwrap();
     drop(engine);
     let right = files(&dir.0);
@@ -177,7 +177,7 @@ fn put(dir: &Path, from: &Path, files: &BTreeMap<PathBuf, Vec<u8>>) {
 fn killed(name: &str) -> (Dir, BTreeMap<PathBuf, Vec<u8>>) {
     let made = Dir::new(&format!("{name}-made"));
     let engine = open(&made.0).unwrap();
-    block_on(engine.create_schema("s", DEFAULT_COLLATION)).unwrap();
+    block_on(engine.create_schema("s", DEFAULT_COLLATION, None)).unwrap();
     let def = TableDef {
         schema: "s".into(),
         name: "t".into(),
@@ -186,7 +186,7 @@ fn killed(name: &str) -> (Dir, BTreeMap<PathBuf, Vec<u8>>) {
         collation: DEFAULT_COLLATION,
         comment: String::new(),
     };
-    block_on(engine.create_table(def, 1)).unwrap();
+    block_on(engine.create_table(def, 1, None)).unwrap();
     let image = files(&made.0);
     block_on(engine.close()).unwrap();
     (made, image)
@@ -339,7 +339,7 @@ fn a_forced_start_does_without_files_that_cannot_be_opened() {
 fn a_directory_of_format_1_becomes_one_of_today() {
     let dir = Dir::new("format-1");
     let engine = open(&dir.0).unwrap();
-    block_on(engine.create_schema("s", DEFAULT_COLLATION)).unwrap();
+    block_on(engine.create_schema("s", DEFAULT_COLLATION, None)).unwrap();
     block_on(engine.close()).unwrap();
     drop(engine);
     let undo = dir.0.join("undo2.rdl");
@@ -382,8 +382,8 @@ fn a_full_disk_fails_the_statement_and_nothing_else() {
     };
     let text = "x".repeat(3000);
     block_on(async {
-        engine.create_schema("s", DEFAULT_COLLATION).await?;
-        let t = engine.create_table(def.clone(), 1).await?;
+        engine.create_schema("s", DEFAULT_COLLATION, None).await?;
+        let t = engine.create_table(def.clone(), 1, None).await?;
         let mut trx = engine.begin(KillFlag::new());
         let mut row = Vec::new();
         let mut encode = |id: i64| {
@@ -412,7 +412,7 @@ fn a_full_disk_fails_the_statement_and_nothing_else() {
         trx.insert(&t, &encode(2)).await?;
         trx.commit().await?.durable().await;
         let another = TableDef { name: "u".into(), ..def.clone() };
-        assert!(matches!(engine.create_table(another, 1).await, Err(Error::DiskFull(_))));
+        assert!(matches!(engine.create_table(another, 1, None).await, Err(Error::DiskFull(_))));
         // With room again everything goes on.
         full.store(false, SeqCst);
         for id in 3..1000 {
@@ -455,8 +455,8 @@ fn an_insert_that_fails_leaves_nothing_in_its_transaction() {
         comment: String::new(),
     };
     block_on(async {
-        engine.create_schema("s", DEFAULT_COLLATION).await?;
-        let t = engine.create_table(def, 1).await?;
+        engine.create_schema("s", DEFAULT_COLLATION, None).await?;
+        let t = engine.create_table(def, 1, None).await?;
         let (mut row, long) = (Vec::new(), vec![1; 100_000]);
         t.layout.encode(&[Value::Int(1), Value::bytes(&long)], &mut row);
         let (mut owner, mut late) = (engine.begin(KillFlag::new()), engine.begin(KillFlag::new()));

@@ -91,8 +91,8 @@ fn write_read_roll_back_and_start_again() {
     let (e, report) = open(&dir);
     assert!(report.created);
     block_on(async {
-        e.create_schema("test", DEFAULT_COLLATION).await.unwrap();
-        let t = e.create_table(def("a"), 1).await.unwrap();
+        e.create_schema("test", DEFAULT_COLLATION, None).await.unwrap();
+        let t = e.create_table(def("a"), 1, None).await.unwrap();
         let mut trx = e.begin(KillFlag::new());
         for id in 0..3000 {
             trx.insert(&t, &row(&t, id * 7 % 3000, id % 50, &"x".repeat(100 + id as usize % 50)))
@@ -183,11 +183,11 @@ fn the_counter_is_above_every_id_whichever_index_its_column_leads() {
     ];
     let (e, _) = open(&dir);
     block_on(async {
-        e.create_schema("test", DEFAULT_COLLATION).await.unwrap();
+        e.create_schema("test", DEFAULT_COLLATION, None).await.unwrap();
         for (name, indexes) in &tables {
             let mut def = TableDef { indexes: indexes.clone(), ..def(name) };
             def.columns[0].auto_increment = true;
-            let t = e.create_table(def, 1).await.unwrap();
+            let t = e.create_table(def, 1, None).await.unwrap();
             let mut trx = e.begin(KillFlag::new());
             for id in 1..=2000 {
                 trx.insert(&t, &row(&t, id, 0, &format!("{:0150}", 3000 - id))).await.unwrap();
@@ -216,7 +216,7 @@ fn the_counter_is_found_behind_rows_that_were_deleted() {
         let name = if descending { "down" } else { "up" };
         block_on(async {
             if !descending {
-                e.create_schema("test", DEFAULT_COLLATION).await.unwrap();
+                e.create_schema("test", DEFAULT_COLLATION, None).await.unwrap();
             }
             let mut def = TableDef {
                 indexes: vec![IndexDef::primary([1]), IndexDef::secondary("id", true, [0])],
@@ -224,7 +224,7 @@ fn the_counter_is_found_behind_rows_that_were_deleted() {
             };
             def.columns[0].auto_increment = true;
             def.indexes[1].columns[0].desc = descending;
-            let t = e.create_table(def, 1).await.unwrap();
+            let t = e.create_table(def, 1, None).await.unwrap();
             let mut trx = e.begin(KillFlag::new());
             for id in 1..=4000 {
                 trx.insert(&t, &row(&t, id, id, "")).await.unwrap();
@@ -252,6 +252,7 @@ fn the_counter_is_found_behind_rows_that_were_deleted() {
                 added: 0,
                 dropped: vec![],
                 auto_increment: Some(1),
+                record: None,
             };
             e.alter_table(&t, to, KillFlag::new()).await.unwrap();
             assert_eq!(counter_of(&e, name).await, 1001, "{name}");
@@ -265,8 +266,8 @@ fn concurrent_writers_wait_for_each_other() {
     let dir = Dir::new("writers");
     let (e, _) = open(&dir);
     block_on(async {
-        e.create_schema("test", DEFAULT_COLLATION).await.unwrap();
-        let t = e.create_table(def("a"), 1).await.unwrap();
+        e.create_schema("test", DEFAULT_COLLATION, None).await.unwrap();
+        let t = e.create_table(def("a"), 1, None).await.unwrap();
         let mut trx = e.begin(KillFlag::new());
         for id in 0..40 {
             trx.insert(&t, &row(&t, id, 0, "")).await.unwrap();
@@ -324,8 +325,8 @@ fn isolation_of_a_repeatable_reader_and_a_dirty_one() {
     let dir = Dir::new("isolation");
     let (e, _) = open(&dir);
     block_on(async {
-        e.create_schema("test", DEFAULT_COLLATION).await.unwrap();
-        let t = e.create_table(def("a"), 1).await.unwrap();
+        e.create_schema("test", DEFAULT_COLLATION, None).await.unwrap();
+        let t = e.create_table(def("a"), 1, None).await.unwrap();
         let mut w = e.begin(KillFlag::new());
         w.insert(&t, &row(&t, 1, 10, "")).await.unwrap();
         let (mut dirty, mut clean) = (e.begin(KillFlag::new()), e.begin(KillFlag::new()));
@@ -344,8 +345,8 @@ fn check_finds_nothing_wrong_after_a_random_load_and_purge() {
     let dir = Dir::new("check");
     let (e, _) = open(&dir);
     block_on(async {
-        e.create_schema("test", DEFAULT_COLLATION).await.unwrap();
-        let t = e.create_table(def("a"), 1).await.unwrap();
+        e.create_schema("test", DEFAULT_COLLATION, None).await.unwrap();
+        let t = e.create_table(def("a"), 1, None).await.unwrap();
         let (mut x, mut trx) = (7u64, e.begin(KillFlag::new()));
         let mut rnd = |n: u64| {
             x = x.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
@@ -440,7 +441,7 @@ fn values_of_rows_that_are_gone_are_not_given_again_after_a_crash() {
 fn make_rows_go_and_crash(dir: &Dir) {
     let (e, _) = open(dir);
     block_on(async {
-        e.create_schema("test", DEFAULT_COLLATION).await.unwrap();
+        e.create_schema("test", DEFAULT_COLLATION, None).await.unwrap();
         let mut trx = e.begin(KillFlag::new());
         for name in ["deleted", "rolled_back", "named", "moved", "changed"] {
             let primary = IndexDef::primary([if name == "changed" { 1 } else { 0 }]);
@@ -449,7 +450,7 @@ fn make_rows_go_and_crash(dir: &Dir) {
                 ..def(name)
             };
             def.columns[0].auto_increment = true;
-            let t = e.create_table(def, 1).await.unwrap();
+            let t = e.create_table(def, 1, None).await.unwrap();
             for id in 1..=2 {
                 assert_eq!(t.take_auto_increment(1), id);
                 trx.insert(&t, &row(&t, id as i64, id as i64, "")).await.unwrap();
@@ -486,7 +487,7 @@ fn make_rows_go_and_crash(dir: &Dir) {
         while !e.history.is_empty() {
             e.runtime.sleep(std::time::Duration::from_millis(5)).await;
         }
-        e.create_schema("behind", DEFAULT_COLLATION).await.unwrap();
+        e.create_schema("behind", DEFAULT_COLLATION, None).await.unwrap();
         println!("ends as it should");
         use std::io::Write;
         std::io::stdout().flush().unwrap();

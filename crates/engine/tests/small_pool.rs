@@ -90,8 +90,8 @@ fn data_beyond_the_pool_under_many_sessions() {
     let dir = Dir::new("small-pool");
     let (e, _) = open(&dir);
     block_on(async {
-        e.create_schema("test", DEFAULT_COLLATION).await.unwrap();
-        let t = e.create_table(def(), 1).await.unwrap();
+        e.create_schema("test", DEFAULT_COLLATION, None).await.unwrap();
+        let t = e.create_table(def(), 1, None).await.unwrap();
         let mut trx = e.begin(KillFlag::new());
         for id in 0..ROWS {
             trx.insert(&t, &row(&t, id)).await.unwrap();

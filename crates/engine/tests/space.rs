@@ -387,7 +387,7 @@ fn a_full_log_fails_definitions_in_time_and_what_cannot_fail_waits_and_says_why(
             !rollback.is_finished() && e.background_rollbacks() == 0 && e.history.len() == 1,
             "both wait"
         );
-        let failed = e.create_table(another.clone(), 1).await.map(|_| ());
+        let failed = e.create_table(another.clone(), 1, None).await.map(|_| ());
         assert!(matches!(failed, Err(Error::LogFull)), "{failed:?}");
         assert!(!rollback.is_finished() && e.history.len() == 1);
         drop(held);
@@ -396,10 +396,10 @@ fn a_full_log_fails_definitions_in_time_and_what_cannot_fail_waits_and_says_why(
 
         // Room in the reserve only: what a DDL statement has begun is cleared away.
         let held = hold_room(log, false, 0);
-        let failed = e.create_table(another.clone(), 1).await.map(|_| ());
+        let failed = e.create_table(another.clone(), 1, None).await.map(|_| ());
         assert!(matches!(failed, Err(Error::LogFull)), "{failed:?}");
         let index = || vec![IndexDef::secondary("c", false, [2])];
-        let failed = e.drop_tables(std::slice::from_ref(&t)).await;
+        let failed = e.drop_tables(std::slice::from_ref(&t), None).await;
         assert!(matches!(failed, Err(Error::LogFull)), "{failed:?}");
         assert_eq!((files(), e.background_rollbacks()), (files_before, 0));
         drop(held);
@@ -420,7 +420,7 @@ fn a_full_log_fails_definitions_in_time_and_what_cannot_fail_waits_and_says_why(
         commit(&mut trx).await;
         let t = e.create_indexes(&t, index(), KillFlag::new()).await.unwrap();
         clean(&e, &t, 200).await;
-        e.create_table(another, 1).await.unwrap();
+        e.create_table(another, 1, None).await.unwrap();
         drop(trx);
         e.close().await.unwrap();
     });

@@ -31,7 +31,7 @@ fn config() -> Config {
 }
 
 async fn fill(e: Arc<Engine>) -> Result<()> {
-    e.create_schema("d", DEFAULT_COLLATION).await?;
+    e.create_schema("d", DEFAULT_COLLATION, None).await?;
     let int = || SqlType::Int { size: IntSize::Int, sign: Sign::SIGNED, display: None };
     let columns = vec![Column::new("id", int()).not_null(), Column::new("k", int())];
     let indexes = vec![IndexDef::primary([0]), IndexDef::secondary("k", true, [1])];
@@ -43,7 +43,7 @@ async fn fill(e: Arc<Engine>) -> Result<()> {
         collation: DEFAULT_COLLATION,
         comment: String::new(),
     };
-    let t = e.create_table(def, 1).await?;
+    let t = e.create_table(def, 1, None).await?;
     for round in 0..8 {
         let mut trx = e.begin(KillFlag::new());
         for id in 0..120 {

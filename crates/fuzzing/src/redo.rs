@@ -1,6 +1,6 @@
 //! Redo records, the contents of a frame's payload.
 use redolith_engine::testing::mtr::record::{
-    Change, Record, Records, put_file, put_fill, put_init, put_page, put_write,
+    Change, Record, Records, put_commit, put_file, put_fill, put_init, put_page, put_write,
 };
 use redolith_engine::{Lsn, PAGE_SIZE, PageId, SpaceId};
 
@@ -17,7 +17,7 @@ pub fn records(data: &[u8]) {
                     assert_eq!(page[4..8], id.no.to_le_bytes());
                 }
             }
-            Ok(Record::File(_)) => {}
+            Ok(Record::File(_) | Record::Commit(_)) => {}
             Err(_) => ended = true,
         }
     }
@@ -27,6 +27,7 @@ pub fn record_seeds() -> Vec<Vec<u8>> {
     let mut payload = Vec::new();
     put_page(&mut payload, PageId { space: SpaceId(3), no: 9 }, Lsn(77));
     put_file(&mut payload, SpaceId(5));
+    put_commit(&mut payload, b"a record");
     put_init(&mut payload);
     put_write(&mut payload, 700, &[b"abc"]);
     put_fill(&mut payload, 40, 900, 7);

@@ -14,9 +14,10 @@ pub struct SqlBackend(Arc<Database>);
 
 impl SqlBackend {
     pub fn new(parts: &Parts) -> SqlBackend {
-        let Parts { engine, settings, processes, status } = parts;
+        let Parts { engine, binlog, settings, processes, status } = parts;
         SqlBackend(Database::new(
             engine.clone(),
+            binlog.clone(),
             settings.clone(),
             status.clone(),
             processes.clone(),

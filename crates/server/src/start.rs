@@ -9,12 +9,16 @@ use crate::metrics;
 use crate::runtime::{EngineRuntime, TokioRuntime};
 use crate::server::Server;
 use crate::worker_affinity::{Affinity, Workers};
+use redolith_binlog::Checksum;
 use redolith_disk::{
     Create, Disk, OpenHow, Placement, calculate_in_foreground, unbind_this_thread,
 };
 use redolith_engine::Forced;
 use redolith_engine::WriterMode;
+use redolith_engine::commit_stream::no_stream;
 use redolith_engine::{Config, Engine};
+use redolith_replication::record::Options as BinlogOptions;
+use redolith_replication::{Binlog, Place};
 use redolith_sql::memory::ServerMemory;
 use redolith_sql::processes::Processes;
 use redolith_sql::settings::{SERVER_VERSION, Settings, Var, parse_cpus};
@@ -36,6 +40,7 @@ const LAST_WAIT: Duration = Duration::from_secs(1);
 /// What a backend is built from.
 pub struct Parts {
     pub engine: Arc<Engine>,
+    pub binlog: Option<Arc<Binlog>>,
     pub settings: Arc<Settings>,
     pub processes: Arc<Processes>,
     pub status: Arc<Status>,
@@ -110,10 +115,15 @@ async fn run_inside<B: Backend>(
         Arc::new(TokioRuntime::new(tokio::runtime::Handle::current(), workers.clone()));
     let uuid_path = datadir.join("server_uuid");
     let uuid = read_uuid(&*disk, &uuid_path)?;
-    let opening = Engine::open(
+    let binlog = open_binlog(&settings, &disk, &datadir)?;
+    let opening = Engine::open_with(
         engine_config(&settings, &datadir),
         disk.clone(),
         Arc::new(EngineRuntime(tokio_runtime.clone())),
+        match &binlog {
+            Some(binlog) => binlog.clone(),
+            None => no_stream(),
+        },
     );
     let (engine, report) = tokio::select! {
         opened = opening => opened
@@ -123,8 +133,16 @@ async fn run_inside<B: Backend>(
     place_log_threads(&settings, &tokio_runtime);
     apply_to_engine(&settings, &engine);
     let uuid_told = tell_identity(&settings, &*disk, &uuid_path, uuid, report.created)?;
+    if let Some(binlog) = &binlog {
+        let options = binlog_options(&settings)?;
+        binlog
+            .start(&engine, options)
+            .await
+            .map_err(|e| format!("cannot begin a file of the binary log: {e}"))?;
+    }
     let parts = Parts {
         engine: engine.clone(),
+        binlog: binlog.clone(),
         settings: settings.clone(),
         processes: Processes::new(),
         status: Arc::new(Status::new()),
@@ -187,6 +205,12 @@ async fn run_inside<B: Backend>(
         ));
     }
     drop(server);
+    if let Some(binlog) = &binlog {
+        binlog
+            .stop(&engine)
+            .await
+            .map_err(|e| format!("the binary log could not be closed: {e}"))?;
+    }
     engine
         .close()
         .await
@@ -208,6 +232,47 @@ fn engine_config(s: &Settings, datadir: &Path) -> Config {
         forced: Forced::new(s.bits(Var::InnodbForceRecovery) as u8),
         ..Config::new(datadir)
     }
+}
+
+/// The binary log, if it is on. A start of a damaged directory does not go on with it.
+fn open_binlog(
+    s: &Settings,
+    disk: &Arc<dyn Disk>,
+    datadir: &Path,
+) -> Result<Option<Arc<Binlog>>, String> {
+    if !s.is_on(Var::LogBin) || s.bits(Var::InnodbForceRecovery) > 0 {
+        return Ok(None);
+    }
+    let named = s.text(Var::LogBinBasename).filter(|name| !name.is_empty());
+    let path = datadir.join(named.as_deref().unwrap_or("binlog"));
+    let place = match (path.parent(), path.file_name().and_then(|name| name.to_str())) {
+        (Some(dir), Some(base)) => Place { dir: dir.to_path_buf(), base: base.to_string() },
+        _ => return Err(format!("--log-bin: {} is no name of a file", path.display())),
+    };
+    s.tell(Var::LogBinBasename, &path.display().to_string());
+    s.tell(Var::LogBinIndex, &place.index().display().to_string());
+    let index = place.index();
+    let binlog = Binlog::new(disk.clone(), place)
+        .map_err(|e| format!("cannot read the index of the binary log {}: {e}", index.display()))?;
+    Ok(Some(binlog))
+}
+fn binlog_options(s: &Settings) -> Result<BinlogOptions, String> {
+    let uuid = s.text(Var::ServerUuid).unwrap_or_default();
+    Ok(BinlogOptions {
+        server_id: s.bits(Var::ServerId) as u32,
+        checksum: match s.bits(Var::BinlogChecksum) {
+            0 => Checksum::None,
+            _ => Checksum::Crc32,
+        },
+        max_file_bytes: s.bits(Var::MaxBinlogSize),
+        gtids: match s.bits(Var::GtidMode) {
+            0 => false,
+            3 => true,
+            _ => return Err("--gtid-mode: only OFF and ON are possible".into()),
+        },
+        uuid: uuid.parse().map_err(|_| format!("server_uuid is no UUID: {uuid}"))?,
+        server_version: SERVER_VERSION.to_string(),
+    })
 }
 
 /// Applies `redolith_server_memory`. 0 means three quarters of the memory that the engine's buffers

@@ -143,22 +143,22 @@ impl Statement {
                     .into_iter()
                     .flatten()
                     .collect();
-                e.create_table(table(name, columns, indexes), 1).await.map(drop)
+                e.create_table(table(name, columns, indexes), 1, None).await.map(drop)
             }
             Drop(names) => {
                 let mut tables = Vec::new();
                 for n in names {
                     tables.push(find(e, n).await?);
                 }
-                e.drop_tables(&tables).await
+                e.drop_tables(&tables, None).await
             }
-            Truncate(name) => e.truncate_table(&find(e, name).await?).await.map(drop),
+            Truncate(name) => e.truncate_table(&find(e, name).await?, None).await.map(drop),
             Rename(list) => {
                 let mut renames = Vec::new();
                 for (from, to) in list {
                     renames.push((find(e, from).await?, "sim".to_string(), to.clone()));
                 }
-                e.rename_tables(&renames).await
+                e.rename_tables(&renames, None).await
             }
             AddIndex(name, unique) => e
                 .create_indexes(&find(e, name).await?, vec![index_on_k(*unique)], KillFlag::new())
@@ -172,7 +172,13 @@ impl Statement {
                 def.indexes[1] = index_on_k(*unique);
                 e.alter_table(
                     &t,
-                    Alteration { def, added: 1, dropped: vec![1], auto_increment: None },
+                    Alteration {
+                        def,
+                        added: 1,
+                        dropped: vec![1],
+                        auto_increment: None,
+                        record: None,
+                    },
                     KillFlag::new(),
                 )
                 .await

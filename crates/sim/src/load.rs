@@ -66,7 +66,7 @@ async fn find(e: &Arc<Engine>) -> Result<Option<Tables>> {
 /// Finds the tables, or creates them with the initial rows of every run.
 pub async fn tables(e: &Arc<Engine>) -> Result<Tables> {
     if e.dict.schema("sim").is_none() {
-        e.create_schema("sim", DEFAULT_COLLATION).await?;
+        e.create_schema("sim", DEFAULT_COLLATION, None).await?;
     }
     let text = SqlType::Text { size: LobSize::Long, collation: Collation::Latin1SwedishCi };
     let rows = vec![
@@ -83,11 +83,11 @@ pub async fn tables(e: &Arc<Engine>) -> Result<Tables> {
     let sums = vec![Column::new("id", int()).not_null(), Column::new("n", int()).not_null()];
     let rows = match e.table("sim", "rows").await? {
         Some(t) => t,
-        None => e.create_table(table("rows", rows, by), 1).await?,
+        None => e.create_table(table("rows", rows, by), 1, None).await?,
     };
     let sums = match e.table("sim", "sums").await? {
         Some(t) => t,
-        None => e.create_table(table("sums", sums, vec![IndexDef::primary([0])]), 1).await?,
+        None => e.create_table(table("sums", sums, vec![IndexDef::primary([0])]), 1, None).await?,
     };
     let t = Tables { rows, sums };
     let mut trx = e.begin(KillFlag::new());

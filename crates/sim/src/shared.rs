@@ -65,7 +65,7 @@ pub async fn tables(e: &Arc<Engine>, deep: bool) -> Result<Tables> {
     for (no, name) in NAMES.iter().enumerate() {
         tables.push(match e.table("sim", name).await? {
             Some(t) => t,
-            None => e.create_table(definition(no), 1).await?,
+            None => e.create_table(definition(no), 1, None).await?,
         });
     }
     Ok(Tables::new(tables, deep))

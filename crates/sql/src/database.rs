@@ -8,6 +8,7 @@ use crate::processes::Processes;
 use crate::settings::Settings;
 use crate::status::{Status, StatusValue};
 use redolith_engine::Engine;
+use redolith_replication::Binlog;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -19,6 +20,8 @@ const MAX_PLAN_BYTES: usize = 64 << 20;
 
 pub struct Database {
     pub engine: Arc<Engine>,
+    /// The binary log, if it is on.
+    pub binlog: Option<Arc<Binlog>>,
     pub catalog: EngineCatalog,
     pub plans: PlanCache,
     pub settings: Arc<Settings>,
@@ -34,6 +37,7 @@ pub struct Database {
 impl Database {
     pub fn new(
         engine: Arc<Engine>,
+        binlog: Option<Arc<Binlog>>,
         settings: Arc<Settings>,
         status: Arc<Status>,
         processes: Arc<Processes>,
@@ -50,6 +54,7 @@ impl Database {
         memory.register(&status);
         Arc::new(Database {
             engine,
+            binlog,
             catalog,
             plans,
             settings,

@@ -337,6 +337,11 @@ impl From<EngineError> for SqlError {
             EngineError::DatabaseExists(name) => SqlError::database_exists(name),
             EngineError::NoSuchIndex(name) => SqlError::cannot_drop(name),
             EngineError::RowTooLarge { max, .. } => SqlError::row_too_large(max),
+            EngineError::RecordTooLong(_) => SqlError::new(
+                1197,
+                "Multi-statement transaction required more than 'max_binlog_cache_size' bytes of \
+                    storage; increase this mysqld variable and try again",
+            ),
             EngineError::UndoTooLong { .. } => SqlError::new(1713, "Undo log record is too big."),
             EngineError::KeyTooLong { max, .. } => SqlError::key_too_long(max),
             EngineError::AutoIncrementExhausted(_) => SqlError::auto_increment_failed(),

@@ -61,8 +61,8 @@ impl Database {
         block_on(async {
             let (engine, report) = redolith_engine::Engine::open(config, disk, runtime).await?;
             let table = if report.created {
-                engine.create_schema(SCHEMA, DEFAULT_COLLATION).await?;
-                engine.create_table(definition(shape.value_bytes), 1).await?
+                engine.create_schema(SCHEMA, DEFAULT_COLLATION, None).await?;
+                engine.create_table(definition(shape.value_bytes), 1, None).await?
             } else {
                 engine.table(SCHEMA, TABLE).await?.ok_or("the table is gone")?
             };

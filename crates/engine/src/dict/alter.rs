@@ -40,6 +40,8 @@ pub struct Alteration {
     pub dropped: Vec<usize>,
     /// The first AUTO_INCREMENT value, unless the table already has a greater value.
     pub auto_increment: Option<u64>,
+    /// What travels with the commit of the change ([`crate::commit_stream`]).
+    pub record: Option<Vec<u8>>,
 }
 
 impl Engine {
@@ -75,7 +77,7 @@ impl Engine {
         r.auto_increment = to.auto_increment.unwrap_or(r.auto_increment);
         // Purge takes no metadata lock, so it may be in one of these trees.
         let _held = if gone.is_empty() { None } else { Some(self.hold_purge().await) };
-        let new = match self.replace_record(&t, r).await {
+        let new = match self.replace_record(&t, r, to.record).await {
             Ok(new) => new,
             Err(e) => {
                 self.forget_trees(&t, &trees).await?;
@@ -108,7 +110,7 @@ impl Engine {
                 t.full_name()
             );
         }
-        self.replace_record(&t, t.record()).await
+        self.replace_record(&t, t.record(), None).await
     }
     /// Adds secondary indexes.
     pub async fn create_indexes(
@@ -121,7 +123,7 @@ impl Engine {
         def.indexes.extend(defs);
         self.alter_table(
             t,
-            Alteration { def, added, dropped: Vec::new(), auto_increment: None },
+            Alteration { def, added, dropped: Vec::new(), auto_increment: None, record: None },
             kill,
         )
         .await
@@ -144,7 +146,13 @@ impl Engine {
             .collect();
         self.alter_table(
             t,
-            Alteration { def, added: 0, dropped: numbers.to_vec(), auto_increment: None },
+            Alteration {
+                def,
+                added: 0,
+                dropped: numbers.to_vec(),
+                auto_increment: None,
+                record: None,
+            },
             KillFlag::new(),
         )
         .await
@@ -154,6 +162,7 @@ impl Engine {
         self: &Arc<Self>,
         t: &Arc<Table>,
         r: TableRecord,
+        travels: Option<Vec<u8>>,
     ) -> Result<Arc<Table>> {
         let (old, name) = (
             record::table_name(&t.def.schema, &t.def.name),
@@ -164,7 +173,7 @@ impl Engine {
         if old != name {
             changes.insert(0, Change::Remove(old));
         }
-        let trx = self.change_dictionary(&changes).await?;
+        let trx = self.change_dictionary(&changes, travels).await?;
         let same = r.trees.len() >= t.indexes.len()
             && t.indexes.iter().zip(&r.trees).all(|(ix, tree)| ix.id == tree.id);
         let new = make_table(&self.dict, r, if same { t.numbered_since } else { trx }, |tree| {
@@ -195,7 +204,7 @@ impl Engine {
         }
         let mut r = t.record();
         r.unfinished = trees.clone();
-        let t = match self.replace_record(t, r.clone()).await {
+        let t = match self.replace_record(t, r.clone(), None).await {
             Ok(new) => new,
             Err(e) => {
                 // No record names the trees, so they are freed here.

@@ -1,6 +1,9 @@
 //! DDL: each statement is one transaction on the dictionary's rows, with the work on files and
 //! trees around it (DICT-1).
 //!
+//! The record that a statement's function may get travels with the commit of that transaction
+//! ([`crate::commit_stream`]).
+//!
 //! The callers hold the metadata locks: `Exclusive` on the table, and `Read` on its schema, or
 //! `Exclusive` to create or drop the schema.
 use super::record::{self, SchemaRecord, TableRecord, TreeRecord, make_table};
@@ -28,40 +31,60 @@ impl Engine {
     }
 
     /// Makes a schema. `DatabaseExists` if there is one of this name.
-    pub async fn create_schema(self: &Arc<Self>, name: &str, collation: Collation) -> Result<()> {
+    pub async fn create_schema(
+        self: &Arc<Self>,
+        name: &str,
+        collation: Collation,
+        record: Option<Vec<u8>>,
+    ) -> Result<()> {
         if self.dict.schema(name).is_some() {
             return Err(Error::DatabaseExists(name.to_string()));
         }
         let r = SchemaRecord { collation };
-        self.change_dictionary(&[Change::Put(
-            record::schema_name(name),
-            record::schema_row(&self.dict_table, &record::schema_name(name), &r),
-        )])
+        self.change_dictionary(
+            &[Change::Put(
+                record::schema_name(name),
+                record::schema_row(&self.dict_table, &record::schema_name(name), &r),
+            )],
+            record,
+        )
         .await?;
         self.dict.put_schema(name, r);
         Ok(())
     }
     /// Changes the default collation of a schema.
-    pub async fn alter_schema(self: &Arc<Self>, name: &str, collation: Collation) -> Result<()> {
+    pub async fn alter_schema(
+        self: &Arc<Self>,
+        name: &str,
+        collation: Collation,
+        record: Option<Vec<u8>>,
+    ) -> Result<()> {
         self.dict.require_schema(name)?;
         let r = SchemaRecord { collation };
-        self.change_dictionary(&[Change::Put(
-            record::schema_name(name),
-            record::schema_row(&self.dict_table, &record::schema_name(name), &r),
-        )])
+        self.change_dictionary(
+            &[Change::Put(
+                record::schema_name(name),
+                record::schema_row(&self.dict_table, &record::schema_name(name), &r),
+            )],
+            record,
+        )
         .await?;
         self.dict.put_schema(name, r);
         Ok(())
     }
     /// Drops the schema and its tables, all or none.
-    pub async fn drop_schema(self: &Arc<Self>, name: &str) -> Result<usize> {
+    pub async fn drop_schema(
+        self: &Arc<Self>,
+        name: &str,
+        record: Option<Vec<u8>>,
+    ) -> Result<usize> {
         self.dict.require_schema(name)?;
         let tables = self.dict.tables(name);
         let mut changes: Vec<Change> =
             tables.iter().map(|t| Change::Remove(record::table_name(name, &t.def.name))).collect();
         changes.push(Change::Remove(record::schema_name(name)));
         self.note_tables(&tables).await?;
-        self.change_dictionary(&changes).await?;
+        self.change_dictionary(&changes, record).await?;
         self.dict.remove_schema(name);
         self.discard(&tables).await?;
         Ok(tables.len())
@@ -72,6 +95,7 @@ impl Engine {
         self: &Arc<Self>,
         def: TableDef,
         auto_increment: u64,
+        record: Option<Vec<u8>>,
     ) -> Result<Arc<Table>> {
         self.dict.require_schema(&def.schema)?;
         if self.dict.table(&def.schema, &def.name).is_some() {
@@ -80,10 +104,10 @@ impl Engine {
         let (r, made) = self.new_space(def, auto_increment).await?;
         let name = record::table_name(&r.def.schema, &r.def.name);
         let done = self
-            .change_dictionary(&[Change::Put(
-                name.clone(),
-                record::table_row(&self.dict_table, &name, &r),
-            )])
+            .change_dictionary(
+                &[Change::Put(name.clone(), record::table_row(&self.dict_table, &name, &r))],
+                record,
+            )
             .await;
         self.enter(r, made, done).await
     }
@@ -143,13 +167,17 @@ impl Engine {
         }
     }
     /// Drops tables, all or none.
-    pub async fn drop_tables(self: &Arc<Self>, tables: &[Arc<Table>]) -> Result<()> {
+    pub async fn drop_tables(
+        self: &Arc<Self>,
+        tables: &[Arc<Table>],
+        record: Option<Vec<u8>>,
+    ) -> Result<()> {
         let changes: Vec<Change> = tables
             .iter()
             .map(|t| Change::Remove(record::table_name(&t.def.schema, &t.def.name)))
             .collect();
         self.note_tables(tables).await?;
-        self.change_dictionary(&changes).await?;
+        self.change_dictionary(&changes, record).await?;
         self.discard(tables).await
     }
     /// Forgets tables whose records have gone durably, and removes their files. The next start
@@ -192,15 +220,19 @@ impl Engine {
         .await
     }
     /// Empties a table by giving it a new file.
-    pub async fn truncate_table(self: &Arc<Self>, t: &Arc<Table>) -> Result<Arc<Table>> {
+    pub async fn truncate_table(
+        self: &Arc<Self>,
+        t: &Arc<Table>,
+        record: Option<Vec<u8>>,
+    ) -> Result<Arc<Table>> {
         self.note_files(&[t.space]).await?;
         let (r, made) = self.new_space(t.def.clone(), 1).await?;
         let name = record::table_name(&r.def.schema, &r.def.name);
         let done = self
-            .change_dictionary(&[Change::Put(
-                name.clone(),
-                record::table_row(&self.dict_table, &name, &r),
-            )])
+            .change_dictionary(
+                &[Change::Put(name.clone(), record::table_row(&self.dict_table, &name, &r))],
+                record,
+            )
             .await;
         let new = self.enter(r, made, done).await?;
         self.discard_space(t.space).await?;
@@ -211,6 +243,7 @@ impl Engine {
     pub async fn rename_tables(
         self: &Arc<Self>,
         renames: &[(Arc<Table>, String, String)],
+        record: Option<Vec<u8>>,
     ) -> Result<()> {
         let mut changes = Vec::new();
         let mut records = Vec::new();
@@ -231,7 +264,7 @@ impl Engine {
             }
             changes.push(Change::Put(new.clone(), record::table_row(&self.dict_table, new, r)));
         }
-        self.change_dictionary(&changes).await?;
+        self.change_dictionary(&changes, record).await?;
         let renamed = renames.iter().zip(records).map(|((t, ..), (_, r))| {
             let new =
                 make_table(&self.dict, r, t.numbered_since, |tree| made_by(t, tree, TrxId::NONE));
@@ -248,7 +281,11 @@ impl Engine {
     }
     /// Makes changes of the dictionary's rows durably, in one transaction. Returns the
     /// transaction's id.
-    pub(super) async fn change_dictionary(self: &Arc<Self>, changes: &[Change]) -> Result<TrxId> {
+    pub(super) async fn change_dictionary(
+        self: &Arc<Self>,
+        changes: &[Change],
+        record: Option<Vec<u8>>,
+    ) -> Result<TrxId> {
         let mut trx = self.begin(KillFlag::new());
         let mut done = Ok(());
         for c in changes {
@@ -262,7 +299,7 @@ impl Engine {
             return Err(e);
         }
         let id = trx.id();
-        let ticket = trx.commit().await?;
+        let ticket = trx.commit_with(record).await?;
         if !planted(Canary::FileGoesFirst) {
             ticket.durable().await;
         }

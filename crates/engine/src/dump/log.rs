@@ -123,6 +123,10 @@ fn print(frame: &Frame<'_>, lsn: u64, with_bytes: bool, out: &mut dyn Write) -> 
                 end(&mut page, out)?;
                 writeln!(out, "    space {}: its file is being made or dropped", space.0)?;
             }
+            Ok(Record::Commit(record)) => {
+                end(&mut page, out)?;
+                writeln!(out, "    {} bytes for the binary log", record.len())?;
+            }
             Ok(Record::Page { id, before, change }) => {
                 if page.as_ref().is_none_or(|(current, ..)| *current != id) {
                     end(&mut page, out)?;

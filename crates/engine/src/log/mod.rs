@@ -40,8 +40,7 @@ pub(crate) use append::frame::FRAME_PAYLOAD_MAX;
 pub(crate) use commit::leader::DurableWait;
 #[cfg(all(test, not(loom)))]
 use commit::leader::OwnedWait;
-#[cfg(all(test, not(loom)))]
-use recovery::checkpoint_file::CHECKPOINT_PAYLOAD_MAX;
+pub(crate) use recovery::checkpoint_file::CHECKPOINT_PAYLOAD_MAX;
 pub(crate) use recovery::inspect;
 pub(crate) use recovery::log_reader::FrameScanner;
 pub(crate) use write::overlapped_writes::DEPTH_MAX;
@@ -305,13 +304,16 @@ impl Log {
     }
 
     /// Appends a frame, which consists of `FRAME_HEADER` bytes to be filled in here, and the
-    /// payload. `enter` gets the frame's first LSN and the LSN after its end. It stamps the pages
-    /// and enters them in the dirty index; until it returns, no checkpoint passes the frame.
-    /// Returns the end of the frame, which is durable when `durable()` is at or above this LSN.
+    /// payload. `placed` and `enter` get the frame's first LSN and the LSN after the frame's end:
+    /// `placed` before the frame can become durable, `enter` at any time after that. `enter` stamps
+    /// the pages and enters them in the dirty index; until it returns, no checkpoint passes the
+    /// frame. Returns the end of the frame, which is durable when `durable()` is at or above this
+    /// LSN.
     pub fn append(
         &self,
         frame: &mut [u8],
         credit: Credit<'_>,
+        placed: impl FnOnce(Lsn, Lsn),
         enter: impl FnOnce(Lsn, Lsn),
     ) -> Lsn {
         let len = frame.len() as u64;
@@ -328,6 +330,8 @@ impl Log {
         // SAFETY: the range was just reserved, and credit keeps the range clear of bytes that are
         // not written yet (CREDIT-1, CREDIT-2).
         unsafe { self.ring.fill(start, frame) };
+        // Only frames that are copied become durable.
+        placed(Lsn(start), Lsn(start + len));
         seat.copied();
         enter(Lsn(start), Lsn(start + len));
         seat.entered(len);

@@ -13,12 +13,14 @@
 //!
 //! - MTR-1: after its first change a mini-transaction latches no further page and is committed,
 //!   never dropped.
-//! - MTR-2: a redo frame has at most [`MAX_FRAME`] bytes, for which credit was taken.
+//! - MTR-2: a redo frame has at most [`MAX_FRAME`] bytes, or [`COMMIT_FRAME`] and a record's, for
+//!   which credit was taken.
 //! - MTR-3: a thread that takes credit holds none: otherwise its second request could wait for ever
 //!   for the credit that the thread itself holds.
 pub mod record;
 
 use crate::buf::{BufferPool, Latch, PageGuard};
+use crate::commit_stream::CommitStream;
 use crate::log::{Credit, FRAME_HEADER, Log};
 use crate::page::Patch;
 use crate::page::index::Page;
@@ -30,6 +32,9 @@ use std::sync::Arc;
 
 /// The most bytes of redo of one mini-transaction: a split writes three whole pages and some more.
 pub const MAX_FRAME: usize = 5 * crate::PAGE_SIZE;
+/// The most bytes of a frame that marks a transaction as committed, without the record that travels
+/// with the commit.
+pub(crate) const COMMIT_FRAME: usize = 256;
 
 /// The pages, and the redo log that protects them.
 pub struct Store {
@@ -37,6 +42,8 @@ pub struct Store {
     pub pool: Arc<BufferPool>,
     pub spaces: Arc<Spaces>,
     pub shape: crate::btree::structure::Shape,
+    /// The receiver of the records that travel with commits.
+    pub stream: Arc<dyn CommitStream>,
 }
 
 struct Held {
@@ -82,6 +89,17 @@ impl<'s> Mtr<'s> {
         store.log.credit_reserved(MAX_FRAME).map_err(|blocked| {
             if matches!(blocked, WouldBlock::LogSpace) { WouldBlock::LogReserve } else { blocked }
         })
+    }
+    /// Begins a mini-transaction whose frame is a commit with a record of `len` bytes.
+    pub fn begin_commit(store: &'s Store, len: usize) -> Try<Mtr<'s>> {
+        let credit = store.log.credit(COMMIT_FRAME + len)?;
+        Ok(Self::with_credit(store, credit, false))
+    }
+    /// Appends a record that belongs to no transaction, and takes it out of `record`. Records of
+    /// this sort let the checkpoint move, so they may use the reserve.
+    pub fn append_record(store: &'s Store, record: &mut Option<Vec<u8>>) -> Try<Lsn> {
+        let m = Self::begin_reserved(store)?;
+        Ok(m.commit_with(record.take()))
     }
     fn with_credit(store: &'s Store, credit: Credit<'s>, reserved: bool) -> Mtr<'s> {
         let mut frame = FRAMES.with_borrow_mut(|f| f.pop()).unwrap_or_default();
@@ -165,18 +183,35 @@ impl<'s> Mtr<'s> {
     }
     /// Appends the redo frame to the redo log. Returns the position behind the frame: the changes
     /// are durable when the redo log is durable up to there.
-    pub fn commit(mut self) -> Lsn {
+    pub fn commit(self) -> Lsn {
+        self.commit_with(None)
+    }
+    /// As `commit`, with a record that travels with the commit.
+    pub fn commit_with(mut self, record: Option<Vec<u8>>) -> Lsn {
         let credit = self.credit.take().expect("committed once");
+        if let Some(record) = &record {
+            record::put_commit(&mut self.frame, record);
+        }
         if self.frame.len() == FRAME_HEADER {
             return self.store.log.tail();
         }
-        assert!(self.frame.len() <= MAX_FRAME, "MTR-2: {} bytes of redo", self.frame.len());
-        let pages = &mut self.pages;
-        let end = self.store.log.append(&mut self.frame, credit, |start, end| {
-            for h in pages.iter_mut().filter(|h| h.dirty) {
-                h.guard.mark_dirty(start, end);
-            }
-        });
+        let len = self.frame.len();
+        assert!(len as u64 <= credit.bytes(), "MTR-2: {len} bytes of redo");
+        let (pages, stream) = (&mut self.pages, &self.store.stream);
+        let end = self.store.log.append(
+            &mut self.frame,
+            credit,
+            |start, end| {
+                if let Some(record) = record {
+                    stream.appended(start, end, record);
+                }
+            },
+            |start, end| {
+                for h in pages.iter_mut().filter(|h| h.dirty) {
+                    h.guard.mark_dirty(start, end);
+                }
+            },
+        );
         self.current = None;
         end
     }
@@ -188,7 +223,7 @@ impl Drop for Mtr<'_> {
         }
         let frame = std::mem::take(&mut self.frame);
         FRAMES.with_borrow_mut(|f| {
-            if f.len() < 4 {
+            if f.len() < 4 && frame.capacity() <= 2 * MAX_FRAME {
                 f.push(frame);
             }
         });

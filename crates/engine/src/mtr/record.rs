@@ -10,6 +10,7 @@
 //! | 5 INIT | | the page is all zeros but for its number and space |
 //! | 7 PAGE | space u32, page u32, before u32 | as 1; `before`: the low half of the page's LSN before this frame |
 //! | 8 FILE | space u32 | the file of this table space is being made or dropped: if no table has it, it may go |
+//! | 9 COMMIT | len u32, bytes | what travels with a commit ([`crate::commit_stream`]) (format 4) |
 //!
 //! RECORD-1: a page's frames are a chain: each frame names the LSN that the page had before it. If
 //! the page does not have this LSN when the frame's turn comes, it is not the page that was
@@ -25,6 +26,7 @@ const FILL: u8 = 4;
 const INIT: u8 = 5;
 const PAGE: u8 = 7;
 const FILE: u8 = 8;
+const COMMIT: u8 = 9;
 
 /// Begins the records of a page. `before` is the page's LSN before this frame.
 pub fn put_page(out: &mut Vec<u8>, id: PageId, before: Lsn) {
@@ -42,6 +44,14 @@ pub fn put_file(out: &mut Vec<u8>, space: SpaceId) {
     out.push(FILE);
     out.extend_from_slice(&space.0.to_le_bytes());
 }
+/// Appends what travels with a commit.
+pub fn put_commit(out: &mut Vec<u8>, record: &[u8]) {
+    out.push(COMMIT);
+    out.extend_from_slice(&(record.len() as u32).to_le_bytes());
+    out.extend_from_slice(record);
+}
+/// The bytes of [`put_commit`] without the record.
+pub const COMMIT_HEAD: usize = 5;
 pub fn put_write(out: &mut Vec<u8>, at: usize, parts: &[&[u8]]) {
     let len: usize = parts.iter().map(|p| p.len()).sum();
     let at = (at as u16).to_le_bytes();
@@ -97,6 +107,8 @@ pub enum Record<'a> {
         change: Change<'a>,
     },
     File(SpaceId),
+    /// What travels with a commit.
+    Commit(&'a [u8]),
 }
 
 /// The records of one frame's payload. A payload that does not consist of records ends early with
@@ -126,6 +138,10 @@ impl<'a> Records<'a> {
                     continue;
                 }
                 FILE => return Ok(Some(Record::File(SpaceId(u32_at(self.take(4)?, 0))))),
+                COMMIT => {
+                    let len = u32_at(self.take(4)?, 0) as usize;
+                    return Ok(Some(Record::Commit(self.take(len)?)));
+                }
                 _ => {}
             }
             let (id, before) = self.page.ok_or("a redo record without a page")?;
@@ -186,6 +202,7 @@ mod tests {
         put_write(&mut v, 700, &[b"ab", b"", b"c"]);
         v.extend_from_slice(&[PAGE_2, 4, 0, 0, 0, 1, 0, 0, 0]);
         put_file(&mut v, SpaceId(77));
+        put_commit(&mut v, b"record");
         put_fill(&mut v, 40, 900, 7);
         put_write(&mut v, 0, &[&[1; 300]]);
         let got: Vec<_> = Records::new(&v).map(|r| r.unwrap()).collect();
@@ -199,6 +216,7 @@ mod tests {
                     change: Change::Write { at: 700, bytes: b"abc" }
                 },
                 Record::File(SpaceId(77)),
+                Record::Commit(b"record"),
                 Record::Page {
                     id: b,
                     before: None,
@@ -214,6 +232,6 @@ mod tests {
         for cut in 1..v.len() {
             let _ = Records::new(&v[..cut]).count();
         }
-        assert!(Records::new(&[9]).next().unwrap().is_err());
+        assert!(Records::new(&[10]).next().unwrap().is_err());
     }
 }

@@ -10,6 +10,7 @@
 use super::Report;
 use super::forced::Forced;
 use crate::buf::{BufferPool, Latch, PageGuard};
+use crate::commit_stream::CommitStream;
 use crate::flush::LogView;
 use crate::log::FrameScanner;
 use crate::mtr::record::{Change, Record, Records, link};
@@ -77,11 +78,13 @@ impl Group<'_> {
 }
 /// Groups the changes of a frame by page. A mini-transaction may change page A, then B, then A
 /// again. A page's changes are applied together, because afterwards the page's LSN says that the
-/// page has them all. `file` is called for each file that the frame names.
+/// page has them all. `file` is called for each file that the frame names, `commit` for the record
+/// that travels with a commit.
 pub(crate) fn groups<'a>(
     start: Lsn,
     payload: &'a [u8],
     mut file: impl FnMut(SpaceId),
+    mut commit: impl FnMut(&'a [u8]),
 ) -> Result<SmallVec<[Group<'a>; 8]>> {
     let mut groups = SmallVec::<[Group<'a>; 8]>::new();
     for record in Records::new(payload) {
@@ -89,6 +92,7 @@ pub(crate) fn groups<'a>(
             Error::Incompatible(format!("the redo log's frame at LSN {start}: {why}"))
         })? {
             Record::File(space) => file(space),
+            Record::Commit(record) => commit(record),
             Record::Page { id, before, change } => match groups.iter_mut().find(|g| g.id == id) {
                 Some(g) => g.changes.push(change),
                 None => groups.push(Group { id, before, changes: smallvec::smallvec![change] }),
@@ -106,6 +110,7 @@ struct Applier<'a> {
     /// Spaces whose files are missing: they were dropped after these changes.
     gone: HashSet<SpaceId>,
     forced: Forced,
+    stream: &'a dyn CommitStream,
 }
 
 /// Applies the redo log to the pages. `end` is the LSN at which the log ended when it was judged.
@@ -117,6 +122,7 @@ pub(crate) async fn apply(
     reading: &Reading,
     report: &mut Report,
     forced: Forced,
+    stream: &dyn CommitStream,
 ) -> Result<()> {
     let mut a = Applier {
         pool,
@@ -125,6 +131,7 @@ pub(crate) async fn apply(
         bad: HashMap::new(),
         gone: HashSet::new(),
         forced,
+        stream,
     };
     while let Some(frame) = scanner.next()? {
         reading.at.store(frame.end.0, Release);
@@ -173,10 +180,14 @@ pub(crate) async fn apply(
 
 impl Applier<'_> {
     async fn frame(&mut self, start: Lsn, end: Lsn, payload: &[u8]) -> Result<()> {
-        for group in groups(start, payload, |_| {})? {
+        let mut record = None;
+        for group in groups(start, payload, |_| {}, |r| record = Some(r))? {
             self.page(&group, start, end).await?;
         }
-        Ok(())
+        match record.filter(|_| !self.forced.is_on()) {
+            Some(record) => self.stream.replay(start, record),
+            None => Ok(()),
+        }
     }
     async fn page(&mut self, group: &Group<'_>, start: Lsn, end: Lsn) -> Result<()> {
         let (id, fresh) = (group.id, group.is_fresh());

@@ -153,7 +153,7 @@ impl<'a> Judge<'a> {
         let note = |space| {
             files.insert(space);
         };
-        for group in groups(start, payload, note)? {
+        for group in groups(start, payload, note, |_| {})? {
             // Of a table's space only the header is built, for its stamp.
             if is_engines(group.id.space) || group.id.no == 0 {
                 self.make(&group, end)?;

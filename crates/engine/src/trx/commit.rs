@@ -16,7 +16,7 @@ use super::Trx;
 use crate::canary::{Canary, planted};
 use crate::engine::Engine;
 use crate::undo::record;
-use crate::{Lsn, Result, TrxId};
+use crate::{Error, Lsn, Result, TrxId};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -58,13 +58,22 @@ impl Trx {
     /// durable when the ticket resolves. `self` then serves for the next transaction. If the commit
     /// fails, the transaction is rolled back.
     pub async fn commit(&mut self) -> Result<CommitTicket> {
+        self.commit_with(None).await
+    }
+    /// As [`Trx::commit`], with a record for the engine's stream ([`crate::commit_stream`]), which
+    /// becomes durable with the commit. A transaction that has changed nothing has no record.
+    ///
+    /// # Errors
+    /// Those of `commit`, and [`crate::Error::RecordTooLong`] if the redo log can never have room
+    /// for the record.
+    pub async fn commit_with(&mut self, record: Option<Vec<u8>>) -> Result<CommitTicket> {
         let engine = self.engine.clone();
         if self.undo.count as usize >= MANY {
             engine.runtime.leave_worker();
         }
         let marked = match self.broken.take() {
             Some(e) => Err(e),
-            None => self.mark_committed().await,
+            None => self.mark_committed(record).await,
         };
         let lsn = match marked {
             Ok(lsn) => lsn,
@@ -97,9 +106,15 @@ impl Trx {
         }
         Ok(CommitTicket { engine, lsn, at })
     }
-    async fn mark_committed(&mut self) -> Result<Option<Lsn>> {
+    async fn mark_committed(&mut self, mut record: Option<Vec<u8>>) -> Result<Option<Lsn>> {
+        if let Some(record) = &record
+            && record.len() > self.engine.record_max()
+        {
+            return Err(Error::RecordTooLong(record.len()));
+        }
         loop {
-            match self.undo.finish(&self.engine.store, record::COMMITTED, 0) {
+            let store = &self.engine.store;
+            match self.undo.finish_with(store, record::COMMITTED, 0, &mut record) {
                 Ok(lsn) => return Ok(lsn),
                 Err(s) => self.unblocked(s).await?,
             }

@@ -416,13 +416,26 @@ impl UndoLog {
     /// Writes the end of the log: committed, with its number, or rolled back. Returns the position
     /// that makes the end durable.
     pub(crate) fn finish(&self, store: &Store, state: u8, no: u64) -> Try<Option<Lsn>> {
+        self.finish_with(store, state, no, &mut None)
+    }
+    /// As `finish`, with a record that travels with the commit, which is taken out of `record`.
+    pub(crate) fn finish_with(
+        &self,
+        store: &Store,
+        state: u8,
+        no: u64,
+        record: &mut Option<Vec<u8>>,
+    ) -> Try<Option<Lsn>> {
         let Some((page, at)) = self.first else { return Ok(None) };
-        let mut m = Mtr::begin_reserved(store)?;
+        let mut m = match record {
+            Some(record) => Mtr::begin_commit(store, record.len())?,
+            None => Mtr::begin_reserved(store)?,
+        };
         let p = m.x(page_id(page))?;
         let mut b = [state; 9];
         b[1..].copy_from_slice(&no.to_le_bytes());
         m.patch(p).write(at as usize + record::STATE_AT, &b);
-        Ok(Some(m.commit()))
+        Ok(Some(m.commit_with(record.take())))
     }
     /// Releases the pages. The undo log's parts in them stay live until [`UndoPages::purged`].
     pub(crate) fn release(&mut self, pages: &UndoPages) {

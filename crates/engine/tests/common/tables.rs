@@ -57,8 +57,8 @@ pub async fn create(
         comment: String::new(),
     };
     // It may be there, with another table.
-    let _ = e.create_schema("test", DEFAULT_COLLATION).await;
-    e.create_table(def, 1).await.unwrap()
+    let _ = e.create_schema("test", DEFAULT_COLLATION, None).await;
+    e.create_table(def, 1, None).await.unwrap()
 }
 /// At a row that is there, locked.
 pub async fn locked(trx: &mut Trx, t: &Arc<Table>, id: i64) -> Result<Cursor, Error> {

@@ -153,11 +153,11 @@ impl Database {
         if let Some(table) = self.stored(definition.name()).await? {
             return Ok(table);
         }
-        match engine.create_schema(SCHEMA, DEFAULT_COLLATION).await {
+        match engine.create_schema(SCHEMA, DEFAULT_COLLATION, None).await {
             Ok(()) | Err(EngineError::DatabaseExists(_)) => {}
             Err(e) => return Err(e),
         }
-        engine.create_table(definition.stored(), 1).await
+        engine.create_table(definition.stored(), 1, None).await
     }
     /// The names of all tables, sorted.
     pub fn tables(&self) -> Vec<String> {
@@ -175,7 +175,7 @@ impl Database {
         let Some(table) = self.stored(name).await.map_err(named)? else { return Ok(false) };
         let lock = &table.metadata_lock;
         self.inner.lock(&mut locks, lock, MetadataLockMode::Exclusive, name).await?;
-        self.inner.engine.drop_tables(std::slice::from_ref(&table)).await.map_err(named)?;
+        self.inner.engine.drop_tables(std::slice::from_ref(&table), None).await.map_err(named)?;
         Ok(true)
     }
 

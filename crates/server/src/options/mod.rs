@@ -114,14 +114,10 @@ fn apply(settings: &Settings, e: &Entry) -> Result<Option<String>, String> {
     let value = e.value.as_deref();
     if let Some(var) = variable(&name) {
         if var == Var::LogBin
-            && !value
-                .is_some_and(|v| matches!(v.to_ascii_uppercase().as_str(), "OFF" | "0" | "FALSE"))
+            && let Some(base) = value.filter(|v| !is_switch(v))
         {
-            return Err(
-                "--log-bin: the binary log is not built yet; leave the option out, or say \
-                --skip-log-bin"
-                    .into(),
-            );
+            settings.tell(Var::LogBinBasename, base);
+            return settings.set_option(var, Some("ON")).map_err(|e| e.0);
         }
         return settings.set_option(var, value).map_err(|e| e.0);
     }
@@ -142,6 +138,11 @@ fn apply(settings: &Settings, e: &Entry) -> Result<Option<String>, String> {
     let known: Vec<String> = option_names();
     let near = suggest::nearest(&name, known.iter().map(String::as_str)).unwrap_or("help");
     Err(format!("unknown option '--{name}'; did you mean '--{near}'?"))
+}
+
+/// Whether the value of an option is a switch, and not a name.
+fn is_switch(value: &str) -> bool {
+    matches!(value.to_ascii_uppercase().as_str(), "ON" | "OFF" | "1" | "0" | "TRUE" | "FALSE")
 }
 
 fn option_names() -> Vec<String> {
@@ -257,8 +258,7 @@ mod tests {
         ])
         .unwrap();
         assert_eq!(s.collation(Var::CollationServer), Collation::Latin1SwedishCi);
-        // The only note says that server_id has no effect yet.
-        assert_eq!((s.bits(Var::MaxConnections), notes.len()), (4000, 1));
+        assert_eq!((s.bits(Var::MaxConnections), notes.len()), (4000, 0));
         run(&[
             "--performance-schema=OFF",
             "--character-set-server=latin1",
@@ -292,11 +292,22 @@ mod tests {
 
     #[test]
     fn what_is_not_built_yet_is_refused() {
-        for args in ["--log-bin", "--log-bin=binlog", "--log-bin=ON"] {
-            assert!(run(&[args]).unwrap_err().contains("not built yet"), "{args}");
-        }
-        run(&["--log-bin=OFF"]).unwrap();
         assert!(run(&["--performance-schema"]).unwrap_err().contains("no performance schema"));
+    }
+
+    #[test]
+    fn the_binary_log_has_a_name() {
+        for (args, on, name) in [
+            ("--log-bin", true, ""),
+            ("--log-bin=ON", true, ""),
+            ("--log-bin=mine", true, "mine"),
+            ("--log-bin=OFF", false, ""),
+            ("--skip-log-bin", false, ""),
+        ] {
+            let (s, _) = run(&[args]).unwrap();
+            assert_eq!(s.is_on(Var::LogBin), on, "{args}");
+            assert_eq!(s.text(Var::LogBinBasename).as_deref(), Some(name), "{args}");
+        }
     }
 
     #[test]

@@ -78,7 +78,7 @@ impl Server {
             (8 << 20, 1 << 20, 16 << 20);
         set(&mut config);
         let (engine, _) = block_on(Engine::open(config, disk, runtime)).unwrap();
-        block_on(engine.create_schema("test", Collation::Utf8mb4GeneralCi)).unwrap();
+        block_on(engine.create_schema("test", Collation::Utf8mb4GeneralCi, None)).unwrap();
         Server {
             catalog: EngineCatalog::new(engine.clone()),
             settings: Settings::default(),

@@ -103,10 +103,6 @@ mod tests {
     fn what_is_not_built_is_refused_with_a_reason() {
         let s = Settings::default();
         let why = |var, text| s.set_option(var, Some(text)).unwrap_err().0;
-        assert_eq!(
-            why(Var::LogBin, "ON"),
-            "--log-bin=ON: only 'OFF' is possible: the binary log is not built yet"
-        );
         assert!(why(Var::PerformanceSchema, "1").contains("no performance schema"));
         assert!(why(Var::Port, "x").contains("Variable 'port' can't be set to the value of 'x'"));
         assert!(s.set_option(Var::Port, None).unwrap_err().0.contains("requires an argument"));

@@ -62,8 +62,9 @@ variables! {
     Autocommit "autocommit" Bool, Both Dynamic ON;
     BackLog "back_log" int(1, 65535), Global AtStart is("1024");
     BindAddress "bind_address" TEXT, Global AtStart is("127.0.0.1");
+    BinlogChecksum "binlog_checksum" Enum(&["NONE", "CRC32"]), Global AtStart is("CRC32");
     BinlogFormat "binlog_format" Enum(&["MIXED", "STATEMENT", "ROW"]), Both Dynamic is("ROW"),
-        only "the binary log is not built yet";
+        only "the binary log has rows";
     BinlogRowImage "binlog_row_image" Enum(&["MINIMAL", "NOBLOB", "FULL"]), Both Dynamic is("FULL"),
         only "the binary log is not built yet";
     CharacterSetClient "character_set_client" Charset { nullable: false },
@@ -99,7 +100,7 @@ variables! {
     DefaultWeekFormat "default_week_format" int(0, 7), Both Dynamic is("0");
     DivPrecisionIncrement "div_precision_increment" int(0, 30), Both Dynamic is("4");
     EnforceGtidConsistency "enforce_gtid_consistency" Enum(&["OFF", "ON", "WARN"]),
-        Global Dynamic OFF, only "the binary log is not built yet";
+        Global AtStart OFF, inert "every statement can have a GTID";
     ErrorCount "error_count" OfSession, Session ReadOnly None;
     EventScheduler "event_scheduler" Enum(&["OFF", "ON", "DISABLED"]), Global Dynamic OFF,
         only "the server has no events";
@@ -111,7 +112,7 @@ variables! {
     GroupConcatMaxLen "group_concat_max_len" int(4, MAX), Both Dynamic is("1024");
     GtidExecuted "gtid_executed" TEXT, Global ReadOnly is("");
     GtidMode "gtid_mode" Enum(&["OFF", "OFF_PERMISSIVE", "ON_PERMISSIVE", "ON"]),
-        Global Dynamic OFF, only "the binary log is not built yet";
+        Global AtStart OFF;
     GtidPurged "gtid_purged" TEXT, Global ReadOnly is("");
     HaveOpenssl "have_openssl" TEXT, Global ReadOnly is("DISABLED");
     HaveSsl "have_ssl" TEXT, Global ReadOnly is("DISABLED");
@@ -204,7 +205,9 @@ variables! {
     License "license" TEXT, Global ReadOnly is("Apache-2.0");
     LocalInfile "local_infile" Bool, Global Dynamic OFF, only "LOAD DATA is not built yet";
     LockWaitTimeout "lock_wait_timeout" int(1, YEAR_S), Both Dynamic is("31536000");
-    LogBin "log_bin" Bool, Global AtStart OFF, only "the binary log is not built yet";
+    LogBin "log_bin" Bool, Global AtStart OFF;
+    LogBinBasename "log_bin_basename" TEXT, Global ReadOnly is("");
+    LogBinIndex "log_bin_index" TEXT, Global ReadOnly is("");
     LogError "log_error" TEXT, Global AtStart is("stderr");
     LogErrorVerbosity "log_error_verbosity" int(1, 3), Global Dynamic is("2");
     LogTimestamps "log_timestamps" Enum(&["UTC", "SYSTEM"]), Global Dynamic is("UTC"),
@@ -213,6 +216,7 @@ variables! {
     LowerCaseTableNames "lower_case_table_names" int(0, 2), Global AtStart is("0"),
         only "table names are case-sensitive";
     MaxAllowedPacket "max_allowed_packet" steps(1024, 1 << 30, 1024), Both Dynamic is("67108864");
+    MaxBinlogSize "max_binlog_size" steps(4096, 1 << 30, 4096), Global AtStart is("1073741824");
     MaxConnections "max_connections" int(1, 100_000), Global Dynamic is("151");
     MaxErrorCount "max_error_count" int(0, 65535), Both Dynamic is("1024"), only "not built yet";
     MaxExecutionTime "max_execution_time" int(0, u32::MAX as u64), Both Dynamic is("0");
@@ -268,8 +272,7 @@ variables! {
         built yet";
     SecureFilePriv "secure_file_priv" NULLABLE, Global AtStart None, inert "no statement reads or \
         writes files";
-    ServerId "server_id" int(0, u32::MAX as u64), Global Dynamic is("1"), inert "the binary log is \
-        not built yet";
+    ServerId "server_id" int(0, u32::MAX as u64), Global AtStart is("1");
     ServerUuid "server_uuid" TEXT, Global ReadOnly is("");
     SkipExternalLocking "skip_external_locking" Bool, Global AtStart ON,
         only "the server locks the data directory";
@@ -287,7 +290,7 @@ variables! {
         size";
     SqlBufferResult "sql_buffer_result" Bool, Both Dynamic OFF,
         inert "a slow client does not hold locks longer";
-    SqlLogBin "sql_log_bin" Bool, Session Dynamic ON, inert "the binary log is off";
+    SqlLogBin "sql_log_bin" Bool, Session Dynamic ON;
     SqlLogOff "sql_log_off" Bool, Both Dynamic OFF, inert "the server has no general log";
     SqlMode "sql_mode" SqlMode, Both Dynamic is(SQL_MODE);
     SqlNotes "sql_notes" Bool, Both Dynamic ON;

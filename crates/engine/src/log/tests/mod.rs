@@ -48,7 +48,7 @@ pub(in crate::log) fn append_with(log: &Log, credit: Credit<'_>, payload: &[u8])
     let mut frame = vec![0; FRAME_HEADER];
     frame.extend_from_slice(payload);
     let mut range = None;
-    let end = log.append(&mut frame, credit, |s, e| range = Some((s, e)));
+    let end = log.append(&mut frame, credit, |_, _| {}, |s, e| range = Some((s, e)));
     assert_eq!(range.unwrap().1, end);
     range.unwrap()
 }

@@ -162,6 +162,7 @@ async fn apply(cx: &mut DdlContext<'_>, table: Arc<Table>, changes: Changes) -> 
         added: changes.add.len(),
         dropped: changes.drop,
         auto_increment: changes.auto_increment,
+        record: None,
     };
     match cx.engine.alter_table(&table, to, cx.session.process.interrupt.clone()).await {
         Ok(_) => Ok(()),

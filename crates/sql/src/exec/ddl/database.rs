@@ -26,7 +26,7 @@ pub(super) async fn create(
         }
         cx.note(SqlError::database_exists(name));
     } else {
-        cx.engine.create_schema(name, collation.unwrap_or(cx.server_collation)).await?;
+        cx.engine.create_schema(name, collation.unwrap_or(cx.server_collation), None).await?;
     }
     Ok(done(1))
 }
@@ -39,7 +39,7 @@ pub(super) async fn alter(
     lock(cx, name).await?;
     let now = cx.engine.dict.require_schema(name)?;
     if let Some(collation) = collation.filter(|c| *c != now.collation) {
-        cx.engine.alter_schema(name, collation).await?;
+        cx.engine.alter_schema(name, collation, None).await?;
     }
     Ok(done(1))
 }
@@ -60,7 +60,7 @@ pub(super) async fn drop(cx: &mut DdlContext<'_>, name: &str, if_exists: bool) -
     let locks: Vec<_> =
         tables.iter().map(|t| (name, t.def.name.as_str(), MetadataLockMode::Exclusive)).collect();
     cx.take(&[], &locks).await?;
-    let dropped = cx.engine.drop_schema(name).await?;
+    let dropped = cx.engine.drop_schema(name, None).await?;
     if cx.session.schema.as_deref() == Some(name) {
         cx.session.schema = None;
     }

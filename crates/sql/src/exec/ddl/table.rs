@@ -46,7 +46,7 @@ async fn create_def(
         cx.lock_tables(&[(&def.schema, &def.name)]).await?;
         cx.engine.dict.require_schema(&def.schema)?;
         if !exists(cx, def, if_not_exists)? {
-            cx.engine.create_table(def.clone(), auto_increment.max(1)).await?;
+            cx.engine.create_table(def.clone(), auto_increment.max(1), None).await?;
         }
     }
     Ok(done(0))
@@ -90,7 +90,7 @@ pub(super) async fn drop(
         cx.note(SqlError::unknown_table(name));
     }
     if !there.is_empty() {
-        cx.engine.drop_tables(&there).await?;
+        cx.engine.drop_tables(&there, None).await?;
     }
     Ok(done(0))
 }
@@ -98,7 +98,7 @@ pub(super) async fn drop(
 pub(super) async fn truncate(cx: &mut DdlContext<'_>, name: &TableName) -> Result<Done> {
     cx.lock_tables(&[(&name.schema, &name.name)]).await?;
     let table = find(cx, name)?;
-    cx.engine.truncate_table(&table).await?;
+    cx.engine.truncate_table(&table, None).await?;
     Ok(done(0))
 }
 
@@ -124,7 +124,7 @@ pub(super) async fn rename(
     cx.lock_tables(&names).await?;
     let moves = resolve(cx, renames)?;
     if !moves.is_empty() {
-        cx.engine.rename_tables(&moves).await?;
+        cx.engine.rename_tables(&moves, None).await?;
     }
     Ok(done(0))
 }

@@ -115,6 +115,7 @@ impl World {
     pub fn over(server: Server) -> World {
         let db = Database::new(
             server.engine.clone(),
+            None,
             Arc::new(Settings::default()),
             Arc::new(Status::new()),
             server.processes.clone(),

@@ -559,7 +559,7 @@ fn a_commit_behind_a_slow_copy_looks_until_it_is_done() {
                         Err(_) => block_on(log.wait_space()).unwrap(),
                     }
                 };
-                log.append(&mut frame, credit, |_, _| copied.store(true, Relaxed));
+                log.append(&mut frame, credit, |_, _| {}, |_, _| copied.store(true, Relaxed));
             });
             while log.tail() == begun && !copied.load(Relaxed) {
                 std::hint::spin_loop();

@@ -1,0 +1,106 @@
+//! Records that travel with commits: the way of the binary log through the redo log.
+//!
+//! A commit can carry a record ([`crate::Trx::commit_with`]), which stands in the redo frame of the
+//! commit. So one durable write keeps both, and a crash takes both or neither. The stream, which
+//! the opener of the engine provides, learns of each record, and makes of them what it likes:
+//! files of a binary log.
+//!
+//! - STREAM-1: a record is in the frame of its commit.
+//! - STREAM-2: the order of the records is the order of their frames in the redo log. A record is
+//!   handed over before its frame counts as complete, so a stream that has read the durable LSN has
+//!   every record below it.
+//! - STREAM-3: no checkpoint passes [`CommitStream::limit`]. A start replays each record between
+//!   the checkpoint and the end of the redo log, in order.
+use crate::Lsn;
+use crate::checkpoint::CheckpointSource;
+use crate::engine::Engine;
+use crate::{Error, Result};
+use std::sync::Arc;
+
+/// The most bytes of a stream's state.
+pub const STATE_MAX: usize = crate::log::CHECKPOINT_PAYLOAD_MAX;
+
+/// The receiver of the records.
+pub trait CommitStream: Send + Sync + 'static {
+    /// Takes the state that the checkpoint holds (empty if no stream has been there before) and
+    /// judges whether a start can go on from it. Writes nothing: the start may still be refused.
+    fn judge(&self, state: &[u8]) -> Result<()>;
+    /// Takes a record from the redo log, whose frame begins at `at`. Called by a start, in order,
+    /// after [`CommitStream::judge`]. The record may have been taken before the crash.
+    fn replay(&self, at: Lsn, record: &[u8]) -> Result<()>;
+    /// The start has replayed all records below `end`, and the engine is about to work.
+    fn begin(&self, end: Lsn) -> Result<()>;
+    /// A record has its place: its frame is the redo from `at` to `end`. Called by any thread, in
+    /// any order, before the frame counts as complete (STREAM-2). Must not block.
+    fn appended(&self, at: Lsn, end: Lsn, record: Vec<u8>);
+    /// The position from which the redo log is still needed.
+    fn limit(&self) -> Lsn;
+    /// What [`CommitStream::judge`] is to get when the start begins at a checkpoint that is not
+    /// above [`CommitStream::limit`]; at most [`STATE_MAX`] bytes.
+    fn state(&self) -> Vec<u8>;
+}
+
+/// The stream of an engine that has none.
+pub fn no_stream() -> Arc<dyn CommitStream> {
+    Arc::new(NoStream::default())
+}
+
+/// The stream of an engine that was opened without one. It keeps the state that it finds, and
+/// refuses records, which only a stream that knows them may pass over.
+#[derive(Default)]
+struct NoStream(parking_lot::Mutex<Vec<u8>>);
+impl CommitStream for NoStream {
+    fn judge(&self, state: &[u8]) -> Result<()> {
+        *self.0.lock() = state.to_vec();
+        Ok(())
+    }
+    fn replay(&self, at: Lsn, _: &[u8]) -> Result<()> {
+        Err(Error::Incompatible(format!(
+            "the redo log has events of the binary log at LSN {at} that are not in the binary \
+             log's files yet: start with --log-bin once more, so that the files get them"
+        )))
+    }
+    fn begin(&self, _: Lsn) -> Result<()> {
+        Ok(())
+    }
+    fn appended(&self, _: Lsn, _: Lsn, _: Vec<u8>) {
+        unreachable!("a commit with a record, in an engine without a stream");
+    }
+    fn limit(&self) -> Lsn {
+        Lsn::MAX
+    }
+    fn state(&self) -> Vec<u8> {
+        self.0.lock().clone()
+    }
+}
+
+/// Holds checkpoints back for the stream (STREAM-3), and for what else holds them back.
+pub(crate) struct StreamGate<S> {
+    pub stream: Arc<dyn CommitStream>,
+    pub other: S,
+}
+impl<S: CheckpointSource> CheckpointSource for StreamGate<S> {
+    fn limit(&self) -> Lsn {
+        self.stream.limit().min(self.other.limit())
+    }
+    fn payload(&self, _: Lsn) -> Vec<u8> {
+        self.stream.state()
+    }
+}
+
+impl Engine {
+    /// Appends a record that belongs to no transaction. Returns the LSN behind it.
+    pub async fn append_record(&self, record: Vec<u8>) -> Result<Lsn> {
+        let mut record = Some(record);
+        loop {
+            match crate::mtr::Mtr::append_record(&self.store, &mut record) {
+                Ok(lsn) => return Ok(lsn),
+                Err(blocked) => self.unblocked(blocked).await?,
+            }
+        }
+    }
+    /// The most bytes of a record: a commit with a longer record cannot get room in the redo log.
+    pub fn record_max(&self) -> usize {
+        self.store.log.credit_max().saturating_sub(crate::mtr::COMMIT_FRAME)
+    }
+}

@@ -1,0 +1,451 @@
+//! The binary log as the engine's stream, and the task that follows the durable redo log.
+//!
+//! - FOLLOW-1: only records below the durable LSN get into the files, so a reader never sees a
+//!   transaction that a crash takes back.
+//! - FOLLOW-2: the checkpoint waits at the last barrier whose bytes are synced (STREAM-3). The task
+//!   appends a barrier when the redo log behind the last one is an eighth of the capacity.
+//! - FOLLOW-3: the records in memory are bounded: commits wait while the task is behind
+//!   ([`Binlog::admit`]). So a full disk holds commits up, and nothing is half logged.
+use crate::files::{Files, Place};
+use crate::maker::Maker;
+use crate::record::{Options, Record, Why};
+use crate::state::State;
+use crate::wakers::Wakers;
+use parking_lot::Mutex;
+use redolith_binlog::{BinlogPosition, GtidSet};
+use redolith_disk::Disk;
+use redolith_engine::commit_stream::CommitStream;
+use redolith_engine::{Engine, Error, Lsn, Result};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*};
+use std::task::Poll;
+use std::time::Duration;
+
+/// Commits wait while this many bytes of records are in memory.
+const MOST_BYTES: u64 = 64 << 20;
+/// How often the task looks at the durable LSN while records wait for it: with readers, and without
+/// a reader.
+const LOOK_FOR_READERS: Duration = Duration::from_millis(1);
+const LOOK: Duration = Duration::from_millis(10);
+/// How often it looks whether a barrier is wanted.
+const LOOK_AT_REST: Duration = Duration::from_millis(100);
+/// The pause after an error of the disk.
+const PAUSE: Duration = Duration::from_secs(1);
+/// Parts of this size are written at once.
+const WRITE_BYTES: usize = 1 << 20;
+
+/// A record in memory: where its frame begins and ends.
+type Queued = (Reverse<u64>, u64, Vec<u8>);
+
+/// The position and the transactions of the binary log.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BinlogStatus {
+    /// The end of the last file.
+    pub position: Option<BinlogPosition>,
+    /// `gtid_executed`.
+    pub executed: GtidSet,
+    /// Everything whose redo ends here or before is in the files.
+    pub lsn: Lsn,
+}
+
+/// What only the task changes.
+struct Work {
+    maker: Maker,
+    files: Files,
+    heap: BinaryHeap<Queued>,
+    /// Whether a barrier was appended that has not come back.
+    barrier: bool,
+}
+
+/// The binary log of an engine. [`Engine::open_with`] gets it, then [`Binlog::start`] begins its
+/// task.
+pub struct Binlog {
+    disk: Arc<dyn Disk>,
+    /// Records that the task has not seen.
+    queue: Mutex<Vec<Queued>>,
+    /// The bytes of all records in memory.
+    bytes: AtomicU64,
+    work: Mutex<Work>,
+    /// What the checkpoint may hold: the state at the last barrier that is synced.
+    safe: Mutex<State>,
+    limit: AtomicU64,
+    status: Mutex<BinlogStatus>,
+    /// Woken when the status moves.
+    moved: Wakers,
+    /// Woken when the task has to look.
+    wanted: Wakers,
+    /// Whether the task waits for `wanted` without looking at the durable LSN.
+    at_rest: AtomicBool,
+    readers: AtomicUsize,
+    closing: AtomicBool,
+    ended: AtomicBool,
+}
+
+impl Binlog {
+    /// The binary log at `place`. Reads the index, and changes nothing.
+    pub fn new(disk: Arc<dyn Disk>, place: Place) -> io::Result<Arc<Binlog>> {
+        let maker = Maker::new(&place.base, State::default());
+        let files = Files::open(disk.clone(), place)?;
+        Ok(Arc::new(Binlog {
+            disk,
+            queue: Mutex::default(),
+            bytes: AtomicU64::new(0),
+            work: Mutex::new(Work { maker, files, heap: BinaryHeap::new(), barrier: false }),
+            safe: Mutex::new(State::default()),
+            limit: AtomicU64::new(0),
+            status: Mutex::default(),
+            moved: Wakers::default(),
+            wanted: Wakers::default(),
+            at_rest: AtomicBool::new(false),
+            readers: AtomicUsize::new(0),
+            closing: AtomicBool::new(false),
+            ended: AtomicBool::new(false),
+        }))
+    }
+
+    /// Begins the task, and a new file.
+    pub async fn start(self: &Arc<Binlog>, engine: &Arc<Engine>, options: Options) -> Result<()> {
+        let (me, to) = (self.clone(), engine.clone());
+        engine.runtime.spawn_thread(
+            "binlog",
+            Box::pin(async move {
+                me.follow(&to).await;
+                me.ended.store(true, Release);
+                me.moved.wake();
+            }),
+        );
+        self.rotate(engine, Why::Start, options).await
+    }
+
+    /// Begins another file, and returns when it is there.
+    pub async fn rotate(&self, engine: &Engine, why: Why, options: Options) -> Result<()> {
+        let record = Record::Rotate { why, us: self.now_us(), options };
+        let end = engine.append_record(record.encode()).await?;
+        engine.store.log.flush_to(end).await;
+        self.catch_up(end).await;
+        Ok(())
+    }
+
+    /// Ends the file with a STOP event, and the task. No transaction may come afterwards.
+    pub async fn stop(&self, engine: &Engine) -> Result<()> {
+        let record = Record::Stop { us: self.now_us() };
+        let end = engine.append_record(record.encode()).await?;
+        engine.store.log.flush_to(end).await;
+        self.catch_up(end).await;
+        self.closing.store(true, Release);
+        self.wanted.wake();
+        loop {
+            let seen = self.moved.seen();
+            if self.ended.load(Acquire) {
+                return Ok(());
+            }
+            self.moved.after(seen).await;
+        }
+    }
+
+    /// Waits while too many bytes of records are in memory (FOLLOW-3). To be called before a commit
+    /// with a record.
+    #[inline]
+    pub async fn admit(&self) {
+        if self.bytes.load(Relaxed) >= MOST_BYTES {
+            self.wait_for_room().await;
+        }
+    }
+    #[cold]
+    async fn wait_for_room(&self) {
+        loop {
+            let seen = self.moved.seen();
+            if self.bytes.load(Acquire) < MOST_BYTES {
+                return;
+            }
+            self.wanted.wake();
+            self.moved.after(seen).await;
+        }
+    }
+
+    /// Waits until everything whose redo ends at `lsn` or before is in the files. The redo log must
+    /// be durable up to there, or become so.
+    pub async fn catch_up(&self, lsn: Lsn) {
+        loop {
+            let seen = self.moved.seen();
+            if self.status.lock().lsn >= lsn || self.ended.load(Acquire) {
+                return;
+            }
+            self.wanted.wake();
+            self.moved.after(seen).await;
+        }
+    }
+
+    /// The state of the files now.
+    pub fn status(&self) -> BinlogStatus {
+        self.status.lock().clone()
+    }
+    /// The files, oldest first, with the length of each.
+    pub fn list(&self) -> io::Result<Vec<(u32, u64)>> {
+        let work = self.work.lock();
+        let end = self.status().position;
+        let numbers = work.files.numbers();
+        let len = |n: u32| match end.filter(|end| end.file == n) {
+            Some(end) => Ok(end.offset),
+            None => work.files.len(n),
+        };
+        numbers.into_iter().map(|n| Ok((n, len(n)?))).collect()
+    }
+    /// Removes the files before `number`. The file that is written stays, and those that the next
+    /// start may have to make again. Returns how many files were removed.
+    pub fn purge_before(&self, number: u32) -> io::Result<usize> {
+        let kept = self.safe.lock().file;
+        self.work.lock().files.purge_before(number.min(kept))
+    }
+    /// Where the files are.
+    pub fn place(&self) -> Place {
+        self.work.lock().files.place().clone()
+    }
+    /// A reader begins: from now on the files follow the redo log closely, until the value is
+    /// dropped.
+    pub fn reader(self: &Arc<Binlog>) -> Reading {
+        self.readers.fetch_add(1, AcqRel);
+        Reading(self.clone())
+    }
+    /// Returns a number that [`Binlog::moved_since`] takes, to be read before the status.
+    pub fn seen(&self) -> u64 {
+        self.moved.seen()
+    }
+    /// Resolves when the status has moved since `seen`.
+    pub async fn moved_since(&self, seen: u64) {
+        self.moved.after(seen).await;
+    }
+
+    fn now_us(&self) -> u64 {
+        self.disk.wall_us().max(0) as u64
+    }
+
+    /// The task: follows the durable LSN until the binary log is closed.
+    async fn follow(&self, engine: &Arc<Engine>) {
+        let mut told = false;
+        loop {
+            let seen = self.wanted.seen();
+            let closing = self.closing.load(Acquire);
+            match self.advance(engine.store.log.durable()) {
+                Ok(()) => told = false,
+                Err(e) => {
+                    if !std::mem::replace(&mut told, true) {
+                        tracing::error!(
+                            "the binary log cannot be written: {e}. Commits wait when {} MiB of \
+                             events are in memory. Free disk space; the server tries again and \
+                             again",
+                            MOST_BYTES >> 20
+                        );
+                    }
+                    if closing {
+                        // The next start makes the files from the redo log.
+                        return;
+                    }
+                    engine.runtime.sleep(PAUSE).await;
+                    continue;
+                }
+            }
+            if closing {
+                return self.close();
+            }
+            self.want_barrier(engine).await;
+            // The flag is set before the queue is looked at, and a record is queued before the flag
+            // is looked at, so that one of the two sees the other.
+            self.at_rest.store(true, SeqCst);
+            let pause = if self.bytes.load(SeqCst) == 0 {
+                LOOK_AT_REST
+            } else {
+                self.at_rest.store(false, SeqCst);
+                if self.readers.load(Acquire) > 0 { LOOK_FOR_READERS } else { LOOK }
+            };
+            either(engine.runtime.sleep(pause), self.wanted.after(seen)).await;
+            self.at_rest.store(false, SeqCst);
+        }
+    }
+
+    /// Everything is in the files, and only a rotation may follow: no record is needed any more.
+    fn close(&self) {
+        let mut work = self.work.lock();
+        work.files.sync();
+        *self.safe.lock() = work.maker.state().clone();
+        self.limit.store(Lsn::MAX.0, Release);
+    }
+
+    /// FOLLOW-2
+    async fn want_barrier(&self, engine: &Engine) {
+        let log = &engine.store.log;
+        let behind = log.durable().0.saturating_sub(self.limit.load(Acquire));
+        if behind < engine.config.log_capacity_bytes / 8 || self.work.lock().barrier {
+            return;
+        }
+        // Without room the barrier is tried again at the next turn.
+        if engine.append_record(Record::Barrier.encode()).await.is_ok() {
+            self.work.lock().barrier = true;
+        }
+    }
+
+    /// Takes all records below `durable` to the files.
+    fn advance(&self, durable: Lsn) -> io::Result<()> {
+        let mut work = self.work.lock();
+        // STREAM-2: the queue is read after the durable LSN.
+        work.heap.extend(std::mem::take(&mut *self.queue.lock()));
+        let mut taken = 0;
+        while work.heap.peek().is_some_and(|(_, end, _)| *end <= durable.0) {
+            let Some((Reverse(at), end, record)) = work.heap.pop() else { break };
+            let len = record.len() as u64;
+            taken += len;
+            self.bytes.fetch_sub(len, AcqRel);
+            self.take(&mut work, Lsn(at), Lsn(end), &record)?;
+        }
+        work.write()?;
+        let mut status = self.status.lock();
+        let moved = status.lsn < durable;
+        status.lsn = status.lsn.max(durable);
+        drop(status);
+        if taken > 0 {
+            self.publish(&work);
+        }
+        drop(work);
+        if moved || taken > 0 {
+            self.moved.wake();
+        }
+        Ok(())
+    }
+    fn take(&self, work: &mut Work, at: Lsn, end: Lsn, record: &[u8]) -> io::Result<()> {
+        let barrier = work.maker.take(at, record).unwrap_or_else(|why| {
+            // The record is ours, and the redo log has it: the next start would meet it again.
+            redolith_engine::poison(&format!("a record of the binary log at LSN {at}: {why}"))
+        });
+        let parts = work.maker.take_parts();
+        work.files.add(parts);
+        if barrier {
+            work.write()?;
+            work.files.sync();
+            work.barrier = false;
+            work.maker.pass(end);
+            *self.safe.lock() = work.maker.state().clone();
+            self.limit.store(end.0, Release);
+        } else if work.files.waiting_bytes() >= WRITE_BYTES {
+            work.write()?;
+        }
+        Ok(())
+    }
+    fn publish(&self, work: &Work) {
+        let state = work.maker.state();
+        let mut status = self.status.lock();
+        status.position =
+            (state.file > 0).then_some(BinlogPosition { file: state.file, offset: state.offset });
+        status.executed = state.executed.clone();
+    }
+}
+
+impl Work {
+    fn write(&mut self) -> io::Result<()> {
+        self.files.write()
+    }
+}
+
+impl CommitStream for Binlog {
+    fn judge(&self, state: &[u8]) -> Result<()> {
+        let mut work = self.work.lock();
+        let place = work.files.place().clone();
+        if state.is_empty() {
+            return Ok(());
+        }
+        let state = State::decode(state).map_err(|why| {
+            Error::Incompatible(format!("the state of the binary log in redo/control: {why}"))
+        })?;
+        if state.file > 0 && !work.files.numbers().is_empty() {
+            let path = place.path(state.file);
+            let len = work.files.len(state.file).map_err(|e| {
+                Error::Damaged(format!(
+                    "{}: {e}. The binary log goes on in this file. Restore the file, or remove {} \
+                     to begin a new binary log; then replicas have to be set up again",
+                    path.display(),
+                    place.index().display()
+                ))
+            })?;
+            if len < state.offset {
+                return Err(Error::Damaged(format!(
+                    "{} has {len} bytes, and had {} durable: it is an older copy, or was cut. \
+                     Restore the file, or remove {} to begin a new binary log; then replicas have \
+                     to be set up again",
+                    path.display(),
+                    state.offset,
+                    place.index().display()
+                )));
+            }
+        }
+        let maker = Maker::new(&place.base, state);
+        *self.safe.lock() = maker.state().clone();
+        work.maker = maker;
+        Ok(())
+    }
+    fn replay(&self, at: Lsn, record: &[u8]) -> Result<()> {
+        let mut work = self.work.lock();
+        work.maker.take(at, record).map_err(|why| {
+            Error::Damaged(format!("the binary log's record at LSN {at} of the redo log: {why}"))
+        })?;
+        let parts = work.maker.take_parts();
+        work.files.add(parts);
+        if work.files.waiting_bytes() >= WRITE_BYTES {
+            work.write().map_err(|e| io_error(&work, &e))?;
+        }
+        Ok(())
+    }
+    fn begin(&self, end: Lsn) -> Result<()> {
+        let mut work = self.work.lock();
+        work.write().map_err(|e| io_error(&work, &e))?;
+        let state = work.maker.state();
+        let position = BinlogPosition { file: state.file, offset: state.offset };
+        work.files.cut(position).map_err(|e| io_error(&work, &e))?;
+        let limit = self.safe.lock().lsn;
+        self.limit.store(limit.0, Release);
+        self.publish(&work);
+        self.status.lock().lsn = end;
+        Ok(())
+    }
+    fn appended(&self, at: Lsn, end: Lsn, record: Vec<u8>) {
+        self.bytes.fetch_add(record.len() as u64, SeqCst);
+        self.queue.lock().push((Reverse(at.0), end.0, record));
+        if self.at_rest.load(SeqCst) && self.at_rest.swap(false, SeqCst) {
+            self.wanted.wake();
+        }
+    }
+    fn limit(&self) -> Lsn {
+        Lsn(self.limit.load(Acquire))
+    }
+    fn state(&self) -> Vec<u8> {
+        self.safe.lock().encode()
+    }
+}
+
+fn io_error(work: &Work, e: &io::Error) -> Error {
+    Error::io(format_args!("writing the binary log {}", work.files.place().index().display()), e)
+}
+
+/// A reader of the files.
+pub struct Reading(Arc<Binlog>);
+impl Drop for Reading {
+    fn drop(&mut self) {
+        self.0.readers.fetch_sub(1, AcqRel);
+    }
+}
+
+/// Waits for the first of two futures.
+async fn either(a: impl Future<Output = ()>, b: impl Future<Output = ()>) {
+    let (mut a, mut b) = (pin!(a), pin!(b));
+    poll_fn(|cx| {
+        if a.as_mut().poll(cx).is_ready() || b.as_mut().poll(cx).is_ready() {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    })
+    .await;
+}

@@ -1,0 +1,173 @@
+//! The files of the binary log on the disk, and their index.
+//!
+//! FILES-1: every step may be done again: a start that makes the files again writes the same bytes
+//! at the same places, and cuts what lies behind.
+use crate::maker::Part;
+use redolith_binlog::file::{file_name, mark_closed};
+use redolith_binlog::{BinlogPosition, Index};
+use redolith_disk::{Disk, File, OpenHow};
+use std::collections::VecDeque;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Where the binary log is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The folder.
+    pub dir: PathBuf,
+    /// The first part of the files' names: `binlog` of `binlog.000042`.
+    pub base: String,
+}
+impl Place {
+    /// The path of a file.
+    pub fn path(&self, number: u32) -> PathBuf {
+        self.dir.join(file_name(&self.base, number))
+    }
+    /// The path of the index.
+    pub fn index(&self) -> PathBuf {
+        self.dir.join(format!("{}.index", self.base))
+    }
+    /// How the index names a file.
+    fn line(&self, number: u32) -> String {
+        format!("./{}", file_name(&self.base, number))
+    }
+}
+
+/// The files, open for writing.
+pub struct Files {
+    disk: Arc<dyn Disk>,
+    place: Place,
+    index: Index,
+    /// The file that is written, and its number.
+    open: Option<(u32, Arc<dyn File>)>,
+    /// Whether bytes were written since the last sync.
+    unsynced: bool,
+    /// What is to be written.
+    parts: VecDeque<Part>,
+}
+
+impl Files {
+    /// Reads the index. Changes nothing.
+    pub fn open(disk: Arc<dyn Disk>, place: Place) -> io::Result<Files> {
+        let index = Index::open(&*disk, &place.index())?;
+        Ok(Files { disk, place, index, open: None, unsynced: false, parts: VecDeque::new() })
+    }
+
+    /// The files' place.
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// The numbers of the files in the index, the oldest first.
+    pub fn numbers(&self) -> Vec<u32> {
+        let files = self.index.files().iter();
+        files.filter_map(|f| redolith_binlog::file::file_number(f)).collect()
+    }
+
+    /// The length of a file.
+    pub fn len(&self, number: u32) -> io::Result<u64> {
+        self.disk.open(&self.place.path(number), OpenHow::existing(false))?.len()
+    }
+
+    /// The bytes of parts that are to be written.
+    pub fn waiting_bytes(&self) -> usize {
+        self.parts.iter().map(|p| p.bytes.len()).sum()
+    }
+
+    /// Adds parts to be written.
+    pub fn add(&mut self, parts: Vec<Part>) {
+        self.parts.extend(parts);
+    }
+
+    /// Writes all parts. After an error the rest is written by the next call.
+    pub fn write(&mut self) -> io::Result<()> {
+        while let Some(part) = self.parts.front() {
+            let (number, ends) = (part.file, part.ends);
+            let file = match &self.open {
+                Some((n, file)) if *n == number => file.clone(),
+                _ => self.begin(number, part.at == 0)?,
+            };
+            let part = self.parts.front().expect("it was there");
+            file.write_at(&part.bytes, part.at)?;
+            self.unsynced = true;
+            if ends {
+                mark_closed(&*file)?;
+                self.sync();
+                self.open = None;
+            }
+            self.parts.pop_front();
+        }
+        Ok(())
+    }
+
+    /// Opens a file to go on with, or begins it.
+    fn begin(&mut self, number: u32, new: bool) -> io::Result<Arc<dyn File>> {
+        self.sync();
+        let path = self.place.path(number);
+        let file = if new {
+            self.disk.create_dir_all(&self.place.dir)?;
+            let file = self.disk.open(&path, OpenHow::create(false))?;
+            file.set_len(0)?;
+            self.disk.sync_dir(&self.place.dir)?;
+            if !self.numbers().contains(&number) {
+                self.index.push(&*self.disk, &self.place.line(number))?;
+            }
+            file
+        } else {
+            self.disk.open(&path, OpenHow::existing(false))?
+        };
+        self.open = Some((number, file.clone()));
+        Ok(file)
+    }
+
+    /// Makes what was written durable. An error ends the process: the system may have lost the
+    /// bytes, and tells only once. The redo log still has them, so the next start writes them
+    /// again.
+    pub fn sync(&mut self) {
+        if let Some((number, file)) = self.open.as_ref().filter(|_| self.unsynced)
+            && let Err(e) = file.sync()
+        {
+            let path = self.place.path(*number);
+            redolith_engine::poison(&format!("syncing {}: {e}", path.display()));
+        }
+        self.unsynced = false;
+    }
+
+    /// Removes all that lies behind `end`: bytes of its file, and later files. `end` is the end of
+    /// what a start has made.
+    pub fn cut(&mut self, end: BinlogPosition) -> io::Result<()> {
+        self.sync();
+        let later: Vec<u32> = self.numbers().into_iter().filter(|n| *n > end.file).collect();
+        if !later.is_empty() {
+            let kept = self.numbers().into_iter().filter(|n| *n <= end.file);
+            let lines = kept.map(|n| self.place.line(n)).collect();
+            self.index.replace(&*self.disk, lines)?;
+            for number in later {
+                self.disk.remove(&self.place.path(number))?;
+            }
+        }
+        if end.file > 0 {
+            let file = self.disk.open(&self.place.path(end.file), OpenHow::existing(false))?;
+            if file.len()? > end.offset {
+                file.set_len(end.offset)?;
+            }
+            file.sync()?;
+        }
+        Ok(())
+    }
+
+    /// Removes the files before `number`, oldest first. Returns how many.
+    pub fn purge_before(&mut self, number: u32) -> io::Result<usize> {
+        let old: Vec<u32> = self.numbers().into_iter().take_while(|n| *n < number).collect();
+        // The index goes first: it must not name a file that is gone.
+        self.index.remove_first(&*self.disk, old.len())?;
+        for number in &old {
+            match self.disk.remove(&self.place.path(*number)) {
+                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+                removed => removed?,
+            }
+        }
+        Ok(old.len())
+    }
+}

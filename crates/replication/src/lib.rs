@@ -1,0 +1,30 @@
+//! The binary log of a server: files that are made from the redo log, and their readers.
+//!
+//! The events of a transaction travel in the redo frame of its commit
+//! ([`redolith_engine::commit_stream`]), so that one durable write keeps the commit and its events.
+//! This crate makes MySQL's files of them, behind the durable redo log:
+//!
+//! ```text
+//! session: events ─► record ─► commit frame ─► redo log, durable
+//!                        └─► queue ─► Maker ─► parts ─► Files ─► binlog.000042 ─► readers
+//! start:   redo log from the checkpoint ─► Maker ─► the same parts
+//! ```
+//!
+//! - [`record`]: what travels in the redo log.
+//! - [`maker`]: turns records into bytes of files. It decides GTIDs, positions, rotations and the
+//!   logical clock, and needs nothing but the records and its state (MAKER-1).
+//! - [`files`]: writes the parts, keeps the index.
+//! - [`Binlog`]: the engine's stream; its task follows the durable redo log.
+#![forbid(unsafe_code)]
+#![deny(missing_docs, unreachable_pub)]
+mod binlog;
+mod clock;
+pub mod files;
+pub mod maker;
+pub mod record;
+mod state;
+mod wakers;
+
+pub use binlog::{Binlog, BinlogStatus};
+pub use files::Place;
+pub use state::State;

@@ -1,0 +1,256 @@
+//! The records that travel in the redo log: what happened to the binary log, in order.
+//!
+//! | kind | fields after it | meaning |
+//! |---|---|---|
+//! | 1 TRANSACTION | commit time u64 (µs since 1970), keys u32, keys x u64, events | a transaction, not placed yet. 0xffffffff keys: it conflicts with every other transaction |
+//! | 2 ROTATE | why u8, time u64 (µs), options | another file begins |
+//! | 3 BARRIER | | the state behind this record may become the checkpoint's |
+//! | 4 STOP | time u64 (µs) | the server stops, the file is closed |
+//!
+//! Options: server id u32, checksum u8, largest file u64, whether GTIDs are on u8, UUID of the
+//! server 16 bytes, length of the server's version u8, version.
+use redolith_binlog::{Checksum, Uuid};
+
+const TRANSACTION: u8 = 1;
+const ROTATE: u8 = 2;
+const BARRIER: u8 = 3;
+const STOP: u8 = 4;
+/// The number of keys that stands for all keys.
+const ALL: u32 = u32::MAX;
+
+/// The bytes of a transaction's record without its keys and events.
+pub const TRANSACTION_HEAD: usize = 13;
+
+/// Why another file begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// The server has started. The file before has no ROTATE event: a crash may have ended it.
+    Start,
+    /// A user asked for it: FLUSH LOGS.
+    Flush,
+}
+
+/// How files are made: what a server is set to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// `server_id`, for the events that belong to no transaction.
+    pub server_id: u32,
+    /// `binlog_checksum`.
+    pub checksum: Checksum,
+    /// `max_binlog_size`: a file that has reached it is followed by another.
+    pub max_file_bytes: u64,
+    /// Whether transactions get names (`gtid_mode`).
+    pub gtids: bool,
+    /// `server_uuid`.
+    pub uuid: Uuid,
+    /// The version in FORMAT_DESCRIPTION events.
+    pub server_version: String,
+}
+
+/// The rows that a transaction has changed, as hashes of their unique keys: transactions without a
+/// common key may be applied in any order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keys<'a> {
+    /// The transaction conflicts with every other: DDL, and tables without a key.
+    All,
+    /// The hashes, 8 bytes each.
+    Some(&'a [u8]),
+}
+
+/// A record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Record<'a> {
+    /// A transaction has committed.
+    Transaction {
+        /// When, in microseconds since 1970 UTC.
+        commit_us: u64,
+        /// What it has changed.
+        keys: Keys<'a>,
+        /// Its events ([`redolith_binlog::TransactionEvents`]), not placed.
+        events: &'a [u8],
+    },
+    /// Another file begins.
+    Rotate {
+        /// The reason.
+        why: Why,
+        /// When, in microseconds since 1970 UTC.
+        us: u64,
+        /// For this file and those after it.
+        options: Options,
+    },
+    /// The state behind this record may become the checkpoint's.
+    Barrier,
+    /// The server stops.
+    Stop {
+        /// When, in microseconds since 1970 UTC.
+        us: u64,
+    },
+}
+
+/// The record of a transaction. `keys`: `None` if it conflicts with every other.
+pub fn transaction(commit_us: u64, keys: Option<&[u64]>, events: &[u8]) -> Vec<u8> {
+    let count = keys.map_or(0, <[u64]>::len);
+    let mut out = Vec::with_capacity(TRANSACTION_HEAD + 8 * count + events.len());
+    out.push(TRANSACTION);
+    out.extend_from_slice(&commit_us.to_le_bytes());
+    out.extend_from_slice(&keys.map_or(ALL, |keys| keys.len() as u32).to_le_bytes());
+    for key in keys.unwrap_or_default() {
+        out.extend_from_slice(&key.to_le_bytes());
+    }
+    out.extend_from_slice(events);
+    out
+}
+
+impl<'a> Record<'a> {
+    /// The bytes of the record.
+    pub fn encode(&self) -> Vec<u8> {
+        match self {
+            Record::Transaction { commit_us, keys, events } => {
+                let keys: Option<Vec<u64>> = match keys {
+                    Keys::All => None,
+                    Keys::Some(bytes) => Some(hashes(bytes).collect()),
+                };
+                transaction(*commit_us, keys.as_deref(), events)
+            }
+            Record::Rotate { why, us, options } => {
+                let mut out = vec![ROTATE, *why as u8];
+                out.extend_from_slice(&us.to_le_bytes());
+                options.encode(&mut out);
+                out
+            }
+            Record::Barrier => vec![BARRIER],
+            Record::Stop { us } => {
+                let mut out = vec![STOP];
+                out.extend_from_slice(&us.to_le_bytes());
+                out
+            }
+        }
+    }
+
+    /// Reads a record. The error says what is wrong with the bytes.
+    pub fn decode(bytes: &'a [u8]) -> Result<Record<'a>, String> {
+        let mut input = Input(bytes);
+        let record = match input.u8()? {
+            TRANSACTION => {
+                let commit_us = input.u64()?;
+                let keys = match input.u32()? {
+                    ALL => Keys::All,
+                    count => Keys::Some(input.take(8 * count as usize)?),
+                };
+                let events = std::mem::take(&mut input.0);
+                Record::Transaction { commit_us, keys, events }
+            }
+            ROTATE => {
+                let why = match input.u8()? {
+                    0 => Why::Start,
+                    1 => Why::Flush,
+                    n => return Err(format!("a rotation of unknown kind {n}")),
+                };
+                Record::Rotate { why, us: input.u64()?, options: Options::decode(&mut input)? }
+            }
+            BARRIER => Record::Barrier,
+            STOP => Record::Stop { us: input.u64()? },
+            kind => return Err(format!("a record of unknown kind {kind}")),
+        };
+        match input.0 {
+            [] => Ok(record),
+            _ => Err("a record is longer than its fields".into()),
+        }
+    }
+}
+
+impl Options {
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        let version = &self.server_version.as_bytes()[..self.server_version.len().min(49)];
+        out.extend_from_slice(&self.server_id.to_le_bytes());
+        out.push(self.checksum.code());
+        out.extend_from_slice(&self.max_file_bytes.to_le_bytes());
+        out.push(u8::from(self.gtids));
+        out.extend_from_slice(&self.uuid.0);
+        out.push(version.len() as u8);
+        out.extend_from_slice(version);
+    }
+    pub(crate) fn decode(input: &mut Input<'_>) -> Result<Options, String> {
+        let server_id = input.u32()?;
+        let checksum =
+            Checksum::from_code(input.u8()?).ok_or("an unknown algorithm of checksums")?;
+        let (max_file_bytes, gtids) = (input.u64()?, input.u8()? != 0);
+        let uuid = Uuid(input.take(16)?.try_into().expect("16 bytes"));
+        let len = input.u8()?;
+        let version = std::str::from_utf8(input.take(len.into())?)
+            .map_err(|_| "a server's version that is no text")?;
+        Ok(Options {
+            server_id,
+            checksum,
+            max_file_bytes,
+            gtids,
+            uuid,
+            server_version: version.to_string(),
+        })
+    }
+}
+
+/// The hashes of [`Keys::Some`].
+pub(crate) fn hashes(bytes: &[u8]) -> impl Iterator<Item = u64> + '_ {
+    bytes.chunks_exact(8).map(|b| u64::from_le_bytes(b.try_into().expect("8 bytes")))
+}
+
+/// Reads little-endian fields.
+pub(crate) struct Input<'a>(pub(crate) &'a [u8]);
+impl<'a> Input<'a> {
+    pub(crate) fn take(&mut self, n: usize) -> Result<&'a [u8], String> {
+        let (taken, rest) = self.0.split_at_checked(n).ok_or("a record is cut off")?;
+        self.0 = rest;
+        Ok(taken)
+    }
+    pub(crate) fn u8(&mut self) -> Result<u8, String> {
+        Ok(self.take(1)?[0])
+    }
+    pub(crate) fn u32(&mut self) -> Result<u32, String> {
+        Ok(u32::from_le_bytes(self.take(4)?.try_into().expect("4 bytes")))
+    }
+    pub(crate) fn u64(&mut self) -> Result<u64, String> {
+        Ok(u64::from_le_bytes(self.take(8)?.try_into().expect("8 bytes")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    pub(crate) fn options() -> Options {
+        Options {
+            server_id: 7,
+            checksum: Checksum::Crc32,
+            max_file_bytes: 1 << 20,
+            gtids: true,
+            uuid: Uuid([9; 16]),
+            server_version: "8.0.36-redolith".into(),
+        }
+    }
+
+    #[test]
+    fn records_come_back() {
+        let keys = [1u64, u64::MAX].map(u64::to_le_bytes).concat();
+        let records = [
+            Record::Transaction { commit_us: 5, keys: Keys::Some(&keys), events: b"events" },
+            Record::Transaction { commit_us: 5, keys: Keys::All, events: b"" },
+            Record::Rotate { why: Why::Flush, us: 1 << 50, options: options() },
+            Record::Barrier,
+            Record::Stop { us: 3 },
+        ];
+        for record in records {
+            let bytes = record.encode();
+            assert_eq!(Record::decode(&bytes), Ok(record.clone()));
+            let open_ended = matches!(record, Record::Transaction { .. });
+            for cut in 0..bytes.len() - if open_ended { 6.min(bytes.len()) } else { 0 } {
+                let _ = Record::decode(&bytes[..cut]);
+            }
+            if !open_ended {
+                assert!(Record::decode(&[&bytes[..], b"x"].concat()).is_err());
+                assert!(Record::decode(&bytes[..bytes.len() - 1]).is_err());
+            }
+        }
+        assert!(Record::decode(&[]).is_err() && Record::decode(&[77]).is_err());
+    }
+}
