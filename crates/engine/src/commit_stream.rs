@@ -99,6 +99,11 @@ impl Engine {
             }
         }
     }
+    /// Appends a short record that lets [`CommitStream::limit`] rise, from room that is kept for
+    /// such records. `None` if there is no room now: the caller tries again later.
+    pub fn append_barrier(&self, record: Vec<u8>) -> Option<Lsn> {
+        crate::mtr::Mtr::append_last(&self.store, record).ok()
+    }
     /// The most bytes of a record: a commit with a longer record cannot get room in the redo log.
     pub fn record_max(&self) -> usize {
         self.store.log.credit_max().saturating_sub(crate::mtr::COMMIT_FRAME)

@@ -12,7 +12,7 @@ use crate::record::{Options, Record, Why};
 use crate::state::State;
 use crate::wakers::Wakers;
 use parking_lot::Mutex;
-use redolith_binlog::{BinlogPosition, GtidSet};
+use redolith_binlog::{BinlogPosition, Checksum, GtidSet};
 use redolith_disk::Disk;
 use redolith_engine::commit_stream::CommitStream;
 use redolith_engine::{Engine, Error, Lsn, Result};
@@ -202,6 +202,10 @@ impl Binlog {
         let kept = self.safe.lock().file;
         self.work.lock().files.purge_before(number.min(kept))
     }
+    /// How the events of a transaction end, in the file that is written.
+    pub fn checksum(&self) -> Checksum {
+        self.work.lock().maker.state().options.checksum
+    }
     /// Where the files are.
     pub fn place(&self) -> Place {
         self.work.lock().files.place().clone()
@@ -253,7 +257,10 @@ impl Binlog {
             if closing {
                 return self.close();
             }
-            self.want_barrier(engine).await;
+            if let Some(end) = self.want_barrier(engine) {
+                engine.store.log.flush_to(end).await;
+                continue;
+            }
             // The flag is set before the queue is looked at, and a record is queued before the flag
             // is looked at, so that one of the two sees the other.
             self.at_rest.store(true, SeqCst);
@@ -276,17 +283,18 @@ impl Binlog {
         self.limit.store(Lsn::MAX.0, Release);
     }
 
-    /// FOLLOW-2
-    async fn want_barrier(&self, engine: &Engine) {
+    /// Appends a barrier if the checkpoint is to move on (FOLLOW-2). Returns its end.
+    fn want_barrier(&self, engine: &Engine) -> Option<Lsn> {
         let log = &engine.store.log;
         let behind = log.durable().0.saturating_sub(self.limit.load(Acquire));
-        if behind < engine.config.log_capacity_bytes / 8 || self.work.lock().barrier {
-            return;
+        let mut work = self.work.lock();
+        if behind < log.capacity_bytes() / 8 || work.barrier {
+            return None;
         }
         // Without room the barrier is tried again at the next turn.
-        if engine.append_record(Record::Barrier.encode()).await.is_ok() {
-            self.work.lock().barrier = true;
-        }
+        let end = engine.append_barrier(Record::Barrier.encode());
+        work.barrier = end.is_some();
+        end
     }
 
     /// Takes all records below `durable` to the files.
@@ -294,24 +302,16 @@ impl Binlog {
         let mut work = self.work.lock();
         // STREAM-2: the queue is read after the durable LSN.
         work.heap.extend(std::mem::take(&mut *self.queue.lock()));
-        let mut taken = 0;
         while work.heap.peek().is_some_and(|(_, end, _)| *end <= durable.0) {
             let Some((Reverse(at), end, record)) = work.heap.pop() else { break };
             let len = record.len() as u64;
-            taken += len;
             self.bytes.fetch_sub(len, AcqRel);
             self.take(&mut work, Lsn(at), Lsn(end), &record)?;
         }
         work.write()?;
-        let mut status = self.status.lock();
-        let moved = status.lsn < durable;
-        status.lsn = status.lsn.max(durable);
-        drop(status);
-        if taken > 0 {
-            self.publish(&work);
-        }
+        let moved = self.publish(&work, durable);
         drop(work);
-        if moved || taken > 0 {
+        if moved {
             self.moved.wake();
         }
         Ok(())
@@ -335,12 +335,19 @@ impl Binlog {
         }
         Ok(())
     }
-    fn publish(&self, work: &Work) {
+    /// Tells what is in the files. Returns whether that is new.
+    fn publish(&self, work: &Work, lsn: Lsn) -> bool {
         let state = work.maker.state();
-        let mut status = self.status.lock();
-        status.position =
+        let position =
             (state.file > 0).then_some(BinlogPosition { file: state.file, offset: state.offset });
-        status.executed = state.executed.clone();
+        let mut status = self.status.lock();
+        let moved = status.lsn < lsn || status.position != position;
+        if status.position != position {
+            status.position = position;
+            status.executed.clone_from(&state.executed);
+        }
+        status.lsn = status.lsn.max(lsn);
+        moved
     }
 }
 
@@ -406,8 +413,7 @@ impl CommitStream for Binlog {
         work.files.cut(position).map_err(|e| io_error(&work, &e))?;
         let limit = self.safe.lock().lsn;
         self.limit.store(limit.0, Release);
-        self.publish(&work);
-        self.status.lock().lsn = end;
+        self.publish(&work, end);
         Ok(())
     }
     fn appended(&self, at: Lsn, end: Lsn, record: Vec<u8>) {

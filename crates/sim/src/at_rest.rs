@@ -9,7 +9,7 @@ use crate::executor::{End, Executor, Rng};
 use crate::run::{Seen, World};
 use crate::{ddl, load, shared};
 use redolith_disk::{Disk, SimDisk};
-use redolith_engine::{Engine, Error, Lsn, Result};
+use redolith_engine::{Error, Lsn, Result};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex};
@@ -140,7 +140,8 @@ async fn live(
     found: Arc<Mutex<Found>>,
 ) {
     let config = w.kind.config(&mut Rng(seed));
-    let (e, report) = match Engine::open(config, Arc::new(disk) as Arc<dyn Disk>, runtime).await {
+    let opened = w.open(config, Arc::new(disk) as Arc<dyn Disk>, runtime).await;
+    let (e, report, _) = match opened {
         Ok(opened) => opened,
         Err(e) => return found.lock().expect("one thread").refused = Some(e),
     };

@@ -50,8 +50,15 @@ pub type Outcomes = BTreeMap<(Harm, Outcome), u64>;
 
 /// The seed of the run.
 const SEED: u64 = 20;
-const KIND: Kind =
-    Kind { shared: true, deep: false, wide: false, bulk: false, atomic: false, instances: 1 };
+const KIND: Kind = Kind {
+    shared: true,
+    deep: false,
+    wide: false,
+    bulk: false,
+    atomic: false,
+    instances: 1,
+    binlog: false,
+};
 /// The number of transactions of each client.
 const COUNT: u64 = 12;
 

@@ -5,6 +5,7 @@
 //! `SEED=n cargo test -p redolith-sim one_seed` repeats it.
 #![forbid(unsafe_code)]
 mod at_rest;
+pub mod binlog;
 pub mod ddl;
 pub mod every_io;
 pub mod executor;

@@ -5,6 +5,7 @@
 //! Every transaction also adds one to the client's marker and to one of a few shared counters, so
 //! in any view, at any moment, the markers and the counters have the same sum. Statements may fail
 //! as the life's [`FaultPlan`] explains. A failed transaction leaves nothing.
+use crate::binlog::{self, Visible};
 use crate::executor::Rng;
 use crate::fault_plan::FaultPlan;
 use crate::run::Seen;
@@ -14,6 +15,7 @@ use redolith_engine::lock::{KillFlag, Mode};
 use redolith_engine::row::cursor::{Cursor, OnConflict, Read};
 use redolith_engine::{DEFAULT_COLLATION, Engine, Error, Isolation, Result, Trx};
 use redolith_engine::{PolicySettings, WriterMode};
+use redolith_replication::Binlog;
 use redolith_types::sql_type::{IntSize, Sign};
 use redolith_types::{Collation, Column, IndexDef, LobSize, SqlType, TableDef, Value};
 use std::borrow::Cow;
@@ -38,6 +40,11 @@ pub struct Known {
     pub acked: Rows,
     /// The rows after the transaction whose commit was sent and not acknowledged.
     pub pending: Option<Rows>,
+    /// The tokens of its transactions that are there, and of the pending one.
+    pub tokens: Vec<u64>,
+    pub pending_token: u64,
+    /// How many tokens it has drawn.
+    pub drawn: u64,
 }
 pub type Knowledge = Arc<Mutex<Vec<Known>>>;
 
@@ -228,6 +235,9 @@ pub struct Shared {
     pub bulk: bool,
     /// More texts need pages of their own.
     pub wide: bool,
+    /// The binary log, if the run has one, and what readers have seen of it.
+    pub binlog: Option<Arc<Binlog>>,
+    pub visible: Visible,
 }
 impl Shared {
     /// Counts the error, and returns whether a statement may fail with it.
@@ -283,12 +293,31 @@ pub async fn client(
         trx.isolation = levels[rng.below(4) as usize];
         let ended = match transaction(&mut trx, &t, n, &mut rng, &mut model, &shared).await {
             Ok(true) => {
-                known.lock().expect("one thread")[n].pending = Some(model.clone());
-                match trx.commit().await {
+                let token = {
+                    let k = &mut known.lock().expect("one thread")[n];
+                    k.pending = Some(model.clone());
+                    k.drawn += 1;
+                    k.pending_token = k.drawn * CLIENTS as u64 + n as u64;
+                    k.pending_token
+                };
+                let mut record = None;
+                if let Some(binlog) = &shared.binlog {
+                    binlog.admit().await;
+                    record = Some(binlog::record(binlog, token, &mut rng));
+                }
+                match trx.commit_with(record).await {
                     Ok(ticket) => {
+                        let lsn = ticket.lsn();
                         ticket.durable().await;
+                        if let (Some(binlog), Some(lsn)) = (&shared.binlog, lsn)
+                            && rng.chance(8)
+                        {
+                            binlog.catch_up(lsn).await;
+                            binlog::look(&*e.disk, binlog, &shared.visible, &shared.seen);
+                        }
                         let k = &mut known.lock().expect("one thread")[n];
                         (k.acked, k.pending) = (model, None);
+                        k.tokens.push(token);
                         Ok(())
                     }
                     Err(e) => {
@@ -437,6 +466,7 @@ async fn compare_rows(e: &Arc<Engine>, t: &Tables, known: &Knowledge) -> Result<
         let here = &found[n];
         if pending.as_ref().is_some_and(|p| plain(p) == *here) {
             k.acked = pending.expect("just looked at");
+            k.tokens.push(k.pending_token);
         } else {
             assert_eq!(
                 plain(&k.acked),

@@ -1,6 +1,7 @@
 //! One run: several lives of an instance. Each life but the last ends by a power cut, or the engine
 //! ends itself when the disk fails.
 use crate::at_rest;
+use crate::binlog::{self, Visible};
 use crate::ddl::{self, Definitions};
 use crate::executor::{End, Executor, Rng, SimRuntime};
 use crate::fault_plan::{self, FaultPlan};
@@ -12,7 +13,8 @@ use redolith_engine::PageId;
 use redolith_engine::testing::buf::Latch;
 use redolith_engine::testing::space::bitmap;
 use redolith_engine::testing::undo::Truncation;
-use redolith_engine::{Config, Engine, Report, Result};
+use redolith_engine::{Config, Engine, Error, Report, Result};
+use redolith_replication::Binlog;
 use std::ops::AddAssign;
 use std::sync::atomic::{
     AtomicBool,
@@ -51,6 +53,7 @@ seen! {
     read_uncommitted read_committed repeatable_read serializable
     inserts_met unique_conflicts deadlocks auto_increments hidden_keys log_read_errors
     flips_tables flips_undo flips_system flips_doublewrite flips_log flips_control flips_register
+    binlog_transactions binlog_rotations
     flips_refused flips_reported flips_harmless flips_took_the_tail
 }
 /// The end of a run: the counts, and a hash of all operations of the disk.
@@ -73,9 +76,11 @@ pub(crate) struct Kind {
     /// The disk does not tear pages, and the doublewrite file is switched off and on.
     pub atomic: bool,
     pub instances: usize,
+    /// The engine has a binary log.
+    pub binlog: bool,
 }
 impl Kind {
-    fn draw(rng: &mut Rng) -> Kind {
+    fn draw(rng: &mut Rng, seed: u64) -> Kind {
         let shared = rng.chance(2);
         Kind {
             shared,
@@ -84,6 +89,8 @@ impl Kind {
             bulk: rng.chance(16),
             atomic: rng.chance(8),
             instances: if rng.chance(6) { 2 + rng.below(2) as usize } else { 1 },
+            // Drawn apart, so that the other properties of a seed stay as they were.
+            binlog: Rng(seed ^ 0xb1_70_06).chance(3),
         }
     }
     pub fn config(&self, rng: &mut Rng) -> Config {
@@ -120,6 +127,8 @@ pub(crate) struct World {
     pub known: Knowledge,
     pub definitions: Definitions,
     pub ledger: SharedLedger,
+    /// What readers have seen of the binary log.
+    pub visible: Visible,
     pub kind: Kind,
     pub seen: Arc<Mutex<Seen>>,
     sabotage: Option<Sabotage>,
@@ -132,10 +141,25 @@ impl World {
             disk.set_atomic_pages();
         }
         let known = Arc::new(Mutex::new((0..CLIENTS).map(|_| Known::default()).collect()));
-        let (definitions, ledger, seen, loss) = Default::default();
-        let world = World { disk, known, definitions, ledger, kind, seen, sabotage, loss };
+        let (definitions, ledger, visible, seen, loss) = Default::default();
+        let world = World { disk, known, definitions, ledger, visible, kind, seen, sabotage, loss };
         world.clear_faults();
         world
+    }
+    /// Opens an engine on a disk, with a binary log if the run has one.
+    pub async fn open(
+        &self,
+        config: Config,
+        disk: Arc<dyn Disk>,
+        runtime: Arc<SimRuntime>,
+    ) -> Result<(Arc<Engine>, Report, Option<Arc<Binlog>>)> {
+        if !self.kind.binlog {
+            let (e, report) = Engine::open(config, disk, runtime).await?;
+            return Ok((e, report, None));
+        }
+        let binlog = binlog::open(&disk).map_err(|e| Error::io("reading the index", &e))?;
+        let (e, report) = Engine::open_with(config, disk, runtime, binlog.clone()).await?;
+        Ok((e, report, Some(binlog)))
     }
     /// Sets what a power cut loses from now on.
     pub fn set_loss(&self, loss: Option<Loss>) {
@@ -196,7 +220,7 @@ pub fn run(seed: u64) -> Ended {
 pub fn run_sabotaged(seed: u64, sabotage: Option<Sabotage>) -> Ended {
     let mut rng = Rng(seed);
     let disk = SimDisk::new(rng.draw());
-    let world = World::new(disk, Kind::draw(&mut rng), sabotage);
+    let world = World::new(disk, Kind::draw(&mut rng, seed), sabotage);
     let lives = 2 + rng.below(4);
     // One seed in three has power cuts and no other faults.
     let calm = rng.chance(3);
@@ -285,12 +309,9 @@ pub(crate) fn one_life(world: &World, rng: &mut Rng, life: Life) {
 async fn live(w: World, runtime: Arc<SimRuntime>, seed: u64, life: Life) -> Result<()> {
     let mut rng = Rng(seed);
     let disk = &w.disk;
-    let (e, report): (Arc<Engine>, Report) = Engine::open(
-        w.kind.config(&mut rng),
-        Arc::new(disk.clone()) as Arc<dyn Disk>,
-        runtime.clone(),
-    )
-    .await?;
+    let config = w.kind.config(&mut rng);
+    let (e, report, binlog) =
+        w.open(config, Arc::new(disk.clone()) as Arc<dyn Disk>, runtime.clone()).await?;
     assert!(
         report.bad_pages.is_empty(),
         "pages that recovery could not read: {:?} (fault plan: {:?})",
@@ -324,6 +345,10 @@ async fn live(w: World, runtime: Arc<SimRuntime>, seed: u64, life: Life) -> Resu
         w.clear_faults();
     }
     load::verify(&e, &t, &w.known).await?;
+    if let Some(binlog) = &binlog {
+        binlog::verify(&*e.disk, binlog, &w.known, &w.visible, &w.seen);
+        binlog.start(&e, binlog::options(&mut rng)).await?;
+    }
     ddl::verify(&e, disk, &w.definitions).await?;
     let shared = Shared {
         known: w.known.clone(),
@@ -331,6 +356,8 @@ async fn live(w: World, runtime: Arc<SimRuntime>, seed: u64, life: Life) -> Resu
         seen: w.seen.clone(),
         bulk: w.kind.bulk,
         wide: w.kind.wide,
+        binlog: binlog.clone(),
+        visible: w.visible.clone(),
     };
     if let Some(t) = &shared_tables {
         shared::verify(&e, t, &w.ledger).await?;
@@ -410,6 +437,10 @@ async fn live(w: World, runtime: Arc<SimRuntime>, seed: u64, life: Life) -> Resu
     settle(&e).await;
     load::serves(&e, &t).await?;
     load::verify(&e, &t, &w.known).await?;
+    if let Some(binlog) = &binlog {
+        binlog.catch_up(e.store.log.durable()).await;
+        binlog::verify(&*e.disk, binlog, &w.known, &w.visible, &w.seen);
+    }
     ddl::verify(&e, disk, &w.definitions).await?;
     let mut levels = 0;
     if let Some(t) = &shared_tables {
@@ -439,6 +470,9 @@ async fn live(w: World, runtime: Arc<SimRuntime>, seed: u64, life: Life) -> Resu
         });
     }
     if rng.chance(2) {
+        if let Some(binlog) = &binlog {
+            binlog.stop(&e).await?;
+        }
         e.close().await?;
     }
     Ok(())

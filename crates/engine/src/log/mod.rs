@@ -298,6 +298,11 @@ impl Log {
     pub fn credit_reserved(&self, max_bytes: usize) -> Try<Credit<'_>> {
         self.room.credit(max_bytes as u64, Class::Reserved)
     }
+    /// As `credit`, from the bytes that all others leave: for small frames without which the
+    /// checkpoint could not move. The caller does not wait, and tries again later.
+    pub fn credit_last(&self, max_bytes: usize) -> Try<Credit<'_>> {
+        self.room.credit(max_bytes as u64, Class::Last)
+    }
     /// The largest frame that can ever get credit, in bytes.
     pub fn credit_max(&self) -> usize {
         (self.room.credit_max() as usize).min(FRAME_HEADER + FRAME_PAYLOAD_MAX)

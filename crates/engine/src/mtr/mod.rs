@@ -95,10 +95,14 @@ impl<'s> Mtr<'s> {
         let credit = store.log.credit(COMMIT_FRAME + len)?;
         Ok(Self::with_credit(store, credit, false))
     }
-    /// Appends a record that belongs to no transaction, and takes it out of `record`. Records of
-    /// this sort let the checkpoint move, so they may use the reserve.
+    /// Appends a short record for which the checkpoint waits, if there is room now.
+    pub fn append_last(store: &'s Store, record: Vec<u8>) -> Try<Lsn> {
+        let credit = store.log.credit_last(COMMIT_FRAME + record.len())?;
+        Ok(Self::with_credit(store, credit, true).commit_with(Some(record)))
+    }
+    /// Appends a record that belongs to no transaction, and takes it out of `record`.
     pub fn append_record(store: &'s Store, record: &mut Option<Vec<u8>>) -> Try<Lsn> {
-        let m = Self::begin_reserved(store)?;
+        let m = Self::begin_commit(store, record.as_ref().map_or(0, Vec::len))?;
         Ok(m.commit_with(record.take()))
     }
     fn with_credit(store: &'s Store, credit: Credit<'s>, reserved: bool) -> Mtr<'s> {

@@ -6,7 +6,8 @@
 //! - CREDIT-2: `limit` is the least of three bounds: the whole blocks written plus the buffer's
 //!   size (LOGBUF-4); the checkpoint plus the capacity; and the end of the existing segments.
 //!   Ordinary work leaves a reserve of the latter two to rollback, undo and the page cleaners,
-//!   without which the checkpoint could not move. A limit that is lowered (fewer segments, another
+//!   without which the checkpoint could not move, and these leave the last bytes to the commit
+//!   stream's barriers, for which the checkpoint may wait (STREAM-3). A limit that is lowered (fewer segments, another
 //!   buffer) holds for every credit from then on: a thread that takes credit looks at the limit
 //!   again after its promise, and a thread that lowers the limit looks at `promised` afterwards
 //!   (all SeqCst), so that one of the two sees the other.
@@ -37,7 +38,12 @@ pub(in crate::log) enum Class {
     Ordinary,
     /// Work that may use the reserve.
     Reserved,
+    /// Small frames for which the checkpoint waits. Their writers do not wait for room: they try
+    /// again later.
+    Last,
 }
+/// The bytes that are left to [`Class::Last`].
+const LAST_BYTES: u64 = 4096;
 
 /// The bounds of the room, as LSNs and sizes.
 #[derive(Debug, Clone)]
@@ -85,12 +91,18 @@ impl Bounds {
         self.in_force_bytes = self.capacity_bytes.max(less.min(age + age / 4));
     }
     fn capacity_end(&self, class: Class) -> u64 {
-        self.checkpoint + self.in_force_bytes
-            - if class == Class::Ordinary { self.reserve() } else { 0 }
+        self.checkpoint + self.in_force_bytes - self.kept(class, self.reserve())
     }
     fn files_end(&self, class: Class) -> u64 {
-        self.files_end
-            - if class == Class::Ordinary { self.reserve().min(self.segment_bytes / 4) } else { 0 }
+        self.files_end - self.kept(class, self.reserve().min(self.segment_bytes / 4))
+    }
+    /// The bytes at the end that a class leaves to others.
+    fn kept(&self, class: Class, reserve: u64) -> u64 {
+        match class {
+            Class::Ordinary => reserve,
+            Class::Reserved => LAST_BYTES.min(reserve),
+            Class::Last => 0,
+        }
     }
     fn limit(&self, class: Class) -> u64 {
         self.buffer_end().min(self.capacity_end(class)).min(self.files_end(class))
@@ -113,7 +125,7 @@ struct Waiters {
 /// The limits with which every request for credit is compared.
 #[derive(Default)]
 struct Limits {
-    room: [AtomicU64; 2],
+    room: [AtomicU64; 3],
     /// The LSN from which ordinary work is slowed, and whether it is being slowed.
     soft: AtomicU64,
     slow: AtomicBool,
@@ -131,7 +143,7 @@ pub(in crate::log) struct LogRoom {
     /// The sum of the delays that were too short for a timer.
     owed_us: AtomicU64,
     /// The largest request that had to wait, by class. It is forgotten when no session waits.
-    wanted: [AtomicU64; 2],
+    wanted: [AtomicU64; 3],
     bounds: Mutex<Bounds>,
     waiters: Mutex<Waiters>,
     waiting: AtomicUsize,
@@ -229,7 +241,9 @@ impl LogRoom {
                 "a change of {bytes} bytes is larger than the redo log takes at once ({max} bytes)"
             )));
         }
-        self.wanted[class as usize].fetch_max(bytes, SeqCst);
+        if class != Class::Last {
+            self.wanted[class as usize].fetch_max(bytes, SeqCst);
+        }
         WouldBlock::LogSpace
     }
     /// Changes the bounds. Apart from refunds this is the only way in which room becomes free.
@@ -242,7 +256,7 @@ impl LogRoom {
         self.wake_if_room();
     }
     fn publish(&self, b: &Bounds) {
-        for class in [Class::Ordinary, Class::Reserved] {
+        for class in [Class::Ordinary, Class::Reserved, Class::Last] {
             self.limits.room[class as usize].store(b.limit(class), SeqCst);
         }
         let soft = b.soft().0;
@@ -440,9 +454,12 @@ mod tests {
         let _a = s.credit(1 << 19, Class::Ordinary).unwrap();
         let _b = s.credit(end - (1 << 16) - 4096 - (1 << 19), Class::Ordinary).unwrap();
         assert!(matches!(s.credit(1, Class::Ordinary), Err(WouldBlock::LogSpace)));
-        let _c = s.credit(1 << 16, Class::Reserved).unwrap();
+        let _c = s.credit((1 << 16) - LAST_BYTES, Class::Reserved).unwrap();
         assert!(matches!(s.credit(1, Class::Reserved), Err(WouldBlock::LogSpace)));
         assert!(!s.has_room(Class::Reserved));
+        let _d = s.credit(LAST_BYTES, Class::Last).unwrap();
+        assert!(matches!(s.credit(1, Class::Last), Err(WouldBlock::LogSpace)));
+        drop(_d);
         s.update(|b| b.checkpoint += 1);
         assert!(s.has_room(Class::Reserved) && !s.has_room(Class::Ordinary));
     }

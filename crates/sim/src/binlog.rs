@@ -1,0 +1,139 @@
+//! The binary log of a run: each transaction of the load carries a token, and the files are
+//! compared with what the engine has.
+//!
+//! - The tokens of a client in the files are those of its transactions that are there, in their
+//!   order: each once, and none of a transaction that is not there (STREAM-1, STREAM-2, FOLLOW-1).
+//! - What a reader has seen of the files is there again after a crash, byte for byte (MAKER-1,
+//!   BINLOG-FILES-1), but for the flag that says that a file is open.
+//! - Every file passes the reader's checks.
+use crate::executor::Rng;
+use crate::load::{CLIENTS, Knowledge};
+use crate::run::Seen;
+use redolith_binlog::{
+    BinlogPosition, Checksum, EncodeOptions, Event, GtidTemplate, Query, Reader, Stamp,
+    TransactionBuilder, Uuid,
+};
+use redolith_disk::{Disk, OpenHow};
+use redolith_replication::record::{self, Options};
+use redolith_replication::{Binlog, Place};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+/// What readers have seen: the bytes of each file.
+pub type Visible = Arc<Mutex<BTreeMap<u32, Vec<u8>>>>;
+/// The bytes of the flag that says that a file is open.
+const OPEN_FLAG: std::ops::Range<usize> = 21..23;
+
+/// The binary log of a life, not yet part of an engine.
+pub fn open(disk: &Arc<dyn Disk>) -> std::io::Result<Arc<Binlog>> {
+    Binlog::new(disk.clone(), Place { dir: "/sim".into(), base: "binlog".into() })
+}
+/// Small files, so that there are many.
+pub fn options(rng: &mut Rng) -> Options {
+    Options {
+        server_id: 1,
+        checksum: if rng.chance(3) { Checksum::None } else { Checksum::Crc32 },
+        max_file_bytes: 4096 << rng.below(8),
+        gtids: rng.chance(2),
+        uuid: Uuid([7; 16]),
+        server_version: "8.0.36-sim".into(),
+    }
+}
+
+/// The record of the transaction with this token.
+pub fn record(binlog: &Binlog, token: u64, rng: &mut Rng) -> Vec<u8> {
+    let checksum = binlog.checksum();
+    let stamp = Stamp { timestamp: token as u32, server_id: 1 };
+    let mut events = TransactionBuilder::new(EncodeOptions { checksum, ..Default::default() });
+    let len = if rng.chance(40) { 100_000 } else { rng.below(300) as usize };
+    let text = [format!("token {token} ").as_bytes(), &vec![b'x'; len]].concat();
+    let begin = Query { text: b"BEGIN", suppresses_use: true, ..Query::default() };
+    let built = events
+        .query(stamp, &begin)
+        .and_then(|()| events.rows_query(stamp, &text))
+        .and_then(|()| events.event(stamp, &Event::Xid(token)))
+        .and_then(|()| events.seal(stamp, &GtidTemplate::default()));
+    let events = built.expect("events of some thousand bytes");
+    let key = [token % 5];
+    record::transaction(token, (!rng.chance(6)).then_some(&key), events.as_bytes())
+}
+
+/// Reads what a reader may see now, and keeps it.
+pub fn look(disk: &dyn Disk, binlog: &Binlog, visible: &Visible, seen: &Mutex<Seen>) {
+    let Some(end) = binlog.status().position else { return };
+    let files = files(disk, binlog, end);
+    let mut visible = visible.lock().expect("one thread");
+    for (number, bytes) in files {
+        let before = visible.insert(number, bytes);
+        seen.lock().expect("one thread").binlog_rotations += before.is_none() as u64;
+    }
+}
+fn files(disk: &dyn Disk, binlog: &Binlog, end: BinlogPosition) -> BTreeMap<u32, Vec<u8>> {
+    let list = binlog.list().expect("no fault of this plan hits the binary log");
+    list.into_iter()
+        .map(|(number, len)| {
+            let len = if number == end.file { end.offset } else { len };
+            (number, read(disk, &binlog.place().path(number), len))
+        })
+        .collect()
+}
+fn read(disk: &dyn Disk, path: &Path, len: u64) -> Vec<u8> {
+    let mut bytes = vec![0; len as usize];
+    let read = disk.open(path, OpenHow::existing(false)).and_then(|f| f.read_at(&mut bytes, 0));
+    read.unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    bytes
+}
+
+/// Compares the files with what the engine has. Everything that was acknowledged is in the files.
+pub fn verify(
+    disk: &dyn Disk,
+    binlog: &Binlog,
+    known: &Knowledge,
+    visible: &Visible,
+    seen: &Mutex<Seen>,
+) {
+    let Some(end) = binlog.status().position else { return };
+    let files = files(disk, binlog, end);
+    let mut last: BTreeMap<u32, u64> = BTreeMap::new();
+    for (number, old) in visible.lock().expect("one thread").iter() {
+        let new = files.get(number).unwrap_or_else(|| panic!("MAKER-1: file {number} is gone"));
+        let same = old.len() <= new.len()
+            && (0..old.len()).all(|i| OPEN_FLAG.contains(&i) || old[i] == new[i]);
+        assert!(same, "MAKER-1: file {number} was made again with other bytes");
+        last.insert(*number, old.len() as u64);
+    }
+    let mut found: Vec<Vec<u64>> = vec![Vec::new(); CLIENTS];
+    let mut gtid = 0;
+    for number in files.keys() {
+        let path = binlog.place().path(*number);
+        let mut reader = Reader::open(disk, &path).expect("a file of the binary log");
+        if *number == end.file {
+            reader.set_end(end.offset);
+        }
+        let mut sequence = 0;
+        while let Some(event) = reader.next_event().unwrap_or_else(|e| panic!("{e}")) {
+            match event.decode().unwrap_or_else(|e| panic!("{e}")) {
+                Event::Xid(token) => found[token as usize % CLIENTS].push(token),
+                Event::Gtid(event) => {
+                    sequence += 1;
+                    let clock = event.clock;
+                    assert_eq!(clock.sequence_number, sequence, "numbers of {}", path.display());
+                    assert!(
+                        clock.last_committed < sequence,
+                        "a transaction depends on a later one"
+                    );
+                    if let Some(drawn) = event.gtid {
+                        gtid += 1;
+                        assert_eq!(drawn.number, gtid, "GTIDs are drawn in the order of the log");
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    for (n, known) in known.lock().expect("one thread").iter().enumerate() {
+        assert_eq!(found[n], known.tokens, "the binary log and the engine disagree on client {n}");
+        seen.lock().expect("one thread").binlog_transactions += known.tokens.len() as u64;
+    }
+}
