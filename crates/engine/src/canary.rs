@@ -41,6 +41,10 @@ pub enum Canary {
     /// COUNTER-1, COUNTER-2: AUTO_INCREMENT goes on at the value that was saved last, and no row
     /// saves it.
     CounterForgets,
+    /// STREAM-3: the checkpoint does not wait for the commit stream.
+    StreamLeftBehind,
+    /// A start does not replay the records that travel with commits.
+    NoReplay,
 }
 
 #[cfg(feature = "canary")]

@@ -12,6 +12,7 @@
 //! - STREAM-3: no checkpoint passes [`CommitStream::limit`]. A start replays each record between
 //!   the checkpoint and the end of the redo log, in order.
 use crate::Lsn;
+use crate::canary::{Canary, planted};
 use crate::checkpoint::CheckpointSource;
 use crate::engine::Engine;
 use crate::{Error, Result};
@@ -81,7 +82,8 @@ pub(crate) struct StreamGate<S> {
 }
 impl<S: CheckpointSource> CheckpointSource for StreamGate<S> {
     fn limit(&self) -> Lsn {
-        self.stream.limit().min(self.other.limit())
+        let stream = if planted(Canary::StreamLeftBehind) { Lsn::MAX } else { self.stream.limit() };
+        stream.min(self.other.limit())
     }
     fn payload(&self, _: Lsn) -> Vec<u8> {
         self.stream.state()

@@ -82,6 +82,8 @@ pub struct Binlog {
     /// Whether the task waits for `wanted` without looking at the durable LSN.
     at_rest: AtomicBool,
     readers: AtomicUsize,
+    /// Whether the events of the file that is written have checksums.
+    has_checksums: AtomicBool,
     closing: AtomicBool,
     ended: AtomicBool,
 }
@@ -103,13 +105,16 @@ impl Binlog {
             wanted: Wakers::default(),
             at_rest: AtomicBool::new(false),
             readers: AtomicUsize::new(0),
+            has_checksums: AtomicBool::new(false),
             closing: AtomicBool::new(false),
             ended: AtomicBool::new(false),
         }))
     }
 
-    /// Begins the task, and a new file.
+    /// Begins the task, and a new file. No commit may have a record before this returns: the events
+    /// of a file have the checksums of its options.
     pub async fn start(self: &Arc<Binlog>, engine: &Arc<Engine>, options: Options) -> Result<()> {
+        self.has_checksums.store(options.checksum == Checksum::Crc32, Release);
         let (me, to) = (self.clone(), engine.clone());
         engine.runtime.spawn_thread(
             "binlog",
@@ -203,8 +208,9 @@ impl Binlog {
         self.work.lock().files.purge_before(number.min(kept))
     }
     /// How the events of a transaction end, in the file that is written.
+    #[inline]
     pub fn checksum(&self) -> Checksum {
-        self.work.lock().maker.state().options.checksum
+        if self.has_checksums.load(Acquire) { Checksum::Crc32 } else { Checksum::None }
     }
     /// Where the files are.
     pub fn place(&self) -> Place {

@@ -30,7 +30,12 @@ const PHANTOM: &str = "a phantom in";
 const SEEN_WITH_LOCK: &str = ", locked, is";
 const VIEW_CHANGED: &str = "in the same view";
 const DIRTY: &str = "a dirty read";
+/// The files of the binary log do not have the transactions that the engine has.
+const BINLOG_DISAGREES: &str = "the binary log and the engine disagree";
+/// The files are not what readers have seen.
+const BINLOG_REMADE: &str = "MAKER-1";
 // The complaints of a start.
+const BINLOG_SHORT: &str = "it is an older copy, or was cut";
 /// RECORD-1 and JUDGE-3 are broken.
 const STALE_PAGE: &str = "was made to another state of the page";
 const TORN_PAGE: &str = "cannot be read (checksum";
@@ -66,6 +71,10 @@ const BUGS: &[(Bug, &[&str])] = &[
     (Engine(Canary::DirtyReads), &[DIRTY, "a view with half of a transaction"]),
     // COUNTER-1, COUNTER-2.
     (Engine(Canary::CounterForgets), &["the next AUTO_INCREMENT value is", "is said to be there"]),
+    // STREAM-3.
+    (Engine(Canary::StreamLeftBehind), &[BINLOG_DISAGREES, BINLOG_REMADE]),
+    (Engine(Canary::NoReplay), &[BINLOG_DISAGREES, BINLOG_REMADE]),
+    (Disk(OpKind::Sync, "binlog"), &[BINLOG_SHORT, BINLOG_DISAGREES, BINLOG_REMADE]),
     (Disk(OpKind::DurableWrite, "redo/log"), &[LOST, LOST_SHARED, LOST_DEFINITION]),
     (Disk(OpKind::DurableWrite, "redo/control"), &["redo/control", LOG_WAS_LONGER]),
     (Disk(OpKind::Sync, "tables/"), &[CUT_OFF, STALE_PAGE, TORN_PAGE, BAD_PAGES]),

@@ -10,6 +10,7 @@
 use super::Report;
 use super::forced::Forced;
 use crate::buf::{BufferPool, Latch, PageGuard};
+use crate::canary::{Canary, planted};
 use crate::commit_stream::CommitStream;
 use crate::flush::LogView;
 use crate::log::FrameScanner;
@@ -184,7 +185,7 @@ impl Applier<'_> {
         for group in groups(start, payload, |_| {}, |r| record = Some(r))? {
             self.page(&group, start, end).await?;
         }
-        match record.filter(|_| !self.forced.is_on()) {
+        match record.filter(|_| !self.forced.is_on() && !planted(Canary::NoReplay)) {
             Some(record) => self.stream.replay(start, record),
             None => Ok(()),
         }
