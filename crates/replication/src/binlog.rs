@@ -7,8 +7,9 @@
 //! - FOLLOW-3: the records in memory are bounded: commits wait while the task is behind
 //!   ([`Binlog::admit`]). So a full disk holds commits up, and nothing is half logged.
 use crate::files::{Files, Place};
-use crate::maker::Maker;
+use crate::maker::{Maker, Taken};
 use crate::record::{Options, Record, Why};
+use crate::spill::{self, Spill, SpillReader};
 use crate::state::State;
 use crate::wakers::Wakers;
 use parking_lot::Mutex;
@@ -60,12 +61,24 @@ struct Work {
     heap: BinaryHeap<Queued>,
     /// Whether a barrier was appended that has not come back.
     barrier: bool,
+    /// What the last record asked for and is not done. No record is taken before it is.
+    unfinished: Unfinished,
+    /// Spill files that were copied, and where the commits' records begin (SPILL-1).
+    copied: Vec<(Lsn, u64)>,
+}
+enum Unfinished {
+    Nothing,
+    /// A barrier whose frame ends here.
+    Barrier(Lsn),
+    /// The spill file of the record that begins here.
+    Copy(Lsn, Option<SpillReader>),
 }
 
 /// The binary log of an engine. [`Engine::open_with`] gets it, then [`Binlog::start`] begins its
 /// task.
 pub struct Binlog {
     disk: Arc<dyn Disk>,
+    place: Place,
     /// Records that the task has not seen.
     queue: Mutex<Vec<Queued>>,
     /// The bytes of all records in memory.
@@ -92,12 +105,20 @@ impl Binlog {
     /// The binary log at `place`. Reads the index, and changes nothing.
     pub fn new(disk: Arc<dyn Disk>, place: Place) -> io::Result<Arc<Binlog>> {
         let maker = Maker::new(&place.base, State::default());
-        let files = Files::open(disk.clone(), place)?;
+        let files = Files::open(disk.clone(), place.clone())?;
         Ok(Arc::new(Binlog {
             disk,
+            place,
             queue: Mutex::default(),
             bytes: AtomicU64::new(0),
-            work: Mutex::new(Work { maker, files, heap: BinaryHeap::new(), barrier: false }),
+            work: Mutex::new(Work {
+                maker,
+                files,
+                heap: BinaryHeap::new(),
+                barrier: false,
+                unfinished: Unfinished::Nothing,
+                copied: Vec::new(),
+            }),
             safe: Mutex::new(State::default()),
             limit: AtomicU64::new(0),
             status: Mutex::default(),
@@ -207,14 +228,18 @@ impl Binlog {
         let kept = self.safe.lock().file;
         self.work.lock().files.purge_before(number.min(kept))
     }
+    /// A file for the events of a transaction that outgrow memory.
+    pub fn spill(&self) -> io::Result<Spill> {
+        Spill::create(self.disk.clone(), self.place.clone())
+    }
     /// How the events of a transaction end, in the file that is written.
     #[inline]
     pub fn checksum(&self) -> Checksum {
         if self.has_checksums.load(Acquire) { Checksum::Crc32 } else { Checksum::None }
     }
     /// Where the files are.
-    pub fn place(&self) -> Place {
-        self.work.lock().files.place().clone()
+    pub fn place(&self) -> &Place {
+        &self.place
     }
     /// A reader begins: from now on the files follow the redo log closely, until the value is
     /// dropped.
@@ -263,6 +288,7 @@ impl Binlog {
             if closing {
                 return self.close();
             }
+            self.remove_spills(engine.store.log.checkpoint_lsn());
             if let Some(end) = self.want_barrier(engine) {
                 engine.store.log.flush_to(end).await;
                 continue;
@@ -306,6 +332,7 @@ impl Binlog {
     /// Takes all records below `durable` to the files.
     fn advance(&self, durable: Lsn) -> io::Result<()> {
         let mut work = self.work.lock();
+        self.finish(&mut work)?;
         // STREAM-2: the queue is read after the durable LSN.
         work.heap.extend(std::mem::take(&mut *self.queue.lock()));
         while work.heap.peek().is_some_and(|(_, end, _)| *end <= durable.0) {
@@ -314,7 +341,7 @@ impl Binlog {
             self.bytes.fetch_sub(len, AcqRel);
             self.take(&mut work, Lsn(at), Lsn(end), &record)?;
         }
-        work.write()?;
+        work.files.write()?;
         let moved = self.publish(&work, durable);
         drop(work);
         if moved {
@@ -323,23 +350,36 @@ impl Binlog {
         Ok(())
     }
     fn take(&self, work: &mut Work, at: Lsn, end: Lsn, record: &[u8]) -> io::Result<()> {
-        let barrier = work.maker.take(at, record).unwrap_or_else(|why| {
+        work.take(at, end, record).unwrap_or_else(|why| {
             // The record is ours, and the redo log has it: the next start would meet it again.
             redolith_engine::poison(&format!("a record of the binary log at LSN {at}: {why}"))
         });
-        let parts = work.maker.take_parts();
-        work.files.add(parts);
-        if barrier {
-            work.write()?;
+        self.finish(work)
+    }
+    /// Does what the last record asked for.
+    fn finish(&self, work: &mut Work) -> io::Result<()> {
+        work.finish_copy(&*self.disk)?;
+        if let Unfinished::Barrier(end) = work.unfinished {
+            work.files.write()?;
             work.files.sync();
-            work.barrier = false;
+            (work.barrier, work.unfinished) = (false, Unfinished::Nothing);
             work.maker.pass(end);
             *self.safe.lock() = work.maker.state().clone();
             self.limit.store(end.0, Release);
-        } else if work.files.waiting_bytes() >= WRITE_BYTES {
-            work.write()?;
         }
         Ok(())
+    }
+    /// Removes the spill files of which no start needs the events any more (SPILL-1).
+    fn remove_spills(&self, checkpoint: Lsn) {
+        let work = &mut *self.work.lock();
+        let place = work.files.place();
+        work.copied.retain(|(at, number)| {
+            let needed = *at >= checkpoint;
+            if !needed {
+                spill::remove(&*self.disk, place, *number);
+            }
+            needed
+        });
     }
     /// Tells what is in the files. Returns whether that is new.
     fn publish(&self, work: &Work, lsn: Lsn) -> bool {
@@ -358,8 +398,41 @@ impl Binlog {
 }
 
 impl Work {
-    fn write(&mut self) -> io::Result<()> {
-        self.files.write()
+    fn take(&mut self, at: Lsn, end: Lsn, record: &[u8]) -> std::result::Result<(), String> {
+        self.unfinished = match self.maker.take(at, record)? {
+            Taken::Whole => Unfinished::Nothing,
+            Taken::Barrier => Unfinished::Barrier(end),
+            Taken::Spilled(_) => Unfinished::Copy(at, None),
+        };
+        self.files.add(self.maker.take_parts());
+        Ok(())
+    }
+    /// Copies the spill file that the last record names, and writes if there is enough to write.
+    fn finish_copy(&mut self, disk: &dyn Disk) -> io::Result<()> {
+        while let (Unfinished::Copy(at, reader), Some(spilled)) =
+            (&mut self.unfinished, self.maker.copying())
+        {
+            let reader = match reader {
+                Some(reader) => reader,
+                None => reader.insert(SpillReader::open(disk, self.files.place(), spilled)?),
+            };
+            let at = *at;
+            let wrong = |why| io::Error::new(io::ErrorKind::InvalidData, why);
+            match reader.next()? {
+                Some(events) => self.maker.copy(&events).map_err(wrong)?,
+                None => {
+                    self.maker.copied().map_err(wrong)?;
+                    self.copied.push((at, spilled.number));
+                    self.unfinished = Unfinished::Nothing;
+                }
+            }
+            self.files.add(self.maker.take_parts());
+            self.write_much()?;
+        }
+        self.write_much()
+    }
+    fn write_much(&mut self) -> io::Result<()> {
+        if self.files.waiting_bytes() >= WRITE_BYTES { self.files.write() } else { Ok(()) }
     }
 }
 
@@ -373,7 +446,8 @@ impl CommitStream for Binlog {
         let state = State::decode(state).map_err(|why| {
             Error::Incompatible(format!("the state of the binary log in redo/control: {why}"))
         })?;
-        if state.file > 0 && !work.files.numbers().is_empty() {
+        let anew = state.file > 0 && work.files.numbers().iter().all(|n| *n > state.file);
+        if state.file > 0 && !anew {
             let path = place.path(state.file);
             let len = work.files.len(state.file).map_err(|e| {
                 Error::Damaged(format!(
@@ -394,29 +468,41 @@ impl CommitStream for Binlog {
                 )));
             }
         }
-        let maker = Maker::new(&place.base, state);
-        *self.safe.lock() = maker.state().clone();
-        work.maker = maker;
+        *self.safe.lock() = state.clone();
+        work.maker = Maker::new(&place.base, state);
+        if anew {
+            // The user has removed the index, as the messages above say.
+            work.maker.begin_anew(self.now_us());
+            let (parts, file) = (work.maker.take_parts(), work.maker.state().file);
+            work.files.add(parts);
+            tracing::warn!(
+                "{} does not name the file in which the binary log went on: a new binary log \
+                 begins with {}. Replicas have to be set up again",
+                place.index().display(),
+                place.path(file).display()
+            );
+        }
         Ok(())
     }
     fn replay(&self, at: Lsn, record: &[u8]) -> Result<()> {
         let mut work = self.work.lock();
-        work.maker.take(at, record).map_err(|why| {
+        work.take(at, at, record).map_err(|why| {
             Error::Damaged(format!("the binary log's record at LSN {at} of the redo log: {why}"))
         })?;
-        let parts = work.maker.take_parts();
-        work.files.add(parts);
-        if work.files.waiting_bytes() >= WRITE_BYTES {
-            work.write().map_err(|e| io_error(&work, &e))?;
+        if matches!(work.unfinished, Unfinished::Barrier(_)) {
+            work.unfinished = Unfinished::Nothing;
         }
-        Ok(())
+        work.finish_copy(&*self.disk).map_err(|e| io_error(&work, &e))
     }
     fn begin(&self, end: Lsn) -> Result<()> {
         let mut work = self.work.lock();
-        work.write().map_err(|e| io_error(&work, &e))?;
+        work.files.write().map_err(|e| io_error(&work, &e))?;
         let state = work.maker.state();
         let position = BinlogPosition { file: state.file, offset: state.offset };
         work.files.cut(position).map_err(|e| io_error(&work, &e))?;
+        let kept: Vec<u64> = work.copied.iter().map(|(_, number)| *number).collect();
+        spill::remove_others(&*self.disk, work.files.place(), &kept)
+            .map_err(|e| io_error(&work, &e))?;
         let limit = self.safe.lock().lsn;
         self.limit.store(limit.0, Release);
         self.publish(&work, end);

@@ -14,6 +14,7 @@
 //! - [`maker`]: turns records into bytes of files. It decides GTIDs, positions, rotations and the
 //!   logical clock, and needs nothing but the records and its state (MAKER-1).
 //! - [`files`]: writes the parts, keeps the index.
+//! - [`spill`]: the events of large transactions.
 //! - [`Binlog`]: the engine's stream; its task follows the durable redo log.
 #![forbid(unsafe_code)]
 #![deny(missing_docs, unreachable_pub)]
@@ -22,6 +23,7 @@ mod clock;
 pub mod files;
 pub mod maker;
 pub mod record;
+pub mod spill;
 mod state;
 mod wakers;
 

@@ -9,6 +9,7 @@
 //! transaction is in one file.
 use crate::clock::Clock;
 use crate::record::{Keys, Options, Record, Why};
+use crate::spill::Spilled;
 use crate::state::State;
 use redolith_binlog::file::{file_name, new_file};
 use redolith_binlog::{
@@ -36,6 +37,29 @@ pub struct Maker {
     /// The first part of the files' names, for ROTATE events.
     base: String,
     parts: Vec<Part>,
+    /// The transaction whose events are being copied from a spill file.
+    copying: Option<Copying>,
+}
+
+/// A large transaction of which a part is placed.
+struct Copying {
+    spilled: Spilled,
+    placer: Placer,
+    commit_us: u64,
+    gtid: Option<Gtid>,
+    rest: Vec<u8>,
+}
+
+/// What a record asks of the caller of [`Maker::take`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// Nothing.
+    Whole,
+    /// The state may become the checkpoint's, once the parts are durable.
+    Barrier,
+    /// To give the events of this spill file to [`Maker::copy`], and then to call
+    /// [`Maker::copied`].
+    Spilled(Spilled),
 }
 
 impl Maker {
@@ -46,6 +70,7 @@ impl Maker {
             state,
             base: base.to_string(),
             parts: Vec::new(),
+            copying: None,
         }
     }
 
@@ -59,25 +84,43 @@ impl Maker {
         self.state.lsn = self.state.lsn.max(lsn);
     }
 
+    /// Begins a file without a word in the file before, which is gone.
+    pub fn begin_anew(&mut self, us: u64) {
+        self.state.closed = true;
+        let options = self.state.options.clone();
+        self.rotate(Why::Start, us, options);
+        self.state.sequence = self.clock.last();
+    }
+
     /// The parts made since the last call.
     pub fn take_parts(&mut self) -> Vec<Part> {
         std::mem::take(&mut self.parts)
     }
 
     /// Takes the record whose frame begins at `at`. A record that has been taken before is passed
-    /// over. Returns whether the record was a barrier.
-    pub fn take(&mut self, at: Lsn, record: &[u8]) -> Result<bool, String> {
+    /// over.
+    pub fn take(&mut self, at: Lsn, record: &[u8]) -> Result<Taken, String> {
+        assert!(self.copying.is_none(), "a transaction is whole before the next record");
         if at < self.state.lsn {
-            return Ok(false);
+            return Ok(Taken::Whole);
         }
-        let record = Record::decode(record)?;
-        let is_barrier = record == Record::Barrier;
-        match record {
+        let mut taken = Taken::Whole;
+        match Record::decode(record)? {
             Record::Transaction { commit_us, keys, events } => {
                 self.transaction(commit_us, keys, events)?;
             }
             Record::Rotate { why, us, options } => self.rotate(why, us, options),
-            Record::Barrier => self.clock.forget(),
+            Record::Spilled { commit_us, keys, spilled, gtid, rest } => {
+                let (mut placer, name) = self.begin(commit_us, keys)?;
+                self.place(&mut placer, gtid)?;
+                let rest = rest.to_vec();
+                self.copying = Some(Copying { spilled, placer, commit_us, gtid: name, rest });
+                taken = Taken::Spilled(spilled);
+            }
+            Record::Barrier => {
+                self.clock.forget();
+                taken = Taken::Barrier;
+            }
             Record::Stop { us } => {
                 if !self.state.closed {
                     let stamp = self.stamp(us);
@@ -87,10 +130,38 @@ impl Maker {
         }
         self.state.sequence = self.clock.last();
         self.state.lsn = Lsn(at.0 + 1);
-        Ok(is_barrier)
+        Ok(taken)
+    }
+
+    /// The spill file that is being copied.
+    pub fn copying(&self) -> Option<Spilled> {
+        self.copying.as_ref().map(|copying| copying.spilled)
+    }
+    /// Places events of the spill file.
+    pub fn copy(&mut self, events: &[u8]) -> Result<(), String> {
+        let mut copying = self.copying.take().ok_or("no spill file is being copied")?;
+        let placed = self.place(&mut copying.placer, events);
+        self.copying = Some(copying);
+        placed
+    }
+    /// The spill file has been copied.
+    pub fn copied(&mut self) -> Result<(), String> {
+        let Some(Copying { mut placer, commit_us, gtid, rest, .. }) = self.copying.take() else {
+            return Err("no spill file is being copied".into());
+        };
+        self.place(&mut placer, &rest)?;
+        self.end_transaction(commit_us, gtid);
+        Ok(())
     }
 
     fn transaction(&mut self, commit_us: u64, keys: Keys<'_>, events: &[u8]) -> Result<(), String> {
+        let (mut placer, gtid) = self.begin(commit_us, keys)?;
+        self.place(&mut placer, events)?;
+        self.end_transaction(commit_us, gtid);
+        Ok(())
+    }
+    /// Draws a transaction's place.
+    fn begin(&mut self, commit_us: u64, keys: Keys<'_>) -> Result<(Placer, Option<Gtid>), String> {
         if self.state.closed {
             return Err("a transaction where no file is open".into());
         }
@@ -105,11 +176,17 @@ impl Maker {
             clock: self.clock.next(keys),
             immediate_commit_us: commit_us,
         };
+        Ok((Placer::new(placement), gtid))
+    }
+    fn place(&mut self, placer: &mut Placer, events: &[u8]) -> Result<(), String> {
         let to = self.open_part();
         let from = to.len();
         to.extend_from_slice(events);
-        Placer::new(placement).place(&mut to[from..]).map_err(|e| e.to_string())?;
+        placer.place(&mut to[from..]).map_err(|e| e.to_string())?;
         self.state.offset += events.len() as u64;
+        Ok(())
+    }
+    fn end_transaction(&mut self, commit_us: u64, gtid: Option<Gtid>) {
         if let Some(gtid) = gtid {
             self.state.executed.add(gtid);
         }
@@ -117,7 +194,6 @@ impl Maker {
             let options = self.state.options.clone();
             self.rotate(Why::Flush, commit_us, options);
         }
-        Ok(())
     }
 
     fn rotate(&mut self, why: Why, us: u64, options: Options) {

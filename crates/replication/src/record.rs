@@ -5,16 +5,19 @@
 //! | 1 TRANSACTION | commit time u64 (µs since 1970), keys u32, keys x u64, events | a transaction, not placed yet. 0xffffffff keys: it conflicts with every other transaction |
 //! | 2 ROTATE | why u8, time u64 (µs), options | another file begins |
 //! | 3 BARRIER | | the state behind this record may become the checkpoint's |
+//! | 5 SPILLED | commit time u64, keys as above, number u64, length u64 and CRC-32C u32 of the spill file, length of the GTID event u32, GTID event, events | a transaction whose first events are in a spill file; the events here follow them |
 //! | 4 STOP | time u64 (µs) | the server stops, the file is closed |
 //!
 //! Options: server id u32, checksum u8, largest file u64, whether GTIDs are on u8, UUID of the
 //! server 16 bytes, length of the server's version u8, version.
+use crate::spill::Spilled;
 use redolith_binlog::{Checksum, Uuid};
 
 const TRANSACTION: u8 = 1;
 const ROTATE: u8 = 2;
 const BARRIER: u8 = 3;
 const STOP: u8 = 4;
+const SPILLED: u8 = 5;
 /// The number of keys that stands for all keys.
 const ALL: u32 = u32::MAX;
 
@@ -57,6 +60,21 @@ pub enum Keys<'a> {
     Some(&'a [u8]),
 }
 
+impl<'a> Keys<'a> {
+    fn decode(input: &mut Input<'a>) -> Result<Keys<'a>, String> {
+        Ok(match input.u32()? {
+            ALL => Keys::All,
+            count => Keys::Some(input.take(8 * count as usize)?),
+        })
+    }
+    fn list(&self) -> Option<Vec<u64>> {
+        match self {
+            Keys::All => None,
+            Keys::Some(bytes) => Some(hashes(bytes).collect()),
+        }
+    }
+}
+
 /// A record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Record<'a> {
@@ -68,6 +86,19 @@ pub enum Record<'a> {
         keys: Keys<'a>,
         /// Its events ([`redolith_binlog::TransactionEvents`]), not placed.
         events: &'a [u8],
+    },
+    /// A large transaction has committed.
+    Spilled {
+        /// As of a [`Record::Transaction`].
+        commit_us: u64,
+        /// As of a [`Record::Transaction`].
+        keys: Keys<'a>,
+        /// The file with the events behind the GTID event.
+        spilled: Spilled,
+        /// The GTID event.
+        gtid: &'a [u8],
+        /// The events behind those in the file.
+        rest: &'a [u8],
     },
     /// Another file begins.
     Rotate {
@@ -89,15 +120,37 @@ pub enum Record<'a> {
 
 /// The record of a transaction. `keys`: `None` if it conflicts with every other.
 pub fn transaction(commit_us: u64, keys: Option<&[u64]>, events: &[u8]) -> Vec<u8> {
+    let mut out = begin(TRANSACTION, commit_us, keys, events.len());
+    out.extend_from_slice(events);
+    out
+}
+/// The record of a transaction whose events are, in this order, `gtid`, those in the spill file,
+/// and `rest`.
+pub fn spilled(
+    commit_us: u64,
+    keys: Option<&[u64]>,
+    spilled: Spilled,
+    gtid: &[u8],
+    rest: &[u8],
+) -> Vec<u8> {
+    let mut out = begin(SPILLED, commit_us, keys, 24 + gtid.len() + rest.len());
+    out.extend_from_slice(&spilled.number.to_le_bytes());
+    out.extend_from_slice(&spilled.len.to_le_bytes());
+    out.extend_from_slice(&spilled.crc.to_le_bytes());
+    out.extend_from_slice(&(gtid.len() as u32).to_le_bytes());
+    out.extend_from_slice(gtid);
+    out.extend_from_slice(rest);
+    out
+}
+fn begin(kind: u8, commit_us: u64, keys: Option<&[u64]>, more: usize) -> Vec<u8> {
     let count = keys.map_or(0, <[u64]>::len);
-    let mut out = Vec::with_capacity(TRANSACTION_HEAD + 8 * count + events.len());
-    out.push(TRANSACTION);
+    let mut out = Vec::with_capacity(TRANSACTION_HEAD + 8 * count + more);
+    out.push(kind);
     out.extend_from_slice(&commit_us.to_le_bytes());
     out.extend_from_slice(&keys.map_or(ALL, |keys| keys.len() as u32).to_le_bytes());
     for key in keys.unwrap_or_default() {
         out.extend_from_slice(&key.to_le_bytes());
     }
-    out.extend_from_slice(events);
     out
 }
 
@@ -106,11 +159,10 @@ impl<'a> Record<'a> {
     pub fn encode(&self) -> Vec<u8> {
         match self {
             Record::Transaction { commit_us, keys, events } => {
-                let keys: Option<Vec<u64>> = match keys {
-                    Keys::All => None,
-                    Keys::Some(bytes) => Some(hashes(bytes).collect()),
-                };
-                transaction(*commit_us, keys.as_deref(), events)
+                transaction(*commit_us, keys.list().as_deref(), events)
+            }
+            Record::Spilled { commit_us, keys, spilled: file, gtid, rest } => {
+                spilled(*commit_us, keys.list().as_deref(), *file, gtid, rest)
             }
             Record::Rotate { why, us, options } => {
                 let mut out = vec![ROTATE, *why as u8];
@@ -132,13 +184,18 @@ impl<'a> Record<'a> {
         let mut input = Input(bytes);
         let record = match input.u8()? {
             TRANSACTION => {
-                let commit_us = input.u64()?;
-                let keys = match input.u32()? {
-                    ALL => Keys::All,
-                    count => Keys::Some(input.take(8 * count as usize)?),
-                };
+                let (commit_us, keys) = (input.u64()?, Keys::decode(&mut input)?);
                 let events = std::mem::take(&mut input.0);
                 Record::Transaction { commit_us, keys, events }
+            }
+            SPILLED => {
+                let (commit_us, keys) = (input.u64()?, Keys::decode(&mut input)?);
+                let (number, len, crc) = (input.u64()?, input.u64()?, input.u32()?);
+                let gtid_len = input.u32()?;
+                let gtid = input.take(gtid_len as usize)?;
+                let rest = std::mem::take(&mut input.0);
+                let spilled = Spilled { number, len, crc };
+                Record::Spilled { commit_us, keys, spilled, gtid, rest }
             }
             ROTATE => {
                 let why = match input.u8()? {
@@ -236,13 +293,20 @@ mod tests {
             Record::Transaction { commit_us: 5, keys: Keys::Some(&keys), events: b"events" },
             Record::Transaction { commit_us: 5, keys: Keys::All, events: b"" },
             Record::Rotate { why: Why::Flush, us: 1 << 50, options: options() },
+            Record::Spilled {
+                commit_us: 5,
+                keys: Keys::Some(&keys),
+                spilled: Spilled { number: 3, len: 1 << 40, crc: 9 },
+                gtid: b"gtid",
+                rest: b"events",
+            },
             Record::Barrier,
             Record::Stop { us: 3 },
         ];
         for record in records {
             let bytes = record.encode();
             assert_eq!(Record::decode(&bytes), Ok(record.clone()));
-            let open_ended = matches!(record, Record::Transaction { .. });
+            let open_ended = matches!(record, Record::Transaction { .. } | Record::Spilled { .. });
             for cut in 0..bytes.len() - if open_ended { 6.min(bytes.len()) } else { 0 } {
                 let _ = Record::decode(&bytes[..cut]);
             }

@@ -15,6 +15,7 @@ use redolith_binlog::{
 };
 use redolith_disk::{Disk, OpenHow};
 use redolith_replication::record::{self, Options};
+use redolith_replication::spill::{self, Spill};
 use redolith_replication::{Binlog, Place};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -41,22 +42,49 @@ pub fn options(rng: &mut Rng) -> Options {
     }
 }
 
-/// The record of the transaction with this token.
-pub fn record(binlog: &Binlog, token: u64, rng: &mut Rng) -> Vec<u8> {
+/// The record of the transaction with this token, and the spill file that has a part of its events.
+pub fn record(binlog: &Binlog, token: u64, rng: &mut Rng) -> (Vec<u8>, Option<Spill>) {
     let checksum = binlog.checksum();
     let stamp = Stamp { timestamp: token as u32, server_id: 1 };
     let mut events = TransactionBuilder::new(EncodeOptions { checksum, ..Default::default() });
     let len = if rng.chance(40) { 100_000 } else { rng.below(300) as usize };
     let text = [format!("token {token} ").as_bytes(), &vec![b'x'; len]].concat();
     let begin = Query { text: b"BEGIN", suppresses_use: true, ..Query::default() };
-    let built = events
-        .query(stamp, &begin)
-        .and_then(|()| events.rows_query(stamp, &text))
-        .and_then(|()| events.event(stamp, &Event::Xid(token)))
-        .and_then(|()| events.seal(stamp, &GtidTemplate::default()));
-    let events = built.expect("events of some thousand bytes");
+    let built = events.query(stamp, &begin).and_then(|()| events.rows_query(stamp, &text));
+    built.expect("events of some thousand bytes");
     let key = [token % 5];
-    record::transaction(token, (!rng.chance(6)).then_some(&key), events.as_bytes())
+    let keys = (!rng.chance(6)).then_some(&key[..]);
+    // A full disk may refuse the file.
+    let spilled = rng.chance(20).then(|| spill(binlog, &mut events)).and_then(Result::ok);
+    let xid = Event::Xid(token);
+    let Some((file, spilled)) = spilled else {
+        let sealed = events.event(stamp, &xid).and_then(|()| events.seal(stamp, &TEMPLATE));
+        let sealed = sealed.expect("events of some thousand bytes");
+        return (record::transaction(token, keys, sealed.as_bytes()), None);
+    };
+    let sealed = events.event(stamp, &xid).and_then(|()| events.seal_drained(stamp, &TEMPLATE));
+    let (gtid, rest) = sealed.expect("events of some thousand bytes");
+    (record::spilled(token, keys, spilled, &gtid, &rest), Some(file))
+}
+const TEMPLATE: GtidTemplate = GtidTemplate {
+    may_have_statements: false,
+    original_commit_us: None,
+    server_version: 80036,
+    original_server_version: None,
+};
+/// Writes the events so far to a spill file. If that fails, the events stay.
+fn spill(
+    binlog: &Binlog,
+    events: &mut TransactionBuilder,
+) -> std::io::Result<(Spill, spill::Spilled)> {
+    let mut file = binlog.spill()?;
+    let mut drained = Vec::new();
+    let mut copy = events.clone();
+    copy.drain(&mut drained);
+    file.append(&drained)?;
+    let spilled = file.seal()?;
+    *events = copy;
+    Ok((file, spilled))
 }
 
 /// Reads what a reader may see now, and keeps it.

@@ -16,6 +16,7 @@ use redolith_engine::row::cursor::{Cursor, OnConflict, Read};
 use redolith_engine::{DEFAULT_COLLATION, Engine, Error, Isolation, Result, Trx};
 use redolith_engine::{PolicySettings, WriterMode};
 use redolith_replication::Binlog;
+use redolith_replication::spill::Spill;
 use redolith_types::sql_type::{IntSize, Sign};
 use redolith_types::{Collation, Column, IndexDef, LobSize, SqlType, TableDef, Value};
 use std::borrow::Cow;
@@ -300,13 +301,17 @@ pub async fn client(
                     k.pending_token = k.drawn * CLIENTS as u64 + n as u64;
                     k.pending_token
                 };
-                let mut record = None;
+                let (mut record, mut spill) = (None, None);
                 if let Some(binlog) = &shared.binlog {
                     binlog.admit().await;
-                    record = Some(binlog::record(binlog, token, &mut rng));
+                    let (made, spilled) = binlog::record(binlog, token, &mut rng);
+                    shared.seen.lock().expect("one thread").binlog_spills +=
+                        spilled.is_some() as u64;
+                    (record, spill) = (Some(made), spilled);
                 }
                 match trx.commit_with(record).await {
                     Ok(ticket) => {
+                        spill.into_iter().for_each(Spill::keep);
                         let lsn = ticket.lsn();
                         ticket.durable().await;
                         if let (Some(binlog), Some(lsn)) = (&shared.binlog, lsn)

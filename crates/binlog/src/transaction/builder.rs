@@ -61,6 +61,7 @@ pub enum Change<'a> {
 pub struct Savepoint(u64);
 
 /// A ROWS event to which rows are being added. It is the last event of the buffer.
+#[derive(Clone)]
 struct OpenRows {
     at: usize,
     /// Where its rows begin.
@@ -72,6 +73,7 @@ struct OpenRows {
 }
 
 /// The events of a transaction that runs.
+#[derive(Clone)]
 pub struct TransactionBuilder {
     options: EncodeOptions,
     /// Room for the GTID event, and the events that were not drained.

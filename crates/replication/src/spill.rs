@@ -1,0 +1,170 @@
+//! Events of large transactions, which wait for their commit in a file of their own.
+//!
+//! A transaction whose events outgrow memory writes them to a spill file beside the binary log. The
+//! file is durable before the commit, whose record names it ([`crate::record::Record::Spilled`]).
+//! The task copies the events into the binary log from there.
+//!
+//! SPILL-1: a spill file is removed when its transaction is not going to commit, or when a
+//! checkpoint has passed the commit: until then a start may have to copy the events again. A start
+//! removes the spill files that no record behind the checkpoint names.
+use crate::files::Place;
+use redolith_binlog::Header;
+use redolith_disk::{Disk, File, OpenHow};
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// The bytes that are read at a time. A longer event is read as a whole.
+const READ_BYTES: usize = 1 << 20;
+
+/// What a record says of a spill file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spilled {
+    /// The number in the file's name.
+    pub number: u64,
+    /// Its length.
+    pub len: u64,
+    /// The CRC-32C of its bytes.
+    pub crc: u32,
+}
+
+impl Place {
+    fn spill(&self, number: u64) -> PathBuf {
+        self.dir.join(format!("{}.spill.{number:016x}", self.base))
+    }
+}
+
+/// A spill file of a transaction that runs. Dropping it removes the file.
+pub struct Spill {
+    disk: Arc<dyn Disk>,
+    place: Place,
+    number: u64,
+    file: Arc<dyn File>,
+    len: u64,
+    kept: bool,
+}
+impl Spill {
+    /// Makes a spill file.
+    pub(crate) fn create(disk: Arc<dyn Disk>, place: Place) -> io::Result<Spill> {
+        let number = disk.random();
+        let file = disk.open(&place.spill(number), OpenHow::create_new(false))?;
+        Ok(Spill { disk, place, number, file, len: 0, kept: false })
+    }
+    /// Appends whole events.
+    pub fn append(&mut self, events: &[u8]) -> io::Result<()> {
+        self.file.write_at(events, self.len)?;
+        self.len += events.len() as u64;
+        Ok(())
+    }
+    /// Removes all bytes from `len` on: a rollback to a savepoint.
+    pub fn cut(&mut self, len: u64) -> io::Result<()> {
+        if len < self.len {
+            self.file.set_len(len)?;
+            self.len = len;
+        }
+        Ok(())
+    }
+    /// Makes the file durable, for the commit's record.
+    pub fn seal(&self) -> io::Result<Spilled> {
+        self.file.sync()?;
+        self.disk.sync_dir(&self.place.dir)?;
+        let (mut crc, mut at, mut bytes) = (0, 0, Vec::new());
+        while at < self.len {
+            bytes.resize(READ_BYTES.min((self.len - at) as usize), 0);
+            self.file.read_at(&mut bytes, at)?;
+            crc = crc32c::crc32c_append(crc, &bytes);
+            at += bytes.len() as u64;
+        }
+        Ok(Spilled { number: self.number, len: self.len, crc })
+    }
+    /// The transaction has committed: the file belongs to the binary log now.
+    pub fn keep(mut self) {
+        self.kept = true;
+    }
+}
+impl Drop for Spill {
+    fn drop(&mut self) {
+        if !self.kept {
+            // The next start removes a file that cannot be removed now.
+            let _ = self.disk.remove(&self.place.spill(self.number));
+        }
+    }
+}
+
+/// Reads the events of a spill file in pieces of whole events.
+pub(crate) struct SpillReader {
+    file: Arc<dyn File>,
+    spilled: Spilled,
+    at: u64,
+    crc: u32,
+}
+impl SpillReader {
+    pub(crate) fn open(
+        disk: &dyn Disk,
+        place: &Place,
+        spilled: Spilled,
+    ) -> io::Result<SpillReader> {
+        let file = disk.open(&place.spill(spilled.number), OpenHow::existing(false))?;
+        Ok(SpillReader { file, spilled, at: 0, crc: 0 })
+    }
+    /// The next events; `None` at the end. An error of the kind `InvalidData` says that the file is
+    /// damaged.
+    pub(crate) fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
+        let wrong = |why: &str| {
+            let number = self.spilled.number;
+            io::Error::new(io::ErrorKind::InvalidData, format!("spill file {number:016x}: {why}"))
+        };
+        let left = self.spilled.len - self.at;
+        if left == 0 {
+            let whole = self.crc == self.spilled.crc;
+            return if whole { Ok(None) } else { Err(wrong("its checksum is wrong")) };
+        }
+        let mut bytes = vec![0; READ_BYTES.min(usize::try_from(left).unwrap_or(usize::MAX))];
+        self.file.read_at(&mut bytes, self.at)?;
+        let mut end = 0;
+        loop {
+            let rest = &bytes[end..];
+            let Ok(header) = Header::decode(rest) else { break };
+            let len = header.len as usize;
+            if len < Header::LEN || len as u64 > left - end as u64 {
+                return Err(wrong("an event is cut off"));
+            }
+            if len > rest.len() {
+                if end == 0 {
+                    bytes.resize(len, 0);
+                    self.file.read_at(&mut bytes, self.at)?;
+                    end = len;
+                }
+                break;
+            }
+            end += len;
+        }
+        if end == 0 {
+            return Err(wrong("it ends inside an event"));
+        }
+        bytes.truncate(end);
+        self.crc = crc32c::crc32c_append(self.crc, &bytes);
+        self.at += end as u64;
+        Ok(Some(bytes))
+    }
+}
+
+/// Removes a spill file.
+pub(crate) fn remove(disk: &dyn Disk, place: &Place, number: u64) {
+    // The next start removes a file that cannot be removed now.
+    let _ = disk.remove(&place.spill(number));
+}
+/// Removes all spill files but those with these numbers.
+pub(crate) fn remove_others(disk: &dyn Disk, place: &Place, kept: &[u64]) -> io::Result<()> {
+    let prefix = format!("{}.spill.", place.base);
+    if !disk.exists(&place.dir) {
+        return Ok(());
+    }
+    for name in disk.list(&place.dir)? {
+        let number = name.strip_prefix(&prefix).and_then(|n| u64::from_str_radix(n, 16).ok());
+        if number.is_some_and(|n| !kept.contains(&n) && place.spill(n).ends_with(&name)) {
+            disk.remove(&place.dir.join(name))?;
+        }
+    }
+    Ok(())
+}
