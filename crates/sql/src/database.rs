@@ -22,6 +22,8 @@ pub struct Database {
     pub engine: Arc<Engine>,
     /// The binary log, if it is on.
     pub binlog: Option<Arc<Binlog>>,
+    /// The number that the next table to be logged gets in events.
+    pub(crate) logged_table_ids: Arc<AtomicU64>,
     pub catalog: EngineCatalog,
     pub plans: PlanCache,
     pub settings: Arc<Settings>,
@@ -55,6 +57,7 @@ impl Database {
         Arc::new(Database {
             engine,
             binlog,
+            logged_table_ids: Arc::new(AtomicU64::new(1)),
             catalog,
             plans,
             settings,

@@ -112,10 +112,11 @@ impl SqlError {
         SqlError::new(1292, format!("Truncated incorrect {kind} value: '{value}'"))
     }
 
-    /// True if the error has rolled the transaction back (MySQL: a deadlock, too many locks). A
-    /// lock wait timeout ends only the statement.
+    /// True if the error has rolled the transaction back: a deadlock and too many locks, as in
+    /// MySQL, and a transaction that is too long for the binary log. A lock wait timeout ends only
+    /// the statement.
     pub fn ends_transaction(&self) -> bool {
-        matches!(self.code, 1206 | 1213)
+        matches!(self.code, 1197 | 1206 | 1213)
     }
 }
 
@@ -215,6 +216,8 @@ errors! {
     /// The memory of all sessions bounds the number of row locks.
     lock_table_full() = 1206, "The total number of locks exceeds the lock table size \
         ('redolith_server_memory')";
+    binlog_cache_full() = 1197, "Multi-statement transaction required more than \
+        'max_binlog_cache_size' bytes of storage; increase this mysqld variable and try again";
     deadlock() = 1213, "Deadlock found when trying to get lock; try restarting transaction";
     wrong_usage(one, other) = 1221, "Incorrect usage of {one} and {other}";
     wrong_select_columns() = 1222, "The used SELECT statements have a different number of columns";
@@ -282,11 +285,13 @@ errors! {
         (current value: {max})";
     auto_increment_failed() = 1467, "Failed to read auto-increment value from storage engine";
     no_partition(value) = 1526, "Table has no partition for value {value}";
+    row_not_logged() = 1534, "Writing one row to the row-based binary log failed";
     transaction_in_progress() = 1568, "Transaction characteristics can't be changed while a \
         transaction is in progress";
     wrong_parameter_count(function) = 1582, "Incorrect parameter count in the call to native \
         function '{function}'";
     /// `kind` is "BIGINT", "BIGINT UNSIGNED", "DOUBLE", "DECIMAL"; `expression` is its text.
+    sql_log_bin_in_transaction() = 1694, "Cannot modify @@session.sql_log_bin inside a transaction";
     value_out_of_range(kind, expression) = 1690, "{kind} value is out of range in '{expression}'";
     /// A bug in this server; the error ends only the statement.
     internal(what) = 1815, "Internal error: {what}";
@@ -337,11 +342,7 @@ impl From<EngineError> for SqlError {
             EngineError::DatabaseExists(name) => SqlError::database_exists(name),
             EngineError::NoSuchIndex(name) => SqlError::cannot_drop(name),
             EngineError::RowTooLarge { max, .. } => SqlError::row_too_large(max),
-            EngineError::RecordTooLong(_) => SqlError::new(
-                1197,
-                "Multi-statement transaction required more than 'max_binlog_cache_size' bytes of \
-                    storage; increase this mysqld variable and try again",
-            ),
+            EngineError::RecordTooLong(_) => SqlError::binlog_cache_full(),
             EngineError::UndoTooLong { .. } => SqlError::new(1713, "Undo log record is too big."),
             EngineError::KeyTooLong { max, .. } => SqlError::key_too_long(max),
             EngineError::AutoIncrementExhausted(_) => SqlError::auto_increment_failed(),

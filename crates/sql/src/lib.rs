@@ -2,6 +2,7 @@
 //! [`sink::ResultSink`]. [`session`] is the entry point.
 #![forbid(unsafe_code)]
 pub mod bind;
+pub mod binlog;
 pub mod database;
 pub mod error;
 pub mod exec;

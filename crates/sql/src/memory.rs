@@ -256,6 +256,9 @@ pub struct SessionMemory {
     pub savepoints: Account,
     /// The warnings of the last statement.
     pub warnings: Account,
+    /// The events of the transaction for the binary log. They have no limit of the statement:
+    /// `max_binlog_cache_size` bounds them.
+    pub binlog: Account,
     /// The locks of the transaction. (Its undo log is in pages of the buffer pool and in files.)
     locks: Account,
     held: Option<Arc<TrxLocks>>,
@@ -269,6 +272,7 @@ impl SessionMemory {
             kept: account(),
             savepoints: account(),
             warnings: account(),
+            binlog: account(),
             locks: account(),
             held: None,
         }
@@ -289,6 +293,7 @@ impl SessionMemory {
     #[inline]
     pub fn forget_transaction(&mut self) {
         self.savepoints.release_to(0);
+        self.binlog.release_to(0);
         self.locks.release_to(0);
     }
     /// `redolith_statement_memory`: the limit of the statement's account, of the user variables and

@@ -4,8 +4,8 @@
 //! under the table's exclusive metadata lock.
 use redolith_engine::dict::table::Table;
 use redolith_types::{Collation, TableDef};
-use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::sync::{Arc, OnceLock};
 
 pub trait Catalog: Send + Sync {
     /// The default collation of a database; None if the database does not exist. Names are
@@ -19,15 +19,18 @@ pub struct TableInfo {
     pub def: TableDef,
     /// None in tests of the binder, which need no engine.
     engine: Option<Arc<Table>>,
+    /// The table in the events of the binary log, with minimal and with full metadata
+    /// (`crate::binlog`).
+    pub(crate) logged: [OnceLock<Box<redolith_binlog::Table>>; 2],
 }
 
 impl TableInfo {
     pub fn new(engine: Arc<Table>) -> TableInfo {
-        TableInfo { def: engine.def.clone(), engine: Some(engine) }
+        TableInfo { def: engine.def.clone(), engine: Some(engine), logged: Default::default() }
     }
     /// A definition without an engine's table.
     pub fn definition(def: TableDef) -> TableInfo {
-        TableInfo { def, engine: None }
+        TableInfo { def, engine: None, logged: Default::default() }
     }
     pub fn engine(&self) -> &Arc<Table> {
         self.engine.as_ref().expect("a plan that runs was bound against an engine")

@@ -30,9 +30,14 @@ pub async fn run(
         while affected < most
             && scan.next(cx.trx, &mut cx.scratch.handlers, params, &subqueries, &mut cx.env).await?
         {
+            scan.fetch_logged(cx).await?;
             cx.scratch.handlers.delete += 1;
             cx.trx.delete(table, scan.at()).await?;
             cx.trx.rows.deleted += 1;
+            if let Some(log) = &mut cx.log {
+                let memory = &mut cx.env.session.memory;
+                log.deleted(&plan.access.table, scan.at(), scan.payload(), memory)?;
+            }
             affected += 1;
         }
         scan.finish(cx);
@@ -56,9 +61,7 @@ async fn sorted(
         check_killed(&cx.env)?;
         cx.scratch.handlers.row_by_key();
         if at_row.find_clustered(cx.trx, &key).await? {
-            cx.scratch.handlers.delete += 1;
-            cx.trx.delete(table, at_row.row()).await?;
-            cx.trx.rows.deleted += 1;
+            at_row.delete(cx, &plan.access.table).await?;
             affected += 1;
         }
     }

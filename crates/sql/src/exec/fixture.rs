@@ -185,6 +185,7 @@ impl Session<'_> {
                 locks: &mut self.locks,
                 lock_wait_timeout: self.lock_wait_timeout,
                 server_collation: Collation::Utf8mb4GeneralCi,
+                log: None,
             };
             if let Some(done) = block_on(ddl::run(&mut cx, stmt, bound_at))? {
                 return Ok(done);
@@ -208,6 +209,7 @@ impl Session<'_> {
             locks: &mut self.locks,
             next: &mut self.next,
             in_transaction: self.in_transaction,
+            log: None,
         };
         let mut rows = Collected::default();
         let ran = block_on(admin::run(&mut cx, &plan, &[], bound_at, &mut rows))?;

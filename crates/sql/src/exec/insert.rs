@@ -485,6 +485,9 @@ impl<'p> Work<'p> {
             match cx.trx.insert_or_lock(table, payload, mode).await {
                 Ok(()) => {
                     cx.trx.rows.inserted += 1;
+                    if let Some(log) = &mut cx.log {
+                        log.inserted(&self.plan.table, payload, &mut cx.env.session.memory)?;
+                    }
                     self.inserted(table);
                     return Ok(());
                 }
@@ -541,9 +544,7 @@ impl<'p> Work<'p> {
                         self.inserted(table);
                         return Ok(true);
                     }
-                    cx.scratch.handlers.delete += 1;
-                    cx.trx.delete(table, existing.row()).await?;
-                    cx.trx.rows.deleted += 1;
+                    existing.delete(cx, info).await?;
                     self.affected += 1;
                     self.duplicates += 1;
                 }
@@ -617,6 +618,11 @@ impl<'p> Work<'p> {
         match cx.trx.update(table, existing.row(), &new).await {
             Ok(()) => {
                 cx.trx.rows.updated += 1;
+                if let Some(log) = &mut cx.log {
+                    let row = existing.row();
+                    let whole = if is_long { existing.cursor.whole() } else { row.stored };
+                    log.updated(info, row, whole, &new, &mut cx.env.session.memory)?;
+                }
                 self.affected += 2;
                 // The client is told the AUTO_INCREMENT value of the changed row.
                 if let Some(n) = numbered_column(&info.def) {
@@ -696,6 +702,29 @@ impl Rewriter {
         self.cursor.let_go();
         cx.env.release_to(mark);
         Ok(is)
+    }
+    /// Deletes the row.
+    pub async fn delete(&mut self, cx: &mut ExecContext<'_>, info: &TableInfo) -> Result<()> {
+        let mark = cx.env.held();
+        let row = self.cursor.row();
+        let is_long =
+            cx.log.as_ref().is_some_and(|log| log.needs_long(&self.table.layout, row.stored));
+        if is_long {
+            Box::pin(self.fetch(cx)).await?;
+        }
+        let row = self.cursor.row();
+        cx.scratch.handlers.delete += 1;
+        cx.trx.delete(&self.table, row).await?;
+        cx.trx.rows.deleted += 1;
+        if let Some(log) = &mut cx.log {
+            let whole = if is_long { self.cursor.whole() } else { row.stored };
+            log.deleted(info, row, whole, &mut cx.env.session.memory)?;
+        }
+        if is_long {
+            self.cursor.let_go();
+            cx.env.release_to(mark);
+        }
+        Ok(())
     }
     /// Reads the row's long columns. Returns false if the row has none. The columns stay in the
     /// cursor and in the account until the caller releases them.

@@ -48,6 +48,7 @@ pub(crate) use rows::row_bytes;
 pub use scan::Scratch;
 pub use user_locks::UserLocks;
 
+use crate::binlog::Capture;
 use crate::error::{Result, SqlError};
 use crate::plan::{Expr, Plan, Statement};
 use crate::session_state::{Done, Outcome};
@@ -63,6 +64,8 @@ pub struct ExecContext<'a> {
     pub env: Env<'a>,
     /// The rows of a VALUES list whose literals are not among the parameters (DML-2).
     pub more_rows: Option<MoreRows<'a>>,
+    /// Where changed rows are logged. None if the statement is not logged.
+    pub log: Option<&'a mut Capture>,
 }
 
 /// True if [`run`] runs this plan. The session and [`admin`] run the others.
@@ -108,10 +111,14 @@ pub async fn run(
     };
     cx.trx.count_rows();
     cx.scratch.trim();
+    let outcome = match &mut cx.log {
+        Some(log) => outcome.and_then(|outcome| log.end_statement().map(|()| outcome)),
+        None => outcome,
+    };
     match outcome {
         Ok(outcome) => Ok(outcome),
         Err(error) => {
-            roll_back_statement(cx.trx, start, &error).await?;
+            roll_back_statement(cx, start, &error).await?;
             Err(error)
         }
     }
@@ -120,10 +127,14 @@ pub async fn run(
 /// Rolls back a statement that has failed (EXEC-1).
 #[cold]
 async fn roll_back_statement(
-    trx: &mut Trx,
+    cx: &mut ExecContext<'_>,
     start: redolith_engine::Savepoint,
     error: &SqlError,
 ) -> Result<()> {
+    if let Some(log) = &mut cx.log {
+        log.roll_back_statement(&mut cx.env.session.memory);
+    }
+    let trx = &mut *cx.trx;
     let done = Box::pin(async {
         if error.ends_transaction() { trx.rollback().await } else { trx.rollback_to(start).await }
     });
@@ -141,9 +152,9 @@ pub enum Flush {
     No,
 }
 
-/// Commits and waits as far as `flush` says.
-pub async fn commit(trx: &mut Trx, flush: Flush) -> Result<()> {
-    let ticket = trx.commit().await?;
+/// Commits with the transaction's record for the binary log, and waits as far as `flush` says.
+pub async fn commit(trx: &mut Trx, record: Option<Vec<u8>>, flush: Flush) -> Result<()> {
+    let ticket = trx.commit_with(record).await?;
     match (flush, ticket.lsn()) {
         (Flush::Durable, Some(_)) => ticket.durable().await,
         (Flush::Written, Some(lsn)) => trx.engine().store.log.wait_written(lsn).await,

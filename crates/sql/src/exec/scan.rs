@@ -244,12 +244,26 @@ impl<'p> Scan<'p> {
         }
         Ok(())
     }
+    /// Reads the current row's long columns if the binary log will have one of them.
+    pub async fn fetch_logged(&mut self, cx: &mut ExecContext<'_>) -> Result<()> {
+        let Some(log) = cx.log.as_ref().filter(|_| !self.is_whole) else { return Ok(()) };
+        if log.needs_long(&self.cursor.table().layout, self.cursor.row().stored) {
+            let memory = &mut cx.env.session.memory.statement;
+            Box::pin(long_rows::fetch(&mut self.cursor, cx.trx, memory, &mut self.counted)).await?;
+            self.is_whole = true;
+        }
+        Ok(())
+    }
+    /// The current row, with its long columns if they were read.
+    #[inline]
+    pub fn payload(&self) -> &[u8] {
+        if self.is_whole { self.cursor.whole() } else { self.cursor.row().stored }
+    }
     /// The current row for expressions.
     #[inline]
     pub fn row(&self) -> Row<'_> {
         let table = self.access.table.engine();
-        let payload = if self.is_whole { self.cursor.whole() } else { self.cursor.row().stored };
-        Row::Stored { def: &self.access.table.def, layout: &table.layout, payload }
+        Row::Stored { def: &self.access.table.def, layout: &table.layout, payload: self.payload() }
     }
     /// The current row for the engine.
     pub fn at(&self) -> RowAt<'_> {

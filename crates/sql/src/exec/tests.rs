@@ -54,12 +54,17 @@ impl<'s> Client<'s> {
         assert!(block_on(self.session.server.catalog.ready(plan))?);
         let mut env = super::Env::new(&mut self.session.state, &NoVariables, &*disk, self.settings);
         env.runtime = Some(&*self.session.server.engine.runtime);
-        let mut cx =
-            ExecContext { trx: &mut self.trx, scratch: &mut self.scratch, env, more_rows: None };
+        let mut cx = ExecContext {
+            trx: &mut self.trx,
+            scratch: &mut self.scratch,
+            env,
+            more_rows: None,
+            log: None,
+        };
         let outcome = block_on(super::run(&mut cx, plan, params, sink));
         if !self.settings.in_transaction {
             match &outcome {
-                Ok(_) => block_on(commit(&mut self.trx, Flush::No))?,
+                Ok(_) => block_on(commit(&mut self.trx, None, Flush::No))?,
                 Err(_) => block_on(self.trx.rollback())?,
             }
         }

@@ -54,6 +54,7 @@ pub async fn run(
         {
             tally.matched += 1;
             cx.env.row = tally.matched;
+            scan.fetch_logged(cx).await?;
             change(cx, plan, scan.at(), scan.row(), at, &mut tally).await?;
         }
         scan.finish(cx);
@@ -108,6 +109,10 @@ async fn change(
         match cx.trx.update(table, row, &new).await {
             Ok(()) => {
                 cx.trx.rows.updated += 1;
+                if let (Some(log), Row::Stored { payload: whole, .. }) = (&mut cx.log, current) {
+                    let (info, memory) = (&plan.access.table, &mut cx.env.session.memory);
+                    log.updated(info, row, whole, &new, memory)?;
+                }
                 tally.changed += 1;
             }
             Err(e) => refused(e, plan.ignore, &plan.access.table, &new, &mut cx.env)?,
@@ -300,8 +305,9 @@ async fn collected(
                 format!("Can't find record in '{}'", plan.access.table.def.name),
             ));
         }
-        let is_long =
-            long_rows::needs_long(&table.layout, cursor.row().stored, &plan.access.columns);
+        let (layout, stored) = (&table.layout, cursor.row().stored);
+        let is_long = long_rows::needs_long(layout, stored, &plan.access.columns)
+            || cx.log.as_ref().is_some_and(|log| log.needs_long(layout, stored));
         if is_long {
             long_rows::fetch(&mut cursor, cx.trx, &mut cx.env.session.memory.statement, &mut 0)
                 .await?;

@@ -19,6 +19,7 @@ mod tests;
 mod transaction;
 mod variables;
 
+use crate::binlog::Capture;
 use crate::database::Database;
 pub use prepared::Prepared;
 
@@ -70,6 +71,8 @@ pub struct Session {
     trx: Trx,
     transaction: Transaction,
     locks: SessionLocks,
+    /// The events of the transaction; None if the binary log is off.
+    capture: Option<Box<Capture>>,
     scratch: exec::Scratch,
     statements: Statements,
     /// PREPARE name FROM ..: statement ids by lower-case name.
@@ -126,6 +129,7 @@ impl Session {
             trx,
             transaction: Transaction::default(),
             locks: SessionLocks::new(db.global_read_lock.clone(), client.process.id),
+            capture: Capture::new(&db),
             scratch: exec::Scratch::default(),
             statements: Statements::new(db.prepared_statements.clone()),
             named: HashMap::new(),

@@ -6,6 +6,7 @@
 //! `max_prepared_stmt_count`, until they are closed or their session ends.
 use super::Session;
 use super::run::{Failure, keeps_warnings};
+use crate::binlog::StatementText;
 use crate::error::{Result, SqlError};
 use crate::memory::Account;
 use crate::plan::{ExprType, Plan};
@@ -213,15 +214,15 @@ impl Session {
             };
             // Some statements look things up when they are bound (SHOW, DDL). Their plans are not
             // cacheable: such a statement is bound again for each execution.
-            let plan = match handle.plan.take().filter(|p| p.cacheable) {
-                Some(plan) => plan,
+            let (entry, plan) = match handle.plan.take().filter(|p| p.cacheable) {
+                Some(plan) => (None, plan),
                 None => {
                     let entry = handle.entry.clone();
                     let (entry, plan) = self.rebind_prepared(&entry).await?;
                     if let Some(handle) = self.statements.get(id) {
-                        handle.entry = entry;
+                        handle.entry = entry.clone();
                     }
-                    plan
+                    (Some(entry), plan)
                 }
             };
             if params.len() != plan.param_types.len() {
@@ -238,7 +239,13 @@ impl Session {
                 };
                 self.retype_prepared(&entry, &plan, params).await?
             };
-            let ran = self.run(&plan, params, None, more, out).await;
+            // Only the text of a definition is logged, and definitions are not cacheable.
+            let text = StatementText {
+                bytes: entry.as_ref().map_or(b"", |entry| entry.text()),
+                charset: entry.as_ref().map_or(Charset::Utf8mb4, |entry| entry.context().client),
+                prepared: entry.as_ref().map(|entry| entry.context()),
+            };
+            let ran = self.run(&plan, text, params, None, more, out).await;
             let stale = matches!(ran, Err(Failure::Stale));
             if let Some(handle) = self.statements.get(id)
                 && !stale

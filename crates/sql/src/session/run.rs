@@ -2,6 +2,7 @@
 //! answer.
 use super::Session;
 use super::variables::flush_of;
+use crate::binlog::{Definition, StatementText};
 use crate::error::SqlError;
 use crate::exec::admin::{self, AdminContext};
 use crate::exec::set::SystemVariables;
@@ -128,7 +129,12 @@ impl Session {
                 }
                 _ => {}
             }
-            let ran = self.run(&plan, &literals, more_rows, more, out).await;
+            let statement = StatementText {
+                bytes: &text[start..parameterized.end],
+                charset: self.derived.charsets.client,
+                prepared: None,
+            };
+            let ran = self.run(&plan, statement, &literals, more_rows, more, out).await;
             self.work_on(parameterized.shape.len(), LARGE_PLAN_BYTES, || drop((plan, literals)));
             match ran {
                 Ok(()) => return Ok(()),
@@ -139,9 +145,11 @@ impl Session {
     }
 
     /// Runs a plan and sends the answer. `more` says that another statement follows in the text.
+    /// The binary log gets `text` if the statement is a definition.
     pub(super) async fn run(
         &mut self,
         plan: &Arc<Plan>,
+        text: StatementText<'_>,
         params: &[Value<'_>],
         more_rows: Option<MoreRows<'_>>,
         more: bool,
@@ -157,7 +165,7 @@ impl Session {
             });
         }
         let ran = match plan.time_limit_ms(self.derived.max_execution_time_ms) {
-            _ if !exec::runs(plan) => self.run_other(plan, params, out).await,
+            _ if !exec::runs(plan) => self.run_other(plan, text, params, out).await,
             0 => self.run_rows(plan, params, more_rows, None, out).await,
             ms => Box::pin(self.run_limited(plan, params, Duration::from_millis(ms), out)).await,
         };
@@ -309,11 +317,28 @@ impl Session {
                 env.runtime = Some(&*self.db.engine.runtime);
                 env.set_deadline(deadline);
                 env.binary_params = &self.binary_params;
-                let mut cx =
-                    ExecContext { trx: &mut self.trx, scratch: &mut self.scratch, env, more_rows };
-                let ran = exec::run(&mut cx, plan, params, out).await.map_err(Failure::Error);
+                let mut log = self.capture.as_deref_mut().filter(|_| self.derived.log.on);
+                let begun = match &mut log {
+                    Some(log) => {
+                        let now_us = env.now_us();
+                        let (settings, session) = (&self.derived.log, &*env.session);
+                        log.begin_statement(&plan.body, settings, &self.db, session, now_us)
+                    }
+                    None => Ok(()),
+                };
+                let mut cx = ExecContext {
+                    trx: &mut self.trx,
+                    scratch: &mut self.scratch,
+                    env,
+                    more_rows,
+                    log,
+                };
+                let ran = match begun {
+                    Ok(()) => exec::run(&mut cx, plan, params, out).await,
+                    Err(e) => Err(e),
+                };
                 insert_id_taken = cx.env.settings.insert_id != settings.insert_id;
-                ran
+                ran.map_err(Failure::Error)
             }
             Err(failure) => Err(failure),
         };
@@ -348,10 +373,11 @@ impl Session {
     /// Commits or rolls back a statement that is a transaction of its own.
     async fn end_autocommit(&mut self, commits: bool) -> Result<(), SqlError> {
         let ended = if commits {
-            exec::commit(&mut self.trx, flush_of(&self.vars, &self.db.settings)).await
+            self.commit_engine_transaction().await
         } else {
             exec::rollback(&mut self.trx, flush_of(&self.vars, &self.db.settings)).await
         };
+        self.forget_events();
         self.locks.end_transaction();
         self.state.memory.forget_transaction();
         ended
@@ -383,6 +409,7 @@ impl Session {
     async fn run_other(
         &mut self,
         plan: &Arc<Plan>,
+        text: StatementText<'_>,
         params: &[Value<'_>],
         out: &mut impl ResultSink,
     ) -> Ran<Outcome> {
@@ -395,7 +422,7 @@ impl Session {
             Statement::Prepare { .. } | Statement::Execute { .. } => {
                 return Err(SqlError::not_preparable().into());
             }
-            _ => return self.administer(plan, params, out).await,
+            _ => return self.administer(plan, text, params, out).await,
         };
         Ok(Outcome::Done(done))
     }
@@ -403,12 +430,21 @@ impl Session {
     async fn administer(
         &mut self,
         plan: &Arc<Plan>,
+        text: StatementText<'_>,
         params: &[Value<'_>],
         out: &mut impl ResultSink,
     ) -> Ran<Outcome> {
         if plan.commits_implicitly() {
             self.commit_open().await?;
         }
+        let logged = matches!(plan.body, Statement::Ddl(_)) && self.derived.log.on;
+        let binlog = self.db.binlog.as_ref().filter(|_| logged);
+        let definition = binlog.map(|binlog| Definition {
+            binlog,
+            server: &self.db.settings,
+            settings: &self.derived.log,
+            text,
+        });
         let mut cx = AdminContext {
             engine: &self.db.engine,
             settings: &self.db.settings,
@@ -419,6 +455,7 @@ impl Session {
             locks: &mut self.locks,
             next: &mut self.transaction.next,
             in_transaction: self.transaction.active,
+            log: definition,
         };
         let ran = admin::run(&mut cx, plan, params, self.bound_at, out).await;
         if let Statement::Ddl(ddl) = &plan.body {

@@ -5,6 +5,7 @@
 //! transaction of its own.
 use super::Session;
 use super::variables::{engine_isolation, flush_of};
+use crate::binlog::Point;
 use crate::error::{Result, SqlError};
 use crate::exec;
 use crate::exec::set::NextTransaction;
@@ -49,7 +50,8 @@ impl Session {
                 // Outside a transaction a savepoint has no use, so the statement does nothing.
                 if self.transaction.active {
                     self.scratch.handlers.savepoint += self.transaction.used as u64;
-                    let point = self.trx.savepoint();
+                    let events = self.capture.as_mut().map(|c| c.savepoint()).transpose()?;
+                    let point = Place { engine: self.trx.savepoint(), events };
                     let savepoints = &mut self.transaction.savepoints;
                     self.state
                         .memory
@@ -61,7 +63,10 @@ impl Session {
             TransactionStmt::RollbackTo(name) => {
                 let (found, point) = self.find_savepoint(name)?;
                 self.scratch.handlers.savepoint_rollback += self.transaction.used as u64;
-                self.trx.rollback_to(point).await?;
+                self.trx.rollback_to(point.engine).await?;
+                if let (Some(capture), Some(events)) = (&mut self.capture, point.events) {
+                    capture.roll_back_to(events, &mut self.state.memory);
+                }
                 self.transaction.savepoints.forget_from(found + 1);
             }
             TransactionStmt::Release(name) => {
@@ -72,7 +77,7 @@ impl Session {
         Ok(Done::default())
     }
 
-    fn find_savepoint(&self, name: &str) -> Result<(u64, Savepoint)> {
+    fn find_savepoint(&self, name: &str) -> Result<(u64, Place)> {
         let found = self.transaction.savepoints.find(name);
         found.ok_or_else(|| SqlError::does_not_exist("SAVEPOINT", name))
     }
@@ -119,13 +124,40 @@ impl Session {
             } else {
                 None
             };
-            let committed =
-                exec::commit(&mut self.trx, flush_of(&self.vars, &self.db.settings)).await;
+            let committed = self.commit_engine_transaction().await;
             self.scratch.handlers.commit += self.transaction.used as u64;
             self.ended();
             committed?;
         }
         Ok(())
+    }
+    /// Commits the engine's transaction, with its events for the binary log.
+    #[inline]
+    pub(super) async fn commit_engine_transaction(&mut self) -> Result<()> {
+        let flush = flush_of(&self.vars, &self.db.settings);
+        let record = match &mut self.capture {
+            Some(capture) if !capture.is_empty() => {
+                let now_us = self.db.engine.disk.wall_us();
+                let sealed = capture.seal(self.trx.id().0, now_us, &mut self.state.memory).await;
+                match sealed {
+                    Ok(record) => record,
+                    Err(e) => {
+                        // A commit that fails rolls back.
+                        self.trx.rollback().await?;
+                        return Err(e);
+                    }
+                }
+            }
+            _ => None,
+        };
+        exec::commit(&mut self.trx, record, flush).await
+    }
+    /// Forgets the events of a transaction that has ended.
+    #[inline]
+    pub(super) fn forget_events(&mut self) {
+        if let Some(capture) = &mut self.capture {
+            capture.clear();
+        }
     }
     /// How this session waits for locks other than row locks.
     #[inline]
@@ -148,6 +180,7 @@ impl Session {
     pub(super) fn ended(&mut self) {
         (self.transaction.active, self.transaction.used) = (false, false);
         self.transaction.savepoints.forget_from(0);
+        self.forget_events();
         self.locks.end_transaction();
         self.state.memory.forget_transaction();
     }
@@ -158,17 +191,25 @@ const SAVEPOINT_BYTES: usize = 160;
 /// The greatest length of a name, in bytes: 64 characters.
 const NAME_BYTES: usize = 64 * 4;
 
+/// A place in a transaction to which it can be rolled back.
+#[derive(Clone, Copy)]
+struct Place {
+    engine: Savepoint,
+    /// None if the binary log is off.
+    events: Option<Point>,
+}
+
 /// The savepoints of a transaction, in the order in which they were set. A name has at most one
 /// savepoint.
 #[derive(Default)]
 struct Savepoints {
     /// From the name in lower case to the savepoint's number.
     numbers: HashMap<Box<str>, u64>,
-    points: BTreeMap<u64, (Box<str>, Savepoint)>,
+    points: BTreeMap<u64, (Box<str>, Place)>,
     next: u64,
 }
 impl Savepoints {
-    fn set(&mut self, name: &str, point: Savepoint) {
+    fn set(&mut self, name: &str, point: Place) {
         let name: Box<str> = name.to_lowercase().into();
         if let Some(old) = self.numbers.insert(name.clone(), self.next) {
             self.points.remove(&old);
@@ -181,7 +222,7 @@ impl Savepoints {
     fn bytes(&self) -> usize {
         self.points.len() * (SAVEPOINT_BYTES + 2 * NAME_BYTES)
     }
-    fn find(&self, name: &str) -> Option<(u64, Savepoint)> {
+    fn find(&self, name: &str) -> Option<(u64, Place)> {
         let number = *self.numbers.get(&*name.to_lowercase())?;
         Some((number, self.points.get(&number)?.1))
     }

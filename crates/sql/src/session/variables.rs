@@ -1,6 +1,7 @@
 //! The values that a session derives from its variables when they change, and not for every
 //! statement.
 use super::Session;
+use crate::binlog::LogSettings;
 use crate::exec::set::{isolation_of, statement_settings};
 use crate::exec::{Flush, StatementSettings};
 use crate::parse::charsets::TextCharsets;
@@ -22,6 +23,8 @@ pub(super) struct Derived {
     pub row_lock_timeout: Duration,
     pub lock_timeout: Duration,
     pub max_execution_time_ms: u64,
+    /// What the events of the binary log depend on.
+    pub log: LogSettings,
     /// The character set of the client's texts, and the character set into which the session
     /// converts their strings.
     pub charsets: TextCharsets,
@@ -43,6 +46,7 @@ impl Derived {
             read_only: vars.is_on(Var::TransactionReadOnly),
             row_lock_timeout: Duration::from_secs(vars.bits(Var::InnodbLockWaitTimeout)),
             lock_timeout: Duration::from_secs(vars.bits(Var::LockWaitTimeout)),
+            log: LogSettings::of(vars, exec.timestamp_us, exec.zone_offset_secs),
             max_execution_time_ms: vars.bits(Var::MaxExecutionTime),
             charsets: TextCharsets { client, connection: exec.connection.charset() },
         }

@@ -45,6 +45,8 @@ const ON: Option<&str> = Some("ON");
 const OFF: Option<&str> = Some("OFF");
 const YEAR_S: u64 = 31_536_000;
 const MAX: u64 = u64::MAX;
+/// The greatest multiple of 4,096.
+const MAX_CACHE: u64 = u64::MAX - 4095;
 const fn is(text: &'static str) -> Option<&'static str> {
     Some(text)
 }
@@ -65,8 +67,13 @@ variables! {
     BinlogChecksum "binlog_checksum" Enum(&["NONE", "CRC32"]), Global AtStart is("CRC32");
     BinlogFormat "binlog_format" Enum(&["MIXED", "STATEMENT", "ROW"]), Both Dynamic is("ROW"),
         only "the binary log has rows";
-    BinlogRowImage "binlog_row_image" Enum(&["MINIMAL", "NOBLOB", "FULL"]), Both Dynamic is("FULL"),
-        only "the binary log is not built yet";
+    BinlogRowEventMaxSize "binlog_row_event_max_size" steps(256, u32::MAX as u64, 256),
+        Global AtStart is("8192");
+    BinlogRowImage "binlog_row_image" Enum(&["MINIMAL", "NOBLOB", "FULL"]), Both Dynamic is("FULL");
+    BinlogRowMetadata "binlog_row_metadata" Enum(&["MINIMAL", "FULL"]),
+        Global Dynamic is("MINIMAL");
+    BinlogRowsQueryLogEvents "binlog_rows_query_log_events" Bool, Both Dynamic OFF,
+        only "the binary log has the rows of a statement, and not its text";
     CharacterSetClient "character_set_client" Charset { nullable: false },
         Both Dynamic is("utf8mb4");
     CharacterSetConnection "character_set_connection" Charset { nullable: false },
@@ -216,6 +223,8 @@ variables! {
     LowerCaseTableNames "lower_case_table_names" int(0, 2), Global AtStart is("0"),
         only "table names are case-sensitive";
     MaxAllowedPacket "max_allowed_packet" steps(1024, 1 << 30, 1024), Both Dynamic is("67108864");
+    MaxBinlogCacheSize "max_binlog_cache_size" steps(4096, MAX_CACHE, 4096),
+        Global Dynamic is("18446744073709547520");
     MaxBinlogSize "max_binlog_size" steps(4096, 1 << 30, 4096), Global AtStart is("1073741824");
     MaxConnections "max_connections" int(1, 100_000), Global Dynamic is("151");
     MaxErrorCount "max_error_count" int(0, 65535), Both Dynamic is("1024"), only "not built yet";

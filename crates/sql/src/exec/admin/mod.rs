@@ -13,6 +13,7 @@ use super::eval::{Eval, Row, Scope};
 use super::locks::{SessionLocks, Wait};
 use super::set::{self, NextTransaction, SystemVariables, statement_settings};
 use super::show;
+use crate::binlog::Definition;
 use crate::error::{Result, SqlError};
 use crate::information_schema::{SCHEMA, is_schema};
 use crate::plan::{AdminStmt, Expr, ExprKind, Plan, Statement};
@@ -38,6 +39,8 @@ pub struct AdminContext<'a> {
     pub next: &'a mut NextTransaction,
     /// A transaction is open (BEGIN, or autocommit off and a statement has run).
     pub in_transaction: bool,
+    /// Where a definition is logged; None if it is not.
+    pub log: Option<Definition<'a>>,
 }
 
 /// The result of a statement.
@@ -156,6 +159,7 @@ impl AdminContext<'_> {
                 .unwrap_or(Collation::Utf8mb4GeneralCi),
             session: self.session,
             locks: self.locks,
+            log: self.log.as_ref(),
         }
     }
     /// The value of an expression without a table. `row` is the row of source 0.

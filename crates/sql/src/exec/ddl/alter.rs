@@ -59,7 +59,9 @@ pub(super) async fn run(
             return Err(SqlError::table_exists(&to.name));
         }
     }
-    apply(cx, table, changes).await?;
+    let schemas: Vec<&str> = names.iter().map(|(schema, _)| *schema).collect();
+    let record = cx.record(&schemas).await?;
+    apply(cx, table, changes, record).await?;
     Ok(Some(Done { info: "Records: 0  Duplicates: 0  Warnings: 0".into(), ..Done::default() }))
 }
 
@@ -145,7 +147,12 @@ impl Changes {
     }
 }
 
-async fn apply(cx: &mut DdlContext<'_>, table: Arc<Table>, changes: Changes) -> Result<()> {
+async fn apply(
+    cx: &mut DdlContext<'_>,
+    table: Arc<Table>,
+    changes: Changes,
+    record: Option<Vec<u8>>,
+) -> Result<()> {
     let mut def = table.def.clone();
     let kept = table.def.indexes.iter().enumerate().filter(|(no, _)| changes.keeps(*no));
     def.indexes = kept
@@ -162,7 +169,7 @@ async fn apply(cx: &mut DdlContext<'_>, table: Arc<Table>, changes: Changes) -> 
         added: changes.add.len(),
         dropped: changes.drop,
         auto_increment: changes.auto_increment,
-        record: None,
+        record,
     };
     match cx.engine.alter_table(&table, to, cx.session.process.interrupt.clone()).await {
         Ok(_) => Ok(()),

@@ -25,8 +25,11 @@ pub(super) async fn create(
             return Err(SqlError::database_exists(name));
         }
         cx.note(SqlError::database_exists(name));
+        cx.append(cx.database_record(name).await?).await?;
     } else {
-        cx.engine.create_schema(name, collation.unwrap_or(cx.server_collation), None).await?;
+        let (collation, record) =
+            (collation.unwrap_or(cx.server_collation), cx.database_record(name).await?);
+        cx.engine.create_schema(name, collation, record).await?;
     }
     Ok(done(1))
 }
@@ -38,8 +41,10 @@ pub(super) async fn alter(
 ) -> Result<Done> {
     lock(cx, name).await?;
     let now = cx.engine.dict.require_schema(name)?;
-    if let Some(collation) = collation.filter(|c| *c != now.collation) {
-        cx.engine.alter_schema(name, collation, None).await?;
+    let record = cx.database_record(name).await?;
+    match collation.filter(|c| *c != now.collation) {
+        Some(collation) => cx.engine.alter_schema(name, collation, record).await?,
+        None => cx.append(record).await?,
     }
     Ok(done(1))
 }
@@ -52,6 +57,7 @@ pub(super) async fn drop(cx: &mut DdlContext<'_>, name: &str, if_exists: bool) -
             return Err(SqlError::cannot_drop_database(name));
         }
         cx.note(SqlError::cannot_drop_database(name));
+        cx.append(cx.database_record(name).await?).await?;
         return Ok(done(0));
     }
     // A session that uses a table holds the table's lock, so wait for these locks. Meanwhile the
@@ -60,7 +66,7 @@ pub(super) async fn drop(cx: &mut DdlContext<'_>, name: &str, if_exists: bool) -
     let locks: Vec<_> =
         tables.iter().map(|t| (name, t.def.name.as_str(), MetadataLockMode::Exclusive)).collect();
     cx.take(&[], &locks).await?;
-    let dropped = cx.engine.drop_schema(name, None).await?;
+    let dropped = cx.engine.drop_schema(name, cx.database_record(name).await?).await?;
     if cx.session.schema.as_deref() == Some(name) {
         cx.session.schema = None;
     }

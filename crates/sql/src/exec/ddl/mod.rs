@@ -4,6 +4,8 @@
 //! Each definition is atomic on disk.
 //! **DDL-2** A statement looks up an object again under its locks, because the object may have
 //! changed while the statement waited for them.
+//! **DDL-3** A definition is in the binary log if and only if it is done: the engine commits its
+//! record with the change. As in MySQL, a definition that has had nothing to change is logged too.
 mod alter;
 mod database;
 mod table;
@@ -11,6 +13,7 @@ mod table;
 mod tests;
 
 use super::locks::{SessionLocks, Wait};
+use crate::binlog::Definition;
 use crate::error::{Result, SqlError};
 use crate::plan::DdlStmt;
 use crate::session_state::{Done, Level, SessionState};
@@ -29,6 +32,8 @@ pub struct DdlContext<'a> {
     pub lock_wait_timeout: Duration,
     /// `@@collation_server`: the collation of databases that name none.
     pub server_collation: Collation,
+    /// Where the statement is logged; None if it is not.
+    pub log: Option<&'a Definition<'a>>,
 }
 
 /// The system databases, which cannot be created or dropped.
@@ -97,6 +102,32 @@ impl DdlContext<'_> {
             .map(|(schema, name)| (*schema, *name, MetadataLockMode::Exclusive))
             .collect();
         self.take(&schemas, &tables).await
+    }
+    /// The statement's record for the binary log, which the engine writes with the change (DDL-3).
+    /// `databases` are those of the changed tables.
+    async fn record(&self, databases: &[&str]) -> Result<Option<Vec<u8>>> {
+        let default = self.session.schema.as_deref().unwrap_or_default();
+        self.record_in(Some(default), databases).await
+    }
+    /// The record of a statement about a database, whatever the default database is.
+    async fn database_record(&self, name: &str) -> Result<Option<Vec<u8>>> {
+        self.record_in(None, &[name]).await
+    }
+    async fn record_in(
+        &self,
+        default: Option<&str>,
+        databases: &[&str],
+    ) -> Result<Option<Vec<u8>>> {
+        let Some(log) = self.log else { return Ok(None) };
+        log.record(self.engine, self.session.id, default, databases).await.map(Some)
+    }
+    /// Logs a statement that has had nothing to change.
+    async fn append(&self, record: Option<Vec<u8>>) -> Result<()> {
+        if let Some(record) = record {
+            let end = self.engine.append_record(record).await?;
+            self.engine.store.log.flush_to(end).await;
+        }
+        Ok(())
     }
     fn note(&mut self, error: SqlError) {
         self.session.warnings.push(Level::Note, error.code, error.message);

@@ -42,12 +42,17 @@ async fn create_def(
 ) -> Result<Done> {
     // Whether the table exists is first checked without a lock, so CREATE does not wait for
     // sessions that use an existing table.
-    if !exists(cx, def, if_not_exists)? {
+    let mut there = exists(cx, def, if_not_exists)?;
+    if !there {
         cx.lock_tables(&[(&def.schema, &def.name)]).await?;
         cx.engine.dict.require_schema(&def.schema)?;
-        if !exists(cx, def, if_not_exists)? {
-            cx.engine.create_table(def.clone(), auto_increment.max(1), None).await?;
-        }
+        there = exists(cx, def, if_not_exists)?;
+    }
+    let record = cx.record(&[&def.schema]).await?;
+    if there {
+        cx.append(record).await?;
+    } else {
+        cx.engine.create_table(def.clone(), auto_increment.max(1), record).await?;
     }
     Ok(done(0))
 }
@@ -89,8 +94,12 @@ pub(super) async fn drop(
     for name in &missing {
         cx.note(SqlError::unknown_table(name));
     }
-    if !there.is_empty() {
-        cx.engine.drop_tables(&there, None).await?;
+    let schemas: Vec<&str> = names.iter().map(|name| &*name.schema).collect();
+    let record = cx.record(&schemas).await?;
+    if there.is_empty() {
+        cx.append(record).await?;
+    } else {
+        cx.engine.drop_tables(&there, record).await?;
     }
     Ok(done(0))
 }
@@ -98,7 +107,7 @@ pub(super) async fn drop(
 pub(super) async fn truncate(cx: &mut DdlContext<'_>, name: &TableName) -> Result<Done> {
     cx.lock_tables(&[(&name.schema, &name.name)]).await?;
     let table = find(cx, name)?;
-    cx.engine.truncate_table(&table, None).await?;
+    cx.engine.truncate_table(&table, cx.record(&[&name.schema]).await?).await?;
     Ok(done(0))
 }
 
@@ -123,8 +132,12 @@ pub(super) async fn rename(
     names.dedup();
     cx.lock_tables(&names).await?;
     let moves = resolve(cx, renames)?;
-    if !moves.is_empty() {
-        cx.engine.rename_tables(&moves, None).await?;
+    let schemas: Vec<&str> = names.iter().map(|(schema, _)| *schema).collect();
+    let record = cx.record(&schemas).await?;
+    if moves.is_empty() {
+        cx.append(record).await?;
+    } else {
+        cx.engine.rename_tables(&moves, record).await?;
     }
     Ok(done(0))
 }

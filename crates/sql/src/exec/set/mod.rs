@@ -215,6 +215,9 @@ fn system(
             }));
             false
         }
+        SetTarget::Session if var == Var::SqlLogBin && cx.in_transaction => {
+            return Err(SqlError::sql_log_bin_in_transaction());
+        }
         SetTarget::Session => {
             let taken = SessionVars::check(var, value)?;
             let truncated = taken.as_ref().is_some_and(|t| t.truncated);

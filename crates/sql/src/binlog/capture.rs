@@ -1,0 +1,258 @@
+//! Collects the events of a session's transaction.
+use super::images::{Images, emptied, values};
+use super::keys::{Keys, KeysPoint};
+use super::settings::{LogSettings, encode_options, row_metadata};
+use crate::database::Database;
+use crate::error::{Result, SqlError};
+use crate::memory::SessionMemory;
+use crate::plan::Statement;
+use crate::session_state::SessionState;
+use crate::settings::{SERVER_VERSION_ID, Var};
+use crate::table_info::TableInfo;
+use redolith_binlog::{
+    Change, Event, GtidTemplate, Image, Query, RowMetadata, Savepoint, Stamp, TransactionBuilder,
+};
+use redolith_engine::row::update::RowAt;
+use redolith_replication::{Binlog, record};
+use redolith_types::{RowLayout, Value};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+/// Bytes of a record beside its rows and keys: its head, the GTID event and the XID event.
+const BESIDE_ROWS: u64 = 512;
+
+/// The events of a session's transaction. The transaction has none until it changes a row.
+pub struct Capture {
+    binlog: Arc<Binlog>,
+    builder: Option<TransactionBuilder>,
+    keys: Keys,
+    /// BINLOG-2: the most bytes of events and keys.
+    most: u64,
+    /// The bytes of the events of a transaction that has logged no row: BEGIN.
+    begin_len: u64,
+    // What the running statement logs, and how.
+    start: Point,
+    images: Images,
+    metadata: RowMetadata,
+    stamp: Stamp,
+    table_ids: Arc<AtomicU64>,
+    /// Room for the values of a row before and after a change.
+    room: [Vec<Value<'static>>; 2],
+}
+
+/// A place to which a transaction's events can be cut back.
+#[derive(Clone, Copy)]
+pub struct Point {
+    /// None: before the first event.
+    events: Option<Savepoint>,
+    keys: KeysPoint,
+}
+
+/// A changed row.
+enum Changed<'a> {
+    Insert(&'a [u8]),
+    Delete { row: RowAt<'a>, whole: &'a [u8] },
+    Update { row: RowAt<'a>, whole: &'a [u8], new: &'a [u8] },
+}
+
+impl Capture {
+    /// The capture of a session; None if the binary log is off.
+    pub fn new(db: &Database) -> Option<Box<Capture>> {
+        let binlog = db.binlog.clone()?;
+        Some(Box::new(Capture {
+            binlog,
+            builder: None,
+            keys: Keys::default(),
+            most: 0,
+            begin_len: 0,
+            start: Point { events: None, keys: Keys::default().point() },
+            images: Images::none(),
+            metadata: RowMetadata::Minimal,
+            stamp: Stamp { timestamp: 0, server_id: 0 },
+            table_ids: db.logged_table_ids.clone(),
+            room: Default::default(),
+        }))
+    }
+
+    /// Whether the transaction has no event, so that it commits without a record.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.builder.is_none()
+    }
+
+    /// Begins a statement. If the statement may change rows and is the first of its transaction that
+    /// does, BEGIN is appended.
+    pub fn begin_statement(
+        &mut self,
+        statement: &Statement,
+        settings: &LogSettings,
+        db: &Database,
+        session: &SessionState,
+        now_us: i64,
+    ) -> Result<()> {
+        self.start = self.savepoint()?;
+        let server = &db.settings;
+        let Some(images) = Images::of(statement, settings.image, server, &self.table_ids) else {
+            return Ok(());
+        };
+        self.images = images;
+        self.metadata = row_metadata(server);
+        self.stamp = settings.stamp(server, now_us);
+        self.most = server
+            .bits(Var::MaxBinlogCacheSize)
+            .min((db.engine.record_max() as u64).saturating_sub(BESIDE_ROWS));
+        if self.builder.is_none() {
+            let mut builder = TransactionBuilder::new(encode_options(server));
+            let database = session.schema.as_deref().unwrap_or_default().as_bytes();
+            builder.query(self.stamp, &Query::begin(session.id, database, settings.status()))?;
+            self.begin_len = builder.len();
+            self.builder = Some(builder);
+        }
+        Ok(())
+    }
+    /// Ends a statement that has succeeded.
+    pub fn end_statement(&mut self) -> Result<()> {
+        if let Some(builder) = &mut self.builder {
+            builder.end_statement()?;
+            if builder.len() == self.begin_len {
+                self.builder = None;
+            }
+        }
+        Ok(())
+    }
+    /// Takes the events of a statement that has failed back (BINLOG-1).
+    pub fn roll_back_statement(&mut self, memory: &mut SessionMemory) {
+        self.roll_back_to(self.start, memory);
+    }
+
+    /// The present end of the events.
+    pub fn savepoint(&mut self) -> Result<Point> {
+        let events = self.builder.as_mut().map(TransactionBuilder::savepoint).transpose()?;
+        Ok(Point { events, keys: self.keys.point() })
+    }
+    /// Takes back all events behind a place (BINLOG-1).
+    pub fn roll_back_to(&mut self, point: Point, memory: &mut SessionMemory) {
+        match (point.events, &mut self.builder) {
+            (Some(events), Some(builder)) => builder.roll_back_to(events),
+            _ => self.builder = None,
+        }
+        self.keys.roll_back_to(point.keys);
+        memory.binlog.release_to(self.bytes());
+    }
+    /// Forgets the events of a transaction that has ended.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.builder = None;
+        self.keys.clear();
+    }
+
+    /// The bytes of events and keys.
+    fn bytes(&self) -> usize {
+        self.builder.as_ref().map_or(0, TransactionBuilder::bytes_in_memory) + self.keys.bytes()
+    }
+
+    /// Whether a long column of the row, which is stored outside it, will be logged if the running
+    /// statement changes the row. Then the caller reads the whole row before the change.
+    #[inline]
+    pub fn needs_long(&self, layout: &RowLayout, stored: &[u8]) -> bool {
+        layout.has_externals(stored) && self.images.needs_long(layout, stored)
+    }
+
+    /// A row was inserted. `payload` is the whole row.
+    pub fn inserted(
+        &mut self,
+        table: &TableInfo,
+        payload: &[u8],
+        memory: &mut SessionMemory,
+    ) -> Result<()> {
+        self.changed(table, Changed::Insert(payload), memory)
+    }
+    /// A row was deleted. `whole` is the row with its long columns, if [`Self::needs_long`].
+    pub fn deleted(
+        &mut self,
+        table: &TableInfo,
+        row: RowAt<'_>,
+        whole: &[u8],
+        memory: &mut SessionMemory,
+    ) -> Result<()> {
+        self.changed(table, Changed::Delete { row, whole }, memory)
+    }
+    /// A row was updated to `new`, a stored payload. `whole` is the row before with its long
+    /// columns, if [`Self::needs_long`].
+    pub fn updated(
+        &mut self,
+        table: &TableInfo,
+        row: RowAt<'_>,
+        whole: &[u8],
+        new: &[u8],
+        memory: &mut SessionMemory,
+    ) -> Result<()> {
+        self.changed(table, Changed::Update { row, whole, new }, memory)
+    }
+
+    fn changed(
+        &mut self,
+        info: &TableInfo,
+        changed: Changed<'_>,
+        memory: &mut SessionMemory,
+    ) -> Result<()> {
+        let Some(builder) = &mut self.builder else { return Ok(()) };
+        let engine = info.engine();
+        let (table, layout) = (info.logged(self.metadata, &self.table_ids), &engine.layout);
+        let Images { before, inserted, updated } = &self.images;
+        let [first, second] = std::mem::take(&mut self.room);
+        let (first, second) = match changed {
+            Changed::Insert(payload) => {
+                self.keys.add(engine, payload, None);
+                let after = values(first, layout, payload, payload, inserted);
+                let image = Image { columns: inserted, values: &after };
+                builder.row(self.stamp, table, &Change::Insert(image))?;
+                (emptied(after), second)
+            }
+            Changed::Delete { row, whole } => {
+                self.keys.add(engine, row.stored, Some(row.key));
+                let old = values(first, layout, row.stored, whole, before);
+                let image = Image { columns: before, values: &old };
+                builder.row(self.stamp, table, &Change::Delete(image))?;
+                (emptied(old), second)
+            }
+            Changed::Update { row, whole, new } => {
+                self.keys.add_update(engine, row.stored, new, row.key);
+                let old = values(first, layout, row.stored, whole, before);
+                let after = values(second, layout, new, whole, updated);
+                let images = [(before, &old), (updated, &after)]
+                    .map(|(columns, values)| Image { columns, values });
+                builder.row(self.stamp, table, &Change::Update(images[0], images[1]))?;
+                (emptied(old), emptied(after))
+            }
+        };
+        self.room = [first, second];
+        let bytes = self.bytes();
+        if bytes as u64 > self.most {
+            return Err(SqlError::binlog_cache_full());
+        }
+        memory.binlog.set(bytes)
+    }
+
+    /// Ends the transaction `xid`, and makes its record, when there is room for it in memory. None
+    /// if there is nothing to log.
+    pub async fn seal(
+        &mut self,
+        xid: u64,
+        now_us: i64,
+        memory: &mut SessionMemory,
+    ) -> Result<Option<Vec<u8>>> {
+        let Some(mut builder) = self.builder.take() else { return Ok(None) };
+        // The record is a copy.
+        let bytes = builder.bytes_in_memory() + self.keys.bytes();
+        memory.binlog.set(2 * bytes)?;
+        self.binlog.admit().await;
+        let now_us = now_us.max(0) as u64;
+        let stamp = Stamp { timestamp: (now_us / 1_000_000) as u32, ..self.stamp };
+        builder.event(stamp, &Event::Xid(xid))?;
+        let template =
+            GtidTemplate { server_version: SERVER_VERSION_ID, ..GtidTemplate::default() };
+        let events = builder.seal(stamp, &template)?;
+        Ok(Some(record::transaction(now_us, self.keys.hashes(), events.as_bytes())))
+    }
+}
