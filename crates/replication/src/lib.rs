@@ -15,16 +15,21 @@
 //!   logical clock, and needs nothing but the records and its state (MAKER-1).
 //! - [`files`]: writes the parts, keeps the index.
 //! - [`Binlog`]: the engine's stream; its task follows the durable redo log.
+//! - [`dump`]: what a replica reads: the files' events, and those that are made for it.
+//! - [`Replicas`]: the replicas that are connected.
 #![forbid(unsafe_code)]
 #![deny(missing_docs, unreachable_pub)]
 mod binlog;
 mod clock;
+pub mod dump;
 pub mod files;
 pub mod maker;
 pub mod record;
+mod replicas;
 mod state;
 mod wakers;
 
-pub use binlog::{Binlog, BinlogStatus};
+pub use binlog::{Binlog, BinlogStatus, Purged, Reading};
 pub use files::Place;
+pub use replicas::{Replica, Replicas};
 pub use state::State;
