@@ -15,7 +15,6 @@ use crate::socket::Ended;
 use redolith_binlog::{Checksum, GtidSet, Uuid};
 use redolith_replication::Replica;
 use redolith_replication::dump::{Dump, DumpError, Start, Step};
-use redolith_sql::SqlError;
 use redolith_sql::processes::{Kill, State};
 use redolith_sql::status::Counter;
 use std::future::poll_fn;
@@ -53,10 +52,10 @@ impl Request {
     /// bytes of the set. File and position count for nothing.
     fn by_gtids(r: &mut Reader<'_>) -> Result<Request, Malformed> {
         let (flags, server_id, name) = (r.u16()?, r.u32()?, r.u32()?);
-        r.take(name as usize)?;
+        r.bytes(name as usize)?;
         r.u64()?;
         let len = r.u32()? as usize;
-        let bytes = r.take(len)?;
+        let bytes = r.bytes(len)?;
         if len > MAX_SET_BYTES {
             return Err(Malformed);
         }
@@ -69,7 +68,7 @@ impl Request {
 fn registration(r: &mut Reader<'_>) -> Result<Replica, Malformed> {
     let text = |r: &mut Reader<'_>| -> Result<String, Malformed> {
         let len = r.u8()?;
-        Ok(String::from_utf8_lossy(r.take(len.into())?).into_owned())
+        Ok(String::from_utf8_lossy(r.bytes(len.into())?).into_owned())
     };
     let server_id = r.u32()?;
     let (host, _user, _password) = (text(r)?, text(r)?, text(r)?);
@@ -203,11 +202,7 @@ impl<B: Backend> Connection<B> {
     }
 
     /// Sends everything that is published. The last bytes may be left in the output buffer.
-    async fn send_published(
-        &mut self,
-        source: &BinlogSource,
-        dump: &mut Dump,
-    ) -> Result<(), Over> {
+    async fn send_published(&mut self, source: &BinlogSource, dump: &mut Dump) -> Result<(), Over> {
         let statements = self.statements.bytes();
         loop {
             if is_ended(self.channel.process.killed()).is_ready() {
@@ -224,7 +219,7 @@ impl<B: Backend> Connection<B> {
             }
             if self.channel.kept_bytes != statements + dump.bytes() {
                 self.channel.kept_bytes = statements + dump.bytes();
-                self.channel.count_memory().map_err(|e: SqlError| Over::Refused(e))?;
+                self.channel.count_memory().map_err(Over::Refused)?;
             }
             self.channel.put_event(dump.event()).await?;
         }
