@@ -85,6 +85,8 @@ pub struct Binlog {
     /// The file that each reader is in.
     readers: Mutex<BTreeMap<u64, u32>>,
     next_reader: AtomicU64,
+    /// PREVIOUS_GTIDS of the oldest file, and the file's number.
+    purged: Mutex<Option<(u32, GtidSet)>>,
     /// The replicas that are connected.
     replicas: Replicas,
     closing: AtomicBool,
@@ -109,6 +111,7 @@ impl Binlog {
             at_rest: AtomicBool::new(false),
             readers: Mutex::default(),
             next_reader: AtomicU64::new(0),
+            purged: Mutex::default(),
             replicas: Replicas::default(),
             closing: AtomicBool::new(false),
             ended: AtomicBool::new(false),
@@ -218,6 +221,31 @@ impl Binlog {
     pub fn end(&self) -> Option<BinlogPosition> {
         self.status.lock().position
     }
+    /// Everything whose redo ends here or before is in the files.
+    pub fn lsn(&self) -> Lsn {
+        self.status.lock().lsn
+    }
+    /// The time, in seconds since 1970, at which a file was begun.
+    pub fn begun_at(&self, number: u32) -> std::result::Result<u32, ReadError> {
+        let mut reader = self.open_file(number)?.0;
+        Ok(reader.next_event()?.map_or(0, |event| event.header.timestamp))
+    }
+    /// Brings everything that is durable, and ends at `lsn` or before, to the files now. Returns
+    /// what the disk says, where the task would try again.
+    pub fn materialize(&self, durable: Lsn) -> io::Result<()> {
+        if self.status.lock().lsn >= durable { Ok(()) } else { self.advance(durable) }
+    }
+    /// Makes everything so far durable in the files: a start does not make it again.
+    pub async fn barrier(&self, engine: &Engine) -> Result<()> {
+        let end = engine.append_record(Record::Barrier.encode()).await?;
+        engine.store.log.flush_to(end).await;
+        self.catch_up(end).await;
+        Ok(())
+    }
+    /// `server_id` of the files.
+    pub fn server_id(&self) -> u32 {
+        self.options().server_id
+    }
     /// How files are made.
     pub fn options(&self) -> Options {
         self.work.lock().maker.state().options.clone()
@@ -238,9 +266,15 @@ impl Binlog {
     }
     /// `gtid_purged`: the transactions that are in no file any more.
     pub fn purged(&self) -> std::result::Result<GtidSet, ReadError> {
-        match self.numbers().first() {
-            Some(first) => Ok(self.open_file(*first)?.1),
-            None => Ok(GtidSet::new()),
+        let Some(first) = self.numbers().first().copied() else { return Ok(GtidSet::new()) };
+        let mut known = self.purged.lock();
+        match &*known {
+            Some((number, set)) if *number == first => Ok(set.clone()),
+            _ => {
+                let set = self.open_file(first)?.1;
+                *known = Some((first, set.clone()));
+                Ok(set)
+            }
         }
     }
     /// Opens a file for reading, up to the end that is published. The second part is its

@@ -192,6 +192,11 @@ impl Reader {
         self.position
     }
 
+    /// Where the file ends for this reader.
+    pub fn end(&self) -> u64 {
+        self.end
+    }
+
     /// Reads up to `end`, where a file that grows was durable.
     pub fn set_end(&mut self, end: u64) {
         self.end = end;
