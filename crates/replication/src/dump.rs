@@ -2,13 +2,13 @@
 //! it.
 //!
 //! Each file begins with an artificial ROTATE, which names the file, and with its
-//! FORMAT_DESCRIPTION, also if the dump begins in the middle of the file. All other events are those
-//! of the file, byte for byte, with the file's checksums. (MySQL does not take checksums away
+//! FORMAT_DESCRIPTION, also if the dump begins in the middle of the file. All other events are
+//! those of the file, byte for byte, with the file's checksums. (MySQL does not take checksums away
 //! either: `@source_binlog_checksum` tells how the ROTATE event before the first FORMAT_DESCRIPTION
 //! ends, and that the replica knows checksums.)
 //!
-//! - DUMP-1: only what is published is read, so a replica never has a transaction that a crash takes
-//!   back (FOLLOW-1).
+//! - DUMP-1: only what is published is read, so a replica never has a transaction that a crash
+//!   takes back (FOLLOW-1).
 //! - DUMP-2: an event is given only if it was checked. The dump ends at a damaged event with its
 //!   file and position.
 //! - DUMP-3: a dump reads when its replica has taken what was read before. Its memory is one chunk

@@ -23,8 +23,8 @@ pub(super) async fn to(cx: &mut AdminContext<'_>, file: &str) -> Result<Done> {
     }
 }
 
-/// PURGE BINARY LOGS BEFORE: a file goes if it was complete before that time, which is when the next
-/// file was begun.
+/// PURGE BINARY LOGS BEFORE: a file goes if it was complete before that time, which is when the
+/// next file was begun.
 pub(super) async fn before(cx: &mut AdminContext<'_>, time: &Value<'_>) -> Result<Done> {
     if time.is_null() {
         return Err(SqlError::new(1210, "Incorrect arguments to PURGE LOGS BEFORE"));
