@@ -9,21 +9,22 @@
 use crate::files::{Files, Place};
 use crate::maker::{Maker, Taken};
 use crate::record::{Options, Record, Why};
+use crate::replicas::Replicas;
 use crate::spill::{self, Spill, SpillReader};
 use crate::state::State;
 use crate::wakers::Wakers;
 use parking_lot::Mutex;
-use redolith_binlog::{BinlogPosition, Checksum, GtidSet};
-use redolith_disk::Disk;
+use redolith_binlog::{BinlogPosition, Checksum, Event, GtidSet, ReadError, Reader};
+use redolith_disk::{Disk, OpenHow};
 use redolith_engine::commit_stream::CommitStream;
 use redolith_engine::{Engine, Error, Lsn, Result};
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -94,9 +95,15 @@ pub struct Binlog {
     wanted: Wakers,
     /// Whether the task waits for `wanted` without looking at the durable LSN.
     at_rest: AtomicBool,
-    readers: AtomicUsize,
     /// Whether the events of the file that is written have checksums.
     has_checksums: AtomicBool,
+    /// The file that each reader is in.
+    readers: Mutex<BTreeMap<u64, u32>>,
+    next_reader: AtomicU64,
+    /// PREVIOUS_GTIDS of the oldest file, and the file's number.
+    purged: Mutex<Option<(u32, GtidSet)>>,
+    /// The replicas that are connected.
+    replicas: Replicas,
     closing: AtomicBool,
     ended: AtomicBool,
 }
@@ -125,8 +132,11 @@ impl Binlog {
             moved: Wakers::default(),
             wanted: Wakers::default(),
             at_rest: AtomicBool::new(false),
-            readers: AtomicUsize::new(0),
             has_checksums: AtomicBool::new(false),
+            readers: Mutex::default(),
+            next_reader: AtomicU64::new(0),
+            purged: Mutex::default(),
+            replicas: Replicas::default(),
             closing: AtomicBool::new(false),
             ended: AtomicBool::new(false),
         }))
@@ -222,11 +232,94 @@ impl Binlog {
         };
         numbers.into_iter().map(|n| Ok((n, len(n)?))).collect()
     }
-    /// Removes the files before `number`. The file that is written stays, and those that the next
-    /// start may have to make again. Returns how many files were removed.
-    pub fn purge_before(&self, number: u32) -> io::Result<usize> {
+    /// The numbers of the files up to the published end, the oldest first.
+    pub fn numbers(&self) -> Vec<u32> {
+        let mut numbers = self.work.lock().files.numbers();
+        let last = self.end().map_or(0, |end| end.file);
+        numbers.retain(|n| *n <= last);
+        numbers
+    }
+    /// The length of a file that is not written any more.
+    pub fn file_len(&self, number: u32) -> io::Result<u64> {
+        self.disk.open(&self.place().path(number), OpenHow::existing(false))?.len()
+    }
+    /// The end of the last file.
+    pub fn end(&self) -> Option<BinlogPosition> {
+        self.status.lock().position
+    }
+    /// Everything whose redo ends here or before is in the files.
+    pub fn lsn(&self) -> Lsn {
+        self.status.lock().lsn
+    }
+    /// The time, in seconds since 1970, at which a file was begun.
+    pub fn begun_at(&self, number: u32) -> std::result::Result<u32, ReadError> {
+        let mut reader = self.open_file(number)?.0;
+        Ok(reader.next_event()?.map_or(0, |event| event.header.timestamp))
+    }
+    /// Brings everything that is durable, and ends at `lsn` or before, to the files now. Returns
+    /// what the disk says, where the task would try again.
+    pub fn materialize(&self, durable: Lsn) -> io::Result<()> {
+        if self.status.lock().lsn >= durable { Ok(()) } else { self.advance(durable) }
+    }
+    /// Makes everything so far durable in the files: a start does not make it again.
+    pub async fn barrier(&self, engine: &Engine) -> Result<()> {
+        let end = engine.append_record(Record::Barrier.encode()).await?;
+        engine.store.log.flush_to(end).await;
+        self.catch_up(end).await;
+        Ok(())
+    }
+    /// `server_id` of the files.
+    pub fn server_id(&self) -> u32 {
+        self.options().server_id
+    }
+    /// How files are made.
+    pub fn options(&self) -> Options {
+        self.work.lock().maker.state().options.clone()
+    }
+    /// The replicas that are connected.
+    pub fn replicas(&self) -> &Replicas {
+        &self.replicas
+    }
+    /// Removes the files before `number`. The file that is written stays, those that the next start
+    /// may have to make again, and those from the first on that a reader is in.
+    pub fn purge_before(&self, number: u32) -> io::Result<Purged> {
         let kept = self.safe.lock().file;
-        self.work.lock().files.purge_before(number.min(kept))
+        let mut work = self.work.lock();
+        let read = self.readers.lock().values().min().copied().unwrap_or(u32::MAX);
+        let number = number.min(kept);
+        let files = work.files.purge_before(number.min(read))?;
+        Ok(Purged { files, in_use: read < number })
+    }
+    /// `gtid_purged`: the transactions that are in no file any more.
+    pub fn purged(&self) -> std::result::Result<GtidSet, ReadError> {
+        let Some(first) = self.numbers().first().copied() else { return Ok(GtidSet::new()) };
+        let mut known = self.purged.lock();
+        match &*known {
+            Some((number, set)) if *number == first => Ok(set.clone()),
+            _ => {
+                let set = self.open_file(first)?.1;
+                *known = Some((first, set.clone()));
+                Ok(set)
+            }
+        }
+    }
+    /// Opens a file for reading, up to the end that is published. The second part is its
+    /// PREVIOUS_GTIDS.
+    pub fn open_file(&self, number: u32) -> std::result::Result<(Reader, GtidSet), ReadError> {
+        let place = self.place();
+        let mut reader = Reader::open(&*self.disk, &place.path(number))?;
+        if let Some(end) = self.end().filter(|end| end.file == number) {
+            reader.set_end(end.offset);
+        }
+        let mut previous = GtidSet::new();
+        reader.next_event()?;
+        if let Some(event) = reader.next_event()?
+            && let Event::PreviousGtids(set) = event.decode()?
+        {
+            previous = set;
+        }
+        reader.seek(0);
+        Ok((reader, previous))
     }
     /// A file for the events of a transaction that outgrow memory.
     pub fn spill(&self) -> io::Result<Spill> {
@@ -241,11 +334,12 @@ impl Binlog {
     pub fn place(&self) -> &Place {
         &self.place
     }
-    /// A reader begins: from now on the files follow the redo log closely, until the value is
-    /// dropped.
-    pub fn reader(self: &Arc<Binlog>) -> Reading {
-        self.readers.fetch_add(1, AcqRel);
-        Reading(self.clone())
+    /// A reader begins, in a file: from now on the files follow the redo log closely, and this file
+    /// and those behind it stay, until the value is dropped.
+    pub fn reader(self: &Arc<Binlog>, file: u32) -> Reading {
+        let number = self.next_reader.fetch_add(1, Relaxed);
+        self.readers.lock().insert(number, file);
+        Reading { binlog: self.clone(), number }
     }
     /// Returns a number that [`Binlog::moved_since`] takes, to be read before the status.
     pub fn seen(&self) -> u64 {
@@ -300,7 +394,7 @@ impl Binlog {
                 LOOK_AT_REST
             } else {
                 self.at_rest.store(false, SeqCst);
-                if self.readers.load(Acquire) > 0 { LOOK_FOR_READERS } else { LOOK }
+                if !self.readers.lock().is_empty() { LOOK_FOR_READERS } else { LOOK }
             };
             either(engine.runtime.sleep(pause), self.wanted.after(seen)).await;
             self.at_rest.store(false, SeqCst);
@@ -330,7 +424,7 @@ impl Binlog {
     }
 
     /// Takes all records below `durable` to the files.
-    fn advance(&self, durable: Lsn) -> io::Result<()> {
+    pub(crate) fn advance(&self, durable: Lsn) -> io::Result<()> {
         let mut work = self.work.lock();
         self.finish(&mut work)?;
         // STREAM-2: the queue is read after the durable LSN.
@@ -527,11 +621,29 @@ fn io_error(work: &Work, e: &io::Error) -> Error {
     Error::io(format_args!("writing the binary log {}", work.files.place().index().display()), e)
 }
 
+/// What [`Binlog::purge_before`] did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Purged {
+    /// How many files were removed.
+    pub files: usize,
+    /// Whether a file that was to be removed stays for a reader.
+    pub in_use: bool,
+}
+
 /// A reader of the files.
-pub struct Reading(Arc<Binlog>);
+pub struct Reading {
+    binlog: Arc<Binlog>,
+    number: u64,
+}
+impl Reading {
+    /// The reader goes on to another file.
+    pub fn moves_to(&self, file: u32) {
+        self.binlog.readers.lock().insert(self.number, file);
+    }
+}
 impl Drop for Reading {
     fn drop(&mut self) {
-        self.0.readers.fetch_sub(1, AcqRel);
+        self.binlog.readers.lock().remove(&self.number);
     }
 }
 

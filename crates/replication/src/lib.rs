@@ -16,17 +16,22 @@
 //! - [`files`]: writes the parts, keeps the index.
 //! - [`spill`]: the events of large transactions.
 //! - [`Binlog`]: the engine's stream; its task follows the durable redo log.
+//! - [`dump`]: what a replica reads: the files' events, and those that are made for it.
+//! - [`Replicas`]: the replicas that are connected.
 #![forbid(unsafe_code)]
 #![deny(missing_docs, unreachable_pub)]
 mod binlog;
 mod clock;
+pub mod dump;
 pub mod files;
 pub mod maker;
 pub mod record;
+mod replicas;
 pub mod spill;
 mod state;
 mod wakers;
 
-pub use binlog::{Binlog, BinlogStatus};
+pub use binlog::{Binlog, BinlogStatus, Purged, Reading};
 pub use files::Place;
+pub use replicas::{Replica, Replicas};
 pub use state::State;

@@ -1,6 +1,8 @@
 //! The interface between a connection and the SQL layer. `redolith_sql` implements it (in
 //! `sql_backend`), and so does the fake backend of the tests.
 use crate::protocol::capabilities::Capabilities;
+use redolith_engine::runtime::Runtime;
+use redolith_replication::Binlog;
 use redolith_sql::memory::ServerMemory;
 use redolith_sql::processes::Process;
 use redolith_sql::{ColumnMeta, ResultSink, SqlError};
@@ -16,6 +18,16 @@ pub trait Backend: Send + Sync + 'static {
     fn limits(&self) -> Limits;
     /// The account of the memory that clients can make grow.
     fn memory(&self) -> &Arc<ServerMemory>;
+    /// The binary log, if it is on.
+    fn binlog(&self) -> Option<BinlogSource> {
+        None
+    }
+}
+
+/// What a dump of the binary log reads from.
+pub struct BinlogSource {
+    pub binlog: Arc<Binlog>,
+    pub runtime: Arc<dyn Runtime>,
 }
 
 /// The client that a session serves.
@@ -75,4 +87,8 @@ pub trait Session: Send {
     fn net_read_timeout_s(&self) -> u32;
     fn net_write_timeout_s(&self) -> u32;
     fn max_allowed_packet(&self) -> usize;
+    /// The value of a user variable, as text. Replicas set some before they ask for a dump.
+    fn user_variable(&self, _name: &str) -> Option<String> {
+        None
+    }
 }

@@ -137,6 +137,21 @@ impl<B: Backend> Connection<B> {
                 process.begin(Command::ChangeUser, b"");
                 return self.change_user(args_at).await;
             }
+            command::REGISTER_SLAVE => {
+                process.begin(Command::RegisterReplica, b"");
+                counters.add(Counter::ComAdminCommands, 1);
+                self.register_replica(args_at);
+            }
+            command::BINLOG_DUMP => {
+                process.begin(Command::BinlogDump, b"");
+                counters.add(Counter::ComAdminCommands, 1);
+                return Box::pin(self.dump_binlog(args_at, false)).await;
+            }
+            command::BINLOG_DUMP_GTID => {
+                process.begin(Command::BinlogDumpGtid, b"");
+                counters.add(Counter::ComAdminCommands, 1);
+                return Box::pin(self.dump_binlog(args_at, true)).await;
+            }
             _ => {
                 counters.add(Counter::ComAdminCommands, 1);
                 self.answer_error(&error::unknown_command());

@@ -155,11 +155,13 @@ impl Channel {
 
     /// Sends what there is of an answer, if it has grown long (CONN-2).
     pub async fn drain(&mut self) -> Result<(), Ended> {
-        if self.output.buf.len() > DRAIN_ABOVE {
-            self.status.counters.add(Counter::BytesSent, self.output.buf.len() as u64);
-            self.socket.write_all(&self.output.buf, self.write_timeout_s).await?;
-            self.output.sent();
-        }
+        if self.output.buf.len() > DRAIN_ABOVE { self.drain_all().await } else { Ok(()) }
+    }
+    /// Sends what there is of an answer that goes on.
+    pub async fn drain_all(&mut self) -> Result<(), Ended> {
+        self.status.counters.add(Counter::BytesSent, self.output.buf.len() as u64);
+        self.socket.write_all(&self.output.buf, self.write_timeout_s).await?;
+        self.output.sent();
         Ok(())
     }
     /// Sends the answer.
@@ -288,6 +290,9 @@ struct Entry<'a, B: Backend> {
 impl<B: Backend> Drop for Entry<'_, B> {
     fn drop(&mut self) {
         self.server.processes.remove(self.id);
+        if let Some(source) = self.server.backend.binlog() {
+            source.binlog.replicas().remove(self.id);
+        }
     }
 }
 

@@ -72,3 +72,8 @@ pub fn malformed_packet() -> SqlError {
 pub fn interrupted() -> SqlError {
     error(1317, b"70100", "Query execution was interrupted".into())
 }
+/// Any other code would make a replica try again without a word.
+#[cold]
+pub fn dump_failed(why: String) -> SqlError {
+    error(1236, b"HY000", why)
+}

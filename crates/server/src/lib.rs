@@ -1,6 +1,7 @@
 //! The `redolith` server: listener, protocol, sessions, settings from the command line.
 #![deny(unsafe_code)] // allowed in send_batch/ring.rs and idle_memory.rs alone
 pub mod backend;
+mod binlog_dump;
 mod commands;
 pub mod connection;
 pub mod dump;

@@ -1,5 +1,5 @@
 //! Implements [`Backend`] with the SQL layer.
-use crate::backend::{Backend, Client, Limits, Prepared, Session};
+use crate::backend::{Backend, BinlogSource, Client, Limits, Prepared, Session};
 use crate::protocol::capabilities::Capabilities;
 use crate::start::Parts;
 use redolith_sql::database::Database;
@@ -55,6 +55,10 @@ impl Backend for SqlBackend {
     }
     fn memory(&self) -> &Arc<ServerMemory> {
         &self.0.memory
+    }
+    fn binlog(&self) -> Option<BinlogSource> {
+        let binlog = self.0.binlog.clone()?;
+        Some(BinlogSource { binlog, runtime: self.0.engine.runtime.clone() })
     }
 }
 
@@ -113,5 +117,8 @@ impl Session for session::Session {
     }
     fn max_allowed_packet(&self) -> usize {
         self.max_allowed_packet()
+    }
+    fn user_variable(&self, name: &str) -> Option<String> {
+        self.user_variable(name)
     }
 }

@@ -5,7 +5,7 @@ use crate::exec::global_read_lock::GlobalReadLock;
 use crate::memory::ServerMemory;
 use crate::plan_cache::PlanCache;
 use crate::processes::Processes;
-use crate::settings::Settings;
+use crate::settings::{Settings, Var};
 use crate::status::{Status, StatusValue};
 use redolith_engine::Engine;
 use redolith_replication::Binlog;
@@ -54,6 +54,9 @@ impl Database {
             put("Prepared_stmt_count", StatusValue::Int(count.load(Relaxed)))
         }));
         memory.register(&status);
+        if let Some(binlog) = &binlog {
+            register_binlog(binlog, &engine, &settings, &status);
+        }
         Arc::new(Database {
             engine,
             binlog,
@@ -69,4 +72,36 @@ impl Database {
             memory,
         })
     }
+}
+
+/// Lets variables and counters show the binary log.
+fn register_binlog(
+    binlog: &Arc<Binlog>,
+    engine: &Arc<Engine>,
+    settings: &Settings,
+    status: &Status,
+) {
+    let (log, to) = (binlog.clone(), engine.clone());
+    settings.find_out(Var::GtidExecuted, move || {
+        // A session sees its own commits, which the files may not have yet. If the disk refuses
+        // them, the value is that of the files.
+        to.runtime.work_long(&mut || {
+            let _ = log.materialize(to.store.log.durable());
+        });
+        log.status().executed.to_string()
+    });
+    let (log, to) = (binlog.clone(), engine.clone());
+    settings.find_out(Var::GtidPurged, move || {
+        let mut purged = String::new();
+        to.runtime.work_long(&mut || {
+            purged = log.purged().map(|set| set.to_string()).unwrap_or_default();
+        });
+        purged
+    });
+    let (log, to) = (binlog.clone(), engine.clone());
+    status.register(Box::new(move |put| {
+        let lag = to.store.log.durable().0.saturating_sub(log.lsn().0);
+        put("Redolith_binlog_dumps", StatusValue::Int(log.replicas().dumps() as u64));
+        put("Redolith_binlog_lag_bytes", StatusValue::Int(lag));
+    }));
 }

@@ -66,10 +66,13 @@ pub enum Command {
     Ping,
     Quit,
     Daemon,
+    RegisterReplica,
+    BinlogDump,
+    BinlogDumpGtid,
 }
 
 impl Command {
-    const ALL: [(Command, &'static str); 19] = [
+    const ALL: [(Command, &'static str); 22] = [
         (Command::Connect, "Connect"),
         (Command::Sleep, "Sleep"),
         (Command::Query, "Query"),
@@ -89,6 +92,9 @@ impl Command {
         (Command::Ping, "Ping"),
         (Command::Quit, "Quit"),
         (Command::Daemon, "Daemon"),
+        (Command::RegisterReplica, "Register Replica"),
+        (Command::BinlogDump, "Binlog Dump"),
+        (Command::BinlogDumpGtid, "Binlog Dump GTID"),
     ];
     pub fn name(self) -> &'static str {
         Command::ALL[self as usize].1
@@ -154,16 +160,20 @@ pub enum State {
     SendingToClient,
     ReadingFromNet,
     Login,
+    SendingBinlog,
+    BinlogSent,
 }
 
 impl State {
-    const ALL: [(State, &'static str); 6] = [
+    const ALL: [(State, &'static str); 8] = [
         (State::None, ""),
         (State::Executing, "executing"),
         (State::WaitingForClient, "Waiting for client"),
         (State::SendingToClient, "Sending to client"),
         (State::ReadingFromNet, "Reading from net"),
         (State::Login, "login"),
+        (State::SendingBinlog, "Sending binlog event to replica"),
+        (State::BinlogSent, "Source has sent all binlog to replica; waiting for more updates"),
     ];
 }
 

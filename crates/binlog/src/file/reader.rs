@@ -129,6 +129,8 @@ pub struct Reader {
     /// Bytes of the file from `buffer_at` on.
     buffer: Vec<u8>,
     buffer_at: u64,
+    /// Where in the buffer the event is that was given last, and its length.
+    given: (usize, usize),
 }
 
 impl Reader {
@@ -157,6 +159,7 @@ impl Reader {
             format: FormatDescription::new("", 0, Checksum::Crc32),
             buffer: Vec::new(),
             buffer_at: 0,
+            given: (0, 0),
         };
         if reader.buffered(0, MAGIC.len() as u64)? != MAGIC {
             return Err(reader.error(Damage::NotBinlog));
@@ -189,11 +192,38 @@ impl Reader {
         self.position
     }
 
+    /// Where the file ends for this reader.
+    pub fn end(&self) -> u64 {
+        self.end
+    }
+
     /// Reads up to `end`, where a file that grows was durable.
     pub fn set_end(&mut self, end: u64) {
         self.end = end;
         // The buffer may end inside what was not written when it was read.
         self.buffer.clear();
+        self.given = (0, 0);
+    }
+
+    /// The bytes of the event that [`Reader::next_event`] gave last, until the reader is changed.
+    pub fn current(&self) -> &[u8] {
+        let (at, len) = self.given;
+        self.buffer.get(at..at + len).unwrap_or_default()
+    }
+
+    /// Whether the next event can be given without a read of the file.
+    pub fn next_is_buffered(&self) -> bool {
+        let at = self.position.checked_sub(self.buffer_at);
+        let bytes = at.and_then(|at| self.buffer.get(usize::try_from(at).ok()?..));
+        bytes.is_some_and(|bytes| match Header::decode(bytes) {
+            Ok(header) => bytes.len() >= header.len as usize,
+            Err(_) => false,
+        })
+    }
+
+    /// The memory of the buffer.
+    pub fn buffer_bytes(&self) -> usize {
+        self.buffer.capacity()
     }
 
     /// Goes to a position. If no event begins there, the next call of [`Reader::next_event`] fails.
@@ -223,7 +253,8 @@ impl Reader {
         }
         self.position += u64::from(len);
         self.read(position, u64::from(len))?;
-        let bytes = &self.buffer[(position - self.buffer_at) as usize..][..len as usize];
+        self.given = ((position - self.buffer_at) as usize, len as usize);
+        let bytes = &self.buffer[self.given.0..][..self.given.1];
         Ok(Some(RawEvent { position, header, bytes, checksum, file: &self.path }))
     }
 
@@ -267,6 +298,10 @@ impl Reader {
         }
         // What is there is never less than `len`, so no claim of a header makes a long buffer.
         self.buffer.clear();
+        if self.buffer.capacity() > CHUNK && len <= CHUNK as u64 {
+            // The memory of a long event is not kept for short ones.
+            self.buffer = Vec::new();
+        }
         self.buffer.resize(have.min(len.max(CHUNK as u64)) as usize, 0);
         debug_assert!(self.buffer.len() as u64 <= have, "READ-2");
         self.buffer_at = at;

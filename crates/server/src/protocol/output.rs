@@ -44,6 +44,13 @@ impl Output {
         }
     }
 
+    /// Writes the header of a packet whose body of `len` bytes the caller sends.
+    pub fn begin_part(&mut self, len: usize) {
+        let at = self.buf.len();
+        self.buf.extend_from_slice(&[0; HEADER]);
+        self.put_header(at, len);
+    }
+
     fn put_header(&mut self, at: usize, len: usize) {
         self.buf[at..at + 3].copy_from_slice(&(len as u32).to_le_bytes()[..3]);
         self.buf[at + 3] = self.sequence;

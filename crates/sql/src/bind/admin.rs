@@ -52,6 +52,10 @@ impl Binder<'_> {
             }
             S::Flush(what) => Statement::Admin(AdminStmt::Flush(what.clone())),
             S::ResetMaster => Statement::Admin(AdminStmt::ResetMaster),
+            S::PurgeLogsTo(file) => {
+                Statement::Admin(AdminStmt::PurgeLogsTo(self.literal_text(*file)?.into()))
+            }
+            S::PurgeLogsBefore(seconds) => Statement::PurgeLogsBefore(self.free_expr(seconds)?),
             S::Prepare { name, from } => {
                 let text = match from {
                     PrepareFrom::Literal(number) => {
@@ -128,6 +132,15 @@ impl Binder<'_> {
             ShowWhat::CreateTable(table) => ShowKind::CreateTable(self.shown_table(table)?),
             ShowWhat::Triggers(schema) => ShowKind::Triggers { schema: database(schema)? },
             ShowWhat::Events(schema) => ShowKind::Events { schema: database(schema)? },
+            ShowWhat::BinlogEvents { file, from, offset, count } => ShowKind::BinlogEvents {
+                file: match file {
+                    Some(number) => Some(self.literal_text(*number)?.into()),
+                    None => None,
+                },
+                from: *from,
+                offset: *offset,
+                count: *count,
+            },
             ShowWhat::Plain(kind) => kind.clone(),
         })
     }

@@ -200,6 +200,7 @@ impl Session<'_> {
             self.state.warnings.clear();
         }
         let mut cx = AdminContext {
+            binlog: None,
             engine: &self.server.engine,
             settings: &self.server.settings,
             status: &self.server.status,

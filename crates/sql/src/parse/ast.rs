@@ -469,6 +469,13 @@ pub enum ShowWhat {
     CreateTable(Name),
     Triggers(Option<String>),
     Events(Option<String>),
+    /// SHOW BINLOG EVENTS [IN 'file'] [FROM position] [LIMIT [offset,] count]
+    BinlogEvents {
+        file: Option<u32>,
+        from: u64,
+        offset: u64,
+        count: u64,
+    },
     /// Forms that need no name.
     Plain(crate::plan::ShowKind),
 }
@@ -547,6 +554,10 @@ pub enum Statement {
     },
     Flush(crate::plan::FlushWhat),
     ResetMaster,
+    /// PURGE BINARY LOGS TO 'file'
+    PurgeLogsTo(u32),
+    /// PURGE BINARY LOGS BEFORE time; the expression is seconds since 1970.
+    PurgeLogsBefore(Expr),
     /// PREPARE name FROM 'text' | @variable
     Prepare {
         name: String,

@@ -60,6 +60,12 @@ impl Parser<'_> {
         if self.accept("EVENTS") {
             return Ok(ShowWhat::Events(self.from_database()?));
         }
+        if self.accept_all(&["BINLOG", "EVENTS"]) {
+            let file = if self.accept("IN") { Some(self.string_literal()?) } else { None };
+            let from = if self.accept("FROM") { self.unsigned()? } else { 4 };
+            let (offset, count) = self.show_limit()?;
+            return Ok(ShowWhat::BinlogEvents { file, from, offset, count });
+        }
         self.show_plain().map(ShowWhat::Plain)
     }
 
@@ -160,6 +166,8 @@ impl Parser<'_> {
             (&["BINARY", "LOG", "STATUS"], ShowKind::MasterStatus),
             (&["BINARY", "LOGS"], ShowKind::BinaryLogs),
             (&["MASTER", "LOGS"], ShowKind::BinaryLogs),
+            (&["REPLICAS"], ShowKind::Replicas),
+            (&["SLAVE", "HOSTS"], ShowKind::SlaveHosts),
             (&["SLAVE", "STATUS"], ShowKind::ReplicaStatus),
             (&["REPLICA", "STATUS"], ShowKind::ReplicaStatus),
             (&["PROFILES"], ShowKind::Profiles),
@@ -168,16 +176,7 @@ impl Parser<'_> {
                 return Ok(kind);
             }
         }
-        for what in [
-            "BINLOG",
-            "RELAYLOG",
-            "REPLICAS",
-            "SLAVE",
-            "PRIVILEGES",
-            "PROFILE",
-            "PROCEDURE",
-            "FUNCTION",
-        ] {
+        for what in ["RELAYLOG", "SLAVE", "PRIVILEGES", "PROFILE", "PROCEDURE", "FUNCTION"] {
             if self.at(what) {
                 return Err(crate::SqlError::unsupported("this form of SHOW"));
             }

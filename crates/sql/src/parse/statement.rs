@@ -73,6 +73,7 @@ impl Parser<'_> {
             "UNLOCK" => self.unlock(),
             "FLUSH" => self.flush(),
             "RESET" => self.reset(),
+            "PURGE" => self.purge(),
             "PREPARE" => self.prepare(),
             "EXECUTE" => {
                 let name = self.ident()?;
@@ -87,10 +88,9 @@ impl Parser<'_> {
                 self.expect("PREPARE")?;
                 Ok(Statement::Deallocate(self.ident()?))
             }
-            "CALL" | "HANDLER" | "LOAD" | "XA" | "GRANT" | "REVOKE" | "PURGE" | "CHANGE"
-            | "INSTALL" | "UNINSTALL" | "BINLOG" | "CACHE" | "CLONE" | "HELP" | "IMPORT"
-            | "SIGNAL" | "RESIGNAL" | "GET" | "STOP" | "TABLE" | "VALUES" | "SHUTDOWN"
-            | "RESTART" => {
+            "CALL" | "HANDLER" | "LOAD" | "XA" | "GRANT" | "REVOKE" | "CHANGE" | "INSTALL"
+            | "UNINSTALL" | "BINLOG" | "CACHE" | "CLONE" | "HELP" | "IMPORT" | "SIGNAL"
+            | "RESIGNAL" | "GET" | "STOP" | "TABLE" | "VALUES" | "SHUTDOWN" | "RESTART" => {
                 // MySQL's manual calls the statement by this name.
                 Err(SqlError::unsupported(word))
             }
@@ -231,9 +231,13 @@ impl Parser<'_> {
             return Ok(Statement::FlushTables { names, read_lock });
         }
         let kinds = self.comma_list(|p| {
-            if p.accept_any(&["BINARY", "ENGINE", "ERROR", "GENERAL", "RELAY", "SLOW"]).is_some() {
+            if p.accept("BINARY") {
                 p.expect("LOGS")?;
-                return Ok(FlushWhat::Logs);
+                return Ok(FlushWhat::BinaryLogs);
+            }
+            if p.accept_any(&["ENGINE", "ERROR", "GENERAL", "RELAY", "SLOW"]).is_some() {
+                p.expect("LOGS")?;
+                return Ok(FlushWhat::OtherLogs);
             }
             match p.accept_any(&[
                 "LOGS",
@@ -263,6 +267,30 @@ impl Parser<'_> {
             return Err(SqlError::unsupported("RESET REPLICA and RESET PERSIST"));
         }
         self.fail()
+    }
+
+    /// `PURGE {BINARY | MASTER} LOGS {TO 'file' | BEFORE time}`
+    fn purge(&mut self) -> Result<Statement> {
+        if !self.accept("BINARY") {
+            self.expect("MASTER")?;
+        }
+        self.expect("LOGS")?;
+        if self.accept("TO") {
+            return Ok(Statement::PurgeLogsTo(self.string_literal()?));
+        }
+        self.expect("BEFORE")?;
+        let position = self.position();
+        let time = self.expr()?;
+        let call = Call {
+            name: "UNIX_TIMESTAMP".into(),
+            distinct: false,
+            star: false,
+            args: vec![time],
+            order: Vec::new(),
+            separator: None,
+        };
+        let span = self.span_from(position);
+        Ok(Statement::PurgeLogsBefore(Expr::new(ExprKind::Call(call), span)))
     }
 
     fn prepare(&mut self) -> Result<Statement> {

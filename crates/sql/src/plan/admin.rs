@@ -113,6 +113,8 @@ pub enum AdminStmt {
     UnlockTables,
     Flush(FlushWhat),
     ResetMaster,
+    /// PURGE BINARY LOGS TO: the file that is to be the oldest.
+    PurgeLogsTo(Box<str>),
 }
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TableLock {
@@ -126,12 +128,22 @@ pub enum FlushWhat {
         names: Vec<TableName>,
         read_lock: bool,
     },
+    /// All logs: the binary log goes on in another file, and the error log is opened again.
     Logs,
+    BinaryLogs,
+    /// The error log and those that the server does not have.
+    OtherLogs,
     Status,
     Privileges,
 }
 impl AdminStmt {
     pub fn commits_implicitly(&self) -> bool {
-        !matches!(self, AdminStmt::Check(_) | AdminStmt::Checksum(_) | AdminStmt::UnlockTables)
+        !matches!(
+            self,
+            AdminStmt::Check(_)
+                | AdminStmt::Checksum(_)
+                | AdminStmt::UnlockTables
+                | AdminStmt::PurgeLogsTo(_)
+        )
     }
 }

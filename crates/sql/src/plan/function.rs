@@ -153,6 +153,8 @@ functions! {
     Conv "CONV" 3..=3 Ascii(64), Pure;
     Quote "QUOTE" 1..=1 Text(16_777_215), Pure;
     Format "FORMAT" 2..=3 Ascii(64), Pure;
+    GtidSubset "GTID_SUBSET" 2..=2 Int(1), Pure;
+    GtidSubtract "GTID_SUBTRACT" 2..=2 Ascii(16_777_215), Pure;
     Md5 "MD5" 1..=1 Ascii(32), Pure;
     Sha1 "SHA1" 1..=1 Ascii(40), Pure;
     Sha2 "SHA2" 2..=2 Ascii(128), Pure;

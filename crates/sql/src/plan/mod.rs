@@ -116,6 +116,8 @@ pub enum Statement {
         query_only: bool,
     },
     Admin(AdminStmt),
+    /// PURGE BINARY LOGS BEFORE: seconds since 1970.
+    PurgeLogsBefore(Expr),
     /// PREPARE, EXECUTE, DEALLOCATE PREPARE: run by the session.
     Prepare {
         name: Box<str>,

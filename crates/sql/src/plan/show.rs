@@ -77,6 +77,15 @@ pub enum ShowKind {
     FunctionStatus,
     MasterStatus,
     BinaryLogs,
+    /// None: the oldest file.
+    BinlogEvents {
+        file: Option<Box<str>>,
+        from: u64,
+        offset: u64,
+        count: u64,
+    },
+    Replicas,
+    SlaveHosts,
     ReplicaStatus,
     Profiles,
 }
@@ -204,6 +213,28 @@ impl ShowKind {
                 ("Executed_Gtid_Set", Text),
             ],
             ShowKind::BinaryLogs => &[("Log_name", Text), ("File_size", Int), ("Encrypted", Text)],
+            ShowKind::BinlogEvents { .. } => &[
+                ("Log_name", Text),
+                ("Pos", Int),
+                ("Event_type", Text),
+                ("Server_id", Int),
+                ("End_log_pos", Int),
+                ("Info", LongText),
+            ],
+            ShowKind::Replicas => &[
+                ("Server_Id", Int),
+                ("Host", Text),
+                ("Port", Int),
+                ("Source_Id", Int),
+                ("Replica_UUID", Text),
+            ],
+            ShowKind::SlaveHosts => &[
+                ("Server_id", Int),
+                ("Host", Text),
+                ("Port", Int),
+                ("Master_id", Int),
+                ("Slave_UUID", Text),
+            ],
             ShowKind::ReplicaStatus => &[
                 ("Replica_IO_State", Text),
                 ("Source_Host", Text),

@@ -221,6 +221,11 @@ impl Session {
     pub fn set_multi_statements(&mut self, on: bool) {
         self.multi_statements = on;
     }
+    /// The value of a user variable as text. None: it is not set, or NULL.
+    pub fn user_variable(&self, name: &str) -> Option<String> {
+        let value = &self.state.user_variables.get(name)?.value;
+        (*value != Value::Null).then(|| value.to_string())
+    }
     /// The present SERVER_STATUS_* flags.
     pub fn status(&self) -> StatusFlags {
         let mut flags = StatusFlags(0);

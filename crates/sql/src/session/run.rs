@@ -447,6 +447,7 @@ impl Session {
         });
         let mut cx = AdminContext {
             engine: &self.db.engine,
+            binlog: self.db.binlog.as_ref(),
             settings: &self.db.settings,
             status: &self.db.status,
             processes: &self.db.processes,

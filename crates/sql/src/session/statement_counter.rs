@@ -55,7 +55,9 @@ pub(super) fn counter(body: &Statement) -> Counter {
             AdminStmt::Flush(FlushWhat::Tables { .. })
             | AdminStmt::Flush(_)
             | AdminStmt::ResetMaster => Counter::ComFlush,
+            AdminStmt::PurgeLogsTo(_) => Counter::ComAdminCommands,
         },
+        Statement::PurgeLogsBefore(_) => Counter::ComAdminCommands,
         Statement::Nothing => Counter::ComAdminCommands,
     }
 }

@@ -22,6 +22,9 @@ impl Snapshot {
 /// system refused.
 type Hook = Box<dyn Fn(&Setting) -> Vec<String> + Send + Sync>;
 
+/// Finds the value of a variable out.
+type FindOut = Box<dyn Fn() -> String + Send + Sync>;
+
 /// The result of SET GLOBAL.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Applied {
@@ -35,6 +38,8 @@ pub struct Settings {
     /// The bits of the snapshot, for readers on hot paths (SET-2).
     bits: [AtomicU64; COUNT],
     snapshot: RwLock<Arc<Snapshot>>,
+    /// What finds the values of variables out when they are read.
+    found_out: RwLock<Vec<(Var, FindOut)>>,
     /// Locked from before `snapshot` is written until the hooks have run. So the hooks run last for
     /// the SET GLOBAL whose value stays.
     hooks: Mutex<Vec<(Var, Hook)>>,
@@ -53,6 +58,7 @@ impl Default for Settings {
         Settings {
             bits: std::array::from_fn(|i| AtomicU64::new(snapshot.0[i].bits)),
             snapshot: RwLock::new(Arc::new(snapshot)),
+            found_out: RwLock::default(),
             hooks: Mutex::default(),
         }
     }
@@ -171,6 +177,21 @@ impl Settings {
     pub fn tell(&self, var: Var, text: &str) {
         if let Ok(taken) = var.get().take_text(text) {
             self.store(var, taken.setting);
+        }
+    }
+
+    /// The value of `var` is what `find_out` returns when it is read.
+    pub fn find_out(&self, var: Var, find_out: impl Fn() -> String + Send + Sync + 'static) {
+        self.found_out.write().push((var, Box::new(find_out)));
+    }
+    /// Finds out the values of such variables anew: of all, or of one.
+    pub fn refresh(&self, only: Option<Var>) {
+        let found_out = self.found_out.read();
+        for (var, find_out) in found_out.iter().filter(|(var, _)| only.is_none_or(|o| o == *var)) {
+            let text = find_out();
+            if self.text(*var).as_deref() != Some(&text) {
+                self.tell(*var, &text);
+            }
         }
     }
 

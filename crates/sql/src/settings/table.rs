@@ -65,6 +65,8 @@ variables! {
     BackLog "back_log" int(1, 65535), Global AtStart is("1024");
     BindAddress "bind_address" TEXT, Global AtStart is("127.0.0.1");
     BinlogChecksum "binlog_checksum" Enum(&["NONE", "CRC32"]), Global AtStart is("CRC32");
+    BinlogExpireLogsSeconds "binlog_expire_logs_seconds" int(0, u32::MAX as u64),
+        Global Dynamic is("0"), only "files of the binary log go with PURGE BINARY LOGS";
     BinlogFormat "binlog_format" Enum(&["MIXED", "STATEMENT", "ROW"]), Both Dynamic is("ROW"),
         only "the binary log has rows";
     BinlogRowEventMaxSize "binlog_row_event_max_size" steps(256, u32::MAX as u64, 256),

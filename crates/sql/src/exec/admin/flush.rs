@@ -4,6 +4,7 @@ use crate::error::{Result, SqlError};
 use crate::plan::{FlushWhat, TableLock};
 use crate::session_state::Done;
 use crate::settings::Var;
+use redolith_replication::record::Why;
 
 pub(super) async fn run(cx: &mut AdminContext<'_>, what: &FlushWhat) -> Result<Done> {
     match what {
@@ -19,7 +20,11 @@ pub(super) async fn run(cx: &mut AdminContext<'_>, what: &FlushWhat) -> Result<D
         }
         // Connections keep no cache of tables, and there is no cache of grants.
         FlushWhat::Tables { .. } | FlushWhat::Privileges => {}
-        FlushWhat::Logs => {
+        FlushWhat::BinaryLogs => rotate(cx).await?,
+        FlushWhat::Logs | FlushWhat::OtherLogs => {
+            if *what == FlushWhat::Logs {
+                rotate(cx).await?;
+            }
             let log = &cx.engine.store.log;
             log.flush_to(log.tail()).await;
             if let Some(why) = cx.settings.tell_again(Var::LogError).into_iter().next() {
@@ -32,4 +37,16 @@ pub(super) async fn run(cx: &mut AdminContext<'_>, what: &FlushWhat) -> Result<D
         }
     }
     Ok(Done::default())
+}
+
+/// The binary log goes on in another file.
+async fn rotate(cx: &AdminContext<'_>) -> Result<()> {
+    if let Some(binlog) = cx.binlog {
+        let mut options = None;
+        cx.engine.runtime.work_long(&mut || options = Some(binlog.options()));
+        if let Some(options) = options {
+            binlog.rotate(cx.engine, Why::Flush, options).await?;
+        }
+    }
+    Ok(())
 }

@@ -4,6 +4,7 @@
 mod flush;
 mod kill;
 mod maintain;
+mod purge;
 #[cfg(test)]
 mod tests;
 
@@ -23,6 +24,7 @@ use crate::settings::{SessionVars, Settings, Var};
 use crate::sink::ResultSink;
 use crate::status::Status;
 use redolith_engine::Engine;
+use redolith_replication::Binlog;
 use redolith_types::{Collation, Value};
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,6 +32,7 @@ use std::time::Duration;
 /// The context of these statements.
 pub struct AdminContext<'a> {
     pub engine: &'a Arc<Engine>,
+    pub binlog: Option<&'a Arc<Binlog>>,
     pub settings: &'a Settings,
     pub status: &'a Status,
     pub processes: &'a Processes,
@@ -64,6 +67,7 @@ pub fn runs(plan: &Plan) -> bool {
             | Statement::Use(_)
             | Statement::Kill { .. }
             | Statement::Admin(_)
+            | Statement::PurgeLogsBefore(_)
             | Statement::Ddl(_)
             | Statement::Nothing
     )
@@ -110,9 +114,16 @@ pub async fn run(
             done(Done::default())
         }
         Statement::Admin(AdminStmt::Flush(what)) => done(flush::run(cx, what).await?),
-        // There is no binary log to reset.
         Statement::Admin(AdminStmt::ResetMaster) => {
-            return Err(SqlError::new(1186, "Binlog closed, cannot RESET MASTER"));
+            return Err(match cx.binlog {
+                None => SqlError::new(1186, "Binlog closed, cannot RESET MASTER"),
+                Some(_) => SqlError::unsupported("RESET BINARY LOGS AND GTIDS"),
+            });
+        }
+        Statement::Admin(AdminStmt::PurgeLogsTo(file)) => done(purge::to(cx, file).await?),
+        Statement::PurgeLogsBefore(seconds) => {
+            let time = cx.eval(seconds, params, &[])?;
+            done(purge::before(cx, &time).await?)
         }
         Statement::Admin(stmt) => {
             Ran::Done(Outcome::Rows(maintain::run(cx, stmt, &plan.columns, sink).await?))

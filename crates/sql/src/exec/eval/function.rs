@@ -132,6 +132,8 @@ impl<'v> Eval<'v, '_, '_> {
             | F::CollationOf
             | F::Coercibility => self.text_function(function, args, node),
 
+            F::GtidSubset | F::GtidSubtract => self.gtid_function(function, args),
+
             F::Md5
             | F::Sha1
             | F::Sha2

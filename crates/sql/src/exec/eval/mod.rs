@@ -15,6 +15,7 @@ mod dates;
 mod digest;
 mod format;
 mod function;
+mod gtid;
 mod info;
 mod interval;
 mod like;

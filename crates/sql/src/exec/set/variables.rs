@@ -24,6 +24,7 @@ impl Variables for SystemVariables<'_> {
         name: &str,
     ) -> Result<Value<'static>> {
         let var = Var::from_name(name).ok_or_else(|| SqlError::unknown_variable(name))?;
+        self.settings.refresh(Some(var));
         if scope == VariableScope::Global {
             return self.settings.global_value(var);
         }
@@ -64,6 +65,7 @@ pub fn session_variables(
     variables: &SystemVariables<'_>,
     session: &SessionState,
 ) -> Vec<(&'static str, String)> {
+    variables.settings.refresh(None);
     let mut all = variables.vars.list(variables.settings);
     for var in Var::all().iter().filter(|v| v.get().kind == Kind::OfSession) {
         let value = match variables.of_session(session, *var) {

@@ -1,5 +1,6 @@
 //! Runs SHOW: makes rows from the dictionary, the registries and the engine, filters them and sends
 //! them.
+mod binlog;
 mod columns;
 mod create;
 mod engine_status;
@@ -115,6 +116,8 @@ fn passes(
 
 /// Makes the rows and charges for them.
 async fn rows(cx: &mut AdminContext<'_>, kind: &ShowKind) -> Result<Vec<Row>> {
+    let source = cx.binlog.map(|binlog| binlog::Source { binlog, engine: cx.engine });
+    let process = cx.session.process.clone();
     let mut out = Gathered::new(&mut cx.session.memory.statement);
     match kind {
         ShowKind::Databases => {
@@ -175,6 +178,7 @@ async fn rows(cx: &mut AdminContext<'_>, kind: &ShowKind) -> Result<Vec<Row>> {
             ])?;
         }
         ShowKind::Variables(VariableScope::Global) => {
+            cx.settings.refresh(None);
             out.extend_uncounted(pairs(cx.settings.list_global()))
         }
         ShowKind::Variables(_) => {
@@ -222,11 +226,28 @@ async fn rows(cx: &mut AdminContext<'_>, kind: &ShowKind) -> Result<Vec<Row>> {
         | ShowKind::Events { .. }
         | ShowKind::ProcedureStatus
         | ShowKind::FunctionStatus
-        | ShowKind::MasterStatus
         | ShowKind::ReplicaStatus
         | ShowKind::Profiles => {}
-        ShowKind::BinaryLogs => {
-            return Err(SqlError::new(1381, "You are not using binary logging"));
+        ShowKind::MasterStatus => {
+            if let Some(source) = &source {
+                out.push(binlog::status(source).await?)?;
+            }
+        }
+        ShowKind::BinaryLogs => out.extend(binlog::files(binlog::needed(&source)?).await?)?,
+        ShowKind::BinlogEvents { file, from, offset, count } => {
+            let wanted = binlog::Wanted {
+                file: file.as_deref(),
+                from: *from,
+                offset: *offset,
+                count: *count,
+            };
+            let source = binlog::needed(&source)?;
+            binlog::events(source, &wanted, &process, &mut out).await?;
+        }
+        ShowKind::Replicas | ShowKind::SlaveHosts => {
+            if let Some(source) = &source {
+                out.extend(binlog::replicas(source))?;
+            }
         }
     }
     Ok(out.into_rows())

@@ -1,0 +1,649 @@
+//! What a replica reads: the events of the files from a start on, and the events that are made for
+//! it.
+//!
+//! Each file begins with an artificial ROTATE, which names the file, and with its
+//! FORMAT_DESCRIPTION, also if the dump begins in the middle of the file. All other events are
+//! those of the file, byte for byte, with the file's checksums. (MySQL does not take checksums away
+//! either: `@source_binlog_checksum` tells how the ROTATE event before the first FORMAT_DESCRIPTION
+//! ends, and that the replica knows checksums.)
+//!
+//! - DUMP-1: only what is published is read, so a replica never has a transaction that a crash
+//!   takes back (FOLLOW-1).
+//! - DUMP-2: an event is given only if it was checked. The dump ends at a damaged event with its
+//!   file and position.
+//! - DUMP-3: a dump reads when its replica has taken what was read before. Its memory is one chunk
+//!   of a file, or one event that is longer.
+use crate::binlog::{Binlog, Reading};
+use redolith_binlog::file::{FIRST_EVENT_AT, file_name, file_number};
+use redolith_binlog::{
+    Checksum, Damage, Event, EventType, GtidSet, ReadError, Reader, Rotate, Stamp,
+    append_artificial, flags,
+};
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+/// The end of a file that was written this long ago, in bytes, is in memory: reading it does not
+/// wait for the disk.
+const NEAR: u64 = 1 << 20;
+/// Where the flags are in a header.
+const FLAGS_AT: usize = 17;
+
+/// Where a dump begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// In a file, which an empty name makes the oldest one.
+    File {
+        /// The file's name without its folder.
+        name: Vec<u8>,
+        /// Where the first event begins.
+        position: u64,
+    },
+    /// At the first transaction that the replica does not have.
+    Gtids(GtidSet),
+}
+
+/// Why a dump cannot begin, or go on: the text of error 1236.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DumpError(pub String);
+impl fmt::Display for DumpError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+impl From<&str> for DumpError {
+    fn from(text: &str) -> DumpError {
+        DumpError(text.to_string())
+    }
+}
+impl From<ReadError> for DumpError {
+    fn from(e: ReadError) -> DumpError {
+        match &e.damage {
+            Damage::Io(error) if error.kind() == io::ErrorKind::NotFound => UNKNOWN_FILE.into(),
+            _ => DumpError(e.to_string()),
+        }
+    }
+}
+
+const UNKNOWN_FILE: &str = "Could not find first log file name in binary log index file";
+const BEHIND: &str = "Client requested source to start replication from position > file size";
+const BEFORE: &str = "Client requested source to start replication from position < 4";
+const NO_GTIDS: &str = "The replication sender thread cannot start in AUTO_POSITION mode: this \
+    server has GTID_MODE = OFF instead of ON.";
+const NO_CHECKSUMS: &str = "Replica can not handle replication events with the checksum that \
+    source is configured to log";
+const MORE_GTIDS: &str = "Replica has more GTIDs than the source has, using the source's \
+    SERVER_UUID. This may indicate that the last binary log file was truncated or lost.";
+
+/// What [`Dump::advance`] found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// [`Dump::event`] is the next event.
+    Event,
+    /// Everything that is published was given.
+    End,
+}
+
+/// What comes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    Rotate,
+    Format,
+    Events,
+}
+
+/// A replica's way through the files.
+pub struct Dump {
+    binlog: Arc<Binlog>,
+    reading: Reading,
+    /// For artificial events.
+    server_id: u32,
+    file: u32,
+    name: String,
+    /// Where the events begin in this file.
+    from: u64,
+    reader: Reader,
+    /// The end of what is read: the last one that was looked up.
+    end: u64,
+    next: Next,
+    /// The checksum of artificial events.
+    checksum: Checksum,
+    knows_checksums: bool,
+    /// What the replica has. `skips`: the transaction that is read is in it.
+    has: Option<GtidSet>,
+    skips: bool,
+    /// An artificial event, if that is the present one.
+    made: Option<Vec<u8>>,
+}
+
+impl Dump {
+    /// Begins a dump. `checksum`: what the replica has set `@source_binlog_checksum` to. Reads
+    /// files, so it may block.
+    pub fn begin(
+        binlog: &Arc<Binlog>,
+        start: Start,
+        checksum: Option<Checksum>,
+    ) -> Result<Dump, DumpError> {
+        let options = binlog.options();
+        let reading = binlog.reader(0);
+        let (file, from, has) = match start {
+            Start::File { name, position } => {
+                if position < FIRST_EVENT_AT {
+                    return Err(BEFORE.into());
+                }
+                (find(binlog, &name)?, position, None)
+            }
+            Start::Gtids(has) => {
+                if !options.gtids {
+                    return Err(NO_GTIDS.into());
+                }
+                let ahead = has.last_number(options.uuid);
+                if ahead > binlog.status().executed.last_number(options.uuid) {
+                    return Err(MORE_GTIDS.into());
+                }
+                (first_missing(binlog, &has)?, FIRST_EVENT_AT, Some(has))
+            }
+        };
+        reading.moves_to(file);
+        let (reader, _) = binlog.open_file(file)?;
+        let mut dump = Dump {
+            name: file_name(&binlog.place().base, file),
+            binlog: binlog.clone(),
+            reading,
+            server_id: options.server_id,
+            file,
+            from,
+            reader,
+            end: 0,
+            next: Next::Rotate,
+            checksum: checksum.unwrap_or(Checksum::None),
+            knows_checksums: checksum.is_some(),
+            has,
+            skips: false,
+            made: None,
+        };
+        dump.look()?;
+        dump.check_start()?;
+        Ok(dump)
+    }
+
+    /// Whether an event begins at the start.
+    fn check_start(&mut self) -> Result<(), DumpError> {
+        if self.from > self.end {
+            return Err(BEHIND.into());
+        }
+        self.reader.seek(self.from);
+        match self.reader.next_event() {
+            Err(ReadError {
+                damage:
+                    Damage::Position { .. }
+                    | Damage::Length(_)
+                    | Damage::Cut { .. }
+                    | Damage::UnknownType(_)
+                    | Damage::Body(_),
+                ..
+            }) if self.from > FIRST_EVENT_AT => Err(BEHIND.into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// The file that is read, and the position behind the last event that was given.
+    pub fn position(&self) -> (&str, u64) {
+        let at = if self.next == Next::Events { self.reader.position() } else { self.from };
+        (&self.name, at)
+    }
+
+    /// Whether the next [`Dump::advance`] may wait for the disk.
+    pub fn may_block(&self) -> bool {
+        let far = self.end.saturating_sub(self.reader.position()) > NEAR;
+        self.next != Next::Events || (far && !self.reader.next_is_buffered())
+    }
+
+    /// The memory of the dump.
+    pub fn bytes(&self) -> usize {
+        self.reader.buffer_bytes()
+    }
+
+    /// The event that [`Dump::advance`] found.
+    pub fn event(&self) -> &[u8] {
+        match &self.made {
+            Some(made) => made,
+            None => self.reader.current(),
+        }
+    }
+
+    /// A HEARTBEAT event for the present position.
+    pub fn heartbeat(&self) -> Vec<u8> {
+        let (name, position) = self.position();
+        self.artificial(&Event::Heartbeat(name.as_bytes()), position as u32)
+    }
+
+    fn artificial(&self, event: &Event<'_>, end_pos: u32) -> Vec<u8> {
+        let stamp = Stamp { timestamp: 0, server_id: self.server_id };
+        let mut made = Vec::new();
+        append_artificial(&mut made, event, stamp, end_pos, self.checksum)
+            .expect("the name of a file is short");
+        made
+    }
+
+    /// Goes to the next event.
+    pub fn advance(&mut self) -> Result<Step, DumpError> {
+        match self.next {
+            Next::Rotate => {
+                let rotate = Rotate { position: self.from, file: self.name.as_bytes() };
+                self.made = Some(self.artificial(&Event::Rotate(rotate), 0));
+                self.next = Next::Format;
+                Ok(Step::Event)
+            }
+            Next::Format => {
+                self.made = Some(self.format()?);
+                self.reader.seek(self.from.max(self.reader.position()));
+                self.next = Next::Events;
+                Ok(Step::Event)
+            }
+            Next::Events => {
+                self.made = None;
+                self.read()
+            }
+        }
+    }
+
+    /// The file's FORMAT_DESCRIPTION. A replica must not take a file for closed because the source
+    /// is in it, and must not drop its temporary tables because its dump begins in the middle.
+    fn format(&mut self) -> Result<Vec<u8>, DumpError> {
+        self.checksum = self.reader.format().checksum;
+        if self.checksum != Checksum::None && !self.knows_checksums {
+            return Err(NO_CHECKSUMS.into());
+        }
+        self.reader.seek(FIRST_EVENT_AT);
+        let Some(event) = self.reader.next_event()? else { return Err(UNKNOWN_FILE.into()) };
+        if self.from > FIRST_EVENT_AT {
+            let stamp =
+                Stamp { timestamp: event.header.timestamp, server_id: event.header.server_id };
+            let mut format = self.reader.format().clone();
+            (format.created, format.in_use) = (0, false);
+            let mut made = Vec::new();
+            let event = Event::FormatDescription(format);
+            append_artificial(&mut made, &event, stamp, 0, self.checksum)
+                .expect("it was read from a file");
+            return Ok(made);
+        }
+        let mut made = event.bytes.to_vec();
+        // The checksum does not count the flag.
+        made[FLAGS_AT] &= !(flags::IN_USE as u8);
+        Ok(made)
+    }
+
+    /// The next event of the files that the replica does not have.
+    fn read(&mut self) -> Result<Step, DumpError> {
+        loop {
+            let Some(event) = self.reader.next_event()? else {
+                if self.look()? {
+                    continue;
+                }
+                if self.binlog.end().is_none_or(|end| end.file <= self.file) {
+                    return Ok(Step::End);
+                }
+                // The published end has gone on to another file since the last look, perhaps, but
+                // then a second look finds the whole file.
+                if self.look()? {
+                    continue;
+                }
+                self.go_on_to(self.file + 1)?;
+                return self.advance();
+            };
+            if let Some(has) = &self.has {
+                match event.header.event_type {
+                    EventType::GTID | EventType::ANONYMOUS_GTID => {
+                        let Event::Gtid(gtid) = event.decode()? else { continue };
+                        self.skips = gtid.gtid.is_some_and(|gtid| has.contains(gtid));
+                    }
+                    // They stand between transactions.
+                    EventType::ROTATE | EventType::STOP | EventType::PREVIOUS_GTIDS => {
+                        self.skips = false;
+                    }
+                    _ => {}
+                }
+            }
+            if !self.skips {
+                return Ok(Step::Event);
+            }
+        }
+    }
+
+    /// Looks where the file ends now. Returns whether it has grown.
+    fn look(&mut self) -> Result<bool, DumpError> {
+        let end = match self.binlog.end() {
+            Some(end) if end.file == self.file => end.offset,
+            // Nothing is added to a file behind which there is another.
+            _ => self.binlog.file_len(self.file).unwrap_or(self.end),
+        };
+        let grown = end > self.end;
+        if grown {
+            self.end = end;
+            self.reader.set_end(end);
+        }
+        Ok(grown)
+    }
+
+    fn go_on_to(&mut self, file: u32) -> Result<(), DumpError> {
+        self.reading.moves_to(file);
+        (self.reader, _) = self.binlog.open_file(file)?;
+        (self.file, self.from, self.end, self.next) = (file, FIRST_EVENT_AT, 0, Next::Rotate);
+        self.name = file_name(&self.binlog.place().base, file);
+        self.look()?;
+        Ok(())
+    }
+}
+
+/// The number of the file with this name.
+fn find(binlog: &Binlog, name: &[u8]) -> Result<u32, DumpError> {
+    let numbers = binlog.numbers();
+    let number = if name.is_empty() {
+        numbers.first().copied()
+    } else {
+        let base = binlog.place().base.clone();
+        std::str::from_utf8(name)
+            .ok()
+            .and_then(file_number)
+            .filter(|n| file_name(&base, *n).as_bytes() == name && numbers.contains(n))
+    };
+    number.ok_or_else(|| UNKNOWN_FILE.into())
+}
+
+/// The last file before which there is no transaction that the replica does not have.
+fn first_missing(binlog: &Binlog, has: &GtidSet) -> Result<u32, DumpError> {
+    let mut missing = GtidSet::new();
+    for number in binlog.numbers().into_iter().rev() {
+        let (_, previous) = binlog.open_file(number)?;
+        if previous.is_subset(has) {
+            return Ok(number);
+        }
+        missing = previous;
+    }
+    missing.subtract(has);
+    Err(DumpError(format!(
+        "Cannot replicate because the source purged required binary logs. Replicate the missing \
+         transactions from elsewhere, or provision a new replica from backup. Consider increasing \
+         the source's binary log expiration period. The missing transactions are '{}'",
+        missing.to_string().replace('\n', "")
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::Place;
+    use crate::record::{Options, Record, Why, transaction};
+    use redolith_binlog::{
+        EncodeOptions, Gtid, GtidTemplate, Header, Query, TransactionBuilder, Uuid,
+    };
+    use redolith_disk::SimDisk;
+    use redolith_engine::Lsn;
+    use redolith_engine::commit_stream::CommitStream;
+    use std::path::Path;
+
+    const UUID: Uuid = Uuid([7; 16]);
+
+    /// A binary log whose redo log is the test.
+    struct Rig {
+        disk: Arc<SimDisk>,
+        binlog: Arc<Binlog>,
+        lsn: u64,
+    }
+    impl Rig {
+        fn new(max_file_bytes: u64) -> Rig {
+            let disk = Arc::new(SimDisk::new(3));
+            let place = Place { dir: "/data".into(), base: "binlog".into() };
+            let binlog = Binlog::new(disk.clone(), place).unwrap();
+            binlog.begin(Lsn(0)).unwrap();
+            let mut rig = Rig { disk, binlog, lsn: 0 };
+            rig.rotate(Why::Start, max_file_bytes);
+            rig
+        }
+        /// Appends a record, and returns before it is in a file.
+        fn append(&mut self, record: Vec<u8>) {
+            let at = self.lsn;
+            self.lsn += 100;
+            self.binlog.appended(Lsn(at), Lsn(self.lsn), record);
+        }
+        fn publish(&self) {
+            self.binlog.advance(Lsn(self.lsn)).unwrap();
+        }
+        fn rotate(&mut self, why: Why, max_file_bytes: u64) {
+            let options = Options {
+                server_id: 5,
+                checksum: Checksum::Crc32,
+                max_file_bytes,
+                gtids: true,
+                uuid: UUID,
+                server_version: "8.0.36-redolith".into(),
+            };
+            self.append(Record::Rotate { why, us: 1_000_000, options }.encode());
+            self.publish();
+        }
+        fn transaction(&mut self, text: &str) {
+            let stamp = Stamp { timestamp: 1, server_id: 5 };
+            let mut builder = TransactionBuilder::new(EncodeOptions::default());
+            builder.query(stamp, &Query { text: text.as_bytes(), ..Query::default() }).unwrap();
+            let events = builder.seal(stamp, &GtidTemplate::default()).unwrap();
+            self.append(transaction(2, None, events.as_bytes()));
+            self.publish();
+        }
+        fn barrier(&mut self) {
+            self.append(Record::Barrier.encode());
+            self.publish();
+        }
+        fn dump(&self, file: &str, position: u64) -> Result<Dump, DumpError> {
+            let start = Start::File { name: file.into(), position };
+            Dump::begin(&self.binlog, start, Some(Checksum::Crc32))
+        }
+        fn file(&self, number: u32) -> Vec<u8> {
+            let path = self.binlog.place().path(number);
+            self.disk.contents(&path).unwrap()
+        }
+    }
+
+    /// What a dump gives until the end: events as text.
+    fn all(dump: &mut Dump) -> Result<Vec<String>, DumpError> {
+        let mut seen = Vec::new();
+        while dump.advance()? == Step::Event {
+            seen.push(shown(dump.event()));
+        }
+        Ok(seen)
+    }
+    fn shown(bytes: &[u8]) -> String {
+        let header = Header::decode(bytes).unwrap();
+        assert_eq!(header.len as usize, bytes.len());
+        let crc = bytes.split_last_chunk::<4>().unwrap();
+        assert_eq!(redolith_binlog::crc32(crc.0).to_le_bytes(), *crc.1);
+        match Event::decode(&header, &crc.0[Header::LEN..]).unwrap() {
+            Event::Rotate(r) => {
+                let made = header.flags & flags::ARTIFICIAL != 0;
+                let name = String::from_utf8_lossy(r.file);
+                format!("{}rotate {name}:{}", if made { "made " } else { "" }, r.position)
+            }
+            Event::FormatDescription(f) => {
+                format!("format {} {} {}", header.end_pos, f.created, f.in_use)
+            }
+            Event::Query(q) => String::from_utf8_lossy(q.text).into_owned(),
+            Event::Gtid(g) => format!("gtid {}", g.gtid.unwrap().number),
+            Event::Heartbeat(name) => {
+                format!("heartbeat {}:{}", String::from_utf8_lossy(name), header.end_pos)
+            }
+            event => event.event_type().name().to_string(),
+        }
+    }
+
+    /// Tests DUMP-1.
+    #[test]
+    fn a_dump_follows_what_is_published_through_rotations_and_stops() {
+        let mut rig = Rig::new(1 << 20);
+        let mut dump = rig.dump("", 4).unwrap();
+        let head = ["made rotate binlog.000001:4", "format 126 1 false", "Previous_gtids"];
+        assert_eq!(all(&mut dump).unwrap(), head);
+        rig.transaction("a");
+        assert_eq!(all(&mut dump).unwrap(), ["gtid 1", "a"]);
+        let (name, end) = dump.position();
+        assert_eq!((name, end), ("binlog.000001", rig.binlog.end().unwrap().offset));
+        let heartbeat = format!("heartbeat binlog.000001:{end}");
+        assert_eq!(shown(&dump.heartbeat()), heartbeat);
+        // A record that is not durable is in no file.
+        rig.append(Record::Barrier.encode());
+        assert_eq!(dump.advance().unwrap(), Step::End);
+        rig.transaction("b");
+        rig.rotate(Why::Flush, 1 << 20);
+        rig.transaction("c");
+        let next = ["made rotate binlog.000002:4", "format 126 0 false", "Previous_gtids"];
+        let closed = ["gtid 2", "b", "rotate binlog.000002:4"];
+        let seen = all(&mut dump).unwrap();
+        assert_eq!(seen, [&closed[..], &next, &["gtid 3", "c"]].concat());
+        rig.append(Record::Stop { us: 5 }.encode());
+        rig.rotate(Why::Start, 1 << 20);
+        let next = ["made rotate binlog.000003:4", "format 126 1 false", "Previous_gtids"];
+        assert_eq!(all(&mut dump).unwrap(), [&["Stop"][..], &next].concat());
+        // A crash ends a file without an event.
+        rig.rotate(Why::Start, 1 << 20);
+        let next = ["made rotate binlog.000004:4", "format 126 1 false", "Previous_gtids"];
+        assert_eq!(all(&mut dump).unwrap(), next);
+        assert_eq!(all(&mut rig.dump("binlog.000001", 4).unwrap()).unwrap().len(), 20);
+    }
+
+    #[test]
+    fn a_dump_begins_at_an_event_and_nowhere_else() {
+        let mut rig = Rig::new(1 << 20);
+        let first = rig.binlog.end().unwrap().offset;
+        rig.transaction("a");
+        let second = rig.binlog.end().unwrap().offset;
+        let seen = all(&mut rig.dump("binlog.000001", first).unwrap()).unwrap();
+        let made = format!("made rotate binlog.000001:{first}");
+        assert_eq!(seen, [&made, "format 0 0 false", "gtid 1", "a"]);
+        let mut dump = rig.dump("binlog.000001", second).unwrap();
+        assert_eq!(all(&mut dump).unwrap().len(), 2);
+        rig.transaction("b");
+        assert_eq!(all(&mut dump).unwrap(), ["gtid 2", "b"]);
+        for position in (5..rig.binlog.end().unwrap().offset + 9).filter(|n| *n != 126) {
+            match rig.dump("binlog.000001", position) {
+                Err(e) => assert_eq!(e.0, BEHIND),
+                Ok(mut dump) => assert!(all(&mut dump).is_ok(), "{position}"),
+            }
+        }
+        let error = |file: &str, position| rig.dump(file, position).err().unwrap().0;
+        assert_eq!(error("binlog.000001", 3), BEFORE);
+        for unknown in ["binlog.000002", "binlog.1", "other.000001", "binlog.index", "/\0"] {
+            assert_eq!(error(unknown, 4), UNKNOWN_FILE);
+        }
+        let start = Start::File { name: Vec::new(), position: 4 };
+        let mut dump = Dump::begin(&rig.binlog, start, None).unwrap();
+        assert_eq!(dump.advance().unwrap(), Step::Event);
+        assert_eq!(dump.advance().unwrap_err().0, NO_CHECKSUMS);
+    }
+
+    /// Tests DUMP-2.
+    #[test]
+    fn a_damaged_event_is_told_and_not_given() {
+        let mut rig = Rig::new(1 << 20);
+        rig.transaction("a");
+        let at = rig.binlog.end().unwrap().offset;
+        rig.transaction("b");
+        rig.transaction("c");
+        let path = Path::new("/data/binlog.000001");
+        rig.disk.flip_bit(path, at + 30, 1).unwrap();
+        let mut dump = rig.dump("binlog.000001", 4).unwrap();
+        let mut seen = Vec::new();
+        let error = loop {
+            match dump.advance() {
+                Ok(_) => seen.push(shown(dump.event())),
+                Err(e) => break e.0,
+            }
+        };
+        assert_eq!(seen[3..], ["gtid 1", "a"]);
+        let wanted = format!("binary log /data/binlog.000001, position {at}: an event of type");
+        assert!(error.starts_with(&wanted), "{error}");
+    }
+
+    #[test]
+    fn transactions_that_the_replica_has_are_passed_over() {
+        let mut rig = Rig::new(1 << 20);
+        for text in ["a", "b", "c"] {
+            rig.transaction(text);
+        }
+        rig.rotate(Why::Flush, 1 << 20);
+        for text in ["d", "e", "f"] {
+            rig.transaction(text);
+        }
+        let dump = |numbers: &[u64]| {
+            let has = numbers.iter().map(|n| Gtid { uuid: UUID, number: *n }).collect();
+            Dump::begin(&rig.binlog, Start::Gtids(has), Some(Checksum::Crc32))
+        };
+        let given = |numbers: &[u64]| {
+            let seen = all(&mut dump(numbers).unwrap()).unwrap();
+            let is_text = |s: &&String| s.len() == 1;
+            seen.iter().filter(is_text).map(String::as_str).collect::<String>()
+        };
+        assert_eq!(given(&[]), "abcdef");
+        assert_eq!(given(&[1, 3]), "bdef");
+        assert_eq!(given(&[1, 2, 3, 5]), "df");
+        assert_eq!(given(&[1, 2, 3, 4, 5, 6]), "");
+        assert_eq!(dump(&[1, 2, 3]).unwrap().position().0, "binlog.000002");
+        assert_eq!(dump(&[7]).err().unwrap().0, MORE_GTIDS);
+        rig.barrier();
+        assert_eq!(rig.binlog.purge_before(2).unwrap().files, 1);
+        let dump = |numbers: &[u64]| {
+            let has = numbers.iter().map(|n| Gtid { uuid: UUID, number: *n }).collect();
+            Dump::begin(&rig.binlog, Start::Gtids(has), Some(Checksum::Crc32))
+        };
+        let error = dump(&[1, 3]).err().unwrap().0;
+        assert!(error.ends_with(&format!("The missing transactions are '{UUID}:2'")), "{error}");
+        assert!(dump(&[1, 2, 3]).is_ok());
+        assert_eq!(rig.binlog.purged().unwrap().to_string(), format!("{UUID}:1-3"));
+    }
+
+    #[test]
+    fn a_file_that_is_read_is_not_purged() {
+        let mut rig = Rig::new(1 << 20);
+        for _ in 0..3 {
+            rig.rotate(Why::Flush, 1 << 20);
+        }
+        rig.barrier();
+        let mut dump = rig.dump("binlog.000002", 4).unwrap();
+        let purged = rig.binlog.purge_before(4).unwrap();
+        assert_eq!((purged.files, purged.in_use), (1, true));
+        assert_eq!(rig.binlog.numbers(), [2, 3, 4]);
+        assert_eq!(all(&mut dump).unwrap().len(), 3 + 1 + 3 + 1 + 3);
+        let purged = rig.binlog.purge_before(4).unwrap();
+        assert_eq!((purged.files, purged.in_use), (2, false));
+        drop(dump);
+        assert_eq!(rig.dump("binlog.000001", 4).err().unwrap().0, UNKNOWN_FILE);
+    }
+
+    /// Tests DUMP-3.
+    #[test]
+    fn a_dump_gives_the_bytes_of_the_files_with_little_memory() {
+        let mut rig = Rig::new(64 << 10);
+        for n in 0..300 {
+            rig.transaction(&"x".repeat(n * 37 % 2000));
+        }
+        rig.transaction(&"y".repeat(3 << 20));
+        rig.transaction("z");
+        let mut dump = rig.dump("", 4).unwrap();
+        let (mut files, mut most) = (vec![Vec::new()], 0);
+        while dump.advance().unwrap() == Step::Event {
+            let header = Header::decode(dump.event()).unwrap();
+            if header.flags & flags::ARTIFICIAL != 0 {
+                files.push(b"\xfebin".to_vec());
+            } else {
+                files.last_mut().unwrap().extend_from_slice(dump.event());
+            }
+            most = most.max(dump.bytes());
+        }
+        assert!((3 << 20..4 << 20).contains(&most), "{most}");
+        assert!(dump.bytes() <= 64 << 10, "{}", dump.bytes());
+        assert_eq!(files.len() as u32 - 1, rig.binlog.end().unwrap().file);
+        for (number, seen) in files.iter().enumerate().skip(1) {
+            let mut file = rig.file(number as u32);
+            file[21] = 0;
+            assert!(&file == seen, "file {number}");
+        }
+    }
+}

@@ -1,0 +1,483 @@
+#!/usr/bin/env python3
+"""Reads a server's binary log the way replicas do: over COM_BINLOG_DUMP with a client that sees the
+bytes, and with a stock MariaDB as a replica.
+
+  tests/replica.py                a few minutes
+  tests/replica.py --time 30      30 s of load on the source while the replica follows
+
+The part with data compares every row of every table on both servers. It is ignored if the source
+writes no rows to its binary log.
+"""
+
+import argparse
+import os
+import struct
+import subprocess
+import sys
+import threading
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from rig import check, servers, sysbench  # noqa: E402
+from rig.client import MySQLError  # noqa: E402
+from rig.report import Report  # noqa: E402
+
+REGISTER, DUMP, DUMP_GTID = 0x15, 0x12, 0x1E
+NON_BLOCK = 1
+MAGIC = b'\xfebin'
+ROTATE, FORMAT, HEARTBEAT = 4, 15, 27
+ARTIFICIAL = 0x20
+IN_USE_AT = 21
+
+
+class Event:
+    def __init__(self, raw):
+        self.raw = raw
+        _, self.type, self.server_id, self.len, self.end, self.flags = struct.unpack_from(
+            '<IBIIIH', raw
+        )
+
+    @property
+    def made(self):
+        return bool(self.flags & ARTIFICIAL)
+
+
+class Dump:
+    """A connection that dumps the binary log."""
+
+    def __init__(
+        self, server, file='', position=4, flags=0, server_id=77, checksum='CRC32', heartbeat=0
+    ):
+        self.c = server.connect()
+        if checksum:
+            self.c.query(f"SET @source_binlog_checksum = '{checksum}'")
+        if heartbeat:
+            self.c.query(f'SET @master_heartbeat_period = {heartbeat}')
+        head = struct.pack('<IHI', position, flags, server_id)
+        self.c.command(DUMP, head + file.encode())
+
+    def next(self):
+        """The next event. None: the dump has ended."""
+        packet = self.c._checked()
+        if packet[0] == 0xFE:
+            return None
+        return Event(packet[1:])
+
+    def rest(self):
+        events = []
+        while (event := self.next()) is not None:
+            events.append(event)
+        return events
+
+
+def files_of(events, checksum='CRC32'):
+    """The files that a dump's events are from, as a client writes them. `checksum`: what the client
+    said, which holds before the first FORMAT_DESCRIPTION.
+    """
+    files = {}
+    for event in events:
+        if event.type == ROTATE and event.made:
+            crc = 4 if files or checksum == 'CRC32' else 0
+            name = event.raw[27 : len(event.raw) - crc].decode()
+            files[name] = bytearray(MAGIC)
+        else:
+            files[name] += event.raw
+    return files
+
+
+def error_of(act):
+    try:
+        act()
+    except MySQLError as e:
+        return e.code, e.message
+    return None
+
+
+def wait_for(what, until, seconds=30):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if until():
+            return
+        time.sleep(0.02)
+    raise AssertionError(f'{what}: not within {seconds} s')
+
+
+def source(name, **options):
+    # The server's shortest files, so that rotations come in the middle of the load.
+    options = {'log_bin': 'binlog', 'server_id': '1', 'max_binlog_size': '1048576', **options}
+    return servers.Redolith(servers.scratch(name), options)
+
+
+def names(connection):
+    return [row[0].decode() for row in connection.rows('SHOW BINARY LOGS')]
+
+
+def statements():
+    with source('replica-statements', gtid_mode='ON', enforce_gtid_consistency='ON') as s:
+        c = s.connect()
+        assert names(c) == ['binlog.000001']
+        c.query('FLUSH BINARY LOGS')
+        c.query('FLUSH LOGS')
+        c.query('FLUSH ENGINE LOGS')
+        assert names(c) == [f'binlog.00000{n}' for n in (1, 2, 3)]
+        for text in ('SHOW MASTER STATUS', 'SHOW BINARY LOG STATUS'):
+            file, position, *_ = c.rows(text)[0]
+            path = os.path.join(s.data, file.decode())
+            assert int(position) == os.path.getsize(path), (file, position)
+        events = c.rows("SHOW BINLOG EVENTS IN 'binlog.000002'")
+        assert [row[2] for row in events] == [b'Format_desc', b'Previous_gtids', b'Rotate']
+        assert events[2][5] == b'binlog.000003;pos=4', events
+        assert c.rows("SHOW BINLOG EVENTS IN 'binlog.000002' LIMIT 1, 1") == events[1:2]
+        assert c.rows("SHOW BINLOG EVENTS IN 'binlog.000002' FROM 126") == events[1:]
+        assert c.rows('SHOW BINLOG EVENTS LIMIT 1')[0][0] == b'binlog.000001'
+        show = lambda rest: error_of(lambda: c.rows(f'SHOW BINLOG EVENTS {rest}'))
+        assert show("IN 'binlog.000009'")[0] == 1220
+        assert 'Wrong offset' in show('FROM 7')[1] and 'Wrong offset' in show('FROM 70000')[1]
+        assert error_of(lambda: c.query("PURGE BINARY LOGS TO 'binlog.9'"))[0] == 1373
+        assert c.query("PURGE BINARY LOGS TO 'binlog.000002'")[0].warnings == 0
+        assert names(c) == ['binlog.000002', 'binlog.000003']
+        c.query("PURGE MASTER LOGS BEFORE '2020-01-01 00:00:00'")
+        assert len(names(c)) == 2
+        c.query('PURGE BINARY LOGS BEFORE NOW() + INTERVAL 1 DAY')
+        assert names(c) == ['binlog.000003']
+        assert not os.path.exists(os.path.join(s.data, 'binlog.000002'))
+        assert error_of(lambda: c.query('RESET BINARY LOGS AND GTIDS'))[0] == 1235
+        assert c.value('SELECT @@gtid_executed') == c.value('SELECT @@gtid_purged') == ''
+        uuid = c.value('SELECT @@server_uuid')
+        assert c.value(f"SELECT GTID_SUBSET('{uuid}:2-3', '{uuid}:1-5')") == '1'
+        assert c.value(f"SELECT GTID_SUBTRACT('{uuid}:1-5', '{uuid}:3')") == f'{uuid}:1-2:4-5'
+        assert error_of(lambda: c.rows("SELECT GTID_SUBSET('x', '')"))[0] == 1772
+        assert c.rows("SHOW STATUS LIKE 'Redolith_binlog_dumps'")[0][1] == b'0'
+    with servers.Redolith(servers.scratch('replica-off')) as s:
+        c = s.connect()
+        assert c.rows('SHOW MASTER STATUS') == []
+        for text in ('SHOW BINARY LOGS', 'SHOW BINLOG EVENTS'):
+            assert error_of(lambda text=text: c.rows(text))[0] == 1381
+        assert error_of(lambda: c.query('RESET MASTER'))[0] == 1186
+        assert error_of(Dump(s).rest) == (1236, 'Binary log is not open')
+
+
+def raw_stream():
+    with source('replica-raw', gtid_mode='ON', enforce_gtid_consistency='ON') as s:
+        for _ in range(3):
+            s.connect().query('FLUSH LOGS')
+        s.stop()
+        s.start()
+        s.kill()
+        s.start()
+        wanted = names(s.connect())
+        assert len(wanted) == 6, wanted
+        for checksum in ('CRC32', 'NONE'):
+            events = Dump(s, flags=NON_BLOCK, checksum=checksum).rest()
+            files = files_of(events, checksum)
+            assert list(files) == wanted, list(files)
+            for name, got in files.items():
+                with open(os.path.join(s.data, name), 'rb') as f:
+                    there = bytearray(f.read())
+                there[IN_USE_AT] = 0
+                assert got == there, name
+            if checksum == 'CRC32':
+                crc_of_first = files
+        assert crc_of_first
+        for name in wanted:
+            path = os.path.join(s.dir, name)
+            with open(path, 'wb') as f:
+                f.write(crc_of_first[name])
+            said = subprocess.run(
+                ['mariadb-binlog', '--no-defaults', '--verify-binlog-checksum', path],
+                capture_output=True,
+                text=True,
+            )
+            assert said.returncode == 0 and not said.stderr, said.stderr
+        # From the middle: the file's head is made, the rest is the file's.
+        events = Dump(s, wanted[1], 126, flags=NON_BLOCK).rest()
+        assert events[0].made and events[1].type == FORMAT and events[1].end == 0
+        assert len(files_of(events)) == 5
+        # With GTIDs a dump begins where the replica lacks something: it has everything here.
+        c = s.connect()
+        c.query("SET @source_binlog_checksum = 'CRC32'")
+        c.command(DUMP_GTID, struct.pack('<HII', NON_BLOCK, 9, 0) + struct.pack('<QIQ', 4, 8, 0))
+        dump = Dump.__new__(Dump)
+        dump.c = c
+        assert list(files_of(dump.rest())) == wanted[-1:]
+
+
+def refusals():
+    with source('replica-refusals') as s:
+        s.connect().query('FLUSH LOGS')
+        behind = 'Client requested source to start replication from position > file size'
+        for file, position, text in (
+            ('binlog.000003', 4, 'Could not find first log file name in binary log index file'),
+            ('../data/ibdata1', 4, 'Could not find first log file name in binary log index file'),
+            ('binlog.000001', 3, 'Client requested source to start replication from position < 4'),
+            ('binlog.000001', 5000, behind),
+            ('binlog.000001', 50, behind),
+            ('binlog.000001', 127, behind),
+        ):
+            assert error_of(Dump(s, file, position).rest) == (1236, text), (file, position)
+        assert error_of(Dump(s, checksum=None, flags=NON_BLOCK).rest)[0] == 1236
+        for code, payload in (
+            (DUMP, b''),
+            (DUMP, b'\4\0\0\0\1'),
+            (DUMP_GTID, b''),
+            (DUMP_GTID, b'\0\0\1\0\0\0\xff\xff\xff\xff'),
+            (DUMP_GTID, struct.pack('<HII', 0, 1, 0) + struct.pack('<QI', 4, 0xFFFFFFFF)),
+            (DUMP_GTID, struct.pack('<HII', 0, 1, 0) + struct.pack('<QIQ', 4, 8, 1 << 60)),
+            (REGISTER, b''),
+            (REGISTER, b'\1\0\0\0\xff'),
+        ):
+            c = s.connect()
+            c.command(code, payload)
+            assert error_of(c._checked)[0] == 1835, (code, payload)
+        c = s.connect()
+        c.command(DUMP_GTID, struct.pack('<HII', 0, 1, 0) + struct.pack('<QIQ', 4, 8, 0))
+        assert 'AUTO_POSITION' in error_of(c._checked)[1]
+        # A damaged event is told, and not sent.
+        path = os.path.join(s.data, 'binlog.000001')
+        with open(path, 'r+b') as f:
+            f.seek(130)
+            f.write(b'\xff')
+        code, text = error_of(Dump(s, flags=NON_BLOCK).rest)
+        assert code == 1236 and 'position 126' in text, text
+
+
+def following():
+    """Tests DUMP-5."""
+    with source('replica-following') as s:
+        c = s.connect()
+        first = Dump(s, heartbeat=100_000_000)
+        first.c.timeout = 10
+        kinds = [first.next().type for _ in range(3)]
+        assert kinds == [ROTATE, FORMAT, 35], kinds
+        beat = first.next()
+        assert beat.type == HEARTBEAT and beat.raw[19:-4] == b'binlog.000001', beat.raw
+        assert beat.end == int(c.rows('SHOW MASTER STATUS')[0][1])
+        row = next(r for r in c.rows('SHOW PROCESSLIST') if r[4] == b'Binlog Dump')
+        said = b'Source has sent all binlog to replica; waiting for more updates'
+        assert row[6] == said, row
+        c.query('FLUSH LOGS')
+        while (event := first.next()).type == HEARTBEAT:
+            pass
+        assert event.type == ROTATE and not event.made
+        assert [first.next().type for _ in range(3)] == [ROTATE, FORMAT, 35]
+        # A second dump of the same replica ends the first.
+        second = Dump(s)
+        assert second.next().type == ROTATE
+        wait_for('the end of the first dump', lambda: dumps(c) == 1)
+        # Registered replicas are shown while they are connected.
+        replica = s.connect()
+        replica.query("SET @slave_uuid = '3e11fa47-71ca-11e1-9e33-c80aa9429562'")
+        replica.command(REGISTER, struct.pack('<IB2sBBHII', 9, 2, b'h9', 0, 0, 3399, 0, 0))
+        replica.receive()
+        wanted = (b'9', b'h9', b'3399', b'1', b'3e11fa47-71ca-11e1-9e33-c80aa9429562')
+        assert c.rows('SHOW REPLICAS') == c.rows('SHOW SLAVE HOSTS') == [wanted]
+        replica.close()
+        wait_for('a replica that left', lambda: c.rows('SHOW REPLICAS') == [])
+        # KILL and a shutdown end dumps.
+        for how in ('KILL', 'KILL QUERY'):
+            dump = Dump(s, server_id=0)
+            dump.next()
+            wait_for('a dump', lambda: dumps(c) == 2)
+            c.query(f'{how} {dump.c.connection_id}')
+            wait_for(f'{how} of a dump', lambda: dumps(c) == 1)
+        began = time.monotonic()
+        assert s.stop() == 0 and time.monotonic() - began < 5
+
+
+def dumps(c):
+    return int(c.rows("SHOW STATUS LIKE 'Redolith_binlog_dumps'")[0][1])
+
+
+class Replica(servers.MariaDB):
+    """A stock MariaDB that replicates from a server."""
+
+    def attach(self, source, file='binlog.000001', position=4):
+        self.c = self.connect()
+        self.c.query(
+            f"CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = {source.port},"
+            f" MASTER_USER = 'root', MASTER_LOG_FILE = '{file}', MASTER_LOG_POS = {position},"
+            ' MASTER_CONNECT_RETRY = 1, MASTER_HEARTBEAT_PERIOD = 0.5'
+        )
+        self.c.query('START SLAVE')
+
+    def status(self):
+        result = self.c.query('SHOW SLAVE STATUS')[0]
+        return {c.name: (v or b'').decode() for c, v in zip(result.columns, result.rows[0])}
+
+    def wait_for_end(self, source, seconds=60):
+        """Waits until the replica has applied everything that the source has."""
+        file, position, *_ = source.connect().rows('SHOW MASTER STATUS')[0]
+        wanted = (file.decode(), position.decode())
+        end = time.monotonic() + seconds
+        while True:
+            now = self.status()
+            if (now['Relay_Master_Log_File'], now['Exec_Master_Log_Pos']) == wanted:
+                assert (now['Slave_IO_Running'], now['Slave_SQL_Running']) == ('Yes', 'Yes'), now
+                return
+            failed = [now['Last_SQL_Error'], now['Last_IO_Errno'] == '1236' and now['Last_IO_Error']]
+            assert not any(failed), failed
+            assert time.monotonic() < end, f'{wanted}: {now}'
+            time.sleep(0.05)
+
+
+def replica_of(name, **options):
+    options = {'server_id': '2', 'slave_net_timeout': '5', **options}
+    return Replica(servers.scratch(name), options)
+
+
+def mariadb_follows():
+    with source('replica-source') as s, replica_of('replica-mariadb') as r:
+        s.connect().query('FLUSH LOGS')
+        r.attach(s)
+        r.wait_for_end(s)
+        for act in (s.stop, s.kill, s.stop):
+            s.connect().query('FLUSH LOGS')
+            act()
+            s.start()
+            r.wait_for_end(s)
+        r.c.query('STOP SLAVE')
+        s.connect().query('FLUSH LOGS')
+        r.c.query('START SLAVE')
+        r.wait_for_end(s)
+        assert len(names(s.connect())) == 9, names(s.connect())
+        beats = lambda: int(r.c.rows("SHOW STATUS LIKE 'Slave_received_heartbeats'")[0][1])
+        before = beats()
+        wait_for('heartbeats', lambda: beats() > before + 2)
+        assert len(s.connect().rows('SHOW SLAVE HOSTS')) == 1
+        r.c.query('STOP SLAVE')
+        wait_for('the end of the dump', lambda: dumps(s.connect()) == 0)
+
+
+def logs_rows(s):
+    """Whether the source writes rows to its binary log."""
+    c = s.connect()
+    place = lambda: c.rows('SHOW MASTER STATUS')[0][:2]
+    c.query('CREATE DATABASE probe')
+    c.query('CREATE TABLE probe.t (id INT PRIMARY KEY)')
+    before = place()
+    c.query('INSERT INTO probe.t VALUES (1)')
+    return place() != before
+
+
+DDL = [
+    'CREATE TABLE d{n} (id INT PRIMARY KEY AUTO_INCREMENT, a VARCHAR(40), b DECIMAL(9,3),'
+    ' c DATETIME(3), KEY (a)) DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_general_ci',
+    "INSERT INTO d{n} (a, b, c) VALUES ('é', 1.5, '2026-01-02 03:04:05.678'), (NULL, -7, NULL)",
+    'ALTER TABLE d{n} ADD COLUMN e BIGINT UNSIGNED NOT NULL DEFAULT 18446744073709551615',
+    "UPDATE d{n} SET a = CONCAT(a, 'x'), e = id WHERE id = 1",
+    'INSERT INTO d{n} (a) SELECT a FROM d{n}',
+    'DELETE FROM d{n} WHERE id = 2',
+    'RENAME TABLE d{n} TO r{n}',
+    'CREATE INDEX i ON r{n} (b)',
+    'TRUNCATE TABLE r{n}',
+    'INSERT INTO r{n} (a) VALUES ({n})',
+]
+
+
+def changes(s, stop):
+    """DDL and DML, one table after the other, until `stop`."""
+    c = s.connect(database=sysbench.SCHEMA)
+    n = 0
+    while not stop.is_set() or n < 2:
+        for text in DDL:
+            c.query(text.format(n=n))
+        if n > 2:
+            c.query(f'DROP TABLE r{n - 3}')
+        n += 1
+
+
+def rows_of(server, schemas):
+    c = server.connect()
+    found = {}
+    for schema in schemas:
+        for (table,) in c.rows(f'SHOW TABLES FROM `{schema}`'):
+            name = f'`{schema}`.`{table.decode()}`'
+            found[name] = c.rows(f'SELECT * FROM {name} ORDER BY 1')
+    return found
+
+
+def data(report, seconds):
+    name = 'data: sysbench and DDL, kills of both, then every row'
+    with source('replica-data') as s, replica_of('replica-data-mariadb') as r:
+        if not logs_rows(s):
+            return report.skip(name, 'the server writes no rows to its binary log')
+        r.attach(s)
+        c = s.connect()
+        c.query(f'CREATE DATABASE {sysbench.SCHEMA}')
+        sizes = {'tables': 4, 'table_size': 2000}
+        prepared = sysbench.spawn(s, 'oltp_read_write', 'prepare', **sizes)
+        said, _ = prepared.communicate()
+        assert prepared.returncode == 0, said
+        for round in range(3):
+            stop = threading.Event()
+            failed = []
+            ddl = threading.Thread(target=lambda: guarded(failed, changes, s, stop))
+            ddl.start()
+            load = sysbench.spawn(s, 'oltp_read_write', 'run', 4, time=seconds, **sizes)
+            if round:
+                time.sleep(seconds / 2)
+                r.kill()
+                r.start()
+                r.c = r.connect()
+            said, _ = load.communicate()
+            stop.set()
+            ddl.join()
+            assert load.returncode == 0 and not failed, (said, failed)
+            r.wait_for_end(s, 120)
+            schemas = [sysbench.SCHEMA, 'probe']
+            here, there = rows_of(s, schemas), rows_of(r, schemas)
+            assert here.keys() == there.keys(), (here.keys(), there.keys())
+            different = [table for table in here if here[table] != there[table]]
+            assert not different, different
+            for i in range(round + 1):
+                c = s.connect()
+                c.query(f'DROP TABLE IF EXISTS {sysbench.SCHEMA}.d{i}')
+            for (table,) in s.connect().rows(f"SHOW TABLES FROM {sysbench.SCHEMA} LIKE 'r%'"):
+                s.connect().query(f'DROP TABLE {sysbench.SCHEMA}.{table.decode()}')
+            (s.kill if round else s.stop)()
+            s.start()
+        assert len(names(s.connect())) > 3
+    report.ok(name)
+
+
+def guarded(failed, act, *arguments):
+    try:
+        act(*arguments)
+    except Exception as e:
+        failed.append(e)
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument('--time', type=int, default=5, help='seconds of load per round')
+    parser.add_argument('--only', action='append', help='these tests')
+    a = parser.parse_args()
+    servers.need('mariadbd', 'mariadb-binlog', 'sysbench')
+    report = Report()
+    tests = {
+        'statements': statements,
+        'raw-stream': raw_stream,
+        'refusals': refusals,
+        'following': following,
+        'mariadb': mariadb_follows,
+        'data': lambda: data(report, a.time),
+    }
+    for name, test in tests.items():
+        if a.only and name not in a.only:
+            continue
+        try:
+            test()
+        except (AssertionError, MySQLError, OSError, servers.NotUp) as e:
+            import traceback
+
+            report.fail(name, f'{traceback.format_exc()}{e}')
+        else:
+            if name != 'data':
+                report.ok(name)
+    return report.end()
+
+
+if __name__ == '__main__':
+    sys.exit(main())
