@@ -3,6 +3,7 @@
 
   tests/kill.py                     20 rounds, a new seed
   tests/kill.py --rounds 500 --seed 7
+  tests/kill.py --binlog            with a binary log, in files of 1 MiB
   tests/kill.py --rounds 1 --threads 128 --seconds 60 --at-end --switch-ms 100
 
 In each round, sysbench oltp_write_only and the oracle's own connections write. The server gets
@@ -15,7 +16,10 @@ Then these rules must hold for all rounds so far:
   KILL-3  no transaction is there that was rolled back or never sent;
   KILL-4  CHECK TABLE finds no error in any table; sysbench's tables have as many rows as they were
           made with;
-  KILL-5  `redolith dump` prints every kind of file of the killed directory, before the restart.
+  KILL-5  `redolith dump` prints every kind of file of the killed directory, before the restart;
+  KILL-6  with --binlog: the files of the binary log have the transactions that are there, each once
+          and whole, and no other; and all bytes that they had before the restart, but for the flag
+          that says that a file is open.
 
 An oracle transaction inserts one to three rows with its token into `token`, and counts itself in
 `worker`. The oracle writes `sent` into its record before COMMIT, and `acked` after the answer. The
@@ -26,14 +30,16 @@ tests power loss.
 """
 
 import argparse
+import collections
 import os
 import random
+import struct
 import sys
 import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from rig import check, dumps, servers, sysbench  # noqa: E402
+from rig import binlog_files, check, dumps, servers, sysbench  # noqa: E402
 from rig.client import MySQLError  # noqa: E402
 from rig.report import Report  # noqa: E402
 
@@ -226,7 +232,57 @@ def verify(server, record, a):
     return wrong
 
 
-def one_round(server, record, a, rng, switch):
+class Binlog:
+    """What was read of the binary log so far: the tokens, and up to where."""
+
+    def __init__(self):
+        self.tokens, self.file, self.end, self.kept = collections.Counter(), '', 4, {}
+
+    def keep(self, server):
+        """Keeps the bytes of the files that are not read yet, before a restart."""
+        unread = [n for n in binlog_files.names(server.data) if n >= self.file]
+        self.kept = {name: self.read(server, name) for name in unread}
+
+    @staticmethod
+    def read(server, name):
+        with open(os.path.join(server.data, name), 'rb') as f:
+            data = bytearray(f.read())
+        data[21:23] = b''
+        return data
+
+    def read_on(self, server):
+        for name in binlog_files.names(server.data):
+            if name < self.file:
+                continue
+            path, begin = os.path.join(server.data, name), self.end if name == self.file else 4
+            found, end = binlog_files.inserted(path, f'{ORACLE}.token', begin)
+            self.file, self.end = name, end
+            for transaction in found:
+                # 6 bytes of the table's number, 2 of flags, 2 without further data, the number of
+                # columns, their bitmap; then a row: its bitmap of NULLs, and the token.
+                self.tokens.update({struct.unpack_from('<Q', b, 13)[0] for b in transaction})
+
+    def complaints(self, server, record):
+        try:
+            self.read_on(server)
+        except (binlog_files.Wrong, OSError) as e:
+            return [f'KILL-6: {e}']
+        for name, before in self.kept.items():
+            if not self.read(server, name).startswith(before):
+                return [f'KILL-6: {name} was made again with other bytes']
+        there = {t for t, whole in record.settled.items() if whole}
+        return [
+            f'KILL-6: {what}: {sorted(tokens)[:10]}'
+            for what, tokens in [
+                ('in the tables and not in the binary log', there - set(self.tokens)),
+                ('in the binary log and not in the tables', set(self.tokens) - there),
+                ('twice in the binary log', {t for t, n in self.tokens.items() if n > 1}),
+            ]
+            if tokens
+        ]
+
+
+def one_round(server, record, binlog, a, rng, switch):
     """Runs load, kill and restart. Returns the complaints, and a description of the round."""
     before = len(record.acked)
     workers = [Worker(server, record, i, rng.random()) for i in range(a.connections)]
@@ -260,6 +316,8 @@ def one_round(server, record, a, rng, switch):
     wrong += [f'KILL-5: there is no file of the kind {k}' for k in dumps.DUMPS if not there[k]]
     printed = dumps.complaints(server.binary, server.data, options=['--limit=500'])
     wrong += [f'KILL-5: {x}' for x in printed]
+    if binlog:
+        binlog.keep(server)
     words = f'killed after {moment_s:.2f} s, {len(record.acked) - before} acked'
     if switch:
         words += f', {workers[-1].count} switches'
@@ -275,7 +333,11 @@ def one_round(server, record, a, rng, switch):
         start.join(60)
         words += f', and {again_s:.2f} s into the restart'
     restart_s = server.start()
-    return wrong + verify(server, record, a), f'{words}; up again in {restart_s:.2f} s'
+    wrong += verify(server, record, a)
+    if binlog:
+        wrong += binlog.complaints(server, record)
+        words += f', {sum(binlog.tokens.values())} tokens in the binary log'
+    return wrong, f'{words}; up again in {restart_s:.2f} s'
 
 
 def start_quietly(server):
@@ -301,6 +363,7 @@ def main():
         default=20,
         help='how often the ways of writing the log change; 0: never',
     )
+    parser.add_argument('--binlog', action='store_true', help='with a binary log')
     parser.add_argument('--threads', type=int, default=16, help='of sysbench')
     parser.add_argument('--connections', type=int, default=6, help='of the oracle')
     parser.add_argument('--tables', type=int, default=8)
@@ -314,6 +377,7 @@ def main():
         a,
         dir,
         **SETTINGS,
+        **({'log_bin': None, 'max_binlog_size': '1M'} if a.binlog else {}),
         **(
             {'innodb_log_file_size': '64M'}
             if a.server == 'mariadb'
@@ -323,10 +387,13 @@ def main():
     with server:
         prepare(server, a)
         record = Record(os.path.join(dir, 'record'))
+        binlog = Binlog() if a.binlog else None
         for i in range(a.rounds):
             try:
                 switch = a.server == 'redolith' and a.switch_ms > 0 and (a.at_end or i % 2 == 1)
-                wrong, words = one_round(server, record, a, random.Random(f'{a.seed}/{i}'), switch)
+                wrong, words = one_round(
+                    server, record, binlog, a, random.Random(f'{a.seed}/{i}'), switch
+                )
             except (servers.NotUp, MySQLError, OSError) as e:
                 wrong, words = [f'{type(e).__name__}: {e}', server.last_words()], ''
             if wrong:
