@@ -80,8 +80,8 @@ impl Capture {
         self.builder.is_none()
     }
 
-    /// Begins a statement. If the statement may change rows and is the first of its transaction that
-    /// does, BEGIN is appended.
+    /// Begins a statement. Appends BEGIN if the statement is the first of its transaction that may
+    /// change rows.
     pub fn begin_statement(
         &mut self,
         statement: &Statement,

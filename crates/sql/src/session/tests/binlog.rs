@@ -7,6 +7,9 @@ use redolith_engine::runtime::block_on;
 use redolith_types::Value;
 use std::collections::HashMap;
 
+/// Tables by the number that rows have.
+type Tables = HashMap<TableId, Table>;
+
 /// A server that logs, with a session, and how much of its log was read.
 struct Log {
     session: Session,
@@ -25,14 +28,14 @@ impl Log {
         }
     }
     /// The events of the file after those that were read before.
-    fn all<T>(&mut self, mut show: impl FnMut(&Event<'_>, &HashMap<TableId, Table>) -> T) -> Vec<T> {
+    fn all<T>(&mut self, mut show: impl FnMut(&Event<'_>, &Tables) -> T) -> Vec<T> {
         let (engine, binlog) = (&self.world.server.engine, self.world.server.binlog.as_ref());
         let binlog = binlog.unwrap();
         block_on(binlog.catch_up(engine.store.log.durable()));
         let end = binlog.status().position.unwrap();
         let path = binlog.place().path(end.file);
         let mut reader = Reader::open(&*engine.disk, &path).unwrap();
-        let (mut tables, mut shown) = (HashMap::new(), Vec::new());
+        let (mut tables, mut shown) = (Tables::new(), Vec::new());
         while let Some(raw) = reader.next_event().unwrap() {
             let event = raw.decode().unwrap();
             if let Event::TableMap(table) = &event {
@@ -51,7 +54,7 @@ impl Log {
     }
     /// The new transactions' clocks: (last committed, sequence number).
     fn clocks(&mut self) -> Vec<(u64, u64)> {
-        let clock = |event: &Event<'_>, _: &HashMap<TableId, Table>| match event {
+        let clock = |event: &Event<'_>, _: &Tables| match event {
             Event::Gtid(GtidEvent { clock, .. }) => {
                 Some((clock.last_committed, clock.sequence_number))
             }
@@ -74,7 +77,7 @@ fn row(row: &Row<'_>) -> String {
 }
 
 /// Several lines for rows: one per row, and `;` behind the last row of the statement.
-fn line(event: &Event<'_>, tables: &HashMap<TableId, Table>) -> Option<String> {
+fn line(event: &Event<'_>, tables: &Tables) -> Option<String> {
     Some(match event {
         Event::Query(Query { text: b"BEGIN", database, .. }) => {
             assert_eq!(*database, b"test");
@@ -127,30 +130,22 @@ fn the_log_has_what_transactions_have_changed() {
     assert_eq!(log.new_lines(), [""; 0]);
     // A statement that fails in the middle, a savepoint, and a rollback.
     log.run(&["BEGIN", "INSERT INTO t VALUES (3, 30, 'c')"]);
-    assert_eq!(lines(&mut log.session, "INSERT INTO t VALUES (4, 40, 'd'), (3, 0, '')"), [
-        "error 1062"
-    ]);
+    assert_eq!(
+        lines(&mut log.session, "INSERT INTO t VALUES (4, 40, 'd'), (3, 0, '')"),
+        ["error 1062"]
+    );
     log.run(&["SAVEPOINT s", "DELETE FROM t WHERE id = 1", "ROLLBACK TO s"]);
     log.run(&["INSERT INTO t VALUES (5, 50, 'e')", "COMMIT"]);
-    assert_eq!(
-        log.new_lines(),
-        ["BEGIN", "map t", "+(3,30,c);", "map t", "+(5,50,e);", "COMMIT"]
-    );
+    assert_eq!(log.new_lines(), ["BEGIN", "map t", "+(3,30,c);", "map t", "+(5,50,e);", "COMMIT"]);
     log.run(&["BEGIN", "SAVEPOINT s", "DELETE FROM t", "ROLLBACK TO s", "COMMIT"]);
     log.run(&["BEGIN", "DELETE FROM t", "ROLLBACK"]);
     assert_eq!(lines(&mut log.session, "INSERT INTO t VALUES (6, 60, 'f'), (6, 0, '')").len(), 1);
     assert_eq!(log.new_lines(), [""; 0]);
     // Duplicates.
     log.run(&["REPLACE INTO t VALUES (1, 30, 'r')", "INSERT IGNORE INTO t VALUES (1, 7, 'x')"]);
-    assert_eq!(
-        log.new_lines(),
-        ["BEGIN", "map t", "-(1,10,b) -(3,30,c)", "+(1,30,r);", "COMMIT"]
-    );
+    assert_eq!(log.new_lines(), ["BEGIN", "map t", "-(1,10,b) -(3,30,c)", "+(1,30,r);", "COMMIT"]);
     log.run(&["INSERT INTO t VALUES (1, 1, 'x'), (9, 9, 'y') ON DUPLICATE KEY UPDATE v = 'dup'"]);
-    assert_eq!(
-        log.new_lines(),
-        ["BEGIN", "map t", "(1,30,r)>(1,30,dup)", "+(9,9,y);", "COMMIT"]
-    );
+    assert_eq!(log.new_lines(), ["BEGIN", "map t", "(1,30,r)>(1,30,dup)", "+(9,9,y);", "COMMIT"]);
     // The order of changes, and a key that changes.
     log.run(&["UPDATE t SET id = id + 100 WHERE id > 4 ORDER BY id DESC"]);
     log.run(&["DELETE FROM t WHERE id > 100 ORDER BY id LIMIT 1", "DELETE FROM t WHERE id = 109"]);
@@ -206,9 +201,11 @@ fn every_type_is_logged() {
         "SET time_zone = '+02:00'",
     ]);
     log.skip();
-    log.run(&["INSERT INTO t VALUES (DEFAULT, 255, -3, -4, 18446744073709551615, -1.5, 0.25, 1e10, \
+    log.run(&[
+        "INSERT INTO t VALUES (DEFAULT, 255, -3, -4, 18446744073709551615, -1.5, 0.25, 1e10, \
         'é', 'ab', 'ü', X'00FF', 'text', 'blob', '2024-02-29', '-10:11:12.125', '2024-01-02 \
-        03:04:05.000006', '2024-01-02 03:04:05', 2024, 4095, 'b', 'p,r')"]);
+        03:04:05.000006', '2024-01-02 03:04:05', 2024, 4095, 'b', 'p,r')",
+    ]);
     log.run(&["INSERT INTO t (id) VALUES (5)"]);
     let all = log.new_lines();
     assert_eq!(
@@ -323,14 +320,7 @@ fn definitions_are_logged_as_they_were_sent() {
     log.run(&["CREATE TABLE a (x INT); INSERT INTO a VALUES (1) ; DROP TABLE a ;"]);
     assert_eq!(
         log.new_lines(),
-        [
-            "test: CREATE TABLE a (x INT)",
-            "BEGIN",
-            "map a",
-            "+(1);",
-            "COMMIT",
-            "test: DROP TABLE a"
-        ]
+        ["test: CREATE TABLE a (x INT)", "BEGIN", "map a", "+(1);", "COMMIT", "test: DROP TABLE a"]
     );
     for (text, database) in [
         ("CREATE DATABASE other", "other"),
@@ -434,8 +424,11 @@ fn a_transaction_too_long_for_the_log_is_rolled_back() {
     log.run(&["BEGIN", "INSERT INTO t VALUES (9, REPEAT('a', 3000))"]);
     let mut error = String::new();
     for _ in 0..40 {
-        let out = lines(&mut log.session, "INSERT INTO t SELECT id + (SELECT MAX(id) FROM t), v \
-            FROM t ORDER BY id");
+        let out = lines(
+            &mut log.session,
+            "INSERT INTO t SELECT id + (SELECT MAX(id) FROM t), v \
+            FROM t ORDER BY id",
+        );
         if out[0].starts_with("error") {
             error.clone_from(&out[0]);
             break;
@@ -460,16 +453,19 @@ fn transactions_that_conflict_keep_their_order() {
     let first = clocks[0].1;
     let of = |n: usize| (clocks[n].0 + 1 - first, clocks[n].1 - first);
     // (transactions before the one that it depends on, its number), from the first INSERT on
-    assert_eq!((0..8).map(of).collect::<Vec<_>>(), [
-        (0, 0),
-        (0, 1),
-        (0, 2),
-        (1, 3), // row 1
-        (4, 4), // the 10 that row 1 gave up
-        (3, 5), // row 3
-        (6, 6), // a table without a key
-        (7, 7),
-    ]);
+    assert_eq!(
+        (0..8).map(of).collect::<Vec<_>>(),
+        [
+            (0, 0),
+            (0, 1),
+            (0, 2),
+            (1, 3), // row 1
+            (4, 4), // the 10 that row 1 gave up
+            (3, 5), // row 3
+            (6, 6), // a table without a key
+            (7, 7),
+        ]
+    );
 }
 
 #[test]
