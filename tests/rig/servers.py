@@ -29,6 +29,7 @@ PACKAGES = {
     'sysbench': 'sysbench',
     'mariadb-slap': 'mariadb-client',
     'mariadb': 'mariadb-client-core',
+    'mariadb-binlog': 'mariadb-client',
     'mariadbd': 'mariadb-server-core',
     'mariadb-install-db': 'mariadb-server-core',
 }

@@ -41,7 +41,7 @@ pub struct Capture {
 }
 
 /// A place to which a transaction's events can be cut back.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub struct Point {
     /// None: before the first event.
     events: Option<Savepoint>,
@@ -65,7 +65,7 @@ impl Capture {
             keys: Keys::default(),
             most: 0,
             begin_len: 0,
-            start: Point { events: None, keys: Keys::default().point() },
+            start: Point::default(),
             images: Images::none(),
             metadata: RowMetadata::Minimal,
             stamp: Stamp { timestamp: 0, server_id: 0 },
@@ -80,8 +80,8 @@ impl Capture {
         self.builder.is_none()
     }
 
-    /// Begins a statement. If the statement may change rows and is the first of its transaction that
-    /// does, BEGIN is appended.
+    /// Begins a statement. Appends BEGIN if the statement is the first of its transaction that may
+    /// change rows.
     pub fn begin_statement(
         &mut self,
         statement: &Statement,

@@ -23,7 +23,7 @@ pub(super) struct Keys {
 }
 
 /// The keys up to a savepoint.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(super) struct KeysPoint {
     count: usize,
     all: bool,

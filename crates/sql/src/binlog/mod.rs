@@ -15,8 +15,6 @@ mod definition;
 mod images;
 mod keys;
 mod settings;
-#[cfg(test)]
-mod tests;
 
 pub use capture::{Capture, Point};
 pub use definition::{Definition, StatementText};

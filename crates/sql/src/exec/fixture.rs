@@ -19,10 +19,12 @@ use crate::settings::{SessionVars, Settings, Var};
 use crate::sql_mode::SqlMode;
 use crate::status::Status;
 use redolith_disk::{Disk, RealDisk};
+use redolith_engine::commit_stream::{CommitStream, no_stream};
 use redolith_engine::dict::table::Table;
 use redolith_engine::lock::KillFlag;
 use redolith_engine::runtime::{Runtime, Threads, block_on};
 use redolith_engine::{Config, Engine};
+use redolith_replication::{Binlog, Place};
 use redolith_types::{Collation, Value};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -55,6 +57,7 @@ pub struct Server {
     pub processes: Arc<Processes>,
     pub memory: Arc<ServerMemory>,
     pub global_read_lock: Arc<GlobalReadLock>,
+    pub binlog: Option<Arc<Binlog>>,
     _dir: Dir,
 }
 impl Server {
@@ -72,12 +75,42 @@ impl Server {
         runtime: Arc<dyn Runtime>,
         set: impl FnOnce(&mut Config),
     ) -> Server {
-        let dir = Dir::new();
+        Server::open(Dir::new(), disk, runtime, set, None)
+    }
+    /// A server whose binary log is on.
+    pub fn logging() -> Server {
+        let (dir, disk) = (Dir::new(), Arc::new(RealDisk::new()));
+        let place = Place { dir: dir.0.clone(), base: "binlog".into() };
+        let binlog = Binlog::new(disk.clone(), place).unwrap();
+        let server =
+            Server::open(dir, disk.clone(), Threads::new(disk), |_| (), Some(binlog.clone()));
+        let options = redolith_replication::record::Options {
+            server_id: 7,
+            checksum: redolith_binlog::Checksum::Crc32,
+            max_file_bytes: 1 << 30,
+            gtids: true,
+            uuid: redolith_binlog::Uuid([9; 16]),
+            server_version: crate::settings::SERVER_VERSION.into(),
+        };
+        block_on(binlog.start(&server.engine, options)).unwrap();
+        server
+    }
+    fn open(
+        dir: Dir,
+        disk: Arc<dyn Disk>,
+        runtime: Arc<dyn Runtime>,
+        set: impl FnOnce(&mut Config),
+        binlog: Option<Arc<Binlog>>,
+    ) -> Server {
         let mut config = Config::new(&dir.0);
         (config.pool_bytes, config.log_segment_bytes, config.log_capacity_bytes) =
             (8 << 20, 1 << 20, 16 << 20);
         set(&mut config);
-        let (engine, _) = block_on(Engine::open(config, disk, runtime)).unwrap();
+        let stream = match &binlog {
+            Some(binlog) => binlog.clone() as Arc<dyn CommitStream>,
+            None => no_stream(),
+        };
+        let (engine, _) = block_on(Engine::open_with(config, disk, runtime, stream)).unwrap();
         block_on(engine.create_schema("test", Collation::Utf8mb4GeneralCi, None)).unwrap();
         Server {
             catalog: EngineCatalog::new(engine.clone()),
@@ -87,6 +120,7 @@ impl Server {
             memory: ServerMemory::new(),
             global_read_lock: Arc::default(),
             engine,
+            binlog,
             _dir: dir,
         }
     }
@@ -124,6 +158,9 @@ impl Server {
 }
 impl Drop for Server {
     fn drop(&mut self) {
+        if let Some(binlog) = &self.binlog {
+            block_on(binlog.stop(&self.engine)).unwrap();
+        }
         block_on(self.engine.close()).unwrap();
     }
 }

@@ -313,8 +313,8 @@ variables! {
         only "not built yet";
     SqlWarnings "sql_warnings" Bool, Both Dynamic OFF, inert "the warning count is always reported";
     SuperReadOnly "super_read_only" Bool, Global Dynamic OFF, only "not built yet";
-    SyncBinlog "sync_binlog" int(0, u32::MAX as u64), Global Dynamic is("1"), inert "the binary \
-        log is off";
+    SyncBinlog "sync_binlog" int(0, u32::MAX as u64), Global Dynamic is("1"),
+        inert "the events of a commit are durable with the commit";
     SystemTimeZone "system_time_zone" TEXT, Global ReadOnly is("UTC");
     TableDefinitionCache "table_definition_cache" int(400, 524_288), Global Dynamic is("4000"),
         inert "a table is opened once for all connections";

@@ -182,6 +182,7 @@ fn what_was_bound_to_another_table_is_bound_again() {
         locks: &mut s.locks,
         lock_wait_timeout: s.lock_wait_timeout,
         server_collation: redolith_types::Collation::Utf8mb4GeneralCi,
+        log: None,
     };
     assert_eq!(block_on(super::run(&mut cx, stmt, bound_at)).unwrap(), None);
     assert!(s.table("t").def.indexes.is_empty());

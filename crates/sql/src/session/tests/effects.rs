@@ -96,6 +96,7 @@ const EFFECTS: &[Effect] = &[
 /// Variables whose effect is checked by the tests below or in other files.
 const ELSEWHERE: &[&str] = &[
     "autocommit",
+    "binlog_row_image",
     "character_set_database",
     "character_set_results",
     "character_set_server",
@@ -117,6 +118,7 @@ const ELSEWHERE: &[&str] = &[
     "rand_seed1",
     "rand_seed2",
     "redolith_statement_memory",
+    "sql_log_bin",
     "timestamp",
     "transaction_isolation",
     "transaction_read_only",

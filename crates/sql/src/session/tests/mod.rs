@@ -1,4 +1,5 @@
 //! Tests sessions on a real engine: the answers to statements.
+mod binlog;
 mod counters;
 mod depth;
 mod effects;
@@ -115,7 +116,7 @@ impl World {
     pub fn over(server: Server) -> World {
         let db = Database::new(
             server.engine.clone(),
-            None,
+            server.binlog.clone(),
             Arc::new(Settings::default()),
             Arc::new(Status::new()),
             server.processes.clone(),
