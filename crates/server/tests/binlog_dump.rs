@@ -76,7 +76,7 @@ fn read(raw: &mut Raw, mut bytes: usize) -> usize {
     events
 }
 
-/// Tests DUMP-4.
+/// Tests REPL-4.
 #[test]
 fn a_slow_replica_holds_nobody_up_and_takes_no_memory() {
     let mut log = Log::new();
@@ -104,7 +104,7 @@ fn a_slow_replica_holds_nobody_up_and_takes_no_memory() {
     assert!(memory.used() < 2 << 20, "{}", memory.used());
 }
 
-/// Tests DUMP-5.
+/// Tests REPL-5.
 #[test]
 fn a_dump_ends_with_its_replica_and_when_it_is_told_to() {
     let mut log = Log::new();
