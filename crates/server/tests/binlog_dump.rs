@@ -112,7 +112,7 @@ fn a_dump_ends_with_its_replica_and_when_it_is_told_to() {
     let dumps = || log.binlog.replicas().dumps();
     let wait_for = |n: usize| {
         (0..2000).any(|_| {
-            std::thread::sleep(Duration::from_millis(10));
+            std::thread::park_timeout(Duration::from_millis(10));
             dumps() == n
         })
     };
