@@ -268,10 +268,6 @@ impl Binlog {
         self.catch_up(end).await;
         Ok(())
     }
-    /// `server_id` of the files.
-    pub fn server_id(&self) -> u32 {
-        self.options().server_id
-    }
     /// How files are made.
     pub fn options(&self) -> Options {
         self.work.lock().maker.state().options.clone()

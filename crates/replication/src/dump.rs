@@ -7,11 +7,11 @@
 //! either: `@source_binlog_checksum` tells how the ROTATE event before the first FORMAT_DESCRIPTION
 //! ends, and that the replica knows checksums.)
 //!
-//! - DUMP-1: only what is published is read, so a replica never has a transaction that a crash
+//! - REPL-1: only what is published is read, so a replica never has a transaction that a crash
 //!   takes back (FOLLOW-1).
-//! - DUMP-2: an event is given only if it was checked. The dump ends at a damaged event with its
+//! - REPL-2: an event is given only if it was checked. The dump ends at a damaged event with its
 //!   file and position.
-//! - DUMP-3: a dump reads when its replica has taken what was read before. Its memory is one chunk
+//! - REPL-3: a dump reads when its replica has taken what was read before. Its memory is one chunk
 //!   of a file, or one event that is longer.
 use crate::binlog::{Binlog, Reading};
 use redolith_binlog::file::{FIRST_EVENT_AT, file_name, file_number};
@@ -475,7 +475,7 @@ mod tests {
         }
     }
 
-    /// Tests DUMP-1.
+    /// Tests REPL-1.
     #[test]
     fn a_dump_follows_what_is_published_through_rotations_and_stops() {
         let mut rig = Rig::new(1 << 20);
@@ -539,7 +539,7 @@ mod tests {
         assert_eq!(dump.advance().unwrap_err().0, NO_CHECKSUMS);
     }
 
-    /// Tests DUMP-2.
+    /// Tests REPL-2.
     #[test]
     fn a_damaged_event_is_told_and_not_given() {
         let mut rig = Rig::new(1 << 20);
@@ -617,7 +617,7 @@ mod tests {
         assert_eq!(rig.dump("binlog.000001", 4).err().unwrap().0, UNKNOWN_FILE);
     }
 
-    /// Tests DUMP-3.
+    /// Tests REPL-3.
     #[test]
     fn a_dump_gives_the_bytes_of_the_files_with_little_memory() {
         let mut rig = Rig::new(64 << 10);

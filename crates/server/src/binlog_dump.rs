@@ -1,8 +1,8 @@
 //! COM_REGISTER_SLAVE, COM_BINLOG_DUMP and COM_BINLOG_DUMP_GTID: a replica reads the binary log.
 //!
-//! DUMP-4: a dump reads the next events when the replica has taken those before, so a slow replica
+//! REPL-4: a dump reads the next events when the replica has taken those before, so a slow replica
 //! makes nobody wait, and no memory grows.
-//! DUMP-5: a dump ends when its replica is gone, is killed, or dumps on another connection.
+//! REPL-5: a dump ends when its replica is gone, is killed, or dumps on another connection.
 //!
 //! A dump is the last command of its connection, also if it fails. (MySQL, `com_binlog_dump`)
 use crate::backend::{Backend, BinlogSource, Session};

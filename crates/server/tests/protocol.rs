@@ -217,10 +217,9 @@ fn small_commands() {
     assert_eq!(raw.ask(0x1b, &[0, 0])[0], 0xfe, "SET_OPTION");
     assert_eq!(raw.ask_error(0x1b, &[7, 0]), 1047);
     assert_eq!(raw.ask_error(0x1b, &[]), 1835);
-    for unknown in [
-        0u8, 5, 6, 7, 8, 0x0a, 0x0b, 0x0d, 0x0f, 0x10, 0x12, 0x13, 0x14, 0x15, 0x1d, 0x1e, 0x20,
-        0x99, 0xff,
-    ] {
+    for unknown in
+        [0u8, 5, 6, 7, 8, 0x0a, 0x0b, 0x0d, 0x0f, 0x10, 0x13, 0x14, 0x1d, 0x20, 0x99, 0xff]
+    {
         assert_eq!(raw.ask_error(unknown, b"x"), 1047, "{unknown:#x}");
     }
     raw.command(4, b"t\0%");

@@ -1,7 +1,9 @@
 //! A server over a unix socket with a fake backend, and a client that speaks raw packets.
 #![allow(dead_code)]
 use redolith_disk::{Disk, RealDisk};
-use redolith_server::backend::{Backend, Client, Limits, Prepared, Session};
+use redolith_engine::runtime::Threads;
+use redolith_replication::Binlog;
+use redolith_server::backend::{Backend, BinlogSource, Client, Limits, Prepared, Session};
 use redolith_server::listener::{self, SocketFile};
 use redolith_server::server::Server;
 use redolith_sql::memory::ServerMemory;
@@ -22,6 +24,7 @@ use std::task::Poll;
 pub struct Fake {
     limits: Limits,
     pub memory: Arc<ServerMemory>,
+    binlog: Option<Arc<Binlog>>,
 }
 
 pub struct FakeSession {
@@ -48,6 +51,10 @@ impl Backend for Fake {
     }
     fn memory(&self) -> &Arc<ServerMemory> {
         &self.memory
+    }
+    fn binlog(&self) -> Option<BinlogSource> {
+        let runtime = Threads::new(Arc::new(RealDisk::new()));
+        self.binlog.clone().map(|binlog| BinlogSource { binlog, runtime })
     }
 }
 
@@ -209,6 +216,10 @@ impl Session for FakeSession {
     fn net_write_timeout_s(&self) -> u32 {
         2
     }
+    /// What a replica has set that knows checksums.
+    fn user_variable(&self, name: &str) -> Option<String> {
+        (name == "source_binlog_checksum").then(|| "CRC32".into())
+    }
     fn max_allowed_packet(&self) -> usize {
         self.max_allowed_packet
     }
@@ -227,6 +238,9 @@ pub const LIMITS: Limits =
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
 pub fn start(limits: Limits) -> TestServer {
+    start_with(limits, None)
+}
+pub fn start_with(limits: Limits, binlog: Option<Arc<Binlog>>) -> TestServer {
     let disk: Arc<dyn Disk> = Arc::new(RealDisk::new());
     let path = std::env::temp_dir().join(format!(
         "redolith-test-{}-{}.sock",
@@ -238,7 +252,7 @@ pub fn start(limits: Limits) -> TestServer {
     let _inside = runtime.enter();
     let listening = listener::bind_unix(&*disk, &path, 100).unwrap();
     let server = Server::new(
-        Fake { limits, memory: ServerMemory::new() },
+        Fake { limits, memory: ServerMemory::new(), binlog },
         disk.clone(),
         Processes::new(),
         Arc::new(Status::new()),

@@ -65,14 +65,14 @@ pub(super) async fn files(source: &Source<'_>) -> Result<Vec<Made>> {
     Ok(list.into_iter().map(row).collect())
 }
 
-pub(super) fn replicas(source: &Source<'_>) -> Vec<Made> {
-    let source_id = source.binlog.server_id();
+pub(super) fn replicas(source: &Source<'_>) -> Result<Vec<Made>> {
+    let source_id = source.read(|binlog| binlog.options().server_id)?;
     let row = |replica: redolith_replication::Replica| {
         let uuid = replica.uuid.map(|uuid| uuid.to_string()).unwrap_or_default();
         let (id, port) = (replica.server_id, replica.port);
         vec![int(id), text(&replica.host), int(port), int(source_id), text(uuid)]
     };
-    source.binlog.replicas().registered().into_iter().map(row).collect()
+    Ok(source.binlog.replicas().registered().into_iter().map(row).collect())
 }
 
 /// What SHOW BINLOG EVENTS is to show.

@@ -246,7 +246,7 @@ async fn rows(cx: &mut AdminContext<'_>, kind: &ShowKind) -> Result<Vec<Row>> {
         }
         ShowKind::Replicas | ShowKind::SlaveHosts => {
             if let Some(source) = &source {
-                out.extend(binlog::replicas(source))?;
+                out.extend(binlog::replicas(source)?)?;
             }
         }
     }
