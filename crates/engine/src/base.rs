@@ -119,8 +119,8 @@ pub enum Error {
     NoSuchIndex(String),
     /// The redo log has no room for a record that travels with a commit.
     #[error(
-        "the binary log's events of the transaction have {0} bytes, more than the redo log has room \
-            for; make the transaction smaller, or innodb_log_buffer_size larger"
+        "the binary log's events of the transaction have {0} bytes, more than the redo log has \
+            room for; make the transaction smaller, or innodb_log_buffer_size larger"
     )]
     RecordTooLong(usize),
     /// The row does not fit into a page.

@@ -373,74 +373,15 @@ fn first_missing(binlog: &Binlog, has: &GtidSet) -> Result<u32, DumpError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::files::Place;
-    use crate::record::{Options, Record, Why, transaction};
-    use redolith_binlog::{
-        EncodeOptions, Gtid, GtidTemplate, Header, Query, TransactionBuilder, Uuid,
-    };
-    use redolith_disk::SimDisk;
-    use redolith_engine::Lsn;
-    use redolith_engine::commit_stream::CommitStream;
+    use crate::record::{Record, Why};
+    use crate::rig::{Rig, UUID};
+    use redolith_binlog::{Gtid, Header};
     use std::path::Path;
 
-    const UUID: Uuid = Uuid([7; 16]);
-
-    /// A binary log whose redo log is the test.
-    struct Rig {
-        disk: Arc<SimDisk>,
-        binlog: Arc<Binlog>,
-        lsn: u64,
-    }
     impl Rig {
-        fn new(max_file_bytes: u64) -> Rig {
-            let disk = Arc::new(SimDisk::new(3));
-            let place = Place { dir: "/data".into(), base: "binlog".into() };
-            let binlog = Binlog::new(disk.clone(), place).unwrap();
-            binlog.begin(Lsn(0)).unwrap();
-            let mut rig = Rig { disk, binlog, lsn: 0 };
-            rig.rotate(Why::Start, max_file_bytes);
-            rig
-        }
-        /// Appends a record, and returns before it is in a file.
-        fn append(&mut self, record: Vec<u8>) {
-            let at = self.lsn;
-            self.lsn += 100;
-            self.binlog.appended(Lsn(at), Lsn(self.lsn), record);
-        }
-        fn publish(&self) {
-            self.binlog.advance(Lsn(self.lsn)).unwrap();
-        }
-        fn rotate(&mut self, why: Why, max_file_bytes: u64) {
-            let options = Options {
-                server_id: 5,
-                checksum: Checksum::Crc32,
-                max_file_bytes,
-                gtids: true,
-                uuid: UUID,
-                server_version: "8.0.36-redolith".into(),
-            };
-            self.append(Record::Rotate { why, us: 1_000_000, options }.encode());
-            self.publish();
-        }
-        fn transaction(&mut self, text: &str) {
-            let stamp = Stamp { timestamp: 1, server_id: 5 };
-            let mut builder = TransactionBuilder::new(EncodeOptions::default());
-            builder.query(stamp, &Query { text: text.as_bytes(), ..Query::default() }).unwrap();
-            let events = builder.seal(stamp, &GtidTemplate::default()).unwrap();
-            self.append(transaction(2, None, events.as_bytes()));
-            self.publish();
-        }
-        fn barrier(&mut self) {
-            self.append(Record::Barrier.encode());
-            self.publish();
-        }
         fn dump(&self, file: &str, position: u64) -> Result<Dump, DumpError> {
             let start = Start::File { name: file.into(), position };
             Dump::begin(&self.binlog, start, Some(Checksum::Crc32))
-        }
-        fn file(&self, number: u32) -> Vec<u8> {
-            let path = self.binlog.place().path(number);
-            self.disk.contents(&path).unwrap()
         }
     }
 

@@ -1,7 +1,7 @@
 //! The files of the binary log on the disk, and their index.
 //!
-//! BINLOG-FILES-1: every step may be done again: a start that makes the files again writes the same bytes
-//! at the same places, and cuts what lies behind.
+//! BINLOG-FILES-1: every step may be done again: a start that makes the files again writes the same
+//! bytes at the same places, and cuts what lies behind.
 use crate::maker::Part;
 use redolith_binlog::file::{file_name, mark_closed};
 use redolith_binlog::{BinlogPosition, Index};

@@ -27,6 +27,8 @@ pub mod files;
 pub mod maker;
 pub mod record;
 mod replicas;
+#[cfg(test)]
+mod rig;
 pub mod spill;
 mod state;
 mod wakers;

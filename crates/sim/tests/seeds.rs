@@ -8,7 +8,7 @@ fn env(name: &str) -> Option<u64> {
 }
 
 /// Tests UNDO-2, UCUT-3 and REGISTER-4.
-/// Tests DDL-1 and REDO-2.
+/// Tests DDL-1, REDO-2, STREAM-1 and STREAM-2.
 #[test]
 fn many_seeds() {
     let first = env("FIRST_SEED").unwrap_or(0);

@@ -90,9 +90,17 @@ pub struct TransactionBuilder {
 impl TransactionBuilder {
     /// Begins a transaction.
     pub fn new(options: EncodeOptions) -> TransactionBuilder {
+        TransactionBuilder::in_buffer(options, Vec::new())
+    }
+
+    /// Begins a transaction in the memory of one that has ended
+    /// ([`TransactionEvents::into_buffer`]).
+    pub fn in_buffer(options: EncodeOptions, mut buffer: Vec<u8>) -> TransactionBuilder {
+        buffer.clear();
+        buffer.resize(MAX_GTID_LEN, 0);
         TransactionBuilder {
             options,
-            out: vec![0; MAX_GTID_LEN],
+            out: buffer,
             drained: 0,
             mapped: Vec::new(),
             last_rows: None,

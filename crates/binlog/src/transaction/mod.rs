@@ -43,6 +43,11 @@ impl TransactionEvents {
         &self.bytes[self.start..]
     }
 
+    /// The memory of the events, for the next transaction.
+    pub fn into_buffer(self) -> Vec<u8> {
+        self.bytes
+    }
+
     /// Bytes of all events. Placing does not change them.
     #[allow(clippy::len_without_is_empty)] // a transaction has at least a GTID event
     pub fn len(&self) -> usize {

@@ -12,19 +12,31 @@ use crate::table_info::TableInfo;
 use redolith_binlog::{
     Change, Event, GtidTemplate, Image, Query, RowMetadata, Savepoint, Stamp, TransactionBuilder,
 };
+use redolith_engine::Engine;
 use redolith_engine::row::update::RowAt;
+use redolith_replication::spill::Spill;
 use redolith_replication::{Binlog, record};
 use redolith_types::{RowLayout, Value};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-/// Bytes of a record beside its rows and keys: its head, the GTID event and the XID event.
-const BESIDE_ROWS: u64 = 512;
+/// A transaction with more bytes of events in memory writes them to a spill file.
+const SPILL_BYTES: usize = 1 << 20;
+/// A buffer with more room than this is freed when its transaction ends.
+const KEPT_BYTES: usize = 32 << 10;
 
 /// The events of a session's transaction. The transaction has none until it changes a row.
 pub struct Capture {
     binlog: Arc<Binlog>,
     builder: Option<TransactionBuilder>,
+    /// The events that have outgrown memory.
+    spill: Option<Spill>,
+    /// Why the spill file could not be cut back: the transaction cannot commit.
+    broken: Option<SqlError>,
+    /// The most bytes of events in memory.
+    most_in_memory: usize,
+    /// The memory of the last transaction's events.
+    buffer: Vec<u8>,
     keys: Keys,
     /// BINLOG-2: the most bytes of events and keys.
     most: u64,
@@ -62,6 +74,10 @@ impl Capture {
         Some(Box::new(Capture {
             binlog,
             builder: None,
+            spill: None,
+            broken: None,
+            most_in_memory: (db.engine.record_max() / 4).min(SPILL_BYTES),
+            buffer: Vec::new(),
             keys: Keys::default(),
             most: 0,
             begin_len: 0,
@@ -98,11 +114,10 @@ impl Capture {
         self.images = images;
         self.metadata = row_metadata(server);
         self.stamp = settings.stamp(server, now_us);
-        self.most = server
-            .bits(Var::MaxBinlogCacheSize)
-            .min((db.engine.record_max() as u64).saturating_sub(BESIDE_ROWS));
+        self.most = server.bits(Var::MaxBinlogCacheSize);
         if self.builder.is_none() {
-            let mut builder = TransactionBuilder::new(encode_options(server));
+            let buffer = std::mem::take(&mut self.buffer);
+            let mut builder = TransactionBuilder::in_buffer(encode_options(server), buffer);
             let database = session.schema.as_deref().unwrap_or_default().as_bytes();
             builder.query(self.stamp, &Query::begin(session.id, database, settings.status()))?;
             self.begin_len = builder.len();
@@ -133,8 +148,15 @@ impl Capture {
     /// Takes back all events behind a place (BINLOG-1).
     pub fn roll_back_to(&mut self, point: Point, memory: &mut SessionMemory) {
         match (point.events, &mut self.builder) {
-            (Some(events), Some(builder)) => builder.roll_back_to(events),
-            _ => self.builder = None,
+            (Some(events), Some(builder)) => {
+                builder.roll_back_to(events);
+                if let Some(spill) = &mut self.spill
+                    && let Err(e) = spill.cut(builder.drained_bytes())
+                {
+                    self.broken = Some(spill_error(&e));
+                }
+            }
+            _ => (self.builder, self.spill) = (None, None),
         }
         self.keys.roll_back_to(point.keys);
         memory.binlog.release_to(self.bytes());
@@ -142,7 +164,7 @@ impl Capture {
     /// Forgets the events of a transaction that has ended.
     #[inline]
     pub fn clear(&mut self) {
-        self.builder = None;
+        (self.builder, self.spill, self.broken) = (None, None, None);
         self.keys.clear();
     }
 
@@ -227,32 +249,80 @@ impl Capture {
             }
         };
         self.room = [first, second];
-        let bytes = self.bytes();
-        if bytes as u64 > self.most {
+        let logged = self.builder.as_ref().map_or(0, TransactionBuilder::len);
+        if logged + self.keys.bytes() as u64 > self.most {
             return Err(SqlError::binlog_cache_full());
         }
-        memory.binlog.set(bytes)
+        if self.bytes() > self.most_in_memory {
+            self.write_spill()?;
+        }
+        memory.binlog.set(self.bytes())
     }
 
-    /// Ends the transaction `xid`, and makes its record, when there is room for it in memory. None
-    /// if there is nothing to log.
+    /// Moves the events that cannot change any more to the spill file.
+    #[cold]
+    fn write_spill(&mut self) -> Result<()> {
+        let Some(builder) = &mut self.builder else { return Ok(()) };
+        let spill = match &mut self.spill {
+            Some(spill) => spill,
+            none => none.insert(self.binlog.spill().map_err(|e| spill_error(&e))?),
+        };
+        let mut events = Vec::new();
+        builder.drain(&mut events);
+        spill.append(&events).map_err(|e| spill_error(&e))
+    }
+
+    /// Ends the transaction `xid`, and makes its record, when there is room for it in memory, and
+    /// the spill file that the record names, which belongs to the binary log once the record has
+    /// its place. None if there is nothing to log.
     pub async fn seal(
         &mut self,
         xid: u64,
-        now_us: i64,
+        engine: &Engine,
         memory: &mut SessionMemory,
-    ) -> Result<Option<Vec<u8>>> {
+    ) -> Result<Option<(Vec<u8>, Option<Spill>)>> {
+        if let Some(why) = self.broken.take() {
+            return Err(why);
+        }
+        if let Some(builder) = &mut self.builder {
+            builder.end_statement()?;
+            if self.spill.is_some() || builder.bytes_in_memory() > self.most_in_memory {
+                self.write_spill()?;
+            }
+        }
         let Some(mut builder) = self.builder.take() else { return Ok(None) };
         // The record is a copy.
         let bytes = builder.bytes_in_memory() + self.keys.bytes();
         memory.binlog.set(2 * bytes)?;
         self.binlog.admit().await;
-        let now_us = now_us.max(0) as u64;
+        let now_us = engine.disk.wall_us().max(0) as u64;
+        // A record has room for a part of the redo log's buffer.
+        let keys = self.keys.hashes().filter(|keys| size_of_val(*keys) <= self.most_in_memory);
         let stamp = Stamp { timestamp: (now_us / 1_000_000) as u32, ..self.stamp };
         builder.event(stamp, &Event::Xid(xid))?;
         let template =
             GtidTemplate { server_version: SERVER_VERSION_ID, ..GtidTemplate::default() };
+        if let Some(spill) = self.spill.take() {
+            let (gtid, rest) = builder.seal_drained(stamp, &template)?;
+            // The sync takes as long as the disk does.
+            engine.runtime.leave_worker();
+            let spilled = spill.seal().map_err(|e| spill_error(&e))?;
+            let record = record::spilled(now_us, keys, spilled, &gtid, &rest);
+            return Ok(Some((record, Some(spill))));
+        }
         let events = builder.seal(stamp, &template)?;
-        Ok(Some(record::transaction(now_us, self.keys.hashes(), events.as_bytes())))
+        let record = record::transaction(now_us, keys, events.as_bytes());
+        let buffer = events.into_buffer();
+        if buffer.capacity() <= KEPT_BYTES {
+            self.buffer = buffer;
+        }
+        Ok(Some((record, None)))
     }
+}
+
+/// The error for a spill file that cannot be written. The transaction is rolled back by its client,
+/// or tried again when there is room.
+fn spill_error(e: &std::io::Error) -> SqlError {
+    let errno = e.raw_os_error().unwrap_or(5);
+    SqlError::error_writing("the binary log's cache", errno, e)
 }

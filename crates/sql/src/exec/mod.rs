@@ -55,6 +55,7 @@ use crate::session_state::{Done, Outcome};
 use crate::sink::ResultSink;
 use eval::{Eval, Scope};
 use redolith_engine::Trx;
+use redolith_replication::spill::Spill;
 use redolith_types::Value;
 
 /// The context of a statement.
@@ -153,8 +154,16 @@ pub enum Flush {
 }
 
 /// Commits with the transaction's record for the binary log, and waits as far as `flush` says.
-pub async fn commit(trx: &mut Trx, record: Option<Vec<u8>>, flush: Flush) -> Result<()> {
+/// `spill` is the spill file that the record names.
+pub async fn commit(
+    trx: &mut Trx,
+    record: Option<(Vec<u8>, Option<Spill>)>,
+    flush: Flush,
+) -> Result<()> {
+    let (record, spill) = record.unzip();
     let ticket = trx.commit_with(record).await?;
+    // From here on the binary log needs the file, also if the session ends now.
+    spill.flatten().into_iter().for_each(Spill::keep);
     match (flush, ticket.lsn()) {
         (Flush::Durable, Some(_)) => ticket.durable().await,
         (Flush::Written, Some(lsn)) => trx.engine().store.log.wait_written(lsn).await,

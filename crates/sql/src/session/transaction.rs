@@ -137,8 +137,8 @@ impl Session {
         let flush = flush_of(&self.vars, &self.db.settings);
         let record = match &mut self.capture {
             Some(capture) if !capture.is_empty() => {
-                let now_us = self.db.engine.disk.wall_us();
-                let sealed = capture.seal(self.trx.id().0, now_us, &mut self.state.memory).await;
+                let xid = self.trx.id().0;
+                let sealed = capture.seal(xid, &self.db.engine, &mut self.state.memory).await;
                 match sealed {
                     Ok(record) => record,
                     Err(e) => {

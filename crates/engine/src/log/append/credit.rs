@@ -7,10 +7,10 @@
 //!   size (LOGBUF-4); the checkpoint plus the capacity; and the end of the existing segments.
 //!   Ordinary work leaves a reserve of the latter two to rollback, undo and the page cleaners,
 //!   without which the checkpoint could not move, and these leave the last bytes to the commit
-//!   stream's barriers, for which the checkpoint may wait (STREAM-3). A limit that is lowered (fewer segments, another
-//!   buffer) holds for every credit from then on: a thread that takes credit looks at the limit
-//!   again after its promise, and a thread that lowers the limit looks at `promised` afterwards
-//!   (all SeqCst), so that one of the two sees the other.
+//!   stream's barriers, for which the checkpoint may wait (STREAM-3). A limit that is lowered
+//!   (fewer segments, another buffer) holds for every credit from then on: a thread that takes
+//!   credit looks at the limit again after its promise, and a thread that lowers the limit looks at
+//!   `promised` afterwards (all SeqCst), so that one of the two sees the other.
 //! - CREDIT-3: a waiting session is woken when there may be room. A thread that makes room stores
 //!   the new bound, then looks at `waiting`; a session that waits registers, then looks at the room
 //!   (all SeqCst).

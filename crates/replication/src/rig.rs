@@ -1,0 +1,68 @@
+//! A binary log on a simulated disk, for tests: the test stands for the engine and its redo log.
+use crate::Binlog;
+use crate::files::Place;
+use crate::record::{Options, Record, Why, transaction};
+use redolith_binlog::{
+    Checksum, EncodeOptions, GtidTemplate, Query, Stamp, TransactionBuilder, Uuid,
+};
+use redolith_disk::SimDisk;
+use redolith_engine::Lsn;
+use redolith_engine::commit_stream::CommitStream;
+use std::sync::Arc;
+
+pub(crate) const UUID: Uuid = Uuid([7; 16]);
+
+/// A binary log whose redo log is the test.
+pub(crate) struct Rig {
+    pub(crate) disk: Arc<SimDisk>,
+    pub(crate) binlog: Arc<Binlog>,
+    pub(crate) lsn: u64,
+}
+impl Rig {
+    pub(crate) fn new(max_file_bytes: u64) -> Rig {
+        let disk = Arc::new(SimDisk::new(3));
+        let place = Place { dir: "/data".into(), base: "binlog".into() };
+        let binlog = Binlog::new(disk.clone(), place).unwrap();
+        binlog.begin(Lsn(0)).unwrap();
+        let mut rig = Rig { disk, binlog, lsn: 0 };
+        rig.rotate(Why::Start, max_file_bytes);
+        rig
+    }
+    /// Appends a record, and returns before it is in a file.
+    pub(crate) fn append(&mut self, record: Vec<u8>) {
+        let at = self.lsn;
+        self.lsn += 100;
+        self.binlog.appended(Lsn(at), Lsn(self.lsn), record);
+    }
+    pub(crate) fn publish(&self) {
+        self.binlog.advance(Lsn(self.lsn)).unwrap();
+    }
+    pub(crate) fn rotate(&mut self, why: Why, max_file_bytes: u64) {
+        let options = Options {
+            server_id: 5,
+            checksum: Checksum::Crc32,
+            max_file_bytes,
+            gtids: true,
+            uuid: UUID,
+            server_version: "8.0.36-redolith".into(),
+        };
+        self.append(Record::Rotate { why, us: 1_000_000, options }.encode());
+        self.publish();
+    }
+    pub(crate) fn transaction(&mut self, text: &str) {
+        let stamp = Stamp { timestamp: 1, server_id: 5 };
+        let mut builder = TransactionBuilder::new(EncodeOptions::default());
+        builder.query(stamp, &Query { text: text.as_bytes(), ..Query::default() }).unwrap();
+        let events = builder.seal(stamp, &GtidTemplate::default()).unwrap();
+        self.append(transaction(2, None, events.as_bytes()));
+        self.publish();
+    }
+    pub(crate) fn barrier(&mut self) {
+        self.append(Record::Barrier.encode());
+        self.publish();
+    }
+    pub(crate) fn file(&self, number: u32) -> Vec<u8> {
+        let path = self.binlog.place().path(number);
+        self.disk.contents(&path).unwrap()
+    }
+}
