@@ -531,6 +531,11 @@ impl CommitStream for Binlog {
         let mut work = self.work.lock();
         let place = work.files.place().clone();
         if state.is_empty() {
+            // Files of another data directory stay: the new ones have higher numbers.
+            let Some(last) = work.files.numbers().last().copied() else { return Ok(()) };
+            let offset = work.files.len(last).unwrap_or_default();
+            let state = State { file: last, offset, ..State::default() };
+            work.maker = Maker::new(&place.base, state);
             return Ok(());
         }
         let state = State::decode(state).map_err(|why| {
@@ -866,6 +871,13 @@ mod tests {
         anew.judge(&state).unwrap();
         anew.begin(Lsn(rig.lsn)).unwrap();
         assert_eq!(anew.numbers(), [2]);
+        // A new data directory does not write over the files of another one.
+        let before = rig.file(2);
+        let other = Binlog::new(rig.disk.clone(), place.clone()).unwrap();
+        other.judge(&[]).unwrap();
+        other.begin(Lsn(4096)).unwrap();
+        assert!(other.numbers() == [2] && rig.file(2) == before);
+        assert_eq!(other.status().position.map(|p| p.file), Some(2));
         for wrong in [&state[..state.len() - 1], &[9], &[&state[..], &[0]].concat()] {
             assert!(anew.judge(wrong).is_err());
         }

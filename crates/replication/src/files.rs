@@ -134,8 +134,10 @@ impl Files {
         self.unsynced = false;
     }
 
-    /// Removes all that lies behind `end`: bytes of its file, and later files. `end` is the end of
-    /// what a start has made.
+    /// Puts away all that lies behind `end`, which is the end of what a start has made: bytes of its
+    /// file are cut, later files get another name. A crash leaves nothing there, because only
+    /// durable records get into the files (FOLLOW-1): the redo log is an older copy, or the disk has
+    /// lost a part of it.
     pub fn cut(&mut self, end: BinlogPosition) -> io::Result<()> {
         self.sync();
         let later: Vec<u32> = self.numbers().into_iter().filter(|n| *n > end.file).collect();
@@ -144,12 +146,29 @@ impl Files {
             let lines = kept.map(|n| self.place.line(n)).collect();
             self.index.replace(&*self.disk, lines)?;
             for number in later {
-                self.disk.remove(&self.place.path(number))?;
+                let (path, mut aside) = (self.place.path(number), self.place.path(number));
+                aside.as_mut_os_string().push(".set-aside");
+                match self.disk.rename(&path, &aside) {
+                    Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
+                    renamed => renamed?,
+                }
+                tracing::warn!(
+                    "{} has transactions that the redo log does not know: it is now {}",
+                    path.display(),
+                    aside.display()
+                );
             }
+            self.disk.sync_dir(&self.place.dir)?;
         }
         if end.file > 0 {
             let file = self.disk.open(&self.place.path(end.file), OpenHow::existing(false))?;
-            if file.len()? > end.offset {
+            let len = file.len()?;
+            if len > end.offset {
+                tracing::warn!(
+                    "{} had {} bytes behind its last transaction that the redo log knows",
+                    self.place.path(end.file).display(),
+                    len - end.offset
+                );
                 file.set_len(end.offset)?;
             }
             file.sync()?;

@@ -9,8 +9,8 @@
 //!
 //! BINLOG-1: what a statement, a savepoint or a transaction takes back is not in the events.
 //! BINLOG-2: the events of a transaction are bounded while they grow, so that a commit never finds
-//! them too long: error 1197, and the transaction is rolled back. Events that outgrow memory go to a
-//! spill file (SPILL-1).
+//! them too long: error 1197, and the transaction is rolled back. Events that outgrow memory go to
+//! a spill file (SPILL-1).
 mod capture;
 mod definition;
 mod images;
