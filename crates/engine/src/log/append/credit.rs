@@ -42,7 +42,7 @@ pub(in crate::log) enum Class {
     /// again later.
     Last,
 }
-/// The bytes that are left to [`Class::Last`].
+/// The most bytes that are left to [`Class::Last`].
 const LAST_BYTES: u64 = 4096;
 
 /// The bounds of the room, as LSNs and sizes.
@@ -100,7 +100,7 @@ impl Bounds {
     fn kept(&self, class: Class, reserve: u64) -> u64 {
         match class {
             Class::Ordinary => reserve,
-            Class::Reserved => LAST_BYTES.min(reserve),
+            Class::Reserved => LAST_BYTES.min(reserve / 4),
             Class::Last => 0,
         }
     }

@@ -466,7 +466,7 @@ mod tests {
         let s = reopened(&disk).unwrap();
         assert_eq!(
             (s.format, s.epoch, s.durable, disk.content(path).len() as u64),
-            (3, 2, 4100, FILE_BYTES)
+            (FORMAT, 2, 4100, FILE_BYTES)
         );
     }
 
@@ -524,8 +524,8 @@ mod tests {
             image.put(path, b);
             reopened(&image)
         };
-        let Err(Error::Incompatible(why)) = patched(8, 4) else { panic!("taken") };
-        assert!(why.contains("format 4"), "{why}");
+        let Err(Error::Incompatible(why)) = patched(8, FORMAT + 1) else { panic!("taken") };
+        assert!(why.contains(&format!("format {}", FORMAT + 1)), "{why}");
         let Err(Error::Incompatible(why)) = patched(56, 4096) else { panic!("taken") };
         assert!(why.contains("4096"), "{why}");
     }
