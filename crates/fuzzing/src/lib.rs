@@ -11,6 +11,7 @@ mod options;
 mod page;
 mod protocol;
 mod redo;
+mod replication;
 mod sql;
 mod undo;
 
@@ -53,6 +54,12 @@ pub const TARGETS: &[Target] = &[
     Target { name: "directory", run: directory::start, max_len: 256, seeds: directory::seeds },
     Target { name: "binlog_file", run: binlog::file, max_len: 4096, seeds: binlog::file_seeds },
     Target { name: "binlog_event", run: binlog::event, max_len: 2048, seeds: binlog::event_seeds },
+    Target {
+        name: "binlog_record",
+        run: replication::records,
+        max_len: 2048,
+        seeds: replication::seeds,
+    },
     Target { name: "options", run: options::file, max_len: 2048, seeds: options::seeds },
 ];
 
