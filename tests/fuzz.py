@@ -60,7 +60,7 @@ def build():
 
 def targets():
     with open(os.path.join(REPO, 'crates', 'fuzzing', 'src', 'lib.rs')) as f:
-        return re.findall(r'Target \{ name: "(\w+)"', f.read())
+        return re.findall(r'Target \{\s+name: "(\w+)"', f.read())
 
 
 def fuzz(binary, name, a):
