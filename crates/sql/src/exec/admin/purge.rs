@@ -15,7 +15,7 @@ pub(super) async fn to(cx: &mut AdminContext<'_>, file: &str) -> Result<Done> {
     let mut number = None;
     cx.engine.runtime.work_long(&mut || {
         let base = &binlog.place().base;
-        number = binlog.numbers().into_iter().find(|n| file_name(&base, *n) == file);
+        number = binlog.numbers().into_iter().find(|n| file_name(base, *n) == file);
     });
     match number {
         Some(number) => purge(cx, &binlog, number).await,
