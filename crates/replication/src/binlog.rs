@@ -431,7 +431,7 @@ impl Binlog {
             self.bytes.fetch_sub(len, AcqRel);
             self.take(&mut work, Lsn(at), Lsn(end), &record)?;
         }
-        work.files.write()?;
+        work.write()?;
         let moved = self.publish(&work, durable);
         drop(work);
         if moved {
@@ -450,7 +450,7 @@ impl Binlog {
     fn finish(&self, work: &mut Work) -> io::Result<()> {
         work.finish_copy(&*self.disk)?;
         if let Unfinished::Barrier(end) = work.unfinished {
-            work.files.write()?;
+            work.write()?;
             work.files.sync();
             (work.barrier, work.unfinished) = (false, Unfinished::Nothing);
             work.maker.pass(end);
@@ -494,7 +494,6 @@ impl Work {
             Taken::Barrier => Unfinished::Barrier(end),
             Taken::Spilled(_) => Unfinished::Copy(at, None),
         };
-        self.files.add(self.maker.take_parts());
         Ok(())
     }
     /// Copies the spill file that the last record names, and writes if there is enough to write.
@@ -516,13 +515,18 @@ impl Work {
                     self.unfinished = Unfinished::Nothing;
                 }
             }
-            self.files.add(self.maker.take_parts());
             self.write_much()?;
         }
         self.write_much()
     }
     fn write_much(&mut self) -> io::Result<()> {
-        if self.files.waiting_bytes() >= WRITE_BYTES { self.files.write() } else { Ok(()) }
+        let waiting = self.maker.waiting_bytes() + self.files.waiting_bytes();
+        if waiting >= WRITE_BYTES { self.write() } else { Ok(()) }
+    }
+    /// Writes all that was made.
+    fn write(&mut self) -> io::Result<()> {
+        self.files.add(self.maker.take_parts());
+        self.files.write()
     }
 }
 
@@ -568,8 +572,7 @@ impl CommitStream for Binlog {
         if anew {
             // The user has removed the index, as the messages above say.
             work.maker.begin_anew(self.now_us());
-            let (parts, file) = (work.maker.take_parts(), work.maker.state().file);
-            work.files.add(parts);
+            let file = work.maker.state().file;
             tracing::warn!(
                 "{} does not name the file in which the binary log went on: a new binary log \
                  begins with {}. Replicas have to be set up again",
@@ -591,7 +594,7 @@ impl CommitStream for Binlog {
     }
     fn begin(&self, end: Lsn) -> Result<()> {
         let mut work = self.work.lock();
-        work.files.write().map_err(|e| io_error(&work, &e))?;
+        work.write().map_err(|e| io_error(&work, &e))?;
         let state = work.maker.state();
         let position = BinlogPosition { file: state.file, offset: state.offset };
         work.files.cut(position).map_err(|e| io_error(&work, &e))?;

@@ -70,9 +70,9 @@ impl Files {
         self.disk.open(&self.place.path(number), OpenHow::existing(false))?.len()
     }
 
-    /// The bytes of parts that are to be written.
+    /// The bytes that a failed write has left to be written.
     pub fn waiting_bytes(&self) -> usize {
-        self.parts.iter().map(|p| p.bytes.len()).sum()
+        self.parts.iter().map(|part| part.bytes.len()).sum()
     }
 
     /// Adds parts to be written.

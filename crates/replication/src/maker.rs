@@ -92,6 +92,11 @@ impl Maker {
         self.state.sequence = self.clock.last();
     }
 
+    /// The bytes of the parts made since the last call of [`Maker::take_parts`].
+    pub fn waiting_bytes(&self) -> usize {
+        self.parts.iter().map(|part| part.bytes.len()).sum()
+    }
+
     /// The parts made since the last call.
     pub fn take_parts(&mut self) -> Vec<Part> {
         std::mem::take(&mut self.parts)
