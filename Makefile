@@ -130,6 +130,7 @@ lab-quick: build
 	@tools/setup bench
 	$(BINARY) lab redo --quick --peer=mariadb
 	$(BINARY) lab writers --quick --peer=mariadb
+	$(BINARY) lab binlog --quick --peer=mariadb
 
 # RocksDB: `bundled` (the newest, compiled here), `system` (the distribution's) or `none`.
 engines-features-system := --features rocksdb-system
