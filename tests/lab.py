@@ -263,8 +263,8 @@ def binlog(binary, dir):
     must(
         [c['what'].split(':')[0] for c in results['checks']]
         == [
-            'binary log on / binary log off, 1 connections',
-            'binary log on / binary log off, 4 connections',
+            'binary log on / binary log off, 1 conn.',
+            'binary log on / binary log off, 4 conn.',
             'binary log off',
             'binary log on',
         ]

@@ -150,7 +150,7 @@ pub fn checks(r: &Results) -> Vec<Check> {
             for (column, n) in s.connections.iter().enumerate() {
                 if let Some(ratio) = r.ratio(s, (row, off), column) {
                     let (row, off) = (&s.rows[row], &s.rows[off]);
-                    check(format!("{row} / {off}, {n} connections"), ratio);
+                    check(format!("{row} / {off}, {n} conn."), ratio);
                 }
             }
         }
@@ -158,7 +158,7 @@ pub fn checks(r: &Results) -> Vec<Check> {
             let last = s.columns.len() - 1;
             if let Some(value) = r.of_peak(s, row, last) {
                 let (row, n) = (&s.rows[row], s.connections[last]);
-                check(format!("{row}: {n} connections / peak"), Ratio { mean: value, error: None });
+                check(format!("{row}: {n} conn. / peak"), Ratio { mean: value, error: None });
             }
         }
     }
@@ -241,10 +241,10 @@ mod tests {
         assert_eq!(
             found,
             [
-                ("binary log on / binary log off, 1 connections".to_string(), true),
-                ("binary log on / binary log off, 1000 connections".into(), false),
-                ("binary log off: 1000 connections / peak".into(), true),
-                ("binary log on: 1000 connections / peak".into(), true),
+                ("binary log on / binary log off, 1 conn.".to_string(), true),
+                ("binary log on / binary log off, 1000 conn.".into(), false),
+                ("binary log off: 1000 conn. / peak".into(), true),
+                ("binary log on: 1000 conn. / peak".into(), true),
             ]
         );
     }

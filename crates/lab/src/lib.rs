@@ -3,8 +3,8 @@
 //!
 //! A run starts servers on scratch directories, drives sysbench or mysqlslap against each in turn,
 //! and writes a report. The modules in the order of a run: `options`; `bench` (the run), which asks
-//! `redo`, `writers` or `binlog` what to measure (rows, columns, jobs); `servers`, which starts the servers;
-//! `point`, which measures one point; `report`, which writes the results.
+//! `redo`, `writers` or `binlog` what to measure (rows, columns, jobs); `servers`, which starts the
+//! servers; `point`, which measures one point; `report`, which writes the results.
 //!
 //! - **LAB-1** No process that the lab starts outlives the lab (`child`).
 //! - **LAB-2** The results are written after each point, so a run that is stopped or fails still

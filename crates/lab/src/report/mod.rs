@@ -191,7 +191,7 @@ pub(crate) mod tests {
             notes: vec!["left <out>".into()],
             checks: vec![Check {
                 section: "modes".into(),
-                what: "session: 128 connections / peak".into(),
+                what: "session: 128 conn. / peak".into(),
                 value: 1.0,
                 standard_error: None,
                 least: 0.9,
@@ -216,7 +216,7 @@ pub(crate) mod tests {
             "| auto / best fixed mode | 2.05 ±0.13 | 1.37 ±0.08 |",
             "| session / auto | 0.49 ±0.03 | 0.73 ±0.05 |",
             "| session | 0.06 | 1.00 |",
-            "| session: 128 connections / peak | 1.00 | 0.90 | yes |",
+            "| session: 128 conn. / peak | 1.00 | 0.90 | yes |",
             // Half a count per transaction.
             "| log_writes | 500,000 | 500,000 |",
             "| log_flush_lsn_avg_rate | 77 (after) | 77 (after) |",
