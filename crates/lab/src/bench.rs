@@ -1,4 +1,5 @@
 //! A run: starts the servers, measures the points in turn, and keeps the results whatever happens.
+use crate::binlog;
 use crate::child;
 use crate::cpu_quota::CpuQuota;
 use crate::failure::{Failure, Result, failed};
@@ -7,7 +8,7 @@ use crate::options::{Options, Study};
 use crate::point::{Run, SlapLoad, SysbenchLoad};
 use crate::redo::{self, Facts};
 use crate::report;
-use crate::results::{Figures, Point, Results, ServerInfo};
+use crate::results::{Figures, Load, Point, Results, ServerInfo};
 use crate::schedule::{Estimate, Job, Windows, shared, short};
 use crate::screen::Screen;
 use crate::servers::{self, Folders, Kind, Programs, Server, Spec};
@@ -53,6 +54,7 @@ fn title(study: Study) -> &'static str {
     match study {
         Study::Redo => "The redo log: who writes it, on which cores, with purge and without",
         Study::Writers => "innodb_log_writer_threads: ON, OFF, auto",
+        Study::Binlog => "The binary log: on and off, by connections",
     }
 }
 
@@ -132,7 +134,7 @@ impl Bench {
         if !self.o.keep_data {
             let _ = fs::remove_dir_all(&self.folders.data);
         }
-        report::write(&self.results, &self.dir)?;
+        self.write()?;
         self.screen.line("");
         self.screen.line(&report::summary(&self.results));
         for note in &self.results.notes[self.said.min(self.results.notes.len())..] {
@@ -151,6 +153,7 @@ impl Bench {
         let specs = match self.o.study {
             Study::Redo => redo::specs(&self.o, &cores),
             Study::Writers => writers::specs(&self.o),
+            Study::Binlog => binlog::specs(&self.o),
         };
         let longest = self.longest_guess(&specs);
         self.screen.line(&format!(
@@ -165,6 +168,7 @@ impl Bench {
         let jobs = match self.o.study {
             Study::Redo => redo::plan(&self.o, &cores, &facts, &mut self.results),
             Study::Writers => writers::plan(&self.o, &facts, &mut self.results),
+            Study::Binlog => binlog::plan(&self.o, &facts, &mut self.results),
         };
         for note in &self.results.notes {
             self.screen.line(&format!("note: {note}"));
@@ -182,9 +186,10 @@ impl Bench {
         let jobs = match self.o.study {
             Study::Redo => redo::plan(&self.o, &machine::cores(), &facts, &mut Results::default()),
             Study::Writers => writers::plan(&self.o, &facts, &mut Results::default()),
+            Study::Binlog => binlog::plan(&self.o, &facts, &mut Results::default()),
         };
         let rows = f64::from(self.o.tables) * f64::from(self.o.table_size);
-        let prepare = if self.o.study == Study::Redo {
+        let prepare = if self.o.study.load() == Load::Sysbench {
             Duration::from_secs_f64(rows / redo::LOADED_PER_S + 1.0)
         } else {
             Duration::ZERO
@@ -210,7 +215,7 @@ impl Bench {
                 .query("SET GLOBAL innodb_monitor_enable = module_log")
                 .map_err(failed("mysql: innodb_monitor_enable"))?;
         }
-        if self.o.study == Study::Redo && server.spec.kind != Kind::Baseline {
+        if self.o.study.load() == Load::Sysbench && server.spec.kind != Kind::Baseline {
             self.screen.now(&format!(
                 "loading {} tables of {} rows into {}",
                 self.o.tables, self.o.table_size, server.spec.name
@@ -345,16 +350,23 @@ impl Bench {
                     server.last_words()
                 ));
             }
-            report::write(&self.results, &self.dir)?;
+            self.write()?;
         }
         Ok(())
     }
 
+    fn write(&mut self) -> Result<()> {
+        if self.o.study == Study::Binlog {
+            self.results.checks = binlog::checks(&self.results);
+        }
+        report::write(&self.results, &self.dir)
+    }
+
     fn groups<'a>(&self, jobs: &'a [Job]) -> Vec<&'a [Job]> {
-        match self.o.study {
-            Study::Redo => shared(jobs),
+        match self.o.study.load() {
+            Load::Sysbench => shared(jobs),
             // One run of mysqlslap is one point.
-            Study::Writers => jobs.chunks(1).collect(),
+            Load::Slap => jobs.chunks(1).collect(),
         }
     }
 
@@ -384,8 +396,8 @@ impl Bench {
         )?;
         let (shape, limit) = (self.shape(), self.at_most(POINT_LIMIT));
         let server = &mut self.servers[job.server];
-        match self.o.study {
-            Study::Redo => {
+        match self.o.study.load() {
+            Load::Sysbench => {
                 let script = &self.results.sections[job.section].script;
                 let load = SysbenchLoad {
                     program: &self.load,
@@ -399,7 +411,7 @@ impl Bench {
                 let run = Run { connections: job.connections, turn: job.turn, settings };
                 load.measure(server, &run, &self.device, &self.stop)
             }
-            Study::Writers => {
+            Load::Slap => {
                 let load = SlapLoad {
                     program: &self.load,
                     connections: job.connections,
@@ -422,8 +434,8 @@ fn one_line(f: &Figures) -> String {
 }
 
 fn about_load(o: &Options) -> Vec<(String, String)> {
-    let mut about = match o.study {
-        Study::Redo => vec![
+    let mut about = match o.study.load() {
+        Load::Sysbench => vec![
             (
                 "load".to_string(),
                 format!(
@@ -435,7 +447,7 @@ fn about_load(o: &Options) -> Vec<(String, String)> {
             ),
             ("measured".into(), about_windows(o)),
         ],
-        Study::Writers => vec![("load".to_string(), slap::as_typed(o.writes))],
+        Load::Slap => vec![("load".to_string(), slap::as_typed(o.writes))],
     };
     about.push(("turns".into(), format!("{}, rows in turn (A B A B)", o.repeat)));
     about.push(("client".into(), "on the same machine, on all cores".into()));
@@ -443,7 +455,9 @@ fn about_load(o: &Options) -> Vec<(String, String)> {
 }
 
 fn about_windows(o: &Options) -> String {
-    let w = Windows::new(o.modes.len(), o.time_s, 1);
+    // The rows of one load are the modes, or MariaDB's two values of sync_binlog.
+    let rows = if o.study == Study::Binlog { 2 } else { o.modes.len() };
+    let w = Windows::new(rows, o.time_s, 1);
     let each = if w.rounds > 1 {
         format!("{} windows of {} s for each row", w.rounds, w.window_s)
     } else {
@@ -474,7 +488,10 @@ fn raise_file_limit() {
 /// Finds the load's program and the servers' programs.
 fn find_programs(o: &Options) -> Result<(String, Programs)> {
     use crate::options::Peer;
-    let load = if o.study == Study::Redo { &tools::SYSBENCH } else { &tools::SLAP };
+    let load = match o.study.load() {
+        Load::Sysbench => &tools::SYSBENCH,
+        Load::Slap => &tools::SLAP,
+    };
     let mariadb = o.peers.contains(&Peer::MariaDb);
     let mut wanted = vec![load, &tools::SETPRIV, &tools::TASKSET];
     if mariadb {

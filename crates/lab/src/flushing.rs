@@ -95,6 +95,7 @@ fn of(q: &Question, o: &Options, servers: &[Facts], results: &mut Results) -> Ve
         base: Some(0),
         fixed: vec![],
         baseline: vec![],
+        pairs: vec![],
         counters_of: (0..modes.len()).collect(),
     });
     let job = |(row, column, turn): (usize, usize, u32)| {

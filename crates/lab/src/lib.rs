@@ -1,9 +1,10 @@
-//! The field studies as commands: `redolith lab redo` and `redolith lab writers` (docs/studies).
+//! The field studies as commands: `redolith lab redo`, `redolith lab writers` and
+//! `redolith lab binlog` (docs/studies).
 //!
 //! A run starts servers on scratch directories, drives sysbench or mysqlslap against each in turn,
 //! and writes a report. The modules in the order of a run: `options`; `bench` (the run), which asks
-//! `redo` or `writers` what to measure (rows, columns, jobs); `servers`, which starts the servers;
-//! `point`, which measures one point; `report`, which writes the results.
+//! `redo`, `writers` or `binlog` what to measure (rows, columns, jobs); `servers`, which starts the
+//! servers; `point`, which measures one point; `report`, which writes the results.
 //!
 //! - **LAB-1** No process that the lab starts outlives the lab (`child`).
 //! - **LAB-2** The results are written after each point, so a run that is stopped or fails still
@@ -15,6 +16,7 @@
 // simulated.
 #![allow(clippy::disallowed_methods)]
 mod bench;
+mod binlog;
 mod child;
 mod clock;
 mod cores;

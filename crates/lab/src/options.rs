@@ -1,4 +1,5 @@
 //! Parses the options of `redolith lab STUDY [option ...]`.
+use crate::results::Load;
 use crate::sysbench;
 use std::path::PathBuf;
 
@@ -7,6 +8,7 @@ Usage: redolith lab redo    [option ...]   study 1: who writes the log, on which
                                            with and without purge (sysbench)
        redolith lab writers [option ...]   study 2: innodb_log_writer_threads ON, OFF, auto
                                            (mysqlslap)
+       redolith lab binlog  [option ...]   study 4: the binary log on and off (sysbench)
 
 Starts servers in a scratch directory, takes every point with each server in turn, and writes
 report.html, report.md, report.json, points.csv and counters.csv. Ctrl-C ends the study and keeps
@@ -14,23 +16,27 @@ what was measured.
 
   --quick                 within three minutes: fewer, shorter points, small tables
   --peer=NAME             a server beside Redolith, may be repeated: mariadb, mysql,
-                          baseline (speaks the protocol and commits in groups, stores nothing)
+                          baseline (speaks the protocol and commits in groups, stores nothing);
+                          binlog: mariadb
   --threads=N,N,...       connections (redo: 1,8,32,128,512,1024; writers: 150,300,450,600;
-                          quick: fewer)
+                          binlog: 1,20,60,120,200,400,600,1000; quick: fewer)
   --modes=NAME,...      redo: auto,leader,session,dedicated; writers: on,off,auto
-  --script=NAME           redo, may be repeated: oltp_write_only (the study's),
+  --script=NAME           redo (oltp_write_only, the study's) and binlog (oltp_update_index,
+                          the study's), may be repeated: oltp_write_only,
                           oltp_update_index, oltp_update_non_index, oltp_insert, oltp_delete,
-                          oltp_read_write. Each script has a table of modes by connections;
-                          the other sections use the first script
+                          oltp_read_write. Each script has a table by connections; the
+                          other sections of redo use the first script
   --sections=NAME,...     redo: modes,placements,purge,pace,depth
                           (all; quick: the first three)
   --cpu-quota=N           CPUs that each server may use, by a control group: 1, 0.5, ...
                           (no quota); the client is outside of the group
   --repeat=N              turns of each point, interleaved A B A B
-                          (3; redo --quick: 1, writers --quick: 2)
-  --time=S --warmup=S     redo: seconds measured per point and before (9 and 3; quick: 2 and 1)
+                          (3; quick: 1, writers --quick: 2)
+  --time=S --warmup=S     redo, binlog: seconds measured per point and before
+                          (9 and 3; quick: 2 and 1)
   --tables=N --table-size=N
-                          redo (8 x 25000; quick: 8 x 2500; the study's: 250 x 25000)
+                          redo (8 x 25000; quick: 8 x 2500; the study's: 250 x 25000),
+                          binlog (5 x 25000; quick: 5 x 10000; the study's: 5 x 1000000)
   --placement-threads=N   redo: connections of all sections but the modes
                           (128, or the nearest of --threads)
   --writes=N              writers: statements per client (1000; quick: 60; the study's: 2000)
@@ -48,6 +54,7 @@ what was measured.
 pub enum Study {
     Redo,
     Writers,
+    Binlog,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -126,12 +133,28 @@ impl Study {
         match self {
             Study::Redo => "redo",
             Study::Writers => "writers",
+            Study::Binlog => "binlog",
+        }
+    }
+    /// The program that makes the load.
+    pub fn load(self) -> Load {
+        match self {
+            Study::Redo | Study::Binlog => Load::Sysbench,
+            Study::Writers => Load::Slap,
+        }
+    }
+    /// The script of the published study.
+    fn script(self) -> &'static str {
+        match self {
+            Study::Redo | Study::Writers => sysbench::SCRIPTS[0],
+            Study::Binlog => "oltp_update_index",
         }
     }
     fn all_modes(self) -> &'static [&'static str] {
         match self {
             Study::Redo => &["auto", "leader", "session", "dedicated"],
             Study::Writers => &["on", "off", "auto"],
+            Study::Binlog => &[],
         }
     }
     fn threads(self, quick: bool) -> &'static [u32] {
@@ -140,6 +163,8 @@ impl Study {
             (Study::Redo, true) => &[1, 32, 128],
             (Study::Writers, false) => &[150, 300, 450, 600],
             (Study::Writers, true) => &[150, 300],
+            (Study::Binlog, false) => &[1, 20, 60, 120, 200, 400, 600, 1000],
+            (Study::Binlog, true) => &[1, 60, 200, 1000],
         }
     }
 }
@@ -150,6 +175,7 @@ pub fn parse(args: &[String]) -> Result<Option<Options>, String> {
     let study = match args.first().map(String::as_str) {
         Some("redo") => Study::Redo,
         Some("writers") => Study::Writers,
+        Some("binlog") => Study::Binlog,
         Some("--help" | "-h" | "-?" | "help") => return Ok(None),
         Some(other) => return Err(wrong(format!("there is no study '{other}'"))),
         None => return Err(wrong("which study?".into())),
@@ -168,11 +194,12 @@ pub fn parse(args: &[String]) -> Result<Option<Options>, String> {
             .map(|(_, part)| *part)
             .collect(),
         cpu_quota: None,
-        repeat: if study == Study::Redo { pick(3, 1) } else { pick(3, 2) },
+        repeat: if study == Study::Writers { pick(3, 2) } else { pick(3, 1) },
         time_s: pick(9, 2),
         warmup_s: pick(3, 1),
-        tables: 8,
-        table_size: pick(25000, 2500),
+        tables: if study == Study::Binlog { 5 } else { 8 },
+        // Of 1,000 connections, few should meet at one row.
+        table_size: pick(25000, if study == Study::Binlog { 10_000 } else { 2500 }),
         placement_threads: 0,
         writes: pick(1000, 60),
         pool: "1G".into(),
@@ -203,7 +230,7 @@ pub fn parse(args: &[String]) -> Result<Option<Options>, String> {
         }
     }
     if o.scripts.is_empty() {
-        o.scripts.push(sysbench::SCRIPTS[0]);
+        o.scripts.push(study.script());
     }
     if o.placement_threads == 0 {
         let nearest = o.threads.iter().copied().min_by_key(|n| n.abs_diff(STUDY_PLACEMENT_THREADS));
@@ -216,18 +243,27 @@ fn set(o: &mut Options, name: &str, value: String) -> Result<(), String> {
     let wrong = || format!("{name}: '{value}' is nothing that it takes");
     let number =
         || value.parse::<u32>().ok().filter(|n| (1..=1_000_000_000).contains(n)).ok_or_else(wrong);
-    if o.study != Study::Redo && ["--script", "--sections"].contains(&name) {
-        return Err(format!("{name} is an option of lab redo"));
+    let of = match name {
+        "--script" => Some((&[Study::Redo, Study::Binlog][..], "lab redo and lab binlog")),
+        "--sections" => Some((&[Study::Redo][..], "lab redo")),
+        "--modes" => Some((&[Study::Redo, Study::Writers][..], "lab redo and lab writers")),
+        _ => None,
+    };
+    if let Some((_, those)) = of.filter(|(studies, _)| !studies.contains(&o.study)) {
+        return Err(format!("{name} is an option of {those}"));
     }
     match name {
         "--peer" => {
-            for name in value.split(',') {
-                let peer = match name {
+            for wanted in value.split(',') {
+                let peer = match wanted {
                     "mariadb" => Peer::MariaDb,
                     "mysql" => Peer::MySql,
                     "baseline" => Peer::Baseline,
                     _ => return Err(wrong()),
                 };
+                if o.study == Study::Binlog && peer != Peer::MariaDb {
+                    return Err(format!("{name}: '{wanted}': lab binlog has the peer mariadb"));
+                }
                 if !o.peers.contains(&peer) {
                     o.peers.push(peer);
                 }
@@ -349,6 +385,11 @@ mod tests {
             (some.cpu_quota, read("writers --cpu-quota=1").unwrap().unwrap().cpu_quota),
             (Some(1.5), Some(1.0))
         );
+        let binlog = read("binlog").unwrap().unwrap();
+        assert_eq!(
+            (binlog.scripts.as_slice(), binlog.tables, binlog.threads.last()),
+            (&["oltp_update_index"][..], 5, Some(&1000))
+        );
         assert_eq!(read("--help").unwrap(), None);
         assert_eq!(read("writers --help").unwrap(), None);
     }
@@ -373,7 +414,10 @@ mod tests {
             ),
             ("redo --cpu-quota=0", "--cpu-quota: '0': it takes a number of CPUs, 0.05 to 4096"),
             ("redo --cpu-quota=NaN", "--cpu-quota: 'NaN': it takes a number of CPUs, 0.05 to 4096"),
-            ("writers --script=oltp_insert", "--script is an option of lab redo"),
+            ("writers --script=oltp_insert", "--script is an option of lab redo and lab binlog"),
+            ("binlog --sections=modes", "--sections is an option of lab redo"),
+            ("binlog --modes=on", "--modes is an option of lab redo and lab writers"),
+            ("binlog --peer=mysql", "--peer: 'mysql': lab binlog has the peer mariadb"),
             ("redo --time", "option '--time' requires an argument"),
             ("redo --tim=3", "'--tim=3' is no option of lab"),
             ("redo time=3", "'time=3' is no option of lab"),

@@ -42,13 +42,14 @@ const ISOLATED: &str = "redolith, isolated";
 
 /// The servers that this study needs, Redolith first.
 pub fn specs(o: &Options, all: &[usize]) -> Vec<Spec> {
-    let everywhere = |name, kind| Spec { name, kind, cores: Vec::new() };
+    let everywhere = |name, kind| Spec { name, kind, cores: Vec::new(), more: &[] };
     let mut specs = vec![everywhere(SHARED, Kind::Redolith)];
     if o.has(Part::Placements) && o.modes.iter().any(|s| s == "dedicated") && all.len() > 1 {
         specs.push(Spec {
             name: ISOLATED,
             kind: Kind::Redolith,
             cores: all[..all.len() - 1].to_vec(),
+            more: &[],
         });
     }
     specs.extend(peers(o));
@@ -62,7 +63,7 @@ pub fn peers(o: &Options) -> impl Iterator<Item = Spec> {
             Peer::MySql => ("mysql", Kind::MySql),
             Peer::Baseline => ("baseline", Kind::Baseline),
         };
-        Spec { name, kind, cores: Vec::new() }
+        Spec { name, kind, cores: Vec::new(), more: &[] }
     })
 }
 
@@ -255,6 +256,7 @@ fn modes(o: &Options, script: &str, servers: &[Facts], results: &mut Results) ->
         base,
         fixed: position_all(&labels, |l| o.modes.contains(l) && l != "auto"),
         baseline: position_all(&labels, |l| l == BASELINE),
+        pairs: vec![],
         counters_of: position(&o.threads, |n| *n == o.placement_threads).into_iter().collect(),
         rows: labels,
         columns: o.threads.iter().map(u32::to_string).collect(),
@@ -399,6 +401,7 @@ fn placements_and_purge(
         base: None,
         fixed: vec![],
         baseline: vec![],
+        pairs: vec![],
         counters_of: (0..columns.len()).collect(),
         rows: labels,
         columns: columns.iter().map(|(name, _)| name.to_string()).collect(),

@@ -18,6 +18,8 @@ pub struct Results {
     pub servers: Vec<ServerInfo>,
     /// Facts that a reader must know: rows left out, points that failed.
     pub notes: Vec<String>,
+    /// The claims that the study has to show, checked against the points. Empty if it has none.
+    pub checks: Vec<Check>,
     pub sections: Vec<Section>,
     pub points: Vec<Point>,
 }
@@ -60,8 +62,22 @@ pub struct Section {
     pub fixed: Vec<usize>,
     /// Rows that do not compete: the baseline.
     pub baseline: Vec<usize>,
+    /// Rows, each with the row that it is divided by: the same server without the binary log.
+    pub pairs: Vec<(usize, usize)>,
     /// The columns whose counters are shown in full. The last column if empty.
     pub counters_of: Vec<usize>,
+}
+
+/// A claim about a ratio of throughputs, and whether these points bear it out.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Check {
+    pub section: String,
+    pub what: String,
+    pub value: f64,
+    /// `None` if the ratio is of a single pair.
+    pub standard_error: Option<f64>,
+    pub least: f64,
+    pub met: bool,
 }
 
 /// The cost of one point. Numbers are per transaction, or per statement with mysqlslap.
@@ -129,11 +145,20 @@ const fn metric(
     Metric { name, unit, digits, better, wide, get }
 }
 
+/// The flushes per commit as the server counts them. MariaDB has one counter for the redo log and
+/// the data files.
+fn redo_flushes(f: &Figures) -> Option<f64> {
+    let counted = |name: &str| f.counters.iter().find(|c| c.name == name && c.grows);
+    let flushes = counted("os_log_fsyncs").or_else(|| counted("data_fsyncs"))?;
+    Some(flushes.difference() / f.done.max(1.0))
+}
+
 pub const SYSBENCH: &[Metric] = &[
     metric("Throughput", "transactions/s", 0, Better::Higher, false, |f| Some(f.per_s)),
     metric("Queries", "queries/s", 0, Better::Higher, false, |f| Some(f.queries_per_s)),
     metric("Latency, 95th percentile", "ms", 2, Better::Lower, true, |f| f.p95_ms),
     metric("Server CPU", "us per transaction", 1, Better::Lower, false, |f| Some(f.server_us)),
+    metric("Flushes of the redo log", "per commit", 3, Better::Lower, true, redo_flushes),
     metric("Flushes of the device", "per commit", 3, Better::Lower, true, |f| f.flushes),
     metric("Client CPU", "us per transaction", 1, Better::Neither, false, |f| Some(f.client_us)),
 ];
@@ -154,6 +179,10 @@ impl Section {
             Load::Sysbench => SYSBENCH,
             Load::Slap => SLAP,
         }
+    }
+    pub fn throughput(&self) -> &'static Metric {
+        let all = self.metrics();
+        all.iter().find(|m| m.name == "Throughput").unwrap_or(&all[0])
     }
     /// The metric by which rows are compared.
     pub fn main_metric(&self) -> &'static Metric {
@@ -188,6 +217,13 @@ impl Results {
         let values: Vec<f64> =
             self.figures(section, row, column).filter_map(|(_, f)| (metric.get)(f)).collect();
         Spread::of(&values)
+    }
+
+    /// The throughput of a row relative to its own peak.
+    pub fn of_peak(&self, section: &Section, row: usize, column: usize) -> Option<f64> {
+        let median = |column| Some(self.spread(section, row, column, section.throughput())?.median);
+        let peak = (0..section.columns.len()).filter_map(median).reduce(f64::max)?;
+        Some(median(column)? / peak).filter(|x| x.is_finite())
     }
 
     /// The throughput of a row relative to another row. Pairs are measured beside each other:

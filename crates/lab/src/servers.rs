@@ -30,6 +30,8 @@ pub struct Spec {
     pub kind: Kind,
     /// The cores that it may use; all of them if empty.
     pub cores: Vec<usize>,
+    /// Options beside those of all servers of this kind.
+    pub more: &'static [&'static str],
 }
 
 /// Programs in unusual places.
@@ -247,7 +249,8 @@ impl Server {
             .map_err(failed(start.outer_data.display()))?;
         let data = format!("--datadir={}", start.data.display());
         initialise(&spec, &start, &data, programs, stop)?;
-        let options = spec.kind.options(pool);
+        let mut options = spec.kind.options(pool);
+        options.extend(spec.more.iter().map(|o| o.to_string()));
         let words: Vec<String> = start
             .words
             .iter()
@@ -443,12 +446,13 @@ mod tests {
             ..Programs::default()
         };
         let folders = Folders { data: "/d".into(), sockets: "/s".into(), keep_data: false };
-        let s =
-            Spec { name: "mysql", kind: Kind::MySql, cores: vec![0, 1] }.start(&programs, &folders);
+        let s = Spec { name: "mysql", kind: Kind::MySql, cores: vec![0, 1], more: &[] }
+            .start(&programs, &folders);
         assert_eq!(s.words[..6], ["taskset", "-c", "0-1", "chroot", "/x/root", "/usr/sbin/mysqld"]);
         assert_eq!(s.outer_data, Path::new("/x/root").join(s.data.strip_prefix("/").unwrap()));
         let plain = Programs { mysql_root: None, ..programs };
-        let s = Spec { name: "mysql", kind: Kind::MySql, cores: vec![] }.start(&plain, &folders);
+        let s = Spec { name: "mysql", kind: Kind::MySql, cores: vec![], more: &[] }
+            .start(&plain, &folders);
         assert_eq!(
             (s.words[0].as_str(), s.data, s.socket),
             ("/x/root/usr/sbin/mysqld", "/d/mysql".into(), "/s/mysql.sock".into())

@@ -8,7 +8,7 @@ use crate::slap;
 use std::time::Duration;
 
 pub fn specs(o: &Options) -> Vec<Spec> {
-    let ours = Spec { name: "redolith", kind: Kind::Redolith, cores: Vec::new() };
+    let ours = Spec { name: "redolith", kind: Kind::Redolith, cores: Vec::new(), more: &[] };
     // The baseline has no tables, and mysqlslap reads the rows that it has written.
     std::iter::once(ours).chain(peers(o).filter(|p| p.kind != Kind::Baseline)).collect()
 }
@@ -93,6 +93,7 @@ pub fn plan(o: &Options, servers: &[Facts], results: &mut Results) -> Vec<Job> {
         base: ours(|l| l == "auto").first().copied(),
         fixed: ours(|l| l == "ON" || l == "OFF"),
         baseline: vec![],
+        pairs: vec![],
         counters_of: vec![],
         rows: labels,
         columns: o.threads.iter().map(u32::to_string).collect(),

@@ -97,7 +97,7 @@ fn failures(r: &Results) -> Vec<String> {
 pub(crate) mod tests {
     use super::*;
     use crate::counters::Counted;
-    use crate::results::{Figures, Load, Point, Section, ServerInfo};
+    use crate::results::{Check, Figures, Load, Point, Section, ServerInfo};
 
     /// Two rows and a baseline, two columns, two turns. The last cell is missing.
     pub fn example() -> Results {
@@ -172,6 +172,7 @@ pub(crate) mod tests {
             base: Some(0),
             fixed: vec![1],
             baseline: vec![2],
+            pairs: vec![(1, 0)],
             counters_of: vec![1],
         };
         Results {
@@ -188,6 +189,14 @@ pub(crate) mod tests {
                 cores: "0-1".into(),
             }],
             notes: vec!["left <out>".into()],
+            checks: vec![Check {
+                section: "modes".into(),
+                what: "session: 128 conn. / peak".into(),
+                value: 1.0,
+                standard_error: None,
+                least: 0.9,
+                met: true,
+            }],
             sections: vec![section],
             points,
         }
@@ -205,6 +214,9 @@ pub(crate) mod tests {
             "| session | 0.49 ±0.03 | 0.73 ±0.05 |",
             "| the baseline | 2.00 ±0.00 |  |",
             "| auto / best fixed mode | 2.05 ±0.13 | 1.37 ±0.08 |",
+            "| session / auto | 0.49 ±0.03 | 0.73 ±0.05 |",
+            "| session | 0.06 | 1.00 |",
+            "| session: 128 conn. / peak | 1.00 | 0.90 | yes |",
             // Half a count per transaction.
             "| log_writes | 500,000 | 500,000 |",
             "| log_flush_lsn_avg_rate | 77 (after) | 77 (after) |",

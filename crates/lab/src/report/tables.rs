@@ -10,7 +10,7 @@ const PER: f64 = 1e6;
 
 pub fn all(r: &Results, s: &Section) -> Vec<Table> {
     let mut tables: Vec<Table> = s.metrics().iter().map(|m| by_columns(r, s, m)).collect();
-    tables.splice(1..1, against_base(r, s));
+    tables.splice(1..1, ratios(r, s));
     tables.extend(study_counters(r, s));
     tables
 }
@@ -20,8 +20,12 @@ pub fn main(r: &Results, s: &Section) -> Vec<Table> {
     let shown = |m: &&Metric| m.name == s.main_metric().name || m.name == "Server CPU";
     let mut tables: Vec<Table> =
         s.metrics().iter().filter(shown).map(|m| by_columns(r, s, m)).collect();
-    tables.splice(1..1, against_base(r, s));
+    tables.splice(1..1, ratios(r, s));
     tables
+}
+
+fn ratios(r: &Results, s: &Section) -> impl Iterator<Item = Table> {
+    against_base(r, s).into_iter().chain(pairs(r, s)).chain(of_peak(r, s)).chain(checks(r, s))
 }
 
 fn head(s: &Section) -> Vec<String> {
@@ -104,6 +108,54 @@ fn against_base(r: &Results, s: &Section) -> Option<Table> {
             also the luckiest of them)"
                 .into(),
         head: head(s),
+        rows,
+    })
+}
+
+/// The throughput of each row that has another to be divided by.
+fn pairs(r: &Results, s: &Section) -> Option<Table> {
+    let row = |(row, base): &(usize, usize)| {
+        let ratio = |c| r.ratio(s, (*row, *base), c).map_or(String::new(), |x| x.text()).into();
+        let name = format!("{} / {}", s.rows[*row], s.rows[*base]);
+        (name, (0..s.columns.len()).map(ratio).collect())
+    };
+    (!s.pairs.is_empty()).then(|| Table {
+        title: "Throughput, with the binary log / without it".into(),
+        note: "of pairs taken beside each other: mean ± its standard error".into(),
+        head: head(s),
+        rows: s.pairs.iter().map(row).collect(),
+    })
+}
+
+/// The throughput of each row relative to its peak: whether it falls with many connections.
+fn of_peak(r: &Results, s: &Section) -> Option<Table> {
+    let row = |(row, name): (usize, &String)| {
+        let share = |c| r.of_peak(s, row, c).map_or(String::new(), |x| number(x, 2)).into();
+        (name.clone(), (0..s.columns.len()).map(share).collect())
+    };
+    (!s.pairs.is_empty()).then(|| Table {
+        title: "Throughput, peak of the row = 1".into(),
+        note: "of the medians".into(),
+        head: head(s),
+        rows: s.rows.iter().enumerate().map(row).collect(),
+    })
+}
+
+fn checks(r: &Results, s: &Section) -> Option<Table> {
+    let rows: Vec<(String, Vec<Cell>)> = r
+        .checks
+        .iter()
+        .filter(|c| c.section == s.id)
+        .map(|c| {
+            let value = Ratio { mean: c.value, error: c.standard_error }.text();
+            let met = if c.met { "yes" } else { "no" };
+            (c.what.clone(), [value, number(c.least, 2), met.into()].map(Cell::from).into())
+        })
+        .collect();
+    (!rows.is_empty()).then(|| Table {
+        title: "Checks".into(),
+        note: String::new(),
+        head: ["throughput", "ratio", "at least", "met"].map(String::from).to_vec(),
         rows,
     })
 }
