@@ -20,7 +20,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, 'following')]
 import load  # noqa: E402
 import statements as following_statements  # noqa: E402
-from rig import servers  # noqa: E402
+from rig import python, servers  # noqa: E402
 from rig.client import MySQLError  # noqa: E402
 from rig.replica import replica_of, same_rows, source, wait_for  # noqa: E402
 from rig.report import Report  # noqa: E402
@@ -322,6 +322,35 @@ def all_statements():
         following_statements.same_definitions(s, r)
 
 
+def python_reader(report):
+    """python-mysql-replication rebuilds the tables under load, through a kill of the source."""
+    name = 'python-mysql-replication'
+    with source('replica-python', binlog_row_metadata='FULL') as s:
+        reader = subprocess.Popen(
+            [python.environment(), os.path.join(HERE, 'following', 'reader.py'), s.socket],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            preexec_fn=servers.die_with_parent,
+        )
+        under_load = load.Load(s)
+        for killed in (True, False):
+            under_load.begin()
+            time.sleep(3)
+            if killed:
+                s.kill()
+            under_load.end(killed)
+            if killed:
+                s.start()
+        s.connect().query('CREATE TABLE sbtest.finish (id INT)')
+        try:
+            said, _ = reader.communicate(timeout=120)
+        finally:
+            reader.kill()
+        assert reader.returncode == 0, said
+        report.ok(name, said.splitlines()[-1])
+
+
 def own_gtids_only(s, r):
     """MariaDB's GTIDs are not MySQL's: a replica that asks for them goes on by file and position,
     and says so in its error log.
@@ -354,9 +383,10 @@ def main():
         'all-statements': all_statements,
         'kills': lambda: kills(report, 'kills', a.kills),
         'gtids': lambda: kills(report, 'gtids', a.kills, gtid_mode='ON'),
+        'python': lambda: python_reader(report),
         'parallel': lambda: kills(report, 'parallel', 0, **parallel),
     }
-    reports_itself = {'kills', 'gtids', 'parallel'}
+    reports_itself = {'kills', 'gtids', 'parallel', 'python'}
     for name, test in tests.items():
         if a.only and name not in a.only:
             continue

@@ -1,5 +1,5 @@
-"""The load of a source while replicas read its binary log: sysbench's oltp_read_write, and a session
-that makes, changes and drops tables. Both are begun again after the source was killed.
+"""The load of a source while replicas read its binary log: sysbench's oltp_read_write, and a
+session that makes, changes and drops tables. Both are begun again after the source was killed.
 """
 
 import threading
@@ -121,5 +121,3 @@ def replica_runs(source, replica):
         return (now['Slave_IO_Running'], now['Slave_SQL_Running']) == ('Yes', 'Yes')
 
     wait_for('the replica is connected again', runs)
-
-

@@ -127,8 +127,10 @@ def all_types(c):
     c.query("UPDATE d.types SET c = CONCAT('x', v), bl = REPEAT('q', 9000) WHERE i1 = -128")
     for n, zone in enumerate(('+05:30', '-11:00', '+00:00')):
         c.query(f"SET time_zone = '{zone}'")
-        c.query(f"CREATE TABLE d.zone{n} (a INT PRIMARY KEY, b TIMESTAMP NOT NULL DEFAULT"
-                " '2020-02-03 04:05:06', c TIMESTAMP(6) NULL, d DATETIME DEFAULT NOW())")
+        c.query(
+            f"CREATE TABLE d.zone{n} (a INT PRIMARY KEY, b TIMESTAMP NOT NULL DEFAULT"
+            " '2020-02-03 04:05:06', c TIMESTAMP(6) NULL, d DATETIME DEFAULT NOW())"
+        )
         c.query(f"INSERT INTO d.zone{n} (a, c) VALUES (1, '2020-05-06 07:08:09.123456')")
         c.query(f'ALTER TABLE d.zone{n} ADD INDEX (b)')
 
@@ -244,8 +246,11 @@ def same_definitions(here, there):
     for text in DEFINITIONS:
         ours, theirs = (
             sorted(
-                (tuple(row) for row in server.connect().rows(text)
-                 if row[0].decode().lower() not in OWN_SCHEMAS),
+                (
+                    tuple(row)
+                    for row in server.connect().rows(text)
+                    if row[0].decode().lower() not in OWN_SCHEMAS
+                ),
                 key=repr,
             )
             for server in (here, there)
