@@ -24,7 +24,16 @@ from rig import python, servers  # noqa: E402
 from rig.client import MySQLError  # noqa: E402
 from rig.replica import replica_of, same_rows, source, wait_for  # noqa: E402
 from rig.report import Report  # noqa: E402
+from rig.sysbench import SysbenchFailed  # noqa: E402
 
+FAILURES = (
+    AssertionError,
+    MySQLError,
+    OSError,
+    servers.NotUp,
+    subprocess.SubprocessError,
+    SysbenchFailed,
+)
 REGISTER, DUMP, DUMP_GTID = 0x15, 0x12, 0x1E
 NON_BLOCK = 1
 MAGIC = b'\xfebin'
@@ -311,7 +320,12 @@ def kills(report, name, count, gtid_mode='OFF', **options):
 
 def all_statements():
     packets = {'max_allowed_packet': '64M'}
-    theirs = {'slave_max_allowed_packet': '1073741824', 'character_set_server': 'latin1', **packets}
+    theirs = {
+        'slave_max_allowed_packet': '1073741824',
+        'character_set_server': 'latin1',
+        'enforce_storage_engine': 'InnoDB',
+        **packets,
+    }
     # The events of a transaction travel in one frame of the redo log.
     ours = {'innodb_log_buffer_size': '32M', **packets}
     with source('replica-all', **ours) as s, replica_of('replica-all-r', **theirs) as r:
@@ -382,7 +396,7 @@ def main():
         'mariadb': mariadb_follows,
         'all-statements': all_statements,
         'kills': lambda: kills(report, 'kills', a.kills),
-        'gtids': lambda: kills(report, 'gtids', a.kills, gtid_mode='ON'),
+        'gtids': lambda: kills(report, 'gtids', (a.kills + 1) // 2, gtid_mode='ON'),
         'python': lambda: python_reader(report),
         'parallel': lambda: kills(report, 'parallel', 0, **parallel),
     }
@@ -392,7 +406,7 @@ def main():
             continue
         try:
             test()
-        except (AssertionError, MySQLError, OSError, servers.NotUp) as e:
+        except FAILURES as e:
             import traceback
 
             report.fail(name, f'{traceback.format_exc()}{e}')

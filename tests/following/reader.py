@@ -1,5 +1,5 @@
 """Rebuilds the tables of a server from its binary log with python-mysql-replication, inside the
-virtual environment: reader.py SOCKET. It follows until a table with the name sbtest.finish is made, also
+virtual environment: reader.py SOCKET. It follows until the table sbtest.finish is made, also
 through restarts of the server, and then compares every table with the server's.
 """
 

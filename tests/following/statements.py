@@ -183,6 +183,7 @@ def sets_of_characters(source):
     for number, refused in ((255, 'utf8mb4_0900_ai_ci'), (224, 'utf8mb4_unicode_ci')):
         with mock.patch.object(client, 'UTF8MB4_GENERAL_CI', number):
             c = source.connect(database='d')
+        assert c.value('SELECT @@collation_connection') == 'utf8mb4_general_ci'
         c.query(f"CREATE TABLE by_{number} (a VARCHAR(9) DEFAULT 'ü') COMMENT 'ü'")
         c.query(f'INSERT INTO by_{number} VALUES ()')
         for text in (
@@ -218,12 +219,51 @@ def sql_modes(c):
     c.query("UPDATE d.zero SET a = '2020-01-01' WHERE a = 0")
 
 
+def engines(c):
+    """Every table is InnoDB's on the source, whatever engine its definition names, and on a replica
+    with `enforce_storage_engine=InnoDB`, too. MariaDB has no NDB.
+    """
+    for engine in ('MyISAM', 'MEMORY', 'CSV', 'NDB', 'FEDERATED'):
+        c.query(f'CREATE TABLE d.{engine}_ (a INT PRIMARY KEY, b INT) ENGINE = {engine}')
+        c.query(f'INSERT INTO d.{engine}_ VALUES (1, NULL)')
+        c.query(f'ALTER TABLE d.{engine}_ ADD INDEX (b), ALGORITHM = INPLACE, LOCK = NONE')
+        c.query(f'CREATE TABLE d.like_{engine} LIKE d.{engine}_')
+
+
+def contexts(source):
+    """What a text means depends on when and where it was prepared, and on the default database."""
+    c = source.connect()
+    for schema in ('here', 'there'):
+        c.query(f'CREATE DATABASE {schema}')
+    c.query("USE here; SET sql_mode = 'ANSI_QUOTES'")
+    quoted = c.prepare('CREATE TABLE "aq" ("a" INT PRIMARY KEY, b VARCHAR(9) DEFAULT \'q\')')
+    c.query("SET sql_mode = ''; USE there; SET NAMES latin1")
+    c.execute(quoted, [])
+    c.query("PREPARE p FROM 'CREATE TABLE l (a INT) COMMENT ''ä'''".encode('latin1'))
+    c.query('SET NAMES utf8mb4; USE here; EXECUTE p')
+    c.query("SET @x = 'CREATE TABLE v (`ü€` INT) COMMENT ''ü€'''; PREPARE v FROM @x")
+    c.query('SET NAMES latin1; EXECUTE v; SET NAMES utf8mb4')
+    # A session whose default database is gone.
+    c.query('DROP DATABASE here; CREATE TABLE there.after (a INT)')
+    c.query('INSERT INTO there.after VALUES (1)')
+    c.query('CREATE DATABASE here CHARACTER SET latin1; USE here; CREATE TABLE t (a VARCHAR(3))')
+    c.query("INSERT INTO t VALUES ('ü')")
+    c.query('SET timestamp = 1000000000.5')
+    c.query('CREATE TABLE past (a INT, b TIMESTAMP(6) DEFAULT NOW(6))')
+    c.query('INSERT INTO past (a) VALUES (1)')
+    c.query('SET timestamp = DEFAULT, foreign_key_checks = 0, unique_checks = 0')
+    c.query('CREATE TABLE `a``b` (`c``d` INT, `e"f` INT, KEY `g h` (`c``d`))')
+    c.query('INSERT INTO `a``b` VALUES (1, 2); RENAME TABLE `a``b` TO `x-y`')
+    c.query('DELETE FROM `x-y`; INSERT INTO `x-y` VALUES (3, 4)')
+
+
 def run(source):
     c = source.connect()
     c.query('CREATE DATABASE d')
-    for act in (ways_to_insert, all_types, long_rows, sql_modes):
+    for act in (ways_to_insert, all_types, long_rows, sql_modes, engines):
         act(c)
     sets_of_characters(source)
+    contexts(source)
     c.query('CREATE DATABASE gone')
     c.query('CREATE TABLE gone.t (a INT)')
     c.query('DROP DATABASE gone')
@@ -232,7 +272,8 @@ def run(source):
 
 DEFINITIONS = [
     'SELECT SCHEMA_NAME, DEFAULT_COLLATION_NAME FROM information_schema.SCHEMATA',
-    'SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_COLLATION, TABLE_COMMENT FROM information_schema.TABLES',
+    'SELECT TABLE_SCHEMA, TABLE_NAME, ENGINE, TABLE_COLLATION, TABLE_COMMENT'
+    ' FROM information_schema.TABLES',
     'SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, ORDINAL_POSITION, IS_NULLABLE, DATA_TYPE,'
     ' CHARACTER_MAXIMUM_LENGTH, NUMERIC_SCALE, DATETIME_PRECISION, COLLATION_NAME, COLUMN_KEY,'
     ' COLUMN_COMMENT FROM information_schema.COLUMNS',
