@@ -2,11 +2,11 @@
 """Reads a server's binary log the way replicas do: over COM_BINLOG_DUMP with a client that sees the
 bytes, and with a stock MariaDB as a replica.
 
-  tests/replica.py                a few minutes
-  tests/replica.py --time 30      30 s of load on the source while the replica follows
+  tests/replica.py                a minute
+  tests/replica.py --kills 10     source and replica are killed 10 times each under load
+  tests/replica.py --only kills   one part alone
 
-The part with data compares every row of every table on both servers. It is ignored if the source
-writes no rows to its binary log.
+The parts with data compare every row of every table on both servers.
 """
 
 import argparse
@@ -14,14 +14,26 @@ import os
 import struct
 import subprocess
 import sys
-import threading
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from rig import check, servers, sysbench  # noqa: E402
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(HERE, 'following')]
+import load  # noqa: E402
+import statements as following_statements  # noqa: E402
+from rig import python, servers  # noqa: E402
 from rig.client import MySQLError  # noqa: E402
+from rig.replica import replica_of, same_rows, source, wait_for  # noqa: E402
 from rig.report import Report  # noqa: E402
+from rig.sysbench import SysbenchFailed  # noqa: E402
 
+FAILURES = (
+    AssertionError,
+    MySQLError,
+    OSError,
+    servers.NotUp,
+    subprocess.SubprocessError,
+    SysbenchFailed,
+)
 REGISTER, DUMP, DUMP_GTID = 0x15, 0x12, 0x1E
 NON_BLOCK = 1
 MAGIC = b'\xfebin'
@@ -91,21 +103,6 @@ def error_of(act):
     except MySQLError as e:
         return e.code, e.message
     return None
-
-
-def wait_for(what, until, seconds=30):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if until():
-            return
-        time.sleep(0.02)
-    raise AssertionError(f'{what}: not within {seconds} s')
-
-
-def source(name, **options):
-    # The server's shortest files, so that rotations come in the middle of the load.
-    options = {'log_bin': 'binlog', 'server_id': '1', 'max_binlog_size': '1048576', **options}
-    return servers.Redolith(servers.scratch(name), options)
 
 
 def names(connection):
@@ -288,43 +285,6 @@ def dumps(c):
     return int(c.rows("SHOW STATUS LIKE 'Redolith_binlog_dumps'")[0][1])
 
 
-class Replica(servers.MariaDB):
-    """A stock MariaDB that replicates from a server."""
-
-    def attach(self, source, file='binlog.000001', position=4):
-        self.c = self.connect()
-        self.c.query(
-            f"CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = {source.port},"
-            f" MASTER_USER = 'root', MASTER_LOG_FILE = '{file}', MASTER_LOG_POS = {position},"
-            ' MASTER_CONNECT_RETRY = 1, MASTER_HEARTBEAT_PERIOD = 0.5'
-        )
-        self.c.query('START SLAVE')
-
-    def status(self):
-        result = self.c.query('SHOW SLAVE STATUS')[0]
-        return {c.name: (v or b'').decode() for c, v in zip(result.columns, result.rows[0])}
-
-    def wait_for_end(self, source, seconds=60):
-        """Waits until the replica has applied everything that the source has."""
-        file, position, *_ = source.connect().rows('SHOW MASTER STATUS')[0]
-        wanted = (file.decode(), position.decode())
-        end = time.monotonic() + seconds
-        while True:
-            now = self.status()
-            if (now['Relay_Master_Log_File'], now['Exec_Master_Log_Pos']) == wanted:
-                assert (now['Slave_IO_Running'], now['Slave_SQL_Running']) == ('Yes', 'Yes'), now
-                return
-            # 1236: the source refuses the dump for good.
-            assert not now['Last_SQL_Error'] and now['Last_IO_Errno'] != '1236', now
-            assert time.monotonic() < end, f'{wanted}: {now}'
-            time.sleep(0.05)
-
-
-def replica_of(name, **options):
-    options = {'server_id': '2', 'slave_net_timeout': '5', **options}
-    return Replica(servers.scratch(name), options)
-
-
 def mariadb_follows():
     with source('replica-source') as s, replica_of('replica-mariadb') as r:
         s.connect().query('FLUSH LOGS')
@@ -348,133 +308,110 @@ def mariadb_follows():
         wait_for('the end of the dump', lambda: dumps(s.connect()) == 0)
 
 
-def logs_rows(s):
-    """Whether the source writes rows to its binary log."""
-    c = s.connect()
-    place = lambda: c.rows('SHOW MASTER STATUS')[0][:2]
-    c.query('CREATE DATABASE probe')
-    c.query('CREATE TABLE probe.t (id INT PRIMARY KEY)')
-    before = place()
-    c.query('INSERT INTO probe.t VALUES (1)')
-    return place() != before
+def kills(report, name, count, gtid_mode='OFF', **options):
+    """Replicas follow under load, and through kills of both ends."""
+    gtids = {'gtid_mode': gtid_mode, 'enforce_gtid_consistency': gtid_mode}
+    with source(f'replica-{name}', **gtids) as s, replica_of(f'replica-{name}-r', **options) as r:
+        said = load.kills(s, r, count)
+        if gtid_mode == 'ON':
+            own_gtids_only(s, r)
+        report.ok(name, f'{count} + {count} kills: {said}')
 
 
-DDL = [
-    'CREATE TABLE d{n} (id INT PRIMARY KEY AUTO_INCREMENT, a VARCHAR(40), b DECIMAL(9,3),'
-    ' c DATETIME(3), KEY (a)) DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_general_ci',
-    "INSERT INTO d{n} (a, b, c) VALUES ('é', 1.5, '2026-01-02 03:04:05.678'), (NULL, -7, NULL)",
-    'ALTER TABLE d{n} ADD COLUMN e BIGINT UNSIGNED NOT NULL DEFAULT 18446744073709551615',
-    "UPDATE d{n} SET a = CONCAT(a, 'x'), e = id WHERE id = 1",
-    'INSERT INTO d{n} (a) SELECT a FROM d{n}',
-    'DELETE FROM d{n} WHERE id = 2',
-    'RENAME TABLE d{n} TO r{n}',
-    'CREATE INDEX i ON r{n} (b)',
-    'TRUNCATE TABLE r{n}',
-    'INSERT INTO r{n} (a) VALUES ({n})',
-]
-
-
-def changes(s, stop):
-    """DDL and DML, one table after the other, until `stop`."""
-    c = s.connect(database=sysbench.SCHEMA)
-    n = 0
-    while not stop.is_set() or n < 2:
-        for text in DDL:
-            c.query(text.format(n=n))
-        if n > 2:
-            c.query(f'DROP TABLE r{n - 3}')
-        n += 1
-
-
-def rows_of(server, schemas):
-    c = server.connect()
-    found = {}
-    for schema in schemas:
-        for (table,) in c.rows(f'SHOW TABLES FROM `{schema}`'):
-            name = f'`{schema}`.`{table.decode()}`'
-            found[name] = c.rows(f'SELECT * FROM {name} ORDER BY 1')
-    return found
-
-
-def data(report, seconds):
-    name = 'data: sysbench and DDL, kills of both, then every row'
-    with source('replica-data') as s, replica_of('replica-data-mariadb') as r:
-        if not logs_rows(s):
-            return report.skip(name, 'the server writes no rows to its binary log')
+def all_statements():
+    packets = {'max_allowed_packet': '64M'}
+    theirs = {
+        'slave_max_allowed_packet': '1073741824',
+        'character_set_server': 'latin1',
+        'enforce_storage_engine': 'InnoDB',
+        **packets,
+    }
+    # The events of a transaction travel in one frame of the redo log.
+    ours = {'innodb_log_buffer_size': '32M', **packets}
+    with source('replica-all', **ours) as s, replica_of('replica-all-r', **theirs) as r:
         r.attach(s)
-        c = s.connect()
-        c.query(f'CREATE DATABASE {sysbench.SCHEMA}')
-        sizes = {'tables': 4, 'table_size': 2000}
-        prepared = sysbench.spawn(s, 'oltp_read_write', 'prepare', **sizes)
-        said, _ = prepared.communicate()
-        assert prepared.returncode == 0, said
-        for round in range(3):
-            stop = threading.Event()
-            failed = []
-            ddl = threading.Thread(target=lambda: guarded(failed, changes, s, stop))
-            ddl.start()
-            load = sysbench.spawn(s, 'oltp_read_write', 'run', 4, time=seconds, **sizes)
-            if round:
-                time.sleep(seconds / 2)
-                r.kill()
-                r.start()
-                r.c = r.connect()
-            said, _ = load.communicate()
-            stop.set()
-            ddl.join()
-            assert load.returncode == 0 and not failed, (said, failed)
-            r.wait_for_end(s, 120)
-            schemas = [sysbench.SCHEMA, 'probe']
-            here, there = rows_of(s, schemas), rows_of(r, schemas)
-            assert here.keys() == there.keys(), (here.keys(), there.keys())
-            different = [table for table in here if here[table] != there[table]]
-            assert not different, different
-            for i in range(round + 1):
-                c = s.connect()
-                c.query(f'DROP TABLE IF EXISTS {sysbench.SCHEMA}.d{i}')
-            for (table,) in s.connect().rows(f"SHOW TABLES FROM {sysbench.SCHEMA} LIKE 'r%'"):
-                s.connect().query(f'DROP TABLE {sysbench.SCHEMA}.{table.decode()}')
-            (s.kill if round else s.stop)()
-            s.start()
-        assert len(names(s.connect())) > 3
-    report.ok(name)
+        following_statements.run(s)
+        r.wait_for_end(s)
+        same_rows(s, r)
+        following_statements.same_definitions(s, r)
 
 
-def guarded(failed, act, *arguments):
-    try:
-        act(*arguments)
-    except Exception as e:
-        failed.append(e)
+def python_reader(report):
+    """python-mysql-replication rebuilds the tables under load, through a kill of the source."""
+    name = 'python-mysql-replication'
+    with source('replica-python', binlog_row_metadata='FULL') as s:
+        reader = subprocess.Popen(
+            [python.environment(), os.path.join(HERE, 'following', 'reader.py'), s.socket],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            preexec_fn=servers.die_with_parent,
+        )
+        under_load = load.Load(s)
+        for killed in (True, False):
+            under_load.begin()
+            time.sleep(3)
+            if killed:
+                s.kill()
+            under_load.end(killed)
+            if killed:
+                s.start()
+        s.connect().query('CREATE TABLE sbtest.finish (id INT)')
+        try:
+            said, _ = reader.communicate(timeout=120)
+        finally:
+            reader.kill()
+        assert reader.returncode == 0, said
+        report.ok(name, said.splitlines()[-1])
+
+
+def own_gtids_only(s, r):
+    """MariaDB's GTIDs are not MySQL's: a replica that asks for them goes on by file and position,
+    and says so in its error log.
+    """
+    r.c.query('STOP SLAVE')
+    r.c.query('CHANGE MASTER TO MASTER_USE_GTID = slave_pos')
+    r.c.query('START SLAVE')
+    s.connect().query('CREATE TABLE sbtest.after_gtids (id INT)')
+    r.wait_for_end(s)
+    assert r.status()['Using_Gtid'] == 'No', r.status()
+    assert 'Falling back to Using_Gtid=No' in r.last_words(), r.last_words()
 
 
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument('--time', type=int, default=5, help='seconds of load per round')
+    parser.add_argument('--kills', type=int, default=2, help='of the source, and of the replica')
     parser.add_argument('--only', action='append', help='these tests')
     a = parser.parse_args()
     servers.need('mariadbd', 'mariadb-binlog', 'sysbench')
     report = Report()
+    parallel = {'slave_parallel_threads': '4', 'slave_parallel_mode': 'optimistic'}
     tests = {
         'statements': statements,
         'raw-stream': raw_stream,
         'refusals': refusals,
         'following': following,
         'mariadb': mariadb_follows,
-        'data': lambda: data(report, a.time),
+        'all-statements': all_statements,
+        'kills': lambda: kills(report, 'kills', a.kills),
+        'gtids': lambda: kills(report, 'gtids', (a.kills + 1) // 2, gtid_mode='ON'),
+        'python': lambda: python_reader(report),
+        'parallel': lambda: kills(report, 'parallel', 0, **parallel),
     }
+    reports_itself = {'kills', 'gtids', 'parallel', 'python'}
     for name, test in tests.items():
         if a.only and name not in a.only:
             continue
         try:
             test()
-        except (AssertionError, MySQLError, OSError, servers.NotUp) as e:
+        except FAILURES as e:
             import traceback
 
             report.fail(name, f'{traceback.format_exc()}{e}')
         else:
-            if name != 'data':
+            if name not in reports_itself:
                 report.ok(name)
     return report.end()
 

@@ -56,6 +56,11 @@ impl Definition<'_> {
         if let (Some(prepared), Some(mode)) = (self.text.prepared, &mut status.sql_mode) {
             *mode = *mode & !SqlMode(u64::MAX).parsing_part() | prepared.mode.0;
         }
+        // Here every table is InnoDB's, whatever engine its definition names. A replica that lacks
+        // the engine is to take its default one, and not to stop.
+        if let Some(mode) = &mut status.sql_mode {
+            *mode &= !SqlMode::NO_ENGINE_SUBSTITUTION;
+        }
         let default = match self.text.prepared {
             Some(prepared) => default.map(|_| prepared.schema.as_deref().unwrap_or_default()),
             None => default,

@@ -360,7 +360,8 @@ fn definitions_are_logged_as_they_were_sent() {
 #[test]
 fn definitions_say_what_their_text_depends_on() {
     let mut log = Log::new();
-    log.run(&["SET NAMES latin1", "SET time_zone = '-03:30', sql_mode = 'ANSI_QUOTES'"]);
+    let mode = "SET sql_mode = 'ANSI_QUOTES,NO_ENGINE_SUBSTITUTION'";
+    log.run(&["SET NAMES latin1", "SET time_zone = '-03:30'", mode]);
     let mut out = super::Lines::default();
     block_on(log.session.query(b"CREATE TABLE \"t\" (a INT) COMMENT '\xfc'", &mut out));
     let checked = log.all(|event, _| match event {
@@ -368,6 +369,7 @@ fn definitions_say_what_their_text_depends_on() {
             assert_eq!(query.text, b"CREATE TABLE \"t\" (a INT) COMMENT '\xfc'");
             let status = &query.status;
             assert_eq!(status.charset, Some([8, 8, 45]));
+            // Without NO_ENGINE_SUBSTITUTION.
             assert_eq!(status.sql_mode, Some(4));
             assert_eq!(status.time_zone, Some(&b"-03:30"[..]));
             assert_eq!(status.updated_databases, Some(vec![&b"test"[..]]));
