@@ -134,10 +134,9 @@ impl Files {
         self.unsynced = false;
     }
 
-    /// Puts away all that lies behind `end`, which is the end of what a start has made: bytes of its
-    /// file are cut, later files get another name. A crash leaves nothing there, because only
-    /// durable records get into the files (FOLLOW-1): the redo log is an older copy, or the disk has
-    /// lost a part of it.
+    /// Puts away all that lies behind `end`, where a start's work ends: bytes of its file are cut,
+    /// later files get another name. A crash leaves nothing there, because only durable records get
+    /// into the files (FOLLOW-1): the redo log is an older copy, or the disk has lost a part of it.
     pub fn cut(&mut self, end: BinlogPosition) -> io::Result<()> {
         self.sync();
         let later: Vec<u32> = self.numbers().into_iter().filter(|n| *n > end.file).collect();
