@@ -56,13 +56,14 @@ pub fn seeds() -> Vec<Vec<u8>> {
     };
     let events = sealed().expect("events of some bytes");
     let file = Spilled { number: 1, len: 30, crc: 0 };
-    let start = Record::Rotate { why: Why::Start, us: 7, options: options.clone() }.encode();
+    let start =
+        Record::Rotate { why: Why::Start, us: 7, after: 0, options: options.clone() }.encode();
     let records = [
         start.clone(),
         transaction(9, Some(&[1, 2]), events.as_bytes()),
         Record::Barrier.encode(),
         transaction(9, None, events.as_bytes()),
-        Record::Rotate { why: Why::Flush, us: 7, options }.encode(),
+        Record::Rotate { why: Why::Flush, us: 7, after: 5, options }.encode(),
         spilled(9, None, file, &events.as_bytes()[..80], &[]),
         Record::Stop { us: 9 }.encode(),
         start,

@@ -160,7 +160,9 @@ impl Binlog {
 
     /// Begins another file, and returns when it is there.
     pub async fn rotate(&self, engine: &Engine, why: Why, options: Options) -> Result<()> {
-        let record = Record::Rotate { why, us: self.now_us(), options };
+        // Files of another data directory stay: a new directory's have higher numbers.
+        let after = self.work.lock().files.numbers().last().copied().unwrap_or(0);
+        let record = Record::Rotate { why, us: self.now_us(), after, options };
         let end = engine.append_record(record.encode()).await?;
         engine.store.log.flush_to(end).await;
         self.catch_up(end).await;
@@ -535,11 +537,6 @@ impl CommitStream for Binlog {
         let mut work = self.work.lock();
         let place = work.files.place().clone();
         if state.is_empty() {
-            // Files of another data directory stay: the new ones have higher numbers.
-            let Some(last) = work.files.numbers().last().copied() else { return Ok(()) };
-            let offset = work.files.len(last).unwrap_or_default();
-            let state = State { file: last, offset, ..State::default() };
-            work.maker = Maker::new(&place.base, state);
             return Ok(());
         }
         let state = State::decode(state).map_err(|why| {
@@ -879,8 +876,17 @@ mod tests {
         let other = Binlog::new(rig.disk.clone(), place.clone()).unwrap();
         other.judge(&[]).unwrap();
         other.begin(Lsn(4096)).unwrap();
-        assert!(other.numbers() == [2] && rig.file(2) == before);
-        assert_eq!(other.status().position.map(|p| p.file), Some(2));
+        let options = anew.options();
+        let start = Record::Rotate { why: Why::Start, us: 1, after: 2, options }.encode();
+        other.appended(Lsn(4096), Lsn(4196), start.clone());
+        other.advance(Lsn(4196)).unwrap();
+        assert!(other.numbers() == [2, 3] && rig.file(2) == before);
+        // Its first start may come before its first checkpoint.
+        let again = Binlog::new(rig.disk.clone(), place.clone()).unwrap();
+        again.judge(&[]).unwrap();
+        again.replay(Lsn(4096), &start).unwrap();
+        again.begin(Lsn(4196)).unwrap();
+        assert!(again.numbers() == [2, 3] && rig.file(2) == before);
         for wrong in [&state[..state.len() - 1], &[9], &[&state[..], &[0]].concat()] {
             assert!(anew.judge(wrong).is_err());
         }

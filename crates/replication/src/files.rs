@@ -139,6 +139,10 @@ impl Files {
     /// into the files (FOLLOW-1): the redo log is an older copy, or the disk has lost a part of it.
     pub fn cut(&mut self, end: BinlogPosition) -> io::Result<()> {
         self.sync();
+        if end.file == 0 {
+            // No file is of this data directory.
+            return Ok(());
+        }
         let later: Vec<u32> = self.numbers().into_iter().filter(|n| *n > end.file).collect();
         if !later.is_empty() {
             let kept = self.numbers().into_iter().filter(|n| *n <= end.file);
@@ -159,20 +163,17 @@ impl Files {
             }
             self.disk.sync_dir(&self.place.dir)?;
         }
-        if end.file > 0 {
-            let file = self.disk.open(&self.place.path(end.file), OpenHow::existing(false))?;
-            let len = file.len()?;
-            if len > end.offset {
-                tracing::warn!(
-                    "{} had {} bytes behind its last transaction that the redo log knows",
-                    self.place.path(end.file).display(),
-                    len - end.offset
-                );
-                file.set_len(end.offset)?;
-            }
-            file.sync()?;
+        let file = self.disk.open(&self.place.path(end.file), OpenHow::existing(false))?;
+        let len = file.len()?;
+        if len > end.offset {
+            tracing::warn!(
+                "{} had {} bytes behind its last transaction that the redo log knows",
+                self.place.path(end.file).display(),
+                len - end.offset
+            );
+            file.set_len(end.offset)?;
         }
-        Ok(())
+        file.sync()
     }
 
     /// Removes the files before `number`, oldest first. Returns how many.

@@ -88,7 +88,7 @@ impl Maker {
     pub fn begin_anew(&mut self, us: u64) {
         self.state.closed = true;
         let options = self.state.options.clone();
-        self.rotate(Why::Start, us, options);
+        self.rotate(Why::Start, us, 0, options);
         self.state.sequence = self.clock.last();
     }
 
@@ -114,7 +114,13 @@ impl Maker {
             Record::Transaction { commit_us, keys, events } => {
                 self.transaction(commit_us, keys, events)?;
             }
-            Record::Rotate { why, us, options } => self.rotate(why, us, options),
+            Record::Rotate { why, us, after, options } => {
+                // No server makes four thousand million files.
+                if after == u32::MAX || self.state.file == u32::MAX {
+                    return Err("a number of a file beyond the last".into());
+                }
+                self.rotate(why, us, after, options);
+            }
             Record::Spilled { commit_us, keys, spilled, gtid, rest } => {
                 let (mut placer, name) = self.begin(commit_us, keys)?;
                 self.place(&mut placer, gtid)?;
@@ -197,12 +203,12 @@ impl Maker {
         }
         if self.state.offset >= self.state.options.max_file_bytes {
             let options = self.state.options.clone();
-            self.rotate(Why::Flush, commit_us, options);
+            self.rotate(Why::Flush, commit_us, 0, options);
         }
     }
 
-    fn rotate(&mut self, why: Why, us: u64, options: Options) {
-        let next = self.state.file + 1;
+    fn rotate(&mut self, why: Why, us: u64, after: u32, options: Options) {
+        let next = self.state.file.max(after) + 1;
         if !self.state.closed {
             let stamp = self.stamp(us);
             match why {

@@ -3,7 +3,7 @@
 //! | kind | fields after it | meaning |
 //! |---|---|---|
 //! | 1 TRANSACTION | commit time u64 (µs since 1970), keys u32, keys x u64, events | a transaction, not placed yet. 0xffffffff keys: it conflicts with every other transaction |
-//! | 2 ROTATE | why u8, time u64 (µs), options | another file begins |
+//! | 2 ROTATE | why u8, time u64 (µs), after u32, options | another file begins, with a number above `after` |
 //! | 3 BARRIER | | the state behind this record may become the checkpoint's |
 //! | 5 SPILLED | commit time u64, keys as above, number u64, length u64 and CRC-32C u32 of the spill file, length of the GTID event u32, GTID event, events | a transaction whose first events are in a spill file; the events here follow them |
 //! | 4 STOP | time u64 (µs) | the server stops, the file is closed |
@@ -106,6 +106,8 @@ pub enum Record<'a> {
         why: Why,
         /// When, in microseconds since 1970 UTC.
         us: u64,
+        /// The file's number is above this one.
+        after: u32,
         /// For this file and those after it.
         options: Options,
     },
@@ -164,9 +166,10 @@ impl<'a> Record<'a> {
             Record::Spilled { commit_us, keys, spilled: file, gtid, rest } => {
                 spilled(*commit_us, keys.list().as_deref(), *file, gtid, rest)
             }
-            Record::Rotate { why, us, options } => {
+            Record::Rotate { why, us, after, options } => {
                 let mut out = vec![ROTATE, *why as u8];
                 out.extend_from_slice(&us.to_le_bytes());
+                out.extend_from_slice(&after.to_le_bytes());
                 options.encode(&mut out);
                 out
             }
@@ -203,7 +206,8 @@ impl<'a> Record<'a> {
                     1 => Why::Flush,
                     n => return Err(format!("a rotation of unknown kind {n}")),
                 };
-                Record::Rotate { why, us: input.u64()?, options: Options::decode(&mut input)? }
+                let (us, after) = (input.u64()?, input.u32()?);
+                Record::Rotate { why, us, after, options: Options::decode(&mut input)? }
             }
             BARRIER => Record::Barrier,
             STOP => Record::Stop { us: input.u64()? },
@@ -292,7 +296,7 @@ mod tests {
         let records = [
             Record::Transaction { commit_us: 5, keys: Keys::Some(&keys), events: b"events" },
             Record::Transaction { commit_us: 5, keys: Keys::All, events: b"" },
-            Record::Rotate { why: Why::Flush, us: 1 << 50, options: options() },
+            Record::Rotate { why: Why::Flush, us: 1 << 50, after: 7, options: options() },
             Record::Spilled {
                 commit_us: 5,
                 keys: Keys::Some(&keys),

@@ -46,7 +46,7 @@ impl Rig {
             uuid: UUID,
             server_version: "8.0.36-redolith".into(),
         };
-        self.append(Record::Rotate { why, us: 1_000_000, options }.encode());
+        self.append(Record::Rotate { why, us: 1_000_000, after: 0, options }.encode());
         self.publish();
     }
     pub(crate) fn transaction(&mut self, text: &str) {

@@ -36,7 +36,7 @@ impl Log {
             uuid: Uuid([0; 16]),
             server_version: "8.0.36-redolith".into(),
         };
-        log.append(Record::Rotate { why: Why::Start, us: 1, options }.encode());
+        log.append(Record::Rotate { why: Why::Start, us: 1, after: 0, options }.encode());
         log
     }
     fn append(&mut self, record: Vec<u8>) {
