@@ -469,7 +469,7 @@ pub enum ShowWhat {
     CreateTable(Name),
     Triggers(Option<String>),
     Events(Option<String>),
-    /// SHOW BINLOG EVENTS [IN 'file'] [FROM position] [LIMIT [offset,] count]
+    /// `SHOW BINLOG EVENTS [IN 'file'] [FROM position] [LIMIT [offset,] count]`
     BinlogEvents {
         file: Option<u32>,
         from: u64,
