@@ -26,6 +26,12 @@ pub trait CommitStream: Send + Sync + 'static {
     /// Takes the state that the checkpoint holds (empty if no stream has been there before) and
     /// judges whether a start can go on from it. Writes nothing: the start may still be refused.
     fn judge(&self, state: &[u8]) -> Result<()>;
+    /// Judges whether the records can be replayed, the first of which is in the frame at `at`.
+    /// Called after [`CommitStream::judge`], and before anything is written.
+    fn judge_records(&self, at: Lsn) -> Result<()> {
+        let _ = at;
+        Ok(())
+    }
     /// Takes a record from the redo log, whose frame begins at `at`. Called by a start, in order,
     /// after [`CommitStream::judge`]. The record may have been taken before the crash.
     fn replay(&self, at: Lsn, record: &[u8]) -> Result<()>;
@@ -55,11 +61,14 @@ impl CommitStream for NoStream {
         *self.0.lock() = state.to_vec();
         Ok(())
     }
-    fn replay(&self, at: Lsn, _: &[u8]) -> Result<()> {
+    fn judge_records(&self, at: Lsn) -> Result<()> {
         Err(Error::Incompatible(format!(
             "the redo log has events of the binary log at LSN {at} that are not in the binary \
              log's files yet: start with --log-bin once more, so that the files get them"
         )))
+    }
+    fn replay(&self, at: Lsn, _: &[u8]) -> Result<()> {
+        self.judge_records(at)
     }
     fn begin(&self, _: Lsn) -> Result<()> {
         Ok(())

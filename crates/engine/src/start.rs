@@ -413,6 +413,9 @@ async fn recover(
     report.passed_over.append(&mut judged.passed_over);
     if !config.forced.is_on() {
         stream.judge(&state)?;
+        if let Some(at) = judged.record {
+            stream.judge_records(at)?;
+        }
     }
 
     // JUDGE-1 ends here: the directory may be started.

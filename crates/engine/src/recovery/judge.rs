@@ -41,6 +41,8 @@ pub(crate) struct Judged {
     pub undo: Image,
     /// Table spaces whose files were being made or dropped, according to the redo log.
     pub files: HashSet<SpaceId>,
+    /// Where the first frame begins that has a record for the commit stream.
+    pub record: Option<Lsn>,
     /// The dictionary's records that can be read.
     pub definitions: Vec<Named>,
     /// Damage that a forced start ignores.
@@ -62,6 +64,7 @@ struct Judge<'a> {
     /// Spaces whose files are missing or cut off.
     gone: HashSet<SpaceId>,
     files: HashSet<SpaceId>,
+    record: Option<Lsn>,
     newest: Option<(Lsn, String)>,
     forced: Forced,
     passed_over: Vec<String>,
@@ -104,6 +107,7 @@ pub(crate) async fn judge(
         definitions: definitions?,
         undo: undo?,
         files: j.files,
+        record: j.record,
         passed_over: j.passed_over,
     })
 }
@@ -143,6 +147,7 @@ impl<'a> Judge<'a> {
             // Where undo is not read, its pages are not built either.
             gone: SpaceId::UNDO.into_iter().filter(|_| !forced.reads_undo()).collect(),
             files: HashSet::new(),
+            record: None,
             newest: None,
             forced,
             passed_over: Vec::new(),
@@ -153,7 +158,12 @@ impl<'a> Judge<'a> {
         let note = |space| {
             files.insert(space);
         };
-        for group in groups(start, payload, note, |_| {})? {
+        let mut has_record = false;
+        let groups = groups(start, payload, note, |_| has_record = true)?;
+        if has_record {
+            self.record.get_or_insert(start);
+        }
+        for group in groups {
             // Of a table's space only the header is built, for its stamp.
             if is_engines(group.id.space) || group.id.no == 0 {
                 self.make(&group, end)?;
