@@ -364,8 +364,8 @@ impl Binlog {
                     if !std::mem::replace(&mut told, true) {
                         tracing::error!(
                             "the binary log cannot be written: {e}. Commits wait when {} MiB of \
-                             events are in memory. Free disk space; the server tries again and \
-                             again",
+                             events are in memory. Free disk space, or restore the file that the \
+                             error names; the server tries again and again",
                             MOST_BYTES >> 20
                         );
                     }
@@ -510,7 +510,10 @@ impl Work {
             let at = *at;
             let wrong = |why| io::Error::new(io::ErrorKind::InvalidData, why);
             match reader.next()? {
-                Some(events) => self.maker.copy(&events).map_err(wrong)?,
+                Some(events) => {
+                    self.maker.copy(&events).map_err(wrong)?;
+                    reader.taken(&events);
+                }
                 None => {
                     self.maker.copied().map_err(wrong)?;
                     self.copied.push((at, spilled.number));
@@ -808,6 +811,42 @@ mod tests {
         assert_eq!(spills(), 1);
         again.begin(end).unwrap();
         assert_eq!(spills(), 0);
+    }
+
+    /// A piece that cannot be placed is not passed over: the copy goes on where it failed, once the
+    /// file reads right, and nothing of the transaction is published before. Tests SPILL-1.
+    #[test]
+    fn a_spill_file_that_reads_wrong_is_read_again() {
+        let mut rig = Rig::new(1 << 30);
+        let binlog = rig.binlog.clone();
+        let text = vec![b'x'; 700 << 10];
+        let mut builder = events(&text);
+        (0..3).for_each(|_| {
+            builder.query(STAMP, &Query { text: &text, ..Query::default() }).unwrap();
+        });
+        let mut drained = Vec::new();
+        builder.drain(&mut drained);
+        let mut spill = binlog.spill().unwrap();
+        spill.append(&drained).unwrap();
+        let sealed = spill.seal().unwrap();
+        let (gtid, rest) = builder.seal_drained(STAMP, &GtidTemplate::default()).unwrap();
+        let names = rig.disk.list(&binlog.place().dir).unwrap();
+        let name = names.iter().find(|name| name.contains(".spill.")).unwrap();
+        let path = binlog.place().dir.join(name);
+        let file = rig.disk.open(&path, OpenHow::existing(false)).unwrap();
+        // The length of the third event.
+        let at = drained.len() as u64 / 2 + 9;
+        file.write_at(&[1, 0, 0, 0], at).unwrap();
+        rig.append(spilled(2, None, sealed, &gtid, &rest));
+        spill.keep();
+        for _ in 0..3 {
+            assert!(binlog.advance(Lsn(rig.lsn)).is_err());
+            assert!(texts(&rig).is_empty());
+        }
+        let right = &drained[at as usize..][..4];
+        file.write_at(right, at).unwrap();
+        rig.publish();
+        assert_eq!(texts(&rig).len(), 4);
     }
 
     /// A start makes the files again, whatever a crash has left behind the checkpoint's state.

@@ -148,7 +148,7 @@ impl Maker {
     pub fn copying(&self) -> Option<Spilled> {
         self.copying.as_ref().map(|copying| copying.spilled)
     }
-    /// Places events of the spill file.
+    /// Places events of the spill file. If that fails, nothing was placed.
     pub fn copy(&mut self, events: &[u8]) -> Result<(), String> {
         let mut copying = self.copying.take().ok_or("no spill file is being copied")?;
         let placed = self.place(&mut copying.placer, events);
@@ -193,7 +193,13 @@ impl Maker {
         let to = self.open_part();
         let from = to.len();
         to.extend_from_slice(events);
-        placer.place(&mut to[from..]).map_err(|e| e.to_string())?;
+        let mut placed = placer.clone();
+        if let Err(e) = placed.place(&mut to[from..]) {
+            // Nothing of it is in the part, so the caller may try again.
+            to.truncate(from);
+            return Err(e.to_string());
+        }
+        *placer = placed;
         self.state.offset += events.len() as u64;
         Ok(())
     }

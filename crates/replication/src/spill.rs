@@ -107,9 +107,9 @@ impl SpillReader {
         let file = disk.open(&place.spill(spilled.number), OpenHow::existing(false))?;
         Ok(SpillReader { file, spilled, at: 0, crc: 0 })
     }
-    /// The next events; `None` at the end. An error of the kind `InvalidData` says that the file is
-    /// damaged.
-    pub(crate) fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
+    /// The next events, until [`SpillReader::taken`] says that they were used; `None` at the end. An
+    /// error of the kind `InvalidData` says that the file is damaged.
+    pub(crate) fn next(&self) -> io::Result<Option<Vec<u8>>> {
         let wrong = |why: &str| {
             let number = self.spilled.number;
             io::Error::new(io::ErrorKind::InvalidData, format!("spill file {number:016x}: {why}"))
@@ -143,9 +143,12 @@ impl SpillReader {
             return Err(wrong("it ends inside an event"));
         }
         bytes.truncate(end);
-        self.crc = crc32c::crc32c_append(self.crc, &bytes);
-        self.at += end as u64;
         Ok(Some(bytes))
+    }
+    /// The events were used, and those behind them are next.
+    pub(crate) fn taken(&mut self, events: &[u8]) {
+        self.crc = crc32c::crc32c_append(self.crc, events);
+        self.at += events.len() as u64;
     }
 }
 
