@@ -571,7 +571,9 @@ impl CommitStream for Binlog {
         work.maker = Maker::new(&place.base, state);
         if anew {
             // The user has removed the index, as the messages above say.
-            work.maker.begin_anew(self.now_us());
+            work.maker.begin_anew(self.now_us()).map_err(|why| {
+                Error::Incompatible(format!("{}: {why}", place.index().display()))
+            })?;
             let file = work.maker.state().file;
             tracing::warn!(
                 "{} does not name the file in which the binary log went on: a new binary log \

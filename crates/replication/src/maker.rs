@@ -17,6 +17,9 @@ use redolith_binlog::{
 };
 use redolith_engine::Lsn;
 
+/// The last number of a file. (MySQL, `MAX_LOG_UNIQUE_FN_EXT`)
+pub const LAST_FILE: u32 = i32::MAX as u32;
+
 /// Bytes of one file, in the order in which they are written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
@@ -85,11 +88,12 @@ impl Maker {
     }
 
     /// Begins a file without a word in the file before, which is gone.
-    pub fn begin_anew(&mut self, us: u64) {
+    pub fn begin_anew(&mut self, us: u64) -> Result<(), String> {
         self.state.closed = true;
         let options = self.state.options.clone();
-        self.rotate(Why::Start, us, 0, options);
+        self.rotate(Why::Start, us, 0, options)?;
         self.state.sequence = self.clock.last();
+        Ok(())
     }
 
     /// The bytes of the parts made since the last call of [`Maker::take_parts`].
@@ -114,13 +118,7 @@ impl Maker {
             Record::Transaction { commit_us, keys, events } => {
                 self.transaction(commit_us, keys, events)?;
             }
-            Record::Rotate { why, us, after, options } => {
-                // No server makes four thousand million files.
-                if after == u32::MAX || self.state.file == u32::MAX {
-                    return Err("a number of a file beyond the last".into());
-                }
-                self.rotate(why, us, after, options);
-            }
+            Record::Rotate { why, us, after, options } => self.rotate(why, us, after, options)?,
             Record::Spilled { commit_us, keys, spilled, gtid, rest } => {
                 let (mut placer, name) = self.begin(commit_us, keys)?;
                 self.place(&mut placer, gtid)?;
@@ -161,15 +159,13 @@ impl Maker {
             return Err("no spill file is being copied".into());
         };
         self.place(&mut placer, &rest)?;
-        self.end_transaction(commit_us, gtid);
-        Ok(())
+        self.end_transaction(commit_us, gtid)
     }
 
     fn transaction(&mut self, commit_us: u64, keys: Keys<'_>, events: &[u8]) -> Result<(), String> {
         let (mut placer, gtid) = self.begin(commit_us, keys)?;
         self.place(&mut placer, events)?;
-        self.end_transaction(commit_us, gtid);
-        Ok(())
+        self.end_transaction(commit_us, gtid)
     }
     /// Draws a transaction's place.
     fn begin(&mut self, commit_us: u64, keys: Keys<'_>) -> Result<(Placer, Option<Gtid>), String> {
@@ -203,18 +199,23 @@ impl Maker {
         self.state.offset += events.len() as u64;
         Ok(())
     }
-    fn end_transaction(&mut self, commit_us: u64, gtid: Option<Gtid>) {
+    fn end_transaction(&mut self, commit_us: u64, gtid: Option<Gtid>) -> Result<(), String> {
         if let Some(gtid) = gtid {
             self.state.executed.add(gtid);
         }
         if self.state.offset >= self.state.options.max_file_bytes {
             let options = self.state.options.clone();
-            self.rotate(Why::Flush, commit_us, 0, options);
+            self.rotate(Why::Flush, commit_us, 0, options)?;
         }
+        Ok(())
     }
 
-    fn rotate(&mut self, why: Why, us: u64, after: u32, options: Options) {
-        let next = self.state.file.max(after) + 1;
+    fn rotate(&mut self, why: Why, us: u64, after: u32, options: Options) -> Result<(), String> {
+        let last = self.state.file.max(after);
+        if last >= LAST_FILE {
+            return Err(format!("no file follows number {last}"));
+        }
+        let next = last + 1;
         if !self.state.closed {
             let stamp = self.stamp(us);
             match why {
@@ -240,6 +241,7 @@ impl Maker {
         self.state.closed = false;
         self.clock = Clock::default();
         self.parts.push(Part { file: next, at: 0, bytes, ends: false });
+        Ok(())
     }
 
     /// Ends the file with an event.

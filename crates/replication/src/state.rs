@@ -10,6 +10,7 @@
 //! | 1 | whether the file is closed |
 //! | | options ([`crate::record`]) |
 //! | 2, n | GTIDs of all transactions in the files, as PREVIOUS_GTIDS has them |
+use crate::maker::LAST_FILE;
 use crate::record::{Input, Options};
 use redolith_binlog::{Checksum, GtidSet, Uuid};
 use redolith_engine::Lsn;
@@ -81,6 +82,9 @@ impl State {
         }
         let (lsn, file) = (Lsn(input.u64()?), input.u32()?);
         let (offset, sequence) = (input.u64()?, input.u64()?);
+        if file > LAST_FILE || offset.max(sequence) > i64::MAX as u64 {
+            return Err("it has a number that no file has".into());
+        }
         let closed = input.u8()? != 0;
         let options = Options::decode(&mut input)?;
         let len = u16::from_le_bytes(input.take(2)?.try_into().expect("2 bytes"));
