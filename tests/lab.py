@@ -23,8 +23,7 @@ from rig import servers  # noqa: E402
 from rig.report import Report  # noqa: E402
 
 MODES = ['auto', 'leader', 'session', 'dedicated']
-REDO = [
-    'redo',
+SMALL = [
     '--tables=1',
     '--table-size=100',
     '--time=1',
@@ -34,6 +33,7 @@ REDO = [
     '--pool=64M',
     '--quick',
 ]
+REDO = ['redo', *SMALL]
 WRITERS = [
     'writers',
     '--peer=mariadb',
@@ -43,18 +43,7 @@ WRITERS = [
     '--pool=64M',
     '--quick',
 ]
-BINLOG = [
-    'binlog',
-    '--peer=mariadb',
-    '--tables=1',
-    '--table-size=100',
-    '--time=1',
-    '--warmup=1',
-    '--repeat=1',
-    '--threads=1,4',
-    '--pool=64M',
-    '--quick',
-]
+BINLOG = ['binlog', '--peer=mariadb', *SMALL]
 BINLOG_ROWS = [
     'binary log off',
     'binary log on',

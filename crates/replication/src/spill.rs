@@ -107,8 +107,8 @@ impl SpillReader {
         let file = disk.open(&place.spill(spilled.number), OpenHow::existing(false))?;
         Ok(SpillReader { file, spilled, at: 0, crc: 0 })
     }
-    /// The next events, until [`SpillReader::taken`] says that they were used; `None` at the end. An
-    /// error of the kind `InvalidData` says that the file is damaged.
+    /// The next events, until [`SpillReader::taken`] says that they were used; `None` at the end.
+    /// An error of the kind `InvalidData` says that the file is damaged.
     pub(crate) fn next(&self) -> io::Result<Option<Vec<u8>>> {
         let wrong = |why: &str| {
             let number = self.spilled.number;
