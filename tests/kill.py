@@ -17,12 +17,14 @@ Then these rules must hold for all rounds so far:
   KILL-4  CHECK TABLE finds no error in any table; sysbench's tables have as many rows as they were
           made with;
   KILL-5  `redolith dump` prints every kind of file of the killed directory, before the restart;
+  KILL-7  an XA transaction whose XA PREPARE was answered, and whose end was not sent, is prepared
+          still; no other one is prepared than those whose end was not answered;
   KILL-6  with --binlog: the files of the binary log have the transactions that are there, each once
           and whole, and no other; and all bytes that they had before the restart, but for the flag
           that says that a file is open.
 
 An oracle transaction inserts one to three rows with its token into `token`, and counts itself in
-`worker`. The oracle writes `sent` into its record before COMMIT, and `acked` after the answer. The
+`worker`. Some are XA transactions: the oracle ends those that it finds prepared. The oracle writes `sent` into its record before COMMIT, and `acked` after the answer. The
 record survives the server. In every other round (with --at-end in all rounds) three settings change
 every --switch-ms: the writer of the log, the interval of flushes, and whether a commit waits for
 the device or only for the write (both survive a kill). kill -9 keeps the page cache; the simulator
@@ -61,13 +63,8 @@ class Record:
 
     def __init__(self, path):
         self.file = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_TRUNC, 0o644)
-        self.sent, self.acked, self.settled, self.lock, self.next = (
-            {},
-            set(),
-            {},
-            threading.Lock(),
-            1,
-        )
+        self.sent, self.acked, self.settled, self.doubts = {}, set(), {}, {}
+        self.lock, self.next = threading.Lock(), 1
 
     def token(self):
         with self.lock:
@@ -81,6 +78,14 @@ class Record:
     def ack(self, token):
         os.write(self.file, f'acked {token}\n'.encode())
         self.acked.add(token)
+
+    def prepare(self, token, worker, rows, state):
+        """The state of an XA transaction: preparing, prepared, ending; None: it has ended."""
+        os.write(self.file, f'{state} {token}\n'.encode())
+        if state:
+            self.doubts[token] = (worker, rows, state)
+        else:
+            self.doubts.pop(token, None)
 
 
 class Worker(threading.Thread):
@@ -113,7 +118,8 @@ class Worker(threading.Thread):
 
     def transaction(self, c):
         token, rows, kind = self.record.token(), self.random.randint(1, 3), self.random.random()
-        c.query('BEGIN')
+        xa = kind > 0.8
+        c.query(f"XA START '{token}'" if xa else 'BEGIN')
         steps = [
             lambda: c.query(f'UPDATE worker SET n = n + 1, last = {token} WHERE id = {self.number}')
         ]
@@ -125,8 +131,15 @@ class Worker(threading.Thread):
             for i in range(rows)
         ]
         self.random.shuffle(steps)
-        for step in steps:
-            step()
+        try:
+            for step in steps:
+                step()
+        except MySQLError:
+            if xa:
+                c.query(f"XA END '{token}'; XA ROLLBACK '{token}'")
+            raise
+        if xa:
+            return self.two_phases(c, token, rows, kind)
         if kind < 0.05:  # rolled back: must never be seen
             c.query('ROLLBACK')
             return
@@ -137,6 +150,28 @@ class Worker(threading.Thread):
         self.record.send(token, self.number, rows)
         c.query('COMMIT')
         self.record.ack(token)
+
+
+    def two_phases(self, c, token, rows, kind):
+        end, doubt = f"'{token}'", (token, self.number, rows)
+        c.query(f'XA END {end}')
+        if kind > 0.98:
+            self.record.send(token, self.number, rows)
+            c.query(f'XA COMMIT {end} ONE PHASE')
+            return self.record.ack(token)
+        self.record.prepare(*doubt, 'preparing')
+        c.query(f'XA PREPARE {end}')
+        self.record.prepare(*doubt, 'prepared')
+        if kind > 0.96:
+            time.sleep(0.05)
+        self.record.prepare(*doubt, 'ending')
+        if kind < 0.83:
+            c.query(f'XA ROLLBACK {end}')
+        else:
+            self.record.send(token, self.number, rows)
+            c.query(f'XA COMMIT {end}')
+            self.record.ack(token)
+        self.record.prepare(*doubt, None)
 
 
 class Switcher(threading.Thread):
@@ -188,9 +223,33 @@ def prepare(server, a):
     )
 
 
-def verify(server, record, a):
+def end_doubts(c, record, rng):
+    """Ends the XA transactions that are prepared. Returns the complaints."""
+    found = {int(data) for _, _, _, data in c.rows('XA RECOVER')}
+    wrong = [
+        f'KILL-7: XA transaction {token} was prepared, and is gone'
+        for token, (_, _, state) in record.doubts.items()
+        if state == 'prepared' and token not in found
+    ]
+    for token in found:
+        if token not in record.doubts:
+            wrong.append(f'KILL-7: XA transaction {token} is prepared, and had ended')
+            continue
+        worker, rows, _ = record.doubts[token]
+        if rng.random() < 0.5:
+            record.send(token, worker, rows)
+            c.query(f"XA COMMIT '{token}'")
+            record.ack(token)
+        else:
+            c.query(f"XA ROLLBACK '{token}'")
+    record.doubts = {}
+    return wrong
+
+
+def verify(server, record, a, rng):
     """Returns all complaints after a restart."""
-    wrong, c = [], server.connect(database=ORACLE)
+    c = server.connect(database=ORACLE)
+    wrong = end_doubts(c, record, rng)
     found = {}
     for token, part, worker in c.rows('SELECT token, part, worker FROM token'):
         found.setdefault(int(token), []).append((int(part), int(worker)))
@@ -237,6 +296,7 @@ class Binlog:
 
     def __init__(self):
         self.tokens, self.file, self.end, self.kept = collections.Counter(), '', 4, {}
+        self.prepared = {}
 
     def keep(self, server):
         """Keeps the bytes of the files that are not read yet, before a restart."""
@@ -255,7 +315,7 @@ class Binlog:
             if name < self.file:
                 continue
             path, begin = os.path.join(server.data, name), self.end if name == self.file else 4
-            found, end = binlog_files.inserted(path, f'{ORACLE}.token', begin)
+            found, end = binlog_files.inserted(path, f'{ORACLE}.token', self.prepared, begin)
             self.file, self.end = name, end
             for transaction in found:
                 # 6 bytes of the table's number, 2 of flags, 2 without further data, the number of
@@ -333,7 +393,7 @@ def one_round(server, record, binlog, a, rng, switch):
         start.join(60)
         words += f', and {again_s:.2f} s into the restart'
     restart_s = server.start()
-    wrong += verify(server, record, a)
+    wrong += verify(server, record, a, rng)
     if binlog:
         wrong += binlog.complaints(server, record)
         words += f', {sum(binlog.tokens.values())} tokens in the binary log'

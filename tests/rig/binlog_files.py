@@ -8,7 +8,7 @@ import zlib
 
 MAGIC = b'\xfebin'
 QUERY, FORMAT_DESCRIPTION, XID = 2, 15, 16
-TABLE_MAP, WRITE_ROWS, GTID, ANONYMOUS_GTID = 19, 30, 33, 34
+TABLE_MAP, WRITE_ROWS, GTID, ANONYMOUS_GTID, XA_PREPARE = 19, 30, 33, 34, 38
 
 
 class Wrong(Exception):
@@ -47,12 +47,18 @@ def events(path, begin=4):
         at = end
 
 
-def inserted(path, table, begin=4):
+def statement(body):
+    """The text of a QUERY event."""
+    return body[14 + body[8] + struct.unpack_from('<H', body, 11)[0] :].decode()
+
+
+def inserted(path, table, prepared, begin=4):
     """The bodies of the events with which each transaction has inserted rows into `table`
     (schema.table), from the position `begin` on; and where the file's last transaction ends. Fails
-    if a transaction is not whole, or its number is not the one that follows.
+    if a transaction is not whole, or its number is not the one that follows. `prepared` has the
+    XA transactions of earlier files that are prepared, and gets those of this file.
     """
-    found, open_rows, maps, end, number = [], None, {}, begin, 0
+    found, open_rows, maps, end, number, xid = [], None, {}, begin, 0, None
     for kind, at, event_end, body in events(path):
         if kind in (GTID, ANONYMOUS_GTID):
             if open_rows is not None:
@@ -67,10 +73,25 @@ def inserted(path, table, begin=4):
             maps[body[:6]] = b'.'.join([schema, rest[1 : 1 + rest[0]]]).decode()
         elif kind == WRITE_ROWS and maps.get(body[:6]) == table:
             open_rows.append(body)
-        elif kind == XID or (kind == QUERY and not body.endswith(b'BEGIN')):
+        elif kind == QUERY and statement(body).startswith('XA START'):
+            xid = statement(body).split()[2]
+        elif kind == QUERY and statement(body).split()[:2] in (['BEGIN'], ['XA', 'END']):
+            pass
+        elif kind in (XID, QUERY, XA_PREPARE):
             if open_rows is None:
                 raise Wrong(f'{path}, {at}: the end of no transaction')
-            if at >= begin:
+            words = statement(body).split() if kind == QUERY else []
+            if at < begin:
+                pass
+            elif kind == XA_PREPARE and body[0] == 0:
+                if prepared.setdefault(xid, open_rows) is not open_rows:
+                    raise Wrong(f'{path}, {at}: {xid} is prepared already')
+            elif words[:2] in (['XA', 'COMMIT'], ['XA', 'ROLLBACK']):
+                if words[2] not in prepared:
+                    raise Wrong(f'{path}, {at}: {words[2]} is not prepared')
+                rows = prepared.pop(words[2])
+                found += [rows] if words[1] == 'COMMIT' else []
+            else:
                 found.append(open_rows)
             open_rows, end = None, event_end
     if open_rows is not None:

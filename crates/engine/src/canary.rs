@@ -45,6 +45,10 @@ pub enum Canary {
     StreamLeftBehind,
     /// A start does not replay the records that travel with commits.
     NoReplay,
+    /// PREPARE-1: a prepared transaction comes back without its locks.
+    PrepareForgetsLocks,
+    /// PREPARE-2: the rollback of a prepared transaction leaves the mark of the promise.
+    RollbackKeepsPromise,
 }
 
 #[cfg(feature = "canary")]

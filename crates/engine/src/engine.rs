@@ -131,6 +131,8 @@ pub struct Engine {
     /// Tables with trees that belong to no index, see [`crate::dict::record::TableRecord`].
     pub(crate) unfinished: Mutex<Vec<crate::dict::record::TableRecord>>,
     pub(crate) flusher: Arc<crate::flush::Flusher>,
+    /// Prepared transactions that the start has found.
+    pub(crate) prepared: Mutex<Vec<crate::trx::prepare::Prepared>>,
     /// Settings of page writing that change at run time.
     pub flush_settings: Arc<crate::flush::FlushSettings>,
     /// The number of rollbacks in the background (TRX-C).

@@ -64,4 +64,5 @@ pub use recovery::Report;
 pub use recovery::forced::Forced;
 pub use start::DEFAULT_COLLATION;
 pub use trx::commit::CommitTicket;
+pub use trx::prepare::{Prepared, UsedTable};
 pub use trx::{Isolation, Savepoint, Trx};

@@ -148,6 +148,7 @@ impl Engine {
             flusher,
             flush_settings: settings,
             unfinished: Default::default(),
+            prepared: Default::default(),
         });
         engine.resolve(judged, &mut report).await?;
         if !forced.is_on() {
@@ -194,9 +195,11 @@ impl Engine {
         self.choose_undo();
         // All unfinished transactions become active before the horizon is set: the horizon must see
         // none of them, or versions before theirs would count as purged.
-        let (mut first, mut then) = (Vec::new(), Vec::new());
+        let (mut first, mut then, mut prepared) = (Vec::new(), Vec::new(), Vec::new());
         for l in judged.undo.logs {
-            if l.state == undo_record::ACTIVE && !planted(Canary::NoUndoAtRecovery) {
+            if l.state == undo_record::PREPARED {
+                prepared.push(self.resurrect(&l));
+            } else if l.state == undo_record::ACTIVE && !planted(Canary::NoUndoAtRecovery) {
                 let trx = self.resurrect(&l);
                 if l.dictionary { first.push(trx) } else { then.push(trx) }
             } else {
@@ -206,12 +209,15 @@ impl Engine {
             }
         }
         report.rolled_back = (first.len() + then.len()) as u64;
+        report.prepared = prepared.len() as u64;
         {
             let mut horizon = self.horizon.write();
             self.sys.open_view(&mut horizon, TrxId::NONE);
             horizon.close();
         }
         if self.config.forced.is_on() {
+            // Nobody can end them, and readers do not see their changes.
+            prepared.iter_mut().for_each(|trx| trx.abandoned = true);
             return self
                 .resolve_forced(judged.definitions, first.into_iter().chain(then), report)
                 .await;
@@ -221,6 +227,10 @@ impl Engine {
             trx.take_back_all().await?;
         }
         self.load_dictionary().await?;
+        for trx in prepared {
+            let prepared = self.restore_prepared(trx).await?;
+            self.prepared.lock().push(prepared);
+        }
         for mut trx in then {
             trx.rollback().await?;
         }

@@ -183,6 +183,7 @@ mod tests {
         atomic: false,
         instances: 1,
         binlog: true,
+        prepares: false,
     };
 
     /// After a crash the files may lack events that the redo log has. A start without the binary

@@ -58,6 +58,7 @@ const KIND: Kind = Kind {
     atomic: false,
     instances: 1,
     binlog: false,
+    prepares: true,
 };
 /// The number of transactions of each client.
 const COUNT: u64 = 12;

@@ -12,6 +12,7 @@ pub mod executor;
 pub mod fault_plan;
 mod ledger;
 pub mod load;
+mod prepared;
 pub mod run;
 mod scan;
 mod shared;

@@ -8,6 +8,7 @@
 use crate::binlog::{self, Visible};
 use crate::executor::Rng;
 use crate::fault_plan::FaultPlan;
+use crate::prepared::{self, Doubt};
 use crate::run::Seen;
 use crate::scan::{self, is_conflict};
 use redolith_engine::dict::table::Table;
@@ -26,7 +27,7 @@ use std::time::Duration;
 
 pub const CLIENTS: usize = 4;
 const COUNTERS: i64 = 3;
-const KEYS: u64 = 60;
+pub(crate) const KEYS: u64 = 60;
 
 /// A row: k, u, the length of the text, and the byte of which the text consists.
 pub type Row = (i64, i64, usize, u8);
@@ -46,6 +47,8 @@ pub struct Known {
     pub pending_token: u64,
     /// How many tokens it has drawn.
     pub drawn: u64,
+    /// Its transaction that is prepared, or may be.
+    pub prepared: Option<Doubt>,
 }
 pub type Knowledge = Arc<Mutex<Vec<Known>>>;
 
@@ -163,7 +166,7 @@ fn random_row(rng: &mut Rng, n: usize, shared: &Shared) -> Row {
         b'a' + rng.below(26) as u8,
     )
 }
-fn values(id: i64, r: &Row) -> [Value<'static>; 4] {
+pub(crate) fn values(id: i64, r: &Row) -> [Value<'static>; 4] {
     [Value::Int(id), Value::Int(r.0), Value::Int(r.1), Value::Bytes(Cow::Owned(vec![r.3; r.2]))]
 }
 /// Makes one change of a client's rows. The model follows if the change succeeded.
@@ -239,6 +242,8 @@ pub struct Shared {
     /// The binary log, if the run has one, and what readers have seen of it.
     pub binlog: Option<Arc<Binlog>>,
     pub visible: Visible,
+    /// Some transactions are prepared before they commit.
+    pub prepares: bool,
 }
 impl Shared {
     /// Counts the error, and returns whether a statement may fail with it.
@@ -265,6 +270,10 @@ pub async fn client(
     let known = &shared.known;
     let mut trx = e.begin(KillFlag::new());
     trx.lock_wait_timeout = Duration::from_millis(200);
+    if known.lock().expect("one thread")[n].prepared.is_some() {
+        // The transaction in doubt has locked the client's rows.
+        return Ok(());
+    }
     for _ in 0..count {
         if rng.chance(12) {
             let log = &trx.engine().store.log;
@@ -293,6 +302,17 @@ pub async fn client(
         ];
         trx.isolation = levels[rng.below(4) as usize];
         let ended = match transaction(&mut trx, &t, n, &mut rng, &mut model, &shared).await {
+            Ok(true) if shared.prepares && rng.chance(3) => {
+                match prepared::run(&mut trx, &t, n, model, &mut rng, &shared).await {
+                    Ok(false) => Ok(()),
+                    Ok(true) => return Ok(()),
+                    Err(e) if trx.is_prepared() && shared.forgives(&e) => {
+                        drop(trx.detach());
+                        return Ok(());
+                    }
+                    Err(e) => Err(e),
+                }
+            }
             Ok(true) => {
                 let token = {
                     let k = &mut known.lock().expect("one thread")[n];

@@ -6,6 +6,7 @@ use crate::ddl::{self, Definitions};
 use crate::executor::{End, Executor, Rng, SimRuntime};
 use crate::fault_plan::{self, FaultPlan};
 use crate::load::{self, CLIENTS, Knowledge, Known, Shared};
+use crate::prepared;
 use crate::shared::{self, SharedLedger};
 use redolith_disk::sim::{Damage, Fault, OpKind};
 use redolith_disk::{Disk, Loss, SimDisk};
@@ -53,7 +54,7 @@ seen! {
     read_uncommitted read_committed repeatable_read serializable
     inserts_met unique_conflicts deadlocks auto_increments hidden_keys log_read_errors
     flips_tables flips_undo flips_system flips_doublewrite flips_log flips_control flips_register
-    binlog_transactions binlog_rotations binlog_spills
+    binlog_transactions binlog_rotations binlog_spills prepared prepared_found
     flips_refused flips_reported flips_harmless flips_took_the_tail
 }
 /// The end of a run: the counts, and a hash of all operations of the disk.
@@ -78,6 +79,8 @@ pub(crate) struct Kind {
     pub instances: usize,
     /// The engine has a binary log.
     pub binlog: bool,
+    /// Some transactions are prepared before they commit.
+    pub prepares: bool,
 }
 impl Kind {
     fn draw(rng: &mut Rng, seed: u64) -> Kind {
@@ -91,6 +94,7 @@ impl Kind {
             instances: if rng.chance(6) { 2 + rng.below(2) as usize } else { 1 },
             // Drawn apart, so that the other properties of a seed stay as they were.
             binlog: Rng(seed ^ 0xb1_70_06).chance(3),
+            prepares: Rng(seed ^ 0x2_9c).chance(3),
         }
     }
     pub fn config(&self, rng: &mut Rng) -> Config {
@@ -344,6 +348,7 @@ async fn live(w: World, runtime: Arc<SimRuntime>, seed: u64, life: Life) -> Resu
         // ones.
         w.clear_faults();
     }
+    let in_doubt = prepared::found(&e, &t, &w.known, &w.seen).await?;
     load::verify(&e, &t, &w.known).await?;
     if let Some(binlog) = &binlog {
         binlog::verify(&*e.disk, binlog, &w.known, &w.visible, &w.seen);
@@ -358,7 +363,9 @@ async fn live(w: World, runtime: Arc<SimRuntime>, seed: u64, life: Life) -> Resu
         wide: w.kind.wide,
         binlog: binlog.clone(),
         visible: w.visible.clone(),
+        prepares: w.kind.prepares,
     };
+    prepared::decide(in_doubt, &mut rng, &shared).await?;
     if let Some(t) = &shared_tables {
         shared::verify(&e, t, &w.ledger).await?;
         if w.kind.deep {

@@ -34,6 +34,8 @@ const DIRTY: &str = "a dirty read";
 const BINLOG_DISAGREES: &str = "the binary log and the engine disagree";
 /// The files are not what readers have seen.
 const BINLOG_REMADE: &str = "MAKER-1";
+const LOCK_LOST: &str = " is free: ";
+const NOBODY_PREPARED: &str = "nobody has prepared transaction";
 // The complaints of a start.
 const BINLOG_SHORT: &str = "it is an older copy, or was cut";
 /// RECORD-1 and JUDGE-3 are broken.
@@ -74,6 +76,10 @@ const BUGS: &[(Bug, &[&str])] = &[
     // STREAM-3.
     (Engine(Canary::StreamLeftBehind), &[BINLOG_DISAGREES, BINLOG_REMADE]),
     (Engine(Canary::NoReplay), &[BINLOG_DISAGREES, BINLOG_REMADE]),
+    // PREPARE-1.
+    (Engine(Canary::PrepareForgetsLocks), &[LOCK_LOST]),
+    // PREPARE-2.
+    (Engine(Canary::RollbackKeepsPromise), &[NOBODY_PREPARED, LOST, HALF]),
     (Disk(OpKind::Sync, "binlog"), &[BINLOG_SHORT, BINLOG_DISAGREES, BINLOG_REMADE]),
     (Disk(OpKind::DurableWrite, "redo/log"), &[LOST, LOST_SHARED, LOST_DEFINITION]),
     (Disk(OpKind::DurableWrite, "redo/control"), &["redo/control", LOG_WAS_LONGER]),

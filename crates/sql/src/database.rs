@@ -7,6 +7,7 @@ use crate::plan_cache::PlanCache;
 use crate::processes::Processes;
 use crate::settings::{Settings, Var};
 use crate::status::{Status, StatusValue};
+use crate::xa::XaTransactions;
 use redolith_engine::Engine;
 use redolith_replication::Binlog;
 use std::sync::Arc;
@@ -24,6 +25,8 @@ pub struct Database {
     pub binlog: Option<Arc<Binlog>>,
     /// The number that the next table to be logged gets in events.
     pub(crate) logged_table_ids: Arc<AtomicU64>,
+    /// The XA transactions of all sessions.
+    pub(crate) xa: Arc<XaTransactions>,
     pub catalog: EngineCatalog,
     pub plans: PlanCache,
     pub settings: Arc<Settings>,
@@ -57,10 +60,12 @@ impl Database {
         if let Some(binlog) = &binlog {
             register_binlog(binlog, &engine, &settings, &status);
         }
+        let xa = XaTransactions::found(&engine);
         Arc::new(Database {
             engine,
             binlog,
             logged_table_ids: Arc::new(AtomicU64::new(1)),
+            xa,
             catalog,
             plans,
             settings,

@@ -52,6 +52,14 @@ const fn sqlstate(code: u16) -> &'static [u8; 5] {
         1264 | 1690 => b"22003",
         1265 => b"01000",
         1292 | 1367 => b"22007",
+        1397 => b"XAE04",
+        1398 => b"XAE05",
+        1399 => b"XAE07",
+        1400 => b"XAE09",
+        1401 => b"XAE03",
+        1402 => b"XA100",
+        1440 => b"XAE08",
+        1614 => b"XA102",
         1441 => b"22008",
         1317 => b"70100",
         1365 => b"22012",
@@ -121,6 +129,15 @@ impl SqlError {
 }
 
 errors! {
+    xa_unknown() = 1397, "XAER_NOTA: Unknown XID";
+    xa_invalid() = 1398, "XAER_INVAL: Invalid arguments (or unsupported command)";
+    xa_state(state) = 1399, "XAER_RMFAIL: The command cannot be executed when global transaction \
+        is in the  {state} state";
+    xa_outside() = 1400, "XAER_OUTSIDE: Some work is done outside global transaction";
+    xa_rolled_back() = 1402, "XA_RBROLLBACK: Transaction branch was rolled back";
+    xa_duplicate() = 1440, "XAER_DUPID: The XID already exists";
+    xa_deadlock() = 1614, "XA_RBDEADLOCK: Transaction branch was rolled back: deadlock was \
+        detected";
     database_exists(name) = 1007, "Can't create database '{name}'; database exists";
     cannot_drop_database(name) = 1008, "Can't drop database '{name}'; database doesn't exist";
     error_writing(file, errno, why) = 1026, "Error writing file '{file}' (errno: {errno} - {why})";

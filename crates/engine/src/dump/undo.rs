@@ -51,6 +51,7 @@ fn text(entry: &Entry<'_>) -> String {
                 record::ACTIVE => "not ended".to_string(),
                 record::COMMITTED => format!("committed as number {no}"),
                 record::ENDED => "rolled back".to_string(),
+                record::PREPARED => "prepared".to_string(),
                 other => format!("in the unknown state {other}"),
             };
             format!("log of transaction {}, {state}", trx.0)
@@ -71,5 +72,8 @@ fn text(entry: &Entry<'_>) -> String {
             format!("{}: long column from page {first} on", of(head))
         }
         Entry::Undone { head } => format!("{}: taken back", of(head)),
+        Entry::Held { head, part } => {
+            format!("{}: {} bytes of what the prepared transaction holds", of(head), part.len())
+        }
     }
 }

@@ -26,7 +26,7 @@ pub struct TrxLocks {
     undo_records: AtomicU64,
     /// The number of range locks held now, over all indexes.
     pub(super) ranges: AtomicUsize,
-    kill: Arc<KillFlag>,
+    kill: Mutex<Arc<KillFlag>>,
     pub(super) held: Mutex<Held>,
     pub(super) wait: Mutex<Wait>,
 }
@@ -107,7 +107,7 @@ impl TrxLocks {
             trx_id: AtomicU64::new(0),
             undo_records: AtomicU64::new(0),
             ranges: AtomicUsize::new(0),
-            kill,
+            kill: Mutex::new(kill),
             held: Mutex::default(),
             wait: Mutex::new(wait),
         })
@@ -144,9 +144,18 @@ impl TrxLocks {
     pub fn ranges_held(&self) -> usize {
         self.ranges.load(Ordering::Relaxed)
     }
+    /// The keys that it holds, and the indexes in which it holds ranges.
+    pub(crate) fn held_locks(&self) -> (Vec<LockKey>, Vec<Arc<RangeLocks>>) {
+        let held = self.held.lock();
+        (held.keys.clone(), held.ranges.clone())
+    }
     /// What ends its waits.
-    pub fn kill(&self) -> &Arc<KillFlag> {
-        &self.kill
+    pub fn kill(&self) -> Arc<KillFlag> {
+        self.kill.lock().clone()
+    }
+    /// Lets another flag end its waits: another session goes on with the transaction.
+    pub fn set_kill(&self, kill: Arc<KillFlag>) {
+        *self.kill.lock() = kill;
     }
     /// What it waits for now.
     pub fn waits_for(&self) -> Option<WaitInfo> {

@@ -58,6 +58,14 @@ impl KeyRange {
         let high = high.last_mut().map(|last| *last += 1).map(|()| high);
         KeyRange { low: KeyBuf::from_slice(prefix), high }
     }
+    /// The interval of the keys from `low` on, and below `high`; None: without an end.
+    pub fn half_open(low: &[u8], high: Option<&[u8]>) -> KeyRange {
+        KeyRange { low: KeyBuf::from_slice(low), high: high.map(KeyBuf::from_slice) }
+    }
+    /// The parts of [`KeyRange::half_open`].
+    pub fn bounds(&self) -> (&[u8], Option<&[u8]>) {
+        (&self.low, self.high.as_deref())
+    }
     pub fn contains(&self, key: &[u8]) -> bool {
         key >= self.low.as_slice() && below(key, &self.high)
     }
@@ -182,6 +190,16 @@ impl RangeLocks {
         }
         drop(set);
         wake(wakers);
+    }
+
+    /// Calls `each` with the ranges of `trx`, of which no scan is running.
+    pub fn each_range(&self, trx: &Arc<TrxLocks>, mut each: impl FnMut(KeyRange)) {
+        let set = self.set.lock();
+        let Some(owned) = set.owned.get(&identity(trx)) else { return };
+        for slot in &owned.held {
+            let (low, high) = set.tree.bounds(*slot);
+            each(KeyRange { low: low.clone(), high: high.clone() });
+        }
     }
 
     /// Records with `trx`, once, that it has ranges here.

@@ -86,6 +86,20 @@ impl Row {
         }
     }
 
+    /// Makes `trx` a holder, whatever other holders there are. Returns whether `trx` was no holder
+    /// before.
+    pub(super) fn restore(&mut self, trx: &Arc<TrxLocks>, mode: Mode) -> bool {
+        let newly = self.mode_of(trx).is_none();
+        if newly {
+            self.holders.push(Holder { trx: trx.clone(), mode });
+        }
+        newly
+    }
+    /// The mode in which `trx` is a holder.
+    pub(super) fn mode_of(&self, trx: &Arc<TrxLocks>) -> Option<Mode> {
+        self.holders.iter().find(|h| Arc::ptr_eq(&h.trx, trx)).map(|h| h.mode)
+    }
+
     /// Adds a request to the queue. Conversions come before other requests, which wait for the
     /// converting holder's lock already. Both kinds are in order of arrival.
     pub(super) fn enqueue(&mut self, trx: &Arc<TrxLocks>, mode: Mode, converts: bool) {

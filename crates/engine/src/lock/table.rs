@@ -146,6 +146,34 @@ impl LockTable {
         true
     }
 
+    /// The modes in which `trx` holds `keys`.
+    pub(crate) fn modes_of(&self, trx: &Arc<TrxLocks>, keys: Vec<LockKey>) -> Vec<(LockKey, Mode)> {
+        let mode = |key: &LockKey| {
+            let spread = key.spread();
+            let shard = self.shard(spread);
+            let row = shard.find(spread, |row| row.key == *key);
+            row.and_then(|row| row.mode_of(trx)).expect("a held key has its holder")
+        };
+        keys.into_iter().map(|key| (key, mode(&key))).collect()
+    }
+
+    /// Gives a prepared transaction a lock back that it held before a crash. Other prepared
+    /// transactions may hold the key too, as they did then (LOCK-1).
+    pub(crate) fn restore_row(&self, trx: &Arc<TrxLocks>, key: LockKey, mode: Mode) {
+        let spread = key.spread();
+        let mut shard = self.shard(spread);
+        let newly = match shard.entry(spread, |row| row.key == key, |row| row.key.spread()) {
+            Entry::Vacant(vacant) => {
+                vacant.insert(Row::new(key, trx, mode));
+                true
+            }
+            Entry::Occupied(mut occupied) => occupied.get_mut().restore(trx, mode),
+        };
+        if newly {
+            trx.held.lock().keys.push(key);
+        }
+    }
+
     /// Whether `trx` holds a lock on `key` that covers `mode`.
     pub fn holds(&self, trx: &Arc<TrxLocks>, key: LockKey, mode: Mode) -> bool {
         let spread = key.spread();

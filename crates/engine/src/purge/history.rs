@@ -129,8 +129,9 @@ impl History {
             self.len.fetch_add(1, Relaxed);
         }
         log.release(pages);
+        // Purge meets the other logs when it reads their page.
         if let Some(first) = log.first()
-            && log.pages.len() > 1
+            && (log.pages.len() > 1 || log.found)
         {
             self.items.lock().push_back(Item::new(trx, first, std::mem::take(&mut log.pages)));
         }

@@ -43,6 +43,8 @@ pub struct Report {
     pub bad_pages: Vec<(PageId, String)>,
     /// Transactions that were rolled back.
     pub rolled_back: u64,
+    /// Prepared transactions that wait for their end.
+    pub prepared: u64,
     /// Committed transactions that wait for purge.
     pub history: u64,
     /// Files that a crash had left half made or half removed.
@@ -70,6 +72,14 @@ impl std::fmt::Display for Report {
                 "recovered from LSN {} to {}: {mib:.1} MiB of redo in {} mini-transactions applied \
                     to {} pages, {} unfinished transactions rolled back, {} ms",
                 self.checkpoint, self.end, self.frames, self.pages, self.rolled_back, self.time_ms
+            )?;
+        }
+        if self.prepared > 0 {
+            write!(
+                f,
+                "\n  {} prepared transactions wait for XA COMMIT or XA ROLLBACK, and keep their \
+                    locks: XA RECOVER lists them",
+                self.prepared
             )?;
         }
         for m in &self.repaired {

@@ -27,7 +27,7 @@ impl Found {
     /// Whether purge passes over the log in the page where it begins ([`undo::Unread::long`]),
     /// because the log goes on in other pages or its transaction has not ended.
     pub(crate) fn is_long(&self) -> bool {
-        self.pages.len() > 1 || self.state == record::ACTIVE
+        self.pages.len() > 1 || matches!(self.state, record::ACTIVE | record::PREPARED)
     }
     pub(crate) fn log(&self) -> UndoLog {
         UndoLog::recovered(self.first, self.pages.clone(), self.last, self.count)
@@ -84,7 +84,7 @@ pub(crate) fn read(pages: impl IntoIterator<Item = Result<(PageId, Page)>>) -> R
             }
             match e {
                 Entry::Log { trx, state, .. } => {
-                    if !matches!(state, record::ACTIVE | record::COMMITTED | record::ENDED) {
+                    if !(record::ACTIVE..=record::PREPARED).contains(&state) {
                         return Err(wrong(
                             id,
                             format!(
@@ -116,7 +116,8 @@ pub(crate) fn read(pages: impl IntoIterator<Item = Result<(PageId, Page)>>) -> R
                 Entry::Insert { head, .. }
                 | Entry::Change { head, .. }
                 | Entry::Overflow { head, .. }
-                | Entry::Undone { head } => {
+                | Entry::Undone { head }
+                | Entry::Held { head, .. } => {
                     let roll = RollPtr::new(no, at, matches!(e, Entry::Insert { .. }));
                     let of_dictionary = head.table == DICT_TABLE;
                     match parts.last_mut().filter(|p| p.0 == owner && p.1 == no) {

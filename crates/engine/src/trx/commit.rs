@@ -23,10 +23,10 @@ use std::time::Duration;
 /// A commit on its way to the disk.
 #[must_use = "a commit is durable when its ticket says so"]
 pub struct CommitTicket {
-    engine: Arc<Engine>,
-    lsn: Option<Lsn>,
+    pub(super) engine: Arc<Engine>,
+    pub(super) lsn: Option<Lsn>,
     /// When the transaction committed; zero if there is nothing to make durable.
-    at: Duration,
+    pub(super) at: Duration,
 }
 impl CommitTicket {
     /// The position behind the commit's last byte in the redo log; none if the transaction changed
@@ -51,12 +51,12 @@ impl CommitTicket {
 
 /// A transaction with this many undo records or locks may need milliseconds to release its locks,
 /// and leaves its worker first.
-const MANY: usize = 20_000;
+pub(super) const MANY: usize = 20_000;
 
 impl Trx {
     /// Commits the transaction. Others see its changes when this function returns; the changes are
     /// durable when the ticket resolves. `self` then serves for the next transaction. If the commit
-    /// fails, the transaction is rolled back.
+    /// fails, the transaction is rolled back, unless it is prepared: then it stays prepared.
     pub async fn commit(&mut self) -> Result<CommitTicket> {
         self.commit_with(None).await
     }
@@ -73,15 +73,17 @@ impl Trx {
         }
         let marked = match self.broken.take() {
             Some(e) => Err(e),
-            None => self.mark_committed(record).await,
+            None => self.mark(record::COMMITTED, record).await,
         };
         let lsn = match marked {
             Ok(lsn) => lsn,
+            Err(e) if self.prepared => return Err(e),
             Err(e) => {
                 self.rollback().await?;
                 return Err(e);
             }
         };
+        self.prepared = false;
         match self.id {
             TrxId::NONE if !self.has_read() => {}
             TrxId::NONE if self.single_read => engine.counts.nl_ro_commits.add(1),
@@ -106,7 +108,12 @@ impl Trx {
         }
         Ok(CommitTicket { engine, lsn, at })
     }
-    async fn mark_committed(&mut self, mut record: Option<Vec<u8>>) -> Result<Option<Lsn>> {
+    /// Gives the undo log another state, with a record that travels along.
+    pub(super) async fn mark(
+        &mut self,
+        state: u8,
+        mut record: Option<Vec<u8>>,
+    ) -> Result<Option<Lsn>> {
         if let Some(record) = &record
             && record.len() > self.engine.record_max()
         {
@@ -114,7 +121,7 @@ impl Trx {
         }
         loop {
             let store = &self.engine.store;
-            match self.undo.finish_with(store, record::COMMITTED, 0, &mut record) {
+            match self.undo.finish_with(store, state, 0, &mut record) {
                 Ok(lsn) => return Ok(lsn),
                 Err(s) => self.unblocked(s).await?,
             }
@@ -133,6 +140,7 @@ impl Trx {
         self.id = TrxId::NONE;
         self.undo = Default::default();
         self.broken = None;
+        self.prepared = false;
         self.view.close();
     }
 }

@@ -13,6 +13,7 @@
 //!   is one of few. A commit that gathers its group in the same run queue waits for one turn at
 //!   most.
 pub(crate) mod commit;
+pub(crate) mod prepare;
 pub(crate) mod rollback;
 pub(crate) mod sys;
 pub(crate) mod view;
@@ -202,6 +203,8 @@ pub struct Trx {
     /// Why a rollback to a savepoint failed (TRX-B). The transaction then contains half a statement
     /// and must not commit.
     broken: Option<Error>,
+    /// Whether the transaction is prepared.
+    prepared: bool,
     /// Whether the transaction is being rolled back in the background (TRX-C).
     pub(crate) abandoned: bool,
     /// When the session's last transaction with changes committed; zero if there was none yet.
@@ -214,9 +217,9 @@ impl Drop for Trx {
         if self.id == TrxId::NONE {
             return self.release_locks();
         }
-        if self.abandoned {
-            // The runtime has dropped the rollback's task because the engine ends. Recovery will
-            // finish the rollback.
+        if self.abandoned || self.prepared {
+            // The runtime has dropped the rollback's task because the engine ends, and recovery
+            // will finish the rollback. A prepared transaction stays, with its locks (PREPARE-1).
             return;
         }
         // A session that is gone cannot wait for its rollback.
@@ -239,6 +242,7 @@ impl Trx {
             single_read: false,
             rows: RowCounts::default(),
             broken: None,
+            prepared: false,
             abandoned: false,
             last_commit: Duration::ZERO,
             turn: Turn::default(),
@@ -253,7 +257,7 @@ impl Trx {
     /// serves for the next transaction.
     pub(super) fn hand_over(&mut self) {
         let engine = self.engine.clone();
-        let fresh = engine.locks.new_trx(self.locks.kill().clone());
+        let fresh = engine.locks.new_trx(self.locks.kill());
         let mut rest = Trx {
             engine: engine.clone(),
             locks: std::mem::replace(&mut self.locks, fresh),
@@ -266,6 +270,7 @@ impl Trx {
             read_only: false,
             lock_wait_timeout: self.lock_wait_timeout,
             broken: None,
+            prepared: false,
             single_read: false,
             rows: RowCounts::default(),
             abandoned: true,

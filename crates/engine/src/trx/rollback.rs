@@ -118,7 +118,7 @@ fn read_step(engine: &Engine, at: RollPtr) -> Try<(RollPtr, Step)> {
         Some(Entry::Overflow { head, first }) => {
             (head.before, Step::Overflow { table: head.table, first })
         }
-        Some(Entry::Undone { head }) => (head.before, Step::Nothing),
+        Some(Entry::Undone { head } | Entry::Held { head, .. }) => (head.before, Step::Nothing),
         other => {
             crate::poison(&format!("undo record {at:?} of an active transaction is {other:?}"))
         }

@@ -297,6 +297,9 @@ pub(crate) struct UndoLog {
     pub count: u32,
     /// A page that is ready for a record that does not fit in the current page.
     next: Option<Current>,
+    /// Whether a start has found the log: then purge passes over it in its page, as over a long
+    /// log ([`Unread::long`]).
+    pub found: bool,
 }
 /// Room for one undo record, whose page is latched in the mini-transaction.
 pub(crate) struct Slot {
@@ -453,7 +456,7 @@ impl UndoLog {
         last: RollPtr,
         count: u32,
     ) -> UndoLog {
-        UndoLog { current: None, first: Some(first), pages, last, count, next: None }
+        UndoLog { current: None, first: Some(first), pages, last, count, next: None, found: true }
     }
     pub(crate) fn first(&self) -> Option<(PageNo, u16)> {
         self.first

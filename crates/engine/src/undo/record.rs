@@ -9,6 +9,7 @@
 //! | 4 CHANGE | head; old trx id u48, old roll ptr u48, old flags u8; key; purge list; difference |
 //! | 5 OVERFLOW | head; first page u32: a chain of overflow pages was written for a row of this transaction |
 //! | 6 UNDONE | what was a CHANGE, taken back by a rollback to a savepoint: purge passes over it |
+//! | 7 HELD | head; a part of what a prepared transaction holds (`trx/prepare.rs`) |
 //!
 //! Head: the undo number u32, the roll ptr u48 of the transaction's previous undo record, the table
 //! id u64. Key: length u16, bytes. Purge list: the items that purge may remove once no view needs
@@ -30,6 +31,7 @@ pub const INSERT: u8 = 3;
 pub const CHANGE: u8 = 4;
 pub const OVERFLOW: u8 = 5;
 pub const UNDONE: u8 = 6;
+pub const HELD: u8 = 7;
 /// The tag of a difference between equal payloads.
 const SAME: u8 = 0;
 /// The offset of the kind in an entry.
@@ -41,6 +43,8 @@ pub const COMMITTED: u8 = 2;
 /// The undo log is rolled back to its beginning, or purged but for its long columns: nothing else
 /// is left to do.
 pub const ENDED: u8 = 3;
+/// The transaction has not ended, and a start must not roll it back: another party decides.
+pub const PREPARED: u8 = 4;
 
 /// The offset of the first entry of an undo page.
 pub const FIRST: usize = 32;
@@ -59,6 +63,8 @@ pub const CHAIN_LEN: usize = ENTRY_HEAD + 4;
 /// The most items of a purge list.
 pub const OBSOLETE_MAX: usize = 255;
 const HEAD: usize = 3 + 4 + 6 + 8;
+/// The most bytes of a HELD record's part.
+pub const HELD_MAX: usize = MAX - HEAD;
 
 /// The place of an undo record: the page and offset in the undo space, and whether the record
 /// undoes an insert (the row has no older version).
@@ -152,6 +158,11 @@ pub fn overflow(out: &mut Vec<u8>, head: Head, first: PageNo) {
     out.extend_from_slice(&first.to_le_bytes());
     end(out);
 }
+pub fn held(out: &mut Vec<u8>, head: Head, part: &[u8]) {
+    begin(out, HELD, head);
+    out.extend_from_slice(part);
+    end(out);
+}
 /// Writes the undo record of a change from `old` (with its payload) to `new_payload`.
 pub fn change(
     out: &mut Vec<u8>,
@@ -230,6 +241,7 @@ pub enum Entry<'a> {
     Change { head: Head, old: OldVersion, key: &'a [u8], rest: Rest<'a> },
     Overflow { head: Head, first: PageNo },
     Undone { head: Head },
+    Held { head: Head, part: &'a [u8] },
 }
 /// The purge list and the difference of a change.
 #[derive(Clone, Copy, Debug)]
@@ -262,6 +274,7 @@ pub fn parse(page: &[u8], at: usize) -> Option<Entry<'_>> {
     match kind {
         INSERT => Some(Entry::Insert { head, key: key(HEAD)? }),
         UNDONE => Some(Entry::Undone { head }),
+        HELD => Some(Entry::Held { head, part: &e[HEAD..] }),
         OVERFLOW => Some(Entry::Overflow { head, first: u32_at(e.get(HEAD..HEAD + 4)?, 0) }),
         CHANGE => {
             let v = e.get(HEAD..HEAD + 13)?;

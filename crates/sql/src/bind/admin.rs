@@ -12,6 +12,7 @@ use crate::plan::{
     ShowStmt, Statement, TableName,
 };
 use crate::sink::ColumnMeta;
+use crate::xa::{PART_MAX, Xid};
 use redolith_types::{Collation, Value};
 
 impl Binder<'_> {
@@ -22,6 +23,7 @@ impl Binder<'_> {
                 Statement::Set(items.iter().map(|i| self.set_item(i)).collect::<Result<_>>()?)
             }
             S::Transaction(t) => Statement::Transaction(t.clone()),
+            S::Xa { verb, xid } => Statement::Xa { verb: *verb, xid: self.xid(xid)? },
             S::Use(name) => Statement::Use(name.as_str().into()),
             S::Do(list) => {
                 Statement::Do(list.iter().map(|e| self.free_expr(e)).collect::<Result<_>>()?)
@@ -143,6 +145,22 @@ impl Binder<'_> {
             },
             ShowWhat::Plain(kind) => kind.clone(),
         })
+    }
+
+    fn xid(&self, xid: &ast::Xid) -> Result<Xid> {
+        let part = |number: u32| -> Result<Box<[u8]>> {
+            let bytes = self.parsed.literal(number)?.to_bytes().into_owned();
+            if bytes.len() <= PART_MAX {
+                return Ok(bytes.into());
+            }
+            let token = self.parsed.literals[number as usize];
+            let before = &self.parsed.text[..token.start as usize];
+            let line = 1 + before.iter().filter(|b| **b == b'\n').count();
+            let rest = &self.parsed.text[token.start as usize..];
+            Err(SqlError::syntax(&self.parsed.charsets.shown(rest), line))
+        };
+        let (gtrid, bqual) = (part(xid.gtrid)?, xid.bqual.map(part).transpose()?);
+        Ok(Xid { format_id: xid.format_id, gtrid, bqual: bqual.unwrap_or_default() })
     }
 
     fn shown_table(&self, name: &ast::Name) -> Result<TableName> {

@@ -9,8 +9,10 @@ use crate::plan::Statement;
 use crate::session_state::SessionState;
 use crate::settings::{SERVER_VERSION_ID, Var};
 use crate::table_info::TableInfo;
+use crate::xa::Xid;
 use redolith_binlog::{
     Change, Event, GtidTemplate, Image, Query, RowMetadata, Savepoint, Stamp, TransactionBuilder,
+    XaPrepare,
 };
 use redolith_engine::Engine;
 use redolith_engine::row::update::RowAt;
@@ -38,6 +40,8 @@ pub struct Capture {
     /// The memory of the last transaction's events.
     buffer: Vec<u8>,
     keys: Keys,
+    /// The name of the transaction, if it is an XA transaction.
+    xid: Option<Xid>,
     /// BINLOG-2: the most bytes of events and keys.
     most: u64,
     /// The bytes of the events of a transaction that has logged no row: BEGIN.
@@ -47,6 +51,7 @@ pub struct Capture {
     images: Images,
     metadata: RowMetadata,
     stamp: Stamp,
+    session: u32,
     table_ids: Arc<AtomicU64>,
     /// Room for the values of a row before and after a change.
     room: [Vec<Value<'static>>; 2],
@@ -79,12 +84,14 @@ impl Capture {
             most_in_memory: (db.engine.record_max() / 4).min(SPILL_BYTES),
             buffer: Vec::new(),
             keys: Keys::default(),
+            xid: None,
             most: 0,
             begin_len: 0,
             start: Point::default(),
             images: Images::none(),
             metadata: RowMetadata::Minimal,
             stamp: Stamp { timestamp: 0, server_id: 0 },
+            session: 0,
             table_ids: db.logged_table_ids.clone(),
             room: Default::default(),
         }))
@@ -96,6 +103,10 @@ impl Capture {
         self.builder.is_none()
     }
 
+    /// The transaction that begins is an XA transaction.
+    pub fn begin_xa(&mut self, xid: Xid) {
+        self.xid = Some(xid);
+    }
     /// Begins a statement. Appends BEGIN if the statement is the first of its transaction that may
     /// change rows.
     pub fn begin_statement(
@@ -119,7 +130,13 @@ impl Capture {
             let buffer = std::mem::take(&mut self.buffer);
             let mut builder = TransactionBuilder::in_buffer(encode_options(server), buffer);
             let database = session.schema.as_deref().unwrap_or_default().as_bytes();
-            builder.query(self.stamp, &Query::begin(session.id, database, settings.status()))?;
+            let start = self.xid.as_ref().map(|xid| format!("XA START {}", xid.in_statement()));
+            let mut begin = Query::begin(session.id, database, settings.status());
+            if let Some(start) = &start {
+                begin.text = start.as_bytes();
+            }
+            builder.query(self.stamp, &begin)?;
+            self.session = session.id;
             self.begin_len = builder.len();
             self.builder = Some(builder);
         }
@@ -165,6 +182,7 @@ impl Capture {
     #[inline]
     pub fn clear(&mut self) {
         (self.builder, self.spill, self.broken) = (None, None, None);
+        self.xid = None;
         self.keys.clear();
     }
 
@@ -274,13 +292,15 @@ impl Capture {
 
     /// Ends the transaction `xid`, and makes its record, when there is room for it in memory, and
     /// the spill file that the record names, which belongs to the binary log once the record has
-    /// its place. None if there is nothing to log.
+    /// its place. None if there is nothing to log. With `prepares` an XA transaction is prepared,
+    /// without it is committed in one phase.
     pub async fn seal(
         &mut self,
         xid: u64,
+        prepares: bool,
         engine: &Engine,
         memory: &mut SessionMemory,
-    ) -> Result<Option<(Vec<u8>, Option<Spill>)>> {
+    ) -> Result<Option<Sealed>> {
         if let Some(why) = self.broken.take() {
             return Err(why);
         }
@@ -299,7 +319,26 @@ impl Capture {
         // A record has room for a part of the redo log's buffer.
         let keys = self.keys.hashes().filter(|keys| size_of_val(*keys) <= self.most_in_memory);
         let stamp = Stamp { timestamp: (now_us / 1_000_000) as u32, ..self.stamp };
-        builder.event(stamp, &Event::Xid(xid))?;
+        match &self.xid {
+            None => builder.event(stamp, &Event::Xid(xid))?,
+            Some(xid) => {
+                let text = format!("XA END {}", xid.in_statement());
+                let query = Query {
+                    thread_id: self.session,
+                    text: text.as_bytes(),
+                    suppresses_use: true,
+                    ..Query::default()
+                };
+                builder.query(stamp, &query)?;
+                let prepare = XaPrepare {
+                    one_phase: !prepares,
+                    format_id: xid.format_id as i32,
+                    gtrid: &xid.gtrid,
+                    bqual: &xid.bqual,
+                };
+                builder.event(stamp, &Event::XaPrepare(prepare))?;
+            }
+        }
         let template =
             GtidTemplate { server_version: SERVER_VERSION_ID, ..GtidTemplate::default() };
         if let Some(spill) = self.spill.take() {
@@ -319,6 +358,9 @@ impl Capture {
         Ok(Some((record, None)))
     }
 }
+
+/// The record of a transaction, and the spill file that it names.
+pub type Sealed = (Vec<u8>, Option<Spill>);
 
 /// The error for a spill file that cannot be written. The transaction is rolled back by its client,
 /// or tried again when there is room.

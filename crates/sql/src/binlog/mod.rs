@@ -16,10 +16,12 @@ mod definition;
 mod images;
 mod keys;
 mod settings;
+mod xa;
 
-pub use capture::{Capture, Point};
+pub use capture::{Capture, Point, Sealed};
 pub use definition::{Definition, StatementText};
 pub use settings::LogSettings;
+pub use xa::xa_end;
 
 use crate::error::SqlError;
 use redolith_binlog::EventTooLong;

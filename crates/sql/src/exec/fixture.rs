@@ -237,6 +237,7 @@ impl Session<'_> {
             self.state.warnings.clear();
         }
         let mut cx = AdminContext {
+            xa: &Default::default(),
             binlog: None,
             engine: &self.server.engine,
             settings: &self.server.settings,

@@ -54,7 +54,7 @@ use crate::plan::{Expr, Plan, Statement};
 use crate::session_state::{Done, Outcome};
 use crate::sink::ResultSink;
 use eval::{Eval, Scope};
-use redolith_engine::Trx;
+use redolith_engine::{CommitTicket, Engine, Trx};
 use redolith_replication::spill::Spill;
 use redolith_types::Value;
 
@@ -164,12 +164,16 @@ pub async fn commit(
     let ticket = trx.commit_with(record).await?;
     // From here on the binary log needs the file, also if the session ends now.
     spill.flatten().into_iter().for_each(Spill::keep);
+    acknowledged(trx.engine(), ticket, flush).await;
+    Ok(())
+}
+/// Waits until a commit, or a preparation, is as safe as `flush` asks.
+pub async fn acknowledged(engine: &Engine, ticket: CommitTicket, flush: Flush) {
     match (flush, ticket.lsn()) {
         (Flush::Durable, Some(_)) => ticket.durable().await,
-        (Flush::Written, Some(lsn)) => trx.engine().store.log.wait_written(lsn).await,
+        (Flush::Written, Some(lsn)) => engine.store.log.wait_written(lsn).await,
         _ => {}
     }
-    Ok(())
 }
 
 /// Rolls back. AUTO_INCREMENT values that rows have taken are not given again, so a rollback that

@@ -1,6 +1,8 @@
 //! The syntax tree: the statement before any name is looked up. Names are owned, because parsing is
 //! not the hot path. Literals are numbers into [`Parsed::literals`](super::Parsed).
-use crate::plan::{IntervalUnit, Isolation, SetTarget, TableLock, TransactionStmt, VariableScope};
+use crate::plan::{
+    IntervalUnit, Isolation, SetTarget, TableLock, TransactionStmt, VariableScope, XaVerb,
+};
 use redolith_types::Charset;
 
 /// A range of bytes in the statement's text.
@@ -480,6 +482,14 @@ pub enum ShowWhat {
     Plain(crate::plan::ShowKind),
 }
 
+/// The name of an XA transaction. The parts are numbers of literals.
+#[derive(Clone, Copy, Debug)]
+pub struct Xid {
+    pub gtrid: u32,
+    pub bqual: Option<u32>,
+    pub format_id: u32,
+}
+
 #[derive(Clone, Debug)]
 pub enum SetItem {
     User(String, Expr),
@@ -507,6 +517,10 @@ pub enum Statement {
     Show(Show),
     Set(Vec<SetItem>),
     Transaction(TransactionStmt),
+    Xa {
+        verb: XaVerb,
+        xid: Xid,
+    },
     Use(String),
     Do(Vec<Expr>),
     Kill {

@@ -136,7 +136,7 @@ impl<'t> Parser<'t> {
     }
 
     /// Moves the cursor, and reads the tokens that the grammar may look at from there.
-    fn forward(&mut self, tokens: usize) {
+    pub fn forward(&mut self, tokens: usize) {
         self.at += tokens;
         while self.read <= self.at + AHEAD {
             let token = self.next_token();

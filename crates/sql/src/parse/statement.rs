@@ -4,7 +4,7 @@ use super::ast::*;
 use super::lexer::TokenKind;
 use super::parser::Parser;
 use crate::error::{Result, SqlError};
-use crate::plan::{FlushWhat, TableLock, TransactionStmt};
+use crate::plan::{FlushWhat, ShowKind, TableLock, TransactionStmt, XaVerb};
 
 impl Parser<'_> {
     pub fn statement(&mut self) -> Result<Statement> {
@@ -88,7 +88,8 @@ impl Parser<'_> {
                 self.expect("PREPARE")?;
                 Ok(Statement::Deallocate(self.ident()?))
             }
-            "CALL" | "HANDLER" | "LOAD" | "XA" | "GRANT" | "REVOKE" | "CHANGE" | "INSTALL"
+            "XA" => self.xa(),
+            "CALL" | "HANDLER" | "LOAD" | "GRANT" | "REVOKE" | "CHANGE" | "INSTALL"
             | "UNINSTALL" | "BINLOG" | "CACHE" | "CLONE" | "HELP" | "IMPORT" | "SIGNAL"
             | "RESIGNAL" | "GET" | "STOP" | "TABLE" | "VALUES" | "SHUTDOWN" | "RESTART" => {
                 // MySQL's manual calls the statement by this name.
@@ -291,6 +292,57 @@ impl Parser<'_> {
         };
         let span = self.span_from(position);
         Ok(Statement::PurgeLogsBefore(Expr::new(ExprKind::Call(call), span)))
+    }
+
+    fn xa(&mut self) -> Result<Statement> {
+        if self.accept("RECOVER") {
+            let convert = self.accept_all(&["CONVERT", "XID"]);
+            let what = ShowWhat::Plain(ShowKind::XaRecover { convert });
+            return Ok(Statement::Show(Show { what, filter: ShowFilter::None }));
+        }
+        let verb = self.accept_any(&["START", "BEGIN", "END", "PREPARE", "COMMIT", "ROLLBACK"]);
+        let Some(verb) = verb else { return self.fail() };
+        let xid = self.xid()?;
+        let verb = match verb {
+            "START" | "BEGIN" => {
+                XaVerb::Start { joins: self.accept_any(&["JOIN", "RESUME"]).is_some() }
+            }
+            "END" => {
+                let suspends = self.accept("SUSPEND");
+                if suspends && self.accept("FOR") {
+                    self.expect("MIGRATE")?;
+                }
+                XaVerb::End { suspends }
+            }
+            "PREPARE" => XaVerb::Prepare,
+            "COMMIT" => XaVerb::Commit { one_phase: self.accept_all(&["ONE", "PHASE"]) },
+            _ => XaVerb::Rollback,
+        };
+        Ok(Statement::Xa { verb, xid })
+    }
+    /// `gtrid [, bqual [, formatID]]`
+    fn xid(&mut self) -> Result<Xid> {
+        let mut xid = Xid { gtrid: self.byte_string()?, bqual: None, format_id: 1 };
+        if self.accept_symbol(",") {
+            xid.bqual = Some(self.byte_string()?);
+            if self.accept_symbol(",") {
+                let token = self.peek();
+                xid.format_id = self.unsigned_u32()?;
+                if i32::try_from(xid.format_id).is_err() {
+                    return Err(self.error_at(token));
+                }
+            }
+        }
+        Ok(xid)
+    }
+    /// A string, or bytes in hexadecimal or binary digits. Returns the literal's number.
+    fn byte_string(&mut self) -> Result<u32> {
+        if !matches!(self.kind(), TokenKind::String | TokenKind::Hex | TokenKind::Bits) {
+            return self.fail();
+        }
+        let number = self.number();
+        self.forward(1);
+        Ok(number)
     }
 
     fn prepare(&mut self) -> Result<Statement> {

@@ -30,6 +30,24 @@ pub enum TransactionStmt {
     Release(Box<str>),
 }
 
+/// What an XA statement does with the transaction that it names. XA RECOVER is a form of SHOW.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum XaVerb {
+    /// `joins`: JOIN or RESUME.
+    Start {
+        joins: bool,
+    },
+    /// `suspends`: SUSPEND [FOR MIGRATE].
+    End {
+        suspends: bool,
+    },
+    Prepare,
+    Commit {
+        one_phase: bool,
+    },
+    Rollback,
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Isolation {
     ReadUncommitted,

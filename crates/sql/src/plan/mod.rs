@@ -19,6 +19,7 @@ pub mod select;
 pub mod show;
 mod walk;
 
+use crate::xa::Xid;
 pub use access::{AccessKind, AccessPath, Bound, KeyRange, OnConflict, RowLock, TableAccess};
 pub use admin::*;
 pub use ddl::*;
@@ -107,6 +108,11 @@ pub enum Statement {
     Ddl(DdlStmt),
     /// BEGIN, COMMIT, SAVEPOINT, ...: run by the session.
     Transaction(TransactionStmt),
+    /// XA START, ..: run by the session.
+    Xa {
+        verb: XaVerb,
+        xid: Xid,
+    },
     Set(Vec<SetItem>),
     Use(Box<str>),
     /// The executor evaluates the expressions and drops the results.

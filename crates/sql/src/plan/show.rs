@@ -87,6 +87,10 @@ pub enum ShowKind {
     Replicas,
     SlaveHosts,
     ReplicaStatus,
+    /// `convert`: the names in hexadecimal digits.
+    XaRecover {
+        convert: bool,
+    },
     Profiles,
 }
 
@@ -241,6 +245,9 @@ impl ShowKind {
                 ("Source_User", Text),
                 ("Source_Port", Int),
             ],
+            ShowKind::XaRecover { .. } => {
+                &[("formatID", Int), ("gtrid_length", Int), ("bqual_length", Int), ("data", Text)]
+            }
             ShowKind::Profiles => &[("Query_ID", Int), ("Duration", Text), ("Query", LongText)],
         }
     }

@@ -18,6 +18,7 @@ mod statement_counter;
 mod tests;
 mod transaction;
 mod variables;
+mod xa;
 
 use crate::binlog::Capture;
 use crate::database::Database;
@@ -70,6 +71,8 @@ pub struct Session {
     context: PlanContext,
     trx: Trx,
     transaction: Transaction,
+    /// The XA transaction between XA START and its end or its preparation.
+    xa: Option<Box<xa::Branch>>,
     locks: SessionLocks,
     /// The events of the transaction; None if the binary log is off.
     capture: Option<Box<Capture>>,
@@ -128,6 +131,7 @@ impl Session {
             vars,
             trx,
             transaction: Transaction::default(),
+            xa: None,
             locks: SessionLocks::new(db.global_read_lock.clone(), client.process.id),
             capture: Capture::new(&db),
             scratch: exec::Scratch::default(),
@@ -207,6 +211,7 @@ impl Session {
 
     /// Ends the connection: rolls back, and releases its locks and statements.
     pub async fn end(&mut self) {
+        self.xa = None;
         // A failing rollback poisons the engine or leaves the transaction to recovery. No client is
         // left that could receive the error.
         let _ = self.rollback_open().await;

@@ -164,6 +164,9 @@ impl Session {
                 self.state.warnings.push(Level::Warning, *code, message.clone())
             });
         }
+        if self.xa.is_some() {
+            self.check_xa(plan)?;
+        }
         let ran = match plan.time_limit_ms(self.derived.max_execution_time_ms) {
             _ if !exec::runs(plan) => self.run_other(plan, text, params, out).await,
             0 => self.run_rows(plan, params, more_rows, None, out).await,
@@ -364,6 +367,11 @@ impl Session {
             Err(Failure::Error(e)) if e.ends_transaction() => {
                 self.trx.rollback().await?;
                 self.ended();
+                if let Some(branch) = &mut self.xa {
+                    // XA-4
+                    branch.fail(e);
+                    self.transaction.active = true;
+                }
             }
             _ => {}
         }
@@ -389,6 +397,9 @@ impl Session {
         for used in &plan.tables {
             let table = used.table.engine();
             self.locks.check(&used.table.def.schema, &used.table.def.name, used.write)?;
+            if let Some(branch) = &mut self.xa {
+                branch.uses(table.id, used.write);
+            }
             let mode = if used.write { MetadataLockMode::Write } else { MetadataLockMode::Read };
             let wait = MetadataLockWait {
                 runtime: &self.db.engine.runtime,
@@ -415,6 +426,10 @@ impl Session {
     ) -> Ran<Outcome> {
         let done = match &plan.body {
             Statement::Transaction(t) => self.run_transaction(t).await?,
+            Statement::Xa { verb, xid } => {
+                Box::pin(self.run_xa(*verb, xid)).await?;
+                Done::default()
+            }
             Statement::Deallocate(name) => {
                 self.deallocate(name)?;
                 Done::default()
@@ -448,6 +463,7 @@ impl Session {
         let mut cx = AdminContext {
             engine: &self.db.engine,
             binlog: self.db.binlog.as_ref(),
+            xa: &self.db.xa,
             settings: &self.db.settings,
             status: &self.db.status,
             processes: &self.db.processes,

@@ -1,6 +1,7 @@
 //! Maps a statement to the Com_* counter that counts it.
 use crate::plan::{
     AdminStmt, DdlStmt, FlushWhat, InsertRows, OnDuplicate, ShowKind, Statement, TransactionStmt,
+    XaVerb,
 };
 use crate::status::Counter;
 
@@ -36,6 +37,13 @@ pub(super) fn counter(body: &Statement) -> Counter {
             TransactionStmt::Savepoint(_) => Counter::ComSavepoint,
             TransactionStmt::RollbackTo(_) => Counter::ComRollbackToSavepoint,
             TransactionStmt::Release(_) => Counter::ComReleaseSavepoint,
+        },
+        Statement::Xa { verb, .. } => match verb {
+            XaVerb::Start { .. } => Counter::ComXaStart,
+            XaVerb::End { .. } => Counter::ComXaEnd,
+            XaVerb::Prepare => Counter::ComXaPrepare,
+            XaVerb::Commit { .. } => Counter::ComXaCommit,
+            XaVerb::Rollback => Counter::ComXaRollback,
         },
         Statement::Set(_) => Counter::ComSetOption,
         Statement::Use(_) => Counter::ComChangeDb,
@@ -74,6 +82,7 @@ fn of_show(kind: &ShowKind) -> Counter {
         ShowKind::Tables { .. } => Counter::ComShowTables,
         ShowKind::TableStatus { .. } => Counter::ComShowTableStatus,
         ShowKind::Variables(_) => Counter::ComShowVariables,
+        ShowKind::XaRecover { .. } => Counter::ComXaRecover,
         ShowKind::Warnings { .. } | ShowKind::Errors { .. } => Counter::ComShowWarnings,
         _ => Counter::ComAdminCommands,
     }

@@ -5,7 +5,7 @@
 //! transaction of its own.
 use super::Session;
 use super::variables::{engine_isolation, flush_of};
-use crate::binlog::Point;
+use crate::binlog::{Point, Sealed};
 use crate::error::{Result, SqlError};
 use crate::exec;
 use crate::exec::set::NextTransaction;
@@ -96,7 +96,7 @@ impl Session {
         (self.trx.isolation, self.trx.read_only)
     }
 
-    fn start(&mut self, read_only: Option<bool>, snapshot: bool) {
+    pub(super) fn start(&mut self, read_only: Option<bool>, snapshot: bool) {
         self.begin_engine_transaction(read_only);
         self.transaction.active = true;
         if snapshot && self.trx.isolation >= Isolation::RepeatableRead {
@@ -117,6 +117,7 @@ impl Session {
 
     /// Commits the open transaction, for COMMIT, BEGIN and statements that commit implicitly.
     pub(super) async fn commit_open(&mut self) -> Result<()> {
+        self.no_commit_in_xa()?;
         if self.transaction.active || self.trx.has_written() {
             // The pass comes first: a COMMIT that fails here leaves the transaction open.
             let _pass = if self.trx.has_written() {
@@ -135,22 +136,26 @@ impl Session {
     #[inline]
     pub(super) async fn commit_engine_transaction(&mut self) -> Result<()> {
         let flush = flush_of(&self.vars, &self.db.settings);
-        let record = match &mut self.capture {
-            Some(capture) if !capture.is_empty() => {
-                let xid = self.trx.id().0;
-                let sealed = capture.seal(xid, &self.db.engine, &mut self.state.memory).await;
-                match sealed {
-                    Ok(record) => record,
-                    Err(e) => {
-                        // A commit that fails rolls back.
-                        self.trx.rollback().await?;
-                        return Err(e);
-                    }
-                }
+        let record = match self.seal_events(false).await {
+            Ok(record) => record,
+            Err(e) => {
+                // A commit that fails rolls back.
+                self.trx.rollback().await?;
+                return Err(e);
             }
-            _ => None,
         };
         exec::commit(&mut self.trx, record, flush).await
+    }
+    /// Ends the events of the transaction, for its commit or its preparation. None if it has none.
+    #[inline]
+    pub(super) async fn seal_events(&mut self, prepares: bool) -> Result<Option<Sealed>> {
+        match &mut self.capture {
+            Some(capture) if !capture.is_empty() => {
+                let xid = self.trx.id().0;
+                capture.seal(xid, prepares, &self.db.engine, &mut self.state.memory).await
+            }
+            _ => Ok(None),
+        }
     }
     /// Forgets the events of a transaction that has ended.
     #[inline]

@@ -148,7 +148,7 @@ fn kill() {
         let locks = LockTable::new(|| Duration::ZERO);
         let (holder, waiter) = (locks.new_trx(KillFlag::new()), locks.new_trx(KillFlag::new()));
         locks.lock_row(&holder, row(1), X).unwrap();
-        let (kill, releases) = (waiter.kill().clone(), pick(2) == 0);
+        let (kill, releases) = (waiter.kill(), pick(2) == 0);
         let killer = thread::spawn(move || kill.kill());
         let releaser = {
             let (locks, holder) = (locks.clone(), holder.clone());

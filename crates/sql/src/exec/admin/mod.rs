@@ -23,6 +23,7 @@ use crate::session_state::{Done, Outcome, SessionState};
 use crate::settings::{SessionVars, Settings, Var};
 use crate::sink::ResultSink;
 use crate::status::Status;
+use crate::xa::XaTransactions;
 use redolith_engine::Engine;
 use redolith_replication::Binlog;
 use redolith_types::{Collation, Value};
@@ -33,6 +34,7 @@ use std::time::Duration;
 pub struct AdminContext<'a> {
     pub engine: &'a Arc<Engine>,
     pub binlog: Option<&'a Arc<Binlog>>,
+    pub xa: &'a XaTransactions,
     pub settings: &'a Settings,
     pub status: &'a Status,
     pub processes: &'a Processes,

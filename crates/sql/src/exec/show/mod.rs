@@ -244,6 +244,19 @@ async fn rows(cx: &mut AdminContext<'_>, kind: &ShowKind) -> Result<Vec<Row>> {
             let source = binlog::needed(&source)?;
             binlog::events(source, &wanted, &process, &mut out).await?;
         }
+        ShowKind::XaRecover { convert } => {
+            for xid in cx.xa.list() {
+                let data = xid.data();
+                let data = if *convert {
+                    text(format!("0x{}", crate::xa::hex(&data).to_uppercase()))
+                } else {
+                    Value::owned(data)
+                };
+                let lengths = [xid.gtrid.len(), xid.bqual.len()].map(|len| int(len as u64));
+                let [gtrid, bqual] = lengths;
+                out.push(vec![int(u64::from(xid.format_id)), gtrid, bqual, data])?;
+            }
+        }
         ShowKind::Replicas | ShowKind::SlaveHosts => {
             if let Some(source) = &source {
                 out.extend(binlog::replicas(source)?)?;
