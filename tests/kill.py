@@ -17,18 +17,18 @@ Then these rules must hold for all rounds so far:
   KILL-4  CHECK TABLE finds no error in any table; sysbench's tables have as many rows as they were
           made with;
   KILL-5  `redolith dump` prints every kind of file of the killed directory, before the restart;
-  KILL-7  an XA transaction whose XA PREPARE was answered, and whose end was not sent, is prepared
-          still; no other one is prepared than those whose end was not answered;
   KILL-6  with --binlog: the files of the binary log have the transactions that are there, each once
           and whole, and no other; and all bytes that they had before the restart, but for the flag
-          that says that a file is open.
+          that says that a file is open;
+  KILL-7  an XA transaction whose XA PREPARE was answered, and whose end was not sent, is prepared
+          still; no other one is prepared than those whose end was not answered.
 
 An oracle transaction inserts one to three rows with its token into `token`, and counts itself in
-`worker`. Some are XA transactions: the oracle ends those that it finds prepared. The oracle writes `sent` into its record before COMMIT, and `acked` after the answer. The
-record survives the server. In every other round (with --at-end in all rounds) three settings change
-every --switch-ms: the writer of the log, the interval of flushes, and whether a commit waits for
-the device or only for the write (both survive a kill). kill -9 keeps the page cache; the simulator
-tests power loss.
+`worker`. Some are XA transactions: the oracle ends those that it finds prepared. The oracle writes
+`sent` into its record before COMMIT, and `acked` after the answer. The record survives the server.
+In every other round (with --at-end in all rounds) three settings change every --switch-ms: the
+writer of the log, the interval of flushes, and whether a commit waits for the device or only for
+the write (both survive a kill). kill -9 keeps the page cache; the simulator tests power loss.
 """
 
 import argparse
@@ -63,7 +63,7 @@ class Record:
 
     def __init__(self, path):
         self.file = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_TRUNC, 0o644)
-        self.sent, self.acked, self.settled, self.doubts = {}, set(), {}, {}
+        self.sent, self.acked, self.settled, self.doubts, self.ended = {}, set(), {}, {}, 0
         self.lock, self.next = threading.Lock(), 1
 
     def token(self):
@@ -242,7 +242,7 @@ def end_doubts(c, record, rng):
             record.ack(token)
         else:
             c.query(f"XA ROLLBACK '{token}'")
-    record.doubts = {}
+    record.doubts, record.ended = {}, record.ended + len(found)
     return wrong
 
 
@@ -465,6 +465,7 @@ def main():
             report.ok(f'round {i + 1}', words)
         print(
             f'{len(record.sent)} transactions sent, {len(record.acked)} acknowledged,'
+            f' {record.ended} found prepared,'
             f' {sum(record.settled.values())} there'
         )
         if report.failed:

@@ -103,6 +103,9 @@ def ways_to_insert(c):
     c.query('DELETE FROM d.bag')
     c.query('ROLLBACK TO s')
     c.query('COMMIT')
+    for end in ("COMMIT 'x' ONE PHASE", "PREPARE 'x'; XA COMMIT 'x'"):
+        c.query(f"XA START 'x'; INSERT INTO d.bag (a) VALUES (8); XA END 'x'; XA {end}")
+    c.query("XA START 'x'; XA END 'x'; XA PREPARE 'x'; XA COMMIT 'x'")
     c.query('CREATE TABLE d.auto (id INT AUTO_INCREMENT PRIMARY KEY, a INT)')
     c.query('INSERT INTO d.auto (a) VALUES (1), (2), (3)')
     c.query('INSERT INTO d.auto VALUES (100, 4), (NULL, 5)')

@@ -3,30 +3,32 @@
 //! In an event: bit `c % 8` of byte `c / 8` is set if column `c` is there. Bits behind the last
 //! column are clear.
 use crate::table::Table;
+use smallvec::{SmallVec, smallvec};
 
 /// A set of a table's columns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ColumnSet {
-    bits: Vec<u8>,
+    /// Most tables have at most 128 columns: a statement allocates nothing for its sets.
+    bits: SmallVec<[u8; 16]>,
     columns: usize,
 }
 
 impl ColumnSet {
     /// No column of a table with `columns` columns.
     pub fn none(columns: usize) -> ColumnSet {
-        ColumnSet { bits: vec![0; columns.div_ceil(8)], columns }
+        ColumnSet { bits: smallvec![0; columns.div_ceil(8)], columns }
     }
 
     /// All columns.
     pub fn all(columns: usize) -> ColumnSet {
-        let mut set = ColumnSet { bits: vec![0xff; columns.div_ceil(8)], columns };
+        let mut set = ColumnSet { bits: smallvec![0xff; columns.div_ceil(8)], columns };
         set.clear_behind();
         set
     }
 
     /// The columns of an event's bytes, which are `columns.div_ceil(8)`.
     pub(crate) fn from_bytes(bytes: &[u8], columns: usize) -> ColumnSet {
-        let mut set = ColumnSet { bits: bytes.to_vec(), columns };
+        let mut set = ColumnSet { bits: SmallVec::from_slice(bytes), columns };
         set.clear_behind();
         set
     }

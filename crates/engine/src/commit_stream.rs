@@ -39,7 +39,7 @@ pub trait CommitStream: Send + Sync + 'static {
     fn begin(&self, end: Lsn) -> Result<()>;
     /// A record has its place: its frame is the redo from `at` to `end`. Called by any thread, in
     /// any order, before the frame counts as complete (STREAM-2). Must not block.
-    fn appended(&self, at: Lsn, end: Lsn, record: Vec<u8>);
+    fn appended(&self, at: Lsn, end: Lsn, record: &[u8]);
     /// The position from which the redo log is still needed.
     fn limit(&self) -> Lsn;
     /// What [`CommitStream::judge`] is to get when the start begins at a checkpoint that is not
@@ -73,7 +73,7 @@ impl CommitStream for NoStream {
     fn begin(&self, _: Lsn) -> Result<()> {
         Ok(())
     }
-    fn appended(&self, _: Lsn, _: Lsn, _: Vec<u8>) {
+    fn appended(&self, _: Lsn, _: Lsn, _: &[u8]) {
         unreachable!("a commit with a record, in an engine without a stream");
     }
     fn limit(&self) -> Lsn {
@@ -101,10 +101,9 @@ impl<S: CheckpointSource> CheckpointSource for StreamGate<S> {
 
 impl Engine {
     /// Appends a record that belongs to no transaction. Returns the LSN behind it.
-    pub async fn append_record(&self, record: Vec<u8>) -> Result<Lsn> {
-        let mut record = Some(record);
+    pub async fn append_record(&self, record: &[u8]) -> Result<Lsn> {
         loop {
-            match crate::mtr::Mtr::append_record(&self.store, &mut record) {
+            match crate::mtr::Mtr::append_record(&self.store, record) {
                 Ok(lsn) => return Ok(lsn),
                 Err(blocked) => self.unblocked(blocked).await?,
             }
@@ -112,7 +111,7 @@ impl Engine {
     }
     /// Appends a short record that lets [`CommitStream::limit`] rise, from room that is kept for
     /// such records. `None` if there is no room now: the caller tries again later.
-    pub fn append_barrier(&self, record: Vec<u8>) -> Option<Lsn> {
+    pub fn append_barrier(&self, record: &[u8]) -> Option<Lsn> {
         crate::mtr::Mtr::append_last(&self.store, record).ok()
     }
     /// The most bytes of a record: a commit with a longer record cannot get room in the redo log.

@@ -25,6 +25,7 @@ mod clock;
 pub mod dump;
 pub mod files;
 pub mod maker;
+mod queue;
 pub mod record;
 mod replicas;
 #[cfg(test)]

@@ -122,9 +122,15 @@ pub enum Record<'a> {
 
 /// The record of a transaction. `keys`: `None` if it conflicts with every other.
 pub fn transaction(commit_us: u64, keys: Option<&[u64]>, events: &[u8]) -> Vec<u8> {
-    let mut out = begin(TRANSACTION, commit_us, keys, events.len());
-    out.extend_from_slice(events);
+    let mut out = Vec::new();
+    put_transaction(&mut out, commit_us, keys, events);
     out
+}
+/// As [`transaction`], in the memory of `out`, whose bytes are replaced.
+pub fn put_transaction(out: &mut Vec<u8>, commit_us: u64, keys: Option<&[u64]>, events: &[u8]) {
+    out.clear();
+    begin(out, TRANSACTION, commit_us, keys, events.len());
+    out.extend_from_slice(events);
 }
 /// The record of a transaction whose events are, in this order, `gtid`, those in the spill file,
 /// and `rest`.
@@ -135,7 +141,8 @@ pub fn spilled(
     gtid: &[u8],
     rest: &[u8],
 ) -> Vec<u8> {
-    let mut out = begin(SPILLED, commit_us, keys, 24 + gtid.len() + rest.len());
+    let mut out = Vec::new();
+    begin(&mut out, SPILLED, commit_us, keys, 24 + gtid.len() + rest.len());
     out.extend_from_slice(&spilled.number.to_le_bytes());
     out.extend_from_slice(&spilled.len.to_le_bytes());
     out.extend_from_slice(&spilled.crc.to_le_bytes());
@@ -144,16 +151,15 @@ pub fn spilled(
     out.extend_from_slice(rest);
     out
 }
-fn begin(kind: u8, commit_us: u64, keys: Option<&[u64]>, more: usize) -> Vec<u8> {
+fn begin(out: &mut Vec<u8>, kind: u8, commit_us: u64, keys: Option<&[u64]>, more: usize) {
     let count = keys.map_or(0, <[u64]>::len);
-    let mut out = Vec::with_capacity(TRANSACTION_HEAD + 8 * count + more);
+    out.reserve(TRANSACTION_HEAD + 8 * count + more);
     out.push(kind);
     out.extend_from_slice(&commit_us.to_le_bytes());
     out.extend_from_slice(&keys.map_or(ALL, |keys| keys.len() as u32).to_le_bytes());
     for key in keys.unwrap_or_default() {
         out.extend_from_slice(&key.to_le_bytes());
     }
-    out
 }
 
 impl<'a> Record<'a> {

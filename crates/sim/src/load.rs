@@ -329,7 +329,7 @@ pub async fn client(
                         spilled.is_some() as u64;
                     (record, spill) = (Some(made), spilled);
                 }
-                match trx.commit_with(record).await {
+                match trx.commit_with(record.as_deref()).await {
                     Ok(ticket) => {
                         spill.into_iter().for_each(Spill::keep);
                         let lsn = ticket.lsn();

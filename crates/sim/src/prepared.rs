@@ -132,7 +132,7 @@ async fn end(
         (record, spill) = (Some(made), spilled);
     }
     known.lock().expect("one thread")[n].pending = Some(doubt.model.clone());
-    match trx.commit_with(record).await {
+    match trx.commit_with(record.as_deref()).await {
         Ok(ticket) => {
             spill.into_iter().for_each(Spill::keep);
             ticket.durable().await;

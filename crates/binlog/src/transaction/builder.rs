@@ -6,6 +6,7 @@ use crate::event::{self, Event, EventType, GtidEvent, Header, Query, RowsKind, S
 use crate::rows::put_image;
 use crate::{Checksum, EventTooLong, LogicalClock, MAX_EVENT_BYTES, Table, TableId};
 use redolith_types::Value;
+use smallvec::SmallVec;
 
 /// How a transaction's events are encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +82,7 @@ pub struct TransactionBuilder {
     /// Bytes of events that were drained.
     drained: u64,
     /// The tables that were mapped since the statement began.
-    mapped: Vec<TableId>,
+    mapped: SmallVec<[TableId; 2]>,
     /// The last ROWS event of the statement, which is to get STMT_END.
     last_rows: Option<usize>,
     open: Option<OpenRows>,
@@ -102,7 +103,7 @@ impl TransactionBuilder {
             options,
             out: buffer,
             drained: 0,
-            mapped: Vec::new(),
+            mapped: SmallVec::new(),
             last_rows: None,
             open: None,
         }
@@ -313,9 +314,12 @@ impl TransactionBuilder {
     ) -> Result<TransactionEvents, EventTooLong> {
         assert_eq!(self.drained, 0, "events were drained, so the rest is not the transaction");
         self.end_statement()?;
-        let gtid = self.gtid_event(stamp, template)?;
-        let start = MAX_GTID_LEN - gtid.len();
-        self.out[start..MAX_GTID_LEN].copy_from_slice(&gtid);
+        // The event is made behind the others, and moved to the room before them.
+        let end = self.out.len();
+        self.put_gtid_event(stamp, template)?;
+        let start = MAX_GTID_LEN - (self.out.len() - end);
+        self.out.copy_within(end.., start);
+        self.out.truncate(end);
         Ok(TransactionEvents { bytes: self.out, start })
     }
 
@@ -328,11 +332,18 @@ impl TransactionBuilder {
         template: &GtidTemplate,
     ) -> Result<(Vec<u8>, Vec<u8>), EventTooLong> {
         self.end_statement()?;
-        let gtid = self.gtid_event(stamp, template)?;
+        let end = self.out.len();
+        self.put_gtid_event(stamp, template)?;
+        let gtid = self.out.split_off(end);
         Ok((gtid, self.out.split_off(MAX_GTID_LEN)))
     }
 
-    fn gtid_event(&self, stamp: Stamp, template: &GtidTemplate) -> Result<Vec<u8>, EventTooLong> {
+    /// Appends the GTID event of the events so far.
+    fn put_gtid_event(
+        &mut self,
+        stamp: Stamp,
+        template: &GtidTemplate,
+    ) -> Result<(), EventTooLong> {
         let mut event = GtidEvent {
             may_have_statements: template.may_have_statements,
             gtid: None,
@@ -345,11 +356,10 @@ impl TransactionBuilder {
         };
         let checksum = self.options.checksum;
         event.transaction_len = self.len() + event.event_len(self.len(), checksum);
-        let mut out = Vec::with_capacity(MAX_GTID_LEN);
-        let at = event::open(&mut out, EventType::ANONYMOUS_GTID, stamp, 0);
-        event.encode(&mut out);
-        event::close(&mut out, at, checksum)?;
-        placer::mark(&mut out, checksum);
-        Ok(out)
+        let at = event::open(&mut self.out, EventType::ANONYMOUS_GTID, stamp, 0);
+        event.encode(&mut self.out);
+        event::close(&mut self.out, at, checksum)?;
+        placer::mark(&mut self.out[at..], checksum);
+        Ok(())
     }
 }

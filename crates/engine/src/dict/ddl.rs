@@ -299,7 +299,7 @@ impl Engine {
             return Err(e);
         }
         let id = trx.id();
-        let ticket = trx.commit_with(record).await?;
+        let ticket = trx.commit_with(record.as_deref()).await?;
         if !planted(Canary::FileGoesFirst) {
             ticket.durable().await;
         }

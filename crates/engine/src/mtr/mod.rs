@@ -96,14 +96,14 @@ impl<'s> Mtr<'s> {
         Ok(Self::with_credit(store, credit, false))
     }
     /// Appends a short record for which the checkpoint waits, if there is room now.
-    pub fn append_last(store: &'s Store, record: Vec<u8>) -> Try<Lsn> {
+    pub fn append_last(store: &'s Store, record: &[u8]) -> Try<Lsn> {
         let credit = store.log.credit_last(COMMIT_FRAME + record.len())?;
         Ok(Self::with_credit(store, credit, true).commit_with(Some(record)))
     }
-    /// Appends a record that belongs to no transaction, and takes it out of `record`.
-    pub fn append_record(store: &'s Store, record: &mut Option<Vec<u8>>) -> Try<Lsn> {
-        let m = Self::begin_commit(store, record.as_ref().map_or(0, Vec::len))?;
-        Ok(m.commit_with(record.take()))
+    /// Appends a record that belongs to no transaction.
+    pub fn append_record(store: &'s Store, record: &[u8]) -> Try<Lsn> {
+        let m = Self::begin_commit(store, record.len())?;
+        Ok(m.commit_with(Some(record)))
     }
     fn with_credit(store: &'s Store, credit: Credit<'s>, reserved: bool) -> Mtr<'s> {
         let mut frame = FRAMES.with_borrow_mut(|f| f.pop()).unwrap_or_default();
@@ -191,9 +191,9 @@ impl<'s> Mtr<'s> {
         self.commit_with(None)
     }
     /// As `commit`, with a record that travels with the commit.
-    pub fn commit_with(mut self, record: Option<Vec<u8>>) -> Lsn {
+    pub fn commit_with(mut self, record: Option<&[u8]>) -> Lsn {
         let credit = self.credit.take().expect("committed once");
-        if let Some(record) = &record {
+        if let Some(record) = record {
             record::put_commit(&mut self.frame, record);
         }
         if self.frame.len() == FRAME_HEADER {

@@ -66,7 +66,7 @@ impl Trx {
     /// # Errors
     /// Those of `commit`, and [`crate::Error::RecordTooLong`] if the redo log can never have room
     /// for the record.
-    pub async fn commit_with(&mut self, record: Option<Vec<u8>>) -> Result<CommitTicket> {
+    pub async fn commit_with(&mut self, record: Option<&[u8]>) -> Result<CommitTicket> {
         let engine = self.engine.clone();
         if self.undo.count as usize >= MANY {
             engine.runtime.leave_worker();
@@ -109,19 +109,15 @@ impl Trx {
         Ok(CommitTicket { engine, lsn, at })
     }
     /// Gives the undo log another state, with a record that travels along.
-    pub(super) async fn mark(
-        &mut self,
-        state: u8,
-        mut record: Option<Vec<u8>>,
-    ) -> Result<Option<Lsn>> {
-        if let Some(record) = &record
+    pub(super) async fn mark(&mut self, state: u8, record: Option<&[u8]>) -> Result<Option<Lsn>> {
+        if let Some(record) = record
             && record.len() > self.engine.record_max()
         {
             return Err(Error::RecordTooLong(record.len()));
         }
         loop {
             let store = &self.engine.store;
-            match self.undo.finish_with(store, state, 0, &mut record) {
+            match self.undo.finish_with(store, state, 0, record) {
                 Ok(lsn) => return Ok(lsn),
                 Err(s) => self.unblocked(s).await?,
             }

@@ -81,7 +81,7 @@ impl Trx {
         &mut self,
         name: &[u8],
         tables: &[UsedTable],
-        record: Option<Vec<u8>>,
+        record: Option<&[u8]>,
     ) -> Result<CommitTicket> {
         assert!(!self.prepared && name.len() <= NAME_MAX, "a name of {} bytes", name.len());
         if let Some(e) = self.broken.take() {
@@ -121,7 +121,7 @@ impl Trx {
     ///
     /// # Errors
     /// As [`Trx::commit_with`]; the transaction then stays prepared.
-    pub async fn take_promise_back(&mut self, record: Option<Vec<u8>>) -> Result<CommitTicket> {
+    pub async fn take_promise_back(&mut self, record: Option<&[u8]>) -> Result<CommitTicket> {
         assert!(self.prepared, "only a prepared transaction has promised something");
         let engine = self.engine.clone();
         let lsn = if planted(Canary::RollbackKeepsPromise) {

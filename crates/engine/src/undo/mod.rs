@@ -419,15 +419,15 @@ impl UndoLog {
     /// Writes the end of the log: committed, with its number, or rolled back. Returns the position
     /// that makes the end durable.
     pub(crate) fn finish(&self, store: &Store, state: u8, no: u64) -> Try<Option<Lsn>> {
-        self.finish_with(store, state, no, &mut None)
+        self.finish_with(store, state, no, None)
     }
-    /// As `finish`, with a record that travels with the commit, which is taken out of `record`.
+    /// As `finish`, with a record that travels with the commit.
     pub(crate) fn finish_with(
         &self,
         store: &Store,
         state: u8,
         no: u64,
-        record: &mut Option<Vec<u8>>,
+        record: Option<&[u8]>,
     ) -> Try<Option<Lsn>> {
         let Some((page, at)) = self.first else { return Ok(None) };
         let mut m = match record {
@@ -438,7 +438,7 @@ impl UndoLog {
         let mut b = [state; 9];
         b[1..].copy_from_slice(&no.to_le_bytes());
         m.patch(p).write(at as usize + record::STATE_AT, &b);
-        Ok(Some(m.commit_with(record.take())))
+        Ok(Some(m.commit_with(record)))
     }
     /// Releases the pages. The undo log's parts in them stay live until [`UndoPages::purged`].
     pub(crate) fn release(&mut self, pages: &UndoPages) {

@@ -11,6 +11,7 @@ mod tests;
 
 use crate::files::{Files, Place};
 use crate::maker::{Maker, Taken};
+use crate::queue::Queue;
 use crate::record::{Options, Record, Why};
 use crate::replicas::Replicas;
 use crate::spill::{self, Spill, SpillReader};
@@ -21,8 +22,7 @@ use redolith_binlog::{BinlogPosition, Checksum, Event, GtidSet, ReadError, Reade
 use redolith_disk::{Disk, OpenHow};
 use redolith_engine::commit_stream::CommitStream;
 use redolith_engine::{Engine, Error, Lsn, Result};
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::pin;
@@ -44,9 +44,6 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// Parts of this size are written at once.
 const WRITE_BYTES: usize = 1 << 20;
 
-/// A record in memory: where its frame begins and ends.
-type Queued = (Reverse<u64>, u64, Vec<u8>);
-
 /// The position and the transactions of the binary log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BinlogStatus {
@@ -62,7 +59,9 @@ pub struct BinlogStatus {
 struct Work {
     maker: Maker,
     files: Files,
-    heap: BinaryHeap<Queued>,
+    /// Records that are not in the files, and an empty queue to exchange for the full one.
+    waiting: Queue,
+    spare: Queue,
     /// Whether a barrier was appended that has not come back.
     barrier: bool,
     /// What the last record asked for and is not done. No record is taken before it is.
@@ -84,7 +83,7 @@ pub struct Binlog {
     disk: Arc<dyn Disk>,
     place: Place,
     /// Records that the task has not seen.
-    queue: Mutex<Vec<Queued>>,
+    queue: Mutex<Queue>,
     /// The bytes of all records in memory.
     bytes: AtomicU64,
     work: Mutex<Work>,
@@ -124,7 +123,8 @@ impl Binlog {
             work: Mutex::new(Work {
                 maker,
                 files,
-                heap: BinaryHeap::new(),
+                waiting: Queue::default(),
+                spare: Queue::default(),
                 barrier: false,
                 unfinished: Unfinished::Nothing,
                 copied: Vec::new(),
@@ -166,7 +166,7 @@ impl Binlog {
         // Files of another data directory stay: a new directory's have higher numbers.
         let after = self.work.lock().files.numbers().last().copied().unwrap_or(0);
         let record = Record::Rotate { why, us: self.now_us(), after, options };
-        let end = engine.append_record(record.encode()).await?;
+        let end = engine.append_record(&record.encode()).await?;
         engine.store.log.flush_to(end).await;
         self.catch_up(end).await;
         Ok(())
@@ -175,7 +175,7 @@ impl Binlog {
     /// Ends the file with a STOP event, and the task. No transaction may come afterwards.
     pub async fn stop(&self, engine: &Engine) -> Result<()> {
         let record = Record::Stop { us: self.now_us() };
-        let end = engine.append_record(record.encode()).await?;
+        let end = engine.append_record(&record.encode()).await?;
         engine.store.log.flush_to(end).await;
         self.catch_up(end).await;
         self.closing.store(true, Release);
@@ -268,7 +268,7 @@ impl Binlog {
     }
     /// Makes everything so far durable in the files: a start does not make it again.
     pub async fn barrier(&self, engine: &Engine) -> Result<()> {
-        let end = engine.append_record(Record::Barrier.encode()).await?;
+        let end = engine.append_record(&Record::Barrier.encode()).await?;
         engine.store.log.flush_to(end).await;
         self.catch_up(end).await;
         Ok(())
@@ -419,7 +419,7 @@ impl Binlog {
             return None;
         }
         // Without room the barrier is tried again at the next turn.
-        let end = engine.append_barrier(Record::Barrier.encode());
+        let end = engine.append_barrier(&Record::Barrier.encode());
         work.barrier = end.is_some();
         end
     }
@@ -429,18 +429,28 @@ impl Binlog {
         let mut work = self.work.lock();
         self.finish(&mut work)?;
         // STREAM-2: the queue is read after the durable LSN.
-        work.heap.extend(std::mem::take(&mut *self.queue.lock()));
-        while work.heap.peek().is_some_and(|(_, end, _)| *end <= durable.0) {
-            let Some((Reverse(at), end, record)) = work.heap.pop() else { break };
-            let len = record.len() as u64;
-            self.bytes.fetch_sub(len, AcqRel);
-            self.take(&mut work, Lsn(at), Lsn(end), &record)?;
-        }
+        std::mem::swap(&mut work.spare, &mut *self.queue.lock());
+        let mut fresh = std::mem::take(&mut work.spare);
+        work.waiting.add(&mut fresh);
+        work.spare = fresh;
+        let mut waiting = std::mem::take(&mut work.waiting);
+        let taken = self.take_all(&mut work, &mut waiting, durable);
+        work.waiting = waiting;
+        taken?;
         work.write()?;
         let moved = self.publish(&work, durable);
         drop(work);
         if moved {
             self.moved.wake();
+        }
+        Ok(())
+    }
+    fn take_all(&self, work: &mut Work, waiting: &mut Queue, durable: Lsn) -> io::Result<()> {
+        while let Some((at, end, record)) = waiting.first().filter(|(_, end, _)| *end <= durable) {
+            self.bytes.fetch_sub(record.len() as u64, AcqRel);
+            let taken = self.take(work, at, end, record);
+            waiting.pass();
+            taken?;
         }
         Ok(())
     }
@@ -611,9 +621,9 @@ impl CommitStream for Binlog {
         self.publish(&work, end);
         Ok(())
     }
-    fn appended(&self, at: Lsn, end: Lsn, record: Vec<u8>) {
+    fn appended(&self, at: Lsn, end: Lsn, record: &[u8]) {
         self.bytes.fetch_add(record.len() as u64, SeqCst);
-        self.queue.lock().push((Reverse(at.0), end.0, record));
+        self.queue.lock().push(at, end, record);
         if self.at_rest.load(SeqCst) && self.at_rest.swap(false, SeqCst) {
             self.wanted.wake();
         }

@@ -37,8 +37,9 @@ pub struct Capture {
     broken: Option<SqlError>,
     /// The most bytes of events in memory.
     most_in_memory: usize,
-    /// The memory of the last transaction's events.
+    /// The memory of the last transaction's events, and its record.
     buffer: Vec<u8>,
+    record: Vec<u8>,
     keys: Keys,
     /// The name of the transaction, if it is an XA transaction.
     xid: Option<Xid>,
@@ -83,6 +84,7 @@ impl Capture {
             broken: None,
             most_in_memory: (db.engine.record_max() / 4).min(SPILL_BYTES),
             buffer: Vec::new(),
+            record: Vec::new(),
             keys: Keys::default(),
             xid: None,
             most: 0,
@@ -184,6 +186,8 @@ impl Capture {
         (self.builder, self.spill, self.broken) = (None, None, None);
         self.xid = None;
         self.keys.clear();
+        self.record.clear();
+        self.record.shrink_to(KEPT_BYTES);
     }
 
     /// The bytes of events and keys.
@@ -290,9 +294,12 @@ impl Capture {
         spill.append(&events).map_err(|e| spill_error(&e))
     }
 
-    /// Ends the transaction `xid`, and makes its record, when there is room for it in memory, and
-    /// the spill file that the record names, which belongs to the binary log once the record has
-    /// its place. None if there is nothing to log. With `prepares` an XA transaction is prepared,
+    /// The record that [`Capture::seal`] has made.
+    pub fn record(&self) -> &[u8] {
+        &self.record
+    }
+    /// Ends the transaction `xid`, and makes its record, when there is room for it in memory. None
+    /// if there is nothing to log. With `prepares` an XA transaction is prepared,
     /// without it is committed in one phase.
     pub async fn seal(
         &mut self,
@@ -346,21 +353,29 @@ impl Capture {
             // The sync takes as long as the disk does.
             engine.runtime.leave_worker();
             let spilled = spill.seal().map_err(|e| spill_error(&e))?;
-            let record = record::spilled(now_us, keys, spilled, &gtid, &rest);
-            return Ok(Some((record, Some(spill))));
+            self.record = record::spilled(now_us, keys, spilled, &gtid, &rest);
+            return Ok(Some(Sealed(Some(spill))));
         }
         let events = builder.seal(stamp, &template)?;
-        let record = record::transaction(now_us, keys, events.as_bytes());
+        record::put_transaction(&mut self.record, now_us, keys, events.as_bytes());
         let buffer = events.into_buffer();
         if buffer.capacity() <= KEPT_BYTES {
             self.buffer = buffer;
         }
-        Ok(Some((record, None)))
+        Ok(Some(Sealed(None)))
     }
 }
 
-/// The record of a transaction, and the spill file that it names.
-pub type Sealed = (Vec<u8>, Option<Spill>);
+/// A transaction has a record ([`Capture::record`]), which may name a spill file.
+#[must_use]
+pub struct Sealed(Option<Spill>);
+impl Sealed {
+    /// The record has its place in the redo log. From here on the binary log needs the spill file,
+    /// also if the session ends now.
+    pub fn keep(self) {
+        self.0.into_iter().for_each(Spill::keep);
+    }
+}
 
 /// The error for a spill file that cannot be written. The transaction is rolled back by its client,
 /// or tried again when there is room.

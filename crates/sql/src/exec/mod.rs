@@ -48,14 +48,14 @@ pub(crate) use rows::row_bytes;
 pub use scan::Scratch;
 pub use user_locks::UserLocks;
 
-use crate::binlog::Capture;
+use crate::binlog::{Capture, Sealed};
 use crate::error::{Result, SqlError};
 use crate::plan::{Expr, Plan, Statement};
 use crate::session_state::{Done, Outcome};
 use crate::sink::ResultSink;
 use eval::{Eval, Scope};
 use redolith_engine::{CommitTicket, Engine, Trx};
-use redolith_replication::spill::Spill;
+
 use redolith_types::Value;
 
 /// The context of a statement.
@@ -157,13 +157,12 @@ pub enum Flush {
 /// `spill` is the spill file that the record names.
 pub async fn commit(
     trx: &mut Trx,
-    record: Option<(Vec<u8>, Option<Spill>)>,
+    record: Option<&[u8]>,
+    sealed: Option<Sealed>,
     flush: Flush,
 ) -> Result<()> {
-    let (record, spill) = record.unzip();
     let ticket = trx.commit_with(record).await?;
-    // From here on the binary log needs the file, also if the session ends now.
-    spill.flatten().into_iter().for_each(Spill::keep);
+    sealed.into_iter().for_each(Sealed::keep);
     acknowledged(trx.engine(), ticket, flush).await;
     Ok(())
 }

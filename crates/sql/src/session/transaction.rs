@@ -5,7 +5,7 @@
 //! transaction of its own.
 use super::Session;
 use super::variables::{engine_isolation, flush_of};
-use crate::binlog::{Point, Sealed};
+use crate::binlog::{Capture, Point, Sealed};
 use crate::error::{Result, SqlError};
 use crate::exec;
 use crate::exec::set::NextTransaction;
@@ -136,15 +136,16 @@ impl Session {
     #[inline]
     pub(super) async fn commit_engine_transaction(&mut self) -> Result<()> {
         let flush = flush_of(&self.vars, &self.db.settings);
-        let record = match self.seal_events(false).await {
-            Ok(record) => record,
+        let sealed = match self.seal_events(false).await {
+            Ok(sealed) => sealed,
             Err(e) => {
                 // A commit that fails rolls back.
                 self.trx.rollback().await?;
                 return Err(e);
             }
         };
-        exec::commit(&mut self.trx, record, flush).await
+        let record = sealed.as_ref().and(self.capture.as_deref()).map(Capture::record);
+        exec::commit(&mut self.trx, record, sealed, flush).await
     }
     /// Ends the events of the transaction, for its commit or its preparation. None if it has none.
     #[inline]

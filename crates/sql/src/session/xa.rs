@@ -11,7 +11,7 @@
 //! **XA-4** A deadlock rolls the transaction back. The session keeps its name until XA ROLLBACK.
 use super::Session;
 use super::variables::flush_of;
-use crate::binlog::xa_end;
+use crate::binlog::{Capture, Sealed, xa_end};
 use crate::error::{Result, SqlError};
 use crate::exec;
 use crate::exec::global_read_lock::conflicting_read_lock;
@@ -19,7 +19,6 @@ use crate::plan::{Plan, Statement, TransactionStmt, XaVerb};
 use crate::xa::{Detached, XaName, Xid};
 use redolith_engine::dict::metadata_lock::MetadataLockSet;
 use redolith_engine::{Trx, UsedTable};
-use redolith_replication::spill::Spill;
 
 /// The XA transaction that a session works on.
 pub(super) struct Branch {
@@ -145,17 +144,18 @@ impl Session {
         let flush = flush_of(&self.vars, &self.db.settings);
         let sealed = self.seal_events(true).await;
         let Some(branch) = self.xa.take() else { return Err(SqlError::xa_unknown()) };
-        let (record, spill) = match sealed {
-            Ok(sealed) => sealed.unzip(),
+        let sealed = match sealed {
+            Ok(sealed) => sealed,
             Err(e) => return self.xa_gives_up(e).await,
         };
-        let (logged, engine) = (record.is_some(), self.db.engine.clone());
+        let (logged, engine) = (sealed.is_some(), self.db.engine.clone());
         let name = xid.to_name(logged);
+        let record = sealed.as_ref().and(self.capture.as_deref()).map(Capture::record);
         let ticket = match self.trx.prepare(&name, &branch.tables, record).await {
             Ok(ticket) => ticket,
             Err(e) => return self.xa_gives_up(e.into()).await,
         };
-        spill.flatten().into_iter().for_each(Spill::keep);
+        sealed.into_iter().for_each(Sealed::keep);
         // From here on the transaction belongs to no session (XA-2), whatever happens to this one.
         let locks = std::mem::replace(&mut self.locks.metadata_lock, MetadataLockSet::new());
         let detached = Detached { trx: self.detach(), locks, logged };
@@ -238,9 +238,9 @@ impl Session {
             _ => None,
         };
         let ticket = if commits {
-            trx.commit_with(record).await?
+            trx.commit_with(record.as_deref()).await?
         } else {
-            let ticket = trx.take_promise_back(record).await?;
+            let ticket = trx.take_promise_back(record.as_deref()).await?;
             trx.rollback().await?;
             ticket
         };

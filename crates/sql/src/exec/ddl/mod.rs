@@ -124,7 +124,7 @@ impl DdlContext<'_> {
     /// Logs a statement that has had nothing to change.
     async fn append(&self, record: Option<Vec<u8>>) -> Result<()> {
         if let Some(record) = record {
-            let end = self.engine.append_record(record).await?;
+            let end = self.engine.append_record(&record).await?;
             self.engine.store.log.flush_to(end).await;
         }
         Ok(())
