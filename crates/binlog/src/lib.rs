@@ -40,7 +40,7 @@ pub use gtid::{Gtid, GtidParseError, GtidSet, MAX_NUMBER as MAX_GTID_NUMBER, Uui
 pub use placement::{BinlogPosition, LogicalClock, Placement};
 pub use table::{KeyPart, RowMetadata, Table, TableId};
 pub use transaction::{
-    Change, EncodeOptions, GtidTemplate, Image, PlacedEvents, Placer, Repeat, Savepoint,
+    Change, EncodeOptions, GtidTemplate, Image, PlacedEvents, Placer, Savepoint,
     TransactionBuilder, TransactionEvents,
 };
 

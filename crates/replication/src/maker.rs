@@ -8,7 +8,7 @@
 //! A file that has reached its largest size ends behind the transaction that reached it, so a
 //! transaction is in one file.
 use crate::clock::Clock;
-use crate::record::{Events, Keys, Options, Record, Why};
+use crate::record::{Keys, Options, Record, Why};
 use crate::spill::Spilled;
 use crate::state::State;
 use redolith_binlog::file::{file_name, new_file};
@@ -121,7 +121,7 @@ impl Maker {
             Record::Rotate { why, us, after, options } => self.rotate(why, us, after, options)?,
             Record::Spilled { commit_us, keys, spilled, gtid, rest } => {
                 let (mut placer, name) = self.begin(commit_us, keys)?;
-                self.place(&mut placer, Events::whole(gtid))?;
+                self.place(&mut placer, gtid)?;
                 let rest = rest.to_vec();
                 self.copying = Some(Copying { spilled, placer, commit_us, gtid: name, rest });
                 taken = Taken::Spilled(spilled);
@@ -149,7 +149,7 @@ impl Maker {
     /// Places events of the spill file. If that fails, nothing was placed.
     pub fn copy(&mut self, events: &[u8]) -> Result<(), String> {
         let mut copying = self.copying.take().ok_or("no spill file is being copied")?;
-        let placed = self.place(&mut copying.placer, Events::whole(events));
+        let placed = self.place(&mut copying.placer, events);
         self.copying = Some(copying);
         placed
     }
@@ -158,16 +158,11 @@ impl Maker {
         let Some(Copying { mut placer, commit_us, gtid, rest, .. }) = self.copying.take() else {
             return Err("no spill file is being copied".into());
         };
-        self.place(&mut placer, Events::whole(&rest))?;
+        self.place(&mut placer, &rest)?;
         self.end_transaction(commit_us, gtid)
     }
 
-    fn transaction(
-        &mut self,
-        commit_us: u64,
-        keys: Keys<'_>,
-        events: Events<'_>,
-    ) -> Result<(), String> {
+    fn transaction(&mut self, commit_us: u64, keys: Keys<'_>, events: &[u8]) -> Result<(), String> {
         let (mut placer, gtid) = self.begin(commit_us, keys)?;
         self.place(&mut placer, events)?;
         self.end_transaction(commit_us, gtid)
@@ -190,10 +185,10 @@ impl Maker {
         };
         Ok((Placer::new(placement), gtid))
     }
-    fn place(&mut self, placer: &mut Placer, events: Events<'_>) -> Result<(), String> {
+    fn place(&mut self, placer: &mut Placer, events: &[u8]) -> Result<(), String> {
         let to = self.open_part();
         let from = to.len();
-        events.put(to);
+        to.extend_from_slice(events);
         let mut placed = placer.clone();
         if let Err(e) = placed.place(&mut to[from..]) {
             // Nothing of it is in the part, so the caller may try again.

@@ -6,25 +6,20 @@
 //! | 2 ROTATE | why u8, time u64 (µs), after u32, options | another file begins, with a number above `after` |
 //! | 3 BARRIER | | the state behind this record may become the checkpoint's |
 //! | 5 SPILLED | commit time u64, keys as above, number u64, length u64 and CRC-32C u32 of the spill file, length of the GTID event u32, GTID event, events | a transaction whose first events are in a spill file; the events here follow them |
-//! | 6 SHORTENED | commit time u64, keys as above, repeats u32, repeats x (at u32, length u32, back u32), literals | a transaction, not placed yet. Its events are the literals, but that at position `at` the `length` bytes which begin `back` bytes before come a second time |
 //! | 4 STOP | time u64 (µs) | the server stops, the file is closed |
 //!
 //! Options: server id u32, checksum u8, largest file u64, whether GTIDs are on u8, UUID of the
 //! server 16 bytes, length of the server's version u8, version.
 use crate::spill::Spilled;
-use redolith_binlog::{Checksum, Repeat, TransactionEvents, Uuid};
+use redolith_binlog::{Checksum, Uuid};
 
 const TRANSACTION: u8 = 1;
 const ROTATE: u8 = 2;
 const BARRIER: u8 = 3;
 const STOP: u8 = 4;
 const SPILLED: u8 = 5;
-const SHORTENED: u8 = 6;
 /// The number of keys that stands for all keys.
 const ALL: u32 = u32::MAX;
-
-/// The bytes that describe a repetition.
-const REPEAT_LEN: usize = 12;
 
 /// The bytes of a transaction's record without its keys and events.
 pub const TRANSACTION_HEAD: usize = 13;
@@ -90,7 +85,7 @@ pub enum Record<'a> {
         /// What it has changed.
         keys: Keys<'a>,
         /// Its events ([`redolith_binlog::TransactionEvents`]), not placed.
-        events: Events<'a>,
+        events: &'a [u8],
     },
     /// A large transaction has committed.
     Spilled {
@@ -128,37 +123,14 @@ pub enum Record<'a> {
 /// The record of a transaction. `keys`: `None` if it conflicts with every other.
 pub fn transaction(commit_us: u64, keys: Option<&[u64]>, events: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
-    begin(&mut out, TRANSACTION, commit_us, keys, events.len());
-    out.extend_from_slice(events);
+    put_transaction(&mut out, commit_us, keys, events);
     out
 }
-/// Makes the record of a transaction in the memory of `out`, whose bytes are replaced. Bytes that
-/// the events have twice travel once.
-pub fn put_transaction(
-    out: &mut Vec<u8>,
-    commit_us: u64,
-    keys: Option<&[u64]>,
-    events: &TransactionEvents,
-) {
+/// As [`transaction`], in the memory of `out`, whose bytes are replaced.
+pub fn put_transaction(out: &mut Vec<u8>, commit_us: u64, keys: Option<&[u64]>, events: &[u8]) {
     out.clear();
-    let (repeats, events) = (events.repeats(), events.as_bytes());
-    if repeats.len() == 0 {
-        begin(out, TRANSACTION, commit_us, keys, events.len());
-        return out.extend_from_slice(events);
-    }
-    begin(out, SHORTENED, commit_us, keys, 4 + REPEAT_LEN * repeats.len() + events.len());
-    out.extend_from_slice(&(repeats.len() as u32).to_le_bytes());
-    for Repeat { at, len, back } in repeats.clone() {
-        out.extend_from_slice(&at.to_le_bytes());
-        out.extend_from_slice(&len.to_le_bytes());
-        out.extend_from_slice(&back.to_le_bytes());
-    }
-    let mut from = 0;
-    for repeat in repeats {
-        out.extend_from_slice(&events[from..repeat.at as usize]);
-        from = (repeat.at + repeat.len) as usize;
-    }
-    out.extend_from_slice(&events[from..]);
+    begin(out, TRANSACTION, commit_us, keys, events.len());
+    out.extend_from_slice(events);
 }
 /// The record of a transaction whose events are, in this order, `gtid`, those in the spill file,
 /// and `rest`.
@@ -195,9 +167,7 @@ impl<'a> Record<'a> {
     pub fn encode(&self) -> Vec<u8> {
         match self {
             Record::Transaction { commit_us, keys, events } => {
-                let mut whole = Vec::new();
-                events.put(&mut whole);
-                transaction(*commit_us, keys.list().as_deref(), &whole)
+                transaction(*commit_us, keys.list().as_deref(), events)
             }
             Record::Spilled { commit_us, keys, spilled: file, gtid, rest } => {
                 spilled(*commit_us, keys.list().as_deref(), *file, gtid, rest)
@@ -224,12 +194,7 @@ impl<'a> Record<'a> {
         let record = match input.u8()? {
             TRANSACTION => {
                 let (commit_us, keys) = (input.u64()?, Keys::decode(&mut input)?);
-                let events = Events::whole(std::mem::take(&mut input.0));
-                Record::Transaction { commit_us, keys, events }
-            }
-            SHORTENED => {
-                let (commit_us, keys) = (input.u64()?, Keys::decode(&mut input)?);
-                let events = Events::decode(&mut input)?;
+                let events = std::mem::take(&mut input.0);
                 Record::Transaction { commit_us, keys, events }
             }
             SPILLED => {
@@ -258,67 +223,6 @@ impl<'a> Record<'a> {
             [] => Ok(record),
             _ => Err("a record is longer than its fields".into()),
         }
-    }
-}
-
-/// The events of a transaction in a record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Events<'a> {
-    repeats: &'a [u8],
-    literals: &'a [u8],
-    len: usize,
-}
-impl<'a> Events<'a> {
-    /// Events without a repetition.
-    pub fn whole(events: &'a [u8]) -> Events<'a> {
-        Events { repeats: &[], literals: events, len: events.len() }
-    }
-    fn decode(input: &mut Input<'a>) -> Result<Events<'a>, String> {
-        let count = input.u32()? as usize;
-        let repeats = input.take(count.checked_mul(REPEAT_LEN).ok_or("too many repetitions")?)?;
-        let literals = std::mem::take(&mut input.0);
-        let mut events = Events { repeats, literals, len: literals.len() };
-        // Where the events before a repetition end, and how many bytes were repeated so far.
-        let (mut end, mut repeated) = (0, 0);
-        for repeat in events.repeats() {
-            let [at, len, back] = [repeat.at, repeat.len, repeat.back].map(|n| n as usize);
-            repeated += len;
-            let fits = at >= end && at + len <= literals.len() + repeated && len <= back;
-            // What is repeated was a literal, so the events are at most twice as long.
-            if !fits || back > at || repeated > literals.len() {
-                return Err(format!("a repetition of {len} bytes at {at}, {back} bytes before"));
-            }
-            end = at + len;
-        }
-        events.len += repeated;
-        Ok(events)
-    }
-    fn repeats(&self) -> impl Iterator<Item = Repeat> + 'a {
-        let (repeats, _) = self.repeats.as_chunks::<REPEAT_LEN>();
-        repeats.iter().map(|b| {
-            let [at, len, back] =
-                [0, 4, 8].map(|n| u32::from_le_bytes(b[n..n + 4].try_into().expect("4 bytes")));
-            Repeat { at, len, back }
-        })
-    }
-    /// The number of bytes.
-    #[allow(clippy::len_without_is_empty)] // a transaction has at least a GTID event
-    pub fn len(&self) -> usize {
-        self.len
-    }
-    /// Appends the events.
-    pub fn put(&self, out: &mut Vec<u8>) {
-        let from = out.len();
-        out.reserve(self.len);
-        let mut rest = self.literals;
-        for repeat in self.repeats() {
-            let (literals, more) = rest.split_at(from + repeat.at as usize - out.len());
-            out.extend_from_slice(literals);
-            let source = out.len() - repeat.back as usize;
-            out.extend_from_within(source..source + repeat.len as usize);
-            rest = more;
-        }
-        out.extend_from_slice(rest);
     }
 }
 
@@ -396,12 +300,8 @@ mod tests {
     fn records_come_back() {
         let keys = [1u64, u64::MAX].map(u64::to_le_bytes).concat();
         let records = [
-            Record::Transaction {
-                commit_us: 5,
-                keys: Keys::Some(&keys),
-                events: Events::whole(b"events"),
-            },
-            Record::Transaction { commit_us: 5, keys: Keys::All, events: Events::whole(b"") },
+            Record::Transaction { commit_us: 5, keys: Keys::Some(&keys), events: b"events" },
+            Record::Transaction { commit_us: 5, keys: Keys::All, events: b"" },
             Record::Rotate { why: Why::Flush, us: 1 << 50, after: 7, options: options() },
             Record::Spilled {
                 commit_us: 5,
@@ -426,61 +326,5 @@ mod tests {
             }
         }
         assert!(Record::decode(&[]).is_err() && Record::decode(&[77]).is_err());
-    }
-
-    /// An update of a long row travels with one of the two images, and comes back whole.
-    #[test]
-    fn repeated_bytes_travel_once() {
-        let (sealed, row_len) = crate::rig::updates(3);
-        let mut record = vec![1, 2, 3];
-        put_transaction(&mut record, 5, None, &sealed);
-        assert!(record.len() + 3 * (row_len - 40) < sealed.len(), "{} bytes", record.len());
-        let Ok(Record::Transaction { commit_us: 5, keys: Keys::All, events }) =
-            Record::decode(&record)
-        else {
-            panic!("{:?}", Record::decode(&record));
-        };
-        let mut out = b"before".to_vec();
-        events.put(&mut out);
-        assert_eq!((&out[6..], events.len()), (sealed.as_bytes(), sealed.len()));
-    }
-
-    #[test]
-    fn repetitions_that_do_not_fit_are_refused() {
-        let shortened = |repeats: &[[u32; 3]], literals: &[u8]| {
-            let mut bytes = Vec::new();
-            begin(&mut bytes, SHORTENED, 1, None, 0);
-            bytes.extend_from_slice(&(repeats.len() as u32).to_le_bytes());
-            bytes.extend(repeats.iter().flatten().flat_map(|n| n.to_le_bytes()));
-            bytes.extend_from_slice(literals);
-            bytes
-        };
-        let whole = |repeats: &[[u32; 3]], literals: &[u8]| {
-            let bytes = shortened(repeats, literals);
-            let Ok(Record::Transaction { events, .. }) = Record::decode(&bytes) else {
-                return None;
-            };
-            let mut out = Vec::new();
-            events.put(&mut out);
-            assert_eq!(out.len(), events.len());
-            Some(out)
-        };
-        assert_eq!(whole(&[[4, 2, 3]], b"abcdxy"), Some(b"abcdbcxy".to_vec()));
-        assert_eq!(whole(&[[2, 2, 2], [5, 1, 5]], b"abc"), Some(b"ababca".to_vec()));
-        for wrong in [
-            // Before the beginning, over itself, behind the end, backwards, more than there is.
-            &[[2, 1, 3]][..],
-            &[[3, 3, 2]],
-            &[[4, 1, 1]],
-            &[[u32::MAX, u32::MAX, u32::MAX]],
-            &[[3, 1, 1], [2, 1, 1]],
-            &[[3, 3, 3], [6, 3, 3]],
-        ] {
-            assert_eq!(whole(wrong, b"abc"), None, "{wrong:?}");
-        }
-        let mut lies = shortened(&[], b"");
-        let count = lies.len() - 4;
-        lies[count..].copy_from_slice(&u32::MAX.to_le_bytes());
-        assert!(Record::decode(&lies).is_err());
     }
 }

@@ -3,13 +3,11 @@ use crate::Binlog;
 use crate::files::Place;
 use crate::record::{Options, Record, Why, transaction};
 use redolith_binlog::{
-    Change, Checksum, Column, ColumnSet, EncodeOptions, GtidTemplate, Image, Kind, Query,
-    RowMetadata, Stamp, Table, TableId, TransactionBuilder, TransactionEvents, Uuid,
+    Checksum, EncodeOptions, GtidTemplate, Query, Stamp, TransactionBuilder, Uuid,
 };
 use redolith_disk::SimDisk;
 use redolith_engine::Lsn;
 use redolith_engine::commit_stream::CommitStream;
-use redolith_types::{IntSize, Value};
 use std::sync::Arc;
 
 pub(crate) const UUID: Uuid = Uuid([7; 16]);
@@ -67,31 +65,4 @@ impl Rig {
         let path = self.binlog.place().path(number);
         self.disk.contents(&path).unwrap()
     }
-}
-
-/// The events of a transaction that updates `count` long rows, and the bytes of a row's image.
-pub(crate) fn updates(count: usize) -> (TransactionEvents, usize) {
-    let column = |kind, name: &[u8]| Column {
-        kind,
-        unsigned: false,
-        nullable: true,
-        collation_id: 45,
-        name: name.to_vec(),
-        members: Vec::new(),
-        visible: true,
-    };
-    let columns =
-        vec![column(Kind::Int(IntSize::Int), b"k"), column(Kind::VarChar { max_bytes: 999 }, b"c")];
-    let table = Table::new(TableId(1), b"s", b"t", columns, None, RowMetadata::Minimal);
-    let (stamp, all) = (Stamp { timestamp: 1, server_id: 5 }, ColumnSet::all(2));
-    let mut builder = TransactionBuilder::new(EncodeOptions::default());
-    for n in 0..count as i64 {
-        let text = || Value::owned(vec![b'a' + n as u8; 600]);
-        let (before, after) = ([Value::Int(n), text()], [Value::Int(n + 1), text()]);
-        let [before, after] = [&before, &after].map(|values| Image { columns: &all, values });
-        builder.row(stamp, &table, &Change::Update(before, after)).unwrap();
-    }
-    let events = builder.seal(stamp, &GtidTemplate::default()).unwrap();
-    // A bitmap of NULLs, a number, a length, the text.
-    (events, 1 + 4 + 2 + 600)
 }

@@ -1,5 +1,4 @@
 //! Collects the events of a transaction while the transaction runs.
-use super::repeat::{self, Repeats};
 use super::{TransactionEvents, placer};
 use crate::column_set::ColumnSet;
 use crate::event::gtid::MAX_LEN as MAX_GTID_LEN;
@@ -87,8 +86,6 @@ pub struct TransactionBuilder {
     /// The last ROWS event of the statement, which is to get STMT_END.
     last_rows: Option<usize>,
     open: Option<OpenRows>,
-    /// What the events in memory have twice; none if some were drained.
-    repeats: Repeats,
 }
 
 impl TransactionBuilder {
@@ -109,7 +106,6 @@ impl TransactionBuilder {
             mapped: SmallVec::new(),
             last_rows: None,
             open: None,
-            repeats: Repeats::new(),
         }
     }
 
@@ -123,9 +119,9 @@ impl TransactionBuilder {
         self.drained + (self.out.len() - MAX_GTID_LEN) as u64
     }
 
-    /// Bytes of events in memory, and of what is noted of them.
+    /// Bytes of events in memory.
     pub fn bytes_in_memory(&self) -> usize {
-        self.out.len() - MAX_GTID_LEN + size_of_val(&self.repeats[..])
+        self.out.len() - MAX_GTID_LEN
     }
 
     /// Appends a QUERY event: BEGIN before the first row, COMMIT if the transaction has no XID, the
@@ -194,20 +190,10 @@ impl TransactionBuilder {
             self.open_rows(stamp, table, kind, before_set, after_set);
         }
         let row_at = self.out.len();
-        if let Some(before) = before {
-            put_image(&mut self.out, &table.columns, before.columns, before.values);
+        for image in before.into_iter().chain(after) {
+            put_image(&mut self.out, &table.columns, image.columns, image.values);
         }
-        let after_at = self.out.len();
-        if let Some(after) = after {
-            put_image(&mut self.out, &table.columns, after.columns, after.values);
-        }
-        let (row_len, after_len) = (self.out.len() - row_at, self.out.len() - after_at);
-        self.split_rows(stamp, table, row_at)?;
-        if kind == RowsKind::Update && self.drained == 0 {
-            let end = self.out.len();
-            self.repeats.extend(repeat::of_images(&self.out, end - row_len, end - after_len));
-        }
-        Ok(())
+        self.split_rows(stamp, table, row_at)
     }
 
     fn open_rows(
@@ -297,8 +283,6 @@ impl TransactionBuilder {
         let kept = savepoint.0.saturating_sub(self.drained) as usize;
         self.drained = self.drained.min(savepoint.0);
         self.out.truncate(MAX_GTID_LEN + kept);
-        let end = self.out.len();
-        self.repeats.retain(|repeat| (repeat.at as usize) < end);
     }
 
     /// Appends to `spill` all events that cannot change any more, and forgets them: for large
@@ -310,7 +294,6 @@ impl TransactionBuilder {
         self.out.drain(MAX_GTID_LEN..end);
         let moved = end - MAX_GTID_LEN;
         self.drained += moved as u64;
-        self.repeats.clear();
         self.last_rows = self.last_rows.map(|at| at - moved);
         if let Some(open) = &mut self.open {
             open.at -= moved;
@@ -337,7 +320,7 @@ impl TransactionBuilder {
         let start = MAX_GTID_LEN - (self.out.len() - end);
         self.out.copy_within(end.., start);
         self.out.truncate(end);
-        Ok(TransactionEvents { bytes: self.out, start, repeats: self.repeats })
+        Ok(TransactionEvents { bytes: self.out, start })
     }
 
     /// Ends a transaction of which events were drained: the GTID event, and the events that were

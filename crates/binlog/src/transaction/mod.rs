@@ -16,11 +16,9 @@
 //! recovery makes the same bytes from the redo log.
 mod builder;
 mod placer;
-mod repeat;
 
 pub use builder::{Change, EncodeOptions, GtidTemplate, Image, Savepoint, TransactionBuilder};
 pub use placer::Placer;
-pub use repeat::Repeat;
 
 use crate::{DecodeError, Placement};
 
@@ -30,8 +28,6 @@ pub struct TransactionEvents {
     /// The events, behind unused bytes: the GTID event is made last, and as long as needed.
     bytes: Vec<u8>,
     start: usize,
-    /// With positions from the beginning of `bytes`.
-    repeats: repeat::Repeats,
 }
 
 impl TransactionEvents {
@@ -39,18 +35,12 @@ impl TransactionEvents {
     /// is not whole events that begin with a GTID event.
     pub fn from_unplaced(bytes: Vec<u8>) -> Result<TransactionEvents, DecodeError> {
         placer::verify(&bytes)?;
-        Ok(TransactionEvents { bytes, start: 0, repeats: Default::default() })
+        Ok(TransactionEvents { bytes, start: 0 })
     }
 
     /// The events.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[self.start..]
-    }
-
-    /// Bytes that the events have twice, in order, with positions in [`Self::as_bytes`].
-    pub fn repeats(&self) -> impl ExactSizeIterator<Item = Repeat> + Clone + '_ {
-        let start = self.start as u32;
-        self.repeats.iter().map(move |repeat| Repeat { at: repeat.at - start, ..*repeat })
     }
 
     /// The memory of the events, for the next transaction.

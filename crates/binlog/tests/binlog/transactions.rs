@@ -109,58 +109,6 @@ fn insert(builder: &mut TransactionBuilder, table: &Table, len: usize) {
     builder.row(STAMP, table, &Change::Insert(image)).unwrap();
 }
 
-/// Updates in statements that are taken back or not, in events that are split: what is noted of
-/// them is what the events have.
-#[test]
-fn repeats_are_what_the_events_have_twice() {
-    let (table, all) = (small_table(1), ColumnSet::all(1));
-    let mut found = 0;
-    for seed in 0..200u64 {
-        let mut random = seed;
-        let mut draw = |n: u64| {
-            random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            (random >> 33) % n
-        };
-        let mut builder = TransactionBuilder::new(EncodeOptions {
-            row_event_max_bytes: 1000,
-            ..EncodeOptions::default()
-        });
-        let mut points = vec![builder.savepoint().unwrap()];
-        for _ in 0..30 {
-            match draw(8) {
-                0 => points.push(builder.savepoint().unwrap()),
-                1 => {
-                    let kept = 1 + draw(points.len() as u64) as usize;
-                    points.truncate(kept);
-                    builder.roll_back_to(points[kept - 1]);
-                }
-                2 => insert(&mut builder, &table, draw(500) as usize),
-                _ => {
-                    let same = vec![b'a' + draw(26) as u8; draw(500) as usize];
-                    let mut value = || {
-                        let head: Vec<u8> = (0..draw(9)).map(|_| draw(256) as u8).collect();
-                        [Value::owned([&head[..], &same].concat())]
-                    };
-                    let (before, after) = (value(), value());
-                    let [before, after] =
-                        [&before, &after].map(|values| Image { columns: &all, values });
-                    builder.row(STAMP, &table, &Change::Update(before, after)).unwrap();
-                }
-            }
-        }
-        let events = builder.seal(STAMP, &GtidTemplate::default()).unwrap();
-        let (bytes, mut end) = (events.as_bytes(), 0);
-        for repeat in events.repeats() {
-            let [at, len, back] = [repeat.at, repeat.len, repeat.back].map(|n| n as usize);
-            assert!(at >= end && len <= back && back <= at, "seed {seed}: {repeat:?}");
-            let source = at - back;
-            assert_eq!(bytes[at..at + len], bytes[source..source + len], "seed {seed}");
-            (end, found) = (at + len, found + 1);
-        }
-    }
-    assert!(found > 1000, "{found} repeats");
-}
-
 #[test]
 fn row_events_end_at_the_bound_and_statements_at_their_last_event() {
     let (a, b) = (small_table(1), small_table(2));

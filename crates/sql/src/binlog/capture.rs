@@ -357,7 +357,7 @@ impl Capture {
             return Ok(Some(Sealed(Some(spill))));
         }
         let events = builder.seal(stamp, &template)?;
-        record::put_transaction(&mut self.record, now_us, keys, &events);
+        record::put_transaction(&mut self.record, now_us, keys, events.as_bytes());
         let buffer = events.into_buffer();
         if buffer.capacity() <= KEPT_BYTES {
             self.buffer = buffer;
