@@ -27,7 +27,7 @@ use crate::page::index::Page;
 use crate::space::Spaces;
 use crate::{Lsn, PageId, Try, WouldBlock};
 use smallvec::SmallVec;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 /// The most bytes of redo of one mini-transaction: a split writes three whole pages and some more.
@@ -67,6 +67,16 @@ pub struct Mtr<'s> {
 thread_local! {
     /// Memory of finished frames, for use again.
     static FRAMES: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+    /// The credits that this thread holds, in debug builds (MTR-3).
+    static CREDITS: Cell<i32> = const { Cell::new(0) };
+}
+fn note_credit(change: i32) {
+    if cfg!(debug_assertions) {
+        CREDITS.set(CREDITS.get() + change);
+    }
+}
+fn assert_no_credit() {
+    debug_assert_eq!(CREDITS.get(), 0, "MTR-3: a thread that takes credit holds none");
 }
 
 impl<'s> Mtr<'s> {
@@ -81,6 +91,7 @@ impl<'s> Mtr<'s> {
         Ok(Self::with_credit(store, credit, true))
     }
     fn credit(store: &'s Store, reserved: bool) -> Try<Credit<'s>> {
+        assert_no_credit();
         if !reserved {
             return store.log.credit(MAX_FRAME);
         }
@@ -92,11 +103,13 @@ impl<'s> Mtr<'s> {
     }
     /// Begins a mini-transaction whose frame is a commit with a record of `len` bytes.
     pub fn begin_commit(store: &'s Store, len: usize) -> Try<Mtr<'s>> {
+        assert_no_credit();
         let credit = store.log.credit(COMMIT_FRAME + len)?;
         Ok(Self::with_credit(store, credit, false))
     }
     /// Appends a short record for which the checkpoint waits, if there is room now.
     pub fn append_last(store: &'s Store, record: &[u8]) -> Try<Lsn> {
+        assert_no_credit();
         let credit = store.log.credit_last(COMMIT_FRAME + record.len())?;
         Ok(Self::with_credit(store, credit, true).commit_with(Some(record)))
     }
@@ -106,6 +119,7 @@ impl<'s> Mtr<'s> {
         Ok(m.commit_with(Some(record)))
     }
     fn with_credit(store: &'s Store, credit: Credit<'s>, reserved: bool) -> Mtr<'s> {
+        note_credit(1);
         let mut frame = FRAMES.with_borrow_mut(|f| f.pop()).unwrap_or_default();
         frame.clear();
         frame.resize(FRAME_HEADER, 0);
@@ -143,9 +157,10 @@ impl<'s> Mtr<'s> {
     pub fn step_aside(&mut self, other: impl FnOnce(&'s Store) -> Try<()>) -> Try<()> {
         self.release_all();
         self.credit = None;
+        note_credit(-1);
         other(self.store)?;
-        debug_assert!(self.credit.is_none(), "MTR-3");
         self.credit = Some(Self::credit(self.store, self.reserved)?);
+        note_credit(1);
         Ok(())
     }
     /// Releases all latches. Nothing may have been changed.
@@ -193,6 +208,7 @@ impl<'s> Mtr<'s> {
     /// As `commit`, with a record that travels with the commit.
     pub fn commit_with(mut self, record: Option<&[u8]>) -> Lsn {
         let credit = self.credit.take().expect("committed once");
+        note_credit(-1);
         if let Some(record) = record {
             record::put_commit(&mut self.frame, record);
         }
@@ -224,6 +240,9 @@ impl Drop for Mtr<'_> {
     fn drop(&mut self) {
         if self.current.is_some() && !std::thread::panicking() {
             crate::poison("MTR-1: a mini-transaction was dropped after its first change");
+        }
+        if self.credit.is_some() {
+            note_credit(-1);
         }
         let frame = std::mem::take(&mut self.frame);
         FRAMES.with_borrow_mut(|f| {

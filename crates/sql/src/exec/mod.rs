@@ -154,13 +154,8 @@ pub enum Flush {
 }
 
 /// Commits with the transaction's record for the binary log, and waits as far as `flush` says.
-/// `spill` is the spill file that the record names.
-pub async fn commit(
-    trx: &mut Trx,
-    record: Option<&[u8]>,
-    sealed: Option<Sealed>,
-    flush: Flush,
-) -> Result<()> {
+pub async fn commit(trx: &mut Trx, record: Option<(&[u8], Sealed)>, flush: Flush) -> Result<()> {
+    let (record, sealed) = record.unzip();
     let ticket = trx.commit_with(record).await?;
     sealed.into_iter().for_each(Sealed::keep);
     acknowledged(trx.engine(), ticket, flush).await;

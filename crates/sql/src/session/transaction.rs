@@ -144,8 +144,8 @@ impl Session {
                 return Err(e);
             }
         };
-        let record = sealed.as_ref().and(self.capture.as_deref()).map(Capture::record);
-        exec::commit(&mut self.trx, record, sealed, flush).await
+        let record = self.capture.as_deref().map(Capture::record).zip(sealed);
+        exec::commit(&mut self.trx, record, flush).await
     }
     /// Ends the events of the transaction, for its commit or its preparation. None if it has none.
     #[inline]

@@ -79,6 +79,7 @@ impl Log {
     /// them is durable.
     fn write_out(&self, durable: bool) {
         let ready = self.order.ready();
+        debug_assert!(self.staging.try_lock().is_some(), "WRITE-1: only the leader writes");
         let mut staging = self.staging.lock();
         loop {
             let (write, at_once) = {
