@@ -42,6 +42,12 @@ pub fn options(rng: &mut Rng) -> Options {
     }
 }
 
+/// What SET GLOBAL may make of the options: another checksum, and another largest size.
+pub fn changed(before: Options, rng: &mut Rng) -> Options {
+    let Options { checksum, max_file_bytes, .. } = options(rng);
+    Options { checksum, max_file_bytes, ..before }
+}
+
 /// The record of the transaction with this token, and the spill file that has a part of its events.
 pub fn record(binlog: &Binlog, token: u64, rng: &mut Rng) -> (Vec<u8>, Option<Spill>) {
     let checksum = binlog.checksum();

@@ -284,6 +284,13 @@ pub async fn client(
             }
             trx.rollback().await?;
         }
+        if let Some(binlog) = shared.binlog.as_ref().filter(|_| rng.chance(60)) {
+            let options = binlog::changed(binlog.options(), &mut rng);
+            match binlog.change(&e, options).await {
+                Err(e) if !shared.forgives(&e) => return Err(e),
+                _ => {}
+            }
+        }
         let mut model = known.lock().expect("one thread")[n].acked.clone();
         let levels = [
             Isolation::ReadUncommitted,

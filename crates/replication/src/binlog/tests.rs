@@ -1,4 +1,6 @@
 //! Tests of the binary log on a simulated disk.
+mod admin;
+
 use super::*;
 use crate::record::{Record, spilled, transaction};
 use crate::rig::Rig;
