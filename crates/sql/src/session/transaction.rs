@@ -138,8 +138,8 @@ impl Session {
         let record = match &mut self.capture {
             Some(capture) if !capture.is_empty() => {
                 let xid = self.trx.id().0;
-                let sealed = capture.seal(xid, &self.db.engine, &mut self.state.memory).await;
-                match sealed {
+                let (process, memory) = (&self.state.process, &mut self.state.memory);
+                match capture.seal(xid, &self.db.engine, process, memory).await {
                     Ok(record) => record,
                     Err(e) => {
                         // A commit that fails rolls back.
