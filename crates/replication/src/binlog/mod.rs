@@ -28,7 +28,7 @@ use crate::spill::{self, Spill, SpillReader};
 use crate::state::State;
 use crate::wakers::Wakers;
 use parking_lot::Mutex;
-use redolith_binlog::{BinlogPosition, Checksum, Event, GtidSet, ReadError, Reader};
+use redolith_binlog::{BinlogPosition, Event, GtidSet, ReadError, Reader};
 use redolith_disk::{Disk, OpenHow};
 use redolith_engine::commit_stream::CommitStream;
 use redolith_engine::{Engine, Error, Lsn, Result};
@@ -119,8 +119,6 @@ pub struct Binlog {
     wanted: Wakers,
     /// Whether the task waits for `wanted` without looking at the durable LSN.
     at_rest: AtomicBool,
-    /// Whether the events of the file that is written have checksums.
-    has_checksums: AtomicBool,
     /// The file that each reader is in.
     readers: Mutex<BTreeMap<u64, u32>>,
     next_reader: AtomicU64,
@@ -168,7 +166,6 @@ impl Binlog {
             moved: Wakers::default(),
             wanted: Wakers::default(),
             at_rest: AtomicBool::new(false),
-            has_checksums: AtomicBool::new(false),
             readers: Mutex::default(),
             next_reader: AtomicU64::new(0),
             purged: Mutex::default(),
@@ -183,10 +180,8 @@ impl Binlog {
         }))
     }
 
-    /// Begins the task, and a new file. No commit may have a record before this returns: the events
-    /// of a file have the checksums of its options.
+    /// Begins the task, and a new file. No commit may have a record before this returns.
     pub async fn start(self: &Arc<Binlog>, engine: &Arc<Engine>, options: Options) -> Result<()> {
-        self.has_checksums.store(options.checksum == Checksum::Crc32, Release);
         let (me, to) = (self.clone(), engine.clone());
         engine.runtime.spawn_thread(
             "binlog",
@@ -310,11 +305,6 @@ impl Binlog {
     /// A file for the events of a transaction that outgrow memory.
     pub fn spill(&self) -> io::Result<Spill> {
         Spill::create(self.disk.clone(), self.place.clone())
-    }
-    /// How the events of a transaction end, in the file that is written.
-    #[inline]
-    pub fn checksum(&self) -> Checksum {
-        if self.has_checksums.load(Acquire) { Checksum::Crc32 } else { Checksum::None }
     }
     /// Where the files are.
     pub fn place(&self) -> &Place {

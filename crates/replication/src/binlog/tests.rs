@@ -4,7 +4,9 @@ mod admin;
 use super::*;
 use crate::record::{Record, spilled, transaction};
 use crate::rig::Rig;
-use redolith_binlog::{EncodeOptions, Event, GtidTemplate, Query, Stamp, TransactionBuilder, file};
+use redolith_binlog::{
+    Checksum, EncodeOptions, Event, GtidTemplate, Query, Stamp, TransactionBuilder, file,
+};
 use redolith_disk::sim::{Damage, Fault, OpKind};
 use redolith_disk::{Disk, OpenHow};
 use std::task::{Context, Waker};
