@@ -41,7 +41,8 @@ pub use placement::{BinlogPosition, LogicalClock, Placement};
 pub use table::{KeyPart, RowMetadata, Table, TableId};
 pub use transaction::{
     Change, EncodeOptions, GtidTemplate, Image, PlacedEvents, Placer, Savepoint,
-    TransactionBuilder, TransactionEvents,
+    TransactionBuilder, TransactionEvents, count_events, encoded_checksum, recode, recode_events,
+    recode_gtid,
 };
 
 /// The longest event: a replica takes no longer one. (MySQL, the most that

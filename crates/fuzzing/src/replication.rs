@@ -23,10 +23,14 @@ pub fn records(data: &[u8]) {
             Err(_) => return,
             Ok(Taken::Spilled(file)) => {
                 assert_eq!(maker.copying(), Some(file), "SPILL-1");
+                if maker.wants_count() && maker.counted(1).is_err() {
+                    return;
+                }
                 if maker.copy(&[0; 30]).is_ok() || maker.copied().is_err() {
                     return;
                 }
             }
+            Ok(Taken::Reset) => ends.clear(),
             Ok(Taken::Whole | Taken::Barrier) => {}
         }
         for part in maker.take_parts() {
@@ -63,7 +67,18 @@ pub fn seeds() -> Vec<Vec<u8>> {
         transaction(9, Some(&[1, 2]), events.as_bytes()),
         Record::Barrier.encode(),
         transaction(9, None, events.as_bytes()),
-        Record::Rotate { why: Why::Flush, us: 7, after: 5, options }.encode(),
+        Record::Rotate { why: Why::Flush, us: 7, after: 5, options: options.clone() }.encode(),
+        Record::Reset { us: 8, first: 3 }.encode(),
+        Record::Largest(4096).encode(),
+        transaction(9, None, events.as_bytes()),
+        Record::Rotate {
+            why: Why::Flush,
+            us: 7,
+            after: 5,
+            options: Options { checksum: Checksum::None, ..options },
+        }
+        .encode(),
+        transaction(9, None, events.as_bytes()),
         spilled(9, None, file, &events.as_bytes()[..80], &[]),
         Record::Stop { us: 9 }.encode(),
         start,

@@ -11,6 +11,7 @@
 //!   takes back (FOLLOW-1).
 //! - REPL-2: an event is given only if it was checked. The dump ends at a damaged event with its
 //!   file and position.
+//! - REPL-6: a dump ends with an error when the log begins anew: nothing follows what it has read.
 //! - REPL-3: a dump reads when its replica has taken what was read before. Its memory is one chunk
 //!   of a file, or one event that is longer.
 use crate::binlog::{Binlog, Reading};
@@ -75,6 +76,9 @@ const NO_CHECKSUMS: &str = "Replica can not handle replication events with the c
 const MORE_GTIDS: &str = "Replica has more GTIDs than the source has, using the source's \
     SERVER_UUID. This may indicate that the last binary log file was truncated or lost.";
 
+const RESET: &str = "The binary log has begun anew since this replica began to read it (RESET \
+    BINARY LOGS AND GTIDS). Set the replica up again";
+
 /// What [`Dump::advance`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
@@ -96,6 +100,8 @@ enum Next {
 pub struct Dump {
     binlog: Arc<Binlog>,
     reading: Reading,
+    /// The resets of the log before the dump.
+    resets: u64,
     /// For artificial events.
     server_id: u32,
     file: u32,
@@ -124,6 +130,7 @@ impl Dump {
         start: Start,
         checksum: Option<Checksum>,
     ) -> Result<Dump, DumpError> {
+        let resets = binlog.place_now().0;
         let options = binlog.options();
         let reading = binlog.reader(0);
         let (file, from, has) = match start {
@@ -150,6 +157,7 @@ impl Dump {
             name: file_name(&binlog.place().base, file),
             binlog: binlog.clone(),
             reading,
+            resets,
             server_id: options.server_id,
             file,
             from,
@@ -313,7 +321,11 @@ impl Dump {
 
     /// Looks where the file ends now. Returns whether it has grown.
     fn look(&mut self) -> Result<bool, DumpError> {
-        let end = match self.binlog.end() {
+        let (resets, end) = self.binlog.place_now();
+        if resets != self.resets {
+            return Err(RESET.into());
+        }
+        let end = match end {
             Some(end) if end.file == self.file => end.offset,
             // Nothing is added to a file behind which there is another.
             _ => self.binlog.file_len(self.file).unwrap_or(self.end),

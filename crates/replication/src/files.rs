@@ -2,10 +2,18 @@
 //!
 //! BINLOG-FILES-1: every step may be done again: a start that makes the files again writes the same
 //! bytes at the same places, and cuts what lies behind.
+//! BINLOG-FILES-2: before a reset removes the first file, a mark with the LSN of its record is
+//! durable ([`reset`]). It stays until a checkpoint has passed the record. A start that begins
+//! before the record finds the mark, does not look for the files of then, and begins anew at the
+//! record.
+mod reset;
+
+use crate::binlog::counters::{Counts, add};
 use crate::maker::Part;
 use redolith_binlog::file::{file_name, mark_closed};
 use redolith_binlog::{BinlogPosition, Index};
 use redolith_disk::{Disk, File, OpenHow};
+use redolith_engine::Lsn;
 use std::collections::VecDeque;
 use std::io;
 use std::path::PathBuf;
@@ -45,13 +53,23 @@ pub struct Files {
     unsynced: bool,
     /// What is to be written.
     parts: VecDeque<Part>,
+    /// The record of the last reset, until a checkpoint has passed it (BINLOG-FILES-2).
+    reset_mark: Option<Lsn>,
+    counts: Arc<Counts>,
 }
 
 impl Files {
-    /// Reads the index. Changes nothing.
-    pub fn open(disk: Arc<dyn Disk>, place: Place) -> io::Result<Files> {
+    /// Reads the index, and the mark of a reset. Changes nothing.
+    pub(crate) fn open(
+        disk: Arc<dyn Disk>,
+        place: Place,
+        counts: Arc<Counts>,
+    ) -> io::Result<Files> {
         let index = Index::open(&*disk, &place.index())?;
-        Ok(Files { disk, place, index, open: None, unsynced: false, parts: VecDeque::new() })
+        let reset_mark = reset::read(&*disk, &place)?;
+        let parts = VecDeque::new();
+        let open = None;
+        Ok(Files { disk, place, index, open, unsynced: false, parts, reset_mark, counts })
     }
 
     /// The files' place.
@@ -90,6 +108,8 @@ impl Files {
             };
             let part = self.parts.front().expect("it was there");
             file.write_at(&part.bytes, part.at)?;
+            add(&self.counts.writes, 1);
+            add(&self.counts.bytes, part.bytes.len() as u64);
             self.unsynced = true;
             if ends {
                 mark_closed(&*file)?;
@@ -131,7 +151,12 @@ impl Files {
             let path = self.place.path(*number);
             redolith_engine::poison(&format!("syncing {}: {e}", path.display()));
         }
-        self.unsynced = false;
+        add(&self.counts.syncs, u64::from(std::mem::take(&mut self.unsynced)));
+    }
+    /// Counts a spill file that was copied.
+    pub(crate) fn count_spilled(&self, bytes: u64) {
+        add(&self.counts.spilled_transactions, 1);
+        add(&self.counts.spilled_bytes, bytes);
     }
 
     /// Puts away all that lies behind `end`, where a start's work ends: bytes of its file are cut,

@@ -34,7 +34,7 @@ pub mod spill;
 mod state;
 mod wakers;
 
-pub use binlog::{Binlog, BinlogStatus, Purged, Reading};
+pub use binlog::{Binlog, BinlogStatus, Counted, MOST_RESET_NUMBER, Purged, Reading};
 pub use files::Place;
 pub use replicas::{Replica, Replicas};
 pub use state::State;

@@ -13,7 +13,8 @@ use crate::spill::Spilled;
 use crate::state::State;
 use redolith_binlog::file::{file_name, new_file};
 use redolith_binlog::{
-    BinlogPosition, Event, FormatDescription, Gtid, Placement, Placer, Rotate, Stamp, append,
+    BinlogPosition, Checksum, Event, FormatDescription, Gtid, GtidSet, Placement, Placer, Rotate,
+    Stamp, append, count_events, encoded_checksum, recode, recode_events, recode_gtid,
 };
 use redolith_engine::Lsn;
 
@@ -42,6 +43,8 @@ pub struct Maker {
     parts: Vec<Part>,
     /// The transaction whose events are being copied from a spill file.
     copying: Option<Copying>,
+    /// The transactions and the files that were made.
+    made: (u64, u64),
 }
 
 /// A large transaction of which a part is placed.
@@ -51,6 +54,10 @@ struct Copying {
     commit_us: u64,
     gtid: Option<Gtid>,
     rest: Vec<u8>,
+    /// The checksums that the events were encoded for, if the file has others.
+    from: Option<Checksum>,
+    /// The GTID event, until [`Maker::counted`] tells its length of the transaction.
+    head: Option<Vec<u8>>,
 }
 
 /// What a record asks of the caller of [`Maker::take`].
@@ -63,6 +70,9 @@ pub enum Taken {
     /// To give the events of this spill file to [`Maker::copy`], and then to call
     /// [`Maker::copied`].
     Spilled(Spilled),
+    /// To remove all files, then to write the parts. The state may become the checkpoint's, once
+    /// the parts are durable.
+    Reset,
 }
 
 impl Maker {
@@ -74,12 +84,18 @@ impl Maker {
             base: base.to_string(),
             parts: Vec::new(),
             copying: None,
+            made: (0, 0),
         }
     }
 
     /// The state behind the last record.
     pub fn state(&self) -> &State {
         &self.state
+    }
+
+    /// How many transactions and files were made.
+    pub fn made(&self) -> (u64, u64) {
+        self.made
     }
 
     /// Notes that all records whose frames begin below `lsn` have been taken.
@@ -120,10 +136,18 @@ impl Maker {
             }
             Record::Rotate { why, us, after, options } => self.rotate(why, us, after, options)?,
             Record::Spilled { commit_us, keys, spilled, gtid, rest } => {
+                let from = self.other_checksum(gtid)?;
                 let (mut placer, name) = self.begin(commit_us, keys)?;
-                self.place(&mut placer, gtid)?;
+                let head = match from {
+                    Some(_) => Some(gtid.to_vec()),
+                    None => {
+                        self.place(&mut placer, gtid)?;
+                        None
+                    }
+                };
                 let rest = rest.to_vec();
-                self.copying = Some(Copying { spilled, placer, commit_us, gtid: name, rest });
+                let gtid = name;
+                self.copying = Some(Copying { spilled, placer, commit_us, gtid, rest, from, head });
                 taken = Taken::Spilled(spilled);
             }
             Record::Barrier => {
@@ -136,6 +160,11 @@ impl Maker {
                     self.end(&Event::Stop, stamp);
                 }
             }
+            Record::Reset { us, first } => {
+                self.reset(us, first)?;
+                taken = Taken::Reset;
+            }
+            Record::Largest(bytes) => self.state.options.max_file_bytes = bytes,
         }
         self.state.sequence = self.clock.last();
         self.state.lsn = Lsn(at.0 + 1);
@@ -146,25 +175,86 @@ impl Maker {
     pub fn copying(&self) -> Option<Spilled> {
         self.copying.as_ref().map(|copying| copying.spilled)
     }
-    /// Places events of the spill file. If that fails, nothing was placed.
-    pub fn copy(&mut self, events: &[u8]) -> Result<(), String> {
+    /// Whether [`Maker::counted`] is to be called before the spill file is copied.
+    pub fn wants_count(&self) -> bool {
+        self.copying.as_ref().is_some_and(|copying| copying.head.is_some())
+    }
+    /// The spill file has `count` events. They get other checksums, so the transaction gets another
+    /// length.
+    pub fn counted(&mut self, count: u64) -> Result<(), String> {
         let mut copying = self.copying.take().ok_or("no spill file is being copied")?;
-        let placed = self.place(&mut copying.placer, events);
+        let placed = match copying.head.take() {
+            Some(head) => self.place_recoded(&mut copying, &head, count),
+            None => Ok(()),
+        };
         self.copying = Some(copying);
         placed
     }
+    fn place_recoded(
+        &mut self,
+        copying: &mut Copying,
+        head: &[u8],
+        count: u64,
+    ) -> Result<(), String> {
+        let to = self.state.options.checksum;
+        let in_rest = count_events(&copying.rest).map_err(|e| e.to_string())?;
+        let bytes = copying.spilled.len + copying.rest.len() as u64;
+        let head = recode_gtid(head, bytes, count + in_rest, to).map_err(|e| e.to_string())?;
+        self.place(&mut copying.placer, &head)
+    }
+    /// Places events of the spill file. If that fails, nothing was placed.
+    pub fn copy(&mut self, events: &[u8]) -> Result<(), String> {
+        if self.wants_count() {
+            return Err("the events of the spill file are not counted".into());
+        }
+        let mut copying = self.copying.take().ok_or("no spill file is being copied")?;
+        let placed = self.place_behind(&mut copying.placer, events, copying.from);
+        self.copying = Some(copying);
+        placed
+    }
+    /// Places events that stand behind the GTID event.
+    fn place_behind(
+        &mut self,
+        placer: &mut Placer,
+        events: &[u8],
+        from: Option<Checksum>,
+    ) -> Result<(), String> {
+        match from {
+            None => self.place(placer, events),
+            Some(from) => {
+                let recoded = recode_events(events, from, self.state.options.checksum);
+                self.place(placer, &recoded.map_err(|e| e.to_string())?)
+            }
+        }
+    }
+    /// The checksums that a transaction was encoded for, if the file has others.
+    fn other_checksum(&self, events: &[u8]) -> Result<Option<Checksum>, String> {
+        let from = encoded_checksum(events).map_err(|e| e.to_string())?;
+        Ok((from != self.state.options.checksum).then_some(from))
+    }
     /// The spill file has been copied.
     pub fn copied(&mut self) -> Result<(), String> {
-        let Some(Copying { mut placer, commit_us, gtid, rest, .. }) = self.copying.take() else {
+        if self.wants_count() {
+            return Err("the events of the spill file are not counted".into());
+        }
+        let Some(Copying { mut placer, commit_us, gtid, rest, from, .. }) = self.copying.take()
+        else {
             return Err("no spill file is being copied".into());
         };
-        self.place(&mut placer, &rest)?;
+        self.place_behind(&mut placer, &rest, from)?;
         self.end_transaction(commit_us, gtid)
     }
 
     fn transaction(&mut self, commit_us: u64, keys: Keys<'_>, events: &[u8]) -> Result<(), String> {
+        let from = self.other_checksum(events)?;
         let (mut placer, gtid) = self.begin(commit_us, keys)?;
-        self.place(&mut placer, events)?;
+        match from {
+            None => self.place(&mut placer, events)?,
+            Some(_) => {
+                let recoded = recode(events, self.state.options.checksum);
+                self.place(&mut placer, &recoded.map_err(|e| e.to_string())?)?;
+            }
+        }
         self.end_transaction(commit_us, gtid)
     }
     /// Draws a transaction's place.
@@ -203,6 +293,7 @@ impl Maker {
         if let Some(gtid) = gtid {
             self.state.executed.add(gtid);
         }
+        self.made.0 += 1;
         if self.state.offset >= self.state.options.max_file_bytes {
             let options = self.state.options.clone();
             self.rotate(Why::Flush, commit_us, 0, options)?;
@@ -240,8 +331,20 @@ impl Maker {
         (self.state.file, self.state.offset) = (next, bytes.len() as u64);
         self.state.closed = false;
         self.clock = Clock::default();
+        self.made.1 += 1;
         self.parts.push(Part { file: next, at: 0, bytes, ends: false });
         Ok(())
+    }
+
+    /// Begins the log anew. Of the files before nothing is needed any more.
+    fn reset(&mut self, us: u64, first: u32) -> Result<(), String> {
+        let before = first.checked_sub(1).ok_or("no file has the number 0")?;
+        self.parts.clear();
+        self.state.closed = true;
+        self.state.file = before;
+        self.state.executed = GtidSet::new();
+        let options = self.state.options.clone();
+        self.rotate(Why::Start, us, 0, options)
     }
 
     /// Ends the file with an event.

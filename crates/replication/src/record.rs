@@ -7,6 +7,8 @@
 //! | 3 BARRIER | | the state behind this record may become the checkpoint's |
 //! | 5 SPILLED | commit time u64, keys as above, number u64, length u64 and CRC-32C u32 of the spill file, length of the GTID event u32, GTID event, events | a transaction whose first events are in a spill file; the events here follow them |
 //! | 4 STOP | time u64 (µs) | the server stops, the file is closed |
+//! | 8 RESET | time u64 (µs), number u32 | all files and the names of all transactions go, and the log begins anew with this file |
+//! | 9 LARGEST | bytes u64 | `max_binlog_size` from here on |
 //!
 //! Options: server id u32, checksum u8, largest file u64, whether GTIDs are on u8, UUID of the
 //! server 16 bytes, length of the server's version u8, version.
@@ -18,6 +20,8 @@ const ROTATE: u8 = 2;
 const BARRIER: u8 = 3;
 const STOP: u8 = 4;
 const SPILLED: u8 = 5;
+const RESET: u8 = 8;
+const LARGEST: u8 = 9;
 /// The number of keys that stands for all keys.
 const ALL: u32 = u32::MAX;
 
@@ -118,6 +122,15 @@ pub enum Record<'a> {
         /// When, in microseconds since 1970 UTC.
         us: u64,
     },
+    /// RESET BINARY LOGS AND GTIDS: the log begins anew.
+    Reset {
+        /// When, in microseconds since 1970 UTC.
+        us: u64,
+        /// The number of the first file.
+        first: u32,
+    },
+    /// A file that has this many bytes is followed by another.
+    Largest(u64),
 }
 
 /// The record of a transaction. `keys`: `None` if it conflicts with every other.
@@ -185,6 +198,13 @@ impl<'a> Record<'a> {
                 out.extend_from_slice(&us.to_le_bytes());
                 out
             }
+            Record::Reset { us, first } => {
+                let mut out = vec![RESET];
+                out.extend_from_slice(&us.to_le_bytes());
+                out.extend_from_slice(&first.to_le_bytes());
+                out
+            }
+            Record::Largest(bytes) => [&[LARGEST][..], &bytes.to_le_bytes()].concat(),
         }
     }
 
@@ -217,6 +237,8 @@ impl<'a> Record<'a> {
             }
             BARRIER => Record::Barrier,
             STOP => Record::Stop { us: input.u64()? },
+            RESET => Record::Reset { us: input.u64()?, first: input.u32()? },
+            LARGEST => Record::Largest(input.u64()?),
             kind => return Err(format!("a record of unknown kind {kind}")),
         };
         match input.0 {
@@ -312,6 +334,8 @@ mod tests {
             },
             Record::Barrier,
             Record::Stop { us: 3 },
+            Record::Reset { us: 1 << 50, first: 42 },
+            Record::Largest(1 << 30),
         ];
         for record in records {
             let bytes = record.encode();

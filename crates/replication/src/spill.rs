@@ -152,6 +152,16 @@ impl SpillReader {
     }
 }
 
+/// How many events a spill file has.
+pub(crate) fn count(disk: &dyn Disk, place: &Place, spilled: Spilled) -> io::Result<u64> {
+    let (mut reader, mut count) = (SpillReader::open(disk, place, spilled)?, 0);
+    while let Some(events) = reader.next()? {
+        count += redolith_binlog::count_events(&events).map_err(io::Error::other)?;
+        reader.taken(&events);
+    }
+    Ok(count)
+}
+
 /// Removes a spill file.
 pub(crate) fn remove(disk: &dyn Disk, place: &Place, number: u64) {
     // The next start removes a file that cannot be removed now.

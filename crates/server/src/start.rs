@@ -205,11 +205,15 @@ async fn run_inside<B: Backend>(
         ));
     }
     drop(server);
-    if let Some(binlog) = &binlog {
-        binlog
-            .stop(&engine)
-            .await
-            .map_err(|e| format!("the binary log could not be closed: {e}"))?;
+    if let Some(binlog) = &binlog
+        && let Err(e) = binlog.stop(&engine).await
+    {
+        // No checkpoint passes what the files lack, so the engine cannot be closed.
+        engine.store.log.flush_to(engine.store.log.tail()).await;
+        return Err(format!(
+            "the binary log could not be closed: {e}. The next start makes its files from the \
+             redo log"
+        ));
     }
     engine
         .close()
@@ -254,6 +258,10 @@ fn open_binlog(
     let index = place.index();
     let binlog = Binlog::new(disk.clone(), place)
         .map_err(|e| format!("cannot read the index of the binary log {}: {e}", index.display()))?;
+    // The first look for expired files comes before there is a database.
+    if s.is_on(Var::BinlogExpireLogsAutoPurge) {
+        binlog.set_expiry(s.bits(Var::BinlogExpireLogsSeconds));
+    }
     Ok(Some(binlog))
 }
 fn binlog_options(s: &Settings) -> Result<BinlogOptions, String> {

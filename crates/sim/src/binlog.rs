@@ -6,6 +6,8 @@
 //! - What a reader has seen of the files is there again after a crash, byte for byte (MAKER-1,
 //!   BINLOG-FILES-1), but for the flag that says that a file is open.
 //! - Every file passes the reader's checks.
+//! - A reset takes the transactions that were acknowledged before it, and none that began after it
+//!   (BINLOG-FILES-2).
 use crate::executor::Rng;
 use crate::load::{CLIENTS, Knowledge};
 use crate::run::Seen;
@@ -14,6 +16,7 @@ use redolith_binlog::{
     TransactionBuilder, Uuid,
 };
 use redolith_disk::{Disk, OpenHow};
+use redolith_engine::{Engine, Error};
 use redolith_replication::record::{self, Options};
 use redolith_replication::spill::{self, Spill};
 use redolith_replication::{Binlog, Place};
@@ -21,8 +24,18 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-/// What readers have seen: the bytes of each file.
-pub type Visible = Arc<Mutex<BTreeMap<u32, Vec<u8>>>>;
+/// What readers have seen, and where the log has begun anew.
+pub type Visible = Arc<Mutex<Readers>>;
+#[derive(Default)]
+pub struct Readers {
+    /// The bytes of each file.
+    files: BTreeMap<u32, Vec<u8>>,
+    /// Resets that have not returned: a crash may have come before or after them.
+    resets: u32,
+    /// How many of each client's transactions are gone at least, and at most.
+    least: [usize; CLIENTS],
+    most: [usize; CLIENTS],
+}
 /// The bytes of the flag that says that a file is open.
 const OPEN_FLAG: std::ops::Range<usize> = 21..23;
 
@@ -42,9 +55,49 @@ pub fn options(rng: &mut Rng) -> Options {
     }
 }
 
+/// RESET BINARY LOGS AND GTIDS.
+pub async fn reset(
+    e: &Engine,
+    binlog: &Binlog,
+    known: &Knowledge,
+    visible: &Visible,
+    rng: &mut Rng,
+) -> Result<(), Error> {
+    let counts = || {
+        let known = known.lock().expect("one thread");
+        std::array::from_fn::<usize, CLIENTS, _>(|n| known[n].tokens.len())
+    };
+    let before = counts();
+    {
+        let readers = &mut *visible.lock().expect("one thread");
+        readers.resets += 1;
+        readers.files.clear();
+    }
+    let done = binlog.reset(e, 1 + rng.below(3) as u32).await;
+    let readers = &mut *visible.lock().expect("one thread");
+    readers.resets -= 1;
+    readers.files.clear();
+    if done.is_ok() {
+        // Each client may have one transaction that is in the log, and that it does not know of.
+        let after = counts();
+        for n in 0..CLIENTS {
+            readers.least[n] = readers.least[n].max(before[n]);
+            readers.most[n] = after[n] + 1;
+        }
+    }
+    done
+}
+
+/// What SET GLOBAL may make of the options: another checksum, and another largest size.
+pub fn changed(before: Options, rng: &mut Rng) -> Options {
+    let Options { checksum, max_file_bytes, .. } = options(rng);
+    Options { checksum, max_file_bytes, ..before }
+}
+
 /// The record of the transaction with this token, and the spill file that has a part of its events.
 pub fn record(binlog: &Binlog, token: u64, rng: &mut Rng) -> (Vec<u8>, Option<Spill>) {
-    let checksum = binlog.checksum();
+    // The file may have other checksums when the transaction gets its place.
+    let checksum = if rng.chance(3) { Checksum::None } else { Checksum::Crc32 };
     let stamp = Stamp { timestamp: token as u32, server_id: 1 };
     let mut events = TransactionBuilder::new(EncodeOptions { checksum, ..Default::default() });
     let len = if rng.chance(40) { 100_000 } else { rng.below(300) as usize };
@@ -92,8 +145,11 @@ pub fn look(disk: &dyn Disk, binlog: &Binlog, visible: &Visible, seen: &Mutex<Se
     let Some(end) = binlog.status().position else { return };
     let files = files(disk, binlog, end);
     let mut visible = visible.lock().expect("one thread");
+    if visible.resets > 0 {
+        return;
+    }
     for (number, bytes) in files {
-        let before = visible.insert(number, bytes);
+        let before = visible.files.insert(number, bytes);
         seen.lock().expect("one thread").binlog_rotations += before.is_none() as u64;
     }
 }
@@ -124,7 +180,7 @@ pub fn verify(
     let Some(end) = binlog.status().position else { return };
     let files = files(disk, binlog, end);
     let mut last: BTreeMap<u32, u64> = BTreeMap::new();
-    for (number, old) in visible.lock().expect("one thread").iter() {
+    for (number, old) in &visible.lock().expect("one thread").files {
         let new = files.get(number).unwrap_or_else(|| panic!("MAKER-1: file {number} is gone"));
         let same = old.len() <= new.len()
             && (0..old.len()).all(|i| OPEN_FLAG.contains(&i) || old[i] == new[i]);
@@ -160,10 +216,18 @@ pub fn verify(
             }
         }
     }
+    let readers = &mut *visible.lock().expect("one thread");
     for (n, known) in known.lock().expect("one thread").iter().enumerate() {
-        assert_eq!(found[n], known.tokens, "the binary log and the engine disagree on client {n}");
+        let gone = known.tokens.len().saturating_sub(found[n].len());
+        let kept = &known.tokens[gone..];
+        assert_eq!(found[n], kept, "the binary log and the engine disagree on client {n}");
+        let most = if readers.resets > 0 { usize::MAX } else { readers.most[n] };
+        let least = readers.least[n].min(known.tokens.len());
+        assert!((least..=most).contains(&gone), "{gone} transactions of client {n} are gone");
+        (readers.least[n], readers.most[n]) = (gone, gone);
         seen.lock().expect("one thread").binlog_transactions += known.tokens.len() as u64;
     }
+    readers.resets = 0;
 }
 
 #[cfg(test)]

@@ -293,6 +293,18 @@ pub async fn client(
             }
             trx.rollback().await?;
         }
+        if let Some(binlog) = shared.binlog.as_ref().filter(|_| rng.chance(60)) {
+            let options = binlog::changed(binlog.options(), &mut rng);
+            let mut changed = binlog.change(&e, options).await;
+            if changed.is_ok() && rng.chance(4) {
+                changed = binlog::reset(&e, binlog, known, &shared.visible, &mut rng).await;
+                shared.seen.lock().expect("one thread").binlog_resets += 1;
+            }
+            match changed {
+                Err(e) if !shared.forgives(&e) => return Err(e),
+                _ => {}
+            }
+        }
         let mut model = known.lock().expect("one thread")[n].acked.clone();
         let levels = [
             Isolation::ReadUncommitted,

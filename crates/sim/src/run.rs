@@ -54,7 +54,7 @@ seen! {
     read_uncommitted read_committed repeatable_read serializable
     inserts_met unique_conflicts deadlocks auto_increments hidden_keys log_read_errors
     flips_tables flips_undo flips_system flips_doublewrite flips_log flips_control flips_register
-    binlog_transactions binlog_rotations binlog_spills prepared prepared_found
+    binlog_transactions binlog_rotations binlog_spills binlog_resets prepared prepared_found
     flips_refused flips_reported flips_harmless flips_took_the_tail
 }
 /// The end of a run: the counts, and a hash of all operations of the disk.

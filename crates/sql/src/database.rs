@@ -1,11 +1,12 @@
 //! The state that all sessions share.
+use crate::binlog::{self, Filter};
 use crate::exec::UserLocks;
 use crate::exec::engine_catalog::EngineCatalog;
 use crate::exec::global_read_lock::GlobalReadLock;
 use crate::memory::ServerMemory;
 use crate::plan_cache::PlanCache;
 use crate::processes::Processes;
-use crate::settings::{Settings, Var};
+use crate::settings::Settings;
 use crate::status::{Status, StatusValue};
 use crate::xa::XaTransactions;
 use redolith_engine::Engine;
@@ -23,6 +24,8 @@ pub struct Database {
     pub engine: Arc<Engine>,
     /// The binary log, if it is on.
     pub binlog: Option<Arc<Binlog>>,
+    /// The databases that the binary log has.
+    pub(crate) log_filter: Arc<Filter>,
     /// The number that the next table to be logged gets in events.
     pub(crate) logged_table_ids: Arc<AtomicU64>,
     /// The XA transactions of all sessions.
@@ -58,12 +61,14 @@ impl Database {
         }));
         memory.register(&status);
         if let Some(binlog) = &binlog {
-            register_binlog(binlog, &engine, &settings, &status);
+            binlog::register(binlog, &engine, &settings, &status);
         }
         let xa = XaTransactions::found(&engine);
+        let log_filter = Arc::new(Filter::of(&settings));
         Arc::new(Database {
             engine,
             binlog,
+            log_filter,
             logged_table_ids: Arc::new(AtomicU64::new(1)),
             xa,
             catalog,
@@ -77,36 +82,4 @@ impl Database {
             memory,
         })
     }
-}
-
-/// Lets variables and counters show the binary log.
-fn register_binlog(
-    binlog: &Arc<Binlog>,
-    engine: &Arc<Engine>,
-    settings: &Settings,
-    status: &Status,
-) {
-    let (log, to) = (binlog.clone(), engine.clone());
-    settings.find_out(Var::GtidExecuted, move || {
-        // A session sees its own commits, which the files may not have yet. If the disk refuses
-        // them, the value is that of the files.
-        to.runtime.work_long(&mut || {
-            let _ = log.materialize(to.store.log.durable());
-        });
-        log.status().executed.to_string()
-    });
-    let (log, to) = (binlog.clone(), engine.clone());
-    settings.find_out(Var::GtidPurged, move || {
-        let mut purged = String::new();
-        to.runtime.work_long(&mut || {
-            purged = log.purged().map(|set| set.to_string()).unwrap_or_default();
-        });
-        purged
-    });
-    let (log, to) = (binlog.clone(), engine.clone());
-    status.register(Box::new(move |put| {
-        let lag = to.store.log.durable().0.saturating_sub(log.lsn().0);
-        put("Redolith_binlog_dumps", StatusValue::Int(log.replicas().dumps() as u64));
-        put("Redolith_binlog_lag_bytes", StatusValue::Int(lag));
-    }));
 }

@@ -16,9 +16,11 @@
 //! recovery makes the same bytes from the redo log.
 mod builder;
 mod placer;
+mod recode;
 
 pub use builder::{Change, EncodeOptions, GtidTemplate, Image, Savepoint, TransactionBuilder};
 pub use placer::Placer;
+pub use recode::{count_events, encoded_checksum, recode, recode_events, recode_gtid};
 
 use crate::{DecodeError, Placement};
 

@@ -77,7 +77,7 @@ impl Placer {
 }
 
 /// The length of the event at the start of `events`.
-fn next_len(events: &[u8]) -> Result<usize, DecodeError> {
+pub(super) fn next_len(events: &[u8]) -> Result<usize, DecodeError> {
     let len = Header::decode(events)?.len as usize;
     match len >= Header::LEN && len <= events.len() {
         true => Ok(len),
@@ -86,7 +86,7 @@ fn next_len(events: &[u8]) -> Result<usize, DecodeError> {
 }
 
 /// The checksum algorithm of a transaction that is not placed, from its GTID event (EVENTS-1).
-fn checksum_of(event: &[u8]) -> Result<Checksum, DecodeError> {
+pub(super) fn checksum_of(event: &[u8]) -> Result<Checksum, DecodeError> {
     let wrong = |why| DecodeError::Wrong { what: WHAT, why };
     let is_gtid = matches!(event::type_of(event), EventType::GTID | EventType::ANONYMOUS_GTID);
     if !is_gtid || event.len() < Header::LEN + COMMIT_AT + TIMESTAMP_LEN + CRC_LEN {

@@ -6,8 +6,19 @@
 //!   appends a barrier when the redo log behind the last one is an eighth of the capacity.
 //! - FOLLOW-3: the records in memory are bounded: commits wait while the task is behind
 //!   ([`Binlog::admit`]). So a full disk holds commits up, and nothing is half logged.
+mod admin;
+pub(crate) mod counters;
+mod expiry;
+mod orders;
+mod reset;
 #[cfg(test)]
 mod tests;
+
+pub use admin::Purged;
+pub use counters::Counted;
+use counters::{Counts, add};
+pub use reset::MOST_RESET_NUMBER;
+use reset::Reset;
 
 use crate::files::{Files, Place};
 use crate::maker::{Maker, Taken};
@@ -18,7 +29,7 @@ use crate::spill::{self, Spill, SpillReader};
 use crate::state::State;
 use crate::wakers::Wakers;
 use parking_lot::Mutex;
-use redolith_binlog::{BinlogPosition, Checksum, Event, GtidSet, ReadError, Reader};
+use redolith_binlog::{BinlogPosition, Event, GtidSet, ReadError, Reader};
 use redolith_disk::{Disk, OpenHow};
 use redolith_engine::commit_stream::CommitStream;
 use redolith_engine::{Engine, Error, Lsn, Result};
@@ -27,7 +38,7 @@ use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -53,6 +64,9 @@ pub struct BinlogStatus {
     pub executed: GtidSet,
     /// Everything whose redo ends here or before is in the files.
     pub lsn: Lsn,
+    /// How often the log has begun anew since the start: a reader of a file of before has nothing
+    /// to go on with.
+    pub resets: u64,
 }
 
 /// What only the task changes.
@@ -68,6 +82,11 @@ struct Work {
     unfinished: Unfinished,
     /// Spill files that were copied, and where the commits' records begin (SPILL-1).
     copied: Vec<(Lsn, u64)>,
+    /// The record of the reset that a start has not come to yet: until then nothing is written
+    /// (BINLOG-FILES-2).
+    reset_ahead: Option<Lsn>,
+    /// Whether a start has dropped bytes because a reset is ahead.
+    dropped: bool,
 }
 enum Unfinished {
     Nothing,
@@ -75,6 +94,8 @@ enum Unfinished {
     Barrier(Lsn),
     /// The spill file of the record that begins here.
     Copy(Lsn, Option<SpillReader>),
+    /// A reset.
+    Reset(Reset),
 }
 
 /// The binary log of an engine. [`Engine::open_with`] gets it, then [`Binlog::start`] begins its
@@ -97,15 +118,21 @@ pub struct Binlog {
     wanted: Wakers,
     /// Whether the task waits for `wanted` without looking at the durable LSN.
     at_rest: AtomicBool,
-    /// Whether the events of the file that is written have checksums.
-    has_checksums: AtomicBool,
     /// The file that each reader is in.
     readers: Mutex<BTreeMap<u64, u32>>,
     next_reader: AtomicU64,
-    /// PREVIOUS_GTIDS of the oldest file, and the file's number.
-    purged: Mutex<Option<(u32, GtidSet)>>,
+    /// PREVIOUS_GTIDS of the oldest file, and which file that is: the resets before it, its number.
+    purged: Mutex<Option<((u64, u32), GtidSet)>>,
+    /// `binlog_expire_logs_seconds`, and the file up to which expired files were looked for.
+    expire_seconds: AtomicU64,
+    expired_at: AtomicU32,
     /// The replicas that are connected.
     replicas: Replicas,
+    counts: Arc<Counts>,
+    /// When the last turn began that took everything durable to the files.
+    caught_up_us: AtomicU64,
+    /// Why the last turn of the task could not write the files.
+    failed: Mutex<Option<String>>,
     closing: AtomicBool,
     ended: AtomicBool,
 }
@@ -114,7 +141,9 @@ impl Binlog {
     /// The binary log at `place`. Reads the index, and changes nothing.
     pub fn new(disk: Arc<dyn Disk>, place: Place) -> io::Result<Arc<Binlog>> {
         let maker = Maker::new(&place.base, State::default());
-        let files = Files::open(disk.clone(), place.clone())?;
+        let counts = Arc::new(Counts::default());
+        let files = Files::open(disk.clone(), place.clone(), counts.clone())?;
+        let caught_up_us = AtomicU64::new(disk.now().as_micros() as u64);
         Ok(Arc::new(Binlog {
             disk,
             place,
@@ -128,6 +157,8 @@ impl Binlog {
                 barrier: false,
                 unfinished: Unfinished::Nothing,
                 copied: Vec::new(),
+                reset_ahead: None,
+                dropped: false,
             }),
             safe: Mutex::new(State::default()),
             limit: AtomicU64::new(0),
@@ -135,20 +166,22 @@ impl Binlog {
             moved: Wakers::default(),
             wanted: Wakers::default(),
             at_rest: AtomicBool::new(false),
-            has_checksums: AtomicBool::new(false),
             readers: Mutex::default(),
             next_reader: AtomicU64::new(0),
             purged: Mutex::default(),
+            expire_seconds: AtomicU64::new(0),
+            expired_at: AtomicU32::new(u32::MAX),
             replicas: Replicas::default(),
+            counts,
+            caught_up_us,
+            failed: Mutex::default(),
             closing: AtomicBool::new(false),
             ended: AtomicBool::new(false),
         }))
     }
 
-    /// Begins the task, and a new file. No commit may have a record before this returns: the events
-    /// of a file have the checksums of its options.
+    /// Begins the task, and a new file. No commit may have a record before this returns.
     pub async fn start(self: &Arc<Binlog>, engine: &Arc<Engine>, options: Options) -> Result<()> {
-        self.has_checksums.store(options.checksum == Checksum::Crc32, Release);
         let (me, to) = (self.clone(), engine.clone());
         engine.runtime.spawn_thread(
             "binlog",
@@ -159,34 +192,6 @@ impl Binlog {
             }),
         );
         self.rotate(engine, Why::Start, options).await
-    }
-
-    /// Begins another file, and returns when it is there.
-    pub async fn rotate(&self, engine: &Engine, why: Why, options: Options) -> Result<()> {
-        // Files of another data directory stay: a new directory's have higher numbers.
-        let after = self.work.lock().files.numbers().last().copied().unwrap_or(0);
-        let record = Record::Rotate { why, us: self.now_us(), after, options };
-        let end = engine.append_record(&record.encode()).await?;
-        engine.store.log.flush_to(end).await;
-        self.catch_up(end).await;
-        Ok(())
-    }
-
-    /// Ends the file with a STOP event, and the task. No transaction may come afterwards.
-    pub async fn stop(&self, engine: &Engine) -> Result<()> {
-        let record = Record::Stop { us: self.now_us() };
-        let end = engine.append_record(&record.encode()).await?;
-        engine.store.log.flush_to(end).await;
-        self.catch_up(end).await;
-        self.closing.store(true, Release);
-        self.wanted.wake();
-        loop {
-            let seen = self.moved.seen();
-            if self.ended.load(Acquire) {
-                return Ok(());
-            }
-            self.moved.after(seen).await;
-        }
     }
 
     /// Waits while too many bytes of records are in memory (FOLLOW-3). To be called before a commit
@@ -252,6 +257,11 @@ impl Binlog {
     pub fn end(&self) -> Option<BinlogPosition> {
         self.status.lock().position
     }
+    /// How often the log has begun anew since the start, and the end of the last file.
+    pub fn place_now(&self) -> (u64, Option<BinlogPosition>) {
+        let status = self.status.lock();
+        (status.resets, status.position)
+    }
     /// Everything whose redo ends here or before is in the files.
     pub fn lsn(&self) -> Lsn {
         self.status.lock().lsn
@@ -266,13 +276,6 @@ impl Binlog {
     pub fn materialize(&self, durable: Lsn) -> io::Result<()> {
         if self.status.lock().lsn >= durable { Ok(()) } else { self.advance(durable) }
     }
-    /// Makes everything so far durable in the files: a start does not make it again.
-    pub async fn barrier(&self, engine: &Engine) -> Result<()> {
-        let end = engine.append_record(&Record::Barrier.encode()).await?;
-        engine.store.log.flush_to(end).await;
-        self.catch_up(end).await;
-        Ok(())
-    }
     /// How files are made.
     pub fn options(&self) -> Options {
         self.work.lock().maker.state().options.clone()
@@ -280,29 +283,6 @@ impl Binlog {
     /// The replicas that are connected.
     pub fn replicas(&self) -> &Replicas {
         &self.replicas
-    }
-    /// Removes the files before `number`. The file that is written stays, those that the next start
-    /// may have to make again, and those from the first on that a reader is in.
-    pub fn purge_before(&self, number: u32) -> io::Result<Purged> {
-        let kept = self.safe.lock().file;
-        let mut work = self.work.lock();
-        let read = self.readers.lock().values().min().copied().unwrap_or(u32::MAX);
-        let number = number.min(kept);
-        let files = work.files.purge_before(number.min(read))?;
-        Ok(Purged { files, in_use: read < number })
-    }
-    /// `gtid_purged`: the transactions that are in no file any more.
-    pub fn purged(&self) -> std::result::Result<GtidSet, ReadError> {
-        let Some(first) = self.numbers().first().copied() else { return Ok(GtidSet::new()) };
-        let mut known = self.purged.lock();
-        match &*known {
-            Some((number, set)) if *number == first => Ok(set.clone()),
-            _ => {
-                let set = self.open_file(first)?.1;
-                *known = Some((first, set.clone()));
-                Ok(set)
-            }
-        }
     }
     /// Opens a file for reading, up to the end that is published. The second part is its
     /// PREVIOUS_GTIDS.
@@ -325,11 +305,6 @@ impl Binlog {
     /// A file for the events of a transaction that outgrow memory.
     pub fn spill(&self) -> io::Result<Spill> {
         Spill::create(self.disk.clone(), self.place.clone())
-    }
-    /// How the events of a transaction end, in the file that is written.
-    #[inline]
-    pub fn checksum(&self) -> Checksum {
-        if self.has_checksums.load(Acquire) { Checksum::Crc32 } else { Checksum::None }
     }
     /// Where the files are.
     pub fn place(&self) -> &Place {
@@ -357,14 +332,15 @@ impl Binlog {
 
     /// The task: follows the durable LSN until the binary log is closed.
     async fn follow(&self, engine: &Arc<Engine>) {
-        let mut told = false;
         loop {
             let seen = self.wanted.seen();
             let closing = self.closing.load(Acquire);
             match self.advance(engine.store.log.durable()) {
-                Ok(()) => told = false,
+                Ok(()) => *self.failed.lock() = None,
                 Err(e) => {
-                    if !std::mem::replace(&mut told, true) {
+                    let told = self.failed.lock().replace(e.to_string()).is_some();
+                    self.moved.wake();
+                    if !told {
                         tracing::error!(
                             "the binary log cannot be written: {e}. Commits wait when {} MiB of \
                              events are in memory. Free disk space, or restore the file that the \
@@ -384,6 +360,7 @@ impl Binlog {
                 return self.close();
             }
             self.remove_spills(engine.store.log.checkpoint_lsn());
+            self.expire_behind();
             if let Some(end) = self.want_barrier(engine) {
                 engine.store.log.flush_to(end).await;
                 continue;
@@ -427,6 +404,7 @@ impl Binlog {
     /// Takes all records below `durable` to the files.
     pub(crate) fn advance(&self, durable: Lsn) -> io::Result<()> {
         let mut work = self.work.lock();
+        let began_us = self.disk.now().as_micros() as u64;
         self.finish(&mut work)?;
         // STREAM-2: the queue is read after the durable LSN.
         std::mem::swap(&mut work.spare, &mut *self.queue.lock());
@@ -439,6 +417,7 @@ impl Binlog {
         taken?;
         work.write()?;
         let moved = self.publish(&work, durable);
+        self.count(&work, began_us);
         drop(work);
         if moved {
             self.moved.wake();
@@ -463,11 +442,13 @@ impl Binlog {
     }
     /// Does what the last record asked for.
     fn finish(&self, work: &mut Work) -> io::Result<()> {
+        self.finish_reset(work)?;
         work.finish_copy(&*self.disk)?;
         if let Unfinished::Barrier(end) = work.unfinished {
             work.write()?;
             work.files.sync();
             (work.barrier, work.unfinished) = (false, Unfinished::Nothing);
+            add(&self.counts.barriers, 1);
             work.maker.pass(end);
             *self.safe.lock() = work.maker.state().clone();
             self.limit.store(end.0, Release);
@@ -477,6 +458,7 @@ impl Binlog {
     /// Removes the spill files of which no start needs the events any more (SPILL-1).
     fn remove_spills(&self, checkpoint: Lsn) {
         let work = &mut *self.work.lock();
+        work.forget_reset(checkpoint);
         let place = work.files.place();
         work.copied.retain(|(at, number)| {
             let needed = *at >= checkpoint;
@@ -506,6 +488,7 @@ impl Work {
     fn take(&mut self, at: Lsn, end: Lsn, record: &[u8]) -> std::result::Result<(), String> {
         self.unfinished = match self.maker.take(at, record)? {
             Taken::Whole => Unfinished::Nothing,
+            Taken::Reset => Unfinished::Reset(Reset { at, end, removed: false }),
             Taken::Barrier => Unfinished::Barrier(end),
             Taken::Spilled(_) => Unfinished::Copy(at, None),
         };
@@ -522,6 +505,10 @@ impl Work {
             };
             let at = *at;
             let wrong = |why| io::Error::new(io::ErrorKind::InvalidData, why);
+            if self.maker.wants_count() {
+                let count = spill::count(disk, self.files.place(), spilled)?;
+                self.maker.counted(count).map_err(wrong)?;
+            }
             match reader.next()? {
                 Some(events) => {
                     self.maker.copy(&events).map_err(wrong)?;
@@ -530,6 +517,7 @@ impl Work {
                 None => {
                     self.maker.copied().map_err(wrong)?;
                     self.copied.push((at, spilled.number));
+                    self.files.count_spilled(spilled.len);
                     self.unfinished = Unfinished::Nothing;
                 }
             }
@@ -543,7 +531,12 @@ impl Work {
     }
     /// Writes all that was made.
     fn write(&mut self) -> io::Result<()> {
-        self.files.add(self.maker.take_parts());
+        let parts = self.maker.take_parts();
+        if self.reset_ahead.is_some() {
+            self.dropped |= !parts.is_empty();
+            return Ok(());
+        }
+        self.files.add(parts);
         self.files.write()
     }
 }
@@ -553,13 +546,17 @@ impl CommitStream for Binlog {
         let mut work = self.work.lock();
         let place = work.files.place().clone();
         if state.is_empty() {
+            work.reset_ahead = work.files.reset_mark();
             return Ok(());
         }
         let state = State::decode(state).map_err(|why| {
             Error::Incompatible(format!("the state of the binary log in redo/control: {why}"))
         })?;
-        let anew = state.file > 0 && work.files.numbers().iter().all(|n| *n > state.file);
-        if state.file > 0 && !anew {
+        work.reset_ahead = work.files.reset_mark().filter(|at| *at >= state.lsn);
+        let anew = state.file > 0
+            && work.reset_ahead.is_none()
+            && work.files.numbers().iter().all(|n| *n > state.file);
+        if state.file > 0 && !anew && work.reset_ahead.is_none() {
             let path = place.path(state.file);
             let len = work.files.len(state.file).map_err(|e| {
                 Error::Damaged(format!(
@@ -605,11 +602,13 @@ impl CommitStream for Binlog {
         if matches!(work.unfinished, Unfinished::Barrier(_)) {
             work.unfinished = Unfinished::Nothing;
         }
+        work.replay_reset().map_err(|e| io_error(&work, &e))?;
         work.finish_copy(&*self.disk).map_err(|e| io_error(&work, &e))
     }
     fn begin(&self, end: Lsn) -> Result<()> {
         let mut work = self.work.lock();
         work.write().map_err(|e| io_error(&work, &e))?;
+        work.judge_reset()?;
         let state = work.maker.state();
         let position = BinlogPosition { file: state.file, offset: state.offset };
         work.files.cut(position).map_err(|e| io_error(&work, &e))?;
@@ -638,15 +637,6 @@ impl CommitStream for Binlog {
 
 fn io_error(work: &Work, e: &io::Error) -> Error {
     Error::io(format_args!("writing the binary log {}", work.files.place().index().display()), e)
-}
-
-/// What [`Binlog::purge_before`] did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Purged {
-    /// How many files were removed.
-    pub files: usize,
-    /// Whether a file that was to be removed stays for a reader.
-    pub in_use: bool,
 }
 
 /// A reader of the files.

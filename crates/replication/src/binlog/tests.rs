@@ -1,8 +1,12 @@
 //! Tests of the binary log on a simulated disk.
+mod admin;
+
 use super::*;
 use crate::record::{Record, spilled, transaction};
 use crate::rig::Rig;
-use redolith_binlog::{EncodeOptions, Event, GtidTemplate, Query, Stamp, TransactionBuilder, file};
+use redolith_binlog::{
+    Checksum, EncodeOptions, Event, GtidTemplate, Query, Stamp, TransactionBuilder, file,
+};
 use redolith_disk::sim::{Damage, Fault, OpKind};
 use redolith_disk::{Disk, OpenHow};
 use std::task::{Context, Waker};

@@ -161,6 +161,10 @@ const POOL_PAGES: &str = "Innodb_buffer_pool_pages_";
 fn global_status(status: &Status, out: &mut String) -> Result {
     let mut families: [Vec<(String, String)>; FAMILIES.len()] = Default::default();
     for (name, value) in status.list() {
+        if let Some(rest) = name.strip_prefix("Redolith_binlog_") {
+            binlog(rest, &value, out)?;
+            continue;
+        }
         // This variable is the sum of the pages in each state, which are on the page too.
         if matches!(value, StatusValue::Text(_))
             || name.starts_with("Redolith_")
@@ -194,6 +198,15 @@ fn global_status(status: &Status, out: &mut String) -> Result {
     Ok(())
 }
 
+/// A counter of the binary log, which is no counter of the engine.
+fn binlog(name: &str, value: &StatusValue, out: &mut String) -> Result {
+    let is_gauge = ["dumps", "lag_bytes", "lag_us", "waiting_bytes"].contains(&name);
+    let (kind, suffix) = if is_gauge { ("gauge", "") } else { ("counter", "_total") };
+    let full = format!("redolith_binlog_{name}{suffix}");
+    head(out, &full, kind, &format!("Redolith_binlog_{name} of SHOW GLOBAL STATUS"))?;
+    writeln!(out, "{full} {value}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -211,6 +224,8 @@ mod tests {
             put("Innodb_buffer_pool_pages_data", StatusValue::Int(0));
             put("Innodb_buffer_pool_pages_total", StatusValue::Int(1));
             put("Innodb_buffer_pool_pages_flushed", StatusValue::Int(2));
+            put("Redolith_binlog_writes", StatusValue::Int(5));
+            put("Redolith_binlog_lag_us", StatusValue::Int(6));
             put("Innodb_redo_log_enabled", StatusValue::Text("ON".into()));
         }));
         page(&all, &status)
@@ -229,6 +244,8 @@ mod tests {
             "mysql_global_status_buffer_pool_pages{state=\"data\"} 0\n",
             "mysql_global_status_buffer_pool_page_changes_total{operation=\"flushed\"} 2\n",
             "log_writer_mode=\"leader\"} 1\n",
+            "# TYPE redolith_binlog_writes_total counter\nredolith_binlog_writes_total 5\n",
+            "# TYPE redolith_binlog_lag_us gauge\nredolith_binlog_lag_us 6\n",
         ] {
             assert!(page.contains(line), "{line}\n{page}");
         }

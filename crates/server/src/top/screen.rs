@@ -95,6 +95,29 @@ pub fn page(i: &Interval<'_>, place: &str) -> Vec<String> {
             rate("Innodb_deadlocks")
         ),
     );
+    if now.number("Redolith_binlog_rotations") > 0 {
+        row("", String::new(), String::new());
+        row(
+            "binary log",
+            format!("{}/s", bytes(i.per_second("Redolith_binlog_bytes"))),
+            format!(
+                "{} transactions/s, {} writes/s, {} syncs/s, {} dumps",
+                rate("Redolith_binlog_transactions"),
+                rate("Redolith_binlog_writes"),
+                rate("Redolith_binlog_syncs"),
+                now.number("Redolith_binlog_dumps")
+            ),
+        );
+        row(
+            "binary log behind",
+            bytes(now.number("Redolith_binlog_lag_bytes") as f64),
+            format!(
+                "{} of redo, {} in memory",
+                time_us(Some(now.number("Redolith_binlog_lag_us") as f64)),
+                bytes(now.number("Redolith_binlog_waiting_bytes") as f64)
+            ),
+        );
+    }
     lines
 }
 
@@ -191,6 +214,11 @@ mod tests {
                 ("Redolith_commit_wait_us_sum", "250000"),
                 ("Redolith_commit_wait_us_le_2000", "60"),
                 ("Redolith_commit_wait_us_le_5000", "100"),
+                ("Redolith_binlog_rotations", "3"),
+                ("Redolith_binlog_bytes", "4096"),
+                ("Redolith_binlog_dumps", "2"),
+                ("Redolith_binlog_lag_bytes", "1536"),
+                ("Redolith_binlog_lag_us", "1200"),
             ],
         );
         let page = page(&Interval { before: &before, now: &now }, "here").join("\n");
@@ -204,6 +232,8 @@ mod tests {
             "commit wait 2.50 ms half <= 2.00 ms, 95 % <= 5.00 ms",
             "checkpoint age 1.0 MiB 25.0 % of 4.0 MiB",
             "buffer hit rate 99.5 %",
+            "binary log 2.0 KiB/s 0 transactions/s, 0 writes/s, 0 syncs/s, 2 dumps",
+            "binary log behind 1.5 KiB 1.20 ms of redo, 0 B in memory",
         ] {
             assert!(squeezed.contains(part), "{part}\n{page}");
         }

@@ -53,7 +53,7 @@ impl Binder<'_> {
                 }))
             }
             S::Flush(what) => Statement::Admin(AdminStmt::Flush(what.clone())),
-            S::ResetMaster => Statement::Admin(AdminStmt::ResetMaster),
+            S::ResetMaster(first) => Statement::Admin(AdminStmt::ResetMaster(*first)),
             S::PurgeLogsTo(file) => {
                 Statement::Admin(AdminStmt::PurgeLogsTo(self.literal_text(*file)?.into()))
             }

@@ -1,13 +1,17 @@
 //! Collects the events of a session's transaction.
+use super::filter::Filter;
 use super::images::{Images, emptied, values};
 use super::keys::{Keys, KeysPoint};
 use super::settings::{LogSettings, encode_options, row_metadata};
+use super::wait::killable;
 use crate::database::Database;
 use crate::error::{Result, SqlError};
 use crate::memory::SessionMemory;
 use crate::plan::Statement;
+use crate::processes::Process;
 use crate::session_state::SessionState;
 use crate::settings::{SERVER_VERSION_ID, Var};
+use crate::status::{Counter, Status};
 use crate::table_info::TableInfo;
 use crate::xa::Xid;
 use redolith_binlog::{
@@ -30,6 +34,8 @@ const KEPT_BYTES: usize = 32 << 10;
 /// The events of a session's transaction. The transaction has none until it changes a row.
 pub struct Capture {
     binlog: Arc<Binlog>,
+    filter: Arc<Filter>,
+    status: Arc<Status>,
     builder: Option<TransactionBuilder>,
     /// The events that have outgrown memory.
     spill: Option<Spill>,
@@ -50,6 +56,10 @@ pub struct Capture {
     // What the running statement logs, and how.
     start: Point,
     images: Images,
+    /// The statement's text, until it is logged before the statement's first row.
+    text: Vec<u8>,
+    /// Whether the statement's table is in a database that is not logged.
+    ignored: bool,
     metadata: RowMetadata,
     stamp: Stamp,
     session: u32,
@@ -79,6 +89,8 @@ impl Capture {
         let binlog = db.binlog.clone()?;
         Some(Box::new(Capture {
             binlog,
+            filter: db.log_filter.clone(),
+            status: db.status.clone(),
             builder: None,
             spill: None,
             broken: None,
@@ -91,6 +103,8 @@ impl Capture {
             begin_len: 0,
             start: Point::default(),
             images: Images::none(),
+            text: Vec::new(),
+            ignored: false,
             metadata: RowMetadata::Minimal,
             stamp: Stamp { timestamp: 0, server_id: 0 },
             session: 0,
@@ -109,6 +123,12 @@ impl Capture {
     pub fn begin_xa(&mut self, xid: Xid) {
         self.xid = Some(xid);
     }
+    /// The text of the statement that begins next, which is to be logged before its rows.
+    pub fn set_text(&mut self, text: &[u8], memory: &mut SessionMemory) -> Result<()> {
+        self.text = text.trim_ascii().to_vec();
+        memory.binlog.set(self.bytes())
+    }
+
     /// Begins a statement. Appends BEGIN if the statement is the first of its transaction that may
     /// change rows.
     pub fn begin_statement(
@@ -121,9 +141,15 @@ impl Capture {
     ) -> Result<()> {
         self.start = self.savepoint()?;
         let server = &db.settings;
-        let Some(images) = Images::of(statement, settings.image, server, &self.table_ids) else {
+        let Some((images, info)) = Images::of(statement, settings.image, server, &self.table_ids)
+        else {
             return Ok(());
         };
+        self.ignored = !self.filter.logs(&info.def.schema);
+        if self.ignored {
+            self.images = Images::none();
+            return Ok(());
+        }
         self.images = images;
         self.metadata = row_metadata(server);
         self.stamp = settings.stamp(server, now_us);
@@ -146,6 +172,7 @@ impl Capture {
     }
     /// Ends a statement that has succeeded.
     pub fn end_statement(&mut self) -> Result<()> {
+        self.text = Vec::new();
         if let Some(builder) = &mut self.builder {
             builder.end_statement()?;
             if builder.len() == self.begin_len {
@@ -156,6 +183,7 @@ impl Capture {
     }
     /// Takes the events of a statement that has failed back (BINLOG-1).
     pub fn roll_back_statement(&mut self, memory: &mut SessionMemory) {
+        self.text = Vec::new();
         self.roll_back_to(self.start, memory);
     }
 
@@ -183,16 +211,29 @@ impl Capture {
     /// Forgets the events of a transaction that has ended.
     #[inline]
     pub fn clear(&mut self) {
+        if self.builder.is_some() {
+            self.count_use();
+        }
         (self.builder, self.spill, self.broken) = (None, None, None);
         self.xid = None;
+        self.text = Vec::new();
         self.keys.clear();
         self.record.clear();
         self.record.shrink_to(KEPT_BYTES);
     }
 
-    /// The bytes of events and keys.
+    /// Counts a transaction with events that ends.
+    fn count_use(&self) {
+        self.status.counters.add(Counter::BinlogCacheUse, 1);
+        if self.spill.is_some() {
+            self.status.counters.add(Counter::BinlogCacheDiskUse, 1);
+        }
+    }
+
+    /// The bytes of events and keys, and of the running statement's text.
     fn bytes(&self) -> usize {
-        self.builder.as_ref().map_or(0, TransactionBuilder::bytes_in_memory) + self.keys.bytes()
+        let events = self.builder.as_ref().map_or(0, TransactionBuilder::bytes_in_memory);
+        events + self.keys.bytes() + self.text.len()
     }
 
     /// Whether a long column of the row, which is stored outside it, will be logged if the running
@@ -240,7 +281,10 @@ impl Capture {
         changed: Changed<'_>,
         memory: &mut SessionMemory,
     ) -> Result<()> {
-        let Some(builder) = &mut self.builder else { return Ok(()) };
+        let Some(builder) = self.builder.as_mut().filter(|_| !self.ignored) else { return Ok(()) };
+        if !self.text.is_empty() {
+            builder.rows_query(self.stamp, &std::mem::take(&mut self.text))?;
+        }
         let engine = info.engine();
         let (table, layout) = (info.logged(self.metadata, &self.table_ids), &engine.layout);
         let Images { before, inserted, updated } = &self.images;
@@ -306,6 +350,7 @@ impl Capture {
         xid: u64,
         prepares: bool,
         engine: &Engine,
+        process: &Process,
         memory: &mut SessionMemory,
     ) -> Result<Option<Sealed>> {
         if let Some(why) = self.broken.take() {
@@ -318,10 +363,11 @@ impl Capture {
             }
         }
         let Some(mut builder) = self.builder.take() else { return Ok(None) };
+        self.count_use();
         // The record is a copy.
         let bytes = builder.bytes_in_memory() + self.keys.bytes();
         memory.binlog.set(2 * bytes)?;
-        self.binlog.admit().await;
+        killable(process, self.binlog.admit()).await?;
         let now_us = engine.disk.wall_us().max(0) as u64;
         // A record has room for a part of the redo log's buffer.
         let keys = self.keys.hashes().filter(|keys| size_of_val(*keys) <= self.most_in_memory);

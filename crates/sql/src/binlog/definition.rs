@@ -1,7 +1,10 @@
 //! The record of a definition: its text, as the client has sent it.
+use super::filter::Filter;
 use super::settings::{LogSettings, encode_options};
+use super::wait::killable;
 use crate::error::{Result, SqlError};
 use crate::plan_cache::PlanContext;
+use crate::session_state::SessionState;
 use crate::settings::{SERVER_VERSION_ID, Settings, Var};
 use crate::sql_mode::SqlMode;
 use redolith_binlog::{GtidTemplate, Query, StatusVars, TransactionBuilder};
@@ -23,6 +26,7 @@ pub struct Definition<'a> {
     pub binlog: &'a Binlog,
     pub server: &'a Settings,
     pub settings: &'a LogSettings,
+    pub filter: &'a Filter,
     pub text: StatementText<'a>,
 }
 
@@ -32,11 +36,11 @@ impl Definition<'_> {
     pub async fn record(
         &self,
         engine: &Engine,
-        session: u32,
+        session: &SessionState,
         default: Option<&str>,
         databases: &[&str],
     ) -> Result<Vec<u8>> {
-        self.binlog.admit().await;
+        killable(&session.process, self.binlog.admit()).await?;
         let now_us = engine.disk.wall_us();
         let stamp = self.settings.stamp(self.server, now_us);
         let zone = self.settings.zone();
@@ -68,7 +72,7 @@ impl Definition<'_> {
         let suppresses_use = default.is_none();
         let database = default.or(databases.first().copied()).unwrap_or_default();
         let query = Query {
-            thread_id: session,
+            thread_id: session.id,
             status,
             database: database.as_bytes(),
             text: self.text.bytes.trim_ascii(),

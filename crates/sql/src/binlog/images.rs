@@ -22,13 +22,14 @@ impl Images {
         let none = || ColumnSet::none(0);
         Images { before: none(), inserted: none(), updated: none() }
     }
-    /// The columns that the statement logs; None if it changes no rows.
-    pub(super) fn of(
-        statement: &Statement,
+    /// The columns that the statement logs, and the table that it changes; None if it changes no
+    /// rows.
+    pub(super) fn of<'s>(
+        statement: &'s Statement,
         image: RowImage,
         server: &Settings,
         ids: &AtomicU64,
-    ) -> Option<Images> {
+    ) -> Option<(Images, &'s TableInfo)> {
         let (info, inserted, updated) = match statement {
             Statement::Insert(insert) => {
                 let updated = match &insert.on_duplicate {
@@ -52,11 +53,12 @@ impl Images {
             _ => return None,
         };
         let table = info.logged(row_metadata(server), ids);
-        Some(Images {
+        let images = Images {
             before: image.before(table),
             inserted: image.after(table, &inserted),
             updated: image.after(table, &updated),
-        })
+        };
+        Some((images, info))
     }
     /// Whether a column that is stored outside the row is in an image of the row before or after
     /// an update.

@@ -5,6 +5,7 @@
 //!   engine has made it.
 //! - [`Definition`] makes the record of a definition, which the engine writes with its change.
 //! - [`keys`] says which rows a transaction has changed, for the logical clock.
+//! - [`Filter`] says which databases are logged.
 //! - [`LogSettings`] is what of the session's variables the events depend on.
 //!
 //! BINLOG-1: what a statement, a savepoint or a transaction takes back is not in the events.
@@ -13,14 +14,20 @@
 //! a spill file (SPILL-1).
 mod capture;
 mod definition;
+mod filter;
 mod images;
 mod keys;
+mod register;
 mod settings;
+mod wait;
 mod xa;
 
 pub use capture::{Capture, Point, Sealed};
 pub use definition::{Definition, StatementText};
-pub use settings::LogSettings;
+pub use filter::Filter;
+pub use register::register;
+pub use settings::{LogSettings, checksum};
+pub use wait::killable;
 pub use xa::xa_end;
 
 use crate::error::SqlError;

@@ -8,6 +8,8 @@ use redolith_types::Collation;
 pub struct LogSettings {
     /// `sql_log_bin`
     pub on: bool,
+    /// `binlog_rows_query_log_events`
+    pub rows_query: bool,
     /// `binlog_row_image`
     pub image: RowImage,
     /// `timestamp`, if it is set: microseconds since 1970.
@@ -29,6 +31,7 @@ impl LogSettings {
         let flag = |set: bool, flag| if set { flag } else { 0 };
         LogSettings {
             on: vars.is_on(Var::SqlLogBin),
+            rows_query: vars.is_on(Var::BinlogRowsQueryLogEvents),
             image: match vars.bits(Var::BinlogRowImage) {
                 0 => RowImage::Minimal,
                 1 => RowImage::Noblob,
@@ -80,13 +83,19 @@ impl LogSettings {
     }
 }
 
-/// How events are encoded.
+/// `binlog_checksum`
+pub fn checksum(server: &Settings) -> Checksum {
+    match server.bits(Var::BinlogChecksum) {
+        0 => Checksum::None,
+        _ => Checksum::Crc32,
+    }
+}
+
+/// How events are encoded. If `binlog_checksum` changes before the commit, the events are changed
+/// when they get their place.
 pub(super) fn encode_options(server: &Settings) -> EncodeOptions {
     EncodeOptions {
-        checksum: match server.bits(Var::BinlogChecksum) {
-            0 => Checksum::None,
-            _ => Checksum::Crc32,
-        },
+        checksum: checksum(server),
         row_event_max_bytes: server.bits(Var::BinlogRowEventMaxSize) as usize,
     }
 }

@@ -567,7 +567,8 @@ pub enum Statement {
         read_lock: bool,
     },
     Flush(crate::plan::FlushWhat),
-    ResetMaster,
+    /// RESET BINARY LOGS AND GTIDS; the number after TO.
+    ResetMaster(Option<u64>),
     /// PURGE BINARY LOGS TO 'file'
     PurgeLogsTo(u32),
     /// PURGE BINARY LOGS BEFORE time; the expression is seconds since 1970.

@@ -262,7 +262,8 @@ impl Parser<'_> {
 
     fn reset(&mut self) -> Result<Statement> {
         if self.accept("MASTER") || self.accept_all(&["BINARY", "LOGS", "AND", "GTIDS"]) {
-            return Ok(Statement::ResetMaster);
+            let first = if self.accept("TO") { Some(self.unsigned()?) } else { None };
+            return Ok(Statement::ResetMaster(first));
         }
         if self.at("SLAVE") || self.at("REPLICA") || self.at("PERSIST") {
             return Err(SqlError::unsupported("RESET REPLICA and RESET PERSIST"));

@@ -130,7 +130,8 @@ pub enum AdminStmt {
     LockTables(Vec<(TableName, TableLock)>),
     UnlockTables,
     Flush(FlushWhat),
-    ResetMaster,
+    /// RESET BINARY LOGS AND GTIDS: the number of the first file, if the statement names it.
+    ResetMaster(Option<u64>),
     /// PURGE BINARY LOGS TO: the file that is to be the oldest.
     PurgeLogsTo(Box<str>),
 }

@@ -239,7 +239,13 @@ impl Session {
                 };
                 self.retype_prepared(&entry, &plan, params).await?
             };
-            // Only the text of a definition is logged, and definitions are not cacheable.
+            // The text of a definition is logged, and definitions are not cacheable.
+            let entry = match entry {
+                None if self.derived.log.rows_query => {
+                    self.statements.get(id).map(|h| h.entry.clone())
+                }
+                entry => entry,
+            };
             let text = StatementText {
                 bytes: entry.as_ref().map_or(b"", |entry| entry.text()),
                 charset: entry.as_ref().map_or(Charset::Utf8mb4, |entry| entry.context().client),

@@ -167,6 +167,15 @@ impl Session {
         if self.xa.is_some() {
             self.check_xa(plan)?;
         }
+        if self.derived.log.rows_query
+            && matches!(
+                plan.body,
+                Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_)
+            )
+            && let Some(capture) = &mut self.capture
+        {
+            capture.set_text(text.bytes, &mut self.state.memory)?;
+        }
         let ran = match plan.time_limit_ms(self.derived.max_execution_time_ms) {
             _ if !exec::runs(plan) => self.run_other(plan, text, params, out).await,
             0 => self.run_rows(plan, params, more_rows, None, out).await,
@@ -458,6 +467,7 @@ impl Session {
             binlog,
             server: &self.db.settings,
             settings: &self.derived.log,
+            filter: &self.db.log_filter,
             text,
         });
         let mut cx = AdminContext {

@@ -62,7 +62,7 @@ pub(super) fn counter(body: &Statement) -> Counter {
             AdminStmt::UnlockTables => Counter::ComUnlockTables,
             AdminStmt::Flush(FlushWhat::Tables { .. })
             | AdminStmt::Flush(_)
-            | AdminStmt::ResetMaster => Counter::ComFlush,
+            | AdminStmt::ResetMaster(_) => Counter::ComFlush,
             AdminStmt::PurgeLogsTo(_) => Counter::ComAdminCommands,
         },
         Statement::PurgeLogsBefore(_) => Counter::ComAdminCommands,

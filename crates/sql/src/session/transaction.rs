@@ -153,7 +153,8 @@ impl Session {
         match &mut self.capture {
             Some(capture) if !capture.is_empty() => {
                 let xid = self.trx.id().0;
-                capture.seal(xid, prepares, &self.db.engine, &mut self.state.memory).await
+                let (process, memory) = (&self.state.process, &mut self.state.memory);
+                capture.seal(xid, prepares, &self.db.engine, process, memory).await
             }
             _ => Ok(None),
         }

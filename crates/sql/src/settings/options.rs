@@ -73,6 +73,12 @@ impl Settings {
         } else {
             v.inert.map(|why| format!("option '{option}' has no effect: {why}"))
         };
+        if matches!(var, Var::BinlogDoDb | Var::BinlogIgnoreDb) {
+            // Each option names one more database.
+            let before = self.text(var).filter(|names| !names.is_empty());
+            let names = before.map_or(text.to_string(), |before| format!("{before},{text}"));
+            taken = v.take_text(&names).map_err(|e| OptionError(e.message.to_string()))?;
+        }
         self.store(var, taken.setting);
         if var == Var::CharacterSetServer || var == Var::CollationServer {
             let bits = self.bits(Var::CollationServer);

@@ -64,18 +64,23 @@ variables! {
     Autocommit "autocommit" Bool, Both Dynamic ON;
     BackLog "back_log" int(1, 65535), Global AtStart is("1024");
     BindAddress "bind_address" TEXT, Global AtStart is("127.0.0.1");
-    BinlogChecksum "binlog_checksum" Enum(&["NONE", "CRC32"]), Global AtStart is("CRC32");
+    BinlogChecksum "binlog_checksum" Enum(&["NONE", "CRC32"]), Global Dynamic is("CRC32");
+    BinlogDoDb "binlog_do_db" TEXT, Global AtStart is("");
+    BinlogErrorAction "binlog_error_action" Enum(&["IGNORE_ERROR", "ABORT_SERVER"]),
+        Global Dynamic is("ABORT_SERVER"), only "no commit goes without its events: while the \
+        disk is full, commits wait and can be killed, and a failed sync ends the server";
+    BinlogExpireLogsAutoPurge "binlog_expire_logs_auto_purge" Bool, Global Dynamic ON;
     BinlogExpireLogsSeconds "binlog_expire_logs_seconds" int(0, u32::MAX as u64),
-        Global Dynamic is("0"), only "files of the binary log go with PURGE BINARY LOGS";
+        Global Dynamic is("2592000");
     BinlogFormat "binlog_format" Enum(&["MIXED", "STATEMENT", "ROW"]), Both Dynamic is("ROW"),
         only "the binary log has rows";
+    BinlogIgnoreDb "binlog_ignore_db" TEXT, Global AtStart is("");
     BinlogRowEventMaxSize "binlog_row_event_max_size" steps(256, u32::MAX as u64, 256),
         Global AtStart is("8192");
     BinlogRowImage "binlog_row_image" Enum(&["MINIMAL", "NOBLOB", "FULL"]), Both Dynamic is("FULL");
     BinlogRowMetadata "binlog_row_metadata" Enum(&["MINIMAL", "FULL"]),
         Global Dynamic is("MINIMAL");
-    BinlogRowsQueryLogEvents "binlog_rows_query_log_events" Bool, Both Dynamic OFF,
-        only "the binary log has the rows of a statement, and not its text";
+    BinlogRowsQueryLogEvents "binlog_rows_query_log_events" Bool, Both Dynamic OFF;
     CharacterSetClient "character_set_client" Charset { nullable: false },
         Both Dynamic is("utf8mb4");
     CharacterSetConnection "character_set_connection" Charset { nullable: false },
@@ -113,6 +118,8 @@ variables! {
     ErrorCount "error_count" OfSession, Session ReadOnly None;
     EventScheduler "event_scheduler" Enum(&["OFF", "ON", "DISABLED"]), Global Dynamic OFF,
         only "the server has no events";
+    ExpireLogsDays "expire_logs_days" int(0, 99), Global Dynamic is("0"),
+        only "binlog_expire_logs_seconds says when files of the binary log go";
     ExplicitDefaultsForTimestamp "explicit_defaults_for_timestamp" Bool, Both Dynamic ON,
         only "a TIMESTAMP column has only the defaults that CREATE TABLE gives it";
     ForeignKeyChecks "foreign_key_checks" Bool, Both Dynamic ON,
@@ -122,6 +129,7 @@ variables! {
     GtidExecuted "gtid_executed" TEXT, Global ReadOnly is("");
     GtidMode "gtid_mode" Enum(&["OFF", "OFF_PERMISSIVE", "ON_PERMISSIVE", "ON"]),
         Global AtStart OFF;
+    GtidNext "gtid_next" Enum(&["AUTOMATIC", "ANONYMOUS"]), Session Dynamic is("AUTOMATIC");
     GtidPurged "gtid_purged" TEXT, Global ReadOnly is("");
     HaveOpenssl "have_openssl" TEXT, Global ReadOnly is("DISABLED");
     HaveSsl "have_ssl" TEXT, Global ReadOnly is("DISABLED");
@@ -227,7 +235,7 @@ variables! {
     MaxAllowedPacket "max_allowed_packet" steps(1024, 1 << 30, 1024), Both Dynamic is("67108864");
     MaxBinlogCacheSize "max_binlog_cache_size" steps(4096, MAX_CACHE, 4096),
         Global Dynamic is("18446744073709547520");
-    MaxBinlogSize "max_binlog_size" steps(4096, 1 << 30, 4096), Global AtStart is("1073741824");
+    MaxBinlogSize "max_binlog_size" steps(4096, 1 << 30, 4096), Global Dynamic is("1073741824");
     MaxConnections "max_connections" int(1, 100_000), Global Dynamic is("151");
     MaxErrorCount "max_error_count" int(0, 65535), Both Dynamic is("1024"), only "not built yet";
     MaxExecutionTime "max_execution_time" int(0, u32::MAX as u64), Both Dynamic is("0");

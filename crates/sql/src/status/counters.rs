@@ -17,6 +17,10 @@ macro_rules! counters {
 counters! {
     AbortedClients "Aborted_clients",
     AbortedConnects "Aborted_connects",
+    BinlogCacheDiskUse "Binlog_cache_disk_use",
+    BinlogCacheUse "Binlog_cache_use",
+    BinlogStmtCacheDiskUse "Binlog_stmt_cache_disk_use",
+    BinlogStmtCacheUse "Binlog_stmt_cache_use",
     BytesReceived "Bytes_received",
     BytesSent "Bytes_sent",
     ComAdminCommands "Com_admin_commands",

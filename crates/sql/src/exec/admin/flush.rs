@@ -1,10 +1,10 @@
 //! Runs FLUSH.
 use super::AdminContext;
+use super::binlog::rotate;
 use crate::error::{Result, SqlError};
 use crate::plan::{FlushWhat, TableLock};
 use crate::session_state::Done;
 use crate::settings::Var;
-use redolith_replication::record::Why;
 
 pub(super) async fn run(cx: &mut AdminContext<'_>, what: &FlushWhat) -> Result<Done> {
     match what {
@@ -37,16 +37,4 @@ pub(super) async fn run(cx: &mut AdminContext<'_>, what: &FlushWhat) -> Result<D
         }
     }
     Ok(Done::default())
-}
-
-/// The binary log goes on in another file.
-async fn rotate(cx: &AdminContext<'_>) -> Result<()> {
-    if let Some(binlog) = cx.binlog {
-        let mut options = None;
-        cx.engine.runtime.work_long(&mut || options = Some(binlog.options()));
-        if let Some(options) = options {
-            binlog.rotate(cx.engine, Why::Flush, options).await?;
-        }
-    }
-    Ok(())
 }

@@ -1,6 +1,7 @@
 //! Runs statements about the session and the server: SET, SHOW, USE, KILL, LOCK TABLES, maintenance
 //! of tables, definitions. [`run`] is the entry point. `exec::run` runs statements about rows; the
 //! session runs statements about transactions.
+mod binlog;
 mod flush;
 mod kill;
 mod maintain;
@@ -90,6 +91,7 @@ pub async fn run(
         Statement::Show(stmt) => Ran::Done(show::run(cx, stmt, &plan.columns, params, sink).await?),
         Statement::Set(items) => {
             let commit = set::run(cx, items, params)?;
+            binlog::change_options(cx, items).await?;
             let outcome = Outcome::Done(Done::default());
             if commit { Ran::Commit(outcome) } else { Ran::Done(outcome) }
         }
@@ -116,12 +118,7 @@ pub async fn run(
             done(Done::default())
         }
         Statement::Admin(AdminStmt::Flush(what)) => done(flush::run(cx, what).await?),
-        Statement::Admin(AdminStmt::ResetMaster) => {
-            return Err(match cx.binlog {
-                None => SqlError::new(1186, "Binlog closed, cannot RESET MASTER"),
-                Some(_) => SqlError::unsupported("RESET BINARY LOGS AND GTIDS"),
-            });
-        }
+        Statement::Admin(AdminStmt::ResetMaster(first)) => done(binlog::reset(cx, *first).await?),
         Statement::Admin(AdminStmt::PurgeLogsTo(file)) => done(purge::to(cx, file).await?),
         Statement::PurgeLogsBefore(seconds) => {
             let time = cx.eval(seconds, params, &[])?;

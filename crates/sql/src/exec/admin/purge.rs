@@ -1,5 +1,6 @@
 //! Runs PURGE BINARY LOGS.
 use super::AdminContext;
+use crate::binlog::killable;
 use crate::error::{Result, SqlError};
 use crate::session_state::{Done, Level};
 use redolith_binlog::file::file_name;
@@ -32,27 +33,15 @@ pub(super) async fn before(cx: &mut AdminContext<'_>, time: &Value<'_>) -> Resul
     let Some(binlog) = cx.binlog.cloned() else { return Ok(Done::default()) };
     let time = to_u64(time).value;
     let mut first = Ok(0);
-    cx.engine.runtime.work_long(&mut || {
-        first = Ok(0);
-        for number in binlog.numbers() {
-            match binlog.begun_at(number) {
-                Ok(begun) if u64::from(begun) <= time => first = Ok(number),
-                Ok(_) => break,
-                Err(e) => {
-                    first = Err(SqlError::unknown_error(e));
-                    break;
-                }
-            }
-        }
-    });
-    let first = first?;
+    cx.engine.runtime.work_long(&mut || first = binlog.first_after(time));
+    let first = first.map_err(SqlError::unknown_error)?;
     purge(cx, &binlog, first).await
 }
 
 async fn purge(cx: &mut AdminContext<'_>, binlog: &Arc<Binlog>, number: u32) -> Result<Done> {
     // A start after a crash makes the files behind the last barrier again, so they stay until
     // another barrier is behind them.
-    binlog.barrier(cx.engine).await?;
+    killable(&cx.session.process, binlog.barrier(cx.engine)).await??;
     let mut purged = None;
     cx.engine.runtime.work_long(&mut || purged = Some(binlog.purge_before(number)));
     let purged = purged

@@ -118,8 +118,9 @@ impl DdlContext<'_> {
         default: Option<&str>,
         databases: &[&str],
     ) -> Result<Option<Vec<u8>>> {
-        let Some(log) = self.log else { return Ok(None) };
-        log.record(self.engine, self.session.id, default, databases).await.map(Some)
+        let name = default.or(databases.first().copied()).unwrap_or_default();
+        let Some(log) = self.log.filter(|log| log.filter.logs(name)) else { return Ok(None) };
+        log.record(self.engine, self.session, default, databases).await.map(Some)
     }
     /// Logs a statement that has had nothing to change.
     async fn append(&self, record: Option<Vec<u8>>) -> Result<()> {

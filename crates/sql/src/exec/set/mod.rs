@@ -3,6 +3,7 @@
 //! **SETS-1** All items are evaluated and checked before the first takes effect, so a failing item
 //! leaves everything unchanged. Then the items take effect in order. (`SET @a = 1, @b = @a` gives
 //! `@b` the old value of `@a`.)
+mod gtid_next;
 #[cfg(test)]
 mod tests;
 mod variables;
@@ -219,6 +220,9 @@ fn system(
             return Err(SqlError::sql_log_bin_in_transaction());
         }
         SetTarget::Session => {
+            if var == Var::GtidNext {
+                gtid_next::check(value, cx.in_transaction, cx.settings)?;
+            }
             let taken = SessionVars::check(var, value)?;
             let truncated = taken.as_ref().is_some_and(|t| t.truncated);
             changes.push(if var.get().kind == Kind::OfSession {

@@ -7,6 +7,7 @@ use crate::error::{Result, SqlError};
 use crate::exec::scan::go_on;
 use crate::exec::server_rows::Gathered;
 use crate::processes::Process;
+use crate::settings::{Settings, Var};
 use redolith_binlog::file::{file_name, file_number};
 use redolith_binlog::{Damage, Event, RawEvent};
 use redolith_engine::Engine;
@@ -22,6 +23,7 @@ const SHOWN_BYTES: usize = 64 << 10;
 pub(super) struct Source<'a> {
     pub binlog: &'a Arc<Binlog>,
     pub engine: &'a Arc<Engine>,
+    pub settings: &'a Settings,
 }
 
 impl Source<'_> {
@@ -53,7 +55,9 @@ pub(super) async fn status(source: &Source<'_>) -> Result<Made> {
     let (file, offset) = status.position.map_or((0, 0), |end| (end.file, end.offset));
     let name = file_name(&base, file);
     let executed = status.executed.to_string();
-    Ok(vec![text(name), int(offset), nothing(), nothing(), text(executed)])
+    let list = |var| text(source.settings.text(var).unwrap_or_default());
+    let (only, ignored) = (list(Var::BinlogDoDb), list(Var::BinlogIgnoreDb));
+    Ok(vec![text(name), int(offset), only, ignored, text(executed)])
 }
 
 pub(super) async fn files(source: &Source<'_>) -> Result<Vec<Made>> {

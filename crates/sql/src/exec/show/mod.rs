@@ -116,7 +116,8 @@ fn passes(
 
 /// Makes the rows and charges for them.
 async fn rows(cx: &mut AdminContext<'_>, kind: &ShowKind) -> Result<Vec<Row>> {
-    let source = cx.binlog.map(|binlog| binlog::Source { binlog, engine: cx.engine });
+    let (engine, settings) = (cx.engine, cx.settings);
+    let source = cx.binlog.map(|binlog| binlog::Source { binlog, engine, settings });
     let process = cx.session.process.clone();
     let mut out = Gathered::new(&mut cx.session.memory.statement);
     match kind {

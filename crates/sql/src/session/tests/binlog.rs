@@ -1,6 +1,7 @@
 //! What sessions write to the binary log: the files are read and compared with the statements.
 use super::{Session, World, execute, lines, query};
 use crate::exec::fixture::Server;
+use crate::settings::Var;
 use redolith_binlog::rows::Row;
 use redolith_binlog::{Event, GtidEvent, Query, Reader, RowsKind, Table, TableId};
 use redolith_engine::runtime::block_on;
@@ -108,6 +109,7 @@ fn line(event: &Event<'_>, tables: &Tables) -> Option<String> {
             }
             shown.join(" ") + if rows.is_end_of_statement() { ";" } else { "" }
         }
+        Event::RowsQuery(text) => format!("# {}", String::from_utf8_lossy(text)),
         Event::Xid(xid) => {
             assert!(*xid > 0);
             "COMMIT".into()
@@ -193,6 +195,114 @@ fn the_log_has_what_transactions_have_changed() {
             "test: CREATE TABLE u (a INT)"
         ]
     );
+}
+
+/// `binlog_rows_query_log_events`: the text stands before the rows of its statement, if there are
+/// rows.
+#[test]
+fn the_text_of_a_statement_is_logged_before_its_rows() {
+    let mut log = Log::new();
+    log.run(&["CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(20))"]);
+    log.skip();
+    log.run(&["SET binlog_rows_query_log_events = ON"]);
+    log.run(&["INSERT  INTO t VALUES (1, 'ü'), (2, 'b') ; UPDATE t SET v = 'c' WHERE id = 7"]);
+    assert_eq!(
+        log.new_lines(),
+        [
+            "BEGIN",
+            "# INSERT  INTO t VALUES (1, 'ü'), (2, 'b')",
+            "map t",
+            "+(1,ü) +(2,b);",
+            "COMMIT"
+        ]
+    );
+    log.run(&["BEGIN", "DELETE FROM t WHERE id = 2", "SAVEPOINT s", "DELETE FROM t"]);
+    assert_eq!(lines(&mut log.session, "INSERT INTO t VALUES (3, ''), (3, '')"), ["error 1062"]);
+    log.run(&["ROLLBACK TO s"]);
+    let id = block_on(log.session.prepare(b"UPDATE t SET v = ?")).unwrap().id;
+    for _ in 0..2 {
+        execute(&mut log.session, id, &[Value::text("z")]);
+    }
+    log.run(&["COMMIT"]);
+    assert_eq!(
+        log.new_lines(),
+        [
+            "BEGIN",
+            "# DELETE FROM t WHERE id = 2",
+            "map t",
+            "-(2,b);",
+            "# UPDATE t SET v = ?",
+            "map t",
+            "(1,ü)>(1,z);",
+            "COMMIT"
+        ]
+    );
+    log.run(&["SET binlog_rows_query_log_events = OFF", "DELETE FROM t"]);
+    assert_eq!(log.new_lines(), ["BEGIN", "map t", "-(1,z);", "COMMIT"]);
+}
+
+#[test]
+fn gtid_next_is_automatic() {
+    let world = World::new();
+    let mut s = world.session();
+    let uuid = "3e11fa47-71ca-11e1-9e33-c80aa9429562";
+    for (value, outcome) in [
+        ("'automatic'".to_string(), "ok 0 0"),
+        ("'ANONYMOUS'".into(), "ok 0 0"),
+        ("AUTOMATIC".into(), "ok 0 0"),
+        ("DEFAULT".into(), "ok 0 0"),
+        ("7".into(), "error 1232"),
+        ("'x:7'".into(), "error 1774"),
+        (format!("'{uuid}:0'"), "error 1774"),
+        (format!("'{uuid}:7'"), "error 1781"),
+    ] {
+        assert_eq!(lines(&mut s, &format!("SET gtid_next = {value}")), [outcome], "{value}");
+    }
+    world.db.settings.set_option(Var::GtidMode, Some("ON")).unwrap();
+    for (value, outcome) in [
+        ("'AUTOMATIC'".to_string(), "ok 0 0"),
+        ("'ANONYMOUS'".into(), "error 1782"),
+        (format!("'{uuid}:7'"), "error 1235"),
+    ] {
+        assert_eq!(lines(&mut s, &format!("SET gtid_next = {value}")), [outcome], "{value}");
+    }
+    assert_eq!(lines(&mut s, "SET GLOBAL gtid_next = 'AUTOMATIC'"), ["error 1228"]);
+    lines(&mut s, "BEGIN");
+    assert_eq!(lines(&mut s, "SET gtid_next = 'AUTOMATIC'"), ["error 1766"]);
+}
+
+#[test]
+fn the_log_begins_anew_and_its_options_change() {
+    let mut log = Log::new();
+    log.run(&["CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1)", "FLUSH LOGS"]);
+    log.run(&["BEGIN", "INSERT INTO t VALUES (2)"]);
+    let mut other = log.world.session();
+    for (text, code) in [
+        ("RESET MASTER TO 0", "error 3567"),
+        ("RESET BINARY LOGS AND GTIDS TO 2000000001", "error 3567"),
+        ("RESET MASTER TO x", "error 1064"),
+    ] {
+        assert_eq!(lines(&mut other, text), [code], "{text}");
+    }
+    assert_eq!(lines(&mut other, "RESET BINARY LOGS AND GTIDS TO 7"), ["ok 0 0"]);
+    let binlog = log.world.server.binlog.clone().unwrap();
+    assert_eq!((binlog.numbers(), binlog.status().executed.is_empty()), (vec![7], true));
+    // The transaction that runs gets into the new log, where events have no checksums.
+    assert_eq!(lines(&mut other, "SET GLOBAL binlog_checksum = NONE"), ["ok 0 0"]);
+    log.run(&["COMMIT"]);
+    log.seen = 0;
+    assert_eq!(log.new_lines(), ["BEGIN", "map t", "+(2);", "COMMIT"]);
+    assert_eq!(binlog.numbers(), [7, 8]);
+    assert_eq!(binlog.options().checksum, redolith_binlog::Checksum::None);
+    // From now on the present file is too long.
+    assert_eq!(lines(&mut other, "SET GLOBAL max_binlog_size = 4096"), ["ok 0 0"]);
+    assert_eq!(binlog.numbers(), [7, 8]);
+    log.run(&["CREATE TABLE u (a TEXT)", "INSERT INTO u VALUES (REPEAT('x', 5000))"]);
+    block_on(binlog.catch_up(log.world.server.engine.store.log.durable()));
+    assert_eq!(binlog.numbers(), [7, 8, 9]);
+    let shown = lines(&mut log.world.session(), "SHOW STATUS LIKE 'Binlog_cache_use'").join(" ");
+    assert!(shown.contains('3'), "{shown}");
+    assert_eq!(lines(&mut World::new().session(), "RESET MASTER TO 3"), ["error 1186"]);
 }
 
 #[test]

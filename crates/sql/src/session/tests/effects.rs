@@ -97,11 +97,13 @@ const EFFECTS: &[Effect] = &[
 const ELSEWHERE: &[&str] = &[
     "autocommit",
     "binlog_row_image",
+    "binlog_rows_query_log_events",
     "character_set_database",
     "character_set_results",
     "character_set_server",
     "collation_database",
     "collation_server",
+    "gtid_next",
     "identity",
     "innodb_flush_log_at_trx_commit",
     "innodb_lock_wait_timeout",

@@ -1,0 +1,244 @@
+//! Tests of resets, of expiry, and of options that change while the log is written.
+use super::*;
+use crate::dump::{Dump, Start, Step};
+use redolith_binlog::Header;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+fn sealed(checksum: Checksum, text: &[u8]) -> Vec<u8> {
+    let options = EncodeOptions { checksum, ..EncodeOptions::default() };
+    let mut builder = TransactionBuilder::new(options);
+    builder.query(STAMP, &Query { text, ..Query::default() }).unwrap();
+    builder.seal(STAMP, &GtidTemplate::default()).unwrap().as_bytes().to_vec()
+}
+fn reset(rig: &mut Rig, first: u32) {
+    rig.append(Record::Reset { us: 5_000_000, first }.encode());
+    rig.publish();
+}
+/// Every event of every file has a right checksum, position and length: the reader checks them.
+fn lengths_are_right(rig: &Rig) {
+    for number in rig.binlog.numbers() {
+        let mut reader = rig.binlog.open_file(number).unwrap().0;
+        let mut expected = None;
+        while let Some(event) = reader.next_event().unwrap() {
+            if let Event::Gtid(gtid) = event.decode().unwrap() {
+                assert!(expected.is_none_or(|end| end == event.position));
+                expected = Some(event.position + gtid.transaction_len);
+            }
+        }
+    }
+}
+
+/// Tests REPL-6.
+#[test]
+fn a_reset_begins_anew() {
+    let mut rig = Rig::new(4096);
+    let text = "x".repeat(1500);
+    (0..6).for_each(|n| rig.transaction(&format!("{n} {text}")));
+    assert!(rig.binlog.numbers().len() > 2);
+    let binlog = rig.binlog.clone();
+    let name = binlog.numbers().last().map(|n| file::file_name("binlog", *n)).unwrap();
+    let mut dumps = ["binlog.000001".to_string(), name].map(|name| {
+        let start = Start::File { name: name.into(), position: 4 };
+        Dump::begin(&binlog, start, Some(Checksum::Crc32)).unwrap()
+    });
+    for dump in &mut dumps {
+        while dump.advance().unwrap() == Step::Event {}
+    }
+    assert!(!binlog.status().executed.is_empty());
+    reset(&mut rig, 1);
+    assert_eq!(binlog.numbers(), [1]);
+    assert!(texts(&rig).is_empty());
+    assert!(binlog.status().executed.is_empty() && binlog.purged().unwrap().is_empty());
+    for dump in &mut dumps {
+        assert!(dump.advance().unwrap_err().0.contains("begun anew"));
+    }
+    rig.transaction("after");
+    assert_eq!(texts(&rig), ["after"]);
+    assert_eq!(binlog.status().executed.to_string(), format!("{}:1", crate::rig::UUID));
+    reset(&mut rig, 42);
+    rig.transaction("again");
+    assert_eq!((binlog.numbers(), texts(&rig)), (vec![42], vec!["again".to_string()]));
+    // The checkpoint may pass the reset at once, and then the mark goes.
+    assert_eq!(State::decode(&binlog.state()).unwrap().file, 42);
+    assert!(rig.disk.exists(&binlog.place().reset_mark()));
+    binlog.remove_spills(binlog.limit());
+    assert!(!rig.disk.exists(&binlog.place().reset_mark()));
+    for wrong in [0, u32::MAX] {
+        let mut maker = Maker::new("binlog", State::default());
+        let record = Record::Reset { us: 1, first: wrong }.encode();
+        assert!(maker.take(Lsn(5), &record).is_err(), "{wrong}");
+    }
+}
+
+/// A crash at any step of a reset: the start ends with the new log, and with nothing of the old
+/// one. Tests BINLOG-FILES-2.
+#[test]
+fn a_reset_is_finished_by_a_start() {
+    let text = "x".repeat(1500);
+    for op in 1.. {
+        let mut rig = Rig::new(4096);
+        rig.transaction(&format!("kept by the state {text}"));
+        rig.barrier();
+        let state = rig.binlog.state();
+        let mut records = Vec::new();
+        let mut log = |rig: &mut Rig, record: Vec<u8>| {
+            records.push((Lsn(rig.lsn), record.clone()));
+            rig.append(record);
+        };
+        for n in 0..4 {
+            let events = sealed(Checksum::Crc32, format!("before {n} {text}").as_bytes());
+            log(&mut rig, transaction(n, None, &events));
+        }
+        rig.publish();
+        log(&mut rig, Record::Reset { us: 5_000_000, first: 1 }.encode());
+        log(&mut rig, transaction(9, None, &sealed(Checksum::Crc32, b"after")));
+        rig.disk.crash_at_op(op);
+        let (binlog, end) = (rig.binlog.clone(), Lsn(rig.lsn));
+        // A sync that fails ends the process.
+        let ran = catch_unwind(AssertUnwindSafe(|| binlog.advance(end)));
+        let broken = rig.disk.is_stopped();
+        assert!(broken || ran.is_ok_and(|ran| ran.is_ok()));
+        rig.disk.crash();
+        let place = rig.binlog.place().clone();
+        for round in 0..2 {
+            let again = Binlog::new(rig.disk.clone(), place.clone()).unwrap();
+            again.judge(&state).unwrap();
+            for (at, record) in &records {
+                again.replay(*at, record).unwrap();
+            }
+            again.begin(Lsn(rig.lsn)).unwrap();
+            assert_eq!(again.numbers(), [1], "{op} {round}");
+            assert_eq!(again.status().executed.to_string(), format!("{}:1", crate::rig::UUID));
+            rig.binlog = again;
+            assert_eq!(texts(&rig), ["after"], "{op} {round}");
+            let names = rig.disk.list(&place.dir).unwrap();
+            let files = names.iter().filter(|n| n.contains(".0000")).count();
+            assert_eq!(files, 1, "{names:?}");
+        }
+        if !broken {
+            assert!(op > 20, "{op}");
+            break;
+        }
+    }
+}
+
+#[test]
+fn a_mark_without_its_reset_is_judged() {
+    let mut rig = Rig::new(1 << 20);
+    rig.transaction("one");
+    rig.barrier();
+    let (state, from) = (rig.binlog.state(), rig.lsn);
+    reset(&mut rig, 1);
+    let place = rig.binlog.place().clone();
+    // The redo log is an older copy that does not have the reset.
+    let old = Binlog::new(rig.disk.clone(), place.clone()).unwrap();
+    old.judge(&state).unwrap();
+    assert!(old.begin(Lsn(from)).unwrap_err().to_string().contains("older copy"));
+    // Another data directory has nothing to do with the mark.
+    let other = Binlog::new(rig.disk.clone(), place.clone()).unwrap();
+    other.judge(&[]).unwrap();
+    other.begin(Lsn(1)).unwrap();
+    assert!(!rig.disk.exists(&place.reset_mark()));
+    let file = rig.disk.open(&place.reset_mark(), OpenHow::create(false)).unwrap();
+    for wrong in [&b"7 00000000\n"[..], b"", b"\xff", &[b'1'; 99]] {
+        file.set_len(0).unwrap();
+        file.write_at(wrong, 0).unwrap();
+        let refused = Binlog::new(rig.disk.clone(), place.clone()).err().unwrap();
+        assert!(refused.to_string().contains("is damaged"));
+    }
+}
+
+/// What was encoded for other checksums is placed as if it had been encoded for the file's.
+#[test]
+fn checksums_change_under_transactions() {
+    let mut rig = Rig::new(1 << 30);
+    let mut options = rig.binlog.options();
+    for to in [Checksum::None, Checksum::Crc32] {
+        options.checksum = to;
+        let rotate = Record::Rotate { why: Why::Flush, us: 1, after: 0, options: options.clone() };
+        rig.append(rotate.encode());
+        for of in [Checksum::None, Checksum::Crc32] {
+            rig.append(transaction(2, None, &sealed(of, b"short")));
+            let encode = EncodeOptions { checksum: of, ..EncodeOptions::default() };
+            let mut builder = TransactionBuilder::new(encode);
+            for _ in 0..3 {
+                let text = vec![b'x'; 700 << 10];
+                builder.query(STAMP, &Query { text: &text, ..Query::default() }).unwrap();
+            }
+            let mut drained = Vec::new();
+            builder.drain(&mut drained);
+            let mut spill = rig.binlog.spill().unwrap();
+            spill.append(&drained).unwrap();
+            builder.event(STAMP, &Event::Xid(9)).unwrap();
+            let (gtid, rest) = builder.seal_drained(STAMP, &GtidTemplate::default()).unwrap();
+            rig.append(spilled(2, None, spill.seal().unwrap(), &gtid, &rest));
+            spill.keep();
+        }
+        rig.publish();
+    }
+    assert_eq!(texts(&rig).len(), 2 * 2 * 4);
+    lengths_are_right(&rig);
+    let (old, new) = (rig.file(2), rig.file(3));
+    // In each file, the transactions that were encoded in either way have the same length.
+    for file in [&old, &new] {
+        let mut gtids = Vec::new();
+        let mut at = 4;
+        while let Ok(header) = Header::decode(&file[at..]) {
+            if header.event_type == redolith_binlog::EventType::GTID {
+                gtids.push(at);
+            }
+            at += header.len as usize;
+        }
+        assert_eq!(gtids.len(), 4);
+        assert_eq!(gtids[1] - gtids[0], gtids[3] - gtids[2]);
+    }
+    let counted = rig.binlog.counters();
+    assert_eq!((counted.transactions, counted.spilled_transactions), (8, 4));
+}
+
+#[test]
+fn the_largest_size_changes_in_the_middle_of_a_file() {
+    let mut rig = Rig::new(1 << 30);
+    rig.transaction("one");
+    rig.append(Record::Largest(4096).encode());
+    rig.transaction(&"x".repeat(5000));
+    assert_eq!((rig.binlog.numbers(), rig.binlog.options().max_file_bytes), (vec![1, 2], 4096));
+}
+
+#[test]
+fn old_files_expire() {
+    let mut rig = Rig::new(1 << 30);
+    let binlog = rig.binlog.clone();
+    let now_s = |rig: &Rig| (rig.disk.wall_us() / 1_000_000) as u64;
+    let options = binlog.options();
+    let begin = |rig: &mut Rig, s: u64| {
+        let us = s * 1_000_000;
+        let options = options.clone();
+        rig.append(Record::Rotate { why: Why::Flush, us, after: 0, options }.encode());
+        rig.publish();
+    };
+    let now = now_s(&rig);
+    begin(&mut rig, now - 500);
+    begin(&mut rig, now - 300);
+    begin(&mut rig, now - 100);
+    assert_eq!(binlog.numbers(), [1, 2, 3, 4]);
+    binlog.expire();
+    binlog.set_expiry(200);
+    // A start may have to make the files again: no barrier is behind them.
+    binlog.expire();
+    assert_eq!(binlog.numbers(), [1, 2, 3, 4]);
+    rig.barrier();
+    // A dump is in file 2, which was complete 300 s ago.
+    let reading = binlog.reader(2);
+    binlog.expire();
+    assert_eq!(binlog.numbers(), [2, 3, 4]);
+    drop(reading);
+    binlog.expire();
+    assert_eq!(binlog.numbers(), [3, 4]);
+    // The file that is written stays, however old it is.
+    binlog.set_expiry(1);
+    binlog.expire_behind();
+    assert_eq!(binlog.numbers(), [4]);
+    binlog.set_expiry(0);
+    assert!(!binlog.expires());
+}

@@ -1,0 +1,63 @@
+//! Variables and counters of the binary log.
+use crate::settings::{Settings, Var};
+use crate::status::{Status, StatusValue};
+use redolith_engine::Engine;
+use redolith_replication::Binlog;
+use std::sync::Arc;
+
+/// Lets variables and counters show the binary log.
+pub fn register(
+    binlog: &Arc<Binlog>,
+    engine: &Arc<Engine>,
+    settings: &Arc<Settings>,
+    status: &Status,
+) {
+    let (log, to) = (binlog.clone(), engine.clone());
+    settings.find_out(Var::GtidExecuted, move || {
+        // A session sees its own commits, which the files may not have yet. If the disk refuses
+        // them, the value is that of the files.
+        to.runtime.work_long(&mut || {
+            let _ = log.materialize(to.store.log.durable());
+        });
+        log.status().executed.to_string()
+    });
+    let (log, to) = (binlog.clone(), engine.clone());
+    settings.find_out(Var::GtidPurged, move || {
+        let mut purged = String::new();
+        to.runtime.work_long(&mut || {
+            purged = log.purged().map(|set| set.to_string()).unwrap_or_default();
+        });
+        purged
+    });
+    let (log, to) = (binlog.clone(), engine.clone());
+    status.register(Box::new(move |put| {
+        let lag = to.store.log.durable().0.saturating_sub(log.lsn().0);
+        let counted = log.counters();
+        for (name, value) in [
+            ("Redolith_binlog_barriers", counted.barriers),
+            ("Redolith_binlog_bytes", counted.bytes),
+            ("Redolith_binlog_dumps", log.replicas().dumps() as u64),
+            ("Redolith_binlog_lag_bytes", lag),
+            ("Redolith_binlog_lag_us", if lag > 0 { log.lag_us() } else { 0 }),
+            ("Redolith_binlog_rotations", counted.rotations),
+            ("Redolith_binlog_spilled_bytes", counted.spilled_bytes),
+            ("Redolith_binlog_spilled_transactions", counted.spilled_transactions),
+            ("Redolith_binlog_syncs", counted.syncs),
+            ("Redolith_binlog_transactions", counted.transactions),
+            ("Redolith_binlog_waiting_bytes", log.waiting_bytes()),
+            ("Redolith_binlog_writes", counted.writes),
+        ] {
+            put(name, StatusValue::Int(value));
+        }
+    }));
+    // Files expire by themselves only if both variables say so.
+    let (log, to) = (binlog.clone(), Arc::downgrade(settings));
+    let expiry = move || {
+        let Some(to) = to.upgrade() else { return };
+        let seconds = to.bits(Var::BinlogExpireLogsSeconds);
+        log.set_expiry(if to.is_on(Var::BinlogExpireLogsAutoPurge) { seconds } else { 0 });
+    };
+    let again = expiry.clone();
+    settings.on_change(Var::BinlogExpireLogsSeconds, move |_| expiry());
+    settings.on_change(Var::BinlogExpireLogsAutoPurge, move |_| again());
+}
