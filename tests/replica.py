@@ -19,9 +19,22 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, 'following')]
 import load  # noqa: E402
+import semi_sync  # noqa: E402
 import statements as following_statements  # noqa: E402
 from rig import python, servers  # noqa: E402
 from rig.client import MySQLError  # noqa: E402
+from rig.dumping import (  # noqa: E402
+    DUMP,
+    DUMP_GTID,
+    FORMAT,
+    HEARTBEAT,
+    IN_USE_AT,
+    MAGIC,
+    NON_BLOCK,
+    REGISTER,
+    ROTATE,
+    Dump,
+)
 from rig.replica import replica_of, same_rows, source, wait_for  # noqa: E402
 from rig.report import Report  # noqa: E402
 from rig.sysbench import SysbenchFailed  # noqa: E402
@@ -34,54 +47,6 @@ FAILURES = (
     subprocess.SubprocessError,
     SysbenchFailed,
 )
-REGISTER, DUMP, DUMP_GTID = 0x15, 0x12, 0x1E
-NON_BLOCK = 1
-MAGIC = b'\xfebin'
-ROTATE, FORMAT, HEARTBEAT = 4, 15, 27
-ARTIFICIAL = 0x20
-IN_USE_AT = 21
-
-
-class Event:
-    def __init__(self, raw):
-        self.raw = raw
-        _, self.type, self.server_id, self.len, self.end, self.flags = struct.unpack_from(
-            '<IBIIIH', raw
-        )
-
-    @property
-    def made(self):
-        return bool(self.flags & ARTIFICIAL)
-
-
-class Dump:
-    """A connection that dumps the binary log."""
-
-    def __init__(
-        self, server, file='', position=4, flags=0, server_id=77, checksum='CRC32', heartbeat=0
-    ):
-        self.c = server.connect()
-        if checksum:
-            self.c.query(f"SET @source_binlog_checksum = '{checksum}'")
-        if heartbeat:
-            self.c.query(f'SET @master_heartbeat_period = {heartbeat}')
-        head = struct.pack('<IHI', position, flags, server_id)
-        self.c.command(DUMP, head + file.encode())
-
-    def next(self):
-        """The next event. None: the dump has ended."""
-        packet = self.c._checked()
-        if packet[0] == 0xFE:
-            return None
-        return Event(packet[1:])
-
-    def rest(self):
-        events = []
-        while (event := self.next()) is not None:
-            events.append(event)
-        return events
-
-
 def files_of(events, checksum='CRC32'):
     """The files that a dump's events are from, as a client writes them. `checksum`: what the client
     said, which holds before the first FORMAT_DESCRIPTION.
@@ -195,7 +160,7 @@ def raw_stream():
         c.query("SET @source_binlog_checksum = 'CRC32'")
         c.command(DUMP_GTID, struct.pack('<HII', NON_BLOCK, 9, 0) + struct.pack('<QIQ', 4, 8, 0))
         dump = Dump.__new__(Dump)
-        dump.c = c
+        dump.c, dump.semi_sync = c, None
         assert list(files_of(dump.rest())) == wanted[-1:]
 
 
@@ -397,10 +362,14 @@ def main():
         'all-statements': all_statements,
         'kills': lambda: kills(report, 'kills', a.kills),
         'gtids': lambda: kills(report, 'gtids', (a.kills + 1) // 2, gtid_mode='ON'),
+        'semi-sync': semi_sync.own_client,
+        'semi-sync-timeout': semi_sync.timeout,
+        'semi-sync-hostile': semi_sync.hostile,
+        'semi-sync-mariadb': lambda: report.ok('semi-sync-mariadb', semi_sync.mariadb()),
         'python': lambda: python_reader(report),
         'parallel': lambda: kills(report, 'parallel', 0, **parallel),
     }
-    reports_itself = {'kills', 'gtids', 'parallel', 'python'}
+    reports_itself = {'kills', 'gtids', 'parallel', 'python', 'semi-sync-mariadb'}
     for name, test in tests.items():
         if a.only and name not in a.only:
             continue

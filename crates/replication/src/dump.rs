@@ -9,18 +9,21 @@
 //!
 //! - REPL-1: only what is published is read, so a replica never has a transaction that a crash
 //!   takes back (FOLLOW-1).
-//! - REPL-2: an event is given only if it was checked. The dump ends at a damaged event with its
-//!   file and position.
+//! - REPL-2: an event is given only if it was checked, or comes from memory. The dump ends at a
+//!   damaged event with its file and position.
 //! - REPL-3: a dump reads when its replica has taken what was read before. Its memory is one chunk
-//!   of a file, or one event that is longer.
+//!   of a file, or one event that is longer. At the end of the log it has no memory of its own
+//!   (TAIL-2).
 use crate::binlog::{Binlog, Reading};
+use crate::tail::Chunk;
 use redolith_binlog::file::{FIRST_EVENT_AT, file_name, file_number};
 use redolith_binlog::{
-    Checksum, Damage, Event, EventType, GtidSet, ReadError, Reader, Rotate, Stamp,
-    append_artificial, flags,
+    BinlogPosition, Checksum, Damage, Event, EventType, GtidSet, Header, ReadError, Reader, Rotate,
+    Stamp, append_artificial, flags,
 };
 use std::fmt;
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The end of a file that was written this long ago, in bytes, is in memory: reading it does not
@@ -114,6 +117,8 @@ pub struct Dump {
     skips: bool,
     /// An artificial event, if that is the present one.
     made: Option<Vec<u8>>,
+    /// Where the present event is in memory, if it was not read from the file.
+    shared: Option<(Chunk, Range<usize>)>,
 }
 
 impl Dump {
@@ -161,6 +166,7 @@ impl Dump {
             has,
             skips: false,
             made: None,
+            shared: None,
         };
         dump.look()?;
         dump.check_start()?;
@@ -189,26 +195,56 @@ impl Dump {
 
     /// The file that is read, and the position behind the last event that was given.
     pub fn position(&self) -> (&str, u64) {
+        (&self.name, self.given_up_to().offset)
+    }
+    /// The same position with the file's number. Everything before it was given, or the replica
+    /// has it.
+    pub fn given_up_to(&self) -> BinlogPosition {
         let at = if self.next == Next::Events { self.reader.position() } else { self.from };
-        (&self.name, at)
+        BinlogPosition { file: self.file, offset: at }
+    }
+    /// Where a dump begins whose replica has said where: it has everything before.
+    pub fn begins_behind(&self) -> Option<BinlogPosition> {
+        self.has.is_none().then_some(BinlogPosition { file: self.file, offset: self.from })
+    }
+    /// Whether the present event is the last one that is known to be published in its file, and the
+    /// replica stands behind it when it has it. (Behind a ROTATE it stands in the next file.)
+    pub fn is_last(&self) -> bool {
+        self.made.is_none()
+            && self.reader.position() == self.end
+            && !matches!(
+                Header::decode(self.event()),
+                Ok(Header { event_type: EventType::ROTATE | EventType::STOP, .. }) | Err(_)
+            )
+    }
+    /// The position that a replica names, if the dump has given everything before it: the file's
+    /// name, and the bytes in it.
+    pub fn acknowledged(&self, name: &[u8], offset: u64) -> Option<BinlogPosition> {
+        let file = number_of(&self.binlog.place().base, name)?;
+        let at = BinlogPosition { file, offset };
+        (at <= self.given_up_to()).then_some(at)
     }
 
     /// Whether the next [`Dump::advance`] may wait for the disk.
     pub fn may_block(&self) -> bool {
         let far = self.end.saturating_sub(self.reader.position()) > NEAR;
-        self.next != Next::Events || (far && !self.reader.next_is_buffered())
+        self.next != Next::Events
+            || (far
+                && !self.reader.next_is_buffered()
+                && self.binlog.tail().find(self.file, self.reader.position()).is_none())
     }
 
     /// The memory of the dump.
     pub fn bytes(&self) -> usize {
-        self.reader.buffer_bytes()
+        self.reader.buffer_bytes() + self.shared.as_ref().map_or(0, |(c, _)| c.bytes().len())
     }
 
     /// The event that [`Dump::advance`] found.
     pub fn event(&self) -> &[u8] {
-        match &self.made {
-            Some(made) => made,
-            None => self.reader.current(),
+        match (&self.made, &self.shared) {
+            (Some(made), _) => made,
+            (None, Some((chunk, range))) => &chunk.bytes()[range.clone()],
+            (None, None) => self.reader.current(),
         }
     }
 
@@ -277,11 +313,13 @@ impl Dump {
     /// The next event of the files that the replica does not have.
     fn read(&mut self) -> Result<Step, DumpError> {
         loop {
-            let Some(event) = self.reader.next_event()? else {
+            let Some(header) = self.next_header()? else {
                 if self.look()? {
                     continue;
                 }
                 if self.binlog.end().is_none_or(|end| end.file <= self.file) {
+                    self.shared = None;
+                    self.reader.free_buffer();
                     return Ok(Step::End);
                 }
                 // The published end has gone on to another file since the last look, perhaps, but
@@ -292,23 +330,50 @@ impl Dump {
                 self.go_on_to(self.file + 1)?;
                 return self.advance();
             };
-            if let Some(has) = &self.has {
-                match event.header.event_type {
-                    EventType::GTID | EventType::ANONYMOUS_GTID => {
-                        let Event::Gtid(gtid) = event.decode()? else { continue };
-                        self.skips = gtid.gtid.is_some_and(|gtid| has.contains(gtid));
-                    }
-                    // They stand between transactions.
-                    EventType::ROTATE | EventType::STOP | EventType::PREVIOUS_GTIDS => {
-                        self.skips = false;
-                    }
-                    _ => {}
-                }
+            if self.has.is_some() {
+                self.skip(&header)?;
             }
             if !self.skips {
                 return Ok(Step::Event);
             }
         }
+    }
+    /// Goes to the next event in the file, and returns its header.
+    fn next_header(&mut self) -> Result<Option<Header>, DumpError> {
+        let (file, at) = (self.file, self.reader.position());
+        if at < self.end {
+            let present = self.shared.take().map(|(chunk, _)| chunk);
+            let found = present.filter(|chunk| chunk.event(file, at).is_some());
+            if let Some(chunk) = found.or_else(|| self.binlog.tail().find(file, at))
+                && let Some((header, range)) = chunk.event(file, at)
+                && at + range.len() as u64 <= self.end
+            {
+                self.reader.seek(at + range.len() as u64);
+                self.reader.free_buffer();
+                self.shared = Some((chunk, range));
+                return Ok(Some(header));
+            }
+        }
+        self.shared = None;
+        Ok(self.reader.next_event()?.map(|event| event.header))
+    }
+    /// Looks whether the replica has the transaction of the present event.
+    fn skip(&mut self, header: &Header) -> Result<(), DumpError> {
+        match header.event_type {
+            EventType::GTID | EventType::ANONYMOUS_GTID => {
+                let event = self.event();
+                let body = &event[Header::LEN..event.len() - self.checksum.len()];
+                let wrong = |e| DumpError(format!("{}: {e}", self.name));
+                if let Event::Gtid(event) = Event::decode(header, body).map_err(wrong)? {
+                    let has = self.has.as_ref().zip(event.gtid);
+                    self.skips = has.is_some_and(|(has, gtid)| has.contains(gtid));
+                }
+            }
+            // They stand between transactions.
+            EventType::ROTATE | EventType::STOP | EventType::PREVIOUS_GTIDS => self.skips = false,
+            _ => {}
+        }
+        Ok(())
     }
 
     /// Looks where the file ends now. Returns whether it has grown.
@@ -342,13 +407,14 @@ fn find(binlog: &Binlog, name: &[u8]) -> Result<u32, DumpError> {
     let number = if name.is_empty() {
         numbers.first().copied()
     } else {
-        let base = binlog.place().base.clone();
-        std::str::from_utf8(name)
-            .ok()
-            .and_then(file_number)
-            .filter(|n| file_name(&base, *n).as_bytes() == name && numbers.contains(n))
+        number_of(&binlog.place().base, name).filter(|n| numbers.contains(n))
     };
     number.ok_or_else(|| UNKNOWN_FILE.into())
+}
+/// The number in the name of a file.
+fn number_of(base: &str, name: &[u8]) -> Option<u32> {
+    let number = std::str::from_utf8(name).ok().and_then(file_number);
+    number.filter(|n| file_name(base, *n).as_bytes() == name)
 }
 
 /// The last file before which there is no transaction that the replica does not have.
@@ -375,7 +441,7 @@ mod tests {
     use super::*;
     use crate::record::{Record, Why};
     use crate::rig::{Rig, UUID};
-    use redolith_binlog::{Gtid, Header};
+    use redolith_binlog::Gtid;
     use std::path::Path;
 
     impl Rig {

@@ -3,6 +3,7 @@
 //! BINLOG-FILES-1: every step may be done again: a start that makes the files again writes the same
 //! bytes at the same places, and cuts what lies behind.
 use crate::maker::Part;
+use crate::tail::Tail;
 use redolith_binlog::file::{file_name, mark_closed};
 use redolith_binlog::{BinlogPosition, Index};
 use redolith_disk::{Disk, File, OpenHow};
@@ -45,13 +46,20 @@ pub struct Files {
     unsynced: bool,
     /// What is to be written.
     parts: VecDeque<Part>,
+    /// What was written last, for those who read the end of the log.
+    tail: Arc<Tail>,
 }
 
 impl Files {
     /// Reads the index. Changes nothing.
     pub fn open(disk: Arc<dyn Disk>, place: Place) -> io::Result<Files> {
         let index = Index::open(&*disk, &place.index())?;
-        Ok(Files { disk, place, index, open: None, unsynced: false, parts: VecDeque::new() })
+        let (parts, tail) = Default::default();
+        Ok(Files { disk, place, index, open: None, unsynced: false, parts, tail })
+    }
+    /// What was written last.
+    pub(crate) fn tail(&self) -> &Arc<Tail> {
+        &self.tail
     }
 
     /// The files' place.
@@ -91,6 +99,9 @@ impl Files {
             let part = self.parts.front().expect("it was there");
             file.write_at(&part.bytes, part.at)?;
             self.unsynced = true;
+            if self.tail.is_wanted() {
+                self.tail.add(number, part.at, &part.bytes);
+            }
             if ends {
                 mark_closed(&*file)?;
                 self.sync();

@@ -1,4 +1,5 @@
 //! The state that all sessions share.
+use crate::binlog::semi_sync;
 use crate::exec::UserLocks;
 use crate::exec::engine_catalog::EngineCatalog;
 use crate::exec::global_read_lock::GlobalReadLock;
@@ -104,4 +105,6 @@ fn register_binlog(
         put("Redolith_binlog_dumps", StatusValue::Int(log.replicas().dumps() as u64));
         put("Redolith_binlog_lag_bytes", StatusValue::Int(lag));
     }));
+    semi_sync::apply(settings, binlog);
+    semi_sync::register(binlog, status);
 }

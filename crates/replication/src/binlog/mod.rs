@@ -13,8 +13,10 @@ use crate::files::{Files, Place};
 use crate::maker::{Maker, Taken};
 use crate::record::{Options, Record, Why};
 use crate::replicas::Replicas;
+use crate::semi_sync::SemiSync;
 use crate::spill::{self, Spill, SpillReader};
 use crate::state::State;
+use crate::tail::Tail;
 use crate::wakers::Wakers;
 use parking_lot::Mutex;
 use redolith_binlog::{BinlogPosition, Checksum, Event, GtidSet, ReadError, Reader};
@@ -95,7 +97,7 @@ pub struct Binlog {
     /// Woken when the status moves.
     moved: Wakers,
     /// Woken when the task has to look.
-    wanted: Wakers,
+    wanted: Arc<Wakers>,
     /// Whether the task waits for `wanted` without looking at the durable LSN.
     at_rest: AtomicBool,
     /// Whether the events of the file that is written have checksums.
@@ -105,8 +107,11 @@ pub struct Binlog {
     next_reader: AtomicU64,
     /// PREVIOUS_GTIDS of the oldest file, and the file's number.
     purged: Mutex<Option<(u32, GtidSet)>>,
+    /// The end of the log, for the readers.
+    tail: Arc<Tail>,
     /// The replicas that are connected.
     replicas: Replicas,
+    semi_sync: Arc<SemiSync>,
     closing: AtomicBool,
     ended: AtomicBool,
 }
@@ -116,6 +121,8 @@ impl Binlog {
     pub fn new(disk: Arc<dyn Disk>, place: Place) -> io::Result<Arc<Binlog>> {
         let maker = Maker::new(&place.base, State::default());
         let files = Files::open(disk.clone(), place.clone())?;
+        let (wanted, tail) = (Arc::new(Wakers::default()), files.tail().clone());
+        let semi_sync = SemiSync::new(&place.base, wanted.clone());
         Ok(Arc::new(Binlog {
             disk,
             place,
@@ -133,13 +140,15 @@ impl Binlog {
             limit: AtomicU64::new(0),
             status: Mutex::default(),
             moved: Wakers::default(),
-            wanted: Wakers::default(),
+            wanted,
             at_rest: AtomicBool::new(false),
             has_checksums: AtomicBool::new(false),
             readers: Mutex::default(),
             next_reader: AtomicU64::new(0),
             purged: Mutex::default(),
+            tail,
             replicas: Replicas::default(),
+            semi_sync,
             closing: AtomicBool::new(false),
             ended: AtomicBool::new(false),
         }))
@@ -281,6 +290,17 @@ impl Binlog {
     pub fn replicas(&self) -> &Replicas {
         &self.replicas
     }
+    /// How commits wait for replicas.
+    pub fn semi_sync(&self) -> &Arc<SemiSync> {
+        &self.semi_sync
+    }
+    /// Switches semi-synchronous replication on or off.
+    pub fn enable_semi_sync(&self, on: bool) {
+        self.semi_sync.enable(on, || {
+            let status = self.status.lock();
+            (status.lsn, status.position)
+        });
+    }
     /// Removes the files before `number`. The file that is written stays, those that the next start
     /// may have to make again, and those from the first on that a reader is in.
     pub fn purge_before(&self, number: u32) -> io::Result<Purged> {
@@ -339,8 +359,14 @@ impl Binlog {
     /// and those behind it stay, until the value is dropped.
     pub fn reader(self: &Arc<Binlog>, file: u32) -> Reading {
         let number = self.next_reader.fetch_add(1, Relaxed);
-        self.readers.lock().insert(number, file);
+        let mut readers = self.readers.lock();
+        readers.insert(number, file);
+        self.tail.want(true);
+        drop(readers);
         Reading { binlog: self.clone(), number }
+    }
+    pub(crate) fn tail(&self) -> &Tail {
+        &self.tail
     }
     /// Returns a number that [`Binlog::moved_since`] takes, to be read before the status.
     pub fn seen(&self) -> u64 {
@@ -488,6 +514,9 @@ impl Binlog {
             status.executed.clone_from(&state.executed);
         }
         status.lsn = status.lsn.max(lsn);
+        let (changed, lsn) = (moved.then_some(position).flatten(), status.lsn);
+        drop(status);
+        changed.into_iter().for_each(|position| self.semi_sync.published(lsn, position));
         moved
     }
 }
@@ -652,7 +681,11 @@ impl Reading {
 }
 impl Drop for Reading {
     fn drop(&mut self) {
-        self.binlog.readers.lock().remove(&self.number);
+        let mut readers = self.binlog.readers.lock();
+        readers.remove(&self.number);
+        if readers.is_empty() {
+            self.binlog.tail.want(false);
+        }
     }
 }
 

@@ -15,6 +15,7 @@ mod capture;
 mod definition;
 mod images;
 mod keys;
+pub(crate) mod semi_sync;
 mod settings;
 
 pub use capture::{Capture, Point};

@@ -54,7 +54,7 @@ use crate::plan::{Expr, Plan, Statement};
 use crate::session_state::{Done, Outcome};
 use crate::sink::ResultSink;
 use eval::{Eval, Scope};
-use redolith_engine::Trx;
+use redolith_engine::{Lsn, Trx};
 use redolith_replication::spill::Spill;
 use redolith_types::Value;
 
@@ -154,22 +154,23 @@ pub enum Flush {
 }
 
 /// Commits with the transaction's record for the binary log, and waits as far as `flush` says.
-/// `spill` is the spill file that the record names.
+/// The spill file is the one that the record names. Returns the end of the commit in the redo log.
 pub async fn commit(
     trx: &mut Trx,
     record: Option<(Vec<u8>, Option<Spill>)>,
     flush: Flush,
-) -> Result<()> {
+) -> Result<Option<Lsn>> {
     let (record, spill) = record.unzip();
     let ticket = trx.commit_with(record).await?;
     // From here on the binary log needs the file, also if the session ends now.
     spill.flatten().into_iter().for_each(Spill::keep);
-    match (flush, ticket.lsn()) {
+    let end = ticket.lsn();
+    match (flush, end) {
         (Flush::Durable, Some(_)) => ticket.durable().await,
         (Flush::Written, Some(lsn)) => trx.engine().store.log.wait_written(lsn).await,
         _ => {}
     }
-    Ok(())
+    Ok(end)
 }
 
 /// Rolls back. AUTO_INCREMENT values that rows have taken are not given again, so a rollback that

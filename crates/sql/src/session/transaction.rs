@@ -5,7 +5,7 @@
 //! transaction of its own.
 use super::Session;
 use super::variables::{engine_isolation, flush_of};
-use crate::binlog::Point;
+use crate::binlog::{Point, semi_sync};
 use crate::error::{Result, SqlError};
 use crate::exec;
 use crate::exec::set::NextTransaction;
@@ -13,7 +13,7 @@ use crate::plan::TransactionStmt;
 use crate::processes::Kill;
 use crate::session_state::Done;
 use redolith_engine::dict::metadata_lock::MetadataLockWait;
-use redolith_engine::{Isolation, Savepoint};
+use redolith_engine::{Isolation, Lsn, Savepoint};
 use std::collections::{BTreeMap, HashMap};
 
 #[derive(Default)]
@@ -150,7 +150,23 @@ impl Session {
             }
             _ => None,
         };
-        exec::commit(&mut self.trx, record, flush).await
+        let logged = record.is_some();
+        let end = exec::commit(&mut self.trx, record, flush).await?;
+        match end {
+            Some(end) if logged => self.wait_for_replicas(end).await,
+            _ => Ok(()),
+        }
+    }
+    /// Waits until replicas have the events of what ends at `end`, if commits wait for them.
+    #[inline]
+    pub(super) async fn wait_for_replicas(&mut self, end: Lsn) -> Result<()> {
+        match &self.db.binlog {
+            Some(binlog) if binlog.semi_sync().is_enabled() => {
+                let (engine, process) = (&self.db.engine, &self.state.process);
+                Box::pin(semi_sync::wait(binlog, engine, process, end)).await
+            }
+            _ => Ok(()),
+        }
     }
     /// Forgets the events of a transaction that has ended.
     #[inline]
