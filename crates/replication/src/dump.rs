@@ -569,6 +569,47 @@ mod tests {
         assert!(error.starts_with(&wanted), "{error}");
     }
 
+    /// Tests TAIL-1 and TAIL-2.
+    #[test]
+    fn at_the_end_of_the_log_a_dump_reads_no_file_and_has_no_buffer() {
+        let mut rig = Rig::new(1 << 20);
+        let mut dump = rig.dump("binlog.000001", 4).unwrap();
+        assert_eq!(all(&mut dump).unwrap().len(), 3);
+        let at = rig.binlog.end().unwrap();
+        rig.transaction("a");
+        // A dump that reads the file meets this.
+        let path = Path::new("/data/binlog.000001");
+        rig.disk.flip_bit(path, at.offset + 30, 1).unwrap();
+        assert_eq!(dump.advance().unwrap(), Step::Event);
+        assert!(!dump.may_block() && !dump.is_last());
+        assert_eq!(shown(dump.event()), "gtid 1");
+        assert_eq!(dump.advance().unwrap(), Step::Event);
+        assert!(dump.is_last());
+        assert_eq!(dump.advance().unwrap(), Step::End);
+        assert_eq!((dump.bytes(), rig.binlog.bytes_behind(dump.given_up_to())), (0, 0));
+        assert_eq!(rig.binlog.bytes_behind(at), rig.binlog.end().unwrap().offset - at.offset);
+        // What is longer than a chunk is read from the file.
+        rig.transaction(&"y".repeat(100_000));
+        rig.transaction("b");
+        let seen = all(&mut dump).unwrap();
+        assert_eq!((seen.len(), &seen[3][..]), (4, "b"));
+        let end = rig.binlog.end().unwrap();
+        rig.rotate(Why::Flush, 1 << 20);
+        let next = rig.binlog.end().unwrap();
+        let rotate = rig.file(1).len() as u64 - end.offset;
+        assert_eq!(rig.binlog.bytes_behind(end), rotate + next.offset);
+        // Only what the dump has given may be acknowledged.
+        let name = b"binlog.000001";
+        assert_eq!(dump.acknowledged(name, end.offset), Some(end));
+        assert_eq!(dump.acknowledged(name, end.offset + 1), None);
+        for unknown in [&b"binlog.000002"[..], b"binlog.1", b"", b"\xff", b"other.000001"] {
+            assert_eq!(dump.acknowledged(unknown, 4), None);
+        }
+        drop(dump);
+        let mut dump = rig.dump("binlog.000001", at.offset).unwrap();
+        assert!(all(&mut dump).is_err());
+    }
+
     #[test]
     fn transactions_that_the_replica_has_are_passed_over() {
         let mut rig = Rig::new(1 << 20);

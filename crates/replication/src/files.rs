@@ -4,10 +4,11 @@
 //! bytes at the same places, and cuts what lies behind.
 use crate::maker::Part;
 use crate::tail::Tail;
+use parking_lot::Mutex;
 use redolith_binlog::file::{file_name, mark_closed};
 use redolith_binlog::{BinlogPosition, Index};
 use redolith_disk::{Disk, File, OpenHow};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -48,14 +49,29 @@ pub struct Files {
     parts: VecDeque<Part>,
     /// What was written last, for those who read the end of the log.
     tail: Arc<Tail>,
+    closed: Arc<ClosedFiles>,
 }
+
+/// The lengths of the files that are not written any more, by their numbers.
+pub(crate) type ClosedFiles = Mutex<BTreeMap<u32, u64>>;
 
 impl Files {
     /// Reads the index. Changes nothing.
     pub fn open(disk: Arc<dyn Disk>, place: Place) -> io::Result<Files> {
         let index = Index::open(&*disk, &place.index())?;
-        let (parts, tail) = Default::default();
-        Ok(Files { disk, place, index, open: None, unsynced: false, parts, tail })
+        let (parts, tail, closed) = Default::default();
+        let files = Files { disk, place, index, open: None, unsynced: false, parts, tail, closed };
+        for number in files.numbers() {
+            // A file that is missing is told when it is read.
+            files.len(number).into_iter().for_each(|len| {
+                files.closed.lock().insert(number, len);
+            });
+        }
+        Ok(files)
+    }
+    /// The lengths of the closed files.
+    pub(crate) fn closed(&self) -> &Arc<ClosedFiles> {
+        &self.closed
     }
     /// What was written last.
     pub(crate) fn tail(&self) -> &Arc<Tail> {
@@ -104,6 +120,7 @@ impl Files {
             }
             if ends {
                 mark_closed(&*file)?;
+                self.closed.lock().insert(number, part.at + part.bytes.len() as u64);
                 self.sync();
                 self.open = None;
             }
@@ -193,6 +210,7 @@ impl Files {
         // The index goes first: it must not name a file that is gone.
         self.index.remove_first(&*self.disk, old.len())?;
         for number in &old {
+            self.closed.lock().remove(number);
             match self.disk.remove(&self.place.path(*number)) {
                 Err(e) if e.kind() == io::ErrorKind::NotFound => {}
                 removed => removed?,

@@ -127,7 +127,13 @@ impl<B: Backend> Connection<B> {
         let set = |name: &str| self.session.user_variable(name).is_some_and(|v| v != "0");
         let acks = set("rpl_semi_sync_replica") || set("rpl_semi_sync_slave");
         // As in MySQL: who begins at a position has what is before it.
-        acks.then(|| source.binlog.semi_sync().join(dump.begins_behind()))
+        let begin = dump.begins_behind();
+        acks.then(|| {
+            source.binlog.replicas().note(self.channel.process.id, |replica| {
+                (replica.is_semi_sync, replica.acknowledged) = (true, begin);
+            });
+            source.binlog.semi_sync().join(begin)
+        })
     }
 
     async fn follow(
@@ -160,6 +166,8 @@ impl<B: Backend> Connection<B> {
             }
             if !self.channel.output.buf.is_empty() {
                 self.channel.drain_all().await?;
+                let sent = Some(dump.given_up_to());
+                source.binlog.replicas().note(process.id, |replica| replica.sent = sent);
                 heartbeat.as_mut().reset(Instant::now() + period.unwrap_or_default());
             }
             if !more {
@@ -171,7 +179,7 @@ impl<B: Backend> Connection<B> {
                 biased;
                 () = poll_fn(|_| is_ended(process.killed())) => return Err(Ended::Killed.into()),
                 read = self.channel.socket.read(self.channel.input.room()) => match (read?, &acks) {
-                    (Input::Bytes(_), Some(replica)) => self.take_acks(replica, &dump)?,
+                    (Input::Bytes(_), Some(replica)) => self.take_acks(source, replica, &dump)?,
                     // A replica that is content says nothing.
                     (Input::Bytes(_), None) => return Err(Over::Quit),
                     (Input::TrimBuffers | Input::AnswerLeft, _) => {}
@@ -186,7 +194,12 @@ impl<B: Backend> Connection<B> {
     }
 
     /// Takes the acknowledgements that have arrived (REPL-6). Of several, only the last counts.
-    fn take_acks(&mut self, replica: &AckingReplica, dump: &Dump) -> Result<(), Over> {
+    fn take_acks(
+        &mut self,
+        source: &BinlogSource,
+        replica: &AckingReplica,
+        dump: &Dump,
+    ) -> Result<(), Over> {
         let mut last = None;
         // The replica begins each acknowledgement with the number 0.
         while let Some(body) = self.channel.input.next(&mut 0, MAX_ACK_BYTES).map_err(misspoken)? {
@@ -194,7 +207,12 @@ impl<B: Backend> Connection<B> {
             let (offset, name) = acknowledgement(&mut r).map_err(misspoken)?;
             last = Some(dump.acknowledged(name, offset).ok_or(Over::Quit)?);
         }
-        last.into_iter().for_each(|at| replica.acknowledged(at));
+        if let Some(at) = last {
+            replica.acknowledged(at);
+            source.binlog.replicas().note(self.channel.process.id, |replica| {
+                replica.acknowledged = replica.acknowledged.max(Some(at));
+            });
+        }
         self.channel.count_memory().map_err(Over::Refused)
     }
 

@@ -9,7 +9,7 @@ use crate::processes::Processes;
 use crate::settings::{Settings, Var};
 use crate::status::{Status, StatusValue};
 use redolith_engine::Engine;
-use redolith_replication::Binlog;
+use redolith_replication::{Binlog, Replica};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -104,6 +104,9 @@ fn register_binlog(
         let lag = to.store.log.durable().0.saturating_sub(log.lsn().0);
         put("Redolith_binlog_dumps", StatusValue::Int(log.replicas().dumps() as u64));
         put("Redolith_binlog_lag_bytes", StatusValue::Int(lag));
+        let behind = |(_, replica): (u32, Replica)| replica.sent.map(|at| log.bytes_behind(at));
+        let most = log.replicas().dumping().into_iter().filter_map(behind).max();
+        put("Redolith_replica_lag_bytes", StatusValue::Int(most.unwrap_or(0)));
     }));
     semi_sync::apply(settings, binlog);
     semi_sync::register(binlog, status);

@@ -9,7 +9,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::files::{Files, Place};
+use crate::files::{ClosedFiles, Files, Place};
 use crate::maker::{Maker, Taken};
 use crate::record::{Options, Record, Why};
 use crate::replicas::Replicas;
@@ -107,6 +107,8 @@ pub struct Binlog {
     next_reader: AtomicU64,
     /// PREVIOUS_GTIDS of the oldest file, and the file's number.
     purged: Mutex<Option<(u32, GtidSet)>>,
+    /// The files before the one that is written.
+    closed: Arc<ClosedFiles>,
     /// The end of the log, for the readers.
     tail: Arc<Tail>,
     /// The replicas that are connected.
@@ -121,7 +123,8 @@ impl Binlog {
     pub fn new(disk: Arc<dyn Disk>, place: Place) -> io::Result<Arc<Binlog>> {
         let maker = Maker::new(&place.base, State::default());
         let files = Files::open(disk.clone(), place.clone())?;
-        let (wanted, tail) = (Arc::new(Wakers::default()), files.tail().clone());
+        let wanted = Arc::new(Wakers::default());
+        let (tail, closed) = (files.tail().clone(), files.closed().clone());
         let semi_sync = SemiSync::new(&place.base, wanted.clone());
         Ok(Arc::new(Binlog {
             disk,
@@ -146,6 +149,7 @@ impl Binlog {
             readers: Mutex::default(),
             next_reader: AtomicU64::new(0),
             purged: Mutex::default(),
+            closed,
             tail,
             replicas: Replicas::default(),
             semi_sync,
@@ -260,6 +264,16 @@ impl Binlog {
     /// The end of the last file.
     pub fn end(&self) -> Option<BinlogPosition> {
         self.status.lock().position
+    }
+    /// How many bytes of the log are behind a position.
+    pub fn bytes_behind(&self, at: BinlogPosition) -> u64 {
+        let Some(end) = self.end().filter(|end| *end > at) else { return 0 };
+        if end.file == at.file {
+            return end.offset - at.offset;
+        }
+        let closed = self.closed.lock();
+        let between: u64 = closed.range(at.file..end.file).map(|(_, len)| len).sum();
+        (between + end.offset).saturating_sub(at.offset)
     }
     /// Everything whose redo ends here or before is in the files.
     pub fn lsn(&self) -> Lsn {
