@@ -166,8 +166,7 @@ impl<B: Backend> Connection<B> {
             }
             if !self.channel.output.buf.is_empty() {
                 self.channel.drain_all().await?;
-                let sent = Some(dump.given_up_to());
-                source.binlog.replicas().note(process.id, |replica| replica.sent = sent);
+                note_sent(source, &dump, process.id);
                 heartbeat.as_mut().reset(Instant::now() + period.unwrap_or_default());
             }
             if !more {
@@ -245,6 +244,9 @@ impl<B: Backend> Connection<B> {
             }
             let asking = acks.filter(|replica| replica.is_asked() && dump.is_last());
             self.channel.put_event(mark(acks, asking.is_some()), dump.event()).await?;
+            if self.channel.output.buf.is_empty() {
+                note_sent(source, dump, self.channel.process.id);
+            }
             if let Some(replica) = asking {
                 replica.asked();
                 // The acknowledgement's packet has the number 0.
@@ -263,6 +265,12 @@ impl<B: Backend> Connection<B> {
         let uuid = self.session.user_variable("replica_uuid");
         uuid.or_else(|| self.session.user_variable("slave_uuid"))?.parse().ok()
     }
+}
+
+/// Notes what the replica was sent, for those who ask how far it has come.
+fn note_sent(source: &BinlogSource, dump: &Dump, connection: u32) {
+    let sent = Some(dump.given_up_to());
+    source.binlog.replicas().note(connection, |replica| replica.sent = sent);
 }
 
 /// How far [`Connection::send_published`] has come.

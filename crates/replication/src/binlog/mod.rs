@@ -35,9 +35,11 @@ use std::time::Duration;
 
 /// Commits wait while this many bytes of records are in memory.
 const MOST_BYTES: u64 = 64 << 20;
-/// How often the task looks at the durable LSN while records wait for it: with readers, and without
-/// a reader.
+/// How often the task looks at the durable LSN while records wait for it: with readers, at first and
+/// under a load that goes on, and without a reader. (Each look wakes every reader. A commit that
+/// waits for replicas has the task look at once.)
 const LOOK_FOR_READERS: Duration = Duration::from_millis(1);
+const LOOK_UNDER_LOAD: Duration = Duration::from_millis(4);
 const LOOK: Duration = Duration::from_millis(10);
 /// How often it looks whether a barrier is wanted.
 const LOOK_AT_REST: Duration = Duration::from_millis(100);
@@ -397,7 +399,7 @@ impl Binlog {
 
     /// The task: follows the durable LSN until the binary log is closed.
     async fn follow(&self, engine: &Arc<Engine>) {
-        let mut told = false;
+        let (mut told, mut look) = (false, LOOK_FOR_READERS);
         loop {
             let seen = self.wanted.seen();
             let closing = self.closing.load(Acquire);
@@ -432,10 +434,13 @@ impl Binlog {
             // is looked at, so that one of the two sees the other.
             self.at_rest.store(true, SeqCst);
             let pause = if self.bytes.load(SeqCst) == 0 {
+                look = LOOK_FOR_READERS;
                 LOOK_AT_REST
             } else {
                 self.at_rest.store(false, SeqCst);
-                if !self.readers.lock().is_empty() { LOOK_FOR_READERS } else { LOOK }
+                let now = look;
+                look = (2 * look).min(LOOK_UNDER_LOAD);
+                if self.tail.is_wanted() { now } else { LOOK }
             };
             either(engine.runtime.sleep(pause), self.wanted.after(seen)).await;
             self.at_rest.store(false, SeqCst);
