@@ -13,7 +13,7 @@
 //!   damaged event with its file and position.
 //! - REPL-3: a dump reads when its replica has taken what was read before. Its memory is one chunk
 //!   of a file, or one event that is longer. At the end of the log it has no memory of its own
-//!   (TAIL-2).
+//!   (LATEST-2).
 use crate::binlog::{Binlog, Reading};
 use crate::tail::Chunk;
 use redolith_binlog::file::{FIRST_EVENT_AT, file_name, file_number};
@@ -569,7 +569,7 @@ mod tests {
         assert!(error.starts_with(&wanted), "{error}");
     }
 
-    /// Tests TAIL-1 and TAIL-2.
+    /// Tests LATEST-1 and LATEST-2.
     #[test]
     fn at_the_end_of_the_log_a_dump_reads_no_file_and_has_no_buffer() {
         let mut rig = Rig::new(1 << 20);

@@ -1,9 +1,9 @@
 //! The last events of the log in memory. All dumps at the end of the log read them here: they read
 //! no file, check no checksum that the task has just made, and have no buffer of their own.
 //!
-//! - TAIL-1: the bytes are those that were written to the file. A dump takes only what is
+//! - LATEST-1: the bytes are those that were written to the file. A dump takes only what is
 //!   published.
-//! - TAIL-2: the memory is bounded, and nothing is kept while nobody reads. A dump that waits for
+//! - LATEST-2: the memory is bounded, and nothing is kept while nobody reads. A dump that waits for
 //!   its replica holds one chunk at most.
 use parking_lot::Mutex;
 use redolith_binlog::Header;
@@ -125,7 +125,7 @@ mod tests {
         out
     }
 
-    /// Tests TAIL-1.
+    /// Tests LATEST-1.
     #[test]
     fn events_are_found_where_they_begin() {
         let tail = Tail::default();
@@ -155,7 +155,7 @@ mod tests {
         assert!(tail.find(4, 104).is_none());
     }
 
-    /// Tests TAIL-2.
+    /// Tests LATEST-2.
     #[test]
     fn the_memory_is_bounded_and_given_back() {
         let tail = Tail::default();

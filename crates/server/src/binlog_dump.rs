@@ -3,9 +3,8 @@
 //! REPL-4: a dump reads the next events when the replica has taken those before, so a slow replica
 //! makes nobody wait, and no memory grows.
 //! REPL-5: a dump ends when its replica is gone, is killed, or dumps on another connection.
-//!
-//! REPL-6: an acknowledgement counts only for what its own dump has sent. A dump whose replica sends
-//! anything else ends.
+//! REPL-6: an acknowledgement counts only for what its own dump has sent. A dump whose replica
+//! sends anything else ends.
 //!
 //! A dump is the last command of its connection, also if it fails. (MySQL, `com_binlog_dump`)
 //!

@@ -35,9 +35,9 @@ use std::time::Duration;
 
 /// Commits wait while this many bytes of records are in memory.
 const MOST_BYTES: u64 = 64 << 20;
-/// How often the task looks at the durable LSN while records wait for it: with readers, at first and
-/// under a load that goes on, and without a reader. (Each look wakes every reader. A commit that
-/// waits for replicas has the task look at once.)
+/// How often the task looks at the durable LSN while records wait for it: with readers, at first
+/// and under a load that goes on, and without a reader. (Each look wakes every reader. A commit
+/// that waits for replicas has the task look at once.)
 const LOOK_FOR_READERS: Duration = Duration::from_millis(1);
 const LOOK_UNDER_LOAD: Duration = Duration::from_millis(4);
 const LOOK: Duration = Duration::from_millis(10);

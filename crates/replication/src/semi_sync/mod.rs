@@ -10,8 +10,8 @@
 //! - SEMI-2: the wait ends after the timeout. Then replication is asynchronous until enough
 //!   replicas are near the end of the log again, so that the next commits do not wait for those
 //!   that have much to fetch.
-//! - SEMI-3: the memory is bounded: a mark for each of the last moves, a waker for each session that
-//!   waits, a position for each dump.
+//! - SEMI-3: the memory is bounded: a mark for each of the last moves, a waker for each session
+//!   that waits, a position for each dump.
 //!
 //! Nobody polls: an acknowledgement wakes the sessions whose commits it covers. While the setting is
 //! off, a commit pays one load and one branch.
