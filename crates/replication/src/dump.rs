@@ -569,6 +569,55 @@ mod tests {
         assert!(error.starts_with(&wanted), "{error}");
     }
 
+    /// Tests REPL-1: whatever a replica asks for, it gets whole events, in order, or an error.
+    #[test]
+    fn any_request_gets_whole_events_or_an_error() {
+        let mut rig = Rig::new(1 << 20);
+        for n in 0..12 {
+            rig.transaction(&"x".repeat(n * 97));
+            if n % 4 == 3 {
+                rig.rotate(Why::Flush, 1 << 20);
+            }
+        }
+        let end = rig.binlog.end().unwrap();
+        let mut state = 7u64;
+        let mut random = |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) % below
+        };
+        let (mut begun, mut refused) = (0, 0);
+        for n in 0..3000 {
+            let start = if n % 3 == 0 {
+                let mut has = GtidSet::new();
+                (0..random(6)).for_each(|_| {
+                    has.add(Gtid { uuid: UUID, number: 1 + random(14) });
+                });
+                Start::Gtids(has)
+            } else {
+                let name = format!("binlog.{:06}", random(6));
+                let name = name.as_bytes()[..13 - random(14) as usize / 13].to_vec();
+                let position = if random(4) == 0 { 126 } else { random(2000) };
+                Start::File { name, position }
+            };
+            let Ok(mut dump) = Dump::begin(&rig.binlog, start, Some(Checksum::Crc32)) else {
+                refused += 1;
+                continue;
+            };
+            begun += 1;
+            let mut before = dump.given_up_to();
+            while let Ok(Step::Event) = dump.advance() {
+                shown(dump.event());
+                let now = dump.given_up_to();
+                assert!(before <= now && now <= end);
+                let name = dump.position().0.as_bytes().to_vec();
+                assert_eq!(dump.acknowledged(&name, now.offset), Some(now));
+                assert_eq!(dump.acknowledged(&name, now.offset + 1 + random(99)), None);
+                before = now;
+            }
+        }
+        assert!(begun > 300 && refused > 300, "{begun} {refused}");
+    }
+
     /// Tests LATEST-1 and LATEST-2.
     #[test]
     fn at_the_end_of_the_log_a_dump_reads_no_file_and_has_no_buffer() {

@@ -6,8 +6,11 @@
 //!   appends a barrier when the redo log behind the last one is an eighth of the capacity.
 //! - FOLLOW-3: the records in memory are bounded: commits wait while the task is behind
 //!   ([`Binlog::admit`]). So a full disk holds commits up, and nothing is half logged.
+mod readers;
 #[cfg(test)]
 mod tests;
+
+pub use readers::Reading;
 
 use crate::files::{ClosedFiles, Files, Place};
 use crate::maker::{Maker, Taken};
@@ -267,16 +270,6 @@ impl Binlog {
     pub fn end(&self) -> Option<BinlogPosition> {
         self.status.lock().position
     }
-    /// How many bytes of the log are behind a position.
-    pub fn bytes_behind(&self, at: BinlogPosition) -> u64 {
-        let Some(end) = self.end().filter(|end| *end > at) else { return 0 };
-        if end.file == at.file {
-            return end.offset - at.offset;
-        }
-        let closed = self.closed.lock();
-        let between: u64 = closed.range(at.file..end.file).map(|(_, len)| len).sum();
-        (between + end.offset).saturating_sub(at.offset)
-    }
     /// Everything whose redo ends here or before is in the files.
     pub fn lsn(&self) -> Lsn {
         self.status.lock().lsn
@@ -371,28 +364,6 @@ impl Binlog {
     pub fn place(&self) -> &Place {
         &self.place
     }
-    /// A reader begins, in a file: from now on the files follow the redo log closely, and this file
-    /// and those behind it stay, until the value is dropped.
-    pub fn reader(self: &Arc<Binlog>, file: u32) -> Reading {
-        let number = self.next_reader.fetch_add(1, Relaxed);
-        let mut readers = self.readers.lock();
-        readers.insert(number, file);
-        self.tail.want(true);
-        drop(readers);
-        Reading { binlog: self.clone(), number }
-    }
-    pub(crate) fn tail(&self) -> &Tail {
-        &self.tail
-    }
-    /// Returns a number that [`Binlog::moved_since`] takes, to be read before the status.
-    pub fn seen(&self) -> u64 {
-        self.moved.seen()
-    }
-    /// Resolves when the status has moved since `seen`.
-    pub async fn moved_since(&self, seen: u64) {
-        self.moved.after(seen).await;
-    }
-
     fn now_us(&self) -> u64 {
         self.disk.wall_us().max(0) as u64
     }
@@ -685,27 +656,6 @@ pub struct Purged {
     pub files: usize,
     /// Whether a file that was to be removed stays for a reader.
     pub in_use: bool,
-}
-
-/// A reader of the files.
-pub struct Reading {
-    binlog: Arc<Binlog>,
-    number: u64,
-}
-impl Reading {
-    /// The reader goes on to another file.
-    pub fn moves_to(&self, file: u32) {
-        self.binlog.readers.lock().insert(self.number, file);
-    }
-}
-impl Drop for Reading {
-    fn drop(&mut self) {
-        let mut readers = self.binlog.readers.lock();
-        readers.remove(&self.number);
-        if readers.is_empty() {
-            self.binlog.tail.want(false);
-        }
-    }
 }
 
 /// Waits for the first of two futures.

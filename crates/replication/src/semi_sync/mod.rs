@@ -13,8 +13,8 @@
 //! - SEMI-3: the memory is bounded: a mark for each of the last moves, a waker for each session
 //!   that waits, a position for each dump.
 //!
-//! Nobody polls: an acknowledgement wakes the sessions whose commits it covers. While the setting is
-//! off, a commit pays one load and one branch.
+//! Nobody polls: an acknowledgement wakes the sessions whose commits it covers. While the setting
+//! is off, a commit pays one load and one branch.
 mod status;
 #[cfg(test)]
 mod tests;
