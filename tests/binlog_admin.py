@@ -81,7 +81,7 @@ class Load:
 
 
 def reset():
-    """Tests REPL-6."""
+    """Tests REPL-7."""
     with source('admin-reset', **GTIDS) as s, replica_of('admin-reset-r') as r:
         c = s.connect()
         c.query('CREATE DATABASE d')

@@ -19,9 +19,22 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, 'following')]
 import load  # noqa: E402
+import semi_sync  # noqa: E402
 import statements as following_statements  # noqa: E402
-from rig import python, servers  # noqa: E402
+from rig import java, python, servers  # noqa: E402
 from rig.client import MySQLError  # noqa: E402
+from rig.dumping import (  # noqa: E402
+    DUMP,
+    DUMP_GTID,
+    FORMAT,
+    HEARTBEAT,
+    IN_USE_AT,
+    MAGIC,
+    NON_BLOCK,
+    REGISTER,
+    ROTATE,
+    Dump,
+)
 from rig.replica import replica_of, same_rows, source, wait_for  # noqa: E402
 from rig.report import Report  # noqa: E402
 from rig.sysbench import SysbenchFailed  # noqa: E402
@@ -34,54 +47,6 @@ FAILURES = (
     subprocess.SubprocessError,
     SysbenchFailed,
 )
-REGISTER, DUMP, DUMP_GTID = 0x15, 0x12, 0x1E
-NON_BLOCK = 1
-MAGIC = b'\xfebin'
-ROTATE, FORMAT, HEARTBEAT = 4, 15, 27
-ARTIFICIAL = 0x20
-IN_USE_AT = 21
-
-
-class Event:
-    def __init__(self, raw):
-        self.raw = raw
-        _, self.type, self.server_id, self.len, self.end, self.flags = struct.unpack_from(
-            '<IBIIIH', raw
-        )
-
-    @property
-    def made(self):
-        return bool(self.flags & ARTIFICIAL)
-
-
-class Dump:
-    """A connection that dumps the binary log."""
-
-    def __init__(
-        self, server, file='', position=4, flags=0, server_id=77, checksum='CRC32', heartbeat=0
-    ):
-        self.c = server.connect()
-        if checksum:
-            self.c.query(f"SET @source_binlog_checksum = '{checksum}'")
-        if heartbeat:
-            self.c.query(f'SET @master_heartbeat_period = {heartbeat}')
-        head = struct.pack('<IHI', position, flags, server_id)
-        self.c.command(DUMP, head + file.encode())
-
-    def next(self):
-        """The next event. None: the dump has ended."""
-        packet = self.c._checked()
-        if packet[0] == 0xFE:
-            return None
-        return Event(packet[1:])
-
-    def rest(self):
-        events = []
-        while (event := self.next()) is not None:
-            events.append(event)
-        return events
-
-
 def files_of(events, checksum='CRC32'):
     """The files that a dump's events are from, as a client writes them. `checksum`: what the client
     said, which holds before the first FORMAT_DESCRIPTION.
@@ -194,7 +159,7 @@ def raw_stream():
         c.query("SET @source_binlog_checksum = 'CRC32'")
         c.command(DUMP_GTID, struct.pack('<HII', NON_BLOCK, 9, 0) + struct.pack('<QIQ', 4, 8, 0))
         dump = Dump.__new__(Dump)
-        dump.c = c
+        dump.c, dump.semi_sync = c, None
         assert list(files_of(dump.rest())) == wanted[-1:]
 
 
@@ -225,6 +190,7 @@ def refusals():
             c = s.connect()
             c.command(code, payload)
             assert error_of(c._checked)[0] == 1835, (code, payload)
+        hostile_requests(s)
         c = s.connect()
         c.command(DUMP_GTID, struct.pack('<HII', 0, 1, 0) + struct.pack('<QIQ', 4, 8, 0))
         assert 'AUTO_POSITION' in error_of(c._checked)[1]
@@ -235,6 +201,45 @@ def refusals():
             f.write(b'\xff')
         code, text = error_of(Dump(s, flags=NON_BLOCK).rest)
         assert code == 1236 and 'position 126' in text, text
+
+
+def hostile_requests(s):
+    """Each ends its connection with an error, and nothing else."""
+    end = int(s.connect().rows('SHOW MASTER STATUS')[0][1])
+    by_position = lambda file, position=4: (DUMP, struct.pack('<IHI', position, 0, 9) + file)
+    set_of = lambda *numbers: struct.pack(f'<QI{len(numbers)}Q', 4, 8 * len(numbers), *numbers)
+    by_gtids = lambda bytes: (DUMP_GTID, struct.pack('<HII', 0, 9, 0) + bytes)
+    last = names(s.connect())[-1].encode()
+    requests = [
+        *(by_position(last, at) for at in range(5, end) if at != 126),
+        *(by_position(last, at) for at in (0, end + 1, 1 << 31, (1 << 32) - 1)),
+        *(by_position(file) for file in (b'.', b'..', b'/', b'binlog', b'binlog.', b'binlog.-1')),
+        *(by_position(file) for file in (b'binlog.000000', b'binlog.1', b'BINLOG.000001')),
+        *(by_position(file) for file in (b'\0', last + b'\0', last + b'/..', b'\xff' * 100_000)),
+        *(by_position(file) for file in (b'binlog.99999999999999999999', b'binlog.index')),
+        # Sets: more than there is, intervals that are empty, backwards, or overlap.
+        *(by_gtids(set_of(n)) for n in (1, 1 << 32, (1 << 64) - 1)),
+        *(by_gtids(set_of(1, 0, 0, 1, *pair)) for pair in ((1, 1), (5, 2), (0, 9), (1, 1 << 63))),
+        by_gtids(set_of(1, 0, 0, 2, 1, 5, 3, 9)),
+        by_gtids(struct.pack('<QI', 4, 2 << 20) + bytes(2 << 20)),
+        (DUMP_GTID, struct.pack('<HII', 0, 9, 1 << 31)),
+    ]
+    for code, payload in requests:
+        c = s.connect()
+        c.command(code, payload)
+        try:
+            while c._read()[0] == 0:
+                pass
+            error = None
+        except (OSError, EOFError) as e:
+            error = e
+        assert error is None, (code, payload[:60], error)
+        try:
+            c._read()
+            raise AssertionError(f'{code}, {payload[:60]}: the connection goes on')
+        except (OSError, EOFError):
+            pass
+    assert s.alive() and 'panicked' not in s.last_words()
 
 
 def following():
@@ -364,6 +369,74 @@ def python_reader(report):
         report.ok(name, said.splitlines()[-1])
 
 
+def java_lines(c):
+    """The rows of all tables, as the Java program has them."""
+    tables = c.rows(
+        "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE ="
+        " 'BASE TABLE' AND TABLE_SCHEMA NOT IN ('mysql', 'sys')"
+    )
+    lines = []
+    for schema, table in tables:
+        name = f'{schema.decode()}\t{table.decode()}'
+        lines.append(name)
+        for row in c.rows(f'SELECT * FROM `{schema.decode()}`.`{table.decode()}`'):
+            lines.append('\t'.join([name, *('NULL' if v is None else v.hex() for v in row)]))
+    return lines
+
+
+def java_reader(report):
+    """mysql-binlog-connector-java, the library under Debezium, goes on from a snapshot under load,
+    through a kill of the source, and has the source's rows at the end.
+    """
+    name = 'mysql-binlog-connector-java'
+    if not java.is_here():
+        report.ok(name, 'not run: it needs java, javac and mvn (apt-get install maven default-jdk)')
+        return
+    command = java.program(os.path.join(HERE, 'following', 'Reader.java'))
+    with source('replica-java') as s:
+        under_load = load.Load(s)
+        under_load.begin()
+        time.sleep(1)
+        c = s.connect()
+        c.query('FLUSH TABLES WITH READ LOCK')
+        c.query('START TRANSACTION WITH CONSISTENT SNAPSHOT')
+        file, position, *_ = c.rows('SHOW MASTER STATUS')[0]
+        snapshot = java_lines(c)
+        c.query('UNLOCK TABLES')
+        reader = subprocess.Popen(
+            [*command, '127.0.0.1', str(s.port), file.decode(), position.decode()],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=servers.die_with_parent,
+        )
+        reader.stdin.write('\n'.join(snapshot) + '\n')
+        reader.stdin.close()
+        reader.stdin = None
+        time.sleep(3)
+        s.kill()
+        under_load.end(True)
+        s.start()
+        under_load.begin()
+        time.sleep(2)
+        under_load.end()
+        s.connect().query('CREATE TABLE sbtest.finish (id INT)')
+        try:
+            got, said = reader.communicate(timeout=120)
+        finally:
+            reader.kill()
+        assert reader.returncode == 0, said
+        wanted = sorted(java_lines(s.connect()))
+        assert sorted(got.splitlines()) == wanted, differing(got.splitlines(), wanted)
+        changes = said.splitlines()[-1]
+        report.ok(name, f'{changes}, {len(wanted)} lines, {len(snapshot)} of a snapshot')
+
+
+def differing(here, there):
+    return sorted(set(here) ^ set(there))[:4]
+
+
 def own_gtids_only(s, r):
     """MariaDB's GTIDs are not MySQL's: a replica that asks for them goes on by file and position,
     and says so in its error log.
@@ -396,10 +469,15 @@ def main():
         'all-statements': all_statements,
         'kills': lambda: kills(report, 'kills', a.kills),
         'gtids': lambda: kills(report, 'gtids', (a.kills + 1) // 2, gtid_mode='ON'),
+        'semi-sync': semi_sync.own_client,
+        'semi-sync-timeout': semi_sync.timeout,
+        'semi-sync-hostile': semi_sync.hostile,
+        'semi-sync-mariadb': lambda: report.ok('semi-sync-mariadb', semi_sync.mariadb()),
         'python': lambda: python_reader(report),
+        'java': lambda: java_reader(report),
         'parallel': lambda: kills(report, 'parallel', 0, **parallel),
     }
-    reports_itself = {'kills', 'gtids', 'parallel', 'python'}
+    reports_itself = {'kills', 'gtids', 'parallel', 'python', 'java', 'semi-sync-mariadb'}
     for name, test in tests.items():
         if a.only and name not in a.only:
             continue

@@ -42,7 +42,7 @@ pub use table::{KeyPart, RowMetadata, Table, TableId};
 pub use transaction::{
     Change, EncodeOptions, GtidTemplate, Image, PlacedEvents, Placer, Savepoint,
     TransactionBuilder, TransactionEvents, count_events, encoded_checksum, recode, recode_events,
-    recode_gtid,
+    recode_first,
 };
 
 /// The longest event: a replica takes no longer one. (MySQL, the most that

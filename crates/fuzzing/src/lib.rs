@@ -11,6 +11,7 @@ mod options;
 mod page;
 mod protocol;
 mod redo;
+mod replica;
 mod replication;
 mod sql;
 mod undo;
@@ -59,6 +60,12 @@ pub const TARGETS: &[Target] = &[
         run: replication::records,
         max_len: 2048,
         seeds: replication::seeds,
+    },
+    Target {
+        name: "replica_request",
+        run: replica::request,
+        max_len: 512,
+        seeds: replica::request_seeds,
     },
     Target { name: "options", run: options::file, max_len: 2048, seeds: options::seeds },
 ];

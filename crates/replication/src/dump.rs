@@ -9,19 +9,22 @@
 //!
 //! - REPL-1: only what is published is read, so a replica never has a transaction that a crash
 //!   takes back (FOLLOW-1).
-//! - REPL-2: an event is given only if it was checked. The dump ends at a damaged event with its
-//!   file and position.
-//! - REPL-6: a dump ends with an error when the log begins anew: nothing follows what it has read.
+//! - REPL-2: an event is given only if it was checked, or comes from memory. The dump ends at a
+//!   damaged event with its file and position.
+//! - REPL-7: a dump ends with an error when the log begins anew: nothing follows what it has read.
 //! - REPL-3: a dump reads when its replica has taken what was read before. Its memory is one chunk
-//!   of a file, or one event that is longer.
+//!   of a file, or one event that is longer. At the end of the log it has no memory of its own
+//!   (LATEST-2).
 use crate::binlog::{Binlog, Reading};
+use crate::tail::Chunk;
 use redolith_binlog::file::{FIRST_EVENT_AT, file_name, file_number};
 use redolith_binlog::{
-    Checksum, Damage, Event, EventType, GtidSet, ReadError, Reader, Rotate, Stamp,
-    append_artificial, flags,
+    BinlogPosition, Checksum, Damage, Event, EventType, GtidSet, Header, ReadError, Reader, Rotate,
+    Stamp, append_artificial, flags,
 };
 use std::fmt;
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The end of a file that was written this long ago, in bytes, is in memory: reading it does not
@@ -120,6 +123,8 @@ pub struct Dump {
     skips: bool,
     /// An artificial event, if that is the present one.
     made: Option<Vec<u8>>,
+    /// Where the present event is in memory, if it was not read from the file.
+    shared: Option<(Chunk, Range<usize>)>,
 }
 
 impl Dump {
@@ -169,6 +174,7 @@ impl Dump {
             has,
             skips: false,
             made: None,
+            shared: None,
         };
         dump.look()?;
         dump.check_start()?;
@@ -197,26 +203,60 @@ impl Dump {
 
     /// The file that is read, and the position behind the last event that was given.
     pub fn position(&self) -> (&str, u64) {
+        (&self.name, self.given_up_to().offset)
+    }
+    /// The same position with the file's number. Everything before it was given, or the replica
+    /// has it.
+    pub fn given_up_to(&self) -> BinlogPosition {
         let at = if self.next == Next::Events { self.reader.position() } else { self.from };
-        (&self.name, at)
+        BinlogPosition { file: self.file, offset: at }
+    }
+    /// Where a dump begins whose replica has said where: it has everything before.
+    pub fn begins_behind(&self) -> Option<BinlogPosition> {
+        self.has.is_none().then_some(BinlogPosition { file: self.file, offset: self.from })
+    }
+    /// How often the log had begun anew before the log that is read.
+    pub fn resets(&self) -> u64 {
+        self.resets
+    }
+    /// Whether the present event is the last one that is known to be published in its file, and the
+    /// replica stands behind it when it has it. (Behind a ROTATE it stands in the next file.)
+    pub fn is_last(&self) -> bool {
+        self.made.is_none()
+            && self.reader.position() == self.end
+            && !matches!(
+                Header::decode(self.event()),
+                Ok(Header { event_type: EventType::ROTATE | EventType::STOP, .. }) | Err(_)
+            )
+    }
+    /// The position that a replica names, if the dump has given everything before it: the file's
+    /// name, and the bytes in it.
+    pub fn acknowledged(&self, name: &[u8], offset: u64) -> Option<BinlogPosition> {
+        let file = number_of(&self.binlog.place().base, name)?;
+        let at = BinlogPosition { file, offset };
+        (at <= self.given_up_to()).then_some(at)
     }
 
     /// Whether the next [`Dump::advance`] may wait for the disk.
     pub fn may_block(&self) -> bool {
         let far = self.end.saturating_sub(self.reader.position()) > NEAR;
-        self.next != Next::Events || (far && !self.reader.next_is_buffered())
+        self.next != Next::Events
+            || (far
+                && !self.reader.next_is_buffered()
+                && self.binlog.tail().find(self.file, self.reader.position()).is_none())
     }
 
     /// The memory of the dump.
     pub fn bytes(&self) -> usize {
-        self.reader.buffer_bytes()
+        self.reader.buffer_bytes() + self.shared.as_ref().map_or(0, |(c, _)| c.bytes().len())
     }
 
     /// The event that [`Dump::advance`] found.
     pub fn event(&self) -> &[u8] {
-        match &self.made {
-            Some(made) => made,
-            None => self.reader.current(),
+        match (&self.made, &self.shared) {
+            (Some(made), _) => made,
+            (None, Some((chunk, range))) => &chunk.bytes()[range.clone()],
+            (None, None) => self.reader.current(),
         }
     }
 
@@ -285,11 +325,13 @@ impl Dump {
     /// The next event of the files that the replica does not have.
     fn read(&mut self) -> Result<Step, DumpError> {
         loop {
-            let Some(event) = self.reader.next_event()? else {
+            let Some(header) = self.next_header()? else {
                 if self.look()? {
                     continue;
                 }
                 if self.binlog.end().is_none_or(|end| end.file <= self.file) {
+                    self.shared = None;
+                    self.reader.free_buffer();
                     return Ok(Step::End);
                 }
                 // The published end has gone on to another file since the last look, perhaps, but
@@ -300,23 +342,50 @@ impl Dump {
                 self.go_on_to(self.file + 1)?;
                 return self.advance();
             };
-            if let Some(has) = &self.has {
-                match event.header.event_type {
-                    EventType::GTID | EventType::ANONYMOUS_GTID => {
-                        let Event::Gtid(gtid) = event.decode()? else { continue };
-                        self.skips = gtid.gtid.is_some_and(|gtid| has.contains(gtid));
-                    }
-                    // They stand between transactions.
-                    EventType::ROTATE | EventType::STOP | EventType::PREVIOUS_GTIDS => {
-                        self.skips = false;
-                    }
-                    _ => {}
-                }
+            if self.has.is_some() {
+                self.skip(&header)?;
             }
             if !self.skips {
                 return Ok(Step::Event);
             }
         }
+    }
+    /// Goes to the next event in the file, and returns its header.
+    fn next_header(&mut self) -> Result<Option<Header>, DumpError> {
+        let (file, at) = (self.file, self.reader.position());
+        if at < self.end {
+            let present = self.shared.take().map(|(chunk, _)| chunk);
+            let found = present.filter(|chunk| chunk.event(file, at).is_some());
+            if let Some(chunk) = found.or_else(|| self.binlog.tail().find(file, at))
+                && let Some((header, range)) = chunk.event(file, at)
+                && at + range.len() as u64 <= self.end
+            {
+                self.reader.seek(at + range.len() as u64);
+                self.reader.free_buffer();
+                self.shared = Some((chunk, range));
+                return Ok(Some(header));
+            }
+        }
+        self.shared = None;
+        Ok(self.reader.next_event()?.map(|event| event.header))
+    }
+    /// Looks whether the replica has the transaction of the present event.
+    fn skip(&mut self, header: &Header) -> Result<(), DumpError> {
+        match header.event_type {
+            EventType::GTID | EventType::ANONYMOUS_GTID => {
+                let event = self.event();
+                let body = &event[Header::LEN..event.len() - self.checksum.len()];
+                let wrong = |e| DumpError(format!("{}: {e}", self.name));
+                if let Event::Gtid(event) = Event::decode(header, body).map_err(wrong)? {
+                    let has = self.has.as_ref().zip(event.gtid);
+                    self.skips = has.is_some_and(|(has, gtid)| has.contains(gtid));
+                }
+            }
+            // They stand between transactions.
+            EventType::ROTATE | EventType::STOP | EventType::PREVIOUS_GTIDS => self.skips = false,
+            _ => {}
+        }
+        Ok(())
     }
 
     /// Looks where the file ends now. Returns whether it has grown.
@@ -354,13 +423,14 @@ fn find(binlog: &Binlog, name: &[u8]) -> Result<u32, DumpError> {
     let number = if name.is_empty() {
         numbers.first().copied()
     } else {
-        let base = binlog.place().base.clone();
-        std::str::from_utf8(name)
-            .ok()
-            .and_then(file_number)
-            .filter(|n| file_name(&base, *n).as_bytes() == name && numbers.contains(n))
+        number_of(&binlog.place().base, name).filter(|n| numbers.contains(n))
     };
     number.ok_or_else(|| UNKNOWN_FILE.into())
+}
+/// The number in the name of a file.
+fn number_of(base: &str, name: &[u8]) -> Option<u32> {
+    let number = std::str::from_utf8(name).ok().and_then(file_number);
+    number.filter(|n| file_name(base, *n).as_bytes() == name)
 }
 
 /// The last file before which there is no transaction that the replica does not have.
@@ -387,7 +457,7 @@ mod tests {
     use super::*;
     use crate::record::{Record, Why};
     use crate::rig::{Rig, UUID};
-    use redolith_binlog::{Gtid, Header};
+    use redolith_binlog::Gtid;
     use std::path::Path;
 
     impl Rig {
@@ -513,6 +583,96 @@ mod tests {
         assert_eq!(seen[3..], ["gtid 1", "a"]);
         let wanted = format!("binary log /data/binlog.000001, position {at}: an event of type");
         assert!(error.starts_with(&wanted), "{error}");
+    }
+
+    /// Tests REPL-1: whatever a replica asks for, it gets whole events, in order, or an error.
+    #[test]
+    fn any_request_gets_whole_events_or_an_error() {
+        let mut rig = Rig::new(1 << 20);
+        for n in 0..12 {
+            rig.transaction(&"x".repeat(n * 97));
+            if n % 4 == 3 {
+                rig.rotate(Why::Flush, 1 << 20);
+            }
+        }
+        let end = rig.binlog.end().unwrap();
+        let mut state = 7u64;
+        let mut random = |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) % below
+        };
+        let (mut begun, mut refused) = (0, 0);
+        for n in 0..3000 {
+            let start = if n % 3 == 0 {
+                let mut has = GtidSet::new();
+                (0..random(6)).for_each(|_| {
+                    has.add(Gtid { uuid: UUID, number: 1 + random(14) });
+                });
+                Start::Gtids(has)
+            } else {
+                let name = format!("binlog.{:06}", random(6));
+                let name = name.as_bytes()[..13 - random(14) as usize / 13].to_vec();
+                let position = if random(4) == 0 { 126 } else { random(2000) };
+                Start::File { name, position }
+            };
+            let Ok(mut dump) = Dump::begin(&rig.binlog, start, Some(Checksum::Crc32)) else {
+                refused += 1;
+                continue;
+            };
+            begun += 1;
+            let mut before = dump.given_up_to();
+            while let Ok(Step::Event) = dump.advance() {
+                shown(dump.event());
+                let now = dump.given_up_to();
+                assert!(before <= now && now <= end);
+                let name = dump.position().0.as_bytes().to_vec();
+                assert_eq!(dump.acknowledged(&name, now.offset), Some(now));
+                assert_eq!(dump.acknowledged(&name, now.offset + 1 + random(99)), None);
+                before = now;
+            }
+        }
+        assert!(begun > 300 && refused > 300, "{begun} {refused}");
+    }
+
+    /// Tests LATEST-1 and LATEST-2.
+    #[test]
+    fn at_the_end_of_the_log_a_dump_reads_no_file_and_has_no_buffer() {
+        let mut rig = Rig::new(1 << 20);
+        let mut dump = rig.dump("binlog.000001", 4).unwrap();
+        assert_eq!(all(&mut dump).unwrap().len(), 3);
+        let at = rig.binlog.end().unwrap();
+        rig.transaction("a");
+        // A dump that reads the file meets this.
+        let path = Path::new("/data/binlog.000001");
+        rig.disk.flip_bit(path, at.offset + 30, 1).unwrap();
+        assert_eq!(dump.advance().unwrap(), Step::Event);
+        assert!(!dump.may_block() && !dump.is_last());
+        assert_eq!(shown(dump.event()), "gtid 1");
+        assert_eq!(dump.advance().unwrap(), Step::Event);
+        assert!(dump.is_last());
+        assert_eq!(dump.advance().unwrap(), Step::End);
+        assert_eq!((dump.bytes(), rig.binlog.bytes_behind(dump.given_up_to())), (0, 0));
+        assert_eq!(rig.binlog.bytes_behind(at), rig.binlog.end().unwrap().offset - at.offset);
+        // What is longer than a chunk is read from the file.
+        rig.transaction(&"y".repeat(100_000));
+        rig.transaction("b");
+        let seen = all(&mut dump).unwrap();
+        assert_eq!((seen.len(), &seen[3][..]), (4, "b"));
+        let end = rig.binlog.end().unwrap();
+        rig.rotate(Why::Flush, 1 << 20);
+        let next = rig.binlog.end().unwrap();
+        let rotate = rig.file(1).len() as u64 - end.offset;
+        assert_eq!(rig.binlog.bytes_behind(end), rotate + next.offset);
+        // Only what the dump has given may be acknowledged.
+        let name = b"binlog.000001";
+        assert_eq!(dump.acknowledged(name, end.offset), Some(end));
+        assert_eq!(dump.acknowledged(name, end.offset + 1), None);
+        for unknown in [&b"binlog.000002"[..], b"binlog.1", b"", b"\xff", b"other.000001"] {
+            assert_eq!(dump.acknowledged(unknown, 4), None);
+        }
+        drop(dump);
+        let mut dump = rig.dump("binlog.000001", at.offset).unwrap();
+        assert!(all(&mut dump).is_err());
     }
 
     #[test]

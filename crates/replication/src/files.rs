@@ -10,11 +10,13 @@ mod reset;
 
 use crate::binlog::counters::{Counts, add};
 use crate::maker::Part;
+use crate::tail::Tail;
+use parking_lot::Mutex;
 use redolith_binlog::file::{file_name, mark_closed};
 use redolith_binlog::{BinlogPosition, Index};
 use redolith_disk::{Disk, File, OpenHow};
 use redolith_engine::Lsn;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -53,10 +55,16 @@ pub struct Files {
     unsynced: bool,
     /// What is to be written.
     parts: VecDeque<Part>,
+    /// What was written last, for those who read the end of the log.
+    tail: Arc<Tail>,
+    closed: Arc<ClosedFiles>,
     /// The record of the last reset, until a checkpoint has passed it (BINLOG-FILES-2).
     reset_mark: Option<Lsn>,
     counts: Arc<Counts>,
 }
+
+/// The lengths of the files that are not written any more, by their numbers.
+pub(crate) type ClosedFiles = Mutex<BTreeMap<u32, u64>>;
 
 impl Files {
     /// Reads the index, and the mark of a reset. Changes nothing.
@@ -66,10 +74,33 @@ impl Files {
         counts: Arc<Counts>,
     ) -> io::Result<Files> {
         let index = Index::open(&*disk, &place.index())?;
-        let reset_mark = reset::read(&*disk, &place)?;
-        let parts = VecDeque::new();
-        let open = None;
-        Ok(Files { disk, place, index, open, unsynced: false, parts, reset_mark, counts })
+        let files = Files {
+            reset_mark: reset::read(&*disk, &place)?,
+            disk,
+            place,
+            index,
+            open: None,
+            unsynced: false,
+            parts: VecDeque::new(),
+            tail: Arc::default(),
+            closed: Arc::default(),
+            counts,
+        };
+        for number in files.numbers() {
+            // A file that is missing is told when it is read.
+            files.len(number).into_iter().for_each(|len| {
+                files.closed.lock().insert(number, len);
+            });
+        }
+        Ok(files)
+    }
+    /// The lengths of the closed files.
+    pub(crate) fn closed(&self) -> &Arc<ClosedFiles> {
+        &self.closed
+    }
+    /// What was written last.
+    pub(crate) fn tail(&self) -> &Arc<Tail> {
+        &self.tail
     }
 
     /// The files' place.
@@ -111,8 +142,12 @@ impl Files {
             add(&self.counts.writes, 1);
             add(&self.counts.bytes, part.bytes.len() as u64);
             self.unsynced = true;
+            if self.tail.is_wanted() {
+                self.tail.add(number, part.at, &part.bytes);
+            }
             if ends {
                 mark_closed(&*file)?;
+                self.closed.lock().insert(number, part.at + part.bytes.len() as u64);
                 self.sync();
                 self.open = None;
             }
@@ -207,6 +242,7 @@ impl Files {
         // The index goes first: it must not name a file that is gone.
         self.index.remove_first(&*self.disk, old.len())?;
         for number in &old {
+            self.closed.lock().remove(number);
             match self.disk.remove(&self.place.path(*number)) {
                 Err(e) if e.kind() == io::ErrorKind::NotFound => {}
                 removed => removed?,

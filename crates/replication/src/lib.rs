@@ -18,6 +18,7 @@
 //! - [`Binlog`]: the engine's stream; its task follows the durable redo log.
 //! - [`dump`]: what a replica reads: the files' events, and those that are made for it.
 //! - [`Replicas`]: the replicas that are connected.
+//! - [`semi_sync`]: commits that wait for replicas.
 #![forbid(unsafe_code)]
 #![deny(missing_docs, unreachable_pub)]
 mod binlog;
@@ -30,8 +31,10 @@ pub mod record;
 mod replicas;
 #[cfg(test)]
 mod rig;
+pub mod semi_sync;
 pub mod spill;
 mod state;
+mod tail;
 mod wakers;
 
 pub use binlog::{Binlog, BinlogStatus, Counted, MOST_RESET_NUMBER, Purged, Reading};

@@ -14,7 +14,7 @@ use crate::state::State;
 use redolith_binlog::file::{file_name, new_file};
 use redolith_binlog::{
     BinlogPosition, Checksum, Event, FormatDescription, Gtid, GtidSet, Placement, Placer, Rotate,
-    Stamp, append, count_events, encoded_checksum, recode, recode_events, recode_gtid,
+    Stamp, append, count_events, encoded_checksum, recode, recode_events, recode_first,
 };
 use redolith_engine::Lsn;
 
@@ -199,7 +199,7 @@ impl Maker {
         let to = self.state.options.checksum;
         let in_rest = count_events(&copying.rest).map_err(|e| e.to_string())?;
         let bytes = copying.spilled.len + copying.rest.len() as u64;
-        let head = recode_gtid(head, bytes, count + in_rest, to).map_err(|e| e.to_string())?;
+        let head = recode_first(head, bytes, count + in_rest, to).map_err(|e| e.to_string())?;
         self.place(&mut copying.placer, &head)
     }
     /// Places events of the spill file. If that fails, nothing was placed.

@@ -5,7 +5,7 @@
 //! | 1 TRANSACTION | commit time u64 (µs since 1970), keys u32, keys x u64, events | a transaction, not placed yet. 0xffffffff keys: it conflicts with every other transaction |
 //! | 2 ROTATE | why u8, time u64 (µs), after u32, options | another file begins, with a number above `after` |
 //! | 3 BARRIER | | the state behind this record may become the checkpoint's |
-//! | 5 SPILLED | commit time u64, keys as above, number u64, length u64 and CRC-32C u32 of the spill file, length of the GTID event u32, GTID event, events | a transaction whose first events are in a spill file; the events here follow them |
+//! | 5 SPILLED | commit time u64, keys as above, number u64, length u64 and CRC-32C u32 of the spill file, length u32 of the GTID event and of those behind it that stand here, these, events | a transaction of which events are in a spill file; the last events here follow them |
 //! | 4 STOP | time u64 (µs) | the server stops, the file is closed |
 //! | 8 RESET | time u64 (µs), number u32 | all files and the names of all transactions go, and the log begins anew with this file |
 //! | 9 LARGEST | bytes u64 | `max_binlog_size` from here on |
@@ -99,7 +99,7 @@ pub enum Record<'a> {
         keys: Keys<'a>,
         /// The file with the events behind the GTID event.
         spilled: Spilled,
-        /// The GTID event.
+        /// The GTID event, and the one behind it if that was not drained.
         gtid: &'a [u8],
         /// The events behind those in the file.
         rest: &'a [u8],

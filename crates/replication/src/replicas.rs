@@ -1,6 +1,6 @@
 //! The replicas that are connected: SHOW REPLICAS, and a second dump of the same replica.
 use parking_lot::Mutex;
-use redolith_binlog::Uuid;
+use redolith_binlog::{BinlogPosition, Uuid};
 use std::collections::BTreeMap;
 
 /// What a replica has said about itself.
@@ -18,6 +18,12 @@ pub struct Replica {
     pub is_registered: bool,
     /// Whether it reads the binary log now.
     pub is_dumping: bool,
+    /// Everything before this position was sent to it.
+    pub sent: Option<BinlogPosition>,
+    /// Whether it acknowledges what it gets.
+    pub is_semi_sync: bool,
+    /// It has acknowledged everything before this position.
+    pub acknowledged: Option<BinlogPosition>,
 }
 
 impl Replica {
@@ -50,6 +56,18 @@ impl Replicas {
         let replica = replica.clone();
         let others = all.iter().filter(|(id, r)| **id != connection && r.is_dumping);
         others.filter(|(_, r)| r.is(&replica)).map(|(id, _)| *id).collect()
+    }
+    /// Notes how far a connection's replica has come.
+    pub fn note(&self, connection: u32, change: impl FnOnce(&mut Replica)) {
+        if let Some(replica) = self.0.lock().get_mut(&connection) {
+            change(replica);
+        }
+    }
+    /// The connections that read the binary log.
+    pub fn dumping(&self) -> Vec<(u32, Replica)> {
+        let all = self.0.lock();
+        let dumping = all.iter().filter(|(_, replica)| replica.is_dumping);
+        dumping.map(|(id, replica)| (*id, replica.clone())).collect()
     }
     /// A connection has ended.
     pub fn remove(&self, connection: u32) {

@@ -3,77 +3,45 @@
 //! REPL-4: a dump reads the next events when the replica has taken those before, so a slow replica
 //! makes nobody wait, and no memory grows.
 //! REPL-5: a dump ends when its replica is gone, is killed, or dumps on another connection.
+//! REPL-6: an acknowledgement counts only for what its own dump has sent. A dump whose replica
+//! sends anything else ends.
 //!
 //! A dump is the last command of its connection, also if it fails. (MySQL, `com_binlog_dump`)
+//!
+//! A replica that has set `@rpl_semi_sync_replica` or `@rpl_semi_sync_slave` gets `ef` and a byte
+//! before each event; 1 asks it to acknowledge the event in the same connection: `ef`, the position
+//! behind the event in 8 bytes, and the name of the file, in a packet with the number 0. The next
+//! event's packet has the number 1.
 use crate::backend::{Backend, BinlogSource, Session};
 use crate::connection::{Channel, Connection, Over};
 use crate::error;
 use crate::protocol::lenenc::{Malformed, Reader};
 use crate::protocol::output::OkPacket;
 use crate::protocol::packet::MAX_BODY;
-use crate::socket::Ended;
-use redolith_binlog::{Checksum, GtidSet, Uuid};
-use redolith_replication::Replica;
-use redolith_replication::dump::{Dump, DumpError, Start, Step};
+use crate::protocol::replication::{NON_BLOCK, Request, SEMI_SYNC, acknowledgement, registration};
+use crate::socket::{Ended, Input};
+use redolith_binlog::{Checksum, Uuid};
+use redolith_replication::dump::{Dump, DumpError, Step};
+use redolith_replication::semi_sync::AckingReplica;
 use redolith_sql::processes::{Kill, State};
 use redolith_sql::status::Counter;
-use std::future::poll_fn;
+use std::future::{poll_fn, ready};
 use std::ops::Range;
 use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// The flag of a dump that ends where the binary log ends.
-const NON_BLOCK: u16 = 1;
-/// The longest set of GTIDs that is taken: tens of thousands of intervals.
-const MAX_SET_BYTES: usize = 1 << 20;
 /// Events of more bytes are sent from the dump's buffer, without a copy.
 const LONG_EVENT: usize = 16 << 10;
+/// The longest acknowledgement: MySQL's longest name of a file. (MySQL, `REPLY_MESSAGE_MAX_LENGTH`)
+const MAX_ACK_BYTES: usize = 9 + 512;
 /// A replica that asks for heartbeats more often gets them this often.
 const LEAST_HEARTBEAT: Duration = Duration::from_millis(1);
 
-/// What a replica asks for.
-#[derive(Debug, PartialEq, Eq)]
-struct Request {
-    flags: u16,
-    server_id: u32,
-    start: Start,
-}
-
-impl Request {
-    /// COM_BINLOG_DUMP: position, flags, server id, name of the file.
-    fn by_position(r: &mut Reader<'_>) -> Result<Request, Malformed> {
-        let (position, flags, server_id) = (r.u32()?.into(), r.u16()?, r.u32()?);
-        let name = r.rest().to_vec();
-        Ok(Request { flags, server_id, start: Start::File { name, position } })
-    }
-    /// COM_BINLOG_DUMP_GTID: flags, server id, length and name of a file, position, length and
-    /// bytes of the set. File and position count for nothing.
-    fn by_gtids(r: &mut Reader<'_>) -> Result<Request, Malformed> {
-        let (flags, server_id, name) = (r.u16()?, r.u32()?, r.u32()?);
-        r.bytes(name as usize)?;
-        r.u64()?;
-        let len = r.u32()? as usize;
-        let bytes = r.bytes(len)?;
-        if len > MAX_SET_BYTES {
-            return Err(Malformed);
-        }
-        let set = GtidSet::decode(bytes).map_err(|_| Malformed)?;
-        Ok(Request { flags, server_id, start: Start::Gtids(set) })
-    }
-}
-
-/// The fields of COM_REGISTER_SLAVE: server id, host, user, password, port, rank, source's id.
-fn registration(r: &mut Reader<'_>) -> Result<Replica, Malformed> {
-    let text = |r: &mut Reader<'_>| -> Result<String, Malformed> {
-        let len = r.u8()?;
-        Ok(String::from_utf8_lossy(r.bytes(len.into())?).into_owned())
-    };
-    let server_id = r.u32()?;
-    let (host, _user, _password) = (text(r)?, text(r)?, text(r)?);
-    let port = r.u16()?;
-    Ok(Replica { server_id, host, port, is_registered: true, ..Replica::default() })
+/// The end of a dump whose replica says what is no acknowledgement, as COM_QUIT.
+fn misspoken<E>(_: E) -> Over {
+    Over::Quit
 }
 
 fn refused(e: DumpError) -> Over {
@@ -81,16 +49,16 @@ fn refused(e: DumpError) -> Over {
 }
 
 impl Channel {
-    /// Sends an event, or puts it into the output buffer.
-    async fn put_event(&mut self, event: &[u8]) -> Result<(), Ended> {
+    /// Sends an event behind its mark, or puts it into the output buffer.
+    async fn put_event(&mut self, mut mark: &[u8], event: &[u8]) -> Result<(), Ended> {
         if event.len() < LONG_EVENT {
             self.output.packet(|b| {
-                b.push(0);
+                b.extend_from_slice(mark);
                 b.extend_from_slice(event);
             });
             return self.drain().await;
         }
-        let (mut rest, mut mark) = (event, &[0u8][..]);
+        let mut rest = event;
         loop {
             let (part, behind) = rest.split_at(rest.len().min(MAX_BODY - mark.len()));
             let len = part.len() + mark.len();
@@ -153,6 +121,19 @@ impl<B: Backend> Connection<B> {
             None => Err(Over::Refused(error::interrupted())),
         }
     }
+    /// Enters the replica among those that acknowledge, if it has said that it does.
+    fn acking_replica(&self, source: &BinlogSource, dump: &Dump) -> Option<AckingReplica> {
+        let set = |name: &str| self.session.user_variable(name).is_some_and(|v| v != "0");
+        let acks = set("rpl_semi_sync_replica") || set("rpl_semi_sync_slave");
+        // As in MySQL: who begins at a position has what is before it.
+        let begin = dump.begins_behind();
+        acks.then(|| {
+            source.binlog.replicas().note(self.channel.process.id, |replica| {
+                (replica.is_semi_sync, replica.acknowledged) = (true, begin);
+            });
+            source.binlog.semi_sync().join(begin, dump.resets())
+        })
+    }
 
     async fn follow(
         &mut self,
@@ -167,11 +148,15 @@ impl<B: Backend> Connection<B> {
             .map(|ns| Duration::from_nanos(ns).max(LEAST_HEARTBEAT));
         let mut heartbeat = pin!(sleep(period.unwrap_or_default()));
         let process = self.channel.process.clone();
+        let acks = self.acking_replica(source, &dump);
+        // The request may have had a long set of GTIDs.
+        self.channel.input.trim();
         loop {
             let seen = source.binlog.seen();
             process.set_state(State::SendingBinlog);
-            self.send_published(source, &mut dump).await?;
-            if flags & NON_BLOCK != 0 {
+            let sent = self.send_published(source, &mut dump, acks.as_ref()).await?;
+            let more = sent == Sent::Asking;
+            if !more && flags & NON_BLOCK != 0 {
                 let status = self.session.status();
                 let ok = OkPacket { status, ..OkPacket::default() };
                 self.channel.output.eof(self.capabilities, &ok);
@@ -180,29 +165,63 @@ impl<B: Backend> Connection<B> {
             }
             if !self.channel.output.buf.is_empty() {
                 self.channel.drain_all().await?;
+                note_sent(source, &dump, process.id);
                 heartbeat.as_mut().reset(Instant::now() + period.unwrap_or_default());
             }
-            process.set_state(State::BinlogSent);
-            // A replica that is content says nothing.
-            let gone = async {
-                match self.channel.socket.read(self.channel.input.room()).await {
-                    Ok(_) => Over::Quit,
-                    Err(ended) => ended.into(),
-                }
-            };
+            if !more {
+                process.set_state(State::BinlogSent);
+                // Hundreds of replicas may have nothing to do.
+                self.channel.output.trim();
+            }
             tokio::select! {
-                () = source.binlog.moved_since(seen) => {}
-                over = gone => return Err(over),
+                biased;
                 () = poll_fn(|_| is_ended(process.killed())) => return Err(Ended::Killed.into()),
+                read = self.channel.socket.read(self.channel.input.room()) => match (read?, &acks) {
+                    (Input::Bytes(_), Some(replica)) => self.take_acks(source, replica, &dump)?,
+                    // A replica that is content says nothing.
+                    (Input::Bytes(_), None) => return Err(Over::Quit),
+                    (Input::TrimBuffers | Input::AnswerLeft, _) => {}
+                },
+                () = ready(()), if more => {}
+                () = source.binlog.moved_since(seen) => {}
                 () = &mut heartbeat, if period.is_some() => {
-                    self.channel.put_event(&dump.heartbeat()).await?;
+                    self.channel.put_event(mark(acks.as_ref(), false), &dump.heartbeat()).await?;
                 }
             }
         }
     }
 
-    /// Sends everything that is published. The last bytes may be left in the output buffer.
-    async fn send_published(&mut self, source: &BinlogSource, dump: &mut Dump) -> Result<(), Over> {
+    /// Takes the acknowledgements that have arrived (REPL-6). Of several, only the last counts.
+    fn take_acks(
+        &mut self,
+        source: &BinlogSource,
+        replica: &AckingReplica,
+        dump: &Dump,
+    ) -> Result<(), Over> {
+        let mut last = None;
+        // The replica begins each acknowledgement with the number 0.
+        while let Some(body) = self.channel.input.next(&mut 0, MAX_ACK_BYTES).map_err(misspoken)? {
+            let mut r = Reader::new(self.channel.input.body(body));
+            let (offset, name) = acknowledgement(&mut r).map_err(misspoken)?;
+            last = Some(dump.acknowledged(name, offset).ok_or(Over::Quit)?);
+        }
+        if let Some(at) = last {
+            replica.acknowledged(at);
+            source.binlog.replicas().note(self.channel.process.id, |replica| {
+                replica.acknowledged = replica.acknowledged.max(Some(at));
+            });
+        }
+        self.channel.count_memory().map_err(Over::Refused)
+    }
+
+    /// Sends everything that is published, or up to an event that the replica is to acknowledge.
+    /// The last bytes may be left in the output buffer.
+    async fn send_published(
+        &mut self,
+        source: &BinlogSource,
+        dump: &mut Dump,
+        acks: Option<&AckingReplica>,
+    ) -> Result<Sent, Over> {
         let statements = self.statements.bytes();
         loop {
             if is_ended(self.channel.process.killed()).is_ready() {
@@ -214,14 +233,25 @@ impl<B: Backend> Connection<B> {
             } else {
                 step = dump.advance();
             }
-            if step.map_err(refused)? == Step::End {
-                return Ok(());
-            }
+            let step = step.map_err(refused)?;
             if self.channel.kept_bytes != statements + dump.bytes() {
                 self.channel.kept_bytes = statements + dump.bytes();
                 self.channel.count_memory().map_err(Over::Refused)?;
             }
-            self.channel.put_event(dump.event()).await?;
+            if step == Step::End {
+                return Ok(Sent::All);
+            }
+            let asking = acks.filter(|replica| replica.is_asked() && dump.is_last());
+            self.channel.put_event(mark(acks, asking.is_some()), dump.event()).await?;
+            if self.channel.output.buf.is_empty() {
+                note_sent(source, dump, self.channel.process.id);
+            }
+            if let Some(replica) = asking {
+                replica.asked();
+                // The acknowledgement's packet has the number 0.
+                self.channel.output.sequence = 1;
+                return Ok(Sent::Asking);
+            }
         }
     }
 
@@ -236,39 +266,30 @@ impl<B: Backend> Connection<B> {
     }
 }
 
+/// Notes what the replica was sent, for those who ask how far it has come.
+fn note_sent(source: &BinlogSource, dump: &Dump, connection: u32) {
+    let sent = Some(dump.given_up_to());
+    source.binlog.replicas().note(connection, |replica| replica.sent = sent);
+}
+
+/// How far [`Connection::send_published`] has come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sent {
+    All,
+    /// The replica is to acknowledge the last event.
+    Asking,
+}
+
+/// What stands before an event in its packet.
+fn mark(acks: Option<&AckingReplica>, asks: bool) -> &'static [u8] {
+    match acks {
+        None => &[0],
+        Some(_) if asks => &[0, SEMI_SYNC, 1],
+        Some(_) => &[0, SEMI_SYNC, 0],
+    }
+}
+
 /// Whether a dump is to end. KILL QUERY ends it, too.
 fn is_ended(killed: Kill) -> Poll<()> {
     if killed >= Kill::Query { Poll::Ready(()) } else { Poll::Pending }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn requests_are_read_and_their_cut_forms_refused() {
-        let by_position = [&[4, 0, 0, 0, 1, 0, 9, 0, 0, 0][..], b"binlog.000007"].concat();
-        let file = |name: &[u8]| Start::File { name: name.to_vec(), position: 4 };
-        let read = |bytes: &[u8]| Request::by_position(&mut Reader::new(bytes));
-        let wanted = Request { flags: 1, server_id: 9, start: file(b"binlog.000007") };
-        assert_eq!(read(&by_position).unwrap(), wanted);
-        assert_eq!(read(&by_position[..10]).unwrap().start, file(b""));
-        (0..10).for_each(|cut| assert!(read(&by_position[..cut]).is_err()));
-
-        let mut by_gtids = vec![0, 0, 9, 0, 0, 0, 2, 0, 0, 0, b'x', b'y'];
-        by_gtids.extend_from_slice(&4u64.to_le_bytes());
-        by_gtids.extend_from_slice(&8u32.to_le_bytes());
-        by_gtids.extend_from_slice(&[0; 8]);
-        let read = |bytes: &[u8]| Request::by_gtids(&mut Reader::new(bytes));
-        assert_eq!(read(&by_gtids).unwrap().start, Start::Gtids(GtidSet::new()));
-        (0..by_gtids.len()).for_each(|cut| assert!(read(&by_gtids[..cut]).is_err()));
-        by_gtids[6..10].fill(0xff);
-        assert!(read(&by_gtids).is_err());
-
-        let mut register = vec![9, 0, 0, 0, 1, b'h', 0, 0, 0xea, 0x0c];
-        register.extend_from_slice(&[0; 8]);
-        let replica = registration(&mut Reader::new(&register)).unwrap();
-        assert_eq!((replica.server_id, &*replica.host, replica.port), (9, "h", 3306));
-        (0..10).for_each(|cut| assert!(registration(&mut Reader::new(&register[..cut])).is_err()));
-    }
 }

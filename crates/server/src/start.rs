@@ -168,7 +168,11 @@ async fn run_inside<B: Backend>(
     let mut metrics_at = None;
     if let Some(listener) = metrics_listener {
         metrics_at = listener.local_addr().ok();
-        let source = metrics::Source { engine: engine.clone(), status: parts.status.clone() };
+        let source = metrics::Source {
+            engine: engine.clone(),
+            status: parts.status.clone(),
+            binlog: binlog.clone(),
+        };
         tasks.push(tokio::spawn(metrics::serve(listener, source)));
     }
 

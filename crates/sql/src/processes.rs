@@ -162,10 +162,11 @@ pub enum State {
     Login,
     SendingBinlog,
     BinlogSent,
+    WaitingForAck,
 }
 
 impl State {
-    const ALL: [(State, &'static str); 8] = [
+    const ALL: [(State, &'static str); 9] = [
         (State::None, ""),
         (State::Executing, "executing"),
         (State::WaitingForClient, "Waiting for client"),
@@ -174,6 +175,7 @@ impl State {
         (State::Login, "login"),
         (State::SendingBinlog, "Sending binlog event to replica"),
         (State::BinlogSent, "Source has sent all binlog to replica; waiting for more updates"),
+        (State::WaitingForAck, "Waiting for semi-sync ACK from replica"),
     ];
 }
 

@@ -221,6 +221,12 @@ impl Reader {
         })
     }
 
+    /// Frees the buffer: what is read next is read from the file.
+    pub fn free_buffer(&mut self) {
+        self.buffer = Vec::new();
+        self.given = (0, 0);
+    }
+
     /// The memory of the buffer.
     pub fn buffer_bytes(&self) -> usize {
         self.buffer.capacity()

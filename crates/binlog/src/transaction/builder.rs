@@ -81,6 +81,8 @@ pub struct TransactionBuilder {
     out: Vec<u8>,
     /// Bytes of events that were drained.
     drained: u64,
+    /// The event before those that were drained ([`TransactionBuilder::put_first`]).
+    first: Vec<u8>,
     /// The tables that were mapped since the statement began.
     mapped: SmallVec<[TableId; 2]>,
     /// The last ROWS event of the statement, which is to get STMT_END.
@@ -103,6 +105,7 @@ impl TransactionBuilder {
             options,
             out: buffer,
             drained: 0,
+            first: Vec::new(),
             mapped: SmallVec::new(),
             last_rows: None,
             open: None,
@@ -116,7 +119,7 @@ impl TransactionBuilder {
 
     /// Bytes of all events so far without the GTID event, drained or not.
     pub fn len(&self) -> u64 {
-        self.drained + (self.out.len() - MAX_GTID_LEN) as u64
+        self.drained + (self.first.len() + self.out.len() - MAX_GTID_LEN) as u64
     }
 
     /// Bytes of events in memory.
@@ -301,6 +304,20 @@ impl TransactionBuilder {
         }
     }
 
+    /// Puts a QUERY event before all others, drained or not: for a transaction of which it is known
+    /// only at the end how it begins. Nothing can be rolled back afterwards.
+    pub fn put_first(&mut self, stamp: Stamp, query: &Query<'_>) -> Result<(), EventTooLong> {
+        let end = self.out.len();
+        self.query(stamp, query)?;
+        let first = self.out.split_off(end);
+        if self.drained == 0 {
+            self.out.splice(MAX_GTID_LEN..MAX_GTID_LEN, first);
+        } else {
+            self.first = first;
+        }
+        Ok(())
+    }
+
     /// Bytes of events that were drained and not rolled back.
     pub fn drained_bytes(&self) -> u64 {
         self.drained
@@ -323,9 +340,9 @@ impl TransactionBuilder {
         Ok(TransactionEvents { bytes: self.out, start })
     }
 
-    /// Ends a transaction of which events were drained: the GTID event, and the events that were
-    /// not drained. The order in the file is GTID event, drained events, the others;
-    /// [`super::Placer`] takes them in this order.
+    /// Ends a transaction of which events were drained: the GTID event with the event that was put
+    /// first, and the events that were not drained. The order in the file is the first part,
+    /// drained events, the others; [`super::Placer`] takes them in this order.
     pub fn seal_drained(
         mut self,
         stamp: Stamp,
@@ -334,7 +351,8 @@ impl TransactionBuilder {
         self.end_statement()?;
         let end = self.out.len();
         self.put_gtid_event(stamp, template)?;
-        let gtid = self.out.split_off(end);
+        let mut gtid = self.out.split_off(end);
+        gtid.append(&mut self.first);
         Ok((gtid, self.out.split_off(MAX_GTID_LEN)))
     }
 

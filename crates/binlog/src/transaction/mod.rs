@@ -20,7 +20,7 @@ mod recode;
 
 pub use builder::{Change, EncodeOptions, GtidTemplate, Image, Savepoint, TransactionBuilder};
 pub use placer::Placer;
-pub use recode::{count_events, encoded_checksum, recode, recode_events, recode_gtid};
+pub use recode::{count_events, encoded_checksum, recode, recode_events, recode_first};
 
 use crate::{DecodeError, Placement};
 

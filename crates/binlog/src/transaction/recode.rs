@@ -28,13 +28,24 @@ fn recoded_len(bytes: u64, count: u64, from: Checksum, to: Checksum) -> u64 {
     (bytes + count * to.len() as u64).saturating_sub(count * from.len() as u64)
 }
 
-/// A GTID event for other checksums. `bytes` and `count`: of all events behind it, as they are now.
-pub fn recode_gtid(
-    gtid: &[u8],
+/// The first events of a transaction, of which the very first is the GTID event, for other
+/// checksums. `bytes` and `count`: of all events behind them, as they are now.
+pub fn recode_first(
+    events: &[u8],
     bytes: u64,
     count: u64,
     to: Checksum,
 ) -> Result<Vec<u8>, DecodeError> {
+    let from = encoded_checksum(events)?;
+    let (gtid, rest) = events.split_at(next_len(events)?);
+    let (bytes, count) = (bytes + rest.len() as u64, count + count_events(rest)?);
+    let mut out = recode_gtid(gtid, bytes, count, to)?;
+    out.extend_from_slice(&recode_events(rest, from, to)?);
+    Ok(out)
+}
+
+/// A GTID event for other checksums. `bytes` and `count`: of all events behind it, as they are now.
+fn recode_gtid(gtid: &[u8], bytes: u64, count: u64, to: Checksum) -> Result<Vec<u8>, DecodeError> {
     let from = encoded_checksum(gtid)?;
     let header = Header::decode(gtid)?;
     let end = gtid.len().checked_sub(from.len()).filter(|end| *end >= Header::LEN);
@@ -76,11 +87,7 @@ pub fn recode_events(
 
 /// A whole transaction for other checksums.
 pub fn recode(events: &[u8], to: Checksum) -> Result<Vec<u8>, DecodeError> {
-    let from = encoded_checksum(events)?;
-    let (gtid, rest) = events.split_at(next_len(events)?);
-    let mut out = recode_gtid(gtid, rest.len() as u64, count_events(rest)?, to)?;
-    out.extend_from_slice(&recode_events(rest, from, to)?);
-    Ok(out)
+    recode_first(events, 0, 0, to)
 }
 
 #[cfg(test)]

@@ -164,10 +164,13 @@ fn drained_transactions_are_the_same_bytes() {
     let columns = ColumnSet::all(table.columns.len());
     let rows = rows();
     let mut outcomes = Vec::new();
-    for drains in [false, true] {
+    for (drains, begins_last) in [(false, false), (true, false), (false, true), (true, true)] {
         let mut builder = TransactionBuilder::new(EncodeOptions::default());
         let mut spill = Vec::new();
-        builder.query(STAMP, &Query::begin(1, b"", status())).unwrap();
+        let begin = Query::begin(1, b"", status());
+        if !begins_last {
+            builder.query(STAMP, &begin).unwrap();
+        }
         for round in 0..3 {
             let savepoint = builder.savepoint().unwrap();
             for values in &rows {
@@ -184,6 +187,9 @@ fn drained_transactions_are_the_same_bytes() {
                 spill.truncate(builder.drained_bytes() as usize);
             }
         }
+        if begins_last {
+            builder.put_first(STAMP, &begin).unwrap();
+        }
         builder.event(STAMP, &Event::Xid(1)).unwrap();
         let template = GtidTemplate::default();
         outcomes.push(if drains {
@@ -194,7 +200,7 @@ fn drained_transactions_are_the_same_bytes() {
             builder.seal(STAMP, &template).unwrap().as_bytes().to_vec()
         });
     }
-    assert!(outcomes[0] == outcomes[1]);
+    assert!(outcomes.iter().all(|outcome| *outcome == outcomes[0]));
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod admin;
 pub(crate) mod counters;
 mod expiry;
 mod orders;
+mod readers;
 mod reset;
 #[cfg(test)]
 mod tests;
@@ -17,16 +18,19 @@ mod tests;
 pub use admin::Purged;
 pub use counters::Counted;
 use counters::{Counts, add};
+pub use readers::Reading;
 pub use reset::MOST_RESET_NUMBER;
 use reset::Reset;
 
-use crate::files::{Files, Place};
+use crate::files::{ClosedFiles, Files, Place};
 use crate::maker::{Maker, Taken};
 use crate::queue::Queue;
 use crate::record::{Options, Record, Why};
 use crate::replicas::Replicas;
+use crate::semi_sync::SemiSync;
 use crate::spill::{self, Spill, SpillReader};
 use crate::state::State;
+use crate::tail::Tail;
 use crate::wakers::Wakers;
 use parking_lot::Mutex;
 use redolith_binlog::{BinlogPosition, Event, GtidSet, ReadError, Reader};
@@ -44,9 +48,11 @@ use std::time::Duration;
 
 /// Commits wait while this many bytes of records are in memory.
 const MOST_BYTES: u64 = 64 << 20;
-/// How often the task looks at the durable LSN while records wait for it: with readers, and without
-/// a reader.
+/// How often the task looks at the durable LSN while records wait for it: with readers, at first
+/// and under a load that goes on, and without a reader. (Each look wakes every reader. A commit
+/// that waits for replicas has the task look at once.)
 const LOOK_FOR_READERS: Duration = Duration::from_millis(1);
+const LOOK_UNDER_LOAD: Duration = Duration::from_millis(4);
 const LOOK: Duration = Duration::from_millis(10);
 /// How often it looks whether a barrier is wanted.
 const LOOK_AT_REST: Duration = Duration::from_millis(100);
@@ -115,7 +121,7 @@ pub struct Binlog {
     /// Woken when the status moves.
     moved: Wakers,
     /// Woken when the task has to look.
-    wanted: Wakers,
+    wanted: Arc<Wakers>,
     /// Whether the task waits for `wanted` without looking at the durable LSN.
     at_rest: AtomicBool,
     /// The file that each reader is in.
@@ -123,11 +129,16 @@ pub struct Binlog {
     next_reader: AtomicU64,
     /// PREVIOUS_GTIDS of the oldest file, and which file that is: the resets before it, its number.
     purged: Mutex<Option<((u64, u32), GtidSet)>>,
+    /// The files before the one that is written.
+    closed: Arc<ClosedFiles>,
+    /// The end of the log, for the readers.
+    tail: Arc<Tail>,
     /// `binlog_expire_logs_seconds`, and the file up to which expired files were looked for.
     expire_seconds: AtomicU64,
     expired_at: AtomicU32,
     /// The replicas that are connected.
     replicas: Replicas,
+    semi_sync: Arc<SemiSync>,
     counts: Arc<Counts>,
     /// When the last turn began that took everything durable to the files.
     caught_up_us: AtomicU64,
@@ -143,6 +154,9 @@ impl Binlog {
         let maker = Maker::new(&place.base, State::default());
         let counts = Arc::new(Counts::default());
         let files = Files::open(disk.clone(), place.clone(), counts.clone())?;
+        let wanted = Arc::new(Wakers::default());
+        let (tail, closed) = (files.tail().clone(), files.closed().clone());
+        let semi_sync = SemiSync::new(&place.base, wanted.clone());
         let caught_up_us = AtomicU64::new(disk.now().as_micros() as u64);
         Ok(Arc::new(Binlog {
             disk,
@@ -164,14 +178,17 @@ impl Binlog {
             limit: AtomicU64::new(0),
             status: Mutex::default(),
             moved: Wakers::default(),
-            wanted: Wakers::default(),
+            wanted,
             at_rest: AtomicBool::new(false),
             readers: Mutex::default(),
             next_reader: AtomicU64::new(0),
             purged: Mutex::default(),
+            closed,
+            tail,
             expire_seconds: AtomicU64::new(0),
             expired_at: AtomicU32::new(u32::MAX),
             replicas: Replicas::default(),
+            semi_sync,
             counts,
             caught_up_us,
             failed: Mutex::default(),
@@ -284,6 +301,17 @@ impl Binlog {
     pub fn replicas(&self) -> &Replicas {
         &self.replicas
     }
+    /// How commits wait for replicas.
+    pub fn semi_sync(&self) -> &Arc<SemiSync> {
+        &self.semi_sync
+    }
+    /// Switches semi-synchronous replication on or off.
+    pub fn enable_semi_sync(&self, on: bool) {
+        self.semi_sync.enable(on, || {
+            let status = self.status.lock();
+            (status.lsn, status.position)
+        });
+    }
     /// Opens a file for reading, up to the end that is published. The second part is its
     /// PREVIOUS_GTIDS.
     pub fn open_file(&self, number: u32) -> std::result::Result<(Reader, GtidSet), ReadError> {
@@ -310,28 +338,13 @@ impl Binlog {
     pub fn place(&self) -> &Place {
         &self.place
     }
-    /// A reader begins, in a file: from now on the files follow the redo log closely, and this file
-    /// and those behind it stay, until the value is dropped.
-    pub fn reader(self: &Arc<Binlog>, file: u32) -> Reading {
-        let number = self.next_reader.fetch_add(1, Relaxed);
-        self.readers.lock().insert(number, file);
-        Reading { binlog: self.clone(), number }
-    }
-    /// Returns a number that [`Binlog::moved_since`] takes, to be read before the status.
-    pub fn seen(&self) -> u64 {
-        self.moved.seen()
-    }
-    /// Resolves when the status has moved since `seen`.
-    pub async fn moved_since(&self, seen: u64) {
-        self.moved.after(seen).await;
-    }
-
     fn now_us(&self) -> u64 {
         self.disk.wall_us().max(0) as u64
     }
 
     /// The task: follows the durable LSN until the binary log is closed.
     async fn follow(&self, engine: &Arc<Engine>) {
+        let mut look = LOOK_FOR_READERS;
         loop {
             let seen = self.wanted.seen();
             let closing = self.closing.load(Acquire);
@@ -369,10 +382,13 @@ impl Binlog {
             // is looked at, so that one of the two sees the other.
             self.at_rest.store(true, SeqCst);
             let pause = if self.bytes.load(SeqCst) == 0 {
+                look = LOOK_FOR_READERS;
                 LOOK_AT_REST
             } else {
                 self.at_rest.store(false, SeqCst);
-                if !self.readers.lock().is_empty() { LOOK_FOR_READERS } else { LOOK }
+                let now = look;
+                look = (2 * look).min(LOOK_UNDER_LOAD);
+                if self.tail.is_wanted() { now } else { LOOK }
             };
             either(engine.runtime.sleep(pause), self.wanted.after(seen)).await;
             self.at_rest.store(false, SeqCst);
@@ -480,6 +496,9 @@ impl Binlog {
             status.executed.clone_from(&state.executed);
         }
         status.lsn = status.lsn.max(lsn);
+        let (changed, lsn) = (moved.then_some(position).flatten(), status.lsn);
+        drop(status);
+        changed.into_iter().for_each(|position| self.semi_sync.published(lsn, position));
         moved
     }
 }
@@ -637,23 +656,6 @@ impl CommitStream for Binlog {
 
 fn io_error(work: &Work, e: &io::Error) -> Error {
     Error::io(format_args!("writing the binary log {}", work.files.place().index().display()), e)
-}
-
-/// A reader of the files.
-pub struct Reading {
-    binlog: Arc<Binlog>,
-    number: u64,
-}
-impl Reading {
-    /// The reader goes on to another file.
-    pub fn moves_to(&self, file: u32) {
-        self.binlog.readers.lock().insert(self.number, file);
-    }
-}
-impl Drop for Reading {
-    fn drop(&mut self) {
-        self.binlog.readers.lock().remove(&self.number);
-    }
 }
 
 /// Waits for the first of two futures.

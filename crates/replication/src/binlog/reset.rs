@@ -38,6 +38,7 @@ impl Binlog {
             let mut status = self.status.lock();
             (status.position, status.executed) = (None, GtidSet::new());
             status.resets += 1;
+            self.semi_sync.begin_anew(status.resets, end);
             drop(status);
             work.files.reset(at)?;
             work.unfinished = Unfinished::Reset(Reset { at, end, removed: true });

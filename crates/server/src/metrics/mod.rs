@@ -7,9 +7,11 @@
 //! MET-HTTP-1: the connection is closed if the client has not sent its request within
 //! `HEAD_PATIENCE`, or has not read the answer within `PATIENCE`. At most `AT_ONCE` clients are
 //! served at the same time.
+mod replicas;
 mod text;
 
 use redolith_engine::Engine;
+use redolith_replication::Binlog;
 use redolith_sql::status::Status;
 use std::io;
 use std::net::SocketAddr;
@@ -28,6 +30,7 @@ const AT_ONCE: usize = 16;
 pub struct Source {
     pub engine: Arc<Engine>,
     pub status: Arc<Status>,
+    pub binlog: Option<Arc<Binlog>>,
 }
 
 /// Listens on `ip:port`. With port 0 the system chooses a free port.
@@ -74,24 +77,8 @@ async fn answer(mut client: TcpStream, source: &Source) -> io::Result<()> {
         head => head,
     };
     match request(&head) {
-        Some(("GET", "/metrics")) => {
-            respond(
-                &mut client,
-                "200 OK",
-                &text::page(&source.engine.metrics(), &source.status),
-                true,
-            )
-            .await
-        }
-        Some(("HEAD", "/metrics")) => {
-            respond(
-                &mut client,
-                "200 OK",
-                &text::page(&source.engine.metrics(), &source.status),
-                false,
-            )
-            .await
-        }
+        Some(("GET", "/metrics")) => respond(&mut client, "200 OK", &page(source), true).await,
+        Some(("HEAD", "/metrics")) => respond(&mut client, "200 OK", &page(source), false).await,
         Some(("GET", "/")) => {
             respond(&mut client, "200 OK", "redolith: see /metrics\n", true).await
         }
@@ -101,6 +88,14 @@ async fn answer(mut client: TcpStream, source: &Source) -> io::Result<()> {
         Some(_) => respond(&mut client, "405 Method Not Allowed", "", true).await,
         None => respond(&mut client, "400 Bad Request", "", true).await,
     }
+}
+
+fn page(source: &Source) -> String {
+    let mut page = text::page(&source.engine.metrics(), &source.status);
+    if let Some(binlog) = &source.binlog {
+        page.push_str(&replicas::page(binlog));
+    }
+    page
 }
 
 /// Reads the head of a request, up to the empty line or `HEAD_BYTES`. Empty if the client leaves

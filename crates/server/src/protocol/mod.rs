@@ -8,5 +8,6 @@ pub mod lenenc;
 pub mod output;
 pub mod packet;
 pub mod parameters;
+pub mod replication;
 pub mod row;
 pub mod temporal;

@@ -15,8 +15,8 @@ use crate::status::{Counter, Status};
 use crate::table_info::TableInfo;
 use crate::xa::Xid;
 use redolith_binlog::{
-    Change, Event, GtidTemplate, Image, Query, RowMetadata, Savepoint, Stamp, TransactionBuilder,
-    XaPrepare,
+    Change, Event, GtidTemplate, Image, Query, RowMetadata, Savepoint, Stamp, StatusVars,
+    TransactionBuilder, XaPrepare,
 };
 use redolith_engine::Engine;
 use redolith_engine::row::update::RowAt;
@@ -157,13 +157,11 @@ impl Capture {
         if self.builder.is_none() {
             let buffer = std::mem::take(&mut self.buffer);
             let mut builder = TransactionBuilder::in_buffer(encode_options(server), buffer);
-            let database = session.schema.as_deref().unwrap_or_default().as_bytes();
-            let start = self.xid.as_ref().map(|xid| format!("XA START {}", xid.in_statement()));
-            let mut begin = Query::begin(session.id, database, settings.status());
-            if let Some(start) = &start {
-                begin.text = start.as_bytes();
+            if self.xid.is_none() {
+                let database = session.schema.as_deref().unwrap_or_default().as_bytes();
+                let begin = Query::begin(session.id, database, settings.status());
+                builder.query(self.stamp, &begin)?;
             }
-            builder.query(self.stamp, &begin)?;
             self.session = session.id;
             self.begin_len = builder.len();
             self.builder = Some(builder);
@@ -343,12 +341,13 @@ impl Capture {
         &self.record
     }
     /// Ends the transaction `xid`, and makes its record, when there is room for it in memory. None
-    /// if there is nothing to log. With `prepares` an XA transaction is prepared,
-    /// without it is committed in one phase.
+    /// if there is nothing to log. With `prepares` an XA transaction is prepared, without it is
+    /// committed in one phase.
     pub async fn seal(
         &mut self,
         xid: u64,
         prepares: bool,
+        status: StatusVars<'static>,
         engine: &Engine,
         process: &Process,
         memory: &mut SessionMemory,
@@ -372,24 +371,15 @@ impl Capture {
         // A record has room for a part of the redo log's buffer.
         let keys = self.keys.hashes().filter(|keys| size_of_val(*keys) <= self.most_in_memory);
         let stamp = Stamp { timestamp: (now_us / 1_000_000) as u32, ..self.stamp };
-        match &self.xid {
-            None => builder.event(stamp, &Event::Xid(xid))?,
-            Some(xid) => {
-                let text = format!("XA END {}", xid.in_statement());
-                let query = Query {
-                    thread_id: self.session,
-                    text: text.as_bytes(),
-                    suppresses_use: true,
-                    ..Query::default()
-                };
-                builder.query(stamp, &query)?;
-                let prepare = XaPrepare {
-                    one_phase: !prepares,
-                    format_id: xid.format_id as i32,
-                    gtrid: &xid.gtrid,
-                    bqual: &xid.bqual,
-                };
-                builder.event(stamp, &Event::XaPrepare(prepare))?;
+        match self.xid.as_ref().filter(|_| prepares) {
+            Some(xid) => put_xa_events(&mut builder, stamp, xid, self.session, status)?,
+            None => {
+                if self.xid.is_some() {
+                    // In one phase it is a transaction like any other. MySQL logs an XA_PREPARE
+                    // event that says so, at which replicas of MariaDB stop.
+                    builder.put_first(stamp, &Query::begin(self.session, b"", status))?;
+                }
+                builder.event(stamp, &Event::Xid(xid))?;
             }
         }
         let template =
@@ -410,6 +400,28 @@ impl Capture {
         }
         Ok(Some(Sealed(None)))
     }
+}
+
+/// Puts the first and the last events of an XA transaction that is prepared.
+fn put_xa_events(
+    builder: &mut TransactionBuilder,
+    stamp: Stamp,
+    xid: &Xid,
+    session: u32,
+    status: StatusVars<'static>,
+) -> Result<()> {
+    let [start, end] = ["START", "END"].map(|verb| format!("XA {verb} {}", xid.in_statement()));
+    builder.put_first(
+        stamp,
+        &Query { text: start.as_bytes(), ..Query::begin(session, b"", status) },
+    )?;
+    let end = Query { text: end.as_bytes(), ..Query::begin(session, b"", StatusVars::default()) };
+    builder.query(stamp, &end)?;
+    let (gtrid, bqual) = (&xid.gtrid, &xid.bqual);
+    let format_id = xid.format_id as i32;
+    builder
+        .event(stamp, &Event::XaPrepare(XaPrepare { one_phase: false, format_id, gtrid, bqual }))?;
+    Ok(())
 }
 
 /// A transaction has a record ([`Capture::record`]), which may name a spill file.

@@ -18,6 +18,7 @@ mod filter;
 mod images;
 mod keys;
 mod register;
+pub(crate) mod semi_sync;
 mod settings;
 mod wait;
 mod xa;

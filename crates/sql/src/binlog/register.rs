@@ -1,8 +1,9 @@
 //! Variables and counters of the binary log.
+use super::semi_sync;
 use crate::settings::{Settings, Var};
 use crate::status::{Status, StatusValue};
 use redolith_engine::Engine;
-use redolith_replication::Binlog;
+use redolith_replication::{Binlog, Replica};
 use std::sync::Arc;
 
 /// Lets variables and counters show the binary log.
@@ -49,7 +50,12 @@ pub fn register(
         ] {
             put(name, StatusValue::Int(value));
         }
+        let behind = |(_, replica): (u32, Replica)| replica.sent.map(|at| log.bytes_behind(at));
+        let most = log.replicas().dumping().into_iter().filter_map(behind).max();
+        put("Redolith_replica_lag_bytes", StatusValue::Int(most.unwrap_or(0)));
     }));
+    semi_sync::apply(settings, binlog);
+    semi_sync::register(binlog, status);
     // Files expire by themselves only if both variables say so.
     let (log, to) = (binlog.clone(), Arc::downgrade(settings));
     let expiry = move || {

@@ -58,7 +58,7 @@ impl LogSettings {
     }
 
     /// The status variables that every statement has.
-    pub(super) fn status(&self) -> StatusVars<'static> {
+    pub(crate) fn status(&self) -> StatusVars<'static> {
         StatusVars {
             flags2: Some(self.flags),
             sql_mode: Some(self.sql_mode),

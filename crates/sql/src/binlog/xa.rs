@@ -5,21 +5,17 @@ use crate::error::Result;
 use crate::settings::{SERVER_VERSION_ID, Settings};
 use crate::xa::Xid;
 use redolith_binlog::{GtidTemplate, Query, TransactionBuilder};
-use redolith_engine::Engine;
-use redolith_replication::{Binlog, record};
+use redolith_replication::record;
 
 /// Makes the record. `verb` is COMMIT or ROLLBACK.
-pub async fn xa_end(
-    binlog: &Binlog,
-    engine: &Engine,
+pub fn xa_end(
+    now_us: i64,
     server: &Settings,
     settings: &LogSettings,
     session: u32,
     verb: &str,
     xid: &Xid,
 ) -> Result<Vec<u8>> {
-    binlog.admit().await;
-    let now_us = engine.disk.wall_us();
     let stamp = settings.stamp(server, now_us);
     let text = format!("XA {verb} {}", xid.in_statement());
     let query = Query {

@@ -54,8 +54,7 @@ use crate::plan::{Expr, Plan, Statement};
 use crate::session_state::{Done, Outcome};
 use crate::sink::ResultSink;
 use eval::{Eval, Scope};
-use redolith_engine::{CommitTicket, Engine, Trx};
-
+use redolith_engine::{CommitTicket, Engine, Lsn, Trx};
 use redolith_types::Value;
 
 /// The context of a statement.
@@ -154,12 +153,18 @@ pub enum Flush {
 }
 
 /// Commits with the transaction's record for the binary log, and waits as far as `flush` says.
-pub async fn commit(trx: &mut Trx, record: Option<(&[u8], Sealed)>, flush: Flush) -> Result<()> {
+/// Returns the end of the commit in the redo log, if it has written any.
+pub async fn commit(
+    trx: &mut Trx,
+    record: Option<(&[u8], Sealed)>,
+    flush: Flush,
+) -> Result<Option<Lsn>> {
     let (record, sealed) = record.unzip();
     let ticket = trx.commit_with(record).await?;
     sealed.into_iter().for_each(Sealed::keep);
+    let end = ticket.lsn();
     acknowledged(trx.engine(), ticket, flush).await;
-    Ok(())
+    Ok(end)
 }
 /// Waits until a commit, or a preparation, is as safe as `flush` asks.
 pub async fn acknowledged(engine: &Engine, ticket: CommitTicket, flush: Flush) {

@@ -64,7 +64,7 @@ impl<'s> Client<'s> {
         let outcome = block_on(super::run(&mut cx, plan, params, sink));
         if !self.settings.in_transaction {
             match &outcome {
-                Ok(_) => block_on(commit(&mut self.trx, None, Flush::No))?,
+                Ok(_) => drop(block_on(commit(&mut self.trx, None, Flush::No))?),
                 Err(_) => block_on(self.trx.rollback())?,
             }
         }

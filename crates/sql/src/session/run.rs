@@ -492,7 +492,12 @@ impl Session {
         // error.
         self.forget_dropped_schema();
         self.refresh();
-        match ran? {
+        let ran = ran?;
+        if logged {
+            // A definition is durable when its statement ends.
+            self.wait_for_replicas(self.db.engine.store.log.durable()).await?;
+        }
+        match ran {
             admin::Ran::Done(outcome) => Ok(outcome),
             admin::Ran::Commit(outcome) => {
                 self.commit_open().await?;

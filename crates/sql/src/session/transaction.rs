@@ -5,7 +5,7 @@
 //! transaction of its own.
 use super::Session;
 use super::variables::{engine_isolation, flush_of};
-use crate::binlog::{Capture, Point, Sealed};
+use crate::binlog::{Capture, Point, Sealed, semi_sync};
 use crate::error::{Result, SqlError};
 use crate::exec;
 use crate::exec::set::NextTransaction;
@@ -13,7 +13,7 @@ use crate::plan::TransactionStmt;
 use crate::processes::Kill;
 use crate::session_state::Done;
 use redolith_engine::dict::metadata_lock::MetadataLockWait;
-use redolith_engine::{Isolation, Savepoint};
+use redolith_engine::{Isolation, Lsn, Savepoint};
 use std::collections::{BTreeMap, HashMap};
 
 #[derive(Default)]
@@ -145,7 +145,11 @@ impl Session {
             }
         };
         let record = self.capture.as_deref().map(Capture::record).zip(sealed);
-        exec::commit(&mut self.trx, record, flush).await
+        let logged = record.is_some();
+        match exec::commit(&mut self.trx, record, flush).await? {
+            Some(end) if logged => self.wait_for_replicas(end).await,
+            _ => Ok(()),
+        }
     }
     /// Ends the events of the transaction, for its commit or its preparation. None if it has none.
     #[inline]
@@ -154,9 +158,21 @@ impl Session {
             Some(capture) if !capture.is_empty() => {
                 let xid = self.trx.id().0;
                 let (process, memory) = (&self.state.process, &mut self.state.memory);
-                capture.seal(xid, prepares, &self.db.engine, process, memory).await
+                let status = self.derived.log.status();
+                capture.seal(xid, prepares, status, &self.db.engine, process, memory).await
             }
             _ => Ok(None),
+        }
+    }
+    /// Waits until replicas have the events of what ends at `end`, if commits wait for them.
+    #[inline]
+    pub(super) async fn wait_for_replicas(&mut self, end: Lsn) -> Result<()> {
+        match &self.db.binlog {
+            Some(binlog) if binlog.semi_sync().is_enabled() => {
+                let (engine, process) = (&self.db.engine, &self.state.process);
+                Box::pin(semi_sync::wait(binlog, engine, process, end)).await
+            }
+            _ => Ok(()),
         }
     }
     /// Forgets the events of a transaction that has ended.

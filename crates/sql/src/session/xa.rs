@@ -11,7 +11,7 @@
 //! **XA-4** A deadlock rolls the transaction back. The session keeps its name until XA ROLLBACK.
 use super::Session;
 use super::variables::flush_of;
-use crate::binlog::{Capture, Sealed, xa_end};
+use crate::binlog::{Capture, Sealed, killable, xa_end};
 use crate::error::{Result, SqlError};
 use crate::exec;
 use crate::exec::global_read_lock::conflicting_read_lock;
@@ -161,9 +161,13 @@ impl Session {
         let detached = Detached { trx: self.detach(), locks, logged };
         branch.name.prepared(Box::new(detached));
         self.ended();
+        let end = ticket.lsn();
         exec::acknowledged(&engine, ticket, flush).await;
         drop(pass);
-        Ok(())
+        match end {
+            Some(end) if logged => self.wait_for_replicas(end).await,
+            _ => Ok(()),
+        }
     }
     fn detach(&mut self) -> Trx {
         let trx = self.trx.detach();
@@ -231,9 +235,10 @@ impl Session {
         let record = match &db.binlog {
             Some(binlog) if detached.logged && self.derived.log.on => {
                 let verb = if commits { "COMMIT" } else { "ROLLBACK" };
+                killable(&self.state.process, binlog.admit()).await?;
+                let now_us = db.engine.disk.wall_us();
                 let (settings, session) = (&self.derived.log, self.state.id);
-                let made = xa_end(binlog, &db.engine, &db.settings, settings, session, verb, xid);
-                Some(made.await?)
+                Some(xa_end(now_us, &db.settings, settings, session, verb, xid)?)
             }
             _ => None,
         };
@@ -245,7 +250,11 @@ impl Session {
             ticket
         };
         detached.locks.release_all();
+        let end = ticket.lsn();
         exec::acknowledged(&db.engine, ticket, flush).await;
-        Ok(())
+        match end {
+            Some(end) if record.is_some() => self.wait_for_replicas(end).await,
+            _ => Ok(()),
+        }
     }
 }

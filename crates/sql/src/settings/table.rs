@@ -53,6 +53,7 @@ const fn is(text: &'static str) -> Option<&'static str> {
 
 const ISOLATION: Kind =
     Enum(&["READ-UNCOMMITTED", "READ-COMMITTED", "REPEATABLE-READ", "SERIALIZABLE"]);
+const WAIT_POINT: Kind = Enum(&["AFTER_SYNC", "AFTER_COMMIT"]);
 const SQL_MODE: &str = "ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,\
     NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION";
 
@@ -289,6 +290,28 @@ variables! {
         Global Dynamic is("auto");
     RequireSecureTransport "require_secure_transport" Bool, Global Dynamic OFF, only "TLS is not \
         built yet";
+    RplSemiSyncMasterEnabled "rpl_semi_sync_master_enabled" Bool, Global Dynamic OFF;
+    RplSemiSyncMasterTimeout "rpl_semi_sync_master_timeout" int(0, u32::MAX as u64),
+        Global Dynamic is("10000");
+    RplSemiSyncMasterTraceLevel "rpl_semi_sync_master_trace_level" int(0, u32::MAX as u64),
+        Global Dynamic is("32"), inert "the error log tells when commits begin and cease to wait";
+    RplSemiSyncMasterWaitForSlaveCount "rpl_semi_sync_master_wait_for_slave_count" int(1, 65535),
+        Global Dynamic is("1");
+    RplSemiSyncMasterWaitNoSlave "rpl_semi_sync_master_wait_no_slave" Bool, Global Dynamic ON;
+    RplSemiSyncMasterWaitPoint "rpl_semi_sync_master_wait_point" WAIT_POINT,
+        Global Dynamic is("AFTER_SYNC"), inert "other sessions see a commit before it is \
+            acknowledged";
+    RplSemiSyncSourceEnabled "rpl_semi_sync_source_enabled" Bool, Global Dynamic OFF;
+    RplSemiSyncSourceTimeout "rpl_semi_sync_source_timeout" int(0, u32::MAX as u64),
+        Global Dynamic is("10000");
+    RplSemiSyncSourceTraceLevel "rpl_semi_sync_source_trace_level" int(0, u32::MAX as u64),
+        Global Dynamic is("32"), inert "the error log tells when commits begin and cease to wait";
+    RplSemiSyncSourceWaitForReplicaCount "rpl_semi_sync_source_wait_for_replica_count"
+        int(1, 65535), Global Dynamic is("1");
+    RplSemiSyncSourceWaitNoReplica "rpl_semi_sync_source_wait_no_replica" Bool, Global Dynamic ON;
+    RplSemiSyncSourceWaitPoint "rpl_semi_sync_source_wait_point" WAIT_POINT,
+        Global Dynamic is("AFTER_SYNC"), inert "other sessions see a commit before it is \
+            acknowledged";
     SecureFilePriv "secure_file_priv" NULLABLE, Global AtStart None, inert "no statement reads or \
         writes files";
     ServerId "server_id" int(0, u32::MAX as u64), Global AtStart is("1");
@@ -389,6 +412,19 @@ impl Var {
             Var::CollationServer => Var::CharacterSetServer,
             Var::RedolithLogWriter => Var::InnodbLogWriterThreads,
             Var::InnodbLogWriterThreads => Var::RedolithLogWriter,
+            // MySQL 8.0.26 has renamed them, and replicas ask for the old names.
+            Var::RplSemiSyncMasterEnabled => Var::RplSemiSyncSourceEnabled,
+            Var::RplSemiSyncMasterTimeout => Var::RplSemiSyncSourceTimeout,
+            Var::RplSemiSyncMasterTraceLevel => Var::RplSemiSyncSourceTraceLevel,
+            Var::RplSemiSyncMasterWaitForSlaveCount => Var::RplSemiSyncSourceWaitForReplicaCount,
+            Var::RplSemiSyncMasterWaitNoSlave => Var::RplSemiSyncSourceWaitNoReplica,
+            Var::RplSemiSyncMasterWaitPoint => Var::RplSemiSyncSourceWaitPoint,
+            Var::RplSemiSyncSourceEnabled => Var::RplSemiSyncMasterEnabled,
+            Var::RplSemiSyncSourceTimeout => Var::RplSemiSyncMasterTimeout,
+            Var::RplSemiSyncSourceTraceLevel => Var::RplSemiSyncMasterTraceLevel,
+            Var::RplSemiSyncSourceWaitForReplicaCount => Var::RplSemiSyncMasterWaitForSlaveCount,
+            Var::RplSemiSyncSourceWaitNoReplica => Var::RplSemiSyncMasterWaitNoSlave,
+            Var::RplSemiSyncSourceWaitPoint => Var::RplSemiSyncMasterWaitPoint,
             _ => return None,
         })
     }

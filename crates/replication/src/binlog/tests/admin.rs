@@ -1,7 +1,7 @@
 //! Tests of resets, of expiry, and of options that change while the log is written.
 use super::*;
 use crate::dump::{Dump, Start, Step};
-use redolith_binlog::Header;
+use redolith_binlog::{Header, StatusVars};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 fn sealed(checksum: Checksum, text: &[u8]) -> Vec<u8> {
@@ -28,7 +28,7 @@ fn lengths_are_right(rig: &Rig) {
     }
 }
 
-/// Tests REPL-6.
+/// Tests REPL-7.
 #[test]
 fn a_reset_begins_anew() {
     let mut rig = Rig::new(4096);
@@ -169,6 +169,7 @@ fn checksums_change_under_transactions() {
             builder.drain(&mut drained);
             let mut spill = rig.binlog.spill().unwrap();
             spill.append(&drained).unwrap();
+            builder.put_first(STAMP, &Query::begin(1, b"", StatusVars::default())).unwrap();
             builder.event(STAMP, &Event::Xid(9)).unwrap();
             let (gtid, rest) = builder.seal_drained(STAMP, &GtidTemplate::default()).unwrap();
             rig.append(spilled(2, None, spill.seal().unwrap(), &gtid, &rest));
@@ -176,7 +177,7 @@ fn checksums_change_under_transactions() {
         }
         rig.publish();
     }
-    assert_eq!(texts(&rig).len(), 2 * 2 * 4);
+    assert_eq!(texts(&rig).len(), 2 * 2 * 5);
     lengths_are_right(&rig);
     let (old, new) = (rig.file(2), rig.file(3));
     // In each file, the transactions that were encoded in either way have the same length.
