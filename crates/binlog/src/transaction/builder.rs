@@ -307,6 +307,7 @@ impl TransactionBuilder {
     /// Puts a QUERY event before all others, drained or not: for a transaction of which it is known
     /// only at the end how it begins. Nothing can be rolled back afterwards.
     pub fn put_first(&mut self, stamp: Stamp, query: &Query<'_>) -> Result<(), EventTooLong> {
+        self.end_statement()?;
         let end = self.out.len();
         self.query(stamp, query)?;
         let first = self.out.split_off(end);
