@@ -105,6 +105,8 @@ pub struct Dump {
     reading: Reading,
     /// The resets of the log before the dump.
     resets: u64,
+    /// The number of the log in memory.
+    log: u64,
     /// For artificial events.
     server_id: u32,
     file: u32,
@@ -135,6 +137,7 @@ impl Dump {
         start: Start,
         checksum: Option<Checksum>,
     ) -> Result<Dump, DumpError> {
+        let log = binlog.tail().log();
         let resets = binlog.place_now().0;
         let options = binlog.options();
         let reading = binlog.reader(0);
@@ -163,6 +166,7 @@ impl Dump {
             binlog: binlog.clone(),
             reading,
             resets,
+            log,
             server_id: options.server_id,
             file,
             from,
@@ -241,9 +245,7 @@ impl Dump {
     pub fn may_block(&self) -> bool {
         let far = self.end.saturating_sub(self.reader.position()) > NEAR;
         self.next != Next::Events
-            || (far
-                && !self.reader.next_is_buffered()
-                && self.binlog.tail().find(self.file, self.reader.position()).is_none())
+            || (far && !self.reader.next_is_buffered() && self.latest().is_none())
     }
 
     /// The memory of the dump.
@@ -350,13 +352,17 @@ impl Dump {
             }
         }
     }
+    /// What is in memory of the next event.
+    fn latest(&self) -> Option<Chunk> {
+        self.binlog.tail().find(self.log, self.file, self.reader.position())
+    }
     /// Goes to the next event in the file, and returns its header.
     fn next_header(&mut self) -> Result<Option<Header>, DumpError> {
         let (file, at) = (self.file, self.reader.position());
         if at < self.end {
             let present = self.shared.take().map(|(chunk, _)| chunk);
             let found = present.filter(|chunk| chunk.event(file, at).is_some());
-            if let Some(chunk) = found.or_else(|| self.binlog.tail().find(file, at))
+            if let Some(chunk) = found.or_else(|| self.latest())
                 && let Some((header, range)) = chunk.event(file, at)
                 && at + range.len() as u64 <= self.end
             {

@@ -5,6 +5,8 @@
 //!   published.
 //! - LATEST-2: the memory is bounded, and nothing is kept while nobody reads. A dump that waits for
 //!   its replica holds one chunk at most.
+//! - LATEST-3: behind RESET BINARY LOGS AND GTIDS other events have the same places. A dump says
+//!   which log it reads, and gets no event of another.
 use parking_lot::Mutex;
 use redolith_binlog::Header;
 use redolith_binlog::file::FIRST_EVENT_AT;
@@ -50,15 +52,22 @@ pub(crate) struct Tail {
 }
 #[derive(Default)]
 struct State {
+    /// How often the log has begun anew (LATEST-3).
+    log: u64,
     chunks: VecDeque<Chunk>,
     bytes: usize,
+}
+impl State {
+    fn forget(&mut self) {
+        *self = State { log: self.log, ..State::default() };
+    }
 }
 
 impl Tail {
     /// Says whether somebody reads.
     pub(crate) fn want(&self, wanted: bool) {
         if self.wanted.swap(wanted, SeqCst) && !wanted {
-            self.clear();
+            self.state.lock().forget();
         }
     }
     /// Whether somebody reads.
@@ -66,9 +75,15 @@ impl Tail {
         self.wanted.load(SeqCst)
     }
 
-    /// The log begins anew: what follows may have the places of what was before.
-    pub(crate) fn clear(&self) {
-        *self.state.lock() = State::default();
+    /// The log begins anew.
+    pub(crate) fn begin_anew(&self) {
+        let mut state = self.state.lock();
+        state.forget();
+        state.log += 1;
+    }
+    /// The number of the log for [`Tail::find`]. To be asked before the log is looked at.
+    pub(crate) fn log(&self) -> u64 {
+        self.state.lock().log
     }
 
     /// Bytes were written at the end of a file.
@@ -105,9 +120,12 @@ impl Tail {
         }
     }
 
-    /// The chunk that has the event at a place.
-    pub(crate) fn find(&self, file: u32, at: u64) -> Option<Chunk> {
+    /// The chunk that has the event at a place, if the log is still this one.
+    pub(crate) fn find(&self, log: u64, file: u32, at: u64) -> Option<Chunk> {
         let state = self.state.lock();
+        if state.log != log {
+            return None;
+        }
         let before = state.chunks.partition_point(|chunk| (chunk.file, chunk.at) <= (file, at));
         let chunk = state.chunks.get(before.checked_sub(1)?)?;
         (chunk.file == file && at < chunk.end()).then(|| chunk.clone())
@@ -137,7 +155,7 @@ mod tests {
         let written = events(100, &[50, 60, 70_000, 80, 40_000, 40_000]);
         tail.add(3, 100, &written);
         let at = |at: u64| {
-            let chunk = tail.find(3, at)?;
+            let chunk = tail.find(0, 3, at)?;
             let (header, range) = chunk.event(3, at)?;
             assert_eq!(chunk.bytes()[range.clone()], written[(at - 100) as usize..][..range.len()]);
             Some(header.len)
@@ -147,17 +165,17 @@ mod tests {
         assert_eq!(at(210), None);
         assert_eq!(at(70_210), Some(80));
         assert_eq!((at(70_290), at(110_290), at(150_290)), (Some(40_000), Some(40_000), None));
-        assert!(tail.find(3, 99).is_none() && tail.find(2, 100).is_none());
-        assert!(tail.find(4, 100).is_none());
+        assert!(tail.find(0, 3, 99).is_none() && tail.find(0, 2, 100).is_none());
+        assert!(tail.find(0, 4, 100).is_none());
         // A file's head, and what is no event.
         let mut head = b"\xfebin".to_vec();
         head.extend_from_slice(&events(4, &[100]));
         head.extend_from_slice(&[7; 30]);
         tail.add(4, 0, &head);
-        assert!(tail.find(4, 4).is_some() && tail.find(4, 104).is_none());
+        assert!(tail.find(0, 4, 4).is_some() && tail.find(0, 4, 104).is_none());
         tail.add(4, 104, &[7; 30]);
         tail.add(4, 0, b"\xfe");
-        assert!(tail.find(4, 104).is_none());
+        assert!(tail.find(0, 4, 104).is_none());
     }
 
     /// Tests LATEST-2.
@@ -172,7 +190,7 @@ mod tests {
             at += 30_000;
             assert!(tail.state.lock().bytes <= MOST_BYTES);
         }
-        assert!(tail.find(1, at - 30_000).is_some() && tail.find(1, 4).is_none());
+        assert!(tail.find(0, 1, at - 30_000).is_some() && tail.find(0, 1, 4).is_none());
         let state = tail.state.lock();
         assert_eq!(state.bytes, state.chunks.iter().map(|c| c.bytes.len()).sum::<usize>());
         drop(state);

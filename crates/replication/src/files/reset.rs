@@ -58,7 +58,7 @@ impl Files {
     pub fn reset(&mut self, at: Lsn) -> io::Result<()> {
         (self.open, self.unsynced) = (None, false);
         self.parts.clear();
-        self.tail.clear();
+        self.tail.begin_anew();
         self.closed.lock().clear();
         self.write_mark(at)?;
         // The files go before the index, so that a reset that is done again finds all of them.

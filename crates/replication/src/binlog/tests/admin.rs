@@ -70,6 +70,32 @@ fn a_reset_begins_anew() {
     }
 }
 
+/// Tests LATEST-3.
+#[test]
+fn a_dump_that_is_behind_a_reset_gets_nothing_of_the_log_behind_it() {
+    let mut rig = Rig::new(64 << 20);
+    let start = Start::File { name: "binlog.000001".into(), position: 4 };
+    let mut dump = Dump::begin(&rig.binlog, start, Some(Checksum::Crc32)).unwrap();
+    (0..4).for_each(|n| rig.transaction(&format!("old {n}")));
+    // The ROTATE, the FORMAT_DESCRIPTION, PREVIOUS_GTIDS, and the first transaction.
+    for _ in 0..5 {
+        assert_eq!(dump.advance(), Ok(Step::Event));
+    }
+    reset(&mut rig, 1);
+    // The events of the new log are where those of the old one were.
+    (0..9).for_each(|n| rig.transaction(&format!("new {n}")));
+    let mut events = Vec::new();
+    let ended = loop {
+        match dump.advance() {
+            Ok(Step::Event) => events.extend_from_slice(dump.event()),
+            Ok(Step::End) => panic!("the log has begun anew"),
+            Err(e) => break e,
+        }
+    };
+    assert!(ended.0.contains("begun anew"), "{ended}");
+    assert!(!events.windows(4).any(|bytes| bytes == b"new "));
+}
+
 /// A crash at any step of a reset: the start ends with the new log, and with nothing of the old
 /// one. Tests BINLOG-FILES-2.
 #[test]
