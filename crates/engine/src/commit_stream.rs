@@ -11,15 +11,30 @@
 //!   every record below it.
 //! - STREAM-3: no checkpoint passes [`CommitStream::limit`]. A start replays each record between
 //!   the checkpoint and the end of the redo log, in order.
+//! - STREAM-4: the stream learns whose commit a record travels with if the transaction is going to
+//!   wait, hidden, for the stream ([`crate::Trx::place_commit`]).
 use crate::Lsn;
 use crate::canary::{Canary, planted};
 use crate::checkpoint::CheckpointSource;
 use crate::engine::Engine;
-use crate::{Error, Result};
+use crate::{Error, Result, TrxId};
 use std::sync::Arc;
 
 /// The most bytes of a stream's state.
 pub const STATE_MAX: usize = crate::log::CHECKPOINT_PAYLOAD_MAX;
+
+/// A record on its way into the redo log.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StreamRecord<'r> {
+    pub bytes: &'r [u8],
+    /// The transaction that the record commits, if it is to stay hidden (STREAM-4).
+    pub hidden: Option<TrxId>,
+}
+impl<'r> StreamRecord<'r> {
+    pub(crate) fn new(bytes: &'r [u8]) -> StreamRecord<'r> {
+        StreamRecord { bytes, hidden: None }
+    }
+}
 
 /// The receiver of the records.
 pub trait CommitStream: Send + Sync + 'static {
@@ -38,8 +53,9 @@ pub trait CommitStream: Send + Sync + 'static {
     /// The start has replayed all records below `end`, and the engine is about to work.
     fn begin(&self, end: Lsn) -> Result<()>;
     /// A record has its place: its frame is the redo from `at` to `end`. Called by any thread, in
-    /// any order, before the frame counts as complete (STREAM-2). Must not block.
-    fn appended(&self, at: Lsn, end: Lsn, record: &[u8]);
+    /// any order, before the frame counts as complete (STREAM-2). Must not block. `hidden` is the
+    /// transaction that the record commits, if it waits for the stream (STREAM-4).
+    fn appended(&self, at: Lsn, end: Lsn, record: &[u8], hidden: Option<TrxId>);
     /// The position from which the redo log is still needed.
     fn limit(&self) -> Lsn;
     /// What [`CommitStream::judge`] is to get when the start begins at a checkpoint that is not
@@ -73,7 +89,7 @@ impl CommitStream for NoStream {
     fn begin(&self, _: Lsn) -> Result<()> {
         Ok(())
     }
-    fn appended(&self, _: Lsn, _: Lsn, _: &[u8]) {
+    fn appended(&self, _: Lsn, _: Lsn, _: &[u8], _: Option<TrxId>) {
         unreachable!("a commit with a record, in an engine without a stream");
     }
     fn limit(&self) -> Lsn {

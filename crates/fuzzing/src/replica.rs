@@ -28,7 +28,7 @@ fn log() -> &'static Arc<Binlog> {
         let mut lsn = 0;
         let mut append = |record: Vec<u8>| {
             lsn += 100;
-            binlog.appended(Lsn(lsn - 100), Lsn(lsn), &record);
+            binlog.appended(Lsn(lsn - 100), Lsn(lsn), &record, None);
             binlog.materialize(Lsn(lsn)).expect("a disk without faults");
         };
         for checksum in [Checksum::Crc32, Checksum::None, Checksum::Crc32] {

@@ -20,6 +20,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Where the binary log is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -186,7 +187,13 @@ impl Files {
             let path = self.place.path(*number);
             redolith_engine::poison(&format!("syncing {}: {e}", path.display()));
         }
-        add(&self.counts.syncs, u64::from(std::mem::take(&mut self.unsynced)));
+        let synced = std::mem::take(&mut self.unsynced);
+        self.counts.syncs.fetch_add(synced.into(), Relaxed);
+    }
+    /// The file with bytes that were written since the last sync.
+    pub(crate) fn unsynced(&self) -> Option<(PathBuf, Arc<dyn File>)> {
+        let (number, file) = self.open.as_ref().filter(|_| self.unsynced)?;
+        Some((self.place.path(*number), file.clone()))
     }
     /// Counts a spill file that was copied.
     pub(crate) fn count_spilled(&self, bytes: u64) {

@@ -37,7 +37,9 @@ mod state;
 mod tail;
 mod wakers;
 
-pub use binlog::{Binlog, BinlogStatus, Counted, MOST_RESET_NUMBER, Purged, Reading};
+pub use binlog::{
+    Binlog, BinlogStatus, Counted, MOST_RESET_NUMBER, Purged, Reading, StageCounted, StageSettings,
+};
 pub use files::Place;
 pub use replicas::{Replica, Replicas};
 pub use state::State;

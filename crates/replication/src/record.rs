@@ -19,7 +19,7 @@ const TRANSACTION: u8 = 1;
 const ROTATE: u8 = 2;
 const BARRIER: u8 = 3;
 const STOP: u8 = 4;
-const SPILLED: u8 = 5;
+pub(crate) const SPILLED: u8 = 5;
 const RESET: u8 = 8;
 const LARGEST: u8 = 9;
 /// The number of keys that stands for all keys.

@@ -32,7 +32,7 @@ impl Rig {
     pub(crate) fn append(&mut self, record: Vec<u8>) {
         let at = self.lsn;
         self.lsn += 100;
-        self.binlog.appended(Lsn(at), Lsn(self.lsn), &record);
+        self.binlog.appended(Lsn(at), Lsn(self.lsn), &record, None);
     }
     pub(crate) fn publish(&self) {
         self.binlog.advance(Lsn(self.lsn)).unwrap();

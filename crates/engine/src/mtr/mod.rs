@@ -20,7 +20,7 @@
 pub mod record;
 
 use crate::buf::{BufferPool, Latch, PageGuard};
-use crate::commit_stream::CommitStream;
+use crate::commit_stream::{CommitStream, StreamRecord};
 use crate::log::{Credit, FRAME_HEADER, Log};
 use crate::page::Patch;
 use crate::page::index::Page;
@@ -111,12 +111,12 @@ impl<'s> Mtr<'s> {
     pub fn append_last(store: &'s Store, record: &[u8]) -> Try<Lsn> {
         assert_no_credit();
         let credit = store.log.credit_last(COMMIT_FRAME + record.len())?;
-        Ok(Self::with_credit(store, credit, true).commit_with(Some(record)))
+        Ok(Self::with_credit(store, credit, true).commit_with(Some(StreamRecord::new(record))))
     }
     /// Appends a record that belongs to no transaction.
     pub fn append_record(store: &'s Store, record: &[u8]) -> Try<Lsn> {
         let m = Self::begin_commit(store, record.len())?;
-        Ok(m.commit_with(Some(record)))
+        Ok(m.commit_with(Some(StreamRecord::new(record))))
     }
     fn with_credit(store: &'s Store, credit: Credit<'s>, reserved: bool) -> Mtr<'s> {
         note_credit(1);
@@ -206,11 +206,11 @@ impl<'s> Mtr<'s> {
         self.commit_with(None)
     }
     /// As `commit`, with a record that travels with the commit.
-    pub fn commit_with(mut self, record: Option<&[u8]>) -> Lsn {
+    pub(crate) fn commit_with(mut self, record: Option<StreamRecord<'_>>) -> Lsn {
         let credit = self.credit.take().expect("committed once");
         note_credit(-1);
         if let Some(record) = record {
-            record::put_commit(&mut self.frame, record);
+            record::put_commit(&mut self.frame, record.bytes);
         }
         if self.frame.len() == FRAME_HEADER {
             return self.store.log.tail();
@@ -223,7 +223,7 @@ impl<'s> Mtr<'s> {
             credit,
             |start, end| {
                 if let Some(record) = record {
-                    stream.appended(start, end, record);
+                    stream.appended(start, end, record.bytes, record.hidden);
                 }
             },
             |start, end| {

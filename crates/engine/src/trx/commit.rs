@@ -9,11 +9,15 @@
 //!    later in the redo log.
 //! 5. The [`CommitTicket`] resolves when the redo log is durable up to the mark of step 1.
 //!
+//! [`Trx::place_commit`] does step 1 alone, and [`Trx::finish_commit`] the others: the commit stays
+//! hidden, with its locks, until the stream has done its part ([`crate::commit_stream`]).
+//!
 //! Locks are released before the commit is durable (early lock release: DeWitt et al., 1984). This
 //! is safe: a transaction that reads the changes has a later place in the redo log, so that it
 //! cannot become durable before them.
 use super::Trx;
 use crate::canary::{Canary, planted};
+use crate::commit_stream::StreamRecord;
 use crate::engine::Engine;
 use crate::undo::record;
 use crate::{Error, Lsn, Result, TrxId};
@@ -67,23 +71,59 @@ impl Trx {
     /// Those of `commit`, and [`crate::Error::RecordTooLong`] if the redo log can never have room
     /// for the record.
     pub async fn commit_with(&mut self, record: Option<&[u8]>) -> Result<CommitTicket> {
-        let engine = self.engine.clone();
+        let lsn = self.place(record.map(StreamRecord::new)).await?;
+        if self.id != TrxId::NONE {
+            self.engine.sys.commit_no(self.id);
+        }
+        Ok(self.end_commit(lsn))
+    }
+    /// The first half of [`Trx::commit_with`]: gives the commit its place in the redo log. From
+    /// here on a crash keeps the transaction if the redo log is durable up to the returned position.
+    /// But until [`Trx::finish_commit`], or [`crate::Engine::show_commit`], it holds its locks, and
+    /// others do not see its changes. None if it has changed nothing.
+    ///
+    /// # Errors
+    /// As [`Trx::commit_with`].
+    pub async fn place_commit(&mut self, record: &[u8]) -> Result<Option<Lsn>> {
+        let hidden = Some(self.id).filter(|id| *id != TrxId::NONE);
+        let lsn = self.place(Some(StreamRecord { bytes: record, hidden })).await?;
+        self.view.close();
+        self.placed = lsn;
+        Ok(lsn)
+    }
+    /// The second half. Others see the changes when this function returns.
+    pub fn finish_commit(&mut self) -> CommitTicket {
+        let lsn = self.placed.take();
+        if self.id != TrxId::NONE {
+            self.engine.sys.commit_once(self.id);
+        }
+        self.end_commit(lsn)
+    }
+    /// Step 1.
+    async fn place(&mut self, record: Option<StreamRecord<'_>>) -> Result<Option<Lsn>> {
+        assert!(self.placed.is_none(), "a commit has one place");
         if self.undo.count as usize >= MANY {
-            engine.runtime.leave_worker();
+            self.engine.runtime.leave_worker();
         }
         let marked = match self.broken.take() {
             Some(e) => Err(e),
             None => self.mark(record::COMMITTED, record).await,
         };
-        let lsn = match marked {
-            Ok(lsn) => lsn,
-            Err(e) if self.prepared => return Err(e),
+        match marked {
+            Ok(lsn) => {
+                self.prepared = false;
+                Ok(lsn)
+            }
+            Err(e) if self.prepared => Err(e),
             Err(e) => {
                 self.rollback().await?;
-                return Err(e);
+                Err(e)
             }
-        };
-        self.prepared = false;
+        }
+    }
+    /// Steps 3 and 4.
+    fn end_commit(&mut self, lsn: Option<Lsn>) -> CommitTicket {
+        let engine = self.engine.clone();
         match self.id {
             TrxId::NONE if !self.has_read() => {}
             TrxId::NONE if self.single_read => engine.counts.nl_ro_commits.add(1),
@@ -93,7 +133,6 @@ impl Trx {
         self.view.close();
         self.counter_raised = None;
         if self.id != TrxId::NONE {
-            engine.sys.commit_no(self.id);
             engine.history.add(&engine.undo, self.id, &mut self.undo);
         }
         self.end();
@@ -106,14 +145,18 @@ impl Trx {
                 engine.store.log.session_committed_after(at.saturating_sub(last));
             }
         }
-        Ok(CommitTicket { engine, lsn, at })
+        CommitTicket { engine, lsn, at }
     }
     /// Gives the undo log another state, with a record that travels along.
-    pub(super) async fn mark(&mut self, state: u8, record: Option<&[u8]>) -> Result<Option<Lsn>> {
-        if let Some(record) = record
-            && record.len() > self.engine.record_max()
+    pub(super) async fn mark(
+        &mut self,
+        state: u8,
+        record: Option<StreamRecord<'_>>,
+    ) -> Result<Option<Lsn>> {
+        if let Some(StreamRecord { bytes, .. }) = record
+            && bytes.len() > self.engine.record_max()
         {
-            return Err(Error::RecordTooLong(record.len()));
+            return Err(Error::RecordTooLong(bytes.len()));
         }
         loop {
             let store = &self.engine.store;
@@ -138,5 +181,13 @@ impl Trx {
         self.broken = None;
         self.prepared = false;
         self.view.close();
+    }
+}
+
+impl Engine {
+    /// Shows a commit that has its place in the redo log ([`Trx::place_commit`]): views opened from
+    /// now on see it. Its session still holds its locks. Does nothing if it is shown already.
+    pub fn show_commit(&self, id: TrxId) {
+        self.sys.commit_once(id);
     }
 }

@@ -205,6 +205,8 @@ pub struct Trx {
     broken: Option<Error>,
     /// Whether the transaction is prepared.
     prepared: bool,
+    /// Where the transaction's commit ends in the redo log, if it is hidden ([`Trx::place_commit`]).
+    placed: Option<Lsn>,
     /// Whether the transaction is being rolled back in the background (TRX-C).
     pub(crate) abandoned: bool,
     /// When the session's last transaction with changes committed; zero if there was none yet.
@@ -216,6 +218,11 @@ impl Drop for Trx {
     fn drop(&mut self) {
         if self.id == TrxId::NONE {
             return self.release_locks();
+        }
+        if self.placed.is_some() {
+            // The redo log has the commit, which nobody takes back any more.
+            drop(self.finish_commit());
+            return;
         }
         if self.abandoned || self.prepared {
             // The runtime has dropped the rollback's task because the engine ends, and recovery
@@ -243,6 +250,7 @@ impl Trx {
             rows: RowCounts::default(),
             broken: None,
             prepared: false,
+            placed: None,
             abandoned: false,
             last_commit: Duration::ZERO,
             turn: Turn::default(),
@@ -271,6 +279,7 @@ impl Trx {
             lock_wait_timeout: self.lock_wait_timeout,
             broken: None,
             prepared: false,
+            placed: None,
             single_read: false,
             rows: RowCounts::default(),
             abandoned: true,

@@ -20,6 +20,7 @@
 use super::Trx;
 use super::commit::CommitTicket;
 use crate::canary::{Canary, planted};
+use crate::commit_stream::StreamRecord;
 use crate::engine::Engine;
 use crate::lock::{KeyRange, LockKey, Mode};
 use crate::mtr::Mtr;
@@ -108,7 +109,7 @@ impl Trx {
                 }
             }
         }
-        let lsn = self.mark(record::PREPARED, record).await?;
+        let lsn = self.mark(record::PREPARED, record.map(StreamRecord::new)).await?;
         self.prepared = true;
         Ok(CommitTicket { engine, lsn, at: Duration::ZERO })
     }
@@ -127,7 +128,7 @@ impl Trx {
         let lsn = if planted(Canary::RollbackKeepsPromise) {
             None
         } else {
-            self.mark(record::ACTIVE, record).await?
+            self.mark(record::ACTIVE, record.map(StreamRecord::new)).await?
         };
         self.prepared = false;
         Ok(CommitTicket { engine, lsn, at: Duration::ZERO })

@@ -144,6 +144,22 @@ impl TrxSys {
         self.end_commit(id, no);
         no
     }
+    /// As `commit_no`, unless the transaction has ended already: each of two parties may see to it
+    /// that the transaction ends. Returns whether it ended here.
+    pub fn commit_once(&self, id: TrxId) -> bool {
+        {
+            let mut state = self.state.lock();
+            let Ok(place) = state.ids.binary_search(&id) else { return false };
+            assert!(state.next < self.high_water.load(Ordering::Acquire), "TRX-2");
+            // The number is drawn and used in one step, so it is in no list.
+            state.draw(&self.next);
+            state.ids.remove(place);
+            self.min_active.store(state.min_active(), Ordering::Release);
+            self.version.fetch_add(1, Ordering::SeqCst);
+        }
+        self.unlist(id);
+        true
+    }
     /// Ends a transaction without a commit number, after a rollback or because it wrote nothing
     /// after all.
     pub fn deregister(&self, id: TrxId) {
@@ -161,6 +177,9 @@ impl TrxSys {
         self.min_active.store(state.min_active(), Ordering::Release);
         self.version.fetch_add(1, Ordering::SeqCst);
         drop(state);
+        self.unlist(id);
+    }
+    fn unlist(&self, id: TrxId) {
         let mut shard = self.shard(id).lock();
         let place = shard
             .iter()
@@ -270,6 +289,20 @@ mod tests {
         sys.deregister(ia);
         assert_eq!(sys.min_active(), sys.next_id());
         assert!(!sys.is_active(TrxId(999)));
+    }
+
+    #[test]
+    fn a_transaction_ends_once_whoever_ends_it() {
+        let (sys, locks) = (TrxSys::new(TrxId(1), TrxId(100_000)), table());
+        for _ in 0..1000 {
+            let id = sys.register(&locks.new_trx(KillFlag::new())).unwrap();
+            let ended = std::thread::scope(|scope| {
+                let other = scope.spawn(|| sys.commit_once(id));
+                [sys.commit_once(id), other.join().unwrap()]
+            });
+            assert!(ended[0] != ended[1] && !sys.is_active(id) && !sys.commit_once(id));
+        }
+        assert_eq!((sys.active_count(), sys.min_active()), (0, sys.next_id()));
     }
 
     #[test]

@@ -26,6 +26,7 @@ pub mod record;
 pub(crate) mod truncate;
 
 use crate::buf::Latch;
+use crate::commit_stream::StreamRecord;
 use crate::mtr::{At, Mtr, Store};
 use crate::page::{Patch, kind};
 use crate::{Lsn, PageId, PageNo, SpaceId, TrxId, Try, space};
@@ -427,11 +428,11 @@ impl UndoLog {
         store: &Store,
         state: u8,
         no: u64,
-        record: Option<&[u8]>,
+        record: Option<StreamRecord<'_>>,
     ) -> Try<Option<Lsn>> {
         let Some((page, at)) = self.first else { return Ok(None) };
         let mut m = match record {
-            Some(record) => Mtr::begin_commit(store, record.len())?,
+            Some(record) => Mtr::begin_commit(store, record.bytes.len())?,
             None => Mtr::begin_reserved(store)?,
         };
         let p = m.x(page_id(page))?;

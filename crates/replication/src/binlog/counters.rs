@@ -8,7 +8,7 @@ macro_rules! counts {
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Counted { $($(#[$doc])* pub $name: u64,)* }
 
-        /// The numbers while they grow. Only who works on the files adds to them.
+        /// The numbers while they grow. But for `syncs`, only who works on the files adds to them.
         #[derive(Default)]
         pub(crate) struct Counts { $(pub(crate) $name: AtomicU64,)* }
         impl Counts {
@@ -29,7 +29,7 @@ counts! {
     spilled_bytes,
     /// Transactions that had a spill file.
     spilled_transactions,
-    /// Syncs of files.
+    /// Syncs of files. Sessions add to it, too.
     syncs,
     /// Transactions in the files.
     transactions,

@@ -12,6 +12,7 @@ mod expiry;
 mod orders;
 mod readers;
 mod reset;
+mod stages;
 #[cfg(test)]
 mod tests;
 
@@ -21,11 +22,13 @@ use counters::{Counts, add};
 pub use readers::Reading;
 pub use reset::MOST_RESET_NUMBER;
 use reset::Reset;
+use stages::Stages;
+pub use stages::{StageCounted, StageSettings};
 
 use crate::files::{ClosedFiles, Files, Place};
 use crate::maker::{Maker, Taken};
 use crate::queue::Queue;
-use crate::record::{Options, Record, Why};
+use crate::record::{self, Options, Record, Why};
 use crate::replicas::Replicas;
 use crate::semi_sync::SemiSync;
 use crate::spill::{self, Spill, SpillReader};
@@ -34,12 +37,13 @@ use crate::tail::Tail;
 use crate::wakers::Wakers;
 use parking_lot::Mutex;
 use redolith_binlog::{BinlogPosition, Event, GtidSet, ReadError, Reader};
-use redolith_disk::{Disk, OpenHow};
+use redolith_disk::{Disk, File, OpenHow};
 use redolith_engine::commit_stream::CommitStream;
-use redolith_engine::{Engine, Error, Lsn, Result};
+use redolith_engine::{Engine, Error, Lsn, Result, TrxId};
 use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
 use std::io;
+use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
@@ -104,6 +108,18 @@ enum Unfinished {
     Reset(Reset),
 }
 
+/// What the files have.
+struct Reached {
+    /// The resets before.
+    resets: u64,
+    /// Everything whose redo ends here or before is in the files.
+    lsn: Lsn,
+    position: Option<BinlogPosition>,
+    executed: GtidSet,
+    /// The file that has bytes that are not synced. Those before it are.
+    file: Option<(PathBuf, Arc<dyn File>)>,
+}
+
 /// The binary log of an engine. [`Engine::open_with`] gets it, then [`Binlog::start`] begins its
 /// task.
 pub struct Binlog {
@@ -139,6 +155,9 @@ pub struct Binlog {
     /// The replicas that are connected.
     replicas: Replicas,
     semi_sync: Arc<SemiSync>,
+    stages: Stages,
+    /// Whether a record waits that may take long: its events are in a spill file.
+    long: AtomicBool,
     counts: Arc<Counts>,
     /// When the last turn began that took everything durable to the files.
     caught_up_us: AtomicU64,
@@ -189,6 +208,8 @@ impl Binlog {
             expired_at: AtomicU32::new(u32::MAX),
             replicas: Replicas::default(),
             semi_sync,
+            stages: Stages::default(),
+            long: AtomicBool::new(false),
             counts,
             caught_up_us,
             failed: Mutex::default(),
@@ -344,11 +365,17 @@ impl Binlog {
 
     /// The task: follows the durable LSN until the binary log is closed.
     async fn follow(&self, engine: &Arc<Engine>) {
-        let mut look = LOOK_FOR_READERS;
+        let (mut look, mut asked) = (LOOK_FOR_READERS, 0);
         loop {
             let seen = self.wanted.seen();
             let closing = self.closing.load(Acquire);
-            match self.advance(engine.store.log.durable()) {
+            let asked = std::mem::replace(&mut asked, seen) != seen || closing;
+            // Leaders of the classic commit take the records along.
+            let advanced = match self.stages.flushes() && !asked {
+                true => Ok(()),
+                false => self.advance(engine.store.log.durable()),
+            };
+            match advanced {
                 Ok(()) => *self.failed.lock() = None,
                 Err(e) => {
                     let told = self.failed.lock().replace(e.to_string()).is_some();
@@ -420,25 +447,46 @@ impl Binlog {
     /// Takes all records below `durable` to the files.
     pub(crate) fn advance(&self, durable: Lsn) -> io::Result<()> {
         let mut work = self.work.lock();
+        let reached = self.write_durable(&mut work, durable)?;
+        if self.stages.syncs_first() {
+            work.files.sync();
+        }
+        let moved = self.publish(&reached);
+        drop(work);
+        if moved {
+            self.moved.wake();
+        }
+        Ok(())
+    }
+    /// As `advance`, but nobody hears of it.
+    fn write_durable(&self, work: &mut Work, durable: Lsn) -> io::Result<Reached> {
         let began_us = self.disk.now().as_micros() as u64;
-        self.finish(&mut work)?;
+        self.long.store(false, Release);
+        self.finish(work)?;
         // STREAM-2: the queue is read after the durable LSN.
         std::mem::swap(&mut work.spare, &mut *self.queue.lock());
         let mut fresh = std::mem::take(&mut work.spare);
         work.waiting.add(&mut fresh);
         work.spare = fresh;
         let mut waiting = std::mem::take(&mut work.waiting);
-        let taken = self.take_all(&mut work, &mut waiting, durable);
+        let taken = self.take_all(work, &mut waiting, durable);
         work.waiting = waiting;
         taken?;
         work.write()?;
-        let moved = self.publish(&work, durable);
-        self.count(&work, began_us);
-        drop(work);
-        if moved {
-            self.moved.wake();
+        self.count(work, began_us);
+        Ok(self.reached(work, durable))
+    }
+    fn reached(&self, work: &Work, lsn: Lsn) -> Reached {
+        let state = work.maker.state();
+        let position =
+            (state.file > 0).then_some(BinlogPosition { file: state.file, offset: state.offset });
+        Reached {
+            resets: self.status.lock().resets,
+            lsn,
+            position,
+            executed: state.executed.clone(),
+            file: work.files.unsynced(),
         }
-        Ok(())
     }
     fn take_all(&self, work: &mut Work, waiting: &mut Queue, durable: Lsn) -> io::Result<()> {
         while let Some((at, end, record)) = waiting.first().filter(|(_, end, _)| *end <= durable) {
@@ -484,19 +532,20 @@ impl Binlog {
             needed
         });
     }
-    /// Tells what is in the files. Returns whether that is new.
-    fn publish(&self, work: &Work, lsn: Lsn) -> bool {
-        let state = work.maker.state();
-        let position =
-            (state.file > 0).then_some(BinlogPosition { file: state.file, offset: state.offset });
+    /// Tells what is in the files. Returns whether that is new: another may have told of more.
+    fn publish(&self, reached: &Reached) -> bool {
+        let Reached { position, executed, lsn, .. } = reached;
         let mut status = self.status.lock();
-        let moved = status.lsn < lsn || status.position != position;
-        if status.position != position {
-            status.position = position;
-            status.executed.clone_from(&state.executed);
+        if status.lsn > *lsn || status.resets != reached.resets {
+            return false;
         }
-        status.lsn = status.lsn.max(lsn);
-        let (changed, lsn) = (moved.then_some(position).flatten(), status.lsn);
+        let moved = status.lsn < *lsn || status.position != *position;
+        if status.position != *position {
+            status.position = *position;
+            status.executed.clone_from(executed);
+        }
+        status.lsn = *lsn;
+        let (changed, lsn) = (moved.then_some(*position).flatten(), *lsn);
         drop(status);
         changed.into_iter().for_each(|position| self.semi_sync.published(lsn, position));
         moved
@@ -636,13 +685,18 @@ impl CommitStream for Binlog {
             .map_err(|e| io_error(&work, &e))?;
         let limit = self.safe.lock().lsn;
         self.limit.store(limit.0, Release);
-        self.publish(&work, end);
+        self.publish(&self.reached(&work, end));
         Ok(())
     }
-    fn appended(&self, at: Lsn, end: Lsn, record: &[u8]) {
+    fn appended(&self, at: Lsn, end: Lsn, record: &[u8], hidden: Option<TrxId>) {
+        hidden.into_iter().for_each(|id| self.stages.placed(end, id));
         self.bytes.fetch_add(record.len() as u64, SeqCst);
         self.queue.lock().push(at, end, record);
-        if self.at_rest.load(SeqCst) && self.at_rest.swap(false, SeqCst) {
+        if record.first() == Some(&record::SPILLED) {
+            self.long.store(true, Release);
+        }
+        // A hidden commit has a leader that takes its record.
+        if hidden.is_none() && self.at_rest.load(SeqCst) && self.at_rest.swap(false, SeqCst) {
             self.wanted.wake();
         }
     }

@@ -20,6 +20,7 @@ mod keys;
 mod register;
 pub(crate) mod semi_sync;
 mod settings;
+mod stages;
 mod wait;
 mod xa;
 

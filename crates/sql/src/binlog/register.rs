@@ -1,5 +1,5 @@
 //! Variables and counters of the binary log.
-use super::semi_sync;
+use super::{semi_sync, stages};
 use crate::settings::{Settings, Var};
 use crate::status::{Status, StatusValue};
 use redolith_engine::Engine;
@@ -54,6 +54,8 @@ pub fn register(
         let most = log.replicas().dumping().into_iter().filter_map(behind).max();
         put("Redolith_replica_lag_bytes", StatusValue::Int(most.unwrap_or(0)));
     }));
+    stages::apply(settings, binlog);
+    stages::register(binlog, status);
     semi_sync::apply(settings, binlog);
     semi_sync::register(binlog, status);
     // Files expire by themselves only if both variables say so.

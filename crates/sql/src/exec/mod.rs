@@ -55,6 +55,7 @@ use crate::session_state::{Done, Outcome};
 use crate::sink::ResultSink;
 use eval::{Eval, Scope};
 use redolith_engine::{CommitTicket, Engine, Lsn, Trx};
+use redolith_replication::Binlog;
 use redolith_types::Value;
 
 /// The context of a statement.
@@ -153,18 +154,38 @@ pub enum Flush {
 }
 
 /// Commits with the transaction's record for the binary log, and waits as far as `flush` says.
-/// Returns the end of the commit in the redo log, if it has written any.
+/// `stages` is the binary log if commits go through its stages. Returns the end of the commit in
+/// the redo log, if it has written any.
 pub async fn commit(
     trx: &mut Trx,
     record: Option<(&[u8], Sealed)>,
     flush: Flush,
+    stages: Option<&Binlog>,
 ) -> Result<Option<Lsn>> {
     let (record, sealed) = record.unzip();
+    if let (Some(record), Some(binlog)) = (record, stages) {
+        return Box::pin(commit_in_stages(trx, record, sealed, binlog)).await;
+    }
     let ticket = trx.commit_with(record).await?;
     sealed.into_iter().for_each(Sealed::keep);
     let end = ticket.lsn();
     acknowledged(trx.engine(), ticket, flush).await;
     Ok(end)
+}
+/// Commits a transaction that shows when the binary log has its events.
+#[cold]
+async fn commit_in_stages(
+    trx: &mut Trx,
+    record: &[u8],
+    sealed: Option<Sealed>,
+    binlog: &Binlog,
+) -> Result<Option<Lsn>> {
+    let end = trx.place_commit(record).await?;
+    sealed.into_iter().for_each(Sealed::keep);
+    if let Some(end) = end {
+        binlog.pass_stages(trx.engine(), end).await;
+    }
+    Ok(trx.finish_commit().lsn())
 }
 /// Waits until a commit, or a preparation, is as safe as `flush` asks.
 pub async fn acknowledged(engine: &Engine, ticket: CommitTicket, flush: Flush) {

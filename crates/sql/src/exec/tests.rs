@@ -64,7 +64,7 @@ impl<'s> Client<'s> {
         let outcome = block_on(super::run(&mut cx, plan, params, sink));
         if !self.settings.in_transaction {
             match &outcome {
-                Ok(_) => drop(block_on(commit(&mut self.trx, None, Flush::No))?),
+                Ok(_) => drop(block_on(commit(&mut self.trx, None, Flush::No, None))?),
                 Err(_) => block_on(self.trx.rollback())?,
             }
         }
@@ -494,8 +494,8 @@ fn failed_statements_leave_the_transaction() {
     assert_eq!(b.error("SELECT * FROM t WHERE id = 3 FOR UPDATE NOWAIT").0, 3572);
     assert_eq!(b.rows("SELECT id FROM t FOR UPDATE SKIP LOCKED", &[]), "2");
     assert_eq!(b.rows("SELECT id, n FROM t", &[]), "1,1|2,10");
-    block_on(commit(&mut b.trx, None, Flush::Durable)).unwrap();
-    block_on(commit(&mut a.trx, None, Flush::Written)).unwrap();
+    block_on(commit(&mut b.trx, None, Flush::Durable, None)).unwrap();
+    block_on(commit(&mut a.trx, None, Flush::Written, None)).unwrap();
     assert_eq!(a.rows("SELECT id, n FROM t", &[]), "1,1|2,10|3,3");
     block_on(a.trx.rollback()).unwrap();
     // Reads at SERIALIZABLE lock rows.
@@ -583,7 +583,7 @@ fn read_committed_gives_back_a_lock_that_it_waited_for() {
             while waits.stats().current_waits == 0 {
                 std::thread::yield_now();
             }
-            block_on(commit(&mut trx, None, Flush::No)).unwrap();
+            block_on(commit(&mut trx, None, Flush::No, None)).unwrap();
         });
         assert_eq!(a.affected("UPDATE t SET n = 9 WHERE n = 3"), 0);
         assert_eq!(a.trx.locks().locks_held(), 0);
@@ -700,18 +700,18 @@ fn a_view_older_than_the_definition_is_told_so() {
     // A locking read sees the present rows.
     assert_eq!(a.rows("SELECT * FROM late FOR UPDATE", &[]), "1");
     assert_eq!(a.rows("SELECT id FROM t FORCE INDEX (kn) WHERE n = 3 FOR SHARE", &[]), "30");
-    block_on(commit(&mut a.trx, None, Flush::No)).unwrap();
+    block_on(commit(&mut a.trx, None, Flush::No, None)).unwrap();
     assert_eq!(a.rows("SELECT id FROM t FORCE INDEX (kn) WHERE n = 3", &[]), "30");
     b.ddl("TRUNCATE TABLE t");
     assert_eq!(a.error("SELECT * FROM t"), changed);
     // Each statement of READ COMMITTED has its own view.
-    block_on(commit(&mut a.trx, None, Flush::No)).unwrap();
+    block_on(commit(&mut a.trx, None, Flush::No, None)).unwrap();
     a.trx.isolation = Isolation::ReadCommitted;
     assert_eq!(a.rows("SELECT COUNT(*) FROM late", &[]), "1");
     b.ddl("TRUNCATE TABLE late");
     assert_eq!(a.rows("SELECT COUNT(*) FROM late", &[]), "0");
     // A change of names or comments does not disturb a view.
-    block_on(commit(&mut a.trx, None, Flush::No)).unwrap();
+    block_on(commit(&mut a.trx, None, Flush::No, None)).unwrap();
     a.trx.isolation = Isolation::RepeatableRead;
     assert_eq!(a.rows("SELECT COUNT(*) FROM other", &[]), "0");
     b.ddl("RENAME TABLE late TO later");

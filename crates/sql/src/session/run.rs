@@ -495,7 +495,7 @@ impl Session {
         let ran = ran?;
         if logged {
             // A definition is durable when its statement ends.
-            self.wait_for_replicas(self.db.engine.store.log.durable()).await?;
+            self.events_are_safe(self.db.engine.store.log.durable()).await?;
         }
         match ran {
             admin::Ran::Done(outcome) => Ok(outcome),

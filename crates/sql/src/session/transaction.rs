@@ -7,13 +7,14 @@ use super::Session;
 use super::variables::{engine_isolation, flush_of};
 use crate::binlog::{Capture, Point, Sealed, semi_sync};
 use crate::error::{Result, SqlError};
-use crate::exec;
 use crate::exec::set::NextTransaction;
+use crate::exec::{self, Flush};
 use crate::plan::TransactionStmt;
 use crate::processes::Kill;
 use crate::session_state::Done;
 use redolith_engine::dict::metadata_lock::MetadataLockWait;
 use redolith_engine::{Isolation, Lsn, Savepoint};
+use redolith_replication::Binlog;
 use std::collections::{BTreeMap, HashMap};
 
 #[derive(Default)]
@@ -146,7 +147,8 @@ impl Session {
         };
         let record = self.capture.as_deref().map(Capture::record).zip(sealed);
         let logged = record.is_some();
-        match exec::commit(&mut self.trx, record, flush).await? {
+        let stages = stages(self.db.binlog.as_deref(), flush);
+        match exec::commit(&mut self.trx, record, flush, stages).await? {
             Some(end) if logged => self.wait_for_replicas(end).await,
             _ => Ok(()),
         }
@@ -163,6 +165,15 @@ impl Session {
             }
             _ => Ok(None),
         }
+    }
+    /// Waits until the events of what ends at `end`, and shows already, are as safe as settings ask:
+    /// in the synced file, and on replicas.
+    pub(super) async fn events_are_safe(&mut self, end: Lsn) -> Result<()> {
+        let flush = flush_of(&self.vars, &self.db.settings);
+        if let Some(binlog) = stages(self.db.binlog.as_deref(), flush) {
+            Box::pin(binlog.pass_stages(&self.db.engine, end)).await;
+        }
+        self.wait_for_replicas(end).await
     }
     /// Waits until replicas have the events of what ends at `end`, if commits wait for them.
     #[inline]
@@ -259,4 +270,11 @@ impl Savepoints {
             self.numbers.remove(&name);
         }
     }
+}
+
+/// The binary log, if commits go through its stages. Those that do not wait for the redo log to be
+/// durable cannot: only what is durable gets into the files (FOLLOW-1).
+#[inline]
+pub(super) fn stages(binlog: Option<&Binlog>, flush: Flush) -> Option<&Binlog> {
+    binlog.filter(|binlog| binlog.is_classic() && flush == Flush::Durable)
 }

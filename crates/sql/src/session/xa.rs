@@ -10,6 +10,7 @@
 //! commits implicitly, and none uses tables while the transaction is idle: error 1399.
 //! **XA-4** A deadlock rolls the transaction back. The session keeps its name until XA ROLLBACK.
 use super::Session;
+use super::transaction::stages;
 use super::variables::flush_of;
 use crate::binlog::{Capture, Sealed, killable, xa_end};
 use crate::error::{Result, SqlError};
@@ -165,7 +166,7 @@ impl Session {
         exec::acknowledged(&engine, ticket, flush).await;
         drop(pass);
         match end {
-            Some(end) if logged => self.wait_for_replicas(end).await,
+            Some(end) if logged => self.events_are_safe(end).await,
             _ => Ok(()),
         }
     }
@@ -242,7 +243,13 @@ impl Session {
             }
             _ => None,
         };
-        let ticket = if commits {
+        let stages = stages(db.binlog.as_deref(), flush).filter(|_| commits).zip(record.as_deref());
+        let ticket = if let Some((binlog, record)) = stages {
+            if let Some(end) = trx.place_commit(record).await? {
+                binlog.pass_stages(&db.engine, end).await;
+            }
+            trx.finish_commit()
+        } else if commits {
             trx.commit_with(record.as_deref()).await?
         } else {
             let ticket = trx.take_promise_back(record.as_deref()).await?;
@@ -253,7 +260,7 @@ impl Session {
         let end = ticket.lsn();
         exec::acknowledged(&db.engine, ticket, flush).await;
         match end {
-            Some(end) if record.is_some() => self.wait_for_replicas(end).await,
+            Some(end) if record.is_some() => self.events_are_safe(end).await,
             _ => Ok(()),
         }
     }

@@ -75,7 +75,14 @@ variables! {
         Global Dynamic is("2592000");
     BinlogFormat "binlog_format" Enum(&["MIXED", "STATEMENT", "ROW"]), Both Dynamic is("ROW"),
         only "the binary log has rows";
+    BinlogGroupCommitSyncDelay "binlog_group_commit_sync_delay" int(0, 1_000_000),
+        Global Dynamic is("0");
+    BinlogGroupCommitSyncNoDelayCount "binlog_group_commit_sync_no_delay_count" int(0, 1_000_000),
+        Global Dynamic is("0");
     BinlogIgnoreDb "binlog_ignore_db" TEXT, Global AtStart is("");
+    BinlogMaxFlushQueueTime "binlog_max_flush_queue_time" int(0, 100_000),
+        Global Dynamic is("0");
+    BinlogOrderCommits "binlog_order_commits" Bool, Global Dynamic ON;
     BinlogRowEventMaxSize "binlog_row_event_max_size" steps(256, u32::MAX as u64, 256),
         Global AtStart is("8192");
     BinlogRowImage "binlog_row_image" Enum(&["MINIMAL", "NOBLOB", "FULL"]), Both Dynamic is("FULL");
@@ -273,6 +280,8 @@ variables! {
     ReadOnly "read_only" Bool, Global Dynamic OFF, only "not built yet";
     ReadRndBufferSize "read_rnd_buffer_size" int(1, 1 << 31), Both Dynamic is("262144"),
         inert "only MyISAM uses it";
+    RedolithBinlogCommit "redolith_binlog_commit" Enum(&["unified", "classic"]),
+        Global Dynamic is("unified");
     RedolithLogFlushDepth "redolith_log_flush_depth" exact(0, 16), Global Dynamic is("0");
     RedolithLogFlushPaceUs "redolith_log_flush_pace_us" exact(-1, 1_000_000),
         Global Dynamic is("-1");
@@ -344,8 +353,7 @@ variables! {
         only "not built yet";
     SqlWarnings "sql_warnings" Bool, Both Dynamic OFF, inert "the warning count is always reported";
     SuperReadOnly "super_read_only" Bool, Global Dynamic OFF, only "not built yet";
-    SyncBinlog "sync_binlog" int(0, u32::MAX as u64), Global Dynamic is("1"),
-        inert "the events of a commit are durable with the commit";
+    SyncBinlog "sync_binlog" int(0, u32::MAX as u64), Global Dynamic is("1");
     SystemTimeZone "system_time_zone" TEXT, Global ReadOnly is("UTC");
     TableDefinitionCache "table_definition_cache" int(400, 524_288), Global Dynamic is("4000"),
         inert "a table is opened once for all connections";

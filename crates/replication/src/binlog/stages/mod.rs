@@ -1,0 +1,354 @@
+//! The classic commit: group commit in three stages, as MySQL's binary log does it since 5.6.
+//! (Mats Kindahl, "Binary Log Group Commit in MySQL 5.6", 2012; MySQL, `MYSQL_BIN_LOG::commit`.)
+//!
+//! With `redolith_binlog_commit = classic` a commit does not show before its events are in the file,
+//! and the file is synced as `sync_binlog` says:
+//!
+//! 1. *prepare*: the commit's frame, with its events, becomes durable in the redo log
+//!    ([`redolith_engine::Trx::place_commit`]). The transaction keeps its locks, and is hidden.
+//! 2. *flush*: the leader of the stage writes the events of all who have come to the file, until
+//!    nobody comes any more, or for `binlog_max_flush_queue_time`.
+//! 3. *sync*: one sync of the file serves all groups that have come while the sync before it ran,
+//!    and in `binlog_group_commit_sync_delay` behind it. Replicas get the events then.
+//! 4. *commit*: with `binlog_order_commits` the leader shows the commits in the order of the binary
+//!    log. Without it each session shows its own.
+//!
+//! In each stage the first to come leads, the others wait ([`stage`]). A leader that finds a leader
+//! at the next stage follows that one, and its group joins the other's.
+//!
+//! The redo log decides what a crash keeps, as with the unified commit: the frame has the commit
+//! and its events, so that a start finds both or neither, and makes the end of the file again. In
+//! MySQL a start looks for the transaction's XID in the last file. What is in the file is committed
+//! and what is not in it is rolled back in both.
+//!
+//! - STAGES-1: no session learns that its transaction is committed, and no other sees its changes,
+//!   before the file has the events, and is synced if `sync_binlog` is 1. If the disk refuses the
+//!   file, the redo log alone keeps the events, and the file gets them later (FOLLOW-3).
+//! - STAGES-2: with `binlog_order_commits` commits show in the order of their events in the file.
+//! - STAGES-3: with `sync_binlog` = 1 readers of the log get no event that is not synced.
+mod counters;
+mod stage;
+#[cfg(test)]
+mod tests;
+
+pub use counters::StageCounted;
+
+use super::{Binlog, Reached};
+use parking_lot::Mutex;
+use redolith_disk::{File, Io, Op};
+use redolith_engine::{Engine, Lsn, TrxId};
+use stage::{Group, Role, Seat, Stage, Working};
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
+use std::time::Duration;
+
+/// The pause while the task of the binary log works on the files.
+const PAUSE: Duration = Duration::from_millis(1);
+/// With more bytes of records than this, other tasks do not wait for the worker of the leader.
+const LONG_BYTES: u64 = 1 << 20;
+
+/// What users set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StageSettings {
+    /// Whether commits go through the stages (`redolith_binlog_commit`).
+    pub classic: bool,
+    /// `sync_binlog`: the file is synced once for this many groups; 0: the system decides.
+    pub sync_every: u64,
+    /// `binlog_order_commits`
+    pub order: bool,
+    /// `binlog_max_flush_queue_time`; zero: no limit.
+    pub flush_time: Duration,
+    /// `binlog_group_commit_sync_delay`
+    pub sync_delay: Duration,
+    /// `binlog_group_commit_sync_no_delay_count`; 0: no limit.
+    pub no_delay_count: u64,
+}
+impl Default for StageSettings {
+    fn default() -> StageSettings {
+        StageSettings {
+            classic: false,
+            sync_every: 1,
+            order: true,
+            flush_time: Duration::ZERO,
+            sync_delay: Duration::ZERO,
+            no_delay_count: 0,
+        }
+    }
+}
+
+/// The three stages.
+#[derive(Default)]
+pub(super) struct Stages {
+    /// Whether the settings say `classic`: looked at by every commit.
+    on: AtomicBool,
+    settings: Mutex<StageSettings>,
+    flush: Stage,
+    sync: Stage,
+    commit: Stage,
+    /// The commits that are hidden, by the ends of their frames.
+    hidden: Mutex<BTreeMap<Lsn, TrxId>>,
+    /// How far the flush stage has come, and what the files have there.
+    flushed: Mutex<(Lsn, Option<Reached>)>,
+    /// How far the sync stage has come.
+    synced: AtomicU64,
+    /// How far the stages have come: what ends here or before is done.
+    done: AtomicU64,
+    /// Groups since the last sync. Only who works in the sync stage changes it.
+    unsynced: AtomicU64,
+    /// Whether the flush stage has worked on the files since the task looked.
+    flushed_lately: AtomicBool,
+}
+
+impl Stages {
+    fn settings(&self) -> StageSettings {
+        *self.settings.lock()
+    }
+    /// A hidden commit has its place.
+    pub(super) fn placed(&self, end: Lsn, trx: TrxId) {
+        self.hidden.lock().insert(end, trx);
+    }
+    /// Whether readers may get only what is synced (STAGES-3).
+    pub(super) fn syncs_first(&self) -> bool {
+        self.on.load(Acquire) && self.settings().sync_every == 1
+    }
+    /// Whether leaders take the records to the files, and did so since the last call.
+    pub(super) fn flushes(&self) -> bool {
+        self.flushed_lately.swap(false, Relaxed)
+    }
+    /// Waits until the leader is alone at the stage.
+    async fn work<'s>(&self, stage: &'s Stage, engine: &Engine) -> Working<'s> {
+        let began = engine.disk.now();
+        let working = stage.work().await;
+        let waited = engine.disk.now().saturating_sub(began);
+        if waited >= Duration::from_micros(1) {
+            stage.counts.wait(waited);
+        }
+        working
+    }
+    /// Lets others come before the sync.
+    async fn delay(&self, engine: &Engine, settings: &StageSettings) {
+        if settings.sync_delay.is_zero() {
+            return;
+        }
+        let until = engine.disk.now() + settings.sync_delay;
+        let step = (settings.sync_delay / 10).clamp(Duration::from_micros(10), PAUSE);
+        loop {
+            let left = until.saturating_sub(engine.disk.now());
+            let enough = settings.no_delay_count;
+            if left.is_zero() || enough > 0 && self.sync.len() as u64 >= enough {
+                return;
+            }
+            engine.runtime.pause(left.min(step)).await;
+        }
+    }
+    /// Shows the commits that end at `upto` or before, in their order (STAGES-2).
+    fn show(&self, engine: &Engine, upto: Lsn) {
+        loop {
+            let id = {
+                let mut hidden = self.hidden.lock();
+                match hidden.first_entry() {
+                    Some(first) if *first.key() <= upto => first.remove(),
+                    _ => return,
+                }
+            };
+            engine.show_commit(id);
+        }
+    }
+    /// Their sessions show the commits that end at `upto` or before.
+    fn leave_to_sessions(&self, upto: Lsn) {
+        let mut hidden = self.hidden.lock();
+        while hidden.first_entry().is_some_and(|first| *first.key() <= upto) {
+            hidden.pop_first();
+        }
+    }
+    fn done(&self, upto: Lsn) {
+        self.done.fetch_max(upto.0, AcqRel);
+    }
+}
+
+impl Binlog {
+    /// How commits go through the stages.
+    pub fn stage_settings(&self) -> StageSettings {
+        self.stages.settings()
+    }
+    /// Changes how commits go through the stages, from the next commit on.
+    pub fn set_stages(&self, change: impl FnOnce(&mut StageSettings)) {
+        let mut settings = self.stages.settings.lock();
+        change(&mut settings);
+        self.stages.on.store(settings.classic, Release);
+    }
+    /// Whether commits go through the stages: they are placed hidden
+    /// ([`redolith_engine::Trx::place_commit`]), and [`Binlog::pass_stages`] follows.
+    #[inline]
+    pub fn is_classic(&self) -> bool {
+        self.stages.on.load(Relaxed)
+    }
+    /// The figures of the stages flush, sync and commit.
+    pub fn stages_counted(&self) -> [StageCounted; 3] {
+        let stages = &self.stages;
+        [&stages.flush, &stages.sync, &stages.commit].map(|stage| stage.counts.read())
+    }
+
+    /// Takes a commit whose frame ends at `end` through the stages, and returns when it may be
+    /// shown (STAGES-1). A session that leads does so for others too, so the future must not be
+    /// dropped while the engine works.
+    pub async fn pass_stages(&self, engine: &Engine, end: Lsn) {
+        let stages = &self.stages;
+        engine.store.log.wait_durable(end).await;
+        if stages.done.load(Acquire) >= end.0 {
+            // A leader has met the record in the queue, and has taken it along.
+            return;
+        }
+        let mine: Arc<Seat> = Arc::default();
+        if stages.flush.enter(vec![mine.clone()]) == Role::Follows {
+            return mine.released().await;
+        }
+        if let Some(group) = self.lead(engine).await {
+            group.iter().for_each(|seat| seat.release());
+        }
+        mine.released().await;
+    }
+    /// Leads the flush stage, and goes on as long as it leads. Returns the group that has passed
+    /// the last stage; None if another leads it.
+    async fn lead(&self, engine: &Engine) -> Option<Group> {
+        let stages = &self.stages;
+        let settings = stages.settings();
+        let working = stages.work(&stages.flush, engine).await;
+        let group = self.flush_group(engine, &working, settings.flush_time).await;
+        stages.flush.counts.group(group.len());
+        // The group is in the next queue before the next leader works here: groups do not overtake.
+        let role = stages.sync.enter(group);
+        drop(working);
+        if role == Role::Follows {
+            return None;
+        }
+
+        let working = stages.work(&stages.sync, engine).await;
+        stages.delay(engine, &settings).await;
+        let mut group = Group::new();
+        working.close(&mut group);
+        stages.sync.counts.group(group.len());
+        let upto = self.sync_group().await;
+        if !settings.order {
+            stages.leave_to_sessions(upto);
+            stages.done(upto);
+            return Some(group);
+        }
+        let role = stages.commit.enter(group);
+        drop(working);
+        if role == Role::Follows {
+            return None;
+        }
+
+        let working = stages.work(&stages.commit, engine).await;
+        let mut group = Group::new();
+        working.close(&mut group);
+        stages.commit.counts.group(group.len());
+        let upto = Lsn(stages.synced.load(Acquire));
+        stages.show(engine, upto);
+        stages.done(upto);
+        Some(group)
+    }
+
+    /// The flush stage.
+    async fn flush_group(&self, engine: &Engine, working: &Working<'_>, most: Duration) -> Group {
+        let began = engine.disk.now();
+        let mut group = Group::new();
+        while working.take_more(&mut group) {
+            self.flush_durable(engine).await;
+            if !most.is_zero() && engine.disk.now().saturating_sub(began) >= most {
+                let flushed = group.len();
+                working.close(&mut group);
+                if group.len() > flushed {
+                    self.flush_durable(engine).await;
+                }
+                break;
+            }
+        }
+        group
+    }
+    /// Writes the events of all durable commits to the files.
+    async fn flush_durable(&self, engine: &Engine) {
+        let durable = engine.store.log.durable();
+        let long = self.long.load(Acquire) || self.bytes.load(Relaxed) > LONG_BYTES;
+        let written = loop {
+            let mut written = None;
+            let mut write = || {
+                written =
+                    self.work.try_lock().map(|mut work| self.write_durable(&mut work, durable));
+            };
+            if long {
+                engine.runtime.work_long(&mut write)
+            } else {
+                write()
+            }
+            match written {
+                Some(written) => break written,
+                // The task works on the files, or a statement that shows them.
+                None => engine.runtime.sleep(PAUSE).await,
+            }
+        };
+        let mut flushed = self.stages.flushed.lock();
+        flushed.0 = flushed.0.max(durable);
+        match written {
+            Ok(reached) => {
+                let syncs_first = self.stages.syncs_first();
+                if !syncs_first {
+                    self.publish(&reached);
+                }
+                flushed.1 = Some(reached);
+                drop(flushed);
+                self.stages.flushed_lately.store(true, Relaxed);
+                if !syncs_first {
+                    self.moved.wake();
+                }
+            }
+            Err(_) => {
+                // The task meets the error, too, and tells of it.
+                drop(flushed);
+                self.wanted.wake();
+            }
+        }
+    }
+
+    /// The sync stage. Returns how far all who have come are done with it.
+    async fn sync_group(&self) -> Lsn {
+        let stages = &self.stages;
+        let (upto, reached) = {
+            let mut flushed = stages.flushed.lock();
+            (flushed.0, flushed.1.take())
+        };
+        let every = stages.settings().sync_every;
+        let groups = stages.unsynced.load(Relaxed) + 1;
+        let due = every > 0 && groups >= every;
+        stages.unsynced.store(if due { 0 } else { groups }, Relaxed);
+        if let Some(reached) = reached {
+            if due && let Some((path, file)) = &reached.file {
+                if let Err(e) = sync(&**file).await {
+                    redolith_engine::poison(&format!("syncing {}: {e}", path.display()));
+                }
+                self.counts.syncs.fetch_add(1, Relaxed);
+            }
+            if self.publish(&reached) {
+                self.moved.wake();
+            }
+        }
+        stages.synced.fetch_max(upto.0, AcqRel);
+        upto
+    }
+}
+
+/// Syncs a file without holding the worker.
+async fn sync(file: &dyn File) -> io::Result<()> {
+    let over: Arc<(Seat, Mutex<io::Result<()>>)> = Arc::new((Seat::default(), Mutex::new(Ok(()))));
+    let told = over.clone();
+    let done = Box::new(move |result, _| {
+        *told.1.lock() = result;
+        told.0.release();
+    });
+    file.submit(Io { op: Op::Sync, offset: 0, done });
+    over.0.released().await;
+    std::mem::replace(&mut *over.1.lock(), Ok(()))
+}
