@@ -49,6 +49,10 @@ pub enum Canary {
     PrepareForgetsLocks,
     /// PREPARE-2: the rollback of a prepared transaction leaves the mark of the promise.
     RollbackKeepsPromise,
+    /// STAGES-1: the classic commit leaves the sync of the binary log's file out.
+    StageSyncsNothing,
+    /// STAGES-2: the classic commit shows commits in any order.
+    StageKeepsNoOrder,
 }
 
 #[cfg(feature = "canary")]
@@ -63,17 +67,17 @@ mod plant {
     pub fn plant(canary: Option<Canary>) {
         PLANTED.set(canary);
     }
-    pub(crate) fn planted(canary: Canary) -> bool {
+    /// Whether this bug is planted in this thread.
+    pub fn planted(canary: Canary) -> bool {
         PLANTED.get() == Some(canary)
     }
 }
 #[cfg(feature = "canary")]
-pub use plant::plant;
-#[cfg(feature = "canary")]
-pub(crate) use plant::planted;
+pub use plant::{plant, planted};
 
 #[cfg(not(feature = "canary"))]
+/// Whether a bug is planted: never in this build.
 #[inline(always)]
-pub(crate) const fn planted(_: Canary) -> bool {
+pub const fn planted(_: Canary) -> bool {
     false
 }

@@ -86,6 +86,10 @@ impl FaultPlan {
             }
         }
     }
+    /// Whether writes of the binary log may fail.
+    pub fn hits_the_binary_log(self) -> bool {
+        matches!(self, FaultPlan::Full)
+    }
     /// Whether a statement may fail with this error in this life.
     pub fn explains(self, e: &Error) -> bool {
         match self {

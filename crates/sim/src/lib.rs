@@ -16,3 +16,4 @@ mod prepared;
 pub mod run;
 mod scan;
 mod shared;
+pub mod stages;

@@ -11,13 +11,13 @@ use crate::fault_plan::FaultPlan;
 use crate::prepared::{self, Doubt};
 use crate::run::Seen;
 use crate::scan::{self, is_conflict};
+use crate::stages::{self, Stages};
 use redolith_engine::dict::table::Table;
 use redolith_engine::lock::{KillFlag, Mode};
 use redolith_engine::row::cursor::{Cursor, OnConflict, Read};
 use redolith_engine::{DEFAULT_COLLATION, Engine, Error, Isolation, Result, Trx};
 use redolith_engine::{PolicySettings, WriterMode};
 use redolith_replication::Binlog;
-use redolith_replication::spill::Spill;
 use redolith_types::sql_type::{IntSize, Sign};
 use redolith_types::{Collation, Column, IndexDef, LobSize, SqlType, TableDef, Value};
 use std::borrow::Cow;
@@ -242,6 +242,8 @@ pub struct Shared {
     /// The binary log, if the run has one, and what readers have seen of it.
     pub binlog: Option<Arc<Binlog>>,
     pub visible: Visible,
+    /// The stages that commits may go through.
+    pub stages: Option<Arc<Stages>>,
     /// Some transactions are prepared before they commit.
     pub prepares: bool,
 }
@@ -341,15 +343,17 @@ pub async fn client(
                         spilled.is_some() as u64;
                     (record, spill) = (Some(made), spilled);
                 }
-                match trx.commit_with(record.as_deref()).await {
+                match stages::commit(&mut trx, token, record, spill, &mut rng, &shared).await {
                     Ok(ticket) => {
-                        spill.into_iter().for_each(Spill::keep);
                         let lsn = ticket.lsn();
                         ticket.durable().await;
                         if let (Some(binlog), Some(lsn)) = (&shared.binlog, lsn)
                             && rng.chance(8)
                         {
                             binlog.catch_up(lsn).await;
+                            if let Some(stages) = &shared.stages {
+                                stages.look(binlog, &mut rng);
+                            }
                             binlog::look(&*e.disk, binlog, &shared.visible, &shared.seen);
                         }
                         let k = &mut known.lock().expect("one thread")[n];

@@ -8,10 +8,10 @@ use crate::executor::Rng;
 use crate::load::{CLIENTS, KEYS, Knowledge, LOCK, Rows, Shared, Tables, encode, key, values};
 use crate::run::Seen;
 use crate::scan::is_conflict;
+use crate::stages;
 use redolith_engine::lock::{KillFlag, Mode};
 use redolith_engine::row::cursor::{Cursor, OnConflict, Read};
 use redolith_engine::{Engine, Error, Isolation, Prepared, Result, Trx, UsedTable};
-use redolith_replication::spill::Spill;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -132,9 +132,8 @@ async fn end(
         (record, spill) = (Some(made), spilled);
     }
     known.lock().expect("one thread")[n].pending = Some(doubt.model.clone());
-    match trx.commit_with(record.as_deref()).await {
+    match stages::commit(trx, doubt.token, record, spill, rng, shared).await {
         Ok(ticket) => {
-            spill.into_iter().for_each(Spill::keep);
             ticket.durable().await;
             let k = &mut known.lock().expect("one thread")[n];
             (k.acked, k.pending, k.prepared) = (doubt.model, None, None);

@@ -8,6 +8,7 @@ use crate::fault_plan::{self, FaultPlan};
 use crate::load::{self, CLIENTS, Knowledge, Known, Shared};
 use crate::prepared;
 use crate::shared::{self, SharedLedger};
+use crate::stages::{self, Stages};
 use redolith_disk::sim::{Damage, Fault, OpKind};
 use redolith_disk::{Disk, Loss, SimDisk};
 use redolith_engine::PageId;
@@ -55,6 +56,7 @@ seen! {
     inserts_met unique_conflicts deadlocks auto_increments hidden_keys log_read_errors
     flips_tables flips_undo flips_system flips_doublewrite flips_log flips_control flips_register
     binlog_transactions binlog_rotations binlog_spills binlog_resets prepared prepared_found
+    binlog_groups binlog_shared_syncs binlog_ordered_commits binlog_synced_commits
     flips_refused flips_reported flips_harmless flips_took_the_tail
 }
 /// The end of a run: the counts, and a hash of all operations of the disk.
@@ -355,6 +357,9 @@ async fn live(w: World, runtime: Arc<SimRuntime>, seed: u64, life: Life) -> Resu
         binlog.start(&e, binlog::options(&mut rng)).await?;
     }
     ddl::verify(&e, disk, &w.definitions).await?;
+    // Drawn apart, so that the rest of a life stays as it was.
+    let mut apart = Rng(seed ^ 0x57_a6e5);
+    let stages = binlog.as_ref().map(|log| Arc::new(Stages::draw(disk, log, &mut apart)));
     let shared = Shared {
         known: w.known.clone(),
         plan: life.plan,
@@ -363,6 +368,7 @@ async fn live(w: World, runtime: Arc<SimRuntime>, seed: u64, life: Life) -> Resu
         wide: w.kind.wide,
         binlog: binlog.clone(),
         visible: w.visible.clone(),
+        stages,
         prepares: w.kind.prepares,
     };
     prepared::decide(in_doubt, &mut rng, &shared).await?;
@@ -445,6 +451,7 @@ async fn live(w: World, runtime: Arc<SimRuntime>, seed: u64, life: Life) -> Resu
     load::serves(&e, &t).await?;
     load::verify(&e, &t, &w.known).await?;
     if let Some(binlog) = &binlog {
+        stages::count(binlog, &shared);
         binlog.catch_up(e.store.log.durable()).await;
         binlog::verify(&*e.disk, binlog, &w.known, &w.visible, &w.seen);
     }

@@ -80,6 +80,8 @@ const BUGS: &[(Bug, &[&str])] = &[
     (Engine(Canary::PrepareForgetsLocks), &[LOCK_LOST]),
     // PREPARE-2.
     (Engine(Canary::RollbackKeepsPromise), &[NOBODY_PREPARED, LOST, HALF]),
+    (Engine(Canary::StageSyncsNothing), &["STAGES-1", "STAGES-3"]),
+    (Engine(Canary::StageKeepsNoOrder), &["STAGES-2"]),
     (Disk(OpKind::Sync, "binlog"), &[BINLOG_SHORT, BINLOG_DISAGREES, BINLOG_REMADE]),
     (Disk(OpKind::DurableWrite, "redo/log"), &[LOST, LOST_SHARED, LOST_DEFINITION]),
     (Disk(OpKind::DurableWrite, "redo/control"), &["redo/control", LOG_WAS_LONGER]),

@@ -7,7 +7,8 @@ use std::time::Duration;
 pub struct StageCounted {
     /// Groups that went through the stage.
     pub groups: u64,
-    /// Sessions in all groups.
+    /// Sessions in all groups. Those whose commits a leader has taken along before they came are
+    /// not among them.
     pub sessions: u64,
     /// Sessions in the largest group.
     pub largest: u64,

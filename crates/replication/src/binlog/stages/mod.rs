@@ -36,6 +36,7 @@ pub use counters::StageCounted;
 use super::{Binlog, Reached};
 use parking_lot::Mutex;
 use redolith_disk::{File, Io, Op};
+use redolith_engine::canary::{Canary, planted};
 use redolith_engine::{Engine, Lsn, TrxId};
 use stage::{Group, Role, Seat, Stage, Working};
 use std::collections::BTreeMap;
@@ -231,7 +232,7 @@ impl Binlog {
         working.close(&mut group);
         stages.sync.counts.group(group.len());
         let upto = self.sync_group().await;
-        if !settings.order {
+        if !settings.order || planted(Canary::StageKeepsNoOrder) {
             stages.leave_to_sessions(upto);
             stages.done(upto);
             return Some(group);
@@ -325,7 +326,10 @@ impl Binlog {
         let due = every > 0 && groups >= every;
         stages.unsynced.store(if due { 0 } else { groups }, Relaxed);
         if let Some(reached) = reached {
-            if due && let Some((path, file)) = &reached.file {
+            if due
+                && !planted(Canary::StageSyncsNothing)
+                && let Some((path, file)) = &reached.file
+            {
                 if let Err(e) = sync(&**file).await {
                     redolith_engine::poison(&format!("syncing {}: {e}", path.display()));
                 }

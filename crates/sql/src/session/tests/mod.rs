@@ -1,5 +1,6 @@
 //! Tests sessions on a real engine: the answers to statements.
 mod binlog;
+mod classic_commit;
 mod counters;
 mod depth;
 mod effects;

@@ -1,0 +1,199 @@
+//! The classic commit as sessions see it: when a commit shows, what is in the file when it is
+//! acknowledged, and what the settings change.
+use super::{Session, World, lines};
+use crate::binlog::register;
+use crate::exec::fixture::Server;
+use redolith_replication::{Binlog, StageCounted};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A server with the classic commit, and the table `t` of integers.
+struct Classic {
+    world: World,
+    session: Session,
+}
+impl Classic {
+    fn new() -> Classic {
+        let world = World::over(Server::logging());
+        let binlog = world.server.binlog.clone().unwrap();
+        register(&binlog, &world.server.engine, &world.db.settings, &world.db.status);
+        let session = world.session();
+        let mut me = Classic { world, session };
+        me.run("CREATE TABLE t (id INT PRIMARY KEY, v INT)");
+        me.run("SET GLOBAL redolith_binlog_commit = classic");
+        // The files get what was logged before.
+        me.run("SELECT @@gtid_executed");
+        me
+    }
+    fn run(&mut self, text: &str) -> Vec<String> {
+        run(&mut self.session, text)
+    }
+    fn binlog(&self) -> &Arc<Binlog> {
+        self.world.server.binlog.as_ref().unwrap()
+    }
+    /// How many transactions the published file has, and how often it was synced.
+    fn files(&self) -> (u64, u64) {
+        let counted = self.binlog().counters();
+        (counted.transactions, counted.syncs)
+    }
+    fn stages(&self) -> [(u64, u64); 3] {
+        self.binlog()
+            .stages_counted()
+            .map(|StageCounted { groups, sessions, .. }| (groups, sessions))
+    }
+    /// Everything durable is in the published files, without the help of a statement that waits.
+    fn is_published(&self) -> bool {
+        self.binlog().lsn() >= self.world.server.engine.store.log.durable()
+    }
+}
+fn run(session: &mut Session, text: &str) -> Vec<String> {
+    let out = lines(session, text);
+    assert!(!out.iter().any(|line| line.starts_with("error")), "{text}: {out:?}");
+    out
+}
+
+/// Tests STAGES-1.
+#[test]
+fn an_acknowledged_commit_is_in_the_synced_file() {
+    let mut server = Classic::new();
+    let ((transactions, syncs), before) = (server.files(), server.stages());
+    for n in 1..=3 {
+        server.run(&format!("INSERT INTO t VALUES ({n}, 0)"));
+        assert!(server.is_published());
+        assert_eq!(server.files(), (transactions + n, syncs + n));
+    }
+    let [flush, sync, commit] = server.stages();
+    let [f, s, c] = before;
+    assert_eq!(
+        [flush, sync, commit],
+        [f, s, c].map(|(groups, sessions)| (groups + 3, sessions + 3))
+    );
+    // Definitions, and both ends of an XA transaction.
+    let texts = [
+        "CREATE TABLE u (a INT)",
+        "XA START 'a'; UPDATE t SET v = 1 WHERE id = 1; XA END 'a'; XA PREPARE 'a'",
+        "XA COMMIT 'a'",
+    ];
+    for text in texts {
+        let (transactions, syncs) = server.files();
+        server.run(text);
+        let now = server.files();
+        assert!(
+            server.is_published() && now.0 == transactions + 1 && now.1 > syncs,
+            "{text}: {now:?}"
+        );
+    }
+    assert_eq!(server.run("SELECT v FROM t WHERE id = 1"), ["1"]);
+}
+
+#[test]
+fn the_file_is_synced_as_often_as_sync_binlog_says() {
+    let mut server = Classic::new();
+    for (every, commits, expected) in [(0, 4, 0), (1, 4, 4), (3, 6, 2)] {
+        server.run(&format!("SET GLOBAL sync_binlog = {every}"));
+        let (transactions, syncs) = server.files();
+        for n in 0..commits {
+            server.run(&format!("INSERT INTO t VALUES ({}, 0)", 100 * every + n));
+            assert!(server.is_published());
+        }
+        assert_eq!(server.files(), (transactions + commits, syncs + expected), "{every}");
+    }
+}
+
+/// A commit that does not wait for the redo log cannot wait for the file either.
+#[test]
+fn commits_that_wait_for_nothing_pass_no_stage() {
+    let mut server = Classic::new();
+    let before = server.stages();
+    server.run("SET GLOBAL innodb_flush_log_at_trx_commit = 2; INSERT INTO t VALUES (1, 0)");
+    server.run("SET GLOBAL innodb_flush_log_at_trx_commit = 1; SET sql_log_bin = 0");
+    server.run("INSERT INTO t VALUES (2, 0)");
+    assert_eq!(server.stages(), before);
+    server.run("SET sql_log_bin = 1; SET GLOBAL redolith_binlog_commit = unified");
+    server.run("INSERT INTO t VALUES (3, 0)");
+    assert_eq!(server.stages(), before);
+}
+
+#[test]
+fn without_an_order_sessions_show_their_own_commits() {
+    let mut server = Classic::new();
+    server.run("SET GLOBAL binlog_order_commits = OFF");
+    let [.., before] = server.stages();
+    server.run("INSERT INTO t VALUES (1, 0)");
+    let mut other = server.world.session();
+    assert_eq!(run(&mut other, "SELECT id FROM t"), ["1"]);
+    assert_eq!(server.stages()[2], before);
+}
+
+/// Tests STAGES-1: while a commit is in the stages, nobody sees it, and its locks hold.
+#[test]
+fn a_commit_is_hidden_until_it_has_passed() {
+    let mut server = Classic::new();
+    server.run("INSERT INTO t VALUES (1, 0)");
+    server.run("SET GLOBAL binlog_group_commit_sync_delay = 400000");
+    let (flushed, mut writer) = (server.stages()[0].0, server.world.session());
+    std::thread::scope(|scope| {
+        let began = Instant::now();
+        let commit = scope.spawn(move || {
+            run(&mut writer, "UPDATE t SET v = 7 WHERE id = 1");
+            began.elapsed()
+        });
+        while server.stages()[0].0 == flushed {
+            std::thread::yield_now();
+        }
+        let seen = server.run("SELECT v FROM t");
+        // The lock is free when the commit shows.
+        let locked = server.run("SELECT v FROM t FOR UPDATE");
+        let passed = commit.join().unwrap();
+        assert!(passed >= Duration::from_millis(400), "{passed:?}");
+        assert_eq!((seen, locked), (vec!["0".to_string()], vec!["7".to_string()]));
+    });
+    assert_eq!(server.run("SELECT v FROM t"), ["7"]);
+}
+
+#[test]
+fn enough_sessions_end_the_delay() {
+    let mut server = Classic::new();
+    server.run("SET GLOBAL binlog_group_commit_sync_delay = 1000000");
+    server.run("SET GLOBAL binlog_group_commit_sync_no_delay_count = 3");
+    let (syncs, began) = (server.stages()[1], Instant::now());
+    std::thread::scope(|scope| {
+        for n in 0..3 {
+            let mut session = server.world.session();
+            scope.spawn(move || run(&mut session, &format!("INSERT INTO t VALUES ({n}, 0)")));
+        }
+    });
+    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+    assert_eq!(server.stages()[1], (syncs.0 + 1, syncs.1 + 3));
+}
+
+/// Sessions that commit at once, while the settings change: each commit is in the file once, and
+/// shows.
+#[test]
+fn many_sessions_pass_together() {
+    let mut server = Classic::new();
+    let (transactions, _) = server.files();
+    let [flush, ..] = server.stages();
+    std::thread::scope(|scope| {
+        for session in 0..8 {
+            let mut mine = server.world.session();
+            scope.spawn(move || {
+                for n in 0..100 {
+                    let id = 1000 * session + n;
+                    run(&mut mine, &format!("INSERT INTO t VALUES ({id}, 0)"));
+                    let seen = run(&mut mine, &format!("SELECT id FROM t WHERE id = {id}"));
+                    assert_eq!(seen, [id.to_string()]);
+                }
+            });
+        }
+        for n in 0..40 {
+            let names = ["sync_binlog", "binlog_order_commits", "binlog_max_flush_queue_time"];
+            server.run(&format!("SET GLOBAL {} = {}", names[n % 3], n / 3 % 2));
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    });
+    assert_eq!(server.files().0, transactions + 800);
+    // A leader may take a commit along before its session has come.
+    assert!((flush.1 + 1..=flush.1 + 800).contains(&server.stages()[0].1));
+    assert_eq!(server.run("SELECT COUNT(*) FROM t"), ["800"]);
+}
