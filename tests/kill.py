@@ -4,6 +4,7 @@
   tests/kill.py                     20 rounds, a new seed
   tests/kill.py --rounds 500 --seed 7
   tests/kill.py --binlog            with a binary log, in files of 1 MiB
+  tests/kill.py --binlog --commit classic
   tests/kill.py --rounds 1 --threads 128 --seconds 60 --at-end --switch-ms 100
 
 In each round, sysbench oltp_write_only and the oracle's own connections write. The server gets
@@ -20,6 +21,8 @@ Then these rules must hold for all rounds so far:
   KILL-6  with --binlog: the files of the binary log have the transactions that are there, each once
           and whole, and no other; and all bytes that they had before the restart, but for the flag
           that says that a file is open;
+  KILL-8  with --commit classic: the files of the killed directory, before the restart, have every
+          transaction that was acknowledged;
   KILL-7  an XA transaction whose XA PREPARE was answered, and whose end was not sent, is prepared
           still; no other one is prepared than those whose end was not answered.
 
@@ -28,7 +31,8 @@ An oracle transaction inserts one to three rows with its token into `token`, and
 `sent` into its record before COMMIT, and `acked` after the answer. The record survives the server.
 In every other round (with --at-end in all rounds) three settings change every --switch-ms: the
 writer of the log, the interval of flushes, and whether a commit waits for the device or only for
-the write (both survive a kill). kill -9 keeps the page cache; the simulator tests power loss.
+the write (both survive a kill). With --commit classic, the settings of its stages change, too, and
+each commit waits for the device. kill -9 keeps the page cache; the simulator tests power loss.
 """
 
 import argparse
@@ -184,8 +188,19 @@ class Switcher(threading.Thread):
         'innodb_flush_log_at_trx_commit': [1, 1, 2],
     }
 
-    def __init__(self, server, every_s, seed):
+    # What keeps every commit in the stages of the classic commit.
+    CLASSIC = {
+        'innodb_flush_log_at_trx_commit': [1],
+        'sync_binlog': [0, 1, 1, 3],
+        'binlog_order_commits': [0, 1],
+        'binlog_max_flush_queue_time': [0, 100],
+        'binlog_group_commit_sync_delay': [0, 0, 500],
+        'binlog_group_commit_sync_no_delay_count': [0, 8],
+    }
+
+    def __init__(self, server, every_s, seed, classic):
         super().__init__(daemon=True)
+        self.settings = {**self.SETTINGS, **(self.CLASSIC if classic else {})}
         self.server, self.every_s, self.random, self.trouble, self.count = (
             server,
             every_s,
@@ -198,7 +213,7 @@ class Switcher(threading.Thread):
         try:
             c = self.server.connect()
             while True:
-                for name, values in self.SETTINGS.items():
+                for name, values in self.settings.items():
                     c.query(f'SET GLOBAL {name} = {self.random.choice(values)}')
                 self.count += 1
                 time.sleep(self.every_s)
@@ -310,12 +325,25 @@ class Binlog:
         data[21:23] = b''
         return data
 
-    def read_on(self, server):
+    def lacking(self, server, record):
+        """The transactions that were acknowledged, and are not in the files of now (KILL-8)."""
+        here = Binlog()
+        here.file, here.end, here.prepared = self.file, self.end, dict(self.prepared)
+        try:
+            here.read_on(server, torn=True)
+        except (binlog_files.Wrong, OSError) as e:
+            return [f'KILL-8: {e}']
+        lacks = record.acked - set(self.tokens) - set(here.tokens)
+        return [f'KILL-8: not in the files before the restart: {sorted(lacks)[:10]}'] * bool(lacks)
+
+    def read_on(self, server, torn=False):
         for name in binlog_files.names(server.data):
             if name < self.file:
                 continue
             path, begin = os.path.join(server.data, name), self.end if name == self.file else 4
-            found, end = binlog_files.inserted(path, f'{ORACLE}.token', self.prepared, begin)
+            found, end = binlog_files.inserted(
+                path, f'{ORACLE}.token', self.prepared, begin, torn
+            )
             self.file, self.end = name, end
             for transaction in found:
                 # 6 bytes of the table's number, 2 of flags, 2 without further data, the number of
@@ -358,7 +386,9 @@ def one_round(server, record, binlog, a, rng, switch):
     drain = threading.Thread(target=load.stdout.read, daemon=True)
     drain.start()
     if switch:
-        workers.append(Switcher(server, a.switch_ms / 1000, rng.random()))
+        workers.append(
+            Switcher(server, a.switch_ms / 1000, rng.random(), a.commit == 'classic')
+        )
     for w in workers:
         w.start()
     moment_s = a.seconds if a.at_end else rng.uniform(0.2, a.seconds)
@@ -378,6 +408,8 @@ def one_round(server, record, binlog, a, rng, switch):
     wrong += [f'KILL-5: {x}' for x in printed]
     if binlog:
         binlog.keep(server)
+        if a.commit == 'classic':
+            wrong += binlog.lacking(server, record)
     words = f'killed after {moment_s:.2f} s, {len(record.acked) - before} acked'
     if switch:
         words += f', {workers[-1].count} switches'
@@ -424,6 +456,9 @@ def main():
         help='how often the ways of writing the log change; 0: never',
     )
     parser.add_argument('--binlog', action='store_true', help='with a binary log')
+    parser.add_argument(
+        '--commit', choices=['unified', 'classic'], default='unified', help='with --binlog'
+    )
     parser.add_argument('--threads', type=int, default=16, help='of sysbench')
     parser.add_argument('--connections', type=int, default=6, help='of the oracle')
     parser.add_argument('--tables', type=int, default=8)
@@ -431,6 +466,8 @@ def main():
     servers.add_arguments(parser)
     a = parser.parse_args()
     report = Report()
+    if a.commit == 'classic' and not a.binlog:
+        parser.error('--commit classic needs --binlog')
     print(f'seed {a.seed}: tests/kill.py --seed {a.seed} --rounds {a.rounds}', flush=True)
     dir = servers.scratch('kill')
     server = servers.make(
@@ -438,6 +475,7 @@ def main():
         dir,
         **SETTINGS,
         **({'log_bin': None, 'max_binlog_size': '1M'} if a.binlog else {}),
+        **({'redolith_binlog_commit': a.commit} if a.commit != 'unified' else {}),
         **(
             {'innodb_log_file_size': '64M'}
             if a.server == 'mariadb'

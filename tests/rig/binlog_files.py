@@ -21,14 +21,20 @@ def names(folder, base='binlog'):
         return [os.path.basename(line.strip()) for line in f]
 
 
-def events(path, begin=4):
-    """Type, begin, end and body of each event of a file, all of them checked."""
+def events(path, begin=4, torn=False):
+    """Type, begin, end and body of each event of a file, all of them checked. With `torn` the file may
+    end inside an event, as a kill leaves it.
+    """
     with open(path, 'rb') as f:
         data = f.read()
     if data[:4] != MAGIC:
         raise Wrong(f'{path}: no magic')
     at, checksum = 4, data[4 + 19 + 98] == 1
     while at < len(data):
+        if torn and (
+            len(data) - at < 19 or at + struct.unpack_from('<I', data, at + 9)[0] > len(data)
+        ):
+            return
         if len(data) - at < 19:
             raise Wrong(f'{path}, {at}: it ends inside a header')
         kind, length, end = data[at + 4], *struct.unpack_from('<II', data, at + 9)
@@ -52,14 +58,14 @@ def statement(body):
     return body[14 + body[8] + struct.unpack_from('<H', body, 11)[0] :].decode()
 
 
-def inserted(path, table, prepared, begin=4):
+def inserted(path, table, prepared, begin=4, torn=False):
     """The bodies of the events with which each transaction has inserted rows into `table`
     (schema.table), from the position `begin` on; and where the file's last transaction ends. Fails
     if a transaction is not whole, or its number is not the one that follows. `prepared` has the
     XA transactions of earlier files that are prepared, and gets those of this file.
     """
     found, open_rows, maps, end, number, xid = [], None, {}, begin, 0, None
-    for kind, at, event_end, body in events(path):
+    for kind, at, event_end, body in events(path, torn=torn):
         if kind in (GTID, ANONYMOUS_GTID):
             if open_rows is not None:
                 raise Wrong(f'{path}, {at}: a transaction inside a transaction')
@@ -94,7 +100,7 @@ def inserted(path, table, prepared, begin=4):
             else:
                 found.append(open_rows)
             open_rows, end = None, event_end
-    if open_rows is not None:
+    if open_rows is not None and not torn:
         raise Wrong(f'{path}: the last transaction is not whole')
     return found, end
 
