@@ -27,6 +27,8 @@ def events(path, begin=4, torn=False):
     """
     with open(path, 'rb') as f:
         data = f.read()
+    if torn and len(data) < 4 + 19 + 99:
+        return
     if data[:4] != MAGIC:
         raise Wrong(f'{path}: no magic')
     at, checksum = 4, data[4 + 19 + 98] == 1

@@ -1,17 +1,19 @@
 //! Rows through the public interface: write, read, roll back, crash, recover.
 mod common;
+#[path = "common/table.rs"]
+mod table;
 
 use common::Dir;
 use redolith_disk::{Disk, RealDisk};
 use redolith_engine::dict::alter::Alteration;
 use redolith_engine::dict::table::Table;
-use redolith_engine::lock::{KillFlag, Mode};
-use redolith_engine::row::cursor::{Cursor, OnConflict, Read};
+use redolith_engine::lock::KillFlag;
+use redolith_engine::row::cursor::{Cursor, Read};
 use redolith_engine::runtime::{Threads, block_on};
 use redolith_engine::{Config, DEFAULT_COLLATION, Engine, Error, Isolation, Report, Trx};
-use redolith_types::{Collation, Column, IndexDef, IntSize, SqlType, TableDef, Value};
-use std::borrow::Cow;
+use redolith_types::{IndexDef, TableDef, Value};
 use std::sync::Arc;
+use table::{LOCK, def, key, row};
 
 fn open(dir: &Dir) -> (Arc<Engine>, Report) {
     let disk: Arc<dyn Disk> = Arc::new(RealDisk::new());
@@ -21,41 +23,6 @@ fn open(dir: &Dir) -> (Arc<Engine>, Report) {
     c.log_capacity_bytes = 16 << 20;
     block_on(Engine::open(c, disk.clone(), Threads::new(disk))).unwrap()
 }
-fn int() -> SqlType {
-    SqlType::Int { size: IntSize::Int, sign: redolith_types::sql_type::Sign::SIGNED, display: None }
-}
-fn def(name: &str) -> TableDef {
-    TableDef {
-        schema: "test".into(),
-        name: name.into(),
-        columns: vec![
-            Column::new("id", int()).not_null(),
-            Column::new("k", int()).not_null(),
-            Column::new(
-                "c",
-                SqlType::VarChar { chars: 200, collation: Collation::Latin1SwedishCi },
-            )
-            .not_null(),
-        ],
-        indexes: vec![IndexDef::primary([0]), IndexDef::secondary("k", false, [1])],
-        collation: DEFAULT_COLLATION,
-        comment: String::new(),
-    }
-}
-fn row(t: &Table, id: i64, k: i64, c: &str) -> Vec<u8> {
-    let mut out = Vec::new();
-    t.layout.encode(
-        &[Value::Int(id), Value::Int(k), Value::Bytes(Cow::Borrowed(c.as_bytes()))],
-        &mut out,
-    );
-    out
-}
-fn key(t: &Table, id: i64) -> Vec<u8> {
-    let mut k = Vec::new();
-    t.clustered().key.encode_values(&[Value::Int(id)], &mut k);
-    k
-}
-const LOCK: Read = Read::Locking { mode: Mode::X, conflict: OnConflict::Wait };
 async fn update_k(trx: &mut Trx, t: &Arc<Table>, id: i64, add: i64) -> Result<bool, Error> {
     let mut c = Cursor::point(t.clone(), key(t, id), LOCK);
     if !c.next(trx).await? {

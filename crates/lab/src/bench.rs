@@ -455,8 +455,8 @@ fn about_load(o: &Options) -> Vec<(String, String)> {
 }
 
 fn about_windows(o: &Options) -> String {
-    // The rows of one load are the modes, or MariaDB's two values of sync_binlog.
-    let rows = if o.study == Study::Binlog { 2 } else { o.modes.len() };
+    // The rows of one load are the modes, or what is set while the binary log is on.
+    let rows = if o.study == Study::Binlog { binlog::MOST_ROWS } else { o.modes.len() };
     let w = Windows::new(rows, o.time_s, 1);
     let each = if w.rounds > 1 {
         format!("{} windows of {} s for each row", w.rounds, w.window_s)

@@ -164,7 +164,7 @@ impl Study {
             (Study::Writers, false) => &[150, 300, 450, 600],
             (Study::Writers, true) => &[150, 300],
             (Study::Binlog, false) => &[1, 20, 60, 120, 200, 400, 600, 1000],
-            (Study::Binlog, true) => &[1, 60, 200, 1000],
+            (Study::Binlog, true) => &[1, 60, 1000],
         }
     }
 }
