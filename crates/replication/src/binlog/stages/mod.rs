@@ -47,6 +47,10 @@ use std::time::Duration;
 
 /// The pause while the task of the binary log works on the files.
 const PAUSE: Duration = Duration::from_millis(1);
+/// The leader of a group up to this size syncs on its worker, which has little else to do, because
+/// a handover to another thread costs more. For a larger group the sync is submitted, and the
+/// worker serves others meanwhile. (Measured in docs/decisions/023.)
+const SYNC_ON_WORKER: usize = 16;
 /// With more bytes of records than this, other tasks do not wait for the worker of the leader.
 const LONG_BYTES: u64 = 1 << 20;
 
@@ -231,7 +235,7 @@ impl Binlog {
         let mut group = Group::new();
         working.close(&mut group);
         stages.sync.counts.group(group.len());
-        let upto = self.sync_group().await;
+        let upto = self.sync_group(engine, group.len()).await;
         if !settings.order || planted(Canary::StageKeepsNoOrder) {
             stages.leave_to_sessions(upto);
             stages.done(upto);
@@ -315,7 +319,7 @@ impl Binlog {
     }
 
     /// The sync stage. Returns how far all who have come are done with it.
-    async fn sync_group(&self) -> Lsn {
+    async fn sync_group(&self, engine: &Engine, sessions: usize) -> Lsn {
         let stages = &self.stages;
         let (upto, reached) = {
             let mut flushed = stages.flushed.lock();
@@ -330,7 +334,13 @@ impl Binlog {
                 && !planted(Canary::StageSyncsNothing)
                 && let Some((path, file)) = &reached.file
             {
-                if let Err(e) = sync(&**file).await {
+                let synced = if sessions <= SYNC_ON_WORKER {
+                    engine.runtime.before_blocking();
+                    file.sync()
+                } else {
+                    sync(&**file).await
+                };
+                if let Err(e) = synced {
                     redolith_engine::poison(&format!("syncing {}: {e}", path.display()));
                 }
                 self.counts.syncs.fetch_add(1, Relaxed);
