@@ -465,7 +465,7 @@ fn about_windows(o: &Options) -> String {
     };
     format!(
         "{each}, after {} s of warm-up; rows of one server in one load, their windows in turn, {} \
-            s between two (both 1 s more per 256 connections)",
+            s between two (1 s more per 100 connections of warm-up, per 256 between two windows)",
         o.warmup_s, w.gap_s
     )
 }

@@ -5,7 +5,7 @@ use crate::counters;
 use crate::failure::{Failure, Result};
 use crate::machine::{self, Device, DeviceCounts};
 use crate::results::Figures;
-use crate::schedule::{Windows, rest_s};
+use crate::schedule::{Windows, warm_up_s};
 use crate::servers::Server;
 use crate::slap;
 use crate::stats::median;
@@ -105,7 +105,7 @@ impl SysbenchLoad<'_> {
     ) -> Result<Vec<Figures>> {
         let (threads, windows) =
             (run.connections, Windows::new(run.settings.len(), self.time_s, run.connections));
-        let warm = rest_s(self.warmup_s, threads);
+        let warm = warm_up_s(self.warmup_s, threads);
         let checkpoints: Vec<u32> = windows.bounds().iter().map(|at| warm + at).collect();
         let order = windows.order(run.turn);
         let end = checkpoints[checkpoints.len() - 1];

@@ -8,7 +8,7 @@ use crate::cores;
 use crate::flushing::{self, DEPTH, PACE};
 use crate::options::{Options, Part, Peer};
 use crate::results::{Load, Results, Section};
-use crate::schedule::{Compare, Job, Windows, order, rest_s};
+use crate::schedule::{Compare, Job, Windows, order, warm_up_s};
 use crate::servers::{Kind, Server, Spec};
 use crate::sysbench;
 use std::time::Duration;
@@ -220,7 +220,7 @@ pub fn expected(o: &Options, script: &str, threads: u32) -> Duration {
     } else {
         Duration::ZERO
     };
-    Duration::from_secs(u64::from(rest_s(o.warmup_s, threads)))
+    Duration::from_secs(u64::from(warm_up_s(o.warmup_s, threads)))
         + Windows::new(1, o.time_s, threads).all()
         + OVERHEAD
         + load
