@@ -22,8 +22,8 @@ def names(folder, base='binlog'):
 
 
 def events(path, begin=4, torn=False):
-    """Type, begin, end and body of each event of a file, all of them checked. With `torn` the file may
-    end inside an event, as a kill leaves it.
+    """Type, begin, end and body of each event of a file, all of them checked. With `torn` the file
+    may end inside an event, as a kill leaves it.
     """
     with open(path, 'rb') as f:
         data = f.read()

@@ -115,9 +115,10 @@ fn section(o: &Options, script: &str, servers: &[Facts], results: &mut Results) 
         text: "Each commit is durable in the redo log of its server \
             (innodb_flush_log_at_trx_commit=1). With the unified commit the binary log is as \
             durable as the redo log, by the same flush. With the classic commit, and in MariaDB, \
-            it is flushed by itself with sync_binlog=1, and not with sync_binlog=0. Flushes of the redo log are the server's own count; MariaDB \
-            counts those of its data files with them (Innodb_data_fsyncs), and those of its binary \
-            log nowhere. Flushes of the device are all of them."
+            it is flushed by itself with sync_binlog=1, and not with sync_binlog=0. Flushes of the \
+            redo log are the server's own count; MariaDB counts those of its data files with them \
+            (Innodb_data_fsyncs), and those of its binary log nowhere. Flushes of the device are \
+            all of them."
             .into(),
         load: Load::Sysbench,
         script: script.into(),

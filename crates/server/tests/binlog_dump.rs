@@ -42,7 +42,7 @@ impl Log {
     fn append(&mut self, record: Vec<u8>) {
         let at = self.lsn;
         self.lsn += 100;
-        self.binlog.appended(Lsn(at), Lsn(self.lsn), &record);
+        self.binlog.appended(Lsn(at), Lsn(self.lsn), &record, None);
         self.binlog.materialize(Lsn(self.lsn)).unwrap();
     }
     fn transaction(&mut self, bytes: usize) {

@@ -78,9 +78,10 @@ impl Trx {
         Ok(self.end_commit(lsn))
     }
     /// The first half of [`Trx::commit_with`]: gives the commit its place in the redo log. From
-    /// here on a crash keeps the transaction if the redo log is durable up to the returned position.
-    /// But until [`Trx::finish_commit`], or [`crate::Engine::show_commit`], it holds its locks, and
-    /// others do not see its changes. None if it has changed nothing.
+    /// here on a crash keeps the transaction if the redo log is durable up to the returned
+    /// position. But until [`Trx::finish_commit`], or [`crate::Engine::show_commit`], the
+    /// transaction holds its locks, and others do not see its changes. None if it has changed
+    /// nothing.
     ///
     /// # Errors
     /// As [`Trx::commit_with`].

@@ -205,7 +205,8 @@ pub struct Trx {
     broken: Option<Error>,
     /// Whether the transaction is prepared.
     prepared: bool,
-    /// Where the transaction's commit ends in the redo log, if it is hidden ([`Trx::place_commit`]).
+    /// Where the transaction's commit ends in the redo log, if it is hidden
+    /// ([`Trx::place_commit`]).
     placed: Option<Lsn>,
     /// Whether the transaction is being rolled back in the background (TRX-C).
     pub(crate) abandoned: bool,

@@ -45,7 +45,7 @@ fn the_files_follow_the_durable_redo_log_in_its_order() {
     for n in [3u64, 1, 0, 2] {
         let sealed = events(format!("{n}").as_bytes()).seal(STAMP, &GtidTemplate::default());
         let (at, end) = (Lsn(from + 100 * n), Lsn(from + 100 * n + 100));
-        binlog.appended(at, end, &transaction(2, None, sealed.unwrap().as_bytes()));
+        binlog.appended(at, end, &transaction(2, None, sealed.unwrap().as_bytes()), None);
     }
     binlog.advance(Lsn(from + 299)).unwrap();
     assert_eq!(texts(&rig), ["0", "1"]);
@@ -252,7 +252,7 @@ fn a_file_that_is_older_than_the_state_is_refused() {
     other.begin(Lsn(4096)).unwrap();
     let options = anew.options();
     let start = Record::Rotate { why: Why::Start, us: 1, after: 2, options }.encode();
-    other.appended(Lsn(4096), Lsn(4196), &start);
+    other.appended(Lsn(4096), Lsn(4196), &start, None);
     other.advance(Lsn(4196)).unwrap();
     assert!(other.numbers() == [2, 3] && rig.file(2) == before);
     // Its first start may come before its first checkpoint.

@@ -166,8 +166,8 @@ impl Session {
             _ => Ok(None),
         }
     }
-    /// Waits until the events of what ends at `end`, and shows already, are as safe as settings ask:
-    /// in the synced file, and on replicas.
+    /// Waits until the events of what ends at `end`, and shows already, are as safe as the settings
+    /// ask: in the synced file, and on replicas.
     pub(super) async fn events_are_safe(&mut self, end: Lsn) -> Result<()> {
         let flush = flush_of(&self.vars, &self.db.settings);
         if let Some(binlog) = stages(self.db.binlog.as_deref(), flush) {

@@ -1,8 +1,8 @@
 //! The classic commit: group commit in three stages, as MySQL's binary log does it since 5.6.
 //! (Mats Kindahl, "Binary Log Group Commit in MySQL 5.6", 2012; MySQL, `MYSQL_BIN_LOG::commit`.)
 //!
-//! With `redolith_binlog_commit = classic` a commit does not show before its events are in the file,
-//! and the file is synced as `sync_binlog` says:
+//! With `redolith_binlog_commit = classic` a commit does not show before its events are in the
+//! file, and the file is synced as `sync_binlog` says:
 //!
 //! 1. *prepare*: the commit's frame, with its events, becomes durable in the redo log
 //!    ([`redolith_engine::Trx::place_commit`]). The transaction keeps its locks, and is hidden.

@@ -3,9 +3,10 @@
 use super::{Session, World, lines};
 use crate::binlog::register;
 use crate::exec::fixture::Server;
+use redolith_engine::runtime::block_on;
 use redolith_replication::{Binlog, StageCounted};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A server with the classic commit, and the table `t` of integers.
 struct Classic {
@@ -133,10 +134,11 @@ fn a_commit_is_hidden_until_it_has_passed() {
     server.run("SET GLOBAL binlog_group_commit_sync_delay = 400000");
     let (flushed, mut writer) = (server.stages()[0].0, server.world.session());
     std::thread::scope(|scope| {
-        let began = Instant::now();
+        let disk = server.world.server.engine.disk.clone();
+        let began = disk.now();
         let commit = scope.spawn(move || {
             run(&mut writer, "UPDATE t SET v = 7 WHERE id = 1");
-            began.elapsed()
+            disk.now() - began
         });
         while server.stages()[0].0 == flushed {
             std::thread::yield_now();
@@ -156,14 +158,16 @@ fn enough_sessions_end_the_delay() {
     let mut server = Classic::new();
     server.run("SET GLOBAL binlog_group_commit_sync_delay = 1000000");
     server.run("SET GLOBAL binlog_group_commit_sync_no_delay_count = 3");
-    let (syncs, began) = (server.stages()[1], Instant::now());
+    let disk = server.world.server.engine.disk.clone();
+    let (syncs, began) = (server.stages()[1], disk.now());
     std::thread::scope(|scope| {
         for n in 0..3 {
             let mut session = server.world.session();
             scope.spawn(move || run(&mut session, &format!("INSERT INTO t VALUES ({n}, 0)")));
         }
     });
-    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+    let passed = disk.now() - began;
+    assert!(passed < Duration::from_secs(1), "{passed:?}");
     assert_eq!(server.stages()[1], (syncs.0 + 1, syncs.1 + 3));
 }
 
@@ -189,7 +193,7 @@ fn many_sessions_pass_together() {
         for n in 0..40 {
             let names = ["sync_binlog", "binlog_order_commits", "binlog_max_flush_queue_time"];
             server.run(&format!("SET GLOBAL {} = {}", names[n % 3], n / 3 % 2));
-            std::thread::sleep(Duration::from_millis(2));
+            block_on(server.world.server.engine.runtime.sleep(Duration::from_millis(2)));
         }
     });
     assert_eq!(server.files().0, transactions + 800);
