@@ -19,7 +19,7 @@ const TRANSACTION: u8 = 1;
 const ROTATE: u8 = 2;
 const BARRIER: u8 = 3;
 const STOP: u8 = 4;
-pub(crate) const SPILLED: u8 = 5;
+const SPILLED: u8 = 5;
 const RESET: u8 = 8;
 const LARGEST: u8 = 9;
 /// The number of keys that stands for all keys.
@@ -277,6 +277,11 @@ impl Options {
             server_version: version.to_string(),
         })
     }
+}
+
+/// Whether the bytes are a record of a transaction with a spill file.
+pub(crate) fn is_spilled(record: &[u8]) -> bool {
+    record.first() == Some(&SPILLED)
 }
 
 /// The hashes of [`Keys::Some`].

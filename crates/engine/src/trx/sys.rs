@@ -156,8 +156,9 @@ impl TrxSys {
             state.ids.remove(place);
             self.min_active.store(state.min_active(), Ordering::Release);
             self.version.fetch_add(1, Ordering::SeqCst);
+            // Who finds that the transaction has ended already must not find it listed any more.
+            self.unlist(id);
         }
-        self.unlist(id);
         true
     }
     /// Ends a transaction without a commit number, after a rollback or because it wrote nothing

@@ -156,8 +156,8 @@ pub struct Binlog {
     replicas: Replicas,
     semi_sync: Arc<SemiSync>,
     stages: Stages,
-    /// Whether a record waits that may take long: its events are in a spill file.
-    long: AtomicBool,
+    /// How many records wait that may take long: their events are in spill files.
+    long: AtomicU64,
     counts: Arc<Counts>,
     /// When the last turn began that took everything durable to the files.
     caught_up_us: AtomicU64,
@@ -209,7 +209,7 @@ impl Binlog {
             replicas: Replicas::default(),
             semi_sync,
             stages: Stages::default(),
-            long: AtomicBool::new(false),
+            long: AtomicU64::new(0),
             counts,
             caught_up_us,
             failed: Mutex::default(),
@@ -461,7 +461,6 @@ impl Binlog {
     /// As `advance`, but nobody hears of it.
     fn write_durable(&self, work: &mut Work, durable: Lsn) -> io::Result<Reached> {
         let began_us = self.disk.now().as_micros() as u64;
-        self.long.store(false, Release);
         self.finish(work)?;
         // STREAM-2: the queue is read after the durable LSN.
         std::mem::swap(&mut work.spare, &mut *self.queue.lock());
@@ -491,6 +490,7 @@ impl Binlog {
     fn take_all(&self, work: &mut Work, waiting: &mut Queue, durable: Lsn) -> io::Result<()> {
         while let Some((at, end, record)) = waiting.first().filter(|(_, end, _)| *end <= durable) {
             self.bytes.fetch_sub(record.len() as u64, AcqRel);
+            self.long.fetch_sub(record::is_spilled(record).into(), AcqRel);
             let taken = self.take(work, at, end, record);
             waiting.pass();
             taken?;
@@ -545,9 +545,9 @@ impl Binlog {
             status.executed.clone_from(executed);
         }
         status.lsn = *lsn;
-        let (changed, lsn) = (moved.then_some(*position).flatten(), *lsn);
-        drop(status);
-        changed.into_iter().for_each(|position| self.semi_sync.published(lsn, position));
+        // Under the lock, so that no mark of the log before a reset comes behind the reset.
+        let changed = moved.then_some(*position).flatten();
+        changed.into_iter().for_each(|position| self.semi_sync.published(*lsn, position));
         moved
     }
 }
@@ -692,9 +692,7 @@ impl CommitStream for Binlog {
         hidden.into_iter().for_each(|id| self.stages.placed(end, id));
         self.bytes.fetch_add(record.len() as u64, SeqCst);
         self.queue.lock().push(at, end, record);
-        if record.first() == Some(&record::SPILLED) {
-            self.long.store(true, Release);
-        }
+        self.long.fetch_add(record::is_spilled(record).into(), AcqRel);
         // A hidden commit has a leader that takes its record.
         if hidden.is_none() && self.at_rest.load(SeqCst) && self.at_rest.swap(false, SeqCst) {
             self.wanted.wake();

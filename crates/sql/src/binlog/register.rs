@@ -20,7 +20,7 @@ pub fn register(
         to.runtime.work_long(&mut || {
             let _ = log.materialize(to.store.log.durable());
         });
-        log.status().executed.to_string()
+        log.status_shown(&to).executed.to_string()
     });
     let (log, to) = (binlog.clone(), engine.clone());
     settings.find_out(Var::GtidPurged, move || {

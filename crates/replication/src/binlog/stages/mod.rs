@@ -33,7 +33,7 @@ mod tests;
 
 pub use counters::StageCounted;
 
-use super::{Binlog, Reached};
+use super::{Binlog, BinlogStatus, Reached};
 use parking_lot::Mutex;
 use redolith_disk::{File, Io, Op};
 use redolith_engine::canary::{Canary, planted};
@@ -41,6 +41,7 @@ use redolith_engine::{Engine, Lsn, TrxId};
 use stage::{Group, Role, Seat, Stage, Working};
 use std::collections::BTreeMap;
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 use std::time::Duration;
@@ -94,14 +95,17 @@ pub(super) struct Stages {
     commit: Stage,
     /// The commits that are hidden, by the ends of their frames.
     hidden: Mutex<BTreeMap<Lsn, TrxId>>,
+    /// Held by whoever shows commits, so that they show in their order.
+    showing: Mutex<()>,
     /// How far the flush stage has come, and what the files have there.
     flushed: Mutex<(Lsn, Option<Reached>)>,
     /// How far the sync stage has come.
     synced: AtomicU64,
     /// How far the stages have come: what ends here or before is done.
     done: AtomicU64,
-    /// Groups since the last sync. Only who works in the sync stage changes it.
-    unsynced: AtomicU64,
+    /// Groups since the last sync, and the file that has bytes which no stage has synced. Only who
+    /// works in the sync stage changes them.
+    unsynced: Mutex<(u64, Option<(PathBuf, Arc<dyn File>)>)>,
     /// Whether the flush stage has worked on the files since the task looked.
     flushed_lately: AtomicBool,
 }
@@ -150,6 +154,7 @@ impl Stages {
     }
     /// Shows the commits that end at `upto` or before, in their order (STAGES-2).
     fn show(&self, engine: &Engine, upto: Lsn) {
+        let _showing = self.showing.lock();
         loop {
             let id = {
                 let mut hidden = self.hidden.lock();
@@ -190,6 +195,13 @@ impl Binlog {
     pub fn is_classic(&self) -> bool {
         self.stages.on.load(Relaxed)
     }
+    /// The state of the published files, whose commits all show: a session that knows their names
+    /// has to see them.
+    pub fn status_shown(&self, engine: &Engine) -> BinlogStatus {
+        let status = self.status();
+        self.stages.show(engine, status.lsn);
+        status
+    }
     /// The figures of the stages flush, sync and commit.
     pub fn stages_counted(&self) -> [StageCounted; 3] {
         let stages = &self.stages;
@@ -219,9 +231,8 @@ impl Binlog {
     /// the last stage; None if another leads it.
     async fn lead(&self, engine: &Engine) -> Option<Group> {
         let stages = &self.stages;
-        let settings = stages.settings();
         let working = stages.work(&stages.flush, engine).await;
-        let group = self.flush_group(engine, &working, settings.flush_time).await;
+        let group = self.flush_group(engine, &working, stages.settings().flush_time).await;
         stages.flush.counts.group(group.len());
         // The group is in the next queue before the next leader works here: groups do not overtake.
         let role = stages.sync.enter(group);
@@ -231,11 +242,12 @@ impl Binlog {
         }
 
         let working = stages.work(&stages.sync, engine).await;
+        let settings = stages.settings();
         stages.delay(engine, &settings).await;
         let mut group = Group::new();
         working.close(&mut group);
         stages.sync.counts.group(group.len());
-        let upto = self.sync_group(engine, group.len()).await;
+        let upto = self.sync_group(engine, group.len(), settings.sync_every).await;
         if !settings.order || planted(Canary::StageKeepsNoOrder) {
             stages.leave_to_sessions(upto);
             stages.done(upto);
@@ -277,7 +289,7 @@ impl Binlog {
     /// Writes the events of all durable commits to the files.
     async fn flush_durable(&self, engine: &Engine) {
         let durable = engine.store.log.durable();
-        let long = self.long.load(Acquire) || self.bytes.load(Relaxed) > LONG_BYTES;
+        let long = self.long.load(Acquire) > 0 || self.bytes.load(Relaxed) > LONG_BYTES;
         let written = loop {
             let mut written = None;
             let mut write = || {
@@ -319,35 +331,36 @@ impl Binlog {
     }
 
     /// The sync stage. Returns how far all who have come are done with it.
-    async fn sync_group(&self, engine: &Engine, sessions: usize) -> Lsn {
+    async fn sync_group(&self, engine: &Engine, sessions: usize, every: u64) -> Lsn {
         let stages = &self.stages;
         let (upto, reached) = {
             let mut flushed = stages.flushed.lock();
             (flushed.0, flushed.1.take())
         };
-        let every = stages.settings().sync_every;
-        let groups = stages.unsynced.load(Relaxed) + 1;
-        let due = every > 0 && groups >= every;
-        stages.unsynced.store(if due { 0 } else { groups }, Relaxed);
-        if let Some(reached) = reached {
-            if due
-                && !planted(Canary::StageSyncsNothing)
-                && let Some((path, file)) = &reached.file
-            {
+        let (groups, before) = std::mem::take(&mut *stages.unsynced.lock());
+        // A group may find its bytes in what the leader before has taken along, and not synced.
+        let file = reached.as_ref().and_then(|reached| reached.file.clone()).or(before);
+        let due = every > 0 && groups + 1 >= every;
+        match file {
+            file if !due => *stages.unsynced.lock() = (groups + 1, file),
+            Some((path, file)) if !planted(Canary::StageSyncsNothing) => {
                 let synced = if sessions <= SYNC_ON_WORKER {
                     engine.runtime.before_blocking();
                     file.sync()
                 } else {
-                    sync(&**file).await
+                    sync(&*file).await
                 };
                 if let Err(e) = synced {
                     redolith_engine::poison(&format!("syncing {}: {e}", path.display()));
                 }
                 self.counts.syncs.fetch_add(1, Relaxed);
             }
-            if self.publish(&reached) {
-                self.moved.wake();
-            }
+            _ => {}
+        }
+        if let Some(reached) = reached
+            && self.publish(&reached)
+        {
+            self.moved.wake();
         }
         stages.synced.fetch_max(upto.0, AcqRel);
         upto

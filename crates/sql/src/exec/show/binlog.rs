@@ -51,7 +51,7 @@ pub(super) fn needed<'a, 'b>(source: &'a Option<Source<'b>>) -> Result<&'a Sourc
 pub(super) async fn status(source: &Source<'_>) -> Result<Made> {
     source.materialize().await?;
     let base = source.read(|binlog| binlog.place().base.clone())?;
-    let status = source.binlog.status();
+    let status = source.binlog.status_shown(source.engine);
     let (file, offset) = status.position.map_or((0, 0), |end| (end.file, end.offset));
     let name = file_name(&base, file);
     let executed = status.executed.to_string();

@@ -153,6 +153,32 @@ fn a_commit_is_hidden_until_it_has_passed() {
     assert_eq!(server.run("SELECT v FROM t"), ["7"]);
 }
 
+/// Whoever knows the name of a transaction sees what it has changed.
+#[test]
+fn a_commit_shows_when_its_gtid_is_told() {
+    let mut server = Classic::new();
+    server.run("INSERT INTO t VALUES (1, 0)");
+    server.run("SET GLOBAL sync_binlog = 0");
+    server.run("SET GLOBAL binlog_group_commit_sync_delay = 1000000");
+    let before = server.run("SELECT @@gtid_executed");
+    for (n, ask) in ["SELECT @@gtid_executed", "SHOW BINARY LOG STATUS"].into_iter().enumerate() {
+        let (flushed, mut writer) = (server.stages()[0].0, server.world.session());
+        let commits = server.stages()[2].0;
+        std::thread::scope(|scope| {
+            let text = "UPDATE t SET v = v + 1 WHERE id = 1";
+            let commit = scope.spawn(move || run(&mut writer, text));
+            while server.stages()[0].0 == flushed {
+                std::thread::yield_now();
+            }
+            let told = server.run(ask);
+            assert_ne!(told, before);
+            assert_eq!(server.run("SELECT v FROM t"), [(n + 1).to_string()]);
+            assert_eq!(server.stages()[2].0, commits, "the commit has not passed");
+            commit.join().unwrap();
+        });
+    }
+}
+
 #[test]
 fn enough_sessions_end_the_delay() {
     let mut server = Classic::new();
