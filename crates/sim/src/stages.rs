@@ -9,6 +9,7 @@ use crate::executor::Rng;
 use crate::load::Shared;
 use redolith_binlog::{Event, Reader};
 use redolith_disk::{Loss, SimDisk};
+use redolith_engine::lock::KillFlag;
 use redolith_engine::{CommitTicket, Lsn, Result, Trx, TrxId};
 use redolith_replication::spill::Spill;
 use redolith_replication::{Binlog, StageSettings};
@@ -97,7 +98,7 @@ pub async fn commit(
     let Some(end) = placed else { return Ok(trx.finish_commit()) };
     assert!(e.sys.is_active(id), "STAGES-1: a commit shows before it has passed the stages");
     stages.placed.lock().expect("one thread").insert(end, id);
-    binlog.pass_stages(&e, end).await;
+    binlog.pass_stages(&e, end, &KillFlag::new()).await;
     let settings = binlog.stage_settings();
     if settings.order {
         let placed = stages.placed.lock().expect("one thread");

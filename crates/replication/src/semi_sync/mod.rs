@@ -15,6 +15,10 @@
 //! - SEMI-4: an acknowledgement counts for the log that its dump reads: behind RESET BINARY LOGS
 //!   AND GTIDS other events have the same positions.
 //!
+//! - SEMI-5: with the classic commit, `AFTER_SYNC` hides commits until enough replicas have
+//!   acknowledged them: what another session has seen is not lost with the source. The leader of a
+//!   group waits for all of it. Its session's kill ends this wait, and the group shows.
+//!
 //! Nobody polls: an acknowledgement wakes the sessions whose commits it covers. While the setting
 //! is off, a commit pays one load and one branch.
 mod status;
@@ -55,12 +59,19 @@ pub struct SemiSyncSettings {
     /// Whether commits wait although fewer replicas are connected
     /// (`rpl_semi_sync_source_wait_no_replica`).
     pub waits_without: bool,
+    /// Whether commits that can be hidden wait hidden (`rpl_semi_sync_source_wait_point`).
+    pub after_sync: bool,
 }
 
 impl Default for SemiSyncSettings {
     /// MySQL's defaults.
     fn default() -> SemiSyncSettings {
-        SemiSyncSettings { timeout: Duration::from_secs(10), replicas: 1, waits_without: true }
+        SemiSyncSettings {
+            timeout: Duration::from_secs(10),
+            replicas: 1,
+            waits_without: true,
+            after_sync: true,
+        }
     }
 }
 
@@ -340,13 +351,30 @@ impl SemiSync {
         disk: &dyn Disk,
         kill: &KillFlag,
     ) -> Waited {
+        let begun = disk.now();
+        let waited = self.wait_uncounted(lsn, runtime, kill).await;
+        self.counts.ended(waited, disk.now().saturating_sub(begun));
+        waited
+    }
+    /// Waits, for a leader, until all commits that end at `lsn` or before may show (SEMI-5). Their
+    /// sessions ask [`SemiSync::wait`] afterwards.
+    pub(crate) async fn wait_hidden(&self, lsn: Lsn, runtime: &dyn Runtime, kill: &KillFlag) {
+        if self.is_enabled() && self.state.lock().settings.after_sync {
+            self.wait_uncounted(lsn, runtime, kill).await;
+        }
+    }
+    /// Whether commits may be hidden until they are acknowledged.
+    pub(crate) fn hides(&self) -> bool {
+        self.is_enabled() && {
+            let state = self.state.lock();
+            state.on && state.settings.after_sync
+        }
+    }
+    async fn wait_uncounted(&self, lsn: Lsn, runtime: &dyn Runtime, kill: &KillFlag) -> Waited {
         let (number, timeout) = {
             let mut state = self.state.lock();
             if !state.on || state.acked >= lsn {
-                let waited = if state.on { Waited::Acknowledged } else { Waited::Asynchronous };
-                drop(state);
-                self.counts.ended(waited, Duration::ZERO);
-                return waited;
+                return if state.on { Waited::Acknowledged } else { Waited::Asynchronous };
             }
             if state.waiting.last_key_value().is_some_and(|(last, _)| last.0 > lsn) {
                 Counts::add(&self.counts.backwards, 1);
@@ -357,7 +385,6 @@ impl SemiSync {
         // The files may be behind the durable redo log by one look of the task.
         self.wanted.wake();
         Counts::add(&self.counts.waits, 1);
-        let begun = disk.now();
         let place = Place { semi_sync: self, key: (lsn, number) };
         let mut timer = runtime.sleep(timeout);
         let waited = poll_fn(|cx| {
@@ -381,7 +408,6 @@ impl SemiSync {
         })
         .await;
         drop(place);
-        self.counts.ended(waited, disk.now().saturating_sub(begun));
         waited
     }
 }

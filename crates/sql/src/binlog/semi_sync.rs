@@ -24,6 +24,10 @@ pub(crate) fn apply(settings: &Settings, binlog: &Arc<Binlog>) {
         log.semi_sync().set(|s| s.waits_without = on != 0);
     });
     let log = binlog.clone();
+    settings.on_change(Var::RplSemiSyncSourceWaitPoint, move |point| {
+        log.semi_sync().set(|s| s.after_sync = point == 0);
+    });
+    let log = binlog.clone();
     settings.on_change(Var::RplSemiSyncSourceEnabled, move |on| log.enable_semi_sync(on != 0));
 }
 

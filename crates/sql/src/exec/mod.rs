@@ -183,7 +183,8 @@ async fn commit_in_stages(
     let end = trx.place_commit(record).await?;
     sealed.into_iter().for_each(Sealed::keep);
     if let Some(end) = end {
-        binlog.pass_stages(trx.engine(), end).await;
+        let kill = trx.locks().kill();
+        binlog.pass_stages(trx.engine(), end, &kill).await;
     }
     Ok(trx.finish_commit().lsn())
 }

@@ -171,7 +171,8 @@ impl Session {
     pub(super) async fn events_are_safe(&mut self, end: Lsn) -> Result<()> {
         let flush = flush_of(&self.vars, &self.db.settings);
         if let Some(binlog) = stages(self.db.binlog.as_deref(), flush) {
-            Box::pin(binlog.pass_stages(&self.db.engine, end)).await;
+            let kill = &self.state.process.interrupt;
+            Box::pin(binlog.pass_stages(&self.db.engine, end, kill)).await;
         }
         self.wait_for_replicas(end).await
     }

@@ -246,7 +246,7 @@ impl Session {
         let stages = stages(db.binlog.as_deref(), flush).filter(|_| commits).zip(record.as_deref());
         let ticket = if let Some((binlog, record)) = stages {
             if let Some(end) = trx.place_commit(record).await? {
-                binlog.pass_stages(&db.engine, end).await;
+                binlog.pass_stages(&db.engine, end, &trx.locks().kill()).await;
             }
             trx.finish_commit()
         } else if commits {

@@ -308,8 +308,7 @@ variables! {
         Global Dynamic is("1");
     RplSemiSyncMasterWaitNoSlave "rpl_semi_sync_master_wait_no_slave" Bool, Global Dynamic ON;
     RplSemiSyncMasterWaitPoint "rpl_semi_sync_master_wait_point" WAIT_POINT,
-        Global Dynamic is("AFTER_SYNC"), inert "other sessions see a commit before it is \
-            acknowledged";
+        Global Dynamic is("AFTER_SYNC");
     RplSemiSyncSourceEnabled "rpl_semi_sync_source_enabled" Bool, Global Dynamic OFF;
     RplSemiSyncSourceTimeout "rpl_semi_sync_source_timeout" int(0, u32::MAX as u64),
         Global Dynamic is("10000");
@@ -319,8 +318,7 @@ variables! {
         int(1, 65535), Global Dynamic is("1");
     RplSemiSyncSourceWaitNoReplica "rpl_semi_sync_source_wait_no_replica" Bool, Global Dynamic ON;
     RplSemiSyncSourceWaitPoint "rpl_semi_sync_source_wait_point" WAIT_POINT,
-        Global Dynamic is("AFTER_SYNC"), inert "other sessions see a commit before it is \
-            acknowledged";
+        Global Dynamic is("AFTER_SYNC");
     SecureFilePriv "secure_file_priv" NULLABLE, Global AtStart None, inert "no statement reads or \
         writes files";
     ServerId "server_id" int(0, u32::MAX as u64), Global AtStart is("1");

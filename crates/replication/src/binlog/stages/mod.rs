@@ -37,6 +37,7 @@ use super::{Binlog, BinlogStatus, Reached};
 use parking_lot::Mutex;
 use redolith_disk::{File, Io, Op};
 use redolith_engine::canary::{Canary, planted};
+use redolith_engine::lock::KillFlag;
 use redolith_engine::{Engine, Lsn, TrxId};
 use stage::{Group, Role, Seat, Stage, Working};
 use std::collections::BTreeMap;
@@ -196,10 +197,12 @@ impl Binlog {
         self.stages.on.load(Relaxed)
     }
     /// The state of the published files, whose commits all show: a session that knows their names
-    /// has to see them.
+    /// has to see them. But those that replicas have to acknowledge first stay hidden (SEMI-5).
     pub fn status_shown(&self, engine: &Engine) -> BinlogStatus {
         let status = self.status();
-        self.stages.show(engine, status.lsn);
+        if !self.semi_sync.hides() {
+            self.stages.show(engine, status.lsn);
+        }
         status
     }
     /// The figures of the stages flush, sync and commit.
@@ -209,9 +212,9 @@ impl Binlog {
     }
 
     /// Takes a commit whose frame ends at `end` through the stages, and returns when it may be
-    /// shown (STAGES-1). A session that leads does so for others too, so the future must not be
-    /// dropped while the engine works.
-    pub async fn pass_stages(&self, engine: &Engine, end: Lsn) {
+    /// shown (STAGES-1, SEMI-5). A session that leads does so for others too, so the future must
+    /// not be dropped while the engine works. `kill` ends a leader's wait for replicas.
+    pub async fn pass_stages(&self, engine: &Engine, end: Lsn, kill: &KillFlag) {
         let stages = &self.stages;
         engine.store.log.wait_durable(end).await;
         if stages.done.load(Acquire) >= end.0 {
@@ -222,14 +225,14 @@ impl Binlog {
         if stages.flush.enter(vec![mine.clone()]) == Role::Follows {
             return mine.released().await;
         }
-        if let Some(group) = self.lead(engine).await {
+        if let Some(group) = self.lead(engine, kill).await {
             group.iter().for_each(|seat| seat.release());
         }
         mine.released().await;
     }
     /// Leads the flush stage, and goes on as long as it leads. Returns the group that has passed
     /// the last stage; None if another leads it.
-    async fn lead(&self, engine: &Engine) -> Option<Group> {
+    async fn lead(&self, engine: &Engine, kill: &KillFlag) -> Option<Group> {
         let stages = &self.stages;
         let working = stages.work(&stages.flush, engine).await;
         let group = self.flush_group(engine, &working, stages.settings().flush_time).await;
@@ -249,6 +252,8 @@ impl Binlog {
         stages.sync.counts.group(group.len());
         let upto = self.sync_group(engine, group.len(), settings.sync_every).await;
         if !settings.order || planted(Canary::StageKeepsNoOrder) {
+            drop(working);
+            self.semi_sync.wait_hidden(upto, &*engine.runtime, kill).await;
             stages.leave_to_sessions(upto);
             stages.done(upto);
             return Some(group);
@@ -264,6 +269,7 @@ impl Binlog {
         working.close(&mut group);
         stages.commit.counts.group(group.len());
         let upto = Lsn(stages.synced.load(Acquire));
+        self.semi_sync.wait_hidden(upto, &*engine.runtime, kill).await;
         stages.show(engine, upto);
         stages.done(upto);
         Some(group)

@@ -3,6 +3,7 @@
 use super::{Session, World, lines};
 use crate::binlog::register;
 use crate::exec::fixture::Server;
+use crate::processes::Kill;
 use redolith_engine::runtime::block_on;
 use redolith_replication::{Binlog, StageCounted};
 use std::sync::Arc;
@@ -175,6 +176,46 @@ fn a_commit_shows_when_its_gtid_is_told() {
             assert_eq!(server.run("SELECT v FROM t"), [(n + 1).to_string()]);
             assert_eq!(server.stages()[2].0, commits, "the commit has not passed");
             commit.join().unwrap();
+        });
+    }
+}
+
+/// Tests SEMI-5: with AFTER_SYNC a commit is hidden until a replica has acknowledged it, with
+/// AFTER_COMMIT it shows before. The kill of the session that leads ends the wait, and the commit
+/// stays.
+#[test]
+fn a_commit_is_hidden_until_replicas_have_it() {
+    let mut server = Classic::new();
+    server.run("INSERT INTO t VALUES (1, 0)");
+    server.run("SET GLOBAL rpl_semi_sync_source_enabled = ON");
+    server.run("SET GLOBAL rpl_semi_sync_source_timeout = 1000000");
+    let binlog = server.binlog().clone();
+    let replica = binlog.semi_sync().join(None, 0);
+    for (point, killed, before, after) in [
+        ("AFTER_SYNC", false, "0", "1"),
+        ("AFTER_COMMIT", false, "2", "2"),
+        ("AFTER_SYNC", true, "2", "3"),
+    ] {
+        server.run(&format!("SET GLOBAL rpl_semi_sync_source_wait_point = {point}"));
+        let mut writer = server.world.session();
+        let (process, lsn) = (writer.state.process.clone(), binlog.lsn());
+        let waits = binlog.semi_sync().status().waits;
+        std::thread::scope(|scope| {
+            let commit = scope.spawn(move || lines(&mut writer, "UPDATE t SET v = v + 1"));
+            while binlog.lsn() == lsn || binlog.semi_sync().status().waits == waits {
+                std::thread::yield_now();
+            }
+            // Nor does a statement that tells of the commit show it.
+            server.run("SELECT @@gtid_executed");
+            assert_eq!(server.run("SELECT v FROM t"), [before], "{point}");
+            if killed {
+                process.kill(Kill::Query);
+                assert_eq!(commit.join().unwrap(), ["error 1317"]);
+            } else {
+                replica.acknowledged(binlog.end().unwrap());
+                assert_eq!(commit.join().unwrap(), ["ok 1 0"]);
+            }
+            assert_eq!(server.run("SELECT v FROM t"), [after], "{point}");
         });
     }
 }
