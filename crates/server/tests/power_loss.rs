@@ -6,24 +6,30 @@
 //! - POWER-2: every transaction whose COMMIT was answered is there, whole.
 //! - POWER-3: a transaction whose COMMIT was sent and not answered is there whole or not at all. A
 //!   transaction whose COMMIT was not sent is not there.
+//! - POWER-5: with a binary log, the start makes its files so that they have the transactions that
+//!   are there, each once and whole, and no other. Half of the commits are in the classic form.
 //! - POWER-4: the indexes agree with the rows, and CHECK TABLE finds nothing.
 //!
 //! `POWER_LOSS_IMAGES=n` and `POWER_LOSS_TRANSACTIONS=n` (of each client) make longer runs,
 //! `SEED=n` makes other runs. A seed does not repeat the order of the threads, so a failure leaves
 //! its image in a directory that it names.
 #![allow(clippy::disallowed_methods)] // threads and files of the test's own
+use redolith_binlog::{Checksum, Event, RowsKind, Uuid};
 use redolith_client::{Client, Place, error_code};
 use redolith_disk::{Disk, RealDisk, RecordingDisk, SimDisk};
+use redolith_engine::commit_stream::{CommitStream, no_stream};
 use redolith_engine::dict::table::Table;
 use redolith_engine::lock::KillFlag;
 use redolith_engine::row::cursor::{Cursor, Read};
 use redolith_engine::runtime::{Threads, block_on};
 use redolith_engine::{Config, Engine, Trx};
+use redolith_replication::Binlog;
+use redolith_replication::record::Options;
 use redolith_server::options::{self, Request};
 use redolith_server::sql_backend::SqlBackend;
 use redolith_server::start;
 use redolith_types::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::*};
@@ -114,10 +120,15 @@ fn client(place: &Place, worker: i64, transactions: u64, seed: u64, disk: &Recor
     commits
 }
 /// Runs DDL statements until the clients are done.
-fn definitions(place: &Place, done: &AtomicBool) -> u64 {
+fn definitions(place: &Place, done: &AtomicBool, binlog: bool) -> u64 {
     let (mut c, mut n) = (Client::connect(place, "root").unwrap(), 0);
     while !done.load(SeqCst) {
         n += 1;
+        if binlog {
+            let form = if n % 2 == 0 { "unified" } else { "classic" };
+            c.query(&format!("SET GLOBAL redolith_binlog_commit = {form}")).unwrap();
+            c.query(&format!("SET GLOBAL sync_binlog = {}", n / 2 % 3)).unwrap();
+        }
         for s in [
             "CREATE TABLE d.passing (id INT PRIMARY KEY, k INT)",
             "INSERT INTO d.passing VALUES (1, 1), (2, 2), (3, 3)",
@@ -132,10 +143,10 @@ fn definitions(place: &Place, done: &AtomicBool) -> u64 {
 }
 
 /// Records a run of the server under load, from its first start to a clean end.
-fn record(dir: &Path, transactions: u64, seed: u64) -> (Recorder, Commits) {
+fn record(dir: &Path, transactions: u64, seed: u64, binlog: bool) -> (Recorder, Commits) {
     let data = dir.join("data");
     let disk = RecordingDisk::new(RealDisk::new(), &data).unwrap();
-    let args: Vec<String> = [
+    let mut args: Vec<String> = [
         "--no-defaults".to_string(),
         "--skip-networking".into(),
         format!("--datadir={}", data.display()),
@@ -145,6 +156,9 @@ fn record(dir: &Path, transactions: u64, seed: u64) -> (Recorder, Commits) {
         "--innodb-redo-log-capacity=8M".into(),
     ]
     .to_vec();
+    if binlog {
+        args.extend(["--log-bin", "--server-id=1", "--max-binlog-size=256K"].map(String::from));
+    }
     let recorder: Arc<dyn Disk> = Arc::new(disk.clone());
     let Request::Run { settings, .. } = options::read(&args, &*recorder).unwrap() else {
         panic!("settings that only print")
@@ -179,7 +193,7 @@ fn record(dir: &Path, transactions: u64, seed: u64) -> (Recorder, Commits) {
     c.query(&format!("INSERT INTO d.filler VALUES {}", values(300, "REPEAT('z', 2000)"))).unwrap();
     let done = AtomicBool::new(false);
     let commits = std::thread::scope(|s| {
-        let passing = s.spawn(|| definitions(&place, &done));
+        let passing = s.spawn(|| definitions(&place, &done, binlog));
         let (place, disk) = (&place, &disk);
         let clients: Vec<_> = (0..CLIENTS)
             .map(|n| {
@@ -225,7 +239,7 @@ async fn read(
 }
 
 /// Compares the contents with what the image must have at that moment of the recording.
-async fn check(e: &Arc<Engine>, at: usize, commits: &Commits) {
+async fn check(e: &Arc<Engine>, at: usize, commits: &Commits, binlog: Option<&Binlog>) {
     for t in e.dict.tables("d") {
         let t = e.table("d", &t.def.name).await.unwrap().expect("it is in the dictionary");
         let c = e.check_table(&t).await.unwrap();
@@ -239,6 +253,7 @@ async fn check(e: &Arc<Engine>, at: usize, commits: &Commits) {
         assert!(!must, "a table of answered transactions is not there");
         return;
     };
+    let logged = binlog.map(logged_rows);
     let mut trx = e.begin(KillFlag::new());
     let rows = read(&mut trx, &token, 0, &[0, 1, 2]).await;
     assert_eq!(
@@ -248,6 +263,9 @@ async fn check(e: &Arc<Engine>, at: usize, commits: &Commits) {
     );
     let mut there = BTreeMap::<i64, i64>::new();
     rows.iter().for_each(|r| *there.entry(r[0]).or_default() += 1);
+    if let Some(logged) = logged {
+        assert_eq!(logged, there, "POWER-5: rows by token, in the binary log and in the table");
+    }
     for (token, n) in &there {
         let c = commits
             .get(token)
@@ -273,6 +291,47 @@ async fn check(e: &Arc<Engine>, at: usize, commits: &Commits) {
     let all: i64 = read(&mut trx, &shared, 0, &[0, 1]).await.iter().map(|r| r[1]).sum();
     assert_eq!(all, there.len() as i64, "the shared counters");
 }
+/// How the files go on behind what the image has.
+fn options() -> Options {
+    Options {
+        server_id: 1,
+        checksum: Checksum::Crc32,
+        max_file_bytes: 1 << 20,
+        gtids: false,
+        uuid: Uuid([1; 16]),
+        server_version: "8.0.36".into(),
+    }
+}
+/// How many rows of each token the binary log's files have. The rows of transactions that are not
+/// whole do not count.
+fn logged_rows(binlog: &Binlog) -> BTreeMap<i64, i64> {
+    let mut all = BTreeMap::new();
+    for number in binlog.numbers() {
+        let (mut reader, _) = binlog.open_file(number).unwrap();
+        let (mut tables, mut open) = (HashMap::new(), Vec::new());
+        while let Some(event) = reader.next_event().unwrap_or_else(|e| panic!("POWER-5: {e}")) {
+            match event.decode().unwrap_or_else(|e| panic!("POWER-5: {e}")) {
+                Event::TableMap(table) => drop(tables.insert(table.id, table.clone())),
+                Event::Rows(rows) if rows.kind == RowsKind::Write => {
+                    let table = &tables[&rows.table_id];
+                    if table.name == b"token" {
+                        for change in rows.rows(table).unwrap() {
+                            let after = change.unwrap().after.expect("an inserted row");
+                            let Some(Value::Int(token)) = &after[0] else { panic!("{after:?}") };
+                            open.push(*token);
+                        }
+                    }
+                }
+                Event::Xid(_) => {
+                    open.drain(..).for_each(|token| *all.entry(token).or_default() += 1);
+                }
+                _ => {}
+            }
+        }
+        assert!(open.is_empty(), "POWER-5: half a transaction in file {number}");
+    }
+    all
+}
 /// Completes the image's submitted operations while it is in use.
 struct Pump(Arc<AtomicBool>, Option<std::thread::JoinHandle<()>>);
 impl Pump {
@@ -296,28 +355,48 @@ impl Drop for Pump {
         let _ = self.1.take().map(|t| t.join());
     }
 }
-fn try_image(disk: &SimDisk, data: &Path, at: usize, commits: &Commits) {
+fn try_image(disk: &SimDisk, data: &Path, at: usize, commits: &Commits, binlog: bool) {
     let _pump = Pump::start(disk);
     let config = Config { pool_bytes: 16 << 20, ..Config::new(data) };
     let disk: Arc<dyn Disk> = Arc::new(disk.clone());
-    let opened = block_on(Engine::open(config, disk.clone(), Threads::new(disk)));
+    let place = redolith_replication::Place { dir: data.to_path_buf(), base: "binlog".into() };
+    let binlog = binlog.then(|| Binlog::new(disk.clone(), place).unwrap());
+    let stream = binlog.clone().map_or_else(no_stream, |binlog| binlog as Arc<dyn CommitStream>);
+    let opened = block_on(Engine::open_with(config, disk.clone(), Threads::new(disk), stream));
     let (e, report) = opened.unwrap_or_else(|e| panic!("refused: {e}"));
     assert!(report.bad_pages.is_empty(), "pages that cannot be read: {:?}", report.bad_pages);
     block_on(async {
-        check(&e, at, commits).await;
+        check(&e, at, commits, binlog.as_deref()).await;
+        if let Some(binlog) = binlog {
+            // The engine's end waits for the files.
+            binlog.start(&e, options()).await.unwrap();
+            binlog.stop(&e).await.unwrap();
+        }
         e.close().await.unwrap();
     });
 }
 
+/// One recording at a time: its server ends by a signal to the process.
+static ALONE: Mutex<()> = Mutex::new(());
+
 /// Tests POWER-1, POWER-2, POWER-3, POWER-4, SES-1 and ALTER-1.
 #[test]
 fn what_a_power_cut_leaves_is_recovered() {
-    let (images, seed) = (env("POWER_LOSS_IMAGES", 20), env("SEED", 1));
+    cut_the_power(false);
+}
+/// Tests POWER-5.
+#[test]
+fn what_a_power_cut_leaves_of_the_binary_log_is_recovered() {
+    cut_the_power(true);
+}
+fn cut_the_power(binlog: bool) {
+    let _alone = ALONE.lock().unwrap_or_else(|e| e.into_inner());
+    let (images, seed) = (env("POWER_LOSS_IMAGES", 20) / 2, env("SEED", 1));
     let dir = std::env::temp_dir().join(format!("redolith-power-loss-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&dir);
     std::fs::create_dir_all(&dir).unwrap();
     let data = dir.join("data");
-    let (disk, commits) = record(&dir, env("POWER_LOSS_TRANSACTIONS", 60), seed);
+    let (disk, commits) = record(&dir, env("POWER_LOSS_TRANSACTIONS", 60), seed, binlog);
     let (end, mut rng) = (disk.position(), Rng(seed));
     let mut moments: Vec<(usize, u64)> =
         (0..images).map(|n| (rng.below(end as u64 + 1) as usize, seed << 32 | n)).collect();
@@ -336,8 +415,9 @@ fn what_a_power_cut_leaves_is_recovered() {
             s.spawn(|| {
                 while let Some((n, at, image)) = next_image() {
                     let kept = image.fork(n as u64);
-                    let done =
-                        catch_unwind(AssertUnwindSafe(|| try_image(&image, &data, at, &commits)));
+                    let done = catch_unwind(AssertUnwindSafe(|| {
+                        try_image(&image, &data, at, &commits, binlog);
+                    }));
                     if let Err(e) = done {
                         let why = e
                             .downcast_ref::<String>()
@@ -355,8 +435,9 @@ fn what_a_power_cut_leaves_is_recovered() {
     // The checks must fail here: the contents of half the run are not the contents at its end.
     let mut half = disk.replay();
     half.advance_to(end / 2);
-    let late =
-        catch_unwind(AssertUnwindSafe(|| try_image(&half.image(seed), &data, end, &commits)));
+    let late = catch_unwind(AssertUnwindSafe(|| {
+        try_image(&half.image(seed), &data, end, &commits, binlog);
+    }));
     let why = late.expect_err("acknowledged commits are missing, and nobody complains");
     let why = why.downcast_ref::<String>().expect("a complaint");
     assert!(

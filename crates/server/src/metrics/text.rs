@@ -200,7 +200,8 @@ fn global_status(status: &Status, out: &mut String) -> Result {
 
 /// A counter of the binary log, which is no counter of the engine.
 fn binlog(name: &str, value: &StatusValue, out: &mut String) -> Result {
-    let is_gauge = ["dumps", "lag_bytes", "lag_us", "waiting_bytes"].contains(&name);
+    let is_gauge = ["dumps", "lag_bytes", "lag_us", "waiting_bytes"].contains(&name)
+        || name.ends_with("_largest_group");
     let (kind, suffix) = if is_gauge { ("gauge", "") } else { ("counter", "_total") };
     let full = format!("redolith_binlog_{name}{suffix}");
     head(out, &full, kind, &format!("Redolith_binlog_{name} of SHOW GLOBAL STATUS"))?;
@@ -226,6 +227,8 @@ mod tests {
             put("Innodb_buffer_pool_pages_flushed", StatusValue::Int(2));
             put("Redolith_binlog_writes", StatusValue::Int(5));
             put("Redolith_binlog_lag_us", StatusValue::Int(6));
+            put("Redolith_binlog_sync_groups", StatusValue::Int(7));
+            put("Redolith_binlog_sync_largest_group", StatusValue::Int(8));
             put("Innodb_redo_log_enabled", StatusValue::Text("ON".into()));
         }));
         page(&all, &status)
@@ -246,6 +249,8 @@ mod tests {
             "log_writer_mode=\"leader\"} 1\n",
             "# TYPE redolith_binlog_writes_total counter\nredolith_binlog_writes_total 5\n",
             "# TYPE redolith_binlog_lag_us gauge\nredolith_binlog_lag_us 6\n",
+            "# TYPE redolith_binlog_sync_groups_total counter\nredolith_binlog_sync_groups_total 7\n",
+            "redolith_binlog_sync_largest_group gauge\nredolith_binlog_sync_largest_group 8\n",
         ] {
             assert!(page.contains(line), "{line}\n{page}");
         }

@@ -117,6 +117,19 @@ pub fn page(i: &Interval<'_>, place: &str) -> Vec<String> {
                 bytes(now.number("Redolith_binlog_waiting_bytes") as f64)
             ),
         );
+        if now.number("Redolith_binlog_flush_groups") > 0 {
+            let stage = |stage: &str| {
+                let [groups, sessions] = ["groups", "sessions"]
+                    .map(|what| i.per_second(&format!("Redolith_binlog_{stage}_{what}")));
+                let size = if groups > 0.0 { sessions / groups } else { 0.0 };
+                format!("{stage} {groups:.0}/s of {size:.1}")
+            };
+            row(
+                "classic commit",
+                format!("{}/s", rate("Redolith_binlog_flush_sessions")),
+                format!("groups: {}, {}, {}", stage("flush"), stage("sync"), stage("commit")),
+            );
+        }
     }
     lines
 }
@@ -219,6 +232,10 @@ mod tests {
                 ("Redolith_binlog_dumps", "2"),
                 ("Redolith_binlog_lag_bytes", "1536"),
                 ("Redolith_binlog_lag_us", "1200"),
+                ("Redolith_binlog_flush_groups", "200"),
+                ("Redolith_binlog_flush_sessions", "1000"),
+                ("Redolith_binlog_sync_groups", "100"),
+                ("Redolith_binlog_sync_sessions", "1000"),
             ],
         );
         let page = page(&Interval { before: &before, now: &now }, "here").join("\n");
@@ -234,6 +251,7 @@ mod tests {
             "buffer hit rate 99.5 %",
             "binary log 2.0 KiB/s 0 transactions/s, 0 writes/s, 0 syncs/s, 2 dumps",
             "binary log behind 1.5 KiB 1.20 ms of redo, 0 B in memory",
+            "classic commit 500/s groups: flush 100/s of 5.0, sync 50/s of 10.0, commit 0/s of 0.0",
         ] {
             assert!(squeezed.contains(part), "{part}\n{page}");
         }
