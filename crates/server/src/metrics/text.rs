@@ -249,7 +249,7 @@ mod tests {
             "log_writer_mode=\"leader\"} 1\n",
             "# TYPE redolith_binlog_writes_total counter\nredolith_binlog_writes_total 5\n",
             "# TYPE redolith_binlog_lag_us gauge\nredolith_binlog_lag_us 6\n",
-            "# TYPE redolith_binlog_sync_groups_total counter\nredolith_binlog_sync_groups_total 7\n",
+            "redolith_binlog_sync_groups_total counter\nredolith_binlog_sync_groups_total 7\n",
             "redolith_binlog_sync_largest_group gauge\nredolith_binlog_sync_largest_group 8\n",
         ] {
             assert!(page.contains(line), "{line}\n{page}");
