@@ -8,6 +8,7 @@ run keeps its rows, and no process outlives a run.
 """
 
 import argparse
+import errno
 import csv
 import json
 import os
@@ -325,8 +326,22 @@ def killed(binary, dir):
     lab, status, _ = ended(binary, dir, signal.SIGKILL)
     must(status == -signal.SIGKILL, f'status {status}')
     shutil.rmtree(os.path.join(tempfile.gettempdir(), f'redolith-lab-{lab.process.pid}'))
-    for group in control_groups(lab.process.pid):  # the next lab would also remove them
+    # The next lab would also remove them. A process leaves its group a moment after its command line
+    # is gone.
+    groups = control_groups(lab.process.pid)
+    must(wait_for(lambda: all([is_removed(group) for group in groups]), 10), f'busy: {groups}')
+
+
+def is_removed(group):
+    try:
         os.rmdir(group)
+    except FileNotFoundError:
+        pass
+    except OSError as e:
+        if e.errno != errno.EBUSY:
+            raise
+        return False
+    return True
 
 
 def missing(binary, dir):
