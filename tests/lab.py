@@ -8,8 +8,8 @@ run keeps its rows, and no process outlives a run.
 """
 
 import argparse
-import errno
 import csv
+import errno
 import json
 import os
 import shutil
@@ -326,8 +326,8 @@ def killed(binary, dir):
     lab, status, _ = ended(binary, dir, signal.SIGKILL)
     must(status == -signal.SIGKILL, f'status {status}')
     shutil.rmtree(os.path.join(tempfile.gettempdir(), f'redolith-lab-{lab.process.pid}'))
-    # The next lab would also remove them. A process leaves its group a moment after its command line
-    # is gone.
+    # The next lab would also remove them. A process leaves its group a moment after its command
+    # line is gone.
     groups = control_groups(lab.process.pid)
     must(wait_for(lambda: all([is_removed(group) for group in groups]), 10), f'busy: {groups}')
 
