@@ -391,7 +391,7 @@ fn what_a_power_cut_leaves_of_the_binary_log_is_recovered() {
 }
 fn cut_the_power(binlog: bool) {
     let _alone = ALONE.lock().unwrap_or_else(|e| e.into_inner());
-    let (images, seed) = (env("POWER_LOSS_IMAGES", 20) / 2, env("SEED", 1));
+    let (images, seed) = (env("POWER_LOSS_IMAGES", 20), env("SEED", 1));
     let dir = std::env::temp_dir().join(format!("redolith-power-loss-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&dir);
     std::fs::create_dir_all(&dir).unwrap();

@@ -490,7 +490,9 @@ impl Binlog {
     fn take_all(&self, work: &mut Work, waiting: &mut Queue, durable: Lsn) -> io::Result<()> {
         while let Some((at, end, record)) = waiting.first().filter(|(_, end, _)| *end <= durable) {
             self.bytes.fetch_sub(record.len() as u64, AcqRel);
-            self.long.fetch_sub(record::is_spilled(record).into(), AcqRel);
+            if record::is_spilled(record) {
+                self.long.fetch_sub(1, AcqRel);
+            }
             let taken = self.take(work, at, end, record);
             waiting.pass();
             taken?;
@@ -692,7 +694,9 @@ impl CommitStream for Binlog {
         hidden.into_iter().for_each(|id| self.stages.placed(end, id));
         self.bytes.fetch_add(record.len() as u64, SeqCst);
         self.queue.lock().push(at, end, record);
-        self.long.fetch_add(record::is_spilled(record).into(), AcqRel);
+        if record::is_spilled(record) {
+            self.long.fetch_add(1, AcqRel);
+        }
         // A hidden commit has a leader that takes its record.
         if hidden.is_none() && self.at_rest.load(SeqCst) && self.at_rest.swap(false, SeqCst) {
             self.wanted.wake();
