@@ -312,10 +312,16 @@ def mariadb_follows():
         wait_for('the end of the dump', lambda: dumps(s.connect()) == 0)
 
 
-def kills(report, name, count, gtid_mode='OFF', **options):
-    """Replicas follow under load, and through kills of both ends."""
+# MariaDB's replicas follow by GTIDs only if the source's version is 10 or more.
+WITH_GTIDS = {'gtid_mode': 'ON', 'enforce_gtid_consistency': 'ON', 'version': '10.11.0-redolith'}
+
+
+def kills(report, name, count, gtid_mode='OFF', theirs=False, **options):
+    """Replicas follow under load, and through kills of both ends. `theirs`: by GTIDs of MariaDB."""
     gtids = {'gtid_mode': gtid_mode, 'enforce_gtid_consistency': gtid_mode}
+    gtids = WITH_GTIDS if theirs else gtids
     with source(f'replica-{name}', **gtids) as s, replica_of(f'replica-{name}-r', **options) as r:
+        r.by_gtids = theirs
         said = load.kills(s, r, count)
         if gtid_mode == 'ON':
             own_gtids_only(s, r)
@@ -476,8 +482,10 @@ def main():
         'python': lambda: python_reader(report),
         'java': lambda: java_reader(report),
         'parallel': lambda: kills(report, 'parallel', 0, **parallel),
+        'mariadb-gtids': lambda: kills(report, 'mariadb-gtids', a.kills, theirs=True, **parallel),
     }
     reports_itself = {'kills', 'gtids', 'parallel', 'python', 'java', 'semi-sync-mariadb'}
+    reports_itself |= {'mariadb-gtids'}
     for name, test in tests.items():
         if a.only and name not in a.only:
             continue

@@ -48,12 +48,16 @@ class Replica(servers.MariaDB):
     applied_twice = 0
     # The position at which the replica has gone on after it was killed.
     resumed = None
+    by_gtids = False
 
     def attach(self, source, file='binlog.000001', position=4):
         self.c = self.connect()
+        place = f"MASTER_LOG_FILE = '{file}', MASTER_LOG_POS = {position}"
+        if self.by_gtids:
+            place = 'MASTER_USE_GTID = slave_pos'
         self.c.query(
             f"CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = {source.port},"
-            f" MASTER_USER = 'root', MASTER_LOG_FILE = '{file}', MASTER_LOG_POS = {position},"
+            f" MASTER_USER = 'root', {place},"
             ' MASTER_CONNECT_RETRY = 1, MASTER_HEARTBEAT_PERIOD = 0.5'
         )
         self.c.query('START SLAVE')
@@ -79,7 +83,8 @@ class Replica(servers.MariaDB):
         kill can be one.
         """
         is_first = self.place(status) == self.resumed
-        if not is_first or int(status['Last_SQL_Errno']) not in APPLIED_BEFORE:
+        # With GTIDs the replica notes its position with the commit.
+        if self.by_gtids or not is_first or int(status['Last_SQL_Errno']) not in APPLIED_BEFORE:
             return False
         self.resumed = None
         self.applied_twice += 1
@@ -91,10 +96,16 @@ class Replica(servers.MariaDB):
         """Waits until the replica has applied everything that the source has."""
         file, position, *_ = source.connect().rows('SHOW MASTER STATUS')[0]
         wanted = (file.decode(), position.decode())
+        if self.by_gtids:
+            wanted = source.connect().value('SELECT @@gtid_binlog_pos')
         end = time.monotonic() + seconds
         while True:
             now = self.status()
-            if self.place(now) == wanted:
+            place = self.place(now)
+            if self.by_gtids:
+                place = self.c.value('SELECT @@gtid_slave_pos')
+                assert now['Using_Gtid'] == 'Slave_Pos', now
+            if place == wanted:
                 assert (now['Slave_IO_Running'], now['Slave_SQL_Running']) == ('Yes', 'Yes'), now
                 return
             if now['Last_SQL_Errno'] != '0' and self.skip_applied(now):

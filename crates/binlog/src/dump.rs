@@ -152,6 +152,7 @@ fn summary(event: &Event<'_>) -> String {
         Event::Incident(incident) => {
             format!(": number {}, {}", incident.number, shown(incident.message))
         }
+        Event::MariadbGtid(event) => format!(": {event:?}"),
         Event::Heartbeat(file) => format!(": {}", shown(file)),
         Event::Unknown(event_type, _) => format!(": type {}", event_type.0),
     }

@@ -31,12 +31,12 @@ pub use column::{Column, Kind};
 pub use column_set::{ColumnSet, RowImage};
 pub use error::{DecodeError, EventTooLong};
 pub use event::{
-    Event, EventType, FormatDescription, GtidEvent, Header, Incident, MAX_UPDATED_DATABASES, Query,
-    Rotate, Rows, RowsKind, STMT_END, Stamp, StatusVars, XaPrepare, append, append_artificial,
-    flags,
+    Event, EventType, FormatDescription, GtidEvent, Header, Incident, MAX_UPDATED_DATABASES,
+    MariadbGroup, MariadbGtidEvent, Query, Rotate, Rows, RowsKind, STMT_END, Stamp, StatusVars,
+    XaName, XaPrepare, append, append_artificial, append_translated, flags,
 };
 pub use file::{Damage, Index, RawEvent, ReadError, Reader};
-pub use gtid::{Gtid, GtidParseError, GtidSet, MAX_NUMBER as MAX_GTID_NUMBER, Uuid};
+pub use gtid::{Gtid, GtidParseError, GtidSet, MAX_NUMBER as MAX_GTID_NUMBER, MariadbGtid, Uuid};
 pub use placement::{BinlogPosition, LogicalClock, Placement};
 pub use table::{KeyPart, RowMetadata, Table, TableId};
 pub use transaction::{

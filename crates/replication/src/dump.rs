@@ -5,7 +5,8 @@
 //! FORMAT_DESCRIPTION, also if the dump begins in the middle of the file. All other events are
 //! those of the file, byte for byte, with the file's checksums. (MySQL does not take checksums away
 //! either: `@source_binlog_checksum` tells how the ROTATE event before the first FORMAT_DESCRIPTION
-//! ends, and that the replica knows checksums.)
+//! ends, and that the replica knows checksums.) A replica of MariaDB that follows by GTIDs gets some
+//! events in another form ([`mariadb`]).
 //!
 //! - REPL-1: only what is published is read, so a replica never has a transaction that a crash
 //!   takes back (FOLLOW-1).
@@ -15,17 +16,22 @@
 //! - REPL-3: a dump reads when its replica has taken what was read before. Its memory is one chunk
 //!   of a file, or one event that is longer. At the end of the log it has no memory of its own
 //!   (LATEST-2).
+mod mariadb;
+
 use crate::binlog::{Binlog, Reading};
 use crate::tail::Chunk;
 use redolith_binlog::file::{FIRST_EVENT_AT, file_name, file_number};
+use mariadb::{Dialect, Translated};
 use redolith_binlog::{
-    BinlogPosition, Checksum, Damage, Event, EventType, GtidSet, Header, ReadError, Reader, Rotate,
-    Stamp, append_artificial, flags,
+    BinlogPosition, Checksum, Damage, Event, EventType, GtidEvent, GtidSet, Header, ReadError,
+    Reader, Rotate, Stamp, append_artificial, append_translated, flags,
 };
 use std::fmt;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
+
+pub use mariadb::MariadbStart;
 
 /// The end of a file that was written this long ago, in bytes, is in memory: reading it does not
 /// wait for the disk.
@@ -45,6 +51,8 @@ pub enum Start {
     },
     /// At the first transaction that the replica does not have.
     Gtids(GtidSet),
+    /// The same, for a replica of MariaDB.
+    Mariadb(MariadbStart),
 }
 
 /// Why a dump cannot begin, or go on: the text of error 1236.
@@ -123,6 +131,10 @@ pub struct Dump {
     /// What the replica has. `skips`: the transaction that is read is in it.
     has: Option<GtidSet>,
     skips: bool,
+    /// For a replica of MariaDB that follows by GTIDs.
+    dialect: Option<Dialect>,
+    /// The present event is made, and the one that was read comes after it.
+    holds: bool,
     /// An artificial event, if that is the present one.
     made: Option<Vec<u8>>,
     /// Where the present event is in memory, if it was not read from the file.
@@ -141,6 +153,10 @@ impl Dump {
         let resets = binlog.place_now().0;
         let options = binlog.options();
         let reading = binlog.reader(0);
+        let dialect = match &start {
+            Start::Mariadb(start) => Some(Dialect::new(start, options.uuid)),
+            _ => None,
+        };
         let (file, from, has) = match start {
             Start::File { name, position } => {
                 if position < FIRST_EVENT_AT {
@@ -157,6 +173,10 @@ impl Dump {
                     return Err(MORE_GTIDS.into());
                 }
                 (first_missing(binlog, &has)?, FIRST_EVENT_AT, Some(has))
+            }
+            Start::Mariadb(start) => {
+                let (file, has) = mariadb::find(binlog, &start)?;
+                (file, FIRST_EVENT_AT, Some(has))
             }
         };
         reading.moves_to(file);
@@ -177,6 +197,8 @@ impl Dump {
             knows_checksums: checksum.is_some(),
             has,
             skips: false,
+            dialect,
+            holds: false,
             made: None,
             shared: None,
         };
@@ -293,6 +315,9 @@ impl Dump {
             }
             Next::Events => {
                 self.made = None;
+                if std::mem::take(&mut self.holds) {
+                    return Ok(Step::Event);
+                }
                 self.read()
             }
         }
@@ -307,6 +332,16 @@ impl Dump {
         }
         self.reader.seek(FIRST_EVENT_AT);
         let Some(event) = self.reader.next_event()? else { return Err(UNKNOWN_FILE.into()) };
+        let header = event.header;
+        if let Some(dialect) = &mut self.dialect {
+            dialect.begins_file();
+            let mut format = self.reader.format().clone().for_mariadb();
+            format.in_use = false;
+            let mut made = Vec::new();
+            append_translated(&mut made, &Event::FormatDescription(format), &header, self.checksum)
+                .expect("it was read from a file");
+            return Ok(made);
+        }
         if self.from > FIRST_EVENT_AT {
             let stamp =
                 Stamp { timestamp: event.header.timestamp, server_id: event.header.server_id };
@@ -347,8 +382,22 @@ impl Dump {
             if self.has.is_some() {
                 self.skip(&header)?;
             }
-            if !self.skips {
-                return Ok(Step::Event);
+            if self.skips {
+                continue;
+            }
+            let Some(dialect) = &mut self.dialect else { return Ok(Step::Event) };
+            let event = match &self.shared {
+                Some((chunk, range)) => &chunk.bytes()[range.clone()],
+                None => self.reader.current(),
+            };
+            let in_file = |e: DumpError| DumpError(format!("{}: {e}", self.name));
+            match dialect.translate(&header, event, self.checksum).map_err(in_file)? {
+                Translated::Same => return Ok(Step::Event),
+                Translated::Nothing => {}
+                Translated::Made { event, and_same } => {
+                    (self.made, self.holds) = (Some(event), and_same);
+                    return Ok(Step::Event);
+                }
             }
         }
     }
@@ -385,6 +434,9 @@ impl Dump {
                 if let Event::Gtid(event) = Event::decode(header, body).map_err(wrong)? {
                     let has = self.has.as_ref().zip(event.gtid);
                     self.skips = has.is_some_and(|(has, gtid)| has.contains(gtid));
+                    if let Some(dialect) = self.dialect.as_mut().filter(|_| self.skips) {
+                        dialect.check(header, &event)?;
+                    }
                 }
             }
             // They stand between transactions.

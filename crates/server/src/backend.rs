@@ -5,6 +5,7 @@ use redolith_engine::runtime::Runtime;
 use redolith_replication::Binlog;
 use redolith_sql::memory::ServerMemory;
 use redolith_sql::processes::Process;
+use redolith_sql::settings::SERVER_VERSION;
 use redolith_sql::{ColumnMeta, ResultSink, SqlError};
 use redolith_types::{Collation, Value};
 use std::sync::Arc;
@@ -16,6 +17,10 @@ pub trait Backend: Send + Sync + 'static {
     /// Creates a session for a client that has logged in.
     fn session(&self, client: Client) -> Self::Session;
     fn limits(&self) -> Limits;
+    /// The version that the greeting names.
+    fn version(&self) -> Arc<str> {
+        SERVER_VERSION.into()
+    }
     /// The account of the memory that clients can make grow.
     fn memory(&self) -> &Arc<ServerMemory>;
     /// The binary log, if it is on.
@@ -28,6 +33,8 @@ pub trait Backend: Send + Sync + 'static {
 pub struct BinlogSource {
     pub binlog: Arc<Binlog>,
     pub runtime: Arc<dyn Runtime>,
+    /// `gtid_domain_id`.
+    pub gtid_domain: u32,
 }
 
 /// The client that a session serves.

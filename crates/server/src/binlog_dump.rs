@@ -12,6 +12,9 @@
 //! before each event; 1 asks it to acknowledge the event in the same connection: `ef`, the position
 //! behind the event in 8 bytes, and the name of the file, in a packet with the number 0. The next
 //! event's packet has the number 1.
+//!
+//! A replica of MariaDB that follows by GTIDs sends COM_BINLOG_DUMP, too, and has set
+//! `@slave_connect_state` to its position. (MariaDB, `get_slave_connect_state`)
 use crate::backend::{Backend, BinlogSource, Session};
 use crate::connection::{Channel, Connection, Over};
 use crate::error;
@@ -20,8 +23,8 @@ use crate::protocol::output::OkPacket;
 use crate::protocol::packet::MAX_BODY;
 use crate::protocol::replication::{NON_BLOCK, Request, SEMI_SYNC, acknowledgement, registration};
 use crate::socket::{Ended, Input};
-use redolith_binlog::{Checksum, Uuid};
-use redolith_replication::dump::{Dump, DumpError, Step};
+use redolith_binlog::{Checksum, MariadbGtid, Uuid};
+use redolith_replication::dump::{Dump, DumpError, MariadbStart, Start, Step};
 use redolith_replication::semi_sync::AckingReplica;
 use redolith_sql::processes::{Kill, State};
 use redolith_sql::status::Counter;
@@ -99,9 +102,12 @@ impl<B: Backend> Connection<B> {
             let mut r = Reader::new(body);
             *read = if by_gtids { Request::by_gtids(&mut r) } else { Request::by_position(&mut r) };
         });
-        let Ok(Request { flags, server_id, start }) = request else {
+        let Ok(Request { flags, server_id, mut start }) = request else {
             return Err(Over::Refused(error::malformed_packet()));
         };
+        if !by_gtids && let Some(begin) = self.mariadb_start(source.gtid_domain).map_err(refused)? {
+            start = Start::Mariadb(begin);
+        }
         let id = self.channel.process.id;
         let replicas = source.binlog.replicas();
         for old in replicas.begin_dump(id, server_id, self.replica_uuid()) {
@@ -121,6 +127,21 @@ impl<B: Backend> Connection<B> {
             None => Err(Over::Refused(error::interrupted())),
         }
     }
+    /// Where a replica of MariaDB begins that follows by GTIDs.
+    fn mariadb_start(&self, domain: u32) -> Result<Option<MariadbStart>, DumpError> {
+        let Some(state) = self.session.user_variable("slave_connect_state") else {
+            return Ok(None);
+        };
+        let position = MariadbGtid::position(&state)
+            .map_err(|e| DumpError(format!("@slave_connect_state: {e}")))?;
+        if self.session.user_variable("slave_until_gtid").is_some() {
+            return Err("START SLAVE UNTIL master_gtid_pos is not supported: give a file and a \
+                position, or stop the replica when it has the transaction"
+                .into());
+        }
+        Ok(Some(MariadbStart { position, domain }))
+    }
+
     /// Enters the replica among those that acknowledge, if it has said that it does.
     fn acking_replica(&self, source: &BinlogSource, dump: &Dump) -> Option<AckingReplica> {
         let set = |name: &str| self.session.user_variable(name).is_some_and(|v| v != "0");

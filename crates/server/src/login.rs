@@ -34,7 +34,8 @@ pub async fn log_in<B: Backend>(
 ) -> Result<LoggedIn, Over> {
     let scramble = server.new_scramble();
     let id = channel.process.id;
-    channel.output.packet(|b| handshake::write_greeting(b, id, &scramble));
+    let version = server.backend.version();
+    channel.output.packet(|b| handshake::write_greeting(b, &version, id, &scramble));
     channel.flush().await?;
     let body = receive(channel).await?;
     let login =

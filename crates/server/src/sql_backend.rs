@@ -53,12 +53,16 @@ impl Backend for SqlBackend {
             login_seats: bits(Var::RedolithLoginSeats),
         }
     }
+    fn version(&self) -> Arc<str> {
+        self.0.settings.text(Var::Version).unwrap_or_default()
+    }
     fn memory(&self) -> &Arc<ServerMemory> {
         &self.0.memory
     }
     fn binlog(&self) -> Option<BinlogSource> {
         let binlog = self.0.binlog.clone()?;
-        Some(BinlogSource { binlog, runtime: self.0.engine.runtime.clone() })
+        let gtid_domain = self.0.settings.bits(Var::GtidDomainId) as u32;
+        Some(BinlogSource { binlog, runtime: self.0.engine.runtime.clone(), gtid_domain })
     }
 }
 

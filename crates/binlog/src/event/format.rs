@@ -9,7 +9,8 @@
 //! | 57 | 41 | bytes of the fixed part of each type's body, from type 1 |
 //! | 98 | 1 | algorithm of the checksums in the file |
 //!
-//! The lengths are those of MySQL 8.0. The event is 122 bytes long, with header and CRC-32, and has
+//! The lengths are those of MySQL 8.0; for a replica of MariaDB those of its own types follow
+//! ([`FormatDescription::for_mariadb`]). The event is 122 bytes long, with header and CRC-32, and has
 //! the CRC-32 even if the algorithm is none.
 use super::Header;
 use crate::bytes::{Input, put_u16, put_u32};
@@ -23,6 +24,16 @@ pub(crate) const POST_HEADER_LENGTHS: [u8; 41] = [
     0, 13, 0, 8, 0, 0, 0, 0, 4, 0, 4, 0, 0, 0, 98, 0, 4, 26, 8, 0, 0, 0, 8, 8, 8, 2, 0, 0, 0, 10,
     10, 10, 42, 42, 0, 18, 52, 0, 10, 40, 0,
 ];
+
+/// MariaDB's own types begin here: ANNOTATE_ROWS, BINLOG_CHECKPOINT, GTID and GTID_LIST.
+const MARIADB_TYPES_AT: usize = 160;
+const MARIADB_LENGTHS: [u8; 4] = [0, 4, super::mariadb_gtid::FIXED_LEN as u8, 4];
+
+/// The length of the fixed part of a type's body, by the type's number less 1.
+fn post_header_length(i: usize) -> u8 {
+    let of_mariadb = || (i + 1).checked_sub(MARIADB_TYPES_AT).and_then(|i| MARIADB_LENGTHS.get(i));
+    POST_HEADER_LENGTHS.get(i).or_else(of_mariadb).copied().unwrap_or(0)
+}
 
 /// The body of a FORMAT_DESCRIPTION event.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,6 +66,12 @@ impl FormatDescription {
         }
     }
 
+    /// The same with MariaDB's own types, without which its replicas read none of their events.
+    pub fn for_mariadb(mut self) -> FormatDescription {
+        self.event_types = (MARIADB_TYPES_AT + MARIADB_LENGTHS.len() - 1) as u8;
+        self
+    }
+
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
         put_u16(out, VERSION);
         let mut version = [0; SERVER_VERSION_LEN];
@@ -64,7 +81,7 @@ impl FormatDescription {
         out.extend_from_slice(&version);
         put_u32(out, self.created);
         out.push(Header::LEN as u8);
-        out.extend_from_slice(&POST_HEADER_LENGTHS);
+        out.extend((0..usize::from(self.event_types)).map(post_header_length));
         out.push(self.checksum.code());
     }
 

@@ -66,6 +66,7 @@ event_types! {
     34 ANONYMOUS_GTID "A transaction without a name follows." "Anonymous_Gtid";
     35 PREVIOUS_GTIDS "The transactions of all files before." "Previous_gtids";
     38 XA_PREPARE "XA PREPARE, or a commit in one phase." "XA_prepare";
+    162 MARIADB_GTID "The name of the transaction that follows, in a log of MariaDB." "Gtid";
 }
 
 impl std::fmt::Debug for EventType {

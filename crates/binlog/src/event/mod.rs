@@ -7,6 +7,7 @@
 pub(crate) mod format;
 pub(crate) mod gtid;
 pub(crate) mod header;
+mod mariadb_gtid;
 mod metadata;
 pub(crate) mod query;
 pub(crate) mod rows;
@@ -21,6 +22,7 @@ use header::{END_AT, LEN_AT, TYPE_AT};
 pub use format::FormatDescription;
 pub use gtid::GtidEvent;
 pub use header::{EventType, Header, Stamp, flags};
+pub use mariadb_gtid::{MariadbGroup, MariadbGtidEvent, XaName};
 pub use query::{MAX_UPDATED_DATABASES, Query, StatusVars};
 pub use rows::{Rows, RowsKind, STMT_END};
 pub use simple::{Incident, Rotate, XaPrepare};
@@ -34,6 +36,8 @@ pub enum Event<'a> {
     PreviousGtids(GtidSet),
     /// The name and the logical clock of the transaction that follows.
     Gtid(GtidEvent),
+    /// The name of the transaction that follows, for a replica of MariaDB.
+    MariadbGtid(MariadbGtidEvent<'a>),
     /// A statement's text: DDL, BEGIN, XA statements.
     Query(Query<'a>),
     /// The text of the statement whose rows follow.
@@ -66,6 +70,7 @@ impl<'a> Event<'a> {
             Event::PreviousGtids(_) => EventType::PREVIOUS_GTIDS,
             Event::Gtid(event) if event.gtid.is_some() => EventType::GTID,
             Event::Gtid(_) => EventType::ANONYMOUS_GTID,
+            Event::MariadbGtid(_) => EventType::MARIADB_GTID,
             Event::Query(_) => EventType::QUERY,
             Event::RowsQuery(_) => EventType::ROWS_QUERY,
             Event::TableMap(_) => EventType::TABLE_MAP,
@@ -96,6 +101,7 @@ impl<'a> Event<'a> {
             Event::FormatDescription(format) => format.encode(out),
             Event::PreviousGtids(set) => set.encode(out),
             Event::Gtid(event) => event.encode(out),
+            Event::MariadbGtid(event) => event.encode(out),
             Event::Query(query) => query.encode(out),
             Event::RowsQuery(text) => simple::encode_rows_query(text, out),
             Event::TableMap(table) => table.put_map(out),
@@ -122,6 +128,7 @@ impl<'a> Event<'a> {
             EventType::GTID | EventType::ANONYMOUS_GTID => {
                 Event::Gtid(GtidEvent::decode(body, header.event_type == EventType::GTID)?)
             }
+            EventType::MARIADB_GTID => Event::MariadbGtid(MariadbGtidEvent::decode(body)?),
             EventType::QUERY => {
                 Event::Query(Query::decode(body, header.flags & flags::SUPPRESS_USE != 0)?)
             }
@@ -178,6 +185,17 @@ pub fn append_artificial(
     close(out, at, checksum)?;
     put_end(&mut out[at..], end_pos, checksum);
     Ok(())
+}
+
+/// Appends an event in the place of the event with this header, whose position and time it takes.
+pub fn append_translated(
+    out: &mut Vec<u8>,
+    event: &Event<'_>,
+    of: &Header,
+    checksum: Checksum,
+) -> Result<(), EventTooLong> {
+    let stamp = Stamp { timestamp: of.timestamp, server_id: of.server_id };
+    append_artificial(out, event, stamp, of.end_pos, checksum)
 }
 
 /// A FORMAT_DESCRIPTION event has a CRC-32 in any file.

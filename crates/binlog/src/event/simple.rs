@@ -13,7 +13,7 @@ use crate::DecodeError;
 use crate::bytes::{Input, put_u16, put_u32, put_u64};
 
 /// The longest gtrid, and the longest bqual, of an XA transaction.
-const MAX_XID_PART: u32 = 64;
+pub(super) const MAX_XID_PART: u32 = 64;
 
 /// The body of a ROTATE event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,12 +5,14 @@
 //!
 //! GTID-1: the intervals of a list are sorted, and neither touch nor overlap. So equal sets have
 //! equal intervals and equal text.
+mod mariadb;
 mod text;
 
 use crate::DecodeError;
 use crate::bytes::{Input, put_u64};
 use std::collections::BTreeMap;
 
+pub use mariadb::MariadbGtid;
 pub use text::GtidParseError;
 
 /// The greatest number of a GTID. (MySQL, `GNO_END - 1`)

@@ -29,7 +29,9 @@ pub fn read(args: &[String], disk: &dyn Disk) -> Result<Request, String> {
     if arguments.iter().any(|e| matches!(e.name.as_str(), "help" | "?")) {
         return Ok(Request::Print(help()));
     }
-    if arguments.iter().any(|e| matches!(e.name.as_str(), "version" | "V")) {
+    // With a value it is the variable.
+    let asks = |e: &Entry| matches!(e.name.as_str(), "version" | "V") && e.value.is_none();
+    if arguments.iter().any(asks) {
         return Ok(Request::Print(version_line()));
     }
     let mut entries = Vec::new();
@@ -149,7 +151,7 @@ fn option_names() -> Vec<String> {
     let variables = Var::all().iter().filter(|v| v.is_option()).map(|v| dashed(v.get().name));
     variables
         .chain(
-            ["skip-log-bin", "help", "version"].into_iter().chain(FILE_OPTIONS).map(String::from),
+            ["skip-log-bin", "help"].into_iter().chain(FILE_OPTIONS).map(String::from),
         )
         .collect()
 }
@@ -175,7 +177,24 @@ fn check_together(s: &Settings) -> Result<Vec<String>, String> {
     if s.is_on(Var::SkipNetworking) && s.text(Var::Socket).is_none_or(|p| p.is_empty()) {
         return Err("--skip-networking without a --socket leaves no way to connect".into());
     }
+    let version = s.text(Var::Version).unwrap_or_default();
+    if !is_version(&version) {
+        return Err(format!("--version={version}: a version begins like 10.11.0 and has at most 60 \
+            letters, digits, dots and hyphens"));
+    }
     Ok(notes)
+}
+
+/// Whether clients can read a version: three numbers below 256 and, perhaps, a name.
+fn is_version(text: &str) -> bool {
+    let mut parts = text.splitn(3, '.');
+    let mut number = || -> Option<u8> {
+        let part = parts.next()?;
+        part.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+    };
+    let begins = (0..3).all(|_| number().is_some());
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '+' | '~');
+    begins && text.len() <= 60 && text.chars().all(fits)
 }
 
 fn help() -> String {
@@ -316,7 +335,14 @@ mod tests {
         assert!(
             help.contains("--innodb-redo-log-capacity") && help.contains("Usage: redolith server")
         );
-        assert!(run(&["--version"]).unwrap_err().contains(redolith_sql::settings::SERVER_VERSION));
+        let version = redolith_sql::settings::SERVER_VERSION;
+        assert!(run(&["--version"]).unwrap_err().contains(version));
+        assert_eq!(run(&[]).unwrap().0.text(Var::Version).as_deref(), Some(version));
+        let (s, _) = run(&["--version=10.11.0-mine"]).unwrap();
+        assert_eq!(s.text(Var::Version).as_deref(), Some("10.11.0-mine"));
+        for wrong in ["", "10", "10.11", "a.b.c", "10.11.0 x", "300.1.1", &"1.1.1-x".repeat(9)] {
+            assert!(run(&[&format!("--version={wrong}")]).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -21,15 +21,13 @@ use super::auth::{NATIVE_PASSWORD, Scramble};
 use super::capabilities::{Capabilities, status};
 use super::lenenc::{Malformed, Reader};
 
-/// The version that the server reports.
-pub const SERVER_VERSION: &str = redolith_sql::settings::SERVER_VERSION;
 /// utf8mb4_general_ci, the collation that the greeting proposes.
 pub const DEFAULT_COLLATION_ID: u8 = 45;
 
-pub fn write_greeting(b: &mut Vec<u8>, connection_id: u32, scramble: &Scramble) {
+pub fn write_greeting(b: &mut Vec<u8>, version: &str, connection_id: u32, scramble: &Scramble) {
     let capabilities = Capabilities::SERVER.0.to_le_bytes();
     b.push(10);
-    b.extend_from_slice(SERVER_VERSION.as_bytes());
+    b.extend_from_slice(version.as_bytes());
     b.push(0);
     b.extend_from_slice(&connection_id.to_le_bytes());
     b.extend_from_slice(&scramble.0[..8]);
@@ -155,10 +153,10 @@ mod tests {
     #[test]
     fn greeting_byte_by_byte() {
         let mut b = Vec::new();
-        write_greeting(&mut b, 0x01020304, &Scramble(*b"abcdefghijklmnopqrst"));
-        let version = SERVER_VERSION.len();
+        write_greeting(&mut b, "8.0.36-x", 0x01020304, &Scramble(*b"abcdefghijklmnopqrst"));
+        let version = "8.0.36-x".len();
         assert_eq!(&b[..1], [10]);
-        assert_eq!(&b[1..1 + version], SERVER_VERSION.as_bytes());
+        assert_eq!(&b[1..1 + version], b"8.0.36-x");
         let rest = &b[2 + version..];
         assert_eq!(&rest[..13], b"\x04\x03\x02\x01abcdefgh\0");
         assert_eq!(&rest[13..16], [0x0f, 0xa7, 45]);

@@ -54,7 +54,7 @@ impl Backend for Fake {
     }
     fn binlog(&self) -> Option<BinlogSource> {
         let runtime = Threads::new(Arc::new(RealDisk::new()));
-        self.binlog.clone().map(|binlog| BinlogSource { binlog, runtime })
+        self.binlog.clone().map(|binlog| BinlogSource { binlog, runtime, gtid_domain: 0 })
     }
 }
 

@@ -2,6 +2,7 @@
 use super::{semi_sync, stages};
 use crate::settings::{Settings, Var};
 use crate::status::{Status, StatusValue};
+use redolith_binlog::MariadbGtid;
 use redolith_engine::Engine;
 use redolith_replication::{Binlog, Replica};
 use std::sync::Arc;
@@ -21,6 +22,17 @@ pub fn register(
             let _ = log.materialize(to.store.log.durable());
         });
         log.status_shown(&to).executed.to_string()
+    });
+    let (log, to, set) = (binlog.clone(), engine.clone(), Arc::downgrade(settings));
+    settings.find_out(Var::GtidBinlogPos, move || {
+        to.runtime.work_long(&mut || {
+            let _ = log.materialize(to.store.log.durable());
+        });
+        let options = log.options();
+        let number = log.status_shown(&to).executed.last_number(options.uuid);
+        let domain = set.upgrade().map_or(0, |s| s.bits(Var::GtidDomainId)) as u32;
+        let last = MariadbGtid { domain, server_id: options.server_id, number };
+        if number == 0 { String::new() } else { last.to_string() }
     });
     let (log, to) = (binlog.clone(), engine.clone());
     settings.find_out(Var::GtidPurged, move || {

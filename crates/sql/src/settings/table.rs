@@ -134,6 +134,8 @@ variables! {
         inert "the server has no foreign keys yet";
     GeneralLog "general_log" Bool, Global Dynamic OFF, only "the server has no general log";
     GroupConcatMaxLen "group_concat_max_len" int(4, MAX), Both Dynamic is("1024");
+    GtidBinlogPos "gtid_binlog_pos" TEXT, Global ReadOnly is("");
+    GtidDomainId "gtid_domain_id" int(0, 0xffff_ffff), Global AtStart is("0");
     GtidExecuted "gtid_executed" TEXT, Global ReadOnly is("");
     GtidMode "gtid_mode" Enum(&["OFF", "OFF_PERMISSIVE", "ON_PERMISSIVE", "ON"]),
         Global AtStart OFF;
@@ -371,7 +373,7 @@ variables! {
     TransactionIsolation "transaction_isolation" ISOLATION, Both Dynamic is("REPEATABLE-READ");
     TransactionReadOnly "transaction_read_only" Bool, Both Dynamic OFF;
     UniqueChecks "unique_checks" Bool, Both Dynamic ON, inert "unique keys are always checked";
-    Version "version" TEXT, Global ReadOnly is(super::SERVER_VERSION);
+    Version "version" TEXT, Global AtStart is(super::SERVER_VERSION);
     VersionComment "version_comment" TEXT, Global ReadOnly is(super::VERSION_COMMENT);
     VersionCompileMachine "version_compile_machine" TEXT,
         Global ReadOnly is(std::env::consts::ARCH);

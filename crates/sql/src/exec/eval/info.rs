@@ -2,7 +2,6 @@
 use super::Eval;
 use crate::error::{Result, SqlError};
 use crate::plan::{Expr, Function, VariableScope};
-use crate::settings::SERVER_VERSION;
 use redolith_types::Value;
 use redolith_types::convert::to_u64;
 
@@ -22,7 +21,9 @@ impl<'v> Eval<'v, '_, '_> {
             F::User | F::CurrentUser => {
                 Value::from(format!("{}@{}", session.user, session.host).as_str())
             }
-            F::Version => Value::text(SERVER_VERSION),
+            F::Version => {
+                self.env.variables.system_variable(session, VariableScope::Global, "version")?
+            }
             // As in MySQL, this is `@@pseudo_thread_id`: the connection's id unless it was set.
             F::ConnectionId => {
                 let set = self.env.variables.system_variable(

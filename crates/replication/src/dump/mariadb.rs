@@ -1,0 +1,222 @@
+//! The log as a replica of MariaDB reads it that follows by GTIDs: with GTID events of MariaDB's
+//! kind in the place of MySQL's.
+//!
+//! | MySQL's events | MariaDB's |
+//! |---|---|
+//! | FORMAT_DESCRIPTION | the same, which knows MariaDB's types, too |
+//! | GTID `uuid:n`, QUERY `BEGIN` | GTID `domain-server-n`, which stands for BEGIN |
+//! | GTID, QUERY `XA START` | GTID with the XA name, which stands for XA START |
+//! | GTID, QUERY with `XA COMMIT` or `XA ROLLBACK` | GTID with the XA name, and the QUERY |
+//! | GTID, QUERY with a definition | GTID of a definition, and the QUERY |
+//! | PREVIOUS_GTIDS | none: it names no transaction of MariaDB's kind, and replicas refuse it |
+//!
+//! All other events are the same. So a transaction's number is the same in both kinds of names, and
+//! its server is the one in the headers of its events.
+//!
+//! DIALECT-1: neighbours get one group id only if the logical clock lets each be applied beside all
+//! others of the group: a transaction joins a group whose first member comes behind the last
+//! transaction that it depends on. The id is the number of this first member.
+use super::{Checksum, DumpError, Event, EventType, GtidEvent, Header, NO_GTIDS, first_missing};
+use crate::binlog::Binlog;
+use redolith_binlog::{
+    GtidSet, MariadbGroup, MariadbGtid, MariadbGtidEvent, Uuid, XaName, append_translated,
+};
+
+/// Where a replica of MariaDB begins, and in which domain the transactions of this server are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MariadbStart {
+    /// `@slave_connect_state`: the last transactions that the replica has.
+    pub position: Vec<MariadbGtid>,
+    /// `gtid_domain_id`.
+    pub domain: u32,
+}
+
+impl MariadbStart {
+    /// The transaction of this server behind which the replica begins. Other domains are those of
+    /// other sources.
+    fn last(&self) -> Option<MariadbGtid> {
+        self.position.iter().copied().find(|gtid| gtid.domain == self.domain)
+    }
+}
+
+/// The file in which a replica begins, and the transactions that it has. If the log still has the
+/// last one of them, the file has it, too, so that [`Dialect::check`] sees it.
+pub(super) fn find(binlog: &Binlog, start: &MariadbStart) -> Result<(u32, GtidSet), DumpError> {
+    let options = binlog.options();
+    if !options.gtids {
+        return Err(NO_GTIDS.into());
+    }
+    let up_to = |number: u64| {
+        let mut set = GtidSet::new();
+        if number > 0 {
+            set.add_interval(options.uuid, 1, number + 1);
+        }
+        set
+    };
+    let Some(last) = start.last() else { return Ok((first_missing(binlog, &up_to(0))?, up_to(0))) };
+    let newest = binlog.status().executed.last_number(options.uuid);
+    if last.number > newest {
+        return Err(unknown(last, format!("its last transaction has the number {newest}")));
+    }
+    let has = up_to(last.number);
+    let file = first_missing(binlog, &up_to(last.number.saturating_sub(1)));
+    Ok((file.or_else(|_| first_missing(binlog, &has))?, has))
+}
+
+/// What becomes of an event.
+pub(super) enum Translated {
+    /// The replica gets the event itself.
+    Same,
+    /// The replica does not get the event.
+    Nothing,
+    /// The replica gets this event, and then the event itself if `and_same`.
+    Made { event: Vec<u8>, and_same: bool },
+}
+
+/// Translates the events of one dump.
+pub(super) struct Dialect {
+    domain: u32,
+    uuid: Uuid,
+    /// The last transaction that the replica says it has, until it was found in the log.
+    last: Option<MariadbGtid>,
+    /// A GTID event, until the QUERY behind it says what it is the name of.
+    named: Option<(Header, GtidEvent)>,
+    /// The first transaction of the group: its sequence number, and the group's id.
+    group: Option<(u64, u64)>,
+}
+
+impl Dialect {
+    pub(super) fn new(start: &MariadbStart, uuid: Uuid) -> Dialect {
+        Dialect { domain: start.domain, uuid, last: start.last(), named: None, group: None }
+    }
+
+    /// The next event is in another file, whose sequence numbers begin anew.
+    pub(super) fn begins_file(&mut self) {
+        self.group = None;
+    }
+
+    /// Checks a transaction that the replica has: the last one has to be that of this server, and
+    /// not another server's with the same number.
+    pub(super) fn check(&mut self, header: &Header, event: &GtidEvent) -> Result<(), DumpError> {
+        let Some(last) = self.last.filter(|last| event.gtid.is_some_and(|g| g.number == last.number))
+        else {
+            return Ok(());
+        };
+        self.last = None;
+        if header.server_id == last.server_id {
+            return Ok(());
+        }
+        Err(unknown(last, format!("that transaction is {}", MariadbGtid {
+            server_id: header.server_id,
+            ..last
+        })))
+    }
+
+    /// Translates an event of a transaction that the replica does not have.
+    pub(super) fn translate(
+        &mut self,
+        header: &Header,
+        event: &[u8],
+        checksum: Checksum,
+    ) -> Result<Translated, DumpError> {
+        let wrong = |e| DumpError(format!("an event at {}: {e}", header.end_pos));
+        let is_name = matches!(header.event_type, EventType::GTID | EventType::ANONYMOUS_GTID);
+        if header.event_type == EventType::PREVIOUS_GTIDS {
+            return Ok(Translated::Nothing);
+        }
+        if !is_name && self.named.is_none() {
+            return Ok(Translated::Same);
+        }
+        let body = &event[Header::LEN..event.len() - checksum.len()];
+        let decoded = Event::decode(header, body).map_err(wrong)?;
+        let Some((named, name)) = self.named.take() else {
+            if let Event::Gtid(name) = decoded {
+                self.named = Some((*header, name));
+            }
+            return Ok(Translated::Nothing);
+        };
+        let Event::Query(query) = decoded else {
+            let found = header.event_type.name();
+            return Err(DumpError(format!("{found} stands behind a GTID instead of Query")));
+        };
+        let mut parts = (Vec::new(), Vec::new());
+        let (group, and_same) = match query.text.trim_ascii() {
+            b"BEGIN" => (MariadbGroup::Transaction, false),
+            text => match xa_statement(text, &mut parts) {
+                Some((Verb::Start, name)) => (MariadbGroup::XaPrepare(name), false),
+                Some((Verb::End, name)) => (MariadbGroup::XaEnd(name), true),
+                None => (MariadbGroup::Definition, true),
+            },
+        };
+        let Some(gtid) = name.gtid.filter(|gtid| gtid.uuid == self.uuid) else {
+            let what = name.gtid.map_or("a transaction without a GTID".into(), |g| g.to_string());
+            return Err(DumpError(format!(
+                "The log has {what}, which has no name that a replica of MariaDB understands: only \
+                 transactions with this server's server_uuid have. Set the replica up behind it, or \
+                 let it follow by file and position"
+            )));
+        };
+        let begins = self.group.filter(|(first, _)| name.clock.last_committed < *first);
+        let (_, id) = *self.group.insert(begins.unwrap_or((name.clock.sequence_number, gtid.number)));
+        let made = Event::MariadbGtid(MariadbGtidEvent {
+            number: gtid.number,
+            domain: self.domain,
+            group_id: Some(id),
+            group,
+        });
+        // Where the QUERY is left out, the event ends where the QUERY did.
+        let of = if and_same { named } else { Header { end_pos: header.end_pos, ..named } };
+        let mut event = Vec::new();
+        append_translated(&mut event, &made, &of, checksum)
+            .map_err(|e| DumpError(e.to_string()))?;
+        Ok(Translated::Made { event, and_same })
+    }
+}
+
+/// The error for a transaction that this server does not have, in MariaDB's words.
+pub(super) fn unknown(gtid: MariadbGtid, why: String) -> DumpError {
+    DumpError(format!(
+        "Error: connecting slave requested to start from GTID {gtid}, which is not in the master's \
+         binlog: {why}"
+    ))
+}
+
+/// What an XA statement at the beginning of a group does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Verb {
+    Start,
+    End,
+}
+
+/// Reads an XA statement in the form of the binary log: `XA START X'..',X'..',1`.
+fn xa_statement<'a>(
+    text: &[u8],
+    (gtrid, bqual): &'a mut (Vec<u8>, Vec<u8>),
+) -> Option<(Verb, XaName<'a>)> {
+    let text = std::str::from_utf8(text).ok()?;
+    let (verb, name) = [("START", Verb::Start), ("COMMIT", Verb::End), ("ROLLBACK", Verb::End)]
+        .iter()
+        .find_map(|(word, verb)| {
+            Some((*verb, text.strip_prefix("XA ")?.strip_prefix(word)?.strip_prefix(' ')?))
+        })?;
+    let mut parts = name.split(',');
+    *gtrid = hex(parts.next()?)?;
+    *bqual = hex(parts.next()?)?;
+    let format_id = parts.next()?.trim().parse().ok()?;
+    let whole = parts.next().is_none();
+    whole.then_some((verb, XaName { format_id, gtrid, bqual }))
+}
+
+/// The bytes of `X'..'`.
+fn hex(text: &str) -> Option<Vec<u8>> {
+    let digits = text.trim().strip_prefix("X'")?.strip_suffix('\'')?.as_bytes();
+    let digit = |b: u8| char::from(b).to_digit(16).map(|d| d as u8);
+    let pairs = digits.chunks(2).map(|pair| match *pair {
+        [high, low] => Some(digit(high)? << 4 | digit(low)?),
+        _ => None,
+    });
+    pairs.collect::<Option<Vec<u8>>>().filter(|bytes| bytes.len() <= 64)
+}
+
+#[cfg(test)]
+mod tests;
