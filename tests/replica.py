@@ -316,6 +316,74 @@ def mariadb_follows():
 WITH_GTIDS = {'gtid_mode': 'ON', 'enforce_gtid_consistency': 'ON', 'version': '10.11.0-redolith'}
 
 
+def mariadb_binlog():
+    """What mariadb-binlog fetches are the files, byte for byte."""
+    with source('replica-remote', version='10.11.0-redolith') as s:
+        c = s.connect()
+        c.query('CREATE DATABASE d')
+        c.query('CREATE TABLE d.t (id INT PRIMARY KEY, v LONGBLOB)')
+        for n in range(4):
+            c.query(f"INSERT INTO d.t VALUES ({n}, REPEAT('x', 400000))")
+            c.query(f"UPDATE d.t SET v = 'y' WHERE id = {n}")
+        c.query('FLUSH LOGS')
+        subprocess.run(
+            [
+                *('mariadb-binlog', '--no-defaults', '--read-from-remote-server', '--raw'),
+                *('--to-last-log', '--host=127.0.0.1', f'--port={s.port}', '--user=root'),
+                *(f'--result-file={s.dir}/', 'binlog.000001'),
+            ],
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        wanted = names(c)
+        assert len(wanted) > 3, wanted
+        for name in wanted:
+            with open(os.path.join(s.data, name), 'rb') as f:
+                there = bytearray(f.read())
+            there[IN_USE_AT] = 0
+            with open(os.path.join(s.dir, name), 'rb') as f:
+                assert f.read() == there, name
+
+
+def mariadb_snapshot():
+    """mariadb-dump --gtid makes a replica that goes on behind the snapshot."""
+    with source('replica-dump', **WITH_GTIDS) as s, replica_of('replica-dump-r') as r:
+        r.by_gtids = True
+        c = s.connect()
+        c.query('CREATE DATABASE d')
+        c.query('CREATE TABLE d.t (id INT PRIMARY KEY)')
+        for n in range(5):
+            c.query(f'INSERT INTO d.t VALUES ({n})')
+        snapshot = subprocess.run(
+            [
+                *('mariadb-dump', '--no-defaults', '--host=127.0.0.1', f'--port={s.port}'),
+                *('--user=root', '--single-transaction', '--master-data=1', '--gtid'),
+                *('--databases', 'd'),
+            ],
+            check=True,
+            capture_output=True,
+        ).stdout
+        assert b"SET GLOBAL gtid_slave_pos='0-1-7'" in snapshot, snapshot
+        for n in range(5, 9):
+            c.query(f'INSERT INTO d.t VALUES ({n})')
+        subprocess.run(
+            ['mariadb', '--no-defaults', '-uroot', '-h127.0.0.1', f'-P{r.port}'],
+            input=snapshot,
+            check=True,
+        )
+        r.attach(s)
+        r.wait_for_end(s)
+        assert same_rows(s, r) == 9
+        # Another source's transactions are told from this one's.
+        r.c.query('STOP SLAVE')
+        r.c.query("SET GLOBAL gtid_slave_pos = '0-3-7'")
+        r.c.query('START SLAVE')
+        wait_for('the refusal', lambda: r.status()['Last_IO_Errno'] == '1236')
+        said = r.status()['Last_IO_Error']
+        assert 'GTID 0-3-7' in said and 'that transaction is 0-1-7' in said, said
+
+
 def kills(report, name, count, gtid_mode='OFF', theirs=False, **options):
     """Replicas follow under load, and through kills of both ends. `theirs`: by GTIDs of MariaDB."""
     gtids = {'gtid_mode': gtid_mode, 'enforce_gtid_consistency': gtid_mode}
@@ -328,9 +396,9 @@ def kills(report, name, count, gtid_mode='OFF', theirs=False, **options):
         report.ok(name, f'{count} + {count} kills: {said}')
 
 
-def all_statements():
+def all_statements(theirs=False):
     packets = {'max_allowed_packet': '64M'}
-    theirs = {
+    options = {
         'slave_max_allowed_packet': '1073741824',
         'character_set_server': 'latin1',
         'enforce_storage_engine': 'InnoDB',
@@ -338,7 +406,10 @@ def all_statements():
     }
     # The events of a transaction travel in one frame of the redo log.
     ours = {'innodb_log_buffer_size': '32M', **packets}
-    with source('replica-all', **ours) as s, replica_of('replica-all-r', **theirs) as r:
+    if theirs:
+        ours |= WITH_GTIDS
+    with source('replica-all', **ours) as s, replica_of('replica-all-r', **options) as r:
+        r.by_gtids = theirs
         r.attach(s)
         following_statements.run(s)
         r.wait_for_end(s)
@@ -471,6 +542,8 @@ def main():
         'raw-stream': raw_stream,
         'refusals': refusals,
         'following': following,
+        'mariadb-binlog': mariadb_binlog,
+        'mariadb-snapshot': mariadb_snapshot,
         'mariadb': mariadb_follows,
         'all-statements': all_statements,
         'kills': lambda: kills(report, 'kills', a.kills),
@@ -482,6 +555,7 @@ def main():
         'python': lambda: python_reader(report),
         'java': lambda: java_reader(report),
         'parallel': lambda: kills(report, 'parallel', 0, **parallel),
+        'all-statements-gtids': lambda: all_statements(theirs=True),
         'mariadb-gtids': lambda: kills(report, 'mariadb-gtids', a.kills, theirs=True, **parallel),
     }
     reports_itself = {'kills', 'gtids', 'parallel', 'python', 'java', 'semi-sync-mariadb'}

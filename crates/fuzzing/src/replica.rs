@@ -1,13 +1,13 @@
 //! What a replica sends: its registration, its requests for dumps, its acknowledgements.
 use crate::take;
 use redolith_binlog::{
-    BinlogPosition, Checksum, EncodeOptions, Event, Gtid, GtidSet, GtidTemplate, Header, Query,
-    Stamp, TransactionBuilder, Uuid,
+    BinlogPosition, Checksum, EncodeOptions, Event, Gtid, GtidSet, GtidTemplate, Header,
+    MariadbGtid, Query, Stamp, TransactionBuilder, Uuid,
 };
 use redolith_disk::SimDisk;
 use redolith_engine::Lsn;
 use redolith_engine::commit_stream::CommitStream;
-use redolith_replication::dump::{Dump, Start, Step};
+use redolith_replication::dump::{Dump, MariadbStart, Start, Step};
 use redolith_replication::record::{Options, Record, Why, transaction};
 use redolith_replication::{Binlog, Place};
 use redolith_server::protocol::lenenc::Reader;
@@ -55,13 +55,19 @@ fn log() -> &'static Arc<Binlog> {
     })
 }
 
-/// The first byte is the command, the second what the replica says about checksums, the rest the
+/// The first byte is the command (4: a replica of MariaDB, with its position), the second what the replica says about checksums, the rest the
 /// body. What a dump gives begins and ends where events do; what a replica may acknowledge was
 /// given.
 pub fn request(data: &[u8]) {
     let ([command, checksum], body) = take::<2>(data);
     let mut r = Reader::new(body);
-    let request = match command % 4 {
+    let request = match command % 5 {
+        4 => {
+            let Ok(text) = std::str::from_utf8(body) else { return };
+            let Ok(position) = MariadbGtid::position(text) else { return };
+            let start = Start::Mariadb(MariadbStart { position, domain: 0 });
+            Ok(Request { flags: 0, server_id: 9, start })
+        }
         0 => Request::by_position(&mut r),
         1 => Request::by_gtids(&mut r),
         2 => {
@@ -137,5 +143,8 @@ pub fn request_seeds() -> Vec<Vec<u8>> {
         b"\x02\0\x09\0\0\0\x01h\0\0\xea\x0c\0\0\0\0\0\0\0\0".to_vec(),
         ack("binlog.000001", 500),
         ack("binlog.000002", 400),
+        b"\x04\x02".to_vec(),
+        b"\x04\x020-5-7,1-2-3".to_vec(),
+        b"\x04\x020-6-7".to_vec(),
     ]
 }

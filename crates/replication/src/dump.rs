@@ -5,8 +5,8 @@
 //! FORMAT_DESCRIPTION, also if the dump begins in the middle of the file. All other events are
 //! those of the file, byte for byte, with the file's checksums. (MySQL does not take checksums away
 //! either: `@source_binlog_checksum` tells how the ROTATE event before the first FORMAT_DESCRIPTION
-//! ends, and that the replica knows checksums.) A replica of MariaDB that follows by GTIDs gets some
-//! events in another form ([`mariadb`]).
+//! ends, and that the replica knows checksums.) A replica of MariaDB that follows by GTIDs gets
+//! some events in another form ([`mariadb`]).
 //!
 //! - REPL-1: only what is published is read, so a replica never has a transaction that a crash
 //!   takes back (FOLLOW-1).
@@ -20,8 +20,8 @@ mod mariadb;
 
 use crate::binlog::{Binlog, Reading};
 use crate::tail::Chunk;
-use redolith_binlog::file::{FIRST_EVENT_AT, file_name, file_number};
 use mariadb::{Dialect, Translated};
+use redolith_binlog::file::{FIRST_EVENT_AT, file_name, file_number};
 use redolith_binlog::{
     BinlogPosition, Checksum, Damage, Event, EventType, GtidEvent, GtidSet, Header, ReadError,
     Reader, Rotate, Stamp, append_artificial, append_translated, flags,
@@ -31,7 +31,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-pub use mariadb::MariadbStart;
+pub use mariadb::{MariadbStart, last_before};
 
 /// The end of a file that was written this long ago, in bytes, is in memory: reading it does not
 /// wait for the disk.

@@ -9,9 +9,9 @@
 //! | 57 | 41 | bytes of the fixed part of each type's body, from type 1 |
 //! | 98 | 1 | algorithm of the checksums in the file |
 //!
-//! The lengths are those of MySQL 8.0; for a replica of MariaDB those of its own types follow
-//! ([`FormatDescription::for_mariadb`]). The event is 122 bytes long, with header and CRC-32, and has
-//! the CRC-32 even if the algorithm is none.
+//! The lengths are those of MySQL 8.0. The event is 122 bytes long, with header and CRC-32, and has
+//! the CRC-32 even if the algorithm is none. For a replica of MariaDB, the lengths of its own types
+//! follow ([`FormatDescription::for_mariadb`]).
 use super::Header;
 use crate::bytes::{Input, put_u16, put_u32};
 use crate::{Checksum, DecodeError};

@@ -138,10 +138,14 @@ mod tests {
     #[test]
     fn bodies_are_those_of_mariadb() {
         let name = XaName { format_id: 3, gtrid: b"x", bqual: b"y" };
-        let event = |number, group_id, group| MariadbGtidEvent { number, domain: 0, group_id, group };
+        let event =
+            |number, group_id, group| MariadbGtidEvent { number, domain: 0, group_id, group };
         for (event, hex) in [
             (event(6, None, MariadbGroup::Transaction), "0600000000000000000000000c000000000000"),
-            (event(5, None, MariadbGroup::XaEnd(name)), "0500000000000000000000008d0300000001017879"),
+            (
+                event(5, None, MariadbGroup::XaEnd(name)),
+                "0500000000000000000000008d0300000001017879",
+            ),
             (
                 event(4, None, MariadbGroup::XaPrepare(name)),
                 "0400000000000000000000004c0300000001017879",

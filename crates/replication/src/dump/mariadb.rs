@@ -16,11 +16,15 @@
 //! DIALECT-1: neighbours get one group id only if the logical clock lets each be applied beside all
 //! others of the group: a transaction joins a group whose first member comes behind the last
 //! transaction that it depends on. The id is the number of this first member.
-use super::{Checksum, DumpError, Event, EventType, GtidEvent, Header, NO_GTIDS, first_missing};
+use super::{
+    Checksum, DumpError, Event, EventType, FIRST_EVENT_AT, GtidEvent, Header, NO_GTIDS, ReadError,
+    first_missing,
+};
 use crate::binlog::Binlog;
 use redolith_binlog::{
     GtidSet, MariadbGroup, MariadbGtid, MariadbGtidEvent, Uuid, XaName, append_translated,
 };
+use std::sync::Arc;
 
 /// Where a replica of MariaDB begins, and in which domain the transactions of this server are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,6 +67,36 @@ pub(super) fn find(binlog: &Binlog, start: &MariadbStart) -> Result<(u32, GtidSe
     Ok((file.or_else(|_| first_missing(binlog, &has))?, has))
 }
 
+/// The last transaction of this server that begins before a position: what a replica has that
+/// begins there. The number is 0 if there is none. None: no such file, no event begins at the
+/// position, or `goes_on` was false. Reads the file up to the position.
+pub fn last_before(
+    binlog: &Arc<Binlog>,
+    name: &[u8],
+    position: u64,
+    domain: u32,
+    goes_on: &dyn Fn() -> bool,
+) -> Result<Option<MariadbGtid>, ReadError> {
+    let Ok(file) = super::find(binlog, name) else { return Ok(None) };
+    let _kept = binlog.reader(file);
+    let options = binlog.options();
+    let (mut reader, previous) = binlog.open_file(file)?;
+    let number = previous.last_number(options.uuid);
+    let mut last = MariadbGtid { domain, server_id: options.server_id, number };
+    reader.seek(FIRST_EVENT_AT);
+    while reader.position() < position {
+        let Some(event) = reader.next_event()?.filter(|_| goes_on()) else { return Ok(None) };
+        let server_id = event.header.server_id;
+        if event.header.event_type == EventType::GTID
+            && let Event::Gtid(GtidEvent { gtid: Some(gtid), .. }) = event.decode()?
+            && gtid.uuid == options.uuid
+        {
+            last = MariadbGtid { server_id, number: gtid.number, ..last };
+        }
+    }
+    Ok((reader.position() == position).then_some(last))
+}
+
 /// What becomes of an event.
 pub(super) enum Translated {
     /// The replica gets the event itself.
@@ -98,7 +132,8 @@ impl Dialect {
     /// Checks a transaction that the replica has: the last one has to be that of this server, and
     /// not another server's with the same number.
     pub(super) fn check(&mut self, header: &Header, event: &GtidEvent) -> Result<(), DumpError> {
-        let Some(last) = self.last.filter(|last| event.gtid.is_some_and(|g| g.number == last.number))
+        let Some(last) =
+            self.last.filter(|last| event.gtid.is_some_and(|g| g.number == last.number))
         else {
             return Ok(());
         };
@@ -106,10 +141,10 @@ impl Dialect {
         if header.server_id == last.server_id {
             return Ok(());
         }
-        Err(unknown(last, format!("that transaction is {}", MariadbGtid {
-            server_id: header.server_id,
-            ..last
-        })))
+        Err(unknown(
+            last,
+            format!("that transaction is {}", MariadbGtid { server_id: header.server_id, ..last }),
+        ))
     }
 
     /// Translates an event of a transaction that the replica does not have.
@@ -152,12 +187,13 @@ impl Dialect {
             let what = name.gtid.map_or("a transaction without a GTID".into(), |g| g.to_string());
             return Err(DumpError(format!(
                 "The log has {what}, which has no name that a replica of MariaDB understands: only \
-                 transactions with this server's server_uuid have. Set the replica up behind it, or \
-                 let it follow by file and position"
+                 transactions with this server's server_uuid have. Set the replica up behind it, \
+                 or let it follow by file and position"
             )));
         };
         let begins = self.group.filter(|(first, _)| name.clock.last_committed < *first);
-        let (_, id) = *self.group.insert(begins.unwrap_or((name.clock.sequence_number, gtid.number)));
+        let (_, id) =
+            *self.group.insert(begins.unwrap_or((name.clock.sequence_number, gtid.number)));
         let made = Event::MariadbGtid(MariadbGtidEvent {
             number: gtid.number,
             domain: self.domain,

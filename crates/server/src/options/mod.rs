@@ -150,9 +150,7 @@ fn is_switch(value: &str) -> bool {
 fn option_names() -> Vec<String> {
     let variables = Var::all().iter().filter(|v| v.is_option()).map(|v| dashed(v.get().name));
     variables
-        .chain(
-            ["skip-log-bin", "help"].into_iter().chain(FILE_OPTIONS).map(String::from),
-        )
+        .chain(["skip-log-bin", "help"].into_iter().chain(FILE_OPTIONS).map(String::from))
         .collect()
 }
 
@@ -179,8 +177,10 @@ fn check_together(s: &Settings) -> Result<Vec<String>, String> {
     }
     let version = s.text(Var::Version).unwrap_or_default();
     if !is_version(&version) {
-        return Err(format!("--version={version}: a version begins like 10.11.0 and has at most 60 \
-            letters, digits, dots and hyphens"));
+        return Err(format!(
+            "--version={version}: a version begins like 10.11.0 and has at most 60 \
+            letters, digits, dots and hyphens"
+        ));
     }
     Ok(notes)
 }

@@ -155,6 +155,7 @@ functions! {
     Format "FORMAT" 2..=3 Ascii(64), Pure;
     GtidSubset "GTID_SUBSET" 2..=2 Int(1), Pure;
     GtidSubtract "GTID_SUBTRACT" 2..=2 Ascii(16_777_215), Pure;
+    BinlogGtidPos "BINLOG_GTID_POS" 2..=2 Ascii(64), Volatile;
     Md5 "MD5" 1..=1 Ascii(32), Pure;
     Sha1 "SHA1" 1..=1 Ascii(40), Pure;
     Sha2 "SHA2" 2..=2 Ascii(128), Pure;

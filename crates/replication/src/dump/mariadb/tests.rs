@@ -143,6 +143,31 @@ fn transactions_that_the_clock_lets_run_together_are_a_group() {
 }
 
 #[test]
+fn a_position_in_a_file_is_that_of_the_transaction_before() {
+    let mut rig = Rig::new(1 << 20);
+    let mut places = vec![(rig.binlog.end().unwrap(), 0)];
+    for number in 1..=5 {
+        rig.queries(&["BEGIN", "rows"], None);
+        places.push((rig.binlog.end().unwrap(), number));
+        if number == 3 {
+            rig.rotate(Why::Flush, 1 << 20);
+            places.push((rig.binlog.end().unwrap(), number));
+        }
+    }
+    let number = |name: &[u8], at| {
+        last_before(&rig.binlog, name, at, DOMAIN, &|| true).unwrap().map(|g| g.number)
+    };
+    for (at, wanted) in places {
+        let name = format!("binlog.{:06}", at.file);
+        assert_eq!(number(name.as_bytes(), at.offset), Some(wanted));
+        assert_eq!(number(name.as_bytes(), at.offset + 1), None);
+    }
+    assert_eq!(number(b"binlog.000002", 4), Some(3));
+    assert_eq!(number(b"binlog.000003", 4), None);
+    assert!(last_before(&rig.binlog, b"binlog.000001", 126, 0, &|| false).unwrap().is_none());
+}
+
+#[test]
 fn positions_that_this_server_does_not_have_are_refused() {
     let mut rig = Rig::new(1 << 20);
     for _ in 0..3 {

@@ -133,6 +133,7 @@ impl<'v> Eval<'v, '_, '_> {
             | F::Coercibility => self.text_function(function, args, node),
 
             F::GtidSubset | F::GtidSubtract => self.gtid_function(function, args),
+            F::BinlogGtidPos => self.binlog_gtid_pos(&args[0], &args[1]),
 
             F::Md5
             | F::Sha1

@@ -1,9 +1,14 @@
-//! Functions of sets of GTIDs.
+//! Functions of GTIDs.
 use super::Eval;
 use crate::error::{Result, SqlError};
+use crate::exec::scan::check_killed;
 use crate::plan::{Expr, Function};
+use crate::processes::Kill;
+use crate::settings::Var;
 use redolith_binlog::GtidSet;
+use redolith_replication::dump::last_before;
 use redolith_types::Value;
+use redolith_types::convert::to_u64;
 
 impl<'v> Eval<'v, '_, '_> {
     pub(super) fn gtid_function(
@@ -23,6 +28,31 @@ impl<'v> Eval<'v, '_, '_> {
                 Value::owned(left.to_string().into_bytes())
             }
         })
+    }
+
+    /// MariaDB's `BINLOG_GTID_POS(file, position)`, which `mariadb-dump --gtid` calls: NULL if the
+    /// log has no such place.
+    pub(super) fn binlog_gtid_pos(&mut self, file: &'v Expr, at: &'v Expr) -> Result<Value<'v>> {
+        let name = self.arg_bytes(file)?;
+        let at = self.number(at)?;
+        let (Some(name), false) = (name, at.is_null()) else { return Ok(Value::Null) };
+        let at = to_u64(&at).value;
+        let source = self.env.database.and_then(|db| Some((db, db.binlog.as_ref()?)));
+        let Some((db, binlog)) = source else { return Ok(Value::Null) };
+        let domain = db.settings.bits(Var::GtidDomainId) as u32;
+        let process = self.env.session.process.clone();
+        let goes_on = || process.killed() == Kill::None;
+        let mut found = Ok(None);
+        db.engine.runtime.work_long(&mut || {
+            let _ = binlog.materialize(db.engine.store.log.durable());
+            found = last_before(binlog, &name, at, domain, &goes_on);
+        });
+        check_killed(self.env)?;
+        let found = found.map_err(|e| SqlError::new(1220, format!("BINLOG_GTID_POS: {e}")))?;
+        Ok(found.map_or(Value::Null, |gtid| {
+            let text = if gtid.number == 0 { String::new() } else { gtid.to_string() };
+            Value::owned(text.into_bytes())
+        }))
     }
 
     fn gtid_set(&mut self, arg: &'v Expr) -> Result<Option<GtidSet>> {
