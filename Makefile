@@ -100,7 +100,7 @@ soak:
 	@tools/setup build
 	EVERY_IO=1 tests/run sim --seeds 20000
 	POWER_LOSS_IMAGES=200 POWER_LOSS_TRANSACTIONS=600 SEED=$(SEED) \
-	  cargo test --locked -p redolith-server --test power_loss -- --nocapture
+	  cargo test --locked -p redolith-server --test server power_loss:: -- --nocapture
 
 differ: build
 	@tools/setup test

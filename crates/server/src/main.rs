@@ -3,7 +3,6 @@
 use redolith_disk::{Disk, RealDisk};
 use redolith_server::dump;
 use redolith_server::options::{self, Request};
-use redolith_server::sql_backend::SqlBackend;
 use redolith_server::start;
 use redolith_server::top;
 use std::process::ExitCode;
@@ -58,6 +57,6 @@ fn server(args: &[String]) -> Result<(), String> {
     let disk: Arc<dyn Disk> = Arc::new(RealDisk::new());
     match options::read(args, &*disk)? {
         Request::Print(text) => print(&text),
-        Request::Run { settings, notes } => start::run(settings, &notes, disk, SqlBackend::new),
+        Request::Run { settings, notes } => start::run(settings, &notes, disk),
     }
 }

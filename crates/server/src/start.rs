@@ -8,6 +8,7 @@ use crate::long_work;
 use crate::metrics;
 use crate::runtime::{EngineRuntime, TokioRuntime};
 use crate::server::Server;
+use crate::sql_backend::SqlBackend;
 use crate::worker_affinity::{Affinity, Workers};
 use redolith_binlog::Checksum;
 use redolith_disk::{
@@ -48,12 +49,7 @@ pub struct Parts {
 
 /// Runs the server until a signal ends it. `notes` are warnings from reading the options. An error
 /// is a message for the person who started the server.
-pub fn run<B: Backend>(
-    settings: Arc<Settings>,
-    notes: &[String],
-    disk: Arc<dyn Disk>,
-    backend: impl FnOnce(&Parts) -> B,
-) -> Result<(), String> {
+pub fn run(settings: Arc<Settings>, notes: &[String], disk: Arc<dyn Disk>) -> Result<(), String> {
     open_error_log(&settings, &disk)?;
     notes.iter().for_each(|note| tracing::warn!("{note}"));
     raise_file_limit(settings.bits(Var::OpenFilesLimit));
@@ -75,7 +71,7 @@ pub fn run<B: Backend>(
         .enable_all()
         .build()
         .map_err(|e| format!("cannot start {workers} worker threads: {e}"))?;
-    let ended = runtime.block_on(run_inside(settings, disk, threads, backend));
+    let ended = runtime.block_on(run_inside(settings, disk, threads));
     // Threads that are still running do not delay the exit: the engine is closed, so nothing waits
     // for their work.
     runtime.shutdown_timeout(LAST_WAIT);
@@ -97,11 +93,10 @@ fn open_error_log(settings: &Arc<Settings>, disk: &Arc<dyn Disk>) -> Result<(), 
     Ok(())
 }
 
-async fn run_inside<B: Backend>(
+async fn run_inside(
     settings: Arc<Settings>,
     disk: Arc<dyn Disk>,
     workers: Arc<Workers>,
-    backend: impl FnOnce(&Parts) -> B,
 ) -> Result<(), String> {
     let begun = disk.now();
     let mut signals = Signals::new()?;
@@ -149,8 +144,12 @@ async fn run_inside<B: Backend>(
     };
     engine_status::register(&parts.status, &engine);
     apply_monitors(&parts)?;
-    let server =
-        Server::new(backend(&parts), disk.clone(), parts.processes.clone(), parts.status.clone());
+    let server = Server::new(
+        SqlBackend::new(&parts),
+        disk.clone(),
+        parts.processes.clone(),
+        parts.status.clone(),
+    );
     let pid_file = write_pid_file(&settings, &disk, &datadir)?;
     let w = workers.clone();
     settings.on_change(Var::RedolithWorkerAffinity, move |bits| w.set(Affinity::from(bits)));

@@ -1,7 +1,7 @@
-//! What the crate writes, read by itself, by the crate mysql_common, and by mariadb-binlog.
+//! What the crate writes, read by itself and by mariadb-binlog. (tests/e2e reads it with
+//! mysql_common.)
 mod damage;
 mod fixtures;
 mod mariadb;
-mod oracle;
 mod round_trip;
 mod transactions;

@@ -120,7 +120,7 @@ impl Binder<'_> {
             | Aggregate::VarSamp => ExprType::double().nullable(true),
             Aggregate::GroupConcat => {
                 for arg in &mut args {
-                    *arg = self.to_string(arg.clone());
+                    arg.change(|arg| self.to_string(arg));
                 }
                 let collation = type_rules::collation_of(
                     &args.iter().map(|a| &a.ty).collect::<Vec<_>>(),

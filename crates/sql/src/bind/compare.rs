@@ -25,10 +25,10 @@ impl Binder<'_> {
                 let (left_hex, right_hex) = (self.is_hex_number(left), self.is_hex_number(right));
                 let mut sides = [self.by_value(env, left)?, self.by_value(env, right)?];
                 if left_hex && sides[1].ty.kind.is_numeric() {
-                    sides[0] = as_number(sides[0].clone());
+                    sides[0].change(as_number);
                 }
                 if right_hex && sides[0].ty.kind.is_numeric() {
-                    sides[1] = as_number(sides[1].clone());
+                    sides[1].change(as_number);
                 }
                 let [left, right] = sides;
                 self.compare(op, left, right)
@@ -37,7 +37,7 @@ impl Binder<'_> {
                 let hex = [self.is_hex_number(left), self.is_hex_number(right)];
                 let mut sides = [self.expr(env, left)?, self.expr(env, right)?];
                 for (side, hex) in sides.iter_mut().zip(hex) {
-                    *side = operand(if hex { as_number(side.clone()) } else { side.clone() });
+                    side.change(|side| operand(if hex { as_number(side) } else { side }));
                 }
                 let [l, r] = &sides;
                 // Clients are told the other side's type. Any kind of number may come (BIND-3).

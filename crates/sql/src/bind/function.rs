@@ -102,9 +102,8 @@ impl Binder<'_> {
                 _ => ExprType::bigint(first.digits().0.clamp(1, 20) + 1).unsigned(first.unsigned),
             },
             Returns::SameString => {
-                let text = self.to_string(args[0].clone());
-                let ty = text.ty;
-                args[0] = text;
+                args[0].change(|arg| self.to_string(arg));
+                let ty = args[0].ty;
                 let mut collation =
                     if ty.kind == Kind::Null { self.cx.collation } else { ty.collation };
                 // The string to cut off has a part in the collation of the result.
@@ -124,7 +123,7 @@ impl Binder<'_> {
                         type_rules::collation_of(&[&ty, &part.ty], function.name())?;
                     let common = ExprType { collation, ..ty };
                     for arg in &mut args[..2] {
-                        *arg = in_charset(arg.clone(), &common);
+                        arg.change(|arg| in_charset(arg, &common));
                     }
                 }
                 let kind = if ty.kind == Kind::Blob { Kind::Blob } else { Kind::VarChar };
@@ -153,14 +152,14 @@ impl Binder<'_> {
             Returns::Unified(from) => {
                 if function == Function::Elt {
                     for arg in &mut args[1..] {
-                        *arg = self.to_string(arg.clone());
+                        arg.change(|arg| self.to_string(arg));
                     }
                 }
                 let ty = type_rules::unify(
                     &args[from as usize..].iter().map(|a| a.ty).collect::<Vec<_>>(),
                 )?;
                 for arg in &mut args[from as usize..] {
-                    *arg = in_charset(arg.clone(), &ty);
+                    arg.change(|arg| in_charset(arg, &ty));
                 }
                 return Ok(match function {
                     // The result is NULL only if all arguments are NULL.
@@ -212,7 +211,7 @@ impl Binder<'_> {
     /// concatenation.
     fn concat_type(&mut self, args: &mut [Expr]) -> Result<ExprType> {
         for arg in args.iter_mut() {
-            *arg = self.to_string(arg.clone());
+            arg.change(|arg| self.to_string(arg));
         }
         let strings: Vec<&ExprType> =
             args.iter().map(|a| &a.ty).filter(|t| t.kind.is_string()).collect();
@@ -227,7 +226,7 @@ impl Binder<'_> {
             ..ExprType::string(length.min(u32::MAX as u64 / 4) as u32, collation)
         };
         for arg in args.iter_mut() {
-            *arg = in_charset(arg.clone(), &ty);
+            arg.change(|arg| in_charset(arg, &ty));
         }
         Ok(ty)
     }

@@ -300,6 +300,12 @@ impl Expr {
     pub fn literal(value: Value<'static>, ty: ExprType) -> Expr {
         Expr { kind: ExprKind::Literal(value), ty }
     }
+    /// Puts another expression around this one. Nothing is copied: a copy at each level of a tree
+    /// would take time and memory by the square of its height.
+    pub fn change(&mut self, change: impl FnOnce(Expr) -> Expr) {
+        let held = Expr::literal(Value::Null, ExprType::null());
+        *self = change(std::mem::replace(self, held));
+    }
     pub fn as_literal(&self) -> Option<&Value<'static>> {
         match &self.kind {
             ExprKind::Literal(v) => Some(v),

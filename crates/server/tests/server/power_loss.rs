@@ -26,7 +26,6 @@ use redolith_engine::{Config, Engine, Trx};
 use redolith_replication::Binlog;
 use redolith_replication::record::Options;
 use redolith_server::options::{self, Request};
-use redolith_server::sql_backend::SqlBackend;
 use redolith_server::start;
 use redolith_types::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -163,7 +162,7 @@ fn record(dir: &Path, transactions: u64, seed: u64, binlog: bool) -> (Recorder, 
     let Request::Run { settings, .. } = options::read(&args, &*recorder).unwrap() else {
         panic!("settings that only print")
     };
-    let server = std::thread::spawn(move || start::run(settings, &[], recorder, SqlBackend::new));
+    let server = std::thread::spawn(move || start::run(settings, &[], recorder));
     let place = Place::Socket(dir.join("s"));
     let begun = Instant::now();
     let mut c = loop {

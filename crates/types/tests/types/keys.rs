@@ -6,8 +6,7 @@ use redolith_types::{
     Collation, Column, IndexColumn, IndexDef, KeyLayout, RowLayout, SqlType, Value,
 };
 
-mod common;
-use common::{any_type, cut, nullable_value_of};
+use crate::common::{any_type, cut, nullable_value_of};
 
 #[derive(Clone, Debug)]
 struct KeyColumn {

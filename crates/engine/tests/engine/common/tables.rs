@@ -1,5 +1,5 @@
 //! Engines and tables of the tests, and what they do to them.
-use super::common::Dir;
+use super::Dir;
 use redolith_disk::{Disk, RealDisk};
 use redolith_engine::dict::table::Table;
 use redolith_engine::lock::Mode;

@@ -1,6 +1,5 @@
 //! The stock `mariadb` client against the server, if it is installed.
-mod common;
-use common::*;
+use crate::common::*;
 use std::process::Command;
 
 fn mariadb(server: &TestServer, statement: &str) -> Option<(bool, String)> {

@@ -3,8 +3,7 @@
 use proptest::prelude::*;
 use redolith_types::{Collation, Column, RowLayout, SqlType, Value};
 
-mod common;
-use common::{any_type, nullable_value_of};
+use crate::common::{any_type, nullable_value_of};
 
 type Row = Vec<Value<'static>>;
 

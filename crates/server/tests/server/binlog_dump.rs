@@ -1,6 +1,5 @@
 //! Dumps of a binary log that no engine writes, by replicas that take their time.
-mod common;
-use common::*;
+use crate::common::*;
 use redolith_binlog::{
     Checksum, EncodeOptions, GtidTemplate, Query, Stamp, TransactionBuilder, Uuid,
 };

@@ -1,6 +1,5 @@
 //! The protocol over a real socket, packet by packet, against the fake backend.
-mod common;
-use common::*;
+use crate::common::*;
 use redolith_server::backend::Limits;
 use redolith_sql::processes::Kill;
 use redolith_sql::status::Counter;

@@ -1,7 +1,6 @@
 //! Directories and tables: opening, closing, definitions, limits, durability.
-mod common;
 
-use common::Dir;
+use crate::common::Dir;
 use redolith::{
     Database, Durability, Error, MAX_KEY_BYTES, MAX_VALUE_BYTES, Result, TableDefinition,
     asynchronous,
@@ -278,7 +277,7 @@ fn is_poisoned() {
 fn a_disk_that_breaks_its_promise_ends_the_process() {
     let dir = Dir::new("poisoned");
     let ended = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "is_poisoned", "--ignored", "--nocapture"])
+        .args(["--exact", "tables::is_poisoned", "--ignored", "--nocapture"])
         .env("REDOLITH_TEST_DIR", &dir.0)
         .output()
         .unwrap();
@@ -291,7 +290,7 @@ fn a_commit_is_as_durable_as_its_level() {
     for levels in ["durable", "written", "eventual,durable", "eventual,written"] {
         let dir = Dir::new("levels");
         let died = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "commits_and_dies", "--ignored", "--nocapture"])
+            .args(["--exact", "tables::commits_and_dies", "--ignored", "--nocapture"])
             .env("REDOLITH_TEST_DIR", &dir.0)
             .env("REDOLITH_TEST_LEVELS", levels)
             .output()

@@ -1,8 +1,7 @@
 //! Data several times the buffer pool, a small log, many sessions at once: nothing hangs, nothing
 //! is lost, and a clean close leaves nothing to redo.
-mod common;
 
-use common::Dir;
+use crate::common::Dir;
 use redolith_disk::{Disk, RealDisk};
 use redolith_engine::dict::table::Table;
 use redolith_engine::lock::{KillFlag, Mode};

@@ -1,13 +1,12 @@
 //! The examples run, and the READMEs show them.
-#[path = "../examples/asynchronous.rs"]
+#[path = "../../examples/asynchronous.rs"]
 #[allow(dead_code)]
 mod asynchronous;
-#[path = "../examples/blocking.rs"]
+#[path = "../../examples/blocking.rs"]
 #[allow(dead_code)]
 mod blocking;
-mod common;
 
-use common::Dir;
+use crate::common::Dir;
 use redolith::Error;
 
 #[test]
@@ -31,10 +30,10 @@ async fn the_async_example_runs() {
 /// Both examples are short, and the README at the top of the tree shows the blocking one.
 #[test]
 fn the_examples_are_what_the_readme_shows() {
-    let blocking = include_str!("../examples/blocking.rs");
-    let asynchronous = include_str!("../examples/asynchronous.rs");
+    let blocking = include_str!("../../examples/blocking.rs");
+    let asynchronous = include_str!("../../examples/asynchronous.rs");
     assert!(blocking.lines().count() <= 30 && asynchronous.lines().count() <= 30);
-    let readme = include_str!("../../../README.md");
+    let readme = include_str!("../../../../README.md");
     let (_, program) = blocking.split_once('\n').unwrap();
     let (program, _) = program.split_once("\nfn main").unwrap();
     assert!(readme.contains(program.trim()), "README.md does not show:\n{program}");

@@ -1,11 +1,8 @@
 //! `redolith dump`: each kind of file of an engine that wrote, as it is and damaged in many places.
 #![allow(clippy::disallowed_methods)] // the test damages files behind the engine's back
-mod common;
-#[path = "common/tables.rs"]
-#[allow(dead_code)] // each test program uses its part
-mod tables;
 
-use common::Dir;
+use crate::common::Dir;
+use crate::common::tables::*;
 use redolith_disk::RealDisk;
 use redolith_engine::Trx;
 use redolith_engine::dump::{Kind, Request, dump};
@@ -13,7 +10,6 @@ use redolith_engine::lock::KillFlag;
 use redolith_engine::runtime::block_on;
 use redolith_types::{IndexDef, Value};
 use std::path::{Path, PathBuf};
-use tables::*;
 
 fn dumped(kind: Kind, path: &Path, from: u64, limit: u64, hex: bool) -> String {
     let mut out = Vec::new();

@@ -1,9 +1,7 @@
 //! Rows through the public interface: write, read, roll back, crash, recover.
-mod common;
-#[path = "common/table.rs"]
-mod table;
 
-use common::Dir;
+use crate::common::Dir;
+use crate::common::table::{LOCK, def, key, row};
 use redolith_disk::{Disk, RealDisk};
 use redolith_engine::dict::alter::Alteration;
 use redolith_engine::dict::table::Table;
@@ -13,7 +11,6 @@ use redolith_engine::runtime::{Threads, block_on};
 use redolith_engine::{Config, DEFAULT_COLLATION, Engine, Error, Isolation, Report, Trx};
 use redolith_types::{IndexDef, TableDef, Value};
 use std::sync::Arc;
-use table::{LOCK, def, key, row};
 
 fn open(dir: &Dir) -> (Arc<Engine>, Report) {
     let disk: Arc<dyn Disk> = Arc::new(RealDisk::new());
@@ -385,7 +382,7 @@ fn values_of_rows_that_are_gone_are_not_given_again_after_a_crash() {
     let child = child
         .args([
             "--exact",
-            "values_of_rows_that_are_gone_are_not_given_again_after_a_crash",
+            "rows::values_of_rows_that_are_gone_are_not_given_again_after_a_crash",
             "--nocapture",
         ])
         .env(CRASH_IN, &dir.0);

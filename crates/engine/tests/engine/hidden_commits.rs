@@ -1,9 +1,7 @@
 //! Commits that wait, hidden, for the engine's stream.
-mod common;
-#[path = "common/table.rs"]
-mod table;
 
-use common::Dir;
+use crate::common::Dir;
+use crate::common::table::{LOCK, def, key, row};
 use redolith_disk::{Disk, RealDisk};
 use redolith_engine::commit_stream::CommitStream;
 use redolith_engine::dict::table::Table;
@@ -12,7 +10,6 @@ use redolith_engine::row::cursor::{Cursor, OnConflict, Read};
 use redolith_engine::runtime::{Threads, block_on};
 use redolith_engine::{Config, Engine, Error, Lsn, Result, Trx, TrxId};
 use std::sync::{Arc, Mutex};
-use table::{LOCK, def, key, row};
 
 /// A stream that only notes what it gets.
 #[derive(Default)]

@@ -1,11 +1,8 @@
 //! What grows and shrinks again: the history and the undo file while purge is stopped and after,
 //! the redo log when its capacity changes.
-mod common;
-#[path = "common/tables.rs"]
-#[allow(dead_code)] // each test program uses its part
-mod tables;
 
-use common::Dir;
+use crate::common::Dir;
+use crate::common::tables::*;
 use redolith_disk::{Disk, File, Io, Op, OpenHow, RealDisk};
 use redolith_engine::dict::table::Table;
 use redolith_engine::lock::KillFlag;
@@ -19,7 +16,6 @@ use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use tables::*;
 
 async fn table(e: &Arc<Engine>) -> Arc<Table> {
     if let Some(t) = e.table("test", "t").await.unwrap() {

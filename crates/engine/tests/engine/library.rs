@@ -1,12 +1,9 @@
 //! The engine in a program: what can go wrong with its directory and its disk is told clearly. (The
 //! crate `redolith` is what programs embed; its tests are about transactions.)
 #![allow(clippy::disallowed_methods)] // the tests damage files behind the engine's back
-mod common;
-#[path = "common/filling.rs"]
-mod filling;
 
-use common::Dir;
-use filling::Filling;
+use crate::common::Dir;
+use crate::common::filling::Filling;
 use redolith_disk::{Disk, RealDisk};
 use redolith_engine::Forced;
 use redolith_engine::lock::KillFlag;
@@ -54,7 +51,7 @@ fn a_directory_has_one_engine() {
         "{shown}"
     );
     let other = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "another_process_opens", "--ignored", "--nocapture"])
+        .args(["--exact", "library::another_process_opens", "--ignored", "--nocapture"])
         .env("REDOLITH_LIBRARY_TEST_DIR", &dir.0)
         .output()
         .unwrap();

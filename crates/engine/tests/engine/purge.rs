@@ -1,14 +1,9 @@
 //! Purge takes everything that is obsolete, once, also when something stops it; and what rollbacks
 //! and definitions leave to it.
-mod common;
-#[path = "common/filling.rs"]
-mod filling;
-#[path = "common/tables.rs"]
-#[allow(dead_code)] // each test program uses its part
-mod tables;
 
-use common::Dir;
-use filling::Filling;
+use crate::common::Dir;
+use crate::common::filling::Filling;
+use crate::common::tables::*;
 use redolith_engine::dict::table::Table;
 use redolith_engine::lock::{KillFlag, Mode};
 use redolith_engine::row::cursor::{Cursor, OnConflict, Read};
@@ -22,7 +17,6 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
-use tables::*;
 
 /// A table with a column that is longer than a page.
 async fn long_table(e: &Arc<Engine>) -> Arc<Table> {

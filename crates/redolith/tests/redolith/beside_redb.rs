@@ -1,9 +1,8 @@
 //! The same program on Redolith and on redb: the same answers, the same order of keys, and after
 //! `kill -9` the same guarantees. What was acknowledged is there; of the one transaction that may
 //! have been committed without its acknowledgement, everything or nothing.
-mod common;
 
-use common::{Dir, Random};
+use crate::common::{Dir, Random};
 use redb::{ReadableDatabase, ReadableTable};
 use redolith::{Error, Result, TableDefinition};
 use std::collections::BTreeMap;
@@ -384,7 +383,7 @@ fn runs_until_it_is_killed() {
 /// have ended since the first.
 fn run_and_kill(engine: &str, dir: &Path, seed: u64, first: u64, random: &mut Random) -> u64 {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "runs_until_it_is_killed", "--ignored", "--nocapture"])
+        .args(["--exact", "beside_redb::runs_until_it_is_killed", "--ignored", "--nocapture"])
         .env("REDOLITH_TEST_ENGINE", engine)
         .env("REDOLITH_TEST_DIR", dir)
         .env("REDOLITH_TEST_SEED", seed.to_string())

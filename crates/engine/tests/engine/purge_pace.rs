@@ -1,10 +1,7 @@
 //! Purge keeps up with those who make history, and slows them where it is told to.
-mod common;
-#[path = "common/tables.rs"]
-#[allow(dead_code)] // each test program uses its part
-mod tables;
 
-use common::Dir;
+use crate::common::Dir;
+use crate::common::tables::*;
 use redolith_disk::{Disk, RealDisk};
 use redolith_engine::dict::table::Table;
 use redolith_engine::lock::{KillFlag, Mode};
@@ -21,7 +18,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
-use tables::*;
 
 /// A runtime with one worker, where everybody who is ready has a turn, in order: as a server's
 /// workers under many connections.

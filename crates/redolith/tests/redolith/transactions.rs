@@ -1,7 +1,6 @@
 //! Transactions beside each other: locks, deadlocks, snapshots, savepoints, and how they end.
-mod common;
 
-use common::Dir;
+use crate::common::Dir;
 use redolith::{Database, Error, Result, Table, TableDefinition, Transaction, asynchronous};
 use std::future::Future;
 use std::pin::pin;

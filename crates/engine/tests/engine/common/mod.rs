@@ -1,4 +1,8 @@
 //! What the tests of this folder share.
+pub mod filling;
+pub mod table;
+pub mod tables;
+
 use std::path::PathBuf;
 
 /// A directory of the test's own, gone when the test is over.

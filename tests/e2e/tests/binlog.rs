@@ -1,5 +1,10 @@
-//! The crate mysql_common, which shares no code with this one, reads every event and every value.
-use crate::fixtures::{self, UUID, rows, table};
+//! The crate mysql_common, which shares no code with redolith-binlog, reads every event and every
+//! value that it writes.
+#[path = "../../../crates/binlog/tests/binlog/fixtures.rs"]
+#[allow(dead_code)]
+mod fixtures;
+
+use fixtures::{UUID, rows, table};
 use mysql_common::Value as Theirs;
 use mysql_common::binlog::consts::BinlogVersion;
 use mysql_common::binlog::events::{EventData, RowsEventData, StatusVar, TableMapEvent};

@@ -1,0 +1,7 @@
+//! Tests of the server over sockets and as a process.
+mod binlog_dump;
+mod cli;
+mod common;
+mod power_loss;
+mod process;
+mod protocol;
