@@ -39,6 +39,8 @@ from rig.replica import replica_of, same_rows, source, wait_for  # noqa: E402
 from rig.report import Report  # noqa: E402
 from rig.sysbench import SysbenchFailed  # noqa: E402
 
+# MariaDB's replicas follow by GTIDs only if the source's version is 10 or more.
+WITH_GTIDS = {'gtid_mode': 'ON', 'enforce_gtid_consistency': 'ON', 'version': '10.11.0-redolith'}
 FAILURES = (
     AssertionError,
     MySQLError,
@@ -47,6 +49,8 @@ FAILURES = (
     subprocess.SubprocessError,
     SysbenchFailed,
 )
+
+
 def files_of(events, checksum='CRC32'):
     """The files that a dump's events are from, as a client writes them. `checksum`: what the client
     said, which holds before the first FORMAT_DESCRIPTION.
@@ -289,8 +293,10 @@ def dumps(c):
     return int(c.rows("SHOW STATUS LIKE 'Redolith_binlog_dumps'")[0][1])
 
 
-def mariadb_follows():
-    with source('replica-source') as s, replica_of('replica-mariadb') as r:
+def mariadb_follows(theirs=False):
+    gtids = WITH_GTIDS if theirs else {}
+    with source('replica-source', **gtids) as s, replica_of('replica-mariadb') as r:
+        r.by_gtids = theirs
         s.connect().query('FLUSH LOGS')
         r.attach(s)
         r.wait_for_end(s)
@@ -310,10 +316,6 @@ def mariadb_follows():
         assert len(s.connect().rows('SHOW SLAVE HOSTS')) == 1
         r.c.query('STOP SLAVE')
         wait_for('the end of the dump', lambda: dumps(s.connect()) == 0)
-
-
-# MariaDB's replicas follow by GTIDs only if the source's version is 10 or more.
-WITH_GTIDS = {'gtid_mode': 'ON', 'enforce_gtid_consistency': 'ON', 'version': '10.11.0-redolith'}
 
 
 def mariadb_binlog():
@@ -555,6 +557,7 @@ def main():
         'python': lambda: python_reader(report),
         'java': lambda: java_reader(report),
         'parallel': lambda: kills(report, 'parallel', 0, **parallel),
+        'mariadb-idle-gtids': lambda: mariadb_follows(theirs=True),
         'all-statements-gtids': lambda: all_statements(theirs=True),
         'mariadb-gtids': lambda: kills(report, 'mariadb-gtids', a.kills, theirs=True, **parallel),
     }

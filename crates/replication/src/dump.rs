@@ -287,6 +287,7 @@ impl Dump {
     /// A HEARTBEAT event for the present position.
     pub fn heartbeat(&self) -> Vec<u8> {
         let (name, position) = self.position();
+        let position = self.dialect.as_ref().map_or(position, |d| d.counted().max(position));
         self.artificial(&Event::Heartbeat(name.as_bytes()), position as u32)
     }
 
@@ -338,6 +339,7 @@ impl Dump {
             let mut format = self.reader.format().clone().for_mariadb();
             format.in_use = false;
             let mut made = Vec::new();
+            let header = Header { end_pos: 0, ..header };
             append_translated(&mut made, &Event::FormatDescription(format), &header, self.checksum)
                 .expect("it was read from a file");
             return Ok(made);

@@ -16,6 +16,9 @@
 //! DIALECT-1: neighbours get one group id only if the logical clock lets each be applied beside all
 //! others of the group: a transaction joins a group whose first member comes behind the last
 //! transaction that it depends on. The id is the number of this first member.
+//! DIALECT-2: a heartbeat never names a position below that at which the replica believes to be,
+//! which is an error to it. It adds up the lengths of the events that it gets, except those with
+//! the position 0, as FORMAT_DESCRIPTION has it here. (MariaDB, `queue_event`)
 use super::{
     Checksum, DumpError, Event, EventType, FIRST_EVENT_AT, GtidEvent, Header, NO_GTIDS, ReadError,
     first_missing,
@@ -115,18 +118,26 @@ pub(super) struct Dialect {
     last: Option<MariadbGtid>,
     /// A GTID event, until the QUERY behind it says what it is the name of.
     named: Option<(Header, GtidEvent)>,
+    /// Where the replica believes to be in the file (DIALECT-2).
+    counted: u64,
     /// The first transaction of the group: its sequence number, and the group's id.
     group: Option<(u64, u64)>,
 }
 
 impl Dialect {
     pub(super) fn new(start: &MariadbStart, uuid: Uuid) -> Dialect {
-        Dialect { domain: start.domain, uuid, last: start.last(), named: None, group: None }
+        let (domain, last) = (start.domain, start.last());
+        Dialect { domain, uuid, last, named: None, counted: FIRST_EVENT_AT, group: None }
     }
 
     /// The next event is in another file, whose sequence numbers begin anew.
     pub(super) fn begins_file(&mut self) {
-        self.group = None;
+        (self.counted, self.group) = (FIRST_EVENT_AT, None);
+    }
+
+    /// Where the replica believes to be in the file.
+    pub(super) fn counted(&self) -> u64 {
+        self.counted
     }
 
     /// Checks a transaction that the replica has: the last one has to be that of this server, and
@@ -160,6 +171,7 @@ impl Dialect {
             return Ok(Translated::Nothing);
         }
         if !is_name && self.named.is_none() {
+            self.counted += event.len() as u64;
             return Ok(Translated::Same);
         }
         let body = &event[Header::LEN..event.len() - checksum.len()];
@@ -202,10 +214,10 @@ impl Dialect {
         });
         // Where the QUERY is left out, the event ends where the QUERY did.
         let of = if and_same { named } else { Header { end_pos: header.end_pos, ..named } };
-        let mut event = Vec::new();
-        append_translated(&mut event, &made, &of, checksum)
-            .map_err(|e| DumpError(e.to_string()))?;
-        Ok(Translated::Made { event, and_same })
+        let mut name = Vec::new();
+        append_translated(&mut name, &made, &of, checksum).map_err(|e| DumpError(e.to_string()))?;
+        self.counted += (name.len() + if and_same { event.len() } else { 0 }) as u64;
+        Ok(Translated::Made { event: name, and_same })
     }
 }
 

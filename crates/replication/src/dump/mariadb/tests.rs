@@ -116,6 +116,36 @@ fn the_format_knows_the_types_of_mariadb() {
     assert_eq!(body[57 + 162 - 1], 19);
 }
 
+/// Tests DIALECT-2.
+#[test]
+fn heartbeats_are_not_behind_what_a_replica_has_counted() {
+    let mut rig = Rig::new(1 << 20);
+    // Their GTID event of such an end is longer than MySQL's.
+    let long = format!("XA COMMIT X'{}',X'{}',1", "61".repeat(64), "62".repeat(64));
+    let mut dump = rig.mariadb("").unwrap();
+    let (mut counted, mut beats) = (0, Vec::new());
+    for n in 0..12 {
+        while dump.advance().unwrap() == Step::Event {
+            let header = Header::decode(dump.event()).unwrap();
+            counted = match header.event_type {
+                EventType::ROTATE => 4,
+                _ if header.end_pos == 0 => counted,
+                _ => counted + u64::from(header.len),
+            };
+        }
+        let beat = dump.heartbeat();
+        let position = u64::from(Header::decode(&beat).unwrap().end_pos);
+        assert!(counted <= position && rig.binlog.end().unwrap().offset <= position);
+        beats.push(position > rig.binlog.end().unwrap().offset);
+        match n {
+            0..8 => rig.queries(&[&long], None),
+            8 => rig.rotate(Why::Flush, 1 << 20),
+            _ => rig.queries(&["BEGIN", "rows"], None),
+        }
+    }
+    assert!(beats[8] && !beats[0] && !beats[11], "{beats:?}");
+}
+
 /// Tests DIALECT-1.
 #[test]
 fn transactions_that_the_clock_lets_run_together_are_a_group() {
