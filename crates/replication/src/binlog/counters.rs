@@ -1,5 +1,6 @@
 //! What the task has done since the start.
-use super::{Binlog, Work};
+use super::Binlog;
+use super::work::Work;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 macro_rules! counts {

@@ -1,5 +1,6 @@
 //! Records that belong to no transaction. Their callers wait until the files are up to them.
-use super::{Binlog, Why, either};
+use super::follow::either;
+use super::{Binlog, Why};
 use crate::record::{Options, Record};
 use redolith_engine::{Engine, Error, Result};
 use std::sync::atomic::Ordering::{Acquire, Release};

@@ -3,7 +3,9 @@
 //! The reset is a record like any other, so it has its place in the order of the transactions: what
 //! commits before it goes with the files, what commits after it is in the new ones. The task
 //! removes the files when it comes to the record; a start does it again (BINLOG-FILES-2).
-use super::{Binlog, Unfinished, Work, io_error};
+use super::Binlog;
+use super::stream::io_error;
+use super::work::{Unfinished, Work};
 use crate::record::Record;
 use redolith_binlog::GtidSet;
 use redolith_engine::{Engine, Error, Lsn, Result};

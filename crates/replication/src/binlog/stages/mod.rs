@@ -33,7 +33,8 @@ mod tests;
 
 pub use counters::StageCounted;
 
-use super::{Binlog, BinlogStatus, Reached};
+use super::work::Reached;
+use super::{Binlog, BinlogStatus};
 use parking_lot::Mutex;
 use redolith_disk::{File, Io, Op};
 use redolith_engine::canary::{Canary, planted};

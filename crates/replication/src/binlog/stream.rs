@@ -1,0 +1,114 @@
+//! The binary log as the engine's stream: what a start reads, and what commits hand over.
+use super::Binlog;
+use super::work::{Unfinished, Work};
+use crate::maker::Maker;
+use crate::state::State;
+use crate::{record, spill};
+use redolith_binlog::BinlogPosition;
+use redolith_engine::commit_stream::CommitStream;
+use redolith_engine::{Error, Lsn, Result, TrxId};
+use std::io;
+use std::sync::atomic::Ordering::*;
+
+impl CommitStream for Binlog {
+    fn judge(&self, state: &[u8]) -> Result<()> {
+        let mut work = self.work.lock();
+        let place = work.files.place().clone();
+        if state.is_empty() {
+            work.reset_ahead = work.files.reset_mark();
+            return Ok(());
+        }
+        let state = State::decode(state).map_err(|why| {
+            Error::Incompatible(format!("the state of the binary log in redo/control: {why}"))
+        })?;
+        work.reset_ahead = work.files.reset_mark().filter(|at| *at >= state.lsn);
+        let anew = state.file > 0
+            && work.reset_ahead.is_none()
+            && work.files.numbers().iter().all(|n| *n > state.file);
+        if state.file > 0 && !anew && work.reset_ahead.is_none() {
+            let path = place.path(state.file);
+            let len = work.files.len(state.file).map_err(|e| {
+                Error::Damaged(format!(
+                    "{}: {e}. The binary log goes on in this file. Restore the file, or remove {} \
+                     to begin a new binary log; then replicas have to be set up again",
+                    path.display(),
+                    place.index().display()
+                ))
+            })?;
+            if len < state.offset {
+                return Err(Error::Damaged(format!(
+                    "{} has {len} bytes, and had {} durable: it is an older copy, or was cut. \
+                     Restore the file, or remove {} to begin a new binary log; then replicas have \
+                     to be set up again",
+                    path.display(),
+                    state.offset,
+                    place.index().display()
+                )));
+            }
+        }
+        *self.safe.lock() = state.clone();
+        work.maker = Maker::new(&place.base, state);
+        if anew {
+            // The user has removed the index, as the messages above say.
+            work.maker.begin_anew(self.now_us()).map_err(|why| {
+                Error::Incompatible(format!("{}: {why}", place.index().display()))
+            })?;
+            let file = work.maker.state().file;
+            tracing::warn!(
+                "{} does not name the file in which the binary log went on: a new binary log \
+                 begins with {}. Replicas have to be set up again",
+                place.index().display(),
+                place.path(file).display()
+            );
+        }
+        Ok(())
+    }
+    fn replay(&self, at: Lsn, record: &[u8]) -> Result<()> {
+        let mut work = self.work.lock();
+        work.take(at, at, record).map_err(|why| {
+            Error::Damaged(format!("the binary log's record at LSN {at} of the redo log: {why}"))
+        })?;
+        if matches!(work.unfinished, Unfinished::Barrier(_)) {
+            work.unfinished = Unfinished::Nothing;
+        }
+        work.replay_reset().map_err(|e| io_error(&work, &e))?;
+        work.finish_copy(&*self.disk).map_err(|e| io_error(&work, &e))
+    }
+    fn begin(&self, end: Lsn) -> Result<()> {
+        let mut work = self.work.lock();
+        work.write().map_err(|e| io_error(&work, &e))?;
+        work.judge_reset()?;
+        let state = work.maker.state();
+        let position = BinlogPosition { file: state.file, offset: state.offset };
+        work.files.cut(position).map_err(|e| io_error(&work, &e))?;
+        let kept: Vec<u64> = work.copied.iter().map(|(_, number)| *number).collect();
+        spill::remove_others(&*self.disk, work.files.place(), &kept)
+            .map_err(|e| io_error(&work, &e))?;
+        let limit = self.safe.lock().lsn;
+        self.limit.store(limit.0, Release);
+        self.publish(&self.reached(&work, end));
+        Ok(())
+    }
+    fn appended(&self, at: Lsn, end: Lsn, record: &[u8], hidden: Option<TrxId>) {
+        hidden.into_iter().for_each(|id| self.stages.placed(end, id));
+        self.bytes.fetch_add(record.len() as u64, SeqCst);
+        self.queue.lock().push(at, end, record);
+        if record::is_spilled(record) {
+            self.long.fetch_add(1, AcqRel);
+        }
+        // A hidden commit has a leader that takes its record.
+        if hidden.is_none() && self.at_rest.load(SeqCst) && self.at_rest.swap(false, SeqCst) {
+            self.wanted.wake();
+        }
+    }
+    fn limit(&self) -> Lsn {
+        Lsn(self.limit.load(Acquire))
+    }
+    fn state(&self) -> Vec<u8> {
+        self.safe.lock().encode()
+    }
+}
+
+pub(super) fn io_error(work: &Work, e: &io::Error) -> Error {
+    Error::io(format_args!("writing the binary log {}", work.files.place().index().display()), e)
+}
