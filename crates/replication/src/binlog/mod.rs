@@ -41,12 +41,9 @@ use crate::wakers::Wakers;
 use parking_lot::Mutex;
 use redolith_binlog::{BinlogPosition, Event, GtidSet, ReadError, Reader};
 use redolith_disk::{Disk, OpenHow};
-use redolith_engine::commit_stream::CommitStream;
 use redolith_engine::{Engine, Lsn, Result};
 use std::collections::BTreeMap;
-use std::future::Future;
 use std::io;
-use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 

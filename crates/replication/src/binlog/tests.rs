@@ -9,6 +9,9 @@ use redolith_binlog::{
 };
 use redolith_disk::sim::{Damage, Fault, OpKind};
 use redolith_disk::{Disk, OpenHow};
+use redolith_engine::commit_stream::CommitStream;
+use std::future::Future;
+use std::pin::pin;
 use std::task::{Context, Waker};
 
 const STAMP: Stamp = Stamp { timestamp: 1, server_id: 5 };
