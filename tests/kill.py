@@ -179,7 +179,7 @@ class Worker(threading.Thread):
 
 
 class Switcher(threading.Thread):
-    """Changes the ways of writing the log under load, until the server is gone."""
+    """Changes the writer mode and its settings under load, until the server is gone."""
 
     SETTINGS = {
         'redolith_log_writer': ['auto', 'session', 'leader', 'dedicated'],
@@ -453,7 +453,7 @@ def main():
         '--switch-ms',
         type=float,
         default=20,
-        help='how often the ways of writing the log change; 0: never',
+        help='how often the settings of the log writer change; 0: never',
     )
     parser.add_argument('--binlog', action='store_true', help='with a binary log')
     parser.add_argument(

@@ -65,7 +65,7 @@ WIDTH = 100
 # A row of a table, a reference of a link, a bare address.
 UNBREAKABLE = re.compile(r'^\s*(?://[/!] ?|# ?)?(?:\||\[[^\]]*\]: |<?https?://\S+$)')
 # These files keep the form of their generator or of the failing case.
-AS_THEY_ARE = re.compile(r'(\.lock|\.test|\.tsv|\.proptest-regressions|found_seeds\.txt)$')
+AS_THEY_ARE = re.compile(r'(\.lock|\.test|\.tsv|proptest-regressions/\w+\.txt|found_seeds\.txt)$')
 
 
 def is_wrapped(name, text):

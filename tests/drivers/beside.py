@@ -9,7 +9,7 @@ from protocol import same, schema
 from rig.client import MySQLError
 
 SECONDS = 2
-# The limit for works that were not yet done once: a change of definitions waits for the disk.
+# The limit for works that were not yet done once: DDL waits for the disk.
 PATIENCE_S = 120
 # The errors of a statement while a table is changed or gone: no such table, a changed definition, a
 # deadlock of metadata locks.

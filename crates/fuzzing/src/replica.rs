@@ -56,8 +56,8 @@ fn log() -> &'static Arc<Binlog> {
 }
 
 /// The first byte is the command (4: a replica of MariaDB, with its position), the second what the
-/// replica says about checksums, the rest the body. What a dump gives begins and ends where events
-/// do; what a replica may acknowledge was given.
+/// replica says about checksums, the rest the body. A dump's position is always at the beginning
+/// or end of an event; a replica can acknowledge only what it was sent.
 pub fn request(data: &[u8]) {
     let ([command, checksum], body) = take::<2>(data);
     let mut r = Reader::new(body);

@@ -2,7 +2,7 @@
 //! power cut at a random operation, recovered, and compared with a model of what was acknowledged.
 //!
 //! Everything that happens in a run follows from its seed:
-//! `SEED=n cargo test -p redolith-sim one_seed` repeats it.
+//! `SEED=n cargo test -p redolith-sim --test seeds one_seed` repeats it.
 #![forbid(unsafe_code)]
 mod at_rest;
 pub mod binlog;

@@ -44,8 +44,8 @@ fn many_seeds() {
     println!("{count} seeds from {first}: {seen:?}");
     assert!(
         failed.is_empty(),
-        "seeds failed (repeat one with SEED=n cargo test -p redolith-sim one_seed -- --nocapture): \
-            {failed:#?}"
+        "seeds failed (repeat one with SEED=n cargo test -p redolith-sim --test seeds one_seed -- \
+            --nocapture): {failed:#?}"
     );
     if count >= 1000 {
         // These events are too rare to be required. tests/faults.py covers rollbacks that fail.

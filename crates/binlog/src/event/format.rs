@@ -66,7 +66,8 @@ impl FormatDescription {
         }
     }
 
-    /// The same with MariaDB's own types, without which its replicas read none of their events.
+    /// Adds MariaDB's own event types: a MariaDB replica refuses events whose type is not
+    /// described.
     pub fn for_mariadb(mut self) -> FormatDescription {
         self.event_types = (MARIADB_TYPES_AT + MARIADB_LENGTHS.len() - 1) as u8;
         self

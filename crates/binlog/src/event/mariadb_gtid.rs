@@ -1,4 +1,4 @@
-//! GTID (162) of MariaDB, which begins each transaction there and stands for its BEGIN, too.
+//! MariaDB's GTID event (type 162), which begins each transaction and takes the place of BEGIN.
 //!
 //! | at | bytes | what |
 //! |---|---|---|
@@ -22,7 +22,7 @@ mod bit {
     /// One event follows, and no COMMIT.
     pub(super) const STANDALONE: u8 = 1;
     pub(super) const GROUP: u8 = 2;
-    /// The transaction can be rolled back, so it may be tried in parallel.
+    /// The transaction can be rolled back, so a replica may apply it early, and take it back.
     pub(super) const TRANSACTIONAL: u8 = 4;
     pub(super) const ALLOW_PARALLEL: u8 = 8;
     pub(super) const DDL: u8 = 32;

@@ -16,8 +16,8 @@ pub struct MariadbGtid {
 }
 
 impl MariadbGtid {
-    /// Reads a position, for example `0-1-100,1-2-7`. Nothing is a position, too: that of a server
-    /// without transactions.
+    /// Reads a position, for example `0-1-100,1-2-7`. The empty text is the position of a
+    /// server without transactions.
     pub fn position(text: &str) -> Result<Vec<MariadbGtid>, GtidParseError> {
         let wrong = || GtidParseError(text.to_string());
         let mut position: Vec<MariadbGtid> = Vec::new();

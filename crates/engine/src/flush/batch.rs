@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering::*;
 /// Pages handled before other tasks get a turn: some 50 us.
 const TURN: usize = 16;
 
-/// The copies of a batch, and the entries to settle when the pages are durable in their files.
+/// The copies of a batch, and the entries to finish when the pages are durable in their files.
 pub(super) struct Batch {
     pub copies: Copies,
     /// The copied frames, in the order of the copies; this task alone writes them (PIN-4).

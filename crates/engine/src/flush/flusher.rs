@@ -126,7 +126,7 @@ impl Flusher {
             self.stopped.after(seen).await;
         }
         // The dirty index and the doublewrite ring outlive this flusher, so all its tickets must be
-        // settled.
+        // finished.
         while self.writer.sync().await {}
     }
 

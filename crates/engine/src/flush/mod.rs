@@ -3,7 +3,7 @@
 //! A cleaner claims a page in the dirty index ([`dirty`]), copies it under an S latch ([`batch`]),
 //! waits until the redo log is durable up to the page's LSN, makes the batch's copies durable in
 //! the doublewrite file ([`doublewrite`]), writes the pages in place, and leaves a ticket. A sync
-//! of the data files ([`writer`]) settles the ticket: the dirty bucket forgets the page, and the
+//! of the data files ([`writer`]) finishes the ticket: the dirty bucket forgets the page, and the
 //! doublewrite segment is free again.
 //!
 //! FLUSH-1: a page is written only if the redo log is durable up to the page's LSN.

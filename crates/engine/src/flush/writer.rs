@@ -195,8 +195,8 @@ impl Writer {
                 MAX_TICKETS
             }
     }
-    /// Syncs the data files of all batches written so far, each file once, and settles the batches.
-    /// Returns false if there was nothing to do.
+    /// Syncs the data files of all batches written so far, each file once, and finishes the
+    /// batches. Returns false if there was nothing to do.
     pub(crate) async fn sync(&self) -> bool {
         let tickets = std::mem::take(&mut *self.tickets.lock());
         if tickets.is_empty() {

@@ -209,6 +209,9 @@ impl Log {
         );
         match self.policy_in_use.advisor.get() {
             Some(advisor) => advisor.reason(self.policy_settings(), flush),
+            None if self.policy_settings().mode.is_none() => {
+                format!("{}: the default", self.mode().name())
+            }
             None => format!("{}: set", self.mode().name()),
         }
     }
@@ -286,7 +289,7 @@ mod tests {
     #[test]
     fn settings_come_before_proposals_and_count_at_once() {
         let disk = MemDisk::default();
-        let (log, _host) = created(&disk);
+        let (log, _runtime) = created(&disk);
         let in_use = || (log.mode(), log.depth(), log.policy_in_use.hold());
         log.propose(WritePolicy { mode: WriterMode::Leader, depth: 4, hold: us(90) });
         assert_eq!(in_use(), (WriterMode::Leader, 4, us(90)));

@@ -766,6 +766,28 @@ mod tests {
             .is_ok()
     }
 
+    /// Tests SPACE-1, also on a disk that is full, and where a crash left a part of a page.
+    #[test]
+    fn every_page_that_is_counted_can_be_read_and_written() {
+        let disk = SimDisk::new(1);
+        disk.create_dir_all(Path::new("/d/tables")).unwrap();
+        let spaces = || Spaces::new(Arc::new(disk.clone()), Path::new("/d"), false);
+        let open = spaces();
+        let s = open.create(SPACE, "", &[]).unwrap();
+        open.extend(SPACE).unwrap();
+        disk.set_capacity(Some(disk.used_bytes()));
+        let pages = s.pages();
+        assert!(open.extend(SPACE).is_err() && s.pages() == pages, "a page that is not there");
+        let mut page = AlignedBuf::new(PAGE_SIZE);
+        for at in (2..pages).map(|no| u64::from(no) * PAGE_SIZE as u64) {
+            s.file.write_at(&page, at).unwrap();
+            s.file.read_at(&mut page, at).unwrap();
+        }
+        disk.set_capacity(None);
+        s.file.set_len((u64::from(pages) + 1) * PAGE_SIZE as u64 - 4096).unwrap();
+        assert_eq!(spaces().open(SPACE, "").unwrap().pages(), pages);
+    }
+
     /// A bit that flips on the way does not turn an empty page into a bitmap.
     #[test]
     fn a_bitmap_page_that_is_read_wrong_is_made_all_the_same() {

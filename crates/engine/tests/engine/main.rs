@@ -1,4 +1,4 @@
-//! Tests of the engine through its public interface.
+//! Tests of the engine from outside: its public interface, and parts that `testing` shows.
 mod common;
 mod dump;
 mod hidden_commits;

@@ -107,11 +107,11 @@ fn the_history_stays_short_however_many_write() {
     let opened: Arc<Mutex<Option<Arc<Engine>>>> = Arc::default();
     let runtime = Arc::new(Handle(turns.clone()));
     let (to, config) = (opened.clone(), Config { pool_bytes: 64 << 20, ..Config::new(&dir.0) });
-    let its_host: Arc<dyn Runtime> = runtime.clone();
+    let its_runtime: Arc<dyn Runtime> = runtime.clone();
     runtime.spawn(
         "open",
         Box::pin(async move {
-            *to.lock().unwrap() = Some(Engine::open(config, disk, its_host).await.unwrap().0)
+            *to.lock().unwrap() = Some(Engine::open(config, disk, its_runtime).await.unwrap().0)
         }),
     );
     turns.run_until(|| opened.lock().unwrap().is_some());

@@ -482,7 +482,6 @@ fn a_dropped_index_takes_halves_of_splits_along() {
 
 /// SPACE-3: who looks for a page in one full part of a file after the other holds none of their
 /// maps; two who begin in different parts would wait for each other.
-/// Tests SPACE-1.
 #[test]
 fn full_parts_of_a_file_are_not_held() {
     use redolith_engine::testing::mtr::Mtr;

@@ -1,4 +1,4 @@
-//! The task that takes what is durable in the redo log to the files.
+//! The task that writes the records below the durable LSN to the files.
 use super::{Binlog, MOST_BYTES};
 use crate::record::Record;
 use crate::spill;
@@ -29,7 +29,7 @@ impl Binlog {
             let seen = self.wanted.seen();
             let closing = self.closing.load(Acquire);
             let asked = std::mem::replace(&mut asked, seen) != seen || closing;
-            // Leaders of the classic commit take the records along.
+            // With the classic commit, the leaders of its flush stage write the records.
             let advanced = match self.stages.flushes() && !asked {
                 true => Ok(()),
                 false => self.advance(engine.store.log.durable()),

@@ -18,7 +18,7 @@ use std::sync::atomic::Ordering::*;
 /// Parts of this size are written at once.
 const WRITE_BYTES: usize = 1 << 20;
 
-/// The state that the task changes, and before it the start.
+/// The state that only the task changes, and the start before the task runs.
 pub(super) struct Work {
     pub(super) maker: Maker,
     pub(super) files: Files,
@@ -49,7 +49,7 @@ pub(super) enum Unfinished {
 
 /// How far the files have come.
 pub(super) struct Reached {
-    /// The resets before.
+    /// The number of resets so far.
     pub(super) resets: u64,
     /// Everything whose redo ends here or before is in the files.
     pub(super) lsn: Lsn,
@@ -74,7 +74,7 @@ impl Binlog {
         }
         Ok(())
     }
-    /// As `advance`, but nobody hears of it.
+    /// As `advance`, but publishes nothing.
     pub(super) fn write_durable(&self, work: &mut Work, durable: Lsn) -> io::Result<Reached> {
         let began_us = self.disk.now().as_micros() as u64;
         self.finish(work)?;
@@ -127,7 +127,7 @@ impl Binlog {
         });
         self.finish(work)
     }
-    /// Does what the last record asked for.
+    /// Does what the last record asked for and is still to do.
     pub(super) fn finish(&self, work: &mut Work) -> io::Result<()> {
         self.finish_reset(work)?;
         work.finish_copy(&*self.disk)?;
@@ -142,7 +142,8 @@ impl Binlog {
         }
         Ok(())
     }
-    /// Tells what is in the files. Returns whether that is new: another may have told of more.
+    /// Publishes how far the files have come. Returns false if another thread has published as much
+    /// already.
     pub(super) fn publish(&self, reached: &Reached) -> bool {
         let Reached { position, executed, lsn, .. } = reached;
         let mut status = self.status.lock();

@@ -51,7 +51,7 @@ pub enum Start {
     },
     /// At the first transaction that the replica does not have.
     Gtids(GtidSet),
-    /// The same, for a replica of MariaDB.
+    /// As `Gtids`, for a replica of MariaDB.
     Mariadb(MariadbStart),
 }
 
@@ -133,7 +133,7 @@ pub struct Dump {
     skips: bool,
     /// For a replica of MariaDB that follows by GTIDs.
     dialect: Option<Dialect>,
-    /// The present event is made, and the one that was read comes after it.
+    /// The present event was made here; the event that was read from the file follows it.
     holds: bool,
     /// An artificial event, if that is the present one.
     made: Option<Vec<u8>>,

@@ -179,7 +179,7 @@ fn check_together(s: &Settings) -> Result<Vec<String>, String> {
     if !is_version(&version) {
         return Err(format!(
             "--version={version}: a version begins like 10.11.0 and has at most 60 \
-            letters, digits, dots and hyphens"
+            letters, digits and any of .-_+~"
         ));
     }
     Ok(notes)

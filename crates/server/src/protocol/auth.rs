@@ -48,9 +48,14 @@ impl PasswordHash {
         let mut stage1 = answer;
         stage1.iter_mut().zip(mask).for_each(|(a, m)| *a ^= m);
         let stage2: [u8; 20] = Sha1::digest(stage1).into();
+        #[cfg(test)]
+        COMPARISONS.set(COMPARISONS.get() + 1);
         stage2.ct_eq(&self.0).into()
     }
 }
+
+#[cfg(test)]
+thread_local!(static COMPARISONS: std::cell::Cell<u32> = const { std::cell::Cell::new(0) });
 
 /// The origin of a connection.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -128,7 +133,7 @@ impl Accounts {
         let right = match account {
             Some(Account { password: None, .. }) => answer.is_empty(),
             Some(Account { password: Some(hash), .. }) => hash.verify(scramble, answer),
-            None => nobody.verify(scramble, answer) & false,
+            None => nobody.verify(scramble, answer),
         };
         account.filter(|_| right).map(|a| a.privileges)
     }
@@ -163,7 +168,21 @@ mod tests {
         assert_eq!(hex, "2470C0C06DEE42FD1618BB99005ADCA2EC9D1E19");
     }
 
-    /// Tests AUTH-2.
+    /// Tests AUTH-2. (`subtle` promises the constant time of one comparison.)
+    #[test]
+    fn an_unknown_user_costs_the_same_comparison_as_a_wrong_password() {
+        let (a, s) = (with_password(b"secret"), Scramble([5; 20]));
+        let far = Peer::Tcp("192.0.2.1".parse().unwrap());
+        let enters = |user: &[u8], answer: &[u8]| {
+            COMPARISONS.set(0);
+            (a.verify(user, &far, &s, answer).is_some(), COMPARISONS.get())
+        };
+        let (right, wrong) = (client_answer(b"secret", &s), client_answer(b"Secret", &s));
+        assert_eq!((enters(b"app", &right), enters(b"app", &wrong)), ((true, 1), (false, 1)));
+        assert_eq!((enters(b"nobody", &right), enters(b"root", &right)), ((false, 1), (false, 1)));
+        assert_eq!(enters(b"app", b""), enters(b"nobody", b""));
+    }
+
     #[test]
     fn only_the_right_password_enters() {
         let (s, other) = (Scramble([5; 20]), Scramble([6; 20]));

@@ -21,7 +21,7 @@ pub use session::SessionVars;
 pub use table::Var;
 pub use variable::{Access, Kind, Scope, Setting, Variable, parse_cpus};
 
-/// The server's version, as clients see it.
+/// The server's own version, the default of `--version`.
 pub const SERVER_VERSION: &str = "8.0.36-redolith-0.1.0";
 /// MySQL's version in it as a number, as GTID events have it.
 pub const SERVER_VERSION_ID: u32 = 80036;

@@ -261,7 +261,11 @@ impl CommitQueue for Counted<'_> {
 }
 impl<'l> DurableWait<'l> {
     pub(in crate::log) fn new(log: &'l Log, lsn: Lsn, durable: bool) -> DurableWait<'l> {
-        debug_assert!(lsn <= log.tail(), "nobody waits for what is not written yet");
+        debug_assert!(
+            lsn <= log.tail(),
+            "a wait for LSN {lsn}, which is above the tail {}",
+            log.tail()
+        );
         DurableWait {
             queue: Counted { log, counted: true },
             waiter: Waiter::new(Goal { lsn: lsn.0, durable }),

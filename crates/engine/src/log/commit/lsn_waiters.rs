@@ -379,8 +379,8 @@ pub(in crate::log) fn recycle(_: Arc<Node>) {}
 mod tests {
     use super::*;
 
-    /// WAIT-4: nodes pass from their futures to the stack and to the thread that settles them. Some
-    /// futures end before that, and some nodes are left at the end.
+    /// WAIT-4: nodes pass from their futures to the stack and to the thread that wakes their
+    /// futures. Some futures end before that, and some nodes are left at the end.
     #[test]
     fn a_node_lives_as_long_as_its_future_and_the_stack() {
         let (waits, rounds) = (Waits::new(0), if cfg!(miri) { 8 } else { 500 });

@@ -84,7 +84,7 @@ fn waits_for_a_write_are_counted_apart_and_flush_nothing() {
 
 #[test]
 fn who_looks_again_while_another_leads_is_counted() {
-    let (log, _host) = created(&MemDisk::default());
+    let (log, _runtime) = created(&MemDisk::default());
     let (_, end) = append(&log, &[1; 100]);
     assert!(log.waits().try_lead(), "somebody leads, and is not ready");
     let before = Before::of(&log);

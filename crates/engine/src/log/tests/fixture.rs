@@ -28,6 +28,7 @@ struct Faults {
     refuse_sync: AtomicBool,
     shared_reports: AtomicBool,
     hold_new: AtomicBool,
+    during_sync: Mutex<Option<Box<dyn FnOnce() + Send>>>,
 }
 #[derive(Default, Clone)]
 pub(in crate::log) struct MemDisk {
@@ -74,9 +75,15 @@ impl File for MemFile {
         !self.1.shared_reports.load(SeqCst)
     }
     fn sync(&self) -> io::Result<()> {
+        let (now, count) = {
+            let b = self.0.lock();
+            (b.now.clone(), b.unsynced.len())
+        };
+        let during = self.1.during_sync.lock().take();
+        during.into_iter().for_each(|during| during());
         let mut b = self.0.lock();
-        b.durable = b.now.clone();
-        b.unsynced.clear();
+        b.durable = now;
+        b.unsynced.drain(..count);
         Ok(())
     }
     fn len(&self) -> io::Result<u64> {
@@ -122,6 +129,10 @@ impl MemDisk {
             path.into(),
             Arc::new(MemFile(Mutex::new(bytes), self.faults.clone(), Mutex::default())),
         );
+    }
+    /// The next sync runs this after it has begun.
+    pub fn during_sync(&self, during: impl FnOnce() + Send + 'static) {
+        *self.faults.during_sync.lock() = Some(Box::new(during));
     }
     /// From now on operations submitted to the file stay in flight.
     pub fn hold(&self, path: &Path) {

@@ -127,8 +127,29 @@ fn a_closed_log_makes_no_segment() {
     assert_eq!(recovered(&disk).0.len() as u64, n);
 }
 
+/// Tests WRITE-2.
+#[test]
+fn a_sync_covers_what_was_written_when_it_began() {
+    let disk = MemDisk::default();
+    let (log, _runtime) = created(&disk);
+    let (_, first) = append(&log, b"first");
+    log.write_only();
+    let second = Arc::new(Mutex::new(Lsn(0)));
+    let (its_log, end) = (log.clone(), second.clone());
+    disk.during_sync(move || {
+        assert!(its_log.syncing.try_lock().is_none(), "another sync could begin");
+        assert!(its_log.writing.try_lock().is_some(), "`writing` is held during I/O");
+        *end.lock() = append(&its_log, b"second").1;
+        its_log.write_only();
+    });
+    log.sync_only();
+    assert_eq!((log.written(), log.durable()), (*second.lock(), first));
+    log.sync_only();
+    assert_eq!(log.durable(), *second.lock());
+}
+
 /// MODE-1: whatever the order of changes, every commit becomes durable, and recovery finds it.
-/// Tests FLIGHT-3, WRITE-1 and WRITE-2.
+/// Tests WRITE-1.
 #[test]
 fn modes_change_while_sessions_commit() {
     let disk = MemDisk::default();
@@ -264,9 +285,9 @@ fn the_log_wraps_over_reused_segments() {
             }
             recycled += counter(&log, "log_segments_recycled");
             disk = disk.crashed(|| false);
-            let (found, new_log, new_host) = recovered(&disk);
+            let (found, new_log, new_runtime) = recovered(&disk);
             assert_eq!(found, frames, "round {round}");
-            (log, runtime) = (new_log, new_host);
+            (log, runtime) = (new_log, new_runtime);
         }
     }
     assert!(log.tail().0 > 4 * config().capacity_bytes / 2);

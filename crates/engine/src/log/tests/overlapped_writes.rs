@@ -35,6 +35,20 @@ fn deep(depth: usize) -> (MemDisk, Arc<Log>, Arc<TestRuntime>) {
     (disk, log, runtime)
 }
 
+/// Tests FLIGHT-3.
+#[test]
+fn no_write_is_in_flight_behind_bytes_that_need_a_sync() {
+    let (_disk, log, runtime) = deep(4);
+    append(&log, b"written only");
+    log.write_only();
+    assert!(log.durable() < log.written());
+    for (bytes, submitted) in [(b"a", 0), (b"b", 1)] {
+        let (end, mut ticket) = commit(&log, &runtime, bytes);
+        assert!(poll(&mut ticket) && log.durable() >= end);
+        assert_eq!(counter(&log, "log_writes_submitted"), submitted);
+    }
+}
+
 /// LOG-2, WRITER-4: whichever write ends first, no commit is acknowledged before everything below
 /// it is durable. A crash leaves this prefix.
 #[test]

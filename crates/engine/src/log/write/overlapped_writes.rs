@@ -100,6 +100,10 @@ impl Log {
     fn prepare(&self, ready: u64, depth: usize) -> Option<(Write, AlignedBuf)> {
         let (write, spare, beside) = {
             let mut w = self.writing.lock();
+            debug_assert!(
+                w.state.durable() == w.state.written(),
+                "FLIGHT-3: a write in flight behind bytes that need a sync"
+            );
             let beside = w.state.in_flight() > 0;
             (w.state.begin(ready, depth)?, w.spare.pop(), beside)
         };

@@ -28,8 +28,6 @@
 //! - STAGES-3: with `sync_binlog` = 1 readers of the log get no event that is not synced.
 mod counters;
 mod stage;
-#[cfg(test)]
-mod tests;
 
 pub use counters::StageCounted;
 

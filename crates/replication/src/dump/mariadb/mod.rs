@@ -1,5 +1,5 @@
-//! The log as a replica of MariaDB reads it that follows by GTIDs: with GTID events of MariaDB's
-//! kind in the place of MySQL's.
+//! The binary log as MariaDB replicas that follow by GTIDs get it: GTID events of MariaDB's kind
+//! take the place of MySQL's.
 //!
 //! | MySQL's events | MariaDB's |
 //! |---|---|
@@ -13,12 +13,13 @@
 //! All other events are the same. So a transaction's number is the same in both kinds of names, and
 //! its server is the one in the headers of its events.
 //!
-//! DIALECT-1: neighbours get one group id only if the logical clock lets each be applied beside all
-//! others of the group: a transaction joins a group whose first member comes behind the last
-//! transaction that it depends on. The id is the number of this first member.
-//! DIALECT-2: a heartbeat never names a position below that at which the replica believes to be,
-//! which is an error to it. It adds up the lengths of the events that it gets, except those with
-//! the position 0, as FORMAT_DESCRIPTION has it here. (MariaDB, `queue_event`)
+//! DIALECT-1: transactions that follow each other get the same group id only if the logical clock
+//! lets all of them be applied side by side: a transaction joins a group if the group's first
+//! member comes after the last transaction that it depends on. The id is the first member's number.
+//! DIALECT-2: a heartbeat never names a position before the replica's own count, because the
+//! replica takes that for an error. The replica adds up the lengths of the events that it gets;
+//! events with position 0 do not count, and FORMAT_DESCRIPTION has position 0 here. (MariaDB,
+//! `queue_event`)
 use super::{
     Checksum, DumpError, Event, EventType, FIRST_EVENT_AT, GtidEvent, Header, NO_GTIDS, ReadError,
     first_missing,
@@ -70,9 +71,9 @@ pub(super) fn find(binlog: &Binlog, start: &MariadbStart) -> Result<(u32, GtidSe
     Ok((file.or_else(|_| first_missing(binlog, &has))?, has))
 }
 
-/// The last transaction of this server that begins before a position: what a replica has that
-/// begins there. The number is 0 if there is none. None: no such file, no event begins at the
-/// position, or `goes_on` was false. Reads the file up to the position.
+/// The last transaction of this server before a position in a file, with the number 0 if there is
+/// none. Returns None if there is no such file, if no event begins at the position, or if `goes_on`
+/// returned false. Reads the file up to the position.
 pub fn last_before(
     binlog: &Arc<Binlog>,
     name: &[u8],
@@ -114,11 +115,11 @@ pub(super) enum Translated {
 pub(super) struct Dialect {
     domain: u32,
     uuid: Uuid,
-    /// The last transaction that the replica says it has, until it was found in the log.
+    /// The last transaction that the replica has, until the dump has found it in the log.
     last: Option<MariadbGtid>,
-    /// A GTID event, until the QUERY behind it says what it is the name of.
+    /// A GTID event whose QUERY has not been read yet.
     named: Option<(Header, GtidEvent)>,
-    /// Where the replica believes to be in the file (DIALECT-2).
+    /// The position in the file that the replica counts (DIALECT-2).
     counted: u64,
     /// The first transaction of the group: its sequence number, and the group's id.
     group: Option<(u64, u64)>,
@@ -135,7 +136,7 @@ impl Dialect {
         (self.counted, self.group) = (FIRST_EVENT_AT, None);
     }
 
-    /// Where the replica believes to be in the file.
+    /// The position in the file that the replica counts.
     pub(super) fn counted(&self) -> u64 {
         self.counted
     }

@@ -2,7 +2,7 @@
 //! are only in the definition.
 //!
 //! All actions are checked against the definition before anything is done. Together they become one
-//! change of the definition (ALTER-1).
+//! DDL operation (ALTER-1).
 use super::{DdlContext, table};
 use crate::error::{Result, SqlError};
 use crate::plan::{AlterAction, TableName};

@@ -193,7 +193,7 @@ fn system(
                 changes.push(Change::Monitor(action, pattern));
             }
             changes.push(match (var, value) {
-                // The default way to write the log is neither ON nor OFF.
+                // The default writer mode is neither ON nor OFF.
                 (Var::InnodbLogWriterThreads, None) => Change::Global(
                     Var::RedolithLogWriter,
                     Settings::check(Var::RedolithLogWriter, None)?.setting,
