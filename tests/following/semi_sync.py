@@ -7,7 +7,7 @@ import time
 
 from rig.client import MySQLError
 from rig.dumping import FORMAT, MAGIC, ROTATE, Dump
-from rig.replica import replica_of, same_rows, source, wait_for
+from rig.replica import WITH_GTIDS, replica_of, same_rows, source, wait_for
 
 VARIABLE = 'rpl_semi_sync_replica'
 OLD_VARIABLE = 'rpl_semi_sync_slave'
@@ -252,13 +252,17 @@ def hostile():
         assert s.alive() and 'panicked' not in s.last_words()
 
 
-def mariadb():
+def mariadb(by_gtids=False):
     """A MariaDB that acknowledges, is killed, comes back, and has every commit that its source has
     acknowledged before the source was killed.
     """
     theirs = {'rpl_semi_sync_slave_enabled': 'ON'}
     ours = {'rpl_semi_sync_source_enabled': 'ON', 'rpl_semi_sync_source_timeout': '1000'}
+    if by_gtids:
+        # Every few commits begin another file.
+        ours |= {**WITH_GTIDS, 'max_binlog_size': '4096'}
     with source('semi-sync-mariadb', **ours) as s, replica_of('semi-sync-mariadb-r', **theirs) as r:
+        r.by_gtids = by_gtids
         r.attach(s)
         c = s.connect()
         wait_for('a replica that acknowledges', lambda: status(c, 'status') == 'ON')
@@ -271,8 +275,14 @@ def mariadb():
         c.query('FLUSH LOGS')
         for n in range(100, 200):
             c.query(f'INSERT INTO d.t VALUES ({n}, 0)')
+        for n in range(20):
+            name = f"'{'g' * 64}', '{n:064}'"
+            for verb in ('START', 'END', 'PREPARE', 'COMMIT'):
+                c.query(f'XA {verb} {name}')
+                if verb == 'START':
+                    c.query(f'INSERT INTO d.t VALUES ({1000 + n}, 1)')
         found = figures(c)
-        assert int(found['yes_tx']) >= 200 and found['no_times'] == '0', found
+        assert int(found['yes_tx']) >= 240 and found['no_times'] == '0', found
         r.wait_for_end(s)
         same_rows(s, r)
         # Without its replica a commit waits as long as it is set to, and only the first one.
@@ -308,6 +318,8 @@ def mariadb():
 def relayed(r):
     """Whether the replica has applied all that it has received."""
     now = r.status()
+    if r.by_gtids:
+        return now['Gtid_IO_Pos'] == r.c.value('SELECT @@gtid_slave_pos')
     return now['Read_Master_Log_Pos'] == now['Exec_Master_Log_Pos']
 
 

@@ -153,6 +153,7 @@ fn summary(event: &Event<'_>) -> String {
             format!(": number {}, {}", incident.number, shown(incident.message))
         }
         Event::MariadbGtid(event) => format!(": {event:?}"),
+        Event::MariadbGtidList => String::new(),
         Event::Heartbeat(file) => format!(": {}", shown(file)),
         Event::Unknown(event_type, _) => format!(": type {}", event_type.0),
     }

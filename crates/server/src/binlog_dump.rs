@@ -23,7 +23,7 @@ use crate::protocol::output::OkPacket;
 use crate::protocol::packet::MAX_BODY;
 use crate::protocol::replication::{NON_BLOCK, Request, SEMI_SYNC, acknowledgement, registration};
 use crate::socket::{Ended, Input};
-use redolith_binlog::{Checksum, MariadbGtid, Uuid};
+use redolith_binlog::{BinlogPosition, Checksum, MariadbGtid, Uuid};
 use redolith_replication::dump::{Dump, DumpError, MariadbStart, Start, Step};
 use redolith_replication::semi_sync::AckingReplica;
 use redolith_sql::processes::{Kill, State};
@@ -39,6 +39,8 @@ use tokio::time::{Instant, sleep};
 const LONG_EVENT: usize = 16 << 10;
 /// The longest acknowledgement: MySQL's longest name of a file. (MySQL, `REPLY_MESSAGE_MAX_LENGTH`)
 const MAX_ACK_BYTES: usize = 9 + 512;
+/// The longest position of a replica of MariaDB: thousands of domains.
+const MAX_STATE_BYTES: usize = 64 << 10;
 /// A replica that asks for heartbeats more often gets them this often.
 const LEAST_HEARTBEAT: Duration = Duration::from_millis(1);
 
@@ -132,6 +134,9 @@ impl<B: Backend> Connection<B> {
         let Some(state) = self.session.user_variable("slave_connect_state") else {
             return Ok(None);
         };
+        if state.len() > MAX_STATE_BYTES {
+            return Err("@slave_connect_state is longer than 64 KiB".into());
+        }
         let position = MariadbGtid::position(&state)
             .map_err(|e| DumpError(format!("@slave_connect_state: {e}")))?;
         if self.session.user_variable("slave_until_gtid").is_some() {
@@ -198,7 +203,7 @@ impl<B: Backend> Connection<B> {
                 biased;
                 () = poll_fn(|_| is_ended(process.killed())) => return Err(Ended::Killed.into()),
                 read = self.channel.socket.read(self.channel.input.room()) => match (read?, &acks) {
-                    (Input::Bytes(_), Some(replica)) => self.take_acks(source, replica, &dump)?,
+                    (Input::Bytes(_), Some(replica)) => self.take_acks(source, replica, &mut dump)?,
                     // A replica that is content says nothing.
                     (Input::Bytes(_), None) => return Err(Over::Quit),
                     (Input::TrimBuffers | Input::AnswerLeft, _) => {}
@@ -212,12 +217,18 @@ impl<B: Backend> Connection<B> {
         }
     }
 
+    fn has_acknowledged(&self, source: &BinlogSource, replica: &AckingReplica, at: BinlogPosition) {
+        replica.acknowledged(at);
+        source.binlog.replicas().note(self.channel.process.id, |replica| {
+            replica.acknowledged = replica.acknowledged.max(Some(at));
+        });
+    }
     /// Takes the acknowledgements that have arrived (REPL-6). Of several, only the last counts.
     fn take_acks(
         &mut self,
         source: &BinlogSource,
         replica: &AckingReplica,
-        dump: &Dump,
+        dump: &mut Dump,
     ) -> Result<(), Over> {
         let mut last = None;
         // The replica begins each acknowledgement with the number 0.
@@ -227,10 +238,7 @@ impl<B: Backend> Connection<B> {
             last = Some(dump.acknowledged(name, offset).ok_or(Over::Quit)?);
         }
         if let Some(at) = last {
-            replica.acknowledged(at);
-            source.binlog.replicas().note(self.channel.process.id, |replica| {
-                replica.acknowledged = replica.acknowledged.max(Some(at));
-            });
+            self.has_acknowledged(source, replica, at);
         }
         self.channel.count_memory().map_err(Over::Refused)
     }
@@ -255,6 +263,9 @@ impl<B: Backend> Connection<B> {
                 step = dump.advance();
             }
             let step = step.map_err(refused)?;
+            if let (Some(at), Some(replica)) = (dump.take_had(), acks) {
+                self.has_acknowledged(source, replica, at);
+            }
             if self.channel.kept_bytes != statements + dump.bytes() {
                 self.channel.kept_bytes = statements + dump.bytes();
                 self.channel.count_memory().map_err(Over::Refused)?;
@@ -268,6 +279,7 @@ impl<B: Backend> Connection<B> {
                 note_sent(source, dump, self.channel.process.id);
             }
             if let Some(replica) = asking {
+                dump.asks();
                 replica.asked();
                 // The acknowledgement's packet has the number 0.
                 self.channel.output.sequence = 1;

@@ -67,6 +67,7 @@ event_types! {
     35 PREVIOUS_GTIDS "The transactions of all files before." "Previous_gtids";
     38 XA_PREPARE "XA PREPARE, or a commit in one phase." "XA_prepare";
     162 MARIADB_GTID "The name of the transaction that follows, in a log of MariaDB." "Gtid";
+    163 MARIADB_GTID_LIST "The transactions of all files before, in a log of MariaDB." "Gtid_list";
 }
 
 impl std::fmt::Debug for EventType {

@@ -38,6 +38,8 @@ pub enum Event<'a> {
     Gtid(GtidEvent),
     /// The name of the transaction that follows, for a replica of MariaDB.
     MariadbGtid(MariadbGtidEvent<'a>),
+    /// GTID_LIST of MariaDB, without a GTID: it has only its place.
+    MariadbGtidList,
     /// A statement's text: DDL, BEGIN, XA statements.
     Query(Query<'a>),
     /// The text of the statement whose rows follow.
@@ -71,6 +73,7 @@ impl<'a> Event<'a> {
             Event::Gtid(event) if event.gtid.is_some() => EventType::GTID,
             Event::Gtid(_) => EventType::ANONYMOUS_GTID,
             Event::MariadbGtid(_) => EventType::MARIADB_GTID,
+            Event::MariadbGtidList => EventType::MARIADB_GTID_LIST,
             Event::Query(_) => EventType::QUERY,
             Event::RowsQuery(_) => EventType::ROWS_QUERY,
             Event::TableMap(_) => EventType::TABLE_MAP,
@@ -102,6 +105,8 @@ impl<'a> Event<'a> {
             Event::PreviousGtids(set) => set.encode(out),
             Event::Gtid(event) => event.encode(out),
             Event::MariadbGtid(event) => event.encode(out),
+            // The number of GTIDs, and in its highest bits flags.
+            Event::MariadbGtidList => out.extend_from_slice(&[0; 4]),
             Event::Query(query) => query.encode(out),
             Event::RowsQuery(text) => simple::encode_rows_query(text, out),
             Event::TableMap(table) => table.put_map(out),
@@ -129,6 +134,7 @@ impl<'a> Event<'a> {
                 Event::Gtid(GtidEvent::decode(body, header.event_type == EventType::GTID)?)
             }
             EventType::MARIADB_GTID => Event::MariadbGtid(MariadbGtidEvent::decode(body)?),
+            EventType::MARIADB_GTID_LIST if body == [0; 4] => Event::MariadbGtidList,
             EventType::QUERY => {
                 Event::Query(Query::decode(body, header.flags & flags::SUPPRESS_USE != 0)?)
             }

@@ -133,6 +133,10 @@ pub struct Dump {
     skips: bool,
     /// For a replica of MariaDB that follows by GTIDs.
     dialect: Option<Dialect>,
+    /// The transactions that the replica has end here, until the dump has told so.
+    had: Option<BinlogPosition>,
+    /// Whether the dump has come to a transaction that the replica does not have.
+    gives: bool,
     /// The present event was made here; the event that was read from the file follows it.
     holds: bool,
     /// An artificial event, if that is the present one.
@@ -153,10 +157,7 @@ impl Dump {
         let resets = binlog.place_now().0;
         let options = binlog.options();
         let reading = binlog.reader(0);
-        let dialect = match &start {
-            Start::Mariadb(start) => Some(Dialect::new(start, options.uuid)),
-            _ => None,
-        };
+        let mut dialect = None;
         let (file, from, has) = match start {
             Start::File { name, position } => {
                 if position < FIRST_EVENT_AT {
@@ -175,8 +176,9 @@ impl Dump {
                 (first_missing(binlog, &has)?, FIRST_EVENT_AT, Some(has))
             }
             Start::Mariadb(start) => {
-                let (file, has) = mariadb::find(binlog, &start)?;
-                (file, FIRST_EVENT_AT, Some(has))
+                let begin = mariadb::find(binlog, &start)?;
+                dialect = Some(begin.dialect);
+                (begin.file, FIRST_EVENT_AT, Some(begin.has))
             }
         };
         reading.moves_to(file);
@@ -198,6 +200,8 @@ impl Dump {
             has,
             skips: false,
             dialect,
+            had: None,
+            gives: false,
             holds: false,
             made: None,
             shared: None,
@@ -248,19 +252,37 @@ impl Dump {
     /// Whether the present event is the last one that is known to be published in its file, and the
     /// replica stands behind it when it has it. (Behind a ROTATE it stands in the next file.)
     pub fn is_last(&self) -> bool {
-        self.made.is_none()
+        // The head of a file ends with PREVIOUS_GTIDS, for which MariaDB's replicas get another
+        // event.
+        let is_head = |made: &Vec<u8>| {
+            Header::decode(made).is_ok_and(|h| h.event_type == EventType::MARIADB_GTID_LIST)
+        };
+        self.made.as_ref().is_none_or(is_head)
             && self.reader.position() == self.end
             && !matches!(
                 Header::decode(self.event()),
                 Ok(Header { event_type: EventType::ROTATE | EventType::STOP, .. }) | Err(_)
             )
     }
+    /// The replica is asked to acknowledge the present event.
+    pub fn asks(&mut self) {
+        let at = self.given_up_to();
+        self.dialect.iter_mut().for_each(|dialect| dialect.asks(at));
+    }
     /// The position that a replica names, if the dump has given everything before it: the file's
     /// name, and the bytes in it.
-    pub fn acknowledged(&self, name: &[u8], offset: u64) -> Option<BinlogPosition> {
+    pub fn acknowledged(&mut self, name: &[u8], offset: u64) -> Option<BinlogPosition> {
         let file = number_of(&self.binlog.place().base, name)?;
+        if let Some(dialect) = &mut self.dialect {
+            return dialect.acknowledged(file, offset, self.file);
+        }
         let at = BinlogPosition { file, offset };
         (at <= self.given_up_to()).then_some(at)
+    }
+    /// Tells once, when the dump has passed over what the replica has, where that ends: a replica
+    /// that comes back with GTIDs acknowledges everything before, as MySQL counts it.
+    pub fn take_had(&mut self) -> Option<BinlogPosition> {
+        self.had.take()
     }
 
     /// Whether the next [`Dump::advance`] may wait for the disk.
@@ -369,6 +391,7 @@ impl Dump {
                     continue;
                 }
                 if self.binlog.end().is_none_or(|end| end.file <= self.file) {
+                    self.begins_to_give(self.reader.position());
                     self.shared = None;
                     self.reader.free_buffer();
                     return Ok(Step::End);
@@ -383,6 +406,12 @@ impl Dump {
             };
             if self.has.is_some() {
                 self.skip(&header)?;
+                let is_name =
+                    matches!(header.event_type, EventType::GTID | EventType::ANONYMOUS_GTID);
+                if is_name && !self.skips {
+                    let len = u64::from(header.len);
+                    self.begins_to_give(self.reader.position().saturating_sub(len));
+                }
             }
             if self.skips {
                 continue;
@@ -401,6 +430,12 @@ impl Dump {
                     return Ok(Step::Event);
                 }
             }
+        }
+    }
+    /// Everything before `offset` was passed over, or is the head of the file.
+    fn begins_to_give(&mut self, offset: u64) {
+        if self.has.is_some() && !std::mem::replace(&mut self.gives, true) {
+            self.had = Some(BinlogPosition { file: self.file, offset });
         }
     }
     /// What is in memory of the next event.
@@ -436,6 +471,8 @@ impl Dump {
                 if let Event::Gtid(event) = Event::decode(header, body).map_err(wrong)? {
                     let has = self.has.as_ref().zip(event.gtid);
                     self.skips = has.is_some_and(|(has, gtid)| has.contains(gtid));
+                    // A position in MariaDB's form is a place in the log: the replica has all before.
+                    self.skips |= self.dialect.as_ref().is_some_and(Dialect::is_before_last);
                     if let Some(dialect) = self.dialect.as_mut().filter(|_| self.skips) {
                         dialect.check(header, &event)?;
                     }

@@ -77,7 +77,7 @@ fn split(args: &[String]) -> Result<Vec<Entry>, String> {
     while let Some(arg) = rest.next() {
         if let Some(long) = arg.strip_prefix("--") {
             let needs_value = |name: &str| {
-                name != "no-defaults"
+                !["no-defaults", "version"].contains(&name)
                     && (FILE_OPTIONS.contains(&name)
                         || variable(name).is_some_and(|v| !v.is_switch()))
             };
@@ -187,12 +187,14 @@ fn check_together(s: &Settings) -> Result<Vec<String>, String> {
 
 /// Whether clients can read a version: three numbers below 256 and, perhaps, a name.
 fn is_version(text: &str) -> bool {
-    let mut parts = text.splitn(3, '.');
-    let mut number = || -> Option<u8> {
-        let part = parts.next()?;
-        part.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+    let mut rest = text;
+    let mut number = |end: &str| -> Option<()> {
+        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+        rest[..digits].parse::<u8>().ok()?;
+        rest = rest[digits..].strip_prefix(end)?;
+        Some(())
     };
-    let begins = (0..3).all(|_| number().is_some());
+    let begins = [".", ".", ""].iter().all(|end| number(end).is_some());
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '+' | '~');
     begins && text.len() <= 60 && text.chars().all(fits)
 }
@@ -337,10 +339,13 @@ mod tests {
         );
         let version = redolith_sql::settings::SERVER_VERSION;
         assert!(run(&["--version"]).unwrap_err().contains(version));
+        assert!(run(&["--version", "-P", "3306"]).unwrap_err().contains(version));
         assert_eq!(run(&[]).unwrap().0.text(Var::Version).as_deref(), Some(version));
         let (s, _) = run(&["--version=10.11.0-mine"]).unwrap();
         assert_eq!(s.text(Var::Version).as_deref(), Some("10.11.0-mine"));
-        for wrong in ["", "10", "10.11", "a.b.c", "10.11.0 x", "300.1.1", &"1.1.1-x".repeat(9)] {
+        for wrong in
+            ["", "10", "10.11", "10.11-x.0", "a.b.c", "10.11.0 x", "300.1.1", &"1.1.1-x".repeat(9)]
+        {
             assert!(run(&[&format!("--version={wrong}")]).is_err(), "{wrong}");
         }
     }

@@ -8,7 +8,7 @@
 //! | GTID, QUERY `XA START` | GTID with the XA name, which stands for XA START |
 //! | GTID, QUERY with `XA COMMIT` or `XA ROLLBACK` | GTID with the XA name, and the QUERY |
 //! | GTID, QUERY with a definition | GTID of a definition, and the QUERY |
-//! | PREVIOUS_GTIDS | none: it names no transaction of MariaDB's kind, and replicas refuse it |
+//! | PREVIOUS_GTIDS | GTID_LIST without GTIDs, at whose end the replica stands where the file's head ends |
 //!
 //! All other events are the same. So a transaction's number is the same in both kinds of names, and
 //! its server is the one in the headers of its events.
@@ -17,18 +17,27 @@
 //! lets all of them be applied side by side: a transaction joins a group if the group's first
 //! member comes after the last transaction that it depends on. The id is the first member's number.
 //! DIALECT-2: a heartbeat never names a position before the replica's own count, because the
-//! replica takes that for an error. The replica adds up the lengths of the events that it gets;
-//! events with position 0 do not count, and FORMAT_DESCRIPTION has position 0 here. (MariaDB,
-//! `queue_event`)
+//! replica takes that for an error. Each event takes the count forward by its length, and at least
+//! to its position; GTID_LIST takes it to its position exactly, and events with position 0, as
+//! FORMAT_DESCRIPTION has it here, do not change it. (MariaDB, `queue_event`)
+//! DIALECT-3: a replica acknowledges its own count, which may be further than its events are in the
+//! file. Such an acknowledgement counts for the last event at which the replica was asked and had
+//! counted no more.
 use super::{
     Checksum, DumpError, Event, EventType, FIRST_EVENT_AT, GtidEvent, Header, NO_GTIDS, ReadError,
     first_missing,
 };
 use crate::binlog::Binlog;
+use crate::record::Options;
 use redolith_binlog::{
-    GtidSet, MariadbGroup, MariadbGtid, MariadbGtidEvent, Uuid, XaName, append_translated,
+    BinlogPosition, GtidSet, MariadbGroup, MariadbGtid, MariadbGtidEvent, Uuid, XaName,
+    append_translated,
 };
+use std::collections::VecDeque;
 use std::sync::Arc;
+
+/// The most acknowledgements that are remembered. An older one counts for nothing.
+const MOST_ASKED: usize = 1024;
 
 /// Where a replica of MariaDB begins, and in which domain the transactions of this server are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,37 +52,62 @@ impl MariadbStart {
     /// The transaction of this server behind which the replica begins. Other domains are those of
     /// other sources.
     fn last(&self) -> Option<MariadbGtid> {
-        self.position.iter().copied().find(|gtid| gtid.domain == self.domain)
+        let last = self.position.iter().copied().find(|gtid| gtid.domain == self.domain);
+        last.filter(|gtid| gtid.number > 0)
     }
 }
 
-/// The file in which a replica begins, and the transactions that it has. If the log still has the
-/// last one of them, the file has it, too, so that [`Dialect::check`] sees it.
-pub(super) fn find(binlog: &Binlog, start: &MariadbStart) -> Result<(u32, GtidSet), DumpError> {
+/// Where a replica begins.
+pub(super) struct Begin {
+    pub file: u32,
+    pub has: GtidSet,
+    pub dialect: Dialect,
+}
+
+/// Finds where a replica begins, and checks that the last transaction that it has is this server's,
+/// if that is in a file before. (In the first file the dump itself comes to it.)
+pub(super) fn find(binlog: &Arc<Binlog>, start: &MariadbStart) -> Result<Begin, DumpError> {
     let options = binlog.options();
     if !options.gtids {
         return Err(NO_GTIDS.into());
     }
-    let up_to = |number: u64| {
-        let mut set = GtidSet::new();
-        if number > 0 {
-            set.add_interval(options.uuid, 1, number + 1);
+    let mut dialect = Dialect::new(start, &options);
+    let Some(last) = dialect.last else {
+        let ours = |gtid: &&MariadbGtid| gtid.server_id == options.server_id && gtid.number > 0;
+        if let Some(gtid) = start.position.iter().find(ours) {
+            return Err(unknown(*gtid, format!("gtid_domain_id is {} now", start.domain)));
         }
-        set
+        // Files without GTIDs are not passed over: the first of their transactions ends the dump.
+        let oldest = binlog.numbers().first().copied().unwrap_or_default();
+        let (_, previous) = binlog.open_file(oldest)?;
+        let has = GtidSet::new();
+        let file = if previous.is_empty() { oldest } else { first_missing(binlog, &has)? };
+        return Ok(Begin { file, has, dialect });
     };
-    let Some(last) = start.last() else { return Ok((first_missing(binlog, &up_to(0))?, up_to(0))) };
     let newest = binlog.status().executed.last_number(options.uuid);
     if last.number > newest {
         return Err(unknown(last, format!("its last transaction has the number {newest}")));
     }
-    let has = up_to(last.number);
-    let file = first_missing(binlog, &up_to(last.number.saturating_sub(1)));
-    Ok((file.or_else(|_| first_missing(binlog, &has))?, has))
+    let mut has = GtidSet::new();
+    has.add_interval(options.uuid, 1, last.number + 1);
+    let file = first_missing(binlog, &has)?;
+    let (_, previous) = binlog.open_file(file)?;
+    if previous.last_number(options.uuid) >= last.number {
+        let mut before = GtidSet::new();
+        before.add_interval(options.uuid, 1, last.number);
+        // The files before may be gone.
+        if let Ok(earlier) = first_missing(binlog, &before) {
+            dialect.look_for_last(binlog, earlier)?;
+        }
+        dialect.last = None;
+    }
+    Ok(Begin { file, has, dialect })
 }
 
 /// The last transaction of this server before a position in a file, with the number 0 if there is
-/// none. Returns None if there is no such file, if no event begins at the position, or if `goes_on`
-/// returned false. Reads the file up to the position.
+/// none. Returns None if there is no such file, if no transaction begins at the position, if the
+/// one before has no GTID of this server, or if `goes_on` returned false. Reads the file up to the
+/// position.
 pub fn last_before(
     binlog: &Arc<Binlog>,
     name: &[u8],
@@ -84,21 +118,27 @@ pub fn last_before(
     let Ok(file) = super::find(binlog, name) else { return Ok(None) };
     let _kept = binlog.reader(file);
     let options = binlog.options();
+    if !options.gtids {
+        return Ok(None);
+    }
     let (mut reader, previous) = binlog.open_file(file)?;
     let number = previous.last_number(options.uuid);
-    let mut last = MariadbGtid { domain, server_id: options.server_id, number };
+    let mut last = Some(MariadbGtid { domain, server_id: options.server_id, number });
     reader.seek(FIRST_EVENT_AT);
+    let mut ends = FIRST_EVENT_AT;
     while reader.position() < position {
+        let begins = reader.position();
         let Some(event) = reader.next_event()?.filter(|_| goes_on()) else { return Ok(None) };
         let server_id = event.header.server_id;
-        if event.header.event_type == EventType::GTID
-            && let Event::Gtid(GtidEvent { gtid: Some(gtid), .. }) = event.decode()?
-            && gtid.uuid == options.uuid
+        if matches!(event.header.event_type, EventType::GTID | EventType::ANONYMOUS_GTID)
+            && let Event::Gtid(name) = event.decode()?
         {
-            last = MariadbGtid { server_id, number: gtid.number, ..last };
+            let own = name.gtid.filter(|gtid| gtid.uuid == options.uuid);
+            last = own.map(|gtid| MariadbGtid { domain, server_id, number: gtid.number });
+            ends = begins + name.transaction_len;
         }
     }
-    Ok((reader.position() == position).then_some(last))
+    Ok(last.filter(|_| reader.position() == position && position >= ends))
 }
 
 /// What becomes of an event.
@@ -115,20 +155,32 @@ pub(super) enum Translated {
 pub(super) struct Dialect {
     domain: u32,
     uuid: Uuid,
+    /// `server_id` of now.
+    server_id: u32,
     /// The last transaction that the replica has, until the dump has found it in the log.
     last: Option<MariadbGtid>,
     /// A GTID event whose QUERY has not been read yet.
     named: Option<(Header, GtidEvent)>,
     /// The position in the file that the replica counts (DIALECT-2).
     counted: u64,
+    /// Where the replica was asked: the file, its count, and the position (DIALECT-3).
+    asked: VecDeque<((u32, u64), BinlogPosition)>,
     /// The first transaction of the group: its sequence number, and the group's id.
     group: Option<(u64, u64)>,
 }
 
 impl Dialect {
-    pub(super) fn new(start: &MariadbStart, uuid: Uuid) -> Dialect {
-        let (domain, last) = (start.domain, start.last());
-        Dialect { domain, uuid, last, named: None, counted: FIRST_EVENT_AT, group: None }
+    fn new(start: &MariadbStart, options: &Options) -> Dialect {
+        Dialect {
+            domain: start.domain,
+            uuid: options.uuid,
+            server_id: options.server_id,
+            last: start.last(),
+            named: None,
+            counted: FIRST_EVENT_AT,
+            asked: VecDeque::new(),
+            group: None,
+        }
     }
 
     /// The next event is in another file, whose sequence numbers begin anew.
@@ -141,6 +193,61 @@ impl Dialect {
         self.counted
     }
 
+    /// Checks the last transaction that the replica has, which is in this file.
+    fn look_for_last(&mut self, binlog: &Arc<Binlog>, file: u32) -> Result<(), DumpError> {
+        let _kept = binlog.reader(file);
+        let (mut reader, _) = binlog.open_file(file)?;
+        reader.seek(FIRST_EVENT_AT);
+        while self.last.is_some()
+            && let Some(event) = reader.next_event()?
+        {
+            if event.header.event_type == EventType::GTID
+                && let Event::Gtid(name) = event.decode()?
+            {
+                self.check(&event.header, &name)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the count forward by an event that the replica gets.
+    fn count(&mut self, len: usize, end_pos: u32) {
+        if end_pos > 0 {
+            self.counted = (self.counted + len as u64).max(end_pos.into());
+        }
+    }
+
+    /// The replica is asked to acknowledge the present event, at this position.
+    pub(super) fn asks(&mut self, at: BinlogPosition) {
+        if self.asked.len() == MOST_ASKED {
+            self.asked.pop_front();
+        }
+        self.asked.push_back(((at.file, self.counted), at));
+    }
+    /// What an acknowledgement of a count in a file counts for (DIALECT-3). `now`: the file of the
+    /// present event. None if the replica has not been sent so much.
+    pub(super) fn acknowledged(
+        &mut self,
+        file: u32,
+        count: u64,
+        now: u32,
+    ) -> Option<BinlogPosition> {
+        if (file, count) > (now, self.counted) {
+            return None;
+        }
+        let mut at = BinlogPosition { file, offset: 0 };
+        while let Some((_, asked)) = self.asked.pop_front_if(|(asked, _)| *asked <= (file, count)) {
+            at = asked;
+        }
+        Some(at)
+    }
+
+    /// Whether the replica has a transaction without a GTID of this server: it has everything before
+    /// the last one that it names.
+    pub(super) fn is_before_last(&self) -> bool {
+        self.last.is_some()
+    }
+
     /// Checks a transaction that the replica has: the last one has to be that of this server, and
     /// not another server's with the same number.
     pub(super) fn check(&mut self, header: &Header, event: &GtidEvent) -> Result<(), DumpError> {
@@ -150,7 +257,8 @@ impl Dialect {
             return Ok(());
         };
         self.last = None;
-        if header.server_id == last.server_id {
+        // `gtid_binlog_pos` has the server id of now.
+        if header.server_id == last.server_id || self.server_id == last.server_id {
             return Ok(());
         }
         Err(unknown(
@@ -169,10 +277,14 @@ impl Dialect {
         let wrong = |e| DumpError(format!("an event at {}: {e}", header.end_pos));
         let is_name = matches!(header.event_type, EventType::GTID | EventType::ANONYMOUS_GTID);
         if header.event_type == EventType::PREVIOUS_GTIDS {
-            return Ok(Translated::Nothing);
+            let mut list = Vec::new();
+            append_translated(&mut list, &Event::MariadbGtidList, header, checksum)
+                .map_err(|e| DumpError(e.to_string()))?;
+            self.counted = header.end_pos.into();
+            return Ok(Translated::Made { event: list, and_same: false });
         }
         if !is_name && self.named.is_none() {
-            self.counted += event.len() as u64;
+            self.count(event.len(), header.end_pos);
             return Ok(Translated::Same);
         }
         let body = &event[Header::LEN..event.len() - checksum.len()];
@@ -217,7 +329,10 @@ impl Dialect {
         let of = if and_same { named } else { Header { end_pos: header.end_pos, ..named } };
         let mut name = Vec::new();
         append_translated(&mut name, &made, &of, checksum).map_err(|e| DumpError(e.to_string()))?;
-        self.counted += (name.len() + if and_same { event.len() } else { 0 }) as u64;
+        self.count(name.len(), of.end_pos);
+        if and_same {
+            self.count(event.len(), header.end_pos);
+        }
         Ok(Translated::Made { event: name, and_same })
     }
 }

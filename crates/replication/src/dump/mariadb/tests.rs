@@ -1,7 +1,7 @@
 use super::super::{Dump, Start, Step};
 use super::*;
 use crate::binlog::Purged;
-use crate::record::{Why, transaction};
+use crate::record::{Options, Record, Why, transaction};
 use crate::rig::Rig;
 use redolith_binlog::{
     EncodeOptions, FormatDescription, GtidTemplate, Query, Stamp, TransactionBuilder,
@@ -84,7 +84,7 @@ fn each_kind_of_transaction_begins_with_a_gtid_of_mariadb() {
     assert_eq!(rig.given("").unwrap(), all);
     assert_eq!(rig.given("3-5-2").unwrap(), all[5..]);
     // Positions in the domains of other sources count for nothing.
-    assert_eq!(rig.given("0-9-77,4-5-1").unwrap(), all);
+    assert_eq!(rig.given("0-9-77,4-8-1").unwrap(), all);
     assert_eq!(rig.given("0-9-77,3-5-5").unwrap(), [""; 0]);
     // An event that ends where the file's events end keeps their position.
     let mut dump = rig.mariadb("3-5-3").unwrap();
@@ -116,34 +116,83 @@ fn the_format_knows_the_types_of_mariadb() {
     assert_eq!(body[57 + 162 - 1], 19);
 }
 
-/// Tests DIALECT-2.
+/// Where a replica counts itself, in MariaDB's way (`queue_event`).
+fn counted(count: u64, event: &[u8]) -> u64 {
+    let header = Header::decode(event).unwrap();
+    let end = u64::from(header.end_pos);
+    match header.event_type {
+        EventType::ROTATE => 4,
+        EventType::MARIADB_GTID_LIST => end,
+        _ if end == 0 => count,
+        _ => (count + event.len() as u64).max(end),
+    }
+}
+
+/// Tests DIALECT-2 and DIALECT-3.
 #[test]
-fn heartbeats_are_not_behind_what_a_replica_has_counted() {
+fn replicas_count_further_than_their_events_are_and_acknowledge_that() {
     let mut rig = Rig::new(1 << 20);
-    // Their GTID event of such an end is longer than MySQL's.
+    // MariaDB's GTID event of such an end is longer than MySQL's.
     let long = format!("XA COMMIT X'{}',X'{}',1", "61".repeat(64), "62".repeat(64));
     let mut dump = rig.mariadb("").unwrap();
-    let (mut counted, mut beats) = (0, Vec::new());
-    for n in 0..12 {
+    let (mut count, mut ahead) = (0, 0);
+    for n in 0..30 {
         while dump.advance().unwrap() == Step::Event {
-            let header = Header::decode(dump.event()).unwrap();
-            counted = match header.event_type {
-                EventType::ROTATE => 4,
-                _ if header.end_pos == 0 => counted,
-                _ => counted + u64::from(header.len),
-            };
+            count = counted(count, dump.event());
+            if dump.is_last() {
+                dump.asks();
+            }
         }
-        let beat = dump.heartbeat();
-        let position = u64::from(Header::decode(&beat).unwrap().end_pos);
-        assert!(counted <= position && rig.binlog.end().unwrap().offset <= position);
-        beats.push(position > rig.binlog.end().unwrap().offset);
-        match n {
-            0..8 => rig.queries(&[&long], None),
-            8 => rig.rotate(Why::Flush, 1 << 20),
-            _ => rig.queries(&["BEGIN", "rows"], None),
+        let end = rig.binlog.end().unwrap();
+        let beat = Header::decode(&dump.heartbeat()).unwrap().end_pos;
+        assert_eq!(u64::from(beat), count.max(end.offset));
+        ahead += u64::from(count > end.offset);
+        let name = dump.position().0.as_bytes().to_vec();
+        assert_eq!(dump.acknowledged(&name, count + 1), None, "it was not sent so much");
+        assert_eq!(dump.acknowledged(&name, count), Some(end));
+        match n % 10 {
+            3 => rig.rotate(Why::Flush, 1 << 20),
+            4..8 => rig.queries(&["BEGIN", "rows"], None),
+            _ => rig.queries(&[&long], None),
         }
     }
-    assert!(beats[8] && !beats[0] && !beats[11], "{beats:?}");
+    assert!(ahead > 5, "{ahead}");
+    // An acknowledgement of an earlier count counts for the event at which it was asked for.
+    rig.queries(&["BEGIN", "rows"], None);
+    let before = rig.binlog.end().unwrap();
+    while dump.advance().unwrap() == Step::Event {
+        count = counted(count, dump.event());
+    }
+    dump.asks();
+    let asked = count;
+    rig.queries(&[&long], None);
+    while dump.advance().unwrap() == Step::Event {
+        count = counted(count, dump.event());
+    }
+    dump.asks();
+    let name = dump.position().0.as_bytes().to_vec();
+    assert_eq!(dump.acknowledged(&name, asked), Some(before));
+    assert_eq!(dump.acknowledged(&name, count), Some(rig.binlog.end().unwrap()));
+}
+
+#[test]
+fn a_replica_that_comes_back_has_what_is_passed_over() {
+    let mut rig = Rig::new(1 << 20);
+    for _ in 0..3 {
+        rig.queries(&["BEGIN"], None);
+    }
+    let end = rig.binlog.end().unwrap();
+    let mut dump = rig.mariadb("3-5-3").unwrap();
+    assert_eq!(dump.take_had(), None);
+    while dump.advance().unwrap() == Step::Event {}
+    assert_eq!((dump.take_had(), dump.take_had()), (Some(end), None));
+    rig.queries(&["BEGIN"], None);
+    let mut dump = rig.mariadb("3-5-3").unwrap();
+    while !matches!(shown(dump.event()), Some(text) if text == "4/4 begin") {
+        assert_eq!(dump.take_had(), None);
+        dump.advance().unwrap();
+    }
+    assert_eq!(dump.take_had(), Some(end));
 }
 
 /// Tests DIALECT-1.
@@ -221,4 +270,48 @@ fn positions_that_this_server_does_not_have_are_refused() {
     assert_eq!(rig.given("3-5-3").unwrap(), ["4/4 begin"]);
     assert!(error(&rig, "3-5-2").contains("purged required binary logs"));
     assert!(error(&rig, "").contains("purged required binary logs"));
+}
+
+#[test]
+fn a_changed_domain_or_server_id_sends_nothing_twice() {
+    let mut rig = Rig::new(1 << 20);
+    rig.queries(&["BEGIN"], None);
+    let error = rig.given("9-5-1").unwrap_err().0;
+    assert!(error.ends_with("gtid_domain_id is 3 now"), "{error}");
+    // The server id of now, which `gtid_binlog_pos` has, and that of then.
+    let options = Options { server_id: 8, gtids: true, ..rig.binlog.options() };
+    rig.append(Record::Rotate { why: Why::Flush, us: 1, after: 0, options }.encode());
+    rig.publish();
+    for position in ["3-5-1", "3-8-1"] {
+        assert_eq!(rig.given(position).unwrap(), [""; 0]);
+    }
+    assert!(rig.given("3-9-1").unwrap_err().0.ends_with("that transaction is 3-5-1"));
+}
+
+#[test]
+fn transactions_without_a_gtid_are_not_passed_over() {
+    let mut rig = Rig::new(1 << 20);
+    let gtids = |rig: &mut Rig, gtids: bool| {
+        let options = Options { gtids, ..rig.binlog.options() };
+        rig.append(Record::Rotate { why: Why::Start, us: 1, after: 0, options }.encode());
+        rig.publish();
+    };
+    gtids(&mut rig, false);
+    rig.queries(&["BEGIN"], None);
+    let at = rig.binlog.end().unwrap();
+    gtids(&mut rig, true);
+    rig.queries(&["BEGIN"], None);
+    let error = rig.given("").unwrap_err().0;
+    assert!(error.contains("a transaction without a GTID"), "{error}");
+    assert_eq!(rig.given("3-5-1").unwrap(), [""; 0]);
+    let name = format!("binlog.{:06}", at.file);
+    let before = |at| last_before(&rig.binlog, name.as_bytes(), at, DOMAIN, &|| true).unwrap();
+    assert_eq!(before(at.offset), None);
+    // Behind such a transaction only later positions are good.
+    gtids(&mut rig, false);
+    rig.queries(&["BEGIN"], None);
+    assert!(rig.given("3-5-1").is_err());
+    gtids(&mut rig, true);
+    rig.queries(&["BEGIN"], None);
+    assert_eq!(rig.given("3-5-2").unwrap(), [""; 0]);
 }

@@ -202,6 +202,10 @@ fn info(event: &Event<'_>) -> Value<'static> {
         Event::Incident(incident) => {
             bytes(&[format!("#{} (LOST_EVENTS): ", incident.number).as_bytes(), incident.message])
         }
-        Event::Stop | Event::MariadbGtid(_) | Event::Heartbeat(_) | Event::Unknown(..) => nothing(),
+        Event::Stop
+        | Event::MariadbGtid(_)
+        | Event::MariadbGtidList
+        | Event::Heartbeat(_)
+        | Event::Unknown(..) => nothing(),
     }
 }
