@@ -312,8 +312,8 @@ def mariadb_follows(theirs=False):
         before = beats()
         wait_for('heartbeats', lambda: beats() > before + 2)
         assert len(s.connect().rows('SHOW SLAVE HOSTS')) == 1
-        # MariaDB's GTID of such an end is longer than MySQL's, and a replica that has counted further
-        # than a heartbeat says stops.
+        # MariaDB's GTID of such an end is longer than MySQL's, and a replica that has counted
+        # further than a heartbeat says stops.
         c = s.connect()
         c.query('CREATE DATABASE d')
         c.query('CREATE TABLE d.t (id INT PRIMARY KEY)')

@@ -471,7 +471,8 @@ impl Dump {
                 if let Event::Gtid(event) = Event::decode(header, body).map_err(wrong)? {
                     let has = self.has.as_ref().zip(event.gtid);
                     self.skips = has.is_some_and(|(has, gtid)| has.contains(gtid));
-                    // A position in MariaDB's form is a place in the log: the replica has all before.
+                    // A position in MariaDB's form is a place in the log: the replica has all
+                    // before it.
                     self.skips |= self.dialect.as_ref().is_some_and(Dialect::is_before_last);
                     if let Some(dialect) = self.dialect.as_mut().filter(|_| self.skips) {
                         dialect.check(header, &event)?;

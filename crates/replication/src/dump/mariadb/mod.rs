@@ -242,8 +242,8 @@ impl Dialect {
         Some(at)
     }
 
-    /// Whether the replica has a transaction without a GTID of this server: it has everything before
-    /// the last one that it names.
+    /// Whether the replica has a transaction without a GTID of this server: it has everything
+    /// before the last one that it names.
     pub(super) fn is_before_last(&self) -> bool {
         self.last.is_some()
     }
