@@ -8,7 +8,7 @@
 #                     minute when warm
 #   make lint         rustfmt, clippy and rustdoc with warnings as errors, licences
 #   make sim          crash simulation alone; SEEDS=100000 for a long one
-#   make soak         what make test has no time for, half an hour: 20,000 seeds, every operation,
+#   make soak         what make test has no time for, 40 minutes: 20,000 seeds, every operation,
 #                     200 power cuts
 #   make differ       random statements beside MariaDB, an hour; DIFFER_SECONDS=600 SEED=7 for
 #                     others

@@ -511,3 +511,69 @@ async fn settle(e: &Arc<Engine>) {
         e.runtime.sleep(Duration::from_millis(5)).await;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use redolith_disk::sim::OpKind;
+    use std::collections::BTreeSet;
+    use std::path::{Path, PathBuf};
+
+    /// The files of pages whose last write no sync has followed.
+    fn unsynced(journal: Vec<(OpKind, PathBuf)>) -> BTreeSet<PathBuf> {
+        let mut files = BTreeSet::new();
+        let has_pages = |p: &Path| {
+            p.extension().is_some_and(|e| e == "rdl")
+                && !p.ends_with("doublewrite.rdl")
+                && !p.ends_with("files.rdl")
+        };
+        for (kind, path) in journal.into_iter().filter(|(_, path)| has_pages(path)) {
+            match kind {
+                OpKind::Write => files.insert(path),
+                OpKind::Sync | OpKind::Remove => files.remove(&path),
+                _ => false,
+            };
+        }
+        files
+    }
+
+    /// Tests REDO-2: what an ended process left in the cache is synced before a start writes to the
+    /// control file.
+    #[test]
+    fn a_start_syncs_what_an_ended_process_left_in_the_cache() {
+        let kind = Kind {
+            shared: true,
+            deep: false,
+            wide: false,
+            bulk: false,
+            atomic: true,
+            instances: 1,
+            binlog: false,
+            prepares: false,
+        };
+        let mut seen = 0;
+        for seed in 0..40 {
+            let w = World::new(SimDisk::new(seed), kind, None);
+            w.disk.keep_journal();
+            let mut ex = Executor::new(w.disk.clone(), seed);
+            let life = Life::new(FaultPlan::None, Some(1 << 11), false);
+            let main = live(w.clone(), ex.runtime.clone(), seed, life);
+            ex.run(Box::pin(async move { main.await.unwrap() }));
+            let left = unsynced(w.disk.take_journal());
+            w.disk.kill();
+            w.disk.keep_journal();
+            crate::at_rest::start(&w, &w.disk, seed).1.unwrap();
+            let start = w.disk.take_journal();
+            let sealed = start.iter().position(|(kind, path)| {
+                *kind == OpKind::DurableWrite && path.ends_with("redo/control")
+            });
+            for file in left.iter().filter(|file| w.disk.exists(file)) {
+                let synced =
+                    |(kind, path): &(OpKind, PathBuf)| *kind == OpKind::Sync && path == file;
+                assert!(start[..sealed.unwrap()].iter().any(synced), "seed {seed}: {file:?}");
+                seen += 1;
+            }
+        }
+        assert!(seen > 10, "{seen}");
+    }
+}
