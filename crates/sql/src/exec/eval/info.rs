@@ -2,6 +2,7 @@
 use super::Eval;
 use crate::error::{Result, SqlError};
 use crate::plan::{Expr, Function, VariableScope};
+use crate::settings::SERVER_VERSION;
 use redolith_types::Value;
 use redolith_types::convert::to_u64;
 
@@ -21,8 +22,11 @@ impl<'v> Eval<'v, '_, '_> {
             F::User | F::CurrentUser => {
                 Value::from(format!("{}@{}", session.user, session.host).as_str())
             }
+            // Statements that run inside the server have no variables.
             F::Version => {
-                self.env.variables.system_variable(session, VariableScope::Global, "version")?
+                let variables = self.env.variables;
+                let set = variables.system_variable(session, VariableScope::Global, "version");
+                set.unwrap_or(Value::text(SERVER_VERSION))
             }
             // As in MySQL, this is `@@pseudo_thread_id`: the connection's id unless it was set.
             F::ConnectionId => {
