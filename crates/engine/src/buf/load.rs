@@ -6,7 +6,6 @@
 //! thrown away.
 //! LOAD-3: the completion runs on any thread, waits for nothing but short mutexes, and does not
 //! depend on anybody polling the load's future.
-use super::frame::unpack;
 use super::{BufferPool, PageIo, pool::Pool};
 use crate::page::header::{self, Page};
 use crate::page::{index, kind};
@@ -231,18 +230,5 @@ impl Pool {
                 load.cancel();
             }
         });
-    }
-    /// The ids of pages in memory, most recently used first, for saving across a restart.
-    pub fn resident(&self, max: usize) -> Vec<PageId> {
-        let touched = (0..self.frames.count()).filter(|&i| self.is_touched(i));
-        let mut pages: Vec<(u32, u64)> = touched
-            .map(|i| {
-                (self.frames.get(i).last_access.load(Relaxed), self.frames.get(i).id.load(Relaxed))
-            })
-            .filter(|&(_, id)| id != super::frame::NO_PAGE)
-            .collect();
-        pages.sort_unstable_by(|a, b| b.cmp(a));
-        pages.truncate(max);
-        pages.into_iter().map(|(_, id)| unpack(id)).collect()
     }
 }

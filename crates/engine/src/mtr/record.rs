@@ -50,8 +50,6 @@ pub fn put_commit(out: &mut Vec<u8>, record: &[u8]) {
     out.extend_from_slice(&(record.len() as u32).to_le_bytes());
     out.extend_from_slice(record);
 }
-/// The bytes of [`put_commit`] without the record.
-pub const COMMIT_HEAD: usize = 5;
 pub fn put_write(out: &mut Vec<u8>, at: usize, parts: &[&[u8]]) {
     let len: usize = parts.iter().map(|p| p.len()).sum();
     let at = (at as u16).to_le_bytes();

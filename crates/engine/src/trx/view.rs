@@ -86,12 +86,6 @@ impl ReadView {
         }
         id == self.creator || (id < self.high && self.active.binary_search(&id).is_err())
     }
-    /// Whether the view sees all transactions up to and including `id`. If `id` is the newest
-    /// writer of a page, a read then need not look at the transactions of the page's records.
-    #[inline]
-    pub fn sees_all_to(&self, id: TrxId) -> bool {
-        id < self.low
-    }
     /// Sets the view's own transaction, once the transaction has an id: the view sees its writes.
     pub fn set_creator(&mut self, id: TrxId) {
         self.creator = id;
