@@ -67,10 +67,11 @@ test-%:
 	@tools/setup test
 	tests/run $*
 
+# Many tests wait, so there are more threads than cores.
 check:
 	cargo fmt --all --check
 	cargo clippy --workspace --locked -- -D warnings
-	cargo test --workspace --locked --lib --quiet
+	cargo test --workspace --locked --lib --quiet -- --test-threads=8
 profile:
 	perf record -F 999 -g -o $(TARGET)/perf.data -p $$(pgrep -n -f 'redolith server') -- sleep 10
 	perf report -i $(TARGET)/perf.data --no-children --percent-limit 0.5 --stdio -g none | head -80
