@@ -12,8 +12,8 @@
 //! The body has at least 19 bytes: zeros fill it up. The server's id in the GTID is that of the
 //! event's header. (MariaDB, `Gtid_log_event`)
 use super::simple::MAX_XID_PART;
+use crate::DecodeError;
 use crate::bytes::{Input, put_u32, put_u64};
-use crate::{DecodeError, XaPrepare};
 
 /// The bytes of the fixed part, as a FORMAT_DESCRIPTION of MariaDB has it.
 pub(crate) const FIXED_LEN: usize = 19;
@@ -39,12 +39,6 @@ pub struct XaName<'a> {
     pub gtrid: &'a [u8],
     /// At most 64 bytes.
     pub bqual: &'a [u8],
-}
-
-impl<'a> From<XaPrepare<'a>> for XaName<'a> {
-    fn from(event: XaPrepare<'a>) -> XaName<'a> {
-        XaName { format_id: event.format_id, gtrid: event.gtrid, bqual: event.bqual }
-    }
 }
 
 /// What follows a GTID event of MariaDB.

@@ -135,7 +135,7 @@ pub fn last_before(
         {
             let own = name.gtid.filter(|gtid| gtid.uuid == options.uuid);
             last = own.map(|gtid| MariadbGtid { domain, server_id, number: gtid.number });
-            ends = begins + name.transaction_len;
+            ends = begins.saturating_add(name.transaction_len);
         }
     }
     Ok(last.filter(|_| reader.position() == position && position >= ends))
@@ -185,7 +185,7 @@ impl Dialect {
 
     /// The next event is in another file, whose sequence numbers begin anew.
     pub(super) fn begins_file(&mut self) {
-        (self.counted, self.group) = (FIRST_EVENT_AT, None);
+        (self.counted, self.group, self.named) = (FIRST_EVENT_AT, None, None);
     }
 
     /// The position in the file that the replica counts.
@@ -251,8 +251,8 @@ impl Dialect {
     /// Checks a transaction that the replica has: the last one has to be that of this server, and
     /// not another server's with the same number.
     pub(super) fn check(&mut self, header: &Header, event: &GtidEvent) -> Result<(), DumpError> {
-        let Some(last) =
-            self.last.filter(|last| event.gtid.is_some_and(|g| g.number == last.number))
+        let own = event.gtid.filter(|gtid| gtid.uuid == self.uuid);
+        let Some(last) = self.last.filter(|last| own.is_some_and(|g| g.number == last.number))
         else {
             return Ok(());
         };
@@ -338,7 +338,7 @@ impl Dialect {
 }
 
 /// The error for a transaction that this server does not have, in MariaDB's words.
-pub(super) fn unknown(gtid: MariadbGtid, why: String) -> DumpError {
+fn unknown(gtid: MariadbGtid, why: String) -> DumpError {
     DumpError(format!(
         "Error: connecting slave requested to start from GTID {gtid}, which is not in the master's \
          binlog: {why}"
