@@ -8,6 +8,7 @@
 //! - Every file passes the reader's checks.
 //! - A reset takes the transactions that were acknowledged before it, and none that began after it
 //!   (BINLOG-FILES-2).
+//! - The index names every file that there is (BINLOG-FILES-3).
 use crate::executor::Rng;
 use crate::load::{CLIENTS, Knowledge};
 use crate::run::Seen;
@@ -179,6 +180,11 @@ pub fn verify(
 ) {
     let Some(end) = binlog.status().position else { return };
     let files = files(disk, binlog, end);
+    for name in disk.list(&binlog.place().dir).expect("the folder of the data") {
+        let number = name.strip_prefix("binlog.").and_then(|digits| digits.parse().ok());
+        let named = number.is_none_or(|number| files.contains_key(&number));
+        assert!(named, "BINLOG-FILES-3: no line of the index names {name}");
+    }
     let mut last: BTreeMap<u32, u64> = BTreeMap::new();
     for (number, old) in &visible.lock().expect("one thread").files {
         let new = files.get(number).unwrap_or_else(|| panic!("MAKER-1: file {number} is gone"));

@@ -77,10 +77,14 @@ impl Index {
         self.replace(disk, files)
     }
 
-    /// Removes the oldest files, durably.
+    /// Takes the names of the oldest files, which are gone, out of the list, durably. If that
+    /// fails, the list on the disk still has them until the next change.
     pub fn remove_first(&mut self, disk: &dyn Disk, count: usize) -> io::Result<()> {
-        let files = self.files.iter().skip(count).cloned().collect();
-        self.replace(disk, files)
+        if count == 0 {
+            return Ok(());
+        }
+        self.files.drain(..count);
+        self.replace(disk, self.files.clone())
     }
 }
 

@@ -80,6 +80,7 @@ impl CommitStream for Binlog {
         work.judge_reset()?;
         let state = work.maker.state();
         let position = BinlogPosition { file: state.file, offset: state.offset };
+        work.files.forget_gone(position.file).map_err(|e| io_error(&work, &e))?;
         work.files.cut(position).map_err(|e| io_error(&work, &e))?;
         let kept: Vec<u64> = work.copied.iter().map(|(_, number)| *number).collect();
         spill::remove_others(&*self.disk, work.files.place(), &kept)

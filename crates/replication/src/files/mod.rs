@@ -6,6 +6,9 @@
 //! durable ([`reset`]). It stays until a checkpoint has passed the record. A start that begins
 //! before the record finds the mark, does not look for the files of then, and begins anew at the
 //! record.
+//! BINLOG-FILES-3: the index names every file: from before the file is made until it is gone. What
+//! a crash leaves is a name without a file. Behind the last transaction, a start makes that file;
+//! before it, [`Files::forget_gone`] takes the name out.
 mod reset;
 
 use crate::binlog::counters::{Counts, add};
@@ -18,7 +21,7 @@ use redolith_disk::{Disk, File, OpenHow};
 use redolith_engine::Lsn;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -163,12 +166,12 @@ impl Files {
         let path = self.place.path(number);
         let file = if new {
             self.disk.create_dir_all(&self.place.dir)?;
-            let file = self.disk.open(&path, OpenHow::create(false))?;
-            file.set_len(0)?;
-            self.disk.sync_dir(&self.place.dir)?;
             if !self.numbers().contains(&number) {
                 self.index.push(&*self.disk, &self.place.line(number))?;
             }
+            let file = self.disk.open(&path, OpenHow::create(false))?;
+            file.set_len(0)?;
+            self.disk.sync_dir(&self.place.dir)?;
             file
         } else {
             self.disk.open(&path, OpenHow::existing(false))?
@@ -212,9 +215,6 @@ impl Files {
         }
         let later: Vec<u32> = self.numbers().into_iter().filter(|n| *n > end.file).collect();
         if !later.is_empty() {
-            let kept = self.numbers().into_iter().filter(|n| *n <= end.file);
-            let lines = kept.map(|n| self.place.line(n)).collect();
-            self.index.replace(&*self.disk, lines)?;
             for number in later {
                 let (path, mut aside) = (self.place.path(number), self.place.path(number));
                 aside.as_mut_os_string().push(".set-aside");
@@ -228,7 +228,9 @@ impl Files {
                     aside.display()
                 );
             }
-            self.disk.sync_dir(&self.place.dir)?;
+            let kept = self.numbers().into_iter().filter(|n| *n <= end.file);
+            let lines = kept.map(|n| self.place.line(n)).collect();
+            self.index.replace(&*self.disk, lines)?;
         }
         let file = self.disk.open(&self.place.path(end.file), OpenHow::existing(false))?;
         let len = file.len()?;
@@ -246,15 +248,37 @@ impl Files {
     /// Removes the files before `number`, oldest first. Returns how many.
     pub fn purge_before(&mut self, number: u32) -> io::Result<usize> {
         let old: Vec<u32> = self.numbers().into_iter().take_while(|n| *n < number).collect();
-        // The index goes first: it must not name a file that is gone.
-        self.index.remove_first(&*self.disk, old.len())?;
-        for number in &old {
+        let mut gone = 0;
+        let removed = old.iter().try_for_each(|number| {
+            self.remove(&self.place.path(*number))?;
             self.closed.lock().remove(number);
-            match self.disk.remove(&self.place.path(*number)) {
-                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-                removed => removed?,
-            }
+            gone += 1;
+            Ok(())
+        });
+        self.index.remove_first(&*self.disk, gone)?;
+        removed.map(|()| gone)
+    }
+
+    /// Takes the oldest files out of the index as far as they are gone and lie before `number`. A
+    /// crash while files were removed leaves such names, and so does an administrator who removes
+    /// files.
+    pub(crate) fn forget_gone(&mut self, number: u32) -> io::Result<()> {
+        let old = self.numbers().into_iter().take_while(|n| *n < number);
+        let gone: Vec<u32> = old.take_while(|n| !self.disk.exists(&self.place.path(*n))).collect();
+        for number in &gone {
+            tracing::warn!(
+                "{} is gone, so {} does not name it any more",
+                self.place.path(*number).display(),
+                self.place.index().display()
+            );
         }
-        Ok(old.len())
+        self.index.remove_first(&*self.disk, gone.len())
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        match self.disk.remove(path) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed,
+        }
     }
 }

@@ -4,7 +4,7 @@ use super::{Files, Place};
 use redolith_disk::{Disk, OpenHow};
 use redolith_engine::Lsn;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The most bytes of a mark: 20 digits, a space, 8 digits, a line feed.
 const MOST_BYTES: u64 = 30;
@@ -90,11 +90,5 @@ impl Files {
             self.reset_mark = None;
         }
         Ok(())
-    }
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        match self.disk.remove(path) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
-            removed => removed,
-        }
     }
 }

@@ -97,7 +97,7 @@ fn a_dump_that_is_behind_a_reset_gets_nothing_of_the_log_behind_it() {
 }
 
 /// A crash at any step of a reset: the start ends with the new log, and with nothing of the old
-/// one. Tests BINLOG-FILES-2.
+/// one. Tests BINLOG-FILES-2 and BINLOG-FILES-3.
 #[test]
 fn a_reset_is_finished_by_a_start() {
     let text = "x".repeat(1500);
@@ -115,12 +115,13 @@ fn a_reset_is_finished_by_a_start() {
             let events = sealed(Checksum::Crc32, format!("before {n} {text}").as_bytes());
             log(&mut rig, transaction(n, None, &events));
         }
-        rig.publish();
+        rig.disk.crash_at_op(op);
+        // A sync that fails ends the process.
+        let before = catch_unwind(AssertUnwindSafe(|| rig.binlog.advance(Lsn(rig.lsn))));
+        assert!(rig.disk.is_stopped() || before.is_ok_and(|ran| ran.is_ok()));
         log(&mut rig, Record::Reset { us: 5_000_000, first: 1 }.encode());
         log(&mut rig, transaction(9, None, &sealed(Checksum::Crc32, b"after")));
-        rig.disk.crash_at_op(op);
         let (binlog, end) = (rig.binlog.clone(), Lsn(rig.lsn));
-        // A sync that fails ends the process.
         let ran = catch_unwind(AssertUnwindSafe(|| binlog.advance(end)));
         let broken = rig.disk.is_stopped();
         assert!(broken || ran.is_ok_and(|ran| ran.is_ok()));
@@ -143,6 +144,41 @@ fn a_reset_is_finished_by_a_start() {
         }
         if !broken {
             assert!(op > 20, "{op}");
+            break;
+        }
+    }
+}
+
+/// A crash at every operation of a purge: each file is gone from the folder and the index, or in
+/// both, and the oldest go first. Tests BINLOG-FILES-3.
+#[test]
+fn a_purge_is_finished_by_a_start() {
+    let text = "x".repeat(5000);
+    let mut found = std::collections::BTreeSet::new();
+    for op in 1.. {
+        let mut rig = Rig::new(4096);
+        (0..4).for_each(|n| rig.transaction(&format!("{n} {text}")));
+        rig.barrier();
+        assert_eq!(rig.binlog.numbers(), [1, 2, 3, 4, 5]);
+        rig.disk.crash_at_op(op);
+        let purged = rig.binlog.purge_before(4);
+        assert!(rig.disk.is_stopped() || purged.is_ok_and(|purged| purged.files == 3));
+        let broken = rig.disk.is_stopped();
+        rig.disk.crash();
+        let place = rig.binlog.place().clone();
+        let again = Binlog::new(rig.disk.clone(), place.clone()).unwrap();
+        again.judge(&rig.binlog.state()).unwrap();
+        again.begin(Lsn(rig.lsn)).unwrap();
+        let numbers = again.numbers();
+        assert!((1..=4).any(|first| numbers.iter().copied().eq(first..=5)), "{numbers:?}");
+        for number in 1..=5 {
+            let there = rig.disk.exists(&place.path(number));
+            assert_eq!(there, numbers.contains(&number), "{op}: {number} of {numbers:?}");
+        }
+        assert!(again.purged().is_ok());
+        found.insert(numbers[0]);
+        if !broken {
+            assert!(found.len() > 2, "{found:?}");
             break;
         }
     }
