@@ -14,11 +14,11 @@ import traceback
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from binlog import binlog, verify  # noqa: E402
-from faults import SmallDisk  # noqa: E402
 from rig import servers  # noqa: E402
 from rig.client import MySQLError  # noqa: E402
 from rig.replica import replica_of, same_rows, source, wait_for  # noqa: E402
 from rig.report import Report  # noqa: E402
+from rig.small_disk import SmallDisk  # noqa: E402
 
 GTIDS = dict(gtid_mode='ON', enforce_gtid_consistency='ON')
 

@@ -17,7 +17,6 @@
 """
 
 import argparse
-import errno
 import os
 import random
 import struct
@@ -31,6 +30,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from rig import check, servers  # noqa: E402
 from rig.client import MySQLError  # noqa: E402
 from rig.report import Report  # noqa: E402
+from rig.small_disk import SmallDisk  # noqa: E402
 
 PAGE = 16384
 FULL = {1114, 1026}
@@ -61,77 +61,6 @@ def error_of(statement):
     except MySQLError as e:
         return e
     return None
-
-
-# ---- a small file system
-
-
-class SmallDisk:
-    """A small mounted file system: ext4 in a file, or a tmpfs if there are no loop devices. Raises
-    OSError if neither can be mounted.
-    """
-
-    def __init__(self, dir, mib):
-        self.path, self.image = os.path.join(dir, 'small'), os.path.join(dir, 'image')
-        os.makedirs(self.path)
-        with open(self.image, 'wb') as f:
-            f.truncate(mib << 20)
-        for self.kind, steps in (
-            (
-                'ext4',
-                [
-                    ['mkfs.ext4', '-q', '-F', '-m', '0', self.image],
-                    ['mount', '-o', 'loop', self.image, self.path],
-                ],
-            ),
-            ('tmpfs', [['mount', '-t', 'tmpfs', '-o', f'size={mib}m', 'tmpfs', self.path]]),
-        ):
-            try:
-                for step in steps:
-                    subprocess.run(step, check=True, capture_output=True)
-                return
-            except (OSError, subprocess.CalledProcessError):
-                pass
-        raise OSError(
-            'no file system of its own can be mounted (not root, or mounts are not allowed here)'
-        )
-
-    def remount(self, how):
-        """Remounts the file system. The kernel may still be closing the files of an ended process.
-        """
-
-        def done():
-            said = subprocess.run(['mount', '-o', f'remount,{how}', self.path], capture_output=True)
-            return said.returncode == 0
-
-        wait_until(f'mounted {how}', done)
-
-    def free_bytes(self):
-        s = os.statvfs(self.path)
-        return s.f_bavail * s.f_frsize
-
-    def leave(self, bytes):
-        """Takes all room but `bytes`. Others write meanwhile, so a step without room was too large;
-        this is not an error.
-        """
-        with open(os.path.join(self.path, 'ballast'), 'ab') as f:
-            for _ in range(100):
-                if (n := self.free_bytes() - bytes) <= 0:
-                    break
-                try:
-                    os.posix_fallocate(f.fileno(), os.fstat(f.fileno()).st_size, n)
-                except OSError as e:
-                    if e.errno != errno.ENOSPC:
-                        raise
-
-    def give_room(self):
-        os.remove(os.path.join(self.path, 'ballast'))
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        subprocess.run(['umount', '-l', self.path], capture_output=True)
 
 
 # ---- the full disk

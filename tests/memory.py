@@ -17,6 +17,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from rig import servers  # noqa: E402
 from rig.client import MAX_PACKET, SENT, MySQLError  # noqa: E402
 from rig.report import Report  # noqa: E402
+from rig.small_disk import SmallDisk  # noqa: E402
 
 MIB = 1 << 20
 STATEMENT, SERVER = 64, 256  # MiB
@@ -261,6 +262,73 @@ def together(server):
     assert status(c, 'refusals') == 0 and status(c, 'peak') < SERVER * MIB // 2
 
 
+def temporary_files(report):
+    """Sorts, derived tables and copies that outgrow their statement go to files. The files have no
+    names, have a bound together, and go with their statement: when it ends, with KILL, and with
+    kill -9. A full disk is that statement's error.
+    """
+    dir = servers.scratch('temporary')
+    options = {**OPTIONS, 'redolith_statement_memory': 4 * MIB, 'tmpdir': dir}
+    endless = 'SELECT a.c FROM m.many a, m.many b, m.many d ORDER BY CONCAT(a.c, b.id, d.id)'
+    with servers.Redolith(os.path.join(dir, 'server'), options) as server:
+        c = server.connect()
+        tables(c)
+        space = lambda: int(
+            c.rows("SHOW GLOBAL STATUS LIKE 'Redolith_temporary_space_used'")[0][1]
+        )
+        files = lambda: sorted(set(os.listdir(dir)) - {'server', 'small', 'image'})
+        c.query('USE m; CREATE TABLE copy LIKE many; FLUSH STATUS')
+        c.query('INSERT INTO copy SELECT * FROM many; INSERT INTO copy (c) SELECT c FROM copy')
+        assert c.value('SELECT COUNT(*) FROM copy') == '16384'
+        assert len(c.rows('SELECT id, c FROM copy ORDER BY RIGHT(c, 3), id DESC')) == 16384
+        ids = [int(row[0]) for row in c.rows('SELECT id, c FROM copy ORDER BY c, id DESC')]
+        assert ids == sorted(ids, reverse=True)
+        assert c.value('SELECT SUM(id) FROM (SELECT * FROM copy ORDER BY c) d') == str(sum(ids))
+        made = int(c.rows("SHOW STATUS LIKE 'Created_tmp_files'")[0][1])
+        merges = int(c.rows("SHOW STATUS LIKE 'Sort_merge_passes'")[0][1])
+        # Sorts of more than 64 parts take another file, and another merge.
+        assert 5 <= made <= 8 and merges == made - 2, (made, merges)
+        c.query(f'SET GLOBAL redolith_temporary_space = {64 * MIB}')
+        refused(c, endless, 'redolith_temporary_space', 1114)
+        assert space() == 0
+        report.ok('temporary files: rows, order and bound')
+
+        c.query(f'SET GLOBAL redolith_temporary_space = {8 << 30}')
+        other = server.connect()
+        other.send(endless)
+        until(lambda: space() > 200 * MIB, lambda: f'{space()} bytes in files')
+        assert files() == [], files()
+        c.query(f'KILL QUERY {other.connection_id}')
+        began = time.monotonic()
+        try:
+            other.receive_all()
+            raise AssertionError('not killed')
+        except MySQLError as e:
+            assert e.code == 1317, e
+        assert time.monotonic() - began < 2, time.monotonic() - began
+        until(lambda: space() == 0, lambda: f'{space()} bytes are left')
+        other.send(endless)
+        until(lambda: space() > 100 * MIB, lambda: f'{space()} bytes in files')
+        server.kill()
+        assert files() == [], files()
+        report.ok('temporary files: KILL and kill -9 leave none')
+    try:
+        small = SmallDisk(dir, 40)
+    except OSError as e:
+        return report.skip('temporary files: a full disk', str(e))
+    with (
+        small,
+        servers.Redolith(os.path.join(dir, 'server'), {**options, 'tmpdir': small.path}) as server,
+    ):
+        c = server.connect()
+        tables(c)
+        free = small.free_bytes()
+        refused(c, endless, 'writing file', 1026)
+        assert c.value('SELECT COUNT(*) FROM m.many') == '8192'
+        until(lambda: small.free_bytes() >= free - MIB, lambda: f'{free}, {small.free_bytes()}')
+        report.ok('temporary files: a full disk')
+
+
 def until(true, why):
     deadline = time.monotonic() + PATIENCE_S
     while not true():
@@ -310,6 +378,10 @@ def complaint(check):
 def main():
     report = Report()
     test(report)
+    try:
+        temporary_files(report)
+    except (AssertionError, OSError, MySQLError) as e:
+        report.fail('temporary files', f'{type(e).__name__}: {e}')
     return report.end()
 
 

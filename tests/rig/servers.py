@@ -10,6 +10,7 @@ servers started here receive signals.
 import ctypes
 import fcntl
 import os
+import random
 import shutil
 import signal
 import socket as sockets
@@ -64,9 +65,18 @@ def die_with_parent():
 
 
 def free_port():
-    with sockets.socket() as s:
-        s.bind(('127.0.0.1', 0))
-        return s.getsockname()[1]
+    """A port that nobody has. It is below the ports that the kernel gives to clients, so it is also
+    free when a server that was killed is started again.
+    """
+    for port in random.sample(range(10000, 32000), 100):
+        with sockets.socket() as s:
+            s.setsockopt(sockets.SOL_SOCKET, sockets.SO_REUSEADDR, 1)
+            try:
+                s.bind(('127.0.0.1', port))
+                return port
+            except OSError:
+                pass
+    raise OSError('no port is free')
 
 
 class Server:

@@ -8,6 +8,7 @@ use crate::plan_cache::PlanCache;
 use crate::processes::Processes;
 use crate::settings::Settings;
 use crate::status::{Status, StatusValue};
+use crate::temporary::TemporarySpace;
 use crate::xa::XaTransactions;
 use redolith_engine::Engine;
 use redolith_replication::Binlog;
@@ -36,6 +37,8 @@ pub struct Database {
     pub status: Arc<Status>,
     pub processes: Arc<Processes>,
     pub memory: Arc<ServerMemory>,
+    /// The temporary files of all statements.
+    pub temporary: Arc<TemporarySpace>,
     pub(crate) global_read_lock: Arc<GlobalReadLock>,
     pub(crate) user_locks: UserLocks,
     /// The number of prepared statements in all sessions, for `max_prepared_stmt_count`.
@@ -60,6 +63,7 @@ impl Database {
             put("Prepared_stmt_count", StatusValue::Int(count.load(Relaxed)))
         }));
         memory.register(&status);
+        let temporary = TemporarySpace::new(&settings, &status);
         if let Some(binlog) = &binlog {
             binlog::register(binlog, &engine, &settings, &status);
         }
@@ -80,6 +84,7 @@ impl Database {
             user_locks: UserLocks::new(&memory),
             prepared_statements,
             memory,
+            temporary,
         })
     }
 }

@@ -19,6 +19,7 @@ pub mod sink;
 pub mod sql_mode;
 pub mod status;
 pub mod table_info;
+pub mod temporary;
 mod xa;
 
 /// Stack of a thread that runs sessions. The parser's limits on depth are measured against half of

@@ -122,7 +122,8 @@ impl RealDisk {
         RealDisk { shared: Arc::new(shared), start }
     }
     /// Which kind runs submitted operations. The call starts the queue.
-    pub fn queue_kind(&self) -> QueueKind {
+    #[cfg(test)]
+    pub(crate) fn queue_kind(&self) -> QueueKind {
         self.shared.queue().kind()
     }
 }

@@ -103,6 +103,7 @@ impl Queue {
             }
         }
     }
+    #[cfg(test)]
     pub fn kind(&self) -> QueueKind {
         match self {
             Queue::Ring(_) => QueueKind::Ring,

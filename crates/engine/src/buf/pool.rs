@@ -121,7 +121,8 @@ impl Pool {
         Some((index, frame))
     }
     /// Does the same as [`Pool::fix`], but returns `None` where the latch is taken.
-    pub fn try_fix(&self, id: PageId, latch: Latch) -> Try<Option<PageGuard>> {
+    #[cfg(test)]
+    pub(super) fn try_fix(&self, id: PageId, latch: Latch) -> Try<Option<PageGuard>> {
         let (index, frame) = self.pin(id).ok_or(WouldBlock::Page(id))?;
         self.touch(frame);
         let guard = PageGuard::try_lock(self, index, frame, pack(id), latch);

@@ -31,9 +31,6 @@ pub fn set_id(page: &mut Page, id: PageId) {
 pub fn page_type(page: &Page) -> u16 {
     u16_at(page, TYPE)
 }
-pub fn set_page_type(page: &mut Page, ty: u16) {
-    page[TYPE..TYPE + 2].copy_from_slice(&ty.to_le_bytes());
-}
 /// End LSN of the last redo log frame that changed the page.
 pub fn lsn(page: &Page) -> Lsn {
     Lsn(u64_at(page, LSN))
@@ -101,7 +98,7 @@ mod tests {
         let mut page = [0u8; PAGE_SIZE];
         assert_eq!(verify(&page, id7), Err(Bad::Zero));
         set_id(&mut page, id7);
-        set_page_type(&mut page, 0x1234);
+        page[TYPE..TYPE + 2].copy_from_slice(&0x1234u16.to_le_bytes());
         set_lsn(&mut page, Lsn(u64::MAX - 5));
         page[BODY..].iter_mut().enumerate().for_each(|(i, b)| *b = i as u8);
         stamp(&mut page);

@@ -8,11 +8,13 @@ use crate::error::{Result, SqlError};
 use crate::plan::{Expr, ExprKind, VariableScope};
 use crate::session_state::{Level, SessionState};
 use crate::sql_mode::SqlMode;
+use crate::temporary::TemporarySpace;
 use redolith_disk::Disk;
 use redolith_engine::runtime::Runtime;
 use redolith_types::store::StoreMode;
 use redolith_types::{Charset, Collation, Date, DateTime, Value};
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The values of session variables that a statement uses. They are fixed while it runs.
@@ -163,6 +165,16 @@ impl<'a> Env<'a> {
     #[inline(always)]
     pub fn release_to(&mut self, held: usize) {
         self.session.memory.statement.release_to(held);
+    }
+    /// Where rows go that outgrow the statement's memory; `None` if they go nowhere.
+    pub fn temporary(&self) -> Option<&'a Arc<TemporarySpace>> {
+        self.database.map(|database| &database.temporary).filter(|space| space.is_on())
+    }
+    /// When rows that are sorted or kept have this many bytes, they go to a temporary file. The
+    /// rest of the statement's memory is for what else it keeps, and for buffers that exist twice
+    /// while they grow.
+    pub fn spill_at(&self) -> usize {
+        self.settings.memory_limit / 8
     }
     /// Charges for `bytes` that the statement is about to allocate or has just allocated.
     pub fn charge(&mut self, bytes: usize) -> Result<()> {

@@ -3,12 +3,15 @@ use super::env::Env;
 use super::eval::{Eval, Row, Scope};
 use super::long_rows::{self, LONG_ROW, charge_write};
 use super::scan::check_killed;
+use super::select::RowTarget;
+use super::spool::Spool;
 use super::subquery::Found;
 use super::update::{assign, keep_changed, moves, now_for};
 use super::{ExecContext, column_conversion, select};
 use crate::error::{Result, SqlError};
 use crate::plan::{
     Assignment, DefaultFill, Expr, Fill, InsertPlan, InsertRows, InsertValue, OnDuplicate,
+    SelectPlan, SourceKind,
 };
 use crate::session_state::{Done, Outcome};
 use crate::sql_mode::SqlMode;
@@ -75,16 +78,60 @@ pub async fn run(
 async fn insert_select(
     cx: &mut ExecContext<'_>,
     work: &mut Work<'_>,
-    plan: &crate::plan::SelectPlan,
+    plan: &SelectPlan,
     at: Scope<'_>,
 ) -> Result<()> {
-    let rows = select::collect_boxed(cx, plan, at.params, u64::MAX).await?.rows;
-    work.auto.rows_left = rows.len() as u64;
-    for row in &rows {
-        work.row(cx, Given::Values(row, &plan.output), at, at).await?;
-    }
     work.multiple = true;
+    if !reads(plan, work.plan.table.engine()) {
+        let mut batch = Batch { work, rows: Spool::default(), exprs: &plan.output, at };
+        return select::give_to(cx, plan, at.params, &mut batch).await;
+    }
+    // The SELECT must not meet the rows that the statement inserts.
+    let (mut rows, mark) = (Spool::default(), cx.env.held());
+    select::give_to(cx, plan, at.params, &mut rows).await?;
+    cx.env.keep(&mut 0, rows.memory())?;
+    work.selected(cx, &mut rows, &plan.output, at).await?;
+    cx.env.release_to(mark);
     Ok(())
+}
+
+/// Whether rows of the table may come into the SELECT one by one, while it runs.
+fn reads(plan: &SelectPlan, table: &Table) -> bool {
+    plan.sources.iter().any(|source| match &source.kind {
+        SourceKind::Table(access) => access.table.engine().id == table.id,
+        // Their rows are made before the first row of the SELECT.
+        SourceKind::Derived(_) | SourceKind::Virtual(_) => false,
+    })
+}
+
+/// Rows of INSERT .. SELECT on their way from the SELECT to the table. There are never many of them
+/// in memory, however many rows the SELECT has.
+struct Batch<'w, 'p> {
+    work: &'w mut Work<'p>,
+    rows: Spool,
+    exprs: &'w [Expr],
+    at: Scope<'w>,
+}
+impl Batch<'_, '_> {
+    const MOST_ROWS: u64 = 1024;
+    const MOST_BYTES: usize = 256 << 10;
+}
+impl RowTarget for Batch<'_, '_> {
+    fn row(&mut self, values: &[Value<'_>]) {
+        self.rows.row(values);
+    }
+    fn expect(&mut self, _: usize) {}
+    fn held(&self) -> usize {
+        self.rows.memory()
+    }
+    fn wants_drain(&self) -> bool {
+        self.rows.rows() >= Self::MOST_ROWS || self.rows.bytes() >= Self::MOST_BYTES
+    }
+    async fn drain(&mut self, cx: &mut ExecContext<'_>) -> Result<()> {
+        self.work.selected(cx, &mut self.rows, self.exprs, self.at).await?;
+        self.rows.clear();
+        Ok(())
+    }
 }
 
 fn find_subqueries<'p>(plan: &'p InsertPlan, found: &mut Found<'p>) {
@@ -113,7 +160,7 @@ fn owned_bytes(value: &Value<'_>) -> usize {
 enum Given<'v> {
     Exprs(&'v [InsertValue]),
     /// A row of a SELECT, with its expressions, whose types matter.
-    Values(&'v [Value<'static>], &'v [Expr]),
+    Values(&'v [Value<'v>], &'v [Expr]),
 }
 
 /// The AUTO_INCREMENT values of one statement.
@@ -255,6 +302,22 @@ impl<'p> Work<'p> {
             single: false,
             existing: None,
         }
+    }
+
+    /// Inserts rows of a SELECT.
+    async fn selected(
+        &mut self,
+        cx: &mut ExecContext<'_>,
+        rows: &mut Spool,
+        exprs: &[Expr],
+        at: Scope<'_>,
+    ) -> Result<()> {
+        rows.rewind();
+        self.auto.rows_left = rows.rows();
+        while let Some(row) = rows.next()? {
+            self.row(cx, Given::Values(&row, exprs), at, at).await?;
+        }
+        Ok(())
     }
 
     async fn row(

@@ -33,7 +33,9 @@ mod select;
 pub(crate) mod server_rows;
 pub mod set;
 pub mod show;
+mod sorter;
 mod sortkey;
+mod spool;
 pub mod subquery;
 #[cfg(test)]
 mod tests;

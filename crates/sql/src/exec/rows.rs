@@ -2,6 +2,8 @@
 use super::ExecContext;
 use super::eval::{Eval, Row, Scope};
 use super::scan::{Scan, check_killed};
+use super::select::{RowTarget, give_to_boxed};
+use super::spool::Spool;
 use super::subquery::SubqueryResult;
 use crate::error::{Result, SqlError};
 use crate::information_schema;
@@ -10,7 +12,7 @@ use crate::sink::{ColumnMeta, OkInfo, ResultSink};
 use redolith_types::Value;
 use smallvec::SmallVec;
 
-/// Rows kept in memory: a derived table, the result of a subquery, or the rows of INSERT .. SELECT.
+/// Rows kept in memory: a derived table, or the result of a subquery.
 #[derive(Default)]
 pub struct Collected {
     pub rows: Vec<Box<[Value<'static>]>>,
@@ -59,6 +61,61 @@ const COUNTED_BYTES: usize = 16 << 10;
 /// To free this many rows takes long.
 const MANY: usize = 10_000;
 
+/// The rows of a derived table, which go to a file when they have outgrown their memory.
+#[derive(Default)]
+struct Derived {
+    few: Collected,
+    many: Option<Spool>,
+}
+impl RowTarget for Derived {
+    fn row(&mut self, values: &[Value<'_>]) {
+        match &mut self.many {
+            Some(many) => many.row(values),
+            None => RowTarget::row(&mut self.few, values),
+        }
+    }
+    fn expect(&mut self, _: usize) {}
+    fn held(&self) -> usize {
+        self.few.bytes() + self.many.as_ref().map_or(0, Spool::memory)
+    }
+    fn wants_drain(&self) -> bool {
+        match &self.many {
+            Some(many) => many.wants_drain(),
+            None => RowTarget::wants_drain(&self.few),
+        }
+    }
+    async fn drain(&mut self, cx: &mut ExecContext<'_>) -> Result<()> {
+        if let Some(many) = &mut self.many {
+            return many.drain(cx).await;
+        }
+        RowTarget::drain(&mut self.few, cx).await?;
+        if self.few.bytes() >= cx.env.spill_at() && cx.env.temporary().is_some() {
+            let many = self.many.insert(Spool::in_file(cx)?);
+            for row in std::mem::take(&mut self.few).rows {
+                many.row(&row);
+                if many.wants_drain() {
+                    many.drain(cx).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A derived table in a file, and its current row.
+struct Spooled {
+    rows: Spool,
+    current: Vec<Value<'static>>,
+}
+impl Spooled {
+    fn advance(&mut self) -> Result<bool> {
+        let Some(row) = self.rows.next()? else { return Ok(false) };
+        self.current.clear();
+        self.current.extend(row.into_iter().map(Value::into_owned));
+        Ok(true)
+    }
+}
+
 enum Rows<'p> {
     Scan(Box<Scan<'p>>),
     /// The table of the first source, without a box.
@@ -67,6 +124,7 @@ enum Rows<'p> {
         rows: Vec<Box<[Value<'static>]>>,
         next: usize,
     },
+    Spooled(Box<Spooled>),
 }
 struct Level<'p> {
     source: &'p Source,
@@ -106,8 +164,15 @@ impl<'p> Loops<'p> {
                     if levels.is_empty() { Rows::First(scan) } else { Rows::Scan(Box::new(scan)) }
                 }
                 SourceKind::Derived(derived) => {
-                    let kept = super::select::collect_boxed(cx, derived, params, u64::MAX).await?;
-                    Rows::Kept { rows: kept.rows, next: 0 }
+                    let mut made = Derived::default();
+                    give_to_boxed(cx, derived, params, &mut made).await?;
+                    cx.env.keep(&mut 0, made.held())?;
+                    match made {
+                        Derived { many: Some(rows), .. } => {
+                            Rows::Spooled(Box::new(Spooled { rows, current: Vec::new() }))
+                        }
+                        Derived { few, .. } => Rows::Kept { rows: few.rows, next: 0 },
+                    }
                 }
                 SourceKind::Virtual(table) => {
                     let tables = super::wanted_tables::tables(cx, source, levels.len(), params)?;
@@ -139,6 +204,8 @@ impl<'p> Loops<'p> {
                     cx.trx.engine().runtime.leave_worker();
                 }
                 Rows::Kept { .. } => {}
+                // So is the file.
+                Rows::Spooled(_) => cx.env.be_heavy(),
             }
         }
     }
@@ -212,6 +279,7 @@ impl<'p> Loops<'p> {
         (level.matched, level.nulls) = (false, false);
         match &mut level.rows {
             Rows::Kept { next, .. } => *next = 0,
+            Rows::Spooled(spooled) => spooled.rows.rewind(),
             Rows::First(scan) => scan.start(at, &mut cx.env)?,
             Rows::Scan(scan) => {
                 let sources: Current<'_> = outer.iter().map(Level::row).collect();
@@ -251,6 +319,10 @@ impl<'p> Loops<'p> {
                     cx.trx.give_way().await;
                     *next += 1;
                     *next <= rows.len()
+                }
+                Rows::Spooled(spooled) => {
+                    cx.trx.give_way().await;
+                    spooled.advance()?
                 }
             };
             if !more {
@@ -304,7 +376,7 @@ impl Level<'_> {
         match &mut self.rows {
             Rows::First(scan) => scan.refuse(cx.trx),
             Rows::Scan(scan) => scan.refuse(cx.trx),
-            Rows::Kept { .. } => {}
+            Rows::Kept { .. } | Rows::Spooled(_) => {}
         }
     }
     fn row(&self) -> Row<'_> {
@@ -313,6 +385,7 @@ impl Level<'_> {
             Rows::First(scan) => scan.row(),
             Rows::Scan(scan) => scan.row(),
             Rows::Kept { rows, next } => Row::Values(&rows[*next - 1]),
+            Rows::Spooled(spooled) => Row::Values(&spooled.current),
         }
     }
 }

@@ -5,9 +5,10 @@
 //! charged to the statement's account ([`crate::memory`]).
 use super::eval::{Eval, Scope};
 use super::group::Groups;
-use super::row_buffer::{KeySet, Sorter};
+use super::row_buffer::KeySet;
 use super::rows::{Collected, Loops};
 use super::scan::go_on;
+use super::sorter::Sorter;
 use super::subquery::{Found, SubqueryResult};
 use super::{Env, ExecContext, sortkey, waits};
 use crate::error::{Result, SqlError};
@@ -21,7 +22,7 @@ use std::future::Future;
 use std::pin::Pin;
 
 /// The number of sorted rows that are sent before other tasks get a turn.
-const ROWS_PER_TURN: usize = 512;
+const ROWS_PER_TURN: u64 = 512;
 
 /// ER_DATA_OUT_OF_RANGE.
 const OUT_OF_RANGE: u16 = 1690;
@@ -66,6 +67,52 @@ async fn select_into(
     Ok(Outcome::Done(Done::default()))
 }
 
+/// Where the rows of a SELECT go: to the client, into memory, or into another table.
+pub trait RowTarget: Send {
+    /// Takes a row.
+    fn row(&mut self, values: &[Value<'_>]);
+    /// Announces that the strings of the next row have `bytes` bytes together.
+    fn expect(&mut self, bytes: usize);
+    /// The number of bytes that the target holds, for the statement's account.
+    fn held(&self) -> usize;
+    /// True if the target should be drained before more rows come.
+    fn wants_drain(&self) -> bool;
+    /// Hands on what the target holds.
+    fn drain(&mut self, cx: &mut ExecContext<'_>) -> impl Future<Output = Result<()>> + Send;
+}
+impl<S: ResultSink> RowTarget for S {
+    fn row(&mut self, values: &[Value<'_>]) {
+        ResultSink::row(self, values);
+    }
+    fn expect(&mut self, bytes: usize) {
+        ResultSink::expect(self, bytes);
+    }
+    fn held(&self) -> usize {
+        ResultSink::held(self)
+    }
+    fn wants_drain(&self) -> bool {
+        ResultSink::wants_drain(self)
+    }
+    async fn drain(&mut self, _: &mut ExecContext<'_>) -> Result<()> {
+        ResultSink::drain(self).await
+    }
+}
+
+/// Gives the rows of a SELECT to `target`.
+pub async fn give_to(
+    cx: &mut ExecContext<'_>,
+    plan: &SelectPlan,
+    params: &[Value<'_>],
+    target: &mut impl RowTarget,
+) -> Result<()> {
+    let mark = cx.env.held();
+    let subqueries = subqueries_of(cx, plan, params).await?;
+    produce(cx, plan, params, &subqueries, u64::MAX, target).await?;
+    drain(&mut 0, cx, target).await?;
+    cx.env.release_to(mark);
+    Ok(())
+}
+
 /// Collects the rows of a SELECT, at most `most`.
 pub async fn collect(
     cx: &mut ExecContext<'_>,
@@ -82,14 +129,14 @@ pub async fn collect(
     cx.env.keep(&mut 0, kept.bytes())?;
     Ok(kept)
 }
-/// [`collect`] for a SELECT inside another: the box makes the recursive future possible.
-pub fn collect_boxed<'f>(
+/// [`give_to`] for a SELECT inside another: the box makes the recursive future possible.
+pub fn give_to_boxed<'f>(
     cx: &'f mut ExecContext<'_>,
     plan: &'f SelectPlan,
     params: &'f [Value<'_>],
-    most: u64,
-) -> Pin<Box<dyn Future<Output = Result<Collected>> + Send + 'f>> {
-    Box::pin(collect(cx, plan, params, most))
+    target: &'f mut impl RowTarget,
+) -> Pin<Box<dyn Future<Output = Result<()>> + Send + 'f>> {
+    Box::pin(give_to(cx, plan, params, target))
 }
 
 async fn subqueries_of(
@@ -122,7 +169,7 @@ pub fn limits(limit: &Limit, at: Scope<'_>, env: &mut Env<'_>) -> Result<(u64, u
 }
 
 /// Gives a row to the sink. Long values exist twice while the sink writes them.
-fn give(values: &[Value<'_>], env: &mut Env<'_>, sink: &mut impl ResultSink) -> Result<()> {
+fn give(values: &[Value<'_>], env: &mut Env<'_>, sink: &mut impl RowTarget) -> Result<()> {
     if !env.is_heavy() {
         sink.row(values);
         return Ok(());
@@ -139,10 +186,10 @@ fn give(values: &[Value<'_>], env: &mut Env<'_>, sink: &mut impl ResultSink) -> 
 async fn drain(
     counted: &mut usize,
     cx: &mut ExecContext<'_>,
-    sink: &mut impl ResultSink,
+    sink: &mut impl RowTarget,
 ) -> Result<()> {
     cx.env.keep(counted, sink.held())?;
-    sink.drain().await?;
+    sink.drain(cx).await?;
     cx.env.keep(counted, sink.held())
 }
 
@@ -153,7 +200,7 @@ async fn produce(
     params: &[Value<'_>],
     subqueries: &[SubqueryResult],
     most: u64,
-    sink: &mut impl ResultSink,
+    sink: &mut impl RowTarget,
 ) -> Result<u64> {
     let at = Scope { subqueries, ..Scope::new(params) };
     let (skip, count) =
@@ -182,7 +229,7 @@ async fn stream(
     at: Scope<'_>,
     (mut skip, count): (u64, u64),
     loops: &mut Loops<'_>,
-    sink: &mut impl ResultSink,
+    sink: &mut impl RowTarget,
 ) -> Result<u64> {
     let (mut given, mut sent) = (0, 0);
     let alone = match &plan.output[..plan.visible] {
@@ -256,6 +303,21 @@ impl<'p> Keep<'p> {
             sent: 0,
         }
     }
+    /// Moves rows to be sorted to a temporary file if they have outgrown their memory.
+    async fn spill(&mut self, cx: &mut ExecContext<'_>) -> Result<()> {
+        let spill_at = cx.env.spill_at();
+        let Some(sorter) = self.sorter.as_mut().filter(|sorter| sorter.bytes() >= spill_at) else {
+            return Ok(());
+        };
+        let Some(space) = cx.env.temporary() else { return Ok(()) };
+        cx.env.be_heavy();
+        let (runtime, process) = (cx.trx.engine().runtime.clone(), cx.env.session.process.clone());
+        let mark = cx.env.held();
+        cx.env.charge(sorter.memory_to_sort())?;
+        sorter.spill(space, cx.env.disk, &*runtime, || go_on(&process)).await?;
+        cx.env.release_to(mark);
+        cx.env.keep(&mut self.counted, sorter.memory())
+    }
     /// True if no further row would be sent.
     fn is_full(&self) -> bool {
         self.sorter.is_none() && self.given == self.count
@@ -265,7 +327,7 @@ impl<'p> Keep<'p> {
         at: Scope<'v>,
         plan: &'v SelectPlan,
         env: &mut Env<'_>,
-        sink: &mut impl ResultSink,
+        sink: &mut impl RowTarget,
     ) -> Result<()> {
         let mark = env.held();
         self.take(at, plan, env, sink)?;
@@ -279,7 +341,7 @@ impl<'p> Keep<'p> {
         at: Scope<'v>,
         plan: &'v SelectPlan,
         env: &mut Env<'_>,
-        sink: &mut impl ResultSink,
+        sink: &mut impl RowTarget,
     ) -> Result<()> {
         let values = self.project(at, plan, env)?;
         if let Some(seen) = &mut self.distinct {
@@ -359,7 +421,7 @@ impl<'p> Keep<'p> {
         }
     }
     /// Sends the sorted rows.
-    async fn finish(mut self, cx: &mut ExecContext<'_>, sink: &mut impl ResultSink) -> Result<u64> {
+    async fn finish(mut self, cx: &mut ExecContext<'_>, sink: &mut impl RowTarget) -> Result<u64> {
         let (runtime, process) = (cx.trx.engine().runtime.clone(), cx.env.session.process.clone());
         let (runtime, stop) = (&*runtime, || go_on(&process));
         if let Some(mut sorter) = self.sorter.take() {
@@ -370,19 +432,23 @@ impl<'p> Keep<'p> {
             cx.env.charge(sorter.memory_to_sort())?;
             sorter.sort(runtime, stop).await?;
             cx.env.release_to(mark);
-            let first = self.skip.min(sorter.len() as u64) as usize;
-            let rows = (sorter.len() - first).min(self.count.min(usize::MAX as u64) as usize);
-            for n in first..first + rows {
-                give(&self.sorted(sorter.row(n))?, &mut cx.env, sink)?;
+            let mut rows = 0;
+            while self.given < self.count && sorter.advance()? {
+                rows += 1;
+                if rows <= self.skip {
+                    continue;
+                }
+                self.given += 1;
+                give(&self.sorted(sorter.values())?, &mut cx.env, sink)?;
                 if sink.wants_drain() {
                     drain(&mut self.sent, cx, sink).await?;
                 }
-                if n % ROWS_PER_TURN == ROWS_PER_TURN - 1 {
+                if rows % ROWS_PER_TURN == 0 {
+                    cx.env.keep(&mut self.counted, sorter.memory())?;
                     give_way(runtime).await;
                     stop()?;
                 }
             }
-            self.given = rows as u64;
         }
         Ok(self.given)
     }
@@ -394,7 +460,7 @@ async fn keep(
     at: Scope<'_>,
     limits: (u64, u64),
     loops: &mut Loops<'_>,
-    sink: &mut impl ResultSink,
+    sink: &mut impl RowTarget,
 ) -> Result<u64> {
     let mut kept = Keep::new(plan, limits);
     if limits.1 == 0 {
@@ -405,6 +471,7 @@ async fn keep(
             let sources = loops.current();
             kept.row(Scope { sources: &sources, ..at }, plan, &mut cx.env, sink)?;
             drop(sources);
+            kept.spill(cx).await?;
             if sink.wants_drain() {
                 drain(&mut kept.sent, cx, sink).await?;
             }
@@ -441,6 +508,7 @@ async fn keep(
                 kept.row(at, plan, &mut cx.env, sink)?;
             }
         }
+        kept.spill(cx).await?;
         if sink.wants_drain() {
             drain(&mut kept.sent, cx, sink).await?;
         }

@@ -297,6 +297,7 @@ variables! {
     RedolithServerMemory "redolith_server_memory" int(0, MAX), Global Dynamic is("0");
     RedolithStatementMemory "redolith_statement_memory" int(1 << 20, MAX),
         Both Dynamic is("268435456");
+    RedolithTemporarySpace "redolith_temporary_space" int(0, MAX), Global Dynamic is("17179869184");
     RedolithWorkerAffinity "redolith_worker_affinity" Enum(&["auto", "off", "on"]),
         Global Dynamic is("auto");
     RequireSecureTransport "require_secure_transport" Bool, Global Dynamic OFF, only "TLS is not \
@@ -334,7 +335,8 @@ variables! {
     SlowQueryLog "slow_query_log" Bool, Global Dynamic OFF, only "the server has no slow query log";
     Socket "socket" TEXT, Global AtStart is("/tmp/redolith.sock");
     SortBufferSize "sort_buffer_size" int(32768, MAX), Both Dynamic is("262144"),
-        inert "a sort takes as much memory as its rows, up to `redolith_statement_memory`";
+        inert "a sort takes as much memory as its rows, up to an eighth of \
+            `redolith_statement_memory`; then it goes on in a temporary file";
     SqlAutoIsNull "sql_auto_is_null" Bool, Both Dynamic OFF,
         only "IS NULL never finds the last inserted row";
     SqlBigSelects "sql_big_selects" Bool, Both Dynamic ON, only "no statement is refused for its \
@@ -368,8 +370,9 @@ variables! {
     TlsVersion "tls_version" TEXT, Global AtStart is(""), only "TLS is not built yet";
     TmpTableSize "tmp_table_size" int(1024, MAX), Both Dynamic is("16777216"),
         inert "a temporary result takes as much memory as its rows, up to \
-            `redolith_statement_memory`";
-    Tmpdir "tmpdir" TEXT, Global AtStart is("/tmp"), inert "no temporary files are written";
+            `redolith_statement_memory`; a derived table of more than an eighth of that goes to a \
+            temporary file";
+    Tmpdir "tmpdir" TEXT, Global AtStart is("/tmp");
     TransactionIsolation "transaction_isolation" ISOLATION, Both Dynamic is("REPEATABLE-READ");
     TransactionReadOnly "transaction_read_only" Bool, Both Dynamic OFF;
     UniqueChecks "unique_checks" Bool, Both Dynamic ON, inert "unique keys are always checked";

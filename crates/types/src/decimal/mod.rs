@@ -271,17 +271,6 @@ impl Decimal {
             .flatten()
     }
 
-    /// A double as the shortest decimal that reads back as it; DecimalOverflow for infinities and
-    /// numbers of more than 65 digits.
-    pub fn from_f64(value: f64) -> Result<Decimal, DecimalOverflow> {
-        if !value.is_finite() {
-            return Err(DecimalOverflow);
-        }
-        let mut text = [0u8; 40];
-        let text = crate::value::write_to(&mut text, format_args!("{value:e}"));
-        Self::parse_prefix(text).0
-    }
-
     pub fn to_f64(&self) -> f64 {
         if let Some(small) = self.coef.to_u128() {
             // Both operands are exact, so one division rounds correctly.
@@ -490,9 +479,6 @@ mod tests {
 
     #[test]
     fn converts() {
-        assert_eq!(Decimal::from_f64(0.1).unwrap().to_string(), "0.1");
-        assert_eq!(Decimal::from_f64(-1e20).unwrap().to_string(), "-100000000000000000000");
-        assert_eq!(Decimal::from_f64(1e70), Err(DecimalOverflow));
         assert_eq!(
             d("123456789012345678901234567890.25").to_f64(),
             123456789012345678901234567890.25

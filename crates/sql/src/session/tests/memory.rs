@@ -14,20 +14,13 @@ const SETUP: &[&str] = &[
 ];
 /// Statements that need more than one and less than 64 MiB, each for another reason.
 const GROWING: &[&str] = &[
-    "SELECT c FROM big ORDER BY c",
-    "SELECT id FROM big ORDER BY CONCAT(c, id) DESC",
     "SELECT DISTINCT CONCAT(id, c) FROM big",
     "SELECT id, MAX(c) FROM big GROUP BY id",
     "SELECT CONCAT(id, c), COUNT(*) FROM big GROUP BY CONCAT(id, c)",
     "SELECT COUNT(DISTINCT CONCAT(id, c)) FROM big",
     "SELECT LENGTH(GROUP_CONCAT(c)) FROM big",
     "SELECT LENGTH(GROUP_CONCAT(c ORDER BY id DESC)) FROM big",
-    "SELECT COUNT(*) FROM (SELECT c FROM big LIMIT 4000) AS d",
-    // Each of the two derived tables has room, but not both together.
-    "SELECT COUNT(*) FROM (SELECT c FROM big LIMIT 1200) AS d, (SELECT c FROM big LIMIT 1200) AS e \
-        WHERE d.c = 'x'",
     "SELECT 'x' IN (SELECT c FROM big)",
-    "INSERT INTO copy SELECT * FROM big",
     "UPDATE big SET id = id + 100000 ORDER BY c DESC, id DESC",
     "UPDATE big SET id = id - 100000 ORDER BY c, id",
     "DELETE FROM gone ORDER BY c, id",
@@ -47,8 +40,22 @@ const GROWING: &[&str] = &[
     "SHOW TABLES WHERE LENGTH(CONCAT(REPEAT('a', 600000), REPEAT('a', 600000))) = 7",
     "EXECUTE three USING @kept, @kept, @kept",
 ];
+/// Statements that need as much, and whose rows may go to temporary files.
+const SPILLING: &[&str] = &[
+    "SELECT c FROM big ORDER BY c",
+    "SELECT id FROM big ORDER BY CONCAT(c, id) DESC",
+    "SELECT c FROM big ORDER BY c LIMIT 3000",
+    "SELECT COUNT(*) FROM (SELECT c FROM big LIMIT 4000) AS d",
+    "SELECT COUNT(*), MIN(c) FROM (SELECT c FROM big ORDER BY c, id DESC LIMIT 4000) AS d",
+    // Each of the two derived tables has room, but not both together.
+    "SELECT COUNT(*) FROM (SELECT c FROM big LIMIT 1200) AS d, (SELECT c FROM big LIMIT 1200) AS e \
+        WHERE d.c = 'x'",
+    "INSERT IGNORE INTO big SELECT * FROM big",
+    "REPLACE INTO big SELECT id, c FROM big ORDER BY c",
+];
 /// Statements that need less: they make long values one after the other.
 const STEADY: &[&str] = &[
+    "REPLACE INTO copy SELECT * FROM big",
     "SELECT COUNT(*) FROM big WHERE CONCAT(REPEAT('a', 70000), c) = 'x' AND id % 100 = 0",
     "SELECT COUNT(*) FROM (SELECT 1 FROM big WHERE LENGTH(REPEAT(c, 200)) < 70000) AS d",
     "SELECT MAX(LENGTH(REPEAT(c, 200))) FROM big",
@@ -122,12 +129,14 @@ fn every_consumer_is_bounded_and_gives_back() {
     told(&mut s);
     assert_eq!(lines(&mut s, "SET @kept = REPEAT('a', 400000)"), ["ok 0 0"]);
     let (start, kept) = (world.db.memory.used(), s.state.memory.kept.used());
-    for (bound, fits) in [(1 << 20, false), (64 << 20, true)] {
+    for (bound, space) in [(1 << 20, 0), (1 << 20, 1 << 30), (64 << 20, 1 << 30)] {
         lines(&mut s, &format!("SET redolith_statement_memory = {bound}"));
-        for text in GROWING.iter().chain(STEADY) {
+        lines(&mut s, &format!("SET GLOBAL redolith_temporary_space = {space}"));
+        for text in GROWING.iter().chain(SPILLING).chain(STEADY) {
             let refusals = world.db.memory.refusals();
             let answer = lines(&mut s, text);
-            if fits || STEADY.contains(text) {
+            let spills = space > 0 && SPILLING.contains(text);
+            if bound > 1 << 20 || spills || STEADY.contains(text) {
                 assert!(!failed(&answer), "{bound}: {text}: {:?}", answer.last());
             } else {
                 assert_eq!(answer.last().map(|l| &**l), Some("error 3170"), "{text}");
@@ -149,9 +158,13 @@ fn every_consumer_is_bounded_and_gives_back() {
                 (0, start),
                 "MEM-2: {text}"
             );
+            assert_eq!(world.db.temporary.used(), 0, "{text}");
         }
     }
     assert!(world.db.memory.peak() > 1 << 20);
+    let files = lines(&mut s, "SHOW STATUS LIKE 'Created_tmp_files'")[0].clone();
+    let made: usize = files.strip_prefix("Created_tmp_files|").unwrap().parse().unwrap();
+    assert!(made >= SPILLING.len(), "{files}");
     // The memory that a session keeps has the same limit, for every statement that adds to it.
     lines(&mut s, "SET redolith_statement_memory = 1048576");
     assert_eq!(
@@ -167,6 +180,36 @@ fn every_consumer_is_bounded_and_gives_back() {
     block_on(s.reset());
     // The texts and plans of prepared statements stay in the cache.
     assert!(world.db.memory.used() < 10_000);
+}
+
+/// The rows come in the same order, and are the same, whether they go to a file or not. A space
+/// that is too small is an error of that statement, whose file goes.
+#[test]
+fn rows_in_files_are_the_same_rows() {
+    let (world, mut s) = world();
+    let texts = [
+        "SELECT id, c FROM big ORDER BY c DESC, id % 7, id",
+        "SELECT id, c FROM big ORDER BY RIGHT(c, 1) LIMIT 3000, 100",
+        "SELECT c, id FROM (SELECT * FROM big ORDER BY id DESC LIMIT 4096) AS d WHERE id % 3 = 0",
+        "SELECT a.n, COUNT(*), MIN(d.id) FROM (SELECT 1 AS n UNION_OF_TWO) AS a JOIN (SELECT id, c \
+            FROM big) AS d ON d.id % 2 = a.n GROUP BY a.n",
+        "SELECT id % 2000 AS g, MAX(c), MAX(id) FROM big GROUP BY g ORDER BY MAX(id) DESC",
+    ];
+    let texts: Vec<String> =
+        texts.iter().map(|t| t.replace(" UNION_OF_TWO", " FROM big LIMIT 2")).collect();
+    for text in &texts {
+        lines(&mut s, "SET redolith_statement_memory = 67108864");
+        let wanted = lines(&mut s, text);
+        lines(&mut s, "SET redolith_statement_memory = 4194304");
+        assert!(!failed(&wanted) && wanted == lines(&mut s, text), "{text}");
+    }
+    lines(&mut s, "SET redolith_statement_memory = 1048576");
+    lines(&mut s, "SET GLOBAL redolith_temporary_space = 1000000");
+    for text in [&texts[0], &texts[2], "INSERT IGNORE INTO big SELECT * FROM big"] {
+        assert_eq!(lines(&mut s, text).last().map(|l| &**l), Some("error 1114"), "{text}");
+        assert_eq!((world.db.temporary.used(), s.state.memory.statement.used()), (0, 0), "{text}");
+    }
+    assert_eq!(lines(&mut s, "SELECT COUNT(*) FROM big"), ["4096"]);
 }
 
 /// Rows about the server are charged one by one: when a statement is refused, it holds most of the

@@ -1,0 +1,516 @@
+//! Sorts rows by their keys, in memory and, if the rows are many, in a temporary file.
+//!
+//! The rows are sorted in memory. If they outgrow their memory, they are written to the file as one
+//! sorted part, and the memory takes the next rows. At the end the parts and the rows in memory are
+//! merged. Rows with equal keys stay in the order in which they came.
+use super::pace::MUCH;
+use super::row_buffer::{RowValues, read_row, write};
+use crate::error::{Result, SqlError};
+use crate::temporary::{
+    Records, TemporaryFile, TemporarySpace, begin_record, end_record, take_record,
+};
+use redolith_disk::Disk;
+use redolith_engine::runtime::{Runtime, give_way};
+use redolith_types::Value;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Sorts rows by their keys. With a limit, only the first rows are kept.
+#[derive(Default)]
+pub struct Sorter {
+    bytes: Vec<u8>,
+    rows: Vec<Sorted>,
+    /// The number of rows that are wanted.
+    limit: Option<usize>,
+    /// A row whose key is not below this key cannot be among the first `limit` rows.
+    threshold: Vec<u8>,
+    /// With a limit: the greatest rows are dropped when the rows have this many bytes.
+    cut_at: usize,
+    /// The place of the row that [`Sorter::advance`] brings next from memory.
+    next: usize,
+    /// The sorted parts that outgrew the memory.
+    spilled: Option<Box<Spilled>>,
+}
+/// Rows in a temporary file, as records: the length of the key, the key, the row.
+struct Spilled {
+    file: TemporaryFile,
+    /// Where each part ends.
+    ends: Vec<u64>,
+    /// The most bytes that the rows in memory had when a part was written. The readers of the parts
+    /// take about as many.
+    memory: usize,
+    /// The readers of the parts while they are merged.
+    parts: Vec<Records>,
+    /// A heap of the parts with a row at hand, the least first. The number behind the last part is
+    /// that of the rows in memory.
+    heap: Vec<Head>,
+}
+/// The row that is next in a part.
+#[derive(Clone, Copy)]
+struct Head {
+    head: u64,
+    part: usize,
+}
+#[derive(Clone)]
+struct Sorted {
+    /// The first eight bytes of the key, which decide most comparisons.
+    head: u64,
+    /// The place of the key; the row follows the key.
+    start: usize,
+    key_len: u32,
+    row_len: u32,
+}
+impl Sorted {
+    fn key(&self) -> Range<usize> {
+        self.start..self.start + self.key_len as usize
+    }
+    fn row(&self) -> Range<usize> {
+        self.key().end..self.key().end + self.row_len as usize
+    }
+}
+
+/// With a limit, this many rows beyond the limit are collected before the greatest are dropped.
+const SLACK_ROWS: usize = 1024;
+/// If rows are long, about this many bytes are collected before the greatest rows are dropped.
+const SLACK_BYTES: usize = 256 << 10;
+
+/// The room reserved for the first rows.
+const FIRST_BYTES: usize = 8 << 10;
+const FIRST_ROWS: usize = 32;
+
+/// The number of rows sorted at a time: about a millisecond's work.
+const RUN: usize = 16 << 10;
+
+/// The bytes that are written to a file at a time.
+const WRITE_BYTES: usize = 1 << 20;
+/// The fewest and the most bytes of each part that are read at a time.
+const READ_BYTES: (usize, usize) = (4 << 10, 256 << 10);
+/// So many parts are merged at a time.
+const MOST_PARTS: usize = 64;
+
+fn too_long() -> SqlError {
+    SqlError::new(1038, "Out of sort memory: a row is longer than 4294967295 bytes")
+}
+
+impl Sorter {
+    pub fn new(limit: Option<usize>) -> Sorter {
+        Sorter { limit, ..Sorter::default() }
+    }
+    fn head(key: &[u8]) -> u64 {
+        let mut head = [0; 8];
+        let n = key.len().min(8);
+        head[..n].copy_from_slice(&key[..n]);
+        u64::from_be_bytes(head)
+    }
+    /// True if a row with this key may be among the wanted rows.
+    pub fn wants(&self, key: &[u8]) -> bool {
+        self.threshold.is_empty() || key < &self.threshold[..]
+    }
+    pub fn push(&mut self, key: &[u8], values: &[Value<'_>]) -> Result<()> {
+        if self.rows.is_empty() {
+            // Most sorts have many rows. Reserved room saves copies while the buffer is small.
+            self.bytes.reserve(FIRST_BYTES);
+            self.rows.reserve(FIRST_ROWS);
+        }
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(key);
+        let row = self.bytes.len();
+        values.iter().for_each(|v| write(v, &mut self.bytes));
+        let (Ok(key_len), Ok(row_len)) =
+            (u32::try_from(key.len()), u32::try_from(self.bytes.len() - row))
+        else {
+            return Err(too_long());
+        };
+        self.rows.push(Sorted { head: Sorter::head(key), start, key_len, row_len });
+        if let Some(limit) = self.limit
+            && (self.rows.len() >= limit.saturating_mul(2).max(limit.saturating_add(SLACK_ROWS))
+                || self.rows.len() > limit && self.bytes.len() >= self.cut_at.max(SLACK_BYTES))
+        {
+            self.cut(limit);
+            self.cut_at = 2 * self.bytes.len();
+        }
+        Ok(())
+    }
+    pub fn memory(&self) -> usize {
+        let merged = self.spilled.iter().flat_map(|s| &s.parts).map(Records::memory);
+        self.bytes.capacity() + self.rows.capacity() * size_of::<Sorted>() + merged.sum::<usize>()
+    }
+    /// The bytes of the rows in memory.
+    pub fn bytes(&self) -> usize {
+        self.bytes.len() + self.rows.len() * size_of::<Sorted>()
+    }
+    /// The memory that [`Self::sort`] needs while it runs.
+    pub fn memory_to_sort(&self) -> usize {
+        if self.rows.len() > RUN { self.rows.len() * size_of::<Sorted>() } else { 0 }
+    }
+    /// Drops the rows beyond the limit, when no more rows come.
+    pub fn cut_to_limit(&mut self) {
+        if let Some(limit) = self.limit.filter(|limit| *limit < self.rows.len()) {
+            self.cut(limit);
+        }
+    }
+    fn compare(bytes: &[u8], a: &Sorted, b: &Sorted) -> std::cmp::Ordering {
+        // Rows with equal keys stay in the order in which they came.
+        a.head
+            .cmp(&b.head)
+            .then_with(|| bytes[a.key()].cmp(&bytes[b.key()]))
+            .then(a.start.cmp(&b.start))
+    }
+    fn cut(&mut self, limit: usize) {
+        if limit == 0 {
+            self.rows.clear();
+            self.bytes.clear();
+            return;
+        }
+        let bytes = &self.bytes;
+        self.rows.select_nth_unstable_by(limit - 1, |a, b| Sorter::compare(bytes, a, b));
+        self.rows.truncate(limit);
+        self.threshold = self.bytes[self.rows[limit - 1].key()].to_vec();
+        self.rows.sort_unstable_by_key(|r| r.start);
+        let mut kept = Vec::with_capacity(self.bytes.len() / 2);
+        for r in &mut self.rows {
+            let start = kept.len();
+            kept.extend_from_slice(&self.bytes[r.start..r.row().end]);
+            r.start = start;
+        }
+        self.bytes = kept;
+    }
+    /// Sorts runs of rows and merges them. After each run it gives way to other tasks and calls
+    /// `stop`, whose error ends the sort. A sort of many bytes runs beside the workers, because
+    /// comparisons of long, similar keys take long.
+    pub async fn sort(
+        &mut self,
+        runtime: &dyn Runtime,
+        stop: impl Fn() -> Result<()>,
+    ) -> Result<()> {
+        if self.memory() >= MUCH {
+            runtime.leave_worker();
+        }
+        let bytes = &self.bytes;
+        for run in self.rows.chunks_mut(RUN) {
+            run.sort_unstable_by(|a, b| Sorter::compare(bytes, a, b));
+            if run.len() == RUN {
+                give_way(runtime).await;
+                stop()?;
+            }
+        }
+        let mut width = RUN;
+        while width < self.rows.len() {
+            let mut merged = Vec::with_capacity(self.rows.len());
+            for pair in self.rows.chunks(2 * width) {
+                let (mut left, mut right) = pair.split_at(width.min(pair.len()));
+                while let (Some(a), Some(b)) = (left.first(), right.first()) {
+                    let from =
+                        if Sorter::compare(bytes, a, b).is_lt() { &mut left } else { &mut right };
+                    merged.extend(from.split_off_first().cloned());
+                    if merged.len().is_multiple_of(RUN) {
+                        give_way(runtime).await;
+                        stop()?;
+                    }
+                }
+                merged.extend_from_slice(left);
+                merged.extend_from_slice(right);
+            }
+            self.rows = merged;
+            width *= 2;
+        }
+        Ok(())
+    }
+    /// Writes the rows in memory to the file, as a sorted part. `stop` as for [`Self::sort`].
+    pub async fn spill(
+        &mut self,
+        space: &Arc<TemporarySpace>,
+        disk: &dyn Disk,
+        runtime: &dyn Runtime,
+        stop: impl Fn() -> Result<()>,
+    ) -> Result<()> {
+        self.cut_to_limit();
+        self.sort(runtime, &stop).await?;
+        runtime.leave_worker();
+        if self.spilled.is_none() {
+            self.spilled = Some(Box::new(Spilled::new(space.create(disk)?)));
+        }
+        let bytes = self.bytes();
+        let spilled = self.spilled.as_mut().expect("it was made");
+        spilled.memory = spilled.memory.max(bytes);
+        let mut out = Vec::with_capacity(WRITE_BYTES);
+        for row in &self.rows {
+            write_record(&self.bytes[row.key()], &self.bytes[row.row()], &mut out)?;
+            if out.len() >= WRITE_BYTES {
+                spilled.file.append(&out)?;
+                out.clear();
+                give_way(runtime).await;
+                stop()?;
+            }
+        }
+        spilled.file.append(&out)?;
+        spilled.ends.push(spilled.file.len());
+        self.rows.clear();
+        self.bytes.clear();
+        if spilled.ends.len() == MOST_PARTS {
+            self.merge_parts(disk, runtime, &stop).await?;
+        }
+        Ok(())
+    }
+    /// Merges all parts to a single one, in a file of its own. No row is in memory.
+    async fn merge_parts(
+        &mut self,
+        disk: &dyn Disk,
+        runtime: &dyn Runtime,
+        stop: impl Fn() -> Result<()>,
+    ) -> Result<()> {
+        let old = self.spilled.as_ref().expect("there are parts");
+        let mut merged = Spilled::new(old.file.space().create(disk)?);
+        let mut out = Vec::with_capacity(WRITE_BYTES);
+        let mut left = self.limit.unwrap_or(usize::MAX);
+        while left > 0 && self.advance()? {
+            left -= 1;
+            let (key, row) = self.current();
+            write_record(key, row, &mut out)?;
+            if out.len() >= WRITE_BYTES {
+                merged.file.append(&out)?;
+                out.clear();
+                give_way(runtime).await;
+                stop()?;
+            }
+        }
+        merged.file.append(&out)?;
+        merged.ends.push(merged.file.len());
+        merged.memory = self.spilled.as_ref().map_or(0, |old| old.memory);
+        self.spilled = Some(Box::new(merged));
+        Ok(())
+    }
+    /// Goes to the next row, the first at first, for [`Self::values`]. The rows are sorted, and no
+    /// more are added. Returns false after the last.
+    pub fn advance(&mut self) -> Result<bool> {
+        let Sorter { bytes, rows, next, spilled, .. } = self;
+        let Some(spilled) = spilled else {
+            *next += 1;
+            return Ok(*next <= rows.len());
+        };
+        let memory = Memory { bytes, rows };
+        if spilled.parts.is_empty() {
+            spilled.begin_merge(&memory)?;
+        } else if let Some(top) = spilled.heap.first().copied() {
+            spilled.follow(top.part, next, &memory)?;
+        }
+        Ok(!spilled.heap.is_empty())
+    }
+    /// The key and the bytes of the row that [`Self::advance`] has gone to.
+    fn current(&self) -> (&[u8], &[u8]) {
+        let memory = Memory { bytes: &self.bytes, rows: &self.rows };
+        match &self.spilled {
+            None => memory.row(self.next - 1),
+            Some(spilled) => spilled.row(spilled.heap[0].part, self.next, &memory),
+        }
+    }
+    /// The values of the row that [`Self::advance`] has gone to.
+    pub fn values(&self) -> RowValues<'_> {
+        read_row(self.current().1)
+    }
+}
+
+/// The rows in memory.
+struct Memory<'m> {
+    bytes: &'m [u8],
+    rows: &'m [Sorted],
+}
+impl<'m> Memory<'m> {
+    fn row(&self, n: usize) -> (&'m [u8], &'m [u8]) {
+        let row = &self.rows[n];
+        (&self.bytes[row.key()], &self.bytes[row.row()])
+    }
+}
+
+fn write_record(key: &[u8], row: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    let start = begin_record(out);
+    out.extend_from_slice(&(key.len() as u32).to_le_bytes());
+    out.extend_from_slice(key);
+    out.extend_from_slice(row);
+    if end_record(out, start) { Ok(()) } else { Err(too_long()) }
+}
+
+impl Spilled {
+    fn new(file: TemporaryFile) -> Spilled {
+        Spilled { file, ends: Vec::new(), memory: 0, parts: Vec::new(), heap: Vec::new() }
+    }
+    /// The row that is next in a part.
+    fn row<'s>(&'s self, part: usize, next: usize, memory: &Memory<'s>) -> (&'s [u8], &'s [u8]) {
+        let Some(part) = self.parts.get(part) else { return memory.row(next) };
+        let mut row = part.current().expect("a part in the heap has a row");
+        // The key is a record, too.
+        let key = take_record(&mut row).expect("written whole");
+        (key, row)
+    }
+    fn begin_merge(&mut self, memory: &Memory<'_>) -> Result<()> {
+        self.file.space().count_merge();
+        let step = (self.memory / self.ends.len()).clamp(READ_BYTES.0, READ_BYTES.1);
+        let mut from = 0;
+        for end in &self.ends {
+            self.parts.push(Records::new(from, *end, step));
+            from = *end;
+        }
+        for part in 0..self.parts.len() {
+            if self.parts[part].advance(&self.file)? {
+                self.push(part, 0, memory);
+            }
+        }
+        if !memory.rows.is_empty() {
+            self.push(self.parts.len(), 0, memory);
+        }
+        Ok(())
+    }
+    /// Goes on to the next row of the part on top of the heap.
+    fn follow(&mut self, part: usize, next: &mut usize, memory: &Memory<'_>) -> Result<()> {
+        let more = match self.parts.get_mut(part) {
+            Some(part) => part.advance(&self.file)?,
+            None => {
+                *next += 1;
+                *next < memory.rows.len()
+            }
+        };
+        if more {
+            self.heap[0].head = Sorter::head(self.row(part, *next, memory).0);
+        } else {
+            self.heap.swap_remove(0);
+        }
+        self.sink(*next, memory);
+        Ok(())
+    }
+    fn push(&mut self, part: usize, next: usize, memory: &Memory<'_>) {
+        let head = Sorter::head(self.row(part, next, memory).0);
+        self.heap.push(Head { head, part });
+        let mut n = self.heap.len() - 1;
+        while n > 0 && self.is_before(n, (n - 1) / 2, next, memory) {
+            self.heap.swap(n, (n - 1) / 2);
+            n = (n - 1) / 2;
+        }
+    }
+    /// Brings the top of the heap to its place.
+    fn sink(&mut self, next: usize, memory: &Memory<'_>) {
+        let mut n = 0;
+        loop {
+            let mut least = n;
+            for child in [2 * n + 1, 2 * n + 2] {
+                if child < self.heap.len() && self.is_before(child, least, next, memory) {
+                    least = child;
+                }
+            }
+            if least == n {
+                return;
+            }
+            self.heap.swap(n, least);
+            n = least;
+        }
+    }
+    fn is_before(&self, a: usize, b: usize, next: usize, memory: &Memory<'_>) -> bool {
+        let (a, b) = (self.heap[a], self.heap[b]);
+        let key = |part| self.row(part, next, memory).0;
+        a.head
+            .cmp(&b.head)
+            .then_with(|| key(a.part).cmp(key(b.part)))
+            // Earlier parts have earlier rows.
+            .then(a.part.cmp(&b.part))
+            .is_lt()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use redolith_disk::RealDisk;
+    use redolith_engine::runtime::{Threads, block_on};
+
+    #[test]
+    fn a_sorter_with_a_limit_keeps_the_least() {
+        let runtime = Threads::new(Arc::new(RealDisk::new()));
+        for limit in [None, Some(0), Some(1), Some(7), Some(5000)] {
+            let mut s = Sorter::new(limit);
+            let mut x = 1u32;
+            let mut all = Vec::new();
+            for _ in 0..100_000 {
+                x = x.wrapping_mul(1664525).wrapping_add(1013904223);
+                let key = (x >> 8).to_be_bytes();
+                all.push(x >> 8);
+                if s.wants(&key) {
+                    s.push(&key, &[Value::UInt((x >> 8) as u64)]).unwrap();
+                }
+            }
+            block_on(s.sort(&*runtime, || Ok(()))).unwrap();
+            all.sort_unstable();
+            let n = limit.unwrap_or(all.len()).min(s.rows.len());
+            assert!(n >= limit.unwrap_or(100_000).min(100_000));
+            for (i, wanted) in all[..n].iter().enumerate() {
+                assert!(s.advance().unwrap());
+                assert_eq!(s.values()[0], Value::UInt(*wanted as u64), "{i}");
+            }
+        }
+    }
+
+    /// Sorts numbers with `spill_rows` rows at most in memory, and compares with the standard
+    /// library's stable sort.
+    fn sorts_like_the_library(rows: usize, keys: u32, limit: Option<usize>, spill_rows: usize) {
+        let disk = Arc::new(RealDisk::new());
+        let runtime = Threads::new(disk.clone());
+        let space = TemporarySpace::new(&Default::default(), &Default::default());
+        let mut s = Sorter::new(limit);
+        let (mut x, mut all) = (7u32, Vec::new());
+        for n in 0..rows as u64 {
+            x = x.wrapping_mul(1664525).wrapping_add(1013904223);
+            let key = format!("the same beginning {}", (x >> 8) % keys);
+            all.push((key.clone(), n));
+            if s.wants(key.as_bytes()) {
+                s.push(key.as_bytes(), &[Value::UInt(n), Value::text("x")]).unwrap();
+            }
+            if s.rows.len() == spill_rows {
+                block_on(s.spill(&space, &*disk, &*runtime, || Ok(()))).unwrap();
+                assert!(s.bytes() == 0 && space.used() > 0);
+            }
+        }
+        s.cut_to_limit();
+        block_on(s.sort(&*runtime, || Ok(()))).unwrap();
+        all.sort();
+        let wanted = limit.unwrap_or(rows).min(rows);
+        for (key, n) in &all[..wanted] {
+            assert!(s.advance().unwrap());
+            assert_eq!(s.values()[..], [Value::UInt(*n), Value::text("x")], "{key}");
+        }
+        assert!(limit.is_some() || !s.advance().unwrap() && !s.advance().unwrap());
+        drop(s);
+        assert_eq!(space.used(), 0);
+    }
+    #[test]
+    fn rows_that_outgrow_memory_are_sorted_in_a_file() {
+        for (rows, spill_rows) in
+            [(0, 10), (10, 10), (25, 10), (1000, 300), (1000, 1000), (20_000, 100)]
+        {
+            for keys in [1, 7, 1 << 24] {
+                for limit in [None, Some(1), Some(50), Some(15_000)] {
+                    sorts_like_the_library(rows, keys, limit, spill_rows);
+                }
+            }
+        }
+    }
+
+    /// A file that is full ends the sort with an error, and frees the space.
+    #[test]
+    fn a_full_space_is_told() {
+        let settings = crate::settings::Settings::default();
+        settings.set_option(crate::settings::Var::RedolithTemporarySpace, Some("100000")).unwrap();
+        let disk = Arc::new(RealDisk::new());
+        let runtime = Threads::new(disk.clone());
+        let space = TemporarySpace::new(&settings, &Default::default());
+        let mut s = Sorter::new(None);
+        let full = loop {
+            s.push(b"key", &[Value::text("a row")]).unwrap();
+            if s.rows.len() == 500
+                && let Err(full) = block_on(s.spill(&space, &*disk, &*runtime, || Ok(())))
+            {
+                break full;
+            }
+        };
+        assert_eq!(full.code, 1114);
+        drop(s);
+        assert_eq!(space.used(), 0);
+    }
+}
