@@ -81,7 +81,8 @@ lint: deny
 	for m in . $(OTHERS); do cargo fmt --manifest-path $$m/Cargo.toml --all --check; done
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	for m in $(OTHERS); do \
-	  cargo clippy --manifest-path $$m/Cargo.toml --all-targets --locked -- -D warnings; \
+	  cargo clippy --manifest-path $$m/Cargo.toml --target-dir $(TARGET) --all-targets --locked -- \
+	    -D warnings; \
 	done
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
 fmt:

@@ -90,7 +90,7 @@ pub struct TemporaryFile {
 
 impl TemporaryFile {
     /// The number of bytes that were appended.
-    pub fn len(&self) -> u64 {
+    pub fn size(&self) -> u64 {
         self.len
     }
     /// The space of which the file is a part.
@@ -232,7 +232,7 @@ mod tests {
         let full = b.append(&[8; 401]).unwrap_err();
         assert!(full.code == 1114 && full.message.contains("redolith_temporary_space"), "{full}");
         b.append(&[8; 400]).unwrap();
-        assert_eq!((space.used(), b.len()), (1000, 400));
+        assert_eq!((space.used(), b.size()), (1000, 400));
         let mut bytes = [0; 100];
         a.read(500, &mut bytes).unwrap();
         assert_eq!(bytes, [7; 100]);
@@ -257,7 +257,7 @@ mod tests {
         }
         file.append(&bytes).unwrap();
         for step in [1, 4, 7, 100, 1 << 20] {
-            let mut records = Records::new(17, file.len(), step);
+            let mut records = Records::new(17, file.size(), step);
             for (n, len) in lengths.iter().enumerate() {
                 assert!(records.advance(&file).unwrap(), "{step} {n}");
                 assert_eq!(records.current().unwrap(), vec![n as u8; *len], "{step} {n}");

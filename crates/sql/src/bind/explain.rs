@@ -2,7 +2,7 @@
 use crate::error::{Result, SqlError};
 use crate::plan::{
     AccessKind, DeletePlan, ExprType, InsertPlan, InsertRows, KeyRange, RowLock, SelectPlan,
-    SourceKind, Statement, TableAccess, UpdatePlan,
+    Source, SourceKind, Statement, TableAccess, UpdatePlan,
 };
 use crate::sink::ColumnMeta;
 use redolith_types::{Collation, SqlType, Value};
@@ -68,6 +68,9 @@ impl Explain {
             self.push(id, kind, None, None, None, None, extra.to_string());
             return;
         }
+        if let [Source { kind: SourceKind::Union(parts), .. }] = &plan.sources[..] {
+            return self.union(id, kind, parts, plan);
+        }
         let mut inner = Vec::new();
         for (n, source) in plan.sources.iter().enumerate() {
             let mut extra = Vec::new();
@@ -97,6 +100,7 @@ impl Explain {
                         extra.join("; "),
                     );
                 }
+                SourceKind::Union(_) => unreachable!("the only source of its SELECT"),
                 SourceKind::Derived(plan) => {
                     if source.filter.is_some() || source.on.is_some() {
                         extra.insert(0, "Using where");
@@ -109,6 +113,27 @@ impl Explain {
         }
         for plan in inner {
             self.select(plan, "DERIVED");
+        }
+    }
+
+    /// The SELECTs of a UNION, and its result where that is kept.
+    fn union(&mut self, id: i64, kind: &str, parts: &[SelectPlan], whole: &SelectPlan) {
+        self.next_id = id;
+        let mut ids = Vec::new();
+        for (n, part) in parts.iter().enumerate() {
+            ids.push(self.next_id.to_string());
+            let first = match kind {
+                "SIMPLE" => "PRIMARY",
+                kind => kind,
+            };
+            self.select(part, if n == 0 { first } else { "UNION" });
+        }
+        if whole.distinct || !whole.order.is_empty() {
+            let name = format!("<union{}>", ids.join(","));
+            let sorts = if whole.order.is_empty() { "" } else { "; Using filesort" };
+            let extra = format!("Using temporary{sorts}");
+            self.push(0, "UNION RESULT", Some(name), Some("ALL"), None, None, extra);
+            self.rows.last_mut().expect("it was pushed")[0] = Value::Null;
         }
     }
 

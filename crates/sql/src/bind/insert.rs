@@ -252,5 +252,8 @@ pub(super) fn reads(source: &crate::plan::Source, table: &TableInfo) -> bool {
         }
         // A derived table has been read before its first row comes out.
         crate::plan::SourceKind::Derived(_) | crate::plan::SourceKind::Virtual(_) => false,
+        crate::plan::SourceKind::Union(parts) => {
+            parts.iter().flat_map(|part| &part.sources).any(|source| reads(source, table))
+        }
     }
 }

@@ -29,6 +29,7 @@ pub mod result_columns;
 mod scope;
 mod select;
 pub mod type_rules;
+mod union;
 
 use crate::error::{Result, SqlError};
 use crate::information_schema::{SCHEMA, Virtual, is_schema};

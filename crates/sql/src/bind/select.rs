@@ -51,9 +51,18 @@ impl Binder<'_> {
         select: &ast::Select,
         outer: Option<&Scope>,
     ) -> Result<SelectPlan> {
-        if !select.union.is_empty() {
-            return Err(SqlError::unsupported("UNION"));
+        if select.union.is_empty() {
+            self.operand(select, outer)
+        } else {
+            self.union(select, outer)
         }
+    }
+    /// Binds a SELECT without its UNION.
+    pub(super) fn operand(
+        &mut self,
+        select: &ast::Select,
+        outer: Option<&Scope>,
+    ) -> Result<SelectPlan> {
         if select.rollup {
             return Err(SqlError::unsupported("GROUP BY ... WITH ROLLUP"));
         }

@@ -101,6 +101,7 @@ fn reads(plan: &SelectPlan, table: &Table) -> bool {
         SourceKind::Table(access) => access.table.engine().id == table.id,
         // Their rows are made before the first row of the SELECT.
         SourceKind::Derived(_) | SourceKind::Virtual(_) => false,
+        SourceKind::Union(parts) => parts.iter().any(|part| reads(part, table)),
     })
 }
 

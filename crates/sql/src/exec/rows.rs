@@ -1,10 +1,10 @@
 //! Makes the rows of FROM with nested loops over tables and derived tables (SEL-1).
-use super::ExecContext;
 use super::eval::{Eval, Row, Scope};
 use super::scan::{Scan, check_killed};
 use super::select::{RowTarget, give_to_boxed};
 use super::spool::Spool;
 use super::subquery::SubqueryResult;
+use super::{Env, ExecContext};
 use crate::error::{Result, SqlError};
 use crate::information_schema;
 use crate::plan::{Expr, JoinKind, SelectPlan, Source, SourceKind};
@@ -102,16 +102,72 @@ impl RowTarget for Derived {
     }
 }
 
-/// A derived table in a file, and its current row.
-struct Spooled {
-    rows: Spool,
+impl Derived {
+    /// Reads the rows, from the first on.
+    fn kept(self) -> Kept {
+        let mut kept = Kept { few: self.few.rows, next: 0, many: self.many, current: Vec::new() };
+        kept.rewind();
+        kept
+    }
+}
+
+/// Rows that are there before the first is read, and the current one.
+struct Kept {
+    few: Vec<Box<[Value<'static>]>>,
+    next: usize,
+    /// The rows, if they are in a file.
+    many: Option<Spool>,
     current: Vec<Value<'static>>,
 }
-impl Spooled {
+impl Kept {
+    fn few(rows: Vec<Box<[Value<'static>]>>) -> Kept {
+        Kept { few: rows, next: 0, many: None, current: Vec::new() }
+    }
+    fn rewind(&mut self) {
+        self.next = 0;
+        self.many.iter_mut().for_each(Spool::rewind);
+    }
     fn advance(&mut self) -> Result<bool> {
-        let Some(row) = self.rows.next()? else { return Ok(false) };
+        let Some(many) = &mut self.many else {
+            self.next += 1;
+            return Ok(self.next <= self.few.len());
+        };
+        let Some(row) = many.next()? else { return Ok(false) };
         self.current.clear();
         self.current.extend(row.into_iter().map(Value::into_owned));
+        Ok(true)
+    }
+    fn current(&self) -> &[Value<'static>] {
+        if self.many.is_some() { &self.current } else { &self.few[self.next - 1] }
+    }
+    /// Frees the rows, beside the workers if that takes long.
+    fn free(self, env: &mut Env<'_>) {
+        if self.many.is_some() || self.few.len() >= MANY {
+            env.be_heavy();
+        }
+    }
+}
+
+/// The rows of a UNION: those of one part are kept at a time.
+struct UnionRows<'p> {
+    parts: std::slice::Iter<'p, SelectPlan>,
+    kept: Kept,
+    counted: usize,
+}
+impl<'p> UnionRows<'p> {
+    fn new(parts: &'p [SelectPlan]) -> UnionRows<'p> {
+        UnionRows { parts: parts.iter(), kept: Kept::few(Vec::new()), counted: 0 }
+    }
+    async fn advance(&mut self, cx: &mut ExecContext<'_>, params: &[Value<'_>]) -> Result<bool> {
+        while !self.kept.advance()? {
+            let Some(part) = self.parts.next() else { return Ok(false) };
+            std::mem::replace(&mut self.kept, Kept::few(Vec::new())).free(&mut cx.env);
+            cx.env.keep(&mut self.counted, 0)?;
+            let mut made = Derived::default();
+            give_to_boxed(cx, part, params, &mut made).await?;
+            cx.env.keep(&mut self.counted, made.held())?;
+            self.kept = made.kept();
+        }
         Ok(true)
     }
 }
@@ -120,11 +176,8 @@ enum Rows<'p> {
     Scan(Box<Scan<'p>>),
     /// The table of the first source, without a box.
     First(Scan<'p>),
-    Kept {
-        rows: Vec<Box<[Value<'static>]>>,
-        next: usize,
-    },
-    Spooled(Box<Spooled>),
+    Kept(Box<Kept>),
+    Union(Box<UnionRows<'p>>),
 }
 struct Level<'p> {
     source: &'p Source,
@@ -167,13 +220,9 @@ impl<'p> Loops<'p> {
                     let mut made = Derived::default();
                     give_to_boxed(cx, derived, params, &mut made).await?;
                     cx.env.keep(&mut 0, made.held())?;
-                    match made {
-                        Derived { many: Some(rows), .. } => {
-                            Rows::Spooled(Box::new(Spooled { rows, current: Vec::new() }))
-                        }
-                        Derived { few, .. } => Rows::Kept { rows: few.rows, next: 0 },
-                    }
+                    Rows::Kept(Box::new(made.kept()))
                 }
+                SourceKind::Union(parts) => Rows::Union(Box::new(UnionRows::new(parts))),
                 SourceKind::Virtual(table) => {
                     let tables = super::wanted_tables::tables(cx, source, levels.len(), params)?;
                     let db = cx
@@ -187,7 +236,7 @@ impl<'p> Loops<'p> {
                         &mut cx.env.session.memory.statement,
                     )
                     .await?;
-                    Rows::Kept { rows, next: 0 }
+                    Rows::Kept(Box::new(Kept::few(rows)))
                 }
             };
             levels.push(Level { source, rows, matched: false, nulls: false });
@@ -199,13 +248,8 @@ impl<'p> Loops<'p> {
             match level.rows {
                 Rows::First(scan) => scan.finish(cx),
                 Rows::Scan(scan) => scan.finish(cx),
-                // The rows are freed beside the workers.
-                Rows::Kept { rows, .. } if rows.len() >= MANY => {
-                    cx.trx.engine().runtime.leave_worker();
-                }
-                Rows::Kept { .. } => {}
-                // So is the file.
-                Rows::Spooled(_) => cx.env.be_heavy(),
+                Rows::Kept(kept) => kept.free(&mut cx.env),
+                Rows::Union(union) => union.kept.free(&mut cx.env),
             }
         }
     }
@@ -278,8 +322,9 @@ impl<'p> Loops<'p> {
         let level = &mut inner[0];
         (level.matched, level.nulls) = (false, false);
         match &mut level.rows {
-            Rows::Kept { next, .. } => *next = 0,
-            Rows::Spooled(spooled) => spooled.rows.rewind(),
+            Rows::Kept(kept) => kept.rewind(),
+            // The only source is started once.
+            Rows::Union(_) => {}
             Rows::First(scan) => scan.start(at, &mut cx.env)?,
             Rows::Scan(scan) => {
                 let sources: Current<'_> = outer.iter().map(Level::row).collect();
@@ -315,14 +360,13 @@ impl<'p> Loops<'p> {
                     scan.advance_at_hand(cx.trx, handlers)
                         || scan.advance(cx.trx, handlers, &mut cx.env).await?
                 }
-                Rows::Kept { rows, next } => {
+                Rows::Kept(kept) => {
                     cx.trx.give_way().await;
-                    *next += 1;
-                    *next <= rows.len()
+                    kept.advance()?
                 }
-                Rows::Spooled(spooled) => {
+                Rows::Union(union) => {
                     cx.trx.give_way().await;
-                    spooled.advance()?
+                    union.advance(cx, at.params).await?
                 }
             };
             if !more {
@@ -351,7 +395,7 @@ impl<'p> Loops<'p> {
         let source = self.levels[depth].source;
         let own = match &source.kind {
             SourceKind::Table(access) => access.filter.as_ref(),
-            SourceKind::Derived(_) | SourceKind::Virtual(_) => None,
+            SourceKind::Derived(_) | SourceKind::Union(_) | SourceKind::Virtual(_) => None,
         };
         Ok(self.holds(depth, own, at, cx)? && self.holds(depth, source.on.as_ref(), at, cx)?)
     }
@@ -376,7 +420,7 @@ impl Level<'_> {
         match &mut self.rows {
             Rows::First(scan) => scan.refuse(cx.trx),
             Rows::Scan(scan) => scan.refuse(cx.trx),
-            Rows::Kept { .. } | Rows::Spooled(_) => {}
+            Rows::Kept(_) | Rows::Union(_) => {}
         }
     }
     fn row(&self) -> Row<'_> {
@@ -384,8 +428,8 @@ impl Level<'_> {
             _ if self.nulls => Row::Nulls,
             Rows::First(scan) => scan.row(),
             Rows::Scan(scan) => scan.row(),
-            Rows::Kept { rows, next } => Row::Values(&rows[*next - 1]),
-            Rows::Spooled(spooled) => Row::Values(&spooled.current),
+            Rows::Kept(kept) => Row::Values(kept.current()),
+            Rows::Union(union) => Row::Values(union.kept.current()),
         }
     }
 }

@@ -244,7 +244,7 @@ impl Sorter {
             }
         }
         spilled.file.append(&out)?;
-        spilled.ends.push(spilled.file.len());
+        spilled.ends.push(spilled.file.size());
         self.rows.clear();
         self.bytes.clear();
         if spilled.ends.len() == MOST_PARTS {
@@ -275,7 +275,7 @@ impl Sorter {
             }
         }
         merged.file.append(&out)?;
-        merged.ends.push(merged.file.len());
+        merged.ends.push(merged.file.size());
         merged.memory = self.spilled.as_ref().map_or(0, |old| old.memory);
         self.spilled = Some(Box::new(merged));
         Ok(())

@@ -92,7 +92,7 @@ impl Spool {
 
     /// The next row is the first one again.
     pub fn rewind(&mut self) {
-        self.records = self.file.as_ref().map(|file| Records::new(0, file.len(), self.piece));
+        self.records = self.file.as_ref().map(|file| Records::new(0, file.size(), self.piece));
         self.next = 0;
     }
     /// The next row, after [`Spool::rewind`]; `None` after the last.

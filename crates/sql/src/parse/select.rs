@@ -27,28 +27,41 @@ impl Parser<'_> {
             // Common table expressions: MySQL has them, and this server refuses them.
             return self.unsupported_select("WITH (common table expressions)");
         }
+        let mut in_parens = self.at_symbol("(");
         let mut first = self.select_operand()?;
-        while self.accept("UNION") {
+        if !self.at("UNION") {
+            return if in_parens { self.order_of_parens(first) } else { Ok(first) };
+        }
+        if !first.union.is_empty() {
+            // `(a UNION b ORDER BY c LIMIT 1) UNION d`: the order and the limit are those of a part.
+            first = rows_of(first);
+        }
+        while self.at("UNION") {
+            let before = first.union.last().map_or(&first, |(_, last)| last);
+            if !in_parens && (!before.order.is_empty() || before.limit.count.is_some()) {
+                // Without parentheses, they can only be those of the whole.
+                return self.fail();
+            }
+            self.advance();
             let all = self.accept("ALL");
             if !all {
                 self.accept("DISTINCT");
             }
+            in_parens = self.at_symbol("(");
             let next = self.select_operand()?;
             first.union.push((all, next));
         }
-        if !first.union.is_empty() {
-            // The last SELECT, if it has no parentheses, has read the ORDER BY and LIMIT of the
-            // whole.
-            if let Some((_, last)) = first.union.last_mut() {
-                first.union_order = std::mem::take(&mut last.order);
-                first.union_limit = std::mem::take(&mut last.limit);
-            }
-            if self.accept_all(&["ORDER", "BY"]) {
-                first.union_order = self.order_items()?;
-            }
-            if self.at("LIMIT") {
-                first.union_limit = self.limit()?;
-            }
+        // The last SELECT, if it has no parentheses, has read the ORDER BY and LIMIT of the
+        // whole.
+        if let Some((_, last)) = first.union.last_mut().filter(|_| !in_parens) {
+            first.union_order = std::mem::take(&mut last.order);
+            first.union_limit = std::mem::take(&mut last.limit);
+        }
+        if self.accept_all(&["ORDER", "BY"]) {
+            first.union_order = self.order_items()?;
+        }
+        if self.at("LIMIT") {
+            first.union_limit = self.limit()?;
         }
         Ok(first)
     }
@@ -71,17 +84,20 @@ impl Parser<'_> {
     }
 
     fn select_operand(&mut self) -> Result<Select> {
-        if !self.at_symbol("(") {
-            return self.select_core();
+        if self.at_symbol("(") {
+            self.in_parens(|p| p.deeper(Self::select_statement))
+        } else {
+            self.select_core()
         }
-        let mut inner = self.in_parens(|p| p.deeper(Self::select_statement))?;
-        if !inner.union.is_empty() {
-            return Ok(inner);
-        }
+    }
+
+    /// `(SELECT ..)`, with ORDER BY and LIMIT behind the parentheses.
+    fn order_of_parens(&mut self, mut inner: Select) -> Result<Select> {
         let order =
             if self.accept_all(&["ORDER", "BY"]) { self.order_items()? } else { Vec::new() };
         let limit = if self.at("LIMIT") { self.limit()? } else { Limit::default() };
-        if inner.limit.count.is_some() && (!order.is_empty() || limit.count.is_some()) {
+        let is_more = !order.is_empty() || limit.count.is_some();
+        if is_more && (inner.limit.count.is_some() || !inner.union.is_empty()) {
             inner = rows_of(inner);
         }
         // Without a LIMIT of its own, the inner order only counts if there is no outer order.

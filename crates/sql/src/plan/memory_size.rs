@@ -77,6 +77,7 @@ fn select_plan(plan: &SelectPlan) -> usize {
         let rows = match &s.kind {
             SourceKind::Table(table) => access(table),
             SourceKind::Derived(inner) => select_plan(inner),
+            SourceKind::Union(parts) => parts.iter().map(select_plan).sum(),
             SourceKind::Virtual(_) => 0,
         };
         size_of::<Source>() + rows + exprs(&s.on) + exprs(&s.filter)

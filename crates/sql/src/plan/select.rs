@@ -53,6 +53,9 @@ pub enum SourceKind {
     Table(TableAccess),
     /// A derived table: the executor makes it once, keeps it and reads it in order.
     Derived(Box<SelectPlan>),
+    /// The rows of one SELECT after those of the other, all with the same columns. The only source
+    /// of its SELECT.
+    Union(Vec<SelectPlan>),
     /// A table of INFORMATION_SCHEMA, which the executor also makes once, keeps and reads in order.
     Virtual(Virtual),
 }

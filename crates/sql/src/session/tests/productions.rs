@@ -249,8 +249,8 @@ const WIDE: &[Wide] = &[
     ("SELECT ", "1", " AND ", "", 1436),
     ("SELECT 1 FROM t WHERE ", "k = #", " OR ", "", 1436),
     ("SELECT 1 FROM t WHERE ", "k < #", " AND ", "", 1436),
-    ("", "SELECT 1", " UNION ", "", 1235),
-    ("", "(SELECT 1)", " UNION ALL ", "", 1235),
+    ("", "SELECT #", " UNION ", "", 0),
+    ("", "(SELECT 1)", " UNION ALL ", "", 0),
     // Lists.
     ("SELECT ", "1", ", ", "", 1117),
     ("SELECT ", "*", ", ", " FROM t", 1117),

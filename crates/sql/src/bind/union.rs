@@ -1,0 +1,146 @@
+//! Binds UNION.
+//!
+//! A UNION ALL is a source of its own: the rows of one SELECT after those of the other. What else a
+//! UNION asks for is asked of the SELECT that reads this source: DISTINCT, ORDER BY, LIMIT. A UNION
+//! without ALL also drops the duplicates of all SELECTs before it, so that only what follows the
+//! last such UNION may have duplicates.
+use super::Binder;
+use super::expr::{Env, in_charset};
+use super::scope::{Aliases, Clause, Scope};
+use super::type_rules::unify;
+use crate::error::{Result, SqlError};
+use crate::parse::ast::{self, ExprKind as A};
+use crate::plan::{
+    Expr, ExprKind, ExprType, Function, JoinKind, Kind, Limit, SelectPlan, Source, SourceKind,
+};
+use crate::sink::ColumnMeta;
+
+impl Binder<'_> {
+    /// Binds a SELECT with UNION.
+    pub(super) fn union(
+        &mut self,
+        select: &ast::Select,
+        outer: Option<&Scope>,
+    ) -> Result<SelectPlan> {
+        let operands = || std::iter::once(select).chain(select.union.iter().map(|(_, s)| s));
+        if operands().any(|s| !s.into.is_empty()) {
+            return Err(SqlError::unsupported("INTO in a UNION"));
+        }
+        let mut parts = Vec::with_capacity(1 + select.union.len());
+        for (n, operand) in operands().enumerate() {
+            // The parts of the whole are those of the first operand, in the syntax tree.
+            let part =
+                if n == 0 { self.operand(operand, outer)? } else { self.select(operand, outer)? };
+            parts.push(part);
+        }
+        let visible = parts[0].visible;
+        if parts.iter().any(|part| part.visible != visible) {
+            return Err(SqlError::new(
+                1222,
+                "The used SELECT statements have a different number of columns",
+            ));
+        }
+        let columns = (0..visible)
+            .map(|n| {
+                let types: Vec<ExprType> = parts.iter().map(|part| part.columns[n].ty).collect();
+                let ty = unify(&types).map_err(|e| match e.code {
+                    1271 | 1267 => SqlError::illegal_mix_of_collations("UNION"),
+                    _ => e,
+                })?;
+                Ok(ColumnMeta::expression(&parts[0].columns[n].name, ty))
+            })
+            .collect::<Result<Vec<_>>>()?;
+        for part in &mut parts {
+            for (output, column) in part.output.iter_mut().zip(&columns) {
+                output.change(|e| as_column(e, &column.ty));
+            }
+            (part.columns, part.visible) = (columns.clone(), visible);
+        }
+        // The first `n + 1` parts have no duplicates, because UNION `n` is without ALL.
+        let last_distinct = select.union.iter().rposition(|(all, _)| !all);
+        let Some(distinct) = last_distinct.map(|n| n + 2) else {
+            return self.over(parts, false, columns, Some(select));
+        };
+        let rest = parts.split_off(distinct);
+        if rest.is_empty() {
+            return self.over(parts, true, columns, Some(select));
+        }
+        let first = self.over(parts, true, columns.clone(), None)?;
+        let parts = std::iter::once(first).chain(rest).collect();
+        self.over(parts, false, columns, Some(select))
+    }
+
+    /// The SELECT that reads the rows of `parts`, with the ORDER BY and LIMIT of `whole`.
+    fn over(
+        &mut self,
+        parts: Vec<SelectPlan>,
+        distinct: bool,
+        columns: Vec<ColumnMeta>,
+        whole: Option<&ast::Select>,
+    ) -> Result<SelectPlan> {
+        let mut scope = Scope::default();
+        scope.add_derived("", &columns, false)?;
+        let mut aliases = Aliases::default();
+        let mut output = Vec::with_capacity(columns.len());
+        for (n, column) in columns.iter().enumerate() {
+            let at = scope.column((0, n));
+            let value = Expr::new(at.expr.clone(), column.ty);
+            aliases.list.push((column.name.to_string(), value.clone()));
+            output.push(value);
+        }
+        let (mut order, mut limit) = (Vec::new(), Limit::default());
+        if let Some(whole) = whole {
+            let of_a_select = whole.union_order.iter().find_map(|item| match &item.expr.kind {
+                A::Name(name) => name.table.as_deref(),
+                _ => None,
+            });
+            if let Some(table) = of_a_select {
+                return Err(SqlError::new(
+                    1250,
+                    format!(
+                        "Table '{table}' from one of the SELECTs cannot be used in ORDER clause"
+                    ),
+                ));
+            }
+            self.aggregates = None;
+            let env = Env { aliases: Some(&aliases), ..Env::new(&scope, Clause::Order) };
+            order = self.order(&env, &whole.union_order, &aliases, &mut output)?;
+            limit = self.limit(&whole.union_limit)?;
+        }
+        let locking = parts.iter().any(|part| part.locking);
+        Ok(SelectPlan {
+            sources: vec![Source {
+                kind: SourceKind::Union(parts),
+                join: JoinKind::Inner,
+                on: None,
+                filter: None,
+            }],
+            condition: None,
+            grouping: None,
+            having: None,
+            visible: columns.len(),
+            output,
+            distinct,
+            order,
+            limit,
+            into: Vec::new(),
+            columns,
+            locking,
+        })
+    }
+}
+
+/// An output as a value of the union's column.
+fn as_column(e: Expr, ty: &ExprType) -> Expr {
+    let same = e.ty.kind == ty.kind
+        && e.ty.unsigned == ty.unsigned
+        && e.ty.decimals == ty.decimals
+        && e.ty.collation == ty.collation
+        && !matches!(e.ty.kind, Kind::Enum | Kind::Set | Kind::Bit);
+    if same || e.ty.kind == Kind::Null && e.as_literal().is_some() {
+        return e;
+    }
+    let nullable = e.ty.nullable;
+    let args = vec![in_charset(e, ty)];
+    Expr::new(ExprKind::Call { function: Function::Coalesce, args }, ty.nullable(nullable))
+}
