@@ -355,6 +355,98 @@ def _(sql, theirs, ours):
     )
 
 
+def as_numbers(rows):
+    """The different rows, in which texts of numbers are numbers."""
+
+    def cell(text):
+        try:
+            return float(text)
+        except (TypeError, ValueError):
+            return text
+
+    return {tuple(map(cell, row)) for row in rows or ()}
+
+
+@rule(
+    'union-of-digits',
+    'a number in a column of texts of a UNION has the digits of its own column; MariaDB cuts or'
+    ' rounds them to the width of a literal',
+)
+def _(sql, theirs, ours):
+    return (
+        ' UNION ' in sql
+        and 'string' in ours.types
+        and as_numbers(theirs.rows) == as_numbers(ours.rows)
+    )
+
+
+def cut(a, b):
+    """Whether a value may be `b`, cut to the width of a column."""
+    if a == b or a is None or b is None:
+        return a == b
+    if b.startswith(a) or re.fullmatch(rb'-?9+(\.9+)?', a):
+        return True
+    try:
+        return math.isclose(float(a), float(b), rel_tol=1e-6)
+    except ValueError:
+        return False
+
+
+@rule(
+    'union-cuts',
+    'MariaDB cuts some values to the width of the column that it makes for a UNION',
+)
+def _(sql, theirs, ours):
+    by_text = lambda rows: sorted(rows, key=lambda row: [cell or b'' for cell in row])
+    pairs = zip(by_text(theirs.rows or ()), by_text(ours.rows or ()))
+    return (
+        ' UNION ' in sql
+        and len(theirs.rows or ()) == len(ours.rows or ())
+        and all(cut(a, b) for rows in pairs for a, b in zip(*rows))
+    )
+
+
+@rule(
+    'union-of-floats',
+    'FLOAT beside an integer literal is FLOAT in a UNION, as in MySQL; MariaDB makes a double',
+)
+def _(sql, theirs, ours):
+    return ' UNION ' in sql and re.search(r'\bfl\b', sql) is not None and 'double' in ours.types
+
+
+@rule(
+    'union-of-integers',
+    'a quotient that is no INT is whole in a UNION; MariaDB makes the greatest INT of it',
+)
+def _(sql, theirs, ours):
+    return ' UNION ' in sql and '2147483647' in str(theirs.rows)
+
+
+@rule(
+    'union-of-bits',
+    'bits beside decimals and doubles are numbers in a UNION; the column is of texts in MariaDB and MySQL',
+)
+def _(sql, theirs, ours):
+    return (
+        ' UNION ' in sql
+        and re.search(r'\bb1(0)?\b', sql) is not None
+        and bool({'decimal', 'double'} & {*ours.types})
+        and as_numbers(theirs.rows) == as_numbers(ours.rows)
+    )
+
+
+@rule(
+    'union-of-binary',
+    'a number beside a BINARY in a UNION is its digits; MariaDB fills them up with zero bytes',
+)
+def _(sql, theirs, ours):
+    return (
+        ' UNION ' in sql
+        and re.search(r'\bbn\b', sql) is not None
+        and '\\x00' in str(theirs.rows)
+    )
+
+
 @rule(
     'bits-into-text',
     'BIT goes into TEXT and BLOB as a number, like into VARCHAR; MariaDB stores bytes there',

@@ -239,6 +239,22 @@ class Statements:
             )
         return Node('SELECT id FROM ', table, ' WHERE ', test)
 
+    def union(self, table='t'):
+        """Two or three SELECTs, whose columns are often of the same kind."""
+        r = self.random
+        kinds = [self.kind() for _ in range(r.randint(1, 3))]
+        parts = []
+        for n in range(r.choice([2, 2, 3])):
+            e, of = r.choice([(self.one, f' FROM {table}'), (self.bare, '')])
+            items = []
+            for i, kind in enumerate(kinds):
+                value = e.expression(kind if r.random() < 0.7 else self.kind(), 1)
+                items += [', ' if i else '', value, f' AS x{i}']
+            parts += [r.choice([' UNION ', ' UNION ALL ']) if n else '', 'SELECT ', *items, of]
+            if of and r.random() < 0.5:
+                parts.append(Optional(' WHERE ', self.condition(e)))
+        return Node(*parts)
+
     def rows_named(self):
         r = self.random
         return Node(

@@ -43,11 +43,7 @@ impl Binder<'_> {
         let columns = (0..visible)
             .map(|n| {
                 let types: Vec<ExprType> = parts.iter().map(|part| part.columns[n].ty).collect();
-                let ty = unify(&types).map_err(|e| match e.code {
-                    1271 | 1267 => SqlError::illegal_mix_of_collations("UNION"),
-                    _ => e,
-                })?;
-                Ok(ColumnMeta::expression(&parts[0].columns[n].name, ty))
+                Ok(ColumnMeta::expression(&parts[0].columns[n].name, column_type(&types)?))
             })
             .collect::<Result<Vec<_>>>()?;
         for part in &mut parts {
@@ -130,13 +126,31 @@ impl Binder<'_> {
     }
 }
 
+/// The common type of the values of a column.
+fn column_type(types: &[ExprType]) -> Result<ExprType> {
+    let ty = unify(types).map_err(|e| match e.code {
+        1271 | 1267 => SqlError::illegal_mix_of_collations("UNION"),
+        _ => e,
+    })?;
+    let bits = || types.iter().filter(|t| t.kind != Kind::Null);
+    Ok(match bits().max_by_key(|t| t.length) {
+        Some(widest) if bits().all(|t| t.kind == Kind::Bit) => widest.nullable(ty.nullable),
+        _ => ty,
+    })
+}
+
 /// An output as a value of the union's column.
-fn as_column(e: Expr, ty: &ExprType) -> Expr {
+fn as_column(mut e: Expr, ty: &ExprType) -> Expr {
+    if e.ty.kind == Kind::Bit && ty.kind != Kind::Bit {
+        // Beside other values, bits count as their number, in a text, too.
+        let number = ExprType::unsigned_bigint(20).nullable(e.ty.nullable);
+        e = Expr::new(ExprKind::Cast(Box::new(e)), number);
+    }
     let same = e.ty.kind == ty.kind
         && e.ty.unsigned == ty.unsigned
         && e.ty.decimals == ty.decimals
         && e.ty.collation == ty.collation
-        && !matches!(e.ty.kind, Kind::Enum | Kind::Set | Kind::Bit);
+        && !matches!(e.ty.kind, Kind::Enum | Kind::Set);
     if same || e.ty.kind == Kind::Null && e.as_literal().is_some() {
         return e;
     }
