@@ -424,7 +424,8 @@ def _(sql, theirs, ours):
 
 @rule(
     'union-of-bits',
-    'bits beside decimals and doubles are numbers in a UNION; the column is of texts in MariaDB and MySQL',
+    'bits beside decimals and doubles are numbers in a UNION; the column is of texts in MariaDB'
+    ' and MySQL',
 )
 def _(sql, theirs, ours):
     return (

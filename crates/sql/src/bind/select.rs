@@ -14,6 +14,7 @@ use crate::parse::ast::{self, ExprKind as A, FactorKind, Join, SelectItem};
 use crate::parse::lexer::TokenKind;
 use crate::parse::limits::MAX_ITEMS;
 use crate::plan::expr_set::SameIndex;
+use crate::plan::function::Purity;
 use crate::plan::{
     AggregateCall, CompareOp, Expr, ExprKind, ExprType, JoinKind, Kind, Limit, OnConflict, RowLock,
     SelectPlan, SortKey, Source, SourceKind,
@@ -211,10 +212,16 @@ impl Binder<'_> {
                         RawKind::Table { table, hints: hints.clone() }
                     }
                 },
-                FactorKind::Derived(select) => {
+                FactorKind::Derived { select, columns, again } => {
                     let alias =
                         factor.alias.as_deref().ok_or_else(SqlError::derived_needs_alias)?;
                     let mut plan = self.select(select, None)?;
+                    name_columns(&mut plan, columns)?;
+                    if *again && is_volatile(&plan) {
+                        return Err(SqlError::unsupported(
+                            "several uses of a common table expression whose values differ",
+                        ));
+                    }
                     let source = scope.add_derived(alias, &plan.columns, left)?;
                     keep_numbers(&mut plan, &mut scope.sources[source as usize].columns);
                     RawKind::Derived(Box::new(plan))
@@ -559,6 +566,50 @@ impl Binder<'_> {
         access_path::note_columns(plan);
         Ok(())
     }
+}
+
+/// Gives the columns of a derived table their names.
+fn name_columns(plan: &mut SelectPlan, names: &[String]) -> Result<()> {
+    if names.is_empty() {
+        return Ok(());
+    }
+    if names.len() != plan.columns.len() {
+        return Err(SqlError::new(
+            1353,
+            "In definition of view, derived table or common table expression, SELECT list and \
+             column names list have different column counts",
+        ));
+    }
+    for (column, name) in plan.columns.iter_mut().zip(names) {
+        column.name = Arc::from(&**name);
+    }
+    Ok(())
+}
+
+/// Whether the rows may be others each time that they are made.
+fn is_volatile(plan: &SelectPlan) -> bool {
+    let differ = |e: &Expr| {
+        e.any(&|e| match &e.kind {
+            ExprKind::AssignUserVariable(..) => true,
+            ExprKind::Call { function, .. } => function.purity() == Purity::Volatile,
+            _ => false,
+        })
+    };
+    let source = |s: &Source| {
+        let inner = match &s.kind {
+            SourceKind::Table(access) => access.filter.iter().any(differ),
+            SourceKind::Derived(inner) => is_volatile(inner),
+            SourceKind::Union(parts) => parts.iter().any(is_volatile),
+            SourceKind::Virtual(_) => false,
+        };
+        inner || s.on.iter().chain(&s.filter).any(differ)
+    };
+    let grouping = plan.grouping.iter().flat_map(|g| {
+        g.keys.iter().chain(g.aggregates.iter().flat_map(|aggregate| &aggregate.args))
+    });
+    plan.sources.iter().any(source)
+        || plan.output.iter().chain(&plan.condition).chain(&plan.having).any(differ)
+        || grouping.into_iter().any(differ)
 }
 
 /// True for a column of a FROM item. A derived table makes an ENUM or SET from its number.

@@ -262,8 +262,17 @@ pub struct TableFactor {
 }
 #[derive(Clone, Debug)]
 pub enum FactorKind {
-    Table { name: Name, hints: Vec<IndexHint> },
-    Derived(Box<Select>),
+    Table {
+        name: Name,
+        hints: Vec<IndexHint>,
+    },
+    Derived {
+        select: Box<Select>,
+        /// The names of the columns, if they are not those of the SELECT.
+        columns: Vec<String>,
+        /// The statement has the same rows at another place, too: WITH has named them.
+        again: bool,
+    },
 }
 /// The way in which a factor is joined to the factors before it.
 #[derive(Clone, Debug)]

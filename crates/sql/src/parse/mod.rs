@@ -27,6 +27,7 @@ mod select;
 mod set;
 mod show;
 mod statement;
+mod with;
 
 use crate::error::{Result, SqlError};
 use crate::processes::{Kill, Process};

@@ -6,20 +6,21 @@ use super::charsets::TextCharsets;
 use super::lexer::{Lexer, Token, TokenKind};
 use super::literal;
 use super::reserved::is_reserved;
+use super::with::Cte;
 use crate::error::{Result, SqlError};
 use crate::sql_mode::SqlMode;
 use std::ops::Range;
 
 /// The greatest depth of nested expressions, subqueries and parentheses, by which the parser
 /// recurses; error 1436 beyond it. In MySQL the thread's stack is the limit.
-const MAX_DEPTH: u32 = 128;
+pub(super) const MAX_DEPTH: u32 = 128;
 /// The greatest number of levels in a tree. Binding, evaluating and dropping a tree recurse over
 /// its levels. Operators in a row (`1+1+1..`) add one level each, and such rows in nested
 /// parentheses add up, so this limit is separate from [`MAX_DEPTH`].
 const MAX_HEIGHT: u32 = 4000;
 /// The cost of a SELECT within another, in levels of an expression: the clauses of a SELECT have
 /// recursive functions of their own.
-const SELECT_LEVELS: u32 = 8;
+pub(super) const SELECT_LEVELS: u32 = 8;
 /// The most ANDs or ORs in a row.
 const MAX_TERMS: usize = 16 << 10;
 
@@ -57,14 +58,18 @@ pub(super) struct Parser<'t> {
     params: u32,
     bounds: Bounds<'t>,
     /// Approximate bytes of the tree and its plan.
-    memory: usize,
+    pub(super) memory: usize,
     until_look: u32,
     /// The number of bytes read again ahead of the cursor.
     read_ahead: usize,
-    over: Option<SqlError>,
+    pub(super) over: Option<SqlError>,
     depth: u32,
     /// The greatest height of a tree in the SELECT that the parser reads now.
     tallest: u32,
+    /// The common table expressions that are known here, and those that are being defined by WITH
+    /// RECURSIVE.
+    pub(super) ctes: Vec<Cte>,
+    pub(super) recursive: Vec<String>,
 }
 
 /// A place in the text: the number of a token, and its start.
@@ -122,6 +127,8 @@ impl<'t> Parser<'t> {
             over: None,
             depth: 0,
             tallest: 0,
+            ctes: Vec::new(),
+            recursive: Vec::new(),
         };
         parser.forward(0);
         parser

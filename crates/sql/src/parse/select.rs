@@ -22,10 +22,9 @@ impl Parser<'_> {
         self.in_parens(|p| p.deeper(|p| p.select_statement())).map(Box::new)
     }
 
-    fn query_expression(&mut self) -> Result<Select> {
+    pub(super) fn query_expression(&mut self) -> Result<Select> {
         if self.at("WITH") {
-            // Common table expressions: MySQL has them, and this server refuses them.
-            return self.unsupported_select("WITH (common table expressions)");
+            return self.with();
         }
         let mut in_parens = self.at_symbol("(");
         let mut first = self.select_operand()?;
@@ -64,23 +63,6 @@ impl Parser<'_> {
             first.union_limit = self.limit()?;
         }
         Ok(first)
-    }
-
-    fn unsupported_select(&mut self, what: &'static str) -> Result<Select> {
-        let mut depth = 0;
-        while !self.at_end() {
-            if self.at_symbol("(") {
-                depth += 1;
-            } else if self.at_symbol(")") {
-                if depth == 0 {
-                    break;
-                }
-                depth -= 1;
-            }
-            self.advance();
-        }
-        let expr = Expr::new(ExprKind::Unsupported(what), Span::default());
-        Ok(Select { items: vec![SelectItem::Expr { expr, alias: None }], ..Select::default() })
     }
 
     fn select_operand(&mut self) -> Result<Select> {
@@ -284,8 +266,9 @@ impl Parser<'_> {
             if self.at_nth(1, "SELECT") || self.at_nth(1, "WITH") || self.at_symbol_nth(1, "(") {
                 let select = self.subselect()?;
                 let alias = self.alias()?;
+                let columns = self.column_list()?;
                 return Ok(TableFactor {
-                    kind: FactorKind::Derived(select),
+                    kind: FactorKind::Derived { select, columns, again: false },
                     alias,
                     join: Join::None,
                 });
@@ -299,6 +282,10 @@ impl Parser<'_> {
         let name = self.table_name()?;
         if self.at("PARTITION") && self.at_symbol_nth(1, "(") {
             return Err(SqlError::unsupported("PARTITION selection"));
+        }
+        if let Some(kind) = self.use_of(&name)? {
+            let alias = self.alias()?.or(Some(name.name));
+            return Ok(TableFactor { kind, alias, join: Join::None });
         }
         let alias = self.alias()?;
         let mut hints = Vec::new();
@@ -403,7 +390,7 @@ impl Parser<'_> {
 fn rows_of(mut inner: Select) -> Select {
     let into = std::mem::take(&mut inner.into);
     let rows = TableFactor {
-        kind: FactorKind::Derived(Box::new(inner)),
+        kind: FactorKind::Derived { select: Box::new(inner), columns: Vec::new(), again: false },
         alias: Some(String::new()),
         join: Join::None,
     };

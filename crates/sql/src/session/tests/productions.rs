@@ -143,7 +143,7 @@ const DEEP: &[Deep] = &[
     ("SELECT 1 UNION ", "(", "SELECT 1", ")", "", 1436),
     ("", "(SELECT 1) UNION (", "SELECT 1", ")", "", 1436),
     ("", "(", "SELECT 1", " LIMIT 1)", "", 1436),
-    ("", "WITH a AS (", "SELECT 1", ") SELECT 1", "", 1235),
+    ("", "WITH a AS (", "SELECT 1", ") SELECT 1", "", 1436),
     ("SELECT 1 FROM t WHERE ", "id IN (SELECT id FROM t WHERE ", "1", ")", "", 1436),
     ("SELECT 1 FROM t GROUP BY ", "(", "k", ")", "", 1436),
     ("SELECT 1 FROM t HAVING ", "(", "k", ")", "", 1436),
@@ -251,6 +251,10 @@ const WIDE: &[Wide] = &[
     ("SELECT 1 FROM t WHERE ", "k < #", " AND ", "", 1436),
     ("", "SELECT #", " UNION ", "", 0),
     ("", "(SELECT 1)", " UNION ALL ", "", 0),
+    ("WITH ", "a# AS (SELECT 1)", ", ", " SELECT 1", 0),
+    ("WITH a (", "c#", ", ", ") AS (SELECT 1) SELECT 1 FROM a", 1117),
+    ("WITH a AS (SELECT 1) SELECT 1 FROM ", "a a#", ", ", "", 1116),
+    ("WITH a AS (SELECT 1) ", "SELECT * FROM a", " UNION ALL ", "", 0),
     // Lists.
     ("SELECT ", "1", ", ", "", 1117),
     ("SELECT ", "*", ", ", " FROM t", 1117),
@@ -392,5 +396,27 @@ fn savepoints_are_found_by_name() {
         }
         lines(s, "COMMIT");
         assert_eq!(lines(s, "ROLLBACK TO s6"), ["error 1305"]);
+    });
+}
+
+/// Common table expressions of which each uses the one before twice: the statement is refused by
+/// its size, before its tree is made.
+#[test]
+fn definitions_that_double_are_refused() {
+    on_a_stack(|s| {
+        for (levels, code) in [(8, 0), (30, 3170), (60, 3170)] {
+            let more = (1..levels)
+                .map(|n| format!(", c{n} AS (SELECT 1 FROM c{0} x, c{0} y)", n - 1))
+                .collect::<String>();
+            let text = format!("WITH c0 AS (SELECT 1){more} SELECT COUNT(*) FROM c{}", levels - 1);
+            assert_eq!(both(s, &text), [code; 2], "{levels}");
+        }
+        for (levels, code) in [(120, 0), (200, 1436), (20_000, 1436)] {
+            let more = (1..levels)
+                .map(|n| format!(", c{n} AS (SELECT x + 1 AS x FROM c{})", n - 1))
+                .collect::<String>();
+            let text = format!("WITH c0 AS (SELECT 1 AS x){more} SELECT x FROM c{}", levels - 1);
+            assert_eq!(both(s, &text), [code; 2], "{levels}");
+        }
     });
 }

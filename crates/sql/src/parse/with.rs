@@ -1,0 +1,97 @@
+//! WITH: common table expressions.
+//!
+//! A name that WITH has defined is a derived table wherever it stands as a table's name: the parser
+//! puts the definition's tree there. The tree of a use is charged like the tree of the definition,
+//! so that definitions which use each other twice, and again, end at `parser_max_mem_size`.
+use super::ast::*;
+use super::limits::MAX_COLUMNS;
+use super::parser::{MAX_DEPTH, Parser, SELECT_LEVELS};
+use crate::error::{Result, SqlError};
+
+/// A common table expression that may be used.
+pub(super) struct Cte {
+    name: String,
+    columns: Vec<String>,
+    select: Box<Select>,
+    /// What its tree was charged for.
+    bytes: usize,
+    used: bool,
+}
+
+impl Parser<'_> {
+    /// At WITH: the definitions, and the query that uses them.
+    pub(super) fn with(&mut self) -> Result<Select> {
+        self.expect("WITH")?;
+        let recursive = self.accept("RECURSIVE");
+        let known = self.ctes.len();
+        loop {
+            let cte = self.cte(recursive)?;
+            if self.ctes[known..].iter().any(|other| other.name == cte.name) {
+                return Err(SqlError::not_unique_table(&cte.name));
+            }
+            self.ctes.push(cte);
+            if !self.accept_symbol(",") {
+                break;
+            }
+        }
+        if ["UPDATE", "DELETE"].iter().any(|word| self.at(word)) {
+            return Err(SqlError::unsupported("WITH before UPDATE and DELETE"));
+        }
+        let query = self.query_expression();
+        self.ctes.truncate(known);
+        query
+    }
+
+    fn cte(&mut self, recursive: bool) -> Result<Cte> {
+        let name = self.ident()?;
+        let columns = self.column_list()?;
+        self.expect("AS")?;
+        let before = self.memory;
+        if recursive {
+            self.recursive.push(name.clone());
+        }
+        let select = self.subselect()?;
+        if recursive {
+            self.recursive.pop();
+        }
+        Ok(Cte { name, columns, select, bytes: self.memory - before, used: false })
+    }
+
+    /// `(a, b)` behind the name of a derived table.
+    pub(super) fn column_list(&mut self) -> Result<Vec<String>> {
+        if !self.at_symbol("(") {
+            return Ok(Vec::new());
+        }
+        self.in_parens(|p| p.comma_list_of(MAX_COLUMNS, SqlError::too_many_columns, |p| p.ident()))
+    }
+
+    /// The rows of a name, if WITH has defined it.
+    pub(super) fn use_of(&mut self, name: &Name) -> Result<Option<FactorKind>> {
+        if name.schema.is_some() {
+            return Ok(None);
+        }
+        if self.recursive.contains(&name.name) {
+            return Err(SqlError::unsupported("recursive common table expressions"));
+        }
+        let Some(n) = self.ctes.iter().rposition(|cte| cte.name == name.name) else {
+            return Ok(None);
+        };
+        self.charge(self.ctes[n].bytes);
+        if let Some(over) = &self.over {
+            return Err(over.clone());
+        }
+        // Definitions that use definitions are trees in trees, whose depth the text does not show.
+        let height = self.ctes[n].select.height;
+        if height > MAX_DEPTH * SELECT_LEVELS {
+            return Err(SqlError::nested_too_deeply());
+        }
+        self.check_height(height)?;
+        let cte = &mut self.ctes[n];
+        let again = std::mem::replace(&mut cte.used, true);
+        Ok(Some(FactorKind::Derived {
+            select: cte.select.clone(),
+            columns: cte.columns.clone(),
+            again,
+        }))
+    }
+}
