@@ -32,7 +32,7 @@ impl Parser<'_> {
             return if in_parens { self.order_of_parens(first) } else { Ok(first) };
         }
         if !first.union.is_empty() {
-            // `(a UNION b ORDER BY c LIMIT 1) UNION d`: the order and the limit are those of a part.
+            // `(a UNION b ORDER BY c LIMIT 1) UNION d`: order and limit are those of a part.
             first = rows_of(first);
         }
         while self.at("UNION") {
