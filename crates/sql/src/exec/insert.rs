@@ -92,6 +92,10 @@ async fn insert_select(
     cx.env.keep(&mut 0, rows.memory())?;
     work.selected(cx, &mut rows, &plan.output, at).await?;
     cx.env.release_to(mark);
+    if rows.is_in_file() {
+        // To free a large file takes long.
+        cx.env.be_heavy();
+    }
     Ok(())
 }
 

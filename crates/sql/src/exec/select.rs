@@ -108,6 +108,9 @@ pub async fn give_to(
     let mark = cx.env.held();
     let subqueries = subqueries_of(cx, plan, params).await?;
     produce(cx, plan, params, &subqueries, u64::MAX, target).await?;
+    // The memory that was needed to make the rows is free again.
+    drop(subqueries);
+    cx.env.release_to(mark);
     drain(&mut 0, cx, target).await?;
     cx.env.release_to(mark);
     Ok(())
@@ -303,13 +306,16 @@ impl<'p> Keep<'p> {
             sent: 0,
         }
     }
-    /// Moves rows to be sorted to a temporary file if they have outgrown their memory.
+    /// Whether the rows to be sorted have outgrown their memory.
+    #[inline]
+    fn is_large(&self, env: &Env<'_>) -> bool {
+        self.sorter.as_ref().is_some_and(|sorter| sorter.bytes() >= env.spill_at())
+    }
+    /// Moves the rows to be sorted to a temporary file.
     async fn spill(&mut self, cx: &mut ExecContext<'_>) -> Result<()> {
-        let spill_at = cx.env.spill_at();
-        let Some(sorter) = self.sorter.as_mut().filter(|sorter| sorter.bytes() >= spill_at) else {
+        let (Some(sorter), Some(space)) = (&mut self.sorter, cx.env.temporary()) else {
             return Ok(());
         };
-        let Some(space) = cx.env.temporary() else { return Ok(()) };
         cx.env.be_heavy();
         let (runtime, process) = (cx.trx.engine().runtime.clone(), cx.env.session.process.clone());
         let mark = cx.env.held();
@@ -434,6 +440,12 @@ impl<'p> Keep<'p> {
             cx.env.release_to(mark);
             let mut rows = 0;
             while self.given < self.count && sorter.advance()? {
+                if rows % ROWS_PER_TURN == 0 {
+                    // Readers of a file have taken their memory with the first row.
+                    cx.env.keep(&mut self.counted, sorter.memory())?;
+                    give_way(runtime).await;
+                    stop()?;
+                }
                 rows += 1;
                 if rows <= self.skip {
                     continue;
@@ -443,11 +455,10 @@ impl<'p> Keep<'p> {
                 if sink.wants_drain() {
                     drain(&mut self.sent, cx, sink).await?;
                 }
-                if rows % ROWS_PER_TURN == 0 {
-                    cx.env.keep(&mut self.counted, sorter.memory())?;
-                    give_way(runtime).await;
-                    stop()?;
-                }
+            }
+            if sorter.is_in_file() {
+                // To free a large file takes long.
+                cx.env.be_heavy();
             }
         }
         Ok(self.given)
@@ -471,7 +482,9 @@ async fn keep(
             let sources = loops.current();
             kept.row(Scope { sources: &sources, ..at }, plan, &mut cx.env, sink)?;
             drop(sources);
-            kept.spill(cx).await?;
+            if kept.is_large(&cx.env) {
+                kept.spill(cx).await?;
+            }
             if sink.wants_drain() {
                 drain(&mut kept.sent, cx, sink).await?;
             }
@@ -508,7 +521,9 @@ async fn keep(
                 kept.row(at, plan, &mut cx.env, sink)?;
             }
         }
-        kept.spill(cx).await?;
+        if kept.is_large(&cx.env) {
+            kept.spill(cx).await?;
+        }
         if sink.wants_drain() {
             drain(&mut kept.sent, cx, sink).await?;
         }

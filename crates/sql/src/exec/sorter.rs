@@ -216,6 +216,10 @@ impl Sorter {
         }
         Ok(())
     }
+    /// Whether a part of the rows is in a file.
+    pub fn is_in_file(&self) -> bool {
+        self.spilled.is_some()
+    }
     /// Writes the rows in memory to the file, as a sorted part. `stop` as for [`Self::sort`].
     pub async fn spill(
         &mut self,

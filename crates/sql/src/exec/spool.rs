@@ -33,6 +33,10 @@ impl Spool {
         let file = cx.env.temporary().map(|space| space.create(cx.env.disk)).transpose()?;
         Ok(Spool { file, piece: Spool::piece(cx), ..Spool::default() })
     }
+    /// Whether a part of the rows is in a file.
+    pub fn is_in_file(&self) -> bool {
+        self.file.is_some()
+    }
     /// The number of rows.
     pub fn rows(&self) -> u64 {
         self.rows
