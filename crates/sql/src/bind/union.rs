@@ -47,6 +47,18 @@ impl Binder<'_> {
             })
             .collect::<Result<Vec<_>>>()?;
         for part in &mut parts {
+            let changes =
+                part.output.iter().zip(&columns).any(|(e, column)| !is_column(e, &column.ty));
+            if changes && (part.distinct || !part.order.is_empty()) {
+                // The part sorts and compares its own values, which are converted afterwards.
+                let mut own = part.columns.clone();
+                for column in &mut own {
+                    column.ty = column_type(&[column.ty])?;
+                }
+                let inner = std::mem::replace(part, self.over(Vec::new(), false, own, None)?);
+                part.locking = inner.locking;
+                part.sources[0].kind = SourceKind::Union(vec![inner]);
+            }
             for (output, column) in part.output.iter_mut().zip(&columns) {
                 output.change(|e| as_column(e, &column.ty));
             }
@@ -139,20 +151,25 @@ fn column_type(types: &[ExprType]) -> Result<ExprType> {
     })
 }
 
-/// An output as a value of the union's column.
-fn as_column(mut e: Expr, ty: &ExprType) -> Expr {
-    if e.ty.kind == Kind::Bit && ty.kind != Kind::Bit {
-        // Beside other values, bits count as their number, in a text, too.
-        let number = ExprType::unsigned_bigint(20).nullable(e.ty.nullable);
-        e = Expr::new(ExprKind::Cast(Box::new(e)), number);
-    }
+/// Whether the values of an output are those of the union's column as they are.
+fn is_column(e: &Expr, ty: &ExprType) -> bool {
     let same = e.ty.kind == ty.kind
         && e.ty.unsigned == ty.unsigned
         && e.ty.decimals == ty.decimals
         && e.ty.collation == ty.collation
         && !matches!(e.ty.kind, Kind::Enum | Kind::Set);
-    if same || e.ty.kind == Kind::Null && e.as_literal().is_some() {
+    same || e.ty.kind == Kind::Null && e.as_literal().is_some()
+}
+
+/// An output as a value of the union's column.
+fn as_column(mut e: Expr, ty: &ExprType) -> Expr {
+    if is_column(&e, ty) {
         return e;
+    }
+    if e.ty.kind == Kind::Bit && ty.kind != Kind::Bit {
+        // Beside other values, bits count as their number, in a text, too.
+        let number = ExprType::unsigned_bigint(20).nullable(e.ty.nullable);
+        e = Expr::new(ExprKind::Cast(Box::new(e)), number);
     }
     let nullable = e.ty.nullable;
     let args = vec![in_charset(e, ty)];

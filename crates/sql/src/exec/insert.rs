@@ -105,7 +105,8 @@ fn reads(plan: &SelectPlan, table: &Table) -> bool {
         SourceKind::Table(access) => access.table.engine().id == table.id,
         // Their rows are made before the first row of the SELECT.
         SourceKind::Derived(_) | SourceKind::Virtual(_) => false,
-        SourceKind::Union(parts) => parts.iter().any(|part| reads(part, table)),
+        // A part is made, with its derived tables and subqueries, when the part before has ended.
+        SourceKind::Union(_) => true,
     })
 }
 
@@ -133,6 +134,7 @@ impl RowTarget for Batch<'_, '_> {
         self.rows.rows() >= Self::MOST_ROWS || self.rows.bytes() >= Self::MOST_BYTES
     }
     async fn drain(&mut self, cx: &mut ExecContext<'_>) -> Result<()> {
+        self.rows.check()?;
         self.work.selected(cx, &mut self.rows, self.exprs, self.at).await?;
         self.rows.clear();
         Ok(())

@@ -60,6 +60,10 @@ impl Spool {
         self.rows += 1;
         Ok(())
     }
+    /// Fails if a row was too long to be kept.
+    pub fn check(&mut self) -> Result<()> {
+        self.failed.take().map_or(Ok(()), Err)
+    }
     /// Forgets all rows, and keeps the memory for others.
     pub fn clear(&mut self) {
         *self = Spool { bytes: std::mem::take(&mut self.bytes), ..Spool::default() };
@@ -131,9 +135,7 @@ impl RowTarget for Spool {
         self.bytes.len() >= self.next + LOOK || self.failed.is_some()
     }
     async fn drain(&mut self, cx: &mut ExecContext<'_>) -> Result<()> {
-        if let Some(failed) = self.failed.take() {
-            return Err(failed);
-        }
+        self.check()?;
         self.spill(cx).await?;
         // Before the first `rewind`, this is what has been counted.
         self.next = self.bytes.len();
