@@ -195,6 +195,7 @@ impl Records {
             // A record that is longer than a step is read whole.
             let record = len.map_or(0, |len| LEN + u32::from_le_bytes(*len) as usize);
             let more = self.step.max(record.saturating_sub(before)).min(left as usize);
+            self.bytes.reserve_exact(more);
             self.bytes.resize(before + more, 0);
             file.read(self.at, &mut self.bytes[before..])?;
             self.at += more as u64;

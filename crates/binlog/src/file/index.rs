@@ -77,13 +77,14 @@ impl Index {
         self.replace(disk, files)
     }
 
-    /// Takes the names of the oldest files, which are gone, out of the list, durably. If that
-    /// fails, the list on the disk still has them until the next change.
-    pub fn remove_first(&mut self, disk: &dyn Disk, count: usize) -> io::Result<()> {
-        if count == 0 {
+    /// Takes the names of files that are gone out of the list, durably. If that fails, the list on
+    /// the disk still has them until the next change.
+    pub fn forget(&mut self, disk: &dyn Disk, is_gone: impl Fn(&str) -> bool) -> io::Result<()> {
+        let before = self.files.len();
+        self.files.retain(|file| !is_gone(file));
+        if self.files.len() == before {
             return Ok(());
         }
-        self.files.drain(..count);
         self.replace(disk, self.files.clone())
     }
 }
@@ -130,7 +131,8 @@ mod tests {
         index.push(&disk, "/elsewhere/binlog.000002").unwrap();
         assert_eq!(Index::open(&disk, &path).unwrap(), index);
         assert!(index.push(&disk, "two\nlines").is_err() && index.push(&disk, "").is_err());
-        index.remove_first(&disk, 1).unwrap();
+        let oldest = index.files()[0].clone();
+        index.forget(&disk, |file| file == oldest).unwrap();
         assert_eq!(Index::open(&disk, &path).unwrap().files(), ["/elsewhere/binlog.000002"]);
         assert_eq!(disk.list(dir).unwrap(), ["binlog.index"]);
     }

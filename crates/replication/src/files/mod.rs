@@ -15,11 +15,11 @@ use crate::binlog::counters::{Counts, add};
 use crate::maker::Part;
 use crate::tail::Tail;
 use parking_lot::Mutex;
-use redolith_binlog::file::{file_name, mark_closed};
+use redolith_binlog::file::{file_name, file_number, mark_closed};
 use redolith_binlog::{BinlogPosition, Index};
 use redolith_disk::{Disk, File, OpenHow};
 use redolith_engine::Lsn;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -115,7 +115,7 @@ impl Files {
     /// The numbers of the files in the index, the oldest first.
     pub fn numbers(&self) -> Vec<u32> {
         let files = self.index.files().iter();
-        files.filter_map(|f| redolith_binlog::file::file_number(f)).collect()
+        files.filter_map(|f| file_number(f)).collect()
     }
 
     /// The length of a file.
@@ -228,6 +228,7 @@ impl Files {
                     aside.display()
                 );
             }
+            self.disk.sync_dir(&self.place.dir)?;
             let kept = self.numbers().into_iter().filter(|n| *n <= end.file);
             let lines = kept.map(|n| self.place.line(n)).collect();
             self.index.replace(&*self.disk, lines)?;
@@ -248,23 +249,27 @@ impl Files {
     /// Removes the files before `number`, oldest first. Returns how many.
     pub fn purge_before(&mut self, number: u32) -> io::Result<usize> {
         let old: Vec<u32> = self.numbers().into_iter().take_while(|n| *n < number).collect();
-        let mut gone = 0;
+        let mut gone = BTreeSet::new();
         let removed = old.iter().try_for_each(|number| {
             self.remove(&self.place.path(*number))?;
             self.closed.lock().remove(number);
-            gone += 1;
+            gone.insert(*number);
             Ok(())
         });
-        self.index.remove_first(&*self.disk, gone)?;
-        removed.map(|()| gone)
+        self.forget(&gone)?;
+        removed.map(|()| gone.len())
     }
 
     /// Takes the oldest files out of the index as far as they are gone and lie before `number`. A
     /// crash while files were removed leaves such names, and so does an administrator who removes
     /// files.
     pub(crate) fn forget_gone(&mut self, number: u32) -> io::Result<()> {
+        let is_gone = |n: &u32| {
+            let opened = self.disk.open(&self.place.path(*n), OpenHow::existing(false));
+            matches!(opened, Err(e) if e.kind() == io::ErrorKind::NotFound)
+        };
         let old = self.numbers().into_iter().take_while(|n| *n < number);
-        let gone: Vec<u32> = old.take_while(|n| !self.disk.exists(&self.place.path(*n))).collect();
+        let gone: BTreeSet<u32> = old.take_while(is_gone).collect();
         for number in &gone {
             tracing::warn!(
                 "{} is gone, so {} does not name it any more",
@@ -272,7 +277,16 @@ impl Files {
                 self.place.index().display()
             );
         }
-        self.index.remove_first(&*self.disk, gone.len())
+        self.forget(&gone)
+    }
+
+    /// Takes files that are gone out of the index, once that they are gone is durable.
+    fn forget(&mut self, gone: &BTreeSet<u32>) -> io::Result<()> {
+        if gone.is_empty() {
+            return Ok(());
+        }
+        self.disk.sync_dir(&self.place.dir)?;
+        self.index.forget(&*self.disk, |file| file_number(file).is_some_and(|n| gone.contains(&n)))
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {

@@ -65,6 +65,7 @@ impl Files {
         for number in self.numbers() {
             self.remove(&self.place.path(number))?;
         }
+        self.disk.sync_dir(&self.place.dir)?;
         self.index.replace(&*self.disk, Vec::new())
     }
     fn write_mark(&mut self, at: Lsn) -> io::Result<()> {

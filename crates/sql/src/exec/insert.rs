@@ -1,17 +1,17 @@
 //! Runs INSERT and REPLACE: defaults, AUTO_INCREMENT, duplicates.
+use super::auto_increment::{AutoIncrement, generated};
 use super::env::Env;
 use super::eval::{Eval, Row, Scope};
+use super::insert_select::insert_select;
 use super::long_rows::{self, LONG_ROW, charge_write};
 use super::scan::check_killed;
-use super::select::RowTarget;
 use super::spool::Spool;
 use super::subquery::Found;
 use super::update::{assign, keep_changed, moves, now_for};
-use super::{ExecContext, column_conversion, select};
+use super::{ExecContext, column_conversion};
 use crate::error::{Result, SqlError};
 use crate::plan::{
     Assignment, DefaultFill, Expr, Fill, InsertPlan, InsertRows, InsertValue, OnDuplicate,
-    SelectPlan, SourceKind,
 };
 use crate::session_state::{Done, Outcome};
 use crate::sql_mode::SqlMode;
@@ -23,11 +23,10 @@ use redolith_engine::lock::Mode;
 use redolith_engine::row::cursor::{Cursor, OnConflict, Read};
 use redolith_engine::row::update::RowAt;
 use redolith_types::convert::to_integer;
-use redolith_types::{Charset, KeyLayout, SqlType, Value};
+use redolith_types::{Charset, KeyLayout, Value};
 use smallvec::SmallVec;
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 
 pub async fn run(
     cx: &mut ExecContext<'_>,
@@ -75,72 +74,6 @@ pub async fn run(
     Ok(work.finish(cx, warnings))
 }
 
-async fn insert_select(
-    cx: &mut ExecContext<'_>,
-    work: &mut Work<'_>,
-    plan: &SelectPlan,
-    at: Scope<'_>,
-) -> Result<()> {
-    work.multiple = true;
-    if !reads(plan, work.plan.table.engine()) {
-        let mut batch = Batch { work, rows: Spool::default(), exprs: &plan.output, at };
-        return select::give_to(cx, plan, at.params, &mut batch).await;
-    }
-    // The SELECT must not meet the rows that the statement inserts.
-    let (mut rows, mark) = (Spool::default(), cx.env.held());
-    select::give_to(cx, plan, at.params, &mut rows).await?;
-    cx.env.keep(&mut 0, rows.memory())?;
-    work.selected(cx, &mut rows, &plan.output, at).await?;
-    cx.env.release_to(mark);
-    if rows.is_in_file() {
-        // To free a large file takes long.
-        cx.env.be_heavy();
-    }
-    Ok(())
-}
-
-/// Whether rows of the table may come into the SELECT one by one, while it runs.
-fn reads(plan: &SelectPlan, table: &Table) -> bool {
-    plan.sources.iter().any(|source| match &source.kind {
-        SourceKind::Table(access) => access.table.engine().id == table.id,
-        // Their rows are made before the first row of the SELECT.
-        SourceKind::Derived(_) | SourceKind::Virtual(_) => false,
-        // A part is made, with its derived tables and subqueries, when the part before has ended.
-        SourceKind::Union(_) => true,
-    })
-}
-
-/// Rows of INSERT .. SELECT on their way from the SELECT to the table. There are never many of them
-/// in memory, however many rows the SELECT has.
-struct Batch<'w, 'p> {
-    work: &'w mut Work<'p>,
-    rows: Spool,
-    exprs: &'w [Expr],
-    at: Scope<'w>,
-}
-impl Batch<'_, '_> {
-    const MOST_ROWS: u64 = 1024;
-    const MOST_BYTES: usize = 256 << 10;
-}
-impl RowTarget for Batch<'_, '_> {
-    fn row(&mut self, values: &[Value<'_>]) {
-        self.rows.row(values);
-    }
-    fn expect(&mut self, _: usize) {}
-    fn held(&self) -> usize {
-        self.rows.memory()
-    }
-    fn wants_drain(&self) -> bool {
-        self.rows.rows() >= Self::MOST_ROWS || self.rows.bytes() >= Self::MOST_BYTES
-    }
-    async fn drain(&mut self, cx: &mut ExecContext<'_>) -> Result<()> {
-        self.rows.check()?;
-        self.work.selected(cx, &mut self.rows, self.exprs, self.at).await?;
-        self.rows.clear();
-        Ok(())
-    }
-}
-
 fn find_subqueries<'p>(plan: &'p InsertPlan, found: &mut Found<'p>) {
     match &plan.rows {
         InsertRows::Rows(rows) => rows.iter().flatten().for_each(|v| found.value(v)),
@@ -170,128 +103,14 @@ enum Given<'v> {
     Values(&'v [Value<'v>], &'v [Expr]),
 }
 
-/// The AUTO_INCREMENT values of one statement.
-#[derive(Default)]
-struct AutoIncrement {
-    /// The number of rows from the present row on. Values are taken for all of them at once.
-    rows_left: u64,
-    next: u64,
-    taken: u64,
-    /// `next` and `taken` before the present row.
-    before: (u64, u64),
-    /// The column of the present row that needs a generated value.
-    wanted: Option<usize>,
-    /// The value of the present row, and whether the value was generated.
-    current: Option<(u64, bool)>,
-    /// The first generated value among the inserted rows.
-    first: Option<u64>,
-    /// The value given for the last inserted row. The client is told this value if no value was
-    /// generated.
-    given: Option<u64>,
-}
-
-impl AutoIncrement {
-    fn generate(&mut self, table: &Table, env: &mut Env<'_>) -> u64 {
-        let (step, offset) = AutoIncrement::step_and_offset(env);
-        if self.taken == 0 {
-            match env.settings.insert_id.take() {
-                // The statement's values begin at `@@insert_id`, not at the table's counter.
-                Some(wanted) => (self.next, self.taken) = (wanted, u64::MAX),
-                None => self.take(table, step, offset),
-            }
-        }
-        self.taken -= 1;
-        let value = self.next;
-        self.next = aligned(value.saturating_add(1), step, offset);
-        value
-    }
-
-    /// Notes a given value. If a value was generated before, the values generated for later rows
-    /// are greater than the given value.
-    fn pass(&mut self, given: u64, env: &Env<'_>) {
-        if self.next == 0 || given < self.next {
-            return;
-        }
-        let (step, offset) = AutoIncrement::step_and_offset(env);
-        let next = aligned(given.saturating_add(1), step, offset);
-        self.taken = self.taken.saturating_sub((next - self.next).div_ceil(step));
-        self.next = next;
-    }
-
-    /// The present row was not inserted, so the next row may take its number.
-    fn put_back(&mut self) {
-        (self.next, self.taken) = match self.current {
-            Some((value, true)) => (value, self.taken.saturating_add(1)),
-            _ => self.before,
-        };
-    }
-
-    fn step_and_offset(env: &Env<'_>) -> (u64, u64) {
-        let step = env.settings.auto_increment_increment.max(1);
-        (step, env.settings.auto_increment_offset.clamp(1, step))
-    }
-
-    /// Takes values from the table's counter for all rows that are left.
-    fn take(&mut self, table: &Table, step: u64, offset: u64) {
-        self.taken = self.rows_left.max(1);
-        if step == 1 {
-            self.next = table.take_auto_increment(self.taken);
-            return;
-        }
-        let taken = self.taken;
-        let before = table
-            .auto_increment
-            .fetch_update(Relaxed, Relaxed, |v| {
-                Some(aligned(v, step, offset).saturating_add(taken.saturating_mul(step)))
-            })
-            .unwrap_or_else(|v| v);
-        self.next = aligned(before, step, offset);
-        table.saw_auto_increment(table.auto_increment.load(Relaxed).saturating_sub(1));
-    }
-}
-
-/// The least value of the sequence offset, offset + step, ... that is at least `v`.
-fn aligned(v: u64, step: u64, offset: u64) -> u64 {
-    if v <= offset {
-        offset
-    } else {
-        (v - offset).div_ceil(step).saturating_mul(step).saturating_add(offset)
-    }
-}
-
-/// Converts a generated value to the type of its column.
-fn generated(value: u64, ty: &SqlType) -> Result<Value<'static>> {
-    let fits = match ty {
-        SqlType::Int { size, sign, .. } if sign.unsigned => {
-            value <= size.max_unsigned() && value != u64::MAX
-        }
-        SqlType::Int { size, .. } => value <= size.max_signed() as u64,
-        _ => true,
-    };
-    match ty {
-        // Beyond the column's greatest value, that value is repeated: the key is a duplicate.
-        SqlType::Int { size, sign, .. } if !fits && !sign.unsigned => {
-            Ok(Value::Int(size.max_signed()))
-        }
-        SqlType::Int { size, .. } if !fits && size.max_unsigned() != u64::MAX => {
-            Ok(Value::UInt(size.max_unsigned()))
-        }
-        _ if !fits => Err(SqlError::auto_increment_failed()),
-        SqlType::Int { sign, .. } if !sign.unsigned => Ok(Value::Int(value as i64)),
-        SqlType::Float { .. } => Ok(Value::Float(value as f32)),
-        SqlType::Double { .. } => Ok(Value::Double(value as f64)),
-        _ => Ok(Value::UInt(value)),
-    }
-}
-
-struct Work<'p> {
-    plan: &'p InsertPlan,
+pub(super) struct Work<'p> {
+    pub(super) plan: &'p InsertPlan,
     auto: AutoIncrement,
     records: u64,
     affected: u64,
     /// The number of rows whose key was taken.
     duplicates: u64,
-    multiple: bool,
+    pub(super) multiple: bool,
     /// The present row is the only row, and it is given by expressions.
     single: bool,
     existing: Option<Box<Rewriter>>,
@@ -312,7 +131,7 @@ impl<'p> Work<'p> {
     }
 
     /// Inserts rows of a SELECT.
-    async fn selected(
+    pub(super) async fn selected(
         &mut self,
         cx: &mut ExecContext<'_>,
         rows: &mut Spool,

@@ -9,6 +9,7 @@
 //! cursors that may move then.
 pub mod admin;
 mod aggregate;
+mod auto_increment;
 mod column_conversion;
 pub mod ddl;
 mod delete;
@@ -20,6 +21,7 @@ pub(crate) mod fixture;
 pub(crate) mod global_read_lock;
 mod group;
 mod insert;
+mod insert_select;
 mod key_bounds;
 pub mod locks;
 mod long_rows;

@@ -105,7 +105,9 @@ impl RowTarget for Derived {
 impl Derived {
     /// Reads the rows, from the first on.
     fn kept(self) -> Kept {
-        let mut kept = Kept { few: self.few.rows, next: 0, many: self.many, current: Vec::new() };
+        let bytes = self.few.bytes();
+        let mut kept =
+            Kept { few: self.few.rows, bytes, next: 0, many: self.many, current: Vec::new() };
         kept.rewind();
         kept
     }
@@ -114,6 +116,8 @@ impl Derived {
 /// Rows that are there before the first is read, and the current one.
 struct Kept {
     few: Vec<Box<[Value<'static>]>>,
+    /// The bytes of `few`, where they are this statement's.
+    bytes: usize,
     next: usize,
     /// The rows, if they are in a file.
     many: Option<Spool>,
@@ -121,7 +125,7 @@ struct Kept {
 }
 impl Kept {
     fn few(rows: Vec<Box<[Value<'static>]>>) -> Kept {
-        Kept { few: rows, next: 0, many: None, current: Vec::new() }
+        Kept { few: rows, bytes: 0, next: 0, many: None, current: Vec::new() }
     }
     fn rewind(&mut self) {
         self.next = 0;
@@ -136,6 +140,9 @@ impl Kept {
         self.current.clear();
         self.current.extend(row.into_iter().map(Value::into_owned));
         Ok(true)
+    }
+    fn memory(&self) -> usize {
+        self.bytes + self.many.as_ref().map_or(0, Spool::memory)
     }
     fn current(&self) -> &[Value<'static>] {
         if self.many.is_some() { &self.current } else { &self.few[self.next - 1] }
@@ -153,10 +160,12 @@ struct UnionRows<'p> {
     parts: std::slice::Iter<'p, SelectPlan>,
     kept: Kept,
     counted: usize,
+    /// The most rows that are wanted of a part.
+    most: u64,
 }
 impl<'p> UnionRows<'p> {
     fn new(parts: &'p [SelectPlan]) -> UnionRows<'p> {
-        UnionRows { parts: parts.iter(), kept: Kept::few(Vec::new()), counted: 0 }
+        UnionRows { parts: parts.iter(), kept: Kept::few(Vec::new()), counted: 0, most: u64::MAX }
     }
     async fn advance(&mut self, cx: &mut ExecContext<'_>, params: &[Value<'_>]) -> Result<bool> {
         while !self.kept.advance()? {
@@ -164,9 +173,9 @@ impl<'p> UnionRows<'p> {
             std::mem::replace(&mut self.kept, Kept::few(Vec::new())).free(&mut cx.env);
             cx.env.keep(&mut self.counted, 0)?;
             let mut made = Derived::default();
-            give_to_boxed(cx, part, params, &mut made).await?;
-            cx.env.keep(&mut self.counted, made.held())?;
+            give_to_boxed(cx, part, params, self.most, &mut made).await?;
             self.kept = made.kept();
+            cx.env.keep(&mut self.counted, self.kept.memory())?;
         }
         Ok(true)
     }
@@ -218,9 +227,10 @@ impl<'p> Loops<'p> {
                 }
                 SourceKind::Derived(derived) => {
                     let mut made = Derived::default();
-                    give_to_boxed(cx, derived, params, &mut made).await?;
-                    cx.env.keep(&mut 0, made.held())?;
-                    Rows::Kept(Box::new(made.kept()))
+                    give_to_boxed(cx, derived, params, u64::MAX, &mut made).await?;
+                    let kept = made.kept();
+                    cx.env.keep(&mut 0, kept.memory())?;
+                    Rows::Kept(Box::new(kept))
                 }
                 SourceKind::Union(parts) => Rows::Union(Box::new(UnionRows::new(parts))),
                 SourceKind::Virtual(table) => {
@@ -242,6 +252,12 @@ impl<'p> Loops<'p> {
             levels.push(Level { source, rows, matched: false, nulls: false });
         }
         Ok(())
+    }
+    /// No more than the first `most` rows are going to be read.
+    pub fn at_most(&mut self, most: u64) {
+        if let [Level { rows: Rows::Union(union), .. }] = &mut self.levels[..] {
+            union.most = most;
+        }
     }
     pub fn finish(self, cx: &mut ExecContext<'_>) {
         for level in self.levels {

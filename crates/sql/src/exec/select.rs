@@ -98,16 +98,17 @@ impl<S: ResultSink> RowTarget for S {
     }
 }
 
-/// Gives the rows of a SELECT to `target`.
+/// Gives the rows of a SELECT to `target`, at most `most`.
 pub async fn give_to(
     cx: &mut ExecContext<'_>,
     plan: &SelectPlan,
     params: &[Value<'_>],
+    most: u64,
     target: &mut impl RowTarget,
 ) -> Result<()> {
     let mark = cx.env.held();
     let subqueries = subqueries_of(cx, plan, params).await?;
-    produce(cx, plan, params, &subqueries, u64::MAX, target).await?;
+    produce(cx, plan, params, &subqueries, most, target).await?;
     // The memory that was needed to make the rows is free again.
     drop(subqueries);
     cx.env.release_to(mark);
@@ -123,12 +124,8 @@ pub async fn collect(
     params: &[Value<'_>],
     most: u64,
 ) -> Result<Collected> {
-    let mark = cx.env.held();
-    let subqueries = subqueries_of(cx, plan, params).await?;
     let mut kept = Collected::default();
-    produce(cx, plan, params, &subqueries, most, &mut kept).await?;
-    // The memory that was needed to make the rows is free again.
-    cx.env.release_to(mark);
+    give_to(cx, plan, params, most, &mut kept).await?;
     cx.env.keep(&mut 0, kept.bytes())?;
     Ok(kept)
 }
@@ -137,9 +134,10 @@ pub fn give_to_boxed<'f>(
     cx: &'f mut ExecContext<'_>,
     plan: &'f SelectPlan,
     params: &'f [Value<'_>],
+    most: u64,
     target: &'f mut impl RowTarget,
 ) -> Pin<Box<dyn Future<Output = Result<()>> + Send + 'f>> {
-    Box::pin(give_to(cx, plan, params, target))
+    Box::pin(give_to(cx, plan, params, most, target))
 }
 
 async fn subqueries_of(
@@ -217,7 +215,11 @@ async fn produce(
     }
     let mut loops = Loops::new();
     loops.open(cx, plan, params).await?;
-    let done = if plan.grouping.is_none() && !plan.distinct && plan.order.is_empty() {
+    let streams = plan.grouping.is_none() && !plan.distinct && plan.order.is_empty();
+    if streams {
+        loops.at_most(skip.saturating_add(count));
+    }
+    let done = if streams {
         stream(cx, plan, at, (skip, count), &mut loops, sink).await
     } else {
         Box::pin(keep(cx, plan, at, (skip, count), &mut loops, sink)).await
@@ -319,7 +321,7 @@ impl<'p> Keep<'p> {
         cx.env.be_heavy();
         let (runtime, process) = (cx.trx.engine().runtime.clone(), cx.env.session.process.clone());
         let mark = cx.env.held();
-        cx.env.charge(sorter.memory_to_sort())?;
+        cx.env.charge(sorter.memory_to_spill())?;
         sorter.spill(space, cx.env.disk, &*runtime, || go_on(&process)).await?;
         cx.env.release_to(mark);
         cx.env.keep(&mut self.counted, sorter.memory())
@@ -438,11 +440,10 @@ impl<'p> Keep<'p> {
             cx.env.charge(sorter.memory_to_sort())?;
             sorter.sort(runtime, stop).await?;
             cx.env.release_to(mark);
+            cx.env.keep(&mut self.counted, sorter.memory_to_merge())?;
             let mut rows = 0;
             while self.given < self.count && sorter.advance()? {
                 if rows % ROWS_PER_TURN == 0 {
-                    // Readers of a file have taken their memory with the first row.
-                    cx.env.keep(&mut self.counted, sorter.memory())?;
                     give_way(runtime).await;
                     stop()?;
                 }

@@ -34,8 +34,7 @@ pub struct Sorter {
 /// Rows in a temporary file, as records: the length of the key, the key, the row.
 struct Spilled {
     file: TemporaryFile,
-    /// Where each part ends.
-    ends: Vec<u64>,
+    written: Vec<Part>,
     /// The most bytes that the rows in memory had when a part was written. The readers of the parts
     /// take about as many.
     memory: usize,
@@ -44,6 +43,11 @@ struct Spilled {
     /// A heap of the parts with a row at hand, the least first. The number behind the last part is
     /// that of the rows in memory.
     heap: Vec<Head>,
+}
+/// A sorted part: where it ends, and the bytes of its longest record.
+struct Part {
+    end: u64,
+    longest: usize,
 }
 /// The row that is next in a part.
 #[derive(Clone, Copy)]
@@ -82,7 +86,7 @@ const FIRST_ROWS: usize = 32;
 const RUN: usize = 16 << 10;
 
 /// The bytes that are written to a file at a time.
-const WRITE_BYTES: usize = 1 << 20;
+const WRITE_BYTES: usize = 64 << 10;
 /// The fewest and the most bytes of each part that are read at a time.
 const READ_BYTES: (usize, usize) = (4 << 10, 256 << 10);
 /// So many parts are merged at a time.
@@ -142,6 +146,18 @@ impl Sorter {
     /// The memory that [`Self::sort`] needs while it runs.
     pub fn memory_to_sort(&self) -> usize {
         if self.rows.len() > RUN { self.rows.len() * size_of::<Sorted>() } else { 0 }
+    }
+    /// The memory that [`Self::spill`] needs while it runs.
+    pub fn memory_to_spill(&self) -> usize {
+        let merges = self.spilled.as_ref().filter(|s| s.written.len() + 1 == MOST_PARTS);
+        // The part that is written then has its longest row, too.
+        let longest = |s| self.rows.iter().map(|r| r.row().end - r.start).max().unwrap_or(0) + s;
+        let merged = merges.map_or(0, |s| longest(s.memory_to_merge() + READ_BYTES.1));
+        self.memory_to_sort().max(merged) + WRITE_BYTES
+    }
+    /// The memory of the rows while [`Self::advance`] merges them.
+    pub fn memory_to_merge(&self) -> usize {
+        self.memory() + self.spilled.as_ref().map_or(0, |s| s.memory_to_merge())
     }
     /// Drops the rows beyond the limit, when no more rows come.
     pub fn cut_to_limit(&mut self) {
@@ -237,21 +253,18 @@ impl Sorter {
         let bytes = self.bytes();
         let spilled = self.spilled.as_mut().expect("it was made");
         spilled.memory = spilled.memory.max(bytes);
-        let mut out = Vec::with_capacity(WRITE_BYTES);
+        let mut part = PartWriter::default();
         for row in &self.rows {
-            write_record(&self.bytes[row.key()], &self.bytes[row.row()], &mut out)?;
-            if out.len() >= WRITE_BYTES {
-                spilled.file.append(&out)?;
-                out.clear();
+            let (key, row) = (&self.bytes[row.key()], &self.bytes[row.row()]);
+            if part.push(key, row, &mut spilled.file)? {
                 give_way(runtime).await;
                 stop()?;
             }
         }
-        spilled.file.append(&out)?;
-        spilled.ends.push(spilled.file.size());
+        part.end(spilled)?;
         self.rows.clear();
         self.bytes.clear();
-        if spilled.ends.len() == MOST_PARTS {
+        if spilled.written.len() == MOST_PARTS {
             self.merge_parts(disk, runtime, &stop).await?;
         }
         Ok(())
@@ -265,22 +278,17 @@ impl Sorter {
     ) -> Result<()> {
         let old = self.spilled.as_ref().expect("there are parts");
         let mut merged = Spilled::new(old.file.space().create(disk)?);
-        let mut out = Vec::with_capacity(WRITE_BYTES);
-        let mut left = self.limit.unwrap_or(usize::MAX);
+        merged.memory = old.memory;
+        let (mut part, mut left) = (PartWriter::default(), self.limit.unwrap_or(usize::MAX));
         while left > 0 && self.advance()? {
             left -= 1;
             let (key, row) = self.current();
-            write_record(key, row, &mut out)?;
-            if out.len() >= WRITE_BYTES {
-                merged.file.append(&out)?;
-                out.clear();
+            if part.push(key, row, &mut merged.file)? {
                 give_way(runtime).await;
                 stop()?;
             }
         }
-        merged.file.append(&out)?;
-        merged.ends.push(merged.file.size());
-        merged.memory = self.spilled.as_ref().map_or(0, |old| old.memory);
+        part.end(&mut merged)?;
         self.spilled = Some(Box::new(merged));
         Ok(())
     }
@@ -326,17 +334,40 @@ impl<'m> Memory<'m> {
     }
 }
 
-fn write_record(key: &[u8], row: &[u8], out: &mut Vec<u8>) -> Result<()> {
-    let start = begin_record(out);
-    out.extend_from_slice(&(key.len() as u32).to_le_bytes());
-    out.extend_from_slice(key);
-    out.extend_from_slice(row);
-    if end_record(out, start) { Ok(()) } else { Err(too_long()) }
+/// Writes one sorted part.
+#[derive(Default)]
+struct PartWriter {
+    out: Vec<u8>,
+    longest: usize,
+}
+impl PartWriter {
+    /// Adds a row. Returns true if this has written to the file.
+    fn push(&mut self, key: &[u8], row: &[u8], file: &mut TemporaryFile) -> Result<bool> {
+        let start = begin_record(&mut self.out);
+        self.out.extend_from_slice(&(key.len() as u32).to_le_bytes());
+        self.out.extend_from_slice(key);
+        self.out.extend_from_slice(row);
+        self.longest = self.longest.max(self.out.len() - start);
+        if !end_record(&mut self.out, start) {
+            return Err(too_long());
+        }
+        let writes = self.out.len() >= WRITE_BYTES;
+        if writes {
+            file.append(&self.out)?;
+            self.out.clear();
+        }
+        Ok(writes)
+    }
+    fn end(self, to: &mut Spilled) -> Result<()> {
+        to.file.append(&self.out)?;
+        to.written.push(Part { end: to.file.size(), longest: self.longest });
+        Ok(())
+    }
 }
 
 impl Spilled {
     fn new(file: TemporaryFile) -> Spilled {
-        Spilled { file, ends: Vec::new(), memory: 0, parts: Vec::new(), heap: Vec::new() }
+        Spilled { file, written: Vec::new(), memory: 0, parts: Vec::new(), heap: Vec::new() }
     }
     /// The row that is next in a part.
     fn row<'s>(&'s self, part: usize, next: usize, memory: &Memory<'s>) -> (&'s [u8], &'s [u8]) {
@@ -346,13 +377,21 @@ impl Spilled {
         let key = take_record(&mut row).expect("written whole");
         (key, row)
     }
+    /// The bytes of each part that are read at a time.
+    fn step(&self) -> usize {
+        (self.memory / self.written.len().max(1)).clamp(READ_BYTES.0, READ_BYTES.1)
+    }
+    /// The memory of the readers of all parts: each has a whole record, however long it is.
+    fn memory_to_merge(&self) -> usize {
+        let step = self.step();
+        self.written.iter().map(|part| step + part.longest).sum()
+    }
     fn begin_merge(&mut self, memory: &Memory<'_>) -> Result<()> {
         self.file.space().count_merge();
-        let step = (self.memory / self.ends.len()).clamp(READ_BYTES.0, READ_BYTES.1);
-        let mut from = 0;
-        for end in &self.ends {
-            self.parts.push(Records::new(from, *end, step));
-            from = *end;
+        let (step, mut from) = (self.step(), 0);
+        for part in &self.written {
+            self.parts.push(Records::new(from, part.end, step));
+            from = part.end;
         }
         for part in 0..self.parts.len() {
             if self.parts[part].advance(&self.file)? {

@@ -42,7 +42,9 @@ impl Spool {
         self.rows
     }
     pub fn memory(&self) -> usize {
-        self.bytes.capacity() + self.records.as_ref().map_or(0, Records::memory)
+        // A reader takes its memory when it reads the first row.
+        self.bytes.capacity()
+            + self.records.as_ref().map_or(0, |records| records.memory().max(self.piece))
     }
     /// The bytes of the rows in memory.
     pub fn bytes(&self) -> usize {

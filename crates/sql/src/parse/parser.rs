@@ -6,7 +6,7 @@ use super::charsets::TextCharsets;
 use super::lexer::{Lexer, Token, TokenKind};
 use super::literal;
 use super::reserved::is_reserved;
-use super::with::Cte;
+use super::with::Ctes;
 use crate::error::{Result, SqlError};
 use crate::sql_mode::SqlMode;
 use std::ops::Range;
@@ -68,7 +68,7 @@ pub(super) struct Parser<'t> {
     tallest: u32,
     /// The common table expressions that are known here, and those that are being defined by WITH
     /// RECURSIVE.
-    pub(super) ctes: Vec<Cte>,
+    pub(super) ctes: Ctes,
     pub(super) recursive: Vec<String>,
 }
 
@@ -127,7 +127,7 @@ impl<'t> Parser<'t> {
             over: None,
             depth: 0,
             tallest: 0,
-            ctes: Vec::new(),
+            ctes: Ctes::default(),
             recursive: Vec::new(),
         };
         parser.forward(0);

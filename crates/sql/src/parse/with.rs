@@ -7,6 +7,7 @@ use super::ast::*;
 use super::limits::MAX_COLUMNS;
 use super::parser::{MAX_DEPTH, Parser, SELECT_LEVELS};
 use crate::error::{Result, SqlError};
+use hashbrown::HashMap;
 
 /// A common table expression that may be used.
 pub(super) struct Cte {
@@ -18,15 +19,37 @@ pub(super) struct Cte {
     used: bool,
 }
 
+/// The common table expressions that are known, each hiding earlier ones of its name.
+#[derive(Default)]
+pub(super) struct Ctes {
+    list: Vec<Cte>,
+    by_name: HashMap<String, Vec<usize>>,
+}
+impl Ctes {
+    fn push(&mut self, cte: Cte) {
+        self.by_name.entry(cte.name.clone()).or_default().push(self.list.len());
+        self.list.push(cte);
+    }
+    /// Forgets all but the first `len`.
+    fn truncate(&mut self, len: usize) {
+        for cte in self.list.drain(len..) {
+            self.by_name.entry(cte.name).and_modify(|places| places.truncate(places.len() - 1));
+        }
+    }
+    fn find(&self, name: &str) -> Option<usize> {
+        self.by_name.get(name)?.last().copied()
+    }
+}
+
 impl Parser<'_> {
     /// At WITH: the definitions, and the query that uses them.
     pub(super) fn with(&mut self) -> Result<Select> {
         self.expect("WITH")?;
         let recursive = self.accept("RECURSIVE");
-        let known = self.ctes.len();
+        let known = self.ctes.list.len();
         loop {
             let cte = self.cte(recursive)?;
-            if self.ctes[known..].iter().any(|other| other.name == cte.name) {
+            if self.ctes.find(&cte.name).is_some_and(|other| other >= known) {
                 return Err(SqlError::not_unique_table(&cte.name));
             }
             self.ctes.push(cte);
@@ -73,20 +96,18 @@ impl Parser<'_> {
         if self.recursive.contains(&name.name) {
             return Err(SqlError::unsupported("recursive common table expressions"));
         }
-        let Some(n) = self.ctes.iter().rposition(|cte| cte.name == name.name) else {
-            return Ok(None);
-        };
-        self.charge(self.ctes[n].bytes);
+        let Some(n) = self.ctes.find(&name.name) else { return Ok(None) };
+        self.charge(self.ctes.list[n].bytes);
         if let Some(over) = &self.over {
             return Err(over.clone());
         }
         // Definitions that use definitions are trees in trees, whose depth the text does not show.
-        let height = self.ctes[n].select.height;
+        let height = self.ctes.list[n].select.height;
         if height > MAX_DEPTH * SELECT_LEVELS {
             return Err(SqlError::nested_too_deeply());
         }
         self.check_height(height)?;
-        let cte = &mut self.ctes[n];
+        let cte = &mut self.ctes.list[n];
         let again = std::mem::replace(&mut cte.used, true);
         Ok(Some(FactorKind::Derived {
             select: cte.select.clone(),

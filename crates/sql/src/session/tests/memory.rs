@@ -212,6 +212,42 @@ fn rows_in_files_are_the_same_rows() {
     assert_eq!(lines(&mut s, "SELECT COUNT(*) FROM big"), ["4096"]);
 }
 
+/// Each reader of a merge has a whole row. If the account has no room for all of them, they are not
+/// made.
+#[test]
+fn merges_of_long_rows_are_charged_before() {
+    let (world, mut s) = world();
+    let text = "SELECT LENGTH(x) FROM (SELECT id, REPEAT('x', 400000) AS x FROM big ORDER BY id \
+        DESC, c LIMIT 40) AS d ORDER BY x, id LIMIT 30, 1";
+    let start = world.db.memory.used();
+    for (bound, fits) in [(1 << 20, false), (4 << 20, false), (64 << 20, true)] {
+        lines(&mut s, &format!("SET redolith_statement_memory = {bound}"));
+        world.db.memory.reset_counts();
+        let answer = lines(&mut s, text);
+        let wanted = if fits { "400000" } else { "error 3170" };
+        assert_eq!(answer.last().map(|l| &**l), Some(wanted), "{bound}");
+        assert!(world.db.memory.peak() - start <= bound + (64 << 10));
+        assert_eq!((s.state.memory.statement.used(), world.db.temporary.used()), (0, 0));
+    }
+}
+
+/// LIMIT and EXISTS end the part of a UNION that they are satisfied with.
+#[test]
+fn a_union_makes_no_more_rows_than_are_wanted() {
+    let (_world, mut s) = world();
+    for text in [
+        "SELECT id FROM big UNION ALL SELECT id FROM big LIMIT 2, 3",
+        "SELECT EXISTS (SELECT id FROM big UNION ALL SELECT id FROM big)",
+    ] {
+        lines(&mut s, "FLUSH STATUS");
+        assert!(!failed(&lines(&mut s, text)));
+        let read = lines(&mut s, "SHOW STATUS LIKE 'Handler_read_rnd_next'")[0].clone();
+        let next = lines(&mut s, "SHOW STATUS LIKE 'Handler_read_next'")[0].clone();
+        let count = |line: &str| line.rsplit('|').next().unwrap().parse::<u64>().unwrap();
+        assert!(count(&read) + count(&next) < 20, "{text}: {read} {next}");
+    }
+}
+
 /// Rows about the server are charged one by one: when a statement is refused, it holds most of the
 /// limit.
 #[test]

@@ -252,6 +252,7 @@ const WIDE: &[Wide] = &[
     ("", "SELECT #", " UNION ", "", 0),
     ("", "(SELECT 1)", " UNION ALL ", "", 0),
     ("WITH ", "a# AS (SELECT 1)", ", ", " SELECT 1", 0),
+    ("WITH a AS (SELECT 1) ", "SELECT 1 FROM a", " UNION ALL ", "", 0),
     ("WITH a (", "c#", ", ", ") AS (SELECT 1) SELECT 1 FROM a", 1117),
     ("WITH a AS (SELECT 1) SELECT 1 FROM ", "a a#", ", ", "", 1116),
     ("WITH a AS (SELECT 1) ", "SELECT * FROM a", " UNION ALL ", "", 0),

@@ -1,0 +1,78 @@
+//! The rows of INSERT .. SELECT: they go to the table while the SELECT runs, unless it would meet
+//! them.
+use super::eval::Scope;
+use super::insert::Work;
+use super::select::RowTarget;
+use super::spool::Spool;
+use super::{ExecContext, select};
+use crate::error::Result;
+use crate::plan::{Expr, SelectPlan, SourceKind};
+use redolith_engine::dict::table::Table;
+use redolith_types::Value;
+
+pub(super) async fn insert_select(
+    cx: &mut ExecContext<'_>,
+    work: &mut Work<'_>,
+    plan: &SelectPlan,
+    at: Scope<'_>,
+) -> Result<()> {
+    work.multiple = true;
+    if !reads(plan, work.plan.table.engine()) {
+        let mut batch = Batch { work, rows: Spool::default(), exprs: &plan.output, at };
+        return select::give_to(cx, plan, at.params, u64::MAX, &mut batch).await;
+    }
+    // The SELECT must not meet the rows that the statement inserts.
+    let (mut rows, mark) = (Spool::default(), cx.env.held());
+    select::give_to(cx, plan, at.params, u64::MAX, &mut rows).await?;
+    rows.rewind();
+    cx.env.keep(&mut 0, rows.memory())?;
+    work.selected(cx, &mut rows, &plan.output, at).await?;
+    cx.env.release_to(mark);
+    if rows.is_in_file() {
+        // To free a large file takes long.
+        cx.env.be_heavy();
+    }
+    Ok(())
+}
+
+/// Whether rows of the table may come into the SELECT one by one, while it runs.
+fn reads(plan: &SelectPlan, table: &Table) -> bool {
+    plan.sources.iter().any(|source| match &source.kind {
+        SourceKind::Table(access) => access.table.engine().id == table.id,
+        // Their rows are made before the first row of the SELECT.
+        SourceKind::Derived(_) | SourceKind::Virtual(_) => false,
+        // A part is made, with its derived tables and subqueries, when the part before has ended.
+        SourceKind::Union(_) => true,
+    })
+}
+
+/// Rows of INSERT .. SELECT on their way from the SELECT to the table. There are never many of them
+/// in memory, however many rows the SELECT has.
+struct Batch<'w, 'p> {
+    work: &'w mut Work<'p>,
+    rows: Spool,
+    exprs: &'w [Expr],
+    at: Scope<'w>,
+}
+impl Batch<'_, '_> {
+    const MOST_ROWS: u64 = 1024;
+    const MOST_BYTES: usize = 256 << 10;
+}
+impl RowTarget for Batch<'_, '_> {
+    fn row(&mut self, values: &[Value<'_>]) {
+        self.rows.row(values);
+    }
+    fn expect(&mut self, _: usize) {}
+    fn held(&self) -> usize {
+        self.rows.memory()
+    }
+    fn wants_drain(&self) -> bool {
+        self.rows.rows() >= Self::MOST_ROWS || self.rows.bytes() >= Self::MOST_BYTES
+    }
+    async fn drain(&mut self, cx: &mut ExecContext<'_>) -> Result<()> {
+        self.rows.check()?;
+        self.work.selected(cx, &mut self.rows, self.exprs, self.at).await?;
+        self.rows.clear();
+        Ok(())
+    }
+}
