@@ -464,7 +464,19 @@ async fn recover(
         Arc::new(NoLimit),
         CLEANERS,
     );
-    apply::apply(&mut scanner, end, pool, spaces, &reading, report, config.forced, stream).await?;
+    apply::apply(
+        &mut scanner,
+        end,
+        std::mem::take(&mut judged.unreadable),
+        pool,
+        spaces,
+        &reading,
+        runtime,
+        report,
+        config.forced,
+        stream,
+    )
+    .await?;
     cleaner.stop().await;
     Ok((scanner.finish(runtime.clone())?, dblwr, judged))
 }

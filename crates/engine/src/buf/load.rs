@@ -49,8 +49,9 @@ impl Load {
         wakers.into_iter().for_each(Waker::wake);
     }
 }
-struct Finished(Arc<Load>);
-impl Future for Finished {
+/// A read under way. Resolves to its result.
+pub(crate) struct Prefetch(Arc<Load>);
+impl Future for Prefetch {
     type Output = Result<()>;
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
         let mut state = self.0.state.lock();
@@ -92,7 +93,7 @@ impl BufferPool {
             }
             match started? {
                 Started::Present => return Ok(()),
-                Started::Reading(load) | Started::Shared(load) => return Finished(load).await,
+                Started::Reading(load) | Started::Shared(load) => return Prefetch(load).await,
                 Started::NoFrame => self.wait_frame_after(freed).await,
                 Started::Crowded => {
                     self.read_ended.after(ended).await;
@@ -101,11 +102,14 @@ impl BufferPool {
             }
         }
     }
-    /// Starts to read a page that will be wanted soon, if a frame is at hand. The call waits for
-    /// nothing.
-    pub fn prefetch(self: &Arc<Self>, id: PageId) {
-        // The next task that loads the page finds the failure again.
-        let _ = self.start_load(id, true);
+    /// Starts to read a page that will be wanted soon, if a frame is at hand, and returns the read
+    /// if there is one. The call waits for nothing. The read goes on if the result is dropped; the
+    /// next task that loads the page finds a failure again.
+    pub(crate) fn prefetch(self: &Arc<Self>, id: PageId) -> Option<Prefetch> {
+        match self.start_load(id, true) {
+            Ok(Started::Reading(load) | Started::Shared(load)) => Some(Prefetch(load)),
+            _ => None,
+        }
     }
 
     fn start_load(self: &Arc<Self>, id: PageId, ahead: bool) -> Result<Started> {

@@ -39,6 +39,7 @@ pub(crate) use counters::Counters;
 pub use counters::Sharded;
 pub use guard::Latch;
 pub(crate) use guard::PageGuard;
+pub(crate) use load::Prefetch;
 pub(crate) use pool::Pool;
 
 /// The files of the spaces, where pages live. Page `no` is at byte `no * PAGE_SIZE`.

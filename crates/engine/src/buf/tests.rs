@@ -49,7 +49,7 @@ fn waiters_for_one_page_share_one_read() {
     let disk = disk(10);
     let pool = pool(&disk, 64);
     disk.space(16).hold();
-    pool.prefetch(pid(16, 5));
+    assert!(pool.prefetch(pid(16, 5)).is_some());
     let waiters: Vec<_> = (0..4)
         .map(|_| {
             let pool = pool.clone();
@@ -120,7 +120,7 @@ fn create_gives_zeros_whatever_was_there_and_overtakes_a_read() {
     assert!(page[header::BODY..].iter().all(|&b| b == 0));
     drop(page);
     disk.space(16).hold();
-    pool.prefetch(pid(16, 2));
+    assert!(pool.prefetch(pid(16, 2)).is_some());
     let mut page = pool.create(pid(16, 2)).unwrap();
     page.bytes_mut()[300] = 42;
     dirty(&mut page, 500);

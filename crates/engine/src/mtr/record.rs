@@ -119,6 +119,10 @@ impl<'a> Records<'a> {
     pub fn new(payload: &'a [u8]) -> Records<'a> {
         Records { rest: payload, page: None }
     }
+    /// The number of bytes that have not been read yet.
+    pub fn left(&self) -> usize {
+        self.rest.len()
+    }
     fn take(&mut self, n: usize) -> Result<&'a [u8], String> {
         let (a, b) = self.rest.split_at_checked(n).ok_or("a redo record is cut off")?;
         self.rest = b;

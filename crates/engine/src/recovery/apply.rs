@@ -7,22 +7,30 @@
 //! before the checkpoint can pass.
 //! REDO-3: redo applies exactly the frames that were judged: if the redo log ends at another LSN
 //! when it is read again, the start fails.
+//! REDO-4: a page is changed by one task at a time. The tasks of a window end before those of the
+//! next window begin.
 use super::Report;
 use super::forced::Forced;
+use super::window::{Group, PageChanges, Window};
 use crate::buf::{BufferPool, Latch, PageGuard};
 use crate::canary::{Canary, planted};
 use crate::commit_stream::CommitStream;
 use crate::flush::LogView;
 use crate::log::FrameScanner;
-use crate::mtr::record::{Change, Record, Records, link};
-use crate::runtime::BoxFuture;
+use crate::runtime::{BoxFuture, Runtime};
 use crate::space::{READS, Spaces};
-use crate::{Error, Lsn, PAGE_SIZE, PageId, Result, SpaceId, WouldBlock};
+use crate::sync::event::Event;
+use crate::{Error, Lsn, PageId, Result, SpaceId, WouldBlock};
 use hashbrown::{HashMap, HashSet};
-use smallvec::SmallVec;
+use parking_lot::Mutex;
 use std::collections::BTreeSet;
+use std::iter::Peekable;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::*};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::*};
+
+/// The number of tasks that share the pages of a window. The task that reads the redo log works
+/// beside them.
+const TASKS: usize = 4;
 
 /// The redo log as the cleaners see it while it is read: all of it is durable, and the checkpoint
 /// stays.
@@ -56,88 +64,57 @@ impl LogView for Reading {
     }
 }
 
-/// The changes of one frame to one page.
-pub(crate) struct Group<'a> {
-    pub id: PageId,
-    /// Part of the page's LSN before the frame (RECORD-1).
-    pub before: Option<u32>,
-    pub changes: SmallVec<[Change<'a>; 16]>,
+struct Applier {
+    pool: Arc<BufferPool>,
+    spaces: Arc<Spaces>,
+    /// Pages that could not be read when the start was judged.
+    unreadable: HashSet<PageId>,
+    forced: Forced,
+    found: Mutex<Found>,
 }
-impl Group<'_> {
-    /// Whether the frame makes the whole page, whatever the page held before.
-    pub(crate) fn is_fresh(&self) -> bool {
-        self.changes.first() == Some(&Change::Init)
-    }
-    /// Whether a page with this LSN, which lacks these changes, is the page to which the changes
-    /// were made (RECORD-1).
-    pub(crate) fn follows(&self, lsn: Lsn) -> bool {
-        self.is_fresh() || self.before.is_none_or(|b| b == link(lsn))
-    }
-    pub(crate) fn apply(&self, page: &mut [u8; PAGE_SIZE]) {
-        self.changes.iter().for_each(|c| c.apply(self.id, page));
-    }
-}
-/// Groups the changes of a frame by page. A mini-transaction may change page A, then B, then A
-/// again. A page's changes are applied together, because afterwards the page's LSN says that the
-/// page has them all. `file` is called for each file that the frame names, `commit` for the record
-/// that travels with a commit.
-pub(crate) fn groups<'a>(
-    start: Lsn,
-    payload: &'a [u8],
-    mut file: impl FnMut(SpaceId),
-    mut commit: impl FnMut(&'a [u8]),
-) -> Result<SmallVec<[Group<'a>; 8]>> {
-    let mut groups = SmallVec::<[Group<'a>; 8]>::new();
-    for record in Records::new(payload) {
-        match record.map_err(|why| {
-            Error::Incompatible(format!("the redo log's frame at LSN {start}: {why}"))
-        })? {
-            Record::File(space) => file(space),
-            Record::Commit(record) => commit(record),
-            Record::Page { id, before, change } => match groups.iter_mut().find(|g| g.id == id) {
-                Some(g) => g.changes.push(change),
-                None => groups.push(Group { id, before, changes: smallvec::smallvec![change] }),
-            },
-        }
-    }
-    Ok(groups)
-}
-
-struct Applier<'a> {
-    pool: &'a Arc<BufferPool>,
-    spaces: &'a Spaces,
+#[derive(Default)]
+struct Found {
     touched: HashSet<PageId>,
     bad: HashMap<PageId, String>,
     /// Spaces whose files are missing: they were dropped after these changes.
     gone: HashSet<SpaceId>,
-    forced: Forced,
-    stream: &'a dyn CommitStream,
 }
 
-/// Applies the redo log to the pages. `end` is the LSN at which the log ended when it was judged.
+/// Applies the redo log to the pages. `end` is the LSN at which the log ended when it was judged,
+/// and `unreadable` are the pages that could not be read then.
 pub(crate) async fn apply(
     scanner: &mut FrameScanner,
     end: Lsn,
+    unreadable: HashSet<PageId>,
     pool: &Arc<BufferPool>,
-    spaces: &Spaces,
+    spaces: &Arc<Spaces>,
     reading: &Reading,
+    runtime: &Arc<dyn Runtime>,
     report: &mut Report,
     forced: Forced,
     stream: &dyn CommitStream,
 ) -> Result<()> {
-    let mut a = Applier {
-        pool,
-        spaces,
-        touched: HashSet::new(),
-        bad: HashMap::new(),
-        gone: HashSet::new(),
-        forced,
-        stream,
-    };
-    while let Some(frame) = scanner.next()? {
-        reading.at.store(frame.end.0, Release);
-        a.frame(frame.start, frame.end, frame.payload).await?;
-        report.frames += 1;
+    let (pool, spaces) = (pool.clone(), spaces.clone());
+    let a = Arc::new(Applier { pool, spaces, unreadable, forced, found: Mutex::default() });
+    let (mut next, mut spare) = (Window::default(), Window::default());
+    next.fill(scanner)?;
+    a.read_ahead(&next);
+    while !next.is_empty() {
+        let window = Arc::new(std::mem::replace(&mut next, spare));
+        reading.at.store(window.end().0, Release);
+        let tasks = a.begin(&window, &**runtime);
+        // The log is read while the tasks work.
+        let read = next.fill(scanner);
+        a.read_ahead(&next);
+        tasks.wait().await?;
+        for (start, record) in window.commits() {
+            if !forced.is_on() && !planted(Canary::NoReplay) {
+                stream.replay(start, record)?;
+            }
+        }
+        report.frames += window.len() as u64;
+        read?;
+        spare = Arc::into_inner(window).unwrap_or_default();
     }
     report.end = scanner.position();
     if report.end != end {
@@ -152,21 +129,21 @@ pub(crate) async fn apply(
             full: false,
         });
     }
-    reading.at.store(report.end.0, Release);
-    report.pages = a.touched.len() as u64;
+    let Found { touched, bad, .. } = std::mem::take(&mut *a.found.lock());
+    report.pages = touched.len() as u64;
     // REDO-2
-    let touched: BTreeSet<SpaceId> = a.touched.iter().map(|id| id.space).collect();
-    for space in touched {
-        let Some(s) = spaces.find_whole(space)? else { continue };
+    let changed: BTreeSet<SpaceId> = touched.iter().map(|id| id.space).collect();
+    for space in changed {
+        let Some(s) = a.spaces.find_whole(space)? else { continue };
         s.file.sync().map_err(|e| Error::io(format_args!("syncing {}", s.path.display()), &e))?;
     }
-    let mut bad: Vec<(PageId, String)> = a.bad.into_iter().collect();
+    let mut bad: Vec<(PageId, String)> = bad.into_iter().collect();
     bad.sort_unstable_by_key(|(id, _)| *id);
     // REDO-1: a bad page that is readable now was spoiled on its way from the disk, and lacks the
     // changes that were skipped.
     for (id, why) in bad.iter().filter(|_| !forced.is_on()) {
         for _ in 0..READS {
-            if pool.load(*id).await.is_ok() {
+            if a.pool.load(*id).await.is_ok() {
                 return Err(Error::Io {
                     what: format!("reading page {id}"),
                     why: format!("{why}, but a later read found the page whole"),
@@ -179,54 +156,89 @@ pub(crate) async fn apply(
     Ok(())
 }
 
-impl Applier<'_> {
-    async fn frame(&mut self, start: Lsn, end: Lsn, payload: &[u8]) -> Result<()> {
-        let mut record = None;
-        for group in groups(start, payload, |_| {}, |r| record = Some(r))? {
-            self.page(&group, start, end).await?;
-        }
-        match record.filter(|_| !self.forced.is_on() && !planted(Canary::NoReplay)) {
-            Some(record) => self.stream.replay(start, record),
-            None => Ok(()),
+/// The tasks that work on a window.
+struct Tasks {
+    running: AtomicUsize,
+    /// The first error, or the news that a task ended before its work was done.
+    failed: Mutex<Option<Error>>,
+    ended: Event,
+}
+impl Tasks {
+    async fn wait(&self) -> Result<()> {
+        loop {
+            let seen = self.ended.seen();
+            if self.running.load(Acquire) == 0 {
+                return self.failed.lock().take().map_or(Ok(()), Err);
+            }
+            self.ended.after(seen).await;
         }
     }
-    async fn page(&mut self, group: &Group<'_>, start: Lsn, end: Lsn) -> Result<()> {
-        let (id, fresh) = (group.id, group.is_fresh());
-        if self.gone.contains(&id.space) || (!fresh && self.bad.contains_key(&id)) {
-            return Ok(());
+}
+/// Tells, however a task ends, that the task has ended.
+struct End {
+    tasks: Arc<Tasks>,
+    result: Result<()>,
+}
+impl Drop for End {
+    fn drop(&mut self) {
+        if let Err(e) = std::mem::replace(&mut self.result, Ok(())) {
+            self.tasks.failed.lock().get_or_insert(e);
         }
-        loop {
-            let blocked = match self.open(id, fresh) {
-                Ok(Some(mut g)) => {
-                    self.touched.insert(id);
-                    if g.lsn() < end {
-                        if !group.follows(g.lsn()) {
-                            if self.forced.is_on() {
-                                return Ok(());
-                            }
-                            // The page fitted when the start was judged, so the file has changed
-                            // since.
-                            return Err(Error::Damaged(format!(
-                                "page {id} has LSN {}, and had another LSN when it was read first",
-                                g.lsn()
-                            )));
-                        }
-                        group.apply(g.bytes_mut());
-                        g.mark_dirty(start, end);
-                    }
-                    return Ok(());
-                }
-                Ok(None) => {
-                    self.gone.insert(id.space);
-                    return Ok(());
-                }
-                Err(s) => s,
+        self.tasks.running.fetch_sub(1, AcqRel);
+        self.tasks.ended.notify();
+    }
+}
+
+impl Applier {
+    /// Starts to read the pages of a window.
+    fn read_ahead(&self, window: &Window) {
+        for page in window.pages() {
+            let id = page.id();
+            let readable = |space: &Arc<crate::space::Space>| id.no < space.pages();
+            if !self.unreadable.contains(&id)
+                && self.spaces.find_whole(id.space).is_ok_and(|s| s.as_ref().is_some_and(readable))
+            {
+                self.pool.prefetch(id);
+            }
+        }
+    }
+    /// Begins to apply a window (REDO-4).
+    fn begin(self: &Arc<Self>, window: &Arc<Window>, runtime: &dyn Runtime) -> Arc<Tasks> {
+        let tasks = Arc::new(Tasks {
+            running: AtomicUsize::new(TASKS),
+            failed: Mutex::default(),
+            ended: Event::default(),
+        });
+        for n in 0..TASKS {
+            let early = Err(Error::Damaged("a task of recovery ended early".into()));
+            let end = End { tasks: tasks.clone(), result: early };
+            let (applier, window) = (self.clone(), window.clone());
+            let task = async move {
+                let mut end = end;
+                end.result = applier.part(&window, n).await;
+                // The window is used again when all tasks have ended.
+                drop(window);
+                drop(end);
             };
+            runtime.spawn("redo", Box::pin(task));
+        }
+        tasks
+    }
+    async fn part(&self, window: &Window, n: usize) -> Result<()> {
+        for page in window.part(n, TASKS) {
+            self.page(page).await?;
+        }
+        Ok(())
+    }
+    async fn page(&self, page: PageChanges<'_>) -> Result<()> {
+        let mut groups = page.groups().peekable();
+        loop {
+            let Err(blocked) = self.try_page(page.id(), &mut groups) else { return Ok(()) };
             match blocked {
                 WouldBlock::Page(id) => match self.pool.load(id).await {
                     Err(e @ Error::Corrupt { .. }) => {
-                        self.bad.insert(id, e.to_string());
-                        return Ok(());
+                        self.found.lock().bad.insert(id, e.to_string());
+                        groups.next();
                     }
                     done => done?,
                 },
@@ -236,12 +248,52 @@ impl Applier<'_> {
             }
         }
     }
-    fn open(
-        &mut self,
+    /// Applies the groups of a page, from the first one that is left.
+    fn try_page<'a>(
+        &self,
         id: PageId,
-        fresh: bool,
-    ) -> std::result::Result<Option<PageGuard>, WouldBlock> {
-        let Some(space) = self.spaces.find_whole(id.space)? else { return Ok(None) };
+        groups: &mut Peekable<impl Iterator<Item = Group<'a>>>,
+    ) -> std::result::Result<(), WouldBlock> {
+        let mut open: Option<PageGuard> = None;
+        while let Some(group) = groups.peek() {
+            let page = match &mut open {
+                Some(page) => page,
+                None => {
+                    let fresh = group.is_fresh();
+                    if !fresh && self.found.lock().bad.contains_key(&id) {
+                        groups.next();
+                        continue;
+                    }
+                    let Some(page) = self.open(id, fresh)? else { return Ok(()) };
+                    self.found.lock().touched.insert(id);
+                    open.insert(page)
+                }
+            };
+            if page.lsn() < group.end {
+                if group.follows(page.lsn()) {
+                    group.apply(page.bytes_mut());
+                    page.mark_dirty(group.start, group.end);
+                } else if !self.forced.is_on() {
+                    // The page fitted when the start was judged, so the file has changed since.
+                    return Err(WouldBlock::Failed(Error::Damaged(format!(
+                        "page {id} has LSN {}, and had another LSN when it was read first",
+                        page.lsn()
+                    ))));
+                }
+            }
+            groups.next();
+        }
+        Ok(())
+    }
+    /// The page, or `None` if its file is missing.
+    fn open(&self, id: PageId, fresh: bool) -> std::result::Result<Option<PageGuard>, WouldBlock> {
+        if self.found.lock().gone.contains(&id.space) {
+            return Ok(None);
+        }
+        let Some(space) = self.spaces.find_whole(id.space)? else {
+            self.found.lock().gone.insert(id.space);
+            return Ok(None);
+        };
         if id.no >= space.pages() {
             self.spaces.ensure(id.space, id.no)?;
         }
@@ -250,26 +302,29 @@ impl Applier<'_> {
         }
         // The frame makes the page anew, unless the page is in memory with this and later changes
         // already.
-        self.bad.remove(&id);
-        if self.touched.contains(&id) {
-            return self.pool.fix(id, Latch::X).map(Some);
-        }
+        let touched = {
+            let mut found = self.found.lock();
+            found.bad.remove(&id);
+            found.touched.contains(&id)
+        };
         match self.pool.fix(id, Latch::X) {
-            Ok(g) => Ok(Some(g)),
-            Err(WouldBlock::Page(_)) => self.read_or_create(id),
-            Err(s) => Err(s),
+            Err(WouldBlock::Page(_)) if !touched => self.read_or_create(id).map(Some),
+            fixed => fixed.map(Some),
         }
     }
     /// Handles a page whose first change is INIT. The page on disk may have any content, also a
     /// later state, which redo must not undo; so the page is read if it is whole.
-    fn read_or_create(&mut self, id: PageId) -> std::result::Result<Option<PageGuard>, WouldBlock> {
-        let Some(space) = self.spaces.find_whole(id.space)? else { return Ok(None) };
-        let mut buf = redolith_disk::AlignedBuf::new(crate::PAGE_SIZE);
-        let whole = space.file.read_at(&mut buf, id.no as u64 * crate::PAGE_SIZE as u64).is_ok()
-            && {
-                let page: &[u8; crate::PAGE_SIZE] = (&buf[..]).try_into().expect("a page");
-                crate::page::header::verify(page, id).is_ok()
-            };
-        if whole { Err(WouldBlock::Page(id)) } else { self.pool.create(id).map(Some) }
+    fn read_or_create(&self, id: PageId) -> std::result::Result<PageGuard, WouldBlock> {
+        let whole = || {
+            let space = self.spaces.find_whole(id.space).ok()??;
+            let mut buf = redolith_disk::AlignedBuf::new(crate::PAGE_SIZE);
+            space.file.read_at(&mut buf, id.no as u64 * crate::PAGE_SIZE as u64).ok()?;
+            let page: &[u8; crate::PAGE_SIZE] = (&buf[..]).try_into().expect("a page");
+            crate::page::header::verify(page, id).ok()
+        };
+        if !self.unreadable.contains(&id) && whole().is_some() {
+            return Err(WouldBlock::Page(id));
+        }
+        self.pool.create(id)
     }
 }

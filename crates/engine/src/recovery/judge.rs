@@ -16,17 +16,17 @@
 //!
 //! The pages of JUDGE-4 are built here, in memory of their own, from the files, the doublewrite
 //! copies and the redo log. Of other pages only the LSN is tracked.
-use super::apply::{Group, groups};
 use super::forced::Forced;
 use super::undo_scan::{self, Image};
-use crate::buf::{BufferPool, Latch};
+use super::window::{Group, PageChanges, Window};
+use crate::buf::{BufferPool, Latch, Prefetch};
 use crate::bytes::{u16_at, u64_at};
 use crate::dict::record::{self, Named};
 use crate::dict::{self, Dictionary, table::Table};
 use crate::flush::Copies;
 use crate::log::FrameScanner;
 use crate::mtr::record::init_page;
-use crate::page::header::{self, Page};
+use crate::page::header::{self, Bad, Page};
 use crate::page::{index, kind};
 use crate::row::{overflow, value};
 use crate::space::{READS, Space, Spaces, bitmap, register};
@@ -43,6 +43,9 @@ pub(crate) struct Judged {
     pub files: HashSet<SpaceId>,
     /// Where the first frame begins that has a record for the commit stream.
     pub record: Option<Lsn>,
+    /// Pages of tables that the redo log changes, and that can be read neither from their file nor
+    /// from the doublewrite file.
+    pub unreadable: HashSet<PageId>,
     /// The dictionary's records that can be read.
     pub definitions: Vec<Named>,
     /// Damage that a forced start ignores.
@@ -59,6 +62,9 @@ struct Judge<'a> {
     /// LSNs of other pages, as far as the redo log has been read; `None` for a page that cannot be
     /// read.
     others: HashMap<PageId, Option<Lsn>>,
+    /// Reads of other pages that have begun.
+    ahead: HashMap<PageId, Prefetch>,
+    unreadable: HashSet<PageId>,
     /// Stamps of headers as they lie in the files.
     stamps: HashMap<SpaceId, u64>,
     /// Spaces whose files are missing or cut off.
@@ -87,12 +93,7 @@ pub(crate) async fn judge(
     if let Some(durable) = durable {
         Judge::note(&mut j.newest, durable, || format!("the log, as {} says,", register::FILE));
     }
-    let mut read = Ok(());
-    while read.is_ok()
-        && let Some(frame) = scanner.next()?
-    {
-        read = j.frame(frame.start, frame.end, frame.payload).await;
-    }
+    let read = j.log(scanner).await;
     // Damage of the redo log explains damage of pages, so it is reported first. For that the log is
     // read to its end.
     while scanner.next()?.is_some() {}
@@ -108,6 +109,7 @@ pub(crate) async fn judge(
         undo: undo?,
         files: j.files,
         record: j.record,
+        unreadable: j.unreadable,
         passed_over: j.passed_over,
     })
 }
@@ -143,6 +145,8 @@ impl<'a> Judge<'a> {
             copies,
             system: HashMap::new(),
             others: HashMap::new(),
+            ahead: HashMap::new(),
+            unreadable: HashSet::new(),
             stamps: HashMap::new(),
             // Where undo is not read, its pages are not built either.
             gone: SpaceId::UNDO.into_iter().filter(|_| !forced.reads_undo()).collect(),
@@ -153,22 +157,50 @@ impl<'a> Judge<'a> {
             passed_over: Vec::new(),
         }
     }
-    async fn frame(&mut self, start: Lsn, end: Lsn, payload: &[u8]) -> Result<()> {
-        let files = &mut self.files;
-        let note = |space| {
-            files.insert(space);
-        };
-        let mut has_record = false;
-        let groups = groups(start, payload, note, |_| has_record = true)?;
-        if has_record {
+    /// Goes through the redo log, and reads the pages of one window while it works on the window
+    /// before.
+    async fn log(&mut self, scanner: &mut FrameScanner) -> Result<()> {
+        let (mut window, mut next) = (Window::default(), Window::default());
+        window.fill(scanner)?;
+        self.read_ahead(&window)?;
+        while !window.is_empty() {
+            next.fill(scanner)?;
+            self.read_ahead(&next)?;
+            self.window(&window).await?;
+            std::mem::swap(&mut window, &mut next);
+        }
+        Ok(())
+    }
+    async fn window(&mut self, window: &Window) -> Result<()> {
+        self.files.extend(window.files());
+        if let Some((start, _)) = window.commits().next() {
             self.record.get_or_insert(start);
         }
-        for group in groups {
-            // Of a table's space only the header is built, for its stamp.
-            if is_engines(group.id.space) || group.id.no == 0 {
-                self.make(&group, end)?;
+        for page in window.pages() {
+            if self.is_built(page.id()) {
+                page.groups().try_for_each(|group| self.make(&group))?;
             } else {
-                self.follow(&group, end).await?;
+                self.follow(page).await?;
+            }
+        }
+        Ok(())
+    }
+    /// Whether the page is built here. Of a table's space only the header is, for its stamp.
+    fn is_built(&self, id: PageId) -> bool {
+        is_engines(id.space) || id.no == 0
+    }
+    /// Starts to read the pages of a window that are not known yet.
+    fn read_ahead(&mut self, window: &Window) -> Result<()> {
+        for id in window.pages().map(|page| page.id()) {
+            if !self.is_built(id)
+                && !self.others.contains_key(&id)
+                && !self.ahead.contains_key(&id)
+                && !self.gone.contains(&id.space)
+                && let Some(space) = self.space(id.space)?
+                && id.no < space.pages()
+                && let Some(read) = self.pool.prefetch(id)
+            {
+                self.ahead.insert(id, read);
             }
         }
         Ok(())
@@ -189,7 +221,8 @@ impl<'a> Judge<'a> {
         }
     }
     /// The error for a page that violates RECORD-1.
-    fn stale(&self, group: &Group<'_>, lsn: Lsn, end: Lsn) -> Error {
+    fn stale(&self, group: &Group<'_>, lsn: Lsn) -> Error {
+        let end = group.end;
         let (file, table) = crate::buf::PageIo::describe(self.spaces, group.id.space);
         Error::Damaged(format!(
             "page {} of {file}{} has LSN {lsn}, but the next change of the page in the redo log, \
@@ -203,7 +236,7 @@ impl<'a> Judge<'a> {
     }
 
     /// Makes a change in a page of the engine's own spaces, or in a table space's header.
-    fn make(&mut self, group: &Group<'_>, end: Lsn) -> Result<()> {
+    fn make(&mut self, group: &Group<'_>) -> Result<()> {
         if self.gone.contains(&group.id.space) {
             return Ok(());
         }
@@ -224,14 +257,14 @@ impl<'a> Judge<'a> {
             }
         };
         let lsn = header::lsn(&page);
-        if lsn < end {
+        if lsn < group.end {
             if !group.follows(lsn) {
-                let stale = self.stale(group, lsn, end);
+                let stale = self.stale(group, lsn);
                 self.system.insert(group.id, Ok(page));
                 return self.pass_over(stale);
             }
             group.apply(&mut page);
-            header::set_lsn(&mut page, end);
+            header::set_lsn(&mut page, group.end);
         }
         self.system.insert(group.id, Ok(page));
         Ok(())
@@ -289,13 +322,13 @@ impl<'a> Judge<'a> {
         Ok(space)
     }
 
-    /// Tracks the LSN of a table's page through a change.
-    async fn follow(&mut self, group: &Group<'_>, end: Lsn) -> Result<()> {
-        let id = group.id;
+    /// Tracks the LSN of a table's page through its changes.
+    async fn follow(&mut self, page: PageChanges<'_>) -> Result<()> {
+        let id = page.id();
         if self.gone.contains(&id.space) {
             return Ok(());
         }
-        let known = match self.others.get(&id) {
+        let mut known = match self.others.get(&id) {
             Some(known) => *known,
             None => {
                 let Some(space) = self.space(id.space)? else { return Ok(()) };
@@ -305,30 +338,39 @@ impl<'a> Judge<'a> {
                     true => Some(Lsn(0)),
                     false => None,
                 };
-                if let Some(lsn) = lsn {
-                    Self::note(&mut self.newest, lsn, || {
+                match lsn {
+                    Some(lsn) => Self::note(&mut self.newest, lsn, || {
                         format!("page {id} of {}{}", space.path.display(), of_table(&space.label()))
-                    });
+                    }),
+                    None => _ = self.unreadable.insert(id),
                 }
                 lsn
             }
         };
-        let now = match known {
-            Some(lsn) if lsn >= end => Some(lsn),
-            Some(lsn) if !group.follows(lsn) => {
-                let stale = self.stale(group, lsn, end);
-                self.pass_over(stale)?;
-                known
-            }
-            None if !group.is_fresh() => None,
-            _ => Some(end),
-        };
-        self.others.insert(id, now);
+        for group in page.groups() {
+            known = match known {
+                Some(lsn) if lsn >= group.end => known,
+                Some(lsn) if !group.follows(lsn) => {
+                    let stale = self.stale(&group, lsn);
+                    self.pass_over(stale)?;
+                    known
+                }
+                None if !group.is_fresh() => None,
+                _ => Some(group.end),
+            };
+        }
+        self.others.insert(id, known);
         Ok(())
     }
     /// The LSN of a table's page or of its copy; `None` if neither can be read. A readable page
     /// stays in the pool for redo if there is room.
     async fn lsn_of(&mut self, id: PageId) -> Result<Option<Lsn>> {
+        // Other errors come again below.
+        if let Some(read) = self.ahead.remove(&id)
+            && let Err(Error::Corrupt { .. }) = read.await
+        {
+            return Ok(self.read(id)?.ok().map(|page| header::lsn(&page)));
+        }
         loop {
             let blocked = match self.pool.fix(id, Latch::S) {
                 Ok(g) => return Ok(Some(g.lsn())),
@@ -526,16 +568,21 @@ impl<'a> Judge<'a> {
 }
 
 /// Reads a page, several times before it counts as damaged, because it may be spoiled on its way.
+/// Zeros, which a page has that was never written, count when they are read twice: a bit that flips
+/// on its way makes no zeros.
 fn read_page(
     space: &Space,
     id: PageId,
     buf: &mut AlignedBuf,
-) -> std::io::Result<std::result::Result<(), header::Bad>> {
+) -> std::io::Result<std::result::Result<(), Bad>> {
     let mut verified = Ok(());
     for _ in 0..READS {
         space.file.read_at(buf, id.no as u64 * PAGE_SIZE as u64)?;
-        verified = header::verify(buf.first_chunk().expect("a page"), id);
-        if verified.is_ok() {
+        let before = std::mem::replace(
+            &mut verified,
+            header::verify(buf.first_chunk().expect("a page"), id),
+        );
+        if matches!((&before, &verified), (_, Ok(())) | (Err(Bad::Zero), Err(Bad::Zero))) {
             break;
         }
     }

@@ -4,8 +4,8 @@
 //!    doublewrite copies, every page that the redo log changes, the dictionary and the undo spaces.
 //!    Nothing is written. Damage is reported in this step and not in a later one.
 //! 2. Torn pages are repaired from the doublewrite file (`flush::Copies`).
-//! 3. The redo log is read again from the checkpoint on, and each frame's changes are applied to
-//!    the pages that lack them ([`apply`]).
+//! 3. The redo log is read again from the checkpoint on, and its changes are applied to the pages
+//!    that lack them ([`apply`]), by several tasks and window by window ([`window`]).
 //! 4. The redo log goes on behind its last whole frame, in a new epoch (`FrameScanner::finish`).
 //! 5. The undo spaces ([`undo_scan`]) tell which transactions had committed. Unfinished
 //!    transactions are rolled back: first those that changed the dictionary, then the dictionary is
@@ -18,11 +18,15 @@ pub(crate) mod apply;
 pub(crate) mod forced;
 mod judge;
 pub(crate) mod undo_scan;
+mod window;
 
 pub(crate) use judge::{Judged, judge, judge_pages};
 
 use crate::flush::Repaired;
 use crate::{Lsn, PageId};
+
+/// The number of repaired pages that a report names. A crash may tear hundreds.
+const REPAIRED_SHOWN: usize = 8;
 
 /// The work of a start, shown to the user.
 #[derive(Debug, Default)]
@@ -82,8 +86,11 @@ impl std::fmt::Display for Report {
                 self.prepared
             )?;
         }
-        for m in &self.repaired {
+        for m in self.repaired.iter().take(REPAIRED_SHOWN) {
             write!(f, "\n  {m}")?;
+        }
+        if let Some(more) = self.repaired.len().checked_sub(REPAIRED_SHOWN).filter(|n| *n > 0) {
+            write!(f, "\n  {more} more torn pages were repaired in the same way")?;
         }
         for (p, why) in &self.bad_pages {
             write!(f, "\n  page {p} cannot be read: {why}")?;

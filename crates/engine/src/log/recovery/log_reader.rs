@@ -48,10 +48,12 @@ struct Reader {
     /// The LSN of the first byte of `bytes`.
     base: u64,
     bytes: Vec<u8>,
+    /// Where reads put their bytes, made at the first read.
+    room: Option<AlignedBuf>,
 }
 impl Reader {
     fn at(lsn: u64) -> Reader {
-        Reader { base: lsn / BLOCK * BLOCK, bytes: Vec::new() }
+        Reader { base: lsn / BLOCK * BLOCK, bytes: Vec::new(), room: None }
     }
     /// Reads on until the bytes below `upto` are in memory. Returns false if the segments end
     /// before.
@@ -62,8 +64,12 @@ impl Reader {
                 return Ok(true);
             }
             let most = READ_BYTES.min(segments.bytes - at % segments.bytes) as usize;
-            let Some(buf) = segments.read(at, most)? else { return Ok(false) };
-            self.bytes.extend_from_slice(&buf);
+            let room = self.room.get_or_insert_with(|| AlignedBuf::new(READ_BYTES as usize));
+            room.set_len(most);
+            if !segments.read(at, room)? {
+                return Ok(false);
+            }
+            self.bytes.extend_from_slice(room);
         }
     }
     fn get(&self, from: u64, len: usize) -> &[u8] {

@@ -32,7 +32,7 @@ use crate::log::recovery::log_reader::FrameScanner;
 use crate::log::recovery::witness;
 use crate::log::write::segments::{HEADER, read_some};
 use crate::log::write::write_cursor::BLOCK;
-use redolith_disk::File;
+use redolith_disk::{AlignedBuf, File};
 
 /// How many bytes behind the end are searched without a gap.
 const SEARCH: u64 = 64 << 20;
@@ -144,11 +144,13 @@ impl FrameScanner {
         from: u64,
         upto: u64,
     ) -> Result<Option<String>> {
-        let mut at = from;
+        let (mut at, mut bytes) = (from, AlignedBuf::new(READ));
         while at < upto {
-            let read = read_some(file, offset + (at - from), READ.min((upto - at) as usize));
+            bytes.set_len(READ.min(((upto - at) as usize).next_multiple_of(BLOCK as usize)));
             // Unreadable bytes prove nothing.
-            let Ok(Some(bytes)) = read else { return Ok(None) };
+            let Ok(true) = read_some(file, offset + (at - from), &mut bytes) else {
+                return Ok(None);
+            };
             if bytes.iter().any(|b| *b != 0) {
                 for (i, head) in bytes.windows(FRAME_HEADER).enumerate() {
                     let start = at + i as u64;
@@ -179,7 +181,8 @@ impl FrameScanner {
             return self.proof_at(start);
         }
         let first = offset / BLOCK * BLOCK;
-        let Ok(Some(bytes)) = read_some(file, first, 2 * READ) else { return Ok(None) };
+        let mut bytes = AlignedBuf::new(2 * READ);
+        let Ok(true) = read_some(file, first, &mut bytes) else { return Ok(None) };
         let bytes = &bytes[(offset - first) as usize..];
         let Some(head) = bytes.get(..FRAME_HEADER) else { return Ok(None) };
         let header = Header::read(head);

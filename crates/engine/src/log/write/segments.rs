@@ -288,13 +288,13 @@ impl Segments {
         let i = (lsn / self.bytes).checked_sub(open.front()?.number)?;
         Some((open.get(i as usize)?.file.clone(), HEADER + lsn % self.bytes))
     }
-    /// Reads up to `most` bytes of the stream from `lsn` on, where a block begins, within one
-    /// segment. None if no file has these bytes.
-    pub(crate) fn read(&self, lsn: u64, most: usize) -> Result<Option<AlignedBuf>> {
+    /// Reads the stream from `lsn` on, where a block begins, within one segment: see
+    /// [`read_some`].
+    pub(crate) fn read(&self, lsn: u64, buf: &mut AlignedBuf) -> Result<bool> {
         match self.at(lsn) {
-            Some((file, offset)) => read_some(&*file, offset, most)
+            Some((file, offset)) => read_some(&*file, offset, buf)
                 .map_err(|e| Error::io(format_args!("reading {}", self.place(lsn)), &e)),
-            None => Ok(None),
+            None => Ok(false),
         }
     }
     /// The answer of [`File::reports_apart`] for the newest segment.
@@ -434,23 +434,23 @@ impl Segments {
     }
 }
 
-/// Up to `most` bytes from `offset` on, in whole blocks. None if the file ends before them.
+/// Fills the buffer from `offset` on. If the file ends before, the buffer's length becomes the
+/// number of bytes in whole blocks. Returns false if there are none.
 pub(in crate::log) fn read_some(
     file: &dyn File,
     offset: u64,
-    most: usize,
-) -> io::Result<Option<AlignedBuf>> {
-    let mut buf = AlignedBuf::new(most);
-    match file.read_at(&mut buf, offset) {
-        Ok(()) => Ok(Some(buf)),
+    buf: &mut AlignedBuf,
+) -> io::Result<bool> {
+    match file.read_at(buf, offset) {
+        Ok(()) => Ok(true),
         Err(e) if e.kind() != io::ErrorKind::UnexpectedEof => Err(e),
         Err(_) => {
             let left = (file.len()?.saturating_sub(offset) / HEADER * HEADER) as usize;
             if left == 0 {
-                return Ok(None);
+                return Ok(false);
             }
-            let mut buf = AlignedBuf::new(left.min(most));
-            file.read_at(&mut buf, offset).map(|()| Some(buf))
+            buf.set_len(left.min(buf.len()));
+            file.read_at(buf, offset).map(|()| true)
         }
     }
 }
