@@ -18,6 +18,8 @@ copy), and the server is started. Every row of every table is read through each 
   DAMAGE-4  a refused directory can be read with innodb_force_recovery, which leaves it unchanged,
             too
   DAMAGE-5  `redolith dump` prints every file of the damaged kind and ends normally
+  DAMAGE-6  `redolith check` changes nothing, and tells of damage wherever the server refuses to
+            start or a table cannot be read
 """
 
 import argparse
@@ -28,6 +30,7 @@ import os
 import random
 import re
 import shutil
+import subprocess
 import sys
 import time
 
@@ -304,6 +307,9 @@ def one_case(dir, a, made, title, rng):
             return None
         before = picture(server.data)
         dumped(server.binary, server.data, kind, what)
+        complained, checked = check(server.binary, server.data, before, what)
+        # The engine does not read server_uuid.
+        complained |= kind == 'uuid'
         try:
             server.start()
         except servers.NotUp:
@@ -318,6 +324,8 @@ def one_case(dir, a, made, title, rng):
             if changed:
                 # DAMAGE-2, and where undo pages are damaged UNDOSCAN-1.
                 raise Bad(f'{what}: refused, and {sorted(changed)} has changed: {said}') from None
+            if not complained:
+                raise Bad(f'{what}: refused: {said}; `redolith check`: {checked}') from None
             read = forced(server, before)
             return 'refused', what, f'{said.strip().splitlines()[-1][:300]} | {read}'
         try:
@@ -328,6 +336,8 @@ def one_case(dir, a, made, title, rng):
         if status != 0:
             raise Bad(f'{what}: the server ended with {status}: {server.last_words()}')
         errors = {t: v for t, v in verdicts.items() if v != 'right'}
+        if errors and not complained:
+            raise Bad(f'{what}: {errors}, and `redolith check` says: {checked}')
         if kind == 'table' and len(errors) > 1:
             raise Bad(f'{what}: more than that table fails: {errors}')  # DAMAGE-3
         return ('an error' if errors else 'right'), what, str(errors or '')
@@ -340,6 +350,17 @@ def dumped(binary, data, kind, what):
     wrong = dumps.complaints(binary, data, [kind])
     if wrong:
         raise Bad(f'{what}: {wrong[0]}')
+
+
+def check(binary, data, before, what):
+    """Runs `redolith check` (DAMAGE-6, CHECK-1): whether it tells of damage, and its output."""
+    p = subprocess.run([binary, 'check', data], capture_output=True, text=True, timeout=60)
+    said = p.stdout + p.stderr
+    if p.returncode not in (0, 1) or ' panicked at ' in said:
+        raise Bad(f'{what}: `redolith check` ended with {p.returncode}: {said}')
+    if picture(data) != before:
+        raise Bad(f'{what}: `redolith check` has changed the directory: {said}')
+    return p.returncode == 1, said
 
 
 def forced(server, before):

@@ -61,6 +61,7 @@ pub use base::*;
 pub use engine::{Config, Engine};
 pub use log::{PolicySettings, WriterMode};
 pub use recovery::Report;
+pub use recovery::check_files::{Checked, Told, check_files};
 pub use recovery::forced::Forced;
 pub use start::DEFAULT_COLLATION;
 pub use trx::commit::CommitTicket;

@@ -1,35 +1,38 @@
 //! The `redolith` program: dispatches to its commands.
 #![forbid(unsafe_code)]
 use redolith_disk::{Disk, RealDisk};
-use redolith_server::dump;
 use redolith_server::options::{self, Request};
 use redolith_server::start;
 use redolith_server::top;
+use redolith_server::{check, dump};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-const USAGE: &str = "Usage: redolith server [--option=value ...]   run a database server\n       \
-    redolith server --help             its options\n       redolith dump KIND FILE            what \
-    a file of a data directory holds: log, control, page, undo, doublewrite\n       redolith top \
-    [--socket=FILE ...]   what a running server does, refreshed\n       redolith lab STUDY \
-    ...             repeats a field study: starts servers, drives sysbench or mysqlslap, writes a \
-    report\n       redolith --version\n";
+const USAGE: &str = "\
+Usage: redolith server [--option=value ...]   runs a database server; --help lists the options
+       redolith check DIR                     reads all pages of a stopped server's directory, and
+                                              names what is wrong
+       redolith dump KIND FILE                prints a file of a data directory; see dump --help
+       redolith top [--socket=FILE ...]       what a running server does, refreshed
+       redolith lab STUDY ...                 repeats a field study: starts servers, drives sysbench
+                                              or mysqlslap, writes a report
+       redolith --version
+";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let done = match args.first().map(String::as_str) {
         Some("server") => server(&args[1..]),
+        Some("check") => check::run(&args[1..], Arc::new(RealDisk::new())),
         Some("dump") => dump::run(&args[1..], &RealDisk::new()),
         Some("top") => top::run(&args[1..], &RealDisk::new()),
         Some("lab") => redolith_lab::run(&args[1..]),
         Some("--help" | "-h" | "-?" | "help") => print(USAGE),
         Some("--version" | "-V") => print(&options::version_line()),
-        Some(other) => {
-            Err(format!("there is no command '{other}'; there is: server, dump, top, lab\n{USAGE}"))
-        }
+        Some(other) => Err(format!("there is no command '{other}'; the commands are:\n{USAGE}")),
         None => Err(format!("a command is needed\n{USAGE}")),
     };
     match done {

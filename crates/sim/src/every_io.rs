@@ -126,9 +126,14 @@ fn after_a_failure(w: &World) -> Outcome {
     );
     Outcome::Right
 }
-/// The messages of CHECK TABLE about pages of different ages.
-const CHECKED: [&str; 3] =
-    ["lacks the entry of a row", "has an entry without a row", "is in use but marked free"];
+/// What CHECK TABLE and the clients say of pages of different ages.
+const CHECKED: [&str; 5] = [
+    "lacks the entry of a row",
+    "has an entry without a row",
+    "is in use but marked free",
+    "is not the parent's next child",
+    "own rows of index",
+];
 /// The complaints that are allowed after a false report about a write of `file`: a page that is
 /// older than others, or the loss of the last commits of the redo log. For other files the start
 /// finds the damage.

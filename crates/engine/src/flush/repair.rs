@@ -74,6 +74,10 @@ impl Copies {
     pub(crate) fn newest(&self) -> Option<(Lsn, PageId)> {
         self.found.iter().map(|(id, copy)| (copy.lsn, *id)).max()
     }
+    /// Whether there is a copy of the page.
+    pub(crate) fn has(&self, id: PageId) -> bool {
+        self.found.contains_key(&id)
+    }
     /// Reads the copy of a page into `buf`. Returns false if there is none.
     pub(crate) fn get(&self, id: PageId, buf: &mut AlignedBuf) -> Result<bool> {
         let (Some(copy), Some(file)) = (self.found.get(&id), &self.file) else { return Ok(false) };

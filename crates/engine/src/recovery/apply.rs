@@ -114,7 +114,7 @@ pub(crate) async fn apply(
         }
         report.frames += window.len() as u64;
         read?;
-        spare = Arc::into_inner(window).unwrap_or_default();
+        spare = Arc::into_inner(window).expect("REDO-4: the tasks of the window have ended");
     }
     report.end = scanner.position();
     if report.end != end {

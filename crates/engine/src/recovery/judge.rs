@@ -46,10 +46,22 @@ pub(crate) struct Judged {
     /// Pages of tables that the redo log changes, and that can be read neither from their file nor
     /// from the doublewrite file.
     pub unreadable: HashSet<PageId>,
+    /// The LSNs that pages of tables have after the redo log; `None` for a page that cannot be
+    /// read then.
+    others: HashMap<PageId, Option<Lsn>>,
+    /// Pages of the engine, and headers of tables' spaces, that are whole after the redo log.
+    built: HashSet<PageId>,
     /// The dictionary's records that can be read.
     pub definitions: Vec<Named>,
     /// Damage that a forced start ignores.
     pub passed_over: Vec<String>,
+}
+
+impl Judged {
+    /// Whether the redo log changes the page, and leaves it whole.
+    pub(super) fn makes(&self, id: PageId) -> bool {
+        self.others.get(&id).is_some_and(Option::is_some) || self.built.contains(&id)
+    }
 }
 
 struct Judge<'a> {
@@ -110,6 +122,8 @@ pub(crate) async fn judge(
         files: j.files,
         record: j.record,
         unreadable: j.unreadable,
+        others: j.others,
+        built: j.system.iter().filter(|(_, page)| page.is_ok()).map(|(id, _)| *id).collect(),
         passed_over: j.passed_over,
     })
 }

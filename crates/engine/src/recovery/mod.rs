@@ -14,13 +14,16 @@
 //!    exist. Other such files are set aside.
 //!
 //! Each step may be repeated, so a crash during a start needs nothing special.
-pub(crate) mod apply;
+mod apply;
+pub(crate) mod check_files;
+pub(crate) mod directory;
 pub(crate) mod forced;
 mod judge;
 pub(crate) mod undo_scan;
 mod window;
 
-pub(crate) use judge::{Judged, judge, judge_pages};
+pub(crate) use judge::Judged;
+use judge::{judge, judge_pages};
 
 use crate::flush::Repaired;
 use crate::{Lsn, PageId};

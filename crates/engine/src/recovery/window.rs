@@ -230,8 +230,7 @@ mod tests {
         window.add(Lsn(20), Lsn(30), &second).unwrap();
         window.pieces.sort_unstable_by_key(|p| (p.id, p.from));
 
-        let expected =
-            vec![(3, vec![20, 30], b"ce".to_vec()), (9, vec![20, 30], b"abdf".to_vec())];
+        let expected = vec![(3, vec![20, 30], b"ce".to_vec()), (9, vec![20, 30], b"abdf".to_vec())];
         for parts in 1..6 {
             // WINDOW-1, WINDOW-2
             assert_eq!(told(&window, parts), expected, "{parts} parts");

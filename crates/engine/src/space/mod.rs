@@ -16,6 +16,7 @@
 //!   same space. So it does not keep the latch of a bitmap page without a free page.
 pub mod bitmap;
 pub(crate) mod register;
+pub(crate) mod stamping;
 
 use crate::buf::{Latch, PageIo};
 use crate::bytes::u64_at;

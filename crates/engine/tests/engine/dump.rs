@@ -31,7 +31,7 @@ fn table_files(dir: &Path) -> Vec<PathBuf> {
         .collect()
 }
 /// A directory with 300 rows, an index, long values and undo that purge has left.
-fn written(name: &str) -> Dir {
+pub fn written(name: &str) -> Dir {
     let dir = Dir::new(name);
     let (e, _) = open(&dir);
     block_on(async {

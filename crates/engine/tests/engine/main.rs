@@ -1,4 +1,5 @@
 //! Tests of the engine from outside: its public interface, and parts that `testing` shows.
+mod check_files;
 mod common;
 mod dump;
 mod hidden_commits;

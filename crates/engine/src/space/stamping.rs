@@ -1,0 +1,98 @@
+//! The task that stamps the headers of files and enters the stamps in the register
+//! ([`super::register`]).
+use crate::engine::{Engine, in_time};
+use crate::sync::event::either;
+use crate::{Error, PageId, Result, SpaceId};
+use hashbrown::HashSet;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::*;
+use std::time::Duration;
+
+/// How often files that were written get a stamp (REGISTER-2).
+const STAMP_EVERY: Duration = Duration::from_secs(10);
+/// The longest time that a stamp waits for room in the redo log.
+const STAMP_WAIT: Duration = Duration::from_secs(1);
+/// The time until the next attempt while a file is being replaced.
+const STAMP_PAUSE: Duration = Duration::from_millis(200);
+
+pub(crate) async fn keep_stamps(engine: Arc<Engine>) {
+    let (spaces, mut told) = (&engine.store.spaces, false);
+    while !engine.closing.load(Acquire) {
+        let seen = spaces.first_write.seen();
+        if spaces.unstamped() == 0 {
+            either(engine.nap(STAMP_EVERY), spaces.first_write.after(seen)).await;
+        }
+        if engine.closing.load(Acquire) {
+            return;
+        }
+        match engine.stamp_files().await {
+            Ok(true) => {
+                spaces.without_register.store(false, Release);
+                told = false;
+            }
+            // A file is being replaced at the moment.
+            Ok(false) => engine.nap(STAMP_PAUSE).await,
+            Err(e) => {
+                spaces.without_register.store(true, Release);
+                if !std::mem::replace(&mut told, true) {
+                    tracing::warn!(
+                        "the data files could not be stamped: {e}. Until they are, a \
+                         start cannot recognise older copies of the files"
+                    );
+                }
+                engine.nap(STAMP_EVERY).await;
+            }
+        }
+    }
+}
+impl Engine {
+    /// Stamps the files that were written, and enters the stamps in the register. Returns false if
+    /// a file is being replaced at the moment.
+    pub(crate) async fn stamp_files(&self) -> Result<bool> {
+        let (spaces, log) = (&self.store.spaces, &self.store.log);
+        let Some(_stamping) = spaces.try_stamping() else { return Ok(false) };
+        let (mut stamps, mut headers) = (Vec::new(), Vec::new());
+        let mut late = false;
+        for id in spaces.take_written() {
+            let stamped = match late {
+                true => None,
+                false => {
+                    in_time(
+                        &mut pin!(self.retry(|| super::stamp(&self.store, id))),
+                        &mut self.runtime.sleep(STAMP_WAIT),
+                    )
+                    .await
+                }
+            };
+            match stamped {
+                Some(Ok((stamp, end))) => {
+                    stamps.push((id, stamp));
+                    headers.push((PageId { space: id, no: 0 }, end));
+                }
+                // A file that has been dropped needs no stamp any more. A damaged file is reported
+                // by the next reader of its pages.
+                Some(Err(_)) => spaces.get(id).iter().for_each(|s| spaces.needs_no_stamp(s)),
+                // The redo log may stay full until a checkpoint that waits for this very stamp.
+                None => {
+                    late = true;
+                    spaces.get(id).iter().for_each(|s| spaces.written_again(s));
+                }
+            }
+        }
+        if stamps.is_empty() {
+            return if late { Err(Error::LogFull) } else { Ok(true) };
+        }
+        let durable = log.tail();
+        log.flush_to(durable).await;
+        self.flusher.write_now(&headers).await;
+        self.runtime.before_blocking();
+        let known: HashSet<SpaceId> = self.dict.all_tables().iter().map(|t| t.space).collect();
+        let done = spaces
+            .registered(durable, &stamps, |id| id < SpaceId::FIRST_TABLE || known.contains(&id));
+        for s in stamps.iter().filter_map(|(id, _)| spaces.get(*id)) {
+            if done.is_ok() { spaces.needs_no_stamp(&s) } else { spaces.written_again(&s) }
+        }
+        done.and(if late { Err(Error::LogFull) } else { Ok(true) })
+    }
+}

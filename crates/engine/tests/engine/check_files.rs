@@ -1,0 +1,92 @@
+//! `redolith check`: whole directories have no damage, and each damaged page and file is named.
+#![allow(clippy::disallowed_methods)] // the test damages files behind the engine's back
+
+use crate::common::Dir;
+use crate::common::tables::*;
+use crate::dump::written;
+use redolith_disk::{Disk, RealDisk};
+use redolith_engine::runtime::block_on;
+use redolith_engine::{Checked, Error, PAGE_SIZE, Told, check_files};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+fn check(dir: &Path) -> (Checked, Vec<String>, Vec<String>) {
+    let (mut damage, mut notes, mut read) = (Vec::new(), Vec::new(), 0);
+    let disk: Arc<dyn Disk> = Arc::new(RealDisk::new());
+    let checked = check_files(disk, dir, &mut |told| match told {
+        Told::Damage(why) => damage.push(why),
+        Told::Note(what) => notes.push(what),
+        Told::Progress(done, of) => {
+            assert!(read < done && done <= of);
+            read = done;
+        }
+    })
+    .unwrap();
+    assert_eq!(checked.damaged, damage.len() as u64);
+    (checked, damage, notes)
+}
+fn table_file(dir: &Path) -> PathBuf {
+    let mut files = std::fs::read_dir(dir.join("tables")).unwrap().map(|f| f.unwrap().path());
+    files.next().unwrap()
+}
+
+#[test]
+fn every_damaged_page_is_named() {
+    let dir = written("check-files");
+    let (whole, damage, notes) = check(&dir.0);
+    assert_eq!((damage, notes), (vec![], vec![]));
+    assert!(whole.files == 4 && whole.in_use > 20 && whole.pages > whole.in_use, "{whole:?}");
+
+    let path = table_file(&dir.0);
+    let good = std::fs::read(&path).unwrap();
+    let name = path.file_name().unwrap().to_str().unwrap();
+    let is_written = |page: &[u8]| page.iter().any(|b| *b != 0);
+    let harms: [(&str, fn(&mut [u8])); 2] =
+        [("checksum", |page| page[5000] ^= 4), ("all zeros", |page| page.fill(0))];
+    for (says, harm) in harms {
+        for no in 0..good.len() / PAGE_SIZE {
+            let mut bad = good.clone();
+            let page = &mut bad[no * PAGE_SIZE..][..PAGE_SIZE];
+            if !is_written(page) {
+                continue;
+            }
+            harm(page);
+            std::fs::write(&path, &bad).unwrap();
+            let (_, damage, _) = check(&dir.0);
+            let page = format!("page 1025:{no} of ");
+            let named = |why: &String| why.contains(&page) && why.contains(says);
+            assert!(damage.iter().any(named), "{says}, page {no}: {damage:#?}");
+            let of_table = |why: &String| why.contains(name) && why.contains("(test.t)");
+            assert!(damage.iter().all(of_table), "{damage:#?}");
+        }
+    }
+    let mut bad = good.clone();
+    let (two, three) = bad[2 * PAGE_SIZE..4 * PAGE_SIZE].split_at_mut(PAGE_SIZE);
+    assert!(is_written(two) && is_written(three));
+    two.swap_with_slice(three);
+    std::fs::write(&path, &bad).unwrap();
+    let (_, damage, _) = check(&dir.0);
+    assert!(damage.len() == 2 && damage[0].contains("page 1025:3 was found"), "{damage:#?}");
+
+    let last = good.chunks_exact(PAGE_SIZE).rposition(is_written).unwrap();
+    std::fs::write(&path, &good[..last * PAGE_SIZE]).unwrap();
+    let (_, damage, _) = check(&dir.0);
+    assert!(damage.iter().any(|why| why.contains("is cut off")), "{damage:#?}");
+    std::fs::remove_file(&path).unwrap();
+    let (_, damage, _) = check(&dir.0);
+    assert!(damage.len() == 1 && damage[0].contains("is missing"), "{damage:#?}");
+}
+
+#[test]
+fn a_directory_in_use_or_without_a_redo_log_is_refused() {
+    let disk: Arc<dyn Disk> = Arc::new(RealDisk::new());
+    let dir = Dir::new("check-files-in-use");
+    let refused = |dir: &Path| check_files(disk.clone(), dir, &mut |_| ()).unwrap_err();
+    std::fs::create_dir_all(&dir.0).unwrap();
+    assert!(matches!(refused(&dir.0), Error::Incompatible(_)));
+    let (e, _) = open(&dir);
+    assert!(matches!(refused(&dir.0), Error::InUse(_)));
+    block_on(e.close()).unwrap();
+    drop(e);
+    assert_eq!(check(&dir.0).1, Vec::<String>::new());
+}
