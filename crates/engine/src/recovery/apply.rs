@@ -192,11 +192,13 @@ impl Drop for End {
 impl Applier {
     /// Starts to read the pages of a window.
     fn read_ahead(&self, window: &Window) {
-        for page in window.pages() {
-            let id = page.id();
-            let readable = |space: &Arc<crate::space::Space>| id.no < space.pages();
-            if !self.unreadable.contains(&id)
-                && self.spaces.find_whole(id.space).is_ok_and(|s| s.as_ref().is_some_and(readable))
+        let gone = self.found.lock().gone.clone();
+        for id in window.pages().map(|page| page.id()) {
+            // The task that changes the page meets an error again.
+            if !gone.contains(&id.space)
+                && !self.unreadable.contains(&id)
+                && let Ok(Some(space)) = self.spaces.find_whole(id.space)
+                && id.no < space.pages()
             {
                 self.pool.prefetch(id);
             }
