@@ -127,14 +127,14 @@ impl Explain {
     }
 
     fn subqueries_of(&mut self, plan: &SelectPlan) {
-        let mut exprs = Vec::new();
-        plan.each_expr(&mut |e| exprs.push(e));
-        self.subqueries(exprs.into_iter());
+        // Those of the select list come first, as in the text.
+        let mut others = Vec::new();
+        plan.each_expr(&mut |e| others.push(e));
+        self.subqueries(plan.output.iter().chain(others));
     }
     fn subqueries<'e>(&mut self, exprs: impl Iterator<Item = &'e Expr>) {
         let mut found = Vec::new();
         exprs.for_each(|e| e.each_subquery(&mut |q| found.push(q)));
-        found.sort_by_key(|q| q.body.slot);
         for q in found {
             if self.shown.insert(q.body.slot) {
                 let kind = match (q.outer.is_empty(), q.body.volatile) {

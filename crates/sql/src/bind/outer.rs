@@ -62,7 +62,7 @@ impl Binder<'_> {
             |aliases: &Aliases| aliases.find(&name.column).map(|n| aliases.list[n].1.clone());
         let Some(item) = aliases.and_then(named) else { return Ok(None) };
         let is_aggregate = |e: &Expr| matches!(e.kind, ExprKind::Aggregate(_));
-        if env.clause == Clause::Fields && item.any(&is_aggregate) {
+        if item.any(&is_aggregate) {
             return Err(SqlError::reference_not_supported(
                 &name.column,
                 "reference to group function",
