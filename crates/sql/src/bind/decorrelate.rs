@@ -2,15 +2,13 @@
 //!
 //! The conditions of such a subquery fall into three parts: those that take nothing from outside,
 //! equalities between a column and a value from outside, and those on values from outside alone.
-//! Where an index finds the rows for the outer values, the subquery is run for each row instead: it
+//! Where an index finds the rows for the outer values, the subquery is run for each row at first: it
 //! then reads only the rows that it needs.
 use super::Binder;
 use super::compare::and;
 use super::select::{Raw, RawKind};
 use crate::parse::ast;
-use crate::plan::{
-    AccessKind, CompareOp, EqualBy, Expr, ExprKind, HashProbe, Limit, SelectPlan, SourceKind,
-};
+use crate::plan::{CompareOp, EqualBy, Expr, ExprKind, HashProbe, Limit, SelectPlan, SourceKind};
 
 pub(super) struct Parts {
     /// The column, the outer value and their comparison.
@@ -52,6 +50,12 @@ impl Binder<'_> {
 }
 
 impl Parts {
+    /// True if the probe may pay. Beside an index it reads rows that the statement may not need, so
+    /// it must not lock them.
+    pub(super) fn pays(&self, plan: &SelectPlan) -> bool {
+        !seeks(plan) || plan.sources.len() == 1 && !plan.locking
+    }
+
     /// The probe, and the conditions that its rows must meet. It is not complete: its rows have no
     /// sources yet, and the test decides which outputs it needs.
     pub(super) fn probe(self, plan: &SelectPlan) -> (HashProbe, Vec<Expr>) {
@@ -79,15 +83,16 @@ impl Parts {
             probe: None,
         };
         let condition = Some(self.condition).filter(|c| !c.is_empty()).map(and);
-        (HashProbe { build, keys, value: None, condition }, self.rest)
+        let seeks = seeks(plan);
+        (HashProbe { build, keys, value: None, condition, seeks }, self.rest)
     }
 }
 
-/// True if an index finds the rows for the outer values, or there are none.
-pub(super) fn seeks(plan: &SelectPlan) -> bool {
+/// True if an index finds the rows for the outer values.
+fn seeks(plan: &SelectPlan) -> bool {
     plan.sources.iter().any(|source| {
         let SourceKind::Table(access) = &source.kind else { return false };
-        let mut by_outer = matches!(access.path.kind, AccessKind::Empty);
+        let mut by_outer = false;
         access.each_key(&mut |e| by_outer |= e.any(&is_outer));
         by_outer
     })

@@ -1,5 +1,6 @@
 //! Binds SELECT: first the clauses, in the order in which they see each other's names, then the
 //! access paths.
+use super::access_path;
 use super::aggregate::Aggregates;
 use super::compare::and;
 use super::enum_set::keep_numbers;
@@ -7,7 +8,6 @@ use super::expr::Env;
 use super::order::Wanted;
 use super::scope::{Aliases, Clause, Scope, ScopeSource};
 use super::{Binder, slot};
-use super::{access_path, decorrelate};
 use crate::error::{Result, SqlError};
 use crate::information_schema::{SCHEMA, Virtual};
 use crate::parse::ast::{self, ExprKind as A, FactorKind, Join, SelectItem};
@@ -178,7 +178,7 @@ impl Binder<'_> {
         let again = probe.is_some().then(|| raw.clone());
         self.place(&mut plan, raw, conjuncts, lock, select, &scope)?;
         if let (Some(parts), Some(raw)) = (probe, again)
-            && !decorrelate::seeks(&plan)
+            && parts.pays(&plan)
         {
             let (mut probe, rest) = parts.probe(&plan);
             self.place(&mut probe.build, raw, rest, lock, select, &scope)?;

@@ -13,6 +13,10 @@ use crate::plan::{
 use redolith_types::Value;
 use std::sync::Arc;
 
+/// The most dependent subqueries in a statement. An expression is begun again for each of its
+/// subqueries, so the time for a row grows by the square of their number.
+const MOST_DEPENDENT: usize = 1000;
+
 impl Binder<'_> {
     pub(super) fn scalar_subquery(&mut self, env: &Env<'_>, select: &ast::Select) -> Result<Expr> {
         let (plan, outer) = self.subselect(env, select)?;
@@ -104,6 +108,9 @@ impl Binder<'_> {
         }
         let dependent = outer.iter().any(|e| !e.is_fixed());
         self.dependents += dependent as usize;
+        if self.dependents > MOST_DEPENDENT {
+            return Err(SqlError::unsupported("more than 1000 correlated subqueries"));
+        }
         let volatile = plan.is_volatile();
         let probe = plan.probe.take().filter(|_| dependent && !volatile);
         let probe = probe.and_then(|probe| probe_for(&test, &plan, probe));

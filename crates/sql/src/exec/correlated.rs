@@ -22,19 +22,26 @@ use super::subquery::{SubqueryResult, collect, members_by, wanted};
 use super::{ExecContext, select};
 use crate::error::{Result, SqlError};
 use crate::memory::Account;
-use crate::plan::{EqualBy, SelectPlan, Subquery, SubqueryBody};
+use crate::plan::{EqualBy, SelectPlan, Source, SourceKind, Subquery, SubqueryBody};
+use hashbrown::HashMap;
+use redolith_engine::Isolation;
 use redolith_types::Value;
-use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::Arc;
 
-/// The most answers of a subquery that are kept.
+/// The most answers that are kept. Where there are very many subqueries, twice their number is.
 const MOST_ANSWERS: usize = 1024;
+/// To free this many rows takes long.
+const MANY: usize = 10_000;
 /// The approximate bytes of an answer beside its values.
 const ANSWER_BYTES: usize = 96;
 /// A hash table is made after so many runs: a single row is faster answered by one run, which may
 /// end early.
 const RUNS_BEFORE_TABLE: u64 = 2;
+/// Where an index finds the rows of a run, the hash table is made when there were so many runs, and
+/// the table has at most so many rows for each: to read them all costs about as much as the runs.
+const RUNS_BESIDE_INDEX: u64 = 256;
+const ROWS_PER_RUN: u64 = 8;
 /// The steps that a run counts as, beside those of its rows.
 const STEPS_PER_RUN: usize = 32;
 
@@ -88,12 +95,16 @@ pub struct Correlated {
     asked: Option<Box<Asked>>,
     /// The number of runs inside which the statement is.
     inside: u32,
+    /// The number of the evaluation under way, and the greatest number so far.
     unit: u64,
+    units: u64,
     /// The derived tables of subqueries, by the address of their plan.
     derived: HashMap<usize, Kept>,
     /// The account of the answers and the derived tables, and the bytes of the answers.
     account: Option<Account>,
     answers: usize,
+    /// The number of answers.
+    count: usize,
     /// The slot of the last answer, and the number of warnings before the evaluation began again.
     again: Option<(u16, u64)>,
     /// Memory for keys.
@@ -171,8 +182,21 @@ impl Correlated {
     }
     /// Ends an evaluation that has asked: answers of volatile subqueries are not valid for another.
     pub fn end_unit(&mut self) {
-        self.unit += 1;
+        self.units += 1;
+        self.unit = self.units;
         self.again = None;
+    }
+    /// Begins a run inside the evaluation under way. Returns what [`Self::leave`] wants.
+    fn enter(&mut self) -> u64 {
+        let outer = self.unit;
+        self.inside += 1;
+        self.end_unit();
+        outer
+    }
+    /// Ends a run: the evaluation around it, which goes on, has its own answers again.
+    fn leave(&mut self, outer: u64) {
+        self.inside -= 1;
+        self.unit = outer;
     }
 
     /// Takes a derived table that an earlier run has made.
@@ -181,11 +205,12 @@ impl Correlated {
     }
     /// Drops the answers that no evaluation under way may need.
     fn forget_answers(&mut self) {
-        self.answers = 0;
+        (self.answers, self.count) = (0, 0);
         for slot in self.slots.iter_mut().flatten() {
             let Slot { answers, last, .. } = &mut **slot;
             answers.retain(|key, _| **key == **last);
             self.answers += answers.iter().map(|(k, a)| 2 * k.len() + a.bytes()).sum::<usize>();
+            self.count += answers.len();
         }
     }
 }
@@ -229,11 +254,12 @@ pub fn keep(
     let unit = correlated.unit;
     let slot = correlated.slot_mut(body);
     (slot.last, slot.unit) = (key.into(), unit);
-    let is_full = body.volatile || slot.answers.len() >= MOST_ANSWERS;
     let bytes = 2 * slot.last.len() + answer.bytes();
     let before = slot.answers.insert(slot.last.clone(), answer);
     correlated.answers += bytes;
-    if is_full || before.is_some() || cx.env.recount_correlated().is_err() {
+    correlated.count += 1;
+    let is_full = correlated.count > MOST_ANSWERS.max(2 * correlated.slots.len());
+    if is_full || body.volatile || before.is_some() || cx.env.recount_correlated().is_err() {
         cx.env.correlated.forget_answers();
         cx.env.recount_correlated()?;
     }
@@ -258,27 +284,29 @@ pub fn answer<'f>(
         cx.trx.give_way().await;
         let slot = cx.env.correlated.slot_mut(&body);
         slot.runs += 1;
-        let is_due = slot.runs > RUNS_BEFORE_TABLE && matches!(slot.table, Table::NotYet);
-        cx.env.correlated.inside += 1;
-        let made = if is_due && body.probe.is_some() {
-            make_table(cx, &body, params).await?
-        } else {
-            false
-        };
+        let runs = slot.runs;
+        let is_due = matches!(slot.table, Table::NotYet) && is_due(cx, &body, runs);
+        let outside = cx.env.correlated.enter();
+        let made = is_due && make_table(cx, &body, params).await?;
         if !made {
             let at = Scope { outer: &outer, ..Scope::new(params) };
             let mark = cx.env.held();
             cx.env.charge(key.len() + super::row_bytes(&outer))?;
             let result = collect(cx, &body.plan, at, most, members).await?;
             cx.env.release_to(mark);
+            if result.rows.len() >= MANY {
+                cx.env.be_heavy();
+            }
             let answer = match most {
                 1 => Answer::Exists(!result.rows.is_empty()),
                 2 => Answer::Value(first(result)),
                 _ => Answer::Rows(Arc::new(result)),
             };
+            cx.env.correlated.leave(outside);
             keep(cx, &body, key, answer)?;
+        } else {
+            cx.env.correlated.leave(outside);
         }
-        cx.env.correlated.inside -= 1;
         cx.env.correlated.again = Some((body.slot, cx.env.session.warnings.count()));
         Ok(())
     })
@@ -287,6 +315,24 @@ pub fn answer<'f>(
 fn first(result: SubqueryResult) -> Value<'static> {
     let row = result.rows.into_iter().next();
     row.and_then(|row| row.into_iter().next()).unwrap_or(Value::Null)
+}
+
+/// Whether the hash table of a subquery pays after so many runs.
+fn is_due(cx: &ExecContext<'_>, body: &SubqueryBody, runs: u64) -> bool {
+    let Some(probe) = &body.probe else { return false };
+    if !probe.seeks {
+        return runs > RUNS_BEFORE_TABLE;
+    }
+    let rows = |s: &Source| match &s.kind {
+        SourceKind::Table(access) => access.table.rows(),
+        _ => u64::MAX,
+    };
+    // Here all reads lock, and more rows would be locked.
+    let locks = cx.env.settings.in_transaction && cx.trx.isolation == Isolation::Serializable;
+    runs > RUNS_BESIDE_INDEX
+        && !locks
+        && runs.is_power_of_two()
+        && probe.build.sources.iter().all(|s| rows(s) <= runs * ROWS_PER_RUN)
 }
 
 /// Makes the hash table of a subquery. Returns false if it cannot be used.

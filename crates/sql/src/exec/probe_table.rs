@@ -7,6 +7,7 @@ use super::select::RowTarget;
 use crate::error::Result;
 use crate::memory::Account;
 use crate::plan::{EqualBy, HashProbe};
+use hashbrown::HashSet;
 use redolith_types::Value;
 use redolith_types::convert::to_f64;
 use redolith_types::key::encode_string;
@@ -70,6 +71,43 @@ fn push_decimal(value: &Value<'_>, out: &mut Vec<u8>) {
     out.push(b' ');
 }
 
+/// Distinct byte strings. Short ones, such as a number, are kept in the table itself: then a search
+/// looks at one place in memory.
+#[derive(Default)]
+pub struct ByteSet {
+    short: HashSet<u128>,
+    long: KeySet,
+}
+impl ByteSet {
+    /// A short string as a number, with its length in the last byte.
+    fn short(key: &[u8]) -> Option<u128> {
+        const LAST: usize = size_of::<u128>() - 1;
+        if key.len() > LAST {
+            return None;
+        }
+        let mut bytes = [0; LAST + 1];
+        bytes[..key.len()].copy_from_slice(key);
+        bytes[LAST] = key.len() as u8;
+        Some(u128::from_ne_bytes(bytes))
+    }
+    pub fn insert(&mut self, key: &[u8]) {
+        match ByteSet::short(key) {
+            Some(short) => drop(self.short.insert(short)),
+            None => drop(self.long.insert(key)),
+        }
+    }
+    pub fn contains(&self, key: &[u8]) -> bool {
+        match ByteSet::short(key) {
+            Some(short) => self.short.contains(&short),
+            None => self.long.contains(key),
+        }
+    }
+    pub fn memory(&self) -> usize {
+        // Each place has a byte beside it.
+        self.short.capacity() * (size_of::<u128>() + 1) * 8 / 7 + self.long.memory()
+    }
+}
+
 /// The number of rows from which on a set pays.
 const FEW: usize = 16;
 /// The number of rows whose keys are made between two looks at the clock.
@@ -77,7 +115,7 @@ const STEPS_PER_ROW: usize = 4;
 
 /// The values of an IN subquery.
 pub struct Members {
-    set: KeySet,
+    set: ByteSet,
     by: EqualBy,
     has_null: bool,
 }
@@ -91,7 +129,7 @@ impl Members {
         if rows.len() < FEW {
             return Ok(None);
         }
-        let mut members = Members { set: KeySet::default(), by, has_null: false };
+        let mut members = Members { set: ByteSet::default(), by, has_null: false };
         let mut key = Vec::new();
         for row in rows {
             env.steps(STEPS_PER_ROW)?;
@@ -126,10 +164,10 @@ impl Members {
 /// The rows of a [`HashProbe`].
 pub struct ProbeTable {
     /// The keys that some row has.
-    groups: KeySet,
+    groups: ByteSet,
     /// For IN: the keys of rows with a NULL, and each key followed by a value.
-    with_null: KeySet,
-    pairs: KeySet,
+    with_null: ByteSet,
+    pairs: ByteSet,
 }
 impl ProbeTable {
     /// Whether a row has the key.
@@ -165,9 +203,9 @@ impl<'p> Building<'p> {
     /// `account` has room for the table alone.
     pub fn new(probe: &'p HashProbe, account: Account) -> Building<'p> {
         let table = ProbeTable {
-            groups: KeySet::default(),
-            with_null: KeySet::default(),
-            pairs: KeySet::default(),
+            groups: ByteSet::default(),
+            with_null: ByteSet::default(),
+            pairs: ByteSet::default(),
         };
         Building { probe, table, key: Vec::new(), rows: 0, account, failed: false }
     }
@@ -195,8 +233,8 @@ impl<'p> Building<'p> {
         let Some(by) = self.probe.value else { return };
         let key = self.key.len();
         match push_key(&values[self.probe.keys.len()], by, &mut self.key) {
-            Pushed::Key => drop(self.table.pairs.insert(&self.key)),
-            Pushed::Null => drop(self.table.with_null.insert(&self.key[..key])),
+            Pushed::Key => self.table.pairs.insert(&self.key),
+            Pushed::Null => self.table.with_null.insert(&self.key[..key]),
             Pushed::Other => self.failed = true,
         }
     }
@@ -263,6 +301,17 @@ mod tests {
         ] {
             assert_eq!(push_key(&value, by, &mut Vec::new()), Pushed::Other);
         }
+    }
+
+    #[test]
+    fn short_and_long_strings_are_found() {
+        let mut set = ByteSet::default();
+        let keys: Vec<Vec<u8>> = (0..40).map(|n| vec![0; n]).collect();
+        keys.iter().step_by(2).for_each(|key| set.insert(key));
+        for (n, key) in keys.iter().enumerate() {
+            assert_eq!(set.contains(key), n % 2 == 0, "{n}");
+        }
+        assert!(!set.contains(&[0, 1]) && !set.contains(&[1; 20]));
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! Makes the rows of FROM with nested loops over tables and derived tables (SEL-1).
-use super::correlated::answered;
+use super::correlated::{self, answered};
 use super::eval::{Eval, Row, Scope};
 use super::scan::{Scan, check_killed};
 use super::select::{RowTarget, give_to_boxed};
@@ -235,9 +235,7 @@ impl<'p> Loops<'p> {
                 SourceKind::Table(access) => {
                     let scan =
                         Scan::new(access, cx.trx, cx.env.settings.in_transaction, cx.scratch);
-                    // A row at hand has no time to wait for its subqueries.
-                    let is_fast = levels.is_empty() && !plan.dependent;
-                    if is_fast { Rows::First(scan) } else { Rows::Scan(Box::new(scan)) }
+                    if levels.is_empty() { Rows::First(scan) } else { Rows::Scan(Box::new(scan)) }
                 }
                 SourceKind::Derived(derived) => {
                     let kept = match cx.env.correlated.take_derived(derived) {
@@ -316,8 +314,16 @@ impl<'p> Loops<'p> {
             0 => return Ok(!std::mem::replace(&mut self.begun, true)),
             n => n - 1,
         };
-        if self.next_at_hand(at, cx)? {
-            return Ok(true);
+        loop {
+            match self.next_at_hand(at, cx) {
+                Ok(true) => return Ok(true),
+                Ok(false) => break,
+                Err(error) => {
+                    if Box::pin(self.decided_late(at, cx, error)).await? {
+                        return Ok(true);
+                    }
+                }
+            }
         }
         let mut depth = last;
         if !self.begun {
@@ -351,11 +357,31 @@ impl<'p> Loops<'p> {
             }
             cx.env.step()?;
             check_killed(&cx.env)?;
-            if self.matches(0, at, cx)? && self.passes(0, at, cx)? {
+            if self.is_wanted(at, cx)? {
                 return Ok(true);
             }
             self.levels[0].refuse(cx);
         }
+    }
+    /// Whether the row at hand passes, which has asked for a dependent subquery.
+    #[cold]
+    async fn decided_late(
+        &mut self,
+        at: Scope<'_>,
+        cx: &mut ExecContext<'_>,
+        asked: SqlError,
+    ) -> Result<bool> {
+        correlated::answer(cx, at, asked).await?;
+        let passes = answered!(cx, at, self.is_wanted(at, cx));
+        cx.env.correlated.end_unit();
+        if !passes {
+            self.levels[0].refuse(cx);
+        }
+        Ok(passes)
+    }
+    /// Whether the only source's row passes.
+    fn is_wanted(&self, at: Scope<'_>, cx: &mut ExecContext<'_>) -> Result<bool> {
+        Ok(self.matches(0, at, cx)? && self.passes(0, at, cx)?)
     }
     fn start(&mut self, depth: usize, at: Scope<'_>, cx: &mut ExecContext<'_>) -> Result<()> {
         let (outer, inner) = self.levels.split_at_mut(depth);

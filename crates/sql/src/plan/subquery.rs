@@ -72,6 +72,8 @@ pub struct HashProbe {
     pub value: Option<EqualBy>,
     /// A condition on outer values alone.
     pub condition: Option<Expr>,
+    /// An index finds the rows for the outer values, too: the table pays only for many rows.
+    pub seeks: bool,
 }
 
 /// A comparison by `=` that bytes can decide.

@@ -6,7 +6,7 @@ use crate::exec::pace::LONG;
 use crate::exec::probe_table::{Pushed, push_key};
 use crate::exec::row_buffer::write;
 use crate::exec::subquery::SubqueryResult;
-use crate::plan::{CompareAs, CompareOp, Expr, HashProbe, Subquery, SubqueryTest};
+use crate::plan::{CompareAs, CompareOp, Expr, ExprKind, HashProbe, Subquery, SubqueryTest};
 use redolith_types::Value;
 use smallvec::SmallVec;
 use std::cmp::Ordering;
@@ -45,39 +45,41 @@ impl<'v> Eval<'v, '_, '_> {
         }
         let mut key = std::mem::take(&mut self.env.correlated.key);
         key.clear();
-        let probed = match &q.body.probe {
-            Some(probe) if self.env.correlated.table(&q.body).is_some() => {
-                self.probe(q, probe, &taken, &mut key)
-            }
-            _ => Ok(None),
-        };
-        if let Ok(None) = probed {
-            key.clear();
-            taken.iter().for_each(|v| write(v, &mut key));
-        }
-        let answer = match &probed {
-            Ok(None) => self.env.correlated.answer(&q.body, &key).cloned(),
-            _ => None,
-        };
-        let asks = matches!(probed, Ok(None)) && answer.is_none();
-        let asked = asks.then(|| self.env.correlated.ask(q, &key, &taken));
+        let value = self.dependent_for(q, &taken, &mut key);
         if key.capacity() < LONG {
             self.env.correlated.key = key;
         }
-        if let Some(asked) = asked {
-            return Err(asked);
-        }
-        if let Some(own) = self.env.correlated.repeated(&q.body) {
-            self.env.session.warnings.cut_to(own);
-        }
-        if let Some(truth) = probed? {
+        value
+    }
+    fn dependent_for(
+        &mut self,
+        q: &'v Subquery,
+        taken: &[Value<'v>],
+        key: &mut Vec<u8>,
+    ) -> Result<Value<'v>> {
+        if let Some(probe) = &q.body.probe
+            && self.env.correlated.table(&q.body).is_some()
+            && let Some(truth) = self.probe(q, probe, taken, key)?
+        {
+            self.goes_on(q);
             return Ok(value_of(truth));
         }
+        key.clear();
+        taken.iter().for_each(|v| write(v, key));
+        let Some(answer) = self.env.correlated.answer(&q.body, key).cloned() else {
+            return Err(self.env.correlated.ask(q, key, taken));
+        };
+        self.goes_on(q);
         match answer {
-            Some(Answer::Exists(exists)) => Ok(Value::Int(exists as i64)),
-            Some(Answer::Value(value)) => Ok(value),
-            Some(Answer::Rows(rows)) => Ok(value_of(self.tested(q, &rows)?)),
-            None => Ok(Value::Null),
+            Answer::Exists(exists) => Ok(Value::Int(exists as i64)),
+            Answer::Value(value) => Ok(value),
+            Answer::Rows(rows) => Ok(value_of(self.tested(q, &rows)?)),
+        }
+    }
+    /// If the evaluation has begun again for this subquery, it has repeated its warnings so far.
+    fn goes_on(&mut self, q: &Subquery) {
+        if let Some(own) = self.env.correlated.repeated(&q.body) {
+            self.env.session.warnings.cut_to(own);
         }
     }
 
@@ -92,13 +94,15 @@ impl<'v> Eval<'v, '_, '_> {
         let negated = matches!(q.test, SubqueryTest::In { negated: true, .. });
         let none = Ok(Some(Some(negated)));
         let at = Scope { outer: taken, ..Scope::new(self.at.params) };
-        let mut inside = Eval::new(at, self.env);
-        if !inside.passes(probe.condition.as_ref())? {
+        if probe.condition.is_some() && !Eval::new(at, self.env).passes(probe.condition.as_ref())? {
             return none;
         }
         for (e, by) in &probe.keys {
-            let value = inside.eval(e)?;
-            match push_key(&value, *by, key) {
+            let pushed = match e.kind {
+                ExprKind::Outer(n) => push_key(&taken[n as usize], *by, key),
+                _ => push_key(&Eval::new(at, self.env).eval(e)?, *by, key),
+            };
+            match pushed {
                 Pushed::Key => {}
                 Pushed::Null => return none,
                 Pushed::Other => return Ok(None),
