@@ -20,6 +20,13 @@ impl Binder<'_> {
                 if let (ast::ExprKind::Row(l), ast::ExprKind::Row(r)) = (&left.kind, &right.kind) {
                     return self.compare_rows(env, op, l, r);
                 }
+                if matches!(
+                    (&left.kind, &right.kind),
+                    (ast::ExprKind::Row(_), ast::ExprKind::Select(_))
+                        | (ast::ExprKind::Select(_), ast::ExprKind::Row(_))
+                ) {
+                    return Err(SqlError::unsupported("comparing a row with a subquery"));
+                }
                 let (left_hex, right_hex) = (self.is_hex_number(left), self.is_hex_number(right));
                 let mut sides = [self.by_value(env, left)?, self.by_value(env, right)?];
                 if left_hex && sides[1].ty.kind.is_numeric() {

@@ -2,8 +2,8 @@
 //!
 //! The conditions of such a subquery fall into three parts: those that take nothing from outside,
 //! equalities between a column and a value from outside, and those on values from outside alone.
-//! Where an index finds the rows for the outer values, the subquery is run for each row at first: it
-//! then reads only the rows that it needs.
+//! Where an index finds the rows for the outer values, the subquery is run for each row at first:
+//! it then reads only the rows that it needs.
 use super::Binder;
 use super::compare::and;
 use super::select::{Raw, RawKind};
@@ -18,8 +18,8 @@ pub(super) struct Parts {
 }
 
 impl Binder<'_> {
-    /// The parts of a subquery's conditions; None if a hash table cannot answer the subquery. `plan`
-    /// has no sources yet.
+    /// The parts of a subquery's conditions; None if a hash table cannot answer the subquery.
+    /// `plan` has no sources yet.
     pub(super) fn probe_parts(
         &self,
         plan: &SelectPlan,

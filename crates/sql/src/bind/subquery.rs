@@ -57,6 +57,7 @@ impl Binder<'_> {
             bound.push(self.expr(env, part)?);
         }
         let (plan, outer) = self.subselect(env, select)?;
+        refuse_limit(&plan)?;
         if plan.visible != parts.len() {
             return Err(SqlError::operand_columns(parts.len()));
         }
@@ -83,6 +84,7 @@ impl Binder<'_> {
     ) -> Result<Expr> {
         let value = self.expr(env, value)?;
         let (plan, outer) = self.subselect(env, select)?;
+        refuse_limit(&plan)?;
         if plan.visible != 1 {
             return Err(SqlError::operand_columns(1));
         }
@@ -149,6 +151,14 @@ impl Binder<'_> {
         let keeps = plan.grouping.is_some() || plan.distinct || !plan.order.is_empty();
         if mixed || keeps && assigns { Err(effects()) } else { Ok(()) }
     }
+}
+
+/// As in MySQL.
+fn refuse_limit(plan: &SelectPlan) -> Result<()> {
+    if plan.limit.is_none() {
+        return Ok(());
+    }
+    Err(SqlError::unsupported("LIMIT & IN/ALL/ANY/SOME subquery"))
 }
 
 /// [`Binder::check_effects`] for expressions that are evaluated together.

@@ -1,18 +1,19 @@
 //! Dependent subqueries (SUB-1): an evaluation asks for the answer for its row.
 //!
-//! An evaluation is synchronous, and to run a subquery may take long and wait. So an evaluation that
-//! needs an answer which is not there leaves a question and fails ([`Correlated::ask`]). The caller,
-//! which is asynchronous, runs the subquery ([`answer`], by the macro [`answered`]) and begins the
-//! evaluation again. The binder refuses expressions to which this would make a difference.
+//! An evaluation is synchronous, and to run a subquery may take long and wait. So an evaluation
+//! that needs an answer which is not there leaves a question and fails ([`Correlated::ask`]). The
+//! caller, which is asynchronous, runs the subquery ([`answer`], by the macro [`answered`]) and
+//! begins the evaluation again. The binder refuses expressions to which this would make a
+//! difference.
 //!
 //! **CORR-1** The last answer of each subquery stays until the next: so each new beginning gets
 //! further than the one before.
 //! **CORR-2** Answers are found by the values that the subquery takes (SUB-2). The answer of a
 //! volatile subquery serves one evaluation ([`Correlated::end_unit`]).
 //! **CORR-3** Answers, hash tables and derived tables of subqueries outlive the rows for which they
-//! were made, so they are charged to accounts of their own, which together hold at most a part of
-//! `redolith_statement_memory`. Where answers or a hash table do not fit, they are not kept, and the
-//! subquery is run more often.
+//! were made, so they are charged to accounts of their own, each of which holds at most a part of
+//! `redolith_statement_memory`. Where answers or a hash table do not fit, they are not kept, and
+//! the subquery is run more often.
 //! **CORR-4** A statement gives way between two runs, and each run looks at the KILL flag.
 use super::eval::Scope;
 use super::probe_table::{Building, ProbeTable};
@@ -179,6 +180,9 @@ impl Correlated {
             outer,
         }));
         SqlError::internal("a subquery was not run for its row")
+    }
+    pub fn is_asked(&self) -> bool {
+        self.asked.is_some()
     }
     /// Ends an evaluation that has asked: answers of volatile subqueries are not valid for another.
     pub fn end_unit(&mut self) {

@@ -53,7 +53,7 @@ fn reads(plan: &SelectPlan, table: &Table) -> bool {
             SourceKind::Table(access) => is_target(access),
             // Their rows are made before the first row of the SELECT.
             SourceKind::Derived(_) | SourceKind::Virtual(_) => false,
-            // A part is made, with its derived tables and subqueries, when the part before has ended.
+            // A part is made, with its derived tables and subqueries, when the part before ends.
             SourceKind::Union(_) => true,
         })
 }

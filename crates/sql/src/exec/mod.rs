@@ -5,8 +5,8 @@
 //!
 //! **EXEC-1** A statement that fails has changed nothing: its changes are rolled back. If the
 //! transaction is the victim of a deadlock, the whole transaction is rolled back.
-//! **EXEC-2** No evaluation is under way across an `.await`. An evaluation that needs something slow
-//! ends, and begins again when it is there ([`correlated`]). Its rows stay meanwhile: only the
+//! **EXEC-2** No evaluation is under way across an `.await`. An evaluation that needs something
+//! slow ends, and begins again when it is there ([`correlated`]). Its rows stay meanwhile: only the
 //! cursors of the slow thing move.
 pub mod admin;
 mod aggregate;

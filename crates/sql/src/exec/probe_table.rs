@@ -71,6 +71,9 @@ fn push_decimal(value: &Value<'_>, out: &mut Vec<u8>) {
     out.push(b' ');
 }
 
+/// The bytes of a key that is a number or a moment.
+const NUMBER: usize = 9;
+
 /// Distinct byte strings. Short ones, such as a number, are kept in the table itself: then a search
 /// looks at one place in memory.
 #[derive(Default)]
@@ -86,7 +89,11 @@ impl ByteSet {
             return None;
         }
         let mut bytes = [0; LAST + 1];
-        bytes[..key.len()].copy_from_slice(key);
+        match <&[u8; NUMBER]>::try_from(key) {
+            // A copy of a known length needs no call.
+            Ok(number) => bytes[..NUMBER].copy_from_slice(number),
+            Err(_) => bytes[..key.len()].copy_from_slice(key),
+        }
         bytes[LAST] = key.len() as u8;
         Some(u128::from_ne_bytes(bytes))
     }
@@ -120,7 +127,8 @@ pub struct Members {
     has_null: bool,
 }
 impl Members {
-    /// None if there are few rows, or if bytes cannot decide.
+    /// None if there are few rows, or if bytes cannot decide. The set stays charged to the
+    /// statement.
     pub fn of(
         rows: &[Box<[Value<'static>]>],
         by: EqualBy,
@@ -130,17 +138,20 @@ impl Members {
             return Ok(None);
         }
         let mut members = Members { set: ByteSet::default(), by, has_null: false };
-        let mut key = Vec::new();
+        let (mut key, mut counted) = (Vec::new(), 0);
         for row in rows {
             env.steps(STEPS_PER_ROW)?;
             key.clear();
             match push_key(&row[0], by, &mut key) {
                 Pushed::Key => {
                     members.set.insert(&key);
-                    env.keeps(members.memory());
+                    env.keep(&mut counted, members.memory())?;
                 }
                 Pushed::Null => members.has_null = true,
-                Pushed::Other => return Ok(None),
+                Pushed::Other => {
+                    env.keeps_no_more(counted);
+                    return Ok(None);
+                }
             }
         }
         Ok(Some(members))

@@ -547,8 +547,8 @@ async fn keep(
     kept.finish(cx, sink).await
 }
 
-/// Runs the dependent subqueries of expressions for a row: what follows cannot stop and begin again.
-/// It finds the answers (CORR-1).
+/// Runs the dependent subqueries of expressions for a row: what follows cannot stop and begin
+/// again. It finds the answers (CORR-1).
 async fn prepare<'v>(
     cx: &mut ExecContext<'_>,
     exprs: impl Iterator<Item = &'v Expr>,
@@ -560,11 +560,11 @@ async fn prepare<'v>(
         loop {
             let own = cx.env.session.warnings.count();
             let asked = Eval::new(at, &mut cx.env).eval(e).err();
-            let Some(error) = asked else {
+            if asked.is_none() || cx.env.correlated.is_asked() {
                 // The evaluation that counts warns again.
                 cx.env.session.warnings.cut_to(own);
-                break;
-            };
+            }
+            let Some(error) = asked else { break };
             super::correlated::answer(cx, at, error).await?;
         }
         cx.env.release_to(mark);

@@ -28,8 +28,8 @@ pub struct SubqueryResult {
 /// The results of a query's subqueries, by slot.
 pub type Results = Vec<Arc<SubqueryResult>>;
 
-/// The outermost subqueries of a statement, in an order in which they can be run. Each finds its own
-/// subqueries when it is run.
+/// The outermost subqueries of a statement, in an order in which they can be run. Each finds its
+/// own subqueries when it is run.
 #[derive(Default)]
 pub struct Found<'p> {
     once: Vec<&'p Subquery>,
@@ -155,7 +155,6 @@ pub async fn collect(
         None => None,
     };
     let held = members.as_ref().map_or(0, Members::memory);
-    cx.env.charge(held)?;
     let bytes = held + rows.iter().map(|row| super::row_bytes(row)).sum::<usize>();
     Ok(SubqueryResult { rows, members, bytes })
 }
