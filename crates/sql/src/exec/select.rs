@@ -230,6 +230,23 @@ async fn produce(
     done
 }
 
+/// Gives the current row to the sink, and runs the dependent subqueries among its outputs.
+async fn give_answered(
+    cx: &mut ExecContext<'_>,
+    plan: &SelectPlan,
+    loops: &Loops<'_>,
+    at: Scope<'_>,
+    sink: &mut impl RowTarget,
+) -> Result<()> {
+    let sources = loops.current();
+    let at = Scope { sources: &sources, ..at };
+    let mut values = Values::new();
+    for e in &plan.output[..plan.visible] {
+        values.push(answered!(cx, at, Eval::new(at, &mut cx.env).output(e)));
+    }
+    give(&values, &mut cx.env, sink)
+}
+
 async fn stream(
     cx: &mut ExecContext<'_>,
     plan: &SelectPlan,
@@ -255,14 +272,16 @@ async fn stream(
         if let Some(alone) = &alone {
             let value = alone.wait(cx, &loops.current(), at).await?;
             sink.row(&[value]);
+        } else if plan.dependent {
+            Box::pin(give_answered(cx, plan, loops, at, sink)).await?;
         } else {
             let sources = loops.current();
-            let at = Scope { sources: &sources, ..at };
+            let mut eval = Eval::new(Scope { sources: &sources, ..at }, &mut cx.env);
             let mut values = Values::new();
             for e in &plan.output[..plan.visible] {
-                values.push(answered!(cx, at, Eval::new(at, &mut cx.env).output(e)));
+                values.push(eval.output(e)?);
             }
-            give(&values, &mut cx.env, sink)?;
+            give(&values, eval.env, sink)?;
         }
         cx.env.release_to(mark);
         if sink.wants_drain() {
@@ -482,12 +501,11 @@ async fn keep(
     }
     let Some(grouping) = &plan.grouping else {
         while !kept.is_full() && loops.next(cx, at).await? {
-            let sources = loops.current();
-            let here = Scope { sources: &sources, ..at };
             if plan.dependent {
-                prepare(cx, plan.output.iter(), here).await?;
+                Box::pin(prepare_row(cx, plan.output.iter(), loops, at)).await?;
             }
-            kept.row(here, plan, &mut cx.env, sink)?;
+            let sources = loops.current();
+            kept.row(Scope { sources: &sources, ..at }, plan, &mut cx.env, sink)?;
             drop(sources);
             if kept.is_large(&cx.env) {
                 kept.spill(cx).await?;
@@ -508,13 +526,12 @@ async fn keep(
         None => true,
     };
     while open && loops.next(cx, at).await? {
-        let sources = loops.current();
-        let here = Scope { sources: &sources, ..at };
         if plan.dependent {
             let args = grouping.aggregates.iter().flat_map(|a| &a.args);
-            prepare(cx, grouping.keys.iter().chain(args), here).await?;
+            Box::pin(prepare_row(cx, grouping.keys.iter().chain(args), loops, at)).await?;
         }
-        groups.add(here, &mut cx.env)?;
+        let sources = loops.current();
+        groups.add(Scope { sources: &sources, ..at }, &mut cx.env)?;
         if grouping.first_row && groups.has_value() {
             break;
         }
@@ -532,7 +549,7 @@ async fn keep(
             let having = plan.having.as_ref();
             if answered!(cx, at, Eval::new(at, &mut cx.env).passes(having)) {
                 if plan.dependent {
-                    prepare(cx, plan.output.iter(), at).await?;
+                    Box::pin(prepare(cx, plan.output.iter(), at)).await?;
                 }
                 kept.row(at, plan, &mut cx.env, sink)?;
             }
@@ -547,11 +564,22 @@ async fn keep(
     kept.finish(cx, sink).await
 }
 
+/// [`prepare`] for the current row. An ordinary statement has nothing of the row in its future.
+async fn prepare_row<'p>(
+    cx: &mut ExecContext<'_>,
+    exprs: impl Iterator<Item = &'p Expr>,
+    loops: &Loops<'_>,
+    at: Scope<'_>,
+) -> Result<()> {
+    let sources = loops.current();
+    prepare(cx, exprs, Scope { sources: &sources, ..at }).await
+}
+
 /// Runs the dependent subqueries of expressions for a row: what follows cannot stop and begin
 /// again. It finds the answers (CORR-1).
-async fn prepare<'v>(
+async fn prepare<'v, 'p: 'v>(
     cx: &mut ExecContext<'_>,
-    exprs: impl Iterator<Item = &'v Expr>,
+    exprs: impl Iterator<Item = &'p Expr>,
     at: Scope<'v>,
 ) -> Result<()> {
     cx.env.correlated.end_unit();

@@ -60,9 +60,9 @@ fn equalities_are_answered_from_a_hash_table() {
     for (test, rows) in [
         ("EXISTS (SELECT 1 FROM i WHERE i.k = o.k AND i.v > 30)", 28),
         ("NOT EXISTS (SELECT 1 FROM i WHERE i.k = o.k AND i.v > 30)", 12),
-        ("o.id IN (SELECT v FROM i WHERE i.k = o.k)", 4),
-        ("o.id NOT IN (SELECT v FROM i WHERE i.k = o.k)", 36),
-        ("o.id NOT IN (SELECT NULLIF(v, 7) FROM i WHERE i.k = o.k)", 32),
+        ("o.id IN (SELECT v FROM i WHERE i.k = o.k)", 6),
+        ("o.id NOT IN (SELECT v FROM i WHERE i.k = o.k)", 34),
+        ("o.id NOT IN (SELECT NULLIF(v, 7) FROM i WHERE i.k = o.k)", 30),
     ] {
         let text = format!("SELECT COUNT(*) FROM o WHERE {test}");
         assert!(scanned(&mut s, &text) <= 41 + 3 * 51, "{text}");
