@@ -6,6 +6,7 @@ use super::outer::Taken;
 use super::{Binder, type_rules};
 use crate::error::{Result, SqlError};
 use crate::parse::ast;
+use crate::plan::function::Purity;
 use crate::plan::{
     CompareOp, EqualBy, Expr, ExprKind, ExprType, Function, HashProbe, SelectPlan, Subquery,
     SubqueryBody, SubqueryTest,
@@ -108,6 +109,12 @@ impl Binder<'_> {
             plan.order.clear();
             plan.output.truncate(plan.visible);
         }
+        // Results are kept by what a subquery takes, and it is taken again for each answer.
+        if outer.iter().any(|e| e.any(&changes)) {
+            return Err(SqlError::unsupported(
+                "a subquery that refers to a select item like RAND() or @a := 1",
+            ));
+        }
         let dependent = outer.iter().any(|e| !e.is_fixed());
         self.dependents += dependent as usize;
         if self.dependents > MOST_DEPENDENT {
@@ -172,6 +179,15 @@ fn effects() -> SqlError {
     SqlError::unsupported(
         "an assignment, or a function like RAND() or SLEEP(), beside a correlated subquery",
     )
+}
+/// True if another evaluation on the same row may give another value.
+fn changes(e: &Expr) -> bool {
+    match &e.kind {
+        ExprKind::AssignUserVariable(..) => true,
+        ExprKind::Call { function, .. } => function.purity() == Purity::Volatile,
+        ExprKind::Subquery(q) => q.body.volatile,
+        _ => false,
+    }
 }
 fn has_effect(e: &Expr) -> bool {
     use Function::{GetLock, LastInsertId, Rand, ReleaseLock, Sleep};

@@ -11,8 +11,8 @@
 //! **CORR-2** Answers are found by the values that the subquery takes (SUB-2). The answer of a
 //! volatile subquery serves one evaluation ([`Correlated::end_unit`]).
 //! **CORR-3** Answers, hash tables and derived tables of subqueries outlive the rows for which they
-//! were made, so they are charged to accounts of their own, each of which holds at most a part of
-//! `redolith_statement_memory`. Where answers or a hash table do not fit, they are not kept, and
+//! were made, so they are charged to accounts of their own: the hash tables together hold at most a
+//! quarter of `redolith_statement_memory`, and the others another quarter. Where answers or a hash table do not fit, they are not kept, and
 //! the subquery is run more often.
 //! **CORR-4** A statement gives way between two runs, and each run looks at the KILL flag.
 use super::eval::Scope;
@@ -104,6 +104,8 @@ pub struct Correlated {
     /// The account of the answers and the derived tables, and the bytes of the answers.
     account: Option<Account>,
     answers: usize,
+    /// The bytes of the hash tables.
+    tables: usize,
     /// The number of answers.
     count: usize,
     /// The slot of the last answer, and the number of warnings before the evaluation began again.
@@ -220,20 +222,18 @@ impl Correlated {
 }
 
 impl super::Env<'_> {
-    /// The memory for what dependent subqueries keep: for hash tables as much again.
-    fn correlated_limit(&self) -> usize {
-        self.settings.memory_limit / 4
-    }
-    fn new_account(&self) -> Account {
+    /// An account beside the statement's for what dependent subqueries keep. They hold `used` bytes
+    /// of the kind already.
+    fn account_beside(&self, used: usize) -> Account {
         let mut account = self.session.memory.statement.beside();
-        account.set_limit(self.correlated_limit());
+        account.set_limit((self.settings.memory_limit / 4).saturating_sub(used));
         account
     }
     /// Charges for what dependent subqueries keep.
     fn recount_correlated(&mut self) -> Result<()> {
         let mut account = match self.correlated.account.take() {
             Some(account) => account,
-            None => self.new_account(),
+            None => self.account_beside(0),
         };
         let derived: usize = self.correlated.derived.values().map(Kept::memory).sum();
         let counted = account.set(self.correlated.answers + derived);
@@ -257,13 +257,17 @@ pub fn keep(
     let correlated = &mut cx.env.correlated;
     let unit = correlated.unit;
     let slot = correlated.slot_mut(body);
+    // The answer before serves no more.
+    let bytes = |key: &[u8], answer: &Answer| 2 * key.len() + answer.bytes();
+    let gone = if body.volatile { std::mem::take(&mut slot.answers) } else { HashMap::new() };
     (slot.last, slot.unit) = (key.into(), unit);
-    let bytes = 2 * slot.last.len() + answer.bytes();
+    let more = bytes(&slot.last, &answer);
     let before = slot.answers.insert(slot.last.clone(), answer);
-    correlated.answers += bytes;
-    correlated.count += 1;
+    correlated.answers -= gone.iter().map(|(key, answer)| bytes(key, answer)).sum::<usize>();
+    correlated.answers += more;
+    correlated.count = correlated.count + 1 - gone.len();
     let is_full = correlated.count > MOST_ANSWERS.max(2 * correlated.slots.len());
-    if is_full || body.volatile || before.is_some() || cx.env.recount_correlated().is_err() {
+    if is_full || before.is_some() || cx.env.recount_correlated().is_err() {
         cx.env.correlated.forget_answers();
         cx.env.recount_correlated()?;
     }
@@ -346,14 +350,29 @@ async fn make_table(
     params: &[Value<'_>],
 ) -> Result<bool> {
     let Some(probe) = &body.probe else { return Ok(false) };
-    let mut building = Building::new(probe, cx.env.new_account());
-    let mark = cx.env.held();
-    select::give_to(cx, &probe.build, Scope::new(params), u64::MAX, &mut building).await?;
+    let account = cx.env.account_beside(cx.env.correlated.tables);
+    let mut building = Building::new(probe, account);
+    let (mark, inside) = (cx.env.held(), cx.env.correlated.inside);
+    let warnings = cx.env.session.warnings.count();
+    let read = select::give_to(cx, &probe.build, Scope::new(params), u64::MAX, &mut building).await;
+    if let Err(error) = &read {
+        if error.ends_transaction() || error.is_of_a_lock() {
+            return Err(error.clone());
+        }
+        // A row of no run may be the reason. If it is a row of this run, the run says so.
+        cx.env.correlated.inside = inside;
+        cx.env.correlated.asked = None;
+        cx.env.session.warnings.cut_to(warnings);
+        check_killed(&cx.env)?;
+    }
     cx.env.release_to(mark);
-    let table = building.finish();
+    let table = building.finish().filter(|_| read.is_ok());
     let made = table.is_some();
     cx.env.correlated.slot_mut(body).table = match table {
-        Some((table, account)) => Table::Made(table, account),
+        Some((table, account)) => {
+            cx.env.correlated.tables += account.used();
+            Table::Made(table, account)
+        }
         None => Table::Refused,
     };
     Ok(made)
