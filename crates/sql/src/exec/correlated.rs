@@ -11,9 +11,9 @@
 //! **CORR-2** Answers are found by the values that the subquery takes (SUB-2). The answer of a
 //! volatile subquery serves one evaluation ([`Correlated::end_unit`]).
 //! **CORR-3** Answers, hash tables and derived tables of subqueries outlive the rows for which they
-//! were made, so they are charged to accounts of their own: the hash tables together hold at most a
-//! quarter of `redolith_statement_memory`, and the others another quarter. Where answers or a hash table do not fit, they are not kept, and
-//! the subquery is run more often.
+//! were made, so they are charged to accounts of their own: the hash tables together hold at most
+//! a quarter of `redolith_statement_memory`, and the others another quarter. Where answers or a
+//! hash table do not fit, they are not kept, and the subquery is run more often.
 //! **CORR-4** A statement gives way between two runs, and each run looks at the KILL flag.
 use super::eval::Scope;
 use super::probe_table::{Building, ProbeTable};
