@@ -134,6 +134,7 @@ class Round:
             ('groups', 4),
             ('join', 3),
             ('subselect', 2),
+            ('correlated', 3),
             ('union', 3),
             ('insert', 4),
             ('update', 3),

@@ -59,6 +59,25 @@ KINDS = {
         'UPDATE few SET id = id WHERE id IN (SELECT a.id FROM many a, many b, many c WHERE a.k +'
         ' b.k + c.k = -1)'
     ),
+    'correlated EXISTS': (
+        'SELECT COUNT(*) FROM many a, many b WHERE EXISTS (SELECT 1 FROM many c WHERE c.id = a.id +'
+        ' b.id AND c.k = -1)'
+    ),
+    'correlated EXISTS of a scan': (
+        'SELECT COUNT(*) FROM many a, many b WHERE EXISTS (SELECT 1 FROM many c WHERE c.k > a.k +'
+        ' b.k + 2000000)'
+    ),
+    'correlated value': (
+        'SELECT SUM((SELECT COUNT(*) FROM many c WHERE c.id < a.id + b.id)) FROM many a, many b'
+    ),
+    'hash of IN': (
+        'SELECT COUNT(*) FROM many a, many b WHERE a.k + b.k IN (SELECT c.k + 1000000 FROM many c'
+        ' WHERE c.k = b.k)'
+    ),
+    'correlated UPDATE': (
+        'UPDATE few SET id = id WHERE id = (SELECT COUNT(*) FROM many a, many b WHERE a.k + b.k <'
+        ' few.id - 100)'
+    ),
     'SLEEP in WHERE': 'SELECT COUNT(*) FROM few WHERE SLEEP(3600)',
     'SLEEP': 'SELECT SLEEP(3600)',
     'SLEEP in VALUES': 'INSERT INTO other VALUES (CONNECTION_ID(), SLEEP(3600))',

@@ -239,6 +239,73 @@ class Statements:
             )
         return Node('SELECT id FROM ', table, ' WHERE ', test)
 
+    def linked(self):
+        """Conditions between the outer row `a` and the inner row `b`: most are equalities."""
+        r = self.random
+        shared = sorted(set(columns_of(self.t, 'a.')) & set(columns_of(self.u, 'b.')))
+        terms = []
+        for _ in range(r.choice([1, 1, 2])):
+            kind = r.choice(shared)
+            sides = [
+                Value(r.choice(columns_of(self.t, 'a.')[kind])),
+                f' {r.choice(["=", "=", "=", "<=>", "<"])} ',
+                Value(r.choice(columns_of(self.u, 'b.')[kind])),
+            ]
+            terms += [' AND ', Node('(', *sides, ')')]
+        if r.random() < 0.4:
+            inner = Expressions(r, columns_of(self.u, 'b.'), self.wild)
+            e = self.two if r.random() < 0.3 else inner
+            terms.append(Optional(' AND ', self.condition(e, 1)))
+        return Node(*terms[1:])
+
+    def correlated_test(self):
+        """A condition on a row `a` with a subquery for it."""
+        r = self.random
+        columns = columns_of(self.u, 'b.')
+        kind = r.choice([k for k in columns if k in columns_of(self.t, 'a.')])
+        value = Value(r.choice(columns_of(self.t, 'a.')[kind]))
+        inner = Node(Value(r.choice(columns[kind])))
+        tail = Node(' FROM u b WHERE ', self.linked())
+        shape = r.random()
+        if shape < 0.35:
+            return Node(r.choice(['EXISTS ', 'NOT EXISTS ']), '(SELECT 1', tail, ')')
+        if shape < 0.7:
+            test = r.choice([' IN ', ' IN ', ' NOT IN ', ' = ANY ', ' <> ALL '])
+            return Node('(', value, test, '(SELECT ', inner, tail, '))')
+        if shape < 0.85 and kind in NUMBERS:
+            test = f' {r.choice(["<", ">", "<=", ">=", "<>"])} {r.choice(["ANY", "ALL"])} '
+            return Node('(', value, test, '(SELECT ', inner, tail, '))')
+        name = r.choice(['MIN', 'MAX', 'COUNT'])
+        test = f' {r.choice(["=", "<", ">", "<=>"])} '
+        value = Value(r.choice(columns_of(self.t, 'a.')['int'])) if name == 'COUNT' else value
+        return Node('(', value, test, f'(SELECT {name}(', inner, ')', tail, '))')
+
+    def correlated(self, table='t'):
+        """A query with subqueries that refer to its rows."""
+        r = self.random
+        columns = columns_of(self.u, 'b.')
+        parts = ['SELECT a.id']
+        for _ in range(r.choice([0, 1, 1, 2])):
+            kind = r.choice(list(columns))
+            name = r.choice(['MIN', 'MAX', 'COUNT', 'COUNT'])
+            inner = Value(r.choice(columns[kind]))
+            tail = Node(' FROM u b WHERE ', self.linked())
+            parts.append(Node(f', (SELECT {name}(', inner, ')', tail, ')'))
+        if r.random() < 0.3:
+            parts.append(Node(', ', self.correlated_test()))
+        parts.append(f' FROM {table} a')
+        if len(parts) == 2 or r.random() < 0.7:
+            test = self.correlated_test()
+            if r.random() < 0.3:
+                outer = Expressions(r, columns_of(self.t, 'a.'), self.wild)
+                word = r.choice([' AND ', ' OR '])
+                test = Node('(', test, word, self.condition(outer, 1), ')')
+            parts.append(Node(' WHERE ', test))
+        if r.random() < 0.2:
+            select = Node('(SELECT COUNT(*) FROM u b WHERE ', self.linked(), ')')
+            parts.append(Optional(' ORDER BY ', select, ', a.id'))
+        return Node(*parts)
+
     def union(self, table='t'):
         """Two or three SELECTs, whose columns are often of the same kind."""
         r = self.random
@@ -310,8 +377,27 @@ class Statements:
             parts += [Node(', ' if i else '', name, ' = ', value)]
         return parts
 
+    def correlated_update(self):
+        r = self.random
+        columns = columns_of(self.u, 'b.')
+        of_kind = {n: columns[k] for n, (_, k, _) in self.t.columns.items() if k in columns}
+        name = r.choice(list(of_kind) or ['id'])
+        inner = Node(Value(r.choice(of_kind.get(name, columns['int']))))
+        parts = [
+            f'UPDATE t a SET a.{name} = (SELECT {r.choice(["MIN", "MAX"])}(',
+            inner,
+            ') FROM u b WHERE ',
+            self.linked(),
+            ')',
+        ]
+        if r.random() < 0.6:
+            parts.append(Optional(' WHERE ', self.correlated_test()))
+        return Node(*parts)
+
     def update(self):
         r = self.random
+        if r.random() < 0.2:
+            return self.correlated_update()
         parts = [
             r.choice(['UPDATE t SET ', 'UPDATE t SET ', 'UPDATE IGNORE t SET ']),
             *self.assignments(),

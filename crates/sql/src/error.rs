@@ -126,6 +126,10 @@ impl SqlError {
     pub fn ends_transaction(&self) -> bool {
         matches!(self.code, 1197 | 1206 | 1213)
     }
+    /// True if a lock could not be had: the wait was too long, or NOWAIT forbids it.
+    pub fn is_of_a_lock(&self) -> bool {
+        matches!(self.code, 1205 | 3572)
+    }
 }
 
 errors! {

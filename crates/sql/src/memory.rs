@@ -159,6 +159,10 @@ impl Account {
     pub fn used(&self) -> usize {
         self.used
     }
+    /// Another account of the same server, without credit and limit.
+    pub fn beside(&self) -> Account {
+        Account::exact(&self.server)
+    }
 
     /// Charges `bytes` more, or fails with error 3170 and charges nothing.
     #[inline]

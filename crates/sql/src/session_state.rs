@@ -81,6 +81,14 @@ impl Warnings {
             self.list.push(Warning { level, code, message });
         }
     }
+    /// Drops the warnings after the first `count`.
+    pub fn cut_to(&mut self, count: u64) {
+        self.count = self.count.min(count);
+        while self.list.len() as u64 > self.count {
+            let Some(last) = self.list.pop() else { break };
+            self.bytes -= size_of::<Warning>() + last.message.len();
+        }
+    }
     pub fn warn(&mut self, error: SqlError) {
         self.push(Level::Warning, error.code, error.message);
     }

@@ -80,6 +80,11 @@ impl Binder<'_> {
         }
         // An aggregate may not stand in an aggregate or in a clause before grouping.
         let Some(mut list) = self.aggregates.take() else {
+            if self.taken.is_empty() {
+                return Err(SqlError::invalid_group_function());
+            }
+            // It may belong to a query further out.
+            self.aggregate_call(env, function, call)?;
             return Err(SqlError::invalid_group_function());
         };
         let bound = self.aggregate_call(env, function, call);
@@ -102,6 +107,9 @@ impl Binder<'_> {
             let bound = self.expr(env, arg)?;
             let as_number = matches!(function, Aggregate::Sum | Aggregate::Avg);
             args.push(if as_number { operand(self.hex_as_number(arg, bound)) } else { bound });
+        }
+        if is_of_outer(&args) {
+            return Err(SqlError::unsupported("an aggregate of an outer query in a subquery"));
         }
         let arg = args.first().map(|a| a.ty).unwrap_or(ExprType::bigint(21));
         let ty = match function {
@@ -188,4 +196,12 @@ impl Binder<'_> {
         }
         Ok(keys)
     }
+}
+
+/// True for the arguments of an aggregate that belongs to an outer query, as in MySQL: all columns
+/// that it names are columns of outer queries.
+fn is_of_outer(args: &[Expr]) -> bool {
+    let any = |test: &dyn Fn(&Expr) -> bool| args.iter().any(|arg| arg.any(test));
+    any(&|e| matches!(e.kind, ExprKind::Outer(_)))
+        && !any(&|e| matches!(e.kind, ExprKind::Column { .. }))
 }

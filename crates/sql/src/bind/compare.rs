@@ -3,9 +3,7 @@ use super::expr::{Env, as_number, in_compared_charset, operand};
 use super::{Binder, type_rules};
 use crate::error::{Result, SqlError};
 use crate::parse::ast::{self, BinaryOp};
-use crate::plan::{
-    ArithOp, CompareAs, CompareOp, Expr, ExprKind, ExprType, Kind, Subquery, SubqueryTest,
-};
+use crate::plan::{ArithOp, CompareAs, CompareOp, Expr, ExprKind, ExprType, Kind};
 use crate::sql_mode::SqlMode;
 use redolith_types::{Charset, Value};
 
@@ -21,6 +19,13 @@ impl Binder<'_> {
             BinaryOp::Compare(op) => {
                 if let (ast::ExprKind::Row(l), ast::ExprKind::Row(r)) = (&left.kind, &right.kind) {
                     return self.compare_rows(env, op, l, r);
+                }
+                if matches!(
+                    (&left.kind, &right.kind),
+                    (ast::ExprKind::Row(_), ast::ExprKind::Select(_))
+                        | (ast::ExprKind::Select(_), ast::ExprKind::Row(_))
+                ) {
+                    return Err(SqlError::unsupported("comparing a row with a subquery"));
                 }
                 let (left_hex, right_hex) = (self.is_hex_number(left), self.is_hex_number(right));
                 let mut sides = [self.by_value(env, left)?, self.by_value(env, right)?];
@@ -271,62 +276,6 @@ impl Binder<'_> {
             ExprKind::Like { negated, collation, escape, sides },
             ExprType::boolean().nullable(nullable),
         ))
-    }
-
-    pub(super) fn scalar_subquery(&mut self, env: &Env<'_>, select: &ast::Select) -> Result<Expr> {
-        let plan = self.subselect(env, select)?;
-        if plan.visible != 1 {
-            return Err(SqlError::operand_columns(1));
-        }
-        let ty = plan.output[0].ty.nullable(true);
-        self.subquery(plan, SubqueryTest::Scalar, ty)
-    }
-
-    pub(super) fn exists(&mut self, env: &Env<'_>, select: &ast::Select) -> Result<Expr> {
-        let plan = self.subselect(env, select)?;
-        self.subquery(plan, SubqueryTest::Exists { negated: false }, ExprType::boolean())
-    }
-
-    pub(super) fn in_select(
-        &mut self,
-        env: &Env<'_>,
-        negated: bool,
-        value: &ast::Expr,
-        select: &ast::Select,
-    ) -> Result<Expr> {
-        let value = self.expr(env, value)?;
-        let plan = self.subselect(env, select)?;
-        if plan.visible != 1 {
-            return Err(SqlError::operand_columns(1));
-        }
-        let value = year_for(&plan.output[0], value);
-        let how = type_rules::compare_as(&value.ty, &plan.output[0].ty)?;
-        let ty = ExprType::boolean().nullable(value.ty.nullable || plan.output[0].ty.nullable);
-        self.subquery(plan, SubqueryTest::In { negated, how, value }, ty)
-    }
-
-    fn subquery(
-        &mut self,
-        plan: crate::plan::SelectPlan,
-        test: SubqueryTest,
-        ty: ExprType,
-    ) -> Result<Expr> {
-        let slot = self.subqueries;
-        self.subqueries = slot.checked_add(1).ok_or_else(SqlError::nested_too_deeply)?;
-        Ok(Expr::new(ExprKind::Subquery(Box::new(Subquery { plan, test, slot })), ty))
-    }
-
-    fn subselect(
-        &mut self,
-        env: &Env<'_>,
-        select: &ast::Select,
-    ) -> Result<crate::plan::SelectPlan> {
-        let aggregates = self.aggregates.take();
-        let pinning = self.pinning;
-        let result = self.select(select, Some(env.scope));
-        self.aggregates = aggregates;
-        self.pinning = pinning;
-        result
     }
 }
 

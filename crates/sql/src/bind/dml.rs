@@ -2,10 +2,10 @@
 use super::Binder;
 use super::access_path;
 use super::expr::Env;
-use super::insert::reads;
 use super::order::{Purpose, Wanted};
 use super::scope::{Aliases, Clause, Scope};
 use super::select::{FOR_CHANGE, flatten};
+use super::subquery::check_effects_of;
 use crate::error::{Result, SqlError};
 use crate::parse::ast::{self, FactorKind};
 use crate::plan::{
@@ -29,6 +29,8 @@ impl Binder<'_> {
         let mut read = Vec::new();
         assignments.iter().for_each(|a| columns_of(&a.value, &mut read));
         assignments.iter().try_for_each(|a| not_read_from(&a.value, &table))?;
+        let filter = access.filter.iter();
+        check_effects_of(filter.chain(assignments.iter().map(|a| &a.value)))?;
         note(&mut access, &mut sort, read);
         let mut assigned = vec![false; table.def.columns.len()];
         assignments.iter().for_each(|a| assigned[a.column as usize] = true);
@@ -58,6 +60,7 @@ impl Binder<'_> {
             &delete.order,
             delete.limit.count.is_some(),
         )?;
+        check_effects_of(access.filter.iter())?;
         note(&mut access, &mut sort, Vec::new());
         Ok(DeletePlan { sort, limit: self.limit(&delete.limit)?, ignore: delete.ignore, access })
     }
@@ -89,6 +92,8 @@ impl Binder<'_> {
         let mut conjuncts = Vec::new();
         if let Some(filter) = filter {
             flatten(self.condition(&Env::new(scope, Clause::Where), filter)?, &mut conjuncts);
+            // What runs a subquery for each row is decided last.
+            conjuncts.sort_by_cached_key(Expr::has_dependent);
         }
         let mut exprs = Vec::new();
         let keys =
@@ -126,8 +131,11 @@ fn columns_of(expr: &Expr, into: &mut Vec<u16>) {
 
 /// Error 1093: a subquery may read the changed table only through a derived table.
 fn not_read_from(expr: &Expr, table: &TableInfo) -> Result<()> {
+    let is_target = |access: &TableAccess| {
+        access.table.def.schema == table.def.schema && access.table.def.name == table.def.name
+    };
     let reads = |e: &Expr| match &e.kind {
-        ExprKind::Subquery(s) => s.plan.sources.iter().any(|source| reads(source, table)),
+        ExprKind::Subquery(s) => s.body.plan.reads_directly(&is_target),
         _ => false,
     };
     if expr.any(&reads) {

@@ -1,11 +1,12 @@
 //! EXPLAIN in the traditional format: one row per table, in the order they are read.
 use crate::error::{Result, SqlError};
 use crate::plan::{
-    AccessKind, DeletePlan, ExprType, InsertPlan, InsertRows, KeyRange, RowLock, SelectPlan,
+    AccessKind, DeletePlan, Expr, ExprKind, ExprType, InsertPlan, InsertRows, KeyRange, SelectPlan,
     Source, SourceKind, Statement, TableAccess, UpdatePlan,
 };
 use crate::sink::ColumnMeta;
 use redolith_types::{Collation, SqlType, Value};
+use std::collections::HashSet;
 
 type Row = Vec<Value<'static>>;
 
@@ -25,15 +26,18 @@ const COLUMNS: &[&str] = &[
 ];
 
 pub(super) fn explain(statement: &Statement) -> Result<(Vec<ColumnMeta>, Vec<Row>)> {
-    let mut out = Explain { rows: Vec::new(), next_id: 1 };
+    let mut out = Explain { rows: Vec::new(), next_id: 1, shown: HashSet::new() };
     match statement {
         Statement::Select(plan) => out.select(plan, "SIMPLE"),
         Statement::Insert(plan) => out.insert(plan),
-        Statement::Update(UpdatePlan { access, sort, .. }) => {
-            out.change(access, "UPDATE", !sort.keys.is_empty())
+        Statement::Update(UpdatePlan { access, sort, assignments, .. }) => {
+            out.change(access, "UPDATE", !sort.keys.is_empty());
+            let values = assignments.iter().map(|a| &a.value);
+            out.subqueries(access.filter.iter().chain(values).chain(&sort.exprs));
         }
         Statement::Delete(DeletePlan { access, sort, .. }) => {
-            out.change(access, "DELETE", !sort.keys.is_empty())
+            out.change(access, "DELETE", !sort.keys.is_empty());
+            out.subqueries(access.filter.iter().chain(&sort.exprs));
         }
         _ => return Err(SqlError::unsupported("EXPLAIN of this statement")),
     }
@@ -51,6 +55,8 @@ pub(super) fn explain(statement: &Statement) -> Result<(Vec<ColumnMeta>, Vec<Row
 struct Explain {
     rows: Vec<Row>,
     next_id: i64,
+    /// The slots of the subqueries that have rows already: aliases make copies.
+    shown: HashSet<u16>,
 }
 
 impl Explain {
@@ -62,11 +68,14 @@ impl Explain {
     fn select(&mut self, plan: &SelectPlan, kind: &str) {
         let id = self.id();
         let derived = plan.sources.iter().any(|s| matches!(s.kind, SourceKind::Derived(_)));
-        let kind = if kind == "SIMPLE" && derived { "PRIMARY" } else { kind };
+        let mut has_subqueries = false;
+        plan.each_expr(&mut |e| e.each_subquery(&mut |_| has_subqueries = true));
+        let is_outermost = kind == "SIMPLE" && (derived || has_subqueries);
+        let kind = if is_outermost { "PRIMARY" } else { kind };
         if plan.sources.is_empty() {
             let extra = if plan.condition.is_some() { "Using where" } else { "No tables used" };
             self.push(id, kind, None, None, None, None, extra.to_string());
-            return;
+            return self.subqueries_of(plan);
         }
         if let [Source { kind: SourceKind::Union(parts), .. }] = &plan.sources[..] {
             return self.union(id, kind, parts, plan);
@@ -114,6 +123,28 @@ impl Explain {
         for plan in inner {
             self.select(plan, "DERIVED");
         }
+        self.subqueries_of(plan);
+    }
+
+    fn subqueries_of(&mut self, plan: &SelectPlan) {
+        // Those of the select list come first, as in the text.
+        let mut others = Vec::new();
+        plan.each_expr(&mut |e| others.push(e));
+        self.subqueries(plan.output.iter().chain(others));
+    }
+    fn subqueries<'e>(&mut self, exprs: impl Iterator<Item = &'e Expr>) {
+        let mut found = Vec::new();
+        exprs.for_each(|e| e.each_subquery(&mut |q| found.push(q)));
+        for q in found {
+            if self.shown.insert(q.body.slot) {
+                let kind = match (q.outer.is_empty(), q.body.volatile) {
+                    (false, _) => "DEPENDENT SUBQUERY",
+                    (true, true) => "UNCACHEABLE SUBQUERY",
+                    (true, false) => "SUBQUERY",
+                };
+                self.select(&q.body.plan, kind);
+            }
+        }
     }
 
     /// The SELECTs of a UNION, and its result where that is kept.
@@ -126,7 +157,8 @@ impl Explain {
                 "SIMPLE" => "PRIMARY",
                 kind => kind,
             };
-            self.select(part, if n == 0 { first } else { "UNION" });
+            let next = if kind == "DEPENDENT SUBQUERY" { "DEPENDENT UNION" } else { "UNION" };
+            self.select(part, if n == 0 { first } else { next });
         }
         if whole.distinct || !whole.order.is_empty() {
             let name = format!("<union{}>", ids.join(","));
@@ -171,10 +203,7 @@ impl Explain {
             return;
         }
         let def = &access.table.def;
-        let changes = matches!(access.lock, RowLock::Exclusive(_))
-            && kind != "SIMPLE"
-            && kind != "PRIMARY"
-            && kind != "DERIVED";
+        let changes = matches!(kind, "UPDATE" | "DELETE");
         let how = access_type(access, changes);
         let total = access.table.rows().max(1);
         let key = access.path.index.filter(|_| how != "ALL").map(|i| def.indexes[i].name.clone());
@@ -207,6 +236,10 @@ impl Explain {
             extra.push("Backward index scan");
         }
         extra.extend(more);
+        let mut takes = false;
+        access.each_key(&mut |e| takes |= e.any(&is_outer));
+        // What a subquery takes has no name in the plan.
+        let reference = reference.map(|r| if takes { "func" } else { r });
         let reference = reference.map(|r| vec![r; ref_columns(access)].join(","));
         let possible: Vec<&str> =
             access.possible.iter().map(|&i| def.indexes[i as usize].name.as_str()).collect();
@@ -255,6 +288,10 @@ impl Explain {
     }
 }
 
+fn is_outer(e: &Expr) -> bool {
+    matches!(e.kind, ExprKind::Outer(_))
+}
+
 fn text(s: &str) -> Value<'static> {
     Value::from(s)
 }
@@ -263,7 +300,11 @@ fn text(s: &str) -> Value<'static> {
 fn access_type(access: &TableAccess, changes: bool) -> &'static str {
     match &access.path.kind {
         AccessKind::Point(_) if changes => "range",
-        AccessKind::Point(values) if values.iter().any(|v| v.last_source().is_some()) => "eq_ref",
+        AccessKind::Point(values)
+            if values.iter().any(|v| v.last_source().is_some() || v.any(&is_outer)) =>
+        {
+            "eq_ref"
+        }
         AccessKind::Point(_) => "const",
         AccessKind::Ranges(ranges) => {
             let only_equal = |r: &KeyRange| r.low.is_none() && r.high.is_none();

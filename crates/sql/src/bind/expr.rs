@@ -24,12 +24,15 @@ pub struct Env<'s> {
     pub aliases: Option<&'s Aliases>,
     /// For HAVING: the columns that are selected or grouped by.
     pub named: Option<(&'s SameIndex, &'s [Expr])>,
-    /// The names of the statement around a subquery.
-    pub outer: Option<&'s Scope>,
+    /// For the select list: the items so far, which only a subquery in it can name, and all items
+    /// of the list.
+    pub items: Option<(&'s Aliases, &'s [ast::SelectItem])>,
+    /// What the subquery around this place can name outside (see [`super::outer`]).
+    pub outer: Option<&'s Env<'s>>,
 }
 impl<'s> Env<'s> {
     pub fn new(scope: &'s Scope, clause: Clause) -> Env<'s> {
-        Env { scope, clause, aliases: None, named: None, outer: None }
+        Env { scope, clause, aliases: None, named: None, items: None, outer: None }
     }
 }
 
@@ -95,6 +98,9 @@ impl Binder<'_> {
             }
             A::In { negated, value, list } => self.in_list(env, *negated, value, list),
             A::InSelect { negated, value, select } => self.in_select(env, *negated, value, select),
+            A::Quantified { op, all, value, select } => {
+                self.quantified(env, *op, *all, value, select)
+            }
             A::Like { negated, value, pattern, escape } => {
                 self.like(env, *negated, value, pattern, escape.as_deref())
             }
@@ -297,13 +303,16 @@ impl Binder<'_> {
     /// Copies the expression that an alias names. The number of copied nodes is limited, because
     /// copies of copies would make a large tree from a short text.
     fn copy(&mut self, env: &Env<'_>, expr: &Expr) -> Result<Expr> {
-        let before = self.copied;
-        expr.walk(&mut |_| self.copied += 1);
-        self.charge(self.copied - before)?;
         let in_aggregate = self.aggregates.is_none() && env.clause != Clause::Group;
         if in_aggregate && expr.any(&|e| matches!(e.kind, ExprKind::Aggregate(_))) {
             return Err(SqlError::invalid_group_function());
         }
+        self.copy_alias(expr)
+    }
+    pub(super) fn copy_alias(&mut self, expr: &Expr) -> Result<Expr> {
+        let before = self.copied;
+        expr.walk(&mut |_| self.copied += 1);
+        self.charge(self.copied - before)?;
         if self.copied > COPIES_PER_BYTE * self.parsed.text.len() {
             Err(SqlError::nested_too_deeply())
         } else {
@@ -342,13 +351,10 @@ impl Binder<'_> {
             }
             None => match alias() {
                 Some(expr) => self.copy(env, expr),
-                None if env
-                    .outer
-                    .is_some_and(|o| matches!(o.find(name, env.clause), Ok(Some(_)))) =>
-                {
-                    Err(SqlError::unsupported("correlated subqueries"))
-                }
-                None => Err(SqlError::unknown_column(written(name), env.clause.name())),
+                None => match self.outer_name(env, name)? {
+                    Some(outer) => Ok(outer),
+                    None => Err(super::outer::unknown(env, name)),
+                },
             },
         }
     }
@@ -362,9 +368,9 @@ impl Binder<'_> {
                 let name = unqualified(column);
                 let mut scope = env.scope;
                 let mut found = scope.find(&name, env.clause)?;
-                // In VALUES (..), the outer scope has the table's columns.
-                if let (None, Some(outer)) = (found, env.outer) {
-                    scope = outer;
+                let mut outer = env.outer;
+                while let (None, Some(around)) = (found, outer) {
+                    (scope, outer) = (around.scope, around.outer);
                     found = scope.find(&name, env.clause)?;
                 }
                 let Some((source, index)) = found else {
@@ -374,6 +380,9 @@ impl Binder<'_> {
                     return Err(SqlError::no_default(column));
                 };
                 self.column_default(&table, index)
+            }
+            ast::ExprKind::Values(_) if env.outer.is_some() => {
+                Err(SqlError::unsupported("VALUES() in a subquery"))
             }
             ast::ExprKind::Values(column) => {
                 let bound = env.scope.resolve(&unqualified(column), env.clause)?;

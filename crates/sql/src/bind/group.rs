@@ -216,6 +216,6 @@ fn fixed_by(conjunct: &Expr) -> impl Iterator<Item = (u16, u16)> {
     sides
         .into_iter()
         .flatten()
-        .filter(|(_, other)| other.is_constant())
+        .filter(|(_, other)| other.is_fixed())
         .filter_map(|(side, _)| column_of(side))
 }

@@ -4,6 +4,7 @@ use super::enum_set::give_number;
 use super::expr::{Env, as_number};
 use super::result_columns;
 use super::scope::{Clause, Scope, ScopeColumn, ScopeSource};
+use super::subquery::check_effects_of;
 use crate::error::{Result, SqlError};
 use crate::parse::ast::{self, InsertSource};
 use crate::plan::expr_type::NOT_FIXED_DECIMALS;
@@ -110,7 +111,15 @@ impl Binder<'_> {
             for (value, &column) in row.iter().zip(columns) {
                 values.push(match value.kind {
                     ast::ExprKind::Default(None) => InsertValue::Default,
-                    _ => InsertValue::Expr(self.value_for(&env, table, column, value)?),
+                    _ => {
+                        let value = self.value_for(&env, table, column, value)?;
+                        if value.has_dependent() {
+                            return Err(SqlError::unsupported(
+                                "a subquery in VALUES that refers to the new row",
+                            ));
+                        }
+                        InsertValue::Expr(value)
+                    }
                 });
             }
             while values.len() < columns.len() {
@@ -152,7 +161,9 @@ impl Binder<'_> {
         if let Some((alias, names)) = &insert.row_alias {
             scope.add(new_row(table, alias, names)?)?;
         }
-        self.assignments(&scope, table, &insert.on_duplicate)
+        let assignments = self.assignments(&scope, table, &insert.on_duplicate)?;
+        check_effects_of(assignments.iter().map(|a| &a.value))?;
+        Ok(assignments)
     }
 
     /// Binds SET c = value, .. of UPDATE and ON DUPLICATE KEY UPDATE. Source 0 of the scope is the

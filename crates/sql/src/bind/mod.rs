@@ -15,6 +15,7 @@ mod column;
 mod column_def;
 mod compare;
 mod ddl;
+mod decorrelate;
 mod dml;
 mod enum_set;
 mod explain;
@@ -24,10 +25,12 @@ mod group;
 mod index_def;
 mod insert;
 mod order;
+mod outer;
 mod range;
 pub mod result_columns;
 mod scope;
 mod select;
+mod subquery;
 pub mod type_rules;
 mod union;
 
@@ -153,6 +156,10 @@ pub(crate) struct Binder<'a> {
     /// The places in `tables` by the hash of the name.
     tables_by_name: SameIndex,
     subqueries: u16,
+    /// What the subqueries around this place take from outside, the innermost last.
+    taken: Vec<outer::Taken>,
+    /// The number of dependent subqueries so far.
+    dependents: usize,
     /// The aggregates met so far; None where aggregates are not allowed.
     aggregates: Option<Aggregates>,
     /// The parameters per row if the single row of the VALUES list stands for many rows.
@@ -194,6 +201,8 @@ impl<'a> Binder<'a> {
             tables: Vec::new(),
             tables_by_name: SameIndex::default(),
             subqueries: 0,
+            taken: Vec::new(),
+            dependents: 0,
             aggregates: None,
             row_stride: None,
             reads: RowLock::None,

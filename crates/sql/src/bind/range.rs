@@ -96,6 +96,8 @@ fn known_before(expr: &Expr, source: u16) -> bool {
                 function.purity() == crate::plan::function::Purity::Volatile
             }
             ExprKind::AssignUserVariable(..) | ExprKind::InsertedValue(_) => true,
+            // A key is made without waiting.
+            ExprKind::Subquery(q) => q.dependent,
             _ => false,
         })
 }

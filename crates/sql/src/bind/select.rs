@@ -25,12 +25,14 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 /// A FROM item before its conditions are known.
+#[derive(Clone)]
 pub(super) struct Raw {
-    kind: RawKind,
-    join: JoinKind,
-    on: Vec<Expr>,
+    pub kind: RawKind,
+    pub join: JoinKind,
+    pub on: Vec<Expr>,
 }
-enum RawKind {
+#[derive(Clone)]
+pub(super) enum RawKind {
     Table { table: Arc<crate::TableInfo>, hints: Vec<ast::IndexHint> },
     Derived(Box<SelectPlan>),
     Virtual(Virtual),
@@ -46,11 +48,11 @@ struct Items {
 }
 
 impl Binder<'_> {
-    /// Binds a SELECT. `outer` has the names of the statement around a subquery.
+    /// Binds a SELECT. `outer` has the names of the query around a subquery.
     pub(super) fn select(
         &mut self,
         select: &ast::Select,
-        outer: Option<&Scope>,
+        outer: Option<&Env<'_>>,
     ) -> Result<SelectPlan> {
         if select.union.is_empty() {
             self.operand(select, outer)
@@ -62,7 +64,7 @@ impl Binder<'_> {
     pub(super) fn operand(
         &mut self,
         select: &ast::Select,
-        outer: Option<&Scope>,
+        outer: Option<&Env<'_>>,
     ) -> Result<SelectPlan> {
         if select.rollup {
             return Err(SqlError::unsupported("GROUP BY ... WITH ROLLUP"));
@@ -70,7 +72,7 @@ impl Binder<'_> {
         if select.calc_found_rows {
             return Err(SqlError::unsupported("SQL_CALC_FOUND_ROWS"));
         }
-        let mut scope = Scope::default();
+        let (mut scope, dependents) = (Scope::default(), self.dependents);
         let raw = self.from(&select.from, &mut scope, outer)?;
         let env = |clause| Env { scope: &scope, outer, ..Env::new(&scope, clause) };
 
@@ -166,11 +168,23 @@ impl Binder<'_> {
             columns: items.columns,
             locking: lock != RowLock::None
                 || raw.iter().any(|r| matches!(&r.kind, RawKind::Derived(inner) if inner.locking)),
+            dependent: self.dependents > dependents,
+            probe: None,
         };
         if !plan.into.is_empty() && plan.into.len() != visible {
             return Err(SqlError::wrong_select_columns());
         }
+        let probe = self.probe_parts(&plan, &raw, &conjuncts, select);
+        let again = probe.is_some().then(|| raw.clone());
         self.place(&mut plan, raw, conjuncts, lock, select, &scope)?;
+        if let (Some(parts), Some(raw)) = (probe, again)
+            && parts.pays(&plan)
+        {
+            let (mut probe, rest) = parts.probe(&plan);
+            self.place(&mut probe.build, raw, rest, lock, select, &scope)?;
+            plan.probe = Some(Box::new(probe));
+        }
+        self.check_effects(&plan)?;
         Ok(plan)
     }
 
@@ -178,7 +192,7 @@ impl Binder<'_> {
         &mut self,
         factors: &[ast::TableFactor],
         scope: &mut Scope,
-        outer: Option<&Scope>,
+        outer: Option<&Env<'_>>,
     ) -> Result<Vec<Raw>> {
         let mut raw = Vec::with_capacity(factors.len());
         let swapped = matches!(factors.get(1).map(|f| &f.join), Some(Join::Right(_)));
@@ -215,7 +229,11 @@ impl Binder<'_> {
                 FactorKind::Derived { select, columns, again } => {
                     let alias =
                         factor.alias.as_deref().ok_or_else(SqlError::derived_needs_alias)?;
-                    let mut plan = self.select(select, None)?;
+                    // A derived table sees nothing outside.
+                    let taken = std::mem::take(&mut self.taken);
+                    let plan = self.select(select, None);
+                    self.taken = taken;
+                    let mut plan = plan?;
                     name_columns(&mut plan, columns)?;
                     if *again && is_volatile(&plan) {
                         return Err(SqlError::unsupported(
@@ -278,7 +296,8 @@ impl Binder<'_> {
             match item {
                 SelectItem::Wildcard(of) => self.wildcard(env, of.as_ref(), &mut bound)?,
                 SelectItem::Expr { expr, alias } => {
-                    let value = self.expr(env, expr)?;
+                    let so_far = Some((&bound.aliases, items));
+                    let value = self.expr(&Env { items: so_far, ..*env }, expr)?;
                     let name = match alias {
                         Some(alias) => alias.clone(),
                         None => self.item_name(env, expr)?,
@@ -468,7 +487,7 @@ impl Binder<'_> {
         &mut self,
         plan: &mut SelectPlan,
         raw: Vec<Raw>,
-        conjuncts: Vec<Expr>,
+        mut conjuncts: Vec<Expr>,
         lock: RowLock,
         select: &ast::Select,
         scope: &Scope,
@@ -478,9 +497,13 @@ impl Binder<'_> {
         let mut constant = Vec::new();
         let mut by_source: Vec<Vec<Expr>> = vec![Vec::new(); count];
         let mut after: Vec<Vec<Expr>> = vec![Vec::new(); count];
+        if plan.dependent {
+            // What runs a subquery for each row is decided last.
+            conjuncts.sort_by_cached_key(Expr::has_dependent);
+        }
         for conjunct in conjuncts {
             match conjunct.last_source() {
-                None if count == 0 || conjunct.is_constant() => constant.push(conjunct),
+                None if count == 0 || conjunct.is_fixed() => constant.push(conjunct),
                 None => by_source[0].push(conjunct),
                 Some(s) if raw[s as usize].join == JoinKind::Left => {
                     after[s as usize].push(conjunct)

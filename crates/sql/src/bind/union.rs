@@ -20,7 +20,7 @@ impl Binder<'_> {
     pub(super) fn union(
         &mut self,
         select: &ast::Select,
-        outer: Option<&Scope>,
+        outer: Option<&Env<'_>>,
     ) -> Result<SelectPlan> {
         let operands = || std::iter::once(select).chain(select.union.iter().map(|(_, s)| s));
         if operands().any(|s| !s.into.is_empty()) {
@@ -47,6 +47,8 @@ impl Binder<'_> {
             })
             .collect::<Result<Vec<_>>>()?;
         for part in &mut parts {
+            // The parts are run whole.
+            part.probe = None;
             let changes =
                 part.output.iter().zip(&columns).any(|(e, column)| !is_column(e, &column.ty));
             if changes && (part.distinct || !part.order.is_empty()) {
@@ -55,7 +57,7 @@ impl Binder<'_> {
                 for column in &mut own {
                     column.ty = column_type(&[column.ty])?;
                 }
-                let inner = std::mem::replace(part, self.over(Vec::new(), false, own, None)?);
+                let inner = std::mem::replace(part, self.over(Vec::new(), false, own, None, None)?);
                 part.locking = inner.locking;
                 part.sources[0].kind = SourceKind::Union(vec![inner]);
             }
@@ -67,15 +69,15 @@ impl Binder<'_> {
         // The first `n + 1` parts have no duplicates, because UNION `n` is without ALL.
         let last_distinct = select.union.iter().rposition(|(all, _)| !all);
         let Some(distinct) = last_distinct.map(|n| n + 2) else {
-            return self.over(parts, false, columns, Some(select));
+            return self.over(parts, false, columns, Some(select), outer);
         };
         let rest = parts.split_off(distinct);
         if rest.is_empty() {
-            return self.over(parts, true, columns, Some(select));
+            return self.over(parts, true, columns, Some(select), outer);
         }
-        let first = self.over(parts, true, columns.clone(), None)?;
+        let first = self.over(parts, true, columns.clone(), None, None)?;
         let parts = std::iter::once(first).chain(rest).collect();
-        self.over(parts, false, columns, Some(select))
+        self.over(parts, false, columns, Some(select), outer)
     }
 
     /// The SELECT that reads the rows of `parts`, with the ORDER BY and LIMIT of `whole`.
@@ -85,6 +87,7 @@ impl Binder<'_> {
         distinct: bool,
         columns: Vec<ColumnMeta>,
         whole: Option<&ast::Select>,
+        outer: Option<&Env<'_>>,
     ) -> Result<SelectPlan> {
         let mut scope = Scope::default();
         scope.add_derived("", &columns, false)?;
@@ -111,11 +114,12 @@ impl Binder<'_> {
                 ));
             }
             self.aggregates = None;
-            let env = Env { aliases: Some(&aliases), ..Env::new(&scope, Clause::Order) };
+            let env = Env { aliases: Some(&aliases), outer, ..Env::new(&scope, Clause::Order) };
             order = self.order(&env, &whole.union_order, &aliases, &mut output)?;
             limit = self.limit(&whole.union_limit)?;
         }
         let locking = parts.iter().any(|part| part.locking);
+        let dependent = output.iter().any(Expr::has_dependent);
         Ok(SelectPlan {
             sources: vec![Source {
                 kind: SourceKind::Union(parts),
@@ -134,6 +138,8 @@ impl Binder<'_> {
             into: Vec::new(),
             columns,
             locking,
+            dependent,
+            probe: None,
         })
     }
 }

@@ -19,7 +19,7 @@ pub async fn run(
     let mut found = Found::default();
     found.access(&plan.access);
     found.exprs(&plan.sort.exprs);
-    let subqueries = found.run(cx, params).await?;
+    let subqueries = found.run_before_changes(cx, Scope::new(params)).await?;
     let at = Scope { subqueries: &subqueries, ..Scope::new(params) };
     let most = limit(&plan.limit, at, &mut cx.env)?;
     let mut affected = 0;
@@ -27,9 +27,7 @@ pub async fn run(
         let table = plan.access.table.engine();
         let mut scan = Scan::new(&plan.access, cx.trx, cx.env.settings.in_transaction, cx.scratch);
         scan.start(at, &mut cx.env)?;
-        while affected < most
-            && scan.next(cx.trx, &mut cx.scratch.handlers, params, &subqueries, &mut cx.env).await?
-        {
+        while affected < most && scan.next(cx, at).await? {
             scan.fetch_logged(cx).await?;
             cx.scratch.handlers.delete += 1;
             cx.trx.delete(table, scan.at()).await?;

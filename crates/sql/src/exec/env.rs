@@ -1,5 +1,6 @@
 //! The environment of an evaluation: all that it may read and change besides rows and parameters,
 //! such as the session, its settings, the clock and warnings.
+use super::correlated::Correlated;
 use super::eval::CompiledRegexp;
 use super::pace::Pace;
 use super::user_locks::UserLocks;
@@ -123,6 +124,7 @@ pub struct Env<'a> {
     /// The runtime of the statement. None if no other task waits for the thread.
     pub runtime: Option<&'a dyn Runtime>,
     pub(super) pace: Pace,
+    pub(super) correlated: Correlated,
     /// An interrupted SLEEP() returns 1, and the statement goes on.
     pub(super) sleep_answers: bool,
     now_us: Option<i64>,
@@ -151,6 +153,7 @@ impl<'a> Env<'a> {
             database: None,
             runtime: None,
             pace: Pace::default(),
+            correlated: Correlated::default(),
             sleep_answers: false,
             now_us: settings.timestamp_us,
             random: None,

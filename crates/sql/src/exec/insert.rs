@@ -1,5 +1,6 @@
 //! Runs INSERT and REPLACE: defaults, AUTO_INCREMENT, duplicates.
 use super::auto_increment::{AutoIncrement, generated};
+use super::correlated::answered;
 use super::env::Env;
 use super::eval::{Eval, Row, Scope};
 use super::insert_select::insert_select;
@@ -38,7 +39,7 @@ pub async fn run(
     let mut work = Work::new(plan);
     let mut found = Found::default();
     find_subqueries(plan, &mut found);
-    let subqueries = found.run(cx, params).await?;
+    let subqueries = found.run_before_changes(cx, Scope::new(params)).await?;
     let at = Scope { subqueries: &subqueries, ..Scope::new(params) };
     match &plan.rows {
         InsertRows::Rows(rows) => {
@@ -478,13 +479,9 @@ impl<'p> Work<'p> {
             };
             let sources = [current];
             let inserted = Row::Stored { def, layout, payload };
-            let mut changes = assign(
-                info,
-                assignments,
-                Scope { sources: &sources, inserted, ..at },
-                &mut cx.env,
-                !self.single || self.plan.ignore,
-            )?;
+            let at = Scope { sources: &sources, inserted, ..at };
+            let nulls = !self.single || self.plan.ignore;
+            let mut changes = answered!(cx, at, assign(info, assignments, at, &mut cx.env, nulls));
             keep_changed(&mut changes, current);
             if changes.is_empty() {
                 self.affected += cx.env.session.found_rows_flag as u64;

@@ -6,7 +6,7 @@ use super::select::RowTarget;
 use super::spool::Spool;
 use super::{ExecContext, select};
 use crate::error::Result;
-use crate::plan::{Expr, SelectPlan, SourceKind};
+use crate::plan::{Expr, SelectPlan, SourceKind, TableAccess};
 use redolith_engine::dict::table::Table;
 use redolith_types::Value;
 
@@ -19,11 +19,11 @@ pub(super) async fn insert_select(
     work.multiple = true;
     if !reads(plan, work.plan.table.engine()) {
         let mut batch = Batch { work, rows: Spool::default(), exprs: &plan.output, at };
-        return select::give_to(cx, plan, at.params, u64::MAX, &mut batch).await;
+        return select::give_to(cx, plan, Scope::new(at.params), u64::MAX, &mut batch).await;
     }
     // The SELECT must not meet the rows that the statement inserts.
     let (mut rows, mark) = (Spool::default(), cx.env.held());
-    select::give_to(cx, plan, at.params, u64::MAX, &mut rows).await?;
+    select::give_to(cx, plan, Scope::new(at.params), u64::MAX, &mut rows).await?;
     rows.rewind();
     cx.env.keep(&mut 0, rows.memory())?;
     work.selected(cx, &mut rows, &plan.output, at).await?;
@@ -37,13 +37,25 @@ pub(super) async fn insert_select(
 
 /// Whether rows of the table may come into the SELECT one by one, while it runs.
 fn reads(plan: &SelectPlan, table: &Table) -> bool {
-    plan.sources.iter().any(|source| match &source.kind {
-        SourceKind::Table(access) => access.table.engine().id == table.id,
-        // Their rows are made before the first row of the SELECT.
-        SourceKind::Derived(_) | SourceKind::Virtual(_) => false,
-        // A part is made, with its derived tables and subqueries, when the part before has ended.
-        SourceKind::Union(_) => true,
-    })
+    let is_target = |access: &TableAccess| access.table.engine().id == table.id;
+    // Dependent subqueries, and what they read, are run while the rows come.
+    let mut later = false;
+    plan.each_expr(&mut |e| {
+        e.each_subquery(&mut |q| {
+            let select = &q.body.plan;
+            select.each_select(true, &mut |inner| {
+                later |= q.dependent && inner.reads_directly(&is_target);
+            });
+        });
+    });
+    later
+        || plan.sources.iter().any(|source| match &source.kind {
+            SourceKind::Table(access) => is_target(access),
+            // Their rows are made before the first row of the SELECT.
+            SourceKind::Derived(_) | SourceKind::Virtual(_) => false,
+            // A part is made, with its derived tables and subqueries, when the part before ends.
+            SourceKind::Union(_) => true,
+        })
 }
 
 /// Rows of INSERT .. SELECT on their way from the SELECT to the table. There are never many of them

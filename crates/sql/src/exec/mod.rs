@@ -5,12 +5,14 @@
 //!
 //! **EXEC-1** A statement that fails has changed nothing: its changes are rolled back. If the
 //! transaction is the victim of a deadlock, the whole transaction is rolled back.
-//! **EXEC-2** No evaluation is under way across an `.await`, because rows and values borrow from
-//! cursors that may move then.
+//! **EXEC-2** No evaluation is under way across an `.await`. An evaluation that needs something
+//! slow ends, and begins again when it is there ([`correlated`]). Its rows stay meanwhile: only the
+//! cursors of the slow thing move.
 pub mod admin;
 mod aggregate;
 mod auto_increment;
 mod column_conversion;
+pub(crate) mod correlated;
 pub mod ddl;
 mod delete;
 pub mod engine_catalog;
@@ -28,6 +30,7 @@ mod long_rows;
 mod more_rows;
 mod number_bounds;
 mod pace;
+mod probe_table;
 mod row_buffer;
 mod rows;
 pub mod scan;
@@ -219,7 +222,7 @@ async fn run_do(cx: &mut ExecContext<'_>, exprs: &[Expr], params: &[Value<'_>]) 
     for e in exprs {
         found.expr(e);
     }
-    let subqueries = found.run(cx, params).await?;
+    let subqueries = found.run(cx, Scope::new(params)).await?;
     for e in exprs {
         let mark = cx.env.held();
         let scope = Scope { subqueries: &subqueries, ..Scope::new(params) };

@@ -96,6 +96,10 @@ impl KeySet {
         let start = if n == 0 { 0 } else { self.ends[n - 1] };
         &self.bytes[start..self.ends[n]]
     }
+    pub fn contains(&self, key: &[u8]) -> bool {
+        let hash = KeySet::hash(&self.hasher, key);
+        self.table.find(hash, |n| self.key(*n as usize) == key).is_some()
+    }
     /// Returns the key's number, and whether the key is new.
     pub fn insert(&mut self, key: &[u8]) -> (usize, bool) {
         let hash = KeySet::hash(&self.hasher, key);

@@ -1,9 +1,9 @@
 //! Makes the rows of FROM with nested loops over tables and derived tables (SEL-1).
+use super::correlated::{self, answered};
 use super::eval::{Eval, Row, Scope};
 use super::scan::{Scan, check_killed};
 use super::select::{RowTarget, give_to_boxed};
 use super::spool::Spool;
-use super::subquery::SubqueryResult;
 use super::{Env, ExecContext};
 use crate::error::{Result, SqlError};
 use crate::information_schema;
@@ -114,7 +114,7 @@ impl Derived {
 }
 
 /// Rows that are there before the first is read, and the current one.
-struct Kept {
+pub struct Kept {
     few: Vec<Box<[Value<'static>]>>,
     /// The bytes of `few`, where they are this statement's.
     bytes: usize,
@@ -141,7 +141,7 @@ impl Kept {
         self.current.extend(row.into_iter().map(Value::into_owned));
         Ok(true)
     }
-    fn memory(&self) -> usize {
+    pub fn memory(&self) -> usize {
         self.bytes + self.many.as_ref().map_or(0, Spool::memory)
     }
     fn current(&self) -> &[Value<'static>] {
@@ -153,6 +153,18 @@ impl Kept {
             env.be_heavy();
         }
     }
+}
+
+/// Makes a derived table of a dependent subquery before the subquery is run.
+pub async fn make_derived(
+    cx: &mut ExecContext<'_>,
+    plan: &SelectPlan,
+    at: Scope<'_>,
+) -> Result<()> {
+    let (mut made, mark) = (Derived::default(), cx.env.held());
+    give_to_boxed(cx, plan, at.given(), u64::MAX, &mut made).await?;
+    cx.env.release_to(mark);
+    cx.env.keep_derived(plan, made.kept())
 }
 
 /// The rows of a UNION: those of one part are kept at a time.
@@ -167,13 +179,13 @@ impl<'p> UnionRows<'p> {
     fn new(parts: &'p [SelectPlan]) -> UnionRows<'p> {
         UnionRows { parts: parts.iter(), kept: Kept::few(Vec::new()), counted: 0, most: u64::MAX }
     }
-    async fn advance(&mut self, cx: &mut ExecContext<'_>, params: &[Value<'_>]) -> Result<bool> {
+    async fn advance(&mut self, cx: &mut ExecContext<'_>, at: Scope<'_>) -> Result<bool> {
         while !self.kept.advance()? {
             let Some(part) = self.parts.next() else { return Ok(false) };
             std::mem::replace(&mut self.kept, Kept::few(Vec::new())).free(&mut cx.env);
             cx.env.keep(&mut self.counted, 0)?;
             let mut made = Derived::default();
-            give_to_boxed(cx, part, params, self.most, &mut made).await?;
+            give_to_boxed(cx, part, at.given(), self.most, &mut made).await?;
             self.kept = made.kept();
             cx.env.keep(&mut self.counted, self.kept.memory())?;
         }
@@ -215,7 +227,7 @@ impl<'p> Loops<'p> {
         &mut self,
         cx: &mut ExecContext<'_>,
         plan: &'p SelectPlan,
-        params: &[Value<'_>],
+        at: Scope<'_>,
     ) -> Result<()> {
         let levels = &mut self.levels;
         for source in &plan.sources {
@@ -226,15 +238,24 @@ impl<'p> Loops<'p> {
                     if levels.is_empty() { Rows::First(scan) } else { Rows::Scan(Box::new(scan)) }
                 }
                 SourceKind::Derived(derived) => {
-                    let mut made = Derived::default();
-                    give_to_boxed(cx, derived, params, u64::MAX, &mut made).await?;
-                    let kept = made.kept();
-                    cx.env.keep(&mut 0, kept.memory())?;
+                    let kept = match cx.env.correlated.take_derived(derived) {
+                        Some(mut kept) => {
+                            kept.rewind();
+                            kept
+                        }
+                        None => {
+                            let mut made = Derived::default();
+                            give_to_boxed(cx, derived, at.given(), u64::MAX, &mut made).await?;
+                            let kept = made.kept();
+                            cx.env.keep(&mut 0, kept.memory())?;
+                            kept
+                        }
+                    };
                     Rows::Kept(Box::new(kept))
                 }
                 SourceKind::Union(parts) => Rows::Union(Box::new(UnionRows::new(parts))),
                 SourceKind::Virtual(table) => {
-                    let tables = super::wanted_tables::tables(cx, source, levels.len(), params)?;
+                    let tables = super::wanted_tables::tables(cx, source, levels.len(), at.params)?;
                     let db = cx
                         .env
                         .database
@@ -259,15 +280,22 @@ impl<'p> Loops<'p> {
             union.most = most;
         }
     }
-    pub fn finish(self, cx: &mut ExecContext<'_>) {
+    pub fn finish(self, cx: &mut ExecContext<'_>) -> Result<()> {
         for level in self.levels {
             match level.rows {
                 Rows::First(scan) => scan.finish(cx),
                 Rows::Scan(scan) => scan.finish(cx),
-                Rows::Kept(kept) => kept.free(&mut cx.env),
+                Rows::Kept(kept) => match &level.source.kind {
+                    // The next run of a dependent subquery reads the same rows.
+                    SourceKind::Derived(plan) if cx.env.correlated.is_inside() => {
+                        cx.env.keep_derived(plan, *kept)?;
+                    }
+                    _ => kept.free(&mut cx.env),
+                },
                 Rows::Union(union) => union.kept.free(&mut cx.env),
             }
         }
+        Ok(())
     }
 
     pub fn current(&self) -> Current<'_> {
@@ -281,19 +309,21 @@ impl<'p> Loops<'p> {
 
     /// Goes to the next combination of rows. Returns false after the last. Without sources there is
     /// one combination.
-    pub async fn next(
-        &mut self,
-        cx: &mut ExecContext<'_>,
-        params: &[Value<'_>],
-        subqueries: &[SubqueryResult],
-    ) -> Result<bool> {
+    pub async fn next(&mut self, cx: &mut ExecContext<'_>, at: Scope<'_>) -> Result<bool> {
         let last = match self.levels.len() {
             0 => return Ok(!std::mem::replace(&mut self.begun, true)),
             n => n - 1,
         };
-        let at = Scope { subqueries, ..Scope::new(params) };
-        if self.next_at_hand(at, cx)? {
-            return Ok(true);
+        loop {
+            match self.next_at_hand(at, cx) {
+                Ok(true) => return Ok(true),
+                Ok(false) => break,
+                Err(error) => {
+                    if Box::pin(self.decided_late(at, cx, error)).await? {
+                        return Ok(true);
+                    }
+                }
+            }
         }
         let mut depth = last;
         if !self.begun {
@@ -327,11 +357,31 @@ impl<'p> Loops<'p> {
             }
             cx.env.step()?;
             check_killed(&cx.env)?;
-            if self.matches(0, at, cx)? && self.passes(0, at, cx)? {
+            if self.is_wanted(at, cx)? {
                 return Ok(true);
             }
             self.levels[0].refuse(cx);
         }
+    }
+    /// Whether the row at hand passes, which has asked for a dependent subquery.
+    #[cold]
+    async fn decided_late(
+        &mut self,
+        at: Scope<'_>,
+        cx: &mut ExecContext<'_>,
+        asked: SqlError,
+    ) -> Result<bool> {
+        correlated::answer(cx, at, asked).await?;
+        let passes = answered!(cx, at, self.is_wanted(at, cx));
+        cx.env.correlated.end_unit();
+        if !passes {
+            self.levels[0].refuse(cx);
+        }
+        Ok(passes)
+    }
+    /// Whether the only source's row passes.
+    fn is_wanted(&self, at: Scope<'_>, cx: &mut ExecContext<'_>) -> Result<bool> {
+        Ok(self.matches(0, at, cx)? && self.passes(0, at, cx)?)
     }
     fn start(&mut self, depth: usize, at: Scope<'_>, cx: &mut ExecContext<'_>) -> Result<()> {
         let (outer, inner) = self.levels.split_at_mut(depth);
@@ -382,7 +432,7 @@ impl<'p> Loops<'p> {
                 }
                 Rows::Union(union) => {
                     cx.trx.give_way().await;
-                    union.advance(cx, at.params).await?
+                    union.advance(cx, at).await?
                 }
             };
             if !more {
@@ -390,12 +440,12 @@ impl<'p> Loops<'p> {
                     return Ok(false);
                 }
                 level.nulls = true;
-            } else if !self.matches(depth, at, cx)? {
+            } else if !answered!(cx, at, self.matches(depth, at, cx)) {
                 self.levels[depth].refuse(cx);
                 continue;
             }
             self.levels[depth].matched = true;
-            if self.passes(depth, at, cx)? {
+            if answered!(cx, at, self.passes(depth, at, cx)) {
                 return Ok(true);
             }
             self.levels[depth].refuse(cx);

@@ -1,11 +1,11 @@
 //! Reads the rows of an access path: computes ranges of key bytes, moves a cursor over each range,
 //! and applies the residual filter.
 use super::ExecContext;
+use super::correlated::answered;
 use super::env::Env;
 use super::eval::{Eval, Row, Scope};
 use super::key_bounds::{KeyRanges, encode_path};
 use super::long_rows;
-use super::subquery::SubqueryResult;
 use crate::error::Result;
 use crate::plan::{AccessKind, OnConflict, RowLock, TableAccess};
 use crate::processes::{Kill, Process};
@@ -15,7 +15,6 @@ use redolith_engine::Trx;
 use redolith_engine::lock::Mode;
 use redolith_engine::row::cursor::{Cursor, OnConflict as EngineConflict, Read};
 use redolith_engine::row::update::RowAt;
-use redolith_types::Value;
 
 /// Between statements, a cursor keeps at most this many bytes of its last batch.
 const KEPT_BYTES: usize = 8 << 10;
@@ -282,23 +281,21 @@ impl<'p> Scan<'p> {
         Ok(Eval::new(Scope { sources: &sources, ..at }, env).truth(filter)? == Some(true))
     }
     /// Goes to the next row that passes.
-    pub async fn next(
-        &mut self,
-        trx: &mut Trx,
-        handlers: &mut Handlers,
-        params: &[Value<'_>],
-        subqueries: &[SubqueryResult],
-        env: &mut Env<'_>,
-    ) -> Result<bool> {
-        while self.advance_at_hand(trx, handlers) || self.advance(trx, handlers, env).await? {
-            env.step()?;
-            check_killed(env)?;
-            if self.passes(Scope { subqueries, ..Scope::new(params) }, env)? {
+    pub async fn next(&mut self, cx: &mut ExecContext<'_>, at: Scope<'_>) -> Result<bool> {
+        loop {
+            let handlers = &mut cx.scratch.handlers;
+            let more = self.advance_at_hand(cx.trx, handlers)
+                || self.advance(cx.trx, handlers, &mut cx.env).await?;
+            if !more {
+                return Ok(false);
+            }
+            cx.env.step()?;
+            check_killed(&cx.env)?;
+            if answered!(cx, at, self.passes(at, &mut cx.env)) {
                 return Ok(true);
             }
-            self.refuse(trx);
+            self.refuse(cx.trx);
         }
-        Ok(false)
     }
 }
 

@@ -3,13 +3,14 @@
 //! Rows stream to the sink if no step has to keep them. Sorting, grouping and DISTINCT each keep
 //! their bytes in one buffer. These buffers, the rows of derived tables and the row being sent are
 //! charged to the statement's account ([`crate::memory`]).
+use super::correlated::answered;
 use super::eval::{Eval, Scope};
 use super::group::Groups;
 use super::row_buffer::KeySet;
 use super::rows::{Collected, Loops};
 use super::scan::go_on;
 use super::sorter::Sorter;
-use super::subquery::{Found, SubqueryResult};
+use super::subquery::{Found, Results};
 use super::{Env, ExecContext, sortkey, waits};
 use crate::error::{Result, SqlError};
 use crate::plan::{Expr, ExprKind, Kind, Limit, SelectPlan};
@@ -39,9 +40,11 @@ pub async fn run(
     if !plan.into.is_empty() {
         return Box::pin(select_into(cx, plan, params)).await;
     }
-    let subqueries = subqueries_of(cx, plan, params).await?;
+    let at = Scope::new(params);
+    let subqueries = subqueries_of(cx, plan, at).await?;
     sink.columns(columns);
-    Ok(Outcome::Rows(produce(cx, plan, params, &subqueries, u64::MAX, sink).await?))
+    let at = Scope { subqueries: &subqueries, ..at };
+    Ok(Outcome::Rows(produce(cx, plan, at, u64::MAX, sink).await?))
 }
 
 async fn select_into(
@@ -49,7 +52,7 @@ async fn select_into(
     plan: &SelectPlan,
     params: &[Value<'_>],
 ) -> Result<Outcome> {
-    let mut rows = collect(cx, plan, params, 2).await?.rows;
+    let mut rows = collect(cx, plan, Scope::new(params), 2).await?.rows;
     if rows.len() > 1 {
         return Err(SqlError::new(1172, "Result consisted of more than one row"));
     }
@@ -98,17 +101,18 @@ impl<S: ResultSink> RowTarget for S {
     }
 }
 
-/// Gives the rows of a SELECT to `target`, at most `most`.
+/// Gives the rows of a SELECT to `target`, at most `most`. `at` has what the SELECT takes from
+/// outside.
 pub async fn give_to(
     cx: &mut ExecContext<'_>,
     plan: &SelectPlan,
-    params: &[Value<'_>],
+    at: Scope<'_>,
     most: u64,
     target: &mut impl RowTarget,
 ) -> Result<()> {
     let mark = cx.env.held();
-    let subqueries = subqueries_of(cx, plan, params).await?;
-    produce(cx, plan, params, &subqueries, most, target).await?;
+    let subqueries = subqueries_of(cx, plan, at).await?;
+    produce(cx, plan, Scope { subqueries: &subqueries, ..at }, most, target).await?;
     // The memory that was needed to make the rows is free again.
     drop(subqueries);
     cx.env.release_to(mark);
@@ -121,11 +125,11 @@ pub async fn give_to(
 pub async fn collect(
     cx: &mut ExecContext<'_>,
     plan: &SelectPlan,
-    params: &[Value<'_>],
+    at: Scope<'_>,
     most: u64,
 ) -> Result<Collected> {
     let mut kept = Collected::default();
-    give_to(cx, plan, params, most, &mut kept).await?;
+    give_to(cx, plan, at, most, &mut kept).await?;
     cx.env.keep(&mut 0, kept.bytes())?;
     Ok(kept)
 }
@@ -133,21 +137,21 @@ pub async fn collect(
 pub fn give_to_boxed<'f>(
     cx: &'f mut ExecContext<'_>,
     plan: &'f SelectPlan,
-    params: &'f [Value<'_>],
+    at: Scope<'f>,
     most: u64,
     target: &'f mut impl RowTarget,
 ) -> Pin<Box<dyn Future<Output = Result<()>> + Send + 'f>> {
-    Box::pin(give_to(cx, plan, params, most, target))
+    Box::pin(give_to(cx, plan, at, most, target))
 }
 
 async fn subqueries_of(
     cx: &mut ExecContext<'_>,
     plan: &SelectPlan,
-    params: &[Value<'_>],
-) -> Result<Vec<SubqueryResult>> {
+    at: Scope<'_>,
+) -> Result<Results> {
     let mut found = Found::default();
     found.select(plan);
-    found.run(cx, params).await
+    found.run(cx, at).await
 }
 
 /// The value of a row count in LIMIT.
@@ -198,23 +202,21 @@ async fn drain(
 async fn produce(
     cx: &mut ExecContext<'_>,
     plan: &SelectPlan,
-    params: &[Value<'_>],
-    subqueries: &[SubqueryResult],
+    at: Scope<'_>,
     most: u64,
     sink: &mut impl RowTarget,
 ) -> Result<u64> {
-    let at = Scope { subqueries, ..Scope::new(params) };
     let (skip, count) =
         if plan.limit.is_none() { (0, most) } else { limits(&plan.limit, at, &mut cx.env)? };
     let count = count.min(most);
     if let Some(condition) = &plan.condition
-        && Eval::new(at, &mut cx.env).truth(condition)? != Some(true)
+        && answered!(cx, at, Eval::new(at, &mut cx.env).truth(condition)) != Some(true)
         && plan.grouping.as_ref().is_none_or(|g| !g.implicit)
     {
         return Ok(0);
     }
     let mut loops = Loops::new();
-    loops.open(cx, plan, params).await?;
+    loops.open(cx, plan, at).await?;
     let streams = plan.grouping.is_none() && !plan.distinct && plan.order.is_empty();
     if streams {
         loops.at_most(skip.saturating_add(count));
@@ -224,8 +226,25 @@ async fn produce(
     } else {
         Box::pin(keep(cx, plan, at, (skip, count), &mut loops, sink)).await
     };
-    loops.finish(cx);
+    loops.finish(cx)?;
     done
+}
+
+/// Gives the current row to the sink, and runs the dependent subqueries among its outputs.
+async fn give_answered(
+    cx: &mut ExecContext<'_>,
+    plan: &SelectPlan,
+    loops: &Loops<'_>,
+    at: Scope<'_>,
+    sink: &mut impl RowTarget,
+) -> Result<()> {
+    let sources = loops.current();
+    let at = Scope { sources: &sources, ..at };
+    let mut values = Values::new();
+    for e in &plan.output[..plan.visible] {
+        values.push(answered!(cx, at, Eval::new(at, &mut cx.env).output(e)));
+    }
+    give(&values, &mut cx.env, sink)
 }
 
 async fn stream(
@@ -243,7 +262,7 @@ async fn stream(
     };
     // A SELECT without FROM returns its row even if its SLEEP() is interrupted.
     cx.env.sleep_answers = plan.sources.is_empty();
-    while given < count && loops.next(cx, at.params, at.subqueries).await? {
+    while given < count && loops.next(cx, at).await? {
         if skip > 0 {
             skip -= 1;
             continue;
@@ -253,6 +272,8 @@ async fn stream(
         if let Some(alone) = &alone {
             let value = alone.wait(cx, &loops.current(), at).await?;
             sink.row(&[value]);
+        } else if plan.dependent {
+            Box::pin(give_answered(cx, plan, loops, at, sink)).await?;
         } else {
             let sources = loops.current();
             let mut eval = Eval::new(Scope { sources: &sources, ..at }, &mut cx.env);
@@ -479,7 +500,10 @@ async fn keep(
         return Ok(0);
     }
     let Some(grouping) = &plan.grouping else {
-        while !kept.is_full() && loops.next(cx, at.params, at.subqueries).await? {
+        while !kept.is_full() && loops.next(cx, at).await? {
+            if plan.dependent {
+                Box::pin(prepare_row(cx, plan.output.iter(), loops, at)).await?;
+            }
             let sources = loops.current();
             kept.row(Scope { sources: &sources, ..at }, plan, &mut cx.env, sink)?;
             drop(sources);
@@ -498,10 +522,14 @@ async fn keep(
     let mut groups = Groups::new(grouping);
     // If a condition without columns is false, the single group without GROUP BY stays empty.
     let open = match &plan.condition {
-        Some(c) => Eval::new(at, &mut cx.env).truth(c)? == Some(true),
+        Some(c) => answered!(cx, at, Eval::new(at, &mut cx.env).truth(c)) == Some(true),
         None => true,
     };
-    while open && loops.next(cx, at.params, at.subqueries).await? {
+    while open && loops.next(cx, at).await? {
+        if plan.dependent {
+            let args = grouping.aggregates.iter().flat_map(|a| &a.args);
+            Box::pin(prepare_row(cx, grouping.keys.iter().chain(args), loops, at)).await?;
+        }
         let sources = loops.current();
         groups.add(Scope { sources: &sources, ..at }, &mut cx.env)?;
         if grouping.first_row && groups.has_value() {
@@ -518,7 +546,11 @@ async fn keep(
         {
             let (keys, aggregates) = groups.finish(n, &cx.env)?;
             let at = Scope { keys: &keys, aggregates: &aggregates, ..at };
-            if Eval::new(at, &mut cx.env).passes(plan.having.as_ref())? {
+            let having = plan.having.as_ref();
+            if answered!(cx, at, Eval::new(at, &mut cx.env).passes(having)) {
+                if plan.dependent {
+                    Box::pin(prepare(cx, plan.output.iter(), at)).await?;
+                }
                 kept.row(at, plan, &mut cx.env, sink)?;
             }
         }
@@ -532,6 +564,42 @@ async fn keep(
     kept.finish(cx, sink).await
 }
 
+/// [`prepare`] for the current row. An ordinary statement has nothing of the row in its future.
+async fn prepare_row<'p>(
+    cx: &mut ExecContext<'_>,
+    exprs: impl Iterator<Item = &'p Expr>,
+    loops: &Loops<'_>,
+    at: Scope<'_>,
+) -> Result<()> {
+    let sources = loops.current();
+    prepare(cx, exprs, Scope { sources: &sources, ..at }).await
+}
+
+/// Runs the dependent subqueries of expressions for a row: what follows cannot stop and begin
+/// again. It finds the answers (CORR-1).
+async fn prepare<'v, 'p: 'v>(
+    cx: &mut ExecContext<'_>,
+    exprs: impl Iterator<Item = &'p Expr>,
+    at: Scope<'v>,
+) -> Result<()> {
+    cx.env.correlated.end_unit();
+    for e in exprs.filter(|e| e.has_dependent()) {
+        let mark = cx.env.held();
+        loop {
+            let own = cx.env.session.warnings.count();
+            let asked = Eval::new(at, &mut cx.env).eval(e).err();
+            if asked.is_none() || cx.env.correlated.is_asked() {
+                // The evaluation that counts warns again.
+                cx.env.session.warnings.cut_to(own);
+            }
+            let Some(error) = asked else { break };
+            super::correlated::answer(cx, at, error).await?;
+        }
+        cx.env.release_to(mark);
+    }
+    Ok(())
+}
+
 /// Whether a constant part of HAVING refuses every group: as in MySQL no row is read then, and
 /// nothing of the groups is calculated that might fail.
 fn is_never_had(plan: &SelectPlan, at: Scope<'_>, env: &mut Env<'_>) -> Result<bool> {
@@ -540,7 +608,7 @@ fn is_never_had(plan: &SelectPlan, at: Scope<'_>, env: &mut Env<'_>) -> Result<b
         ExprKind::And(parts) => &parts[..],
         _ => std::slice::from_ref(having),
     };
-    for part in parts.iter().filter(|part| part.is_constant()) {
+    for part in parts.iter().filter(|part| part.is_fixed()) {
         if Eval::new(at, env).truth(part)? != Some(true) {
             return Ok(true);
         }

@@ -1,24 +1,39 @@
-//! Finds uncorrelated subqueries in a plan, runs each once before the statement that uses it, and
-//! keeps the results by slot.
+//! Runs the subqueries that do not depend on rows (SUB-1), each once before the query that uses it,
+//! and keeps their results by slot.
+//!
+//! Inside a dependent subquery such a subquery is run again only when what it takes from outside
+//! has changed. Dependent subqueries are run when an evaluation asks for them
+//! ([`super::correlated`]).
 use super::ExecContext;
+use super::eval::{Eval, Scope};
+use super::row_buffer::write;
 use super::rows::Collected;
+use super::{correlated, probe_table::Members};
 use crate::error::{Result, SqlError};
 use crate::plan::{
-    AccessKind, Expr, ExprKind, InsertValue, SelectPlan, SourceKind, Subquery, SubqueryTest,
-    TableAccess,
+    EqualBy, Expr, ExprKind, InsertValue, SelectPlan, Subquery, SubqueryTest, TableAccess,
 };
 use redolith_types::Value;
+use std::sync::Arc;
 
 /// The rows of a subquery that its test needs.
-#[derive(Clone, Default, Debug)]
+#[derive(Default)]
 pub struct SubqueryResult {
     pub rows: Vec<Box<[Value<'static>]>>,
+    /// For IN, where bytes can decide it and there are many rows: the values of the rows.
+    pub members: Option<Members>,
+    pub bytes: usize,
 }
 
-/// The outermost subqueries of a statement. Each finds its own subqueries when it is run.
+/// The results of a query's subqueries, by slot.
+pub type Results = Vec<Arc<SubqueryResult>>;
+
+/// The outermost subqueries of a statement, in an order in which they can be run. Each finds its
+/// own subqueries when it is run.
 #[derive(Default)]
 pub struct Found<'p> {
-    list: Vec<&'p Subquery>,
+    once: Vec<&'p Subquery>,
+    dependent: Vec<&'p Subquery>,
 }
 
 impl<'p> Found<'p> {
@@ -26,46 +41,11 @@ impl<'p> Found<'p> {
         match &e.kind {
             ExprKind::Literal(_) | ExprKind::Param(_) | ExprKind::Column { .. } => {}
             ExprKind::Subquery(q) => {
-                self.list.push(q);
-                if let SubqueryTest::In { value, .. } = &q.test {
-                    self.expr(value);
-                }
+                // What it takes may be the value of another subquery.
+                e.parts(&mut |part| self.expr(part));
+                if q.dependent { self.dependent.push(q) } else { self.once.push(q) }
             }
-            ExprKind::Unary(_, v)
-            | ExprKind::Cast(v)
-            | ExprKind::Hex(v)
-            | ExprKind::Collate(v)
-            | ExprKind::ConvertTo(v)
-            | ExprKind::Member { number: v, .. }
-            | ExprKind::AssignUserVariable(_, v)
-            | ExprKind::IsNull { value: v, .. }
-            | ExprKind::IsTruth { value: v, .. } => self.expr(v),
-            ExprKind::Arith { sides, .. }
-            | ExprKind::Compare { sides, .. }
-            | ExprKind::Like { sides, .. }
-            | ExprKind::Regexp { sides, .. }
-            | ExprKind::Xor(sides)
-            | ExprKind::Interval { sides, .. } => self.exprs(&sides[..]),
-            ExprKind::Between { args, .. } => self.exprs(&args[..]),
-            ExprKind::In { value, list, .. } => {
-                self.expr(value);
-                self.exprs(list);
-            }
-            ExprKind::And(parts) | ExprKind::Or(parts) | ExprKind::Call { args: parts, .. } => {
-                self.exprs(parts)
-            }
-            ExprKind::Case { operand, branches, otherwise, .. } => {
-                operand.iter().chain(otherwise).for_each(|e| self.expr(e));
-                branches.iter().for_each(|(when, then)| {
-                    self.expr(when);
-                    self.expr(then);
-                });
-            }
-            ExprKind::GroupKey(_)
-            | ExprKind::Aggregate(_)
-            | ExprKind::InsertedValue(_)
-            | ExprKind::UserVariable(_)
-            | ExprKind::SystemVariable { .. } => {}
+            _ => e.parts(&mut |part| self.expr(part)),
         }
     }
     pub fn exprs(&mut self, list: &'p [Expr]) {
@@ -78,69 +58,103 @@ impl<'p> Found<'p> {
     }
     pub fn access(&mut self, access: &'p TableAccess) {
         self.exprs(access.filter.as_slice());
-        match &access.path.kind {
-            AccessKind::Point(values) => self.exprs(values),
-            AccessKind::Ranges(ranges) => {
-                for r in ranges {
-                    self.exprs(&r.prefix);
-                    r.low.iter().chain(&r.high).for_each(|b| self.expr(&b.value));
-                }
-            }
-            AccessKind::Empty | AccessKind::FullScan => {}
-        }
+        access.each_key(&mut |e| self.expr(e));
     }
     pub fn select(&mut self, plan: &'p SelectPlan) {
-        for source in &plan.sources {
-            self.exprs(source.on.as_slice());
-            self.exprs(source.filter.as_slice());
-            if let SourceKind::Table(access) = &source.kind {
-                self.access(access);
-            }
-        }
-        self.exprs(plan.condition.as_slice());
-        if let Some(g) = &plan.grouping {
-            self.exprs(&g.keys);
-            g.aggregates.iter().for_each(|a| self.exprs(&a.args));
-        }
-        self.exprs(plan.having.as_slice());
-        self.exprs(&plan.output);
+        plan.each_expr(&mut |e| self.expr(e));
     }
 
-    /// Runs the subqueries. Returns their results by slot.
-    pub async fn run(
-        self,
-        cx: &mut ExecContext<'_>,
-        params: &[Value<'_>],
-    ) -> Result<Vec<SubqueryResult>> {
-        if self.list.is_empty() {
-            return Ok(Vec::new());
-        }
-        let mut results = Vec::new();
-        for q in self.list {
-            let result = Box::pin(run_one(cx, q, params)).await?;
-            let slot = q.slot as usize;
+    /// Runs the subqueries that do not depend on rows. `at` has what the query takes from outside.
+    pub async fn run(self, cx: &mut ExecContext<'_>, at: Scope<'_>) -> Result<Results> {
+        let mut results = Results::new();
+        for q in self.once {
+            let result = Box::pin(run_once(cx, q, Scope { subqueries: &results, ..at })).await?;
+            let slot = q.body.slot as usize;
             if results.len() <= slot {
-                results.resize(slot + 1, SubqueryResult::default());
+                results.resize_with(slot + 1, Default::default);
             }
             results[slot] = result;
         }
         Ok(results)
     }
+    /// [`Self::run`] for a statement that changes rows: derived tables of dependent subqueries are
+    /// made before the first change, because they may read the changed table.
+    pub async fn run_before_changes(
+        self,
+        cx: &mut ExecContext<'_>,
+        at: Scope<'_>,
+    ) -> Result<Results> {
+        let mut derived = Vec::new();
+        for q in &self.dependent {
+            q.body.plan.each_select(false, &mut |select| derived.extend(select.derived()));
+        }
+        for plan in derived {
+            super::rows::make_derived(cx, plan, at).await?;
+        }
+        self.run(cx, at).await
+    }
 }
 
-async fn run_one(
+/// The number of rows of the subquery that its test needs.
+pub fn wanted(test: &SubqueryTest) -> u64 {
+    match test {
+        SubqueryTest::Scalar => 2,
+        SubqueryTest::Exists => 1,
+        SubqueryTest::In { .. } | SubqueryTest::Quantified { .. } => u64::MAX,
+    }
+}
+
+/// How bytes decide IN; None for other tests.
+pub fn members_by(q: &Subquery) -> Option<EqualBy> {
+    let SubqueryTest::In { values, .. } = &q.test else { return None };
+    let [(value, how)] = &values[..] else { return None };
+    EqualBy::of(*how, &value.ty, &q.body.plan.output[0].ty)
+}
+
+async fn run_once(
     cx: &mut ExecContext<'_>,
     q: &Subquery,
-    params: &[Value<'_>],
+    at: Scope<'_>,
+) -> Result<Arc<SubqueryResult>> {
+    let mut outer = Vec::with_capacity(q.outer.len());
+    for e in &q.outer {
+        outer.push(Eval::new(at, &mut cx.env).eval(e)?.into_owned());
+    }
+    let inner = Scope { params: at.params, outer: &outer, ..Scope::new(&[]) };
+    if !cx.env.correlated.is_inside() {
+        let result = collect(cx, &q.body.plan, inner, wanted(&q.test), members_by(q)).await?;
+        return Ok(Arc::new(result));
+    }
+    let mut key = Vec::new();
+    outer.iter().for_each(|v| write(v, &mut key));
+    if let Some(kept) = cx.env.correlated.rows_of(&q.body, &key) {
+        return Ok(kept);
+    }
+    let mark = cx.env.held();
+    let result = collect(cx, &q.body.plan, inner, wanted(&q.test), members_by(q)).await?;
+    cx.env.release_to(mark);
+    let result = Arc::new(result);
+    correlated::keep(cx, &q.body, key, correlated::Answer::Rows(result.clone()))?;
+    Ok(result)
+}
+
+/// Runs a subquery. The rows stay charged to the statement.
+pub async fn collect(
+    cx: &mut ExecContext<'_>,
+    plan: &SelectPlan,
+    at: Scope<'_>,
+    most: u64,
+    members: Option<EqualBy>,
 ) -> Result<SubqueryResult> {
-    let most = match q.test {
-        SubqueryTest::Scalar => 2,
-        SubqueryTest::Exists { .. } => 1,
-        SubqueryTest::In { .. } => u64::MAX,
-    };
-    let Collected { rows, .. } = super::select::collect(cx, &q.plan, params, most).await?;
-    if matches!(q.test, SubqueryTest::Scalar) && rows.len() > 1 {
+    let Collected { rows, .. } = super::select::collect(cx, plan, at, most).await?;
+    if most == 2 && rows.len() > 1 {
         return Err(SqlError::subquery_many_rows());
     }
-    Ok(SubqueryResult { rows })
+    let members = match members {
+        Some(by) => Members::of(&rows, by, &mut cx.env)?,
+        None => None,
+    };
+    let held = members.as_ref().map_or(0, Members::memory);
+    let bytes = held + rows.iter().map(|row| super::row_bytes(row)).sum::<usize>();
+    Ok(SubqueryResult { rows, members, bytes })
 }

@@ -1,5 +1,6 @@
 //! Runs UPDATE. Rows are changed as they are found. If the scan could meet a changed row again, or
 //! if the rows are sorted, all rows are found first and changed then.
+use super::correlated::answered;
 use super::env::Env;
 use super::eval::{Eval, Row, Scope};
 use super::insert::duplicate_entry;
@@ -40,7 +41,7 @@ pub async fn run(
     found.access(&plan.access);
     found.exprs(&plan.sort.exprs);
     plan.assignments.iter().for_each(|a| found.expr(&a.value));
-    let subqueries = found.run(cx, params).await?;
+    let subqueries = found.run_before_changes(cx, Scope::new(params)).await?;
     let at = Scope { subqueries: &subqueries, ..Scope::new(params) };
     let most = limit(&plan.limit, at, &mut cx.env)?;
     let mut tally = Tally::default();
@@ -49,9 +50,7 @@ pub async fn run(
     } else {
         let mut scan = Scan::new(&plan.access, cx.trx, cx.env.settings.in_transaction, cx.scratch);
         scan.start(at, &mut cx.env)?;
-        while tally.matched < most
-            && scan.next(cx.trx, &mut cx.scratch.handlers, params, &subqueries, &mut cx.env).await?
-        {
+        while tally.matched < most && scan.next(cx, at).await? {
             tally.matched += 1;
             cx.env.row = tally.matched;
             scan.fetch_logged(cx).await?;
@@ -89,7 +88,8 @@ async fn change(
     let mark = cx.env.held();
     let done = async {
         let sources = [current];
-        let changes = changed_columns(plan, Scope { sources: &sources, ..at }, &mut cx.env)?;
+        let at = Scope { sources: &sources, ..at };
+        let changes = answered!(cx, at, changed_columns(plan, at, &mut cx.env));
         // The charge for the values ends here; `charge_write` charges for the new row.
         cx.env.release_to(mark);
         if changes.is_empty() {
@@ -247,17 +247,14 @@ pub async fn find_rows(
     scan.start(at, &mut cx.env)?;
     let mut found: Vec<(Vec<u8>, Box<[u8]>)> = Vec::new();
     let (mut memory, mut counted) = (0, 0);
-    while (!sort.keys.is_empty() || (found.len() as u64) < most)
-        && scan
-            .next(cx.trx, &mut cx.scratch.handlers, at.params, at.subqueries, &mut cx.env)
-            .await?
-    {
+    while (!sort.keys.is_empty() || (found.len() as u64) < most) && scan.next(cx, at).await? {
         let mut key = Vec::new();
         let mark = cx.env.held();
         let sources = [scan.row()];
         for k in &sort.keys {
             let e = &sort.exprs[k.output as usize];
-            let value = Eval::new(Scope { sources: &sources, ..at }, &mut cx.env).numeric(e)?;
+            let at = Scope { sources: &sources, ..at };
+            let value = answered!(cx, at, Eval::new(at, &mut cx.env).numeric(e));
             let collation = if e.ty.kind.is_string() { k.collation } else { Collation::Binary };
             sortkey::push_ordered(&value, &e.ty, collation, k.descending, &mut cx.env, &mut key);
         }

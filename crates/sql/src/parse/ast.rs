@@ -64,6 +64,13 @@ pub enum ExprKind {
         value: Box<Expr>,
         select: Box<Select>,
     },
+    /// `value op ANY (SELECT ..)`; `all` for ALL.
+    Quantified {
+        op: crate::plan::CompareOp,
+        all: bool,
+        value: Box<Expr>,
+        select: Box<Select>,
+    },
     Like {
         negated: bool,
         value: Box<Expr>,
@@ -137,7 +144,9 @@ impl ExprKind {
                 each(list);
                 f(value.height);
             }
-            InSelect { value, select, .. } => [value.height, select.height].into_iter().for_each(f),
+            InSelect { value, select, .. } | Quantified { value, select, .. } => {
+                [value.height, select.height].into_iter().for_each(f)
+            }
             Like { value, pattern, escape, .. } => [Some(value), Some(pattern), escape.as_ref()]
                 .into_iter()
                 .flatten()

@@ -94,9 +94,21 @@ impl Parser<'_> {
                 };
                 left = self.node(position, kind)?;
             } else if let Some(op) = self.compare_op() {
-                if let Some(_quantifier) = self.accept_any(&["ANY", "SOME", "ALL"]) {
-                    self.subselect()?;
-                    left = self.node(position, ExprKind::Unsupported("ANY/ALL/SOME subquery"))?;
+                if op != CompareOp::NullSafeEq
+                    && let Some(quantifier) = self.accept_any(&["ANY", "SOME", "ALL"])
+                {
+                    let (all, value) = (quantifier == "ALL", Box::new(left));
+                    let select = self.subselect()?;
+                    let kind = match (op, all) {
+                        (CompareOp::Eq, false) => {
+                            ExprKind::InSelect { negated: false, value, select }
+                        }
+                        (CompareOp::NotEq, true) => {
+                            ExprKind::InSelect { negated: true, value, select }
+                        }
+                        _ => ExprKind::Quantified { op, all, value, select },
+                    };
+                    left = self.node(position, kind)?;
                     continue;
                 }
                 let right = self.predicate()?;

@@ -3,8 +3,8 @@
 //! **PATH-1** The rows of a path are a superset of the rows that the statement wants. The source's
 //! `filter` has exactly the conditions that the path does not guarantee. A path whose bounds
 //! guarantee all conditions leaves no filter.
-//! **PATH-2** Key expressions depend only on parameters, variables and columns of *earlier*
-//! sources.
+//! **PATH-2** Key expressions depend only on parameters, variables, columns of *earlier* sources
+//! and, in a subquery, on what it takes from outside.
 //! **PATH-3** Bounds are compared as the columns compare: the executor converts each value to its
 //! column's type when it makes key bytes. A value that does not fit exactly is rounded outwards or
 //! makes the range empty (`id = 5.5`).

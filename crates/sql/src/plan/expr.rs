@@ -8,15 +8,17 @@
 //!   no `Column` occurs there;
 //! - *parameters*: `?` of a prepared statement and literals parameterized out of a text statement,
 //!   one array;
+//! - *the query around it*, in a subquery: `Outer` (see [`super::subquery`]);
 //! - *the session*: user and system variables.
 //!
 //! **EXPR-1** The binder chooses a comparison's `how` from the operands' types. If only the value
 //! tells a type (a `?`), `how` is `ByValue`.
 use super::expr_type::ExprType;
 use super::function::Function;
-use super::select::SelectPlan;
+use super::subquery::Subquery;
 use crate::table_info::TableInfo;
 use redolith_types::{Collation, Value};
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 #[derive(Clone, Debug)]
@@ -145,29 +147,9 @@ pub enum ExprKind {
         function: Function,
         args: Vec<Expr>,
     },
-    /// An uncorrelated subquery, evaluated once per statement.
     Subquery(Box<Subquery>),
-}
-
-#[derive(Clone, Debug)]
-pub struct Subquery {
-    pub plan: SelectPlan,
-    pub test: SubqueryTest,
-    /// The subquery's number in its statement; the executor keeps the result under this number.
-    pub slot: u16,
-}
-#[derive(Clone, Debug)]
-pub enum SubqueryTest {
-    /// The single value of the single row; NULL without a row; error 1242 with several rows.
-    Scalar,
-    Exists {
-        negated: bool,
-    },
-    In {
-        negated: bool,
-        how: CompareAs,
-        value: Expr,
-    },
+    /// In a subquery: value n of those that it takes from the query around it.
+    Outer(u16),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -207,6 +189,17 @@ pub enum CompareOp {
     GreaterEq,
 }
 impl CompareOp {
+    /// Whether an order of the sides satisfies the operator.
+    pub fn holds(self, order: Ordering) -> bool {
+        match self {
+            CompareOp::Eq | CompareOp::NullSafeEq => order.is_eq(),
+            CompareOp::NotEq => order.is_ne(),
+            CompareOp::Less => order.is_lt(),
+            CompareOp::LessEq => order.is_le(),
+            CompareOp::Greater => order.is_gt(),
+            CompareOp::GreaterEq => order.is_ge(),
+        }
+    }
     /// The operator for exchanged sides.
     pub fn flipped(self) -> CompareOp {
         match self {

@@ -42,7 +42,16 @@ fn expr(e: &Expr) -> usize {
         bytes += size_of::<Expr>();
         bytes += match &node.kind {
             ExprKind::Literal(v) => value(v),
-            ExprKind::Subquery(q) => size_of::<Subquery>() + select_plan(&q.plan),
+            ExprKind::Subquery(q) => {
+                let probe = q.body.probe.as_ref().map_or(0, |p| {
+                    let keys = p.keys.iter().map(|(e, _)| e).chain(&p.condition);
+                    size_of::<HashProbe>() + select_plan(&p.build) + exprs(keys)
+                });
+                size_of::<Subquery>()
+                    + size_of::<SubqueryBody>()
+                    + select_plan(&q.body.plan)
+                    + probe
+            }
             _ => 0,
         };
     });

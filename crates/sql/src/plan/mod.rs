@@ -17,6 +17,7 @@ pub mod function;
 mod memory_size;
 pub mod select;
 pub mod show;
+pub mod subquery;
 mod walk;
 
 use crate::xa::Xid;
@@ -29,6 +30,7 @@ pub use expr_type::{Coercibility, ExprType, Kind};
 pub use function::Function;
 pub use select::*;
 pub use show::{ShowFilter, ShowKind, ShowStmt};
+pub use subquery::{EqualBy, HashProbe, Subquery, SubqueryBody, SubqueryTest};
 
 use crate::parse::hints::Hints;
 use crate::sink::ColumnMeta;

@@ -12,6 +12,7 @@
 use super::access::TableAccess;
 use super::expr::Expr;
 use super::expr_type::ExprType;
+use super::subquery::HashProbe;
 use crate::information_schema::Virtual;
 use crate::sink::ColumnMeta;
 use redolith_types::Collation;
@@ -36,6 +37,12 @@ pub struct SelectPlan {
     pub columns: Vec<ColumnMeta>,
     /// The statement has FOR UPDATE or FOR SHARE at any depth.
     pub locking: bool,
+    /// An expression of the SELECT may hold a dependent subquery (SUB-1). A hint: it may be true
+    /// without one.
+    pub dependent: bool,
+    /// In a subquery: the way to answer it from a hash table. The binder moves it to the
+    /// [`SubqueryBody`](super::SubqueryBody).
+    pub probe: Option<Box<HashProbe>>,
 }
 
 #[derive(Clone, Debug)]

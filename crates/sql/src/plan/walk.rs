@@ -1,6 +1,9 @@
 //! Traversal of an expression's nodes.
-use super::expr::{Expr, ExprKind, SubqueryTest};
+use super::access::{AccessKind, TableAccess};
+use super::expr::{Expr, ExprKind};
 use super::function::{Function, Purity};
+use super::select::{SelectPlan, SourceKind};
+use super::subquery::{Subquery, SubqueryTest};
 use std::sync::Arc;
 
 /// Calls `f` with each direct part of a node, by shared or mutable reference.
@@ -9,7 +12,7 @@ macro_rules! each_part {
         use ExprKind::*;
         match $kind {
             Literal(_) | Param(_) | Column { .. } | GroupKey(_) | Aggregate(_) => {}
-            InsertedValue(_) | UserVariable(_) | SystemVariable { .. } => {}
+            InsertedValue(_) | UserVariable(_) | SystemVariable { .. } | Outer(_) => {}
             AssignUserVariable(_, e) | Unary(_, e) => $f(e),
             Cast(e) | Hex(e) | Collate(e) | ConvertTo(e) => $f(e),
             IsNull { value: e, .. } | IsTruth { value: e, .. } | Member { number: e, .. } => $f(e),
@@ -35,9 +38,14 @@ macro_rules! each_part {
                 }
             }
             Subquery(s) => {
-                if let SubqueryTest::In { value, .. } = &$($mutable)? s.test {
-                    $f(value);
+                match &$($mutable)? s.test {
+                    SubqueryTest::In { values, .. } => {
+                        values.$iter().for_each(|(value, _)| $f(value))
+                    }
+                    SubqueryTest::Quantified { value, .. } => $f(value),
+                    SubqueryTest::Scalar | SubqueryTest::Exists => {}
                 }
+                s.outer.$iter().for_each($f);
             }
         }
     }};
@@ -84,10 +92,29 @@ impl Expr {
     }
 
     /// True if the expression has the same value for every row of a statement: parameters, system
-    /// variables, NOW(). Expressions that read user variables do not count as constant.
+    /// variables, NOW(). Expressions that read user variables do not count as constant, nor does
+    /// what a subquery takes from outside.
     pub fn is_constant(&self) -> bool {
+        self.is_fixed() && !self.any(&|e| matches!(e.kind, ExprKind::Outer(_)))
+    }
+    /// True if the expression has the same value for every row of one run of its query: constants,
+    /// and what a subquery takes from outside.
+    pub fn is_fixed(&self) -> bool {
         // An assignment elsewhere in the statement may change a variable between rows.
         !self.differs_by_row() && !self.any(&|e| matches!(e.kind, ExprKind::UserVariable(_)))
+    }
+    /// True if a dependent subquery stands in the expression (SUB-1).
+    pub fn has_dependent(&self) -> bool {
+        self.any(&|e| matches!(&e.kind, ExprKind::Subquery(q) if q.dependent))
+    }
+    /// True if an evaluation has an effect or may give another value next time.
+    pub fn is_volatile_node(&self) -> bool {
+        match &self.kind {
+            ExprKind::AssignUserVariable(..) | ExprKind::UserVariable(_) => true,
+            ExprKind::Call { function, .. } => function.purity() == Purity::Volatile,
+            ExprKind::Subquery(q) => q.body.volatile,
+            _ => false,
+        }
     }
     /// True if the value may differ from row to row even when nothing assigns the user variables
     /// that the expression reads.
@@ -115,8 +142,8 @@ impl Expr {
     }
 
     /// True if the expressions have the same structure, and so the same value whenever both are
-    /// evaluated on the same row. A subquery, or an expression whose value may change from call to
-    /// call, equals nothing.
+    /// evaluated on the same row. A subquery equals its copies only. An expression whose value may
+    /// change from call to call equals nothing.
     pub fn same(&self, other: &Expr) -> bool {
         // Strings with different collations sort and group differently.
         if self.ty.kind.is_string()
@@ -140,6 +167,8 @@ impl Expr {
         match (&self.kind, &other.kind) {
             (Literal(a), Literal(b)) => a == b,
             (Param(a), Param(b)) => a == b,
+            (Outer(a), Outer(b)) => a == b && self.ty.kind == other.ty.kind,
+            (Subquery(a), Subquery(b)) => a.is_copy_of(b) && !a.body.volatile,
             (Column { source: s, column: c }, Column { source: s2, column: c2 }) => {
                 (s, c, self.ty.kind) == (s2, c2, other.ty.kind)
             }
@@ -193,5 +222,105 @@ impl Expr {
             }
             _ => false,
         }
+    }
+}
+
+impl Subquery {
+    /// True if both come from the same subquery of the statement's text.
+    fn is_copy_of(&self, other: &Subquery) -> bool {
+        Arc::ptr_eq(&self.body, &other.body)
+    }
+}
+
+impl TableAccess {
+    /// Calls `f` with each expression of the path's keys.
+    pub fn each_key<'p>(&'p self, f: &mut dyn FnMut(&'p Expr)) {
+        match &self.path.kind {
+            AccessKind::Empty | AccessKind::FullScan => {}
+            AccessKind::Point(values) => values.iter().for_each(f),
+            AccessKind::Ranges(ranges) => {
+                for range in ranges {
+                    range.prefix.iter().for_each(&mut *f);
+                    range.low.iter().chain(&range.high).for_each(|b| f(&b.value));
+                }
+            }
+        }
+    }
+}
+
+impl SelectPlan {
+    /// Calls `f` with each expression of this SELECT: not with those of SELECTs inside it.
+    pub fn each_expr<'p>(&'p self, f: &mut dyn FnMut(&'p Expr)) {
+        for source in &self.sources {
+            source.on.iter().chain(&source.filter).for_each(&mut *f);
+            if let SourceKind::Table(access) = &source.kind {
+                access.filter.iter().for_each(&mut *f);
+                access.each_key(f);
+            }
+        }
+        self.condition.iter().for_each(&mut *f);
+        if let Some(g) = &self.grouping {
+            g.keys.iter().for_each(&mut *f);
+            g.aggregates.iter().flat_map(|a| &a.args).for_each(&mut *f);
+        }
+        self.having.iter().chain(&self.output).for_each(f);
+    }
+
+    /// Calls `f` with this SELECT and with each SELECT inside it: parts of unions, subqueries and,
+    /// if `derived`, derived tables.
+    pub fn each_select<'p>(&'p self, derived: bool, f: &mut dyn FnMut(&'p SelectPlan)) {
+        f(self);
+        for source in &self.sources {
+            match &source.kind {
+                SourceKind::Derived(inner) if derived => inner.each_select(derived, f),
+                SourceKind::Union(parts) => {
+                    parts.iter().for_each(|part| part.each_select(derived, f))
+                }
+                SourceKind::Derived(_) | SourceKind::Table(_) | SourceKind::Virtual(_) => {}
+            }
+        }
+        self.each_expr(&mut |e| {
+            e.each_subquery(&mut |q| q.body.plan.each_select(derived, f));
+        });
+    }
+
+    /// The derived tables of this SELECT.
+    pub fn derived(&self) -> impl Iterator<Item = &SelectPlan> {
+        self.sources.iter().filter_map(|source| match &source.kind {
+            SourceKind::Derived(inner) => Some(&**inner),
+            SourceKind::Table(_) | SourceKind::Union(_) | SourceKind::Virtual(_) => None,
+        })
+    }
+
+    /// True if a table that is read directly, at any depth but not through a derived table,
+    /// satisfies the test.
+    pub fn reads_directly(&self, test: &dyn Fn(&TableAccess) -> bool) -> bool {
+        let mut found = false;
+        self.each_select(false, &mut |select| {
+            found |= select
+                .sources
+                .iter()
+                .any(|s| matches!(&s.kind, SourceKind::Table(access) if test(access)));
+        });
+        found
+    }
+
+    /// True if its rows may be others each time that it is run.
+    pub fn is_volatile(&self) -> bool {
+        let mut found = false;
+        self.each_select(true, &mut |select| {
+            select.each_expr(&mut |e| found = found || e.any(&Expr::is_volatile_node));
+        });
+        found
+    }
+}
+
+impl Expr {
+    /// Calls `f` with each subquery in the expression, but not with subqueries of their queries.
+    pub fn each_subquery<'e>(&'e self, f: &mut dyn FnMut(&'e Subquery)) {
+        if let ExprKind::Subquery(q) = &self.kind {
+            f(q);
+        }
+        self.parts(&mut |part| part.each_subquery(f));
     }
 }

@@ -2,24 +2,12 @@
 use super::Eval;
 use crate::bind::type_rules::compare_as;
 use crate::error::{Result, SqlError};
-use crate::plan::{CompareAs, CompareOp, Expr, ExprType, Kind, Subquery, SubqueryTest};
+use crate::plan::{CompareAs, CompareOp, Expr, ExprType, Kind};
 use redolith_types::convert::{to_datetime, to_decimal, to_f64, to_integer, to_time};
 use redolith_types::temporal::Parsed;
 use redolith_types::{Charset, Collation, DateTime, Decimal, Time, Value};
 use std::borrow::Cow;
 use std::cmp::Ordering;
-
-/// Whether `ordering` satisfies the operator.
-fn holds(op: CompareOp, ordering: Ordering) -> bool {
-    match op {
-        CompareOp::Eq | CompareOp::NullSafeEq => ordering.is_eq(),
-        CompareOp::NotEq => ordering.is_ne(),
-        CompareOp::Less => ordering.is_lt(),
-        CompareOp::LessEq => ordering.is_le(),
-        CompareOp::Greater => ordering.is_gt(),
-        CompareOp::GreaterEq => ordering.is_ge(),
-    }
-}
 
 fn temporal_name(how: CompareAs) -> &'static str {
     match how {
@@ -45,7 +33,7 @@ impl<'v> Eval<'v, '_, '_> {
         if op == CompareOp::NullSafeEq && (a.is_null() || b.is_null()) {
             return Ok(Some(a.is_null() && b.is_null()));
         }
-        Ok(self.order(how, (left, &a), (right, &b))?.map(|o| holds(op, o)))
+        Ok(self.order(how, (left, &a), (right, &b))?.map(|o| op.holds(o)))
     }
 
     /// Evaluates one side of a comparison. Comparisons of numbers get a number.
@@ -412,42 +400,6 @@ impl<'v> Eval<'v, '_, '_> {
             (Value::UInt(n), Kind::Decimal) => Value::Decimal(Decimal::from(n)),
             (value, _) => super::coerce(value, &node.ty, self.env),
         })
-    }
-
-    pub(super) fn subquery(&mut self, q: &'v Subquery) -> Result<Value<'v>> {
-        let result = self
-            .at
-            .subqueries
-            .get(q.slot as usize)
-            .ok_or_else(|| SqlError::internal("a subquery was not run before its statement"))?;
-        match &q.test {
-            SubqueryTest::Scalar => {
-                Ok(result.rows.first().map_or(Value::Null, |row| row[0].borrow()))
-            }
-            SubqueryTest::Exists { negated } => {
-                Ok(Value::Int((result.rows.is_empty() == *negated) as i64))
-            }
-            SubqueryTest::In { negated, how, value } => {
-                let v = self.operand(*how, value)?;
-                if result.rows.is_empty() {
-                    return Ok(Value::Int(*negated as i64));
-                }
-                if v.is_null() {
-                    return Ok(Value::Null);
-                }
-                let column = &q.plan.output[0];
-                let mut unknown = false;
-                for row in &result.rows {
-                    self.env.step()?;
-                    match self.order(*how, (value, &v), (column, &row[0]))? {
-                        Some(Ordering::Equal) => return Ok(Value::Int(!*negated as i64)),
-                        Some(_) => {}
-                        None => unknown = true,
-                    }
-                }
-                Ok(if unknown { Value::Null } else { Value::Int(*negated as i64) })
-            }
-        }
     }
 }
 

@@ -24,6 +24,7 @@ mod pattern_size;
 mod print;
 mod regexp;
 mod strings;
+mod subquery;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -41,6 +42,7 @@ use crate::session_state::UserVariable;
 use redolith_types::convert::{has_date, to_bool, to_datetime, to_number, to_time};
 use redolith_types::{DateTime, RowLayout, SqlType, TableDef, Value};
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// The current row of a FROM item.
 #[derive(Clone, Copy)]
@@ -66,7 +68,9 @@ pub struct Scope<'v> {
     pub aggregates: &'v [Value<'v>],
     /// For ON DUPLICATE KEY UPDATE: the row that could not be inserted.
     pub inserted: Row<'v>,
-    pub subqueries: &'v [SubqueryResult],
+    pub subqueries: &'v [Arc<SubqueryResult>],
+    /// In a subquery: the values that it takes from outside.
+    pub outer: &'v [Value<'v>],
 }
 
 impl<'v> Scope<'v> {
@@ -78,7 +82,12 @@ impl<'v> Scope<'v> {
             aggregates: &[],
             inserted: Row::Nulls,
             subqueries: &[],
+            outer: &[],
         }
+    }
+    /// What a query inside this one sees before it has rows of its own.
+    pub fn given(&self) -> Scope<'v> {
+        Scope { params: self.params, outer: self.outer, ..Scope::new(&[]) }
     }
 }
 
@@ -167,6 +176,7 @@ impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
             ExprKind::Literal(v) => Ok(v.borrow()),
             ExprKind::GroupKey(n) => Ok(self.at.keys[*n as usize].borrow()),
             ExprKind::Aggregate(n) => Ok(self.at.aggregates[*n as usize].borrow()),
+            ExprKind::Outer(n) => Ok(self.at.outer[*n as usize].borrow()),
             ExprKind::Arith { op, sides } => self.arith(*op, sides, e),
             ExprKind::InsertedValue(c) => {
                 Ok(self.at.inserted.get(*c as usize, e.ty.kind, self.env))

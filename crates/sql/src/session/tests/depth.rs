@@ -63,6 +63,9 @@ const LEVELS: &[(&str, &str, &str, &str)] = &[
     ("SELECT * FROM ", "(SELECT * FROM ", "t", ") d"),
     ("SELECT 1 FROM t WHERE ", "EXISTS (SELECT 1 FROM t WHERE ", "1", ")"),
     ("SELECT 1 FROM t WHERE ", "1 IN (SELECT id FROM t WHERE ", "1", ")"),
+    ("SELECT 1 FROM t WHERE ", "EXISTS (SELECT 1 FROM t d WHERE d.id = t.id AND ", "1", ")"),
+    ("SELECT 1 FROM t WHERE ", "t.k IN (SELECT d.k FROM t d WHERE d.id >= t.id AND ", "1", ")"),
+    ("SELECT 1 FROM t WHERE ", "t.k = (SELECT MAX(t.id + d.k) FROM t d WHERE ", "1", ")"),
     ("SELECT 1 FROM t WHERE ", "id IN (1,2,", "1", ")"),
     ("SELECT 1 FROM t WHERE ", "1 BETWEEN 0 AND ", "1", ""),
     ("SELECT 1 FROM t WHERE ", "NOT ", "1", ""),
@@ -209,5 +212,12 @@ fn numbers_of_parts_do_not_wrap() {
         let list = |part: &str| vec![part; 1 << 16].join(",");
         assert_eq!(lines(s, &format!("SELECT 1 IN ({})", list("(SELECT 2)"))), ["error 1436"]);
         assert_eq!(lines(s, &format!("SELECT {}", list("1"))), ["error 1117"]);
+        let conditions = |n: usize| {
+            let exists = "EXISTS (SELECT 1 FROM t d WHERE d.k = t.k)";
+            format!("SELECT id FROM t WHERE {}", vec![exists; n].join(" AND "))
+        };
+        assert_eq!(lines(s, &conditions(1000)), ["1", "2", "3"]);
+        assert_eq!(lines(s, &conditions(1001)), ["error 1235"]);
+        assert_eq!(lines(s, &conditions(10_000)), ["error 1235"]);
     });
 }

@@ -241,6 +241,19 @@ fn rows_that_nobody_gets_give_way_and_are_killed() {
             information_schema.columns c, information_schema.columns d",
         "UPDATE t SET k = k + 1 WHERE id IN (SELECT a.id FROM big a, big b, big c)",
         "INSERT INTO big (k) SELECT a.k FROM big a, big b, big c",
+        // Correlated subqueries: by an index, by scans, from a hash table, as values (CORR-4).
+        "SELECT COUNT(*) FROM big a, big b WHERE EXISTS (SELECT 1 FROM big c WHERE c.id = a.id + \
+            b.id AND c.k = -1)",
+        "SELECT COUNT(*) FROM big a, big b WHERE EXISTS (SELECT 1 FROM big c WHERE c.k > a.k + b.k \
+            + 1000000)",
+        "SELECT COUNT(*) FROM big a, big b, big d WHERE EXISTS (SELECT 1 FROM big c WHERE c.k = \
+            a.k + b.k + d.k + 1000)",
+        "SELECT SUM((SELECT COUNT(*) FROM big c WHERE c.id < a.id + b.id)) FROM big a, big b",
+        "SELECT a.id FROM big a, big b ORDER BY (SELECT COUNT(*) FROM big c WHERE c.id < a.id + \
+            b.id)",
+        "UPDATE t SET k = (SELECT COUNT(*) FROM big a, big b, big c WHERE a.k + b.k + c.k > t.k)",
+        "DELETE FROM t WHERE k > ALL (SELECT a.k FROM big a, big b, big c WHERE a.k + b.k + c.k < \
+            t.k)",
         "SELECT 1 FROM big a, big b, big c WHERE a.c NOT LIKE '%q%' AND b.c NOT REGEXP 'q' AND c.c \
             = 'q'",
     ] {

@@ -1,6 +1,7 @@
 //! Tests sessions on a real engine: the answers to statements.
 mod binlog;
 mod classic_commit;
+mod correlated;
 mod counters;
 mod depth;
 mod effects;

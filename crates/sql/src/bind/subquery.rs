@@ -1,0 +1,228 @@
+//! Binds subqueries in expressions.
+use super::access_path;
+use super::compare::year_for;
+use super::expr::Env;
+use super::outer::Taken;
+use super::{Binder, type_rules};
+use crate::error::{Result, SqlError};
+use crate::parse::ast;
+use crate::plan::function::Purity;
+use crate::plan::{
+    CompareOp, EqualBy, Expr, ExprKind, ExprType, Function, HashProbe, SelectPlan, Subquery,
+    SubqueryBody, SubqueryTest,
+};
+use redolith_types::Value;
+use std::sync::Arc;
+
+/// The most dependent subqueries in a statement. An expression is begun again for each of its
+/// subqueries, so the time for a row grows by the square of their number.
+const MOST_DEPENDENT: usize = 1000;
+
+impl Binder<'_> {
+    pub(super) fn scalar_subquery(&mut self, env: &Env<'_>, select: &ast::Select) -> Result<Expr> {
+        let (plan, outer) = self.subselect(env, select)?;
+        if plan.visible != 1 {
+            return Err(SqlError::operand_columns(1));
+        }
+        let ty = plan.output[0].ty.nullable(true);
+        self.subquery(plan, outer, SubqueryTest::Scalar, ty)
+    }
+
+    pub(super) fn exists(&mut self, env: &Env<'_>, select: &ast::Select) -> Result<Expr> {
+        let (mut plan, outer) = self.subselect(env, select)?;
+        if plan.limit.is_none() {
+            (plan.distinct, plan.order) = (false, Vec::new());
+        }
+        // The values do not matter.
+        if plan.grouping.is_none() && !plan.distinct && plan.order.is_empty() {
+            plan.output = vec![Expr::literal(Value::Int(1), ExprType::bigint(1))];
+            plan.visible = 1;
+            access_path::note_columns(&mut plan);
+        }
+        self.subquery(plan, outer, SubqueryTest::Exists, ExprType::boolean())
+    }
+
+    pub(super) fn in_select(
+        &mut self,
+        env: &Env<'_>,
+        negated: bool,
+        value: &ast::Expr,
+        select: &ast::Select,
+    ) -> Result<Expr> {
+        let parts = match &value.kind {
+            ast::ExprKind::Row(parts) => &parts[..],
+            _ => std::slice::from_ref(value),
+        };
+        let mut bound = Vec::with_capacity(parts.len());
+        for part in parts {
+            bound.push(self.expr(env, part)?);
+        }
+        let (plan, outer) = self.subselect(env, select)?;
+        refuse_limit(&plan)?;
+        if plan.visible != parts.len() {
+            return Err(SqlError::operand_columns(parts.len()));
+        }
+        let mut values = Vec::with_capacity(parts.len());
+        for (value, column) in bound.into_iter().zip(&plan.output) {
+            let value = year_for(column, value);
+            let how = type_rules::compare_as(&value.ty, &column.ty)?;
+            values.push((value, how));
+        }
+        let nullable = values.iter().any(|(value, _)| value.ty.nullable)
+            || plan.output[..plan.visible].iter().any(|column| column.ty.nullable);
+        let ty = ExprType::boolean().nullable(nullable);
+        self.subquery(plan, outer, SubqueryTest::In { negated, values }, ty)
+    }
+
+    /// Binds `value op ANY (SELECT ..)` and the same with ALL.
+    pub(super) fn quantified(
+        &mut self,
+        env: &Env<'_>,
+        op: CompareOp,
+        all: bool,
+        value: &ast::Expr,
+        select: &ast::Select,
+    ) -> Result<Expr> {
+        let value = self.expr(env, value)?;
+        let (plan, outer) = self.subselect(env, select)?;
+        refuse_limit(&plan)?;
+        if plan.visible != 1 {
+            return Err(SqlError::operand_columns(1));
+        }
+        let value = year_for(&plan.output[0], value);
+        let how = type_rules::compare_as(&value.ty, &plan.output[0].ty)?;
+        let ty = ExprType::boolean().nullable(value.ty.nullable || plan.output[0].ty.nullable);
+        self.subquery(plan, outer, SubqueryTest::Quantified { op, all, how, value }, ty)
+    }
+
+    fn subquery(
+        &mut self,
+        mut plan: SelectPlan,
+        outer: Vec<Expr>,
+        test: SubqueryTest,
+        ty: ExprType,
+    ) -> Result<Expr> {
+        let slot = self.subqueries;
+        self.subqueries = slot.checked_add(1).ok_or_else(SqlError::nested_too_deeply)?;
+        if !matches!(test, SubqueryTest::Scalar) && plan.limit.is_none() {
+            // The order of the rows does not matter.
+            plan.order.clear();
+            plan.output.truncate(plan.visible);
+        }
+        // Results are kept by what a subquery takes, and it is taken again for each answer.
+        if outer.iter().any(|e| e.any(&changes)) {
+            return Err(SqlError::unsupported(
+                "a subquery that refers to a select item like RAND() or @a := 1",
+            ));
+        }
+        let dependent = outer.iter().any(|e| !e.is_fixed());
+        self.dependents += dependent as usize;
+        if self.dependents > MOST_DEPENDENT {
+            return Err(SqlError::unsupported("more than 1000 correlated subqueries"));
+        }
+        let volatile = plan.is_volatile();
+        let probe = plan.probe.take().filter(|_| dependent && !volatile);
+        let probe = probe.and_then(|probe| probe_for(&test, &plan, probe));
+        let body = Arc::new(SubqueryBody { plan, slot, volatile, probe });
+        let subquery = Subquery { body, test, outer, dependent };
+        Ok(Expr::new(ExprKind::Subquery(Box::new(subquery)), ty))
+    }
+
+    /// Binds the query of a subquery. Returns also what it takes from outside.
+    fn subselect(
+        &mut self,
+        env: &Env<'_>,
+        select: &ast::Select,
+    ) -> Result<(SelectPlan, Vec<Expr>)> {
+        let aggregates = self.aggregates.take();
+        let pinning = self.pinning;
+        self.taken.push(Taken::default());
+        let result = self.select(select, Some(env));
+        let taken = self.taken.pop().unwrap_or_default();
+        self.aggregates = aggregates;
+        self.pinning = pinning;
+        Ok((result?, taken.list))
+    }
+
+    /// Refuses an expression that holds a dependent subquery and has an effect of its own or may
+    /// change its mind: it is evaluated again from its beginning when the subquery has its value.
+    pub(super) fn check_effects(&self, plan: &SelectPlan) -> Result<()> {
+        if !plan.dependent {
+            return Ok(());
+        }
+        let (mut mixed, mut assigns) = (false, false);
+        plan.each_expr(&mut |e| {
+            mixed = mixed || e.has_dependent() && e.any(&has_effect);
+            assigns = assigns || e.any(&|e| matches!(e.kind, ExprKind::AssignUserVariable(..)));
+        });
+        let keeps = plan.grouping.is_some() || plan.distinct || !plan.order.is_empty();
+        if mixed || keeps && assigns { Err(effects()) } else { Ok(()) }
+    }
+}
+
+/// As in MySQL.
+fn refuse_limit(plan: &SelectPlan) -> Result<()> {
+    if plan.limit.is_none() {
+        return Ok(());
+    }
+    Err(SqlError::unsupported("LIMIT & IN/ALL/ANY/SOME subquery"))
+}
+
+/// [`Binder::check_effects`] for expressions that are evaluated together.
+pub(super) fn check_effects_of<'e>(exprs: impl Iterator<Item = &'e Expr> + Clone) -> Result<()> {
+    if exprs.clone().any(Expr::has_dependent) && exprs.into_iter().any(|e| e.any(&has_effect)) {
+        return Err(effects());
+    }
+    Ok(())
+}
+fn effects() -> SqlError {
+    SqlError::unsupported(
+        "an assignment, or a function like RAND() or SLEEP(), beside a correlated subquery",
+    )
+}
+/// True if another evaluation on the same row may give another value.
+fn changes(e: &Expr) -> bool {
+    match &e.kind {
+        ExprKind::AssignUserVariable(..) => true,
+        ExprKind::Call { function, .. } => function.purity() == Purity::Volatile,
+        ExprKind::Subquery(q) => q.body.volatile,
+        _ => false,
+    }
+}
+fn has_effect(e: &Expr) -> bool {
+    use Function::{GetLock, LastInsertId, Rand, ReleaseLock, Sleep};
+    match &e.kind {
+        ExprKind::AssignUserVariable(..) => true,
+        ExprKind::Call { function: LastInsertId, args } => !args.is_empty(),
+        ExprKind::Call { function, .. } => {
+            matches!(function, GetLock | ReleaseLock | Rand | Sleep)
+        }
+        _ => false,
+    }
+}
+
+/// The hash probe of a subquery, completed for its test; None if the test is not one that the probe
+/// decides.
+fn probe_for(
+    test: &SubqueryTest,
+    plan: &SelectPlan,
+    mut probe: Box<HashProbe>,
+) -> Option<Box<HashProbe>> {
+    let keys = probe.keys.len();
+    match test {
+        SubqueryTest::Exists if keys > 0 => probe.build.output.truncate(keys),
+        SubqueryTest::In { values, .. } => {
+            let [(value, how)] = &values[..] else { return None };
+            probe.value = Some(EqualBy::of(*how, &value.ty, &plan.output[0].ty)?);
+            probe.build.output.truncate(keys + 1);
+        }
+        _ => return None,
+    }
+    let takes = |e: &Expr| matches!(e.kind, ExprKind::Outer(_));
+    if probe.build.output.iter().any(|e| e.any(&takes)) {
+        return None;
+    }
+    probe.build.visible = probe.build.output.len();
+    access_path::note_columns(&mut probe.build);
+    Some(probe)
+}
