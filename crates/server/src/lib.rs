@@ -2,6 +2,7 @@
 #![deny(unsafe_code)] // allowed in send_batch/ring.rs and idle_memory.rs alone
 pub mod backend;
 mod binlog_dump;
+mod client_file;
 mod commands;
 pub mod connection;
 pub mod dump;

@@ -20,6 +20,8 @@ pub mod sql_mode;
 pub mod status;
 pub mod table_info;
 pub mod temporary;
+pub mod text_file;
+mod server_files;
 mod xa;
 
 /// Stack of a thread that runs sessions. The parser's limits on depth are measured against half of

@@ -125,7 +125,7 @@ fn columns_of(expr: &Expr, into: &mut Vec<u16>) {
 }
 
 /// Error 1093: a subquery may read the changed table only through a derived table.
-fn not_read_from(expr: &Expr, table: &TableInfo) -> Result<()> {
+pub(super) fn not_read_from(expr: &Expr, table: &TableInfo) -> Result<()> {
     let reads = |e: &Expr| match &e.kind {
         ExprKind::Subquery(s) => s.plan.sources.iter().any(|source| reads(source, table)),
         _ => false,

@@ -347,6 +347,44 @@ pub enum InsertSource {
     Select(Box<Select>),
 }
 #[derive(Clone, Debug)]
+pub struct Load {
+    pub local: bool,
+    /// The file's name, as a number of a literal.
+    pub file: u32,
+    pub duplicates: LoadDuplicates,
+    pub table: Name,
+    pub charset: Option<String>,
+    pub format: TextFormat,
+    /// IGNORE n LINES
+    pub skip: u64,
+    /// Empty: all visible columns in order.
+    pub targets: Vec<LoadTarget>,
+    pub set: Vec<(ColumnName, Expr)>,
+}
+/// What LOAD DATA does with rows whose key is taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LoadDuplicates {
+    Error,
+    Ignore,
+    Replace,
+}
+/// What takes a field of a file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum LoadTarget {
+    Column(ColumnName),
+    Variable(String),
+}
+/// FIELDS and LINES of a text file: numbers of literals.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct TextFormat {
+    pub fields_terminated: Option<u32>,
+    pub enclosed: Option<u32>,
+    pub optionally: bool,
+    pub escaped: Option<u32>,
+    pub lines_starting: Option<u32>,
+    pub lines_terminated: Option<u32>,
+}
+#[derive(Clone, Debug)]
 pub struct Update {
     pub ignore: bool,
     pub tables: Vec<TableFactor>,
@@ -520,6 +558,7 @@ pub enum Statement {
     Empty,
     Select(Box<Select>),
     Insert(Insert),
+    Load(Box<Load>),
     Update(Update),
     Delete(Delete),
     Explain(Box<Statement>),

@@ -20,6 +20,7 @@ pub mod hints;
 pub mod lexer;
 pub mod limits;
 pub mod literal;
+mod load;
 pub mod parameterize;
 mod parser;
 mod reserved;

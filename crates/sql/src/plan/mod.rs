@@ -14,6 +14,7 @@ pub mod expr;
 pub mod expr_set;
 pub mod expr_type;
 pub mod function;
+mod load;
 mod memory_size;
 pub mod select;
 pub mod show;
@@ -27,6 +28,7 @@ pub use dml::*;
 pub use expr::*;
 pub use expr_type::{Coercibility, ExprType, Kind};
 pub use function::Function;
+pub use load::{LoadPlan, LoadTarget};
 pub use select::*;
 pub use show::{ShowFilter, ShowKind, ShowStmt};
 
