@@ -36,7 +36,7 @@ const fn sqlstate(code: u16) -> &'static [u8; 5] {
         1090 | 1091 | 1101 | 1102 | 1103 | 1110 | 1113 | 1115 | 1118 | 1140 | 1166 | 1170
         | 1171 | 1176 => b"42000",
         1227 | 1230 | 1231 | 1232 | 1235 | 1239 | 1248 | 1250 | 1253 | 1305 | 1425 | 1426
-        | 1427 | 1439 | 1461 | 1582 | 1083 | 1084 | 3948 => b"42000",
+        | 1427 | 1439 | 1461 | 1582 | 1083 | 1084 | 3948 | 3954 => b"42000",
         1045 => b"28000",
         1046 => b"3D000",
         1047 | 1053 | 1153 => b"08S01",
@@ -218,6 +218,8 @@ errors! {
         it cannot execute this statement";
     fixed_rows_to_variable() = 1409, "Can't load value from file with fixed size rows to variable";
     separators_not_ascii() = 1638, "Non-ASCII separator arguments are not fully supported";
+    misplaced_into() = 3954, "Misplaced INTO clause, INTO is not allowed inside subqueries, and must \
+        be placed at end of UNION clauses.";
     local_infile_disabled() = 3948, "Loading local data is disabled; this must be enabled on both \
         the client and server sides";
     table_full(table) = 1114, "The table '{table}' is full";

@@ -75,3 +75,37 @@ fn why(e: &io::Error) -> String {
         None => text,
     }
 }
+
+/// A file that a statement writes.
+pub struct NewFile {
+    pub file: Arc<dyn File>,
+    path: PathBuf,
+}
+impl NewFile {
+    /// Removes the file of a statement that has failed.
+    pub fn remove(&self, env: &Env<'_>) {
+        if let Err(e) = env.disk.remove(&self.path) {
+            tracing::warn!("the file of a statement that failed stays: {e}");
+        }
+    }
+}
+
+/// Makes a file, which must not exist yet.
+pub fn create(env: &Env<'_>, name: &[u8]) -> Result<NewFile> {
+    let cannot = |why: String| {
+        let name = String::from_utf8_lossy(name);
+        SqlError::new(1, format!("Can't create/write to file '{name}' ({why})"))
+    };
+    let path = allowed(env, name)?;
+    let (Some(folder), Some(file_name)) = (path.parent(), path.file_name()) else {
+        return Err(cannot("it has no name".into()));
+    };
+    let folder = env.disk.resolve(folder).map_err(|e| cannot(why(&e)))?;
+    check(env, &folder)?;
+    let path = folder.join(file_name);
+    let file = env.disk.open_resolved(&path, true).map_err(|e| match e.kind() {
+        io::ErrorKind::AlreadyExists => SqlError::file_exists(String::from_utf8_lossy(name)),
+        _ => cannot(why(&e)),
+    })?;
+    Ok(NewFile { file, path })
+}

@@ -1,11 +1,13 @@
-//! Binds LOAD DATA, and the formats of text files.
+//! Binds LOAD DATA and INTO OUTFILE.
 use super::Binder;
 use super::dml::not_read_from;
 use super::scope::{Clause, Scope};
 use crate::error::{Result, SqlError};
 use crate::parse::ast::{self, LoadDuplicates};
 use crate::parse::literal;
-use crate::plan::{ExprKind, Fill, InsertPlan, InsertRows, LoadPlan, LoadTarget, OnDuplicate};
+use crate::plan::{
+    ExprKind, Fill, InsertPlan, InsertRows, IntoFile, LoadPlan, LoadTarget, OnDuplicate,
+};
 use crate::sql_mode::SqlMode;
 use crate::table_info::TableInfo;
 use crate::text_file::TextFormat;
@@ -67,6 +69,17 @@ impl Binder<'_> {
         };
         let rows = InsertRows::File(Box::new(plan));
         Ok(InsertPlan { table, rows, fill, defaults, names_columns: false, on_duplicate, ignore })
+    }
+
+    pub(super) fn into_file(&mut self, into: &ast::IntoFile) -> Result<IntoFile> {
+        let charset = |name: &String| {
+            Charset::from_name(name).ok_or_else(|| SqlError::unknown_character_set(name))
+        };
+        Ok(IntoFile {
+            name: self.literal_bytes(into.file),
+            format: into.format.as_ref().map(|format| self.text_format(format)).transpose()?,
+            charset: into.charset.as_ref().map(charset).transpose()?,
+        })
     }
 
     /// The bytes of a string literal, in no character set.
@@ -132,9 +145,9 @@ fn targets(table: &TableInfo, named: &[ast::LoadTarget]) -> Result<Vec<LoadTarge
             let other = |given: &Option<String>, own: &str| {
                 given.as_deref().is_some_and(|given| given != own)
             };
-            let found = table.column(&name.column).filter(|_| {
-                !other(&name.table, &def.name) && !other(&name.schema, &def.schema)
-            });
+            let found = table
+                .column(&name.column)
+                .filter(|_| !other(&name.table, &def.name) && !other(&name.schema, &def.schema));
             found.map(|column| LoadTarget::Column(column as u16)).ok_or_else(|| {
                 SqlError::unknown_column(super::scope::written(name), Clause::Fields.name())
             })

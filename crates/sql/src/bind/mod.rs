@@ -98,7 +98,7 @@ pub fn bind(parsed: &Parsed<'_>, cx: &BindContext<'_>, params: Params) -> Result
     }
     let body = binder.statement(&parsed.statement)?;
     let columns = match &body {
-        Statement::Select(s) if s.into.is_empty() => s.columns.clone(),
+        Statement::Select(s) if s.into.is_empty() && s.into_file.is_none() => s.columns.clone(),
         Statement::Show(s) => admin::show_columns(s),
         Statement::Rows(_) => std::mem::take(&mut binder.rows_columns),
         Statement::Admin(a) => admin::admin_columns(a),

@@ -22,6 +22,7 @@ pub(crate) mod global_read_lock;
 mod group;
 mod insert;
 mod insert_select;
+mod into_file;
 mod key_bounds;
 mod load;
 pub mod locks;

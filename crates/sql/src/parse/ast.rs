@@ -236,6 +236,8 @@ pub struct Select {
     pub lock: Option<Lock>,
     /// INTO @a, @b
     pub into: Vec<String>,
+    /// INTO OUTFILE, INTO DUMPFILE
+    pub into_file: Option<Box<IntoFile>>,
     /// SQL_CALC_FOUND_ROWS
     pub calc_found_rows: bool,
     pub straight_join: bool,
@@ -373,6 +375,13 @@ pub enum LoadDuplicates {
 pub enum LoadTarget {
     Column(ColumnName),
     Variable(String),
+}
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct IntoFile {
+    pub file: u32,
+    pub charset: Option<String>,
+    /// None: INTO DUMPFILE.
+    pub format: Option<TextFormat>,
 }
 /// FIELDS and LINES of a text file: numbers of literals.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]

@@ -68,6 +68,20 @@ impl Parser<'_> {
         })))
     }
 
+    /// At OUTFILE or DUMPFILE.
+    pub(super) fn into_file(&mut self) -> Result<IntoFile> {
+        let is_dump = !self.accept("OUTFILE");
+        if is_dump {
+            self.expect("DUMPFILE")?;
+        }
+        let file = self.string_literal()?;
+        if is_dump {
+            return Ok(IntoFile { file, charset: None, format: None });
+        }
+        let charset = if self.charset_keyword() { Some(self.word_or_string()?) } else { None };
+        Ok(IntoFile { file, charset, format: Some(self.text_format()?) })
+    }
+
     fn load_target(&mut self) -> Result<LoadTarget> {
         if self.kind() == TokenKind::UserVariable {
             return Ok(LoadTarget::Variable(self.user_variable_name()?));

@@ -90,9 +90,9 @@ impl Parser<'_> {
                 Ok(Statement::Deallocate(self.ident()?))
             }
             "XA" => self.xa(),
-            "CALL" | "HANDLER" | "GRANT" | "REVOKE" | "CHANGE" | "INSTALL"
-            | "UNINSTALL" | "BINLOG" | "CACHE" | "CLONE" | "HELP" | "IMPORT" | "SIGNAL"
-            | "RESIGNAL" | "GET" | "STOP" | "TABLE" | "VALUES" | "SHUTDOWN" | "RESTART" => {
+            "CALL" | "HANDLER" | "GRANT" | "REVOKE" | "CHANGE" | "INSTALL" | "UNINSTALL"
+            | "BINLOG" | "CACHE" | "CLONE" | "HELP" | "IMPORT" | "SIGNAL" | "RESIGNAL" | "GET"
+            | "STOP" | "TABLE" | "VALUES" | "SHUTDOWN" | "RESTART" => {
                 // MySQL's manual calls the statement by this name.
                 Err(SqlError::unsupported(word))
             }

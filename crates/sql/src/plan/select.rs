@@ -14,7 +14,8 @@ use super::expr::Expr;
 use super::expr_type::ExprType;
 use crate::information_schema::Virtual;
 use crate::sink::ColumnMeta;
-use redolith_types::Collation;
+use crate::text_file::TextFormat;
+use redolith_types::{Charset, Collation};
 
 #[derive(Clone, Debug)]
 pub struct SelectPlan {
@@ -33,9 +34,22 @@ pub struct SelectPlan {
     pub limit: Limit,
     /// `SELECT .. INTO @a, @b`: the names of the user variables; the result has at most one row.
     pub into: Vec<Box<str>>,
+    /// `SELECT .. INTO OUTFILE`, `INTO DUMPFILE`.
+    pub into_file: Option<Box<IntoFile>>,
     pub columns: Vec<ColumnMeta>,
     /// The statement has FOR UPDATE or FOR SHARE at any depth.
     pub locking: bool,
+}
+
+/// The file that takes the rows of a SELECT.
+#[derive(Clone, Debug)]
+pub struct IntoFile {
+    /// The name, as bytes.
+    pub name: Box<[u8]>,
+    /// None: INTO DUMPFILE.
+    pub format: Option<TextFormat>,
+    /// The character set of the strings; None: they keep their own.
+    pub charset: Option<Charset>,
 }
 
 #[derive(Clone, Debug)]

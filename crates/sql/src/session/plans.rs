@@ -167,7 +167,10 @@ impl Session {
             account: (&self.state.user, &self.state.host),
             mode: context.mode,
             collation: context.collation,
-            file_charset: self.vars.collation(Var::CollationDatabase).map_or(Charset::Utf8mb4, Collation::charset),
+            file_charset: self
+                .vars
+                .collation(Var::CollationDatabase)
+                .map_or(Charset::Utf8mb4, Collation::charset),
             div_precision_increment: context.div_precision_increment,
             variable_type: &variable_type,
             user_variable_type: &|name| {

@@ -453,8 +453,8 @@ impl Splitter {
         };
         let from = start + usize::from(closed);
         let value = &to.text[from..];
-        let is_null = value.len() == 1 && has_null
-            || !closed && quote.is_some() && value == b"NULL";
+        let is_null =
+            value.len() == 1 && has_null || !closed && quote.is_some() && value == b"NULL";
         let (start, end_of_text) = (from as u32, to.text.len() as u32);
         to.list.push(Field { start, end: end_of_text, in_text: true, is_null });
         *at = p;

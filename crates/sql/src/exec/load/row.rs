@@ -60,10 +60,12 @@ fn make_by_steps<'v, 'p: 'v>(
     let (def, layout) = (&plan.table.def, &plan.table.engine().layout);
     let mut values: Vec<Value<'v>> = Vec::with_capacity(plan.fill.len());
     for (n, column) in def.columns.iter().enumerate() {
-        values.push(match plan.fill[n] {
-            Fill::Default => work.value(n, Given::Fields(row), at, env, false)?,
-            Fill::Given(_) if column.nullable => Value::Null,
-            Fill::Given(_) => zero(&column.ty),
+        values.push(match (plan.fill[n], &plan.defaults[n]) {
+            (Fill::Default, _) => work.value(n, Given::Fields(row), at, env, false)?,
+            // What SET sees of a column before the column is set.
+            (Fill::Given(_), DefaultFill::Literal(default)) => default.borrow(),
+            (Fill::Given(_), _) if column.nullable => Value::Null,
+            (Fill::Given(_), _) => zero(&column.ty),
         });
     }
     for (place, target) in load.targets.iter().enumerate() {
@@ -75,10 +77,6 @@ fn make_by_steps<'v, 'p: 'v>(
             }
             LoadTarget::Variable(name) => {
                 let value = given.flatten().map_or(Value::Null, |b| Value::owned(b.to_vec()));
-                if given.is_none() {
-                    // The number of warnings tells how many fields are missing.
-                    env.warn(SqlError::too_few_fields(env.row))?;
-                }
                 let variable = UserVariable { value, collation: load.collation };
                 let session = &mut *env.session;
                 session.user_variables.set(name, variable, &mut session.memory)?;
@@ -142,7 +140,7 @@ fn field<'v>(
 ) -> Result<Value<'v>> {
     let column = &work.plan.table.def.columns[n];
     let Some(Some(bytes)) = given else {
-        return without_text(work, n, given.is_none(), env);
+        return without_text(work, n, given.is_none(), row, env);
     };
     if let Some(number) = integer(bytes, &column.ty)
         && !column.auto_increment
@@ -197,16 +195,20 @@ fn without_text(
     work: &mut Work<'_>,
     n: usize,
     is_missing: bool,
+    row: FileRow<'_>,
     env: &mut Env<'_>,
 ) -> Result<Value<'static>> {
     let column = &work.plan.table.def.columns[n];
     if is_missing {
         env.warn(SqlError::too_few_fields(env.row))?;
     }
+    // A file of fixed widths has no NULL, so what is missing there is a zero.
+    let is_zero = is_missing && row.load.format.is_fixed();
     if column.auto_increment {
-        return work.auto_value(n, Value::Null, column, Charset::Binary, env);
+        let value = if is_zero { Value::Int(0) } else { Value::Null };
+        return work.auto_value(n, value, column, Charset::Binary, env);
     }
-    if column.nullable && (!is_missing || defaults_to_null(work, n)) {
+    if column.nullable && !is_zero && (!is_missing || defaults_to_null(work, n)) {
         return Ok(Value::Null);
     }
     if matches!(column.ty, SqlType::Timestamp { .. }) && !column.nullable {
@@ -215,7 +217,11 @@ fn without_text(
     if !is_missing {
         env.warn(SqlError::null_to_not_null(&column.name, env.row))?;
     }
-    Ok(zero(&column.ty))
+    Ok(match column.ty {
+        // Not its first name, which INSERT takes.
+        SqlType::Enum { .. } => Value::UInt(0),
+        _ => zero(&column.ty),
+    })
 }
 
 /// Whether a column that the statement does not name is NULL.
