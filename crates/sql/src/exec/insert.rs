@@ -563,7 +563,11 @@ impl<'p> Work<'p> {
                 )
             };
         }
-        let last_insert_id = self.auto.first.or(cx.env.insert_id).or(self.auto.given).unwrap_or(0);
+        // MySQL tells the client no number of LOAD DATA.
+        let last_insert_id = match self.plan.loads() {
+            true => 0,
+            false => self.auto.first.or(cx.env.insert_id).or(self.auto.given).unwrap_or(0),
+        };
         Outcome::Done(Done { affected: self.affected, last_insert_id, info })
     }
 }
