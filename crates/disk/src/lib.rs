@@ -71,12 +71,13 @@ pub trait Disk: Send + Sync + 'static {
     fn resolve(&self, path: &Path) -> io::Result<PathBuf> {
         if self.exists(path) { Ok(path.to_path_buf()) } else { Err(io::ErrorKind::NotFound.into()) }
     }
-    /// Opens a file of a user by a path that [`Disk::resolve`] has made: to read it, or, if `create`
-    /// is set, to write a file that does not exist yet. Fails with `InvalidInput` if the path leads
-    /// to something else than a file, and if it leads through a symbolic link, which somebody has
-    /// made meanwhile.
+    /// Opens a file of a user by a path that [`Disk::resolve`] has made: to read it, or, if
+    /// `create` is set, to write a file that does not exist yet. Fails with `InvalidInput` if the
+    /// path leads to something else than a file, and if it leads through a symbolic link, which
+    /// somebody has made meanwhile.
     fn open_resolved(&self, path: &Path, create: bool) -> io::Result<Arc<dyn File>> {
-        self.open(path, if create { OpenHow::create_new(false) } else { OpenHow::existing(false) })
+        let how = if create { OpenHow::create_new(false) } else { OpenHow::existing(false) };
+        self.open(path, how)
     }
     /// Locks a data directory for this process until the value is dropped. Fails with `WouldBlock`
     /// when another process has the lock.

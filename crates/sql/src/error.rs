@@ -203,9 +203,10 @@ errors! {
     no_columns() = 1113, "A table must have at least one column";
     cannot_stat(file, why) = 13, "Can't get stat of '{file}' ({why})";
     cannot_open(file, why) = 29, "File '{file}' not found ({why})";
-    wrong_terminators() = 1083, "Field separator argument is not what is expected; check the manual";
-    blobs_and_no_terminator() = 1084, "You can't use fixed rowlength with BLOBs; please use 'fields \
-        terminated by'";
+    wrong_terminators() = 1083, "Field separator argument is not what is expected; check \
+        the manual";
+    blobs_and_no_terminator() = 1084, "You can't use fixed rowlength with BLOBs; please use \
+        'fields terminated by'";
     file_not_readable(file) = 1085, "The file '{file}' must be in the database directory or be \
         readable by all";
     file_exists(file) = 1086, "File '{file}' already exists";
@@ -216,10 +217,11 @@ errors! {
         column '{column}' at row {row}";
     secure_file_priv() = 1290, "The MySQL server is running with the --secure-file-priv option so \
         it cannot execute this statement";
-    fixed_rows_to_variable() = 1409, "Can't load value from file with fixed size rows to variable";
+    fixed_rows_to_variable() = 1409, "Can't load value from file with fixed size rows to \
+        variable";
     separators_not_ascii() = 1638, "Non-ASCII separator arguments are not fully supported";
-    misplaced_into() = 3954, "Misplaced INTO clause, INTO is not allowed inside subqueries, and must \
-        be placed at end of UNION clauses.";
+    misplaced_into() = 3954, "Misplaced INTO clause, INTO is not allowed inside subqueries, and \
+        must be placed at end of UNION clauses.";
     local_infile_disabled() = 3948, "Loading local data is disabled; this must be enabled on both \
         the client and server sides";
     table_full(table) = 1114, "The table '{table}' is full";

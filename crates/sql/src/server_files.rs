@@ -1,12 +1,12 @@
 //! Files of the server's machine that statements read and write: LOAD DATA INFILE and INTO OUTFILE.
 //!
-//! **FILES-1** `secure_file_priv` bounds what statements reach. NULL, the default, refuses every
+//! **SECURE-1** `secure_file_priv` bounds what statements reach. NULL, the default, refuses every
 //! file; a folder allows the files below it; the empty text allows every file that the server's
 //! user may read.
-//! **FILES-2** What is checked is the path without symbolic links and `..`, and the file is opened
+//! **SECURE-2** What is checked is the path without symbolic links and `..`, and the file is opened
 //! by that path in a way that follows no link. So nobody can lead a statement out of the folder,
 //! not even while it opens the file.
-//! **FILES-3** No statement replaces a file, and a statement that fails leaves no file behind.
+//! **SECURE-3** No statement replaces a file, and a statement that fails leaves no file behind.
 use crate::error::{Result, SqlError};
 use crate::exec::Env;
 use crate::settings::Var;

@@ -14,6 +14,9 @@ use std::borrow::Cow;
 /// The bytes that are written at a time.
 const PIECE: usize = 256 << 10;
 
+/// A column that may be as wide as this has no fixed width in a file.
+const LONG_WIDTH: usize = 1 << 24;
+
 /// The rows on their way to a file.
 struct ToFile<'p> {
     types: Vec<ExprType>,
@@ -37,7 +40,7 @@ pub async fn run(
     let file = server_files::create(&cx.env, &into.name)?;
     let types: Vec<ExprType> = plan.columns.iter().map(|column| column.ty).collect();
     let columns = types.iter().map(|ty| Column { is_text: is_text(ty), width: width(ty) });
-    let has_long = types.iter().any(|ty| ty.kind == Kind::Blob);
+    let has_long = types.iter().any(|ty| width(ty) >= LONG_WIDTH);
     let mut target = ToFile {
         writer: into.format.clone().map(|f| Writer::new(f, columns.collect(), has_long)),
         charset: into.charset,
@@ -55,7 +58,7 @@ pub async fn run(
         done = Err(SqlError::new(1172, "Result consisted of more than one row"));
     }
     if let Err(e) = done {
-        // FILES-3
+        // SECURE-3
         cx.env.be_heavy();
         target.file.remove(&cx.env);
         return Err(e);

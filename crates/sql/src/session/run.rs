@@ -61,7 +61,7 @@ impl Session {
                 ran = out.drain().await;
             }
             if let Err(e) = ran {
-                // LOAD-4: the statement holds no locks any more.
+                // INFILE-4: the statement holds no locks any more.
                 out.end_file().await;
                 self.failed(&e);
                 out.error(&e);

@@ -52,6 +52,18 @@ fn shown(rows: Vec<Row>) -> Vec<String> {
     rows.into_iter().map(|row| row.into_iter().map(field).collect::<Vec<_>>().join("|")).collect()
 }
 
+/// Tests SPLIT-2.
+#[test]
+fn plain_fields_are_not_copied() {
+    let text = b"one,\"two\",3\n";
+    let mut splitter = Splitter::new(format(",", "\"", "\\", "\n", ""), Layout::Fields(3), 0);
+    let mut fields = Fields::default();
+    assert_eq!(splitter.next(text, true, &mut fields), Step::Row);
+    for (field, at) in fields.list.iter().zip([0, 5, 10]) {
+        assert_eq!(fields.get(*field, text).unwrap().as_ptr(), text[at..].as_ptr());
+    }
+}
+
 #[test]
 fn tabs_and_lines_are_the_default() {
     let of = |text| rows(&TextFormat::default(), 2, 0, text);

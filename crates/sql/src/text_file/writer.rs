@@ -28,6 +28,9 @@ pub struct Writer {
 impl Writer {
     pub fn new(mut format: TextFormat, columns: Box<[Column]>, has_long: bool) -> Writer {
         let fixed = format.is_fixed() && !has_long;
+        if format.lines_terminated.is_empty() {
+            format.lines_terminated.clone_from(&format.fields_terminated);
+        }
         if format.fields_terminated.is_empty() {
             format.optionally = false;
         }

@@ -1,13 +1,13 @@
 //! LOAD DATA: the rows of a text file go into a table.
 //!
-//! **LOAD-1** The statement holds a piece of the file, whatever the file's size. A row that is
+//! **INFILE-1** The statement holds a piece of the file, whatever the file's size. A row that is
 //! longer than `max_allowed_packet` is an error, because it must be held whole.
-//! **LOAD-2** The file is read beside the workers, and between two rows the statement looks whether
-//! it was killed and whether others wait (PACE-1, PACE-2).
-//! **LOAD-3** A field goes from the file's bytes into the row without a copy of its own, unless
+//! **INFILE-2** The file is read beside the workers, and between two rows the statement looks
+//! whether it was killed and whether others wait (PACE-1, PACE-2).
+//! **INFILE-3** A field goes from the file's bytes into the row without a copy of its own, unless
 //! escapes or another character set make one necessary.
-//! **LOAD-4** A client is asked for its file when the table is locked and the statement is known to
-//! be right. The session reads away what the client still sends after an error.
+//! **INFILE-4** A client is asked for its file when the table is locked and the statement is known
+//! to be right. The session reads away what the client still sends after an error.
 mod row;
 mod source;
 

@@ -36,7 +36,7 @@ impl<'s, S: ResultSink> Source<'s, S> {
             client.ask_for_file(&load.file).await?;
             From::Client(client)
         } else {
-            // LOAD-2: to open a file may take long.
+            // INFILE-2: to open a file may take long.
             cx.env.be_heavy();
             let file = server_files::open(&cx.env, &load.file)?;
             let len = file.len().map_err(|e| failed(load, &e))?;
