@@ -236,6 +236,13 @@ def hostile_clients():
         except MySQLError as e:
             assert e.code == 3170 and 'max_allowed_packet' in str(e), e
         assert c.value('SELECT 1') == '1'
+        # A long row that comes in small packets is not split again for each of them.
+        long = [b'1\t2\t'] + [b'y'] * 30_000 + [b'\n']
+        c = client(s.server, long)
+        cpu = s.server.cpu_s()
+        assert c.query("LOAD DATA LOCAL INFILE 'x' INTO TABLE t")[-1].affected == 1
+        assert s.server.cpu_s() - cpu < 2, s.server.cpu_s() - cpu
+        s.c.query('DELETE FROM t')
         # But what belongs to no row is passed over.
         c = client(s.server, [b'x' * 60000] * 100 + [b'\n1\t2\tok\n'])
         assert c.query("LOAD DATA LOCAL INFILE 'x' INTO TABLE t IGNORE 1 LINES")[-1].affected == 1
@@ -333,6 +340,21 @@ def kills_and_crashes():
         assert error_of(lambda: s.c.query(load)) == 1062
         s.c.query('COMMIT')
         assert s.count() == 2
+
+
+def binary_log():
+    """The rows are logged as rows, and none of a statement that has failed."""
+    servers.need('mariadb-binlog')
+    with Loaded('binlog', log_bin='binlog') as s:
+        s.c.query(f"LOAD DATA INFILE '{s.rows('f', 2000)}' INTO TABLE t")
+        s.c.query("INSERT INTO t VALUES (-3, 1, 'taken')")
+        s.write('bad', b'-1\t1\ta\n-2\t1\tb\n-3\t1\tc\n')
+        bad = f"LOAD DATA INFILE '{s.path('bad')}' INTO TABLE t"
+        assert error_of(lambda: s.c.query(bad)) == 1062
+        s.c.query('FLUSH LOGS')
+        log = os.path.join(s.server.data, 'binlog.000001')
+        read = subprocess.run(['mariadb-binlog', '-vv', log], capture_output=True)
+        assert read.stdout.count(b'### INSERT INTO') == 2001, read.stdout[-500:]
 
 
 def bounded_memory():
@@ -456,6 +478,7 @@ def main():
         folders,
         hostile_clients,
         kills_and_crashes,
+        binary_log,
         bounded_memory,
         full_disk,
         stock_clients,

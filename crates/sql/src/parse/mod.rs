@@ -178,7 +178,11 @@ pub fn parse<'t>(
 
 /// The number of files that the statement itself writes; a SELECT within it writes none.
 fn into_files(statement: &Statement) -> usize {
-    let Statement::Select(select) = statement else { return 0 };
+    let select = match statement {
+        Statement::Select(select) => select,
+        Statement::Explain(explained) => return into_files(explained),
+        _ => return 0,
+    };
     let parts = std::iter::once(&**select).chain(select.union.iter().map(|(_, part)| part));
     parts.filter(|part| part.into_file.is_some()).count()
 }

@@ -24,7 +24,7 @@ use crate::session_state::Outcome;
 use crate::sink::ResultSink;
 use crate::text_file::{Field, Fields, Layout, Splitter, Step};
 use redolith_types::{SqlType, TableDef, Value};
-use source::Source;
+use source::{PIECE, Source};
 
 /// The most rows that are split before the first of them is inserted.
 const MOST_ROWS: usize = 1024;
@@ -87,6 +87,10 @@ async fn rows(
     let mut batch = Batch::default();
     let (mut bytes, mut counted) = (Vec::new(), 0);
     loop {
+        if bytes.len() > 2 * PIECE {
+            // A long row is split in one go.
+            cx.env.be_heavy();
+        }
         let step = batch.split(&mut splitter, &bytes, source.has_ended(), cx, work)?;
         cx.env.keep(&mut counted, bytes.capacity() + batch.memory())?;
         work.loaded(cx, load, &batch, &bytes, at).await?;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// The bytes that are read at a time. A row that is longer takes as many bytes again as are held of
 /// it, so that it is not split again too often.
-const PIECE: usize = 256 << 10;
+pub const PIECE: usize = 256 << 10;
 
 pub struct Source<'s, S> {
     from: From<'s, S>,
@@ -83,7 +83,12 @@ impl<'s, S: ResultSink> Source<'s, S> {
                 cx.trx.give_way().await;
             }
             From::Client(client) => {
-                self.has_ended = !client.read_file(bytes).await?;
+                // A client may send a byte at a time. The row at hand is split again only when a
+                // whole piece has come.
+                let held = bytes.len();
+                while !self.has_ended && bytes.len() < held + piece {
+                    self.has_ended = !client.read_file(bytes).await?;
+                }
             }
         }
         Ok(())
