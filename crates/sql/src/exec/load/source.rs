@@ -37,7 +37,7 @@ impl<'s, S: ResultSink> Source<'s, S> {
             From::Client(client)
         } else {
             // INFILE-2: to open a file may take long.
-            cx.env.be_heavy();
+            cx.env.leave_worker();
             let file = server_files::open(&cx.env, &load.file)?;
             let len = file.len().map_err(|e| failed(load, &e))?;
             From::File { file, at: 0, len }
@@ -70,7 +70,7 @@ impl<'s, S: ResultSink> Source<'s, S> {
         }
         match &mut self.from {
             From::File { file, at, len } => {
-                cx.env.be_heavy();
+                cx.env.leave_worker();
                 let held = bytes.len();
                 let more = (*len - *at).min(piece as u64) as usize;
                 bytes.resize(held + more, 0);
@@ -80,7 +80,6 @@ impl<'s, S: ResultSink> Source<'s, S> {
                 *at += more as u64;
                 self.has_ended = at == len;
                 check_killed(&cx.env)?;
-                cx.trx.give_way().await;
             }
             From::Client(client) => {
                 // A client may send a byte at a time. The row at hand is split again only when a
