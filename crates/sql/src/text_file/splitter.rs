@@ -192,8 +192,7 @@ impl Splitter {
             self.place = next;
             return Ok(cut);
         };
-        loop {
-            let Some(&byte) = bytes.get(self.at) else { break };
+        while let Some(&byte) = bytes.get(self.at) {
             let mut step = 1;
             if Some(byte) == self.format.escaped {
                 if self.at + 1 == bytes.len() {
