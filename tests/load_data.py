@@ -236,6 +236,15 @@ def hostile_clients():
         except MySQLError as e:
             assert e.code == 3170 and 'max_allowed_packet' in str(e), e
         assert c.value('SELECT 1') == '1'
+        # Whatever the pieces: a row is refused if it is longer.
+        for spare, code in ((0, None), (1, 3170)):
+            text = b'1\t2\t3\n' + b'2\t2\t' + b'y' * (65536 - 5 + spare) + b'\n'
+            for size in (999, 1 << 20):
+                pieces = [text[at : at + size] for at in range(0, len(text), size)]
+                c = client(s.server, pieces)
+                load = "LOAD DATA LOCAL INFILE 'x' INTO TABLE t"
+                assert error_of(lambda: c.query(load)) == code, (spare, size)
+        s.c.query('DELETE FROM t')
         # A long row that comes in small packets is not split again for each of them.
         long = [b'1\t2\t'] + [b'y'] * 30_000 + [b'\n']
         c = client(s.server, long)

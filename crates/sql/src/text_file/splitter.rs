@@ -119,8 +119,9 @@ pub struct Splitter {
     place: Place,
     /// The rows that are read and left out, where no line terminator tells the lines.
     skipped_rows: u64,
-    /// The next byte to read.
+    /// The next byte to read, and the number of bytes of the last row.
     at: usize,
+    row_bytes: usize,
     ended: bool,
 }
 
@@ -142,12 +143,27 @@ impl Splitter {
             _ if has_lines => (Place::Skipped(skip), 0),
             _ => (Place::Line, skip),
         };
-        Splitter { format, layout, line, field, special, place, skipped_rows, at: 0, ended: false }
+        Splitter {
+            format,
+            layout,
+            line,
+            field,
+            special,
+            place,
+            skipped_rows,
+            at: 0,
+            row_bytes: 0,
+            ended: false,
+        }
     }
 
     /// The place, in the bytes, behind what has been read.
     pub fn at(&self) -> usize {
         self.at
+    }
+    /// The bytes of the last row, with its terminators.
+    pub fn row_bytes(&self) -> usize {
+        self.row_bytes
     }
     /// The caller has dropped the bytes before [`Splitter::at`].
     pub fn dropped(&mut self) {
@@ -276,7 +292,7 @@ impl Splitter {
         if !read && (self.ended || at == self.at) {
             return self.end(bytes);
         }
-        self.at = at;
+        (self.at, self.row_bytes) = (at, at - self.at);
         self.place = if end == End::Field { Place::Rest(false) } else { Place::Line };
         if self.skipped_rows > 0 {
             self.skipped_rows -= 1;

@@ -152,12 +152,16 @@ impl Batch {
         cx: &mut ExecContext<'_>,
         work: &Work<'_>,
     ) -> Result<Step> {
-        let from = splitter.at();
+        let (from, most) = (splitter.at(), cx.env.settings.max_allowed_packet);
         let step = loop {
             if self.rows.len() >= MOST_ROWS || self.fields.list.len() >= MOST_FIELDS {
                 break Step::Row;
             }
             match splitter.next(bytes, whole, &mut self.fields) {
+                Step::Row if splitter.row_bytes() > most => {
+                    let row = work.records() + self.rows.len() as u64 + 1;
+                    return Err(row_too_long(row, most));
+                }
                 Step::Row => self.rows.push((self.fields.list.len(), false)),
                 Step::Cut => match self.rows.last_mut() {
                     Some((_, cut)) => *cut = true,
