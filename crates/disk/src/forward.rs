@@ -52,6 +52,20 @@ macro_rules! forward_disk {
             self.$i.sync_dir(dir)
         }
     };
+    (@resolve $i:ident) => {
+        fn resolve(&self, path: &std::path::Path) -> std::io::Result<std::path::PathBuf> {
+            self.$i.resolve(path)
+        }
+    };
+    (@open_resolved $i:ident) => {
+        fn open_resolved(
+            &self,
+            path: &std::path::Path,
+            create: bool,
+        ) -> std::io::Result<std::sync::Arc<dyn $crate::File>> {
+            self.$i.open_resolved(path, create)
+        }
+    };
     (@lock_dir $i:ident) => {
         fn lock_dir(
             &self,

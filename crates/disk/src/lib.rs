@@ -6,7 +6,7 @@
 //! lies over any other disk, which it only reads.
 use std::any::Any;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -67,6 +67,18 @@ pub trait Disk: Send + Sync + 'static {
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Makes creations, removals and renames in `dir` durable.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
+    /// The path of an existing file or folder without symbolic links, `.` and `..`.
+    fn resolve(&self, path: &Path) -> io::Result<PathBuf> {
+        if self.exists(path) { Ok(path.to_path_buf()) } else { Err(io::ErrorKind::NotFound.into()) }
+    }
+    /// Opens a file of a user by a path that [`Disk::resolve`] has made: to read it, or, if
+    /// `create` is set, to write a file that does not exist yet. Fails with `InvalidInput` if the
+    /// path leads to something else than a file, and if it leads through a symbolic link, which
+    /// somebody has made meanwhile.
+    fn open_resolved(&self, path: &Path, create: bool) -> io::Result<Arc<dyn File>> {
+        let how = if create { OpenHow::create_new(false) } else { OpenHow::existing(false) };
+        self.open(path, how)
+    }
     /// Locks a data directory for this process until the value is dropped. Fails with `WouldBlock`
     /// when another process has the lock.
     fn lock_dir(&self, dir: &Path) -> io::Result<Box<dyn Any + Send + Sync>>;

@@ -63,6 +63,8 @@ impl OverlayDisk {
 }
 
 impl Disk for OverlayDisk {
+    // Files of users are no part of the data, and INTO OUTFILE saves rows from damaged data.
+    crate::forward_disk!(below: resolve open_resolved);
     crate::forward_disk!(below: lock_dir now wall_us random thread_cpu processors);
 
     fn open(&self, path: &Path, how: OpenHow) -> io::Result<Arc<dyn File>> {

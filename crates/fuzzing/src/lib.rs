@@ -14,6 +14,7 @@ mod redo;
 mod replica;
 mod replication;
 mod sql;
+mod text_file;
 mod undo;
 
 /// One fuzz target.
@@ -67,6 +68,7 @@ pub const TARGETS: &[Target] = &[
         max_len: 512,
         seeds: replica::request_seeds,
     },
+    Target { name: "text_file", run: text_file::pieces, max_len: 1024, seeds: text_file::seeds },
     Target { name: "options", run: options::file, max_len: 2048, seeds: options::seeds },
 ];
 

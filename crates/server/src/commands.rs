@@ -1,5 +1,6 @@
 //! Executes the commands of the protocol (COM_*) and answers them.
 use crate::backend::{Backend, Session};
+use crate::client_file::ClientFile;
 use crate::connection::{Connection, Over};
 use crate::error;
 use crate::login;
@@ -33,6 +34,9 @@ macro_rules! wire {
             capabilities: $c.capabilities,
             format: $format,
             write_timeout_s: $c.channel.write_timeout_s,
+            read_timeout_s: $c.channel.read_timeout_s,
+            has_input: $c.channel.input.is_partial(),
+            file: ClientFile::default(),
             status: $c.session.status(),
             results: $c.session.results_collation(),
             row: RowState { columns: &mut $c.columns, packet_at: 0, open: false, next_column: 0 },
@@ -59,6 +63,11 @@ impl<B: Backend> Connection<B> {
                 counters.add(Counter::Queries, 1);
                 let mut wire = wire!(self, Format::Text);
                 self.session.query(self.channel.input.body(args_at), &mut wire).await;
+                if wire.file.is_broken() {
+                    // FILE-3: the client gets the error, if it listens.
+                    self.channel.flush().await?;
+                    return Err(Ended::Gone.into());
+                }
             }
             command::STMT_EXECUTE => {
                 counters.add(Counter::Questions, 1);

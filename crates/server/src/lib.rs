@@ -3,6 +3,7 @@
 pub mod backend;
 mod binlog_dump;
 pub mod check;
+mod client_file;
 mod commands;
 pub mod connection;
 pub mod dump;

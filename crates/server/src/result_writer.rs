@@ -1,13 +1,18 @@
 //! The result sink of a connection. It encodes results into the connection's output buffer.
+use crate::client_file::{ClientFile, READ_AWAY_BYTES};
 use crate::error;
 use crate::protocol::capabilities::{Capabilities, status};
 use crate::protocol::output::{DRAIN_ABOVE, OkPacket, Output};
 use crate::protocol::row::{self, RowColumn};
 use crate::protocol::{column, lenenc};
-use crate::socket::Socket;
+use crate::socket::{Ended, Input, Socket};
+use redolith_sql::processes::{Kill, State};
 use redolith_sql::status::{Counter, Counters};
 use redolith_sql::{ColumnMeta, OkInfo, ResultSink, SqlError};
 use redolith_types::{Collation, Value};
+
+/// The first byte of the packet that asks a client for a file.
+const ASK_FOR_FILE: u8 = 0xfb;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Format {
@@ -23,6 +28,10 @@ pub struct Wire<'a> {
     pub capabilities: Capabilities,
     pub format: Format,
     pub write_timeout_s: u32,
+    pub read_timeout_s: u32,
+    /// Bytes have come behind the command. A client that sends a file must not do so.
+    pub has_input: bool,
+    pub file: ClientFile,
     /// The status flags for the EOF packet between definitions and rows. They are those of the
     /// previous answer.
     pub status: u16,
@@ -134,5 +143,73 @@ impl ResultSink for Wire<'_> {
     }
     async fn drain(&mut self) -> Result<(), SqlError> {
         self.send().await
+    }
+
+    fn takes_files(&self) -> bool {
+        self.capabilities.has(Capabilities::LOCAL_FILES)
+    }
+    async fn ask_for_file(&mut self, name: &[u8]) -> Result<(), SqlError> {
+        if self.has_input {
+            self.file.give_up();
+            return Err(error::packets_out_of_order());
+        }
+        self.output.packet(|b| {
+            b.push(ASK_FOR_FILE);
+            b.extend_from_slice(name);
+        });
+        self.file.begin();
+        self.send().await.inspect_err(|_| self.file.give_up())
+    }
+    async fn read_file(&mut self, to: &mut Vec<u8>) -> Result<bool, SqlError> {
+        let process = self.socket.process().clone();
+        while self.file.is_sending() {
+            let from = to.len();
+            let (state, limit_s) = process.waits();
+            process.wait_in_command(State::ReadingFromNet, self.read_timeout_s);
+            let read = self.socket.read_in_statement(to).await;
+            process.wait_in_command(state, limit_s);
+            match read {
+                Ok(_) => {}
+                Err(Ended::Gone) => {
+                    self.file.give_up();
+                    return Err(error::interrupted());
+                }
+                Err(Ended::Killed) => return Err(process.killed().error()),
+            }
+            self.counters.add(Counter::BytesReceived, (to.len() - from) as u64);
+            self.file.strip(to, from, &mut self.output.sequence)?;
+            if to.len() > from {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+    async fn end_file(&mut self) {
+        if !self.file.is_sending() {
+            return;
+        }
+        let process = self.socket.process().clone();
+        let (state, limit_s) = process.waits();
+        let mut away = Vec::with_capacity(READ_AWAY_BYTES);
+        let mut was_killed = false;
+        while self.file.is_sending() {
+            // FILE-2: from a KILL QUERY on, the time goes on.
+            let killed = process.killed() != Kill::None;
+            if !killed || !was_killed {
+                process.wait_in_command(State::ReadingFromNet, self.read_timeout_s);
+                was_killed = killed;
+            }
+            away.clear();
+            match self.socket.read(&mut away).await {
+                Ok(Input::Bytes(n)) => {
+                    self.counters.add(Counter::BytesReceived, n as u64);
+                    // A client that breaks the protocol has been given up.
+                    let _ = self.file.strip(&mut away, 0, &mut self.output.sequence);
+                }
+                Ok(_) => {}
+                Err(_) => self.file.give_up(),
+            }
+        }
+        process.wait_in_command(state, limit_s);
     }
 }

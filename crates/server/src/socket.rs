@@ -91,6 +91,25 @@ impl Socket {
         .await
     }
 
+    /// Like [`Socket::read`], for a statement that waits for bytes of its client: every kill ends
+    /// the wait.
+    pub async fn read_in_statement(&mut self, buf: &mut Vec<u8>) -> Result<Input, Ended> {
+        poll_fn(|cx| {
+            if self.process.killed() != Kill::None {
+                return Poll::Ready(Err(Ended::Killed));
+            }
+            match self.poll_read(cx, buf) {
+                Poll::Ready(Ok(n)) if n > 0 => Poll::Ready(Ok(Input::Bytes(n))),
+                Poll::Ready(_) => Poll::Ready(Err(Ended::Gone)),
+                Poll::Pending => Poll::Pending,
+            }
+        })
+        .await
+    }
+    pub fn process(&self) -> &Arc<Process> {
+        &self.process
+    }
+
     fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut Vec<u8>) -> Poll<io::Result<usize>> {
         match &mut self.stream {
             Stream::Tcp(s) => pin!(s.read_buf(buf)).poll(cx),

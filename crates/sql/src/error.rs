@@ -36,7 +36,7 @@ const fn sqlstate(code: u16) -> &'static [u8; 5] {
         1090 | 1091 | 1101 | 1102 | 1103 | 1110 | 1113 | 1115 | 1118 | 1140 | 1166 | 1170
         | 1171 | 1176 => b"42000",
         1227 | 1230 | 1231 | 1232 | 1235 | 1239 | 1248 | 1250 | 1253 | 1305 | 1425 | 1426
-        | 1427 | 1439 | 1461 | 1582 => b"42000",
+        | 1427 | 1439 | 1461 | 1582 | 1083 | 1084 | 3948 | 3954 => b"42000",
         1045 => b"28000",
         1046 => b"3D000",
         1047 | 1053 | 1153 => b"08S01",
@@ -50,7 +50,8 @@ const fn sqlstate(code: u16) -> &'static [u8; 5] {
         1213 => b"40001",
         1241 | 1242 | 1222 => b"21000",
         1264 | 1690 => b"22003",
-        1265 => b"01000",
+        1261 | 1262 | 1265 => b"01000",
+        1263 => b"22004",
         1292 | 1367 => b"22007",
         1397 => b"XAE04",
         1398 => b"XAE05",
@@ -204,6 +205,29 @@ errors! {
     column_specified_twice(column) = 1110, "Column '{column}' specified twice";
     invalid_group_function() = 1111, "Invalid use of group function";
     no_columns() = 1113, "A table must have at least one column";
+    cannot_stat(file, why) = 13, "Can't get stat of '{file}' ({why})";
+    cannot_open(file, why) = 29, "File '{file}' not found ({why})";
+    wrong_terminators() = 1083, "Field separator argument is not what is expected; check \
+        the manual";
+    blobs_and_no_terminator() = 1084, "You can't use fixed rowlength with BLOBs; please use \
+        'fields terminated by'";
+    file_not_readable(file) = 1085, "The file '{file}' must be in the database directory or be \
+        readable by all";
+    file_exists(file) = 1086, "File '{file}' already exists";
+    too_few_fields(row) = 1261, "Row {row} doesn't contain data for all columns";
+    too_many_fields(row) = 1262, "Row {row} was truncated; it contained more data than there were \
+        input columns";
+    null_to_not_null(column, row) = 1263, "Column set to default value; NULL supplied to NOT NULL \
+        column '{column}' at row {row}";
+    secure_file_priv() = 1290, "The MySQL server is running with the --secure-file-priv option so \
+        it cannot execute this statement";
+    fixed_rows_to_variable() = 1409, "Can't load value from file with fixed size rows to \
+        variable";
+    separators_not_ascii() = 1638, "Non-ASCII separator arguments are not fully supported";
+    misplaced_into() = 3954, "Misplaced INTO clause, INTO is not allowed inside subqueries, and \
+        must be placed at end of UNION clauses.";
+    local_infile_disabled() = 3948, "Loading local data is disabled; this must be enabled on both \
+        the client and server sides";
     table_full(table) = 1114, "The table '{table}' is full";
     unknown_character_set(name) = 1115, "Unknown character set: '{name}'";
     /// `max` is the greatest number of tables in one FROM clause.

@@ -12,6 +12,7 @@ pub mod parse;
 pub mod plan;
 pub mod plan_cache;
 pub mod processes;
+mod server_files;
 pub mod session;
 pub mod session_state;
 pub mod settings;
@@ -20,6 +21,7 @@ pub mod sql_mode;
 pub mod status;
 pub mod table_info;
 pub mod temporary;
+pub mod text_file;
 mod xa;
 
 /// Stack of a thread that runs sessions. The parser's limits on depth are measured against half of

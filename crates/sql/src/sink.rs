@@ -147,6 +147,26 @@ pub trait ResultSink: Send {
     fn finish_rows(&mut self, end: &OkInfo);
     fn ok(&mut self, ok: &OkInfo);
     fn error(&mut self, error: &SqlError);
+    /// Whether the client agrees to send files (CLIENT_LOCAL_FILES).
+    fn takes_files(&self) -> bool {
+        false
+    }
+    /// Asks the client for a file of its machine (LOAD DATA LOCAL), after all that the sink holds.
+    fn ask_for_file(&mut self, _name: &[u8]) -> impl Future<Output = Result<(), SqlError>> + Send {
+        std::future::ready(Err(SqlError::local_infile_disabled()))
+    }
+    /// Appends the next bytes of the client's file to `to`, at most as many as fit into its memory.
+    /// Returns false at the end of the file.
+    fn read_file(
+        &mut self,
+        _to: &mut Vec<u8>,
+    ) -> impl Future<Output = Result<bool, SqlError>> + Send {
+        std::future::ready(Ok(false))
+    }
+    /// Reads away the rest of a file, if the client is sending one. Then the client listens.
+    fn end_file(&mut self) -> impl Future<Output = ()> + Send {
+        std::future::ready(())
+    }
     /// The number of bytes that the sink holds, for the statement's account. The executor asks for
     /// it when the sink wants to be drained.
     fn held(&self) -> usize {

@@ -20,13 +20,13 @@ use crate::{Create, Disk, File, OpenHow, Processors};
 use file::{Inner, RealFile};
 use parking_lot::Mutex;
 use queue::Queue;
-use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::fs::{CWD, FileType, FlockOperation, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use std::any::Any;
 use std::cell::RefCell;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -200,6 +200,37 @@ impl Disk for RealDisk {
         let fd = open(dir, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC)
             .map_err(|e| at(dir, e))?;
         again(|| rustix::fs::fsync(&fd)).map_err(|e| at(dir, e))
+    }
+    fn resolve(&self, path: &Path) -> io::Result<PathBuf> {
+        std::fs::canonicalize(path)
+    }
+    fn open_resolved(&self, path: &Path, create: bool) -> io::Result<Arc<dyn File>> {
+        // A pipe or a terminal must not hold the caller up before it is found to be no file.
+        let flags = OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let flags = flags
+            | if create { OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL } else { OFlags::RDONLY };
+        let mode = if create { Mode::from_raw_mode(0o640) } else { Mode::empty() };
+        let opened =
+            again(|| rustix::fs::openat2(CWD, path, flags, mode, ResolveFlags::NO_SYMLINKS));
+        let fd = match opened {
+            // The kernel is older than 5.6, or a sandbox refuses the call.
+            Err(Errno::NOSYS | Errno::PERM) => again(|| rustix::fs::open(path, flags, mode))?,
+            Err(Errno::LOOP) => return Err(io::ErrorKind::InvalidInput.into()),
+            other => other?,
+        };
+        let stat = again(|| rustix::fs::fstat(&fd))?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let inner = Inner {
+            fd,
+            path: path.into(),
+            direct: false,
+            bypass: false,
+            size: Mutex::new(()),
+            shared: self.shared.clone(),
+        };
+        Ok(Arc::new(RealFile(Arc::new(inner))))
     }
     fn lock_dir(&self, dir: &Path) -> io::Result<Box<dyn Any + Send + Sync>> {
         let path = dir.join(LOCK_FILE);

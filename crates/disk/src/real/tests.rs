@@ -404,3 +404,30 @@ fn a_shorter_buffer_is_the_same_memory() {
     buf.set_len(3 * ALIGN);
     assert_eq!(buf[..], filled(3 * ALIGN, 1)[..]);
 }
+
+#[test]
+fn files_of_users_are_opened_by_no_link() {
+    let (dir, disk) = (Dir::new(), RealDisk::new());
+    let outside = dir.path("outside");
+    disk.create_dir_all(&outside).unwrap();
+    let file = disk.open_resolved(&outside.join("f"), true).unwrap();
+    file.write_at(b"text", 0).unwrap();
+    let again = disk.open_resolved(&outside.join("f"), true);
+    assert_eq!(again.err().unwrap().kind(), io::ErrorKind::AlreadyExists);
+    std::os::unix::fs::symlink(&outside, dir.path("folder")).unwrap();
+    std::os::unix::fs::symlink(outside.join("f"), dir.path("link")).unwrap();
+    let real = disk.resolve(&outside.join("f")).unwrap();
+    for path in ["link", "folder/f", "outside/../outside/f"] {
+        assert_eq!(disk.resolve(&dir.path(path)).unwrap(), real, "{path}");
+    }
+    let mut text = [0; 4];
+    disk.open_resolved(&real, false).unwrap().read_at(&mut text, 0).unwrap();
+    assert_eq!(&text, b"text");
+    let kind = |path: &str| disk.open_resolved(&dir.path(path), false).err().unwrap().kind();
+    for path in ["link", "outside"] {
+        assert_eq!(kind(path), io::ErrorKind::InvalidInput, "{path}");
+    }
+    assert_eq!(kind("nothing"), io::ErrorKind::NotFound);
+    assert!(disk.open_resolved(&dir.path("folder/g"), true).is_err());
+    assert_eq!(disk.list(&outside).unwrap(), ["f"]);
+}

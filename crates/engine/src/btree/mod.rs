@@ -45,6 +45,16 @@ pub enum Seek<'a> {
     Before(&'a [u8]),
 }
 
+/// The place of the last insert.
+#[derive(Clone, Copy, Debug)]
+pub struct Appended {
+    pub index: u64,
+    pub page: PageNo,
+    /// The page LSN behind the insert.
+    pub lsn: u64,
+    pub rec: Rec,
+}
+
 /// Notes that a descent makes on its way.
 #[derive(Default)]
 pub struct Path {
@@ -218,6 +228,24 @@ impl Tree {
             drop(g);
             m.step_aside(|store| self.complete(store, level, page))?;
         }
+    }
+    /// X-latches the leaf into which the last insert of a row went, for a row behind it, if nothing
+    /// has changed the leaf since and the key belongs to it. Rows that come in the order of their
+    /// keys so need no descents. The caller has made `after` in the same transaction, which keeps
+    /// the tree from being dropped.
+    pub fn leaf_x_behind(&self, m: &mut Mtr<'_>, after: Appended, key: &[u8]) -> Try<Option<At>> {
+        if after.index != self.index {
+            return Ok(None);
+        }
+        let g = m.store().pool.fix(self.page_id(after.page), Latch::X)?;
+        let fits = index::is_index(&g)
+            && index::index_id(&g) == self.index
+            && crate::bytes::u64_at(&g[..], 16) == after.lsn
+            && index::level(&g) == 0
+            && !index::is_incomplete(&g)
+            && index::covers(&g, key)
+            && index::behind(&g, after.rec, key).is_some();
+        Ok(fits.then(|| m.hold(g)))
     }
     /// X-latches a leaf seen before, if nothing has changed the leaf since (`lsn` is the page LSN
     /// seen then). The call spares the descent.

@@ -25,7 +25,7 @@ use crate::log::{Credit, FRAME_HEADER, Log};
 use crate::page::Patch;
 use crate::page::index::Page;
 use crate::space::Spaces;
-use crate::{Lsn, PageId, Try, WouldBlock};
+use crate::{Lsn, PageId, PageNo, Try, WouldBlock};
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -176,6 +176,9 @@ impl<'s> Mtr<'s> {
     }
     pub fn page(&self, at: At) -> &Page {
         &self.pages[at.0].guard
+    }
+    pub fn page_no(&self, at: At) -> PageNo {
+        self.pages[at.0].guard.id().no
     }
     pub fn patch(&mut self, at: At) -> PagePatch<'_, 's> {
         PagePatch { mtr: self, at }

@@ -200,6 +200,11 @@ pub fn search_end(p: &Page) -> Pos {
     }
     Pos { prev, slot, found: None }
 }
+/// The position behind all records, if `last` is the last record and its key is below `k`.
+pub fn behind(p: &Page, last: Rec, k: &[u8]) -> Option<Pos> {
+    let is_behind = next_rec(p, last).is_none() && key(p, last) < k;
+    is_behind.then(|| Pos { prev: last, slot: n_slots(p) - 1, found: None })
+}
 /// The node record whose subtree holds `k`: the last record with a key <= k.
 pub fn search_child(p: &Page, k: &[u8]) -> Rec {
     let pos = search(p, k);

@@ -1,6 +1,6 @@
 //! Insert: the clustered record with its undo record, and then an entry in each secondary index.
 use super::{entry, overflow, value};
-use crate::btree::Seek;
+use crate::btree::{Appended, Seek};
 use crate::canary::{Canary, planted};
 use crate::dict::table::Table;
 use crate::lock::{LockKey, Mode};
@@ -125,8 +125,22 @@ impl Trx {
         let engine = self.engine.clone();
         let ix = table.clustered();
         let mut m = Mtr::begin(&engine.store)?;
-        let leaf = ix.tree.leaf_x(&mut m, key)?;
-        let pos = index::search(m.page(leaf), key);
+        let appended = self.scratch.appended.take();
+        let again = match appended {
+            Some(after) => ix.tree.leaf_x_behind(&mut m, after, key)?,
+            None => None,
+        };
+        let leaf = match again {
+            Some(leaf) => leaf,
+            None => ix.tree.leaf_x(&mut m, key)?,
+        };
+        let page = m.page(leaf);
+        let behind = appended.filter(|_| again.is_some());
+        let pos = match behind.and_then(|after| index::behind(page, after.rec, key)) {
+            Some(pos) => pos,
+            None => index::search(page, key),
+        };
+        let page_no = m.page_no(leaf);
         let len = value::HEAD + payload.len();
         let mut undo = std::mem::take(&mut self.scratch.undo);
         let tried = (|| {
@@ -176,15 +190,21 @@ impl Trx {
                 table.raise_counter(&mut m, &raise);
                 let roll = slot.roll(pos.found.is_none());
                 let head = value::head(self.id, roll);
-                match pos.found {
-                    Some(_) => index::replace_value(&mut m.patch(leaf), pos, 0, &[&head, payload]),
-                    None => {
-                        index::insert(&mut m.patch(leaf), pos, 0, key, &[&head, payload]);
+                let rec = match pos.found {
+                    Some(_) => {
+                        index::replace_value(&mut m.patch(leaf), pos, 0, &[&head, payload]);
+                        None
                     }
-                }
+                    None => {
+                        let rec = index::insert(&mut m.patch(leaf), pos, 0, key, &[&head, payload]);
+                        Some(rec).filter(|rec| index::next_rec(m.page(leaf), *rec).is_none())
+                    }
+                };
                 self.undo.write(&mut m, &engine.undo, slot, &undo, roll);
                 self.locks.set_undo_records(self.undo.count.into());
                 let end = m.commit();
+                self.scratch.appended =
+                    rec.map(|rec| Appended { index: ix.id, page: page_no, lsn: end.0, rec });
                 table.counter_raised(raise, end);
                 if table.is_counter_pending(engine.store.log.durable()) {
                     self.counter_raised = Some(end);

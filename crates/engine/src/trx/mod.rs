@@ -18,6 +18,7 @@ pub(crate) mod rollback;
 pub(crate) mod sys;
 pub(crate) mod view;
 
+use crate::btree::Appended;
 use crate::canary::{Canary, planted};
 use crate::engine::Engine;
 use crate::lock::{KillFlag, TrxLocks};
@@ -175,6 +176,8 @@ pub(crate) struct Scratch {
     pub entry: Vec<u8>,
     pub undo: Vec<u8>,
     pub payload: Vec<u8>,
+    /// The place of the transaction's last insert of a row, if the row was the last of its page.
+    pub appended: Option<Appended>,
 }
 
 /// One session's transactions, one after the other: `begin`, work, `commit` or `rollback`. A `Trx`
@@ -344,6 +347,7 @@ impl Trx {
     /// Begins a statement. At READ COMMITTED and below each statement reads from a new view.
     pub fn begin_statement(&mut self) {
         self.turn = Turn::default();
+        self.scratch.appended = None;
         if self.isolation <= Isolation::ReadCommitted {
             self.view.close();
         }
@@ -359,6 +363,7 @@ impl Trx {
         while self.id == TrxId::NONE {
             match self.engine.sys.register(&self.locks) {
                 Some(id) => {
+                    self.scratch.appended = None;
                     self.id = id;
                     self.view.set_creator(id);
                 }

@@ -49,6 +49,54 @@ async fn all(trx: &mut Trx, t: &Arc<Table>, index: usize, reverse: bool) -> Vec<
     out
 }
 
+/// Two transactions insert ascending rows in turns, in runs of any length, into the same leaves.
+/// The place of one's last row is used only while nobody has changed its leaf: by a row behind it
+/// or before it, a deletion, a rollback or a split.
+#[test]
+fn ascending_rows_of_two_transactions_meet_in_order() {
+    let dir = Dir::new("ascending");
+    let (e, _) = open(&dir);
+    block_on(async {
+        e.create_schema("test", DEFAULT_COLLATION, None).await.unwrap();
+        let t = e.create_table(def("a"), 1, None).await.unwrap();
+        let mut both = [e.begin(KillFlag::new()), e.begin(KillFlag::new())];
+        let (mut expected, mut next, mut seed) = (Vec::new(), [0i64, 0], 4711u64);
+        for round in 0..1500 {
+            seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            let (who, run) = ((seed >> 33) as usize % 2, (seed >> 40) % 9);
+            let trx = &mut both[who];
+            let mark = trx.savepoint();
+            for _ in 0..run {
+                // The second transaction's rows lie between and behind those of the first.
+                let id = next[who] * 2 + who as i64;
+                next[who] += 1;
+                let text = "x".repeat((seed >> 50) as usize % 200);
+                trx.insert(&t, &row(&t, id, round, &text)).await.unwrap();
+                expected.push((id, round));
+            }
+            if run == 8 {
+                trx.rollback_to(mark).await.unwrap();
+                expected.truncate(expected.len() - run as usize);
+            } else if run == 7 {
+                let (last, _) = expected.pop().unwrap();
+                assert!(delete(trx, &t, last).await.unwrap());
+            }
+            if let Some((last, _)) = expected.last()
+                && (*last & 1) as usize == who
+            {
+                let again = trx.insert(&t, &row(&t, *last, 0, "")).await;
+                assert!(matches!(again, Err(Error::DuplicateKey { .. })));
+            }
+        }
+        for trx in &mut both {
+            trx.commit().await.unwrap().durable().await;
+        }
+        expected.sort_unstable();
+        let mut trx = e.begin(KillFlag::new());
+        assert_eq!(all(&mut trx, &t, 0, false).await, expected);
+    });
+}
+
 #[test]
 fn write_read_roll_back_and_start_again() {
     let dir = Dir::new("rows");

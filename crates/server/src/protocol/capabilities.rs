@@ -10,6 +10,7 @@ impl Capabilities {
     pub const FOUND_ROWS: Capabilities = Capabilities(1 << 1);
     pub const LONG_FLAG: Capabilities = Capabilities(1 << 2);
     pub const CONNECT_WITH_DB: Capabilities = Capabilities(1 << 3);
+    pub const LOCAL_FILES: Capabilities = Capabilities(1 << 7);
     pub const IGNORE_SPACE: Capabilities = Capabilities(1 << 8);
     pub const PROTOCOL_41: Capabilities = Capabilities(1 << 9);
     pub const INTERACTIVE: Capabilities = Capabilities(1 << 10);
@@ -24,13 +25,14 @@ impl Capabilities {
     pub const PLUGIN_AUTH_LENENC: Capabilities = Capabilities(1 << 21);
     pub const DEPRECATE_EOF: Capabilities = Capabilities(1 << 24);
 
-    /// The capabilities that this server offers. It has no TLS, compression, LOCAL INFILE or
-    /// session tracking.
+    /// The capabilities that this server offers. It has no TLS, compression or session
+    /// tracking. LOCAL_FILES is offered whatever `local_infile` is, which may change later.
     pub const SERVER: Capabilities = Capabilities(
         Self::LONG_PASSWORD.0
             | Self::FOUND_ROWS.0
             | Self::LONG_FLAG.0
             | Self::CONNECT_WITH_DB.0
+            | Self::LOCAL_FILES.0
             | Self::IGNORE_SPACE.0
             | Self::PROTOCOL_41.0
             | Self::INTERACTIVE.0

@@ -77,6 +77,7 @@ impl Parts {
             order: Vec::new(),
             limit: Limit::default(),
             into: Vec::new(),
+            into_file: None,
             columns: Vec::new(),
             locking: plan.locking,
             dependent: plan.dependent,

@@ -36,6 +36,9 @@ impl<'s> Env<'s> {
     }
 }
 
+/// The length, in characters, that a field of a file is taken to have.
+const MAX_LOADED_CHARS: u32 = 16 << 20;
+
 impl Binder<'_> {
     pub(super) fn expr(&mut self, env: &Env<'_>, expr: &ast::Expr) -> Result<Expr> {
         use ast::ExprKind as A;
@@ -296,7 +299,11 @@ impl Binder<'_> {
     /// The type of the user variable's present value. A variable without a value is NULL.
     fn user_variable_type(&mut self, name: &str) -> ExprType {
         self.reads_user_variables = true;
-        let ty = (self.cx.user_variable_type)(name).unwrap_or(ExprType::null());
+        let ty = if self.loaded_variables.iter().any(|loaded| loaded == name) {
+            ExprType::string(MAX_LOADED_CHARS, self.loaded_collation)
+        } else {
+            (self.cx.user_variable_type)(name).unwrap_or(ExprType::null())
+        };
         ExprType { coercibility: Coercibility::Implicit, nullable: true, ..ty }
     }
 

@@ -212,7 +212,7 @@ fn names_columns(rows: &InsertRows) -> bool {
     match rows {
         InsertRows::Rows(rows) => rows.iter().flatten().any(reads),
         InsertRows::Repeat { row, .. } => row.iter().any(reads),
-        InsertRows::Select { .. } => false,
+        InsertRows::Select { .. } | InsertRows::File(_) => false,
     }
 }
 

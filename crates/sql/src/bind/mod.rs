@@ -24,6 +24,7 @@ mod function;
 mod group;
 mod index_def;
 mod insert;
+mod load;
 mod order;
 mod outer;
 mod range;
@@ -58,6 +59,8 @@ pub struct BindContext<'a> {
     pub account: (&'a str, &'a str),
     /// `@@collation_connection`: the collation of string literals.
     pub collation: Collation,
+    /// The character set of files that statements read, unless they name another.
+    pub file_charset: Charset,
     /// `@@div_precision_increment`: the number of decimals that `/` and AVG add.
     pub div_precision_increment: u8,
     /// The type of a system variable; None if the name is unknown.
@@ -98,7 +101,7 @@ pub fn bind(parsed: &Parsed<'_>, cx: &BindContext<'_>, params: Params) -> Result
     }
     let body = binder.statement(&parsed.statement)?;
     let columns = match &body {
-        Statement::Select(s) if s.into.is_empty() => s.columns.clone(),
+        Statement::Select(s) if s.into.is_empty() && s.into_file.is_none() => s.columns.clone(),
         Statement::Show(s) => admin::show_columns(s),
         Statement::Rows(_) => std::mem::take(&mut binder.rows_columns),
         Statement::Admin(a) => admin::admin_columns(a),
@@ -112,7 +115,8 @@ pub fn bind(parsed: &Parsed<'_>, cx: &BindContext<'_>, params: Params) -> Result
             | Statement::Delete(_)
             | Statement::Transaction(_)
     );
-    let cacheable = shared && !binder.reads_user_variables;
+    let is_load = matches!(&body, Statement::Insert(insert) if insert.loads());
+    let cacheable = shared && !is_load && !binder.reads_user_variables;
     let params = if parameterize { parsed.literals.len() as u32 } else { parsed.params };
     let untyped = if cx.untyped.is_empty() {
         binder.untyped.iter().map(|n| (*n, ExprType::null())).collect()
@@ -152,6 +156,9 @@ pub(crate) struct Binder<'a> {
     /// The parameters of unknown type (BIND-3).
     untyped: BTreeSet<u32>,
     reads_user_variables: bool,
+    /// The user variables that take fields of the file of LOAD DATA, and the file's collation.
+    loaded_variables: Vec<String>,
+    loaded_collation: Collation,
     tables: Vec<TableUse>,
     /// The places in `tables` by the hash of the name.
     tables_by_name: SameIndex,
@@ -198,6 +205,8 @@ impl<'a> Binder<'a> {
             param_types,
             untyped: BTreeSet::new(),
             reads_user_variables: false,
+            loaded_variables: Vec::new(),
+            loaded_collation: Collation::Binary,
             tables: Vec::new(),
             tables_by_name: SameIndex::default(),
             subqueries: 0,
@@ -215,12 +224,13 @@ impl<'a> Binder<'a> {
 
     fn statement(&mut self, statement: &ast::Statement) -> Result<Statement> {
         use ast::Statement as S;
-        if matches!(statement, S::Insert(_) | S::Update(_) | S::Delete(_)) {
+        if matches!(statement, S::Insert(_) | S::Load(_) | S::Update(_) | S::Delete(_)) {
             self.reads = RowLock::ShareForChange;
         }
         match statement {
             S::Select(select) => Ok(Statement::Select(self.select(select, None)?)),
             S::Insert(insert) => Ok(Statement::Insert(self.insert(insert)?)),
+            S::Load(load) => self.pinned(|b| b.load(load)).map(Statement::Insert),
             S::Update(update) => Ok(Statement::Update(self.update(update)?)),
             S::Delete(delete) => Ok(Statement::Delete(self.delete(delete)?)),
             S::Explain(inner) => {

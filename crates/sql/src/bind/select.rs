@@ -165,12 +165,16 @@ impl Binder<'_> {
             order,
             limit,
             into: select.into.iter().map(|v| v.as_str().into()).collect(),
+            into_file: None,
             columns: items.columns,
             locking: lock != RowLock::None
                 || raw.iter().any(|r| matches!(&r.kind, RawKind::Derived(inner) if inner.locking)),
             dependent: self.dependents > dependents,
             probe: None,
         };
+        if let Some(into) = &select.into_file {
+            plan.into_file = Some(Box::new(self.into_file(into)?));
+        }
         if !plan.into.is_empty() && plan.into.len() != visible {
             return Err(SqlError::wrong_select_columns());
         }

@@ -23,7 +23,7 @@ impl Binder<'_> {
         outer: Option<&Env<'_>>,
     ) -> Result<SelectPlan> {
         let operands = || std::iter::once(select).chain(select.union.iter().map(|(_, s)| s));
-        if operands().any(|s| !s.into.is_empty()) {
+        if operands().any(|s| !s.into.is_empty() || s.into_file.is_some()) {
             return Err(SqlError::unsupported("INTO in a UNION"));
         }
         let mut parts = Vec::with_capacity(1 + select.union.len());
@@ -136,6 +136,7 @@ impl Binder<'_> {
             order,
             limit,
             into: Vec::new(),
+            into_file: None,
             columns,
             locking,
             dependent,

@@ -4,6 +4,7 @@ use super::correlated::answered;
 use super::env::Env;
 use super::eval::{Eval, Row, Scope};
 use super::insert_select::insert_select;
+use super::load::{self, FileRow};
 use super::long_rows::{self, LONG_ROW, charge_write};
 use super::scan::check_killed;
 use super::spool::Spool;
@@ -71,15 +72,17 @@ pub async fn run(
         InsertRows::Select { select, .. } => {
             Box::pin(insert_select(cx, &mut work, select, at)).await?
         }
+        InsertRows::File(_) => unreachable!("LOAD DATA has its own way"),
     }
     Ok(work.finish(cx, warnings))
 }
 
-fn find_subqueries<'p>(plan: &'p InsertPlan, found: &mut Found<'p>) {
+pub(super) fn find_subqueries<'p>(plan: &'p InsertPlan, found: &mut Found<'p>) {
     match &plan.rows {
         InsertRows::Rows(rows) => rows.iter().flatten().for_each(|v| found.value(v)),
         InsertRows::Repeat { row, .. } => row.iter().for_each(|v| found.value(v)),
         InsertRows::Select { .. } => {}
+        InsertRows::File(load) => load.set.iter().for_each(|a| found.expr(&a.value)),
     }
     if let OnDuplicate::Update(assignments) = &plan.on_duplicate {
         assignments.iter().for_each(|a| found.expr(&a.value));
@@ -98,10 +101,12 @@ fn owned_bytes(value: &Value<'_>) -> usize {
 
 /// The values that the statement gives for one row.
 #[derive(Clone, Copy)]
-enum Given<'v> {
+pub(super) enum Given<'v> {
     Exprs(&'v [InsertValue]),
     /// A row of a SELECT, with its expressions, whose types matter.
     Values(&'v [Value<'v>], &'v [Expr]),
+    /// A row of a file.
+    Fields(FileRow<'v>),
 }
 
 pub(super) struct Work<'p> {
@@ -118,7 +123,7 @@ pub(super) struct Work<'p> {
 }
 
 impl<'p> Work<'p> {
-    fn new(plan: &'p InsertPlan) -> Work<'p> {
+    pub(super) fn new(plan: &'p InsertPlan) -> Work<'p> {
         Work {
             plan,
             auto: AutoIncrement::default(),
@@ -129,6 +134,15 @@ impl<'p> Work<'p> {
             single: false,
             existing: None,
         }
+    }
+
+    /// The number of rows so far.
+    pub(super) fn records(&self) -> u64 {
+        self.records
+    }
+    /// Announces the next rows, so that their AUTO_INCREMENT values are taken together.
+    pub(super) fn expect_rows(&mut self, rows: u64) {
+        self.auto.rows_left = rows;
     }
 
     /// Inserts rows of a SELECT.
@@ -147,7 +161,7 @@ impl<'p> Work<'p> {
         Ok(())
     }
 
-    async fn row(
+    pub(super) async fn row(
         &mut self,
         cx: &mut ExecContext<'_>,
         given: Given<'_>,
@@ -202,6 +216,9 @@ impl<'p> Work<'p> {
         let plan: &'v InsertPlan = self.plan;
         (self.auto.current, self.auto.wanted) = (None, None);
         self.auto.before = (self.auto.next, self.auto.taken);
+        if let Given::Fields(row) = given {
+            return load::make(self, row, at, env, payload);
+        }
         if plan.names_columns {
             return self.make_in_order(given, at, env, single, payload);
         }
@@ -266,7 +283,7 @@ impl<'p> Work<'p> {
     }
 
     /// The value of column `n` of a new row.
-    fn value<'v>(
+    pub(super) fn value<'v>(
         &mut self,
         n: usize,
         given: Given<'v>,
@@ -295,7 +312,7 @@ impl<'p> Work<'p> {
                 };
                 Some((value, env.charset_of(e)))
             }
-            (Fill::Default, _) => None,
+            (Fill::Default, _) | (_, Given::Fields(_)) => None,
         };
         let (value, from) = match (given, &plan.defaults[n]) {
             (Some(given), _) => given,
@@ -320,7 +337,7 @@ impl<'p> Work<'p> {
 
     /// The value of the AUTO_INCREMENT column `n`: 0 if the value has to be generated, because the
     /// row has NULL or a value that the column stores as 0.
-    fn auto_value<'v>(
+    pub(super) fn auto_value<'v>(
         &mut self,
         n: usize,
         value: Value<'v>,
@@ -352,7 +369,7 @@ impl<'p> Work<'p> {
 
     /// The column that needs a generated value, and the value. The value is generated after the
     /// row's other values have been converted: a row that fails takes no number, as in MySQL.
-    fn number(&mut self, env: &mut Env<'_>) -> Result<Option<(usize, Value<'static>)>> {
+    pub(super) fn number(&mut self, env: &mut Env<'_>) -> Result<Option<(usize, Value<'static>)>> {
         let Some(n) = self.auto.wanted.take() else { return Ok(None) };
         let ty = &self.plan.table.def.columns[n].ty;
         let made = generated(self.auto.generate(self.plan.table.engine(), env), ty)?;
@@ -521,19 +538,33 @@ impl<'p> Work<'p> {
         Ok(())
     }
 
-    fn finish(self, cx: &mut ExecContext<'_>, warnings_before: u64) -> Outcome {
+    pub(super) fn finish(self, cx: &mut ExecContext<'_>, warnings_before: u64) -> Outcome {
         if let Some(first) = self.auto.first {
             cx.env.session.last_insert_id = first;
         }
         let mut info = String::new();
         if self.multiple || self.records > 1 {
             let warnings = cx.env.session.warnings.count() - warnings_before;
-            info = format!(
-                "Records: {}  Duplicates: {}  Warnings: {warnings}",
-                self.records, self.duplicates
-            );
+            let replaces = matches!(self.plan.on_duplicate, OnDuplicate::Replace);
+            let (deleted, skipped) =
+                if replaces { (self.duplicates, 0) } else { (0, self.duplicates) };
+            info = if self.plan.loads() {
+                format!(
+                    "Records: {}  Deleted: {deleted}  Skipped: {skipped}  Warnings: {warnings}",
+                    self.records
+                )
+            } else {
+                format!(
+                    "Records: {}  Duplicates: {}  Warnings: {warnings}",
+                    self.records, self.duplicates
+                )
+            };
         }
-        let last_insert_id = self.auto.first.or(cx.env.insert_id).or(self.auto.given).unwrap_or(0);
+        // MySQL tells the client no number of LOAD DATA.
+        let last_insert_id = match self.plan.loads() {
+            true => 0,
+            false => self.auto.first.or(cx.env.insert_id).or(self.auto.given).unwrap_or(0),
+        };
         Outcome::Done(Done { affected: self.affected, last_insert_id, info })
     }
 }

@@ -24,7 +24,9 @@ pub(crate) mod global_read_lock;
 mod group;
 mod insert;
 mod insert_select;
+mod into_file;
 mod key_bounds;
+mod load;
 pub mod locks;
 mod long_rows;
 mod more_rows;
@@ -57,7 +59,7 @@ pub use user_locks::UserLocks;
 
 use crate::binlog::{Capture, Sealed};
 use crate::error::{Result, SqlError};
-use crate::plan::{Expr, Plan, Statement};
+use crate::plan::{Expr, InsertRows, Plan, Statement};
 use crate::session_state::{Done, Outcome};
 use crate::sink::ResultSink;
 use eval::{Eval, Scope};
@@ -107,7 +109,10 @@ pub async fn run(
     let outcome = match &plan.body {
         Statement::Select(select) => select::run(cx, select, &plan.columns, params, sink).await,
         Statement::Update(update) => update::run(cx, update, params).await,
-        Statement::Insert(insert) => insert::run(cx, insert, params).await,
+        Statement::Insert(insert) => match &insert.rows {
+            InsertRows::File(load) => Box::pin(load::run(cx, insert, load, params, sink)).await,
+            _ => insert::run(cx, insert, params).await,
+        },
         Statement::Delete(delete) => delete::run(cx, delete, params).await,
         Statement::Rows(rows) => {
             sink.columns(&plan.columns);

@@ -91,6 +91,14 @@ impl Env<'_> {
         }
     }
 
+    /// Leaves the worker for a call that may block, such as one to a file. The statement's other
+    /// calls stay short.
+    pub fn leave_worker(&self) {
+        if let Some(runtime) = self.runtime {
+            runtime.leave_worker();
+        }
+    }
+
     /// True if the statement has met long values.
     #[inline]
     pub fn is_heavy(&self) -> bool {

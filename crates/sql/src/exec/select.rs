@@ -11,7 +11,7 @@ use super::rows::{Collected, Loops};
 use super::scan::go_on;
 use super::sorter::Sorter;
 use super::subquery::{Found, Results};
-use super::{Env, ExecContext, sortkey, waits};
+use super::{Env, ExecContext, into_file, sortkey, waits};
 use crate::error::{Result, SqlError};
 use crate::plan::{Expr, ExprKind, Kind, Limit, SelectPlan};
 use crate::session_state::{Done, Outcome};
@@ -37,6 +37,9 @@ pub async fn run(
     params: &[Value<'_>],
     sink: &mut impl ResultSink,
 ) -> Result<Outcome> {
+    if let Some(into) = &plan.into_file {
+        return Box::pin(into_file::run(cx, plan, into, params)).await;
+    }
     if !plan.into.is_empty() {
         return Box::pin(select_into(cx, plan, params)).await;
     }

@@ -245,6 +245,8 @@ pub struct Select {
     pub lock: Option<Lock>,
     /// INTO @a, @b
     pub into: Vec<String>,
+    /// INTO OUTFILE, INTO DUMPFILE
+    pub into_file: Option<Box<IntoFile>>,
     /// SQL_CALC_FOUND_ROWS
     pub calc_found_rows: bool,
     pub straight_join: bool,
@@ -354,6 +356,51 @@ pub struct Insert {
 pub enum InsertSource {
     Values(Vec<Vec<Expr>>),
     Select(Box<Select>),
+}
+#[derive(Clone, Debug)]
+pub struct Load {
+    pub local: bool,
+    /// The file's name, as a number of a literal.
+    pub file: u32,
+    pub duplicates: LoadDuplicates,
+    pub table: Name,
+    pub charset: Option<String>,
+    pub format: TextFormat,
+    /// IGNORE n LINES
+    pub skip: u64,
+    /// Empty: all visible columns in order.
+    pub targets: Vec<LoadTarget>,
+    pub set: Vec<(ColumnName, Expr)>,
+}
+/// What LOAD DATA does with rows whose key is taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LoadDuplicates {
+    Error,
+    Ignore,
+    Replace,
+}
+/// What takes a field of a file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum LoadTarget {
+    Column(ColumnName),
+    Variable(String),
+}
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct IntoFile {
+    pub file: u32,
+    pub charset: Option<String>,
+    /// None: INTO DUMPFILE.
+    pub format: Option<TextFormat>,
+}
+/// FIELDS and LINES of a text file: numbers of literals.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct TextFormat {
+    pub fields_terminated: Option<u32>,
+    pub enclosed: Option<u32>,
+    pub optionally: bool,
+    pub escaped: Option<u32>,
+    pub lines_starting: Option<u32>,
+    pub lines_terminated: Option<u32>,
 }
 #[derive(Clone, Debug)]
 pub struct Update {
@@ -529,6 +576,7 @@ pub enum Statement {
     Empty,
     Select(Box<Select>),
     Insert(Insert),
+    Load(Box<Load>),
     Update(Update),
     Delete(Delete),
     Explain(Box<Statement>),

@@ -76,7 +76,7 @@ impl Parser<'_> {
         Ok(Some((alias, columns)))
     }
 
-    fn assignment(&mut self) -> Result<(ColumnName, Expr)> {
+    pub(super) fn assignment(&mut self) -> Result<(ColumnName, Expr)> {
         let column = self.column_name()?;
         if !self.accept_symbol("=") {
             self.expect_symbol(":=")?;

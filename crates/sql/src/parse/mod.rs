@@ -20,6 +20,7 @@ pub mod hints;
 pub mod lexer;
 pub mod limits;
 pub mod literal;
+mod load;
 pub mod parameterize;
 mod parser;
 mod reserved;
@@ -154,7 +155,13 @@ pub fn parse<'t>(
             false => Err(SqlError::empty_query()),
         }
     } else {
-        parser.statement().and_then(|statement| parser.expect_end().map(|()| statement))
+        parser.statement().and_then(|statement| {
+            parser.expect_end()?;
+            if parser.into_files > into_files(&statement) {
+                return Err(SqlError::misplaced_into());
+            }
+            Ok(statement)
+        })
     };
     let (statement, scanned) = parser.finish(statement)?;
     let hints = hints::read(&text[..end], start, mode, bounds)?;
@@ -167,6 +174,17 @@ pub fn parse<'t>(
         hints,
         charsets,
     })
+}
+
+/// The number of files that the statement itself writes; a SELECT within it writes none.
+fn into_files(statement: &Statement) -> usize {
+    let select = match statement {
+        Statement::Select(select) => select,
+        Statement::Explain(explained) => return into_files(explained),
+        _ => return 0,
+    };
+    let parts = std::iter::once(&**select).chain(select.union.iter().map(|(_, part)| part));
+    parts.filter(|part| part.into_file.is_some()).count()
 }
 
 /// Splits off the statement that begins at `start`: returns its range, and the place after its

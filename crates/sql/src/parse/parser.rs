@@ -70,6 +70,8 @@ pub(super) struct Parser<'t> {
     /// RECURSIVE.
     pub(super) ctes: Ctes,
     pub(super) recursive: Vec<String>,
+    /// The number of INTO OUTFILE and INTO DUMPFILE.
+    pub(super) into_files: usize,
 }
 
 /// A place in the text: the number of a token, and its start.
@@ -129,6 +131,7 @@ impl<'t> Parser<'t> {
             tallest: 0,
             ctes: Ctes::default(),
             recursive: Vec::new(),
+            into_files: 0,
         };
         parser.forward(0);
         parser

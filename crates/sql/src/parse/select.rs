@@ -179,7 +179,9 @@ impl Parser<'_> {
     fn into_variables(&mut self, select: &mut Select) -> Result<()> {
         if self.accept("INTO") {
             if self.at("OUTFILE") || self.at("DUMPFILE") {
-                return Err(SqlError::unsupported("SELECT ... INTO OUTFILE"));
+                self.into_files += 1;
+                select.into_file = Some(Box::new(self.into_file()?));
+                return Ok(());
             }
             select.into = self.comma_list(|p| p.user_variable_name())?;
         }
@@ -389,10 +391,12 @@ impl Parser<'_> {
 /// `SELECT * FROM (inner)`: a derived table without a name, whose columns may have equal names.
 fn rows_of(mut inner: Select) -> Select {
     let into = std::mem::take(&mut inner.into);
+    let into_file = inner.into_file.take();
     let rows = TableFactor {
         kind: FactorKind::Derived { select: Box::new(inner), columns: Vec::new(), again: false },
         alias: Some(String::new()),
         join: Join::None,
     };
-    Select { items: vec![SelectItem::Wildcard(None)], from: vec![rows], into, ..Select::default() }
+    let items = vec![SelectItem::Wildcard(None)];
+    Select { items, from: vec![rows], into, into_file, ..Select::default() }
 }

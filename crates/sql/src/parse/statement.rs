@@ -74,6 +74,7 @@ impl Parser<'_> {
             "FLUSH" => self.flush(),
             "RESET" => self.reset(),
             "PURGE" => self.purge(),
+            "LOAD" => self.load(),
             "PREPARE" => self.prepare(),
             "EXECUTE" => {
                 let name = self.ident()?;
@@ -89,9 +90,9 @@ impl Parser<'_> {
                 Ok(Statement::Deallocate(self.ident()?))
             }
             "XA" => self.xa(),
-            "CALL" | "HANDLER" | "LOAD" | "GRANT" | "REVOKE" | "CHANGE" | "INSTALL"
-            | "UNINSTALL" | "BINLOG" | "CACHE" | "CLONE" | "HELP" | "IMPORT" | "SIGNAL"
-            | "RESIGNAL" | "GET" | "STOP" | "TABLE" | "VALUES" | "SHUTDOWN" | "RESTART" => {
+            "CALL" | "HANDLER" | "GRANT" | "REVOKE" | "CHANGE" | "INSTALL" | "UNINSTALL"
+            | "BINLOG" | "CACHE" | "CLONE" | "HELP" | "IMPORT" | "SIGNAL" | "RESIGNAL" | "GET"
+            | "STOP" | "TABLE" | "VALUES" | "SHUTDOWN" | "RESTART" => {
                 // MySQL's manual calls the statement by this name.
                 Err(SqlError::unsupported(word))
             }

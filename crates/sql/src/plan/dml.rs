@@ -10,6 +10,7 @@
 //! `names_columns` is set: the executor then evaluates the values in the order of the list.
 use super::access::TableAccess;
 use super::expr::Expr;
+use super::load::LoadPlan;
 use super::select::{Limit, SelectPlan, SortKey};
 use crate::table_info::TableInfo;
 use redolith_types::Value;
@@ -30,6 +31,13 @@ pub struct InsertPlan {
     pub ignore: bool,
 }
 
+impl InsertPlan {
+    /// True for LOAD DATA.
+    pub fn loads(&self) -> bool {
+        matches!(self.rows, InsertRows::File(_))
+    }
+}
+
 #[derive(Clone, Debug)]
 pub enum InsertRows {
     /// Each row has as many values as the statement has columns.
@@ -39,6 +47,8 @@ pub enum InsertRows {
     /// `buffer`: the statement also reads the table that it writes, so it reads all rows before it
     /// inserts the first.
     Select { select: Box<SelectPlan>, buffer: bool },
+    /// LOAD DATA: rows of a file.
+    File(Box<LoadPlan>),
 }
 #[derive(Clone, Debug)]
 pub enum InsertValue {

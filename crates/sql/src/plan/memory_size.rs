@@ -119,6 +119,7 @@ fn insert_plan(plan: &InsertPlan) -> usize {
             .sum(),
         InsertRows::Repeat { row, .. } => row.iter().map(insert_value).sum(),
         InsertRows::Select { select, .. } => select_plan(select),
+        InsertRows::File(load) => load.set.iter().map(|a| expr(&a.value)).sum(),
     };
     let default = |d: &DefaultFill| match d {
         DefaultFill::Literal(v) => value(v),

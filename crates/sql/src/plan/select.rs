@@ -15,7 +15,8 @@ use super::expr_type::ExprType;
 use super::subquery::HashProbe;
 use crate::information_schema::Virtual;
 use crate::sink::ColumnMeta;
-use redolith_types::Collation;
+use crate::text_file::TextFormat;
+use redolith_types::{Charset, Collation};
 
 #[derive(Clone, Debug)]
 pub struct SelectPlan {
@@ -34,6 +35,8 @@ pub struct SelectPlan {
     pub limit: Limit,
     /// `SELECT .. INTO @a, @b`: the names of the user variables; the result has at most one row.
     pub into: Vec<Box<str>>,
+    /// `SELECT .. INTO OUTFILE`, `INTO DUMPFILE`.
+    pub into_file: Option<Box<IntoFile>>,
     pub columns: Vec<ColumnMeta>,
     /// The statement has FOR UPDATE or FOR SHARE at any depth.
     pub locking: bool,
@@ -43,6 +46,17 @@ pub struct SelectPlan {
     /// In a subquery: the way to answer it from a hash table. The binder moves it to the
     /// [`SubqueryBody`](super::SubqueryBody).
     pub probe: Option<Box<HashProbe>>,
+}
+
+/// The file that takes the rows of a SELECT.
+#[derive(Clone, Debug)]
+pub struct IntoFile {
+    /// The name, as bytes.
+    pub name: Box<[u8]>,
+    /// None: INTO DUMPFILE.
+    pub format: Option<TextFormat>,
+    /// The character set of the strings; None: they keep their own.
+    pub charset: Option<Charset>,
 }
 
 #[derive(Clone, Debug)]

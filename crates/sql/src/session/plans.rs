@@ -13,7 +13,7 @@ use crate::plan::{ExprType, Plan};
 use crate::plan_cache::{Entry, PlanContext};
 use crate::settings::Var;
 use crate::sql_mode::SqlMode;
-use redolith_types::{Collation, Value};
+use redolith_types::{Charset, Collation, Value};
 use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::Arc;
@@ -167,6 +167,10 @@ impl Session {
             account: (&self.state.user, &self.state.host),
             mode: context.mode,
             collation: context.collation,
+            file_charset: self
+                .vars
+                .collation(Var::CollationDatabase)
+                .map_or(Charset::Utf8mb4, Collation::charset),
             div_precision_increment: context.div_precision_increment,
             variable_type: &variable_type,
             user_variable_type: &|name| {
@@ -341,6 +345,7 @@ impl Session {
             ast::Statement::Prepare { .. }
                 | ast::Statement::Execute { .. }
                 | ast::Statement::Deallocate(_)
+                | ast::Statement::Load(_)
         ) {
             return Err(SqlError::not_preparable());
         }

@@ -61,6 +61,8 @@ impl Session {
                 ran = out.drain().await;
             }
             if let Err(e) = ran {
+                // INFILE-4: the statement holds no locks any more.
+                out.end_file().await;
                 self.failed(&e);
                 out.error(&e);
                 break;

@@ -1,13 +1,14 @@
 //! Maps a statement to the Com_* counter that counts it.
 use crate::plan::{
-    AdminStmt, DdlStmt, FlushWhat, InsertRows, OnDuplicate, ShowKind, Statement, TransactionStmt,
-    XaVerb,
+    AdminStmt, DdlStmt, FlushWhat, InsertPlan, InsertRows, OnDuplicate, ShowKind, Statement,
+    TransactionStmt, XaVerb,
 };
 use crate::status::Counter;
 
 pub(super) fn counter(body: &Statement) -> Counter {
     match body {
         Statement::Select(_) => Counter::ComSelect,
+        Statement::Insert(InsertPlan { rows: InsertRows::File(_), .. }) => Counter::ComLoad,
         Statement::Insert(insert) => {
             let select = matches!(insert.rows, InsertRows::Select { .. });
             match (&insert.on_duplicate, select) {

@@ -102,7 +102,7 @@ mod tests {
         assert!(s.is_on(Var::SkipNetworking));
         assert_eq!(s.set_option(Var::CharacterSetServer, Some("latin1")), Ok(None));
         assert_eq!(s.collation(Var::CollationDatabase), Collation::Latin1SwedishCi);
-        assert!(s.set_option(Var::SecureFilePriv, Some("NULL")).unwrap().is_some());
+        assert!(s.set_option(Var::SecureFilePriv, Some("NULL")).unwrap().is_none());
     }
 
     #[test]

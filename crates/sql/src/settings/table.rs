@@ -230,7 +230,7 @@ variables! {
     LcMessages "lc_messages" Enum(&["en_US"]), Both Dynamic is("en_US");
     LcTimeNames "lc_time_names" Enum(&["en_US"]), Both Dynamic is("en_US");
     License "license" TEXT, Global ReadOnly is("Apache-2.0");
-    LocalInfile "local_infile" Bool, Global Dynamic OFF, only "LOAD DATA is not built yet";
+    LocalInfile "local_infile" Bool, Global Dynamic OFF;
     LockWaitTimeout "lock_wait_timeout" int(1, YEAR_S), Both Dynamic is("31536000");
     LogBin "log_bin" Bool, Global AtStart OFF;
     LogBinBasename "log_bin_basename" TEXT, Global ReadOnly is("");
@@ -322,8 +322,7 @@ variables! {
     RplSemiSyncSourceWaitNoReplica "rpl_semi_sync_source_wait_no_replica" Bool, Global Dynamic ON;
     RplSemiSyncSourceWaitPoint "rpl_semi_sync_source_wait_point" WAIT_POINT,
         Global Dynamic is("AFTER_SYNC");
-    SecureFilePriv "secure_file_priv" NULLABLE, Global AtStart None, inert "no statement reads or \
-        writes files";
+    SecureFilePriv "secure_file_priv" NULLABLE, Global AtStart None;
     ServerId "server_id" int(0, u32::MAX as u64), Global AtStart is("1");
     ServerUuid "server_uuid" TEXT, Global ReadOnly is("");
     SkipExternalLocking "skip_external_locking" Bool, Global AtStart ON,

@@ -46,6 +46,7 @@ counters! {
     ComInsert "Com_insert",
     ComInsertSelect "Com_insert_select",
     ComKill "Com_kill",
+    ComLoad "Com_load",
     ComLockTables "Com_lock_tables",
     ComOptimize "Com_optimize",
     ComPrepareSql "Com_prepare_sql",
