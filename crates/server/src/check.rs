@@ -34,9 +34,9 @@ pub fn run(args: &[String], disk: Arc<dyn Disk>) -> Result<(), String> {
         Told::Note(what) => line(&format!("  {what}")),
         Told::Progress(done, of) => {
             bytes = done;
-            let now = Some(done * 100 / of.max(1));
-            if shows_progress && std::mem::replace(&mut percent, now) != now {
-                eprint!("\r{} %\r", now.unwrap_or_default());
+            let now = done * 100 / of.max(1);
+            if shows_progress && percent.replace(now) != Some(now) {
+                eprint!("\r{now} %\r");
             }
         }
     })

@@ -303,7 +303,7 @@ impl Check<'_> {
         };
         // Pages that were never written are zeros, and so are bitmaps behind the first one until
         // the part that they cover is used.
-        if bad == Bad::Zero && (used != Some(true) && no > 1 || bitmap::is_bitmap(no) && no > 1) {
+        if bad == Bad::Zero && no > 1 && (used != Some(true) || bitmap::is_bitmap(no)) {
             return;
         }
         // The page may have been spoiled on its way from the disk.
