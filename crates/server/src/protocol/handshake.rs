@@ -159,7 +159,7 @@ mod tests {
         assert_eq!(&b[1..1 + version], b"8.0.36-x");
         let rest = &b[2 + version..];
         assert_eq!(&rest[..13], b"\x04\x03\x02\x01abcdefgh\0");
-        assert_eq!(&rest[13..16], [0x0f, 0xa7, 45]);
+        assert_eq!(&rest[13..16], [0x8f, 0xa7, 45]);
         assert_eq!(&rest[16..18], [2, 0]);
         assert_eq!(&rest[18..21], [0x3f, 0x01, 21]);
         assert_eq!(&rest[31..], b"ijklmnopqrst\0mysql_native_password\0");

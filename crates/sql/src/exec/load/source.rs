@@ -74,12 +74,14 @@ impl<'s, S: ResultSink> Source<'s, S> {
                 let held = bytes.len();
                 let more = (*len - *at).min(piece as u64) as usize;
                 bytes.resize(held + more, 0);
-                file.read_at(&mut bytes[held..], *at).map_err(|e| {
-                    SqlError::new(1024, format!("Error reading the file of LOAD DATA ({e})"))
-                })?;
-                *at += more as u64;
+                for part in bytes[held..].chunks_mut(PIECE) {
+                    check_killed(&cx.env)?;
+                    file.read_at(part, *at).map_err(|e| {
+                        SqlError::new(1024, format!("Error reading the file of LOAD DATA ({e})"))
+                    })?;
+                    *at += part.len() as u64;
+                }
                 self.has_ended = at == len;
-                check_killed(&cx.env)?;
             }
             From::Client(client) => {
                 // A client may send a byte at a time. The row at hand is split again only when a
