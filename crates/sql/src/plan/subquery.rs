@@ -1,11 +1,11 @@
 //! Subqueries in expressions.
 //!
 //! A subquery is a function of the query around it. `outer` lists what it takes from there: an
-//! expression of the enclosing query for each. Inside, [`ExprKind::Outer`]`(n)` is the value of
-//! expression n. A name that is found two levels further out is taken by each query on the way: the
-//! query between takes it as an `Outer` of its own. So an expression only ever names what belongs
-//! to its own query, whatever is done with a query (grouping rewrites columns to group keys) is
-//! done with what its subqueries take, and a plan holds no value of an execution.
+//! expression of the enclosing query for each. Inside, [`Outer(n)`](super::ExprKind::Outer) is the
+//! value of expression n. A name that is found two levels further out is taken by each query on the
+//! way: the query between takes it as an `Outer` of its own. So an expression only ever names what
+//! belongs to its own query, whatever is done with a query (grouping rewrites columns to group
+//! keys) is done with what its subqueries take, and a plan holds no value of an execution.
 //!
 //! **SUB-1** A subquery whose `outer` differs from row to row is *dependent*. It is run for a row
 //! when an evaluation needs its value. Other subqueries are run once for each run of their query,
