@@ -94,11 +94,11 @@ fn the_command_line() {
     assert!(out.status.success() && text(&out.stdout).contains("8.0.36-redolith-0.1.0"));
     assert!(text(&redolith(&["server", "--help"]).stdout).contains("--innodb-buffer-pool-size"));
     let out = redolith(&["serve"]);
-    assert!(
-        !out.status.success()
-            && text(&out.stderr)
-                .contains("there is no command 'serve'; there is: server, dump, top")
-    );
+    let said = text(&out.stderr);
+    assert!(!out.status.success() && said.contains("there is no command 'serve'"), "{said}");
+    for command in ["server", "check", "dump", "top", "lab"] {
+        assert!(said.contains(&format!("redolith {command} ")), "{said}");
+    }
     let out = redolith(&["server", "--inodb-doublewrite=ON"]);
     assert!(
         !out.status.success() && text(&out.stderr).contains("did you mean '--innodb-doublewrite'?")
