@@ -18,6 +18,7 @@
 
 import argparse
 import os
+import re
 import random
 import struct
 import subprocess
@@ -415,7 +416,9 @@ def pages_repaired(server, since):
     """The number of repaired pages in the server's output after `since` bytes."""
     with open(server.out, 'rb') as f:
         f.seek(since)
-        return f.read().count(b'repaired from its doublewrite copy')
+        said = f.read()
+    more = re.findall(rb'(\d+) more torn pages were repaired', said)
+    return said.count(b'repaired from its doublewrite copy') + sum(int(n) for n in more)
 
 
 def torn(dir, a, report):

@@ -16,9 +16,14 @@ class Wrong(Exception):
 
 
 def names(folder, base='binlog'):
-    """The files that the index names, the oldest first."""
+    """The files that the index names, the oldest first. The last one is left out if it is not
+    there: the index names a file before the file is made.
+    """
     with open(os.path.join(folder, f'{base}.index')) as f:
-        return [os.path.basename(line.strip()) for line in f]
+        named = [os.path.basename(line.strip()) for line in f]
+    if named and not os.path.exists(os.path.join(folder, named[-1])):
+        named.pop()
+    return named
 
 
 def events(path, begin=4, torn=False):
