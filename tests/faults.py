@@ -18,8 +18,8 @@
 
 import argparse
 import os
-import re
 import random
+import re
 import struct
 import subprocess
 import sys
