@@ -306,7 +306,7 @@ pub(super) fn note_columns(plan: &mut SelectPlan) {
         source.on.iter().chain(&source.filter).for_each(&mut note);
         if let SourceKind::Table(access) = &source.kind {
             access.filter.iter().for_each(&mut note);
-            key_exprs(&access.path.kind, &mut note);
+            access.each_key(&mut note);
         }
     }
     for (source, mut columns) in plan.sources.iter_mut().zip(read) {
@@ -331,18 +331,4 @@ pub(super) fn set_columns(access: &mut TableAccess, columns: Vec<u16>) {
         _ => false,
     };
     access.columns = columns;
-}
-
-/// Calls `f` for every expression of a path's keys.
-pub(super) fn key_exprs(kind: &AccessKind, f: &mut dyn FnMut(&Expr)) {
-    match kind {
-        AccessKind::Empty | AccessKind::FullScan => {}
-        AccessKind::Point(values) => values.iter().for_each(f),
-        AccessKind::Ranges(ranges) => {
-            for range in ranges {
-                range.prefix.iter().for_each(&mut *f);
-                range.low.iter().chain(&range.high).for_each(|b| f(&b.value));
-            }
-        }
-    }
 }
