@@ -121,6 +121,11 @@ macro_rules! forward_file {
             self.$i.write_durable_at(buf, offset)
         }
     };
+    (@writes_atomically $i:ident) => {
+        fn writes_atomically(&self, bytes: usize) -> bool {
+            self.$i.writes_atomically(bytes)
+        }
+    };
     (@sync $i:ident) => {
         fn sync(&self) -> std::io::Result<()> {
             self.$i.sync()

@@ -131,6 +131,13 @@ pub trait File: Send + Sync {
     fn reports_apart(&self) -> bool {
         true
     }
+    /// Whether [`Op::WriteAtomic`] can write aligned pages of `bytes` bytes, a power of two, as a
+    /// whole or not at all, even if the power goes. A write that fails may show that it cannot,
+    /// after all; then the answer changes.
+    fn writes_atomically(&self, bytes: usize) -> bool {
+        let _ = bytes;
+        false
+    }
     /// Makes the completed writes and the file's length durable (fdatasync).
     fn sync(&self) -> io::Result<()>;
     fn len(&self) -> io::Result<u64>;
@@ -154,20 +161,29 @@ pub enum Op {
     Write(AlignedBuf),
     /// A write like [`File::write_durable_at`].
     WriteDurable(AlignedBuf),
+    /// A write that a crash leaves done or not done, and never done in part (RWF_ATOMIC). Only for
+    /// files whose [`File::writes_atomically`] allows the size. The bytes are not durable before
+    /// [`File::sync`]. The error `Unsupported` says that the file has no such writes; nothing has
+    /// been written then.
+    WriteAtomic(AlignedBuf),
     Sync,
 }
 impl Op {
     /// The buffer that is read into or written.
     pub fn buf(&self) -> Option<&AlignedBuf> {
         match self {
-            Op::Read(buf) | Op::Write(buf) | Op::WriteDurable(buf) => Some(buf),
+            Op::Read(buf) | Op::Write(buf) | Op::WriteDurable(buf) | Op::WriteAtomic(buf) => {
+                Some(buf)
+            }
             Op::Sync => None,
         }
     }
     /// Gives the buffer back.
     pub fn into_buf(self) -> Option<AlignedBuf> {
         match self {
-            Op::Read(buf) | Op::Write(buf) | Op::WriteDurable(buf) => Some(buf),
+            Op::Read(buf) | Op::Write(buf) | Op::WriteDurable(buf) | Op::WriteAtomic(buf) => {
+                Some(buf)
+            }
             Op::Sync => None,
         }
     }

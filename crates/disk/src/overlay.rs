@@ -219,7 +219,7 @@ impl File for Layer {
                 let result = self.read_at(&mut buf, offset);
                 done(result, Some(buf));
             }
-            Op::Write(buf) | Op::WriteDurable(buf) => {
+            Op::Write(buf) | Op::WriteDurable(buf) | Op::WriteAtomic(buf) => {
                 let result = self.write_at(&buf, offset);
                 done(result, Some(buf));
             }

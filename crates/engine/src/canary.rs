@@ -18,6 +18,8 @@ pub enum Canary {
     PageBeforeLog,
     /// Pages torn by a crash are not repaired.
     NoRepair,
+    /// TORN-2: a torn page that redo rebuilds keeps the LSN of its header.
+    TornKeepsLsn,
     /// DICT-1: a dropped table's file is removed before the record of the drop is durable.
     FileGoesFirst,
     /// Files that the dictionary does not name are not cleared away.

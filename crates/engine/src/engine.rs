@@ -1,6 +1,7 @@
 //! The engine as a whole: its parts and their common services. `start.rs` has its start and stop.
 use crate::buf::{BufConfig, PageIo};
 use crate::dict::{self, Dictionary};
+use crate::flush::{DoublewriteConfig, DoublewriteMode};
 use crate::lock::{KillFlag, LockTable};
 use crate::log::{LogConfig, SpaceWait};
 use crate::mtr::{Mtr, Store};
@@ -12,12 +13,12 @@ use crate::trx::Trx;
 use crate::trx::sys::TrxSys;
 use crate::trx::view::ReadView;
 use crate::undo::UndoPages;
-use crate::{Error, Result, SpaceId, Try, WouldBlock};
+use crate::{Error, PAGE_SIZE, Result, SpaceId, Try, WouldBlock};
 use parking_lot::{Mutex, RwLock};
 use redolith_disk::Disk;
 use std::any::Any;
 use std::future::{Future, poll_fn};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
@@ -51,8 +52,8 @@ pub struct Config {
     pub log_segment_bytes: u64,
     /// Bytes of the log buffer.
     pub log_buffer_bytes: usize,
-    /// Whether a copy of each page is made durable before the page is written in place.
-    pub doublewrite: bool,
+    /// How pages are protected against tearing.
+    pub doublewrite: DoublewriteConfig,
     /// The page writes per second in the background, and the most page writes per second.
     pub io_capacity: u32,
     /// The most page writes a second, when the redo log fills.
@@ -74,13 +75,16 @@ impl Config {
             log_capacity_bytes: 1 << 30,
             log_segment_bytes: 16 << 20,
             log_buffer_bytes: 16 << 20,
-            doublewrite: true,
+            doublewrite: DoublewriteConfig::default(),
             io_capacity: 2000,
             io_capacity_max: 4000,
             purge_threads: 4,
             purge_logs_per_task: 512,
             forced: Forced::default(),
         }
+    }
+    pub(crate) fn doublewrite_dir(&self) -> &Path {
+        self.doublewrite.dir.as_deref().unwrap_or(&self.dir)
     }
     pub(crate) fn log(&self) -> LogConfig {
         let capacity_bytes = self.log_capacity_bytes.max(1 << 20);
@@ -141,7 +145,7 @@ pub struct Engine {
     pub(crate) running: AtomicUsize,
     /// Notified when the engine begins to close, and when a task has ended.
     pub(crate) close_step: crate::sync::event::Event,
-    pub(crate) dir_lock: Mutex<Option<Box<dyn Any + Send + Sync>>>,
+    pub(crate) dir_locks: Mutex<Vec<Box<dyn Any + Send + Sync>>>,
 }
 
 /// BUF-3: the futures of rows' operations may move between threads, and guards may not, so no latch
@@ -169,6 +173,19 @@ impl Engine {
     /// Makes a transaction for a session. `kill` ends its waits.
     pub fn begin(self: &Arc<Engine>, kill: Arc<KillFlag>) -> Trx {
         Trx::new(self.clone(), kill)
+    }
+    /// How pages are protected against tearing at the moment.
+    pub fn doublewrite_mode(&self) -> DoublewriteMode {
+        self.flusher.doublewrite().mode()
+    }
+    /// Changes how the pages that are written from now on are protected. Returns false if the
+    /// present mode cannot be left, or the new mode cannot be entered, while the engine runs.
+    pub fn set_doublewrite_mode(&self, mode: DoublewriteMode) -> bool {
+        self.flusher.doublewrite().set_mode(mode)
+    }
+    /// Whether pages of this file are written by atomic writes, without copies.
+    pub fn writes_atomically(&self, file: &dyn redolith_disk::File) -> bool {
+        self.doublewrite_mode() == DoublewriteMode::Atomic && file.writes_atomically(PAGE_SIZE)
     }
     /// The number of rollbacks in the background, for sessions that are gone or could not wait.
     pub fn background_rollbacks(&self) -> usize {

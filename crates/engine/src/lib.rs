@@ -59,6 +59,7 @@ mod trx;
 mod undo;
 pub use base::*;
 pub use engine::{Config, Engine};
+pub use flush::{DoublewriteConfig, DoublewriteMode};
 pub use log::{PolicySettings, WriterMode};
 pub use recovery::Report;
 pub use recovery::check_files::{Checked, Told, check_files};

@@ -25,6 +25,7 @@ use hashbrown::HashSet;
 use parking_lot::{Mutex, RwLock};
 use redolith_disk::{Disk, OverlayDisk};
 use redolith_types::Collation;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 use std::time::Duration;
@@ -57,18 +58,28 @@ impl Engine {
         let dir = config.dir.clone();
         let fail = |e: std::io::Error| Error::io(dir.display(), &e);
         disk.create_dir_all(&dir).map_err(fail)?;
-        let dir_lock = disk.lock_dir(&dir).map_err(|e| match e.kind() {
-            std::io::ErrorKind::WouldBlock => Error::InUse(dir.display().to_string()),
-            _ => fail(e),
-        })?;
+        let lock = |dir: &Path| {
+            disk.lock_dir(dir).map_err(|e| match e.kind() {
+                std::io::ErrorKind::WouldBlock => Error::InUse(dir.display().to_string()),
+                _ => Error::io(format_args!("locking the folder {}", dir.display()), &e),
+            })
+        };
+        let mut dir_locks = vec![lock(&dir)?];
+        if let Some(copies) = config.doublewrite.dir.as_ref().filter(|copies| **copies != dir) {
+            if !disk.exists(copies) {
+                return Err(Error::Incompatible(format!(
+                    "the folder of the doublewrite files, {}, does not exist: create it, or set \
+                     innodb_doublewrite_dir to a folder that exists",
+                    copies.display()
+                )));
+            }
+            dir_locks.push(lock(copies)?);
+        }
         let mut report = Report::default();
         let spaces = Arc::new(Spaces::new(disk.clone(), &dir, forced.is_on()));
         let pool = BufferPool::new(&config.buf(), spaces.clone(), disk.clone())?;
         // The pages of a forced start stay in memory.
-        let mode = match config.doublewrite && !forced.is_on() {
-            true => DoublewriteMode::On,
-            false => DoublewriteMode::Off,
-        };
+        let mode = if forced.is_on() { DoublewriteMode::Off } else { config.doublewrite.mode };
         let (log, dblwr, judged) = if Log::exists(&*disk, &config.log()) && forced.reads_log() {
             directory::recover(
                 &config,
@@ -93,6 +104,7 @@ impl Engine {
             let register = Register { log_id: log.log_id(), ..Register::default() };
             register.write(&*disk, &config.dir)?;
             spaces.set_register(register);
+            spaces.set_redo_protects(mode == DoublewriteMode::Redo)?;
             (log, dblwr, Judged::default())
         };
         // A damaged directory is read with pages that are newer than the rest of its redo log.
@@ -132,7 +144,7 @@ impl Engine {
             history: History::default(),
             counts: Default::default(),
             closing: AtomicBool::new(false),
-            dir_lock: Mutex::new(Some(dir_lock)),
+            dir_locks: Mutex::new(dir_locks),
             rollbacks: AtomicUsize::new(0),
             running: AtomicUsize::new(0),
             close_step: Event::default(),
@@ -380,8 +392,12 @@ impl Engine {
         }
         self.flusher.sharp().await;
         self.flusher.stop().await;
+        // TORN-4: no redo is left to apply.
+        if self.config.doublewrite.mode != DoublewriteMode::Redo {
+            self.store.spaces.set_redo_protects(false)?;
+        }
         self.store.log.close().await;
-        *self.dir_lock.lock() = None;
+        self.dir_locks.lock().clear();
         Ok(())
     }
 }

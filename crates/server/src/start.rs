@@ -17,7 +17,7 @@ use redolith_disk::{
 use redolith_engine::Forced;
 use redolith_engine::WriterMode;
 use redolith_engine::commit_stream::no_stream;
-use redolith_engine::{Config, Engine};
+use redolith_engine::{Config, DoublewriteConfig, DoublewriteMode, Engine};
 use redolith_replication::record::Options as BinlogOptions;
 use redolith_replication::{Binlog, Place};
 use redolith_sql::memory::ServerMemory;
@@ -232,12 +232,29 @@ fn engine_config(s: &Settings, datadir: &Path) -> Config {
         pool_bytes: s.bits(Var::InnodbBufferPoolSize),
         log_capacity_bytes: s.bits(Var::InnodbRedoLogCapacity),
         log_buffer_bytes: s.bits(Var::InnodbLogBufferSize) as usize,
-        doublewrite: s.is_on(Var::InnodbDoublewrite),
+        doublewrite: doublewrite_config(s, datadir),
         io_capacity: s.bits(Var::InnodbIoCapacity) as u32,
         io_capacity_max: s.bits(Var::InnodbIoCapacityMax) as u32,
         purge_threads: s.bits(Var::InnodbPurgeThreads) as usize,
         forced: Forced::new(s.bits(Var::InnodbForceRecovery) as u8),
         ..Config::new(datadir)
+    }
+}
+
+fn doublewrite_config(s: &Settings, datadir: &Path) -> DoublewriteConfig {
+    let pages = s.bits(Var::InnodbDoublewritePages);
+    let batch = match s.bits(Var::InnodbDoublewriteBatchSize) {
+        0 => pages,
+        size => size.min(pages),
+    };
+    DoublewriteConfig {
+        mode: DoublewriteMode::from_number(s.bits(Var::InnodbDoublewrite) as u8),
+        dir: s
+            .text(Var::InnodbDoublewriteDir)
+            .filter(|dir| !dir.is_empty())
+            .map(|dir| datadir.join(&*dir)),
+        files: s.bits(Var::InnodbDoublewriteFiles) as usize,
+        pages: batch as usize,
     }
 }
 
@@ -359,6 +376,11 @@ fn apply_to_engine(s: &Settings, engine: &Arc<Engine>) {
             s.on_change(Var::$var, move |$bits| flush.$field.set($value));
         };
     }
+    let pages = engine.clone();
+    s.on_change(Var::InnodbDoublewrite, move |mode| {
+        // SET refuses what the engine would refuse, and a forced start writes no pages.
+        pages.set_doublewrite_mode(DoublewriteMode::from_number(mode as u8));
+    });
     flush!(InnodbIoCapacity, io_capacity, n => n as u32);
     flush!(InnodbIoCapacityMax, io_capacity_max, n => n as u32);
     flush!(InnodbIdleFlushPct, idle_flush_pct, n => n as u32);

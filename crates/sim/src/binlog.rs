@@ -251,6 +251,7 @@ mod tests {
         wide: false,
         bulk: false,
         atomic: false,
+        redo: false,
         instances: 1,
         binlog: true,
         prepares: false,

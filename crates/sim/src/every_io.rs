@@ -56,6 +56,7 @@ const KIND: Kind = Kind {
     wide: false,
     bulk: false,
     atomic: false,
+    redo: false,
     instances: 1,
     binlog: false,
     prepares: true,

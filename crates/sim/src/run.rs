@@ -15,7 +15,7 @@ use redolith_engine::PageId;
 use redolith_engine::testing::buf::Latch;
 use redolith_engine::testing::space::bitmap;
 use redolith_engine::testing::undo::Truncation;
-use redolith_engine::{Config, Engine, Error, Report, Result};
+use redolith_engine::{Config, DoublewriteConfig, DoublewriteMode, Engine, Error, Report, Result};
 use redolith_replication::Binlog;
 use std::ops::AddAssign;
 use std::sync::atomic::{
@@ -51,7 +51,7 @@ seen! {
     rolled_back_later
     died kills failed_starts full_disks
     undo_files_cut purge_stops throttled overlapped
-    several_instances no_doublewrite four_levels second_bitmaps long_log_writes
+    several_instances no_doublewrite atomic_writes legacy_doublewrite rebuilt four_levels second_bitmaps long_log_writes
     read_uncommitted read_committed repeatable_read serializable
     inserts_met unique_conflicts deadlocks auto_increments hidden_keys log_read_errors
     flips_tables flips_undo flips_system flips_doublewrite flips_log flips_control flips_register
@@ -76,8 +76,10 @@ pub(crate) struct Kind {
     pub wide: bool,
     /// Texts are long and the redo log is large, so that the log is written in long pieces.
     pub bulk: bool,
-    /// The disk does not tear pages, and the doublewrite file is switched off and on.
+    /// The disk does not tear pages, and pages are protected by copies, atomic writes or nothing.
     pub atomic: bool,
+    /// In most lives only the redo log protects pages against tearing.
+    pub redo: bool,
     pub instances: usize,
     /// The engine has a binary log.
     pub binlog: bool,
@@ -93,6 +95,7 @@ impl Kind {
             wide: rng.chance(8),
             bulk: rng.chance(16),
             atomic: rng.chance(8),
+            redo: Rng(seed ^ 0x7_04_4e).chance(3),
             instances: if rng.chance(6) { 2 + rng.below(2) as usize } else { 1 },
             // Drawn apart, so that the other properties of a seed stay as they were.
             binlog: Rng(seed ^ 0xb1_70_06).chance(3),
@@ -119,10 +122,38 @@ impl Kind {
             c.log_capacity_bytes = 32 << 20;
             c.log_buffer_bytes = 8 << 20;
         }
-        c.doublewrite = !self.atomic || rng.chance(3);
+        let protected = !self.atomic || rng.chance(3);
+        // Drawn apart, so that the rest of a life stays as it was.
+        c.doublewrite = self.protection(&mut Rng(rng.0 ^ 0x70_72), protected);
         // All purge tasks work, even if there is little to purge.
         c.purge_logs_per_task = 0;
         c
+    }
+}
+
+impl Kind {
+    /// How the pages of a life are protected against tearing, if they have to be.
+    fn protection(&self, rng: &mut Rng, protected: bool) -> DoublewriteConfig {
+        let mut modes = match protected {
+            true => vec![
+                DoublewriteMode::On,
+                DoublewriteMode::DetectAndRecover,
+                DoublewriteMode::Legacy,
+            ],
+            false => vec![DoublewriteMode::Off, DoublewriteMode::DetectOnly],
+        };
+        if self.atomic {
+            modes.extend([DoublewriteMode::Atomic; 3]);
+        }
+        if self.redo {
+            modes.extend([DoublewriteMode::Redo; 6]);
+        }
+        DoublewriteConfig {
+            mode: modes[rng.below(modes.len() as u64) as usize],
+            dir: None,
+            files: 1 + rng.below(3) as usize,
+            pages: if rng.chance(3) { 1 + rng.below(30) as usize } else { 128 },
+        }
     }
 }
 
@@ -338,7 +369,9 @@ async fn live(w: World, runtime: Arc<SimRuntime>, seed: u64, life: Life) -> Resu
         let s = &mut w.seen.lock().expect("one thread");
         s.frames_recovered += report.frames;
         s.rolled_back += report.rolled_back;
-        s.repaired += report.repaired.len() as u64;
+        let rebuilt = report.repaired.iter().filter(|r| r.copy.is_none()).count() as u64;
+        s.rebuilt += rebuilt;
+        s.repaired += report.repaired.len() as u64 - rebuilt;
         s.files_removed += report.removed_files.len() as u64;
     }
     let t = Arc::new(load::tables(&e).await?);
@@ -468,7 +501,11 @@ async fn live(w: World, runtime: Arc<SimRuntime>, seed: u64, life: Life) -> Resu
             count * (CLIENTS + if w.kind.shared { shared::CLIENTS } else { 0 }) as u64;
         s.four_levels += (levels >= 4) as u64;
         s.several_instances += (w.kind.instances > 1) as u64;
-        s.no_doublewrite += !e.config.doublewrite as u64;
+        let mode = e.config.doublewrite.mode;
+        s.no_doublewrite +=
+            matches!(mode, DoublewriteMode::Off | DoublewriteMode::DetectOnly) as u64;
+        s.legacy_doublewrite += (mode == DoublewriteMode::Legacy) as u64;
+        s.atomic_writes += e.store.pool.counters.pages_written_atomically.get();
         s.second_bitmaps += (behind > 0) as u64;
         s.splits += e.store.shape.splits.load(std::sync::atomic::Ordering::Relaxed);
         s.merges += e.store.shape.merges.load(std::sync::atomic::Ordering::Relaxed);
@@ -547,6 +584,7 @@ mod tests {
             wide: false,
             bulk: false,
             atomic: true,
+            redo: false,
             instances: 1,
             binlog: false,
             prepares: false,

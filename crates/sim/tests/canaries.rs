@@ -44,6 +44,10 @@ const TORN_PAGE: &str = "cannot be read (checksum";
 const BAD_PAGES: &str = "pages that recovery could not read";
 const LOG_WAS_LONGER: &str = "the redo log cannot be read at";
 const CUT_OFF: &str = "is cut off";
+// The complaints about a torn page that was taken for a whole one.
+const TORN_SERVED: &str = "out of range for slice of length";
+const STAYED_TORN: &str = "is corrupt (checksum";
+const NOT_WELL_FORMED: &str = "its directory does not fit its records";
 
 /// The bugs, each with the complaints that show it, and with the rules that the bug breaks.
 const BUGS: &[(Bug, &[&str])] = &[
@@ -55,6 +59,11 @@ const BUGS: &[(Bug, &[&str])] = &[
     // FLUSH-1.
     (Engine(Canary::PageBeforeLog), &[LOG_WAS_LONGER]),
     (Engine(Canary::NoRepair), &[TORN_PAGE, BAD_PAGES]),
+    // TORN-2.
+    (
+        Engine(Canary::TornKeepsLsn),
+        &[LOST, LOST_SHARED, INDEXES_DISAGREE, TORN_SERVED, STAYED_TORN, NOT_WELL_FORMED],
+    ),
     // DICT-1.
     (Engine(Canary::FileGoesFirst), &["cannot open /sim/tables/"]),
     (Engine(Canary::OrphansStay), &["the files in tables/ and the tables"]),
@@ -123,6 +132,9 @@ fn find(bug: Bug, complaints: &[&str], most: u64) -> Search {
         if complaints.iter().any(|c| why.contains(c)) {
             search.found = Some((seed, why));
             break;
+        }
+        if std::env::var("BUG").is_ok() {
+            println!("seed {seed}: {}", head(&why));
         }
         if search.other.0 == 0 {
             search.other.1 = why;

@@ -4,13 +4,13 @@ use super::queue::Pending;
 use super::{Shared, again, at};
 use crate::{ALIGN, AlignedBuf, File, Io, assert_aligned};
 use parking_lot::Mutex;
-use rustix::fs::FallocateFlags;
+use rustix::fs::{AtFlags, FallocateFlags, StatxFlags};
 use rustix::io::{Errno, ReadWriteFlags};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 pub(super) struct RealFile(pub Arc<Inner>);
 
@@ -23,8 +23,12 @@ pub(super) struct Inner {
     pub bypass: bool,
     /// Growing on a full disk takes two steps, so only one caller changes the length at a time.
     pub size: Mutex<()>,
+    /// The least and the most bytes of an atomic write; 0 where there are none.
+    pub atomic_bytes: (AtomicU32, AtomicU32),
     pub shared: Arc<Shared>,
 }
+
+const ATOMIC: ReadWriteFlags = ReadWriteFlags::from_bits_retain(0x40);
 
 /// Returns how many bytes of `len` are done after `n` bytes more than `at`; `None` when the call
 /// made no progress (end of file, nothing written). Direct I/O goes on from a block border, so a
@@ -108,6 +112,46 @@ impl Inner {
         self.write_at(buf, offset)?;
         self.sync()
     }
+    /// Writes a page as a whole or not at all.
+    pub fn write_atomic_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
+        let outcome =
+            again(|| rustix::io::pwritev2(&self.fd, &[io::IoSlice::new(buf)], offset, ATOMIC));
+        self.wrote_atomically(buf.len(), offset, outcome.map_err(io::Error::from))
+    }
+    /// Judges the outcome of an atomic write. Where the kernel refuses such a write, the file has
+    /// none from here on.
+    pub fn wrote_atomically(
+        &self,
+        len: usize,
+        offset: u64,
+        outcome: io::Result<usize>,
+    ) -> io::Result<()> {
+        let refusals = [Errno::INVAL, Errno::OPNOTSUPP, Errno::NOSYS];
+        match outcome {
+            Ok(n) if n == len => Ok(()),
+            // The kernel promises never to do a part.
+            Ok(n) => {
+                let why = format!("only {n} of {len} bytes of an atomic write were written");
+                Err(self.error("atomic write", offset, io::Error::other(why)))
+            }
+            Err(e) if refusals.iter().any(|r| e.raw_os_error() == Some(r.raw_os_error())) => {
+                self.atomic_bytes.1.store(0, Ordering::Relaxed);
+                let e = io::Error::new(io::ErrorKind::Unsupported, e);
+                Err(self.error("atomic write", offset, e))
+            }
+            Err(e) => Err(self.error("atomic write", offset, e)),
+        }
+    }
+    /// Asks the file system for its atomic writes (Linux 6.11 and later).
+    pub fn find_atomic_bytes(&self) {
+        // STATX_WRITE_ATOMIC, which rustix has no name for.
+        let mask = StatxFlags::from_bits_retain(0x1_0000);
+        let Ok(stat) = rustix::fs::statx(&self.fd, c"", AtFlags::EMPTY_PATH, mask) else { return };
+        if self.bypass && stat.stx_mask & mask.bits() != 0 {
+            self.atomic_bytes.0.store(stat.stx_atomic_write_unit_min, Ordering::Relaxed);
+            self.atomic_bytes.1.store(stat.stx_atomic_write_unit_max, Ordering::Relaxed);
+        }
+    }
 
     /// Grows the file by writing zeros, where the file system cannot allocate space.
     pub fn zero_fill(&self, from: u64, to: u64) -> io::Result<()> {
@@ -159,6 +203,11 @@ impl File for RealFile {
     }
     fn reports_apart(&self) -> bool {
         self.0.bypass && !self.0.shared.no_dsync.load(Ordering::Relaxed)
+    }
+    fn writes_atomically(&self, bytes: usize) -> bool {
+        let (least, most) = &self.0.atomic_bytes;
+        let (least, most) = (least.load(Ordering::Relaxed), most.load(Ordering::Relaxed));
+        (least as usize..=most as usize).contains(&bytes)
     }
     fn write_durable_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
         assert_aligned(self.0.direct, buf, offset);

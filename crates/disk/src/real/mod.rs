@@ -164,8 +164,10 @@ impl Disk for RealDisk {
             direct: how.direct,
             bypass,
             size: Mutex::new(()),
+            atomic_bytes: Default::default(),
             shared: self.shared.clone(),
         };
+        inner.find_atomic_bytes();
         Ok(Arc::new(RealFile(Arc::new(inner))))
     }
     fn exists(&self, path: &Path) -> bool {
@@ -228,6 +230,7 @@ impl Disk for RealDisk {
             direct: false,
             bypass: false,
             size: Mutex::new(()),
+            atomic_bytes: Default::default(),
             shared: self.shared.clone(),
         };
         Ok(Arc::new(RealFile(Arc::new(inner))))

@@ -43,6 +43,7 @@ impl Pending {
             Op::Read(buf) => self.file.read_at(buf, offset),
             Op::Write(buf) => self.file.write_at(buf, offset),
             Op::WriteDurable(buf) => self.file.write_durable_at(buf, offset),
+            Op::WriteAtomic(buf) => self.file.write_atomic_at(buf, offset),
             Op::Sync => self.file.sync(),
         };
         self.finish(result);
@@ -54,6 +55,10 @@ impl Pending {
             Op::Read(buf) => ("read", buf.len()),
             Op::Write(buf) => ("write", buf.len()),
             Op::WriteDurable(buf) => ("durable write", buf.len()),
+            Op::WriteAtomic(buf) => {
+                let written = self.file.wrote_atomically(buf.len(), from, outcome);
+                return Some(written);
+            }
             Op::Sync => ("fdatasync", 0),
         };
         if self.syncs_next() {

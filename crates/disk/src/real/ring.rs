@@ -37,6 +37,7 @@ const CQ_ENTRIES: u32 = 1024;
 const MAX_BYTES: usize = 1 << 30;
 const IORING_ENTER_GETEVENTS: u32 = 1;
 const RWF_DSYNC: i32 = 2;
+const RWF_ATOMIC: i32 = 0x40;
 /// Places for registered files, which the kernel keeps open (REAL-4).
 const PLACES: u32 = 64;
 
@@ -179,6 +180,10 @@ impl Core {
                     .offset(offset)
                     .build()
             }
+            Op::WriteAtomic(buf) => opcode::Write::new(fd, buf.as_ptr(), buf.len() as u32)
+                .offset(offset)
+                .rw_flags(RWF_ATOMIC)
+                .build(),
             Op::Sync => opcode::Fsync::new(fd).flags(types::FsyncFlags::DATASYNC).build(),
         };
         self.push(&entry.user_data(Box::into_raw(op).expose_provenance() as u64));

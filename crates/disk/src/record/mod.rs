@@ -278,7 +278,7 @@ impl RecordedFile {
     fn watched(&self, Io { op, offset, done }: Io) -> Io {
         let action = match &op {
             Op::Read(_) => return Io { op, offset, done },
-            Op::Write(buf) => {
+            Op::Write(buf) | Op::WriteAtomic(buf) => {
                 let taken = Taken::new(offset, buf);
                 Action::Write(self.file, self.tape.lock().piece(taken))
             }

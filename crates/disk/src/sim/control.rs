@@ -22,7 +22,7 @@ impl SimDisk {
         fork.clock = w.clock;
         fork.boot = w.boot + 1;
         for q in &w.queue {
-            if let Op::Write(buf) | Op::WriteDurable(buf) = &q.io.op
+            if let Op::Write(buf) | Op::WriteDurable(buf) | Op::WriteAtomic(buf) = &q.io.op
                 && fork.rng.one_in(2)
             {
                 fork.medium.write(q.id, crate::medium::Piece::new(q.io.offset, buf));
@@ -51,7 +51,7 @@ impl SimDisk {
             let Queued { id, mut io } = w.queue.swap_remove(pick);
             let result = match &mut io.op {
                 Op::Read(buf) => w.read(id, buf, io.offset),
-                Op::Write(buf) => w.write(id, buf, io.offset, false),
+                Op::Write(buf) | Op::WriteAtomic(buf) => w.write(id, buf, io.offset, false),
                 Op::WriteDurable(buf) => w.write(id, buf, io.offset, true),
                 Op::Sync => w.sync(id),
             };

@@ -1,6 +1,7 @@
 //! An open file of the simulated disk.
 use super::world::{Queued, World};
 use super::*;
+use crate::medium::ATOMIC_PAGE;
 use crate::{Io, assert_aligned};
 
 pub(super) struct SimFile {
@@ -32,6 +33,9 @@ impl File for SimFile {
     fn write_durable_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
         assert_aligned(self.direct, buf, offset);
         self.with(|w| w.write(self.id, buf, offset, true))
+    }
+    fn writes_atomically(&self, bytes: usize) -> bool {
+        bytes == ATOMIC_PAGE as usize && self.world.lock().medium.atomic_pages
     }
     fn sync(&self) -> io::Result<()> {
         self.with(|w| w.sync(self.id))

@@ -302,7 +302,9 @@ impl World {
     pub fn begin_queued(&mut self) {
         for i in 0..self.queue.len() {
             let (id, offset) = (self.queue[i].id, self.queue[i].io.offset);
-            if let crate::Op::Write(buf) | crate::Op::WriteDurable(buf) = &self.queue[i].io.op
+            if let crate::Op::Write(buf)
+            | crate::Op::WriteDurable(buf)
+            | crate::Op::WriteAtomic(buf) = &self.queue[i].io.op
                 && self.rng.one_in(2)
             {
                 let n = self.fits(id, offset, buf.len());

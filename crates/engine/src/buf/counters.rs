@@ -100,6 +100,8 @@ pub struct Counters {
     pub pages_written: Counter,
     /// Written pages whose frames were needed for other pages.
     pub pages_written_lru: Counter,
+    /// Pages written by atomic writes, without a copy.
+    pub pages_written_atomically: Counter,
     pub pages_evicted: Counter,
     pub dblwr_writes: Counter,
     pub dblwr_pages_written: Counter,

@@ -61,6 +61,10 @@ pub struct MemFile {
     /// The operations submitted since [`MemFile::hold`], which run at [`MemFile::release`].
     held: Mutex<Option<Vec<Io>>>,
     pub fail_writes: AtomicBool,
+    /// Whether the file says that it has atomic writes, and whether it refuses them nevertheless.
+    pub atomic: AtomicBool,
+    pub refuses_atomic: AtomicBool,
+    pub atomic_writes: AtomicU64,
     /// The operations on all files in order: (name, 'w' or 's', offset).
     log: Arc<Mutex<Vec<(String, char, u64)>>>,
 }
@@ -92,11 +96,25 @@ impl MemFile {
                 let result = self.write_durable_at(&buf, io.offset);
                 (io.done)(result, Some(buf));
             }
+            Op::WriteAtomic(buf) => {
+                let result = match self.refuses_atomic.load(Relaxed) {
+                    true => {
+                        self.atomic.store(false, Relaxed);
+                        Err(io::ErrorKind::Unsupported.into())
+                    }
+                    false => self.write_at(&buf, io.offset),
+                };
+                self.atomic_writes.fetch_add(1, Relaxed);
+                (io.done)(result, Some(buf));
+            }
             Op::Sync => (io.done)(self.sync(), None),
         }
     }
 }
 impl File for MemFile {
+    fn writes_atomically(&self, _: usize) -> bool {
+        self.atomic.load(Relaxed)
+    }
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
         self.reads.fetch_add(1, Relaxed);
         let now = self.now.lock();

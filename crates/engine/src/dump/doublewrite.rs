@@ -15,7 +15,7 @@ pub(super) fn dump(file: &dyn File, request: &Request, out: &mut dyn Write) -> i
             writeln!(out, "  batch at {n}: never written")?;
             continue;
         }
-        let (Some(entries), true) = (
+        let (Some(head), true) = (
             bytes.get(..HEADER).and_then(doublewrite::read_header),
             bytes.len() as u64 == SEGMENT_BYTES,
         ) else {
@@ -26,9 +26,9 @@ pub(super) fn dump(file: &dyn File, request: &Request, out: &mut dyn Write) -> i
             out,
             "  batch at {n}: number {}, {} pages",
             crate::bytes::u64_at(&bytes, 16),
-            entries.len()
+            head.pages.len()
         )?;
-        for ((id, sum), page) in entries.iter().zip(bytes[HEADER..].chunks_exact(PAGE_SIZE)) {
+        for ((id, sum), page) in head.pages.iter().zip(bytes[HEADER..].chunks_exact(PAGE_SIZE)) {
             let page: &Page = page.first_chunk().expect("a page");
             let whole = header::verify(page, *id).is_ok() && header::checksum(page) == *sum;
             let (mark, what) = if whole {

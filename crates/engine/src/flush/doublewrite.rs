@@ -1,7 +1,9 @@
-//! The doublewrite file: a copy of every page that is being written, so that a page torn by a crash
+//! The doublewrite files: a copy of every page that is being written, so that a page torn by a crash
 //! can be repaired.
 //!
-//! The file is a ring of segments. Each segment holds one batch of up to [`SEGMENT_PAGES`] pages:
+//! The files together are a ring of segments, which go round the files in turn. The first file is
+//! `doublewrite.rdl`, the others are `doublewrite-2.rdl` and so on. Each segment holds one batch of
+//! up to [`SEGMENT_PAGES`] pages:
 //!
 //! | offset in segment | bytes | what |
 //! |---|---|---|
@@ -9,7 +11,7 @@
 //! | 4 | 4 | number of pages |
 //! | 8 | 8 | magic `RDLDBLW1` |
 //! | 16 | 8 | batch number, rising |
-//! | 24 | 8 | 0 |
+//! | 24 | 8 | log id of the data directory; 0 in files of programs that did not write it |
 //! | 32 | 16 each | page number u32, space u32, checksum of the page u32, 0 u32 |
 //! | 4096 | 16384 each | the pages, as they will be in their files |
 //!
@@ -20,7 +22,8 @@
 //! DBLWR-3: a page torn by a crash has a whole copy in a segment with a whole header, since the
 //! page's file was not synced after the copy was written.
 use super::group::{Submission, submit};
-use crate::bytes::u32_at;
+use super::{DoublewriteConfig, DoublewriteMode};
+use crate::bytes::{u32_at, u64_at};
 use crate::page::header;
 use crate::sync::event::Event;
 use crate::{Error, Lsn, PAGE_SIZE, PageId, Result, SpaceId};
@@ -29,6 +32,7 @@ use redolith_disk::{ALIGN, AlignedBuf, Disk, File, Op, OpenHow};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 /// The number of pages of a segment, and the largest batch.
 pub(crate) const SEGMENT_PAGES: usize = 128;
@@ -39,13 +43,16 @@ const ENTRIES: usize = 32;
 const ENTRY: usize = 16;
 const _: () = assert!(ENTRIES + SEGMENT_PAGES * ENTRY <= HEADER && HEADER.is_multiple_of(ALIGN));
 
-/// How pages are protected against tearing (innodb_doublewrite).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum DoublewriteMode {
-    /// Pages are copied to the doublewrite file before they are written in place.
-    On,
-    /// There are no copies: a torn page is detected and cannot be repaired.
-    Off,
+/// The number of segments of all files together.
+pub(crate) const SEGMENTS: usize = 8;
+/// The name of the first file.
+pub(crate) const FILE: &str = "doublewrite.rdl";
+/// The most files.
+pub(crate) const MOST_FILES: usize = 64;
+
+/// The name of the file `n`, counted from 0.
+pub(crate) fn file_name(n: usize) -> String {
+    if n == 0 { FILE.into() } else { format!("doublewrite-{}.rdl", n + 1) }
 }
 
 /// Copies of pages on their way to disk: space for the segment header, then the pages.
@@ -81,7 +88,7 @@ impl Copies {
         self.buf
     }
     /// Fills in the header. The pages already have their checksums.
-    fn seal(&mut self, batch: u64) {
+    fn seal(&mut self, batch: u64, log_id: u64) {
         let count = self.ids.len();
         assert!(count <= SEGMENT_PAGES);
         let sums: Vec<u32> = (0..count).map(|n| header::checksum(self.page(n))).collect();
@@ -90,6 +97,7 @@ impl Copies {
         head[4..8].copy_from_slice(&(count as u32).to_le_bytes());
         head[8..16].copy_from_slice(&MAGIC.to_le_bytes());
         head[16..24].copy_from_slice(&batch.to_le_bytes());
+        head[24..32].copy_from_slice(&log_id.to_le_bytes());
         for ((id, sum), entry) in
             self.ids.iter().zip(sums).zip(head[ENTRIES..].chunks_exact_mut(ENTRY))
         {
@@ -101,9 +109,16 @@ impl Copies {
         head[..4].copy_from_slice(&crc.to_le_bytes());
     }
 }
-/// The pages that a segment header names, with their checksums; `None` if the header is torn or was
-/// never written.
-pub(crate) fn read_header(head: &[u8]) -> Option<Vec<(PageId, u32)>> {
+/// A segment's header.
+pub(crate) struct Header {
+    /// The data directory that the pages belong to, by the id of its redo log; 0 if the header does
+    /// not say.
+    pub log_id: u64,
+    /// The pages of the batch, with their checksums.
+    pub pages: Vec<(PageId, u32)>,
+}
+/// Reads a segment's header. `None` if the header is torn or was never written.
+pub(crate) fn read_header(head: &[u8]) -> Option<Header> {
     let u32_at = |at: usize| u32_at(head, at);
     let count = u32_at(4) as usize;
     if u32_at(0) != crc32c::crc32c(&head[4..HEADER])
@@ -112,23 +127,21 @@ pub(crate) fn read_header(head: &[u8]) -> Option<Vec<(PageId, u32)>> {
     {
         return None;
     }
-    let entry = |n: usize| ENTRIES + n * ENTRY;
-    Some(
-        (0..count)
-            .map(|n| {
-                (
-                    PageId { no: u32_at(entry(n)), space: SpaceId(u32_at(entry(n) + 4)) },
-                    u32_at(entry(n) + 8),
-                )
-            })
-            .collect(),
-    )
+    let page = |n: usize| {
+        let at = ENTRIES + n * ENTRY;
+        (PageId { no: u32_at(at), space: SpaceId(u32_at(at + 4)) }, u32_at(at + 8))
+    };
+    Some(Header { log_id: u64_at(head, 24), pages: (0..count).map(page).collect() })
 }
 
-/// The open doublewrite file.
+/// The doublewrite files, and the mode, which says whether they are used.
 pub(crate) struct Doublewrite {
-    mode: DoublewriteMode,
-    file: Option<Arc<dyn File>>,
+    mode: AtomicU8,
+    /// No files in a mode that never makes copies.
+    files: Vec<Arc<dyn File>>,
+    log_id: u64,
+    /// The most pages of a batch.
+    pub(super) batch_pages: usize,
     ring: Mutex<Ring>,
     /// A segment has become free.
     pub(super) freed: Event,
@@ -143,36 +156,65 @@ struct Ring {
 pub(super) struct Segment(usize);
 
 impl Doublewrite {
-    /// Opens or creates the file with room for `segments`. Its content is ignored here;
-    /// [`super::Copies`] reads it before.
+    /// Opens or creates the files in `dir`. Their content is ignored here; [`super::Copies`] reads
+    /// it before. Files that an earlier start had beyond `files` are removed.
     pub(crate) fn open(
         disk: &dyn Disk,
-        path: &Path,
-        mode: DoublewriteMode,
+        dir: &Path,
+        config: &DoublewriteConfig,
         segments: usize,
+        log_id: u64,
     ) -> Result<Arc<Doublewrite>> {
-        let segments = segments.max(2);
-        let fail = |e: io::Error| {
-            Error::io(format_args!("opening the doublewrite file {}", path.display()), &e)
-        };
-        let file = match mode {
-            DoublewriteMode::Off => None,
-            DoublewriteMode::On => {
-                let file = disk.open(path, OpenHow::create(true)).map_err(fail)?;
-                if file.len().map_err(fail)? < segments as u64 * SEGMENT_BYTES {
-                    file.set_len(segments as u64 * SEGMENT_BYTES).map_err(fail)?;
-                    file.sync().map_err(fail)?;
-                    disk.sync_dir(path.parent().unwrap_or(Path::new("."))).map_err(fail)?;
+        let mode = config.mode;
+        let segments = if mode == DoublewriteMode::Legacy { 1 } else { segments };
+        let count = config.files.clamp(1, segments.min(MOST_FILES));
+        let mut open = Vec::new();
+        for n in (0..count).filter(|_| mode.has_files()) {
+            let path = dir.join(file_name(n));
+            let bytes = segments.div_ceil(count) as u64 * SEGMENT_BYTES;
+            let opened = || {
+                let file = disk.open(&path, OpenHow::create(true))?;
+                if file.len()? < bytes {
+                    file.set_len(bytes)?;
+                    file.sync()?;
+                    disk.sync_dir(dir)?;
                 }
-                Some(file)
+                Ok(file)
+            };
+            open.push(opened().map_err(|e: io::Error| {
+                let what = format_args!("opening the doublewrite file {}", path.display());
+                Error::io_advised(what, &e, "innodb_doublewrite_dir says where it belongs")
+            })?);
+        }
+        for n in count..MOST_FILES {
+            let path = dir.join(file_name(n));
+            if mode.has_files() && disk.exists(&path) {
+                disk.remove(&path).map_err(|e| Error::io(path.display(), &e))?;
             }
-        };
+        }
         let ring =
             Mutex::new(Ring { busy: vec![false; segments], next: 0, batch: disk.wall_us() as u64 });
-        Ok(Arc::new(Doublewrite { mode, file, ring, freed: Event::default() }))
+        Ok(Arc::new(Doublewrite {
+            mode: AtomicU8::new(mode as u8),
+            files: open,
+            log_id,
+            batch_pages: config.pages.clamp(1, SEGMENT_PAGES),
+            ring,
+            freed: Event::default(),
+        }))
     }
     pub(crate) fn mode(&self) -> DoublewriteMode {
-        self.mode
+        DoublewriteMode::from_number(self.mode.load(Relaxed))
+    }
+    /// Changes the mode for the next batches, as far as the mode may change while the engine runs.
+    /// Returns whether it may.
+    pub(crate) fn set_mode(&self, to: DoublewriteMode) -> bool {
+        let from = self.mode();
+        let may = to == from || (from.changes_at_run_time() && to.changes_at_run_time());
+        if may {
+            self.mode.store(to as u8, Relaxed);
+        }
+        may
     }
     /// The number of segments that may wait for a sync before a sync is due.
     pub(super) fn quarter(&self) -> usize {
@@ -196,19 +238,16 @@ impl Doublewrite {
     }
     /// Makes the copies durable in `segment`.
     pub(super) async fn write(&self, segment: &Segment, mut copies: Copies) -> io::Result<Copies> {
-        let Some(file) = &self.file else { return Ok(copies) };
+        let file = &self.files[segment.0 % self.files.len()];
+        let offset = (segment.0 / self.files.len()) as u64 * SEGMENT_BYTES;
         let batch = {
             let mut ring = self.ring.lock();
             ring.batch += 1;
             ring.batch
         };
-        copies.seal(batch);
+        copies.seal(batch, self.log_id);
         let Copies { buf, ids, max_lsn } = copies;
-        let write = Submission {
-            file: file.clone(),
-            op: Op::Write(buf),
-            offset: segment.0 as u64 * SEGMENT_BYTES,
-        };
+        let write = Submission { file: file.clone(), op: Op::Write(buf), offset };
         let buf = submit(vec![write])
             .await
             .map_err(|(_, e)| e)?

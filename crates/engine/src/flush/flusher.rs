@@ -4,7 +4,6 @@
 //! sessions find free frames), then it writes its share of the rate ([`super::rate`]) from the
 //! oldest dirty pages, then it syncs if enough batches wait for a sync. All cleaners share one
 //! token bucket, which sets the pace.
-use super::doublewrite::SEGMENT_PAGES;
 use super::rate::{self, Limits, Load};
 use super::{Doublewrite, FlushSettings, LogView, Writer};
 use crate::buf::{BufferPool, Latch};
@@ -108,6 +107,10 @@ impl Flusher {
             }),
         );
     }
+    /// How pages are protected against tearing.
+    pub(crate) fn doublewrite(&self) -> &Doublewrite {
+        self.writer.doublewrite()
+    }
     /// Wakes the tasks: the log is short of space, or a caller is in a hurry.
     pub(crate) fn notify(&self) {
         self.notified.notify();
@@ -139,7 +142,7 @@ impl Flusher {
             let due = self.due();
             let urgent = due == usize::MAX;
             if due > 0 {
-                done += self.write_oldest(due.min(SEGMENT_PAGES), urgent).await;
+                done += self.write_oldest(due.min(self.writer.batch_pages()), urgent).await;
             }
             let wants_sync = writer.sync_due() || (urgent && done == 0);
             let synced = wants_sync && writer.sync().await;
@@ -173,7 +176,7 @@ impl Flusher {
         let claimed = in_the_way
             .into_iter()
             .filter(|&index| pool.dirty.claim(pool.frames.get(index)))
-            .take(SEGMENT_PAGES)
+            .take(self.writer.batch_pages())
             .collect();
         let written = writer.write(claimed, false).await;
         if written > 0 {
@@ -198,12 +201,12 @@ impl Flusher {
             let load = self.load(&mut pace, now, dirty);
             pace.pages_per_s = rate::pages_per_second(&load, &self.limits());
             pace.tokens = if pace.pages_per_s.is_infinite() {
-                SEGMENT_PAGES as f64
+                self.writer.batch_pages() as f64
             } else {
                 // Tokens of at most one second are saved up, and none where the pace is 0.
                 let saved = pace.tokens + pace.pages_per_s * (now - pace.at).as_secs_f64();
                 let most = if pace.pages_per_s > 0.0 {
-                    pace.pages_per_s.max(SEGMENT_PAGES as f64)
+                    pace.pages_per_s.max(self.writer.batch_pages() as f64)
                 } else {
                     0.0
                 };
@@ -219,7 +222,7 @@ impl Flusher {
             drop(pace);
             return 0;
         }
-        let take = portion.min(SEGMENT_PAGES).min(dirty);
+        let take = portion.min(self.writer.batch_pages()).min(dirty);
         pace.tokens -= take as f64;
         take
     }
@@ -334,7 +337,8 @@ impl Flusher {
             if pool.dirty.oldest() >= target {
                 return;
             }
-            if self.write_oldest(SEGMENT_PAGES, true).await == 0 && !writer.sync().await {
+            if self.write_oldest(self.writer.batch_pages(), true).await == 0 && !writer.sync().await
+            {
                 // The pages that are left are being written by another task, or their frames are
                 // not closed yet.
                 either(
@@ -364,7 +368,10 @@ impl Flusher {
                 };
                 let frame = pool.frames.get(index);
                 let written = frame.oldest.load(Acquire) >= end.0 && !frame.writing.load(Acquire);
-                match !written && claimed.len() < SEGMENT_PAGES && pool.dirty.claim(frame) {
+                match !written
+                    && claimed.len() < self.writer.batch_pages()
+                    && pool.dirty.claim(frame)
+                {
                     true => claimed.push(index),
                     false => waits |= !written,
                 }
@@ -391,7 +398,7 @@ impl Flusher {
     pub(crate) async fn toward(&self, lsn: Lsn, want: usize) {
         if self.writer.pool.dirty.oldest() >= lsn {
             self.checkpoint().await;
-        } else if self.write_oldest(want.min(SEGMENT_PAGES), false).await == 0 {
+        } else if self.write_oldest(want.min(self.writer.batch_pages()), false).await == 0 {
             self.writer.sync().await;
         }
     }

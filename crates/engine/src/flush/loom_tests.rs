@@ -74,8 +74,8 @@ impl Model {
         let pool = BufferPool::new(&config, disk.clone(), disk.clone()).unwrap();
         let log =
             Arc::new(Frames { order: Reservations::new(FRAME, 3), changes: Mutex::default() });
-        let doublewrite =
-            Doublewrite::open(&*disk, Path::new("doublewrite"), DoublewriteMode::Off, 1).unwrap();
+        let off = DoublewriteConfig { mode: DoublewriteMode::Off, ..Default::default() };
+        let doublewrite = Doublewrite::open(&*disk, Path::new(""), &off, 1, 1).unwrap();
         let writer = Writer::new(pool.clone(), log.clone(), Arc::new(Threads), doublewrite);
         let checkpointer = Checkpointer::new(pool.clone(), log.clone(), Arc::new(NoSource));
         [P, Q].iter().for_each(|&id| drop(pool.create(id).unwrap()));

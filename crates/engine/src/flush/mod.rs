@@ -7,8 +7,8 @@
 //! doublewrite segment is free again.
 //!
 //! FLUSH-1: a page is written only if the redo log is durable up to the page's LSN.
-//! FLUSH-2: in mode ON, a page is written in place only after a copy of the page is durable in the
-//! doublewrite file.
+//! FLUSH-2: where copies protect pages ([`protection`]), a page is written in place only after a
+//! copy of the page is durable in a doublewrite file.
 //! FLUSH-3: a doublewrite segment is used again only after the data files of its pages were synced.
 //! FLUSH-4: a page has at most one write in flight (PIN-4).
 //! FLUSH-5: a failed write or sync is not retried: the process ends, and recovery rebuilds the
@@ -30,14 +30,16 @@ mod flusher;
 pub(crate) mod group;
 #[cfg(all(test, loom))]
 mod loom_tests;
+pub(crate) mod protection;
 mod rate;
 pub(crate) mod repair;
 mod settings;
 #[cfg(test)]
 mod tests;
 mod writer;
-pub(crate) use doublewrite::{Doublewrite, DoublewriteMode};
+pub(crate) use doublewrite::Doublewrite;
 pub(crate) use flusher::Flusher;
+pub use protection::{DoublewriteConfig, DoublewriteMode};
 pub(crate) use repair::{Copies, Repaired};
 pub(crate) use settings::FlushSettings;
 pub(crate) use writer::Writer;

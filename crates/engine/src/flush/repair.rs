@@ -6,68 +6,81 @@
 //! page with only older copies is damage of another kind, and redo could not bring an older copy up
 //! to date: the page stays as it is, and is reported when it is read.
 //! REPAIR-2: repaired pages are synced before the doublewrite file is written again.
-use super::doublewrite::{HEADER, SEGMENT_BYTES, SEGMENT_PAGES, read_header};
+use super::doublewrite::{HEADER, MOST_FILES, SEGMENT_BYTES, file_name, read_header};
 use crate::buf::PageIo;
 use crate::canary::{Canary, planted};
 use crate::page::header::{self, Page};
 use crate::{Error, Lsn, PAGE_SIZE, PageId, Result};
 use redolith_disk::{AlignedBuf, Disk, File, OpenHow};
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A page that was rewritten from its copy.
+/// A torn page that was made whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repaired {
     pub page: PageId,
     pub file: String,
     pub table: String,
-    pub lsn: Lsn,
+    /// The LSN of the doublewrite copy; `None` if the page was rebuilt from the redo log.
+    pub copy: Option<Lsn>,
     /// What was wrong with the page.
     pub why: String,
 }
 impl fmt::Display for Repaired {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "page {} of {} was torn ({}); repaired from its doublewrite copy of LSN {}",
-            self.page, self.file, self.why, self.lsn
-        )
+        write!(f, "page {} of {} was torn ({}); ", self.page, self.file, self.why)?;
+        match self.copy {
+            Some(lsn) => write!(f, "repaired from its doublewrite copy of LSN {lsn}"),
+            None => write!(f, "rebuilt from the redo log"),
+        }
     }
 }
 
 /// The place of the youngest whole copy of a page.
 struct Copy {
     lsn: Lsn,
+    file: usize,
     offset: u64,
 }
 /// The youngest whole copy of each page, if it is younger than the checkpoint (REPAIR-1).
+#[derive(Default)]
 pub(crate) struct Copies {
-    file: Option<Arc<dyn File>>,
-    path: PathBuf,
+    files: Vec<(PathBuf, Arc<dyn File>)>,
     found: HashMap<PageId, Copy>,
 }
 
 impl Copies {
-    /// No copies, for a start that does without the doublewrite file.
-    pub(crate) fn none(path: &Path) -> Copies {
-        Copies { file: None, path: path.to_path_buf(), found: HashMap::new() }
-    }
-    /// Reads the doublewrite file at `path`, which may be missing.
-    pub(crate) fn read(disk: &dyn Disk, path: &Path, checkpoint: Lsn) -> Result<Copies> {
-        let mut copies = Copies::none(path);
-        if disk.exists(path) && !planted(Canary::NoRepair) {
-            let file = disk.open(path, OpenHow::existing(true)).map_err(|e| copies.fail(e))?;
-            copies.found = scan(&*file, checkpoint).map_err(|e| copies.fail(e))?;
-            copies.file = Some(file);
+    /// Reads the doublewrite files in `dir`, which may be missing. `log_id` is the id of the data
+    /// directory's redo log, if it is known: copies of another directory's pages are an error.
+    pub(crate) fn read(
+        disk: &dyn Disk,
+        dir: &Path,
+        checkpoint: Lsn,
+        log_id: Option<u64>,
+    ) -> Result<Copies> {
+        let mut copies = Copies::default();
+        if planted(Canary::NoRepair) {
+            return Ok(copies);
+        }
+        for path in (0..MOST_FILES).map(|n| dir.join(file_name(n))).filter(|p| disk.exists(p)) {
+            let file = disk.open(&path, OpenHow::existing(true)).map_err(|e| fail(&path, e))?;
+            let number = copies.files.len();
+            let theirs = scan(&*file, number, checkpoint, log_id, &mut copies.found);
+            if theirs.map_err(|e| fail(&path, e))? {
+                return Err(Error::Incompatible(format!(
+                    "the doublewrite file {} belongs to another data directory: give each data \
+                     directory a folder of its own with innodb_doublewrite_dir, or move the file \
+                     away if it is a leftover",
+                    path.display()
+                )));
+            }
+            copies.files.push((path, file));
         }
         Ok(copies)
-    }
-    fn fail(&self, e: io::Error) -> Error {
-        let what = format_args!("reading the doublewrite file {}", self.path.display());
-        Error::io_advised(what, &e, "Restore the file or a backup")
     }
     /// The highest LSN among the copies, and its page. Copies are written only when the redo log is
     /// durable up to their LSN.
@@ -80,10 +93,11 @@ impl Copies {
     }
     /// Reads the copy of a page into `buf`. Returns false if there is none.
     pub(crate) fn get(&self, id: PageId, buf: &mut AlignedBuf) -> Result<bool> {
-        let (Some(copy), Some(file)) = (self.found.get(&id), &self.file) else { return Ok(false) };
-        file.read_at(buf, copy.offset).map_err(|e| self.fail(e))?;
+        let Some(copy) = self.found.get(&id) else { return Ok(false) };
+        let (path, file) = &self.files[copy.file];
+        file.read_at(buf, copy.offset).map_err(|e| fail(path, e))?;
         header::verify(page(buf), id).map_err(|bad| {
-            self.fail(io::Error::other(format!("the copy of page {id} has changed: {bad}")))
+            fail(path, io::Error::other(format!("the copy of page {id} has changed: {bad}")))
         })?;
         Ok(true)
     }
@@ -126,7 +140,7 @@ impl Copies {
             self.get(id, &mut buf)?;
             file.write_at(&buf, at)
                 .map_err(|e| Error::io(format_args!("repairing page {id} of {name}"), &e))?;
-            repaired.push(Repaired { page: id, file: name, table, lsn, why });
+            repaired.push(Repaired { page: id, file: name, table, copy: Some(lsn), why });
         }
         for (file, name) in files {
             file.sync().map_err(|e| Error::io(format_args!("syncing {name}"), &e))?;
@@ -138,15 +152,28 @@ fn page(buf: &AlignedBuf) -> &Page {
     buf.first_chunk().expect("a page")
 }
 
-/// Finds the youngest whole copy of each page (REPAIR-1).
-fn scan(dblwr: &dyn File, checkpoint: Lsn) -> io::Result<HashMap<PageId, Copy>> {
-    let mut copies = HashMap::new();
+fn fail(path: &Path, e: io::Error) -> Error {
+    let what = format_args!("reading the doublewrite file {}", path.display());
+    Error::io_advised(what, &e, "Restore the file or a backup")
+}
+
+/// Finds the youngest whole copy of each page (REPAIR-1). Returns true if the file has copies of
+/// another data directory's pages.
+fn scan(
+    dblwr: &dyn File,
+    file: usize,
+    checkpoint: Lsn,
+    log_id: Option<u64>,
+    copies: &mut HashMap<PageId, Copy>,
+) -> io::Result<bool> {
     let mut segment = AlignedBuf::new(SEGMENT_BYTES as usize);
     for n in 0..dblwr.len()? / SEGMENT_BYTES {
         dblwr.read_at(&mut segment, n * SEGMENT_BYTES)?;
-        let Some(entries) = read_header(&segment[..HEADER]) else { continue };
-        assert!(entries.len() <= SEGMENT_PAGES);
-        for (k, (id, checksum)) in entries.into_iter().enumerate() {
+        let Some(header) = read_header(&segment[..HEADER]) else { continue };
+        if header.log_id != 0 && log_id.is_some_and(|own| own != header.log_id) {
+            return Ok(true);
+        }
+        for (k, (id, checksum)) in header.pages.into_iter().enumerate() {
             let at = HEADER + k * PAGE_SIZE;
             let copy: &Page = segment[at..].first_chunk().expect("inside the segment");
             let lsn = header::lsn(copy);
@@ -156,12 +183,13 @@ fn scan(dblwr: &dyn File, checkpoint: Lsn) -> io::Result<HashMap<PageId, Copy>> 
             {
                 continue;
             }
-            let found = Copy { lsn, offset: n * SEGMENT_BYTES + at as u64 };
-            let best = copies.entry(id).or_insert(Copy { lsn: Lsn(0), offset: 0 });
-            if best.lsn < lsn {
-                *best = found;
+            let found = Copy { lsn, file, offset: n * SEGMENT_BYTES + at as u64 };
+            match copies.entry(id) {
+                Entry::Occupied(best) if best.get().lsn >= lsn => {}
+                Entry::Occupied(mut best) => _ = best.insert(found),
+                Entry::Vacant(none) => _ = none.insert(found),
             }
         }
     }
-    Ok(copies)
+    Ok(false)
 }

@@ -15,7 +15,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::*};
 
-const DBLWR: &str = "doublewrite";
+const DBLWR: &str = doublewrite::FILE;
+/// The log id of the rigs.
+const LOG: u64 = 7;
 
 /// A log without contents: frames are LSN ranges, and a change is (start, end, page).
 struct FakeLog {
@@ -119,7 +121,8 @@ fn rig(pages: u32, frames: usize, mode: DoublewriteMode) -> Rig {
     disk.fill(16, pages);
     let pool = pool(&disk, frames);
     let log = FakeLog::new(&disk, 64 << 20);
-    let dblwr = Doublewrite::open(&*disk, Path::new(DBLWR), mode, 4).unwrap();
+    let config = DoublewriteConfig { mode, ..DoublewriteConfig::default() };
+    let dblwr = Doublewrite::open(&*disk, Path::new(""), &config, 4, LOG).unwrap();
     disk.log.lock().clear();
     let writer = Writer::new(pool.clone(), log.clone(), Arc::new(Threads), dblwr.clone());
     let checkpointer = Checkpointer::new(pool.clone(), log.clone(), Arc::new(Source));
@@ -355,8 +358,8 @@ fn a_stopped_flusher_leaves_nothing_unsettled() {
     assert!(rig.dblwr.acquire().is_some());
 }
 
-fn repaired(io: &MemDisk, path: &Path, checkpoint: Lsn) -> crate::Result<Vec<Repaired>> {
-    Copies::read(io, path, checkpoint)?.repair(io)
+fn repaired(io: &MemDisk, dir: &Path, checkpoint: Lsn) -> crate::Result<Vec<Repaired>> {
+    Copies::read(io, dir, checkpoint, Some(LOG))?.repair(io)
 }
 fn torn(new: &[u8], old: &[u8], cut: usize, new_first: bool) -> Vec<u8> {
     let (a, b) = if new_first { (new, old) } else { (old, new) };
@@ -372,7 +375,7 @@ fn pages_torn_at_every_sector_are_repaired() {
     (0..12).for_each(|no| rig.change(no, 0xAA));
     assert_eq!(block_on(rig.writer.write(rig.claim(99), false)), 12);
     let new = rig.disk.space(16).bytes();
-    let (io, path) = (&*rig.disk, Path::new(DBLWR));
+    let (io, path) = (&*rig.disk, Path::new(""));
     assert_eq!(repaired(io, path, Lsn(1000)).unwrap(), []);
     for (no, new_first) in [(0, true), (7, false), (11, true)] {
         let at = no as usize * PAGE_SIZE;
@@ -411,10 +414,10 @@ fn only_whole_copies_past_the_checkpoint_repair() {
         block_on(rig.writer.write(rig.claim(99), false));
     }
     let good = rig.disk.space(16).bytes();
-    let (io, path, at) = (&*rig.disk, Path::new(DBLWR), PAGE_SIZE as u64);
+    let (io, path, at) = (&*rig.disk, Path::new(""), PAGE_SIZE as u64);
     let damage = || rig.disk.space(16).write_at(&[0x77; 512], at + 512).unwrap();
     damage();
-    assert_eq!(repaired(io, path, Lsn(1299)).unwrap()[0].lsn, Lsn(1300));
+    assert_eq!(repaired(io, path, Lsn(1299)).unwrap()[0].copy, Some(Lsn(1300)));
     assert!(rig.disk.space(16).bytes() == good);
     damage();
     assert_eq!(
@@ -429,11 +432,11 @@ fn only_whole_copies_past_the_checkpoint_repair() {
     // The youngest copy is torn. So the second write was synced, and a torn page can only come from
     // the first or the second write.
     rig.disk.mem(DBLWR).write_at(&[0x77; 512], 2 * doublewrite::SEGMENT_BYTES + 8192).unwrap();
-    assert_eq!(repaired(io, path, Lsn(1000)).unwrap()[0].lsn, Lsn(1200));
+    assert_eq!(repaired(io, path, Lsn(1000)).unwrap()[0].copy, Some(Lsn(1200)));
     // Entries of a torn header are ignored.
     damage();
     rig.disk.mem(DBLWR).write_at(&[0x77; 512], doublewrite::SEGMENT_BYTES).unwrap();
-    assert_eq!(repaired(io, path, Lsn(1000)).unwrap()[0].lsn, Lsn(1100));
+    assert_eq!(repaired(io, path, Lsn(1000)).unwrap()[0].copy, Some(Lsn(1100)));
 }
 
 /// Whether pages were written and the checkpoint moved while pages were changed.
@@ -452,7 +455,8 @@ fn everything_at_once_in_a_small_pool() {
     disk.fill(16, PAGES);
     let pool = pool(&disk, 96);
     let log = FakeLog::new(&disk, 16 << 20);
-    let dblwr = Doublewrite::open(&*disk, Path::new(DBLWR), DoublewriteMode::On, 4).unwrap();
+    let config = DoublewriteConfig::default();
+    let dblwr = Doublewrite::open(&*disk, Path::new(""), &config, 4, LOG).unwrap();
     let settings = FlushSettings::default();
     settings.checkpoint_interval_ms.set(1);
     let flusher = Flusher::start(

@@ -7,9 +7,10 @@ use crate::buf::BufferPool;
 use crate::canary::{Canary, planted};
 use crate::runtime::Runtime;
 use crate::sync::event::Event;
-use crate::{Lsn, PAGE_SIZE, SpaceId, poison};
+use crate::{Lsn, PAGE_SIZE, PageId, SpaceId, poison};
 use parking_lot::Mutex;
 use redolith_disk::{AlignedBuf, File, Op};
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::*};
 
@@ -39,6 +40,16 @@ pub(crate) struct Writer {
     /// See [`Alone`].
     syncing: AtomicBool,
     synced: Event,
+    /// Whether it has been said that a file has no atomic writes.
+    told: AtomicBool,
+}
+/// How pages are written in place.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Write {
+    /// Neighbouring pages in one operation.
+    Runs,
+    /// Each page in an operation of its own that a crash leaves done or not done.
+    Atomic,
 }
 
 impl Writer {
@@ -59,6 +70,7 @@ impl Writer {
             progress: Event::default(),
             syncing: AtomicBool::new(false),
             synced: Event::default(),
+            told: AtomicBool::new(false),
         }
     }
 
@@ -83,23 +95,86 @@ impl Writer {
         let Batch { copies, frames, starts } = batch;
         let counters = &self.pool.counters;
         counters.pending_writes.add(1);
-        let (segment, copies) = self.double(copies).await;
-        let spaces = self.write_in_place(&copies).await;
+        let (segment, copies, spaces) = self.protected(copies).await;
         counters.pending_writes.sub(1);
         counters.pages_written.add(count as u64);
         self.give_buffer(copies.into_buf());
+        let legacy = segment.is_some() && self.dblwr.mode() == DoublewriteMode::Legacy;
         self.tickets.lock().push(Ticket { spaces, starts, segment });
         for index in frames {
             let was = self.pool.frames.get(index).writing.swap(false, Release);
             assert!(was, "FLUSH-4");
         }
+        if legacy {
+            self.sync().await;
+        }
         count
     }
-    /// Makes the copies durable in a segment of the doublewrite file (FLUSH-2).
-    async fn double(&self, copies: Copies) -> (Option<Segment>, Copies) {
-        if self.dblwr.mode() == DoublewriteMode::Off {
-            return (None, copies);
+    pub(super) fn doublewrite(&self) -> &Doublewrite {
+        &self.dblwr
+    }
+    /// The most pages of a batch.
+    pub(super) fn batch_pages(&self) -> usize {
+        self.dblwr.batch_pages
+    }
+    /// Writes the pages to their files, protected as the mode says. Returns the segment with their
+    /// copies, if there are any, and the spaces written to.
+    async fn protected(&self, copies: Copies) -> (Option<Segment>, Copies, Vec<SpaceId>) {
+        match self.dblwr.mode() {
+            DoublewriteMode::Off | DoublewriteMode::DetectOnly | DoublewriteMode::Redo => {
+                let spaces = self.in_place(&copies).await;
+                return (None, copies, spaces);
+            }
+            DoublewriteMode::Atomic if self.all_atomic(&copies) => {
+                match self.write_in_place(&copies, Write::Atomic).await {
+                    Ok(spaces) => {
+                        self.pool.counters.pages_written_atomically.add(copies.ids.len() as u64);
+                        return (None, copies, spaces);
+                    }
+                    Err((page, e)) if e.kind() == io::ErrorKind::Unsupported => {
+                        // The refused pages are as they were, and the others are as they should be:
+                        // all are written again, and now with copies.
+                        self.tell_fallback(page.space, &format!("a write was refused: {e}"));
+                    }
+                    Err((page, e)) => self.cannot_write(page, &e),
+                }
+            }
+            DoublewriteMode::Atomic
+            | DoublewriteMode::On
+            | DoublewriteMode::DetectAndRecover
+            | DoublewriteMode::Legacy => {}
         }
+        let (segment, copies) = self.double(copies).await;
+        let spaces = self.in_place(&copies).await;
+        (Some(segment), copies, spaces)
+    }
+    /// Whether the files of all pages write a page as a whole or not at all.
+    fn all_atomic(&self, copies: &Copies) -> bool {
+        copies.ids.chunk_by(|a, b| a.space == b.space).all(|pages| {
+            let Some(file) = self.file(pages[0].space) else { return true };
+            let atomic = file.writes_atomically(PAGE_SIZE);
+            if !atomic {
+                self.tell_fallback(pages[0].space, "its file system offers none");
+            }
+            atomic
+        })
+    }
+    /// Says once that files have no atomic writes of a page.
+    fn tell_fallback(&self, space: SpaceId, why: &str) {
+        if !self.told.swap(true, AcqRel) {
+            tracing::warn!(
+                "{} has no atomic writes of a page ({why}): pages of such files are copied to the \
+                 doublewrite file first",
+                self.pool.io.describe(space).0
+            );
+        }
+    }
+    fn cannot_write(&self, page: PageId, e: &io::Error) -> ! {
+        let (file, table) = self.pool.io.describe(page.space);
+        poison(&format!("writing page {page} of {file} (table {table}) failed: {e}"))
+    }
+    /// Makes the copies durable in a segment of the doublewrite files (FLUSH-2).
+    async fn double(&self, copies: Copies) -> (Segment, Copies) {
         let segment = loop {
             let (freed, progress) = (self.dblwr.freed.seen(), self.progress.seen());
             if let Some(segment) = self.dblwr.acquire() {
@@ -120,7 +195,7 @@ impl Writer {
         counters.data_written_bytes.add((copies.ids.len() * PAGE_SIZE) as u64);
         counters.data_fsyncs.add(1);
         match self.dblwr.write(&segment, copies).await {
-            Ok(copies) => (Some(segment), copies),
+            Ok(copies) => (segment, copies),
             Err(e) => poison(&format!("writing page copies to the doublewrite file failed: {e}")),
         }
     }
@@ -132,7 +207,19 @@ impl Writer {
     }
     /// Writes the pages to their files, except pages of dropped spaces. Returns the spaces written
     /// to.
-    async fn write_in_place(&self, copies: &Copies) -> Vec<SpaceId> {
+    async fn in_place(&self, copies: &Copies) -> Vec<SpaceId> {
+        match self.write_in_place(copies, Write::Runs).await {
+            Ok(spaces) => spaces,
+            Err((page, e)) => self.cannot_write(page, &e),
+        }
+    }
+    /// Fails with the first page that could not be written, after all operations have ended.
+    async fn write_in_place(
+        &self,
+        copies: &Copies,
+        how: Write,
+    ) -> std::result::Result<Vec<SpaceId>, (PageId, io::Error)> {
+        let most = if how == Write::Atomic { 1 } else { MAX_RUN };
         let (mut spaces, mut ops, mut starts) = (Vec::new(), Vec::new(), Vec::new());
         let mut first = 0;
         while first < copies.ids.len() {
@@ -143,7 +230,7 @@ impl Writer {
                     .get(first + n)
                     .is_some_and(|next| next.space == id.space && next.no == id.no + *n as u32)
             };
-            let run = 1 + (1..MAX_RUN).take_while(follows).count();
+            let run = 1 + (1..most).take_while(follows).count();
             if let Some(file) = self.file(id.space) {
                 self.pool.io.written(id);
                 let mut buf = if run == 1 { self.pool.spare.lock().pop() } else { None }
@@ -153,7 +240,7 @@ impl Writer {
                 });
                 ops.push(Submission {
                     file,
-                    op: Op::Write(buf),
+                    op: if how == Write::Atomic { Op::WriteAtomic(buf) } else { Op::Write(buf) },
                     offset: u64::from(id.no) * PAGE_SIZE as u64,
                 });
                 starts.push(id);
@@ -170,15 +257,9 @@ impl Writer {
                 let mut spare = self.pool.spare.lock();
                 let room = 128usize.saturating_sub(spare.len());
                 spare.extend(bufs.into_iter().filter(|b| b.len() == PAGE_SIZE).take(room));
-                spaces
+                Ok(spaces)
             }
-            Err((op, e)) => {
-                let (file, table) = self.pool.io.describe(starts[op].space);
-                poison(&format!(
-                    "writing page {} of {file} (table {table}) failed: {e}",
-                    starts[op]
-                ))
-            }
+            Err((op, e)) => Err((starts[op], e)),
         }
     }
 
@@ -189,10 +270,11 @@ impl Writer {
     /// Whether enough batches wait for a sync.
     pub(crate) fn sync_due(&self) -> bool {
         self.unsynced()
-            >= if self.dblwr.mode() == DoublewriteMode::On {
-                self.dblwr.quarter()
-            } else {
-                MAX_TICKETS
+            >= match self.dblwr.mode() {
+                DoublewriteMode::Off | DoublewriteMode::DetectOnly | DoublewriteMode::Redo => {
+                    MAX_TICKETS
+                }
+                _ => self.dblwr.quarter(),
             }
     }
     /// Syncs the data files of all batches written so far, each file once, and finishes the

@@ -11,14 +11,16 @@
 //! next window begin.
 use super::Report;
 use super::forced::Forced;
+use super::torn;
 use super::window::{Group, PageChanges, Window};
 use crate::buf::{BufferPool, Latch, PageGuard};
 use crate::canary::{Canary, planted};
 use crate::commit_stream::CommitStream;
-use crate::flush::LogView;
+use crate::flush::{LogView, Repaired};
 use crate::log::FrameScanner;
+use crate::page::header;
 use crate::runtime::{BoxFuture, Runtime};
-use crate::space::{READS, Spaces};
+use crate::space::{READS, Space, Spaces};
 use crate::sync::event::Event;
 use crate::{Error, Lsn, PageId, Result, SpaceId, WouldBlock};
 use hashbrown::{HashMap, HashSet};
@@ -69,23 +71,27 @@ struct Applier {
     spaces: Arc<Spaces>,
     /// Pages that could not be read when the start was judged.
     unreadable: HashSet<PageId>,
+    /// Pages that the redo log rebuilds (TORN-2).
+    torn: HashSet<PageId>,
     forced: Forced,
     found: Mutex<Found>,
 }
 #[derive(Default)]
 struct Found {
     touched: HashSet<PageId>,
+    rebuilt: Vec<Repaired>,
     bad: HashMap<PageId, String>,
     /// Spaces whose files are missing: they were dropped after these changes.
     gone: HashSet<SpaceId>,
 }
 
 /// Applies the redo log to the pages. `end` is the LSN at which the log ended when it was judged,
-/// and `unreadable` are the pages that could not be read then.
+/// `unreadable` are the pages that could not be read then, and `torn` those that redo rebuilds.
 pub(crate) async fn apply(
     scanner: &mut FrameScanner,
     end: Lsn,
     unreadable: HashSet<PageId>,
+    torn: HashSet<PageId>,
     pool: &Arc<BufferPool>,
     spaces: &Arc<Spaces>,
     reading: &Reading,
@@ -95,7 +101,7 @@ pub(crate) async fn apply(
     stream: &dyn CommitStream,
 ) -> Result<()> {
     let (pool, spaces) = (pool.clone(), spaces.clone());
-    let a = Arc::new(Applier { pool, spaces, unreadable, forced, found: Mutex::default() });
+    let a = Arc::new(Applier { pool, spaces, unreadable, torn, forced, found: Mutex::default() });
     let (mut next, mut spare) = (Window::default(), Window::default());
     next.fill(scanner)?;
     a.read_ahead(&next);
@@ -129,8 +135,10 @@ pub(crate) async fn apply(
             full: false,
         });
     }
-    let Found { touched, bad, .. } = std::mem::take(&mut *a.found.lock());
+    let Found { touched, bad, mut rebuilt, .. } = std::mem::take(&mut *a.found.lock());
     report.pages = touched.len() as u64;
+    rebuilt.sort_unstable_by_key(|r| r.page);
+    report.repaired.append(&mut rebuilt);
     // REDO-2
     let changed: BTreeSet<SpaceId> = touched.iter().map(|id| id.space).collect();
     for space in changed {
@@ -197,6 +205,7 @@ impl Applier {
             // The task that changes the page meets an error again.
             if !gone.contains(&id.space)
                 && !self.unreadable.contains(&id)
+                && !self.torn.contains(&id)
                 && let Ok(Some(space)) = self.spaces.find_whole(id.space)
                 && id.no < space.pages()
             {
@@ -266,7 +275,7 @@ impl Applier {
                         groups.next();
                         continue;
                     }
-                    let Some(page) = self.open(id, fresh)? else { return Ok(()) };
+                    let Some(page) = self.open(group, fresh)? else { return Ok(()) };
                     self.found.lock().touched.insert(id);
                     open.insert(page)
                 }
@@ -288,7 +297,12 @@ impl Applier {
         Ok(())
     }
     /// The page, or `None` if its file is missing.
-    fn open(&self, id: PageId, fresh: bool) -> std::result::Result<Option<PageGuard>, WouldBlock> {
+    fn open(
+        &self,
+        group: &Group<'_>,
+        fresh: bool,
+    ) -> std::result::Result<Option<PageGuard>, WouldBlock> {
+        let id = group.id;
         if self.found.lock().gone.contains(&id.space) {
             return Ok(None);
         }
@@ -298,6 +312,9 @@ impl Applier {
         };
         if id.no >= space.pages() {
             self.spaces.ensure(id.space, id.no)?;
+        }
+        if !fresh && self.torn.contains(&id) && !self.found.lock().touched.contains(&id) {
+            return self.rebuild(&space, group).map(Some);
         }
         if !fresh {
             return self.pool.fix(id, Latch::X).map(Some);
@@ -313,6 +330,24 @@ impl Applier {
             Err(WouldBlock::Page(_)) if !touched => self.read_or_create(id).map(Some),
             fixed => fixed.map(Some),
         }
+    }
+    /// Takes a torn page as it lies in its file (TORN-2).
+    fn rebuild(
+        &self,
+        space: &Space,
+        first: &Group<'_>,
+    ) -> std::result::Result<PageGuard, WouldBlock> {
+        let id = first.id;
+        let torn = torn::raw(space, id)?;
+        let mut page = self.pool.create(id)?;
+        page.bytes_mut().copy_from_slice(&torn[..]);
+        if !planted(Canary::TornKeepsLsn) {
+            header::set_lsn(page.bytes_mut(), first.lsn_before());
+        }
+        let (file, table) = crate::buf::PageIo::describe(&*self.spaces, id.space);
+        let why = header::verify(&torn, id).err().map_or(String::new(), |bad| bad.to_string());
+        self.found.lock().rebuilt.push(Repaired { page: id, file, table, copy: None, why });
+        Ok(page)
     }
     /// Handles a page whose first change is INIT. The page on disk may have any content, also a
     /// later state, which redo must not undo; so the page is read if it is whole.

@@ -5,7 +5,10 @@ use crate::checkpoint::CheckpointSource;
 use crate::commit_stream::CommitStream;
 use crate::dict;
 use crate::engine::Config;
-use crate::flush::{Copies, Doublewrite, DoublewriteMode, FlushSettings, Flusher};
+use crate::flush::doublewrite::{MOST_FILES, SEGMENTS, file_name};
+use crate::flush::{
+    Copies, Doublewrite, DoublewriteConfig, DoublewriteMode, FlushSettings, Flusher,
+};
 use crate::log::{FrameScanner, Log, LogConfig};
 use crate::page::{Patch, header, index, kind};
 use crate::runtime::Runtime;
@@ -17,9 +20,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-const DOUBLEWRITE_FILE: &str = "doublewrite.rdl";
-/// The number of segments of the doublewrite file, of 128 pages each.
-const DOUBLEWRITE_SEGMENTS: usize = 8;
+/// The log id of no data directory.
+const NO_LOG: u64 = 0;
 /// The number of tasks that write pages.
 pub(crate) const CLEANERS: usize = 2;
 
@@ -69,7 +71,7 @@ pub(crate) async fn read(
     for id in SpaceId::UNDO.into_iter().filter(|id| !missing.contains(id)) {
         open_undo(config, spaces, id, report)?;
     }
-    let copies = read_copies(config, &**disk, report.checkpoint, report)?;
+    let copies = read_copies(config, &**disk, report.checkpoint, Some(scanner.log_id()), report)?;
     let durable = read_register(config, disk, &scanner, spaces, report)?;
     let judged = judge(&mut scanner, pool, spaces, &copies, durable, config.forced).await?;
     Ok(Directory { scanner, state, copies, judged, missing })
@@ -111,7 +113,10 @@ pub(crate) async fn recover(
         spaces.open(id, "undo")?;
     }
     report.repaired = copies.repair(&**spaces)?;
-    let dblwr = open_doublewrite(config, &**disk, mode)?;
+    let dblwr = open_doublewrite(config, &**disk, mode, scanner.log_id())?;
+    if mode == DoublewriteMode::Redo {
+        spaces.set_redo_protects(true)?;
+    }
     let end = scanner.position();
     scanner.rewind();
     let reading = Arc::new(apply::Reading {
@@ -136,6 +141,7 @@ pub(crate) async fn recover(
         &mut scanner,
         end,
         std::mem::take(&mut judged.unreadable),
+        std::mem::take(&mut judged.torn),
         pool,
         spaces,
         &reading,
@@ -163,12 +169,12 @@ pub(crate) async fn without_log(
     for id in SpaceId::UNDO {
         open_undo(config, spaces, id, report)?;
     }
-    let copies = read_copies(config, &**disk, Lsn(0), report)?;
+    let copies = read_copies(config, &**disk, Lsn(0), None, report)?;
     let mut judged = judge_pages(pool, spaces, &copies, config.forced)?;
     report.passed_over.append(&mut judged.passed_over);
     report.passed_over.push("the redo log".into());
     report.repaired = copies.repair(&**spaces)?;
-    let dblwr = open_doublewrite(config, &**disk, DoublewriteMode::Off)?;
+    let dblwr = open_doublewrite(config, &**disk, DoublewriteMode::Off, 0)?;
     let small = LogConfig { capacity_bytes: 16 << 20, segment_bytes: 4 << 20, ..config.log() };
     for name in disk.list(&small.dir).unwrap_or_default() {
         disk.remove(&small.dir.join(&name)).map_err(|e| Error::io(name, &e))?;
@@ -180,8 +186,10 @@ fn open_doublewrite(
     config: &Config,
     disk: &dyn Disk,
     mode: DoublewriteMode,
+    log_id: u64,
 ) -> Result<Arc<Doublewrite>> {
-    Doublewrite::open(disk, &config.dir.join(DOUBLEWRITE_FILE), mode, DOUBLEWRITE_SEGMENTS)
+    let options = DoublewriteConfig { mode, ..config.doublewrite.clone() };
+    Doublewrite::open(disk, config.doublewrite_dir(), &options, SEGMENTS, log_id)
 }
 /// Opens the file of an undo space. A start that does not read undo puts an empty file, in memory
 /// alone, in the place of a file that cannot be opened.
@@ -194,18 +202,18 @@ fn open_undo(config: &Config, spaces: &Spaces, id: SpaceId, report: &mut Report)
         opened => opened.map(drop),
     }
 }
-/// Reads the doublewrite file. A forced start does without a file that cannot be read.
+/// Reads the doublewrite files. A forced start does without files that cannot be read.
 fn read_copies(
     config: &Config,
     disk: &dyn Disk,
     checkpoint: Lsn,
+    log_id: Option<u64>,
     report: &mut Report,
 ) -> Result<Copies> {
-    let path = config.dir.join(DOUBLEWRITE_FILE);
-    match Copies::read(disk, &path, checkpoint) {
+    match Copies::read(disk, config.doublewrite_dir(), checkpoint, log_id) {
         Err(e) if config.forced.is_on() => {
             report.passed_over.push(e.to_string());
-            Ok(Copies::none(&path))
+            Ok(Copies::default())
         }
         read => read,
     }
@@ -311,9 +319,14 @@ pub(crate) fn create(
     for id in SpaceId::UNDO {
         spaces.create(id, "undo", &[])?;
     }
-    let dblwr = open_doublewrite(config, &**disk, mode)?;
+    // Copies of an instance that was here before are of no use to the new one.
+    for path in (0..MOST_FILES).map(|n| dir.join(file_name(n))).filter(|path| disk.exists(path)) {
+        disk.remove(&path).map_err(|e| Error::io(path.display(), &e))?;
+    }
+    Copies::read(&**disk, config.doublewrite_dir(), Lsn(0), Some(NO_LOG))?;
     disk.sync_dir(dir).map_err(|e| Error::io(dir.display(), &e))?;
     let log = Log::create(disk.clone(), runtime.clone(), config.log())?;
+    let dblwr = open_doublewrite(config, &**disk, mode, log.log_id())?;
     report.created = true;
     report.end = log.tail();
     Ok((log, dblwr))

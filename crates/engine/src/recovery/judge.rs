@@ -6,7 +6,7 @@
 //! together with all that is read here.
 //! JUDGE-3: every page that the redo log changes, of any table, is in the state in which it was
 //! changed (RECORD-1), and is not newer than the log. A torn page without a copy is left to redo,
-//! which reports it.
+//! which reports it, or rebuilds it where the redo log protects pages ([`super::torn`]).
 //! JUDGE-4: every page in use of the dictionary and of the undo spaces, as redo is going to make
 //! it, can be read and understood. Otherwise the start would fail half-way, or take unfinished
 //! transactions for committed ones.
@@ -17,6 +17,7 @@
 //! The pages of JUDGE-4 are built here, in memory of their own, from the files, the doublewrite
 //! copies and the redo log. Of other pages only the LSN is tracked.
 use super::forced::Forced;
+use super::torn::TornPages;
 use super::undo_scan::{self, Image};
 use super::window::{Group, PageChanges, Window};
 use crate::buf::{BufferPool, Latch, Prefetch};
@@ -46,6 +47,8 @@ pub(crate) struct Judged {
     /// Pages of tables that the redo log changes, and that can be read neither from their file nor
     /// from the doublewrite file.
     pub unreadable: HashSet<PageId>,
+    /// Pages that redo rebuilds.
+    pub torn: HashSet<PageId>,
     /// The LSNs that pages of tables have after the redo log; `None` for a page that cannot be
     /// read then.
     others: HashMap<PageId, Option<Lsn>>,
@@ -77,6 +80,7 @@ struct Judge<'a> {
     /// Reads of other pages that have begun.
     ahead: HashMap<PageId, Prefetch>,
     unreadable: HashSet<PageId>,
+    torn: TornPages,
     /// Stamps of headers as they lie in the files.
     stamps: HashMap<SpaceId, u64>,
     /// Spaces whose files are missing or cut off.
@@ -122,6 +126,7 @@ pub(crate) async fn judge(
         files: j.files,
         record: j.record,
         unreadable: j.unreadable,
+        torn: j.torn.into_pages(),
         others: j.others,
         built: j.system.iter().filter(|(_, page)| page.is_ok()).map(|(id, _)| *id).collect(),
         passed_over: j.passed_over,
@@ -161,6 +166,7 @@ impl<'a> Judge<'a> {
             others: HashMap::new(),
             ahead: HashMap::new(),
             unreadable: HashSet::new(),
+            torn: TornPages::new(spaces.redo_protects()),
             stamps: HashMap::new(),
             // Where undo is not read, its pages are not built either.
             gone: SpaceId::UNDO.into_iter().filter(|_| !forced.reads_undo()).collect(),
@@ -183,6 +189,7 @@ impl<'a> Judge<'a> {
             self.window(&window).await?;
             std::mem::swap(&mut window, &mut next);
         }
+        self.rebuilt();
         Ok(())
     }
     async fn window(&mut self, window: &Window) -> Result<()> {
@@ -199,9 +206,10 @@ impl<'a> Judge<'a> {
         }
         Ok(())
     }
-    /// Whether the page is built here. Of a table's space only the header is, for its stamp.
+    /// Whether the page is built here. Of a table's space only the header is, for its stamp, and
+    /// the torn pages.
     fn is_built(&self, id: PageId) -> bool {
-        is_engines(id.space) || id.no == 0
+        is_engines(id.space) || id.no == 0 || self.torn.has(id)
     }
     /// Starts to read the pages of a window that are not known yet.
     fn read_ahead(&mut self, window: &Window) -> Result<()> {
@@ -265,11 +273,15 @@ impl<'a> Judge<'a> {
                 init_page(&mut page, group.id);
                 page
             }
-            Err(why) => {
-                self.system.insert(group.id, Err(why));
-                return Ok(());
-            }
+            Err(why) => match self.torn_page(group)? {
+                Some(page) => page,
+                None => {
+                    self.system.insert(group.id, Err(why));
+                    return Ok(());
+                }
+            },
         };
+        self.torn.passes(group);
         let lsn = header::lsn(&page);
         if lsn < group.end {
             if !group.follows(lsn) {
@@ -327,6 +339,26 @@ impl<'a> Judge<'a> {
         });
         Ok(Ok(page))
     }
+    /// The page as its file has it, if a crash has torn it and redo can rebuild it from its first
+    /// changes in the redo log on, which are `first`.
+    fn torn_page(&mut self, first: &Group<'_>) -> Result<Option<Box<Page>>> {
+        let Some(space) = self.space(first.id.space)? else { return Ok(None) };
+        let Some((page, lsn)) = self.torn.read(&space, first)? else { return Ok(None) };
+        Self::note(&mut self.newest, lsn, || {
+            format!("torn page {} of {}", first.id, space.path.display())
+        });
+        Ok(Some(page))
+    }
+    /// Checks TORN-3 for the torn pages, which redo has rebuilt here.
+    fn rebuilt(&mut self) {
+        for (id, why) in self.torn.judge(&self.system) {
+            self.system.insert(id, Err(why));
+            if !is_engines(id.space) && id.no != 0 {
+                self.others.insert(id, None);
+                self.unreadable.insert(id);
+            }
+        }
+    }
     /// Opens the space. `None`, also for later changes, if its file is missing or cut off.
     fn space(&mut self, id: SpaceId) -> Result<Option<Arc<Space>>> {
         let space = self.spaces.find_whole(id)?;
@@ -352,6 +384,13 @@ impl<'a> Judge<'a> {
                     true => Some(Lsn(0)),
                     false => None,
                 };
+                if lsn.is_none()
+                    && let Some(first) = page.groups().next()
+                    && let Some(torn) = self.torn_page(&first)?
+                {
+                    self.system.insert(id, Ok(torn));
+                    return page.groups().try_for_each(|group| self.make(&group));
+                }
                 match lsn {
                     Some(lsn) => Self::note(&mut self.newest, lsn, || {
                         format!("page {id} of {}{}", space.path.display(), of_table(&space.label()))
@@ -584,7 +623,7 @@ impl<'a> Judge<'a> {
 /// Reads a page, several times before it counts as damaged, because it may be spoiled on its way.
 /// Zeros, which a page has that was never written, count when they are read twice: a bit that flips
 /// on its way makes no zeros.
-fn read_page(
+pub(super) fn read_page(
     space: &Space,
     id: PageId,
     buf: &mut AlignedBuf,

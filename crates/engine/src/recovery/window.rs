@@ -175,6 +175,13 @@ impl Group<'_> {
     pub(super) fn follows(&self, lsn: Lsn) -> bool {
         self.pieces[0].before.is_none_or(|b| b == link(lsn)) || self.is_fresh()
     }
+    /// The LSN that the page had before these changes. The log has its low half, and the high half
+    /// follows from the LSN being lower than the frame's.
+    pub(super) fn lsn_before(&self) -> Lsn {
+        const LOW: u64 = u32::MAX as u64;
+        let lsn = self.end.0 & !LOW | self.pieces[0].before.map_or(0, u64::from);
+        Lsn(if lsn < self.end.0 { lsn } else { lsn.saturating_sub(LOW + 1) })
+    }
     pub(super) fn apply(&self, page: &mut [u8; PAGE_SIZE]) {
         self.changes().for_each(|c| c.apply(self.id, page));
     }
@@ -242,6 +249,22 @@ mod tests {
         assert!(groups[0].is_fresh() && groups[0].follows(Lsn(1)));
         assert!(!groups[2].is_fresh() && groups[2].follows(Lsn(7)) && !groups[2].follows(Lsn(8)));
         assert!(groups[3].follows(Lsn(20)) && !groups[3].follows(Lsn(7)));
+        assert_eq!(groups[2].lsn_before(), Lsn(7));
+    }
+
+    #[test]
+    fn the_lsn_before_a_change_is_below_the_change() {
+        let high = 3 << 32;
+        for (before, end) in [(high + 7, high + 10), (high - 6, high + 10), (high - 1, high)] {
+            let mut payload = Vec::new();
+            put_page(&mut payload, page(9), Lsn(before));
+            put_write(&mut payload, 100, &[b"a"]);
+            let mut window = Window::default();
+            window.add(Lsn(end - 1), Lsn(end), &payload).unwrap();
+            let group = window.pages().flat_map(|p| p.groups()).next().unwrap();
+            assert_eq!(group.lsn_before(), Lsn(before));
+            assert!(group.follows(group.lsn_before()));
+        }
     }
 
     #[test]

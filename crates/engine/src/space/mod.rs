@@ -338,6 +338,22 @@ impl Spaces {
             r.stamps.clear();
         }
     }
+    /// Whether pages may have been torn that only the redo log can rebuild (TORN-4).
+    pub fn redo_protects(&self) -> bool {
+        self.register.lock().redo_protects
+    }
+    /// Says durably whether the redo log protects pages against tearing (TORN-4). To begin with it
+    /// is said before the first such page is written, and to end it when no redo is left to apply.
+    pub fn set_redo_protects(&self, protects: bool) -> Result<()> {
+        let next = {
+            let mut r = self.register.lock();
+            if std::mem::replace(&mut r.redo_protects, protects) == protects {
+                return Ok(());
+            }
+            r.clone()
+        };
+        next.write(&*self.disk, &self.dir)
+    }
     /// Whether a header with this stamp is as young as the register says.
     pub fn check_stamp(&self, id: SpaceId, has: u64) -> std::result::Result<(), String> {
         let least = self.least_stamp(id);

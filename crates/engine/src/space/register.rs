@@ -12,7 +12,7 @@
 //! |---|---|---|
 //! | 0 | 8 | `RDLFILES` |
 //! | 8 | 4 | CRC-32C of all bytes from 12 on |
-//! | 12 | 4 | format: 2 |
+//! | 12 | 4 | format: 2, or 3 if the redo log protects pages against tearing (TORN-4) |
 //! | 16 | 8 | log id |
 //! | 24 | 8 | an LSN below which the log was durable |
 //! | 32 | 8 | number of entries |
@@ -45,6 +45,9 @@ use std::path::Path;
 pub(crate) const FILE: &str = "files.rdl";
 const MAGIC: &[u8; 8] = b"RDLFILES";
 const FORMAT: u32 = 2;
+/// As format 2, for a directory in which torn pages are rebuilt from the redo log. A program that
+/// does not know format 3 cannot rebuild them, and must not start.
+const TORN_PAGES_IN_REDO: u32 = 3;
 /// The first format whose stamps are durable in the files themselves.
 const IN_FILES: u32 = 2;
 const HEAD: usize = 40;
@@ -58,6 +61,9 @@ pub struct Register {
     /// Whether the register was read from a file of format 1, whose stamps may be in the redo log
     /// alone (REGISTER-1).
     pub before_redo: bool,
+    /// Whether pages may have been written, since the checkpoint, that only the redo log protects
+    /// against tearing (TORN-4).
+    pub redo_protects: bool,
 }
 /// Why there is no register.
 #[derive(Debug, PartialEq, Eq)]
@@ -71,7 +77,8 @@ impl Register {
         let len = HEAD + self.stamps.len() * ENTRY;
         let mut b = AlignedBuf::new(len.next_multiple_of(redolith_disk::ALIGN));
         b[..8].copy_from_slice(MAGIC);
-        b[12..16].copy_from_slice(&FORMAT.to_le_bytes());
+        let format = if self.redo_protects { TORN_PAGES_IN_REDO } else { FORMAT };
+        b[12..16].copy_from_slice(&format.to_le_bytes());
         b[16..24].copy_from_slice(&self.log_id.to_le_bytes());
         b[24..32].copy_from_slice(&self.durable.0.to_le_bytes());
         b[32..40].copy_from_slice(&(self.stamps.len() as u64).to_le_bytes());
@@ -88,9 +95,9 @@ impl Register {
         if b.len() < HEAD || &b[..8] != MAGIC || u32_at(b, 8) != crc32c::crc32c(&b[12..]) {
             return Ok(None);
         }
-        if !(1..=FORMAT).contains(&u32_at(b, 12)) {
+        if !(1..=TORN_PAGES_IN_REDO).contains(&u32_at(b, 12)) {
             let why = format!(
-                "{FILE} has format {}, this program reads formats 1 to {FORMAT}: open the data \
+                "{FILE} has format {}, this program reads formats 1 to {TORN_PAGES_IN_REDO}: open the data \
                     directory with the version that wrote it",
                 u32_at(b, 12)
             );
@@ -106,6 +113,7 @@ impl Register {
             durable: Lsn(u64_at(b, 24)),
             stamps: entries.chunks_exact(ENTRY).map(entry).collect(),
             before_redo: u32_at(b, 12) < IN_FILES,
+            redo_protects: u32_at(b, 12) == TORN_PAGES_IN_REDO,
         }))
     }
     pub fn read(disk: &dyn Disk, dir: &Path) -> Result<std::result::Result<Register, NoRegister>> {
@@ -155,6 +163,7 @@ mod tests {
             durable: Lsn(99),
             stamps: (0..n).map(|i| (SpaceId(i), 1000 + u64::from(i))).collect(),
             before_redo: false,
+            redo_protects: n % 2 == 1,
         }
     }
 
@@ -182,10 +191,10 @@ mod tests {
             Register::decode(&b)
         };
         assert_eq!(resealed(32, &u64::MAX.to_le_bytes()).unwrap(), None);
-        assert!(resealed(12, &3u32.to_le_bytes()).unwrap_err().to_string().contains("format 3"));
+        assert!(resealed(12, &4u32.to_le_bytes()).unwrap_err().to_string().contains("format 4"));
         assert_eq!(
             resealed(12, &1u32.to_le_bytes()).unwrap(),
-            Some(Register { before_redo: true, ..sample(3) })
+            Some(Register { before_redo: true, redo_protects: false, ..sample(3) })
         );
     }
 }

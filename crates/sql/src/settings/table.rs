@@ -167,7 +167,14 @@ variables! {
     InnodbDeadlockDetect "innodb_deadlock_detect" Bool, Global Dynamic ON;
     InnodbDefaultRowFormat "innodb_default_row_format" Enum(&["redundant", "compact", "dynamic"]),
         Global Dynamic is("dynamic"), only "there is one row format";
-    InnodbDoublewrite "innodb_doublewrite" Enum(&["OFF", "ON"]), Global AtStart ON;
+    InnodbDoublewrite "innodb_doublewrite"
+        Enum(&["OFF", "ON", "DETECT_ONLY", "DETECT_AND_RECOVER", "ATOMIC", "LEGACY", "REDO"]),
+        Global Dynamic ON;
+    InnodbDoublewriteBatchSize "innodb_doublewrite_batch_size" int(0, 128),
+        Global AtStart is("0");
+    InnodbDoublewriteDir "innodb_doublewrite_dir" NULLABLE, Global AtStart None;
+    InnodbDoublewriteFiles "innodb_doublewrite_files" int(1, 8), Global AtStart is("1");
+    InnodbDoublewritePages "innodb_doublewrite_pages" int(1, 128), Global AtStart is("128");
     InnodbFastShutdown "innodb_fast_shutdown" int(0, 2), Global Dynamic is("1"),
         only "a shutdown writes the dirty pages and does not wait for purge";
     InnodbFilePerTable "innodb_file_per_table" Bool, Global Dynamic ON,

@@ -112,7 +112,7 @@ impl MemFile {
                 let r = self.read_at(&mut b, io.offset);
                 (io.done)(r, Some(b));
             }
-            Op::Write(b) => (io.done)(self.write_at(&b, io.offset), Some(b)),
+            Op::Write(b) | Op::WriteAtomic(b) => (io.done)(self.write_at(&b, io.offset), Some(b)),
             Op::WriteDurable(b) => (io.done)(self.write_durable_at(&b, io.offset), Some(b)),
             Op::Sync => (io.done)(self.sync(), None),
         }

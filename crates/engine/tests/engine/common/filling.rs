@@ -54,13 +54,15 @@ impl File for FillingFile {
     }
     fn submit(&self, io: Io) {
         let refused = match &io.op {
-            Op::Write(buf) | Op::WriteDurable(buf) => {
+            Op::Write(buf) | Op::WriteDurable(buf) | Op::WriteAtomic(buf) => {
                 self.check(io.offset + buf.len() as u64).err()
             }
             _ => None,
         };
         match (refused, io.op) {
-            (Some(e), Op::Write(buf) | Op::WriteDurable(buf)) => (io.done)(Err(e), Some(buf)),
+            (Some(e), Op::Write(buf) | Op::WriteDurable(buf) | Op::WriteAtomic(buf)) => {
+                (io.done)(Err(e), Some(buf))
+            }
             (_, op) => self.file.submit(Io { op, ..io }),
         }
     }

@@ -16,6 +16,7 @@ use crate::plan::{Expr, Isolation, SetItem, SetTarget, SetValue};
 use crate::session_state::UserVariable;
 use crate::settings::{Kind, SessionVars, Setting, Settings, Var};
 use crate::status::MonitorAction;
+use redolith_engine::DoublewriteMode;
 use redolith_types::convert::{to_f64, to_u64};
 use redolith_types::{Collation, Value};
 
@@ -166,6 +167,17 @@ fn transaction(
     Ok(())
 }
 
+/// As in MySQL, only the modes ON, DETECT_ONLY and DETECT_AND_RECOVER change while the server runs.
+/// The engine decides by the same rule.
+fn doublewrite_may_change(from: u64, to: &Setting) -> Result<()> {
+    let changes = |bits| DoublewriteMode::from_number(bits as u8).changes_at_run_time();
+    if from == to.bits || (changes(from) && changes(to.bits)) {
+        return Ok(());
+    }
+    let var = Var::InnodbDoublewrite.get();
+    Err(SqlError::wrong_variable_value(var.name, var.show(to).unwrap_or_default()))
+}
+
 fn system(
     cx: &mut AdminContext<'_>,
     target: SetTarget,
@@ -185,6 +197,9 @@ fn system(
         SetTarget::Persist => return Err(SqlError::unsupported("SET PERSIST")),
         SetTarget::Global => {
             let taken = Settings::check(var, value)?;
+            if var == Var::InnodbDoublewrite {
+                doublewrite_may_change(cx.settings.bits(var), &taken.setting)?;
+            }
             if let (Some(action), Some(value)) = (MonitorAction::of(var), value) {
                 let pattern = value.to_string();
                 if !cx.status.monitors.knows(&pattern, &cx.engine.metrics()) {
