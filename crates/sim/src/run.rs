@@ -22,7 +22,7 @@ use std::sync::atomic::{
     AtomicBool,
     Ordering::{Relaxed, SeqCst},
 };
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
 macro_rules! seen {
@@ -88,6 +88,17 @@ pub(crate) struct Kind {
 }
 impl Kind {
     fn draw(rng: &mut Rng, seed: u64) -> Kind {
+        let mut kind = Kind::draw_any(rng, seed);
+        if let Some(mode) = wanted_protection() {
+            kind.redo = mode == DoublewriteMode::Redo;
+            kind.atomic |= matches!(
+                mode,
+                DoublewriteMode::Off | DoublewriteMode::DetectOnly | DoublewriteMode::Atomic
+            );
+        }
+        kind
+    }
+    fn draw_any(rng: &mut Rng, seed: u64) -> Kind {
         let shared = rng.chance(2);
         Kind {
             shared,
@@ -148,13 +159,32 @@ impl Kind {
         if self.redo {
             modes.extend([DoublewriteMode::Redo; 6]);
         }
+        let mode = modes[rng.below(modes.len() as u64) as usize];
         DoublewriteConfig {
-            mode: modes[rng.below(modes.len() as u64) as usize],
+            mode: wanted_protection().unwrap_or(mode),
             dir: None,
             files: 1 + rng.below(3) as usize,
             pages: if rng.chance(3) { 1 + rng.below(30) as usize } else { 128 },
         }
     }
+}
+
+/// `PROTECTION=redo` gives this way to protect pages to all lives of all seeds.
+pub fn wanted_protection() -> Option<DoublewriteMode> {
+    static WANTED: LazyLock<Option<DoublewriteMode>> = LazyLock::new(|| {
+        let name = std::env::var("PROTECTION").ok()?;
+        Some(match name.as_str() {
+            "off" => DoublewriteMode::Off,
+            "on" => DoublewriteMode::On,
+            "detect_only" => DoublewriteMode::DetectOnly,
+            "detect_and_recover" => DoublewriteMode::DetectAndRecover,
+            "atomic" => DoublewriteMode::Atomic,
+            "legacy" => DoublewriteMode::Legacy,
+            "redo" => DoublewriteMode::Redo,
+            _ => panic!("PROTECTION={name} is no mode of innodb_doublewrite, in small letters"),
+        })
+    });
+    *WANTED
 }
 
 /// The state that outlives an instance.

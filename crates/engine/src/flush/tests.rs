@@ -326,6 +326,55 @@ fn the_ring_syncs_before_it_laps() {
     assert!(rig.dblwr.acquire().is_none(), "all four wait for a sync");
 }
 
+/// In mode ATOMIC a file with atomic writes gets no copies, a file without them does, and so does a
+/// file that turns out to refuse them: no page is ever written in place without one of the two.
+#[test]
+fn atomic_writes_fall_back_to_copies() {
+    let rig = rig(100, 128, DoublewriteMode::Atomic);
+    let (file, dblwr) = (rig.disk.space(16), rig.disk.mem(DBLWR));
+    let batch = |expected: usize| {
+        (0..10).for_each(|no| rig.change(no, 7));
+        rig.disk.log.lock().clear();
+        let (atomic, copied) = (file.atomic_writes.load(Relaxed), dblwr.writes.load(Relaxed));
+        assert_eq!(block_on(rig.writer.write(rig.claim(20), false)), 10);
+        block_on(rig.writer.sync());
+        // The copies are durable before the last writes in place.
+        let events = rig.disk.log.lock().clone();
+        let last_copy = events.iter().rposition(|e| e.0 == DBLWR);
+        let last_page = events.iter().rposition(|e| e.0 == "space_16" && e.1 == 'w');
+        assert!(last_copy < last_page, "{events:?}");
+        assert_eq!(rig.pool.counters.pages_written_atomically.get(), expected as u64);
+        (file.atomic_writes.load(Relaxed) - atomic, dblwr.writes.load(Relaxed) - copied)
+    };
+    file.atomic.store(true, Relaxed);
+    assert_eq!(batch(10), (10, 0), "a write for each page, and no copies");
+    file.refuses_atomic.store(true, Relaxed);
+    assert_eq!(batch(10), (10, 1), "refused, then copied");
+    assert!(!file.atomic.load(Relaxed));
+    assert_eq!(batch(10), (0, 1), "the file is known now");
+    for no in 0..10 {
+        let at = no * PAGE_SIZE;
+        let page = file.bytes()[at..at + PAGE_SIZE].try_into().unwrap();
+        assert_eq!(header::verify(&page, pid(16, no as u32)), Ok(()));
+    }
+}
+
+/// In mode LEGACY a batch ends with the sync of its pages' files, and batches use one segment.
+#[test]
+fn legacy_batches_take_turns() {
+    let rig = rig(40, 64, DoublewriteMode::Legacy);
+    for round in 0..5 {
+        rig.change(round, 5);
+        assert_eq!(block_on(rig.writer.write(rig.claim(9), false)), 1);
+        assert_eq!(rig.writer.unsynced(), 0);
+    }
+    let events = rig.disk.log.lock().clone();
+    let expected = [(DBLWR, 'w'), (DBLWR, 's'), ("space_16", 'w'), ("space_16", 's')];
+    let told: Vec<(&str, char)> = events.iter().map(|e| (e.0.as_str(), e.1)).collect();
+    assert_eq!(told, expected.repeat(5));
+    assert!(events.iter().filter(|e| e.0 == DBLWR).all(|e| e.2 == 0));
+}
+
 /// One flusher follows another on the same pool and doublewrite file, as at recovery: no page stays
 /// counted as in flight, and no segment stays taken.
 #[test]

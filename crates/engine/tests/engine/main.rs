@@ -9,3 +9,4 @@ mod purge_pace;
 mod rows;
 mod small_pool;
 mod space;
+mod torn;
