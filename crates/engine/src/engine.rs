@@ -183,9 +183,10 @@ impl Engine {
     pub fn set_doublewrite_mode(&self, mode: DoublewriteMode) -> bool {
         self.flusher.doublewrite().set_mode(mode)
     }
-    /// Whether pages of this file are written by atomic writes, without copies.
-    pub fn writes_atomically(&self, file: &dyn redolith_disk::File) -> bool {
-        self.doublewrite_mode() == DoublewriteMode::Atomic && file.writes_atomically(PAGE_SIZE)
+    /// The open data files, each with whether it has atomic writes of a page.
+    pub fn atomic_files(&self) -> Vec<(PathBuf, bool)> {
+        let spaces = self.store.spaces.all();
+        spaces.iter().map(|s| (s.path.clone(), s.file.writes_atomically(PAGE_SIZE))).collect()
     }
     /// The number of rollbacks in the background, for sessions that are gone or could not wait.
     pub fn background_rollbacks(&self) -> usize {

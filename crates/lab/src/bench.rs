@@ -2,6 +2,7 @@
 use crate::binlog;
 use crate::child;
 use crate::cpu_quota::CpuQuota;
+use crate::doublewrite;
 use crate::failure::{Failure, Result, failed};
 use crate::machine::{self, Device};
 use crate::options::{Options, Study};
@@ -55,6 +56,7 @@ fn title(study: Study) -> &'static str {
         Study::Redo => "The redo log: who writes it, on which cores, with purge and without",
         Study::Writers => "innodb_log_writer_threads: ON, OFF, auto",
         Study::Binlog => "The binary log: on and off, by connections",
+        Study::Doublewrite => "Torn pages: what protection costs beyond the buffer pool",
     }
 }
 
@@ -154,6 +156,7 @@ impl Bench {
             Study::Redo => redo::specs(&self.o, &cores),
             Study::Writers => writers::specs(&self.o),
             Study::Binlog => binlog::specs(&self.o),
+            Study::Doublewrite => doublewrite::specs(&self.o),
         };
         let longest = self.longest_guess(&specs);
         self.screen.line(&format!(
@@ -169,6 +172,7 @@ impl Bench {
             Study::Redo => redo::plan(&self.o, &cores, &facts, &mut self.results),
             Study::Writers => writers::plan(&self.o, &facts, &mut self.results),
             Study::Binlog => binlog::plan(&self.o, &facts, &mut self.results),
+            Study::Doublewrite => doublewrite::plan(&self.o, &facts, &mut self.results),
         };
         for note in &self.results.notes {
             self.screen.line(&format!("note: {note}"));
@@ -187,6 +191,7 @@ impl Bench {
             Study::Redo => redo::plan(&self.o, &machine::cores(), &facts, &mut Results::default()),
             Study::Writers => writers::plan(&self.o, &facts, &mut Results::default()),
             Study::Binlog => binlog::plan(&self.o, &facts, &mut Results::default()),
+            Study::Doublewrite => doublewrite::plan(&self.o, &facts, &mut Results::default()),
         };
         let rows = f64::from(self.o.tables) * f64::from(self.o.table_size);
         let prepare = if self.o.study.load() == Load::Sysbench {
@@ -200,9 +205,13 @@ impl Bench {
 
     fn start(&mut self, spec: Spec) -> Result<()> {
         self.screen.now(&format!("starting {}", spec.name));
+        let pool = match self.o.study {
+            Study::Doublewrite => doublewrite::pool(&self.o, spec.name),
+            _ => self.o.pool.clone(),
+        };
         let mut server = Server::start(
             spec,
-            &self.o.pool,
+            &pool,
             self.quota.as_ref(),
             &self.programs,
             &self.folders,
@@ -356,8 +365,10 @@ impl Bench {
     }
 
     fn write(&mut self) -> Result<()> {
-        if self.o.study == Study::Binlog {
-            self.results.checks = binlog::checks(&self.results);
+        match self.o.study {
+            Study::Binlog => self.results.checks = binlog::checks(&self.results),
+            Study::Doublewrite => self.results.checks = doublewrite::checks(&self.results),
+            Study::Redo | Study::Writers => {}
         }
         report::write(&self.results, &self.dir)
     }
@@ -456,7 +467,12 @@ fn about_load(o: &Options) -> Vec<(String, String)> {
 
 fn about_windows(o: &Options) -> String {
     // The rows of one load are the modes, or what is set while the binary log is on.
-    let rows = if o.study == Study::Binlog { binlog::MOST_ROWS } else { o.modes.len() };
+    let rows = match o.study {
+        Study::Binlog => binlog::MOST_ROWS,
+        // Each row has a server of its own.
+        Study::Doublewrite => 1,
+        Study::Redo | Study::Writers => o.modes.len(),
+    };
     let w = Windows::new(rows, o.time_s, 1);
     let each = if w.rounds > 1 {
         format!("{} windows of {} s for each row", w.rounds, w.window_s)

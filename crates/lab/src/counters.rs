@@ -201,6 +201,19 @@ pub const BESIDES: &[&str] = &[
     "os_log_written",
     "log_checkpoints",
     "buffer_pages_written",
+    "buffer_pages_read",
+    "buffer_pool_wait_free",
+    "buffer_LRU_batch_flush_total_pages",
+    "buffer_data_written",
+    "os_data_fsyncs",
+    "dblwr_async_requests",
+    "dblwr_flush_requests",
+    "pages_written",
+    "pages_read",
+    "data_written",
+    "data_fsyncs",
+    "dblwr_pages_written",
+    "dblwr_writes",
 ];
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! The field studies as commands: `redolith lab redo`, `redolith lab writers` and
-//! `redolith lab binlog` (docs/studies).
+//! The field studies as commands: `redolith lab redo`, `redolith lab writers`,
+//! `redolith lab binlog` and `redolith lab doublewrite` (docs/studies).
 //!
 //! A run starts servers on scratch directories, drives sysbench or mysqlslap against each in turn,
 //! and writes a report. The modules in the order of a run: `options`; `bench` (the run), which asks
-//! `redo`, `writers` or `binlog` what to measure (rows, columns, jobs); `servers`, which starts the
+//! the study's module what to measure (rows, columns, jobs); `servers`, which starts the
 //! servers; `point`, which measures one point; `report`, which writes the results.
 //!
 //! - **LAB-1** No process that the lab starts outlives the lab (`child`).
@@ -22,6 +22,7 @@ mod clock;
 mod cores;
 mod counters;
 mod cpu_quota;
+mod doublewrite;
 mod failure;
 mod flushing;
 mod machine;

@@ -1,4 +1,5 @@
 //! Parses the options of `redolith lab STUDY [option ...]`.
+use crate::doublewrite::MOST_DATA;
 use crate::results::Load;
 use crate::sysbench;
 use std::path::PathBuf;
@@ -9,6 +10,9 @@ Usage: redolith lab redo    [option ...]   study 1: who writes the log, on which
        redolith lab writers [option ...]   study 2: innodb_log_writer_threads ON, OFF, auto
                                            (mysqlslap)
        redolith lab binlog  [option ...]   study 4: the binary log on and off (sysbench)
+       redolith lab doublewrite [option ...]
+                                           study 5: what protects pages against tearing, with
+                                           data larger than the buffer pool (sysbench)
 
 Starts servers in a scratch directory, takes every point with each server in turn, and writes
 report.html, report.md, report.json, points.csv and counters.csv. Ctrl-C ends the study and keeps
@@ -17,30 +21,34 @@ what was measured.
   --quick                 within three minutes: fewer, shorter points, small tables
   --peer=NAME             a server beside Redolith, may be repeated: mariadb, mysql,
                           baseline (speaks the protocol and commits in groups, stores nothing);
-                          binlog: mariadb
+                          binlog, doublewrite: mariadb
   --threads=N,N,...       connections (redo: 1,8,32,128,512,1024; writers: 150,300,450,600;
-                          binlog: 1,20,60,120,200,400,600,1000; quick: fewer)
+                          binlog: 1,20,60,120,200,400,600,1000;
+                          doublewrite: 1,8,32,64,128,256,512,1024; quick: fewer)
   --modes=NAME,...      redo: auto,leader,session,dedicated; writers: on,off,auto
-  --script=NAME           redo (oltp_write_only, the study's) and binlog (oltp_update_index,
-                          the study's), may be repeated: oltp_write_only,
+  --script=NAME           redo (oltp_write_only, the study's), binlog (oltp_update_index, the
+                          study's) and doublewrite (oltp_read_write, the study's, and
+                          oltp_write_only; quick: the first), may be repeated: oltp_write_only,
                           oltp_update_index, oltp_update_non_index, oltp_insert, oltp_delete,
                           oltp_read_write. Each script has a table by connections; the
                           other sections of redo use the first script
   --sections=NAME,...     redo: modes,placements,purge,pace,depth
                           (all; quick: the first three)
+  --data=N,...            doublewrite: the data are so many times the pool (1,2,3; quick: 3)
   --cpu-quota=N           CPUs that each server may use, by a control group: 1, 0.5, ...
                           (no quota); the client is outside of the group
   --repeat=N              turns of each point, interleaved A B A B
                           (3; quick: 1, writers --quick: 2)
-  --time=S --warmup=S     redo, binlog: seconds measured per point and before
+  --time=S --warmup=S     redo, binlog, doublewrite: seconds measured per point and before
                           (9 and 3; quick: 2 and 1)
   --tables=N --table-size=N
                           redo (8 x 25000; quick: 8 x 2500; the study's: 250 x 25000),
-                          binlog (5 x 25000; quick: 5 x 10000; the study's: 5 x 1000000)
+                          binlog (5 x 25000; quick: 5 x 10000; the study's: 5 x 1000000),
+                          doublewrite (8 x 100000; quick: 8 x 20000; the study's: 8 x 50000000)
   --placement-threads=N   redo: connections of all sections but the modes
                           (128, or the nearest of --threads)
   --writes=N              writers: statements per client (1000; quick: 60; the study's: 2000)
-  --pool=SIZE             buffer pool of each server (1G)
+  --pool=SIZE             buffer pool of each server (1G); doublewrite: see --data
   --dir=DIR               where the folder of this run is made, on the device to be measured
                           (redolith-lab)
   --redolith=FILE         the server to measure (this program)
@@ -55,6 +63,7 @@ pub enum Study {
     Redo,
     Writers,
     Binlog,
+    Doublewrite,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -94,6 +103,8 @@ pub struct Options {
     /// The sysbench scripts. The first script has all sections.
     pub scripts: Vec<&'static str>,
     pub parts: Vec<Part>,
+    /// How many times the data are larger than the pool, for `lab doublewrite`.
+    pub data: Vec<u32>,
     /// The CPU quota of each server, in CPUs.
     pub cpu_quota: Option<f64>,
     pub repeat: u32,
@@ -134,27 +145,30 @@ impl Study {
             Study::Redo => "redo",
             Study::Writers => "writers",
             Study::Binlog => "binlog",
+            Study::Doublewrite => "doublewrite",
         }
     }
     /// The program that makes the load.
     pub fn load(self) -> Load {
         match self {
-            Study::Redo | Study::Binlog => Load::Sysbench,
+            Study::Redo | Study::Binlog | Study::Doublewrite => Load::Sysbench,
             Study::Writers => Load::Slap,
         }
     }
-    /// The script of the published study.
-    fn script(self) -> &'static str {
+    /// The scripts of a run that names none. The first is that of the published study.
+    fn scripts(self, quick: bool) -> &'static [&'static str] {
         match self {
-            Study::Redo | Study::Writers => sysbench::SCRIPTS[0],
-            Study::Binlog => "oltp_update_index",
+            Study::Redo | Study::Writers => &sysbench::SCRIPTS[..1],
+            Study::Binlog => &["oltp_update_index"],
+            Study::Doublewrite if quick => &["oltp_read_write"],
+            Study::Doublewrite => &["oltp_read_write", "oltp_write_only"],
         }
     }
     fn all_modes(self) -> &'static [&'static str] {
         match self {
             Study::Redo => &["auto", "leader", "session", "dedicated"],
             Study::Writers => &["on", "off", "auto"],
-            Study::Binlog => &[],
+            Study::Binlog | Study::Doublewrite => &[],
         }
     }
     fn threads(self, quick: bool) -> &'static [u32] {
@@ -165,6 +179,8 @@ impl Study {
             (Study::Writers, true) => &[150, 300],
             (Study::Binlog, false) => &[1, 20, 60, 120, 200, 400, 600, 1000],
             (Study::Binlog, true) => &[1, 60, 1000],
+            (Study::Doublewrite, false) => &[1, 8, 32, 64, 128, 256, 512, 1024],
+            (Study::Doublewrite, true) => &[1, 64, 512],
         }
     }
 }
@@ -176,6 +192,7 @@ pub fn parse(args: &[String]) -> Result<Option<Options>, String> {
         Some("redo") => Study::Redo,
         Some("writers") => Study::Writers,
         Some("binlog") => Study::Binlog,
+        Some("doublewrite") => Study::Doublewrite,
         Some("--help" | "-h" | "-?" | "help") => return Ok(None),
         Some(other) => return Err(wrong(format!("there is no study '{other}'"))),
         None => return Err(wrong("which study?".into())),
@@ -193,13 +210,18 @@ pub fn parse(args: &[String]) -> Result<Option<Options>, String> {
             .iter()
             .map(|(_, part)| *part)
             .collect(),
+        data: if quick { vec![MOST_DATA] } else { (1..=MOST_DATA).collect() },
         cpu_quota: None,
         repeat: if study == Study::Writers { pick(3, 2) } else { pick(3, 1) },
         time_s: pick(9, 2),
         warmup_s: pick(3, 1),
         tables: if study == Study::Binlog { 5 } else { 8 },
         // Of 1,000 connections, few should meet at one row.
-        table_size: pick(25000, if study == Study::Binlog { 10_000 } else { 2500 }),
+        table_size: match study {
+            Study::Doublewrite => pick(100_000, 20_000),
+            Study::Binlog => pick(25_000, 10_000),
+            Study::Redo | Study::Writers => pick(25_000, 2500),
+        },
         placement_threads: 0,
         writes: pick(1000, 60),
         pool: "1G".into(),
@@ -230,7 +252,7 @@ pub fn parse(args: &[String]) -> Result<Option<Options>, String> {
         }
     }
     if o.scripts.is_empty() {
-        o.scripts.push(study.script());
+        o.scripts.extend(study.scripts(quick));
     }
     if o.placement_threads == 0 {
         let nearest = o.threads.iter().copied().min_by_key(|n| n.abs_diff(STUDY_PLACEMENT_THREADS));
@@ -244,7 +266,11 @@ fn set(o: &mut Options, name: &str, value: String) -> Result<(), String> {
     let number =
         || value.parse::<u32>().ok().filter(|n| (1..=1_000_000_000).contains(n)).ok_or_else(wrong);
     let of = match name {
-        "--script" => Some((&[Study::Redo, Study::Binlog][..], "lab redo and lab binlog")),
+        "--script" => Some((
+            &[Study::Redo, Study::Binlog, Study::Doublewrite][..],
+            "lab redo, lab binlog and lab doublewrite",
+        )),
+        "--data" => Some((&[Study::Doublewrite][..], "lab doublewrite")),
         "--sections" => Some((&[Study::Redo][..], "lab redo")),
         "--modes" => Some((&[Study::Redo, Study::Writers][..], "lab redo and lab writers")),
         _ => None,
@@ -261,8 +287,10 @@ fn set(o: &mut Options, name: &str, value: String) -> Result<(), String> {
                     "baseline" => Peer::Baseline,
                     _ => return Err(wrong()),
                 };
-                if o.study == Study::Binlog && peer != Peer::MariaDb {
-                    return Err(format!("{name}: '{wanted}': lab binlog has the peer mariadb"));
+                let one_peer = [Study::Binlog, Study::Doublewrite].contains(&o.study);
+                if one_peer && peer != Peer::MariaDb {
+                    let study = o.study.word();
+                    return Err(format!("{name}: '{wanted}': lab {study} has the peer mariadb"));
                 }
                 if !o.peers.contains(&peer) {
                     o.peers.push(peer);
@@ -277,6 +305,13 @@ fn set(o: &mut Options, name: &str, value: String) -> Result<(), String> {
             o.threads = all.ok_or_else(wrong)?;
             o.threads.sort_unstable();
             o.threads.dedup();
+        }
+        "--data" => {
+            let one = |n: &str| n.parse().ok().filter(|n| (1..=MOST_DATA).contains(n));
+            let all: Option<Vec<u32>> = value.split(',').map(one).collect();
+            o.data = all.ok_or_else(wrong)?;
+            o.data.sort_unstable();
+            o.data.dedup();
         }
         "--modes" => {
             let known = o.study.all_modes();
@@ -390,6 +425,13 @@ mod tests {
             (binlog.scripts.as_slice(), binlog.tables, binlog.threads.last()),
             (&["oltp_update_index"][..], 5, Some(&1000))
         );
+        let doublewrite = read("doublewrite").unwrap().unwrap();
+        assert_eq!(
+            (doublewrite.scripts.len(), doublewrite.data, doublewrite.table_size),
+            (2, vec![1, 2, 3], 100_000)
+        );
+        let quick = read("doublewrite --quick --data=2,1,2").unwrap().unwrap();
+        assert_eq!((quick.scripts.len(), quick.data), (1, vec![1, 2]));
         assert_eq!(read("--help").unwrap(), None);
         assert_eq!(read("writers --help").unwrap(), None);
     }
@@ -414,7 +456,16 @@ mod tests {
             ),
             ("redo --cpu-quota=0", "--cpu-quota: '0': it takes a number of CPUs, 0.05 to 4096"),
             ("redo --cpu-quota=NaN", "--cpu-quota: 'NaN': it takes a number of CPUs, 0.05 to 4096"),
-            ("writers --script=oltp_insert", "--script is an option of lab redo and lab binlog"),
+            (
+                "writers --script=oltp_insert",
+                "--script is an option of lab redo, lab binlog and lab doublewrite",
+            ),
+            ("redo --data=3", "--data is an option of lab doublewrite"),
+            ("doublewrite --data=4", "--data: '4' is nothing that it takes"),
+            (
+                "doublewrite --peer=baseline",
+                "--peer: 'baseline': lab doublewrite has the peer mariadb",
+            ),
             ("binlog --sections=modes", "--sections is an option of lab redo"),
             ("binlog --modes=on", "--modes is an option of lab redo and lab writers"),
             ("binlog --peer=mysql", "--peer: 'mysql': lab binlog has the peer mariadb"),

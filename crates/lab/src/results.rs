@@ -62,7 +62,8 @@ pub struct Section {
     pub fixed: Vec<usize>,
     /// Rows that do not compete: the baseline.
     pub baseline: Vec<usize>,
-    /// Rows, each with the row that it is divided by: the same server without the binary log.
+    /// Rows, each with the row that it is divided by, such as the same server without the binary
+    /// log.
     pub pairs: Vec<(usize, usize)>,
     /// The columns whose counters are shown in full. The last column if empty.
     pub counters_of: Vec<usize>,
@@ -153,6 +154,13 @@ fn redo_flushes(f: &Figures) -> Option<f64> {
     Some(flushes.difference() / f.done.max(1.0))
 }
 
+/// The pages that the server has written to its data files, copies not counted.
+fn pages_written(f: &Figures) -> Option<f64> {
+    let counted = |name: &str| f.counters.iter().find(|c| c.name == name && c.grows);
+    let pages = counted("buffer_pages_written").or_else(|| counted("pages_written"))?;
+    Some(pages.difference() / f.done.max(1.0))
+}
+
 pub const SYSBENCH: &[Metric] = &[
     metric("Throughput", "transactions/s", 0, Better::Higher, false, |f| Some(f.per_s)),
     metric("Queries", "queries/s", 0, Better::Higher, false, |f| Some(f.queries_per_s)),
@@ -160,6 +168,10 @@ pub const SYSBENCH: &[Metric] = &[
     metric("Server CPU", "us per transaction", 1, Better::Lower, false, |f| Some(f.server_us)),
     metric("Flushes of the redo log", "per commit", 3, Better::Lower, true, redo_flushes),
     metric("Flushes of the device", "per commit", 3, Better::Lower, true, |f| f.flushes),
+    metric("Pages written", "per transaction", 3, Better::Lower, false, pages_written),
+    metric("Written to the device", "KiB per transaction", 1, Better::Lower, false, |f| {
+        f.written_kib
+    }),
     metric("Client CPU", "us per transaction", 1, Better::Neither, false, |f| Some(f.client_us)),
 ];
 pub const SLAP: &[Metric] = &[

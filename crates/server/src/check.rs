@@ -1,16 +1,16 @@
 //! `redolith check` reads every page of the data files of a stopped server, and names what is
 //! wrong. It changes nothing.
 use redolith_disk::Disk;
-use redolith_engine::{Told, check_files};
+use redolith_engine::{Config, Told, check_files};
 use std::io::{IsTerminal, Write};
-use std::path::Path;
 use std::sync::Arc;
 
 pub const USAGE: &str = "\
-Usage: redolith check DIR
+Usage: redolith check [--innodb-doublewrite-dir=FOLDER] DIR
 
 Reads every page of the data files in the data directory DIR, whose server must be stopped, and
-judges the directory as a start would. Nothing is changed.
+judges the directory as a start would. Nothing is changed. FOLDER has the doublewrite files if they
+are not in DIR; as for the server, it is relative to DIR.
 
 Lines that begin with ! tell of damage; the exit status is then 1. What a crash leaves and the next
 start repairs is no damage. CHECK TABLE checks what this command does not: the structure of the
@@ -23,13 +23,20 @@ pub fn run(args: &[String], disk: Arc<dyn Disk>) -> Result<(), String> {
         print!("{USAGE}");
         return Ok(());
     }
-    let [dir] = args else { return Err(format!("check needs one directory\n{USAGE}")) };
-    if dir.starts_with("--") {
-        return Err(format!("unknown option {dir}\n{USAGE}"));
+    let (options, dirs): (Vec<&String>, Vec<&String>) =
+        args.iter().partition(|a| a.starts_with("--"));
+    let [dir] = dirs[..] else { return Err(format!("check needs one directory\n{USAGE}")) };
+    let mut config = Config::new(dir);
+    for option in options {
+        let folder = option
+            .strip_prefix("--innodb-doublewrite-dir=")
+            .or(option.strip_prefix("--innodb_doublewrite_dir="))
+            .ok_or_else(|| format!("unknown option {option}\n{USAGE}"))?;
+        config.doublewrite.dir = Some(config.dir.join(folder));
     }
     let (begun, shows_progress) = (disk.now(), std::io::stderr().is_terminal());
     let (mut percent, mut bytes) = (None, 0);
-    let checked = check_files(disk.clone(), Path::new(dir), &mut |told| match told {
+    let checked = check_files(disk.clone(), &config, &mut |told| match told {
         Told::Damage(why) => line(&format!("! {why}")),
         Told::Note(what) => line(&format!("  {what}")),
         Told::Progress(done, of) => {

@@ -57,6 +57,18 @@ impl DoublewriteMode {
     pub fn from_number(n: u8) -> DoublewriteMode {
         DoublewriteMode::ALL[n as usize]
     }
+    /// The value of innodb_doublewrite.
+    pub fn name(self) -> &'static str {
+        match self {
+            DoublewriteMode::Off => "OFF",
+            DoublewriteMode::On => "ON",
+            DoublewriteMode::DetectOnly => "DETECT_ONLY",
+            DoublewriteMode::DetectAndRecover => "DETECT_AND_RECOVER",
+            DoublewriteMode::Atomic => "ATOMIC",
+            DoublewriteMode::Legacy => "LEGACY",
+            DoublewriteMode::Redo => "REDO",
+        }
+    }
     /// Whether the mode may need the doublewrite files.
     pub(super) fn has_files(self) -> bool {
         !matches!(self, DoublewriteMode::Off | DoublewriteMode::Redo)

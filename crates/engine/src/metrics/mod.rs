@@ -213,6 +213,7 @@ fn pool(engine: &Engine, put: &mut impl FnMut(&'static str, u64)) {
     put("os_pending_writes", c.pending_writes.get());
     put("os_pending_fsyncs", c.pending_fsyncs.get());
     put("dblwr_async_requests", c.dblwr_pages_written.get());
+    put("dblwr_atomic_pages", c.pages_written_atomically.get());
     put("dblwr_flush_requests", c.dblwr_writes.get());
     put("innodb_dblwr_writes", c.dblwr_writes.get());
     put("innodb_dblwr_pages_written", c.dblwr_pages_written.get());

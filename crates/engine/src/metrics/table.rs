@@ -379,6 +379,7 @@ const OS: &[Row] = &[
 const DBLWR: &[Row] = &[
     ("dblwr_async_requests", Counter, "Pages copied to the doublewrite file"),
     ("dblwr_flush_requests", Counter, "Batches of copies made durable"),
+    ("dblwr_atomic_pages", Counter, "Pages written by atomic writes, which need no copy"),
     ("dblwr_sync_requests", Counter, "0: a session never writes a page itself"),
     (
         "dblwr_flush_wait_events",

@@ -22,7 +22,7 @@ use crate::{Error, Lsn, PAGE_SIZE, PageId, PageNo, Result, SpaceId};
 use hashbrown::HashMap;
 use redolith_disk::{AlignedBuf, Disk, File, Io, Op, OpenHow};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 
 /// Pages of one read.
@@ -53,10 +53,14 @@ pub struct Checked {
     pub damaged: u64,
 }
 
-/// Checks the directory. Fails where there is no data directory or a server uses it, and where a
+/// Checks the directory of `config`, whose other parts say where the doublewrite files are. Fails where there is no data directory or a server uses it, and where a
 /// file cannot be listed; damage is told, and no error.
-pub fn check_files(disk: Arc<dyn Disk>, dir: &Path, tell: &mut dyn FnMut(Told)) -> Result<Checked> {
-    let config = Config::new(dir);
+pub fn check_files(
+    disk: Arc<dyn Disk>,
+    config: &Config,
+    tell: &mut dyn FnMut(Told),
+) -> Result<Checked> {
+    let dir = &config.dir;
     if !Log::exists(&*disk, &config.log()) {
         return Err(Error::Incompatible(format!(
             "{} is no data directory, or has lost its redo log: redo/control is missing",
@@ -79,7 +83,7 @@ pub fn check_files(disk: Arc<dyn Disk>, dir: &Path, tell: &mut dyn FnMut(Told)) 
         whole: 0,
         tell,
     };
-    check.judge(&config, &pool);
+    check.judge(config, &pool);
     check.sweep()?;
     Ok(check.sums)
 }
@@ -321,6 +325,11 @@ impl Check<'_> {
         match &self.redo {
             Some(redo) if redo.copies.has(id) => self.note(format!(
                 "page {id} of {}{}: {bad}; a start repairs it from its doublewrite copy",
+                f.path.display(),
+                self.of(f.id)
+            )),
+            Some(redo) if redo.judged.torn.contains(&id) => self.note(format!(
+                "page {id} of {}{}: {bad}; a start rebuilds it from the redo log",
                 f.path.display(),
                 self.of(f.id)
             )),

@@ -6,14 +6,14 @@ use crate::common::tables::*;
 use crate::dump::written;
 use redolith_disk::{Disk, RealDisk};
 use redolith_engine::runtime::block_on;
-use redolith_engine::{Checked, Error, PAGE_SIZE, Told, check_files};
+use redolith_engine::{Checked, Config, Error, PAGE_SIZE, Told, check_files};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 fn check(dir: &Path) -> (Checked, Vec<String>, Vec<String>) {
     let (mut damage, mut notes, mut read) = (Vec::new(), Vec::new(), 0);
     let disk: Arc<dyn Disk> = Arc::new(RealDisk::new());
-    let checked = check_files(disk, dir, &mut |told| match told {
+    let checked = check_files(disk, &Config::new(dir), &mut |told| match told {
         Told::Damage(why) => damage.push(why),
         Told::Note(what) => notes.push(what),
         Told::Progress(done, of) => {
@@ -81,7 +81,8 @@ fn every_damaged_page_is_named() {
 fn a_directory_in_use_or_without_a_redo_log_is_refused() {
     let disk: Arc<dyn Disk> = Arc::new(RealDisk::new());
     let dir = Dir::new("check-files-in-use");
-    let refused = |dir: &Path| check_files(disk.clone(), dir, &mut |_| ()).unwrap_err();
+    let refused =
+        |dir: &Path| check_files(disk.clone(), &Config::new(dir), &mut |_| ()).unwrap_err();
     std::fs::create_dir_all(&dir.0).unwrap();
     assert!(matches!(refused(&dir.0), Error::Incompatible(_)));
     let (e, _) = open(&dir);

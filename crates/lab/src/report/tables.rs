@@ -120,7 +120,7 @@ fn pairs(r: &Results, s: &Section) -> Option<Table> {
         (name, (0..s.columns.len()).map(ratio).collect())
     };
     (!s.pairs.is_empty()).then(|| Table {
-        title: "Throughput, with the binary log / without it".into(),
+        title: "Throughput of pairs".into(),
         note: "of pairs taken beside each other: mean ± its standard error".into(),
         head: head(s),
         rows: s.pairs.iter().map(row).collect(),

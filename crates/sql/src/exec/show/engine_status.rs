@@ -5,13 +5,16 @@
 use crate::status::{Reading, Status, log_writer_mode};
 use redolith_engine::lock::WaitInfo;
 use redolith_engine::metrics::split;
-use redolith_engine::{Engine, TrxId};
+use redolith_engine::{DoublewriteMode, Engine, TrxId};
 use redolith_types::DateTime;
 use std::collections::HashMap;
 use std::fmt::{Result, Write};
 
 /// The greatest number of transactions that are listed.
 const MAX_TRANSACTIONS: usize = 100;
+
+/// The greatest number of files that are listed.
+const MAX_FILES: usize = 20;
 
 pub(super) fn report(engine: &Engine, status: &Status) -> String {
     let values: HashMap<&'static str, u64> =
@@ -193,7 +196,36 @@ impl Report<'_> {
         self.line(format_args!(
             "{reads:.2} reads/s, {average} avg bytes/read, {writes:.2} \
             writes/s, {fsyncs:.2} fsyncs/s"
-        ))
+        ))?;
+        self.torn_pages()
+    }
+    /// What protects the pages of the files against tearing.
+    fn torn_pages(&mut self) -> Result {
+        let mode = self.engine.doublewrite_mode();
+        let protection = match mode {
+            DoublewriteMode::On | DoublewriteMode::DetectAndRecover | DoublewriteMode::Legacy => {
+                "copies in the doublewrite file"
+            }
+            DoublewriteMode::Redo => "the redo log",
+            DoublewriteMode::Off | DoublewriteMode::DetectOnly => "nothing",
+            DoublewriteMode::Atomic => "atomic writes",
+        };
+        self.line(format_args!(
+            "Torn pages: innodb_doublewrite={}, all files are protected by {protection}",
+            mode.name()
+        ))?;
+        if mode == DoublewriteMode::Atomic {
+            let copied: Vec<_> =
+                self.engine.atomic_files().into_iter().filter(|(_, atomic)| !atomic).collect();
+            let (files, more) = copied.split_at(copied.len().min(MAX_FILES));
+            for (path, _) in files {
+                self.line(format_args!("  but copies protect {}", path.display()))?;
+            }
+            if !more.is_empty() {
+                self.line(format_args!("  and {} more files", more.len()))?;
+            }
+        }
+        Ok(())
     }
 
     fn log(&mut self) -> Result {
