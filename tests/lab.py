@@ -2,8 +2,8 @@
 """Tests `redolith lab` end to end with the smallest runs: every row is in the reports, a stopped
 run keeps its rows, and no process outlives a run.
 
-  tests/lab.py                         study 1, also with another script and paces, and studies 2
-                                       and 4 beside MariaDB
+  tests/lab.py                         study 1, also with another script and paces, and studies 2,
+                                       4 and 5 beside MariaDB
   tests/lab.py --keep DIR              leaves the reports there, to look at
 """
 
@@ -45,6 +45,8 @@ WRITERS = [
     '--quick',
 ]
 BINLOG = ['binlog', '--peer=mariadb', *SMALL]
+DOUBLEWRITE = ['doublewrite', '--peer=mariadb', '--data=1,3', *SMALL[:-2], '--quick']
+DOUBLEWRITE_ROWS = ['OFF', 'ON', 'LEGACY', 'REDO', 'MariaDB, OFF', 'MariaDB, ON']
 BINLOG_ROWS = [
     'binary log off',
     'unified',
@@ -286,6 +288,36 @@ def binlog(binary, dir):
     return f'{len(results["points"])} points'
 
 
+def doublewrite(binary, dir):
+    lab = Lab(binary, dir, DOUBLEWRITE)
+    lab.ends_well()
+    results, text = whole(lab, DOUBLEWRITE_ROWS, len(DOUBLEWRITE_ROWS) * 2 * 2)
+    must(
+        [s['id'] for s in results['sections']]
+        == ['doublewrite-oltp_read_write-1x', 'doublewrite-oltp_read_write-3x'],
+        f'sections: {[s["id"] for s in results["sections"]]}',
+    )
+    # Claims about copies are of the larger data alone; those about many connections are of both.
+    claims = {
+        (c['section'][-2:], c['what'].split(',')[0].split(':')[0]) for c in results['checks']
+    }
+    must(
+        claims
+        == {('1x', 'ON'), ('1x', 'REDO'), ('3x', 'ON'), ('3x', 'REDO')}
+        | {('3x', 'ON / OFF'), ('3x', 'REDO / OFF')},
+        f'claims: {claims}',
+    )
+    options = {s['name']: s['options'] for s in results['servers']}
+    must(
+        len(options) == len(DOUBLEWRITE_ROWS) * 2
+        and all('--innodb-io-capacity=20000' in o for o in options.values())
+        and '--innodb-doublewrite=REDO' in options['redolith, REDO, data 3x'],
+        f'options: {options}',
+    )
+    must('**Pages written, per transaction**' in text, 'pages written')
+    return f'{len(results["points"])} points'
+
+
 def ended(binary, dir, how):
     """Ends the lab while sysbench runs. All processes that it has started must end, too (CHILD-1,
     LAB-1).
@@ -365,7 +397,16 @@ def main():
     report, scratch, binary = Report(), a.keep or servers.scratch('lab'), os.path.abspath(a.binary)
     dirs = {
         name: os.path.join(scratch, name)
-        for name in ('redo', 'pace', 'missing', 'writers', 'binlog', 'interrupted', 'killed')
+        for name in (
+            'redo',
+            'pace',
+            'missing',
+            'writers',
+            'binlog',
+            'doublewrite',
+            'interrupted',
+            'killed',
+        )
     }
     for dir in dirs.values():
         shutil.rmtree(dir, ignore_errors=True)
@@ -377,6 +418,7 @@ def main():
         ('missing tool', lambda: missing(binary, dirs['missing'])),
         ('lab writers', lambda: writers(binary, dirs['writers'])),
         ('lab binlog', lambda: binlog(binary, dirs['binlog'])),
+        ('lab doublewrite', lambda: doublewrite(binary, dirs['doublewrite'])),
         ('Ctrl-C', lambda: interrupted(binary, dirs['interrupted'])),
         ('kill -9', lambda: killed(binary, dirs['killed'])),
     ]:

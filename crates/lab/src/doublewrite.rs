@@ -91,7 +91,7 @@ const LEAST_ON: f64 = 0.9;
 const LEAST_REDO: f64 = 0.97;
 /// The least ratio of the throughput at the most connections to the peak.
 const LEAST_OF_PEAK: f64 = 0.9;
-/// The least ratio to MariaDB with the same protection, and the connections from which on it counts.
+/// The least ratio to MariaDB with the same protection, and from how many connections on it counts.
 const LEAST_MARIADB: f64 = 2.0;
 const FROM_CONNECTIONS: u32 = 32;
 

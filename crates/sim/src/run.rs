@@ -51,7 +51,8 @@ seen! {
     rolled_back_later
     died kills failed_starts full_disks
     undo_files_cut purge_stops throttled overlapped
-    several_instances no_doublewrite atomic_writes legacy_doublewrite rebuilt four_levels second_bitmaps long_log_writes
+    several_instances four_levels second_bitmaps long_log_writes
+    no_doublewrite atomic_writes legacy_doublewrite rebuilt
     read_uncommitted read_committed repeatable_read serializable
     inserts_met unique_conflicts deadlocks auto_increments hidden_keys log_read_errors
     flips_tables flips_undo flips_system flips_doublewrite flips_log flips_control flips_register

@@ -1,5 +1,5 @@
-//! The doublewrite files: a copy of every page that is being written, so that a page torn by a crash
-//! can be repaired.
+//! The doublewrite files: a copy of every page that is being written, so that a page torn by a
+//! crash can be repaired.
 //!
 //! The files together are a ring of segments, which go round the files in turn. The first file is
 //! `doublewrite.rdl`, the others are `doublewrite-2.rdl` and so on. Each segment holds one batch of

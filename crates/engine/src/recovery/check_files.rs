@@ -53,8 +53,9 @@ pub struct Checked {
     pub damaged: u64,
 }
 
-/// Checks the directory of `config`, whose other parts say where the doublewrite files are. Fails where there is no data directory or a server uses it, and where a
-/// file cannot be listed; damage is told, and no error.
+/// Checks the directory of `config`, whose other parts say where the doublewrite files are. Fails
+/// where there is no data directory or a server uses it, and where a file cannot be listed; damage
+/// is told, and no error.
 pub fn check_files(
     disk: Arc<dyn Disk>,
     config: &Config,

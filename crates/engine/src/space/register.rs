@@ -97,8 +97,8 @@ impl Register {
         }
         if !(1..=TORN_PAGES_IN_REDO).contains(&u32_at(b, 12)) {
             let why = format!(
-                "{FILE} has format {}, this program reads formats 1 to {TORN_PAGES_IN_REDO}: open the data \
-                    directory with the version that wrote it",
+                "{FILE} has format {}, this program reads formats 1 to {TORN_PAGES_IN_REDO}: open \
+                    the data directory with the version that wrote it",
                 u32_at(b, 12)
             );
             return Err(Error::Incompatible(why));
