@@ -18,6 +18,9 @@ use redolith_disk::AlignedBuf;
 /// More bad pages are damage of another kind.
 const MOST: usize = 16_384;
 
+/// What a crash leaves whole (MEDIA-2).
+const SECTOR: usize = 512;
+
 /// The torn pages that a start has found.
 pub(super) struct TornPages {
     redo_protects: bool,
@@ -43,12 +46,13 @@ impl TornPages {
         first: &Group<'_>,
     ) -> Result<Option<(Box<Page>, Lsn)>> {
         let full = self.doubtful.len() + self.fitting.len() >= MOST;
-        if !self.redo_protects || full || first.id.no >= space.pages() {
+        // Redo makes a page whose first change is INIT from nothing.
+        if !self.redo_protects || full || first.id.no >= space.pages() || first.is_fresh() {
             return Ok(None);
         }
         let mut page = raw(space, first.id)?;
-        // TORN-3
-        if header::id(&page) != first.id {
+        // TORN-3. Page 0 of space 0 has its own number also where the sector was zeroed.
+        if header::id(&page) != first.id || page[..SECTOR].iter().all(|b| *b == 0) {
             return Ok(None);
         }
         let lsn = header::lsn(&page);
@@ -63,7 +67,7 @@ impl TornPages {
     /// Takes note of changes to a page.
     pub(super) fn passes(&mut self, group: &Group<'_>) {
         if !self.doubtful.is_empty()
-            && self.doubtful.get(&group.id).is_some_and(|lsn| *lsn == group.end)
+            && self.doubtful.get(&group.id).is_some_and(|lsn| *lsn == group.end || group.is_fresh())
         {
             self.doubtful.remove(&group.id);
             self.fitting.insert(group.id);
