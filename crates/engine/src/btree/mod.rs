@@ -218,6 +218,49 @@ impl Tree {
             }
         }
     }
+    /// Appends the numbers of the leaves for the keys from `low` on and below `high`, the first
+    /// `most` of them. They are taken from the nodes above, and a leaf that has just been split off
+    /// may be missing. Nothing is appended for a tree that is one leaf.
+    pub(crate) fn leaves_of_range(
+        &self,
+        store: &Store,
+        low: &[u8],
+        high: Option<&[u8]>,
+        most: usize,
+        leaves: &mut Vec<PageNo>,
+    ) -> Try<()> {
+        let mut g = self.descend(store, Seek::Key(low), 1, Latch::S, None)?;
+        if index::level(&g) != 1 {
+            return Ok(());
+        }
+        let mut at = Some(child_for(&g, Seek::Key(low))).filter(|rec| *rec != index::INFIMUM);
+        let first = leaves.len();
+        while leaves.len() < first + most {
+            match at {
+                // The first leaf's own key may be lower than `low`, and so is no end.
+                Some(rec)
+                    if leaves.len() > first && high.is_some_and(|h| index::key(&g, rec) >= h) =>
+                {
+                    return Ok(());
+                }
+                Some(rec) => {
+                    leaves.push(index::child(&g, rec));
+                    at = index::next_rec(&g, rec);
+                }
+                None => match self.right_of(store, &g)? {
+                    Some(next) => {
+                        g = next;
+                        at = index::next_rec(&g, index::INFIMUM);
+                        if at.is_none() {
+                            return Ok(());
+                        }
+                    }
+                    None => return Ok(()),
+                },
+            }
+        }
+        Ok(())
+    }
     /// The leaf for `key`, X-latched in `m`. The descent completes an incomplete split that it
     /// passes.
     pub fn leaf_x(&self, m: &mut Mtr<'_>, key: &[u8]) -> Try<At> {

@@ -19,6 +19,7 @@
 //!   deleted, no longer belongs to the entry, or is refused by the caller.
 //! - Rows found through a secondary index are checked against the entry: the version that is read
 //!   must have the entry's key.
+use super::read_ahead::{self, ReadAhead};
 use super::update::RowAt;
 use super::{overflow, value, version};
 use crate::btree::{Path, Seek};
@@ -27,7 +28,7 @@ use crate::dict::table::Table;
 use crate::lock::{KeyRange, LockKey, Mode, RangeToken};
 use crate::page::index::{self, Page, Rec};
 use crate::trx::{Isolation, Trx};
-use crate::{Error, Result, TrxId, Try};
+use crate::{Error, Result, TrxId, Try, WouldBlock};
 use std::ops::{Bound, Range};
 use std::sync::Arc;
 
@@ -139,6 +140,9 @@ pub struct Cursor {
     hint: Option<(u32, u64, Rec)>,
     batch: Batch,
     batch_rows: usize,
+    ahead: ReadAhead,
+    /// The rows of the batch's entries below this number have been asked for.
+    rows_ahead: usize,
     range_locked: bool,
     /// The lock of the range, while the scan goes on.
     open_range: Option<RangeToken>,
@@ -174,6 +178,8 @@ impl Cursor {
             hint: None,
             batch: Batch::default(),
             batch_rows: if read.locks() { 1 } else { FIRST_BATCH },
+            ahead: ReadAhead::default(),
+            rows_ahead: 0,
             range_locked: false,
             open_range: None,
             taken: None,
@@ -202,6 +208,7 @@ impl Cursor {
         (self.point, self.place, self.hint, self.range_locked) = (point, Place::Start, None, false);
         (self.open_range, self.taken, self.awaited) = (None, None, None);
         self.batch_rows = if self.read.locks() || point { 1 } else { FIRST_BATCH };
+        self.ahead = ReadAhead::default();
         self.batch.clear();
     }
     /// Turns to another table or index for the next statement, and keeps the memory. `reset` has to
@@ -286,9 +293,40 @@ impl Cursor {
                 }
             }
             if let Err(blocked) = self.fill(trx) {
+                if matches!(blocked, WouldBlock::Page(_)) && !self.point {
+                    self.missed(trx);
+                }
                 trx.unblocked(blocked).await?;
             }
         }
+    }
+
+    /// The page that the scan needs next is not in memory: the pages that it needs then are read
+    /// with that page.
+    #[cold]
+    fn missed(&mut self, trx: &Trx) {
+        let store = &trx.engine.store;
+        let (from, entries) = (self.batch.entry, self.batch.entries.len());
+        if from < entries {
+            if from >= self.rows_ahead {
+                let to = entries.min(from + 1 + read_ahead::most_keys(store));
+                let keys = (from + 1..to).map(|n| self.batch.at(&self.clustered_of(n)));
+                read_ahead::of_keys(&self.table.clustered().tree, store, keys);
+                self.rows_ahead = to;
+            }
+        } else if !self.reverse {
+            let high = self.high.as_deref();
+            let from = if self.place == Place::Start { &self.low } else { &self.last };
+            self.ahead.missed(high.is_some());
+            self.ahead.begin(&self.table.indexes[self.no].tree, store, from, high);
+        }
+    }
+    /// The part of the batch's bytes that is the clustered key of the entry `n`.
+    fn clustered_of(&self, n: usize) -> Range<u32> {
+        let ix = &self.table.indexes[self.no];
+        let range = &self.batch.entries[n];
+        let own = ix.key.skip_columns(self.batch.at(range), ix.columns) as u32;
+        range.start + own..range.end
     }
 
     /// Ends the scan, at its end or before (LIMIT): CURSOR-1.
@@ -329,6 +367,7 @@ impl Cursor {
                 trx.engine.runtime.before_blocking(); // A scan may take long.
             }
             self.batch.clear();
+            self.rows_ahead = 0;
             self.taken = None;
             if self.point {
                 return self.fill_point(trx);
@@ -392,6 +431,9 @@ impl Cursor {
         let table = self.table.clone();
         let tree = &table.indexes[self.no].tree;
         let store = &trx.engine.store;
+        if self.place == Place::Beyond {
+            self.ahead.begin(tree, store, &self.last, self.high.as_deref());
+        }
         let (mut g, mut at) = self.find_place(trx)?;
         loop {
             let begun = at;
@@ -404,6 +446,7 @@ impl Cursor {
                 Taken::Leaf => {
                     if let Some(next) = tree.right_of(store, &g)? {
                         (g, at) = (next, index::INFIMUM);
+                        self.ahead.reached(g.id().no);
                         continue;
                     }
                 }
@@ -576,15 +619,10 @@ impl Cursor {
     fn rows_of_entries(&mut self, trx: &Trx) -> Try<()> {
         let table = self.table.clone();
         let store = &trx.engine.store;
-        let ix = &table.indexes[self.no];
         let mut made = Vec::new();
         while self.batch.entry < self.batch.entries.len() {
             let range = self.batch.entries[self.batch.entry].clone();
-            let own = {
-                let entry = self.batch.at(&range);
-                range.start + ix.key.skip_columns(entry, ix.columns) as u32
-            };
-            let clustered = own..range.end;
+            let clustered = self.clustered_of(self.batch.entry);
             let g = table.clustered().tree.leaf(store, Seek::Key(self.batch.at(&clustered)))?;
             if let Some(r) = index::search(&g, self.batch.at(&clustered)).found {
                 let before = self.batch.rows.len();

@@ -4,6 +4,7 @@ pub mod cursor;
 pub(crate) mod entry;
 pub(crate) mod insert;
 pub(crate) mod overflow;
+mod read_ahead;
 pub mod update;
 pub(crate) mod value;
 pub(crate) mod version;

@@ -155,3 +155,44 @@ fn data_beyond_the_pool_under_many_sessions() {
     assert_eq!((report.frames, report.repaired.len()), (0, 0), "{report}");
     verify(&e);
 }
+
+/// Tests AHEAD-1: scans of data that are not in memory read ahead, in the order of any index, and
+/// see the rows that a scan without read-ahead sees.
+#[test]
+fn cold_scans_read_ahead() {
+    let dir = Dir::new("read-ahead");
+    let (e, _) = open(&dir);
+    block_on(async {
+        e.create_schema("test", DEFAULT_COLLATION, None).await.unwrap();
+        let t = e.create_table(def(), 1, None).await.unwrap();
+        let mut trx = e.begin(KillFlag::new());
+        for id in 0..ROWS {
+            trx.insert(&t, &row(&t, id)).await.unwrap();
+            if id % 100 == 99 {
+                trx.commit().await.unwrap().wait();
+            }
+        }
+        drop(trx);
+        e.close().await.unwrap();
+    });
+    drop(e);
+    let (e, _) = open(&dir);
+    block_on(async {
+        let t = e.table("test", "big").await.unwrap().unwrap();
+        let counters = &e.store.pool.counters;
+        let reads = || (counters.reads.get(), counters.read_ahead.get());
+        let mut trx = e.begin(KillFlag::new());
+        for index in [0, 1] {
+            let before = reads();
+            assert_eq!(check(&mut trx, &t, index).await, (ROWS, 0));
+            let (waited, ahead) = (reads().0 - before.0, reads().1 - before.1);
+            assert!(ahead > 3 * waited, "index {index}: {ahead} pages ahead, {waited} waited for");
+        }
+        // A range of a few rows has no more read than its leaves.
+        let before = reads().1;
+        let mut c = Cursor::new(t.clone(), 0, key(&t, 50), Some(key(&t, 60)), false, Read::Newest);
+        while c.next(&mut trx).await.unwrap() {}
+        assert!(reads().1 <= before + 2);
+        e.close().await.unwrap();
+    });
+}
