@@ -3,6 +3,7 @@ use super::Binder;
 use super::column_def::ColumnContext;
 use super::index_def;
 use crate::error::{Result, SqlError};
+use crate::generated_key::has_generated_key;
 use crate::parse::ast::{self, Alter, Statement as S};
 use crate::parse::limits::MAX_COLUMNS;
 use crate::plan::{AlterAction, CreateTable, DdlStmt, TableName};
@@ -214,6 +215,12 @@ impl Binder<'_> {
                 let index = index_def::add(def, spec, &nullable)?;
                 out.push(AlterAction::AddIndex(index));
             }
+            Alter::DropIndex(name)
+                if name.eq_ignore_ascii_case("PRIMARY") && has_generated_key(def) =>
+            {
+                drop_generated_key(def, out)
+            }
+            Alter::DropPrimaryKey if has_generated_key(def) => drop_generated_key(def, out),
             Alter::DropIndex(name) => {
                 let found = def
                     .indexes
@@ -284,6 +291,14 @@ impl Binder<'_> {
     }
 }
 
+/// Takes the generated key out of `def`. Whether the statement may do so depends on the session, so
+/// the executor decides; the column no longer counts, because this is not the error to tell.
+fn drop_generated_key(def: &mut TableDef, out: &mut Vec<AlterAction>) {
+    def.columns[0].auto_increment = false;
+    def.indexes.retain(|index| !index.primary);
+    out.push(AlterAction::DropPrimaryKey);
+}
+
 /// Checks a name. Err(None) means an invalid name, Err(Some) a name that is too long.
 fn check_name(name: &str) -> std::result::Result<(), Option<SqlError>> {
     if name.is_empty() || name.ends_with(' ') || name.contains('\0') {
@@ -326,7 +341,8 @@ pub(super) fn collation_option(
     }
 }
 
-fn check_table(def: &TableDef) -> Result<()> {
+/// Checks the columns of a whole definition.
+pub(crate) fn check_table(def: &TableDef) -> Result<()> {
     if def.columns.is_empty() || def.columns.iter().all(|c| c.invisible) {
         return Err(SqlError::no_columns());
     }

@@ -45,6 +45,7 @@ use crate::plan::{ExprType, Plan, RowLock, Statement, TableUse};
 use crate::sql_mode::SqlMode;
 use crate::table_info::{Catalog, TableInfo};
 use aggregate::Aggregates;
+pub(crate) use ddl::check_table;
 use redolith_types::{Charset, Collation, Value};
 use std::collections::BTreeSet;
 use std::sync::Arc;

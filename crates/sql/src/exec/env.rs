@@ -46,6 +46,8 @@ pub struct StatementSettings {
     pub insert_id: Option<u64>,
     /// `@@max_allowed_packet`: the greatest number of bytes that a function may return.
     pub max_allowed_packet: usize,
+    /// `@@show_gipk_in_create_table_and_information_schema` (GIPK-3).
+    pub shows_generated_keys: bool,
 }
 
 impl Default for StatementSettings {
@@ -65,6 +67,7 @@ impl Default for StatementSettings {
             memory_limit: 256 << 20,
             insert_id: None,
             max_allowed_packet: 64 << 20,
+            shows_generated_keys: true,
         }
     }
 }

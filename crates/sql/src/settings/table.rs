@@ -325,6 +325,7 @@ variables! {
     SecureFilePriv "secure_file_priv" NULLABLE, Global AtStart None;
     ServerId "server_id" int(0, u32::MAX as u64), Global AtStart is("1");
     ServerUuid "server_uuid" TEXT, Global ReadOnly is("");
+    ShowGipk "show_gipk_in_create_table_and_information_schema" Bool, Both Dynamic ON;
     SkipExternalLocking "skip_external_locking" Bool, Global AtStart ON,
         only "the server locks the data directory";
     SkipNameResolve "skip_name_resolve" Bool, Global AtStart ON,
@@ -342,6 +343,7 @@ variables! {
         size";
     SqlBufferResult "sql_buffer_result" Bool, Both Dynamic OFF,
         inert "a slow client does not hold locks longer";
+    SqlGenerateInvisiblePrimaryKey "sql_generate_invisible_primary_key" Bool, Both Dynamic OFF;
     SqlLogBin "sql_log_bin" Bool, Session Dynamic ON;
     SqlLogOff "sql_log_off" Bool, Both Dynamic OFF, inert "the server has no general log";
     SqlMode "sql_mode" SqlMode, Both Dynamic is(SQL_MODE);

@@ -30,6 +30,8 @@ pub struct DdlContext<'a> {
     pub locks: &'a mut SessionLocks,
     /// The value of `@@lock_wait_timeout`.
     pub lock_wait_timeout: Duration,
+    /// `@@sql_generate_invisible_primary_key`
+    pub generates_keys: bool,
     /// `@@collation_server`: the collation of databases that name none.
     pub server_collation: Collation,
     /// Where the statement is logged; None if it is not.
@@ -106,21 +108,26 @@ impl DdlContext<'_> {
     /// The statement's record for the binary log, which the engine writes with the change (DDL-3).
     /// `databases` are those of the changed tables.
     async fn record(&self, databases: &[&str]) -> Result<Option<Vec<u8>>> {
+        self.record_as(databases, None).await
+    }
+    /// Like [`record`](Self::record), with a text of the server's own if there is one.
+    async fn record_as(&self, databases: &[&str], made: Option<&[u8]>) -> Result<Option<Vec<u8>>> {
         let default = self.session.schema.as_deref().unwrap_or_default();
-        self.record_in(Some(default), databases).await
+        self.record_in(Some(default), databases, made).await
     }
     /// The record of a statement about a database, whatever the default database is.
     async fn database_record(&self, name: &str) -> Result<Option<Vec<u8>>> {
-        self.record_in(None, &[name]).await
+        self.record_in(None, &[name], None).await
     }
     async fn record_in(
         &self,
         default: Option<&str>,
         databases: &[&str],
+        made: Option<&[u8]>,
     ) -> Result<Option<Vec<u8>>> {
         let name = default.or(databases.first().copied()).unwrap_or_default();
         let Some(log) = self.log.filter(|log| log.filter.logs(name)) else { return Ok(None) };
-        log.record(self.engine, self.session, default, databases).await.map(Some)
+        log.record(self.engine, self.session, default, databases, made).await.map(Some)
     }
     /// Logs a statement that has had nothing to change.
     async fn append(&self, record: Option<Vec<u8>>) -> Result<()> {

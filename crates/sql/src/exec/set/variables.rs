@@ -120,6 +120,7 @@ pub fn statement_settings(vars: &SessionVars, in_transaction: bool) -> Statement
         group_concat_max_len: vars.bits(Var::GroupConcatMaxLen) as usize,
         insert_id: set(Var::InsertId),
         max_allowed_packet: vars.bits(Var::MaxAllowedPacket) as usize,
+        shows_generated_keys: vars.is_on(Var::ShowGipk),
         memory_limit: usize::try_from(vars.bits(Var::RedolithStatementMemory))
             .unwrap_or(usize::MAX),
     }

@@ -467,6 +467,34 @@ fn definitions_are_logged_as_they_were_sent() {
     );
 }
 
+/// Tests GIPK-2.
+#[test]
+fn a_generated_key_is_in_the_logged_definition() {
+    let mut log = Log::new();
+    log.run(&["SET sql_generate_invisible_primary_key = 1, sql_mode = 'NO_BACKSLASH_ESCAPES'"]);
+    log.run(&["SET show_gipk_in_create_table_and_information_schema = 0"]);
+    log.run(&["CREATE TABLE t (a INT) COMMENT '\\'", "INSERT INTO t VALUES (7)"]);
+    let t = "`t` (\n  `my_row_id` bigint unsigned NOT NULL AUTO_INCREMENT /*!80023 INVISIBLE */,\n  \
+        `a` int DEFAULT NULL,\n  PRIMARY KEY (`my_row_id`)\n) ENGINE=InnoDB DEFAULT \
+        CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci";
+    assert_eq!(
+        log.new_lines(),
+        [&*format!("test: CREATE TABLE {t} COMMENT='\\\\'"), "BEGIN", "map t", "+(1,7);", "COMMIT"]
+    );
+    log.run(&["CREATE DATABASE two", "CREATE TABLE IF NOT EXISTS two.t (a INT)", "DROP TABLE t"]);
+    log.run(&["CREATE TABLE t LIKE two.t", "CREATE TABLE p (a INT PRIMARY KEY)"]);
+    assert_eq!(
+        log.new_lines(),
+        [
+            "two: CREATE DATABASE two",
+            &*format!("test: CREATE TABLE IF NOT EXISTS `two`.{t}"),
+            "test: DROP TABLE t",
+            "test: CREATE TABLE t LIKE two.t",
+            "test: CREATE TABLE p (a INT PRIMARY KEY)"
+        ]
+    );
+}
+
 #[test]
 fn definitions_say_what_their_text_depends_on() {
     let mut log = Log::new();

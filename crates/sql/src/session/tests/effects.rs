@@ -120,6 +120,8 @@ const ELSEWHERE: &[&str] = &[
     "rand_seed1",
     "rand_seed2",
     "redolith_statement_memory",
+    "show_gipk_in_create_table_and_information_schema",
+    "sql_generate_invisible_primary_key",
     "sql_log_bin",
     "timestamp",
     "transaction_isolation",
