@@ -13,6 +13,7 @@
 //!   is one of few. A commit that gathers its group in the same run queue waits for one turn at
 //!   most.
 pub(crate) mod commit;
+mod counter_lock;
 pub(crate) mod prepare;
 pub(crate) mod rollback;
 pub(crate) mod sys;
@@ -21,7 +22,7 @@ pub(crate) mod view;
 use crate::btree::Appended;
 use crate::canary::{Canary, planted};
 use crate::engine::Engine;
-use crate::lock::{KillFlag, TrxLocks};
+use crate::lock::{KillFlag, LockKey, TrxLocks};
 use crate::log::SpaceWait;
 use crate::metrics::RowCounts;
 use crate::runtime::let_others_run;
@@ -185,6 +186,8 @@ pub(crate) struct Scratch {
 pub struct Trx {
     pub(crate) engine: Arc<Engine>,
     pub(crate) locks: Arc<TrxLocks>,
+    /// The AUTO-INC lock that the running statement holds (AUTOINC-1).
+    counter_lock: Option<LockKey>,
     pub(crate) id: TrxId,
     pub(crate) undo: UndoLog,
     /// Where the transaction's last change ends in the redo log that relies on an AUTO_INCREMENT
@@ -242,6 +245,7 @@ impl Trx {
     pub(crate) fn new(engine: Arc<Engine>, kill: Arc<KillFlag>) -> Trx {
         Trx {
             locks: engine.locks.new_trx(kill),
+            counter_lock: None,
             view: engine.sys.new_view(),
             id: TrxId::NONE,
             undo: UndoLog::default(),
@@ -273,6 +277,7 @@ impl Trx {
         let mut rest = Trx {
             engine: engine.clone(),
             locks: std::mem::replace(&mut self.locks, fresh),
+            counter_lock: self.counter_lock.take(),
             id: std::mem::take(&mut self.id),
             undo: std::mem::take(&mut self.undo),
             counter_raised: None,

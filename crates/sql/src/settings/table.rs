@@ -58,10 +58,8 @@ const SQL_MODE: &str = "ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,\
     NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION";
 
 variables! {
-    AutoIncrementIncrement "auto_increment_increment" int(1, 65535), Both Dynamic is("1"),
-        only "there is one server, and it gives out every value";
-    AutoIncrementOffset "auto_increment_offset" int(1, 65535), Both Dynamic is("1"),
-        only "there is one server, and it gives out every value";
+    AutoIncrementIncrement "auto_increment_increment" int(1, 65535), Both Dynamic is("1");
+    AutoIncrementOffset "auto_increment_offset" int(1, 65535), Both Dynamic is("1");
     Autocommit "autocommit" Bool, Both Dynamic ON;
     BackLog "back_log" int(1, 65535), Global AtStart is("1024");
     BindAddress "bind_address" TEXT, Global AtStart is("127.0.0.1");
@@ -154,8 +152,7 @@ variables! {
         Global Dynamic is("12.000000");
     InnodbAdaptiveHashIndex "innodb_adaptive_hash_index" Bool, Global Dynamic OFF, only "there is \
         no adaptive hash index";
-    InnodbAutoincLockMode "innodb_autoinc_lock_mode" int(0, 2), Global AtStart is("2"),
-        only "AUTO_INCREMENT values are given out without a lock";
+    InnodbAutoincLockMode "innodb_autoinc_lock_mode" int(0, 2), Global AtStart is("2");
     InnodbBufferPoolSize "innodb_buffer_pool_size" steps(5 << 20, 1 << 46, 16384),
         Global AtStart is("134217728");
     InnodbChangeBuffering "innodb_change_buffering"

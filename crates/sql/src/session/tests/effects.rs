@@ -95,6 +95,8 @@ const EFFECTS: &[Effect] = &[
 
 /// Variables whose effect is checked by the tests below or in other files.
 const ELSEWHERE: &[&str] = &[
+    "auto_increment_increment",
+    "auto_increment_offset",
     "autocommit",
     "binlog_row_image",
     "binlog_rows_query_log_events",

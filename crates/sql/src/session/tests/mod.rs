@@ -1,4 +1,5 @@
 //! Tests sessions on a real engine: the answers to statements.
+mod auto_increment;
 mod binlog;
 mod classic_commit;
 mod correlated;
