@@ -178,6 +178,7 @@ impl Trx {
     pub(super) fn end(&mut self) {
         self.release_locks();
         self.counter_lock = None;
+        self.fills = None;
         self.id = TrxId::NONE;
         self.undo = Default::default();
         self.broken = None;

@@ -21,6 +21,7 @@ pub(crate) mod view;
 
 use crate::btree::Appended;
 use crate::canary::{Canary, planted};
+use crate::dict::table::Table;
 use crate::engine::Engine;
 use crate::lock::{KillFlag, LockKey, TrxLocks};
 use crate::log::SpaceWait;
@@ -186,6 +187,8 @@ pub(crate) struct Scratch {
 pub struct Trx {
     pub(crate) engine: Arc<Engine>,
     pub(crate) locks: Arc<TrxLocks>,
+    /// The table that the transaction makes and fills (NEWTABLE-2).
+    pub(crate) fills: Option<Arc<Table>>,
     /// The AUTO-INC lock that the running statement holds (AUTOINC-1).
     counter_lock: Option<LockKey>,
     pub(crate) id: TrxId,
@@ -245,6 +248,7 @@ impl Trx {
     pub(crate) fn new(engine: Arc<Engine>, kill: Arc<KillFlag>) -> Trx {
         Trx {
             locks: engine.locks.new_trx(kill),
+            fills: None,
             counter_lock: None,
             view: engine.sys.new_view(),
             id: TrxId::NONE,
@@ -277,6 +281,7 @@ impl Trx {
         let mut rest = Trx {
             engine: engine.clone(),
             locks: std::mem::replace(&mut self.locks, fresh),
+            fills: None,
             counter_lock: self.counter_lock.take(),
             id: std::mem::take(&mut self.id),
             undo: std::mem::take(&mut self.undo),
@@ -295,6 +300,7 @@ impl Trx {
             last_commit: Duration::ZERO,
             turn: Turn::default(),
         };
+        self.fills = None;
         self.view.close();
         engine.rollbacks.fetch_add(1, AcqRel);
         engine.spawn("rollback", |engine| async move {

@@ -148,6 +148,7 @@ async fn roll_back_statement(
         log.roll_back_statement(&mut cx.env.session.memory);
     }
     let trx = &mut *cx.trx;
+    trx.give_up_table();
     let done = Box::pin(async {
         if error.ends_transaction() { trx.rollback().await } else { trx.rollback_to(start).await }
     });

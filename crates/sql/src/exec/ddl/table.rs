@@ -56,19 +56,18 @@ async fn create_def(
         cx.append(cx.record(&[&def.schema]).await?).await?;
         return Ok(done(0));
     }
-    let made = if cx.generates_keys && generate(&mut def)? {
+    let record = if cx.generates_keys && generate(&mut def)? {
         check_table(&def)?;
-        Some(logged_text(cx, &def, auto_increment, if_not_exists)?)
+        cx.whole_record(&def, auto_increment, if_not_exists).await?
     } else {
-        None
+        cx.record(&[&def.schema]).await?
     };
-    let record = cx.record_as(&[&def.schema], made.as_ref().map(|text| text.as_bytes())).await?;
     cx.engine.create_table(def, auto_increment.max(1), record).await?;
     Ok(done(0))
 }
 
-/// The text that makes the whole definition anew on a replica (GIPK-2).
-fn logged_text(
+/// The text that makes the whole definition anew on a replica (GIPK-2, CTAS-3).
+pub(super) fn logged_text(
     cx: &mut DdlContext<'_>,
     def: &TableDef,
     auto_increment: u64,

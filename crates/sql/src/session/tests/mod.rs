@@ -4,6 +4,7 @@ mod binlog;
 mod classic_commit;
 mod correlated;
 mod counters;
+mod create_select;
 mod depth;
 mod effects;
 mod handler_counters;
