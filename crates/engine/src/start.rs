@@ -296,9 +296,10 @@ impl Engine {
         }
     }
     /// Handles the files of spaces that no table owns (DICT-1). Files that the redo log names were
-    /// being made or dropped, and are removed; so are files of tables that were rolled back. The origin of other files is unknown: they are set
-    /// aside, and never deleted. A file that cannot be moved stays where it is: no table needs it,
-    /// and it must not keep the others from being served.
+    /// being made or dropped, and are removed; so are files of tables that were rolled back. The
+    /// origin of other files is unknown: they are set aside, and never deleted. A file that cannot
+    /// be moved stays where it is: no table needs it, and it must not keep the others from being
+    /// served.
     async fn clear_orphans(&self, explained: &HashSet<SpaceId>, report: &mut Report) -> Result<()> {
         let dir = self.store.spaces.tables_dir();
         let known: HashSet<String> =

@@ -69,7 +69,11 @@ fn draw(rng: &mut Rng, defs: &Defs) -> Statement {
     let name = NAMES[rng.below(4) as usize].to_string();
     let Some(d) = defs.get(&name) else {
         let index = [None, Some(false), Some(true)][rng.below(3) as usize];
-        return if defs.len() % 2 == 0 { Create(name, index) } else { filled(name, index, defs) };
+        return if defs.len().is_multiple_of(2) {
+            Create(name, index)
+        } else {
+            filled(name, index, defs)
+        };
     };
     let other = NAMES[rng.below(4) as usize].to_string();
     match rng.below(12) {
@@ -101,10 +105,10 @@ fn draw(rng: &mut Rng, defs: &Defs) -> Statement {
 /// numbers, so that seeds that were kept go on as they did.
 fn filled(name: String, index: Option<bool>, defs: &Defs) -> Statement {
     let seed: usize = defs.values().map(|d| d.rows.len()).sum();
-    let count = if seed % 3 == 0 { 200 } else { seed % 20 };
+    let count = if seed.is_multiple_of(3) { 200 } else { seed % 20 };
     let row = |i: usize| {
         // A unique index meets a value twice if there are many rows.
-        let k = if seed % 2 == 0 { i } else { i % 97 };
+        let k = if seed.is_multiple_of(2) { i } else { i % 97 };
         (i as i64, ((seed + k) as i64, (i * 37 + seed) % 300))
     };
     let rows = (0..count).map(row).collect();

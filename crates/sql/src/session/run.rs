@@ -347,7 +347,8 @@ impl Session {
         ran
     }
 
-    /// Runs a statement in the engine's transaction. `goes_on` says that the transaction stays open.
+    /// Runs a statement in the engine's transaction. `goes_on` says that the transaction stays
+    /// open.
     #[inline]
     pub(super) async fn run_in_engine(
         &mut self,

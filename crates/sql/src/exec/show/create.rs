@@ -91,7 +91,8 @@ pub(super) fn show(def: &TableDef, next: u64, out: &mut Gathered<'_>) -> Result<
     out.push(vec![text(&def.name), Value::owned(made.into_bytes())])
 }
 
-/// Writes the text of CREATE TABLE for a table that the text calls `called`, and charges for it as it grows.
+/// Writes the text of CREATE TABLE for a table that the text calls `called`, and charges for it as
+/// it grows.
 pub(crate) fn table(
     def: &TableDef,
     called: &str,

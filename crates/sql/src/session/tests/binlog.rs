@@ -474,8 +474,8 @@ fn a_generated_key_is_in_the_logged_definition() {
     log.run(&["SET sql_generate_invisible_primary_key = 1, sql_mode = 'NO_BACKSLASH_ESCAPES'"]);
     log.run(&["SET show_gipk_in_create_table_and_information_schema = 0"]);
     log.run(&["CREATE TABLE t (a INT) COMMENT '\\'", "INSERT INTO t VALUES (7)"]);
-    let t = "`t` (\n  `my_row_id` bigint unsigned NOT NULL AUTO_INCREMENT /*!80023 INVISIBLE */,\n  \
-        `a` int DEFAULT NULL,\n  PRIMARY KEY (`my_row_id`)\n) ENGINE=InnoDB DEFAULT \
+    let t = "`t` (\n  `my_row_id` bigint unsigned NOT NULL AUTO_INCREMENT /*!80023 INVISIBLE \
+        */,\n  `a` int DEFAULT NULL,\n  PRIMARY KEY (`my_row_id`)\n) ENGINE=InnoDB DEFAULT \
         CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci";
     assert_eq!(
         log.new_lines(),
