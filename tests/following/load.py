@@ -17,6 +17,7 @@ DDL = [
     'ALTER TABLE d{n} ADD UNIQUE KEY u (b, id), COMMENT = {comment}',
     "UPDATE d{n} SET a = CONCAT(a, 'x') WHERE id = 1",
     'INSERT INTO d{n} (a) SELECT a FROM d{n}',
+    'CREATE TABLE f{n} (x INT NOT NULL DEFAULT 3, PRIMARY KEY (id)) SELECT * FROM d{n}',
     'DELETE FROM d{n} WHERE id = 2',
     'RENAME TABLE d{n} TO r{n}, r{n} TO d{n}, d{n} TO r{n}',
     'CREATE INDEX i ON r{n} (b)',
@@ -45,7 +46,7 @@ class Changes(threading.Thread):
                 n, self.n = self.n, self.n + 1
                 for text in DDL:
                     c.query(text.format(n=n, comment=f"'ü {n}'"))
-                for kind in 'drl':
+                for kind in 'drlf':
                     c.query(f'DROP TABLE IF EXISTS {kind}{n - KEPT}')
                 # MariaDB waits for the disk some times per definition.
                 self.over.wait(0.2)

@@ -237,6 +237,12 @@ impl Engine {
             trx.take_back_all().await?;
         }
         self.load_dictionary().await?;
+        // NEWTABLE-1: a row of the dictionary that was rolled back tells why its file exists.
+        let mut explained = judged.files;
+        explained.extend(judged.definitions.iter().filter_map(|named| match named {
+            Named::Table(r) => Some(SpaceId(r.space)),
+            Named::Schema(..) => None,
+        }));
         for trx in prepared {
             let prepared = self.restore_prepared(trx).await?;
             self.prepared.lock().push(prepared);
@@ -244,7 +250,7 @@ impl Engine {
         for mut trx in then {
             trx.rollback().await?;
         }
-        self.clear_orphans(&judged.files, report).await?;
+        self.clear_orphans(&explained, report).await?;
         self.free_unfinished().await
     }
     /// As `resolve`, for a damaged directory: the dictionary consists of its readable part, and
@@ -302,14 +308,11 @@ impl Engine {
         }
     }
     /// Handles the files of spaces that no table owns (DICT-1). Files that the redo log names were
-    /// being made or dropped, and are removed. The origin of other files is unknown: they are set
-    /// aside, and never deleted. A file that cannot be moved stays where it is: no table needs it,
-    /// and it must not keep the others from being served.
-    async fn clear_orphans(
-        &self,
-        named_in_log: &HashSet<SpaceId>,
-        report: &mut Report,
-    ) -> Result<()> {
+    /// being made or dropped, and are removed; so are files of tables that were rolled back. The
+    /// origin of other files is unknown: they are set aside, and never deleted. A file that cannot
+    /// be moved stays where it is: no table needs it, and it must not keep the others from being
+    /// served.
+    async fn clear_orphans(&self, explained: &HashSet<SpaceId>, report: &mut Report) -> Result<()> {
         let dir = self.store.spaces.tables_dir();
         let known: HashSet<String> =
             self.dict.all_tables().iter().map(|t| format!("{}.rdl", t.space.0)).collect();
@@ -327,7 +330,7 @@ impl Engine {
                     "the server did not make the file tables/{name}, and leaves the \
                      file as it is"
                 );
-            } else if named_in_log.contains(&space) {
+            } else if explained.contains(&space) {
                 match self.discard_space(space).await {
                     Ok(()) => report.removed_files.push(format!("tables/{name}")),
                     Err(e) => report.notes.push(e.to_string()),

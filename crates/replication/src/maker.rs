@@ -129,8 +129,14 @@ impl Maker {
         if at < self.state.lsn {
             return Ok(Taken::Whole);
         }
+        let taken = self.take_decoded(Record::decode(record)?)?;
+        self.state.sequence = self.clock.last();
+        self.state.lsn = Lsn(at.0 + 1);
+        Ok(taken)
+    }
+    fn take_decoded(&mut self, record: Record<'_>) -> Result<Taken, String> {
         let mut taken = Taken::Whole;
-        match Record::decode(record)? {
+        match record {
             Record::Transaction { commit_us, keys, events } => {
                 self.transaction(commit_us, keys, events)?;
             }
@@ -165,9 +171,12 @@ impl Maker {
                 taken = Taken::Reset;
             }
             Record::Largest(bytes) => self.state.options.max_file_bytes = bytes,
+            Record::Defined { definition, rows } => {
+                // A record within is of one transaction, so this goes no deeper.
+                self.take_decoded(Record::decode(definition)?)?;
+                taken = self.take_decoded(Record::decode(rows)?)?;
+            }
         }
-        self.state.sequence = self.clock.last();
-        self.state.lsn = Lsn(at.0 + 1);
         Ok(taken)
     }
 

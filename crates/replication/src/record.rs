@@ -9,6 +9,7 @@
 //! | 4 STOP | time u64 (µs) | the server stops, the file is closed |
 //! | 8 RESET | time u64 (µs), number u32 | all files and the names of all transactions go, and the log begins anew with this file |
 //! | 9 LARGEST | bytes u64 | `max_binlog_size` from here on |
+//! | 10 DEFINED | length u32 of the first record, TRANSACTION record, TRANSACTION or SPILLED record | two transactions that have committed as one: a definition, and the rows of the new table (CREATE TABLE .. SELECT) |
 //!
 //! Options: server id u32, checksum u8, largest file u64, whether GTIDs are on u8, UUID of the
 //! server 16 bytes, length of the server's version u8, version.
@@ -22,6 +23,7 @@ const STOP: u8 = 4;
 const SPILLED: u8 = 5;
 const RESET: u8 = 8;
 const LARGEST: u8 = 9;
+const DEFINED: u8 = 10;
 /// The number of keys that stands for all keys.
 const ALL: u32 = u32::MAX;
 
@@ -131,6 +133,14 @@ pub enum Record<'a> {
     },
     /// A file that has this many bytes is followed by another.
     Largest(u64),
+    /// A table was made with its rows: two transactions in the files, one commit here. So the files
+    /// have both or neither.
+    Defined {
+        /// The record of the definition, a [`Record::Transaction`].
+        definition: &'a [u8],
+        /// The record of the rows, a [`Record::Transaction`] or a [`Record::Spilled`].
+        rows: &'a [u8],
+    },
 }
 
 /// The record of a transaction. `keys`: `None` if it conflicts with every other.
@@ -175,6 +185,16 @@ fn begin(out: &mut Vec<u8>, kind: u8, commit_us: u64, keys: Option<&[u64]>, more
     }
 }
 
+/// The record of a definition and of the rows that were inserted with it, from the records of both.
+pub fn defined(definition: &[u8], rows: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(5 + definition.len() + rows.len());
+    out.push(DEFINED);
+    out.extend_from_slice(&(definition.len() as u32).to_le_bytes());
+    out.extend_from_slice(definition);
+    out.extend_from_slice(rows);
+    out
+}
+
 impl<'a> Record<'a> {
     /// The bytes of the record.
     pub fn encode(&self) -> Vec<u8> {
@@ -205,6 +225,7 @@ impl<'a> Record<'a> {
                 out
             }
             Record::Largest(bytes) => [&[LARGEST][..], &bytes.to_le_bytes()].concat(),
+            Record::Defined { definition, rows } => defined(definition, rows),
         }
     }
 
@@ -239,6 +260,18 @@ impl<'a> Record<'a> {
             STOP => Record::Stop { us: input.u64()? },
             RESET => Record::Reset { us: input.u64()?, first: input.u32()? },
             LARGEST => Record::Largest(input.u64()?),
+            DEFINED => {
+                let len = input.u32()?;
+                let definition = input.take(len as usize)?;
+                let rows = std::mem::take(&mut input.0);
+                let inner = |record: &[u8], kinds: &[u8]| {
+                    record.first().is_some_and(|kind| kinds.contains(kind))
+                };
+                if !inner(definition, &[TRANSACTION]) || !inner(rows, &[TRANSACTION, SPILLED]) {
+                    return Err("a definition with a record of another kind".into());
+                }
+                Record::Defined { definition, rows }
+            }
             kind => return Err(format!("a record of unknown kind {kind}")),
         };
         match input.0 {
@@ -281,7 +314,13 @@ impl Options {
 
 /// Whether the bytes are a record of a transaction with a spill file.
 pub(crate) fn is_spilled(record: &[u8]) -> bool {
-    record.first() == Some(&SPILLED)
+    match record.first() {
+        Some(&DEFINED) => {
+            let record = Record::decode(record);
+            matches!(record, Ok(Record::Defined { rows, .. }) if rows.first() == Some(&SPILLED))
+        }
+        first => first == Some(&SPILLED),
+    }
 }
 
 /// The hashes of [`Keys::Some`].
@@ -341,11 +380,18 @@ mod tests {
             Record::Stop { us: 3 },
             Record::Reset { us: 1 << 50, first: 42 },
             Record::Largest(1 << 30),
+            Record::Defined {
+                definition: &transaction(5, None, b"CREATE"),
+                rows: &transaction(5, None, b"rows"),
+            },
         ];
         for record in records {
             let bytes = record.encode();
             assert_eq!(Record::decode(&bytes), Ok(record.clone()));
-            let open_ended = matches!(record, Record::Transaction { .. } | Record::Spilled { .. });
+            let open_ended = matches!(
+                record,
+                Record::Transaction { .. } | Record::Spilled { .. } | Record::Defined { .. }
+            );
             for cut in 0..bytes.len() - if open_ended { 6.min(bytes.len()) } else { 0 } {
                 let _ = Record::decode(&bytes[..cut]);
             }

@@ -8,7 +8,7 @@ use redolith_engine::dict::table::Table;
 use redolith_engine::lock::KillFlag;
 use redolith_engine::row::cursor::{Cursor, Read};
 use redolith_engine::{Engine, Error, Result};
-use redolith_types::{Collation, Column, IndexDef, LobSize, SqlType, Value};
+use redolith_types::{Collation, Column, IndexDef, LobSize, SqlType, TableDef, Value};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -43,6 +43,15 @@ fn has_duplicates(d: &Def) -> bool {
 /// One statement.
 enum Statement {
     Create(String, Option<bool>),
+    /// A table that is made with its rows (NEWTABLE-1), or given up when it has them all.
+    Fill {
+        name: String,
+        index: Option<bool>,
+        rows: Vec<(i64, (i64, usize))>,
+        /// Rows whose key is taken are left out (NEWTABLE-2).
+        ignores: bool,
+        gives_up: bool,
+    },
     Drop(Vec<String>),
     Truncate(String),
     Rename(Vec<(String, String)>),
@@ -59,7 +68,12 @@ use Statement::*;
 fn draw(rng: &mut Rng, defs: &Defs) -> Statement {
     let name = NAMES[rng.below(4) as usize].to_string();
     let Some(d) = defs.get(&name) else {
-        return Create(name, [None, Some(false), Some(true)][rng.below(3) as usize]);
+        let index = [None, Some(false), Some(true)][rng.below(3) as usize];
+        return if defs.len().is_multiple_of(2) {
+            Create(name, index)
+        } else {
+            filled(name, index, defs)
+        };
     };
     let other = NAMES[rng.below(4) as usize].to_string();
     match rng.below(12) {
@@ -87,6 +101,19 @@ fn draw(rng: &mut Rng, defs: &Defs) -> Statement {
         }
     }
 }
+/// A table with rows. They follow from the tables that are there, and take nothing from the random
+/// numbers, so that seeds that were kept go on as they did.
+fn filled(name: String, index: Option<bool>, defs: &Defs) -> Statement {
+    let seed: usize = defs.values().map(|d| d.rows.len()).sum();
+    let count = if seed.is_multiple_of(3) { 200 } else { seed % 20 };
+    let row = |i: usize| {
+        // A unique index meets a value twice if there are many rows.
+        let k = if seed.is_multiple_of(2) { i } else { i % 97 };
+        (i as i64, ((seed + k) as i64, (i * 37 + seed) % 300))
+    };
+    let rows = (0..count).map(row).collect();
+    Fill { name, index, rows, ignores: seed % 4 == 1, gives_up: seed % 5 == 4 }
+}
 impl Statement {
     /// The tables after the statement. `None` if it must fail with a duplicate key.
     fn expected(&self, before: &Defs) -> Option<Defs> {
@@ -94,6 +121,21 @@ impl Statement {
         match self {
             Create(name, index) => {
                 drop(d.insert(name.clone(), Def { rows: BTreeMap::new(), index: *index }))
+            }
+            Fill { name, index, rows, ignores, gives_up } => {
+                let mut def = Def { rows: BTreeMap::new(), index: *index };
+                for (id, row) in rows {
+                    let taken = *index == Some(true) && def.rows.values().any(|r| r.0 == row.0);
+                    if taken && !ignores {
+                        return None;
+                    }
+                    if !taken {
+                        def.rows.insert(*id, *row);
+                    }
+                }
+                if !gives_up {
+                    d.insert(name.clone(), def);
+                }
             }
             Drop(names) => names.iter().for_each(|n| drop(d.remove(n))),
             Truncate(name) => d.get_mut(name)?.rows.clear(),
@@ -132,18 +174,10 @@ impl Statement {
     async fn run(&self, e: &Arc<Engine>) -> Result<()> {
         match self {
             Create(name, index) => {
-                let text =
-                    SqlType::Text { size: LobSize::Long, collation: Collation::Latin1SwedishCi };
-                let columns = vec![
-                    Column::new("id", int()).not_null(),
-                    Column::new("k", int()),
-                    Column::new("v", text),
-                ];
-                let indexes = [Some(IndexDef::primary([0])), index.map(index_on_k)]
-                    .into_iter()
-                    .flatten()
-                    .collect();
-                e.create_table(table(name, columns, indexes), 1, None).await.map(drop)
+                e.create_table(definition(name, *index), 1, None).await.map(drop)
+            }
+            Fill { name, index, rows, ignores, gives_up } => {
+                fill(e, definition(name, *index), rows, *ignores, *gives_up).await
             }
             Drop(names) => {
                 let mut tables = Vec::new();
@@ -188,6 +222,55 @@ impl Statement {
         }
     }
 }
+fn definition(name: &str, index: Option<bool>) -> TableDef {
+    let text = SqlType::Text { size: LobSize::Long, collation: Collation::Latin1SwedishCi };
+    let columns =
+        vec![Column::new("id", int()).not_null(), Column::new("k", int()), Column::new("v", text)];
+    let indexes =
+        [Some(IndexDef::primary([0])), index.map(index_on_k)].into_iter().flatten().collect();
+    table(name, columns, indexes)
+}
+/// Makes a table with its rows in one transaction.
+async fn fill(
+    e: &Arc<Engine>,
+    def: TableDef,
+    rows: &[(i64, (i64, usize))],
+    ignores: bool,
+    gives_up: bool,
+) -> Result<()> {
+    let mut trx = e.begin(KillFlag::new());
+    let new = match e.begin_table(&mut trx, def, 1).await {
+        Ok(new) => new,
+        Err(err) => {
+            trx.rollback().await?;
+            return Err(err);
+        }
+    };
+    let filled = async {
+        for (id, row) in rows {
+            match trx.insert(new.table(), &encoded(new.table(), *id, *row)).await {
+                Err(Error::DuplicateKey { .. }) if ignores => {}
+                done => done?,
+            }
+        }
+        if gives_up {
+            return Ok(false);
+        }
+        trx.commit().await?.durable().await;
+        Ok(true)
+    };
+    let filled = filled.await;
+    if let Ok(true) = filled {
+        new.enter();
+        return Ok(());
+    }
+    trx.rollback().await?;
+    new.discard().await?;
+    filled.map(drop)
+}
+fn encoded(t: &Table, id: i64, (k, len): (i64, usize)) -> Vec<u8> {
+    encode(t, &[Value::Int(id), Value::Int(k), Value::Bytes(Cow::Owned(vec![b'x'; len]))])
+}
 async fn find(e: &Arc<Engine>, name: &str) -> Result<Arc<Table>> {
     Ok(e.table("sim", name).await?.unwrap_or_else(|| panic!("table {name} is not there")))
 }
@@ -199,12 +282,8 @@ async fn write(
 ) -> Result<()> {
     let mut trx = e.begin(KillFlag::new());
     let done = async {
-        for (id, (k, len)) in put {
-            let row = encode(
-                t,
-                &[Value::Int(*id), Value::Int(*k), Value::Bytes(Cow::Owned(vec![b'x'; *len]))],
-            );
-            match trx.insert(t, &row).await {
+        for (id, row) in put {
+            match trx.insert(t, &encoded(t, *id, *row)).await {
                 Ok(()) | Err(Error::DuplicateKey { .. }) => {}
                 Err(e) => return Err(e),
             }

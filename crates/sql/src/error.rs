@@ -134,6 +134,12 @@ impl SqlError {
 }
 
 errors! {
+    generated_key_column_exists() = 4108, "Failed to generate invisible primary key. Column \
+        'my_row_id' already exists.";
+    generated_key_counter_exists() = 4109, "Failed to generate invisible primary key. \
+        Auto-increment column already exists.";
+    generated_key_needs_its_column() = 4111, "Please drop primary key column to be able to drop \
+        generated invisible primary key.";
     xa_unknown() = 1397, "XAER_NOTA: Unknown XID";
     xa_invalid() = 1398, "XAER_INVAL: Invalid arguments (or unsupported command)";
     xa_state(state) = 1399, "XAER_RMFAIL: The command cannot be executed when global transaction \

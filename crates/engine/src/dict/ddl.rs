@@ -112,7 +112,7 @@ impl Engine {
         self.enter(r, made, done).await
     }
     /// Makes a file with an empty tree for each index.
-    async fn new_space(
+    pub(super) async fn new_space(
         &self,
         def: TableDef,
         auto_increment: u64,
@@ -305,7 +305,7 @@ impl Engine {
         }
         Ok(id)
     }
-    async fn change_row(&self, trx: &mut Trx, change: &Change) -> Result<()> {
+    pub(super) async fn change_row(&self, trx: &mut Trx, change: &Change) -> Result<()> {
         let (Change::Put(name, _) | Change::Remove(name)) = change;
         let mut key = Vec::new();
         let bytes = redolith_types::Value::Bytes(std::borrow::Cow::Borrowed(name));

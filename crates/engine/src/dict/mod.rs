@@ -17,6 +17,7 @@ mod counters;
 mod ddl;
 mod estimate;
 pub mod metadata_lock;
+pub mod new_table;
 #[allow(missing_docs)] // `testing` shows it
 pub mod record;
 pub mod table;

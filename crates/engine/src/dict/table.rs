@@ -128,6 +128,19 @@ impl Table {
         self.counter_moved.store(true, Release);
         first
     }
+    /// Takes `n` values of the sequence that `align` describes: it gives the sequence's least value
+    /// that is not below its argument. `step` is the distance of two values. Returns the first.
+    pub fn take_auto_increment_of(&self, n: u64, step: u64, align: impl Fn(u64) -> u64) -> u64 {
+        let end = |v| align(v).saturating_add(n.saturating_mul(step));
+        let before = self.auto_increment.fetch_update(AcqRel, Relaxed, |v| Some(end(v)));
+        self.counter_moved.store(true, Release);
+        align(before.unwrap_or_else(|v| v))
+    }
+    /// Gives values back that were taken last and not used: the counter goes from `end` to `next`.
+    /// If the counter has moved on, it stays there.
+    pub fn give_auto_increment_back(&self, end: u64, next: u64) {
+        let _ = self.auto_increment.compare_exchange(end, next, AcqRel, Relaxed);
+    }
     /// Notes the value that a row brought itself: the next generated value is above it.
     pub fn saw_auto_increment(&self, value: u64) {
         if value >= self.auto_increment.load(Relaxed) {

@@ -76,6 +76,16 @@ impl LockKey {
     pub fn new(index: u64, key: &[u8]) -> LockKey {
         LockKey { index, hash: hash_bytes(key) }
     }
+    /// The AUTO-INC lock of a table. No index has an id with the bit [`LockKey::COUNTER`].
+    pub(crate) fn counter(table: u64) -> LockKey {
+        debug_assert!(table & LockKey::COUNTER == 0, "ids count up from 1");
+        LockKey { index: table | LockKey::COUNTER, hash: hash_bytes(&table.to_le_bytes()) }
+    }
+    const COUNTER: u64 = 1 << 63;
+    /// The table of an AUTO-INC lock. None for the lock of a row.
+    fn counted_table(self) -> Option<u64> {
+        (self.index & LockKey::COUNTER != 0).then_some(self.index & !LockKey::COUNTER)
+    }
     /// The hash that places the key in the lock table. `hash` is well mixed already.
     fn spread(self) -> u64 {
         self.hash.wrapping_add(self.index.wrapping_mul(0x9e37_79b9_7f4a_7c15))

@@ -249,6 +249,9 @@ impl fmt::Debug for TrxLocks {
 impl fmt::Display for WaitInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            WaitInfo::Row { key, .. } if key.counted_table().is_some() => {
+                write!(f, "AUTO-INC lock of table {}", key.counted_table().unwrap_or(0))
+            }
             WaitInfo::Row { key, mode } => {
                 write!(f, "{mode:?} lock on key {:016x} of index {}", key.hash, key.index)
             }

@@ -177,6 +177,8 @@ impl Trx {
     /// Forgets the transaction and releases its locks.
     pub(super) fn end(&mut self) {
         self.release_locks();
+        self.counter_lock = None;
+        self.fills = None;
         self.id = TrxId::NONE;
         self.undo = Default::default();
         self.broken = None;

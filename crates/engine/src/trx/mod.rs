@@ -13,6 +13,7 @@
 //!   is one of few. A commit that gathers its group in the same run queue waits for one turn at
 //!   most.
 pub(crate) mod commit;
+mod counter_lock;
 pub(crate) mod prepare;
 pub(crate) mod rollback;
 pub(crate) mod sys;
@@ -20,8 +21,9 @@ pub(crate) mod view;
 
 use crate::btree::Appended;
 use crate::canary::{Canary, planted};
+use crate::dict::table::Table;
 use crate::engine::Engine;
-use crate::lock::{KillFlag, TrxLocks};
+use crate::lock::{KillFlag, LockKey, TrxLocks};
 use crate::log::SpaceWait;
 use crate::metrics::RowCounts;
 use crate::runtime::let_others_run;
@@ -185,6 +187,10 @@ pub(crate) struct Scratch {
 pub struct Trx {
     pub(crate) engine: Arc<Engine>,
     pub(crate) locks: Arc<TrxLocks>,
+    /// The table that the transaction makes and fills (NEWTABLE-2).
+    pub(crate) fills: Option<Arc<Table>>,
+    /// The AUTO-INC lock that the running statement holds (AUTOINC-1).
+    counter_lock: Option<LockKey>,
     pub(crate) id: TrxId,
     pub(crate) undo: UndoLog,
     /// Where the transaction's last change ends in the redo log that relies on an AUTO_INCREMENT
@@ -242,6 +248,8 @@ impl Trx {
     pub(crate) fn new(engine: Arc<Engine>, kill: Arc<KillFlag>) -> Trx {
         Trx {
             locks: engine.locks.new_trx(kill),
+            fills: None,
+            counter_lock: None,
             view: engine.sys.new_view(),
             id: TrxId::NONE,
             undo: UndoLog::default(),
@@ -273,6 +281,8 @@ impl Trx {
         let mut rest = Trx {
             engine: engine.clone(),
             locks: std::mem::replace(&mut self.locks, fresh),
+            fills: None,
+            counter_lock: self.counter_lock.take(),
             id: std::mem::take(&mut self.id),
             undo: std::mem::take(&mut self.undo),
             counter_raised: None,
@@ -290,6 +300,7 @@ impl Trx {
             last_commit: Duration::ZERO,
             turn: Turn::default(),
         };
+        self.fills = None;
         self.view.close();
         engine.rollbacks.fetch_add(1, AcqRel);
         engine.spawn("rollback", |engine| async move {

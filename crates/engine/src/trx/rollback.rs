@@ -13,6 +13,7 @@ use crate::row::{entry, overflow, value};
 use crate::undo;
 use crate::undo::record::{self, Entry, RollPtr};
 use crate::{Result, TrxId, Try};
+use std::sync::Arc;
 
 /// One change to take back: a copy of the needed parts of its undo record.
 enum Step {
@@ -51,7 +52,7 @@ impl Trx {
                 }
             };
             let change = matches!(step, Step::Change { .. });
-            engine.take_back(self.id, at, step).await?;
+            engine.take_back(self.id, at, step, self.fills.as_ref()).await?;
             if change && goes_on {
                 // If the transaction commits, purge must not act on this record: the versions and
                 // entries that the record's change made obsolete are current again.
@@ -73,6 +74,7 @@ impl Trx {
     /// Rolls the whole transaction back and ends it, or returns the error that stopped the
     /// rollback.
     pub(crate) async fn take_back_all(&mut self) -> Result<()> {
+        self.give_up_table();
         self.back_to(RollPtr::NONE, false).await?;
         let engine = self.engine.clone();
         if self.id != TrxId::NONE {
@@ -126,12 +128,21 @@ fn read_step(engine: &Engine, at: RollPtr) -> Try<(RollPtr, Step)> {
 }
 
 impl Engine {
-    async fn take_back(&self, trx: TrxId, at: RollPtr, step: Step) -> Result<()> {
+    /// Takes one change back. `filled` is a table that only this transaction knows.
+    async fn take_back(
+        &self,
+        trx: TrxId,
+        at: RollPtr,
+        step: Step,
+        filled: Option<&Arc<Table>>,
+    ) -> Result<()> {
         let table = match &step {
             Step::Nothing => return Ok(()),
             Step::Insert { table, .. }
             | Step::Change { table, .. }
-            | Step::Overflow { table, .. } => self.dict.by_id(*table),
+            | Step::Overflow { table, .. } => {
+                filled.filter(|t| t.id == *table).cloned().or_else(|| self.dict.by_id(*table))
+            }
         };
         // A dropped table has taken its rows along.
         let Some(table) = table else { return Ok(()) };

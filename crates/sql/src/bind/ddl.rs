@@ -3,9 +3,10 @@ use super::Binder;
 use super::column_def::ColumnContext;
 use super::index_def;
 use crate::error::{Result, SqlError};
+use crate::generated_key::has_generated_key;
 use crate::parse::ast::{self, Alter, Statement as S};
 use crate::parse::limits::MAX_COLUMNS;
-use crate::plan::{AlterAction, CreateTable, DdlStmt, TableName};
+use crate::plan::{AlterAction, CreateTable, DdlStmt, SelectPlan, TableName};
 use redolith_types::{Charset, Collation, TableDef};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -36,7 +37,17 @@ impl Binder<'_> {
             S::DropDatabase { name, if_exists } => {
                 DdlStmt::DropDatabase { name: name.as_str().into(), if_exists: *if_exists }
             }
-            S::CreateTable(create) => DdlStmt::CreateTable(Box::new(self.create_table(create)?)),
+            S::CreateTable(create) => {
+                let (table, select) = self.create_table(create)?;
+                match select {
+                    None => DdlStmt::CreateTable(Box::new(table)),
+                    Some(select) => DdlStmt::CreateSelect(Box::new(self.create_select(
+                        table,
+                        select,
+                        create.on_taken,
+                    )?)),
+                }
+            }
             S::CreateTableLike { name, like, if_not_exists } => {
                 self.existing(like)?;
                 DdlStmt::CreateTableLike {
@@ -99,12 +110,13 @@ impl Binder<'_> {
         })
     }
 
-    fn create_table(&mut self, create: &ast::CreateTable) -> Result<CreateTable> {
+    /// The table, and the SELECT that fills it.
+    fn create_table(
+        &mut self,
+        create: &ast::CreateTable,
+    ) -> Result<(CreateTable, Option<SelectPlan>)> {
         if create.temporary {
             return Err(SqlError::unsupported("CREATE TEMPORARY TABLE"));
-        }
-        if create.select.is_some() {
-            return Err(SqlError::unsupported("CREATE TABLE ... SELECT"));
         }
         let name = self.new_table_name(&create.name)?;
         let database = self
@@ -134,8 +146,7 @@ impl Binder<'_> {
         let mut indexes = Vec::new();
         for column in &create.columns {
             self.step(def.columns.len())?;
-            check_name(&column.name)
-                .map_err(|e| e.unwrap_or_else(|| SqlError::wrong_column_name(&column.name)))?;
+            check_column_name(&column.name)?;
             if def.column(&column.name).is_some() {
                 return Err(SqlError::duplicate_column(&column.name));
             }
@@ -166,7 +177,15 @@ impl Binder<'_> {
             }
         }
         indexes.extend(create.indexes.iter().cloned());
-        let nullable: Vec<Option<bool>> = create.columns.iter().map(|c| c.nullable).collect();
+        let mut nullable: Vec<Option<bool>> = create.columns.iter().map(|c| c.nullable).collect();
+        let select = match &create.select {
+            Some(select) => {
+                let select = self.select_for_table(select)?;
+                self.add_selected(&mut def, &mut nullable, &select)?;
+                Some(select)
+            }
+            None => None,
+        };
         for index in &indexes {
             self.check_comment(index)?;
             index_def::add(&mut def, index, &nullable)?;
@@ -174,12 +193,9 @@ impl Binder<'_> {
         index_def::sort(&mut def);
         index_def::check_auto_increment(&def)?;
         check_table(&def)?;
-        Ok(CreateTable {
-            def,
-            if_not_exists: create.if_not_exists,
-            auto_increment: options.auto_increment,
-            notes,
-        })
+        let auto_increment = options.auto_increment;
+        let if_not_exists = create.if_not_exists;
+        Ok((CreateTable { def, if_not_exists, auto_increment, notes }, select))
     }
 
     /// Refuses a comment: the definition of an index has no place for it.
@@ -214,6 +230,12 @@ impl Binder<'_> {
                 let index = index_def::add(def, spec, &nullable)?;
                 out.push(AlterAction::AddIndex(index));
             }
+            Alter::DropIndex(name)
+                if name.eq_ignore_ascii_case("PRIMARY") && has_generated_key(def) =>
+            {
+                drop_generated_key(def, out)
+            }
+            Alter::DropPrimaryKey if has_generated_key(def) => drop_generated_key(def, out),
             Alter::DropIndex(name) => {
                 let found = def
                     .indexes
@@ -284,6 +306,14 @@ impl Binder<'_> {
     }
 }
 
+/// Takes the generated key out of `def`. Whether the statement may do so depends on the session, so
+/// the executor decides; the column no longer counts, because this is not the error to tell.
+fn drop_generated_key(def: &mut TableDef, out: &mut Vec<AlterAction>) {
+    def.columns[0].auto_increment = false;
+    def.indexes.retain(|index| !index.primary);
+    out.push(AlterAction::DropPrimaryKey);
+}
+
 /// Checks a name. Err(None) means an invalid name, Err(Some) a name that is too long.
 fn check_name(name: &str) -> std::result::Result<(), Option<SqlError>> {
     if name.is_empty() || name.ends_with(' ') || name.contains('\0') {
@@ -293,6 +323,10 @@ fn check_name(name: &str) -> std::result::Result<(), Option<SqlError>> {
         return Err(Some(SqlError::name_too_long(name)));
     }
     Ok(())
+}
+
+pub(super) fn check_column_name(name: &str) -> Result<()> {
+    check_name(name).map_err(|e| e.unwrap_or_else(|| SqlError::wrong_column_name(name)))
 }
 
 /// The collation that CHARACTER SET and COLLATE select together. `CHARACTER SET DEFAULT` means
@@ -326,7 +360,8 @@ pub(super) fn collation_option(
     }
 }
 
-fn check_table(def: &TableDef) -> Result<()> {
+/// Checks the columns of a whole definition.
+pub(crate) fn check_table(def: &TableDef) -> Result<()> {
     if def.columns.is_empty() || def.columns.iter().all(|c| c.invisible) {
         return Err(SqlError::no_columns());
     }

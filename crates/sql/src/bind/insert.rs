@@ -1,6 +1,6 @@
 //! Binds INSERT and REPLACE.
 use super::Binder;
-use super::enum_set::give_number;
+use super::create_select::fit_outputs;
 use super::expr::{Env, as_number};
 use super::result_columns;
 use super::scope::{Clause, Scope, ScopeColumn, ScopeSource};
@@ -37,16 +37,7 @@ impl Binder<'_> {
                 if select.visible != columns.len() {
                     return Err(SqlError::column_count(1));
                 }
-                for (given, column) in columns.iter().enumerate() {
-                    let ty = &table.def.columns[*column].ty;
-                    if ty.is_numeric() || matches!(ty, SqlType::Year | SqlType::Bit { .. }) {
-                        give_number(&mut select, given);
-                        let output = &mut select.output[given];
-                        if matches!(output.kind, ExprKind::Hex(_)) {
-                            *output = as_number(output.clone());
-                        }
-                    }
-                }
+                fit_outputs(&table, &columns, &mut select);
                 let buffer = select.sources.iter().any(|s| reads(s, &table));
                 if !buffer && select.grouping.is_none() && !select.distinct {
                     select.output.iter_mut().for_each(keep_digits);

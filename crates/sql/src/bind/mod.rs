@@ -14,6 +14,7 @@ mod aggregate;
 mod column;
 mod column_def;
 mod compare;
+mod create_select;
 mod ddl;
 mod decorrelate;
 mod dml;
@@ -45,6 +46,7 @@ use crate::plan::{ExprType, Plan, RowLock, Statement, TableUse};
 use crate::sql_mode::SqlMode;
 use crate::table_info::{Catalog, TableInfo};
 use aggregate::Aggregates;
+pub(crate) use ddl::check_table;
 use redolith_types::{Charset, Collation, Value};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -224,7 +226,10 @@ impl<'a> Binder<'a> {
 
     fn statement(&mut self, statement: &ast::Statement) -> Result<Statement> {
         use ast::Statement as S;
-        if matches!(statement, S::Insert(_) | S::Load(_) | S::Update(_) | S::Delete(_)) {
+        let makes_rows = matches!(statement, S::CreateTable(create) if create.select.is_some());
+        if makes_rows
+            || matches!(statement, S::Insert(_) | S::Load(_) | S::Update(_) | S::Delete(_))
+        {
             self.reads = RowLock::ShareForChange;
         }
         match statement {

@@ -1,4 +1,5 @@
-//! The record of a definition: its text, as the client has sent it.
+//! The record of a definition: its text, as the client has sent it, or a text that the server makes
+//! because a replica would make something else of the client's (GIPK-2).
 use super::filter::Filter;
 use super::settings::{LogSettings, encode_options};
 use super::wait::killable;
@@ -32,13 +33,15 @@ pub struct Definition<'a> {
 
 impl Definition<'_> {
     /// The record of a definition that changes `databases`. `default` is the session's default
-    /// database; None if the text does not depend on it, as that of CREATE DATABASE.
+    /// database; None if the text does not depend on it, as that of CREATE DATABASE. `made` is the
+    /// server's own text, in UTF-8, if it stands in for the client's.
     pub async fn record(
         &self,
         engine: &Engine,
         session: &SessionState,
         default: Option<&str>,
         databases: &[&str],
+        made: Option<&[u8]>,
     ) -> Result<Vec<u8>> {
         killable(&session.process, self.binlog.admit()).await?;
         let now_us = engine.disk.wall_us();
@@ -55,10 +58,15 @@ impl Definition<'_> {
             ..self.settings.status()
         };
         if let Some([client, ..]) = &mut status.charset {
-            *client = self.text.charset.default_collation().id();
+            let charset = if made.is_some() { Charset::Utf8mb4 } else { self.text.charset };
+            *client = charset.default_collation().id();
         }
         if let (Some(prepared), Some(mode)) = (self.text.prepared, &mut status.sql_mode) {
             *mode = *mode & !SqlMode(u64::MAX).parsing_part() | prepared.mode.0;
+        }
+        if let (Some(_), Some(mode)) = (made, &mut status.sql_mode) {
+            // The server's texts are for readers in the default mode.
+            *mode &= !SqlMode(u64::MAX).parsing_part();
         }
         // Here every table is InnoDB's, whatever engine its definition names. A replica that lacks
         // the engine is to take its default one, and not to stop.
@@ -75,7 +83,7 @@ impl Definition<'_> {
             thread_id: session.id,
             status,
             database: database.as_bytes(),
-            text: self.text.bytes.trim_ascii(),
+            text: made.unwrap_or(self.text.bytes).trim_ascii(),
             suppresses_use,
             ..Query::default()
         };

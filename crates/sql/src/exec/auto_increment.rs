@@ -1,15 +1,49 @@
 //! The AUTO_INCREMENT values that a statement takes from its table.
+//!
+//! **COUNT-1** `innodb_autoinc_lock_mode` says which statements take values under the table's
+//! AUTO-INC lock ([`CounterLock`]). A statement that holds it to its end takes values that follow
+//! each other. Without the lock, statements take values for many rows at a time, and the values of
+//! two statements may alternate.
+use super::ExecContext;
 use super::env::Env;
+use super::insert::{Given, Work};
 use crate::error::{Result, SqlError};
+use crate::plan::{ExprKind, Fill, InsertValue};
 use redolith_engine::dict::table::Table;
+use redolith_types::convert::to_integer;
 use redolith_types::{SqlType, Value};
 use std::sync::atomic::Ordering::Relaxed;
+
+/// The meaning of `innodb_autoinc_lock_mode`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CounterLock {
+    /// 0, traditional: every statement holds the lock to its end, and takes each value when the
+    /// row needs it.
+    Always,
+    /// 1, consecutive: a statement whose number of rows is known holds the lock only while it takes
+    /// its values, and others to their end.
+    UnknownRows,
+    /// 2, interleaved: no statement takes the lock.
+    Never,
+}
+impl CounterLock {
+    pub fn of_mode(mode: u64) -> CounterLock {
+        match mode {
+            0 => CounterLock::Always,
+            1 => CounterLock::UnknownRows,
+            _ => CounterLock::Never,
+        }
+    }
+}
 
 /// The AUTO_INCREMENT values of one statement.
 #[derive(Default)]
 pub(super) struct AutoIncrement {
     /// The number of rows from the present row on. Values are taken for all of them at once.
     pub(super) rows_left: u64,
+    /// The number of rows of the statement, if it is known: its first values are as many, even if
+    /// rows before have brought their own, as in MySQL.
+    pub(super) all_rows: u64,
     pub(super) next: u64,
     pub(super) taken: u64,
     /// `next` and `taken` before the present row.
@@ -18,6 +52,8 @@ pub(super) struct AutoIncrement {
     pub(super) wanted: Option<usize>,
     /// The value of the present row, and whether the value was generated.
     pub(super) current: Option<(u64, bool)>,
+    /// The statement holds the AUTO-INC lock to its end.
+    pub(super) holds_on: bool,
     /// The first generated value among the inserted rows.
     pub(super) first: Option<u64>,
     /// The value given for the last inserted row. The client is told this value if no value was
@@ -32,7 +68,7 @@ impl AutoIncrement {
             match env.settings.insert_id.take() {
                 // The statement's values begin at `@@insert_id`, not at the table's counter.
                 Some(wanted) => (self.next, self.taken) = (wanted, u64::MAX),
-                None => self.take(table, step, offset),
+                None => self.take(table, step, offset, env),
             }
         }
         self.taken -= 1;
@@ -61,27 +97,80 @@ impl AutoIncrement {
         };
     }
 
+    /// Gives the value back that the last row took in vain, as its statement ends under the lock.
+    pub(super) fn give_back(&mut self, table: &Table, env: &Env<'_>) {
+        if env.settings.auto_increment_lock == CounterLock::Always && self.taken == 1 {
+            let (step, _) = AutoIncrement::step_and_offset(env);
+            let end = self.next.saturating_add(step);
+            table.give_auto_increment_back(end, self.next);
+        }
+    }
+
     fn step_and_offset(env: &Env<'_>) -> (u64, u64) {
         let step = env.settings.auto_increment_increment.max(1);
         (step, env.settings.auto_increment_offset.clamp(1, step))
     }
 
-    /// Takes values from the table's counter for all rows that are left.
-    fn take(&mut self, table: &Table, step: u64, offset: u64) {
-        self.taken = self.rows_left.max(1);
+    /// Takes values from the table's counter for all rows that are left, or for one.
+    fn take(&mut self, table: &Table, step: u64, offset: u64, env: &Env<'_>) {
+        let one = env.settings.auto_increment_lock == CounterLock::Always;
+        let all = std::mem::take(&mut self.all_rows);
+        self.taken = if one { 1 } else { self.rows_left.max(all).max(1) };
         if step == 1 {
             self.next = table.take_auto_increment(self.taken);
             return;
         }
-        let taken = self.taken;
-        let before = table
-            .auto_increment
-            .fetch_update(Relaxed, Relaxed, |v| {
-                Some(aligned(v, step, offset).saturating_add(taken.saturating_mul(step)))
-            })
-            .unwrap_or_else(|v| v);
-        self.next = aligned(before, step, offset);
-        table.saw_auto_increment(table.auto_increment.load(Relaxed).saturating_sub(1));
+        let align = |v| aligned(v, step, offset);
+        self.next = table.take_auto_increment_of(self.taken, step, align);
+    }
+}
+
+impl Work<'_> {
+    /// Takes the AUTO-INC lock before a row is made, if the row may need it (COUNT-1).
+    #[cold]
+    pub(super) async fn lock_counter(
+        &mut self,
+        cx: &mut ExecContext<'_>,
+        given: &Given<'_>,
+        params: &[Value<'_>],
+    ) -> Result<()> {
+        let table = self.plan.table.engine();
+        if table.def.auto_increment_column().is_none() {
+            return Ok(());
+        }
+        self.auto.holds_on = cx.env.settings.auto_increment_lock == CounterLock::Always
+            || !matches!(given, Given::Exprs(_));
+        if self.auto.holds_on || self.auto.taken == 0 && !self.brings_value(given, params) {
+            cx.trx.lock_counter(table).await?;
+        }
+        Ok(())
+    }
+    /// True if the row certainly brings a value of its own.
+    fn brings_value(&self, given: &Given<'_>, params: &[Value<'_>]) -> bool {
+        let column = self.plan.table.engine().def.auto_increment_column();
+        let (Some(column), Given::Exprs(row)) = (column, given) else { return false };
+        let Fill::Given(place) = self.plan.fill[column] else { return false };
+        let InsertValue::Expr(e) = &row[usize::from(place)] else { return false };
+        let value = match &e.kind {
+            ExprKind::Param(n) => params.get(*n as usize),
+            _ => e.as_literal(),
+        };
+        value.is_some_and(|value| !value.is_null() && to_integer(value).value != 0)
+    }
+    /// When a row is made, gives the lock back unless the statement holds it to its end. A row
+    /// that brings a value above the counter keeps it, or takes it, until the counter is raised.
+    pub(super) async fn settle_counter(&mut self, cx: &mut ExecContext<'_>) -> Result<()> {
+        let table = self.plan.table.engine();
+        let raises = |(value, generated): (u64, bool)| {
+            !generated && value >= table.auto_increment.load(Relaxed)
+        };
+        if self.auto.holds_on {
+        } else if self.auto.current.is_some_and(raises) {
+            cx.trx.lock_counter(table).await?;
+        } else {
+            cx.trx.release_counter();
+        }
+        Ok(())
     }
 }
 

@@ -54,6 +54,7 @@ impl EngineCatalog {
             DdlStmt::CreateDatabase { .. }
             | DdlStmt::AlterDatabase { .. }
             | DdlStmt::CreateTable(_)
+            | DdlStmt::CreateSelect(_)
             | DdlStmt::CreateTableLike { .. } => {}
         }
     }

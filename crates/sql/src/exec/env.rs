@@ -1,5 +1,6 @@
 //! The environment of an evaluation: all that it may read and change besides rows and parameters,
 //! such as the session, its settings, the clock and warnings.
+use super::auto_increment::CounterLock;
 use super::correlated::Correlated;
 use super::eval::CompiledRegexp;
 use super::pace::Pace;
@@ -35,6 +36,7 @@ pub struct StatementSettings {
     pub in_transaction: bool,
     pub auto_increment_increment: u64,
     pub auto_increment_offset: u64,
+    pub auto_increment_lock: CounterLock,
     pub div_precision_increment: u8,
     /// The mode of WEEK() if no mode is given.
     pub default_week_format: u8,
@@ -46,6 +48,8 @@ pub struct StatementSettings {
     pub insert_id: Option<u64>,
     /// `@@max_allowed_packet`: the greatest number of bytes that a function may return.
     pub max_allowed_packet: usize,
+    /// `@@show_gipk_in_create_table_and_information_schema` (GIPK-3).
+    pub shows_generated_keys: bool,
 }
 
 impl Default for StatementSettings {
@@ -59,12 +63,14 @@ impl Default for StatementSettings {
             in_transaction: false,
             auto_increment_increment: 1,
             auto_increment_offset: 1,
+            auto_increment_lock: CounterLock::Never,
             div_precision_increment: 4,
             default_week_format: 0,
             group_concat_max_len: 1024,
             memory_limit: 256 << 20,
             insert_id: None,
             max_allowed_packet: 64 << 20,
+            shows_generated_keys: true,
         }
     }
 }

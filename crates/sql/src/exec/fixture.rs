@@ -222,6 +222,7 @@ impl Session<'_> {
                 session: &mut self.state,
                 locks: &mut self.locks,
                 lock_wait_timeout: self.lock_wait_timeout,
+                generates_keys: self.vars.is_on(Var::SqlGenerateInvisiblePrimaryKey),
                 server_collation: Collation::Utf8mb4GeneralCi,
                 log: None,
             };

@@ -1,6 +1,7 @@
 //! Runs INSERT and REPLACE: defaults, AUTO_INCREMENT, duplicates.
-use super::auto_increment::{AutoIncrement, generated};
+use super::auto_increment::{AutoIncrement, CounterLock, generated};
 use super::correlated::answered;
+use super::duplicate_entry::duplicate_entry;
 use super::env::Env;
 use super::eval::{Eval, Row, Scope};
 use super::insert_select::insert_select;
@@ -44,7 +45,7 @@ pub async fn run(
     let at = Scope { subqueries: &subqueries, ..Scope::new(params) };
     match &plan.rows {
         InsertRows::Rows(rows) => {
-            work.auto.rows_left = rows.len() as u64;
+            work.expect_all_rows(rows.len() as u64);
             for row in rows {
                 work.row(cx, Given::Exprs(row), at, at).await?;
             }
@@ -52,7 +53,7 @@ pub async fn run(
         InsertRows::Repeat { row, stride } => {
             let stride = *stride as usize;
             let more = cx.more_rows.map_or(0, |more| more.count(stride));
-            work.auto.rows_left = more as u64 + 1;
+            work.expect_all_rows(more as u64 + 1);
             work.row(cx, Given::Exprs(row), at, at).await?;
             let mut done = 0;
             while let Some(rows) = cx.more_rows.filter(|_| done < more) {
@@ -111,7 +112,7 @@ pub(super) enum Given<'v> {
 
 pub(super) struct Work<'p> {
     pub(super) plan: &'p InsertPlan,
-    auto: AutoIncrement,
+    pub(super) auto: AutoIncrement,
     records: u64,
     affected: u64,
     /// The number of rows whose key was taken.
@@ -139,6 +140,10 @@ impl<'p> Work<'p> {
     /// The number of rows so far.
     pub(super) fn records(&self) -> u64 {
         self.records
+    }
+    /// Announces all rows of the statement.
+    fn expect_all_rows(&mut self, rows: u64) {
+        (self.auto.rows_left, self.auto.all_rows) = (rows, rows);
     }
     /// Announces the next rows, so that their AUTO_INCREMENT values are taken together.
     pub(super) fn expect_rows(&mut self, rows: u64) {
@@ -169,6 +174,10 @@ impl<'p> Work<'p> {
         after: Scope<'_>,
     ) -> Result<()> {
         check_killed(&cx.env)?;
+        let counts = cx.env.settings.auto_increment_lock != CounterLock::Never;
+        if counts {
+            Box::pin(self.lock_counter(cx, &given, at.params)).await?;
+        }
         self.records += 1;
         cx.env.row = self.records;
         // INSERT .. SELECT counts as several rows, even if the query has one row.
@@ -190,6 +199,9 @@ impl<'p> Work<'p> {
                 )
             });
         }
+        if counts && made.is_ok() {
+            made = Box::pin(self.settle_counter(cx)).await;
+        }
         let done = match made {
             Ok(()) => self.insert(cx, &mut payload, after).await,
             Err(e) => Err(e),
@@ -197,6 +209,9 @@ impl<'p> Work<'p> {
         // This releases the memory of ON DUPLICATE KEY UPDATE, too.
         cx.env.release_to(mark);
         cx.scratch.row = payload;
+        if counts && !self.auto.holds_on {
+            cx.trx.release_counter();
+        }
         self.auto.rows_left -= 1;
         done
     }
@@ -538,7 +553,8 @@ impl<'p> Work<'p> {
         Ok(())
     }
 
-    pub(super) fn finish(self, cx: &mut ExecContext<'_>, warnings_before: u64) -> Outcome {
+    pub(super) fn finish(mut self, cx: &mut ExecContext<'_>, warnings_before: u64) -> Outcome {
+        self.auto.give_back(self.plan.table.engine(), &cx.env);
         if let Some(first) = self.auto.first {
             cx.env.session.last_insert_id = first;
         }
@@ -658,33 +674,4 @@ impl Rewriter {
         }
         Ok(is_long)
     }
-}
-
-/// Error 1062, with the key's values as MySQL shows them.
-#[cold]
-pub fn duplicate_entry(table: &TableInfo, index_no: usize, payload: &[u8]) -> SqlError {
-    let engine = table.engine();
-    let index = &engine.indexes[index_no];
-    let mut text = Vec::new();
-    for part in &index.def.columns {
-        if !text.is_empty() {
-            text.push(b'-');
-        }
-        let column = &table.def.columns[part.column];
-        if engine.layout.external(payload, part.column).is_some() {
-            continue;
-        }
-        let value = column.ty.present(engine.layout.get(payload, part.column));
-        let from = column.ty.compare_collation().charset();
-        match &value {
-            Value::Null => text.extend_from_slice(b"NULL"),
-            Value::Bytes(b) => {
-                let len = part.prefix.map_or(b.len(), |n| from.prefix_len(b, n as usize));
-                text.extend_from_slice(&from.convert_lossy(&b[..len], Charset::Utf8mb4));
-            }
-            value => column.ty.write_text(value, &mut text),
-        }
-    }
-    let name = if index.def.primary { "PRIMARY" } else { &index.def.name };
-    SqlError::duplicate_entry(String::from_utf8_lossy(&text), format!("{}.{name}", table.def.name))
 }

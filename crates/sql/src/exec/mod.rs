@@ -10,11 +10,12 @@
 //! cursors of the slow thing move.
 pub mod admin;
 mod aggregate;
-mod auto_increment;
+pub mod auto_increment;
 mod column_conversion;
 pub(crate) mod correlated;
 pub mod ddl;
 mod delete;
+mod duplicate_entry;
 pub mod engine_catalog;
 pub mod env;
 pub mod eval;
@@ -128,13 +129,12 @@ pub async fn run(
         Some(log) => outcome.and_then(|outcome| log.end_statement().map(|()| outcome)),
         None => outcome,
     };
-    match outcome {
+    let outcome = match outcome {
         Ok(outcome) => Ok(outcome),
-        Err(error) => {
-            roll_back_statement(cx, start, &error).await?;
-            Err(error)
-        }
-    }
+        Err(error) => Err(roll_back_statement(cx, start, &error).await.err().unwrap_or(error)),
+    };
+    cx.trx.release_counter();
+    outcome
 }
 
 /// Rolls back a statement that has failed (EXEC-1).
@@ -148,6 +148,7 @@ async fn roll_back_statement(
         log.roll_back_statement(&mut cx.env.session.memory);
     }
     let trx = &mut *cx.trx;
+    trx.give_up_table();
     let done = Box::pin(async {
         if error.ends_transaction() { trx.rollback().await } else { trx.rollback_to(start).await }
     });

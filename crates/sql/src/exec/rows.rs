@@ -264,6 +264,7 @@ impl<'p> Loops<'p> {
                         *table,
                         db,
                         tables,
+                        cx.env.settings.shows_generated_keys,
                         &mut cx.env.session.memory.statement,
                     )
                     .await?;

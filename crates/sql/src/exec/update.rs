@@ -1,9 +1,9 @@
 //! Runs UPDATE. Rows are changed as they are found. If the scan could meet a changed row again, or
 //! if the rows are sorted, all rows are found first and changed then.
 use super::correlated::answered;
+use super::duplicate_entry::duplicate_entry;
 use super::env::Env;
 use super::eval::{Eval, Row, Scope};
-use super::insert::duplicate_entry;
 use super::long_rows::{self, charge_write};
 use super::scan::{Scan, check_killed};
 use super::subquery::Found;

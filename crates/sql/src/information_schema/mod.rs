@@ -86,11 +86,13 @@ impl Virtual {
 pub(crate) use tables::{base_tables, place};
 
 /// Makes the rows of a table and charges for them. If a row needs more than the dictionary, only
-/// rows about the tables in `asked` are made.
+/// rows about the tables in `asked` are made. `shows_keys` says whether generated primary keys are
+/// shown (GIPK-3).
 pub async fn rows(
     table: Virtual,
     db: &Database,
     asked: Vec<Arc<Table>>,
+    shows_keys: bool,
     memory: &mut Account,
 ) -> Result<Vec<Row>> {
     show::before_tables(&db.engine);
@@ -101,14 +103,14 @@ pub async fn rows(
             out.extend(server::collation_applicability())?
         }
         Virtual::Collations => out.extend(show::collations())?,
-        Virtual::Columns => tables::columns(&db.engine, &mut out)?,
+        Virtual::Columns => tables::columns(&db.engine, shows_keys, &mut out)?,
         Virtual::Engines => out.extend(show::engines())?,
         Virtual::InnodbMetrics => out.extend(server::metrics(db))?,
-        Virtual::KeyColumnUsage => tables::key_column_usage(&db.engine, &mut out)?,
+        Virtual::KeyColumnUsage => tables::key_column_usage(&db.engine, shows_keys, &mut out)?,
         Virtual::Processlist => out.extend(show::processes(&db.processes, true))?,
         Virtual::Schemata => out.extend(tables::schemata(&db.engine))?,
-        Virtual::Statistics => tables::statistics(&db.engine, asked, &mut out).await?,
-        Virtual::TableConstraints => tables::table_constraints(&db.engine, &mut out)?,
+        Virtual::Statistics => tables::statistics(&db.engine, asked, shows_keys, &mut out).await?,
+        Virtual::TableConstraints => tables::table_constraints(&db.engine, shows_keys, &mut out)?,
         Virtual::Tables => tables::tables(&db.engine, asked, &mut out).await?,
         // The server has none of these objects.
         Virtual::CheckConstraints

@@ -3,6 +3,7 @@ use super::{SCHEMA, Virtual, def, int, text};
 use crate::error::Result;
 use crate::exec::server_rows::Gathered;
 use crate::exec::show::{self, DefaultText};
+use crate::generated_key::hidden_column;
 use redolith_engine::Engine;
 use redolith_engine::dict::table::Table;
 use redolith_types::{Collation, Column, IndexDef, SqlType, TableDef, Value};
@@ -89,9 +90,11 @@ pub(super) async fn tables(
     Ok(())
 }
 
-pub(super) fn columns(engine: &Engine, out: &mut Gathered<'_>) -> Result<()> {
-    let mut of =
-        |d: &TableDef| out.extend(d.columns.iter().enumerate().map(|(i, c)| column(d, i, c)));
+pub(super) fn columns(engine: &Engine, shows_keys: bool, out: &mut Gathered<'_>) -> Result<()> {
+    let mut of = |d: &TableDef| {
+        let hidden = hidden_column(d, shows_keys).is_some() as usize;
+        out.extend(d.columns.iter().enumerate().skip(hidden).map(|(i, c)| column(d, i, c)))
+    };
     system_views().try_for_each(&mut of)?;
     base_tables(engine).iter().try_for_each(|t| of(&t.def))
 }
@@ -189,12 +192,13 @@ fn digits(ty: &SqlType) -> (Option<u64>, Option<u64>) {
 pub(super) async fn statistics(
     engine: &Engine,
     asked: Vec<Arc<Table>>,
+    shows_keys: bool,
     out: &mut Gathered<'_>,
 ) -> Result<()> {
     for table in asked {
         // `Engine::table` opens the file. A table that has been dropped meanwhile is left out.
         let Some(t) = engine.table(&table.def.schema, &table.def.name).await? else { continue };
-        for shown in show::indexes(engine, &t).await? {
+        for shown in show::indexes(engine, &t, shows_keys).await? {
             // SHOW INDEX begins with Table and Non_unique. Here the index's schema follows them.
             let mut shown = shown.into_iter().skip(1);
             let mut row = place(&t.def);
@@ -207,14 +211,19 @@ pub(super) async fn statistics(
     Ok(())
 }
 
-fn unique_indexes(d: &TableDef) -> impl Iterator<Item = &IndexDef> {
-    d.indexes.iter().filter(|i| i.unique || i.primary)
+fn unique_indexes(d: &TableDef, shows_keys: bool) -> impl Iterator<Item = &IndexDef> {
+    let hides = hidden_column(d, shows_keys).is_some();
+    d.indexes.iter().filter(move |i| (i.unique || i.primary) && !(hides && i.primary))
 }
 
-pub(super) fn table_constraints(engine: &Engine, out: &mut Gathered<'_>) -> Result<()> {
+pub(super) fn table_constraints(
+    engine: &Engine,
+    shows_keys: bool,
+    out: &mut Gathered<'_>,
+) -> Result<()> {
     for t in base_tables(engine) {
         let d = &t.def;
-        for index in unique_indexes(d) {
+        for index in unique_indexes(d, shows_keys) {
             let kind = if index.primary { "PRIMARY KEY" } else { "UNIQUE" };
             out.push(vec![
                 def(),
@@ -230,10 +239,14 @@ pub(super) fn table_constraints(engine: &Engine, out: &mut Gathered<'_>) -> Resu
     Ok(())
 }
 
-pub(super) fn key_column_usage(engine: &Engine, out: &mut Gathered<'_>) -> Result<()> {
+pub(super) fn key_column_usage(
+    engine: &Engine,
+    shows_keys: bool,
+    out: &mut Gathered<'_>,
+) -> Result<()> {
     for t in base_tables(engine) {
         let d = &t.def;
-        for index in unique_indexes(d) {
+        for index in unique_indexes(d, shows_keys) {
             for (i, part) in index.columns.iter().enumerate() {
                 let mut row = vec![
                     def(),

@@ -488,6 +488,16 @@ pub struct CreateTable {
     pub indexes: Vec<IndexSpec>,
     pub options: TableOptions,
     pub select: Option<Box<Select>>,
+    /// What becomes of a row of the SELECT whose key is taken.
+    pub on_taken: OnTaken,
+}
+
+/// What becomes of a row whose key is taken: IGNORE, REPLACE, or neither word.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OnTaken {
+    Error,
+    Ignore,
+    Replace,
 }
 #[derive(Clone, Debug)]
 pub enum Alter {

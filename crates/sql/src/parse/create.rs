@@ -119,6 +119,7 @@ impl Parser<'_> {
             indexes: Vec::new(),
             options: TableOptions::default(),
             select: None,
+            on_taken: OnTaken::Error,
         };
         if self.at_symbol("(") && !self.at_nth(1, "SELECT") {
             self.in_parens(|p| {
@@ -130,9 +131,13 @@ impl Parser<'_> {
         if self.at("PARTITION") {
             return Err(SqlError::unsupported("PARTITION BY"));
         }
-        self.accept_any(&["IGNORE", "REPLACE"]);
-        self.accept("AS");
-        if self.at("SELECT") || self.at_symbol("(") {
+        if self.accept("IGNORE") {
+            table.on_taken = OnTaken::Ignore;
+        } else if self.accept("REPLACE") {
+            table.on_taken = OnTaken::Replace;
+        }
+        let select_follows = self.accept("AS") || table.on_taken != OnTaken::Error;
+        if select_follows || self.at("SELECT") || self.at("WITH") || self.at_symbol("(") {
             table.select = Some(Box::new(self.select_statement()?));
         } else if table.columns.is_empty() && table.indexes.is_empty() {
             return if self.at_end() { Err(SqlError::no_columns()) } else { self.fail() };

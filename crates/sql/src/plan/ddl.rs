@@ -1,6 +1,7 @@
 //! DDL statements. The plan decides everything about the new object except what depends on existing
 //! rows.
 use super::admin::TableName;
+use super::dml::InsertPlan;
 use redolith_types::{Collation, IndexDef, TableDef};
 
 #[derive(Clone, Debug)]
@@ -19,6 +20,8 @@ pub enum DdlStmt {
         if_exists: bool,
     },
     CreateTable(Box<CreateTable>),
+    /// CREATE TABLE .. SELECT: run by the session, because it needs a transaction.
+    CreateSelect(Box<CreateSelect>),
     /// CREATE TABLE .. LIKE
     CreateTableLike {
         name: TableName,
@@ -47,6 +50,13 @@ pub struct CreateTable {
     pub auto_increment: Option<u64>,
     /// Code and message of the warnings that the statement leaves (1266 for another ENGINE, ...).
     pub notes: Vec<(u16, String)>,
+}
+
+#[derive(Clone, Debug)]
+pub struct CreateSelect {
+    pub create: CreateTable,
+    /// How the rows get into the new table, whose place a definition without a table holds.
+    pub insert: InsertPlan,
 }
 
 #[derive(Clone, Debug)]

@@ -10,6 +10,7 @@
 //! **SES-2** A plan runs under its tables' metadata locks, and only if it is current then.
 //! Otherwise the session makes a new plan before it has sent anything.
 //! **SES-3** EXECUTE of a prepared statement looks nothing up by text: the handle holds its plan.
+mod create_select;
 mod plans;
 mod prepared;
 mod run;

@@ -9,7 +9,7 @@ use crate::exec::set::SystemVariables;
 use crate::exec::{self, Env, ExecContext, MoreRows, StatementSettings, row_bytes};
 use crate::information_schema::is_schema;
 use crate::parse::parameterize::Parameterized;
-use crate::plan::{ExprKind, Plan, ShowKind, Statement};
+use crate::plan::{DdlStmt, ExprKind, Plan, ShowKind, Statement};
 use crate::processes::Kill;
 use crate::session_state::{Done, Level, Outcome};
 use crate::settings::Var;
@@ -40,7 +40,7 @@ impl From<redolith_engine::Error> for Failure {
         Failure::Error(e.into())
     }
 }
-type Ran<T> = Result<T, Failure>;
+pub(super) type Ran<T> = Result<T, Failure>;
 
 impl Session {
     pub(super) async fn run_text(&mut self, text: &[u8], out: &mut impl ResultSink) {
@@ -309,57 +309,15 @@ impl Session {
         let goes_on = self.transaction.active;
         self.trx.single_read =
             !goes_on && matches!(&plan.body, Statement::Select(select) if !select.locking);
-        let mut insert_id_taken = false;
         let locked = self.lock_tables_of(plan).await;
         let counted = if goes_on { self.state.memory.count_locks() } else { Ok(()) };
         let ran = match locked.and(counted.map_err(Failure::Error)) {
             Ok(()) => {
-                let variables = SystemVariables {
-                    settings: &self.db.settings,
-                    vars: &self.vars,
-                    disk: &*self.db.engine.disk,
-                };
-                let settings = StatementSettings {
-                    in_transaction: goes_on,
-                    parameters: self.param_collation,
-                    ..self.derived.exec
-                };
-                let mut env =
-                    Env::new(&mut self.state, &variables, &*self.db.engine.disk, settings);
-                env.database = Some(&self.db);
-                env.user_locks = Some(&self.db.user_locks);
-                env.runtime = Some(&*self.db.engine.runtime);
-                env.set_deadline(deadline);
-                env.binary_params = &self.binary_params;
-                let mut log = self.capture.as_deref_mut().filter(|_| self.derived.log.on);
-                let begun = match &mut log {
-                    Some(log) => {
-                        let now_us = env.now_us();
-                        let (settings, session) = (&self.derived.log, &*env.session);
-                        log.begin_statement(&plan.body, settings, &self.db, session, now_us)
-                    }
-                    None => Ok(()),
-                };
-                let mut cx = ExecContext {
-                    trx: &mut self.trx,
-                    scratch: &mut self.scratch,
-                    env,
-                    more_rows,
-                    log,
-                };
-                let ran = match begun {
-                    Ok(()) => exec::run(&mut cx, plan, params, out).await,
-                    Err(e) => Err(e),
-                };
-                insert_id_taken = cx.env.settings.insert_id != settings.insert_id;
+                let ran = self.run_in_engine(plan, params, more_rows, deadline, goes_on, out).await;
                 ran.map_err(Failure::Error)
             }
             Err(failure) => Err(failure),
         };
-        if insert_id_taken {
-            self.vars.store_bits(Var::InsertId, 0);
-            self.refresh();
-        }
         if !plan.tables.is_empty() && !matches!(ran, Err(Failure::Stale)) {
             // A statement within a transaction counts too, because MySQL's engines commit each
             // statement.
@@ -385,6 +343,57 @@ impl Session {
                 }
             }
             _ => {}
+        }
+        ran
+    }
+
+    /// Runs a statement in the engine's transaction. `goes_on` says that the transaction stays
+    /// open.
+    #[inline]
+    pub(super) async fn run_in_engine(
+        &mut self,
+        plan: &Plan,
+        params: &[Value<'_>],
+        more_rows: Option<MoreRows<'_>>,
+        deadline: Option<Duration>,
+        goes_on: bool,
+        out: &mut impl ResultSink,
+    ) -> Result<Outcome, SqlError> {
+        let variables = SystemVariables {
+            settings: &self.db.settings,
+            vars: &self.vars,
+            disk: &*self.db.engine.disk,
+        };
+        let settings = StatementSettings {
+            in_transaction: goes_on,
+            parameters: self.param_collation,
+            ..self.derived.exec
+        };
+        let mut env = Env::new(&mut self.state, &variables, &*self.db.engine.disk, settings);
+        env.database = Some(&self.db);
+        env.user_locks = Some(&self.db.user_locks);
+        env.runtime = Some(&*self.db.engine.runtime);
+        env.set_deadline(deadline);
+        env.binary_params = &self.binary_params;
+        let mut log = self.capture.as_deref_mut().filter(|_| self.derived.log.on);
+        let begun = match &mut log {
+            Some(log) => {
+                let now_us = env.now_us();
+                let (settings, session) = (&self.derived.log, &*env.session);
+                log.begin_statement(&plan.body, settings, &self.db, session, now_us)
+            }
+            None => Ok(()),
+        };
+        let mut cx =
+            ExecContext { trx: &mut self.trx, scratch: &mut self.scratch, env, more_rows, log };
+        let ran = match begun {
+            Ok(()) => exec::run(&mut cx, plan, params, out).await,
+            Err(e) => Err(e),
+        };
+        let insert_id_taken = cx.env.settings.insert_id != settings.insert_id;
+        if insert_id_taken {
+            self.vars.store_bits(Var::InsertId, 0);
+            self.refresh();
         }
         ran
     }
@@ -436,6 +445,9 @@ impl Session {
         out: &mut impl ResultSink,
     ) -> Ran<Outcome> {
         let done = match &plan.body {
+            Statement::Ddl(DdlStmt::CreateSelect(create)) => {
+                return Box::pin(self.create_select(plan, create, text, params, out)).await;
+            }
             Statement::Transaction(t) => self.run_transaction(t).await?,
             Statement::Xa { verb, xid } => {
                 Box::pin(self.run_xa(*verb, xid)).await?;

@@ -25,7 +25,9 @@ pub(super) fn counter(body: &Statement) -> Counter {
         Statement::Ddl(ddl) => match ddl {
             DdlStmt::CreateDatabase { .. } => Counter::ComCreateDb,
             DdlStmt::DropDatabase { .. } => Counter::ComDropDb,
-            DdlStmt::CreateTable(_) | DdlStmt::CreateTableLike { .. } => Counter::ComCreateTable,
+            DdlStmt::CreateTable(_)
+            | DdlStmt::CreateSelect(_)
+            | DdlStmt::CreateTableLike { .. } => Counter::ComCreateTable,
             DdlStmt::DropTables { .. } => Counter::ComDropTable,
             DdlStmt::Truncate(_) => Counter::ComTruncate,
             DdlStmt::RenameTables(_) => Counter::ComRenameTable,

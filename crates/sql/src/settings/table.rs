@@ -58,10 +58,8 @@ const SQL_MODE: &str = "ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,\
     NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION";
 
 variables! {
-    AutoIncrementIncrement "auto_increment_increment" int(1, 65535), Both Dynamic is("1"),
-        only "there is one server, and it gives out every value";
-    AutoIncrementOffset "auto_increment_offset" int(1, 65535), Both Dynamic is("1"),
-        only "there is one server, and it gives out every value";
+    AutoIncrementIncrement "auto_increment_increment" int(1, 65535), Both Dynamic is("1");
+    AutoIncrementOffset "auto_increment_offset" int(1, 65535), Both Dynamic is("1");
     Autocommit "autocommit" Bool, Both Dynamic ON;
     BackLog "back_log" int(1, 65535), Global AtStart is("1024");
     BindAddress "bind_address" TEXT, Global AtStart is("127.0.0.1");
@@ -154,8 +152,7 @@ variables! {
         Global Dynamic is("12.000000");
     InnodbAdaptiveHashIndex "innodb_adaptive_hash_index" Bool, Global Dynamic OFF, only "there is \
         no adaptive hash index";
-    InnodbAutoincLockMode "innodb_autoinc_lock_mode" int(0, 2), Global AtStart is("2"),
-        only "AUTO_INCREMENT values are given out without a lock";
+    InnodbAutoincLockMode "innodb_autoinc_lock_mode" int(0, 2), Global AtStart is("2");
     InnodbBufferPoolSize "innodb_buffer_pool_size" steps(5 << 20, 1 << 46, 16384),
         Global AtStart is("134217728");
     InnodbChangeBuffering "innodb_change_buffering"
@@ -332,6 +329,7 @@ variables! {
     SecureFilePriv "secure_file_priv" NULLABLE, Global AtStart None;
     ServerId "server_id" int(0, u32::MAX as u64), Global AtStart is("1");
     ServerUuid "server_uuid" TEXT, Global ReadOnly is("");
+    ShowGipk "show_gipk_in_create_table_and_information_schema" Bool, Both Dynamic ON;
     SkipExternalLocking "skip_external_locking" Bool, Global AtStart ON,
         only "the server locks the data directory";
     SkipNameResolve "skip_name_resolve" Bool, Global AtStart ON,
@@ -349,6 +347,7 @@ variables! {
         size";
     SqlBufferResult "sql_buffer_result" Bool, Both Dynamic OFF,
         inert "a slow client does not hold locks longer";
+    SqlGenerateInvisiblePrimaryKey "sql_generate_invisible_primary_key" Bool, Both Dynamic OFF;
     SqlLogBin "sql_log_bin" Bool, Session Dynamic ON;
     SqlLogOff "sql_log_off" Bool, Both Dynamic OFF, inert "the server has no general log";
     SqlMode "sql_mode" SqlMode, Both Dynamic is(SQL_MODE);

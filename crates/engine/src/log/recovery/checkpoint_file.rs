@@ -52,7 +52,7 @@ use std::sync::Arc;
 const MAGIC: &[u8; 8] = b"REDOLOG\0";
 /// The format of the data directory. docs/disk-format.md lists the formats. A directory of an older
 /// format takes this format with the first write of its control file.
-pub(in crate::log) const FORMAT: u32 = 5;
+pub(in crate::log) const FORMAT: u32 = 6;
 /// The first format whose blocks have fields.
 const WITH_FIELDS: u32 = 3;
 const BLOCK: usize = 4096;

@@ -167,6 +167,7 @@ impl AdminContext<'_> {
                 .vars
                 .collation(Var::CollationServer)
                 .unwrap_or(Collation::Utf8mb4GeneralCi),
+            generates_keys: self.vars.is_on(Var::SqlGenerateInvisiblePrimaryKey),
             session: self.session,
             locks: self.locks,
             log: self.log.as_ref(),

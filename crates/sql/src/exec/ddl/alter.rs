@@ -5,6 +5,7 @@
 //! DDL operation (ALTER-1).
 use super::{DdlContext, table};
 use crate::error::{Result, SqlError};
+use crate::generated_key::has_generated_key;
 use crate::plan::{AlterAction, TableName};
 use crate::session_state::Done;
 use hashbrown::HashSet;
@@ -52,6 +53,7 @@ pub(super) async fn run(
     if !Arc::ptr_eq(&bound, &table) {
         return Ok(None);
     }
+    check_generated_key(&table.def, actions, cx.generates_keys)?;
     let changes = plan_changes(&table.def, name, actions)?;
     if let Some(to) = &changes.rename {
         cx.engine.dict.require_schema(&to.schema)?;
@@ -63,6 +65,28 @@ pub(super) async fn run(
     let record = cx.record(&schemas).await?;
     apply(cx, table, changes, record).await?;
     Ok(Some(Done { info: "Records: 0  Duplicates: 0  Warnings: 0".into(), ..Done::default() }))
+}
+
+/// A generated primary key goes only with its column, and while the server generates keys, a table
+/// has one, as in MySQL.
+fn check_generated_key(def: &TableDef, actions: &[AlterAction], generates: bool) -> Result<()> {
+    let drops = |a: &AlterAction| match a {
+        AlterAction::DropPrimaryKey => true,
+        AlterAction::DropIndex(name) => name.eq_ignore_ascii_case("PRIMARY"),
+        _ => false,
+    };
+    let adds = |a: &AlterAction| matches!(a, AlterAction::AddIndex(index) if index.primary);
+    if !actions.iter().any(drops) {
+        return Ok(());
+    }
+    if generates && !actions.iter().any(adds) {
+        return Err(SqlError::unsupported(
+            "existing primary key drop without adding a new primary key. In \
+            @@sql_generate_invisible_primary_key=ON mode table should have a primary key. Please \
+            add a new primary key to be able to drop existing primary key.",
+        ));
+    }
+    if has_generated_key(def) { Err(SqlError::generated_key_needs_its_column()) } else { Ok(()) }
 }
 
 fn plan_changes(def: &TableDef, name: &TableName, actions: &[AlterAction]) -> Result<Changes> {

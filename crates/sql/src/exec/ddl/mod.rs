@@ -19,7 +19,7 @@ use crate::plan::DdlStmt;
 use crate::session_state::{Done, Level, SessionState};
 use redolith_engine::Engine;
 use redolith_engine::dict::metadata_lock::MetadataLockMode;
-use redolith_types::Collation;
+use redolith_types::{Collation, TableDef};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,6 +30,8 @@ pub struct DdlContext<'a> {
     pub locks: &'a mut SessionLocks,
     /// The value of `@@lock_wait_timeout`.
     pub lock_wait_timeout: Duration,
+    /// `@@sql_generate_invisible_primary_key`
+    pub generates_keys: bool,
     /// `@@collation_server`: the collation of databases that name none.
     pub server_collation: Collation,
     /// Where the statement is logged; None if it is not.
@@ -64,6 +66,7 @@ async fn run_locking(
             database::drop(cx, name, *if_exists).await.map(Some)
         }
         DdlStmt::CreateTable(create) => table::create(cx, create).await.map(Some),
+        DdlStmt::CreateSelect(_) => Err(SqlError::internal("the session makes tables with rows")),
         DdlStmt::CreateTableLike { name, like, if_not_exists } => {
             table::create_like(cx, name, like, *if_not_exists).await.map(Some)
         }
@@ -106,21 +109,42 @@ impl DdlContext<'_> {
     /// The statement's record for the binary log, which the engine writes with the change (DDL-3).
     /// `databases` are those of the changed tables.
     async fn record(&self, databases: &[&str]) -> Result<Option<Vec<u8>>> {
+        self.record_as(databases, None).await
+    }
+    /// Like [`record`](Self::record), with a text of the server's own if there is one.
+    async fn record_as(&self, databases: &[&str], made: Option<&[u8]>) -> Result<Option<Vec<u8>>> {
         let default = self.session.schema.as_deref().unwrap_or_default();
-        self.record_in(Some(default), databases).await
+        self.record_in(Some(default), databases, made).await
+    }
+    /// The record of a table's whole definition, if it is logged: a text of the server's own.
+    pub(crate) async fn whole_record(
+        &mut self,
+        def: &TableDef,
+        auto_increment: u64,
+        if_not_exists: bool,
+    ) -> Result<Option<Vec<u8>>> {
+        if self.log.is_none() {
+            return Ok(None);
+        }
+        let mark = self.session.memory.statement.used();
+        let text = table::logged_text(self, def, auto_increment, if_not_exists)?;
+        let record = self.record_as(&[&def.schema], Some(text.as_bytes())).await;
+        self.session.memory.statement.release_to(mark);
+        record
     }
     /// The record of a statement about a database, whatever the default database is.
     async fn database_record(&self, name: &str) -> Result<Option<Vec<u8>>> {
-        self.record_in(None, &[name]).await
+        self.record_in(None, &[name], None).await
     }
     async fn record_in(
         &self,
         default: Option<&str>,
         databases: &[&str],
+        made: Option<&[u8]>,
     ) -> Result<Option<Vec<u8>>> {
         let name = default.or(databases.first().copied()).unwrap_or_default();
         let Some(log) = self.log.filter(|log| log.filter.logs(name)) else { return Ok(None) };
-        log.record(self.engine, self.session, default, databases).await.map(Some)
+        log.record(self.engine, self.session, default, databases, made).await.map(Some)
     }
     /// Logs a statement that has had nothing to change.
     async fn append(&self, record: Option<Vec<u8>>) -> Result<()> {
@@ -135,7 +159,7 @@ impl DdlContext<'_> {
     }
 }
 
-fn refuse_system(session: &SessionState, schema: &str) -> Result<()> {
+pub(crate) fn refuse_system(session: &SessionState, schema: &str) -> Result<()> {
     if SYSTEM_SCHEMAS.iter().any(|s| s.eq_ignore_ascii_case(schema)) {
         return Err(SqlError::access_denied_database(&session.user, &session.host, schema));
     }

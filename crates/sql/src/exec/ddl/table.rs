@@ -1,6 +1,9 @@
 //! Runs CREATE, DROP, TRUNCATE and RENAME TABLE.
 use super::{DdlContext, done};
+use crate::bind::check_table;
 use crate::error::{Result, SqlError};
+use crate::exec::show::{create_text, quoted_name};
+use crate::generated_key::generate;
 use crate::plan::{CreateTable, TableName};
 use crate::session_state::{Done, Level};
 use redolith_engine::dict::table::Table;
@@ -12,7 +15,8 @@ pub(super) async fn create(cx: &mut DdlContext<'_>, create: &CreateTable) -> Res
     for (code, message) in &create.notes {
         cx.session.warnings.push(Level::Warning, *code, message.as_str());
     }
-    create_def(cx, &create.def, create.auto_increment.unwrap_or(1), create.if_not_exists).await
+    let def = create.def.clone();
+    create_def(cx, def, create.auto_increment.unwrap_or(1), create.if_not_exists).await
 }
 
 pub(super) async fn create_like(
@@ -31,31 +35,52 @@ pub(super) async fn create_like(
         name: name.name.to_string(),
         ..model.def.clone()
     };
-    create_def(cx, &def, 1, if_not_exists).await
+    create_def(cx, def, 1, if_not_exists).await
 }
 
 async fn create_def(
     cx: &mut DdlContext<'_>,
-    def: &TableDef,
+    mut def: TableDef,
     auto_increment: u64,
     if_not_exists: bool,
 ) -> Result<Done> {
     // Whether the table exists is first checked without a lock, so CREATE does not wait for
     // sessions that use an existing table.
-    let mut there = exists(cx, def, if_not_exists)?;
+    let mut there = exists(cx, &def, if_not_exists)?;
     if !there {
         cx.lock_tables(&[(&def.schema, &def.name)]).await?;
         cx.engine.dict.require_schema(&def.schema)?;
-        there = exists(cx, def, if_not_exists)?;
+        there = exists(cx, &def, if_not_exists)?;
     }
-    let record = cx.record(&[&def.schema]).await?;
     if there {
-        cx.append(record).await?;
-    } else {
-        cx.engine.create_table(def.clone(), auto_increment.max(1), record).await?;
+        cx.append(cx.record(&[&def.schema]).await?).await?;
+        return Ok(done(0));
     }
+    let record = if cx.generates_keys && generate(&mut def)? {
+        check_table(&def)?;
+        cx.whole_record(&def, auto_increment, if_not_exists).await?
+    } else {
+        cx.record(&[&def.schema]).await?
+    };
+    cx.engine.create_table(def, auto_increment.max(1), record).await?;
     Ok(done(0))
 }
+
+/// The text that makes the whole definition anew on a replica (GIPK-2, CTAS-3).
+pub(super) fn logged_text(
+    cx: &mut DdlContext<'_>,
+    def: &TableDef,
+    auto_increment: u64,
+    if_not_exists: bool,
+) -> Result<String> {
+    let mut called = String::from(if if_not_exists { "IF NOT EXISTS " } else { "" });
+    if cx.session.schema.as_deref() != Some(&*def.schema) {
+        called.extend([&*quoted_name(&def.schema), "."]);
+    }
+    called.push_str(&quoted_name(&def.name));
+    create_text(def, &called, auto_increment, &mut cx.session.memory.statement)
+}
+
 /// True if the table exists, with a note (IF NOT EXISTS). Without IF NOT EXISTS, an existing table
 /// is an error.
 fn exists(cx: &mut DdlContext<'_>, def: &TableDef, if_not_exists: bool) -> Result<bool> {

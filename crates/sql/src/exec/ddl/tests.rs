@@ -181,6 +181,7 @@ fn what_was_bound_to_another_table_is_bound_again() {
         session: &mut s.state,
         locks: &mut s.locks,
         lock_wait_timeout: s.lock_wait_timeout,
+        generates_keys: false,
         server_collation: redolith_types::Collation::Utf8mb4GeneralCi,
         log: None,
     };

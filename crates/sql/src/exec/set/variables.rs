@@ -1,5 +1,6 @@
 //! Gives expressions the values of system variables.
 use crate::error::{Result, SqlError};
+use crate::exec::auto_increment::CounterLock;
 use crate::exec::env::{StatementSettings, Variables};
 use crate::plan::{ExprType, VariableScope};
 use crate::session_state::{Level, SessionState};
@@ -115,11 +116,13 @@ pub fn statement_settings(vars: &SessionVars, in_transaction: bool) -> Statement
         in_transaction,
         auto_increment_increment: vars.bits(Var::AutoIncrementIncrement),
         auto_increment_offset: vars.bits(Var::AutoIncrementOffset),
+        auto_increment_lock: CounterLock::of_mode(vars.bits(Var::InnodbAutoincLockMode)),
         div_precision_increment: vars.bits(Var::DivPrecisionIncrement) as u8,
         default_week_format: vars.bits(Var::DefaultWeekFormat) as u8,
         group_concat_max_len: vars.bits(Var::GroupConcatMaxLen) as usize,
         insert_id: set(Var::InsertId),
         max_allowed_packet: vars.bits(Var::MaxAllowedPacket) as usize,
+        shows_generated_keys: vars.is_on(Var::ShowGipk),
         memory_limit: usize::try_from(vars.bits(Var::RedolithStatementMemory))
             .unwrap_or(usize::MAX),
     }

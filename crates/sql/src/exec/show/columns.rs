@@ -2,13 +2,16 @@
 use super::create::{DefaultText, default_text, in_display_order};
 use super::{Made, int, nothing, text};
 use crate::error::Result;
+use crate::generated_key::hidden_column;
 use redolith_engine::Engine;
 use redolith_engine::dict::table::Table;
 use redolith_types::{Column, IndexDef, TableDef, Value};
 use std::sync::atomic::Ordering::Relaxed;
 
-pub(super) fn columns(def: &TableDef, full: bool) -> impl Iterator<Item = Made> {
-    def.columns.iter().enumerate().map(move |(i, c)| column(def, i, c, full))
+/// `shows_keys` says whether a generated primary key is shown (GIPK-3).
+pub(super) fn columns(def: &TableDef, full: bool, shows_keys: bool) -> impl Iterator<Item = Made> {
+    let hidden = hidden_column(def, shows_keys).is_some() as usize;
+    def.columns.iter().enumerate().skip(hidden).map(move |(i, c)| column(def, i, c, full))
 }
 
 fn column(def: &TableDef, no: usize, c: &Column, full: bool) -> Made {
@@ -67,9 +70,10 @@ pub(crate) fn extra(c: &Column) -> String {
     parts.join(" ")
 }
 
-/// The rows of SHOW INDEX: at most some hundred.
-pub(crate) async fn indexes(engine: &Engine, table: &Table) -> Result<Vec<Made>> {
+/// The rows of SHOW INDEX: at most some hundred. `shows_keys` as for [`columns`].
+pub(crate) async fn indexes(engine: &Engine, table: &Table, shows_keys: bool) -> Result<Vec<Made>> {
     let def = &table.def;
+    let hidden = hidden_column(def, shows_keys);
     let rows = table.rows.load(Relaxed).max(0) as u64;
     let mut out = Vec::new();
     for index in in_display_order(def) {
@@ -82,6 +86,9 @@ pub(crate) async fn indexes(engine: &Engine, table: &Table) -> Result<Vec<Made>>
             engine.estimate_distinct(table, no.expect("an index of the definition")).await?;
         for (i, part) in index.columns.iter().enumerate() {
             let column = &def.columns[part.column];
+            if hidden == Some(&*column.name) {
+                continue;
+            }
             let unique = index.unique && i + 1 == index.columns.len();
             out.push(vec![
                 text(&def.name),

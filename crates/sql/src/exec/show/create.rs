@@ -46,7 +46,7 @@ fn bits(bytes: &[u8]) -> String {
 }
 
 /// Puts a name in backticks.
-pub(super) fn name(s: &str) -> String {
+pub(crate) fn name(s: &str) -> String {
     format!("`{}`", s.replace('`', "``"))
 }
 
@@ -84,16 +84,22 @@ pub(super) fn in_display_order(def: &TableDef) -> Vec<&IndexDef> {
 /// Makes the row of SHOW CREATE TABLE. `next` is the next AUTO_INCREMENT value.
 pub(super) fn show(def: &TableDef, next: u64, out: &mut Gathered<'_>) -> Result<()> {
     let mark = out.memory().used();
-    let mut made = table(def, next, out.memory())?;
+    let mut made = table(def, &name(&def.name), next, out.memory())?;
     made.shrink_to_fit();
     // From here on, the charge for the row includes the text.
     out.memory().release_to(mark);
     out.push(vec![text(&def.name), Value::owned(made.into_bytes())])
 }
 
-/// Writes the text of CREATE TABLE, and charges for it as it grows.
-pub(super) fn table(def: &TableDef, next: u64, memory: &mut Account) -> Result<String> {
-    let mut out = format!("CREATE TABLE {} (\n", name(&def.name));
+/// Writes the text of CREATE TABLE for a table that the text calls `called`, and charges for it as
+/// it grows.
+pub(crate) fn table(
+    def: &TableDef,
+    called: &str,
+    next: u64,
+    memory: &mut Account,
+) -> Result<String> {
+    let mut out = format!("CREATE TABLE {called} (\n");
     let columns = def.columns.iter().map(|c| column(c, def.collation));
     let indexes = in_display_order(def).into_iter().map(|i| index(def, i));
     let mut counted = 0;

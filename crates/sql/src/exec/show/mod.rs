@@ -10,7 +10,7 @@ mod tables;
 mod tests;
 
 pub(crate) use columns::{extra as column_extra, indexes, key as column_key};
-pub(crate) use create::{DefaultText, default_text};
+pub(crate) use create::{DefaultText, default_text, name as quoted_name, table as create_text};
 pub(crate) use server::{character_sets, collations, engines, processes};
 pub(crate) use tables::status_of as table_status;
 
@@ -22,9 +22,11 @@ use super::scan::go_on;
 use super::server_rows::{Gathered, Row};
 use super::set::{SystemVariables, session_variables};
 use crate::error::{Result, SqlError};
+use crate::generated_key::shown;
 use crate::information_schema::{SCHEMA, is_schema};
 use crate::plan::{ShowFilter, ShowKind, ShowStmt, VariableScope};
 use crate::session_state::Outcome;
+use crate::settings::Var;
 use crate::sink::{ColumnMeta, ResultSink};
 use crate::status::Status;
 use redolith_engine::Engine;
@@ -119,6 +121,7 @@ async fn rows(cx: &mut AdminContext<'_>, kind: &ShowKind) -> Result<Vec<Row>> {
     let (engine, settings) = (cx.engine, cx.settings);
     let source = cx.binlog.map(|binlog| binlog::Source { binlog, engine, settings });
     let process = cx.session.process.clone();
+    let shows_keys = cx.vars.is_on(Var::ShowGipk);
     let mut out = Gathered::new(&mut cx.session.memory.statement);
     match kind {
         ShowKind::Databases => {
@@ -134,7 +137,7 @@ async fn rows(cx: &mut AdminContext<'_>, kind: &ShowKind) -> Result<Vec<Row>> {
             out.extend(tables::virtual_status())?
         }
         ShowKind::Columns { table, full } if is_schema(&table.schema) => {
-            out.extend(columns::columns(tables::virtual_def(table)?, *full))?
+            out.extend(columns::columns(tables::virtual_def(table)?, *full, true))?
         }
         ShowKind::Index { table } if is_schema(&table.schema) => {}
         ShowKind::CreateTable(table) if is_schema(&table.schema) => {
@@ -152,7 +155,8 @@ async fn rows(cx: &mut AdminContext<'_>, kind: &ShowKind) -> Result<Vec<Row>> {
             out.extend(tables::open(cx.engine, schema.as_deref()))?
         }
         ShowKind::Columns { table, full } => {
-            out.extend(columns::columns(&tables::find(cx.engine, table)?.def, *full))?
+            let table = tables::find(cx.engine, table)?;
+            out.extend(columns::columns(&table.def, *full, shows_keys))?
         }
         ShowKind::Index { table } => {
             let table = cx
@@ -160,7 +164,7 @@ async fn rows(cx: &mut AdminContext<'_>, kind: &ShowKind) -> Result<Vec<Row>> {
                 .table(&table.schema, &table.name)
                 .await?
                 .ok_or_else(|| SqlError::no_such_table(&table.schema, &table.name))?;
-            out.extend(columns::indexes(cx.engine, &table).await?)?;
+            out.extend(columns::indexes(cx.engine, &table, shows_keys).await?)?;
         }
         ShowKind::CreateTable(table) => {
             let table = cx
@@ -169,7 +173,7 @@ async fn rows(cx: &mut AdminContext<'_>, kind: &ShowKind) -> Result<Vec<Row>> {
                 .await?
                 .ok_or_else(|| SqlError::no_such_table(&table.schema, &table.name))?;
             let next = table.auto_increment.load(std::sync::atomic::Ordering::Relaxed);
-            create::show(&table.def, next, &mut out)?;
+            create::show(&shown(&table.def, shows_keys), next, &mut out)?;
         }
         ShowKind::CreateDatabase { name, if_not_exists } => {
             let record = cx.engine.dict.require_schema(name)?;

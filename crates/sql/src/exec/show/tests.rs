@@ -75,10 +75,10 @@ fn what_is_told_makes_the_same_table() {
             c.default = Some(DefaultValue::Null);
         }
         let memory = &mut Account::new(&server.memory);
-        let shown = create::table(&def, 1, memory).unwrap();
+        let shown = create::table(&def, &create::name(&def.name), 1, memory).unwrap();
         let again = definition(s, &shown);
         assert_eq!(again, def, "{shown}");
-        assert_eq!(create::table(&again, 1, memory).unwrap(), shown);
+        assert_eq!(create::table(&again, &create::name(&again.name), 1, memory).unwrap(), shown);
     }
 }
 

@@ -467,6 +467,72 @@ fn definitions_are_logged_as_they_were_sent() {
     );
 }
 
+/// Tests GIPK-2.
+#[test]
+fn a_generated_key_is_in_the_logged_definition() {
+    let mut log = Log::new();
+    log.run(&["SET sql_generate_invisible_primary_key = 1, sql_mode = 'NO_BACKSLASH_ESCAPES'"]);
+    log.run(&["SET show_gipk_in_create_table_and_information_schema = 0"]);
+    log.run(&["CREATE TABLE t (a INT) COMMENT '\\'", "INSERT INTO t VALUES (7)"]);
+    let t = "`t` (\n  `my_row_id` bigint unsigned NOT NULL AUTO_INCREMENT /*!80023 INVISIBLE \
+        */,\n  `a` int DEFAULT NULL,\n  PRIMARY KEY (`my_row_id`)\n) ENGINE=InnoDB DEFAULT \
+        CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci";
+    assert_eq!(
+        log.new_lines(),
+        [&*format!("test: CREATE TABLE {t} COMMENT='\\\\'"), "BEGIN", "map t", "+(1,7);", "COMMIT"]
+    );
+    log.run(&["CREATE DATABASE two", "CREATE TABLE IF NOT EXISTS two.t (a INT)", "DROP TABLE t"]);
+    log.run(&["CREATE TABLE t LIKE two.t", "CREATE TABLE p (a INT PRIMARY KEY)"]);
+    assert_eq!(
+        log.new_lines(),
+        [
+            "two: CREATE DATABASE two",
+            &*format!("test: CREATE TABLE IF NOT EXISTS `two`.{t}"),
+            "test: DROP TABLE t",
+            "test: CREATE TABLE t LIKE two.t",
+            "test: CREATE TABLE p (a INT PRIMARY KEY)"
+        ]
+    );
+}
+
+/// Tests CTAS-2 and CTAS-3.
+#[test]
+fn a_table_made_from_rows_is_logged_as_a_definition_and_rows() {
+    let mut log = Log::new();
+    log.run(&["CREATE TABLE s (id INT PRIMARY KEY, v VARCHAR(3000))"]);
+    log.run(&["INSERT INTO s VALUES (1, 'a'), (2, 'b')"]);
+    log.skip();
+    log.run(&["CREATE TABLE t (PRIMARY KEY (id)) SELECT id, v, 7 AS n FROM s"]);
+    let columns = "(\n  `id` int NOT NULL,\n  `v` varchar(3000) DEFAULT NULL,\n  `n` int NOT NULL \
+        DEFAULT '0',\n  PRIMARY KEY (`id`)\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 \
+        COLLATE=utf8mb4_general_ci";
+    let definition = format!("test: CREATE TABLE `t` {columns}");
+    assert_eq!(log.new_lines(), [&*definition, "BEGIN", "map t", "+(1,a,7) +(2,b,7);", "COMMIT"]);
+    // Without rows there is the definition alone. What fails, and what finds the table, is not
+    // there.
+    log.run(&["CREATE TABLE none SELECT 1 AS a FROM s WHERE id > 9"]);
+    log.run(&["CREATE TABLE IF NOT EXISTS none SELECT 5 AS a"]);
+    lines(&mut log.session, "CREATE TABLE u (UNIQUE (n)) SELECT id, 1 AS n FROM s");
+    lines(&mut log.session, "CREATE TABLE t SELECT 1 AS a");
+    assert_eq!(log.new_lines().len(), 1);
+    // Rows that outgrow memory go through a spill file, and the definition still comes first.
+    for _ in 0..10 {
+        let double = "INSERT INTO s SELECT id + (SELECT MAX(id) FROM s), REPEAT('x', 3000) FROM s";
+        log.run(&[double]);
+    }
+    log.skip();
+    log.clocks();
+    log.run(&["CREATE TABLE big SELECT id, v FROM s"]);
+    let events = log.new_lines();
+    assert!(events[0].starts_with("test: CREATE TABLE `big` ("), "{}", events[0]);
+    assert_eq!((&*events[1], events.last().unwrap().as_str()), ("BEGIN", "COMMIT"));
+    let rows: usize = events.iter().map(|line| line.matches("+(").count()).sum();
+    assert_eq!(rows, 2048);
+    // sql_log_bin.
+    log.run(&["SET sql_log_bin = 0", "CREATE TABLE quiet SELECT 1 AS a", "SET sql_log_bin = 1"]);
+    assert_eq!(log.new_lines(), [""; 0]);
+}
+
 #[test]
 fn definitions_say_what_their_text_depends_on() {
     let mut log = Log::new();

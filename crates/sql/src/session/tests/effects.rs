@@ -95,6 +95,8 @@ const EFFECTS: &[Effect] = &[
 
 /// Variables whose effect is checked by the tests below or in other files.
 const ELSEWHERE: &[&str] = &[
+    "auto_increment_increment",
+    "auto_increment_offset",
     "autocommit",
     "binlog_row_image",
     "binlog_rows_query_log_events",
@@ -120,6 +122,8 @@ const ELSEWHERE: &[&str] = &[
     "rand_seed1",
     "rand_seed2",
     "redolith_statement_memory",
+    "show_gipk_in_create_table_and_information_schema",
+    "sql_generate_invisible_primary_key",
     "sql_log_bin",
     "timestamp",
     "transaction_isolation",

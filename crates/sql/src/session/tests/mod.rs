@@ -1,8 +1,10 @@
 //! Tests sessions on a real engine: the answers to statements.
+mod auto_increment;
 mod binlog;
 mod classic_commit;
 mod correlated;
 mod counters;
+mod create_select;
 mod depth;
 mod effects;
 mod handler_counters;

@@ -1,0 +1,209 @@
+//! Runs CREATE TABLE .. SELECT: a definition whose table gets rows before anybody sees it.
+//!
+//! **CTAS-2** The table, its rows and its events for the binary log commit together. A statement
+//! that fails, is killed, or ends with the server leaves no table and no events.
+//! **CTAS-3** The events are two transactions, as MySQL logged them before 8.0.21 and MariaDB logs
+//! them: the definition with its columns in full, without the SELECT, and the rows. Every replica
+//! applies these; MySQL's new form, one transaction with `START TRANSACTION` in the definition,
+//! stops replicas of MariaDB.
+use super::Session;
+use super::run::{Failure, Ran};
+use crate::bind::check_table;
+use crate::binlog::{Capture, Definition, Sealed, StatementText};
+use crate::error::{Result, SqlError};
+use crate::exec::ddl::{DdlContext, refuse_system};
+use crate::generated_key::generate;
+use crate::plan::{CreateSelect, DefaultFill, Fill, InsertPlan, Plan, Statement, TableUse};
+use crate::session_state::{Done, Level, Outcome};
+use crate::settings::Var;
+use crate::sink::ResultSink;
+use crate::table_info::TableInfo;
+use redolith_engine::dict::metadata_lock::MetadataLockMode;
+use redolith_engine::dict::new_table::NewTable;
+use redolith_replication::record;
+use redolith_types::{Collation, TableDef, Value};
+use std::sync::Arc;
+
+impl Session {
+    pub(super) async fn create_select(
+        &mut self,
+        plan: &Arc<Plan>,
+        create: &CreateSelect,
+        text: StatementText<'_>,
+        params: &[Value<'_>],
+        out: &mut impl ResultSink,
+    ) -> Ran<Outcome> {
+        self.commit_open().await?;
+        let ran = self.create_filled(plan, create, text, params, out).await;
+        self.ended();
+        let outcome = ran?;
+        if self.derived.log.on {
+            self.events_are_safe(self.db.engine.store.log.durable()).await?;
+        }
+        Ok(outcome)
+    }
+
+    async fn create_filled(
+        &mut self,
+        plan: &Arc<Plan>,
+        create: &CreateSelect,
+        text: StatementText<'_>,
+        params: &[Value<'_>],
+        out: &mut impl ResultSink,
+    ) -> Ran<Outcome> {
+        let (made, engine) = (&create.create, self.db.engine.clone());
+        for (code, message) in &made.notes {
+            self.state.warnings.push(Level::Warning, *code, message.as_str());
+        }
+        // The first look takes no lock, so that the statement does not wait for sessions that use
+        // an existing table.
+        if self.is_there(create)? {
+            return Ok(Outcome::Done(Done::default()));
+        }
+        self.lock_new_table(&made.def, &plan.tables).await?;
+        if self.is_there(create)? {
+            return Ok(Outcome::Done(Done::default()));
+        }
+        engine.dict.require_schema(&made.def.schema)?;
+        if !plan.is_current() {
+            return Err(Failure::Stale);
+        }
+        let (mut def, mut insert) = (made.def.clone(), create.insert.clone());
+        if self.vars.is_on(Var::SqlGenerateInvisiblePrimaryKey) && generate(&mut def)? {
+            check_table(&def)?;
+            insert.fill.insert(0, Fill::Default);
+            insert.defaults.insert(0, DefaultFill::AutoIncrement);
+        }
+        let first = made.auto_increment.unwrap_or(1).max(1);
+        self.begin_engine_transaction(None);
+        self.trx.single_read = false;
+        let begun = engine.begin_table(&mut self.trx, def, first).await;
+        let new = match begun {
+            Ok(new) => new,
+            Err(e) => {
+                self.trx.rollback().await?;
+                return Err(e.into());
+            }
+        };
+        let filled = self.fill(&new, insert, plan, params, out).await;
+        let done = match filled {
+            Ok(outcome) => self.commit_table(create, &new, text).await.map(|()| outcome),
+            Err(e) => Err(e),
+        };
+        match done {
+            Ok(outcome) => {
+                new.enter();
+                Ok(outcome)
+            }
+            Err(e) => {
+                self.trx.rollback().await?;
+                new.discard().await?;
+                Err(e.into())
+            }
+        }
+    }
+
+    /// True if the table is there and IF NOT EXISTS allows it. As in MySQL the statement then
+    /// inserts nothing, and is not logged.
+    fn is_there(&mut self, create: &CreateSelect) -> Result<bool> {
+        let def = &create.create.def;
+        if self.db.engine.dict.table(&def.schema, &def.name).is_none() {
+            return Ok(false);
+        }
+        let error = SqlError::table_exists(&def.name);
+        if !create.create.if_not_exists {
+            return Err(error);
+        }
+        self.state.warnings.push(Level::Note, error.code, error.message);
+        Ok(true)
+    }
+
+    /// Takes the locks of a definition, and with them those of the tables that the SELECT reads.
+    async fn lock_new_table(&mut self, def: &TableDef, sources: &[TableUse]) -> Result<()> {
+        refuse_system(&self.state, &def.schema)?;
+        self.locks.check(&def.schema, &def.name, true)?;
+        let mut tables = vec![(&*def.schema, &*def.name, MetadataLockMode::Exclusive)];
+        for used in sources {
+            let source = &used.table.def;
+            self.locks.check(&source.schema, &source.name, false)?;
+            tables.push((&source.schema, &source.name, MetadataLockMode::Read));
+        }
+        let wait = redolith_engine::dict::metadata_lock::MetadataLockWait {
+            runtime: &self.db.engine.runtime,
+            timeout: self.derived.lock_timeout,
+            kill: &self.state.process.interrupt,
+        };
+        let schemas = [(&*def.schema, MetadataLockMode::Read)];
+        self.locks.take_for_ddl(&self.db.engine, &schemas, &tables, wait).await
+    }
+
+    /// Inserts the rows of the SELECT.
+    async fn fill(
+        &mut self,
+        new: &NewTable,
+        insert: InsertPlan,
+        plan: &Plan,
+        params: &[Value<'_>],
+        out: &mut impl ResultSink,
+    ) -> Result<Outcome> {
+        let table = Arc::new(TableInfo::new(new.table().clone()));
+        let plan = Plan {
+            body: Statement::Insert(InsertPlan { table, ..insert }),
+            columns: Vec::new(),
+            params: plan.params,
+            param_types: Vec::new(),
+            untyped: plan.untyped.clone(),
+            tables: plan.tables.clone(),
+            cacheable: false,
+            hints: None,
+        };
+        self.run_in_engine(&plan, params, None, None, false, out).await
+    }
+
+    /// Commits, with the events of the definition and of the rows (CTAS-2, CTAS-3).
+    async fn commit_table(
+        &mut self,
+        create: &CreateSelect,
+        new: &NewTable,
+        text: StatementText<'_>,
+    ) -> Result<()> {
+        let definition = self.definition_record(create, new, text).await?;
+        let sealed = self.seal_events(false).await?;
+        let rows = sealed.as_ref().and(self.capture.as_deref()).map(Capture::record);
+        let record = match (definition, rows) {
+            (Some(definition), Some(rows)) => Some(record::defined(&definition, rows)),
+            (definition, rows) => definition.or(rows.map(<[u8]>::to_vec)),
+        };
+        let ticket = self.trx.commit_with(record.as_deref()).await?;
+        sealed.into_iter().for_each(Sealed::keep);
+        ticket.durable().await;
+        Ok(())
+    }
+
+    async fn definition_record(
+        &mut self,
+        create: &CreateSelect,
+        new: &NewTable,
+        text: StatementText<'_>,
+    ) -> Result<Option<Vec<u8>>> {
+        let binlog = self.db.binlog.as_ref().filter(|_| self.derived.log.on);
+        let log = binlog.map(|binlog| Definition {
+            binlog,
+            server: &self.db.settings,
+            settings: &self.derived.log,
+            filter: &self.db.log_filter,
+            text,
+        });
+        let mut cx = DdlContext {
+            engine: &self.db.engine,
+            lock_wait_timeout: self.derived.lock_timeout,
+            generates_keys: false,
+            server_collation: Collation::Utf8mb4GeneralCi,
+            session: &mut self.state,
+            locks: &mut self.locks,
+            log: log.as_ref(),
+        };
+        let (def, made) = (&new.table().def, &create.create);
+        cx.whole_record(def, made.auto_increment.unwrap_or(1), made.if_not_exists).await
+    }
+}
