@@ -117,6 +117,7 @@ fn zero_fill_does_what_fallocate_does() {
             direct: bypass,
             bypass,
             size: Mutex::new(()),
+            atomic_bytes: Default::default(),
             shared: disk.shared.clone(),
         };
         inner.zero_fill(5_000, (2 << 20) + 100).unwrap();
@@ -430,4 +431,35 @@ fn files_of_users_are_opened_by_no_link() {
     assert_eq!(kind("nothing"), io::ErrorKind::NotFound);
     assert!(disk.open_resolved(&dir.path("folder/g"), true).is_err());
     assert_eq!(disk.list(&outside).unwrap(), ["f"]);
+}
+
+/// A file whose file system refuses an atomic write says so, has written nothing, and asks for no
+/// further one. Where the file system has such writes, the page is there afterwards.
+#[test]
+fn atomic_writes_are_done_or_refused() {
+    const PAGE: usize = 16384;
+    let dir = Dir::new();
+    for kind in [QueueKind::Auto, QueueKind::Threads] {
+        let disk = RealDisk::with_queue(kind);
+        let path = dir.path(&format!("{kind:?}"));
+        let file = disk.open(&path, OpenHow::create(true)).unwrap();
+        file.set_len(4 * PAGE as u64).unwrap();
+        let (tell, told) = mpsc::channel();
+        file.submit(Io {
+            op: Op::WriteAtomic(filled(PAGE, 7)),
+            offset: PAGE as u64,
+            done: Box::new(move |result, buf| tell.send((result, buf.is_some())).unwrap()),
+        });
+        let (result, gave_back) = told.recv().unwrap();
+        assert!(gave_back);
+        let mut read = AlignedBuf::new(PAGE);
+        file.read_at(&mut read, PAGE as u64).unwrap();
+        match result {
+            Ok(()) => assert_eq!(read[..], filled(PAGE, 7)[..]),
+            Err(e) => {
+                assert_eq!(e.kind(), io::ErrorKind::Unsupported, "{e}");
+                assert!(!file.writes_atomically(PAGE) && read.iter().all(|b| *b == 0));
+            }
+        }
+    }
 }
