@@ -136,6 +136,8 @@ class Round:
             ('subselect', 2),
             ('correlated', 3),
             ('union', 3),
+            ('set_operation', 4),
+            ('recursion', 2),
             ('insert', 4),
             ('update', 3),
             ('delete', 1),

@@ -322,6 +322,66 @@ class Statements:
                 parts.append(Optional(' WHERE ', self.condition(e)))
         return Node(*parts)
 
+    def set_operation(self, table='t'):
+        """Two to four SELECTs of the same columns, with INTERSECT, EXCEPT and UNION between them,
+        some of them in parentheses.
+        """
+        r, columns = self.random, columns_of(self.t, '')
+        kinds = r.sample(sorted(columns), min(len(columns), r.choice([1, 1, 2])))
+        own = [r.choice(columns[kind]) for kind in kinds]
+        if r.random() < 0.4:
+            own = ['id % 3', *own[1:]]
+
+        def operand():
+            node = Node('SELECT ', ', '.join(own), f' FROM {table}')
+            if r.random() < 0.8:
+                node = Node(node, Optional(' WHERE ', self.condition(self.one, 1)))
+            return node
+
+        def operations(depth):
+            # MariaDB does not end some statements that have INTERSECT ALL or EXCEPT ALL among
+            # others.
+            parts, operands = [], r.choice([2, 2, 3, 4])
+            for n in range(operands):
+                word = r.choice(['INTERSECT', 'EXCEPT', 'UNION'])
+                may_repeat = word == 'UNION' or operands == 2 and depth == 1
+                every = 'ALL ' if may_repeat and r.random() < 0.5 else ''
+                parts.append(f' {word} {every}' if n else '')
+                inner = depth > 0 and operands > 2 and r.random() < 0.2
+                parts += ['(', operations(depth - 1), ')'] if inner else [operand()]
+            return Node(*parts)
+
+        return operations(1)
+
+    def recursion(self, table='t'):
+        """A recursive common table expression whose iterations end."""
+        r = self.random
+        most, step = r.choice([3, 7, 20]), r.choice([1, 2, 5])
+        union = r.choice(['UNION', 'UNION ALL'])
+        seed = Node(
+            'SELECT id AS n, 0 AS d FROM ',
+            table,
+            Optional(' WHERE ', self.condition(self.one, 1)),
+        )
+        member = r.choice(
+            [
+                f'SELECT n + {step}, d + 1 FROM x WHERE d < {r.choice([0, 2, 4])} AND n < {most}',
+                f'SELECT u.id, d + 1 FROM x JOIN u ON u.id = x.n + {step} WHERE d < 5',
+                f'SELECT n DIV 2, d + 1 FROM x WHERE n > {step} AND d < 6',
+            ]
+        )
+        more = f' {union} SELECT n, d + 2 FROM x WHERE d < 2 AND n = 1' if r.random() < 0.3 else ''
+        body = Node('WITH RECURSIVE x AS (', seed, f' {union} ', member, more, ') SELECT ')
+        shown = r.choice(
+            [
+                'n, d FROM x',
+                'COUNT(*), SUM(n), MAX(d) FROM x',
+                'd, COUNT(DISTINCT n) FROM x GROUP BY d',
+                f'x.n, d, {table}.id FROM x JOIN {table} ON {table}.id = x.n',
+            ]
+        )
+        return Node(body, shown)
+
     def rows_named(self):
         r = self.random
         return Node(

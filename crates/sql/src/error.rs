@@ -278,6 +278,20 @@ errors! {
     wrong_variable_type(name) = 1232, "Incorrect argument type to variable '{name}'";
     /// For a feature of MySQL that this server does not have. `what` is the feature in MySQL's
     /// terms.
+    recursion_without_union(name) = 3573, "Recursive Common Table Expression '{name}' should \
+        contain a UNION";
+    recursion_without_seed(name) = 3574, "Recursive Common Table Expression '{name}' should have \
+        one or more non-recursive query blocks followed by one or more recursive ones";
+    recursion_with_aggregates(name) = 3575, "Recursive Common Table Expression '{name}' can \
+        contain neither aggregation nor window functions in recursive query block";
+    recursion_on_the_right(name) = 3576, "In recursive query block of Recursive Common Table \
+        Expression '{name}', the recursive table must neither be in the right argument of a LEFT \
+        JOIN, nor be forced to be non-first with join order hints";
+    recursion_not_once(name) = 3577, "In recursive query block of Recursive Common Table \
+        Expression '{name}', the recursive table must be referenced only once, and not in any \
+        subquery";
+    recursion_too_deep(iterations) = 3636, "Recursive query aborted after {iterations} \
+        iterations. Try increasing @@cte_max_recursion_depth to a larger value.";
     unsupported(what) = 1235, "This version of MySQL doesn't yet support '{what}'";
     /// `kind` is "read only", "SESSION", "GLOBAL".
     read_only_variable(name, kind) = 1238, "Variable '{name}' is a {kind} variable";

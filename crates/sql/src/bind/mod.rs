@@ -28,12 +28,13 @@ mod load;
 mod order;
 mod outer;
 mod range;
+mod recursion;
 pub mod result_columns;
 mod scope;
 mod select;
+mod set_operation;
 mod subquery;
 pub mod type_rules;
-mod union;
 
 use crate::error::{Result, SqlError};
 use crate::information_schema::{SCHEMA, Virtual, is_schema};
@@ -165,6 +166,10 @@ pub(crate) struct Binder<'a> {
     subqueries: u16,
     /// What the subqueries around this place take from outside, the innermost last.
     taken: Vec<outer::Taken>,
+    /// The recursive common table expressions around this place, the innermost last, and the number
+    /// of all so far.
+    recursions: Vec<recursion::Inside>,
+    recursion_count: u16,
     /// The number of dependent subqueries so far.
     dependents: usize,
     /// The aggregates met so far; None where aggregates are not allowed.
@@ -211,6 +216,8 @@ impl<'a> Binder<'a> {
             tables_by_name: SameIndex::default(),
             subqueries: 0,
             taken: Vec::new(),
+            recursions: Vec::new(),
+            recursion_count: 0,
             dependents: 0,
             aggregates: None,
             row_stride: None,

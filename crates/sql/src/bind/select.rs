@@ -35,6 +35,7 @@ pub(super) struct Raw {
 pub(super) enum RawKind {
     Table { table: Arc<crate::TableInfo>, hints: Vec<ast::IndexHint> },
     Derived(Box<SelectPlan>),
+    Iteration { slot: u16, name: Box<str> },
     Virtual(Virtual),
 }
 
@@ -54,13 +55,13 @@ impl Binder<'_> {
         select: &ast::Select,
         outer: Option<&Env<'_>>,
     ) -> Result<SelectPlan> {
-        if select.union.is_empty() {
+        if select.more.is_empty() {
             self.operand(select, outer)
         } else {
-            self.union(select, outer)
+            self.set_operation(select, outer)
         }
     }
-    /// Binds a SELECT without its UNION.
+    /// Binds a SELECT without the operands that follow it.
     pub(super) fn operand(
         &mut self,
         select: &ast::Select,
@@ -73,7 +74,7 @@ impl Binder<'_> {
             return Err(SqlError::unsupported("SQL_CALC_FOUND_ROWS"));
         }
         let (mut scope, dependents) = (Scope::default(), self.dependents);
-        let raw = self.from(&select.from, &mut scope, outer)?;
+        let raw = self.from(select, &mut scope, outer)?;
         let env = |clause| Env { scope: &scope, outer, ..Env::new(&scope, clause) };
 
         self.aggregates = None;
@@ -194,10 +195,11 @@ impl Binder<'_> {
 
     fn from(
         &mut self,
-        factors: &[ast::TableFactor],
+        select: &ast::Select,
         scope: &mut Scope,
         outer: Option<&Env<'_>>,
     ) -> Result<Vec<Raw>> {
+        let factors = &select.from[..];
         let mut raw = Vec::with_capacity(factors.len());
         let swapped = matches!(factors.get(1).map(|f| &f.join), Some(Join::Right(_)));
         for n in 0..factors.len() {
@@ -230,12 +232,20 @@ impl Binder<'_> {
                         RawKind::Table { table, hints: hints.clone() }
                     }
                 },
-                FactorKind::Derived { select, columns, again } => {
+                FactorKind::Itself { name, inside } => {
+                    let alias = factor.alias.as_deref().unwrap_or(name);
+                    let forced = select.straight_join && n > 0;
+                    self.itself(name, *inside, left || forced, alias, scope)?
+                }
+                FactorKind::Derived { select, columns, again, recursive } => {
                     let alias =
                         factor.alias.as_deref().ok_or_else(SqlError::derived_needs_alias)?;
                     // A derived table sees nothing outside.
                     let taken = std::mem::take(&mut self.taken);
-                    let plan = self.select(select, None);
+                    let plan = match recursive {
+                        Some(name) => self.recursive(name, columns, select),
+                        None => self.select(select, None),
+                    };
                     self.taken = taken;
                     let mut plan = plan?;
                     name_columns(&mut plan, columns)?;
@@ -576,12 +586,13 @@ impl Binder<'_> {
                         filter,
                     }
                 }
-                kept @ (RawKind::Derived(_) | RawKind::Virtual(_)) => {
+                kept => {
                     let conditions = Some(here).filter(|h| !h.is_empty()).map(and);
                     let (on, filter) = if left { (conditions, filter) } else { (None, conditions) };
                     let kind = match kept {
                         RawKind::Derived(inner) => SourceKind::Derived(inner),
                         RawKind::Virtual(table) => SourceKind::Virtual(table),
+                        RawKind::Iteration { slot, name } => SourceKind::Iteration { slot, name },
                         RawKind::Table { .. } => unreachable!("matched above"),
                     };
                     Source { kind, join: item.join, on, filter }
@@ -596,7 +607,7 @@ impl Binder<'_> {
 }
 
 /// Gives the columns of a derived table their names.
-fn name_columns(plan: &mut SelectPlan, names: &[String]) -> Result<()> {
+pub(super) fn name_columns(plan: &mut SelectPlan, names: &[String]) -> Result<()> {
     if names.is_empty() {
         return Ok(());
     }
@@ -623,12 +634,9 @@ fn is_volatile(plan: &SelectPlan) -> bool {
         })
     };
     let source = |s: &Source| {
-        let inner = match &s.kind {
-            SourceKind::Table(access) => access.filter.iter().any(differ),
-            SourceKind::Derived(inner) => is_volatile(inner),
-            SourceKind::Union(parts) => parts.iter().any(is_volatile),
-            SourceKind::Virtual(_) => false,
-        };
+        let mut inner =
+            matches!(&s.kind, SourceKind::Table(access) if access.filter.iter().any(differ));
+        s.kind.each_inner(&mut |select| inner = inner || is_volatile(select));
         inner || s.on.iter().chain(&s.filter).any(differ)
     };
     let grouping = plan.grouping.iter().flat_map(|g| {

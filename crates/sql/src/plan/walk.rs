@@ -266,17 +266,13 @@ impl SelectPlan {
         self.having.iter().chain(&self.output).for_each(f);
     }
 
-    /// Calls `f` with this SELECT and with each SELECT inside it: parts of unions, subqueries and,
+    /// Calls `f` with this SELECT and with each SELECT inside it: operands of set operations, subqueries and,
     /// if `derived`, derived tables.
     pub fn each_select<'p>(&'p self, derived: bool, f: &mut dyn FnMut(&'p SelectPlan)) {
         f(self);
         for source in &self.sources {
-            match &source.kind {
-                SourceKind::Derived(inner) if derived => inner.each_select(derived, f),
-                SourceKind::Union(parts) => {
-                    parts.iter().for_each(|part| part.each_select(derived, f))
-                }
-                SourceKind::Derived(_) | SourceKind::Table(_) | SourceKind::Virtual(_) => {}
+            if derived || !matches!(source.kind, SourceKind::Derived(_)) {
+                source.kind.each_inner(&mut |inner| inner.each_select(derived, f));
             }
         }
         self.each_expr(&mut |e| {
@@ -288,7 +284,7 @@ impl SelectPlan {
     pub fn derived(&self) -> impl Iterator<Item = &SelectPlan> {
         self.sources.iter().filter_map(|source| match &source.kind {
             SourceKind::Derived(inner) => Some(&**inner),
-            SourceKind::Table(_) | SourceKind::Union(_) | SourceKind::Virtual(_) => None,
+            _ => None,
         })
     }
 

@@ -13,6 +13,7 @@ mod long_texts;
 mod memory;
 mod preparing;
 mod productions;
+mod set_operations;
 
 use super::{Client, Database, Session};
 use crate::error::SqlError;
