@@ -138,6 +138,7 @@ class Round:
             ('union', 3),
             ('set_operation', 4),
             ('recursion', 2),
+            ('windows', 4),
             ('insert', 4),
             ('update', 3),
             ('delete', 1),

@@ -382,6 +382,58 @@ class Statements:
         )
         return Node(body, shown)
 
+    def windows(self, table='t'):
+        """Window functions, whose order is total where their value depends on it."""
+        r, columns = self.random, columns_of(self.t, '')
+        plain = [k for k in columns if k in ('int', 'dec', 'date', 'dtm', 'str')]
+        pick = lambda: r.choice(columns[r.choice(plain)])
+        parts = ['SELECT id']
+        for n in range(r.choice([1, 1, 2])):
+            partition = r.choice(['', '', f'PARTITION BY {pick()} ', 'PARTITION BY id % 3 '])
+            down = r.choice(['', ' DESC'])
+            total = f'ORDER BY {pick()}{down}, id'
+            number = r.choice([1, 2, 3])
+            edges = [
+                'UNBOUNDED PRECEDING',
+                f'{number + 1} PRECEDING',
+                '1 PRECEDING',
+                'CURRENT ROW',
+                '1 FOLLOWING',
+                f'{number + 1} FOLLOWING',
+                'UNBOUNDED FOLLOWING',
+            ]
+            a, b = sorted(r.sample(range(len(edges)), 2))
+            if (a, b) in ((0, 0), (6, 6)):
+                a, b = 0, 3
+            frame = f' ROWS BETWEEN {edges[a]} AND {edges[b]}'
+            shape = r.random()
+            if shape < 0.25:
+                call = r.choice(['ROW_NUMBER()', f'NTILE({number})'])
+                over = partition + total
+            elif shape < 0.4:
+                call = r.choice(['RANK()', 'DENSE_RANK()', 'PERCENT_RANK()', 'CUME_DIST()'])
+                over = f'{partition}ORDER BY {pick()}{down}'
+            elif shape < 0.55:
+                call = f'{r.choice(["LAG", "LEAD"])}({pick()}, {number})'
+                over = partition + total
+            elif shape < 0.7:
+                call = r.choice([f'FIRST_VALUE({pick()})', f'LAST_VALUE({pick()})'])
+                over = partition + total + r.choice(['', frame])
+            elif shape < 0.85:
+                column = r.choice(columns['int'] + columns.get('dec', []))
+                call = f'{r.choice(["SUM", "AVG", "COUNT", "MIN", "MAX"])}({column})'
+                over = partition + r.choice(['', total, total + frame])
+            else:
+                column = r.choice(columns['int'])
+                call = f'{r.choice(["SUM", "COUNT", "MIN", "MAX"])}({r.choice(columns["int"])})'
+                range_ = f' RANGE BETWEEN {number} PRECEDING AND {r.choice([0, 1, 5])} FOLLOWING'
+                over = f'{partition}ORDER BY {column}{down}{r.choice(["", range_, range_])}'
+            parts.append(f', {call} OVER ({over}) AS x{n}')
+        parts.append(f' FROM {table}')
+        if r.random() < 0.5:
+            parts.append(Optional(' WHERE ', self.condition(self.one, 1)))
+        return Node(*parts)
+
     def rows_named(self):
         r = self.random
         return Node(

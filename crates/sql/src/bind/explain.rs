@@ -2,7 +2,7 @@
 use crate::error::{Result, SqlError};
 use crate::plan::{
     AccessKind, DeletePlan, Expr, ExprKind, ExprType, InsertPlan, InsertRows, KeyRange, SelectPlan,
-    SetKind, Source, SourceKind, Statement, TableAccess, UpdatePlan,
+    SetKind, Source, SourceKind, Statement, TableAccess, UpdatePlan, WindowStage,
 };
 use crate::sink::ColumnMeta;
 use redolith_types::{Collation, SqlType, Value};
@@ -91,6 +91,9 @@ impl Explain {
             let parts = std::iter::once((SetKind::Union, &recursion.seed)).chain(members);
             return self.set_operation(id, kind, parts.collect(), false, plan);
         }
+        if let [Source { kind: SourceKind::Windows(stage), .. }] = &plan.sources[..] {
+            return self.windows(id, kind, stage, plan);
+        }
         let mut inner = Vec::new();
         for (n, source) in plan.sources.iter().enumerate() {
             let mut extra = Vec::new();
@@ -120,7 +123,10 @@ impl Explain {
                         extra.join("; "),
                     );
                 }
-                SourceKind::Union(_) | SourceKind::Combined(_) | SourceKind::Recursive(_) => {
+                SourceKind::Union(_)
+                | SourceKind::Combined(_)
+                | SourceKind::Recursive(_)
+                | SourceKind::Windows(_) => {
                     unreachable!("the only source of its SELECT")
                 }
                 SourceKind::Iteration { name, .. } => {
@@ -166,6 +172,28 @@ impl Explain {
                 self.select(&q.body.plan, kind);
             }
         }
+    }
+
+    /// The inner SELECT, whose rows are kept and sorted for windows, and for what follows.
+    fn windows(&mut self, id: i64, kind: &str, stage: &WindowStage, whole: &SelectPlan) {
+        self.next_id = id;
+        let first = self.rows.len();
+        self.select(&stage.inner, kind);
+        let sorts = !whole.order.is_empty()
+            || stage.sorts.iter().any(|s| !s.partition.is_empty() || !s.order.is_empty());
+        if let Some(extra) = self.rows.get_mut(first).and_then(|row| row.last_mut()) {
+            let mut words: Vec<String> = extra
+                .as_bytes()
+                .map(|b| String::from_utf8_lossy(b).into_owned())
+                .into_iter()
+                .collect();
+            words.push("Using temporary".to_string());
+            if sorts {
+                words.push("Using filesort".to_string());
+            }
+            *extra = text(&words.join("; "));
+        }
+        self.subqueries_of(whole);
     }
 
     /// The operands of a set operation, each with the operator before it, and the result where it

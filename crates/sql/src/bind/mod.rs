@@ -16,6 +16,7 @@ mod column_def;
 mod compare;
 mod ddl;
 mod decorrelate;
+mod derived;
 mod dml;
 mod enum_set;
 mod explain;
@@ -35,6 +36,7 @@ mod select;
 mod set_operation;
 mod subquery;
 pub mod type_rules;
+mod window;
 
 use crate::error::{Result, SqlError};
 use crate::information_schema::{SCHEMA, Virtual, is_schema};
@@ -174,6 +176,8 @@ pub(crate) struct Binder<'a> {
     dependents: usize,
     /// The aggregates met so far; None where aggregates are not allowed.
     aggregates: Option<Aggregates>,
+    /// The window functions of the SELECT.
+    windows: window::Windows,
     /// The parameters per row if the single row of the VALUES list stands for many rows.
     row_stride: Option<u32>,
     /// The lock for rows that are read without a locking clause.
@@ -220,6 +224,7 @@ impl<'a> Binder<'a> {
             recursion_count: 0,
             dependents: 0,
             aggregates: None,
+            windows: window::Windows::default(),
             row_stride: None,
             reads: RowLock::None,
             copied: 0,

@@ -2,15 +2,18 @@
 //!
 //! The operands that do not refer to the expression are its seed. As in MySQL, the seed alone
 //! decides the names and the types of the columns, all of which may be NULL. The parser has noted
-//! which operands refer to the expression; the binder refuses what a recursive operand may not have,
-//! with MySQL's errors. Literals in the definition are pinned (BIND-1), because their lengths are
-//! those of the columns.
+//! which operands refer to the expression; the binder refuses what a recursive operand may not
+//! have, with MySQL's errors. Literals in the definition are pinned (BIND-1), because their lengths
+//! are those of the columns.
 use super::Binder;
+use super::derived::name_columns;
 use super::scope::Scope;
-use super::select::{RawKind, name_columns};
+use super::select::RawKind;
 use crate::error::{Result, SqlError};
 use crate::parse::ast;
-use crate::plan::{ExprType, Kind, Recursion, SelectPlan, SetKind, SetOperator, SourceKind};
+use crate::plan::{
+    ExprType, Kind, Recursion, SelectPlan, SetKind, SetOperator, Source, SourceKind,
+};
 use crate::sink::ColumnMeta;
 use redolith_types::sql_type::{IntSize, LobSize, Sign};
 use redolith_types::{Collation, Column, SqlType};
@@ -119,7 +122,8 @@ impl Binder<'_> {
         let member = self.operand(operand, None);
         self.recursions.pop();
         let mut member = member?;
-        if member.grouping.is_some() {
+        let has_windows = |s: &Source| matches!(s.kind, SourceKind::Windows(_));
+        if member.grouping.is_some() || member.sources.iter().any(has_windows) {
             return Err(SqlError::recursion_with_aggregates(name));
         }
         // A member is run whole.

@@ -6,7 +6,7 @@
 //! last such UNION may have duplicates.
 //!
 //! INTERSECT and EXCEPT compare all rows before them with those of the next SELECT, so the operands
-//! up to the last of them are one source that counts rows (SET-1). It is the first operand of the
+//! up to the last of them are one source that counts rows (SETOP-1). It is the first operand of the
 //! UNIONs that follow.
 use super::Binder;
 use super::expr::{Env, in_charset};

@@ -20,6 +20,7 @@ pub mod env;
 pub mod eval;
 #[cfg(test)]
 pub(crate) mod fixture;
+mod frame;
 pub(crate) mod global_read_lock;
 mod group;
 mod insert;
@@ -52,6 +53,7 @@ mod update;
 pub mod user_locks;
 mod waits;
 mod wanted_tables;
+mod window;
 
 pub use env::{Env, NoVariables, StatementSettings, Variables};
 pub use more_rows::MoreRows;

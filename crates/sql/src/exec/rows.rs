@@ -5,7 +5,7 @@ use super::scan::{Scan, check_killed};
 use super::select::{RowTarget, give_to_boxed};
 use super::set_operation::Counted;
 use super::spool::Spool;
-use super::{Env, ExecContext, recursion};
+use super::{Env, ExecContext, recursion, window};
 use crate::error::{Result, SqlError};
 use crate::information_schema;
 use crate::plan::{Expr, JoinKind, SelectPlan, Source, SourceKind};
@@ -269,6 +269,11 @@ impl<'p> Loops<'p> {
                 }
                 SourceKind::Recursive(recursion) => {
                     let kept = Box::pin(recursion::rows(cx, recursion, at)).await?;
+                    cx.env.keep(&mut 0, kept.memory())?;
+                    Rows::Kept(Box::new(kept))
+                }
+                SourceKind::Windows(stage) => {
+                    let kept = Box::pin(window::rows(cx, stage, at)).await?;
                     cx.env.keep(&mut 0, kept.memory())?;
                     Rows::Kept(Box::new(kept))
                 }

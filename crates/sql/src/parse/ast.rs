@@ -1,5 +1,6 @@
 //! The syntax tree: the statement before any name is looked up. Names are owned, because parsing is
 //! not the hot path. Literals are numbers into [`Parsed::literals`](super::Parsed).
+pub use super::window::{Frame, FrameBound, Over, WindowCall, WindowSpec};
 use crate::plan::{
     IntervalUnit, Isolation, SetOperator, SetTarget, TableLock, TransactionStmt, VariableScope,
     XaVerb,
@@ -109,10 +110,12 @@ pub enum ExprKind {
         unit: IntervalUnit,
     },
     Call(Call),
+    /// `f(..) OVER ..`
+    Window(Box<WindowCall>),
     Row(Vec<Expr>),
     Select(Box<Select>),
     Exists(Box<Select>),
-    /// `= ANY (select)`, MATCH, window functions, JSON paths, ...: MySQL has this feature, and this
+    /// `= ANY (select)`, MATCH, JSON paths, ...: MySQL has this feature, and this
     /// server does not.
     Unsupported(&'static str),
 }
@@ -161,6 +164,13 @@ impl ExprKind {
             Call(call) => {
                 each(&call.args);
                 call.order.iter().for_each(|o| f(o.expr.height));
+            }
+            Window(window) => {
+                each(&window.call.args);
+                if let Over::Spec(spec) = &window.over {
+                    each(&spec.partition);
+                    spec.order.iter().for_each(|o| f(o.expr.height));
+                }
             }
             Select(select) | Exists(select) => f(select.height),
         }
@@ -241,6 +251,8 @@ pub struct Select {
     pub group: Vec<Expr>,
     pub rollup: bool,
     pub having: Option<Expr>,
+    /// WINDOW
+    pub windows: Vec<(String, WindowSpec)>,
     pub order: Vec<OrderItem>,
     pub limit: Limit,
     pub lock: Option<Lock>,

@@ -28,6 +28,7 @@ mod select;
 mod set;
 mod show;
 mod statement;
+pub mod window;
 mod with;
 
 use crate::error::{Result, SqlError};

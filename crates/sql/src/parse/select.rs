@@ -160,6 +160,7 @@ impl Parser<'_> {
         if self.accept("HAVING") {
             select.having = Some(self.expr()?);
         }
+        select.windows = self.windows()?;
         if self.accept_all(&["ORDER", "BY"]) {
             select.order = self.order_items()?;
         }

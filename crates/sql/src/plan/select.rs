@@ -13,6 +13,7 @@ use super::access::TableAccess;
 use super::expr::Expr;
 use super::expr_type::ExprType;
 use super::subquery::HashProbe;
+use super::window::WindowStage;
 use crate::information_schema::Virtual;
 use crate::sink::ColumnMeta;
 use crate::text_file::TextFormat;
@@ -77,7 +78,7 @@ pub enum SourceKind {
     /// The rows of one SELECT after those of the other, all with the same columns. The only source
     /// of its SELECT.
     Union(Vec<SelectPlan>),
-    /// The rows that INTERSECT and EXCEPT leave (SET-1), each operand with the operator before it.
+    /// The rows that INTERSECT and EXCEPT leave (SETOP-1), each operand with the operator before it.
     /// The only source of its SELECT.
     Combined(Vec<(SetOperator, SelectPlan)>),
     /// The rows of a recursive common table expression. The only source of its SELECT.
@@ -87,6 +88,9 @@ pub enum SourceKind {
         slot: u16,
         name: Box<str>,
     },
+    /// The rows of a SELECT with the values of window functions (WIN-1). The only source of its
+    /// SELECT.
+    Windows(Box<WindowStage>),
     /// A table of INFORMATION_SCHEMA, which the executor also makes once, keeps and reads in order.
     Virtual(Virtual),
 }
@@ -97,6 +101,7 @@ impl SourceKind {
         match self {
             SourceKind::Table(_) | SourceKind::Virtual(_) | SourceKind::Iteration { .. } => {}
             SourceKind::Derived(inner) => f(inner),
+            SourceKind::Windows(stage) => f(&stage.inner),
             SourceKind::Union(parts) => parts.iter().for_each(f),
             SourceKind::Combined(parts) => parts.iter().for_each(|(_, part)| f(part)),
             SourceKind::Recursive(recursion) => {

@@ -14,6 +14,7 @@ mod memory;
 mod preparing;
 mod productions;
 mod set_operations;
+mod windows;
 
 use super::{Client, Database, Session};
 use crate::error::SqlError;

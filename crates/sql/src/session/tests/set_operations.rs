@@ -3,7 +3,7 @@ use super::{World, lines};
 use crate::processes::Kill;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// SET-1: counts of multisets.
+/// SETOP-1: counts of multisets.
 #[test]
 fn operators_count_rows() {
     let world = World::new();
@@ -73,5 +73,31 @@ fn a_runaway_recursion_is_killed() {
         lines(&mut s, "SET GLOBAL redolith_temporary_space = DEFAULT");
         assert_eq!(lines(&mut s, "SELECT 1"), ["1"]);
         assert_eq!(s.state.memory.statement.used(), 0, "MEM-2");
+    }
+}
+
+/// REC-1 and REC-2: each iteration sees the rows of the one before, in columns of the seed's types.
+#[test]
+fn iterations_follow_each_other() {
+    let world = World::new();
+    let mut s = world.session();
+    for (text, rows) in [
+        (
+            "WITH RECURSIVE r AS (SELECT 1 AS n, 0 AS d UNION ALL SELECT n * 2, d + 1 FROM r WHERE \
+                d < 2 UNION ALL SELECT n * 3, d + 1 FROM r WHERE d < 2) SELECT n, d FROM r",
+            &["1|0", "2|1", "3|1", "4|2", "6|2", "6|2", "9|2"][..],
+        ),
+        (
+            "WITH RECURSIVE r AS (SELECT CAST(1 AS DECIMAL(5,1)) AS n UNION ALL SELECT n / 3 FROM r \
+                WHERE n > 0.1) SELECT n FROM r",
+            &["1.0", "0.3", "0.1"],
+        ),
+        (
+            "WITH RECURSIVE r AS (SELECT 'ab' AS s UNION ALL SELECT CONCAT(s, s) FROM r) SELECT s \
+                FROM r",
+            &["error 1406"],
+        ),
+    ] {
+        assert_eq!(lines(&mut s, text), rows, "{text}");
     }
 }
