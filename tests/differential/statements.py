@@ -424,11 +424,16 @@ class Statements:
                 call = f'{r.choice(["SUM", "AVG", "COUNT", "MIN", "MAX"])}({column})'
                 over = partition + r.choice(['', total, total + frame])
             else:
-                column = r.choice(columns['int'])
+                # MariaDB's limits of a frame may be out of the column's range.
+                column = r.choice(['id', 'id % 5', 'id DIV 2'])
                 call = f'{r.choice(["SUM", "COUNT", "MIN", "MAX"])}({r.choice(columns["int"])})'
                 range_ = f' RANGE BETWEEN {number} PRECEDING AND {r.choice([0, 1, 5])} FOLLOWING'
                 over = f'{partition}ORDER BY {column}{down}{r.choice(["", range_, range_])}'
-            parts.append(f', {call} OVER ({over}) AS x{n}')
+            value = f'{call} OVER ({over})'
+            if call in ('PERCENT_RANK()', 'CUME_DIST()'):
+                # MariaDB shows ten decimals of them.
+                value = f'CAST({value} AS DECIMAL(8,6))'
+            parts.append(f', {value} AS x{n}')
         parts.append(f' FROM {table}')
         if r.random() < 0.5:
             parts.append(Optional(' WHERE ', self.condition(self.one, 1)))

@@ -1,9 +1,10 @@
 //! The rows that INTERSECT and EXCEPT leave.
 //!
-//! **SETOP-1** The operands are taken from left to right. For each different row the operation keeps
-//! the first that came, and how often it counts: UNION ALL adds the counts, EXCEPT ALL subtracts
-//! them, INTERSECT ALL takes the smaller one. An operator without ALL counts each row once on both
-//! sides. Rows are equal if their sort keys are: by the collations of the columns, and NULLs too.
+//! **SETOP-1** The operands are taken from left to right. For each different row the operation
+//! keeps the first that came, and how often it counts: UNION ALL adds the counts, EXCEPT ALL
+//! subtracts them, INTERSECT ALL takes the smaller one. An operator without ALL counts each row
+//! once on both sides. Rows are equal if their sort keys are: by the collations of the columns, and
+//! NULLs too.
 //! **SETOP-2** The different rows of all operands up to the last INTERSECT or EXCEPT are in memory,
 //! charged to the statement. The rows of one operand are kept beside them, and may go to a file.
 use super::eval::Scope;

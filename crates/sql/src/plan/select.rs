@@ -78,8 +78,8 @@ pub enum SourceKind {
     /// The rows of one SELECT after those of the other, all with the same columns. The only source
     /// of its SELECT.
     Union(Vec<SelectPlan>),
-    /// The rows that INTERSECT and EXCEPT leave (SETOP-1), each operand with the operator before it.
-    /// The only source of its SELECT.
+    /// The rows that INTERSECT and EXCEPT leave (SETOP-1), each operand with the operator before
+    /// it. The only source of its SELECT.
     Combined(Vec<(SetOperator, SelectPlan)>),
     /// The rows of a recursive common table expression. The only source of its SELECT.
     Recursive(Box<Recursion>),

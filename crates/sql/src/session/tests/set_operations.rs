@@ -88,8 +88,8 @@ fn iterations_follow_each_other() {
             &["1|0", "2|1", "3|1", "4|2", "6|2", "6|2", "9|2"][..],
         ),
         (
-            "WITH RECURSIVE r AS (SELECT CAST(1 AS DECIMAL(5,1)) AS n UNION ALL SELECT n / 3 FROM r \
-                WHERE n > 0.1) SELECT n FROM r",
+            "WITH RECURSIVE r AS (SELECT CAST(1 AS DECIMAL(5,1)) AS n UNION ALL SELECT n / 3 FROM \
+                r WHERE n > 0.1) SELECT n FROM r",
             &["1.0", "0.3", "0.1"],
         ),
         (
