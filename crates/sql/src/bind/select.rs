@@ -141,7 +141,7 @@ impl Binder<'_> {
             return Err(SqlError::not_in_select_list(position, "ORDER BY clause", "?", "DISTINCT"));
         }
         let all = output.len();
-        output.extend(self.take_window_exprs());
+        output.extend(self.take_window_exprs()?);
         let aggregates = self.aggregates.take().unwrap_or_default().list;
         let is_grouped = !keys.is_empty() || !select.group.is_empty() || !aggregates.is_empty();
         let mut grouping = None;
@@ -285,11 +285,12 @@ impl Binder<'_> {
                         factor.alias.as_deref().ok_or_else(SqlError::derived_needs_alias)?;
                     // A derived table sees nothing outside.
                     let taken = std::mem::take(&mut self.taken);
+                    let recursions = std::mem::take(&mut self.recursions);
                     let plan = match recursive {
                         Some(name) => self.recursive(name, columns, select),
                         None => self.select(select, None),
                     };
-                    self.taken = taken;
+                    (self.taken, self.recursions) = (taken, recursions);
                     let mut plan = plan?;
                     name_columns(&mut plan, columns)?;
                     if *again && is_volatile(&plan) {

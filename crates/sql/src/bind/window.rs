@@ -463,26 +463,21 @@ impl Binder<'_> {
         Ok(Edge::Value { value, limit, descending: *descending, before })
     }
 
-    /// The expressions that GROUP BY rewrites with the outputs.
-    pub(super) fn take_window_exprs(&mut self) -> Vec<Expr> {
+    /// The expressions that GROUP BY rewrites with the outputs. The edges of frames keep the
+    /// numbers of theirs.
+    pub(super) fn take_window_exprs(&mut self) -> Result<Vec<Expr>> {
+        let mut exprs = std::mem::take(&mut self.windows.exprs);
         for call in &mut self.windows.calls {
             for edge in [&mut call.frame.start, &mut call.frame.end] {
-                if let Edge::Value { value, limit, .. } = edge {
-                    // The edge keeps the number of the first of its two expressions.
-                    let first = self.windows.exprs.len();
-                    for e in [value, limit] {
-                        let ty = e.ty;
-                        let place = Expr::new(
-                            ExprKind::Column { source: 0, column: self.windows.exprs.len() as u16 },
-                            ty,
-                        );
-                        self.windows.exprs.push(std::mem::replace(e, place));
-                    }
-                    debug_assert_eq!(first + 2, self.windows.exprs.len());
+                let Edge::Value { value, limit, .. } = edge else { continue };
+                for e in [value, limit] {
+                    let kind = ExprKind::Column { source: 0, column: slot(exprs.len())? };
+                    let place = Expr::new(kind, e.ty);
+                    exprs.push(std::mem::replace(e, place));
                 }
             }
         }
-        std::mem::take(&mut self.windows.exprs)
+        Ok(exprs)
     }
 
     /// Splits a SELECT with window functions in two (WIN-1). `output` has the outputs of the whole,
