@@ -322,6 +322,123 @@ class Statements:
                 parts.append(Optional(' WHERE ', self.condition(e)))
         return Node(*parts)
 
+    def set_operation(self, table='t'):
+        """Two to four SELECTs of the same columns, with INTERSECT, EXCEPT and UNION between them,
+        some of them in parentheses.
+        """
+        r, columns = self.random, columns_of(self.t, '')
+        kinds = r.sample(sorted(columns), min(len(columns), r.choice([1, 1, 2])))
+        own = [r.choice(columns[kind]) for kind in kinds]
+        if r.random() < 0.4:
+            own = ['id % 3', *own[1:]]
+
+        def operand():
+            node = Node('SELECT ', ', '.join(own), f' FROM {table}')
+            if r.random() < 0.8:
+                node = Node(node, Optional(' WHERE ', self.condition(self.one, 1)))
+            return node
+
+        def operations(depth):
+            # MariaDB does not end some statements that have INTERSECT ALL or EXCEPT ALL among
+            # others.
+            parts, operands = [], r.choice([2, 2, 3, 4])
+            for n in range(operands):
+                word = r.choice(['INTERSECT', 'EXCEPT', 'UNION'])
+                may_repeat = word == 'UNION' or operands == 2 and depth == 1
+                every = 'ALL ' if may_repeat and r.random() < 0.5 else ''
+                parts.append(f' {word} {every}' if n else '')
+                inner = depth > 0 and operands > 2 and r.random() < 0.2
+                parts += ['(', operations(depth - 1), ')'] if inner else [operand()]
+            return Node(*parts)
+
+        return operations(1)
+
+    def recursion(self, table='t'):
+        """A recursive common table expression whose iterations end."""
+        r = self.random
+        most, step = r.choice([3, 7, 20]), r.choice([1, 2, 5])
+        union = r.choice(['UNION', 'UNION ALL'])
+        seed = Node(
+            'SELECT id AS n, 0 AS d FROM ',
+            table,
+            Optional(' WHERE ', self.condition(self.one, 1)),
+        )
+        member = r.choice(
+            [
+                f'SELECT n + {step}, d + 1 FROM x WHERE d < {r.choice([0, 2, 4])} AND n < {most}',
+                f'SELECT u.id, d + 1 FROM x JOIN u ON u.id = x.n + {step} WHERE d < 5',
+                f'SELECT n DIV 2, d + 1 FROM x WHERE n > {step} AND d < 6',
+            ]
+        )
+        more = f' {union} SELECT n, d + 2 FROM x WHERE d < 2 AND n = 1' if r.random() < 0.3 else ''
+        body = Node('WITH RECURSIVE x AS (', seed, f' {union} ', member, more, ') SELECT ')
+        shown = r.choice(
+            [
+                'n, d FROM x',
+                'COUNT(*), SUM(n), MAX(d) FROM x',
+                'd, COUNT(DISTINCT n) FROM x GROUP BY d',
+                f'x.n, d, {table}.id FROM x JOIN {table} ON {table}.id = x.n',
+            ]
+        )
+        return Node(body, shown)
+
+    def windows(self, table='t'):
+        """Window functions, whose order is total where their value depends on it."""
+        r, columns = self.random, columns_of(self.t, '')
+        plain = [k for k in columns if k in ('int', 'dec', 'date', 'dtm', 'str')]
+        pick = lambda: r.choice(columns[r.choice(plain)])
+        parts = ['SELECT id']
+        for n in range(r.choice([1, 1, 2])):
+            partition = r.choice(['', '', f'PARTITION BY {pick()} ', 'PARTITION BY id % 3 '])
+            down = r.choice(['', ' DESC'])
+            total = f'ORDER BY {pick()}{down}, id'
+            number = r.choice([1, 2, 3])
+            edges = [
+                'UNBOUNDED PRECEDING',
+                f'{number + 1} PRECEDING',
+                '1 PRECEDING',
+                'CURRENT ROW',
+                '1 FOLLOWING',
+                f'{number + 1} FOLLOWING',
+                'UNBOUNDED FOLLOWING',
+            ]
+            a, b = sorted(r.sample(range(len(edges)), 2))
+            if (a, b) in ((0, 0), (6, 6)):
+                a, b = 0, 3
+            frame = f' ROWS BETWEEN {edges[a]} AND {edges[b]}'
+            shape = r.random()
+            if shape < 0.25:
+                call = r.choice(['ROW_NUMBER()', f'NTILE({number})'])
+                over = partition + total
+            elif shape < 0.4:
+                call = r.choice(['RANK()', 'DENSE_RANK()', 'PERCENT_RANK()', 'CUME_DIST()'])
+                over = f'{partition}ORDER BY {pick()}{down}'
+            elif shape < 0.55:
+                call = f'{r.choice(["LAG", "LEAD"])}({pick()}, {number})'
+                over = partition + total
+            elif shape < 0.7:
+                call = r.choice([f'FIRST_VALUE({pick()})', f'LAST_VALUE({pick()})'])
+                over = partition + total + r.choice(['', frame])
+            elif shape < 0.85:
+                column = r.choice(columns['int'] + columns.get('dec', []))
+                call = f'{r.choice(["SUM", "AVG", "COUNT", "MIN", "MAX"])}({column})'
+                over = partition + r.choice(['', total, total + frame])
+            else:
+                # MariaDB's limits of a frame may be out of the column's range.
+                column = r.choice(['id', 'id % 5', 'id DIV 2'])
+                call = f'{r.choice(["SUM", "COUNT", "MIN", "MAX"])}({r.choice(columns["int"])})'
+                range_ = f' RANGE BETWEEN {number} PRECEDING AND {r.choice([0, 1, 5])} FOLLOWING'
+                over = f'{partition}ORDER BY {column}{down}{r.choice(["", range_, range_])}'
+            value = f'{call} OVER ({over})'
+            if call in ('PERCENT_RANK()', 'CUME_DIST()'):
+                # MariaDB shows ten decimals of them.
+                value = f'CAST({value} AS DECIMAL(8,6))'
+            parts.append(f', {value} AS x{n}')
+        parts.append(f' FROM {table}')
+        if r.random() < 0.5:
+            parts.append(Optional(' WHERE ', self.condition(self.one, 1)))
+        return Node(*parts)
+
     def rows_named(self):
         r = self.random
         return Node(

@@ -284,6 +284,50 @@ errors! {
     wrong_variable_type(name) = 1232, "Incorrect argument type to variable '{name}'";
     /// For a feature of MySQL that this server does not have. `what` is the feature in MySQL's
     /// terms.
+    recursion_without_union(name) = 3573, "Recursive Common Table Expression '{name}' should \
+        contain a UNION";
+    recursion_without_seed(name) = 3574, "Recursive Common Table Expression '{name}' should have \
+        one or more non-recursive query blocks followed by one or more recursive ones";
+    recursion_with_aggregates(name) = 3575, "Recursive Common Table Expression '{name}' can \
+        contain neither aggregation nor window functions in recursive query block";
+    recursion_on_the_right(name) = 3576, "In recursive query block of Recursive Common Table \
+        Expression '{name}', the recursive table must neither be in the right argument of a LEFT \
+        JOIN, nor be forced to be non-first with join order hints";
+    recursion_not_once(name) = 3577, "In recursive query block of Recursive Common Table \
+        Expression '{name}', the recursive table must be referenced only once, and not in any \
+        subquery";
+    recursion_too_deep(iterations) = 3636, "Recursive query aborted after {iterations} \
+        iterations. Try increasing @@cte_max_recursion_depth to a larger value.";
+    no_such_window(name) = 3579, "Window name '{name}' is not defined.";
+    windows_in_a_circle() = 3580, "There is a circularity in the window dependency graph.";
+    window_cannot_partition() = 3581, "A window which depends on another cannot define \
+        partitioning.";
+    window_with_frame_inherited(name) = 3582, "Window '{name}' has a frame definition, so cannot \
+        be referenced by another window.";
+    window_ordered_twice(name, base) = 3583, "Window '{name}' cannot inherit '{base}' since both \
+        contain an ORDER BY clause.";
+    frame_start_illegal(name) = 3584, "Window '{name}': frame start cannot be UNBOUNDED FOLLOWING.";
+    frame_end_illegal(name) = 3585, "Window '{name}': frame end cannot be UNBOUNDED PRECEDING.";
+    frame_illegal(name) = 3586, "Window '{name}': frame start or end is negative, NULL or of \
+        non-integral type";
+    range_without_order(name) = 3587, "Window '{name}' with RANGE N PRECEDING/FOLLOWING frame \
+        requires exactly one ORDER BY expression, of numeric or temporal type";
+    range_wants_interval(name) = 3588, "Window '{name}' with RANGE frame has ORDER BY expression \
+        of datetime type. Only INTERVAL bound value allowed.";
+    range_without_interval(name) = 3589, "Window '{name}' with RANGE frame has ORDER BY expression \
+        of numeric type, INTERVAL bound value not allowed.";
+    frame_not_constant(name) = 3590, "Window '{name}' has a non-constant frame bound.";
+    window_defined_twice(name) = 3591, "Window '{name}' is defined twice.";
+    window_by_position(name) = 3592, "Window '{name}': ORDER BY or PARTITION BY uses legacy \
+        position indication which is not supported, use expression.";
+    misplaced_window_function(name) = 3593, "You cannot use the window function '{name}' in this \
+        context.'";
+    misplaced_window_alias(alias) = 3594, "You cannot use the alias '{alias}' of an expression \
+        containing a window function in this context.'";
+    window_function_in_window(name) = 3595, "You cannot nest a window function in the \
+        specification of window '{name}'.";
+    rows_with_interval(name) = 3596, "Window '{name}': INTERVAL can only be used with RANGE \
+        frames.";
     unsupported(what) = 1235, "This version of MySQL doesn't yet support '{what}'";
     /// `kind` is "read only", "SESSION", "GLOBAL".
     read_only_variable(name, kind) = 1238, "Variable '{name}' is a {kind} variable";

@@ -87,7 +87,7 @@ impl Binder<'_> {
             self.aggregate_call(env, function, call)?;
             return Err(SqlError::invalid_group_function());
         };
-        let bound = self.aggregate_call(env, function, call);
+        let bound = self.aggregate_call(&Env { windows: None, ..*env }, function, call);
         let result = bound.and_then(|call| {
             let ty = call.ty;
             Ok(Expr::new(ExprKind::Aggregate(slot(list.place(call))?), ty))
@@ -96,7 +96,7 @@ impl Binder<'_> {
         result
     }
 
-    fn aggregate_call(
+    pub(super) fn aggregate_call(
         &mut self,
         env: &Env<'_>,
         function: Aggregate,

@@ -2,7 +2,7 @@
 use crate::error::{Result, SqlError};
 use crate::plan::{
     AccessKind, DeletePlan, Expr, ExprKind, ExprType, InsertPlan, InsertRows, KeyRange, SelectPlan,
-    Source, SourceKind, Statement, TableAccess, UpdatePlan,
+    SetKind, Source, SourceKind, Statement, TableAccess, UpdatePlan, WindowStage,
 };
 use crate::sink::ColumnMeta;
 use redolith_types::{Collation, SqlType, Value};
@@ -78,7 +78,21 @@ impl Explain {
             return self.subqueries_of(plan);
         }
         if let [Source { kind: SourceKind::Union(parts), .. }] = &plan.sources[..] {
-            return self.union(id, kind, parts, plan);
+            let parts = parts.iter().map(|part| (SetKind::Union, part));
+            let keeps = plan.distinct || !plan.order.is_empty();
+            return self.set_operation(id, kind, parts.collect(), keeps, plan);
+        }
+        if let [Source { kind: SourceKind::Combined(parts), .. }] = &plan.sources[..] {
+            let parts = parts.iter().map(|(operator, part)| (operator.kind, part));
+            return self.set_operation(id, kind, parts.collect(), true, plan);
+        }
+        if let [Source { kind: SourceKind::Recursive(recursion), .. }] = &plan.sources[..] {
+            let members = recursion.members.iter().map(|part| (SetKind::Union, part));
+            let parts = std::iter::once((SetKind::Union, &recursion.seed)).chain(members);
+            return self.set_operation(id, kind, parts.collect(), false, plan);
+        }
+        if let [Source { kind: SourceKind::Windows(stage), .. }] = &plan.sources[..] {
+            return self.windows(id, kind, stage, plan);
         }
         let mut inner = Vec::new();
         for (n, source) in plan.sources.iter().enumerate() {
@@ -109,7 +123,20 @@ impl Explain {
                         extra.join("; "),
                     );
                 }
-                SourceKind::Union(_) => unreachable!("the only source of its SELECT"),
+                SourceKind::Union(_)
+                | SourceKind::Combined(_)
+                | SourceKind::Recursive(_)
+                | SourceKind::Windows(_) => {
+                    unreachable!("the only source of its SELECT")
+                }
+                SourceKind::Iteration { name, .. } => {
+                    extra.insert(0, "Recursive");
+                    if source.filter.is_some() || source.on.is_some() {
+                        extra.insert(1, "Using where");
+                    }
+                    let (name, extra) = (Some(name.to_string()), extra.join("; "));
+                    self.push(id, kind, name, Some("ALL"), None, Some(2), extra);
+                }
                 SourceKind::Derived(plan) => {
                     if source.filter.is_some() || source.on.is_some() {
                         extra.insert(0, "Using where");
@@ -147,24 +174,61 @@ impl Explain {
         }
     }
 
-    /// The SELECTs of a UNION, and its result where that is kept.
-    fn union(&mut self, id: i64, kind: &str, parts: &[SelectPlan], whole: &SelectPlan) {
+    /// The inner SELECT, whose rows are kept and sorted for windows, and for what follows.
+    fn windows(&mut self, id: i64, kind: &str, stage: &WindowStage, whole: &SelectPlan) {
+        self.next_id = id;
+        let first = self.rows.len();
+        self.select(&stage.inner, kind);
+        let sorts = !whole.order.is_empty()
+            || stage.sorts.iter().any(|s| !s.partition.is_empty() || !s.order.is_empty());
+        if let Some(extra) = self.rows.get_mut(first).and_then(|row| row.last_mut()) {
+            let mut words: Vec<String> = extra
+                .as_bytes()
+                .map(|b| String::from_utf8_lossy(b).into_owned())
+                .into_iter()
+                .collect();
+            words.push("Using temporary".to_string());
+            if sorts {
+                words.push("Using filesort".to_string());
+            }
+            *extra = text(&words.join("; "));
+        }
+        self.subqueries_of(whole);
+    }
+
+    /// The operands of a set operation, each with the operator before it, and the result where it
+    /// is kept.
+    fn set_operation(
+        &mut self,
+        id: i64,
+        kind: &str,
+        parts: Vec<(SetKind, &SelectPlan)>,
+        keeps: bool,
+        whole: &SelectPlan,
+    ) {
         self.next_id = id;
         let mut ids = Vec::new();
-        for (n, part) in parts.iter().enumerate() {
+        let mut last = SetKind::Union;
+        for (n, (operator, part)) in parts.into_iter().enumerate() {
             ids.push(self.next_id.to_string());
             let first = match kind {
                 "SIMPLE" => "PRIMARY",
                 kind => kind,
             };
-            let next = if kind == "DEPENDENT SUBQUERY" { "DEPENDENT UNION" } else { "UNION" };
-            self.select(part, if n == 0 { first } else { next });
+            let next = match kind {
+                "DEPENDENT SUBQUERY" => format!("DEPENDENT {}", operator.word()),
+                _ => operator.word().to_string(),
+            };
+            self.select(part, if n == 0 { first } else { &next });
+            last = operator;
         }
-        if whole.distinct || !whole.order.is_empty() {
-            let name = format!("<union{}>", ids.join(","));
+        if keeps {
+            let word = last.word();
+            let name = format!("<{}{}>", word.to_lowercase(), ids.join(","));
             let sorts = if whole.order.is_empty() { "" } else { "; Using filesort" };
             let extra = format!("Using temporary{sorts}");
-            self.push(0, "UNION RESULT", Some(name), Some("ALL"), None, None, extra);
+            let result = format!("{word} RESULT");
+            self.push(0, &result, Some(name), Some("ALL"), None, None, extra);
             self.rows.last_mut().expect("it was pushed")[0] = Value::Null;
         }
     }

@@ -1,6 +1,7 @@
 //! Binds expressions: each syntax node becomes a bound node.
 use super::compare::{and, or};
 use super::scope::{Aliases, Clause, Scope, written};
+use super::window::has_window;
 use super::{Binder, type_rules};
 use crate::error::{Result, SqlError};
 use crate::parse::ast::{self, ColumnName};
@@ -27,12 +28,14 @@ pub struct Env<'s> {
     /// For the select list: the items so far, which only a subquery in it can name, and all items
     /// of the list.
     pub items: Option<(&'s Aliases, &'s [ast::SelectItem])>,
+    /// Where window functions may stand: the named windows.
+    pub windows: Option<&'s [(String, ast::WindowSpec)]>,
     /// What the subquery around this place can name outside (see [`super::outer`]).
     pub outer: Option<&'s Env<'s>>,
 }
 impl<'s> Env<'s> {
     pub fn new(scope: &'s Scope, clause: Clause) -> Env<'s> {
-        Env { scope, clause, aliases: None, named: None, items: None, outer: None }
+        Env { scope, clause, aliases: None, named: None, items: None, windows: None, outer: None }
     }
 }
 
@@ -147,6 +150,7 @@ impl Binder<'_> {
                 ))
             }
             A::Call(call) => self.call(env, call, expr.span),
+            A::Window(window) => self.window(env, window),
             A::Row(_) => Err(SqlError::operand_columns(1)),
             A::Select(select) => self.scalar_subquery(env, select),
             A::Exists(select) => self.exists(env, select),
@@ -336,6 +340,9 @@ impl Binder<'_> {
         // the columns first.
         if env.clause == Clause::Having && self.aggregates.is_some() {
             if let Some(expr) = alias() {
+                if has_window(expr) {
+                    return Err(SqlError::misplaced_window_alias(&name.column));
+                }
                 return self.copy(env, expr);
             }
             // HAVING knows only the columns that are selected or grouped by.
@@ -357,6 +364,9 @@ impl Binder<'_> {
                 Ok(Expr::new(column.expr.clone(), column.ty()))
             }
             None => match alias() {
+                Some(expr) if env.windows.is_none() && has_window(expr) => {
+                    Err(SqlError::misplaced_window_alias(&name.column))
+                }
                 Some(expr) => self.copy(env, expr),
                 None => match self.outer_name(env, name)? {
                     Some(outer) => Ok(outer),

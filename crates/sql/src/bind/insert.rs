@@ -252,10 +252,10 @@ pub(super) fn reads(source: &crate::plan::Source, table: &TableInfo) -> bool {
         crate::plan::SourceKind::Table(access) => {
             access.table.def.schema == table.def.schema && access.table.def.name == table.def.name
         }
-        // A derived table has been read before its first row comes out.
-        crate::plan::SourceKind::Derived(_) | crate::plan::SourceKind::Virtual(_) => false,
         crate::plan::SourceKind::Union(parts) => {
             parts.iter().flat_map(|part| &part.sources).any(|source| reads(source, table))
         }
+        // These have been read before their first row comes out.
+        _ => false,
     }
 }

@@ -17,6 +17,7 @@ mod compare;
 mod create_select;
 mod ddl;
 mod decorrelate;
+mod derived;
 mod dml;
 mod enum_set;
 mod explain;
@@ -29,12 +30,14 @@ mod load;
 mod order;
 mod outer;
 mod range;
+mod recursion;
 pub mod result_columns;
 mod scope;
 mod select;
+mod set_operation;
 mod subquery;
 pub mod type_rules;
-mod union;
+mod window;
 
 use crate::error::{Result, SqlError};
 use crate::information_schema::{SCHEMA, Virtual, is_schema};
@@ -167,10 +170,16 @@ pub(crate) struct Binder<'a> {
     subqueries: u16,
     /// What the subqueries around this place take from outside, the innermost last.
     taken: Vec<outer::Taken>,
+    /// The recursive common table expressions around this place, the innermost last, and the number
+    /// of all so far.
+    recursions: Vec<recursion::Inside>,
+    recursion_count: u16,
     /// The number of dependent subqueries so far.
     dependents: usize,
     /// The aggregates met so far; None where aggregates are not allowed.
     aggregates: Option<Aggregates>,
+    /// The window functions of the SELECT.
+    windows: window::Windows,
     /// The parameters per row if the single row of the VALUES list stands for many rows.
     row_stride: Option<u32>,
     /// The lock for rows that are read without a locking clause.
@@ -213,8 +222,11 @@ impl<'a> Binder<'a> {
             tables_by_name: SameIndex::default(),
             subqueries: 0,
             taken: Vec::new(),
+            recursions: Vec::new(),
+            recursion_count: 0,
             dependents: 0,
             aggregates: None,
+            windows: window::Windows::default(),
             row_stride: None,
             reads: RowLock::None,
             copied: 0,

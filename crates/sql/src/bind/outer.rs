@@ -61,7 +61,8 @@ impl Binder<'_> {
         let named =
             |aliases: &Aliases| aliases.find(&name.column).map(|n| aliases.list[n].1.clone());
         let Some(item) = aliases.and_then(named) else { return Ok(None) };
-        let is_aggregate = |e: &Expr| matches!(e.kind, ExprKind::Aggregate(_));
+        let is_aggregate =
+            |e: &Expr| matches!(e.kind, ExprKind::Aggregate(_) | ExprKind::Window(_));
         if item.any(&is_aggregate) {
             return Err(SqlError::reference_not_supported(
                 &name.column,

@@ -3,10 +3,12 @@
 use super::access_path;
 use super::aggregate::Aggregates;
 use super::compare::and;
+use super::derived::{is_volatile, name_columns};
 use super::enum_set::keep_numbers;
 use super::expr::Env;
 use super::order::Wanted;
 use super::scope::{Aliases, Clause, Scope, ScopeSource};
+use super::window::{check_names, has_window};
 use super::{Binder, slot};
 use crate::error::{Result, SqlError};
 use crate::information_schema::{SCHEMA, Virtual};
@@ -14,7 +16,6 @@ use crate::parse::ast::{self, ExprKind as A, FactorKind, Join, SelectItem};
 use crate::parse::lexer::TokenKind;
 use crate::parse::limits::MAX_ITEMS;
 use crate::plan::expr_set::SameIndex;
-use crate::plan::function::Purity;
 use crate::plan::{
     AggregateCall, CompareOp, Expr, ExprKind, ExprType, JoinKind, Kind, Limit, OnConflict, RowLock,
     SelectPlan, SortKey, Source, SourceKind,
@@ -35,6 +36,7 @@ pub(super) struct Raw {
 pub(super) enum RawKind {
     Table { table: Arc<crate::TableInfo>, hints: Vec<ast::IndexHint> },
     Derived(Box<SelectPlan>),
+    Iteration { slot: u16, name: Box<str> },
     Virtual(Virtual),
 }
 
@@ -54,13 +56,13 @@ impl Binder<'_> {
         select: &ast::Select,
         outer: Option<&Env<'_>>,
     ) -> Result<SelectPlan> {
-        if select.union.is_empty() {
+        if select.more.is_empty() {
             self.operand(select, outer)
         } else {
-            self.union(select, outer)
+            self.set_operation(select, outer)
         }
     }
-    /// Binds a SELECT without its UNION.
+    /// Binds a SELECT without the operands that follow it.
     pub(super) fn operand(
         &mut self,
         select: &ast::Select,
@@ -73,7 +75,8 @@ impl Binder<'_> {
             return Err(SqlError::unsupported("SQL_CALC_FOUND_ROWS"));
         }
         let (mut scope, dependents) = (Scope::default(), self.dependents);
-        let raw = self.from(&select.from, &mut scope, outer)?;
+        let around = std::mem::take(&mut self.windows);
+        let raw = self.from(select, &mut scope, outer)?;
         let env = |clause| Env { scope: &scope, outer, ..Env::new(&scope, clause) };
 
         self.aggregates = None;
@@ -83,7 +86,10 @@ impl Binder<'_> {
             flatten(filter, &mut conjuncts);
         }
         self.aggregates = Some(Aggregates::default());
-        let items = self.pinned(|b| b.items(&env(Clause::Fields), &select.items))?;
+        check_names(&select.windows)?;
+        let windows = Some(&select.windows[..]);
+        let fields = Env { windows, ..env(Clause::Fields) };
+        let items = self.pinned(|b| b.items(&fields, &select.items))?;
         let with_aliases = |clause| Env { aliases: Some(&items.aliases), ..env(clause) };
         let outer_aggregates = self.aggregates.take();
         let (mut keys, mut known) = (Vec::new(), SameIndex::default());
@@ -120,7 +126,8 @@ impl Binder<'_> {
         }
         let mut output = items.output.clone();
         let mut order = |b: &mut Self| {
-            b.order(&with_aliases(Clause::Order), &select.order, &items.aliases, &mut output)
+            let env = Env { windows, ..with_aliases(Clause::Order) };
+            b.order(&env, &select.order, &items.aliases, &mut output)
         };
         // The sort keys of groups or distinct rows must be found among the group keys or the items.
         // A parameter never equals a literal, so literals in sort keys are pinned.
@@ -133,6 +140,8 @@ impl Binder<'_> {
             let position = 1;
             return Err(SqlError::not_in_select_list(position, "ORDER BY clause", "?", "DISTINCT"));
         }
+        let all = output.len();
+        output.extend(self.take_window_exprs()?);
         let aggregates = self.aggregates.take().unwrap_or_default().list;
         let is_grouped = !keys.is_empty() || !select.group.is_empty() || !aggregates.is_empty();
         let mut grouping = None;
@@ -152,6 +161,15 @@ impl Binder<'_> {
         } else if let Some(having) = having.take() {
             flatten(having, &mut conjuncts);
         }
+        let window_exprs = output.split_off(all);
+        let split = match self.windows.is_empty() {
+            true => None,
+            false => {
+                let (inputs, sorts) = self.split_at_windows(&scope, &mut output, window_exprs)?;
+                Some((std::mem::replace(&mut output, inputs), sorts))
+            }
+        };
+        self.windows = around;
         let limit = self.limit(&select.limit)?;
         let lock = select.lock.as_ref().map_or(self.reads, row_lock);
         let mut plan = SelectPlan {
@@ -172,6 +190,20 @@ impl Binder<'_> {
             dependent: self.dependents > dependents,
             probe: None,
         };
+        if let Some((outputs, sorts)) = split {
+            let own = plan.output.iter().map(|e| ColumnMeta::expression("", e.ty)).collect();
+            let columns = std::mem::replace(&mut plan.columns, own);
+            plan.visible = plan.output.len();
+            let order = std::mem::take(&mut plan.order);
+            let (distinct, limit) = (plan.distinct, std::mem::take(&mut plan.limit));
+            let into = std::mem::take(&mut plan.into);
+            plan.distinct = false;
+            self.place(&mut plan, raw, conjuncts, lock, select, &scope)?;
+            self.check_effects(&plan)?;
+            plan = self.over_windows(plan, sorts, outputs, visible, columns)?;
+            (plan.order, plan.distinct, plan.limit, plan.into) = (order, distinct, limit, into);
+            return self.finished(plan, select);
+        }
         if let Some(into) = &select.into_file {
             plan.into_file = Some(Box::new(self.into_file(into)?));
         }
@@ -192,12 +224,25 @@ impl Binder<'_> {
         Ok(plan)
     }
 
+    /// Checks a SELECT with window functions, which is whole but for INTO.
+    fn finished(&mut self, mut plan: SelectPlan, select: &ast::Select) -> Result<SelectPlan> {
+        if let Some(into) = &select.into_file {
+            plan.into_file = Some(Box::new(self.into_file(into)?));
+        }
+        if !plan.into.is_empty() && plan.into.len() != plan.visible {
+            return Err(SqlError::wrong_select_columns());
+        }
+        self.check_effects(&plan)?;
+        Ok(plan)
+    }
+
     fn from(
         &mut self,
-        factors: &[ast::TableFactor],
+        select: &ast::Select,
         scope: &mut Scope,
         outer: Option<&Env<'_>>,
     ) -> Result<Vec<Raw>> {
+        let factors = &select.from[..];
         let mut raw = Vec::with_capacity(factors.len());
         let swapped = matches!(factors.get(1).map(|f| &f.join), Some(Join::Right(_)));
         for n in 0..factors.len() {
@@ -230,13 +275,22 @@ impl Binder<'_> {
                         RawKind::Table { table, hints: hints.clone() }
                     }
                 },
-                FactorKind::Derived { select, columns, again } => {
+                FactorKind::Itself { name, inside } => {
+                    let alias = factor.alias.as_deref().unwrap_or(name);
+                    let forced = select.straight_join && n > 0;
+                    self.itself(name, *inside, left || forced, alias, scope)?
+                }
+                FactorKind::Derived { select, columns, again, recursive } => {
                     let alias =
                         factor.alias.as_deref().ok_or_else(SqlError::derived_needs_alias)?;
                     // A derived table sees nothing outside.
                     let taken = std::mem::take(&mut self.taken);
-                    let plan = self.select(select, None);
-                    self.taken = taken;
+                    let recursions = std::mem::take(&mut self.recursions);
+                    let plan = match recursive {
+                        Some(name) => self.recursive(name, columns, select),
+                        None => self.select(select, None),
+                    };
+                    (self.taken, self.recursions) = (taken, recursions);
                     let mut plan = plan?;
                     name_columns(&mut plan, columns)?;
                     if *again && is_volatile(&plan) {
@@ -408,6 +462,9 @@ impl Binder<'_> {
             Some(n) => output[n].clone(),
             None => self.expr(env, key)?,
         };
+        if has_window(&expr) {
+            return Err(SqlError::misplaced_window_alias(self.parsed.source(key.span)));
+        }
         if expr.any(&|e| matches!(e.kind, ExprKind::Aggregate(_))) {
             return Err(SqlError::cannot_group_on(self.parsed.source(key.span)));
         }
@@ -576,12 +633,13 @@ impl Binder<'_> {
                         filter,
                     }
                 }
-                kept @ (RawKind::Derived(_) | RawKind::Virtual(_)) => {
+                kept => {
                     let conditions = Some(here).filter(|h| !h.is_empty()).map(and);
                     let (on, filter) = if left { (conditions, filter) } else { (None, conditions) };
                     let kind = match kept {
                         RawKind::Derived(inner) => SourceKind::Derived(inner),
                         RawKind::Virtual(table) => SourceKind::Virtual(table),
+                        RawKind::Iteration { slot, name } => SourceKind::Iteration { slot, name },
                         RawKind::Table { .. } => unreachable!("matched above"),
                     };
                     Source { kind, join: item.join, on, filter }
@@ -593,50 +651,6 @@ impl Binder<'_> {
         access_path::note_columns(plan);
         Ok(())
     }
-}
-
-/// Gives the columns of a derived table their names.
-fn name_columns(plan: &mut SelectPlan, names: &[String]) -> Result<()> {
-    if names.is_empty() {
-        return Ok(());
-    }
-    if names.len() != plan.columns.len() {
-        return Err(SqlError::new(
-            1353,
-            "In definition of view, derived table or common table expression, SELECT list and \
-             column names list have different column counts",
-        ));
-    }
-    for (column, name) in plan.columns.iter_mut().zip(names) {
-        column.name = Arc::from(&**name);
-    }
-    Ok(())
-}
-
-/// Whether the rows may be others each time that they are made.
-fn is_volatile(plan: &SelectPlan) -> bool {
-    let differ = |e: &Expr| {
-        e.any(&|e| match &e.kind {
-            ExprKind::AssignUserVariable(..) => true,
-            ExprKind::Call { function, .. } => function.purity() == Purity::Volatile,
-            _ => false,
-        })
-    };
-    let source = |s: &Source| {
-        let inner = match &s.kind {
-            SourceKind::Table(access) => access.filter.iter().any(differ),
-            SourceKind::Derived(inner) => is_volatile(inner),
-            SourceKind::Union(parts) => parts.iter().any(is_volatile),
-            SourceKind::Virtual(_) => false,
-        };
-        inner || s.on.iter().chain(&s.filter).any(differ)
-    };
-    let grouping = plan.grouping.iter().flat_map(|g| {
-        g.keys.iter().chain(g.aggregates.iter().flat_map(|aggregate| &aggregate.args))
-    });
-    plan.sources.iter().any(source)
-        || plan.output.iter().chain(&plan.condition).chain(&plan.having).any(differ)
-        || grouping.into_iter().any(differ)
 }
 
 /// True for a column of a FROM item. A derived table makes an ENUM or SET from its number.

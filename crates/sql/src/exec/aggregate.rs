@@ -195,6 +195,40 @@ impl Accumulator {
         Ok(())
     }
 
+    /// Whether [`Self::remove`] takes a row back without a trace.
+    pub fn forgets(&self) -> bool {
+        matches!(
+            self.state,
+            State::Count(_) | State::Sum { sum: Sum::Int(_) | Sum::Decimal(_), .. }
+        )
+    }
+    /// Takes back what [`Self::add`] has added for a row. The state [`Self::forgets`].
+    pub fn remove<'v>(
+        &mut self,
+        call: &'v AggregateCall,
+        at: Scope<'v>,
+        env: &mut Env<'_>,
+    ) -> Result<()> {
+        let mut eval = Eval::new(at, env);
+        match (&mut self.state, own(call)) {
+            (State::Count(n), []) => *n -= 1,
+            (State::Count(n), [e, ..]) => {
+                if !eval.eval(e)?.is_null() {
+                    *n -= 1;
+                }
+            }
+            (State::Sum { rows, sum }, [e, ..]) => {
+                let value = eval.numeric(e)?;
+                if !value.is_null() {
+                    *rows -= 1;
+                    sum.subtract(&value)?;
+                }
+            }
+            _ => return Err(SqlError::internal("an aggregate takes no row back")),
+        }
+        Ok(())
+    }
+
     /// True if MIN or MAX has met a value.
     pub fn has_value(&self) -> bool {
         matches!(&self.state, State::Pick(v) if !v.is_null())
@@ -302,6 +336,26 @@ impl Sum {
                     .map_err(|_| SqlError::value_out_of_range("DECIMAL", "sum"))?;
             }
             (Sum::Int(sum), value) => *sum += to_integer(value).value,
+        }
+        Ok(())
+    }
+}
+
+impl Sum {
+    /// Takes back what [`Sum::add`] has added, where that is exact.
+    fn subtract(&mut self, value: &Value<'_>) -> Result<()> {
+        match (&mut *self, value) {
+            (Sum::Int(sum), Value::Int(n)) => *sum -= *n as i128,
+            (Sum::Int(sum), Value::UInt(n)) => *sum -= *n as i128,
+            (Sum::Int(sum), value) => *sum -= to_integer(value).value,
+            (Sum::Decimal(sum), value) => {
+                *sum = sum
+                    .sub(&to_decimal(value).value)
+                    .map_err(|_| SqlError::value_out_of_range("DECIMAL", "sum"))?;
+            }
+            (Sum::Double(_), _) => {
+                return Err(SqlError::internal("a sum of doubles takes nothing back"));
+            }
         }
         Ok(())
     }

@@ -4,6 +4,7 @@ use super::auto_increment::CounterLock;
 use super::correlated::Correlated;
 use super::eval::CompiledRegexp;
 use super::pace::Pace;
+use super::recursion::Iterations;
 use super::user_locks::UserLocks;
 use crate::database::Database;
 use crate::error::{Result, SqlError};
@@ -40,6 +41,8 @@ pub struct StatementSettings {
     pub div_precision_increment: u8,
     /// The mode of WEEK() if no mode is given.
     pub default_week_format: u8,
+    /// The most iterations of a recursive common table expression.
+    pub cte_max_recursion_depth: u64,
     pub group_concat_max_len: usize,
     /// `redolith_statement_memory`: the greatest number of bytes that a statement may hold (MEM-1).
     pub memory_limit: usize,
@@ -66,6 +69,7 @@ impl Default for StatementSettings {
             auto_increment_lock: CounterLock::Never,
             div_precision_increment: 4,
             default_week_format: 0,
+            cte_max_recursion_depth: 1000,
             group_concat_max_len: 1024,
             memory_limit: 256 << 20,
             insert_id: None,
@@ -131,6 +135,8 @@ pub struct Env<'a> {
     pub runtime: Option<&'a dyn Runtime>,
     pub(super) pace: Pace,
     pub(super) correlated: Correlated,
+    /// What the members of recursive common table expressions read.
+    pub(super) iterations: Iterations,
     /// An interrupted SLEEP() returns 1, and the statement goes on.
     pub(super) sleep_answers: bool,
     now_us: Option<i64>,
@@ -160,6 +166,7 @@ impl<'a> Env<'a> {
             runtime: None,
             pace: Pace::default(),
             correlated: Correlated::default(),
+            iterations: Iterations::default(),
             sleep_answers: false,
             now_us: settings.timestamp_us,
             random: None,

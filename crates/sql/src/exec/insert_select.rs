@@ -51,10 +51,10 @@ fn reads(plan: &SelectPlan, table: &Table) -> bool {
     later
         || plan.sources.iter().any(|source| match &source.kind {
             SourceKind::Table(access) => is_target(access),
-            // Their rows are made before the first row of the SELECT.
-            SourceKind::Derived(_) | SourceKind::Virtual(_) => false,
             // A part is made, with its derived tables and subqueries, when the part before ends.
             SourceKind::Union(_) => true,
+            // Their rows are made before the first row of the SELECT.
+            _ => false,
         })
 }
 

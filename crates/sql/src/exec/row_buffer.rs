@@ -96,9 +96,13 @@ impl KeySet {
         let start = if n == 0 { 0 } else { self.ends[n - 1] };
         &self.bytes[start..self.ends[n]]
     }
-    pub fn contains(&self, key: &[u8]) -> bool {
+    /// The key's number, if the key is in the set.
+    pub fn find(&self, key: &[u8]) -> Option<usize> {
         let hash = KeySet::hash(&self.hasher, key);
-        self.table.find(hash, |n| self.key(*n as usize) == key).is_some()
+        self.table.find(hash, |n| self.key(*n as usize) == key).map(|n| *n as usize)
+    }
+    pub fn contains(&self, key: &[u8]) -> bool {
+        self.find(key).is_some()
     }
     /// Returns the key's number, and whether the key is new.
     pub fn insert(&mut self, key: &[u8]) -> (usize, bool) {

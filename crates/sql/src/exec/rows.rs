@@ -3,8 +3,9 @@ use super::correlated::{self, answered};
 use super::eval::{Eval, Row, Scope};
 use super::scan::{Scan, check_killed};
 use super::select::{RowTarget, give_to_boxed};
+use super::set_operation::Counted;
 use super::spool::Spool;
-use super::{Env, ExecContext};
+use super::{Env, ExecContext, recursion, window};
 use crate::error::{Result, SqlError};
 use crate::information_schema;
 use crate::plan::{Expr, JoinKind, SelectPlan, Source, SourceKind};
@@ -63,7 +64,7 @@ const MANY: usize = 10_000;
 
 /// The rows of a derived table, which go to a file when they have outgrown their memory.
 #[derive(Default)]
-struct Derived {
+pub struct Derived {
     few: Collected,
     many: Option<Spool>,
 }
@@ -103,8 +104,11 @@ impl RowTarget for Derived {
 }
 
 impl Derived {
+    pub fn rows(&self) -> u64 {
+        self.few.rows.len() as u64 + self.many.as_ref().map_or(0, Spool::rows)
+    }
     /// Reads the rows, from the first on.
-    fn kept(self) -> Kept {
+    pub fn kept(self) -> Kept {
         let bytes = self.few.bytes();
         let mut kept =
             Kept { few: self.few.rows, bytes, next: 0, many: self.many, current: Vec::new() };
@@ -131,7 +135,7 @@ impl Kept {
         self.next = 0;
         self.many.iter_mut().for_each(Spool::rewind);
     }
-    fn advance(&mut self) -> Result<bool> {
+    pub fn advance(&mut self) -> Result<bool> {
         let Some(many) = &mut self.many else {
             self.next += 1;
             return Ok(self.next <= self.few.len());
@@ -144,15 +148,22 @@ impl Kept {
     pub fn memory(&self) -> usize {
         self.bytes + self.many.as_ref().map_or(0, Spool::memory)
     }
-    fn current(&self) -> &[Value<'static>] {
+    pub fn current(&self) -> &[Value<'static>] {
         if self.many.is_some() { &self.current } else { &self.few[self.next - 1] }
     }
     /// Frees the rows, beside the workers if that takes long.
-    fn free(self, env: &mut Env<'_>) {
+    pub fn free(self, env: &mut Env<'_>) {
         if self.many.is_some() || self.few.len() >= MANY {
             env.be_heavy();
         }
     }
+}
+
+/// Makes the rows of a SELECT inside another. The caller charges for what they hold.
+pub async fn kept_rows(cx: &mut ExecContext<'_>, plan: &SelectPlan, at: Scope<'_>) -> Result<Kept> {
+    let mut made = Derived::default();
+    give_to_boxed(cx, plan, at.given(), u64::MAX, &mut made).await?;
+    Ok(made.kept())
 }
 
 /// Makes a derived table of a dependent subquery before the subquery is run.
@@ -199,6 +210,7 @@ enum Rows<'p> {
     First(Scan<'p>),
     Kept(Box<Kept>),
     Union(Box<UnionRows<'p>>),
+    Counted(Box<Counted>),
 }
 struct Level<'p> {
     source: &'p Source,
@@ -244,9 +256,7 @@ impl<'p> Loops<'p> {
                             kept
                         }
                         None => {
-                            let mut made = Derived::default();
-                            give_to_boxed(cx, derived, at.given(), u64::MAX, &mut made).await?;
-                            let kept = made.kept();
+                            let kept = kept_rows(cx, derived, at).await?;
                             cx.env.keep(&mut 0, kept.memory())?;
                             kept
                         }
@@ -254,6 +264,24 @@ impl<'p> Loops<'p> {
                     Rows::Kept(Box::new(kept))
                 }
                 SourceKind::Union(parts) => Rows::Union(Box::new(UnionRows::new(parts))),
+                SourceKind::Combined(parts) => {
+                    Rows::Counted(Box::new(Box::pin(Counted::make(cx, parts, at)).await?))
+                }
+                SourceKind::Recursive(recursion) => {
+                    let kept = Box::pin(recursion::rows(cx, recursion, at)).await?;
+                    cx.env.keep(&mut 0, kept.memory())?;
+                    Rows::Kept(Box::new(kept))
+                }
+                SourceKind::Windows(stage) => {
+                    let kept = Box::pin(window::rows(cx, stage, at)).await?;
+                    cx.env.keep(&mut 0, kept.memory())?;
+                    Rows::Kept(Box::new(kept))
+                }
+                SourceKind::Iteration { slot, .. } => {
+                    let mut kept = cx.env.iterations.take(*slot)?;
+                    kept.rewind();
+                    Rows::Kept(Box::new(kept))
+                }
                 SourceKind::Virtual(table) => {
                     let tables = super::wanted_tables::tables(cx, source, levels.len(), at.params)?;
                     let db = cx
@@ -291,9 +319,12 @@ impl<'p> Loops<'p> {
                     SourceKind::Derived(plan) if cx.env.correlated.is_inside() => {
                         cx.env.keep_derived(plan, *kept)?;
                     }
+                    // The other members read the same rows.
+                    SourceKind::Iteration { slot, .. } => cx.env.iterations.put(*slot, *kept),
                     _ => kept.free(&mut cx.env),
                 },
                 Rows::Union(union) => union.kept.free(&mut cx.env),
+                Rows::Counted(counted) => counted.free(&mut cx.env),
             }
         }
         Ok(())
@@ -391,7 +422,7 @@ impl<'p> Loops<'p> {
         match &mut level.rows {
             Rows::Kept(kept) => kept.rewind(),
             // The only source is started once.
-            Rows::Union(_) => {}
+            Rows::Union(_) | Rows::Counted(_) => {}
             Rows::First(scan) => scan.start(at, &mut cx.env)?,
             Rows::Scan(scan) => {
                 let sources: Current<'_> = outer.iter().map(Level::row).collect();
@@ -435,6 +466,10 @@ impl<'p> Loops<'p> {
                     cx.trx.give_way().await;
                     union.advance(cx, at).await?
                 }
+                Rows::Counted(counted) => {
+                    cx.trx.give_way().await;
+                    counted.advance()
+                }
             };
             if !more {
                 if level.source.join != JoinKind::Left || level.matched {
@@ -462,7 +497,7 @@ impl<'p> Loops<'p> {
         let source = self.levels[depth].source;
         let own = match &source.kind {
             SourceKind::Table(access) => access.filter.as_ref(),
-            SourceKind::Derived(_) | SourceKind::Union(_) | SourceKind::Virtual(_) => None,
+            _ => None,
         };
         Ok(self.holds(depth, own, at, cx)? && self.holds(depth, source.on.as_ref(), at, cx)?)
     }
@@ -487,7 +522,7 @@ impl Level<'_> {
         match &mut self.rows {
             Rows::First(scan) => scan.refuse(cx.trx),
             Rows::Scan(scan) => scan.refuse(cx.trx),
-            Rows::Kept(_) | Rows::Union(_) => {}
+            Rows::Kept(_) | Rows::Union(_) | Rows::Counted(_) => {}
         }
     }
     fn row(&self) -> Row<'_> {
@@ -497,6 +532,7 @@ impl Level<'_> {
             Rows::Scan(scan) => scan.row(),
             Rows::Kept(kept) => Row::Values(kept.current()),
             Rows::Union(union) => Row::Values(union.kept.current()),
+            Rows::Counted(counted) => Row::Values(counted.current()),
         }
     }
 }

@@ -316,6 +316,10 @@ impl Sorter {
             Some(spilled) => spilled.row(spilled.heap[0].part, self.next, &memory),
         }
     }
+    /// The key of the row that [`Self::advance`] has gone to.
+    pub fn key(&self) -> &[u8] {
+        self.current().0
+    }
     /// The values of the row that [`Self::advance`] has gone to.
     pub fn values(&self) -> RowValues<'_> {
         read_row(self.current().1)

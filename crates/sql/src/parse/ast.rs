@@ -1,7 +1,9 @@
 //! The syntax tree: the statement before any name is looked up. Names are owned, because parsing is
 //! not the hot path. Literals are numbers into [`Parsed::literals`](super::Parsed).
+pub use super::window::{Frame, FrameBound, Over, WindowCall, WindowSpec};
 use crate::plan::{
-    IntervalUnit, Isolation, SetTarget, TableLock, TransactionStmt, VariableScope, XaVerb,
+    IntervalUnit, Isolation, SetOperator, SetTarget, TableLock, TransactionStmt, VariableScope,
+    XaVerb,
 };
 use redolith_types::Charset;
 
@@ -108,10 +110,12 @@ pub enum ExprKind {
         unit: IntervalUnit,
     },
     Call(Call),
+    /// `f(..) OVER ..`
+    Window(Box<WindowCall>),
     Row(Vec<Expr>),
     Select(Box<Select>),
     Exists(Box<Select>),
-    /// `= ANY (select)`, MATCH, window functions, JSON paths, ...: MySQL has this feature, and this
+    /// `= ANY (select)`, MATCH, JSON paths, ...: MySQL has this feature, and this
     /// server does not.
     Unsupported(&'static str),
 }
@@ -160,6 +164,13 @@ impl ExprKind {
             Call(call) => {
                 each(&call.args);
                 call.order.iter().for_each(|o| f(o.expr.height));
+            }
+            Window(window) => {
+                each(&window.call.args);
+                if let Over::Spec(spec) = &window.over {
+                    each(&spec.partition);
+                    spec.order.iter().for_each(|o| f(o.expr.height));
+                }
             }
             Select(select) | Exists(select) => f(select.height),
         }
@@ -240,6 +251,8 @@ pub struct Select {
     pub group: Vec<Expr>,
     pub rollup: bool,
     pub having: Option<Expr>,
+    /// WINDOW
+    pub windows: Vec<(String, WindowSpec)>,
     pub order: Vec<OrderItem>,
     pub limit: Limit,
     pub lock: Option<Lock>,
@@ -252,11 +265,35 @@ pub struct Select {
     pub straight_join: bool,
     /// The height, as in an expression.
     pub height: u32,
-    /// Further SELECTs, with true for UNION ALL. `union_order` and `union_limit` are the ORDER BY
-    /// and LIMIT of the whole.
-    pub union: Vec<(bool, Select)>,
-    pub union_order: Vec<OrderItem>,
-    pub union_limit: Limit,
+    /// The operand before `more`, if it is itself of several operands. The clauses above are empty
+    /// then.
+    pub first: Option<Box<Select>>,
+    /// Further operands, each with the operator before it. `whole_order` and `whole_limit` are the
+    /// ORDER BY and LIMIT of the whole.
+    pub more: Vec<(SetOperator, Select)>,
+    pub whole_order: Vec<OrderItem>,
+    pub whole_limit: Limit,
+    /// WITH RECURSIVE is defining a name, and this operand refers to it.
+    pub recursive: bool,
+}
+impl Select {
+    /// The last SELECT in the text, if it has no parentheses.
+    pub fn last_operand(&mut self) -> &mut Select {
+        match self.more.len() {
+            0 => self,
+            operands => self.more[operands - 1].1.last_operand(),
+        }
+    }
+    /// Whether the SELECT itself has ORDER BY or LIMIT.
+    pub fn is_cut_or_sorted(&self) -> bool {
+        !self.order.is_empty() || self.limit.count.is_some()
+    }
+    /// Whether an operand refers to the name that WITH RECURSIVE is defining.
+    pub fn refers_to_itself(&self) -> bool {
+        self.recursive
+            || self.first.as_ref().is_some_and(|first| first.refers_to_itself())
+            || self.more.iter().any(|(_, operand)| operand.refers_to_itself())
+    }
 }
 #[derive(Clone, Debug)]
 pub enum SelectItem {
@@ -283,6 +320,14 @@ pub enum FactorKind {
         columns: Vec<String>,
         /// The statement has the same rows at another place, too: WITH has named them.
         again: bool,
+        /// The name, if WITH RECURSIVE has defined it by itself.
+        recursive: Option<String>,
+    },
+    /// The name of a common table expression within its own definition: the rows of the iteration
+    /// before. `inside` if it stands in a subquery or a derived table.
+    Itself {
+        name: String,
+        inside: bool,
     },
 }
 /// The way in which a factor is joined to the factors before it.

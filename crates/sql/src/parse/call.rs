@@ -142,15 +142,7 @@ impl Parser<'_> {
         if self.at_symbol_nth(1, "(") && (!reserved || RESERVED_FUNCTIONS.contains(&word)) {
             self.advance();
             let kind = self.call(word)?;
-            if self.accept("OVER") {
-                self.in_parens(|p| {
-                    while !p.at_symbol(")") && !p.at_end() {
-                        p.advance();
-                    }
-                    Ok(())
-                })?;
-                return self.node(position, ExprKind::Unsupported("window functions"));
-            }
+            let kind = self.window_call(kind)?;
             return self.node(position, kind);
         }
         if BARE_FUNCTIONS.contains(&word) {

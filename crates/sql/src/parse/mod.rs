@@ -28,6 +28,7 @@ mod select;
 mod set;
 mod show;
 mod statement;
+pub mod window;
 mod with;
 
 use crate::error::{Result, SqlError};
@@ -183,7 +184,8 @@ fn into_files(statement: &Statement) -> usize {
         Statement::Explain(explained) => return into_files(explained),
         _ => return 0,
     };
-    let parts = std::iter::once(&**select).chain(select.union.iter().map(|(_, part)| part));
+    let first = select.first.as_deref().unwrap_or(select);
+    let parts = std::iter::once(first).chain(select.more.iter().map(|(_, part)| part));
     parts.filter(|part| part.into_file.is_some()).count()
 }
 

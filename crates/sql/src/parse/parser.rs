@@ -6,7 +6,7 @@ use super::charsets::TextCharsets;
 use super::lexer::{Lexer, Token, TokenKind};
 use super::literal;
 use super::reserved::is_reserved;
-use super::with::Ctes;
+use super::with::{Ctes, Defining};
 use crate::error::{Result, SqlError};
 use crate::sql_mode::SqlMode;
 use std::ops::Range;
@@ -69,7 +69,9 @@ pub(super) struct Parser<'t> {
     /// The common table expressions that are known here, and those that are being defined by WITH
     /// RECURSIVE.
     pub(super) ctes: Ctes,
-    pub(super) recursive: Vec<String>,
+    pub(super) recursive: Vec<Defining>,
+    /// The number of queries within others around the cursor.
+    pub(super) inside: usize,
     /// The number of INTO OUTFILE and INTO DUMPFILE.
     pub(super) into_files: usize,
 }
@@ -131,6 +133,7 @@ impl<'t> Parser<'t> {
             tallest: 0,
             ctes: Ctes::default(),
             recursive: Vec::new(),
+            inside: 0,
             into_files: 0,
         };
         parser.forward(0);

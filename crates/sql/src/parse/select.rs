@@ -1,13 +1,13 @@
-//! The SELECT statement with its FROM clause, its last clauses and UNION.
+//! The SELECT statement with its FROM clause, its last clauses, and UNION, INTERSECT and EXCEPT.
 use super::ast::*;
 use super::lexer::TokenKind;
 use super::limits::{MAX_COLUMNS, MAX_ITEMS, MAX_TABLES};
 use super::parser::Parser;
 use crate::error::{Result, SqlError};
-use crate::plan::OnConflict;
+use crate::plan::{OnConflict, SetKind, SetOperator};
 
 impl Parser<'_> {
-    /// A query expression: SELECT .. [UNION ..], with or without parentheses.
+    /// A query expression: SELECT .. [UNION | EXCEPT | INTERSECT ..], with or without parentheses.
     pub fn select_statement(&mut self) -> Result<Select> {
         let around = self.enter_select();
         let mut select = self.query_expression()?;
@@ -19,58 +19,84 @@ impl Parser<'_> {
     /// that read a SELECT have room for a `Select` in their stack frames.
     #[inline(never)]
     pub(super) fn subselect(&mut self) -> Result<Box<Select>> {
-        self.in_parens(|p| p.deeper(|p| p.select_statement())).map(Box::new)
+        self.inside += 1;
+        let select = self.in_parens(|p| p.deeper(|p| p.select_statement())).map(Box::new);
+        self.inside -= 1;
+        select
     }
 
     pub(super) fn query_expression(&mut self) -> Result<Select> {
         if self.at("WITH") {
             return self.with();
         }
-        let mut in_parens = self.at_symbol("(");
-        let mut first = self.select_operand()?;
-        if !self.at("UNION") {
-            return if in_parens { self.order_of_parens(first) } else { Ok(first) };
+        let Operand { select: mut whole, in_parens, alone } =
+            self.set_operations(&[SetKind::Union, SetKind::Except], Self::intersections)?;
+        if alone {
+            return if in_parens { self.order_of_parens(whole) } else { Ok(whole) };
         }
-        if !first.union.is_empty() {
-            // `(a UNION b ORDER BY c LIMIT 1) UNION d`: order and limit are those of a part.
-            first = rows_of(first);
+        // The last SELECT, if it has no parentheses, has read the ORDER BY and LIMIT of the
+        // whole.
+        if !in_parens {
+            let last = whole.last_operand();
+            let (order, limit) = (std::mem::take(&mut last.order), std::mem::take(&mut last.limit));
+            (whole.whole_order, whole.whole_limit) = (order, limit);
         }
-        while self.at("UNION") {
-            let before = first.union.last().map_or(&first, |(_, last)| last);
-            if !in_parens && (!before.order.is_empty() || before.limit.count.is_some()) {
-                // Without parentheses, they can only be those of the whole.
+        if self.accept_all(&["ORDER", "BY"]) {
+            whole.whole_order = self.order_items()?;
+        }
+        if self.at("LIMIT") {
+            whole.whole_limit = self.limit()?;
+        }
+        Ok(whole)
+    }
+
+    /// Operands of INTERSECT, which binds more tightly than UNION and EXCEPT.
+    fn intersections(&mut self) -> Result<Operand> {
+        self.set_operations(&[SetKind::Intersect], Self::select_operand)
+    }
+
+    /// Operands with operators of some kinds between them.
+    #[inline(never)]
+    fn set_operations(
+        &mut self,
+        kinds: &[SetKind],
+        operand: fn(&mut Self) -> Result<Operand>,
+    ) -> Result<Operand> {
+        let Operand { select: mut whole, mut in_parens, mut alone } = operand(self)?;
+        let mut begun = false;
+        while let Some(kind) = kinds.iter().copied().find(|kind| self.at(kind.word())) {
+            if !in_parens && whole.last_operand().is_cut_or_sorted() {
+                // Without parentheses, ORDER BY and LIMIT can only be those of the whole.
                 return self.fail();
+            }
+            if !std::mem::replace(&mut begun, true) && !whole.more.is_empty() {
+                // `(a UNION b ORDER BY c) UNION d`: order and limit are those of an operand.
+                whole = Select { first: Some(Box::new(whole)), ..Select::default() };
             }
             self.advance();
             let all = self.accept("ALL");
             if !all {
                 self.accept("DISTINCT");
             }
-            in_parens = self.at_symbol("(");
-            let next = self.select_operand()?;
-            first.union.push((all, next));
+            let next = operand(self)?;
+            (in_parens, alone) = (next.in_parens, false);
+            whole.more.push((SetOperator { kind, all }, next.select));
         }
-        // The last SELECT, if it has no parentheses, has read the ORDER BY and LIMIT of the
-        // whole.
-        if let Some((_, last)) = first.union.last_mut().filter(|_| !in_parens) {
-            first.union_order = std::mem::take(&mut last.order);
-            first.union_limit = std::mem::take(&mut last.limit);
-        }
-        if self.accept_all(&["ORDER", "BY"]) {
-            first.union_order = self.order_items()?;
-        }
-        if self.at("LIMIT") {
-            first.union_limit = self.limit()?;
-        }
-        Ok(first)
+        Ok(Operand { select: whole, in_parens, alone })
     }
 
-    fn select_operand(&mut self) -> Result<Select> {
-        if self.at_symbol("(") {
-            self.in_parens(|p| p.deeper(Self::select_statement))
+    fn select_operand(&mut self) -> Result<Operand> {
+        let uses = self.uses_of_recursion();
+        let in_parens = self.at_symbol("(");
+        let mut select = if in_parens {
+            self.in_parens(|p| p.deeper(Self::select_statement))?
         } else {
-            self.select_core()
+            self.select_core()?
+        };
+        if select.more.is_empty() {
+            select.recursive |= self.uses_of_recursion() > uses;
         }
+        Ok(Operand { select, in_parens, alone: true })
     }
 
     /// `(SELECT ..)`, with ORDER BY and LIMIT behind the parentheses.
@@ -79,7 +105,7 @@ impl Parser<'_> {
             if self.accept_all(&["ORDER", "BY"]) { self.order_items()? } else { Vec::new() };
         let limit = if self.at("LIMIT") { self.limit()? } else { Limit::default() };
         let is_more = !order.is_empty() || limit.count.is_some();
-        if is_more && (inner.limit.count.is_some() || !inner.union.is_empty()) {
+        if is_more && (inner.limit.count.is_some() || !inner.more.is_empty()) {
             inner = rows_of(inner);
         }
         // Without a LIMIT of its own, the inner order only counts if there is no outer order.
@@ -134,6 +160,7 @@ impl Parser<'_> {
         if self.accept("HAVING") {
             select.having = Some(self.expr()?);
         }
+        select.windows = self.windows()?;
         if self.accept_all(&["ORDER", "BY"]) {
             select.order = self.order_items()?;
         }
@@ -270,7 +297,7 @@ impl Parser<'_> {
                 let alias = self.alias()?;
                 let columns = self.column_list()?;
                 return Ok(TableFactor {
-                    kind: FactorKind::Derived { select, columns, again: false },
+                    kind: FactorKind::Derived { select, columns, again: false, recursive: None },
                     alias,
                     join: Join::None,
                 });
@@ -388,12 +415,26 @@ impl Parser<'_> {
     }
 }
 
+/// What may stand beside a set operator.
+struct Operand {
+    select: Select,
+    /// The last SELECT is in parentheses.
+    in_parens: bool,
+    /// There is no operator outside parentheses.
+    alone: bool,
+}
+
 /// `SELECT * FROM (inner)`: a derived table without a name, whose columns may have equal names.
 fn rows_of(mut inner: Select) -> Select {
     let into = std::mem::take(&mut inner.into);
     let into_file = inner.into_file.take();
     let rows = TableFactor {
-        kind: FactorKind::Derived { select: Box::new(inner), columns: Vec::new(), again: false },
+        kind: FactorKind::Derived {
+            select: Box::new(inner),
+            columns: Vec::new(),
+            again: false,
+            recursive: None,
+        },
         alias: Some(String::new()),
         join: Join::None,
     };

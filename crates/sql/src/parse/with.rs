@@ -3,6 +3,9 @@
 //! A name that WITH has defined is a derived table wherever it stands as a table's name: the parser
 //! puts the definition's tree there. The tree of a use is charged like the tree of the definition,
 //! so that definitions which use each other twice, and again, end at `parser_max_mem_size`.
+//!
+//! After WITH RECURSIVE a name may stand in its own definition. There it is no derived table but a
+//! [`FactorKind::Itself`], and the parser notes which operands of the definition refer to it.
 use super::ast::*;
 use super::limits::MAX_COLUMNS;
 use super::parser::{MAX_DEPTH, Parser, SELECT_LEVELS};
@@ -17,6 +20,18 @@ pub(super) struct Cte {
     /// What its tree was charged for.
     bytes: usize,
     used: bool,
+    /// The definition refers to its own name.
+    recursive: bool,
+}
+
+/// A common table expression that WITH RECURSIVE is defining.
+pub(super) struct Defining {
+    name: String,
+    /// The place among the known ones behind which a definition hides this name.
+    known: usize,
+    /// The number of queries around the definition's SELECTs.
+    inside: usize,
+    uses: usize,
 }
 
 /// The common table expressions that are known, each hiding earlier ones of its name.
@@ -71,13 +86,31 @@ impl Parser<'_> {
         self.expect("AS")?;
         let before = self.memory;
         if recursive {
-            self.recursive.push(name.clone());
+            let (known, inside) = (self.ctes.list.len(), self.inside + 1);
+            self.recursive.push(Defining { name: name.clone(), known, inside, uses: 0 });
         }
         let select = self.subselect()?;
-        if recursive {
-            self.recursive.pop();
+        let uses = if recursive { self.recursive.pop().map_or(0, |own| own.uses) } else { 0 };
+        let bytes = self.memory - before;
+        Ok(Cte { name, columns, select, bytes, used: false, recursive: uses > 0 })
+    }
+
+    /// How often the names that WITH RECURSIVE is defining have been used so far.
+    pub(super) fn uses_of_recursion(&self) -> usize {
+        self.recursive.iter().map(|own| own.uses).sum()
+    }
+
+    /// The use of a name in its own definition.
+    fn use_of_itself(&mut self, name: &str) -> Option<FactorKind> {
+        let innermost = self.recursive.len().wrapping_sub(1);
+        let n = self.recursive.iter().rposition(|own| own.name == name)?;
+        let own = &mut self.recursive[n];
+        if self.ctes.find(name).is_some_and(|hides| hides >= own.known) {
+            return None;
         }
-        Ok(Cte { name, columns, select, bytes: self.memory - before, used: false })
+        own.uses += 1;
+        let inside = n != innermost || self.inside != own.inside;
+        Some(FactorKind::Itself { name: name.to_string(), inside })
     }
 
     /// `(a, b)` behind the name of a derived table.
@@ -93,8 +126,8 @@ impl Parser<'_> {
         if name.schema.is_some() {
             return Ok(None);
         }
-        if self.recursive.contains(&name.name) {
-            return Err(SqlError::unsupported("recursive common table expressions"));
+        if let Some(itself) = self.use_of_itself(&name.name) {
+            return Ok(Some(itself));
         }
         let Some(n) = self.ctes.find(&name.name) else { return Ok(None) };
         self.charge(self.ctes.list[n].bytes);
@@ -113,6 +146,7 @@ impl Parser<'_> {
             select: cte.select.clone(),
             columns: cte.columns.clone(),
             again,
+            recursive: cte.recursive.then(|| cte.name.clone()),
         }))
     }
 }

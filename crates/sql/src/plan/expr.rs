@@ -43,6 +43,9 @@ pub enum ExprKind {
     GroupKey(u16),
     /// After grouping: the result of aggregate n.
     Aggregate(u16),
+    /// A window function, by its number in the SELECT. Only the binder has it: in a plan it is a
+    /// column of the rows of the windows (WIN-1).
+    Window(u16),
     /// `VALUES(c)` in ON DUPLICATE KEY UPDATE: the value of column c in the row that could not be
     /// inserted.
     InsertedValue(u16),

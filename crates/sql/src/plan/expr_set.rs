@@ -70,7 +70,9 @@ fn add(e: &Expr, left: &mut usize, state: &mut impl Hasher) {
         E::Literal(Value::Bytes(text)) => text.hash(state),
         E::Param(n) => n.hash(state),
         E::Column { source, column } => (source, column).hash(state),
-        E::GroupKey(n) | E::Aggregate(n) | E::InsertedValue(n) | E::Outer(n) => n.hash(state),
+        E::GroupKey(n) | E::Aggregate(n) | E::Window(n) | E::InsertedValue(n) | E::Outer(n) => {
+            n.hash(state)
+        }
         E::Subquery(q) => q.body.slot.hash(state),
         E::UserVariable(name) => name.hash(state),
         E::SystemVariable { scope, name } => (scope, name).hash(state),

@@ -83,12 +83,12 @@ fn access(access: &TableAccess) -> usize {
 
 fn select_plan(plan: &SelectPlan) -> usize {
     let source = |s: &Source| {
-        let rows = match &s.kind {
+        let mut rows = match &s.kind {
             SourceKind::Table(table) => access(table),
-            SourceKind::Derived(inner) => select_plan(inner),
-            SourceKind::Union(parts) => parts.iter().map(select_plan).sum(),
-            SourceKind::Virtual(_) => 0,
+            SourceKind::Recursive(recursion) => size_of::<Recursion>() + limit(&recursion.limit),
+            _ => 0,
         };
+        s.kind.each_inner(&mut |inner| rows += select_plan(inner));
         size_of::<Source>() + rows + exprs(&s.on) + exprs(&s.filter)
     };
     let grouping = plan.grouping.as_ref().map_or(0, |g| {

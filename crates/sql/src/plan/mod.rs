@@ -20,6 +20,7 @@ pub mod select;
 pub mod show;
 pub mod subquery;
 mod walk;
+mod window;
 
 use crate::xa::Xid;
 pub use access::{AccessKind, AccessPath, Bound, KeyRange, OnConflict, RowLock, TableAccess};
@@ -33,6 +34,7 @@ pub use load::{LoadPlan, LoadTarget};
 pub use select::*;
 pub use show::{ShowFilter, ShowKind, ShowStmt};
 pub use subquery::{EqualBy, HashProbe, Subquery, SubqueryBody, SubqueryTest};
+pub use window::{Edge, Frame, WindowCall, WindowFunction, WindowSort, WindowStage};
 
 use crate::parse::hints::Hints;
 use crate::sink::ColumnMeta;

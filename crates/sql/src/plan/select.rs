@@ -13,10 +13,11 @@ use super::access::TableAccess;
 use super::expr::Expr;
 use super::expr_type::ExprType;
 use super::subquery::HashProbe;
+use super::window::WindowStage;
 use crate::information_schema::Virtual;
 use crate::sink::ColumnMeta;
 use crate::text_file::TextFormat;
-use redolith_types::{Charset, Collation};
+use redolith_types::{Charset, Collation, Column};
 
 #[derive(Clone, Debug)]
 pub struct SelectPlan {
@@ -77,9 +78,82 @@ pub enum SourceKind {
     /// The rows of one SELECT after those of the other, all with the same columns. The only source
     /// of its SELECT.
     Union(Vec<SelectPlan>),
+    /// The rows that INTERSECT and EXCEPT leave (SETOP-1), each operand with the operator before
+    /// it. The only source of its SELECT.
+    Combined(Vec<(SetOperator, SelectPlan)>),
+    /// The rows of a recursive common table expression. The only source of its SELECT.
+    Recursive(Box<Recursion>),
+    /// In a recursive member: the rows of the iteration before, by [`Recursion::slot`].
+    Iteration {
+        slot: u16,
+        name: Box<str>,
+    },
+    /// The rows of a SELECT with the values of window functions (WIN-1). The only source of its
+    /// SELECT.
+    Windows(Box<WindowStage>),
     /// A table of INFORMATION_SCHEMA, which the executor also makes once, keeps and reads in order.
     Virtual(Virtual),
 }
+
+impl SourceKind {
+    /// Calls `f` with each SELECT of which the source is made.
+    pub fn each_inner<'p>(&'p self, f: &mut dyn FnMut(&'p SelectPlan)) {
+        match self {
+            SourceKind::Table(_) | SourceKind::Virtual(_) | SourceKind::Iteration { .. } => {}
+            SourceKind::Derived(inner) => f(inner),
+            SourceKind::Windows(stage) => f(&stage.inner),
+            SourceKind::Union(parts) => parts.iter().for_each(f),
+            SourceKind::Combined(parts) => parts.iter().for_each(|(_, part)| f(part)),
+            SourceKind::Recursive(recursion) => {
+                f(&recursion.seed);
+                recursion.members.iter().for_each(f);
+            }
+        }
+    }
+}
+
+/// What stands between two operands of a set operation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SetOperator {
+    pub kind: SetKind,
+    pub all: bool,
+}
+impl SetOperator {
+    pub const UNION_ALL: SetOperator = SetOperator { kind: SetKind::Union, all: true };
+}
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SetKind {
+    Union,
+    Intersect,
+    Except,
+}
+impl SetKind {
+    pub fn word(self) -> &'static str {
+        match self {
+            SetKind::Union => "UNION",
+            SetKind::Intersect => "INTERSECT",
+            SetKind::Except => "EXCEPT",
+        }
+    }
+}
+
+/// A common table expression that refers to itself (REC-1).
+#[derive(Clone, Debug)]
+pub struct Recursion {
+    pub name: Box<str>,
+    /// The number by which the members' [`SourceKind::Iteration`] knows it.
+    pub slot: u16,
+    /// The operands that do not refer to the expression, and the types and names of its columns.
+    pub seed: SelectPlan,
+    /// The operands that do.
+    pub members: Vec<SelectPlan>,
+    /// The columns that take the members' values.
+    pub columns: Vec<Column>,
+    /// No row comes twice.
+    pub distinct: bool,
+    pub limit: Limit,
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum JoinKind {
     Inner,

@@ -11,7 +11,7 @@ macro_rules! each_part {
     ($kind:expr, $f:ident, $iter:ident $(, $mutable:tt)?) => {{
         use ExprKind::*;
         match $kind {
-            Literal(_) | Param(_) | Column { .. } | GroupKey(_) | Aggregate(_) => {}
+            Literal(_) | Param(_) | Column { .. } | GroupKey(_) | Aggregate(_) | Window(_) => {}
             InsertedValue(_) | UserVariable(_) | SystemVariable { .. } | Outer(_) => {}
             AssignUserVariable(_, e) | Unary(_, e) => $f(e),
             Cast(e) | Hex(e) | Collate(e) | ConvertTo(e) => $f(e),
@@ -123,6 +123,7 @@ impl Expr {
             ExprKind::Column { .. }
             | ExprKind::GroupKey(_)
             | ExprKind::Aggregate(_)
+            | ExprKind::Window(_)
             | ExprKind::InsertedValue(_)
             | ExprKind::AssignUserVariable(..) => true,
             ExprKind::Call { function, .. } => function.purity() == Purity::Volatile,
@@ -177,6 +178,7 @@ impl Expr {
             }
             (GroupKey(a), GroupKey(b))
             | (Aggregate(a), Aggregate(b))
+            | (Window(a), Window(b))
             | (InsertedValue(a), InsertedValue(b)) => a == b,
             (UserVariable(a), UserVariable(b)) => a == b,
             (SystemVariable { scope: s, name: n }, SystemVariable { scope: s2, name: n2 }) => {
@@ -266,17 +268,13 @@ impl SelectPlan {
         self.having.iter().chain(&self.output).for_each(f);
     }
 
-    /// Calls `f` with this SELECT and with each SELECT inside it: parts of unions, subqueries and,
-    /// if `derived`, derived tables.
+    /// Calls `f` with this SELECT and with each SELECT inside it: operands of set operations,
+    /// subqueries and, if `derived`, derived tables.
     pub fn each_select<'p>(&'p self, derived: bool, f: &mut dyn FnMut(&'p SelectPlan)) {
         f(self);
         for source in &self.sources {
-            match &source.kind {
-                SourceKind::Derived(inner) if derived => inner.each_select(derived, f),
-                SourceKind::Union(parts) => {
-                    parts.iter().for_each(|part| part.each_select(derived, f))
-                }
-                SourceKind::Derived(_) | SourceKind::Table(_) | SourceKind::Virtual(_) => {}
+            if derived || !matches!(source.kind, SourceKind::Derived(_)) {
+                source.kind.each_inner(&mut |inner| inner.each_select(derived, f));
             }
         }
         self.each_expr(&mut |e| {
@@ -288,7 +286,7 @@ impl SelectPlan {
     pub fn derived(&self) -> impl Iterator<Item = &SelectPlan> {
         self.sources.iter().filter_map(|source| match &source.kind {
             SourceKind::Derived(inner) => Some(&**inner),
-            SourceKind::Table(_) | SourceKind::Union(_) | SourceKind::Virtual(_) => None,
+            _ => None,
         })
     }
 

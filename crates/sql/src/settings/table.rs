@@ -108,6 +108,7 @@ variables! {
         Both Dynamic is("NO_CHAIN"),
         only "chaining is written in the statement: COMMIT AND CHAIN, COMMIT RELEASE";
     ConnectTimeout "connect_timeout" int(2, YEAR_S), Global Dynamic is("10");
+    CteMaxRecursionDepth "cte_max_recursion_depth" int(0, u32::MAX as u64), Both Dynamic is("1000");
     Datadir "datadir" TEXT, Global AtStart is("./redolith-data");
     DefaultAuthenticationPlugin "default_authentication_plugin"
         Enum(&["mysql_native_password", "caching_sha2_password", "sha256_password"]),

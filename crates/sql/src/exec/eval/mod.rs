@@ -176,6 +176,9 @@ impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
             ExprKind::Literal(v) => Ok(v.borrow()),
             ExprKind::GroupKey(n) => Ok(self.at.keys[*n as usize].borrow()),
             ExprKind::Aggregate(n) => Ok(self.at.aggregates[*n as usize].borrow()),
+            ExprKind::Window(_) => {
+                Err(SqlError::internal("a window function is no column of its rows"))
+            }
             ExprKind::Outer(n) => Ok(self.at.outer[*n as usize].borrow()),
             ExprKind::Arith { op, sides } => self.arith(*op, sides, e),
             ExprKind::InsertedValue(c) => {

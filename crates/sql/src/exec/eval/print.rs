@@ -37,6 +37,7 @@ pub fn text(e: &Expr, sources: &[Row<'_>], params: &[Value<'_>]) -> String {
         ExprKind::UserVariable(name) => format!("(@`{name}`)"),
         ExprKind::SystemVariable { name, .. } => format!("@@{name}"),
         ExprKind::GroupKey(n) => format!("group key {}", n + 1),
+        ExprKind::Window(n) => format!("window function {}", n + 1),
         ExprKind::Aggregate(n) => format!("aggregate {}", n + 1),
         _ => "expression".into(),
     }

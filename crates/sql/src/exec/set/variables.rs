@@ -118,6 +118,7 @@ pub fn statement_settings(vars: &SessionVars, in_transaction: bool) -> Statement
         auto_increment_offset: vars.bits(Var::AutoIncrementOffset),
         auto_increment_lock: CounterLock::of_mode(vars.bits(Var::InnodbAutoincLockMode)),
         div_precision_increment: vars.bits(Var::DivPrecisionIncrement) as u8,
+        cte_max_recursion_depth: vars.bits(Var::CteMaxRecursionDepth),
         default_week_format: vars.bits(Var::DefaultWeekFormat) as u8,
         group_concat_max_len: vars.bits(Var::GroupConcatMaxLen) as usize,
         insert_id: set(Var::InsertId),

@@ -36,6 +36,14 @@ const fn at_prepare(
 }
 
 const EFFECTS: &[Effect] = &[
+    at_once(
+        "cte_max_recursion_depth",
+        "2",
+        "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 3) SELECT n \
+            FROM r WHERE n > 2",
+        "3",
+        "error 3636",
+    ),
     at_once("default_week_format", "3", "SELECT WEEK('2008-02-20')", "7", "8"),
     at_prepare("div_precision_increment", "1", "SELECT 1.0 / 3", "0.33333", "0.33"),
     at_once(

@@ -39,6 +39,14 @@ const GROWING: &[&str] = &[
     // The value exists while the condition is evaluated.
     "SHOW TABLES WHERE LENGTH(CONCAT(REPEAT('a', 600000), REPEAT('a', 600000))) = 7",
     "EXECUTE three USING @kept, @kept, @kept",
+    // WIN-2
+    "SELECT id, COUNT(*) OVER (), c FROM big",
+    "SELECT LAG(c) OVER (ORDER BY id) FROM big",
+    // SETOP-2 and REC-3.
+    "SELECT id, c FROM big INTERSECT SELECT id, c FROM big",
+    "SELECT COUNT(*) FROM (SELECT CONCAT(id, c) FROM big EXCEPT ALL SELECT c FROM big) AS d",
+    "WITH RECURSIVE r AS (SELECT c, 1 AS n FROM big UNION SELECT CONCAT(id, c), 2 FROM big UNION \
+        SELECT c, n + 1 FROM r WHERE n = 1) SELECT COUNT(*) FROM r",
 ];
 /// Statements that need as much, and whose rows may go to temporary files.
 const SPILLING: &[&str] = &[
@@ -50,6 +58,10 @@ const SPILLING: &[&str] = &[
     // Each of the two derived tables has room, but not both together.
     "SELECT COUNT(*) FROM (SELECT c FROM big LIMIT 1200) AS d, (SELECT c FROM big LIMIT 1200) AS e \
         WHERE d.c = 'x'",
+    "SELECT COUNT(*), SUM(n) FROM (SELECT c, ROW_NUMBER() OVER (PARTITION BY id % 97 ORDER BY c) \
+        AS n FROM big) AS d",
+    "WITH RECURSIVE r AS (SELECT c, 1 AS n FROM big UNION ALL SELECT c, n + 1 FROM r WHERE n < 3) \
+        SELECT COUNT(*), MIN(c) FROM r",
     "INSERT IGNORE INTO big SELECT * FROM big",
     "REPLACE INTO big SELECT id, c FROM big ORDER BY c",
 ];

@@ -15,6 +15,8 @@ mod long_texts;
 mod memory;
 mod preparing;
 mod productions;
+mod set_operations;
+mod windows;
 
 use super::{Client, Database, Session};
 use crate::error::SqlError;

@@ -1,9 +1,13 @@
-//! Binds UNION.
+//! Binds UNION, INTERSECT and EXCEPT.
 //!
 //! A UNION ALL is a source of its own: the rows of one SELECT after those of the other. What else a
 //! UNION asks for is asked of the SELECT that reads this source: DISTINCT, ORDER BY, LIMIT. A UNION
 //! without ALL also drops the duplicates of all SELECTs before it, so that only what follows the
 //! last such UNION may have duplicates.
+//!
+//! INTERSECT and EXCEPT compare all rows before them with those of the next SELECT, so the operands
+//! up to the last of them are one source that counts rows (SETOP-1). It is the first operand of the
+//! UNIONs that follow.
 use super::Binder;
 use super::expr::{Env, in_charset};
 use super::scope::{Aliases, Clause, Scope};
@@ -11,34 +15,47 @@ use super::type_rules::unify;
 use crate::error::{Result, SqlError};
 use crate::parse::ast::{self, ExprKind as A};
 use crate::plan::{
-    Expr, ExprKind, ExprType, Function, JoinKind, Kind, Limit, SelectPlan, Source, SourceKind,
+    Expr, ExprKind, ExprType, Function, JoinKind, Kind, Limit, SelectPlan, SetKind, SetOperator,
+    Source, SourceKind,
 };
 use crate::sink::ColumnMeta;
 
 impl Binder<'_> {
-    /// Binds a SELECT with UNION.
-    pub(super) fn union(
+    /// Binds a SELECT with set operators.
+    pub(super) fn set_operation(
         &mut self,
         select: &ast::Select,
         outer: Option<&Env<'_>>,
     ) -> Result<SelectPlan> {
-        let operands = || std::iter::once(select).chain(select.union.iter().map(|(_, s)| s));
-        if operands().any(|s| !s.into.is_empty() || s.into_file.is_some()) {
+        let writes = |s: &ast::Select| !s.into.is_empty() || s.into_file.is_some();
+        if writes(select) || select.more.iter().any(|(_, s)| writes(s)) {
             return Err(SqlError::unsupported("INTO in a UNION"));
         }
-        let mut parts = Vec::with_capacity(1 + select.union.len());
-        for (n, operand) in operands().enumerate() {
-            // The parts of the whole are those of the first operand, in the syntax tree.
-            let part =
-                if n == 0 { self.operand(operand, outer)? } else { self.select(operand, outer)? };
-            parts.push(part);
+        let mut parts = Vec::with_capacity(1 + select.more.len());
+        parts.push(match &select.first {
+            Some(first) => self.select(first, outer)?,
+            // The clauses of the first operand are those of the whole, in the syntax tree.
+            None => self.operand(select, outer)?,
+        });
+        for (_, operand) in &select.more {
+            parts.push(self.select(operand, outer)?);
         }
+        let operators: Vec<SetOperator> = select.more.iter().map(|(o, _)| *o).collect();
+        self.combine(parts, &operators, Some(select), outer)
+    }
+
+    /// The rows of `parts`, with an operator between each two. `whole` has the ORDER BY and LIMIT.
+    pub(super) fn combine(
+        &mut self,
+        mut parts: Vec<SelectPlan>,
+        operators: &[SetOperator],
+        whole: Option<&ast::Select>,
+        outer: Option<&Env<'_>>,
+    ) -> Result<SelectPlan> {
+        let mut operators = operators;
         let visible = parts[0].visible;
         if parts.iter().any(|part| part.visible != visible) {
-            return Err(SqlError::new(
-                1222,
-                "The used SELECT statements have a different number of columns",
-            ));
+            return Err(SqlError::wrong_select_columns());
         }
         let columns = (0..visible)
             .map(|n| {
@@ -57,7 +74,10 @@ impl Binder<'_> {
                 for column in &mut own {
                     column.ty = column_type(&[column.ty])?;
                 }
-                let inner = std::mem::replace(part, self.over(Vec::new(), false, own, None, None)?);
+                let inner = std::mem::replace(
+                    part,
+                    self.over(SourceKind::Union(Vec::new()), false, own, None, None)?,
+                );
                 part.locking = inner.locking;
                 part.sources[0].kind = SourceKind::Union(vec![inner]);
             }
@@ -66,24 +86,35 @@ impl Binder<'_> {
             }
             (part.columns, part.visible) = (columns.clone(), visible);
         }
+        if let Some(last) = operators.iter().rposition(|o| o.kind != SetKind::Union) {
+            let rest = parts.split_off(last + 2);
+            let before = std::iter::once(SetOperator::UNION_ALL).chain(operators.iter().copied());
+            let compared = SourceKind::Combined(before.zip(parts).collect());
+            if rest.is_empty() {
+                return self.over(compared, false, columns, whole, outer);
+            }
+            parts = vec![self.over(compared, false, columns.clone(), None, None)?];
+            parts.extend(rest);
+            operators = &operators[last + 1..];
+        }
         // The first `n + 1` parts have no duplicates, because UNION `n` is without ALL.
-        let last_distinct = select.union.iter().rposition(|(all, _)| !all);
+        let last_distinct = operators.iter().rposition(|o| !o.all);
         let Some(distinct) = last_distinct.map(|n| n + 2) else {
-            return self.over(parts, false, columns, Some(select), outer);
+            return self.over(SourceKind::Union(parts), false, columns, whole, outer);
         };
         let rest = parts.split_off(distinct);
         if rest.is_empty() {
-            return self.over(parts, true, columns, Some(select), outer);
+            return self.over(SourceKind::Union(parts), true, columns, whole, outer);
         }
-        let first = self.over(parts, true, columns.clone(), None, None)?;
+        let first = self.over(SourceKind::Union(parts), true, columns.clone(), None, None)?;
         let parts = std::iter::once(first).chain(rest).collect();
-        self.over(parts, false, columns, Some(select), outer)
+        self.over(SourceKind::Union(parts), false, columns, whole, outer)
     }
 
-    /// The SELECT that reads the rows of `parts`, with the ORDER BY and LIMIT of `whole`.
-    fn over(
+    /// The SELECT that reads the rows of `source`, with the ORDER BY and LIMIT of `whole`.
+    pub(super) fn over(
         &mut self,
-        parts: Vec<SelectPlan>,
+        source: SourceKind,
         distinct: bool,
         columns: Vec<ColumnMeta>,
         whole: Option<&ast::Select>,
@@ -101,7 +132,7 @@ impl Binder<'_> {
         }
         let (mut order, mut limit) = (Vec::new(), Limit::default());
         if let Some(whole) = whole {
-            let of_a_select = whole.union_order.iter().find_map(|item| match &item.expr.kind {
+            let of_a_select = whole.whole_order.iter().find_map(|item| match &item.expr.kind {
                 A::Name(name) => name.table.as_deref(),
                 _ => None,
             });
@@ -115,18 +146,14 @@ impl Binder<'_> {
             }
             self.aggregates = None;
             let env = Env { aliases: Some(&aliases), outer, ..Env::new(&scope, Clause::Order) };
-            order = self.order(&env, &whole.union_order, &aliases, &mut output)?;
-            limit = self.limit(&whole.union_limit)?;
+            order = self.order(&env, &whole.whole_order, &aliases, &mut output)?;
+            limit = self.limit(&whole.whole_limit)?;
         }
-        let locking = parts.iter().any(|part| part.locking);
+        let mut locking = false;
+        source.each_inner(&mut |part| locking |= part.locking);
         let dependent = output.iter().any(Expr::has_dependent);
         Ok(SelectPlan {
-            sources: vec![Source {
-                kind: SourceKind::Union(parts),
-                join: JoinKind::Inner,
-                on: None,
-                filter: None,
-            }],
+            sources: vec![Source { kind: source, join: JoinKind::Inner, on: None, filter: None }],
             condition: None,
             grouping: None,
             having: None,
@@ -146,7 +173,7 @@ impl Binder<'_> {
 }
 
 /// The common type of the values of a column.
-fn column_type(types: &[ExprType]) -> Result<ExprType> {
+pub(super) fn column_type(types: &[ExprType]) -> Result<ExprType> {
     let ty = unify(types).map_err(|e| match e.code {
         1271 | 1267 => SqlError::illegal_mix_of_collations("UNION"),
         _ => e,
@@ -169,7 +196,7 @@ fn is_column(e: &Expr, ty: &ExprType) -> bool {
 }
 
 /// An output as a value of the union's column.
-fn as_column(mut e: Expr, ty: &ExprType) -> Expr {
+pub(super) fn as_column(mut e: Expr, ty: &ExprType) -> Expr {
     if is_column(&e, ty) {
         return e;
     }

@@ -1,0 +1,46 @@
+//! What the tables of a FROM clause ask of the SELECTs that make them.
+use crate::error::{Result, SqlError};
+use crate::plan::function::Purity;
+use crate::plan::{Expr, ExprKind, SelectPlan, Source, SourceKind};
+use std::sync::Arc;
+
+/// Gives the columns of a derived table their names.
+pub(super) fn name_columns(plan: &mut SelectPlan, names: &[String]) -> Result<()> {
+    if names.is_empty() {
+        return Ok(());
+    }
+    if names.len() != plan.columns.len() {
+        return Err(SqlError::new(
+            1353,
+            "In definition of view, derived table or common table expression, SELECT list and \
+             column names list have different column counts",
+        ));
+    }
+    for (column, name) in plan.columns.iter_mut().zip(names) {
+        column.name = Arc::from(&**name);
+    }
+    Ok(())
+}
+
+/// Whether the rows may be others each time that they are made.
+pub(super) fn is_volatile(plan: &SelectPlan) -> bool {
+    let differ = |e: &Expr| {
+        e.any(&|e| match &e.kind {
+            ExprKind::AssignUserVariable(..) => true,
+            ExprKind::Call { function, .. } => function.purity() == Purity::Volatile,
+            _ => false,
+        })
+    };
+    let source = |s: &Source| {
+        let mut inner =
+            matches!(&s.kind, SourceKind::Table(access) if access.filter.iter().any(differ));
+        s.kind.each_inner(&mut |select| inner = inner || is_volatile(select));
+        inner || s.on.iter().chain(&s.filter).any(differ)
+    };
+    let grouping = plan.grouping.iter().flat_map(|g| {
+        g.keys.iter().chain(g.aggregates.iter().flat_map(|aggregate| &aggregate.args))
+    });
+    plan.sources.iter().any(source)
+        || plan.output.iter().chain(&plan.condition).chain(&plan.having).any(differ)
+        || grouping.into_iter().any(differ)
+}

@@ -1,0 +1,104 @@
+//! Tests window functions against correlated subqueries that say the same, and their limits.
+use super::{World, lines};
+use crate::processes::Kill;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+const TABLE: &str = "CREATE TABLE w (id INT PRIMARY KEY, g INT NOT NULL, v INT, d DECIMAL(8,2), \
+    s VARCHAR(9))";
+const ROWS: &str = "INSERT INTO w WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r \
+    WHERE n < 400) SELECT n, n * 7 % 5, IF(n % 11 = 0, NULL, n * 7919 % 101 - 50), IF(n % 13 = 0, \
+    NULL, n * 104729 % 1009 / 100), IF(n % 7 = 0, NULL, CHAR(97 + n * 31 % 26)) FROM r";
+
+/// WIN-1, WIN-3: what moves gives the same as what is calculated anew.
+#[test]
+fn moving_frames_are_like_subqueries() {
+    let world = World::new();
+    let mut s = world.session();
+    assert_eq!(lines(&mut s, TABLE), ["ok 0 0"]);
+    assert_eq!(lines(&mut s, ROWS), ["ok 400 0"]);
+    let calls = [
+        "COUNT(*)",
+        "COUNT(#.v)",
+        "SUM(#.v)",
+        "AVG(#.d)",
+        "SUM(#.d)",
+        "MIN(#.v)",
+        "MAX(#.d)",
+        "MIN(#.s)",
+        "MAX(#.s)",
+        "BIT_OR(#.id)",
+        "BIT_XOR(#.id)",
+        "BIT_AND(#.id)",
+    ];
+    let rows_frames = [
+        ("3 PRECEDING", "2 FOLLOWING", "b.id BETWEEN a.id - 3 AND a.id + 2"),
+        ("UNBOUNDED PRECEDING", "1 PRECEDING", "b.id < a.id"),
+        ("CURRENT ROW", "UNBOUNDED FOLLOWING", "b.id >= a.id"),
+        ("2 FOLLOWING", "40 FOLLOWING", "b.id BETWEEN a.id + 2 AND a.id + 40"),
+        ("60 PRECEDING", "50 PRECEDING", "b.id BETWEEN a.id - 60 AND a.id - 50"),
+        ("5 PRECEDING", "7 PRECEDING", "1 = 0"),
+    ];
+    let range_frames = [
+        ("3 PRECEDING", "CURRENT ROW", "b.v BETWEEN a.v - 3 AND a.v OR b.v <=> a.v"),
+        ("10 PRECEDING", "4 FOLLOWING", "b.v BETWEEN a.v - 10 AND a.v + 4 OR b.v <=> a.v"),
+        (
+            "1 FOLLOWING",
+            "9 FOLLOWING",
+            "b.v BETWEEN a.v + 1 AND a.v + 9 OR b.v IS NULL AND a.v IS NULL",
+        ),
+        ("CURRENT ROW", "UNBOUNDED FOLLOWING", "b.v >= a.v OR a.v IS NULL"),
+    ];
+    for call in calls {
+        let (own, other) = (call.replace('#', "a"), call.replace('#', "b"));
+        let frames = rows_frames.iter().map(|f| ("id ROWS", f));
+        for (over, (start, end, same)) in frames.chain(range_frames.iter().map(|f| ("v RANGE", f)))
+        {
+            let window = format!(
+                "SELECT a.id, {own} OVER (PARTITION BY g % 1 ORDER BY {over} BETWEEN {start} AND \
+                    {end}) FROM w a ORDER BY 1"
+            );
+            let subquery =
+                format!("SELECT a.id, (SELECT {other} FROM w b WHERE {same}) FROM w a ORDER BY 1");
+            assert_eq!(lines(&mut s, &window), lines(&mut s, &subquery), "{window}");
+        }
+        let window = format!("SELECT a.id, {own} OVER (PARTITION BY g) FROM w a ORDER BY 1");
+        let subquery =
+            format!("SELECT a.id, (SELECT {other} FROM w b WHERE b.g = a.g) FROM w a ORDER BY 1");
+        assert_eq!(lines(&mut s, &window), lines(&mut s, &subquery), "{window}");
+    }
+}
+
+/// A long partition is bounded by memory and by time, and the session goes on.
+#[test]
+fn long_partitions_are_ended() {
+    let world = World::new();
+    let mut s = world.session();
+    lines(&mut s, TABLE);
+    lines(&mut s, ROWS);
+    let text = "SELECT SUM(x) FROM (SELECT VAR_POP(a.v) OVER (ORDER BY a.id, b.id ROWS BETWEEN \
+        50000 PRECEDING AND CURRENT ROW) AS x FROM w a, w b) d";
+    lines(&mut s, "SET max_execution_time = 300");
+    assert_eq!(lines(&mut s, text), ["error 3024"]);
+    lines(&mut s, "SET max_execution_time = 0");
+    let (process, done) = (s.state.process.clone(), AtomicBool::new(false));
+    let killed = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Relaxed) {
+                process.kill(Kill::Query);
+                std::thread::yield_now();
+            }
+        });
+        let answer = lines(&mut s, text);
+        done.store(true, Relaxed);
+        answer
+    });
+    s.state.process.forget_kill_query();
+    assert_eq!(killed, ["error 1317"]);
+    lines(&mut s, "SET redolith_statement_memory = 1048576");
+    assert_eq!(lines(&mut s, text), ["error 3170"]);
+    assert_eq!(s.state.memory.statement.used(), 0, "MEM-2");
+    // Partitions that fit may be many.
+    let text = "SELECT COUNT(*), MAX(x) FROM (SELECT ROW_NUMBER() OVER (PARTITION BY a.id ORDER BY \
+        b.v) AS x FROM w a, w b) d";
+    assert_eq!(lines(&mut s, text), ["160000|400"]);
+}
