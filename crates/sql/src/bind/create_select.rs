@@ -146,7 +146,13 @@ fn origin<'p>(select: &'p SelectPlan, e: &'p Expr) -> Option<(&'p TableInfo, usi
             match &select.sources.get(usize::from(*source))?.kind {
                 SourceKind::Table(access) => Some((&access.table, column)),
                 SourceKind::Derived(inner) => origin(inner, inner.output.get(column)?),
-                SourceKind::Union(_) | SourceKind::Virtual(_) => None,
+                // The values of windows follow the columns of the SELECT below.
+                SourceKind::Windows(stage) => origin(&stage.inner, stage.inner.output.get(column)?),
+                SourceKind::Union(_)
+                | SourceKind::Combined(_)
+                | SourceKind::Recursive(_)
+                | SourceKind::Iteration { .. }
+                | SourceKind::Virtual(_) => None,
             }
         }
         ExprKind::Member { table, column, .. } => Some((table, usize::from(*column))),
