@@ -284,7 +284,7 @@ const WIDE: &[Wide] = &[
     ("WITH RECURSIVE ", "a# AS (SELECT 1 UNION ALL SELECT 1 FROM a#)", ", ", " SELECT 1", 0),
     (
         "WITH RECURSIVE a AS (SELECT 1 AS n UNION ALL ",
-        "SELECT n + 1 FROM a WHERE n < 2",
+        "SELECT n + 1 FROM a WHERE n < 1",
         " UNION ALL ",
         ") SELECT COUNT(*) FROM a",
         0,
