@@ -90,7 +90,7 @@ fn a_directory_of_another_version_or_page_size_is_refused_and_left_alone() {
     let control = dir.0.join("redo/control");
     let right = std::fs::read(&control).unwrap();
     for (at, value, words) in
-        [(8, 6, ["format 6", "formats 1 to 5"]), (56, 4096, ["4096", &PAGE_SIZE.to_string()])]
+        [(8, 7, ["format 7", "formats 1 to 6"]), (56, 4096, ["4096", &PAGE_SIZE.to_string()])]
     {
         patch_control(&dir.0, at, value);
         let wrong = std::fs::read(&control).unwrap();
