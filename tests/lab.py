@@ -45,7 +45,7 @@ WRITERS = [
     '--quick',
 ]
 BINLOG = ['binlog', '--peer=mariadb', *SMALL]
-DOUBLEWRITE = ['doublewrite', '--peer=mariadb', '--data=3', *SMALL]
+DOUBLEWRITE = ['doublewrite', '--peer=mariadb', '--data=3', *SMALL, '--threads=4']
 DOUBLEWRITE_ROWS = ['OFF', 'ON', 'LEGACY', 'REDO', 'MariaDB, OFF', 'MariaDB, ON']
 BINLOG_ROWS = [
     'binary log off',
@@ -291,7 +291,7 @@ def binlog(binary, dir):
 def doublewrite(binary, dir):
     lab = Lab(binary, dir, DOUBLEWRITE)
     lab.ends_well()
-    results, text = whole(lab, DOUBLEWRITE_ROWS, len(DOUBLEWRITE_ROWS) * 2)
+    results, text = whole(lab, DOUBLEWRITE_ROWS, len(DOUBLEWRITE_ROWS))
     must(
         [s['id'] for s in results['sections']] == ['doublewrite-oltp_read_write-3x'],
         f'sections: {[s["id"] for s in results["sections"]]}',
