@@ -7,12 +7,11 @@
 //! are many connections, a durable binary log costs at most a tenth of the throughput, and the
 //! classic commit, which does what MariaDB's does, is faster than MariaDB's.
 use crate::options::{Options, Peer};
-use crate::redo::{Facts, expected, set};
+use crate::redo::{Facts, by_connections, set};
 use crate::results::{Check, Load, Results, Section};
-use crate::schedule::{Compare, Job, order};
+use crate::schedule::Job;
 use crate::servers::{Kind, Spec};
 use crate::stats::Ratio;
-use crate::sysbench;
 
 const OURS_OFF: &str = "redolith, binary log off";
 const OURS_ON: &str = "redolith, binary log on";
@@ -133,21 +132,8 @@ fn section(o: &Options, script: &str, servers: &[Facts], results: &mut Results) 
         columns: o.threads.iter().map(u32::to_string).collect(),
         connections: o.threads.clone(),
     });
-    let job = |(row, column, turn): (usize, usize, u32)| {
-        let connections = o.threads[column];
-        Job {
-            section,
-            row,
-            column,
-            turn,
-            server: rows[row].server,
-            connections,
-            alone: sysbench::wears(script),
-            setup: rows[row].setup.clone(),
-            expected: expected(o, script, connections),
-        }
-    };
-    order(rows.len(), o.threads.len(), o.repeat, Compare::Rows).into_iter().map(job).collect()
+    let rows = rows.into_iter().map(|row| (row.server, row.setup));
+    by_connections(o, script, section, &rows.collect::<Vec<_>>())
 }
 
 /// Checks the claims for Redolith, as far as there are points. A peer claims nothing here, and its

@@ -7,12 +7,11 @@
 //! throughput and protection by the redo log next to nothing, the throughput does not fall when
 //! there are many connections, and all this is faster than MariaDB.
 use crate::options::{Options, Peer};
-use crate::redo::{Facts, expected};
+use crate::redo::{Facts, by_connections};
 use crate::results::{Check, Load, Results, Section};
-use crate::schedule::{Compare, Job, order};
+use crate::schedule::Job;
 use crate::servers::{Kind, Spec};
 use crate::stats::Ratio;
-use crate::sysbench;
 
 const OFF: &str = "OFF";
 const ON: &str = "ON";
@@ -179,21 +178,8 @@ fn section(
         columns: o.threads.iter().map(u32::to_string).collect(),
         connections: o.threads.clone(),
     });
-    let job = |(row, column, turn): (usize, usize, u32)| {
-        let connections = o.threads[column];
-        Job {
-            section,
-            row,
-            column,
-            turn,
-            server: rows[row].1,
-            connections,
-            alone: sysbench::wears(script),
-            setup: vec![],
-            expected: expected(o, script, connections),
-        }
-    };
-    order(rows.len(), o.threads.len(), o.repeat, Compare::Rows).into_iter().map(job).collect()
+    let rows = rows.into_iter().map(|(_, server)| (server, vec![]));
+    by_connections(o, script, section, &rows.collect::<Vec<_>>())
 }
 
 /// Checks the claims, as far as there are points.

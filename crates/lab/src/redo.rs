@@ -226,6 +226,31 @@ pub fn expected(o: &Options, script: &str, threads: u32) -> Duration {
         + load
 }
 
+/// The points of a section whose columns are connections. Each row is a server and what is set on
+/// it.
+pub fn by_connections(
+    o: &Options,
+    script: &str,
+    section: usize,
+    rows: &[(usize, Vec<String>)],
+) -> Vec<Job> {
+    let job = |(row, column, turn): (usize, usize, u32)| {
+        let connections = o.threads[column];
+        Job {
+            section,
+            row,
+            column,
+            turn,
+            server: rows[row].0,
+            connections,
+            alone: sysbench::wears(script),
+            setup: rows[row].1.clone(),
+            expected: expected(o, script, connections),
+        }
+    };
+    order(rows.len(), o.threads.len(), o.repeat, Compare::Rows).into_iter().map(job).collect()
+}
+
 pub fn position<T>(list: &[T], is: impl Fn(&T) -> bool) -> Option<usize> {
     list.iter().position(is)
 }
@@ -262,22 +287,8 @@ fn modes(o: &Options, script: &str, servers: &[Facts], results: &mut Results) ->
         columns: o.threads.iter().map(u32::to_string).collect(),
         connections: o.threads.clone(),
     });
-    let cells = order(rows.len(), o.threads.len(), o.repeat, Compare::Rows);
-    let job = |(row, column, turn): (usize, usize, u32)| {
-        let connections = o.threads[column];
-        Job {
-            section,
-            row,
-            column,
-            turn,
-            server: rows[row].1,
-            connections,
-            alone: sysbench::wears(script),
-            setup: rows[row].2.clone(),
-            expected: expected(o, script, connections),
-        }
-    };
-    cells.into_iter().map(job).collect()
+    let rows = rows.into_iter().map(|(_, server, setup)| (server, setup));
+    by_connections(o, script, section, &rows.collect::<Vec<_>>())
 }
 
 fn position_all<T>(list: &[T], is: impl Fn(&T) -> bool) -> Vec<usize> {

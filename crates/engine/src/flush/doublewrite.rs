@@ -43,12 +43,10 @@ const ENTRIES: usize = 32;
 const ENTRY: usize = 16;
 const _: () = assert!(ENTRIES + SEGMENT_PAGES * ENTRY <= HEADER && HEADER.is_multiple_of(ALIGN));
 
-/// The number of segments of all files together.
+/// The number of segments of all files together, and so the most files.
 pub(crate) const SEGMENTS: usize = 8;
 /// The name of the first file.
 pub(crate) const FILE: &str = "doublewrite.rdl";
-/// The most files.
-pub(crate) const MOST_FILES: usize = 64;
 
 /// The name of the file `n`, counted from 0.
 pub(crate) fn file_name(n: usize) -> String {
@@ -167,7 +165,7 @@ impl Doublewrite {
     ) -> Result<Arc<Doublewrite>> {
         let mode = config.mode;
         let segments = if mode == DoublewriteMode::Legacy { 1 } else { segments };
-        let count = config.files.clamp(1, segments.min(MOST_FILES));
+        let count = config.files.clamp(1, segments);
         let mut open = Vec::new();
         for n in (0..count).filter(|_| mode.has_files()) {
             let path = dir.join(file_name(n));
@@ -186,7 +184,7 @@ impl Doublewrite {
                 Error::io_advised(what, &e, "innodb_doublewrite_dir says where it belongs")
             })?);
         }
-        for n in count..MOST_FILES {
+        for n in count..SEGMENTS {
             let path = dir.join(file_name(n));
             if mode.has_files() && disk.exists(&path) {
                 disk.remove(&path).map_err(|e| Error::io(path.display(), &e))?;
@@ -209,8 +207,7 @@ impl Doublewrite {
     /// Changes the mode for the next batches, as far as the mode may change while the engine runs.
     /// Returns whether it may.
     pub(crate) fn set_mode(&self, to: DoublewriteMode) -> bool {
-        let from = self.mode();
-        let may = to == from || (from.changes_at_run_time() && to.changes_at_run_time());
+        let may = self.mode().may_become(to);
         if may {
             self.mode.store(to as u8, Relaxed);
         }

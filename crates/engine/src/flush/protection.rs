@@ -73,12 +73,14 @@ impl DoublewriteMode {
     pub(super) fn has_files(self) -> bool {
         !matches!(self, DoublewriteMode::Off | DoublewriteMode::Redo)
     }
-    /// Whether the mode may be changed to another such mode while the engine runs.
-    pub fn changes_at_run_time(self) -> bool {
-        matches!(
-            self,
-            DoublewriteMode::On | DoublewriteMode::DetectOnly | DoublewriteMode::DetectAndRecover
-        )
+    /// Whether nothing is done for a page before it is written in place.
+    pub(super) fn writes_plainly(self) -> bool {
+        matches!(self, DoublewriteMode::Off | DoublewriteMode::DetectOnly | DoublewriteMode::Redo)
+    }
+    /// Whether the mode may give way to the mode `to` while the engine runs.
+    pub fn may_become(self, to: DoublewriteMode) -> bool {
+        use DoublewriteMode::{DetectAndRecover, DetectOnly, On};
+        self == to || [self, to].iter().all(|m| [On, DetectOnly, DetectAndRecover].contains(m))
     }
 }
 

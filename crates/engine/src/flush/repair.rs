@@ -6,7 +6,7 @@
 //! page with only older copies is damage of another kind, and redo could not bring an older copy up
 //! to date: the page stays as it is, and is reported when it is read.
 //! REPAIR-2: repaired pages are synced before the doublewrite file is written again.
-use super::doublewrite::{HEADER, MOST_FILES, SEGMENT_BYTES, file_name, read_header};
+use super::doublewrite::{HEADER, SEGMENT_BYTES, SEGMENTS, file_name, read_header};
 use crate::buf::PageIo;
 use crate::canary::{Canary, planted};
 use crate::page::header::{self, Page};
@@ -66,7 +66,7 @@ impl Copies {
         if planted(Canary::NoRepair) {
             return Ok(copies);
         }
-        for path in (0..MOST_FILES).map(|n| dir.join(file_name(n))).filter(|p| disk.exists(p)) {
+        for path in (0..SEGMENTS).map(|n| dir.join(file_name(n))).filter(|p| disk.exists(p)) {
             let file = disk.open(&path, OpenHow::existing(true)).map_err(|e| fail(&path, e))?;
             let number = copies.files.len();
             let theirs = scan(&*file, number, checkpoint, log_id, &mut copies.found);

@@ -120,29 +120,24 @@ impl Writer {
     /// Writes the pages to their files, protected as the mode says. Returns the segment with their
     /// copies, if there are any, and the spaces written to.
     async fn protected(&self, copies: Copies) -> (Option<Segment>, Copies, Vec<SpaceId>) {
-        match self.dblwr.mode() {
-            DoublewriteMode::Off | DoublewriteMode::DetectOnly | DoublewriteMode::Redo => {
-                let spaces = self.in_place(&copies).await;
-                return (None, copies, spaces);
-            }
-            DoublewriteMode::Atomic if self.all_atomic(&copies) => {
-                match self.write_in_place(&copies, Write::Atomic).await {
-                    Ok(spaces) => {
-                        self.pool.counters.pages_written_atomically.add(copies.ids.len() as u64);
-                        return (None, copies, spaces);
-                    }
-                    Err((page, e)) if e.kind() == io::ErrorKind::Unsupported => {
-                        // The refused pages are as they were, and the others are as they should be:
-                        // all are written again, and now with copies.
-                        self.tell_fallback(page.space, &format!("a write was refused: {e}"));
-                    }
-                    Err((page, e)) => self.cannot_write(page, &e),
+        let mode = self.dblwr.mode();
+        if mode.writes_plainly() {
+            let spaces = self.in_place(&copies).await;
+            return (None, copies, spaces);
+        }
+        if mode == DoublewriteMode::Atomic && self.all_atomic(&copies) {
+            match self.write_in_place(&copies, Write::Atomic).await {
+                Ok(spaces) => {
+                    self.pool.counters.pages_written_atomically.add(copies.ids.len() as u64);
+                    return (None, copies, spaces);
                 }
+                Err((page, e)) if e.kind() == io::ErrorKind::Unsupported => {
+                    // The refused pages are as they were, and the others are as they should be: all
+                    // are written again, and now with copies.
+                    self.tell_fallback(page.space, &format!("a write was refused: {e}"));
+                }
+                Err((page, e)) => self.cannot_write(page, &e),
             }
-            DoublewriteMode::Atomic
-            | DoublewriteMode::On
-            | DoublewriteMode::DetectAndRecover
-            | DoublewriteMode::Legacy => {}
         }
         let (segment, copies) = self.double(copies).await;
         let spaces = self.in_place(&copies).await;
@@ -270,11 +265,9 @@ impl Writer {
     /// Whether enough batches wait for a sync.
     pub(crate) fn sync_due(&self) -> bool {
         self.unsynced()
-            >= match self.dblwr.mode() {
-                DoublewriteMode::Off | DoublewriteMode::DetectOnly | DoublewriteMode::Redo => {
-                    MAX_TICKETS
-                }
-                _ => self.dblwr.quarter(),
+            >= match self.dblwr.mode().writes_plainly() {
+                true => MAX_TICKETS,
+                false => self.dblwr.quarter(),
             }
     }
     /// Syncs the data files of all batches written so far, each file once, and finishes the

@@ -5,7 +5,7 @@ use crate::checkpoint::CheckpointSource;
 use crate::commit_stream::CommitStream;
 use crate::dict;
 use crate::engine::Config;
-use crate::flush::doublewrite::{MOST_FILES, SEGMENTS, file_name};
+use crate::flush::doublewrite::{SEGMENTS, file_name};
 use crate::flush::{
     Copies, Doublewrite, DoublewriteConfig, DoublewriteMode, FlushSettings, Flusher,
 };
@@ -320,7 +320,7 @@ pub(crate) fn create(
         spaces.create(id, "undo", &[])?;
     }
     // Copies of an instance that was here before are of no use to the new one.
-    for path in (0..MOST_FILES).map(|n| dir.join(file_name(n))).filter(|path| disk.exists(path)) {
+    for path in (0..SEGMENTS).map(|n| dir.join(file_name(n))).filter(|path| disk.exists(path)) {
         disk.remove(&path).map_err(|e| Error::io(path.display(), &e))?;
     }
     Copies::read(&**disk, config.doublewrite_dir(), Lsn(0), Some(NO_LOG))?;

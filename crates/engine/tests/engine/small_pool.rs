@@ -83,22 +83,25 @@ async fn check(trx: &mut Trx, t: &Arc<Table>, index: usize) -> (i64, i64) {
     (rows, changes)
 }
 
+/// Makes the table with all its rows.
+async fn fill(e: &Arc<Engine>) {
+    e.create_schema("test", DEFAULT_COLLATION, None).await.unwrap();
+    let t = e.create_table(def(), 1, None).await.unwrap();
+    let mut trx = e.begin(KillFlag::new());
+    for id in 0..ROWS {
+        trx.insert(&t, &row(&t, id)).await.unwrap();
+        if id % 100 == 99 {
+            trx.commit().await.unwrap().wait();
+        }
+    }
+}
+
 /// Tests TREE-1, SPACE-2 and UNDO-4.
 #[test]
 fn data_beyond_the_pool_under_many_sessions() {
     let dir = Dir::new("small-pool");
     let (e, _) = open(&dir);
-    block_on(async {
-        e.create_schema("test", DEFAULT_COLLATION, None).await.unwrap();
-        let t = e.create_table(def(), 1, None).await.unwrap();
-        let mut trx = e.begin(KillFlag::new());
-        for id in 0..ROWS {
-            trx.insert(&t, &row(&t, id)).await.unwrap();
-            if id % 100 == 99 {
-                trx.commit().await.unwrap().wait();
-            }
-        }
-    });
+    block_on(fill(&e));
     let sessions: Vec<_> = (0..SESSIONS)
         .map(|n| {
             let e = e.clone();
@@ -163,16 +166,7 @@ fn cold_scans_read_ahead() {
     let dir = Dir::new("read-ahead");
     let (e, _) = open(&dir);
     block_on(async {
-        e.create_schema("test", DEFAULT_COLLATION, None).await.unwrap();
-        let t = e.create_table(def(), 1, None).await.unwrap();
-        let mut trx = e.begin(KillFlag::new());
-        for id in 0..ROWS {
-            trx.insert(&t, &row(&t, id)).await.unwrap();
-            if id % 100 == 99 {
-                trx.commit().await.unwrap().wait();
-            }
-        }
-        drop(trx);
+        fill(&e).await;
         e.close().await.unwrap();
     });
     drop(e);

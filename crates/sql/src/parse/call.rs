@@ -4,24 +4,14 @@ use super::ast::*;
 use super::lexer::{Token, TokenKind, introduced_charset};
 use super::parser::Parser;
 use super::reserved::is_reserved;
+use super::window::ONLY_WITH_OVER;
 use crate::error::{Result, SqlError};
 use crate::plan::IntervalUnit;
 use redolith_types::Charset;
 
-/// Reserved words that are function names before a parenthesis.
+/// Reserved words that are function names before a parenthesis, besides [`ONLY_WITH_OVER`].
 const RESERVED_FUNCTIONS: &[&str] = &[
-    "CUME_DIST",
-    "DENSE_RANK",
-    "FIRST_VALUE",
     "GROUPING",
-    "LAG",
-    "LAST_VALUE",
-    "LEAD",
-    "NTH_VALUE",
-    "NTILE",
-    "PERCENT_RANK",
-    "RANK",
-    "ROW_NUMBER",
     "CHAR",
     "CURRENT_DATE",
     "CURRENT_TIME",
@@ -139,7 +129,10 @@ impl Parser<'_> {
     fn call_or_column(&mut self, word: &str) -> Result<Expr> {
         let position = self.position();
         let reserved = is_reserved(word.as_bytes());
-        if self.at_symbol_nth(1, "(") && (!reserved || RESERVED_FUNCTIONS.contains(&word)) {
+        if self.at_symbol_nth(1, "(")
+            && (!reserved
+                || [RESERVED_FUNCTIONS, ONLY_WITH_OVER].iter().any(|names| names.contains(&word)))
+        {
             self.advance();
             let kind = self.call(word)?;
             let kind = self.window_call(kind)?;

@@ -6,7 +6,7 @@ use crate::error::{Result, SqlError};
 use crate::plan::IntervalUnit;
 
 /// The functions that exist only with OVER.
-const ONLY_WITH_OVER: &[&str] = &[
+pub(super) const ONLY_WITH_OVER: &[&str] = &[
     "CUME_DIST",
     "DENSE_RANK",
     "FIRST_VALUE",

@@ -168,10 +168,10 @@ fn transaction(
 }
 
 /// As in MySQL, only the modes ON, DETECT_ONLY and DETECT_AND_RECOVER change while the server runs.
-/// The engine decides by the same rule.
+///
 fn doublewrite_may_change(from: u64, to: &Setting) -> Result<()> {
-    let changes = |bits| DoublewriteMode::from_number(bits as u8).changes_at_run_time();
-    if from == to.bits || (changes(from) && changes(to.bits)) {
+    let mode = |bits| DoublewriteMode::from_number(bits as u8);
+    if mode(from).may_become(mode(to.bits)) {
         return Ok(());
     }
     let var = Var::InnodbDoublewrite.get();
