@@ -46,6 +46,30 @@ fn walk(dir: &Path, found: &mut Vec<PathBuf>) {
         if entry.is_dir() { walk(&entry, found) } else { found.push(entry) }
     }
 }
+/// The files of a directory that an engine has open, with their paths in it. The engine's own
+/// threads may make, rename and remove files meanwhile, so that the directory is read again until
+/// no name has changed between the first file read and the last one.
+fn files_of(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let list = || {
+        let mut paths = Vec::new();
+        walk(dir, &mut paths);
+        paths.sort();
+        paths
+    };
+    loop {
+        let paths = list();
+        let read: std::io::Result<Vec<_>> = paths
+            .iter()
+            .map(|p| Ok((p.strip_prefix(dir).unwrap().to_path_buf(), std::fs::read(p)?)))
+            .collect();
+        match read {
+            Ok(files) if list() == paths => return files,
+            Ok(_) => {}
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
+            Err(e) => panic!("{}: {e}", dir.display()),
+        }
+    }
+}
 fn file_of(id: PageId) -> PathBuf {
     match id.space.0 {
         0 => "system.rdl".into(),
@@ -125,13 +149,7 @@ fn crashed(name: &str, mode: DoublewriteMode) -> Image {
         }
         e.store.log.flush_to(e.store.log.tail()).await;
     });
-    let mut paths = Vec::new();
-    walk(&dir.0, &mut paths);
-    let files: Vec<(PathBuf, Vec<u8>)> = paths
-        .into_iter()
-        .map(|p| (p.strip_prefix(&dir.0).unwrap().to_path_buf(), std::fs::read(&p).unwrap()))
-        .collect();
-    let mut image = Image { files, pages: BTreeMap::new() };
+    let mut image = Image { files: files_of(&dir.0), pages: BTreeMap::new() };
     let copy = image.copy(&format!("{name}-log"));
     let disk: Arc<dyn Disk> = Arc::new(RealDisk::new());
     let (_, mut scanner) = Log::recover(disk, log_config(&copy.0)).unwrap();
