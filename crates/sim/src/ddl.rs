@@ -4,10 +4,11 @@ use crate::executor::Rng;
 use crate::load::{LOCK, Shared, encode, int, key, number, table};
 use redolith_disk::{Disk, SimDisk};
 use redolith_engine::dict::alter::Alteration;
+use redolith_engine::dict::new_table::NewTable;
 use redolith_engine::dict::table::Table;
 use redolith_engine::lock::KillFlag;
 use redolith_engine::row::cursor::{Cursor, Read};
-use redolith_engine::{Engine, Error, Result};
+use redolith_engine::{Engine, Error, Result, Trx};
 use redolith_types::{Collation, Column, IndexDef, LobSize, SqlType, TableDef, Value};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -60,6 +61,14 @@ enum Statement {
     /// ALTER TABLE that drops the index, adds a similar index and renames the table, in one
     /// statement.
     Alter(String, bool, String),
+    /// ALTER TABLE that copies the rows into a new table, which takes the old table's place with an
+    /// index more and perhaps another name (NEWTABLE-3), or is given up when it has the rows.
+    Rebuild {
+        name: String,
+        unique: bool,
+        to: String,
+        gives_up: bool,
+    },
     /// Writes rows, and deletes rows.
     Write(String, Vec<(i64, (i64, usize))>, Vec<i64>),
 }
@@ -88,6 +97,16 @@ fn draw(rng: &mut Rng, defs: &Defs) -> Statement {
             Alter(name, rng.chance(2), other)
         }
         4..7 if d.index.is_some() => DropIndex(name),
+        // As in `filled`, this takes nothing from the random numbers that `AddIndex` does not take.
+        4..7 if d.rows.len() % 4 > 1 => {
+            let free = other != name && !defs.contains_key(&other);
+            Rebuild {
+                unique: rng.chance(2),
+                to: if free { other } else { name.clone() },
+                name,
+                gives_up: d.rows.len().is_multiple_of(5),
+            }
+        }
         4..7 => AddIndex(name, rng.chance(2)),
         _ => {
             let count = if rng.chance(6) { 150 } else { 1 + rng.below(20) };
@@ -158,6 +177,15 @@ impl Statement {
                 t.index = Some(*unique);
                 d.insert(to.clone(), t);
             }
+            Rebuild { name, unique, to, gives_up } => {
+                if *unique && has_duplicates(&d[name]) {
+                    return None;
+                }
+                if !gives_up {
+                    let t = d.remove(name)?;
+                    d.insert(to.clone(), Def { index: Some(*unique), ..t });
+                }
+            }
             Write(name, put, gone) => {
                 let t = d.get_mut(name)?;
                 for (id, row) in put {
@@ -218,6 +246,9 @@ impl Statement {
                 .await
                 .map(drop)
             }
+            Rebuild { name, unique, to, gives_up } => {
+                rebuild(e, &find(e, name).await?, definition(to, Some(*unique)), *gives_up).await
+            }
             Write(name, put, gone) => write(e, &find(e, name).await?, put, gone).await,
         }
     }
@@ -239,30 +270,60 @@ async fn fill(
     gives_up: bool,
 ) -> Result<()> {
     let mut trx = e.begin(KillFlag::new());
-    let new = match e.begin_table(&mut trx, def, 1).await {
+    let begun = e.begin_table(&mut trx, def, 1).await;
+    finish(trx, begun, gives_up, async |trx, t| {
+        for (id, row) in rows {
+            match trx.insert(t, &encoded(t, *id, *row)).await {
+                Err(Error::DuplicateKey { .. }) if ignores => {}
+                done => done?,
+            }
+        }
+        Ok(())
+    })
+    .await
+}
+/// Copies the rows of a table into a table that takes its place.
+async fn rebuild(e: &Arc<Engine>, old: &Arc<Table>, def: TableDef, gives_up: bool) -> Result<()> {
+    let mut trx = e.begin(KillFlag::new());
+    let begun = e.begin_replacement(&mut trx, old, def, 1).await;
+    finish(trx, begun, gives_up, async |trx, t| {
+        let mut c = Cursor::new(old.clone(), 0, Vec::new(), None, false, Read::Consistent);
+        while c.next(trx).await? {
+            let p = c.payload(trx).await?;
+            let Value::Bytes(v) = old.layout.get(p, 2) else { panic!("the text of a row") };
+            let row = encoded(t, number(old, p, 0), (number(old, p, 1), v.len()));
+            trx.insert(t, &row).await?;
+        }
+        Ok(())
+    })
+    .await
+}
+/// Fills a new table and commits, or gives the table up.
+async fn finish(
+    mut trx: Trx,
+    begun: Result<NewTable>,
+    gives_up: bool,
+    rows: impl AsyncFnOnce(&mut Trx, &Arc<Table>) -> Result<()>,
+) -> Result<()> {
+    let new = match begun {
         Ok(new) => new,
         Err(err) => {
             trx.rollback().await?;
             return Err(err);
         }
     };
-    let filled = async {
-        for (id, row) in rows {
-            match trx.insert(new.table(), &encoded(new.table(), *id, *row)).await {
-                Err(Error::DuplicateKey { .. }) if ignores => {}
-                done => done?,
-            }
-        }
-        if gives_up {
-            return Ok(false);
-        }
-        trx.commit().await?.durable().await;
-        Ok(true)
-    };
-    let filled = filled.await;
+    let mut filled = rows(&mut trx, new.table()).await.map(|()| !gives_up);
     if let Ok(true) = filled {
-        new.enter();
-        return Ok(());
+        filled = match trx.commit().await {
+            Ok(ticket) => {
+                ticket.durable().await;
+                Ok(true)
+            }
+            Err(err) => Err(err),
+        };
+    }
+    if let Ok(true) = filled {
+        return new.enter().await;
     }
     trx.rollback().await?;
     new.discard().await?;

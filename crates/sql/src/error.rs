@@ -243,6 +243,7 @@ errors! {
         not counting BLOBs, is {max}. This includes storage overhead, check the manual. You have \
         to change some columns to TEXT or BLOBs";
     column_count(row) = 1136, "Column count doesn't match value count at row {row}";
+    invalid_use_of_null() = 1138, "Invalid use of NULL value";
     nonaggregated_column(position, clause, column) = 1140, "In aggregated query without GROUP BY, \
         expression #{position} of {clause} contains nonaggregated column '{column}'; this is \
         incompatible with sql_mode=only_full_group_by";
@@ -386,6 +387,8 @@ errors! {
     wrong_parameter_count(function) = 1582, "Incorrect parameter count in the call to native \
         function '{function}'";
     /// `kind` is "BIGINT", "BIGINT UNSIGNED", "DOUBLE", "DECIMAL"; `expression` is its text.
+    unsafe_function() = 1674, "Statement is unsafe because it uses a system function that may \
+        return a different value on the replica.";
     sql_log_bin_in_transaction() = 1694, "Cannot modify @@session.sql_log_bin inside a transaction";
     value_out_of_range(kind, expression) = 1690, "{kind} value is out of range in '{expression}'";
     /// A bug in this server; the error ends only the statement.

@@ -211,7 +211,7 @@ impl Engine {
     }
     /// Notes in the redo log that the files of these spaces are being made or dropped. After that,
     /// a start may delete the files if no table has them.
-    async fn note_files(&self, spaces: &[SpaceId]) -> Result<Lsn> {
+    pub(super) async fn note_files(&self, spaces: &[SpaceId]) -> Result<Lsn> {
         self.retry_in_time(|| {
             let mut m = Mtr::begin_reserved(&self.store)?;
             spaces.iter().for_each(|s| m.note_file(*s));

@@ -1,5 +1,6 @@
 //! A table that a transaction makes and fills: the table, its rows and the record for the binary
-//! log commit together (CREATE TABLE .. SELECT).
+//! log commit together (CREATE TABLE .. SELECT). The table may take the place of another one, whose
+//! rows it gets in a new form (ALTER TABLE).
 //!
 //! - NEWTABLE-1: the dictionary has the table's row, from the same transaction, before the first
 //!   row of the table. So a start after a crash rolls the transaction back before it reads the
@@ -7,6 +8,9 @@
 //! - NEWTABLE-2: nobody but the transaction finds the table before [`NewTable::enter`], by name or
 //!   by id. The transaction takes single rows back, such as one whose key is taken. When it is
 //!   rolled back, or gives the table up, it passes over the rows, which go with the file.
+//! - NEWTABLE-3: a replaced table keeps its file until the transaction has committed durably. The
+//!   redo log says beforehand that the file may go, so a start after a crash removes the file of
+//!   whichever table the dictionary does not have.
 use super::ddl::Change;
 use super::record::{self, make_table};
 use super::table::Table;
@@ -21,6 +25,8 @@ use std::sync::atomic::Ordering::*;
 pub struct NewTable {
     engine: Arc<Engine>,
     table: Arc<Table>,
+    /// The table whose place it takes.
+    replaces: Option<Arc<Table>>,
     /// None once the table was entered or its file was removed.
     made: Option<SpaceId>,
 }
@@ -35,10 +41,41 @@ impl Engine {
         def: TableDef,
         auto_increment: u64,
     ) -> Result<NewTable> {
-        self.dict.require_schema(&def.schema)?;
-        if self.dict.table(&def.schema, &def.name).is_some() {
-            return Err(Error::TableExists(def.name.clone()));
+        self.require_free_name(&def)?;
+        self.make_in(trx, def, auto_increment, None).await
+    }
+    /// Like [`begin_table`](Self::begin_table), for a table that takes the place of another one,
+    /// perhaps with another name. The caller holds the metadata locks of both names, and reads the
+    /// rows of the old table in the same transaction.
+    pub async fn begin_replacement(
+        self: &Arc<Self>,
+        trx: &mut Trx,
+        old: &Arc<Table>,
+        def: TableDef,
+        auto_increment: u64,
+    ) -> Result<NewTable> {
+        if (&def.schema, &def.name) != (&old.def.schema, &old.def.name) {
+            self.require_free_name(&def)?;
         }
+        // What a crash has left open in the old table has to be taken back before it is read.
+        self.wait_for_rollbacks().await?;
+        self.note_files(&[old.space]).await?;
+        self.make_in(trx, def, auto_increment, Some(old.clone())).await
+    }
+    fn require_free_name(&self, def: &TableDef) -> Result<()> {
+        self.dict.require_schema(&def.schema)?;
+        match self.dict.table(&def.schema, &def.name) {
+            Some(_) => Err(Error::TableExists(def.name.clone())),
+            None => Ok(()),
+        }
+    }
+    async fn make_in(
+        self: &Arc<Self>,
+        trx: &mut Trx,
+        def: TableDef,
+        auto_increment: u64,
+        replaces: Option<Arc<Table>>,
+    ) -> Result<NewTable> {
         trx.ensure_id().await?;
         let since = trx.id();
         let (r, made) = self.new_space(def, auto_increment).await?;
@@ -47,7 +84,11 @@ impl Engine {
         let table = make_table(&self.dict, r, TrxId::NONE, |_| since);
         table.counters_ready.store(true, Release);
         trx.fills = Some(table.clone());
-        let new = NewTable { engine: self.clone(), table, made: Some(made) };
+        let old = replaces.as_ref().map(|t| record::table_name(&t.def.schema, &t.def.name));
+        let new = NewTable { engine: self.clone(), table, replaces, made: Some(made) };
+        if let Some(old) = old.filter(|old| *old != name) {
+            self.change_row(trx, &Change::Remove(old)).await?;
+        }
         self.change_row(trx, &Change::Put(name, row)).await?;
         Ok(new)
     }
@@ -65,11 +106,16 @@ impl NewTable {
     pub fn table(&self) -> &Arc<Table> {
         &self.table
     }
-    /// Shows the table to everybody: its transaction has committed durably.
-    pub fn enter(mut self) -> Arc<Table> {
+    /// Shows the table to everybody: its transaction has committed durably. Then the file of the
+    /// table goes whose place it takes. An error says that this file could not be removed.
+    pub async fn enter(mut self) -> Result<()> {
         self.made = None;
-        self.engine.dict.put_table(self.table.clone());
-        self.table.clone()
+        let old = self.replaces.take();
+        self.engine.dict.replace_tables(old.as_deref().as_slice(), [self.table.clone()]);
+        match old {
+            Some(old) => self.engine.discard_space(old.space).await,
+            None => Ok(()),
+        }
     }
     /// Removes the file: the transaction was rolled back.
     pub async fn discard(mut self) -> Result<()> {

@@ -49,7 +49,9 @@ impl Binder<'_> {
             }
             DefaultFill::Expr(expr) => *expr,
             DefaultFill::AutoIncrement => Expr::literal(Value::Int(0), ExprType::bigint(1)),
-            DefaultFill::Missing => return Err(SqlError::no_default(&def.name)),
+            DefaultFill::Missing | DefaultFill::Zero => {
+                return Err(SqlError::no_default(&def.name));
+            }
         })
     }
 

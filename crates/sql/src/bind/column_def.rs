@@ -49,7 +49,7 @@ impl Binder<'_> {
             column.nullable = false;
         }
         if let Some(default) = &def.default {
-            column.default = self.default_value(def, default, &column)?;
+            column.default = self.default_value(&column, default, def.default_is_expression)?;
         }
         if let Some(on_update) = &def.on_update {
             let fsp = self.now_precision(on_update)?.filter(|fsp| *fsp == column.ty.fsp());
@@ -178,17 +178,17 @@ impl Binder<'_> {
         })
     }
 
-    fn default_value(
+    pub(super) fn default_value(
         &mut self,
-        def: &ast::ColumnDef,
-        default: &ast::Expr,
         column: &Column,
+        default: &ast::Expr,
+        is_expression: bool,
     ) -> Result<Option<DefaultValue>> {
-        let invalid = || SqlError::invalid_default(&def.name);
-        if def.default_is_expression {
+        let invalid = || SqlError::invalid_default(&column.name);
+        if is_expression {
             // The expression is bound only to check it. The definition keeps its text.
             let bound = self.expr(&Env::new(&Scope::default(), Clause::None), default)?;
-            default_allowed(&def.name, &bound)?;
+            default_allowed(&column.name, &bound)?;
             return Ok(Some(DefaultValue::Expr(self.parsed.portable_source(default.span)?)));
         }
         if let Some(fsp) = self.now_precision(default)? {
@@ -210,7 +210,7 @@ impl Binder<'_> {
             return if column.nullable { Ok(Some(DefaultValue::Null)) } else { Err(invalid()) };
         }
         if column.ty.is_lob() {
-            return Err(SqlError::blob_default(&def.name));
+            return Err(SqlError::blob_default(&column.name));
         }
         let value =
             if hex && column.ty.is_numeric() { number_of_bytes(value) } else { value.clone() };

@@ -3,10 +3,9 @@ use super::Binder;
 use super::column_def::ColumnContext;
 use super::index_def;
 use crate::error::{Result, SqlError};
-use crate::generated_key::has_generated_key;
-use crate::parse::ast::{self, Alter, Statement as S};
+use crate::parse::ast::{self, Statement as S};
 use crate::parse::limits::MAX_COLUMNS;
-use crate::plan::{AlterAction, CreateTable, DdlStmt, SelectPlan, TableName};
+use crate::plan::{CreateTable, DdlStmt, SelectPlan, TableName};
 use redolith_types::{Charset, Collation, TableDef};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -75,17 +74,7 @@ impl Binder<'_> {
                     .map(|(from, to)| Ok((self.table_name(from)?, self.new_table_name(to)?)));
                 DdlStmt::RenameTables(pairs.collect::<Result<_>>()?)
             }
-            S::Alter { table, actions } => {
-                let existing = self.existing(table)?;
-                let mut def = existing.def.clone();
-                let mut out = Vec::with_capacity(actions.len());
-                for action in actions {
-                    self.step(def.indexes.len() + 1)?;
-                    self.alter(&mut def, action, &mut out)?;
-                }
-                index_def::check_auto_increment(&def)?;
-                DdlStmt::AlterTable { table: self.table_name(table)?, actions: out }
-            }
+            S::Alter { table, actions } => self.alter_table(table, actions)?,
             _ => unreachable!("only definitions come here"),
         })
     }
@@ -93,14 +82,14 @@ impl Binder<'_> {
     pub(super) fn table_name(&self, name: &ast::Name) -> Result<TableName> {
         Ok(TableName { schema: self.schema_of(name)?.into(), name: name.name.as_str().into() })
     }
-    fn new_table_name(&self, name: &ast::Name) -> Result<TableName> {
+    pub(super) fn new_table_name(&self, name: &ast::Name) -> Result<TableName> {
         check_name(&name.name)
             .map_err(|e| e.unwrap_or_else(|| SqlError::wrong_table_name(&name.name)))?;
         self.table_name(name)
     }
 
     /// Looks up a table without noting its use: DDL takes its own locks.
-    fn existing(&self, name: &ast::Name) -> Result<Arc<crate::TableInfo>> {
+    pub(super) fn existing(&self, name: &ast::Name) -> Result<Arc<crate::TableInfo>> {
         let schema = self.schema_of(name)?;
         self.cx.catalog.table(schema, &name.name).ok_or_else(|| {
             match self.cx.catalog.schema(schema) {
@@ -199,7 +188,7 @@ impl Binder<'_> {
     }
 
     /// Refuses a comment: the definition of an index has no place for it.
-    fn check_comment(&mut self, index: &ast::IndexSpec) -> Result<()> {
+    pub(super) fn check_comment(&mut self, index: &ast::IndexSpec) -> Result<()> {
         match index.comment {
             Some(number) if !self.literal_text(number)?.is_empty() => {
                 Err(SqlError::unsupported("COMMENT of an index"))
@@ -215,103 +204,6 @@ impl Binder<'_> {
             notes.push((1266, format!("Using storage engine InnoDB for table '{table}'")));
         }
     }
-
-    /// Binds one action and applies it to `def`, so later actions see its effect.
-    fn alter(
-        &mut self,
-        def: &mut TableDef,
-        action: &Alter,
-        out: &mut Vec<AlterAction>,
-    ) -> Result<()> {
-        match action {
-            Alter::AddIndex(spec) => {
-                self.check_comment(spec)?;
-                let nullable = vec![None; def.columns.len()];
-                let index = index_def::add(def, spec, &nullable)?;
-                out.push(AlterAction::AddIndex(index));
-            }
-            Alter::DropIndex(name)
-                if name.eq_ignore_ascii_case("PRIMARY") && has_generated_key(def) =>
-            {
-                drop_generated_key(def, out)
-            }
-            Alter::DropPrimaryKey if has_generated_key(def) => drop_generated_key(def, out),
-            Alter::DropIndex(name) => {
-                let found = def
-                    .indexes
-                    .iter()
-                    .position(|i| i.name.eq_ignore_ascii_case(name))
-                    .ok_or_else(|| SqlError::cannot_drop(name))?;
-                def.indexes.remove(found);
-                out.push(AlterAction::DropIndex(name.as_str().into()));
-            }
-            Alter::DropPrimaryKey => {
-                let found = def
-                    .indexes
-                    .iter()
-                    .position(|i| i.primary)
-                    .ok_or_else(|| SqlError::cannot_drop("PRIMARY"))?;
-                def.indexes.remove(found);
-                out.push(AlterAction::DropPrimaryKey);
-            }
-            Alter::RenameIndex(from, to) => {
-                let found = def
-                    .indexes
-                    .iter()
-                    .position(|i| i.name.eq_ignore_ascii_case(from) && !i.primary);
-                let found = found.ok_or_else(|| SqlError::no_such_key(from, &def.name))?;
-                if def.indexes.iter().any(|i| i.name.eq_ignore_ascii_case(to)) {
-                    return Err(SqlError::duplicate_key_name(to));
-                }
-                def.indexes[found].name = to.clone();
-                out.push(AlterAction::RenameIndex {
-                    from: from.as_str().into(),
-                    to: to.as_str().into(),
-                });
-            }
-            Alter::RenameTo(name) => out.push(AlterAction::RenameTable(self.new_table_name(name)?)),
-            Alter::Options(options) => self.alter_options(options, out)?,
-            Alter::Nothing => out.push(AlterAction::Rebuild),
-            Alter::AddColumn { .. } => {
-                return Err(SqlError::unsupported("ALTER TABLE ... ADD COLUMN"));
-            }
-            Alter::DropColumn(_) => {
-                return Err(SqlError::unsupported("ALTER TABLE ... DROP COLUMN"));
-            }
-            Alter::Unsupported(what) => return Err(SqlError::unsupported(what)),
-        }
-        Ok(())
-    }
-
-    fn alter_options(
-        &mut self,
-        options: &ast::TableOptions,
-        out: &mut Vec<AlterAction>,
-    ) -> Result<()> {
-        if options.engine.is_some() {
-            out.push(AlterAction::Rebuild);
-        }
-        if let Some(next) = options.auto_increment {
-            out.push(AlterAction::AutoIncrement(next));
-        }
-        if let Some(number) = options.comment {
-            out.push(AlterAction::Comment(self.literal_text(number)?.into()));
-        }
-        if let Some(collation) =
-            collation_option(options.charset.as_deref(), options.collation.as_deref(), None)?
-        {
-            out.push(AlterAction::Collation(collation));
-        }
-        Ok(())
-    }
-}
-
-/// Takes the generated key out of `def`. Whether the statement may do so depends on the session, so
-/// the executor decides; the column no longer counts, because this is not the error to tell.
-fn drop_generated_key(def: &mut TableDef, out: &mut Vec<AlterAction>) {
-    def.columns[0].auto_increment = false;
-    def.indexes.retain(|index| !index.primary);
-    out.push(AlterAction::DropPrimaryKey);
 }
 
 /// Checks a name. Err(None) means an invalid name, Err(Some) a name that is too long.

@@ -11,6 +11,7 @@
 mod access_path;
 mod admin;
 mod aggregate;
+mod alter;
 mod column;
 mod column_def;
 mod compare;

@@ -74,7 +74,7 @@ fn given(plan: &InsertPlan) -> ColumnSet {
     let mut set = ColumnSet::none(plan.fill.len());
     for (n, (fill, default)) in plan.fill.iter().zip(&plan.defaults).enumerate() {
         let is_literal = matches!(default, DefaultFill::Literal(_));
-        if matches!(fill, Fill::Given(_)) || !is_literal {
+        if matches!(fill, Fill::Given(_) | Fill::Kept(_)) || !is_literal {
             set.insert(n);
         }
     }

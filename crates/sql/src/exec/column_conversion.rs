@@ -46,6 +46,18 @@ pub fn convert<'v>(
     }
 }
 
+/// A value that a column of the same type holds already. Only a TIMESTAMP is another value outside
+/// its column: it is in the session's time zone.
+pub fn kept<'v>(value: Value<'v>, column: &Column, env: &mut Env<'_>) -> Value<'v> {
+    if !matches!(column.ty, SqlType::Timestamp { .. }) || value.is_null() {
+        return value;
+    }
+    let zone_offset_secs = env.store_mode().zone_offset_secs;
+    let mode = StoreMode { zone_offset_secs, ..StoreMode::LENIENT };
+    let stored = convert_for_column(value, &column.ty, Charset::Utf8mb4, mode);
+    stored.expect("the column has held the value").value
+}
+
 #[cold]
 fn worded(e: &ConvertError, column: &Column, row: u64) -> SqlError {
     let name = &column.name;

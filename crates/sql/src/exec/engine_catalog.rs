@@ -51,6 +51,9 @@ impl EngineCatalog {
             DdlStmt::Truncate(table) | DdlStmt::AlterTable { table, .. } => {
                 self.forget_replaced(&table.schema, &table.name)
             }
+            DdlStmt::Rebuild(rebuild) => {
+                self.forget_replaced(&rebuild.table.schema, &rebuild.table.name)
+            }
             DdlStmt::CreateDatabase { .. }
             | DdlStmt::AlterDatabase { .. }
             | DdlStmt::CreateTable(_)

@@ -274,7 +274,7 @@ impl<'p> Work<'p> {
         }
         let mut order: Vec<usize> = (0..plan.fill.len()).collect();
         order.sort_by_key(|n| match plan.fill[*n] {
-            Fill::Given(place) => place,
+            Fill::Given(place) | Fill::Kept(place) => place,
             Fill::Default => u16::MAX,
         });
         for n in order {
@@ -311,6 +311,9 @@ impl<'p> Work<'p> {
     {
         let plan: &'v InsertPlan = self.plan;
         let column: &'v redolith_types::Column = &plan.table.def.columns[n];
+        if let (Fill::Kept(place), Given::Values(row, _)) = (plan.fill[n], given) {
+            return Ok(column_conversion::kept(row[usize::from(place)].borrow(), column, env));
+        }
         let given = match (plan.fill[n], given) {
             (Fill::Given(n), Given::Exprs(row)) => match &row[n as usize] {
                 InsertValue::Expr(e) => {
@@ -327,7 +330,7 @@ impl<'p> Work<'p> {
                 };
                 Some((value, env.charset_of(e)))
             }
-            (Fill::Default, _) | (_, Given::Fields(_)) => None,
+            (Fill::Default | Fill::Kept(_), _) | (_, Given::Fields(_)) => None,
         };
         let (value, from) = match (given, &plan.defaults[n]) {
             (Some(given), _) => given,
@@ -336,6 +339,7 @@ impl<'p> Work<'p> {
                 (Eval::new(at, env).stored(e, &column.ty)?, env.charset_of(e))
             }
             (None, DefaultFill::AutoIncrement) => (Value::Null, Charset::Binary),
+            (None, DefaultFill::Zero) => (column_conversion::zero(&column.ty), Charset::Utf8mb4),
             (None, DefaultFill::Missing) => {
                 env.warn(SqlError::no_default(&column.name))?;
                 return Ok(column_conversion::zero(&column.ty));

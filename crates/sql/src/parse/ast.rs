@@ -552,15 +552,37 @@ pub enum Alter {
     RenameIndex(String, String),
     RenameTo(Name),
     Options(TableOptions),
-    AddColumn {
+    AddColumn(ColumnDef, Place),
+    /// CHANGE and MODIFY: the column's present name, and all that it shall be.
+    ChangeColumn {
+        from: String,
         column: ColumnDef,
-        after: Option<String>,
-        first: bool,
+        place: Place,
     },
     DropColumn(String),
+    RenameColumn(String, String),
+    /// SET DEFAULT value, SET DEFAULT (expression), and without one DROP DEFAULT.
+    Default {
+        column: String,
+        value: Option<Expr>,
+        is_expression: bool,
+    },
+    /// SET VISIBLE, SET INVISIBLE
+    Visible(String, bool),
+    /// CONVERT TO CHARACTER SET charset [COLLATE collation]; DEFAULT is an empty name.
+    Convert(String, Option<String>),
     /// FORCE, ENABLE/DISABLE KEYS, ALGORITHM, LOCK
     Nothing,
     Unsupported(&'static str),
+}
+
+/// The place of a column that ALTER TABLE adds or changes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// Where it is, or at the end.
+    Unsaid,
+    First,
+    After(String),
 }
 
 #[derive(Clone, Debug)]

@@ -338,7 +338,7 @@ impl Parser<'_> {
 
     /// A literal, NOW(), or an expression in parentheses. It is not a full expression, because more
     /// of the column follows (`DEFAULT 1 NOT NULL`).
-    fn default_expr(&mut self) -> Result<Expr> {
+    pub(super) fn default_expr(&mut self) -> Result<Expr> {
         if self.at_symbol("(") {
             return self.in_parens(|p| p.expr());
         }

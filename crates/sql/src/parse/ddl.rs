@@ -62,12 +62,19 @@ impl Parser<'_> {
             || self.accept_all(&["DISABLE", "KEYS"])
         {
             Alter::Nothing
-        } else if ["MODIFY", "CHANGE"].iter().any(|k| self.at(k)) {
-            self.skip_rest();
-            Alter::Unsupported("ALTER TABLE ... MODIFY/CHANGE COLUMN")
+        } else if self.accept("MODIFY") {
+            self.accept("COLUMN");
+            let column = self.column_def()?;
+            Alter::ChangeColumn { from: column.name.clone(), column, place: self.place()? }
+        } else if self.accept("CHANGE") {
+            self.accept("COLUMN");
+            let from = self.ident()?;
+            Alter::ChangeColumn { from, column: self.column_def()?, place: self.place()? }
+        } else if self.accept("ALTER") {
+            self.alter_column()?
+        } else if self.accept_all(&["CONVERT", "TO"]) {
+            self.convert_to()?
         } else if [
-            "ALTER",
-            "CONVERT",
             "DISCARD",
             "IMPORT",
             "ORDER",
@@ -122,15 +129,57 @@ impl Parser<'_> {
             let columns = self.in_parens(|p| {
                 p.comma_list_of(MAX_COLUMNS, SqlError::too_many_columns, |p| p.column_def())
             })?;
-            return Ok(columns
-                .into_iter()
-                .map(|column| Alter::AddColumn { column, after: None, first: false })
-                .collect());
+            let add = |column| Alter::AddColumn(column, Place::Unsaid);
+            return Ok(columns.into_iter().map(add).collect());
         }
         let column = self.column_def()?;
-        let first = self.accept("FIRST");
-        let after = if !first && self.accept("AFTER") { Some(self.ident()?) } else { None };
-        Ok(vec![Alter::AddColumn { column, after, first }])
+        Ok(vec![Alter::AddColumn(column, self.place()?)])
+    }
+
+    fn place(&mut self) -> Result<Place> {
+        Ok(if self.accept("FIRST") {
+            Place::First
+        } else if self.accept("AFTER") {
+            Place::After(self.ident()?)
+        } else {
+            Place::Unsaid
+        })
+    }
+
+    /// After ALTER as an action.
+    fn alter_column(&mut self) -> Result<Alter> {
+        if ["INDEX", "CHECK", "CONSTRAINT"].iter().any(|k| self.at(k)) {
+            self.skip_rest();
+            return Ok(Alter::Unsupported("this form of ALTER TABLE"));
+        }
+        self.accept("COLUMN");
+        let column = self.ident()?;
+        if self.accept_all(&["DROP", "DEFAULT"]) {
+            return Ok(Alter::Default { column, value: None, is_expression: false });
+        }
+        self.expect("SET")?;
+        if self.accept("VISIBLE") {
+            return Ok(Alter::Visible(column, true));
+        }
+        if self.accept("INVISIBLE") {
+            return Ok(Alter::Visible(column, false));
+        }
+        self.expect("DEFAULT")?;
+        let is_expression = self.at_symbol("(");
+        Ok(Alter::Default { column, value: Some(self.default_expr()?), is_expression })
+    }
+
+    /// After CONVERT TO.
+    fn convert_to(&mut self) -> Result<Alter> {
+        if !self.charset_keyword() {
+            return self.fail();
+        }
+        let charset = if self.accept("DEFAULT") { String::new() } else { self.word_or_string()? };
+        let collation = match self.accept("COLLATE") {
+            true => Some(self.word_or_string()?),
+            false => None,
+        };
+        Ok(Alter::Convert(charset, collation))
     }
 
     fn alter_drop(&mut self) -> Result<Alter> {
@@ -159,8 +208,9 @@ impl Parser<'_> {
             return Ok(Alter::RenameIndex(from, self.ident()?));
         }
         if self.accept("COLUMN") {
-            self.skip_rest();
-            return Ok(Alter::Unsupported("ALTER TABLE ... RENAME COLUMN"));
+            let from = self.ident()?;
+            self.expect("TO")?;
+            return Ok(Alter::RenameColumn(from, self.ident()?));
         }
         if !self.accept("TO") && !self.accept("AS") {
             self.accept_symbol("=");

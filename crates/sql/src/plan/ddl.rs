@@ -35,11 +35,13 @@ pub enum DdlStmt {
     Truncate(TableName),
     /// Renames all tables or none.
     RenameTables(Vec<(TableName, TableName)>),
-    /// CREATE INDEX, DROP INDEX and ALTER TABLE.
+    /// CREATE INDEX, DROP INDEX, and ALTER TABLE of all but columns and the primary key.
     AlterTable {
         table: TableName,
         actions: Vec<AlterAction>,
     },
+    /// Other ALTER TABLE: run by the session, because it may need a transaction.
+    Rebuild(Box<Rebuild>),
 }
 
 #[derive(Clone, Debug)]
@@ -59,11 +61,27 @@ pub struct CreateSelect {
     pub insert: InsertPlan,
 }
 
+/// A table gets a new definition.
+#[derive(Clone, Debug)]
+pub struct Rebuild {
+    pub table: TableName,
+    /// The whole new definition, with the table's new name.
+    pub def: TableDef,
+    /// How the rows get into the new table, whose place a definition without a table holds. None if
+    /// the rows stay as they are (ALTER-3).
+    pub copy: Option<InsertPlan>,
+    /// The table option AUTO_INCREMENT = n.
+    pub auto_increment: Option<u64>,
+    /// The values of the old AUTO_INCREMENT column go to the new one.
+    pub keeps_counter: bool,
+    /// The statement has DROP PRIMARY KEY, or its other form.
+    pub drops_key: bool,
+}
+
 #[derive(Clone, Debug)]
 pub enum AlterAction {
     AddIndex(IndexDef),
     DropIndex(Box<str>),
-    DropPrimaryKey,
     RenameIndex {
         from: Box<str>,
         to: Box<str>,

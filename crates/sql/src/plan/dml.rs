@@ -62,6 +62,9 @@ pub enum InsertValue {
 pub enum Fill {
     /// Value n of the row. NULL or 0 in an AUTO_INCREMENT column stands for the next number.
     Given(u16),
+    /// Value n of the row, which another table has in a column of the same type (ALTER TABLE). No
+    /// mode refuses it.
+    Kept(u16),
     /// The statement does not name the column: its entry in `defaults` applies.
     Default,
 }
@@ -76,6 +79,9 @@ pub enum DefaultFill {
     /// NOT NULL without a default: error 1364 in strict mode; otherwise, and with IGNORE, the
     /// type's zero value and a warning.
     Missing,
+    /// NOT NULL without a default, for rows that are there already (ALTER TABLE): the type's zero
+    /// value. The mode decides whether there may be a zero date.
+    Zero,
 }
 
 #[derive(Clone, Debug)]

@@ -124,7 +124,9 @@ fn insert_plan(plan: &InsertPlan) -> usize {
     let default = |d: &DefaultFill| match d {
         DefaultFill::Literal(v) => value(v),
         DefaultFill::Expr(e) => expr(e),
-        DefaultFill::AutoIncrement | DefaultFill::Missing => size_of::<DefaultFill>(),
+        DefaultFill::AutoIncrement | DefaultFill::Missing | DefaultFill::Zero => {
+            size_of::<DefaultFill>()
+        }
     };
     let update = match &plan.on_duplicate {
         OnDuplicate::Update(assignments) => assignments.iter().map(|a| expr(&a.value)).sum(),

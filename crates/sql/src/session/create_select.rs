@@ -92,7 +92,7 @@ impl Session {
         };
         match done {
             Ok(outcome) => {
-                new.enter();
+                new.enter().await?;
                 Ok(outcome)
             }
             Err(e) => {
@@ -138,7 +138,7 @@ impl Session {
     }
 
     /// Inserts the rows of the SELECT.
-    async fn fill(
+    pub(super) async fn fill(
         &mut self,
         new: &NewTable,
         insert: InsertPlan,

@@ -13,6 +13,7 @@
 mod create_select;
 mod plans;
 mod prepared;
+mod rebuild;
 mod run;
 mod statement_counter;
 #[cfg(test)]

@@ -448,6 +448,9 @@ impl Session {
             Statement::Ddl(DdlStmt::CreateSelect(create)) => {
                 return Box::pin(self.create_select(plan, create, text, params, out)).await;
             }
+            Statement::Ddl(DdlStmt::Rebuild(rebuild)) => {
+                return Box::pin(self.rebuild(plan, rebuild, text, params, out)).await;
+            }
             Statement::Transaction(t) => self.run_transaction(t).await?,
             Statement::Xa { verb, xid } => {
                 Box::pin(self.run_xa(*verb, xid)).await?;

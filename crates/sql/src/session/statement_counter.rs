@@ -31,7 +31,9 @@ pub(super) fn counter(body: &Statement) -> Counter {
             DdlStmt::DropTables { .. } => Counter::ComDropTable,
             DdlStmt::Truncate(_) => Counter::ComTruncate,
             DdlStmt::RenameTables(_) => Counter::ComRenameTable,
-            DdlStmt::AlterTable { .. } | DdlStmt::AlterDatabase { .. } => Counter::ComAlterTable,
+            DdlStmt::AlterTable { .. } | DdlStmt::Rebuild(_) | DdlStmt::AlterDatabase { .. } => {
+                Counter::ComAlterTable
+            }
         },
         Statement::Transaction(t) => match t {
             TransactionStmt::Begin { .. } => Counter::ComBegin,

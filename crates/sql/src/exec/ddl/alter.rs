@@ -1,11 +1,10 @@
-//! Runs ALTER TABLE, CREATE INDEX and DROP INDEX. Actions may change indexes and properties that
-//! are only in the definition.
+//! Runs CREATE INDEX, DROP INDEX, and ALTER TABLE of indexes and of properties that are only in the
+//! definition. (The session runs ALTER TABLE of columns: `session::rebuild`.)
 //!
 //! All actions are checked against the definition before anything is done. Together they become one
 //! DDL operation (ALTER-1).
 use super::{DdlContext, table};
 use crate::error::{Result, SqlError};
-use crate::generated_key::has_generated_key;
 use crate::plan::{AlterAction, TableName};
 use crate::session_state::Done;
 use hashbrown::HashSet;
@@ -53,7 +52,6 @@ pub(super) async fn run(
     if !Arc::ptr_eq(&bound, &table) {
         return Ok(None);
     }
-    check_generated_key(&table.def, actions, cx.generates_keys)?;
     let changes = plan_changes(&table.def, name, actions)?;
     if let Some(to) = &changes.rename {
         cx.engine.dict.require_schema(&to.schema)?;
@@ -67,38 +65,10 @@ pub(super) async fn run(
     Ok(Some(Done { info: "Records: 0  Duplicates: 0  Warnings: 0".into(), ..Done::default() }))
 }
 
-/// A generated primary key goes only with its column, and while the server generates keys, a table
-/// has one, as in MySQL.
-fn check_generated_key(def: &TableDef, actions: &[AlterAction], generates: bool) -> Result<()> {
-    let drops = |a: &AlterAction| match a {
-        AlterAction::DropPrimaryKey => true,
-        AlterAction::DropIndex(name) => name.eq_ignore_ascii_case("PRIMARY"),
-        _ => false,
-    };
-    let adds = |a: &AlterAction| matches!(a, AlterAction::AddIndex(index) if index.primary);
-    if !actions.iter().any(drops) {
-        return Ok(());
-    }
-    if generates && !actions.iter().any(adds) {
-        return Err(SqlError::unsupported(
-            "existing primary key drop without adding a new primary key. In \
-            @@sql_generate_invisible_primary_key=ON mode table should have a primary key. Please \
-            add a new primary key to be able to drop existing primary key.",
-        ));
-    }
-    if has_generated_key(def) { Err(SqlError::generated_key_needs_its_column()) } else { Ok(()) }
-}
-
 fn plan_changes(def: &TableDef, name: &TableName, actions: &[AlterAction]) -> Result<Changes> {
     let mut c = Changes::default();
     for action in actions {
         match action {
-            AlterAction::AddIndex(index) if index.primary => {
-                return Err(SqlError::unsupported("ALTER TABLE ... ADD PRIMARY KEY"));
-            }
-            AlterAction::DropPrimaryKey => {
-                return Err(SqlError::unsupported("ALTER TABLE ... DROP PRIMARY KEY"));
-            }
             AlterAction::AddIndex(index) => c.add.push(index.clone()),
             AlterAction::DropIndex(index) => c.drop_index(def, index)?,
             AlterAction::RenameIndex { from, to } => c.rename_index(def, from, to)?,
@@ -125,10 +95,7 @@ impl Changes {
     fn drop_index(&mut self, def: &TableDef, name: &str) -> Result<()> {
         let found =
             def.indexes.iter().enumerate().find(|(i, x)| self.keeps(*i) && same(&x.name, name));
-        let (no, index) = found.ok_or_else(|| SqlError::cannot_drop(name))?;
-        if index.primary {
-            return Err(SqlError::unsupported("ALTER TABLE ... DROP PRIMARY KEY"));
-        }
+        let (no, _) = found.ok_or_else(|| SqlError::cannot_drop(name))?;
         self.drop.push(no);
         Ok(())
     }

@@ -66,7 +66,9 @@ async fn run_locking(
             database::drop(cx, name, *if_exists).await.map(Some)
         }
         DdlStmt::CreateTable(create) => table::create(cx, create).await.map(Some),
-        DdlStmt::CreateSelect(_) => Err(SqlError::internal("the session makes tables with rows")),
+        DdlStmt::CreateSelect(_) | DdlStmt::Rebuild(_) => {
+            Err(SqlError::internal("the session makes tables with rows"))
+        }
         DdlStmt::CreateTableLike { name, like, if_not_exists } => {
             table::create_like(cx, name, like, *if_not_exists).await.map(Some)
         }
@@ -108,7 +110,7 @@ impl DdlContext<'_> {
     }
     /// The statement's record for the binary log, which the engine writes with the change (DDL-3).
     /// `databases` are those of the changed tables.
-    async fn record(&self, databases: &[&str]) -> Result<Option<Vec<u8>>> {
+    pub(crate) async fn record(&self, databases: &[&str]) -> Result<Option<Vec<u8>>> {
         self.record_as(databases, None).await
     }
     /// Like [`record`](Self::record), with a text of the server's own if there is one.

@@ -36,7 +36,7 @@ pub fn make<'v, 'p: 'v>(
     for n in 0..plan.fill.len() {
         values.push(match plan.fill[n] {
             Fill::Given(place) => field(work, n, row.field(usize::from(place)), row, env)?,
-            Fill::Default => work.value(n, Given::Fields(row), at, env, false)?,
+            Fill::Default | Fill::Kept(_) => work.value(n, Given::Fields(row), at, env, false)?,
         });
     }
     if let Some((n, number)) = work.number(env)? {
@@ -61,7 +61,9 @@ fn make_by_steps<'v, 'p: 'v>(
     let mut values: Vec<Value<'v>> = Vec::with_capacity(plan.fill.len());
     for (n, column) in def.columns.iter().enumerate() {
         values.push(match (plan.fill[n], &plan.defaults[n]) {
-            (Fill::Default, _) => work.value(n, Given::Fields(row), at, env, false)?,
+            (Fill::Default | Fill::Kept(_), _) => {
+                work.value(n, Given::Fields(row), at, env, false)?
+            }
             // What SET sees of a column before the column is set.
             (Fill::Given(_), DefaultFill::Literal(default)) => default.borrow(),
             (Fill::Given(_), _) if column.nullable => Value::Null,

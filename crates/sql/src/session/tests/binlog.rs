@@ -681,3 +681,29 @@ fn a_table_has_another_number_when_its_definition_has_changed() {
     assert_eq!([&maps[2].1[..], &maps[3].1[..]], [&b""[..], b"a"]);
     query(&mut log.session, "DROP TABLE t");
 }
+
+/// Tests ALTER-4: the rows that ALTER TABLE copies are no events.
+#[test]
+fn a_table_that_is_rebuilt_is_logged_by_its_text() {
+    let mut log = Log::new();
+    log.run(&["CREATE TABLE s (id INT PRIMARY KEY, v VARCHAR(30))"]);
+    log.run(&["INSERT INTO s VALUES (1, 'a'), (2, 'b')"]);
+    log.skip();
+    let texts = [
+        "ALTER TABLE s ADD n INT DEFAULT 7",
+        "ALTER TABLE s RENAME COLUMN n TO m",
+        "ALTER TABLE s DROP v, RENAME TO t",
+    ];
+    log.run(&texts);
+    let said = texts.map(|text| format!("test: {text}"));
+    assert_eq!(log.new_lines(), said);
+    for failing in [
+        "ALTER TABLE t ADD n INT DEFAULT 7, ADD UNIQUE (n)",
+        "ALTER TABLE t ADD r VARCHAR(40) DEFAULT (UUID())",
+    ] {
+        assert!(lines(&mut log.session, failing)[0].starts_with("error"), "{failing}");
+    }
+    log.run(&["SET sql_log_bin = 0", "ALTER TABLE t ADD r VARCHAR(40) DEFAULT (UUID())"]);
+    log.run(&["SET sql_log_bin = 1", "INSERT INTO t (id, m, r) VALUES (3, 4, 'r')"]);
+    assert_eq!(log.new_lines(), ["BEGIN", "map t", "+(3,4,r);", "COMMIT"]);
+}

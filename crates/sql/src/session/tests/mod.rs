@@ -15,6 +15,7 @@ mod long_texts;
 mod memory;
 mod preparing;
 mod productions;
+mod rebuild;
 mod set_operations;
 mod windows;
 

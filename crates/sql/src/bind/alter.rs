@@ -1,0 +1,547 @@
+//! Binds ALTER TABLE. Actions on indexes, names and properties become a list that the executor runs
+//! ([`DdlStmt::AlterTable`]). An action on columns or on the primary key makes the statement a
+//! [`Rebuild`]: the whole new definition, and the plan that copies the rows.
+//!
+//! **ALTER-2** Names in the actions of a [`Rebuild`] are those of the table before the statement,
+//! except behind AFTER, in ADD INDEX, and the new names themselves. So columns can exchange their
+//! names, and a column can be replaced by one of the same name. (MySQL's
+//! `mysql_prepare_alter_table`)
+//! **ALTER-3** Rows are not copied if they are stored in the new table as in the old one: names,
+//! defaults, comments and visibility are in the definition alone.
+use super::column_def::ColumnContext;
+use super::create_select::fit_outputs;
+use super::ddl::{check_column_name, check_table, collation_option};
+use super::enum_set::give_number;
+use super::{Binder, index_def};
+use crate::error::{Result, SqlError};
+use crate::generated_key::has_generated_key;
+use crate::parse::ast::{self, Alter, IndexKind, IndexPart, IndexSpec, Place};
+use crate::parse::limits::MAX_COLUMNS;
+use crate::plan::{
+    AccessKind, AccessPath, AlterAction, DdlStmt, DefaultFill, Fill, InsertPlan, InsertRows,
+    OnDuplicate, Rebuild, RowLock, SourceKind,
+};
+use crate::table_info::TableInfo;
+use redolith_types::{Collation, Column, DefaultValue, LobSize, SqlType, TableDef};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+/// A column of the new table.
+struct NewColumn {
+    column: Column,
+    /// The column of the old table whose values it gets.
+    from: Option<usize>,
+    /// What its definition says; None if it says nothing.
+    nullable: Option<bool>,
+}
+
+impl Binder<'_> {
+    pub(super) fn alter_table(&mut self, name: &ast::Name, actions: &[Alter]) -> Result<DdlStmt> {
+        let existing = self.existing(name)?;
+        if actions.iter().any(rebuilds) {
+            return Ok(DdlStmt::Rebuild(Box::new(self.rebuild(name, actions)?)));
+        }
+        let mut def = existing.def.clone();
+        let mut out = Vec::with_capacity(actions.len());
+        for action in actions {
+            self.step(def.indexes.len() + 1)?;
+            self.alter(&mut def, action, &mut out)?;
+        }
+        index_def::check_auto_increment(&def)?;
+        Ok(DdlStmt::AlterTable { table: self.table_name(name)?, actions: out })
+    }
+
+    fn rebuild(&mut self, name: &ast::Name, actions: &[Alter]) -> Result<Rebuild> {
+        let old = self.open_table(name, true)?;
+        let table = self.table_name(name)?;
+        let mut def = TableDef { columns: Vec::new(), indexes: Vec::new(), ..old.def.clone() };
+        let (mut auto_increment, mut convert) = (None, None);
+        for action in actions {
+            match action {
+                Alter::Options(options) => {
+                    auto_increment = options.auto_increment.or(auto_increment);
+                    if let Some(number) = options.comment {
+                        def.comment = self.literal_text(number)?;
+                    }
+                    let (charset, collation) = (&options.charset, &options.collation);
+                    def.collation =
+                        collation_option(charset.as_deref(), collation.as_deref(), None)?
+                            .unwrap_or(def.collation);
+                }
+                Alter::Convert(charset, collation) => {
+                    let database = self.cx.catalog.schema(&table.schema);
+                    let to = collation_option(Some(charset), collation.as_deref(), database)?;
+                    convert = to.or(database);
+                    def.collation = convert.unwrap_or(def.collation);
+                }
+                Alter::RenameTo(to) => {
+                    let to = self.new_table_name(to)?;
+                    (def.schema, def.name) = (to.schema.into(), to.name.into());
+                }
+                Alter::Unsupported(what) => return Err(SqlError::unsupported(what)),
+                _ => {}
+            }
+        }
+        let mut specs = Vec::new();
+        let columns = self.new_columns(&old.def, &def, actions, convert, &mut specs)?;
+        self.new_indexes(&old.def, &mut def, columns.iter(), actions, specs)?;
+        let from: Vec<Option<usize>> = columns.iter().map(|c| c.from).collect();
+        let in_place = is_stored_alike(&old.def, &def, &from);
+        if !in_place {
+            index_def::sort(&mut def);
+        }
+        let drops_key = actions.iter().any(|a| match a {
+            Alter::DropPrimaryKey => true,
+            Alter::DropIndex(name) => name.eq_ignore_ascii_case("PRIMARY"),
+            _ => false,
+        });
+        // Without its key the generated column would be an error of its own, which the session tells
+        // better.
+        if !(drops_key && has_generated_key(&old.def)) {
+            index_def::check_auto_increment(&def)?;
+        }
+        check_table(&def)?;
+        let keeps_counter = def
+            .auto_increment_column()
+            .is_some_and(|c| from[c].is_some() && from[c] == old.def.auto_increment_column());
+        Ok(Rebuild {
+            table,
+            drops_key,
+            keeps_counter,
+            auto_increment,
+            copy: if in_place { None } else { Some(self.copy_of_rows(name, &old, &def, &from)?) },
+            def,
+        })
+    }
+
+    /// The new table's columns in their order. Adds the indexes that definitions of columns ask
+    /// for.
+    fn new_columns(
+        &mut self,
+        old: &TableDef,
+        new: &TableDef,
+        actions: &[Alter],
+        convert: Option<Collation>,
+        specs: &mut Vec<IndexSpec>,
+    ) -> Result<Vec<NewColumn>> {
+        let context = ColumnContext { table: new.collation };
+        let numbers: HashMap<String, usize> =
+            old.columns.iter().enumerate().map(|(n, c)| (c.name.to_lowercase(), n)).collect();
+        let number = |name: &str| numbers.get(&name.to_lowercase()).copied();
+        let mut dropped = HashSet::new();
+        let added = actions.iter().filter(|a| matches!(a, Alter::AddColumn(..))).count();
+        for action in actions {
+            if let Alter::DropColumn(name) = action
+                && !number(name).is_some_and(|n| dropped.insert(n))
+            {
+                return Err(SqlError::cannot_drop(name));
+            }
+        }
+        if old.columns.len() - dropped.len() + added > MAX_COLUMNS {
+            return Err(SqlError::too_many_columns());
+        }
+        if dropped.len() == old.columns.len() && added == 0 {
+            return Err(SqlError::cannot_remove_all_columns());
+        }
+        let unknown = |name: &str| SqlError::unknown_column(name, &old.name);
+        let there =
+            |name: &str| number(name).filter(|n| !dropped.contains(n)).ok_or_else(|| unknown(name));
+        // The columns that stay, each as the statement changes it.
+        let mut kept: Vec<NewColumn> = Vec::with_capacity(old.columns.len());
+        for (n, column) in old.columns.iter().enumerate() {
+            let mut column = column.clone();
+            if let Some(to) = convert {
+                column.ty = converted(&column, to)?;
+            }
+            kept.push(NewColumn { column, from: Some(n), nullable: None });
+        }
+        let (mut changed, mut moved) = (HashSet::new(), HashMap::new());
+        for action in actions {
+            self.step(1)?;
+            match action {
+                Alter::ChangeColumn { from, column, place } => {
+                    let n = there(from)?;
+                    if !changed.insert(n) {
+                        return Err(unknown(from));
+                    }
+                    kept[n].column = self.altered_column(column, &context, specs)?;
+                    kept[n].nullable = column.nullable;
+                    if *place != Place::Unsaid {
+                        moved.insert(n, place);
+                    }
+                }
+                Alter::RenameColumn(from, to) => {
+                    let n = there(from)?;
+                    if !changed.insert(n) {
+                        return Err(unknown(from));
+                    }
+                    check_column_name(to)?;
+                    kept[n].column.name = to.clone();
+                }
+                Alter::Visible(name, visible) => kept[there(name)?].column.invisible = !visible,
+                Alter::Default { column: name, value, is_expression } => {
+                    let column = &mut kept[there(name)?].column;
+                    if column.auto_increment {
+                        return Err(SqlError::invalid_default(name));
+                    }
+                    column.default = match value {
+                        Some(value) => self.default_value(column, value, *is_expression)?,
+                        None => None,
+                    };
+                }
+                _ => {}
+            }
+        }
+        let mut columns: Vec<NewColumn> = Vec::with_capacity(kept.len() + added);
+        let mut waiting: HashMap<usize, NewColumn> = HashMap::new();
+        for (n, column) in kept.into_iter().enumerate() {
+            if moved.contains_key(&n) {
+                waiting.insert(n, column);
+            } else if !dropped.contains(&n) {
+                columns.push(column);
+            }
+        }
+        for action in actions {
+            let (column, place) = match action {
+                Alter::AddColumn(def, place) => {
+                    let column = self.altered_column(def, &context, specs)?;
+                    (NewColumn { column, from: None, nullable: def.nullable }, place)
+                }
+                Alter::ChangeColumn { from, place, .. } if *place != Place::Unsaid => {
+                    let column = number(from).and_then(|n| waiting.remove(&n));
+                    (column.ok_or_else(|| unknown(from))?, place)
+                }
+                _ => continue,
+            };
+            self.step(columns.len() + 1)?;
+            let at = match place {
+                Place::Unsaid => columns.len(),
+                Place::First => 0,
+                Place::After(name) => {
+                    let before =
+                        columns.iter().position(|c| c.column.name.eq_ignore_ascii_case(name));
+                    before.ok_or_else(|| unknown(name))? + 1
+                }
+            };
+            columns.insert(at, column);
+        }
+        let mut names = HashSet::with_capacity(columns.len());
+        match columns.iter().find(|c| !names.insert(c.column.name.to_lowercase())) {
+            Some(twice) => Err(SqlError::duplicate_column(&twice.column.name)),
+            None => Ok(columns),
+        }
+    }
+
+    /// A column that ADD, CHANGE or MODIFY defines.
+    fn altered_column(
+        &mut self,
+        def: &ast::ColumnDef,
+        context: &ColumnContext,
+        specs: &mut Vec<IndexSpec>,
+    ) -> Result<Column> {
+        check_column_name(&def.name)?;
+        let kinds = [(def.primary, IndexKind::Primary), (def.unique, IndexKind::Unique)];
+        for (_, kind) in kinds.into_iter().filter(|(asked, _)| *asked) {
+            let part = IndexPart { column: def.name.clone(), prefix: None, descending: false };
+            specs.push(IndexSpec { kind, name: None, parts: vec![part], comment: None });
+        }
+        self.column_def(def, context)
+    }
+
+    /// Gives the new definition its columns and its indexes: those that stay, with the columns that
+    /// stay, then the new ones.
+    fn new_indexes<'c>(
+        &mut self,
+        old: &TableDef,
+        def: &mut TableDef,
+        columns: impl Iterator<Item = &'c NewColumn> + Clone,
+        actions: &[Alter],
+        specs: Vec<IndexSpec>,
+    ) -> Result<()> {
+        def.columns = columns.clone().map(|c| c.column.clone()).collect();
+        let nullable: Vec<Option<bool>> = columns.clone().map(|c| c.nullable).collect();
+        let mut place = vec![None; old.columns.len()];
+        columns.enumerate().for_each(|(n, c)| {
+            if let Some(from) = c.from {
+                place[from] = Some(n);
+            }
+        });
+        let mut stays: Vec<Option<String>> =
+            old.indexes.iter().map(|i| Some(i.name.clone())).collect();
+        for action in actions {
+            self.step(old.indexes.len() + 1)?;
+            let (name, to) = match action {
+                Alter::DropPrimaryKey => ("PRIMARY", None),
+                Alter::DropIndex(name) => (name.as_str(), None),
+                Alter::RenameIndex(from, to) => (from.as_str(), Some(to)),
+                _ => continue,
+            };
+            let found = old.indexes.iter().zip(&mut stays).find(|(i, stays)| {
+                stays.is_some() && i.name.eq_ignore_ascii_case(name) && !(i.primary && to.is_some())
+            });
+            match (found, to) {
+                (Some((_, stays)), to) => *stays = to.cloned(),
+                (None, Some(_)) => return Err(SqlError::no_such_key(name, &old.name)),
+                (None, None) => return Err(SqlError::cannot_drop(name)),
+            }
+        }
+        let mut all = Vec::new();
+        for (index, name) in old.indexes.iter().zip(stays) {
+            let Some(name) = name else { continue };
+            let parts: Vec<IndexPart> = index
+                .columns
+                .iter()
+                .filter_map(|part| {
+                    let column = &def.columns[place[part.column]?];
+                    Some(IndexPart {
+                        column: column.name.clone(),
+                        prefix: part.prefix.filter(|n| is_prefix(*n, &column.ty)),
+                        descending: part.desc,
+                    })
+                })
+                .collect();
+            let kind = match (index.primary, index.unique) {
+                (true, _) => IndexKind::Primary,
+                (_, true) => IndexKind::Unique,
+                _ => IndexKind::Plain,
+            };
+            if !parts.is_empty() {
+                all.push(IndexSpec { kind, name: Some(name), parts, comment: None });
+            }
+        }
+        all.extend(specs);
+        all.extend(actions.iter().filter_map(|a| match a {
+            Alter::AddIndex(spec) => Some(spec.clone()),
+            _ => None,
+        }));
+        for spec in &all {
+            self.check_comment(spec)?;
+            if spec.kind == IndexKind::Primary {
+                // As in MySQL, an old column of the key may have had NULL as its default.
+                for part in &spec.parts {
+                    if let Some(n) = def.column(&part.column).filter(|n| nullable[*n].is_none()) {
+                        def.columns[n].default.take_if(|d| *d == DefaultValue::Null);
+                    }
+                }
+            }
+            index_def::add(def, spec, &nullable)?;
+        }
+        Ok(())
+    }
+
+    /// The plan that inserts the old table's rows, in the order of their keys, into the new table.
+    fn copy_of_rows(
+        &mut self,
+        name: &ast::Name,
+        old: &TableInfo,
+        def: &TableDef,
+        from: &[Option<usize>],
+    ) -> Result<InsertPlan> {
+        let given: Vec<usize> = (0..from.len()).filter(|n| from[*n].is_some()).collect();
+        let item = |from: usize| ast::SelectItem::Expr {
+            expr: ast::Expr {
+                kind: ast::ExprKind::Name(ast::ColumnName {
+                    schema: None,
+                    table: None,
+                    column: old.def.columns[from].name.clone(),
+                }),
+                span: ast::Span::default(),
+                height: 1,
+            },
+            alias: Some(String::new()),
+        };
+        let mut items: Vec<ast::SelectItem> =
+            given.iter().filter_map(|n| from[*n]).map(item).collect();
+        if items.is_empty() {
+            // The rows are counted by a column that nobody wants.
+            items.push(item(0));
+        }
+        let factor = ast::TableFactor {
+            kind: ast::FactorKind::Table { name: name.clone(), hints: Vec::new() },
+            alias: None,
+            join: ast::Join::None,
+        };
+        let rows = ast::Select { items, from: vec![factor], height: 1, ..ast::Select::default() };
+        let mut select = self.select(&rows, None)?;
+        if let Some(SourceKind::Table(access)) = select.sources.first_mut().map(|s| &mut s.kind) {
+            let index = old.def.clustered_index();
+            let kind = AccessKind::FullScan;
+            access.path = AccessPath { index, kind, reverse: false, covering: false };
+            access.lock = RowLock::None;
+        }
+        let table = Arc::new(TableInfo::definition(def.clone()));
+        fit_outputs(&table, &given, &mut select);
+        let (mut fill, mut defaults) = self.fill(&table, &given)?;
+        for ((fill, column), from) in fill.iter_mut().zip(&table.def.columns).zip(from) {
+            let (Fill::Given(place), Some(from)) = (*fill, *from) else { continue };
+            let before = &old.def.columns[from];
+            let fits = column.ty == before.ty && (column.nullable || !before.nullable);
+            if fits && !column.auto_increment {
+                *fill = Fill::Kept(place);
+                // The column holds the number of an ENUM or SET, not its text.
+                give_number(&mut select, usize::from(place));
+            }
+        }
+        for default in &mut defaults {
+            if matches!(default, DefaultFill::Missing) {
+                *default = DefaultFill::Zero;
+            }
+        }
+        Ok(InsertPlan {
+            table,
+            rows: InsertRows::Select { select: Box::new(select), buffer: false },
+            fill,
+            defaults,
+            on_duplicate: OnDuplicate::Error,
+            ignore: false,
+            names_columns: false,
+        })
+    }
+
+    /// Binds one action and applies it to `def`, so later actions see its effect.
+    fn alter(
+        &mut self,
+        def: &mut TableDef,
+        action: &Alter,
+        out: &mut Vec<AlterAction>,
+    ) -> Result<()> {
+        match action {
+            Alter::AddIndex(spec) => {
+                self.check_comment(spec)?;
+                let nullable = vec![None; def.columns.len()];
+                let index = index_def::add(def, spec, &nullable)?;
+                out.push(AlterAction::AddIndex(index));
+            }
+            Alter::DropIndex(name) => {
+                let found = def
+                    .indexes
+                    .iter()
+                    .position(|i| i.name.eq_ignore_ascii_case(name))
+                    .ok_or_else(|| SqlError::cannot_drop(name))?;
+                def.indexes.remove(found);
+                out.push(AlterAction::DropIndex(name.as_str().into()));
+            }
+            Alter::RenameIndex(from, to) => {
+                let found = def
+                    .indexes
+                    .iter()
+                    .position(|i| i.name.eq_ignore_ascii_case(from) && !i.primary);
+                let found = found.ok_or_else(|| SqlError::no_such_key(from, &def.name))?;
+                if def.indexes.iter().any(|i| i.name.eq_ignore_ascii_case(to)) {
+                    return Err(SqlError::duplicate_key_name(to));
+                }
+                def.indexes[found].name = to.clone();
+                out.push(AlterAction::RenameIndex {
+                    from: from.as_str().into(),
+                    to: to.as_str().into(),
+                });
+            }
+            Alter::RenameTo(name) => out.push(AlterAction::RenameTable(self.new_table_name(name)?)),
+            Alter::Options(options) => self.alter_options(options, out)?,
+            Alter::Nothing => out.push(AlterAction::Rebuild),
+            Alter::Unsupported(what) => return Err(SqlError::unsupported(what)),
+            _ => unreachable!("`rebuilds` has found the other actions"),
+        }
+        Ok(())
+    }
+
+    fn alter_options(
+        &mut self,
+        options: &ast::TableOptions,
+        out: &mut Vec<AlterAction>,
+    ) -> Result<()> {
+        if options.engine.is_some() {
+            out.push(AlterAction::Rebuild);
+        }
+        if let Some(next) = options.auto_increment {
+            out.push(AlterAction::AutoIncrement(next));
+        }
+        if let Some(number) = options.comment {
+            out.push(AlterAction::Comment(self.literal_text(number)?.into()));
+        }
+        if let Some(collation) =
+            collation_option(options.charset.as_deref(), options.collation.as_deref(), None)?
+        {
+            out.push(AlterAction::Collation(collation));
+        }
+        Ok(())
+    }
+}
+
+/// True if the action changes columns or the primary key.
+fn rebuilds(action: &Alter) -> bool {
+    match action {
+        Alter::AddColumn(..)
+        | Alter::ChangeColumn { .. }
+        | Alter::DropColumn(_)
+        | Alter::RenameColumn(..)
+        | Alter::Default { .. }
+        | Alter::Visible(..)
+        | Alter::Convert(..)
+        | Alter::DropPrimaryKey => true,
+        Alter::AddIndex(spec) => spec.kind == IndexKind::Primary,
+        Alter::DropIndex(name) => name.eq_ignore_ascii_case("PRIMARY"),
+        Alter::RenameIndex(..)
+        | Alter::RenameTo(_)
+        | Alter::Options(_)
+        | Alter::Nothing
+        | Alter::Unsupported(_) => false,
+    }
+}
+
+/// Whether the rows and the entries of all indexes are the same bytes in both tables (ALTER-3).
+fn is_stored_alike(old: &TableDef, new: &TableDef, from: &[Option<usize>]) -> bool {
+    let columns = old.columns.len() == new.columns.len()
+        && from.iter().enumerate().all(|(n, from)| *from == Some(n))
+        && old.columns.iter().zip(&new.columns).all(|(a, b)| {
+            (&a.ty, a.nullable, a.auto_increment) == (&b.ty, b.nullable, b.auto_increment)
+        });
+    columns
+        && old.indexes.len() == new.indexes.len()
+        && old
+            .indexes
+            .iter()
+            .zip(&new.indexes)
+            .all(|(a, b)| (&a.columns, a.unique, a.primary) == (&b.columns, b.unique, b.primary))
+}
+
+/// Whether an index on the first `n` characters or bytes of a column has less than the column.
+fn is_prefix(n: u32, ty: &SqlType) -> bool {
+    match ty {
+        SqlType::Char { chars, .. } | SqlType::VarChar { chars, .. } => n < *chars,
+        SqlType::Binary { len } | SqlType::VarBinary { len } => n < *len,
+        _ => ty.is_lob(),
+    }
+}
+
+/// The type of a column after CONVERT TO CHARACTER SET. A TEXT whose characters take more bytes
+/// than before becomes the next larger one.
+fn converted(column: &Column, to: Collation) -> Result<SqlType> {
+    let Some(from) = column.ty.collation() else { return Ok(column.ty.clone()) };
+    if to == Collation::Binary {
+        return Err(SqlError::unsupported("CONVERT TO CHARACTER SET binary"));
+    }
+    let grows = to.charset().max_len() > from.charset().max_len();
+    Ok(match column.ty.clone() {
+        SqlType::Char { chars, .. } => SqlType::Char { chars, collation: to },
+        SqlType::VarChar { chars, .. } => {
+            let most = 65_535 / to.charset().max_len();
+            if chars > most {
+                return Err(SqlError::column_too_long(&column.name, most));
+            }
+            SqlType::VarChar { chars, collation: to }
+        }
+        SqlType::Text { size, .. } => {
+            let size = match size {
+                LobSize::Tiny if grows => LobSize::Normal,
+                LobSize::Normal if grows => LobSize::Medium,
+                LobSize::Medium if grows => LobSize::Long,
+                size => size,
+            };
+            SqlType::Text { size, collation: to }
+        }
+        SqlType::Enum { names, .. } => SqlType::Enum { names, collation: to },
+        SqlType::Set { names, .. } => SqlType::Set { names, collation: to },
+        other => other,
+    })
+}

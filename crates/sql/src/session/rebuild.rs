@@ -1,0 +1,239 @@
+//! Runs ALTER TABLE of columns and of the primary key. The rows are copied as INSERT .. SELECT
+//! copies them, into a new table that then takes the old table's place.
+//!
+//! **ALTER-4** The new table, its rows and the statement's text in the binary log commit together.
+//! A statement that fails, is killed, or ends with the server leaves the table as it was. The
+//! metadata locks keep all other statements from the table until then, so that they find the whole
+//! old table or the whole new one. The text has to give the same rows wherever it runs, so a new
+//! column's default may not be random if the statement is logged, as in MySQL.
+//! **ALTER-5** A row counts as given: 0 in an AUTO_INCREMENT column stays 0, and neither
+//! LAST_INSERT_ID() nor `@@insert_id` changes.
+use super::Session;
+use super::run::{Failure, Ran};
+use crate::binlog::{Definition, StatementText};
+use crate::error::{Result, SqlError};
+use crate::exec::ddl::{DdlContext, refuse_system};
+use crate::generated_key::{NAME, has_generated_key};
+use crate::plan::{DdlStmt, DefaultFill, Expr, Fill, InsertPlan, Plan, Rebuild, Statement};
+use crate::session_state::{Done, Outcome};
+use crate::settings::Var;
+use crate::sink::ResultSink;
+use crate::sql_mode::SqlMode;
+use redolith_engine::dict::alter::Alteration;
+use redolith_engine::dict::metadata_lock::{MetadataLockMode, MetadataLockWait};
+use redolith_engine::dict::new_table::NewTable;
+use redolith_engine::dict::table::Table;
+use redolith_types::{Collation, TableDef, Value};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Acquire;
+
+impl Session {
+    pub(super) async fn rebuild(
+        &mut self,
+        plan: &Arc<Plan>,
+        rebuild: &Rebuild,
+        text: StatementText<'_>,
+        params: &[Value<'_>],
+        out: &mut impl ResultSink,
+    ) -> Ran<Outcome> {
+        self.commit_open().await?;
+        let ran = self.rebuild_locked(plan, rebuild, text, params, out).await;
+        self.ended();
+        if let Statement::Ddl(ddl @ DdlStmt::Rebuild(_)) = &plan.body {
+            self.db.catalog.forget_after(ddl);
+        }
+        let done = ran?;
+        if self.derived.log.on {
+            self.events_are_safe(self.db.engine.store.log.durable()).await?;
+        }
+        Ok(Outcome::Done(done))
+    }
+
+    async fn rebuild_locked(
+        &mut self,
+        plan: &Arc<Plan>,
+        rebuild: &Rebuild,
+        text: StatementText<'_>,
+        params: &[Value<'_>],
+        out: &mut impl ResultSink,
+    ) -> Ran<Done> {
+        let engine = self.db.engine.clone();
+        let (name, def) = (&rebuild.table, &rebuild.def);
+        let is_renamed = (&*name.schema, &*name.name) != (&*def.schema, &*def.name);
+        let mut names = vec![(&*name.schema, &*name.name)];
+        if is_renamed {
+            names.push((&def.schema, &def.name));
+        }
+        self.lock_exclusively(&names).await?;
+        let old = engine.dict.table(&name.schema, &name.name);
+        let old = old.ok_or_else(|| SqlError::no_such_table(&name.schema, &name.name))?;
+        if !plan.is_current() {
+            return Err(Failure::Stale);
+        }
+        check_generated_key(
+            &old.def,
+            rebuild,
+            self.vars.is_on(Var::SqlGenerateInvisiblePrimaryKey),
+        )?;
+        if is_renamed {
+            engine.dict.require_schema(&def.schema)?;
+            if engine.dict.table(&def.schema, &def.name).is_some() {
+                return Err(SqlError::table_exists(&def.name).into());
+            }
+        }
+        let schemas: Vec<&str> = names.iter().map(|(schema, _)| *schema).collect();
+        let record = self.alter_record(&schemas, text).await?;
+        if record.is_some() && rebuild.copy.as_ref().is_some_and(fills_at_random) {
+            return Err(SqlError::unsafe_function().into());
+        }
+        let Some(copy) = &rebuild.copy else {
+            let to = Alteration {
+                def: def.clone(),
+                added: 0,
+                dropped: Vec::new(),
+                auto_increment: rebuild.auto_increment.map(|n| n.max(1)),
+                record,
+            };
+            engine.alter_table(&old, to, self.state.process.interrupt.clone()).await?;
+            let info = "Records: 0  Duplicates: 0  Warnings: 0".into();
+            return Ok(Done { info, ..Done::default() });
+        };
+        self.begin_engine_transaction(None);
+        self.trx.single_read = false;
+        let first = first_value(&old, rebuild);
+        let begun = engine.begin_replacement(&mut self.trx, &old, def.clone(), first).await;
+        let new = match begun {
+            Ok(new) => new,
+            Err(e) => {
+                self.trx.rollback().await?;
+                return Err(e.into());
+            }
+        };
+        let copied = self.copy_rows(&new, rebuild, copy.clone(), plan, params, out).await;
+        let done = match copied {
+            Ok(done) => self.commit_replacement(record).await.map(|()| done),
+            Err(e) => Err(e),
+        };
+        match done {
+            Ok(done) => {
+                new.enter().await?;
+                Ok(done)
+            }
+            Err(e) => {
+                self.trx.rollback().await?;
+                new.discard().await?;
+                Err(e.into())
+            }
+        }
+    }
+
+    async fn lock_exclusively(&mut self, names: &[(&str, &str)]) -> Result<()> {
+        for (schema, name) in names {
+            refuse_system(&self.state, schema)?;
+            self.locks.check(schema, name, true)?;
+        }
+        let schemas: Vec<_> = names.iter().map(|(s, _)| (*s, MetadataLockMode::Read)).collect();
+        let tables: Vec<_> =
+            names.iter().map(|(s, name)| (*s, *name, MetadataLockMode::Exclusive)).collect();
+        let wait = MetadataLockWait {
+            runtime: &self.db.engine.runtime,
+            timeout: self.derived.lock_timeout,
+            kill: &self.state.process.interrupt,
+        };
+        self.locks.take_for_ddl(&self.db.engine, &schemas, &tables, wait).await
+    }
+
+    /// Copies the rows (ALTER-5). Neither they nor the new table's values are events of the binary
+    /// log, whose readers run the statement's text.
+    async fn copy_rows(
+        &mut self,
+        new: &NewTable,
+        rebuild: &Rebuild,
+        copy: InsertPlan,
+        plan: &Plan,
+        params: &[Value<'_>],
+        out: &mut impl ResultSink,
+    ) -> Result<Done> {
+        let (is_logged, exec) = (self.derived.log.on, self.derived.exec);
+        let last_insert_id = self.state.last_insert_id;
+        self.derived.log.on = false;
+        self.derived.exec.insert_id = None;
+        if rebuild.keeps_counter {
+            self.derived.exec.sql_mode = SqlMode(exec.sql_mode.0 | SqlMode::NO_AUTO_VALUE_ON_ZERO);
+        }
+        let ran = self.fill(new, copy, plan, params, out).await;
+        (self.derived.log.on, self.derived.exec) = (is_logged, exec);
+        self.state.last_insert_id = last_insert_id;
+        match ran {
+            Ok(Outcome::Done(done)) => Ok(Done { last_insert_id: 0, ..done }),
+            Ok(Outcome::Rows(_)) => Err(SqlError::internal("rows of ALTER TABLE")),
+            // The statement gives no value, so no value is named.
+            Err(e) if e.code == SqlError::column_cannot_be_null("").code => {
+                Err(SqlError::invalid_use_of_null())
+            }
+            Err(e) => Err(e),
+        }
+    }
+
+    async fn commit_replacement(&mut self, record: Option<Vec<u8>>) -> Result<()> {
+        let ticket = self.trx.commit_with(record.as_deref()).await?;
+        ticket.durable().await;
+        Ok(())
+    }
+
+    async fn alter_record(
+        &mut self,
+        schemas: &[&str],
+        text: StatementText<'_>,
+    ) -> Result<Option<Vec<u8>>> {
+        let binlog = self.db.binlog.as_ref().filter(|_| self.derived.log.on);
+        let log = binlog.map(|binlog| Definition {
+            binlog,
+            server: &self.db.settings,
+            settings: &self.derived.log,
+            filter: &self.db.log_filter,
+            text,
+        });
+        let cx = DdlContext {
+            engine: &self.db.engine,
+            lock_wait_timeout: self.derived.lock_timeout,
+            generates_keys: false,
+            server_collation: Collation::Utf8mb4GeneralCi,
+            session: &mut self.state,
+            locks: &mut self.locks,
+            log: log.as_ref(),
+        };
+        cx.record(schemas).await
+    }
+}
+
+/// Whether rows get different values each time they are copied.
+fn fills_at_random(copy: &InsertPlan) -> bool {
+    copy.fill.iter().zip(&copy.defaults).any(|(fill, default)| match (fill, default) {
+        (Fill::Default, DefaultFill::Expr(e)) => e.any(&Expr::is_volatile_node),
+        _ => false,
+    })
+}
+
+/// The first AUTO_INCREMENT value that the new table generates, unless its rows have greater ones.
+fn first_value(old: &Table, rebuild: &Rebuild) -> u64 {
+    let kept = if rebuild.keeps_counter { old.auto_increment.load(Acquire) } else { 1 };
+    rebuild.auto_increment.unwrap_or(kept).max(1)
+}
+
+/// A generated primary key goes only with its column, and while the server generates keys, a table
+/// keeps one, as in MySQL.
+fn check_generated_key(old: &TableDef, rebuild: &Rebuild, generates: bool) -> Result<()> {
+    let loses = old.clustered_index().is_some() && rebuild.def.clustered_index().is_none();
+    if generates && loses {
+        return Err(SqlError::unsupported(
+            "existing primary key drop without adding a new primary key. In \
+            @@sql_generate_invisible_primary_key=ON mode table should have a primary key. Please \
+            add a new primary key to be able to drop existing primary key.",
+        ));
+    }
+    if rebuild.drops_key && has_generated_key(old) && rebuild.def.column(NAME).is_some() {
+        return Err(SqlError::generated_key_needs_its_column());
+    }
+    Ok(())
+}
