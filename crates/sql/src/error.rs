@@ -386,9 +386,9 @@ errors! {
         transaction is in progress";
     wrong_parameter_count(function) = 1582, "Incorrect parameter count in the call to native \
         function '{function}'";
-    /// `kind` is "BIGINT", "BIGINT UNSIGNED", "DOUBLE", "DECIMAL"; `expression` is its text.
     unsafe_function() = 1674, "Statement is unsafe because it uses a system function that may \
         return a different value on the replica.";
+    /// `kind` is "BIGINT", "BIGINT UNSIGNED", "DOUBLE", "DECIMAL"; `expression` is its text.
     sql_log_bin_in_transaction() = 1694, "Cannot modify @@session.sql_log_bin inside a transaction";
     value_out_of_range(kind, expression) = 1690, "{kind} value is out of range in '{expression}'";
     /// A bug in this server; the error ends only the statement.

@@ -95,7 +95,7 @@ impl Binder<'_> {
             Alter::DropIndex(name) => name.eq_ignore_ascii_case("PRIMARY"),
             _ => false,
         });
-        // Without its key the generated column would be an error of its own, which the session tells
+        // Without its key the generated column would be an error of its own. The session tells it
         // better.
         if !(drops_key && has_generated_key(&old.def)) {
             index_def::check_auto_increment(&def)?;
