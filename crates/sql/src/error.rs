@@ -205,6 +205,10 @@ errors! {
     wrong_table_name(name) = 1103, "Incorrect table name '{name}'";
     unknown_error(what) = 1105, "{what}";
     log_not_reopened(why) = 1105, "{why}; the file that was open goes on being written";
+    unknown_target(table) = 1109, "Unknown table '{table}' in MULTI DELETE";
+    not_updatable(table, verb) = 1288, "The target table {table} of the {verb} is not updatable";
+    key_changed_twice(one, other) = 1706, "Primary key/partition key update is not allowed since \
+        the table is updated both as '{one}' and '{other}'.";
     unknown_information_table(table) = 1109, "Unknown table '{table}' in information_schema";
     /// `kind` is ENUM or SET.
     too_many_members(column, kind) = 1097, "Too many strings for column {column} and {kind}";

@@ -22,11 +22,13 @@ mod dml;
 mod enum_set;
 mod explain;
 mod expr;
+mod from;
 mod function;
 mod group;
 mod index_def;
 mod insert;
 mod load;
+mod many;
 mod order;
 mod outer;
 mod range;
@@ -118,6 +120,8 @@ pub fn bind(parsed: &Parsed<'_>, cx: &BindContext<'_>, params: Params) -> Result
             | Statement::Insert(_)
             | Statement::Update(_)
             | Statement::Delete(_)
+            | Statement::UpdateMany(_)
+            | Statement::DeleteMany(_)
             | Statement::Transaction(_)
     );
     let is_load = matches!(&body, Statement::Insert(insert) if insert.loads());
@@ -248,6 +252,12 @@ impl<'a> Binder<'a> {
             S::Select(select) => Ok(Statement::Select(self.select(select, None)?)),
             S::Insert(insert) => Ok(Statement::Insert(self.insert(insert)?)),
             S::Load(load) => self.pinned(|b| b.load(load)).map(Statement::Insert),
+            S::Update(update) if update.is_many() => {
+                Ok(Statement::UpdateMany(Box::new(self.update_many(update)?)))
+            }
+            S::Delete(delete) if !delete.targets.is_empty() => {
+                Ok(Statement::DeleteMany(Box::new(self.delete_many(delete)?)))
+            }
             S::Update(update) => Ok(Statement::Update(self.update(update)?)),
             S::Delete(delete) => Ok(Statement::Delete(self.delete(delete)?)),
             S::Explain(inner) => {

@@ -3,35 +3,27 @@
 use super::access_path;
 use super::aggregate::Aggregates;
 use super::compare::and;
-use super::derived::{is_volatile, name_columns};
-use super::enum_set::keep_numbers;
 use super::expr::Env;
+use super::from::{At, FromClause};
 use super::order::Wanted;
 use super::scope::{Aliases, Clause, Scope, ScopeSource};
 use super::window::{check_names, has_window};
 use super::{Binder, slot};
 use crate::error::{Result, SqlError};
 use crate::information_schema::{SCHEMA, Virtual};
-use crate::parse::ast::{self, ExprKind as A, FactorKind, Join, SelectItem};
+use crate::parse::ast::{self, ExprKind as A, SelectItem};
 use crate::parse::lexer::TokenKind;
 use crate::parse::limits::MAX_ITEMS;
 use crate::plan::expr_set::SameIndex;
 use crate::plan::{
-    AggregateCall, CompareOp, Expr, ExprKind, ExprType, JoinKind, Kind, Limit, OnConflict, RowLock,
-    SelectPlan, SortKey, Source, SourceKind,
+    AggregateCall, Expr, ExprKind, ExprType, Kind, Limit, Nest, OnConflict, RowLock, SelectPlan,
+    SortKey, Source, SourceKind,
 };
 use crate::sink::ColumnMeta;
 use redolith_types::{Charset, Value};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// A FROM item before its conditions are known.
-#[derive(Clone)]
-pub(super) struct Raw {
-    pub kind: RawKind,
-    pub join: JoinKind,
-    pub on: Vec<Expr>,
-}
 #[derive(Clone)]
 pub(super) enum RawKind {
     Table { table: Arc<crate::TableInfo>, hints: Vec<ast::IndexHint> },
@@ -76,7 +68,7 @@ impl Binder<'_> {
         }
         let (mut scope, dependents) = (Scope::default(), self.dependents);
         let around = std::mem::take(&mut self.windows);
-        let raw = self.from(select, &mut scope, outer)?;
+        let from = self.from(&select.from, select.straight_join, &mut scope, outer)?;
         let env = |clause| Env { scope: &scope, outer, ..Env::new(&scope, clause) };
 
         self.aggregates = None;
@@ -174,6 +166,7 @@ impl Binder<'_> {
         let lock = select.lock.as_ref().map_or(self.reads, row_lock);
         let mut plan = SelectPlan {
             sources: Vec::new(),
+            nests: Vec::new(),
             condition: None,
             grouping,
             having,
@@ -186,7 +179,10 @@ impl Binder<'_> {
             into_file: None,
             columns: items.columns,
             locking: lock != RowLock::None
-                || raw.iter().any(|r| matches!(&r.kind, RawKind::Derived(inner) if inner.locking)),
+                || from
+                    .sources
+                    .iter()
+                    .any(|r| matches!(&r.kind, RawKind::Derived(inner) if inner.locking)),
             dependent: self.dependents > dependents,
             probe: None,
         };
@@ -198,7 +194,7 @@ impl Binder<'_> {
             let (distinct, limit) = (plan.distinct, std::mem::take(&mut plan.limit));
             let into = std::mem::take(&mut plan.into);
             plan.distinct = false;
-            self.place(&mut plan, raw, conjuncts, lock, select, &scope)?;
+            self.place(&mut plan, from, conjuncts, lock, select, &scope)?;
             self.check_effects(&plan)?;
             plan = self.over_windows(plan, sorts, outputs, visible, columns)?;
             (plan.order, plan.distinct, plan.limit, plan.into) = (order, distinct, limit, into);
@@ -210,14 +206,14 @@ impl Binder<'_> {
         if !plan.into.is_empty() && plan.into.len() != visible {
             return Err(SqlError::wrong_select_columns());
         }
-        let probe = self.probe_parts(&plan, &raw, &conjuncts, select);
-        let again = probe.is_some().then(|| raw.clone());
-        self.place(&mut plan, raw, conjuncts, lock, select, &scope)?;
-        if let (Some(parts), Some(raw)) = (probe, again)
+        let probe = self.probe_parts(&plan, &from, &conjuncts, select);
+        let again = probe.is_some().then(|| from.clone());
+        self.place(&mut plan, from, conjuncts, lock, select, &scope)?;
+        if let (Some(parts), Some(from)) = (probe, again)
             && parts.pays(&plan)
         {
             let (mut probe, rest) = parts.probe(&plan);
-            self.place(&mut probe.build, raw, rest, lock, select, &scope)?;
+            self.place(&mut probe.build, from, rest, lock, select, &scope)?;
             plan.probe = Some(Box::new(probe));
         }
         self.check_effects(&plan)?;
@@ -234,118 +230,6 @@ impl Binder<'_> {
         }
         self.check_effects(&plan)?;
         Ok(plan)
-    }
-
-    fn from(
-        &mut self,
-        select: &ast::Select,
-        scope: &mut Scope,
-        outer: Option<&Env<'_>>,
-    ) -> Result<Vec<Raw>> {
-        let factors = &select.from[..];
-        let mut raw = Vec::with_capacity(factors.len());
-        let swapped = matches!(factors.get(1).map(|f| &f.join), Some(Join::Right(_)));
-        for n in 0..factors.len() {
-            let factor = &factors[if swapped && n < 2 { 1 - n } else { n }];
-            let join = match &factors[n].join {
-                Join::Right(condition) if n == 1 => &Join::Left(condition.clone()),
-                Join::Right(_) => {
-                    return Err(SqlError::unsupported("RIGHT JOIN after other joins"));
-                }
-                join => join,
-            };
-            let left = matches!(join, Join::Left(_) | Join::Using { left: true, .. });
-            if matches!(join, Join::Comma) {
-                scope.comma();
-            }
-            let kind = match &factor.kind {
-                FactorKind::Table { name, hints } => match self.virtual_table(name)? {
-                    Some(table) => {
-                        // The table is known by its name as written in the statement (ISCH-1).
-                        scope.add_table(
-                            table.info(),
-                            Some(factor.alias.as_deref().unwrap_or(&name.name)),
-                            left,
-                        )?;
-                        RawKind::Virtual(table)
-                    }
-                    None => {
-                        let table = self.open_table(name, false)?;
-                        scope.add_table(&table, factor.alias.as_deref(), left)?;
-                        RawKind::Table { table, hints: hints.clone() }
-                    }
-                },
-                FactorKind::Itself { name, inside } => {
-                    let alias = factor.alias.as_deref().unwrap_or(name);
-                    let forced = select.straight_join && n > 0;
-                    self.itself(name, *inside, left || forced, alias, scope)?
-                }
-                FactorKind::Derived { select, columns, again, recursive } => {
-                    let alias =
-                        factor.alias.as_deref().ok_or_else(SqlError::derived_needs_alias)?;
-                    // A derived table sees nothing outside.
-                    let taken = std::mem::take(&mut self.taken);
-                    let recursions = std::mem::take(&mut self.recursions);
-                    let plan = match recursive {
-                        Some(name) => self.recursive(name, columns, select),
-                        None => self.select(select, None),
-                    };
-                    (self.taken, self.recursions) = (taken, recursions);
-                    let mut plan = plan?;
-                    name_columns(&mut plan, columns)?;
-                    if *again && is_volatile(&plan) {
-                        return Err(SqlError::unsupported(
-                            "several uses of a common table expression whose values differ",
-                        ));
-                    }
-                    let source = scope.add_derived(alias, &plan.columns, left)?;
-                    keep_numbers(&mut plan, &mut scope.sources[source as usize].columns);
-                    RawKind::Derived(Box::new(plan))
-                }
-            };
-            let mut on = Vec::new();
-            match join {
-                Join::None | Join::Comma | Join::Right(_) => {}
-                Join::Inner(condition) | Join::Left(condition) => {
-                    self.aggregates = None;
-                    if let Some(condition) = condition {
-                        let env = Env { scope, outer, ..Env::new(scope, Clause::On) };
-                        let bound = self.condition(&env, condition)?;
-                        flatten(bound, &mut on);
-                    }
-                }
-                Join::Using { columns, .. } => self.using(scope, columns, &mut on)?,
-                Join::Unsupported(what) => return Err(SqlError::unsupported(what)),
-            }
-            if swapped && n == 1 {
-                scope.swap_first_two();
-            }
-            raw.push(Raw { kind, join: if left { JoinKind::Left } else { JoinKind::Inner }, on });
-        }
-        Ok(raw)
-    }
-
-    /// Binds USING (columns): each column must be equal in the new source and in an earlier source
-    /// of the join. `*` and plain names do not see the new source's column.
-    fn using(&mut self, scope: &mut Scope, columns: &[String], on: &mut Vec<Expr>) -> Result<()> {
-        let last = scope.sources.len() - 1;
-        let mut common = Vec::with_capacity(columns.len());
-        for name in columns {
-            let find = |sources: std::ops::Range<usize>| {
-                sources.into_iter().find_map(|s| scope.sources[s].column(name).map(|c| (s, c)))
-            };
-            let (Some(before), Some(new)) = (find(scope.joined_from.0..last), find(last..last + 1))
-            else {
-                return Err(SqlError::unknown_column(name, Clause::On.name()));
-            };
-            let (l, r) = (scope.column(before), scope.column(new));
-            let (l, r) = (Expr::new(l.expr.clone(), l.ty()), Expr::new(r.expr.clone(), r.ty()));
-            on.push(self.compare(CompareOp::Eq, l, r)?);
-            scope.sources[last].columns[new.1].merged = true;
-            common.push(before);
-        }
-        scope.put_common_first(&common);
-        Ok(())
     }
 
     fn items(&mut self, env: &Env<'_>, items: &[SelectItem]) -> Result<Items> {
@@ -544,55 +428,61 @@ impl Binder<'_> {
     }
 
     /// Gives each source its conditions and its access path.
-    fn place(
+    pub(super) fn place(
         &mut self,
         plan: &mut SelectPlan,
-        raw: Vec<Raw>,
+        mut from: FromClause,
         mut conjuncts: Vec<Expr>,
         lock: RowLock,
         select: &ast::Select,
         scope: &Scope,
     ) -> Result<()> {
-        let count = raw.len();
+        let count = from.sources.len();
         // Conditions are sorted by the last source that they read.
         let mut constant = Vec::new();
         let mut by_source: Vec<Vec<Expr>> = vec![Vec::new(); count];
-        let mut after: Vec<Vec<Expr>> = vec![Vec::new(); count];
+        let mut after: Vec<Vec<Expr>> = vec![Vec::new(); from.nests.len()];
         if plan.dependent {
             // What runs a subquery for each row is decided last.
             conjuncts.sort_by_cached_key(Expr::has_dependent);
         }
-        for conjunct in conjuncts {
-            match conjunct.last_source() {
-                None if count == 0 || conjunct.is_fixed() => constant.push(conjunct),
-                None => by_source[0].push(conjunct),
-                Some(s) if raw[s as usize].join == JoinKind::Left => {
-                    after[s as usize].push(conjunct)
-                }
-                Some(s) => by_source[s as usize].push(conjunct),
-            }
+        let (constants, conjuncts): (Vec<Expr>, Vec<Expr>) = conjuncts
+            .into_iter()
+            .partition(|c| c.last_source().is_none() && (count == 0 || c.is_fixed()));
+        constant.extend(constants);
+        let mut owned = vec![(None, conjuncts), (None, std::mem::take(&mut from.on))];
+        for (n, nest) in from.nests.iter_mut().enumerate() {
+            owned.push((Some(n as u16), std::mem::take(&mut nest.on)));
         }
-        for (s, item) in raw.iter().enumerate().filter(|(_, item)| item.join == JoinKind::Inner) {
-            for conjunct in &item.on {
-                match conjunct.last_source() {
-                    Some(last) if raw[last as usize].join == JoinKind::Inner => {
-                        by_source[last as usize].push(conjunct.clone())
-                    }
-                    _ => by_source[s].push(conjunct.clone()),
+        for (owner, conditions) in owned {
+            for condition in conditions {
+                match from.place_of(owner, &condition) {
+                    At::Source(s) => by_source[s].push(condition),
+                    At::After(nest) => after[nest].push(condition),
                 }
             }
         }
+        let all = |list: Vec<Expr>| Some(list).filter(|list| !list.is_empty()).map(and);
+        plan.nests = from
+            .nests
+            .iter()
+            .zip(after)
+            .map(|(nest, after)| Nest {
+                first: nest.first,
+                last: nest.last,
+                parent: nest.parent,
+                after: all(after),
+            })
+            .collect();
         let (mut wanted, nothing) = (Wanted::of(plan, count), Wanted::NOTHING);
-        for (s, item) in raw.into_iter().enumerate() {
-            let left = item.join == JoinKind::Left;
-            let here = if left { item.on } else { std::mem::take(&mut by_source[s]) };
-            let filter = Some(std::mem::take(&mut after[s])).filter(|a| !a.is_empty()).map(and);
+        for (s, item) in from.sources.into_iter().enumerate() {
+            let here = std::mem::take(&mut by_source[s]);
             let source = match item.kind {
                 RawKind::Table { table, hints } => {
-                    // Parts of a left join's ON may name only earlier sources. Such a part is not a
-                    // condition on this table's rows.
+                    // Parts of an outer join's ON may name only earlier sources. Such a part is not
+                    // a condition on this table's rows.
                     let (own, other): (Vec<Expr>, Vec<Expr>) = here.into_iter().partition(|e| {
-                        !left || e.last_source() == Some(s as u16) || e.last_source().is_none()
+                        e.last_source() == Some(s as u16) || e.last_source().is_none()
                     });
                     let chosen = access_path::choose(
                         &table,
@@ -621,33 +511,29 @@ impl Binder<'_> {
                             .filter(|t| Arc::ptr_eq(&t.table, &table))
                             .for_each(|t| t.write = true);
                     }
-                    let on = Some(other).filter(|o| !o.is_empty()).map(and);
                     Source {
                         kind: SourceKind::Table(chosen.into_access(
                             table,
                             scope.sources[s].alias.clone(),
                             lock,
                         )),
-                        join: item.join,
-                        on,
-                        filter,
+                        nest: item.nest,
+                        filter: all(other),
                     }
                 }
                 kept => {
-                    let conditions = Some(here).filter(|h| !h.is_empty()).map(and);
-                    let (on, filter) = if left { (conditions, filter) } else { (None, conditions) };
                     let kind = match kept {
                         RawKind::Derived(inner) => SourceKind::Derived(inner),
                         RawKind::Virtual(table) => SourceKind::Virtual(table),
                         RawKind::Iteration { slot, name } => SourceKind::Iteration { slot, name },
                         RawKind::Table { .. } => unreachable!("matched above"),
                     };
-                    Source { kind, join: item.join, on, filter }
+                    Source { kind, nest: item.nest, filter: all(here) }
                 }
             };
             plan.sources.push(source);
         }
-        plan.condition = Some(constant).filter(|c| !c.is_empty()).map(and);
+        plan.condition = all(constant);
         access_path::note_columns(plan);
         Ok(())
     }

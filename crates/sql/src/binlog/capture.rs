@@ -56,6 +56,9 @@ pub struct Capture {
     // What the running statement logs, and how.
     start: Point,
     images: Images,
+    /// Those of a statement that changes several tables, for each of them; None if its database is
+    /// not logged.
+    many: Vec<Option<Images>>,
     /// The statement's text, until it is logged before the statement's first row.
     text: Vec<u8>,
     /// Whether the statement's table is in a database that is not logged.
@@ -103,6 +106,7 @@ impl Capture {
             begin_len: 0,
             start: Point::default(),
             images: Images::none(),
+            many: Vec::new(),
             text: Vec::new(),
             ignored: false,
             metadata: RowMetadata::Minimal,
@@ -141,16 +145,24 @@ impl Capture {
     ) -> Result<()> {
         self.start = self.savepoint()?;
         let server = &db.settings;
-        let Some((images, info)) = Images::of(statement, settings.image, server, &self.table_ids)
-        else {
-            return Ok(());
-        };
-        self.ignored = !self.filter.logs(&info.def.schema);
-        if self.ignored {
-            self.images = Images::none();
+        let mut all: Vec<Option<Images>> =
+            Images::of(statement, settings.image, server, &self.table_ids)
+                .into_iter()
+                .map(|(images, info)| self.filter.logs(&info.def.schema).then_some(images))
+                .collect();
+        if all.is_empty() {
             return Ok(());
         }
-        self.images = images;
+        self.ignored = all.iter().all(Option::is_none);
+        self.images = Images::none();
+        self.many = Vec::new();
+        if self.ignored {
+            return Ok(());
+        }
+        match &mut all[..] {
+            [one] => self.images = one.take().unwrap_or_else(Images::none),
+            _ => self.many = all,
+        }
         self.metadata = row_metadata(server);
         self.stamp = settings.stamp(server, now_us);
         self.most = server.bits(Var::MaxBinlogCacheSize);
@@ -167,6 +179,14 @@ impl Capture {
             self.builder = Some(builder);
         }
         Ok(())
+    }
+    /// Goes to the next table of a statement that changes several: `n` counts them.
+    pub fn turn_to(&mut self, n: usize) {
+        if let Some(images) = self.many.get_mut(n) {
+            let images = images.take();
+            self.ignored = images.is_none();
+            self.images = images.unwrap_or_else(Images::none);
+        }
     }
     /// Ends a statement that has succeeded.
     pub fn end_statement(&mut self) -> Result<()> {

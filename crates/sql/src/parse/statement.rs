@@ -18,7 +18,8 @@ impl Parser<'_> {
         let word = String::from_utf8_lossy(token.text(self.text)).to_ascii_uppercase();
         // These statements read their own first word.
         match word.as_str() {
-            "SELECT" | "WITH" => return Ok(Statement::Select(Box::new(self.select_statement()?))),
+            "SELECT" => return Ok(Statement::Select(Box::new(self.select_statement()?))),
+            "WITH" => return self.with_statement(),
             "INSERT" => return Ok(Statement::Insert(self.insert()?)),
             "REPLACE" => return Ok(Statement::Insert(self.insert()?)),
             "UPDATE" => return Ok(Statement::Update(self.update()?)),

@@ -9,6 +9,10 @@
 //! in the wanted order, or any order will do.
 //! **SEL-4** With `grouping`, `output` and `having` see only `GroupKey` and `Aggregate`; without
 //! it, `having` is None (the binder has moved it to the filter).
+//! **SEL-5** The sources `first..=last` of a nest are an inner side of an outer join. The
+//! conditions of its sources are those of ON. If no combination of its rows passes, one row of
+//! NULLs stands for each of its sources. Nests lie within each other or apart, none begins where
+//! the nest around it begins, and a nest comes after the nest around it.
 use super::access::TableAccess;
 use super::expr::Expr;
 use super::expr_type::ExprType;
@@ -23,6 +27,7 @@ use redolith_types::{Charset, Collation, Column};
 pub struct SelectPlan {
     /// Without a source the SELECT has one row without columns (`SELECT 1`).
     pub sources: Vec<Source>,
+    pub nests: Vec<Nest>,
     /// A condition that depends on no source (`WHERE @x = 1`), checked once before anything is
     /// read.
     pub condition: Option<Expr>,
@@ -63,12 +68,22 @@ pub struct IntoFile {
 #[derive(Clone, Debug)]
 pub struct Source {
     pub kind: SourceKind,
-    pub join: JoinKind,
-    /// Left joins: the part of ON that the access's own filter does not check.
-    pub on: Option<Expr>,
-    /// The conditions of WHERE that can be decided once this source's row is known; for a left join
-    /// after the row of NULLs is made. (The conditions on an inner table alone are in its access.)
+    /// The innermost nest that the source is in (SEL-5).
+    pub nest: Option<u16>,
+    /// The conditions that decide about the source's row and that its access does not check.
     pub filter: Option<Expr>,
+}
+/// Sources for which rows of NULLs stand together where no rows of theirs match: those on the inner
+/// side of an outer join (SEL-5).
+#[derive(Clone, Debug)]
+pub struct Nest {
+    pub first: u16,
+    pub last: u16,
+    /// The nest around it.
+    pub parent: Option<u16>,
+    /// The conditions of what is around the nest that read its rows: they are checked when it has
+    /// its row, be it that of NULLs.
+    pub after: Option<Expr>,
 }
 #[derive(Clone, Debug)]
 pub enum SourceKind {
@@ -152,13 +167,6 @@ pub struct Recursion {
     /// No row comes twice.
     pub distinct: bool,
     pub limit: Limit,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum JoinKind {
-    Inner,
-    /// A row of NULLs takes the place of a missing match.
-    Left,
 }
 
 #[derive(Clone, Debug)]
