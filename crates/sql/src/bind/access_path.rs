@@ -305,9 +305,13 @@ pub(super) fn note_columns(plan: &mut SelectPlan) {
     plan.nests.iter().flat_map(|nest| &nest.after).for_each(&mut note);
     for source in &plan.sources {
         source.filter.iter().for_each(&mut note);
-        if let SourceKind::Table(access) = &source.kind {
-            access.filter.iter().for_each(&mut note);
-            access.each_key(&mut note);
+        match &source.kind {
+            SourceKind::Table(access) => {
+                access.filter.iter().for_each(&mut note);
+                access.each_key(&mut note);
+            }
+            SourceKind::Lateral { outer, .. } => outer.iter().for_each(&mut note),
+            _ => {}
         }
     }
     for (source, mut columns) in plan.sources.iter_mut().zip(read) {

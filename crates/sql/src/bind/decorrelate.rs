@@ -82,6 +82,7 @@ impl Parts {
             columns: Vec::new(),
             locking: plan.locking,
             dependent: plan.dependent,
+            counts_all: false,
             probe: None,
         };
         let condition = Some(self.condition).filter(|c| !c.is_empty()).map(and);

@@ -69,7 +69,10 @@ impl Explain {
 
     fn select(&mut self, plan: &SelectPlan, kind: &str) {
         let id = self.id();
-        let derived = plan.sources.iter().any(|s| matches!(s.kind, SourceKind::Derived(_)));
+        let derived = plan
+            .sources
+            .iter()
+            .any(|s| matches!(s.kind, SourceKind::Derived(_) | SourceKind::Lateral { .. }));
         let mut has_subqueries = false;
         plan.each_expr(&mut |e| e.each_subquery(&mut |_| has_subqueries = true));
         let is_outermost = kind == "SIMPLE" && (derived || has_subqueries);
@@ -150,14 +153,35 @@ impl Explain {
                     }
                     let name = format!("<derived{}>", self.next_id + inner.len() as i64);
                     self.push(id, kind, Some(name), Some("ALL"), None, Some(2), extra.join("; "));
-                    inner.push(plan);
+                    inner.push((&**plan, "DERIVED"));
+                }
+                SourceKind::Lateral { plan, .. } => {
+                    if is_checked(n) {
+                        extra.insert(0, "Using where");
+                    }
+                    let name = format!("<derived{}>", self.next_id + inner.len() as i64);
+                    self.rematerializes(n, &name);
+                    self.push(id, kind, Some(name), Some("ALL"), None, Some(2), extra.join("; "));
+                    inner.push((&**plan, "DEPENDENT DERIVED"));
                 }
             }
         }
-        for plan in inner {
-            self.select(plan, "DERIVED");
+        for (plan, kind) in inner {
+            self.select(plan, kind);
         }
         self.subqueries_of(plan);
+    }
+
+    /// Says of the table before source number `n` that each of its rows makes a derived table anew.
+    fn rematerializes(&mut self, n: usize, name: &str) {
+        let last = self.rows.last_mut().and_then(|row| row.last_mut());
+        if let Some(extra) = last.filter(|_| n > 0) {
+            let word = format!("Rematerialize ({name})");
+            *extra = match extra.as_bytes() {
+                Some(before) => text(&format!("{}; {word}", String::from_utf8_lossy(before))),
+                None => text(&word),
+            };
+        }
     }
 
     fn subqueries_of(&mut self, plan: &SelectPlan) {

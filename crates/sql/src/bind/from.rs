@@ -13,7 +13,7 @@ use super::scope::{Clause, Scope};
 use super::select::{RawKind, flatten};
 use super::slot;
 use crate::error::{Result, SqlError};
-use crate::parse::ast::{FactorKind, Join, JoinOn, JoinSide, TableFactor};
+use crate::parse::ast::{self, FactorKind, Join, JoinOn, JoinSide, TableFactor};
 use crate::plan::{CompareOp, Expr};
 use std::collections::HashSet;
 
@@ -50,6 +50,8 @@ struct Around<'e> {
     outer: Option<&'e Env<'e>>,
     /// SELECT STRAIGHT_JOIN
     straight: bool,
+    /// Columns may be NULL although their tables say otherwise: WITH ROLLUP.
+    nullable: bool,
     nest: Option<u16>,
 }
 
@@ -79,15 +81,15 @@ impl FromClause {
 impl Binder<'_> {
     pub(super) fn from(
         &mut self,
-        factors: &[TableFactor],
-        straight: bool,
+        select: &ast::Select,
         scope: &mut Scope,
         outer: Option<&Env<'_>>,
     ) -> Result<FromClause> {
         let mut from = FromClause::default();
-        if !factors.is_empty() {
-            let around = Around { outer, straight, nest: None };
-            scope.star = self.joins(factors, &mut from, scope, around)?;
+        if !select.from.is_empty() {
+            let (straight, nullable) = (select.straight_join, select.rollup);
+            let around = Around { outer, straight, nullable, nest: None };
+            scope.star = self.joins(&select.from, &mut from, scope, around)?;
         }
         scope.seen_from = 0;
         Ok(from)
@@ -207,7 +209,7 @@ impl Binder<'_> {
         scope: &mut Scope,
         around: Around<'_>,
     ) -> Result<RawKind> {
-        let left = around.nest.is_some();
+        let (left, nullable) = (around.nest.is_some(), around.nest.is_some() || around.nullable);
         Ok(match &factor.kind {
             FactorKind::Table { name, hints } => match self.virtual_table(name)? {
                 Some(table) => {
@@ -215,13 +217,13 @@ impl Binder<'_> {
                     scope.add_table(
                         table.info(),
                         Some(factor.alias.as_deref().unwrap_or(&name.name)),
-                        left,
+                        nullable,
                     )?;
                     RawKind::Virtual(table)
                 }
                 None => {
                     let table = self.open_table(name, false)?;
-                    scope.add_table(&table, factor.alias.as_deref(), left)?;
+                    scope.add_table(&table, factor.alias.as_deref(), nullable)?;
                     RawKind::Table { table, hints: hints.clone() }
                 }
             },
@@ -230,7 +232,21 @@ impl Binder<'_> {
                 let forced = around.straight && !scope.sources.is_empty();
                 self.itself(name, *inside, left || forced, alias, scope)?
             }
-            FactorKind::Derived { select, columns, again, recursive } => {
+            FactorKind::Derived { select, columns, lateral: true, .. } => {
+                let alias = factor.alias.as_deref().ok_or_else(SqlError::derived_needs_alias)?;
+                scope.seen_from = 0;
+                let recursions = std::mem::take(&mut self.recursions);
+                let env = Env { scope, outer: around.outer, ..Env::new(scope, Clause::From) };
+                let bound = self.subselect(&env, select);
+                self.recursions = recursions;
+                let (mut plan, outer) = bound?;
+                plan.probe = None;
+                name_columns(&mut plan, columns)?;
+                let source = scope.add_derived(alias, &plan.columns, nullable)?;
+                keep_numbers(&mut plan, &mut scope.sources[source as usize].columns);
+                RawKind::Lateral(Box::new(plan), outer)
+            }
+            FactorKind::Derived { select, columns, again, recursive, .. } => {
                 let alias = factor.alias.as_deref().ok_or_else(SqlError::derived_needs_alias)?;
                 // A derived table sees nothing outside.
                 let taken = std::mem::take(&mut self.taken);
@@ -247,7 +263,7 @@ impl Binder<'_> {
                         "several uses of a common table expression whose values differ",
                     ));
                 }
-                let source = scope.add_derived(alias, &plan.columns, left)?;
+                let source = scope.add_derived(alias, &plan.columns, nullable)?;
                 keep_numbers(&mut plan, &mut scope.sources[source as usize].columns);
                 RawKind::Derived(Box::new(plan))
             }

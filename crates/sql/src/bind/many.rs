@@ -103,7 +103,8 @@ impl Binder<'_> {
 
     fn joined(&mut self, tables: &[ast::TableFactor]) -> Result<Joined> {
         let mut scope = Scope::default();
-        let from = self.from(tables, false, &mut scope, None)?;
+        let select = ast::Select { from: tables.to_vec(), ..ast::Select::default() };
+        let from = self.from(&select, &mut scope, None)?;
         Ok(Joined { scope, from })
     }
 
@@ -149,6 +150,7 @@ impl Binder<'_> {
             columns: Vec::new(),
             locking: false,
             dependent,
+            counts_all: false,
             probe: None,
         };
         let reads = self.reads;

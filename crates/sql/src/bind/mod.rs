@@ -165,6 +165,8 @@ pub(crate) struct Binder<'a> {
     /// The parameters of unknown type (BIND-3).
     untyped: BTreeSet<u32>,
     reads_user_variables: bool,
+    /// The next SELECT is the first of the statement.
+    is_outermost: bool,
     /// The user variables that take fields of the file of LOAD DATA, and the file's collation.
     loaded_variables: Vec<String>,
     loaded_collation: Collation,
@@ -220,6 +222,7 @@ impl<'a> Binder<'a> {
             param_types,
             untyped: BTreeSet::new(),
             reads_user_variables: false,
+            is_outermost: false,
             loaded_variables: Vec::new(),
             loaded_collation: Collation::Binary,
             tables: Vec::new(),
@@ -249,7 +252,12 @@ impl<'a> Binder<'a> {
             self.reads = RowLock::ShareForChange;
         }
         match statement {
-            S::Select(select) => Ok(Statement::Select(self.select(select, None)?)),
+            S::Select(select) => {
+                self.is_outermost = true;
+                let mut plan = self.select(select, None)?;
+                plan.counts_all = select.first_select().calc_found_rows;
+                Ok(Statement::Select(plan))
+            }
             S::Insert(insert) => Ok(Statement::Insert(self.insert(insert)?)),
             S::Load(load) => self.pinned(|b| b.load(load)).map(Statement::Insert),
             S::Update(update) if update.is_many() => {

@@ -5,6 +5,7 @@ use super::aggregate::Aggregates;
 use super::compare::and;
 use super::expr::Env;
 use super::from::{At, FromClause};
+use super::group::grouping_of;
 use super::order::Wanted;
 use super::scope::{Aliases, Clause, Scope, ScopeSource};
 use super::window::{check_names, has_window};
@@ -16,8 +17,8 @@ use crate::parse::lexer::TokenKind;
 use crate::parse::limits::MAX_ITEMS;
 use crate::plan::expr_set::SameIndex;
 use crate::plan::{
-    AggregateCall, Expr, ExprKind, ExprType, Kind, Limit, Nest, OnConflict, RowLock, SelectPlan,
-    SortKey, Source, SourceKind,
+    AggregateCall, Expr, ExprKind, ExprType, Function, Grouping, Kind, Limit, Nest, OnConflict,
+    RowLock, SelectPlan, SortKey, Source, SourceKind,
 };
 use crate::sink::ColumnMeta;
 use redolith_types::{Charset, Value};
@@ -28,8 +29,18 @@ use std::sync::Arc;
 pub(super) enum RawKind {
     Table { table: Arc<crate::TableInfo>, hints: Vec<ast::IndexHint> },
     Derived(Box<SelectPlan>),
+    Lateral(Box<SelectPlan>, Vec<Expr>),
     Iteration { slot: u16, name: Box<str> },
     Virtual(Virtual),
+}
+impl RawKind {
+    /// Whether it is a derived table that locks rows.
+    fn locks(&self) -> bool {
+        match self {
+            RawKind::Derived(inner) | RawKind::Lateral(inner, _) => inner.locking,
+            _ => false,
+        }
+    }
 }
 
 /// The bound select list.
@@ -60,15 +71,16 @@ impl Binder<'_> {
         select: &ast::Select,
         outer: Option<&Env<'_>>,
     ) -> Result<SelectPlan> {
-        if select.rollup {
-            return Err(SqlError::unsupported("GROUP BY ... WITH ROLLUP"));
+        let is_outermost = std::mem::take(&mut self.is_outermost);
+        if select.calc_found_rows && !is_outermost {
+            return Err(SqlError::misplaced_option("SQL_CALC_FOUND_ROWS"));
         }
-        if select.calc_found_rows {
-            return Err(SqlError::unsupported("SQL_CALC_FOUND_ROWS"));
+        if select.rollup && select.group.len() > MAX_ROLLUP_KEYS {
+            return Err(SqlError::unsupported("WITH ROLLUP of more than 64 expressions"));
         }
         let (mut scope, dependents) = (Scope::default(), self.dependents);
         let around = std::mem::take(&mut self.windows);
-        let from = self.from(&select.from, select.straight_join, &mut scope, outer)?;
+        let from = self.from(select, &mut scope, outer)?;
         let env = |clause| Env { scope: &scope, outer, ..Env::new(&scope, clause) };
 
         self.aggregates = None;
@@ -81,16 +93,16 @@ impl Binder<'_> {
         check_names(&select.windows)?;
         let windows = Some(&select.windows[..]);
         let fields = Env { windows, ..env(Clause::Fields) };
-        let items = self.pinned(|b| b.items(&fields, &select.items))?;
+        let mut items = self.pinned(|b| b.items(&fields, &select.items))?;
         let with_aliases = |clause| Env { aliases: Some(&items.aliases), ..env(clause) };
         let outer_aggregates = self.aggregates.take();
         let (mut keys, mut known) = (Vec::new(), SameIndex::default());
         for key in &select.group {
-            // A repeated key does not change the groups.
-            if let Some(key) =
-                self.pinned(|b| b.group_key(&with_aliases(Clause::Group), key, &items.output))?
-                && known.find_expr(&key, &keys).is_none()
-            {
+            // A repeated key and a constant do not change the groups, except those of ROLLUP.
+            let key =
+                self.pinned(|b| b.group_key(&with_aliases(Clause::Group), key, &items.output))?;
+            let is_new = !key.is_constant() && known.find_expr(&key, &keys).is_none();
+            if select.rollup || is_new {
                 known.insert_expr(&key, keys.len());
                 keys.push(key);
             }
@@ -149,11 +161,23 @@ impl Binder<'_> {
                 visible,
                 &mut having,
                 implicit,
+                select.rollup,
             )?);
         } else if let Some(having) = having.take() {
             flatten(having, &mut conjuncts);
         }
         let window_exprs = output.split_off(all);
+        let mut order = order;
+        if let Some(grouping) = grouping.as_ref().filter(|g| g.rollup) {
+            if order.is_empty() && self.windows.is_empty() {
+                order = rollup_order(grouping, &mut output)?;
+            }
+            for (column, value) in items.columns.iter_mut().zip(&output) {
+                column.ty.nullable |= value.any(&|e| matches!(e.kind, ExprKind::GroupKey(_)));
+            }
+        } else if output.iter().chain(&window_exprs).chain(&having).any(has_grouping) {
+            return Err(SqlError::invalid_group_function());
+        }
         let split = match self.windows.is_empty() {
             true => None,
             false => {
@@ -178,12 +202,9 @@ impl Binder<'_> {
             into: select.into.iter().map(|v| v.as_str().into()).collect(),
             into_file: None,
             columns: items.columns,
-            locking: lock != RowLock::None
-                || from
-                    .sources
-                    .iter()
-                    .any(|r| matches!(&r.kind, RawKind::Derived(inner) if inner.locking)),
+            locking: lock != RowLock::None || from.sources.iter().any(|source| source.kind.locks()),
             dependent: self.dependents > dependents,
+            counts_all: false,
             probe: None,
         };
         if let Some((outputs, sorts)) = split {
@@ -334,14 +355,8 @@ impl Binder<'_> {
         Ok(ColumnMeta::expression(name, ty))
     }
 
-    /// Binds a GROUP BY item: a position, an alias or an expression. Returns None for a constant,
-    /// which does not change the groups.
-    fn group_key(
-        &mut self,
-        env: &Env<'_>,
-        key: &ast::Expr,
-        output: &[Expr],
-    ) -> Result<Option<Expr>> {
+    /// Binds a GROUP BY item: a position, an alias or an expression.
+    fn group_key(&mut self, env: &Env<'_>, key: &ast::Expr, output: &[Expr]) -> Result<Expr> {
         let expr = match self.position(key, output.len(), env.clause)? {
             Some(n) => output[n].clone(),
             None => self.expr(env, key)?,
@@ -352,7 +367,7 @@ impl Binder<'_> {
         if expr.any(&|e| matches!(e.kind, ExprKind::Aggregate(_))) {
             return Err(SqlError::cannot_group_on(self.parsed.source(key.span)));
         }
-        Ok((!expr.is_constant()).then_some(expr))
+        Ok(expr)
     }
 
     /// The index of the item that `ORDER BY 2` means. None if the expression is not an integer.
@@ -523,7 +538,12 @@ impl Binder<'_> {
                 }
                 kept => {
                     let kind = match kept {
-                        RawKind::Derived(inner) => SourceKind::Derived(inner),
+                        RawKind::Lateral(plan, outer) if !outer.is_empty() => {
+                            SourceKind::Lateral { plan, outer }
+                        }
+                        RawKind::Derived(inner) | RawKind::Lateral(inner, _) => {
+                            SourceKind::Derived(inner)
+                        }
                         RawKind::Virtual(table) => SourceKind::Virtual(table),
                         RawKind::Iteration { slot, name } => SourceKind::Iteration { slot, name },
                         RawKind::Table { .. } => unreachable!("matched above"),
@@ -537,6 +557,29 @@ impl Binder<'_> {
         access_path::note_columns(plan);
         Ok(())
     }
+}
+
+/// The most expressions of GROUP BY .. WITH ROLLUP: each row is in a group for each of them.
+const MAX_ROLLUP_KEYS: usize = 64;
+
+/// The order of the groups of ROLLUP where the statement asks for none: each group comes before
+/// the one that sums it up. The sort keys are hidden outputs.
+fn rollup_order(grouping: &Grouping, output: &mut Vec<Expr>) -> Result<Vec<SortKey>> {
+    let mut order = Vec::with_capacity(2 * grouping.keys.len());
+    for (n, key) in grouping.keys.iter().enumerate() {
+        let value = Expr::new(ExprKind::GroupKey(slot(n)?), key.ty.nullable(true));
+        for e in [grouping_of(grouping.keys.len(), &[n])?, value] {
+            let (output_no, collation) = (slot(output.len())?, e.ty.collation);
+            order.push(SortKey { output: output_no, descending: false, collation });
+            output.push(e);
+        }
+    }
+    Ok(order)
+}
+
+/// True if GROUPING() stands in the expression.
+fn has_grouping(e: &Expr) -> bool {
+    e.any(&|e| matches!(&e.kind, ExprKind::Call { function: Function::Grouping, .. }))
 }
 
 /// True for a column of a FROM item. A derived table makes an ENUM or SET from its number.

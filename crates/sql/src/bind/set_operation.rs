@@ -168,6 +168,7 @@ impl Binder<'_> {
             columns,
             locking,
             dependent,
+            counts_all: false,
             probe: None,
         })
     }

@@ -28,6 +28,7 @@ mod insert;
 mod insert_select;
 mod into_file;
 mod key_bounds;
+mod lateral;
 mod load;
 pub mod locks;
 mod long_rows;

@@ -1,6 +1,7 @@
 //! Makes the rows of FROM with nested loops over tables and derived tables (SEL-1, SEL-5).
 use super::correlated::{self, answered};
 use super::eval::{Eval, Row, Scope};
+use super::lateral::Lateral;
 use super::scan::{Scan, check_killed};
 use super::select::{RowTarget, give_to_boxed};
 use super::set_operation::Counted;
@@ -129,10 +130,13 @@ pub struct Kept {
     current: Vec<Value<'static>>,
 }
 impl Kept {
+    pub fn nothing() -> Kept {
+        Kept::few(Vec::new())
+    }
     fn few(rows: Vec<Box<[Value<'static>]>>) -> Kept {
         Kept { few: rows, bytes: 0, next: 0, many: None, current: Vec::new() }
     }
-    fn rewind(&mut self) {
+    pub fn rewind(&mut self) {
         self.next = 0;
         self.many.iter_mut().for_each(Spool::rewind);
     }
@@ -210,6 +214,7 @@ enum Rows<'p> {
     /// The table of the first source, without a box.
     First(Scan<'p>),
     Kept(Box<Kept>),
+    Lateral(Box<Lateral<'p>>),
     Union(Box<UnionRows<'p>>),
     Counted(Box<Counted>),
 }
@@ -275,6 +280,9 @@ impl<'p> Loops<'p> {
                     };
                     Rows::Kept(Box::new(kept))
                 }
+                SourceKind::Lateral { plan, outer } => {
+                    Rows::Lateral(Box::new(Lateral::new(plan, outer)))
+                }
                 SourceKind::Union(parts) => Rows::Union(Box::new(UnionRows::new(parts))),
                 SourceKind::Combined(parts) => {
                     Rows::Counted(Box::new(Box::pin(Counted::make(cx, parts, at)).await?))
@@ -335,6 +343,7 @@ impl<'p> Loops<'p> {
                     SourceKind::Iteration { slot, .. } => cx.env.iterations.put(*slot, *kept),
                     _ => kept.free(&mut cx.env),
                 },
+                Rows::Lateral(lateral) => lateral.kept.free(&mut cx.env),
                 Rows::Union(union) => union.kept.free(&mut cx.env),
                 Rows::Counted(counted) => counted.free(&mut cx.env),
             }
@@ -445,6 +454,7 @@ impl<'p> Loops<'p> {
         }
         match &mut level.rows {
             Rows::Kept(kept) => kept.rewind(),
+            Rows::Lateral(lateral) => lateral.is_made = false,
             // The only source is started once.
             Rows::Union(_) | Rows::Counted(_) => {}
             Rows::First(scan) => scan.start(at, &mut cx.env)?,
@@ -468,6 +478,9 @@ impl<'p> Loops<'p> {
         loop {
             cx.env.step()?;
             check_killed(&cx.env)?;
+            if matches!(&self.levels[depth].rows, Rows::Lateral(rows) if !rows.is_made) {
+                Box::pin(self.make_lateral(depth, at, cx)).await?;
+            }
             let level = &mut self.levels[depth];
             if let Some(nest) = level.nulls {
                 return Ok(Step::Exhausted(self.nests[nest as usize].first as usize));
@@ -486,6 +499,10 @@ impl<'p> Loops<'p> {
                 Rows::Kept(kept) => {
                     cx.trx.give_way().await;
                     kept.advance()?
+                }
+                Rows::Lateral(lateral) => {
+                    cx.trx.give_way().await;
+                    lateral.kept.advance()?
                 }
                 Rows::Union(union) => {
                     cx.trx.give_way().await;
@@ -514,6 +531,20 @@ impl<'p> Loops<'p> {
             }
             self.levels[depth].refuse(cx);
         }
+    }
+    /// Makes the rows of a LATERAL derived table.
+    async fn make_lateral(
+        &mut self,
+        depth: usize,
+        at: Scope<'_>,
+        cx: &mut ExecContext<'_>,
+    ) -> Result<()> {
+        let (before, from) = self.levels.split_at_mut(depth);
+        let Some(Level { rows: Rows::Lateral(lateral), .. }) = from.first_mut() else {
+            return Ok(());
+        };
+        let sources: Current<'_> = before.iter().map(Level::row).collect();
+        lateral.make(cx, Scope { sources: &sources, ..at }).await
     }
     /// Whether the nest begins with this source, whose rows have ended, and has met no match.
     fn wants_nulls(&self, nest: u16, depth: usize) -> bool {
@@ -572,7 +603,7 @@ impl Level<'_> {
         match &mut self.rows {
             Rows::First(scan) => scan.refuse(cx.trx),
             Rows::Scan(scan) => scan.refuse(cx.trx),
-            Rows::Kept(_) | Rows::Union(_) | Rows::Counted(_) => {}
+            Rows::Kept(_) | Rows::Lateral(_) | Rows::Union(_) | Rows::Counted(_) => {}
         }
     }
     fn row(&self) -> Row<'_> {
@@ -581,6 +612,7 @@ impl Level<'_> {
             Rows::First(scan) => scan.row(),
             Rows::Scan(scan) => scan.row(),
             Rows::Kept(kept) => Row::Values(kept.current()),
+            Rows::Lateral(lateral) => Row::Values(lateral.kept.current()),
             Rows::Union(union) => Row::Values(union.kept.current()),
             Rows::Counted(counted) => Row::Values(counted.current()),
         }

@@ -3,8 +3,8 @@
 //! A row of TABLES or STATISTICS shows the size of a table, so its file must be opened and some of
 //! its pages must be read. Therefore conditions on TABLE_SCHEMA and TABLE_NAME alone are decided
 //! before the rows are made: conditions of WHERE, or of ON for the inner side of an outer join.
-//! Like all conditions, they are decided again for the rows. A condition that could warn is not decided
-//! here.
+//! Like all conditions, they are decided again for the rows. A condition that could warn is not
+//! decided here.
 use super::ExecContext;
 use super::eval::{Eval, Row, Scope};
 use crate::error::Result;

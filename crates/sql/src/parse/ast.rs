@@ -284,6 +284,10 @@ impl Select {
             operands => self.more[operands - 1].1.last_operand(),
         }
     }
+    /// The first SELECT in the text.
+    pub fn first_select(&self) -> &Select {
+        self.first.as_ref().map_or(self, |first| first.first_select())
+    }
     /// Whether the SELECT itself has ORDER BY or LIMIT.
     pub fn is_cut_or_sorted(&self) -> bool {
         !self.order.is_empty() || self.limit.count.is_some()
@@ -318,6 +322,8 @@ pub enum FactorKind {
         select: Box<Select>,
         /// The names of the columns, if they are not those of the SELECT.
         columns: Vec<String>,
+        /// LATERAL: it sees the tables before it.
+        lateral: bool,
         /// The statement has the same rows at another place, too: WITH has named them.
         again: bool,
         /// The name, if WITH RECURSIVE has defined it by itself.

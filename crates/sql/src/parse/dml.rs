@@ -34,18 +34,17 @@ impl Parser<'_> {
 
     fn insert_rows(&mut self) -> Result<(Option<Vec<String>>, InsertSource)> {
         let too_many = || SqlError::column_count(1);
-        let columns =
-            if self.at_symbol("(") && !self.at_nth(1, "SELECT") && !self.at_symbol_nth(1, "(") {
-                Some(self.in_parens(|p| {
-                    if p.at_symbol(")") {
-                        Ok(Vec::new())
-                    } else {
-                        p.comma_list_of(MAX_COLUMNS, too_many, |p| Ok(p.column_name()?.column))
-                    }
-                })?)
-            } else {
-                None
-            };
+        let columns = if self.at_symbol("(") && !self.at_query(1) && !self.at_symbol_nth(1, "(") {
+            Some(self.in_parens(|p| {
+                if p.at_symbol(")") {
+                    Ok(Vec::new())
+                } else {
+                    p.comma_list_of(MAX_COLUMNS, too_many, |p| Ok(p.column_name()?.column))
+                }
+            })?)
+        } else {
+            None
+        };
         if self.accept("VALUES") || self.accept("VALUE") {
             let rows = self.comma_list(|p| {
                 p.accept("ROW");
@@ -55,7 +54,7 @@ impl Parser<'_> {
             })?;
             return Ok((columns, InsertSource::Values(rows)));
         }
-        if self.at("SELECT") || self.at("WITH") || self.at_symbol("(") {
+        if self.at_query(0) || self.at_symbol("(") {
             return Ok((columns, InsertSource::Select(Box::new(self.select_statement()?))));
         }
         self.fail()

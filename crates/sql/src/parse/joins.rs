@@ -121,13 +121,19 @@ impl Parser<'_> {
             return Ok(right_side(inner, Join::None));
         }
         self.count_table(tables)?;
-        self.accept("LATERAL");
-        if self.at_symbol("(") {
+        let lateral = self.accept("LATERAL");
+        if lateral || self.at_symbol("(") {
             let select = self.subselect()?;
             let alias = self.alias()?;
             let columns = self.column_list()?;
             return Ok(TableFactor {
-                kind: FactorKind::Derived { select, columns, again: false, recursive: None },
+                kind: FactorKind::Derived {
+                    select,
+                    columns,
+                    lateral,
+                    again: false,
+                    recursive: None,
+                },
                 alias,
                 join: Join::None,
             });

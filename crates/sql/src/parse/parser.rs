@@ -100,6 +100,9 @@ fn unskipped(lexer: &mut Lexer<'_>, skip: &Option<Range<usize>>) -> Token {
     }
 }
 
+/// The first words of query expressions.
+const QUERY_WORDS: [&str; 4] = ["SELECT", "WITH", "VALUES", "TABLE"];
+
 impl<'t> Parser<'t> {
     /// Reads the tokens of `range`, without those in `skip` (repeated rows of a VALUES list).
     pub fn new(
@@ -323,11 +326,16 @@ impl<'t> Parser<'t> {
         self.read_ahead += (end - self.peek().start) as usize;
         is_list
     }
+    /// True if a query expression begins at the token `ahead`, unless with a parenthesis.
+    pub fn at_query(&self, ahead: usize) -> bool {
+        QUERY_WORDS.iter().any(|word| self.at_nth(ahead, word))
+            && (!self.at_nth(ahead, "VALUES") || self.at_nth(ahead + 1, "ROW"))
+    }
     /// True if the parenthesis at the cursor is that of a query expression: not that of a join
     /// whose first table is a query in parentheses, as in `((SELECT 1) AS a JOIN b)`.
     pub fn at_query_in_parens(&mut self) -> bool {
         if !self.at_symbol_nth(1, "(") {
-            return ["SELECT", "WITH", "VALUES", "TABLE"].iter().any(|word| self.at_nth(1, word));
+            return self.at_query(1);
         }
         if self.read_ahead > TIMES_AHEAD * self.text.len() {
             return true;
@@ -351,9 +359,8 @@ impl<'t> Parser<'t> {
                 (TokenKind::End, _) => break (true, token.end),
                 (TokenKind::Symbol, b"(") if !opened => depth += 1,
                 _ if !opened => {
-                    let is_query = ["SELECT", "WITH", "VALUES", "TABLE"]
-                        .iter()
-                        .any(|word| self.is(token, TokenKind::Word, word));
+                    let is_query =
+                        QUERY_WORDS.iter().any(|word| self.is(token, TokenKind::Word, word));
                     if !is_query {
                         break (false, token.end);
                     }

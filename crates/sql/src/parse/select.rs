@@ -87,6 +87,11 @@ impl Parser<'_> {
 
     fn select_operand(&mut self) -> Result<Operand> {
         let uses = self.uses_of_recursion();
+        if self.at("VALUES") {
+            let select = self.values_rows()?;
+            let alone = select.more.is_empty();
+            return Ok(Operand { select, in_parens: true, alone });
+        }
         let in_parens = self.at_symbol("(");
         let mut select = if in_parens {
             self.in_parens(|p| p.deeper(Self::select_statement))?
@@ -118,7 +123,66 @@ impl Parser<'_> {
         Ok(inner)
     }
 
+    /// `VALUES ROW(1, 2), ROW(3, 4)`: a SELECT without FROM for each row, joined by UNION ALL.
+    fn values_rows(&mut self) -> Result<Select> {
+        self.expect("VALUES")?;
+        let mut whole: Option<Select> = None;
+        let mut width = 0;
+        self.comma_list(|p| {
+            p.expect("ROW")?;
+            p.charge(size_of::<Select>() + size_of::<crate::plan::SelectPlan>());
+            let values = p.in_parens(|p| {
+                if p.at_symbol(")") {
+                    return Err(SqlError::no_columns_in_values());
+                }
+                p.comma_list_of(MAX_ITEMS, SqlError::too_many_columns, |p| p.expr())
+            })?;
+            let name = |(n, expr)| SelectItem::Expr { expr, alias: Some(format!("column_{n}")) };
+            let items: Vec<SelectItem> = values.into_iter().enumerate().map(name).collect();
+            let row = Select { items, ..Select::default() };
+            match &mut whole {
+                None => {
+                    width = row.items.len();
+                    whole = Some(row);
+                }
+                Some(whole) if row.items.len() == width => {
+                    whole.more.push((SetOperator::UNION_ALL, row))
+                }
+                Some(whole) => return Err(SqlError::column_count(whole.more.len() + 2)),
+            }
+            Ok(())
+        })?;
+        Ok(whole.unwrap_or_default())
+    }
+
+    /// `TABLE t` is `SELECT * FROM t`, with ORDER BY and LIMIT.
+    fn table_statement(&mut self) -> Result<Select> {
+        self.expect("TABLE")?;
+        self.charge(size_of::<Select>() + size_of::<crate::plan::SelectPlan>());
+        let name = self.table_name()?;
+        let from = vec![match self.use_of(&name)? {
+            Some(kind) => TableFactor { kind, alias: Some(name.name), join: Join::None },
+            None => {
+                let kind = FactorKind::Table { name, hints: Vec::new() };
+                TableFactor { kind, alias: None, join: Join::None }
+            }
+        }];
+        let items = vec![SelectItem::Wildcard(None)];
+        let mut select = Select { items, from, ..Select::default() };
+        if self.accept_all(&["ORDER", "BY"]) {
+            select.order = self.order_items()?;
+        }
+        if self.at("LIMIT") {
+            select.limit = self.limit()?;
+        }
+        self.into_variables(&mut select)?;
+        Ok(select)
+    }
+
     fn select_core(&mut self) -> Result<Select> {
+        if self.at("TABLE") {
+            return self.table_statement();
+        }
         self.expect("SELECT")?;
         self.charge(size_of::<Select>() + size_of::<crate::plan::SelectPlan>());
         let mut select = Select::default();
@@ -321,6 +385,7 @@ fn rows_of(mut inner: Select) -> Select {
     let into_file = inner.into_file.take();
     let rows = TableFactor {
         kind: FactorKind::Derived {
+            lateral: false,
             select: Box::new(inner),
             columns: Vec::new(),
             again: false,

@@ -167,6 +167,7 @@ impl Parser<'_> {
         Ok(Some(FactorKind::Derived {
             select: cte.select.clone(),
             columns: cte.columns.clone(),
+            lateral: false,
             again,
             recursive: cte.recursive.then(|| cte.name.clone()),
         }))

@@ -89,6 +89,7 @@ fn select_plan(plan: &SelectPlan) -> usize {
     let source = |s: &Source| {
         let mut rows = match &s.kind {
             SourceKind::Table(table) => access(table),
+            SourceKind::Lateral { outer, .. } => exprs(outer),
             SourceKind::Recursive(recursion) => size_of::<Recursion>() + limit(&recursion.limit),
             _ => 0,
         };

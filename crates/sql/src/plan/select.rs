@@ -13,6 +13,8 @@
 //! conditions of its sources are those of ON. If no combination of its rows passes, one row of
 //! NULLs stands for each of its sources. Nests lie within each other or apart, none begins where
 //! the nest around it begins, and a nest comes after the nest around it.
+//! **SEL-6** With `rollup`, the groups have a key more than `keys`: the number of the keys by
+//! which the group is grouped. The values of the other keys are NULL.
 use super::access::TableAccess;
 use super::expr::Expr;
 use super::expr_type::ExprType;
@@ -49,6 +51,8 @@ pub struct SelectPlan {
     /// An expression of the SELECT may hold a dependent subquery (SUB-1). A hint: it may be true
     /// without one.
     pub dependent: bool,
+    /// SQL_CALC_FOUND_ROWS: rows beyond LIMIT are counted, too. Only in the outermost SELECT.
+    pub counts_all: bool,
     /// In a subquery: the way to answer it from a hash table. The binder moves it to the
     /// [`SubqueryBody`](super::SubqueryBody).
     pub probe: Option<Box<HashProbe>>,
@@ -90,6 +94,12 @@ pub enum SourceKind {
     Table(TableAccess),
     /// A derived table: the executor makes it once, keeps it and reads it in order.
     Derived(Box<SelectPlan>),
+    /// LATERAL: a derived table that the executor makes for the rows of the sources before it, with
+    /// the values of `outer` on these rows. The same values give the same rows.
+    Lateral {
+        plan: Box<SelectPlan>,
+        outer: Vec<Expr>,
+    },
     /// The rows of one SELECT after those of the other, all with the same columns. The only source
     /// of its SELECT.
     Union(Vec<SelectPlan>),
@@ -115,7 +125,7 @@ impl SourceKind {
     pub fn each_inner<'p>(&'p self, f: &mut dyn FnMut(&'p SelectPlan)) {
         match self {
             SourceKind::Table(_) | SourceKind::Virtual(_) | SourceKind::Iteration { .. } => {}
-            SourceKind::Derived(inner) => f(inner),
+            SourceKind::Derived(inner) | SourceKind::Lateral { plan: inner, .. } => f(inner),
             SourceKind::Windows(stage) => f(&stage.inner),
             SourceKind::Union(parts) => parts.iter().for_each(f),
             SourceKind::Combined(parts) => parts.iter().for_each(|(_, part)| f(part)),
@@ -173,6 +183,8 @@ pub struct Recursion {
 pub struct Grouping {
     /// Without keys all rows form one group.
     pub keys: Vec<Expr>,
+    /// WITH ROLLUP: each row is in a group for the first n keys, for every n (SEL-6).
+    pub rollup: bool,
     /// The SELECT has no GROUP BY: its single group exists even without rows. (GROUP BY of
     /// constants has no keys either, but makes no group without rows.)
     pub implicit: bool,

@@ -255,9 +255,13 @@ impl SelectPlan {
     pub fn each_expr<'p>(&'p self, f: &mut dyn FnMut(&'p Expr)) {
         for source in &self.sources {
             source.filter.iter().for_each(&mut *f);
-            if let SourceKind::Table(access) = &source.kind {
-                access.filter.iter().for_each(&mut *f);
-                access.each_key(f);
+            match &source.kind {
+                SourceKind::Table(access) => {
+                    access.filter.iter().for_each(&mut *f);
+                    access.each_key(f);
+                }
+                SourceKind::Lateral { outer, .. } => outer.iter().for_each(&mut *f),
+                _ => {}
             }
         }
         self.nests.iter().flat_map(|nest| &nest.after).for_each(&mut *f);
