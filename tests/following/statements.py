@@ -109,6 +109,14 @@ def ways_to_insert(c):
     c.query('CREATE TABLE d.auto (id INT AUTO_INCREMENT PRIMARY KEY, a INT)')
     c.query('INSERT INTO d.auto (a) VALUES (1), (2), (3)')
     c.query('INSERT INTO d.auto VALUES (100, 4), (NULL, 5)')
+    # Statements that change several tables, and one table under two names.
+    for name in ('m1', 'm2'):
+        c.query(f'CREATE TABLE d.{name} (a INT PRIMARY KEY, b VARCHAR(9), c INT)')
+        c.query(f"INSERT INTO d.{name} VALUES (1, '{name}', 1), (2, NULL, 2), (3, 'c', 3)")
+    c.query("UPDATE d.m1 JOIN d.m2 USING (a) SET m1.b = 'ü', m2.c = m1.c + 7 WHERE a > 1")
+    c.query("UPDATE d.m1 AS x JOIN d.m1 AS y ON x.a = y.a + 1 SET x.b = 'x', y.c = 70 + y.a")
+    c.query('DELETE d.m1, d.m2 FROM d.m1 JOIN d.m2 ON m1.a = m2.a AND m2.a = 3')
+    c.query('DELETE FROM d.m2.* USING d.m2 LEFT JOIN d.m1 ON m1.a = m2.a + 1 WHERE m1.a IS NULL')
     for image in ('MINIMAL', 'NOBLOB'):
         c.query(f'SET binlog_row_image = {image}')
         c.query("INSERT INTO d.w (a, c) VALUES (300, 'm') ON DUPLICATE KEY UPDATE c = 'again'")

@@ -26,12 +26,17 @@ impl Binder<'_> {
         having: &mut Option<Expr>,
         implicit: bool,
         rollup: bool,
+        named_keys: &[Option<usize>],
     ) -> Result<Grouping> {
         let strict = self.cx.mode.has(SqlMode::ONLY_FULL_GROUP_BY);
         let mut regroup = Regroup::new(scope, keys, known, aggregates, conjuncts);
         (regroup.strict, regroup.implicit, regroup.rollup) = (strict, implicit, rollup);
         for (n, expr) in output.iter_mut().enumerate() {
             self.step(1)?;
+            if let Some(Some(key)) = named_keys.get(n) {
+                regroup.replace(expr, *key)?;
+                continue;
+            }
             let clause = if n < visible { "SELECT list" } else { "ORDER BY" };
             let position = if n < visible { n + 1 } else { n - visible + 1 };
             regroup.rewrite(expr, clause, position)?;
@@ -107,13 +112,7 @@ impl<'a> Regroup<'a> {
 
     fn rewrite(&mut self, expr: &mut Expr, clause: &str, position: usize) -> Result<()> {
         if let Some(key) = self.known.find_expr(expr, &self.keys) {
-            expr.ty.nullable |= self.rollup;
-            let kind = ExprKind::GroupKey(slot(key)?);
-            expr.kind = match table_number(self.scope, expr) {
-                Some((number, names)) => names.of(Expr::new(kind, number.ty)),
-                None => kind,
-            };
-            return Ok(());
+            return self.replace(expr, key);
         }
         if let ExprKind::Call { function: Function::Grouping, args } = &expr.kind {
             if !self.rollup {
@@ -158,6 +157,17 @@ impl<'a> Regroup<'a> {
             }
         });
         result
+    }
+
+    /// Puts the value of a key in the place of the expression.
+    fn replace(&self, expr: &mut Expr, key: usize) -> Result<()> {
+        expr.ty.nullable |= self.rollup;
+        let kind = ExprKind::GroupKey(slot(key)?);
+        expr.kind = match table_number(self.scope, expr) {
+            Some((number, names)) => names.of(Expr::new(kind, number.ty)),
+            None => kind,
+        };
+        Ok(())
     }
 
     /// True if the column has one value in all rows of a group: the group's keys contain a unique

@@ -97,7 +97,13 @@ impl Binder<'_> {
         let with_aliases = |clause| Env { aliases: Some(&items.aliases), ..env(clause) };
         let outer_aggregates = self.aggregates.take();
         let (mut keys, mut known) = (Vec::new(), SameIndex::default());
+        // For each item that a key of ROLLUP names: the key.
+        let mut named_keys = vec![None; if select.rollup { items.output.len() } else { 0 }];
         for key in &select.group {
+            let item = self.item_of_key(&with_aliases(Clause::Group), key, &items)?;
+            if let Some(named) = item.and_then(|item| named_keys.get_mut(item)) {
+                named.get_or_insert(keys.len());
+            }
             // A repeated key and a constant do not change the groups, except those of ROLLUP.
             let key =
                 self.pinned(|b| b.group_key(&with_aliases(Clause::Group), key, &items.output))?;
@@ -162,6 +168,7 @@ impl Binder<'_> {
                 &mut having,
                 implicit,
                 select.rollup,
+                &named_keys,
             )?);
         } else if let Some(having) = having.take() {
             flatten(having, &mut conjuncts);
@@ -353,6 +360,23 @@ impl Binder<'_> {
             ty = ExprType { nullable: true, ..ExprType::string(16_777_215, self.cx.collation) };
         }
         Ok(ColumnMeta::expression(name, ty))
+    }
+
+    /// The number of the item that a key of GROUP BY names by its position or its alias.
+    fn item_of_key(
+        &mut self,
+        env: &Env<'_>,
+        key: &ast::Expr,
+        items: &Items,
+    ) -> Result<Option<usize>> {
+        Ok(match &key.kind {
+            A::Name(name)
+                if name.table.is_none() && env.scope.find(name, env.clause)?.is_none() =>
+            {
+                items.aliases.find(&name.column)
+            }
+            _ => self.position(key, items.output.len(), env.clause)?,
+        })
     }
 
     /// Binds a GROUP BY item: a position, an alias or an expression.

@@ -59,6 +59,8 @@ pub struct Capture {
     /// Those of a statement that changes several tables, for each of them; None if its database is
     /// not logged.
     many: Vec<Option<Images>>,
+    /// The tables that such a statement maps before its first row.
+    to_map: Vec<Arc<TableInfo>>,
     /// The statement's text, until it is logged before the statement's first row.
     text: Vec<u8>,
     /// Whether the statement's table is in a database that is not logged.
@@ -107,6 +109,7 @@ impl Capture {
             start: Point::default(),
             images: Images::none(),
             many: Vec::new(),
+            to_map: Vec::new(),
             text: Vec::new(),
             ignored: false,
             metadata: RowMetadata::Minimal,
@@ -145,23 +148,26 @@ impl Capture {
     ) -> Result<()> {
         self.start = self.savepoint()?;
         let server = &db.settings;
-        let mut all: Vec<Option<Images>> =
-            Images::of(statement, settings.image, server, &self.table_ids)
-                .into_iter()
-                .map(|(images, info)| self.filter.logs(&info.def.schema).then_some(images))
-                .collect();
-        if all.is_empty() {
-            return Ok(());
+        let mut tables = Images::of(statement, settings.image, server, &self.table_ids);
+        let logs = |info: &Arc<TableInfo>| self.filter.logs(&info.def.schema);
+        match &tables[..] {
+            [] => return Ok(()),
+            tables => self.ignored = !tables.iter().any(|(_, info)| logs(info)),
         }
-        self.ignored = all.iter().all(Option::is_none);
         self.images = Images::none();
-        self.many = Vec::new();
+        (self.many, self.to_map) = (Vec::new(), Vec::new());
         if self.ignored {
             return Ok(());
         }
-        match &mut all[..] {
-            [one] => self.images = one.take().unwrap_or_else(Images::none),
-            _ => self.many = all,
+        if tables.len() == 1
+            && let Some((images, _)) = tables.pop()
+        {
+            self.images = images;
+        }
+        for (images, info) in tables {
+            let logged = logs(info);
+            self.to_map.extend(logged.then(|| info.clone()));
+            self.many.push(logged.then_some(images));
         }
         self.metadata = row_metadata(server);
         self.stamp = settings.stamp(server, now_us);
@@ -302,6 +308,9 @@ impl Capture {
         let Some(builder) = self.builder.as_mut().filter(|_| !self.ignored) else { return Ok(()) };
         if !self.text.is_empty() {
             builder.rows_query(self.stamp, &std::mem::take(&mut self.text))?;
+        }
+        for info in std::mem::take(&mut self.to_map) {
+            builder.map_table(self.stamp, info.logged(self.metadata, &self.table_ids))?;
         }
         let engine = info.engine();
         let (table, layout) = (info.logged(self.metadata, &self.table_ids), &engine.layout);

@@ -5,6 +5,8 @@ use crate::settings::Settings;
 use crate::table_info::TableInfo;
 use redolith_binlog::{ColumnSet, RowImage, Table};
 use redolith_types::{RowLayout, TableDef, Value};
+use smallvec::{SmallVec, smallvec};
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 /// The columns that a statement logs (`binlog_row_image`). They are the same for all its rows.
@@ -16,6 +18,9 @@ pub(super) struct Images {
     /// Of a row after an update.
     pub updated: ColumnSet,
 }
+
+/// The tables that a statement changes, most often one.
+pub(super) type Changed<'s> = SmallVec<[(Images, &'s Arc<TableInfo>); 1]>;
 
 impl Images {
     pub(super) fn none() -> Images {
@@ -29,8 +34,8 @@ impl Images {
         image: RowImage,
         server: &Settings,
         ids: &AtomicU64,
-    ) -> Vec<(Images, &'s TableInfo)> {
-        let of = |(info, inserted, updated): (&'s TableInfo, ColumnSet, ColumnSet)| {
+    ) -> Changed<'s> {
+        let of = |(info, inserted, updated): (&'s Arc<TableInfo>, ColumnSet, ColumnSet)| {
             let table = info.logged(row_metadata(server), ids);
             let images = Images {
                 before: image.before(table),
@@ -48,16 +53,16 @@ impl Images {
                         ColumnSet::none(insert.table.def.columns.len())
                     }
                 };
-                vec![of((&insert.table, given(insert), updated))]
+                smallvec![of((&insert.table, given(insert), updated))]
             }
             Statement::Update(update) => {
                 let info = &update.access.table;
                 let assigned = assigned(&info.def, &update.assignments, &update.on_update_now);
-                vec![of((info, none(info), assigned))]
+                smallvec![of((info, none(info), assigned))]
             }
             Statement::Delete(delete) => {
                 let info = &delete.access.table;
-                vec![of((info, none(info), none(info)))]
+                smallvec![of((info, none(info), none(info)))]
             }
             Statement::UpdateMany(many) | Statement::DeleteMany(many) => many
                 .targets
@@ -67,7 +72,7 @@ impl Images {
                     of((info, none(info), assigned(&info.def, &target.assignments, now)))
                 })
                 .collect(),
-            _ => Vec::new(),
+            _ => SmallVec::new(),
         }
     }
     /// Whether a column that is stored outside the row is in an image of the row before or after

@@ -64,7 +64,7 @@ const SPILLING: &[&str] = &[
     "WITH RECURSIVE r AS (SELECT c, 1 AS n FROM big UNION ALL SELECT c, n + 1 FROM r WHERE n < 3) \
         SELECT COUNT(*), MIN(c) FROM r",
     "INSERT IGNORE INTO big SELECT * FROM big",
-    "UPDATE big JOIN (SELECT 1 AS n) AS d SET c = LEFT(CONCAT(id, n, c), 500)",
+    "UPDATE big JOIN (SELECT 1 AS n) AS d SET c = LEFT(CONCAT(n, c), 500)",
     "REPLACE INTO big SELECT id, c FROM big ORDER BY c",
 ];
 /// Statements that need less: they make long values one after the other.
