@@ -110,13 +110,13 @@ def ways_to_insert(c):
     c.query('INSERT INTO d.auto (a) VALUES (1), (2), (3)')
     c.query('INSERT INTO d.auto VALUES (100, 4), (NULL, 5)')
     # Statements that change several tables, and one table under two names.
-    for name in ('m1', 'm2'):
+    for name in ('j1', 'j2'):
         c.query(f'CREATE TABLE d.{name} (a INT PRIMARY KEY, b VARCHAR(9), c INT)')
         c.query(f"INSERT INTO d.{name} VALUES (1, '{name}', 1), (2, NULL, 2), (3, 'c', 3)")
-    c.query("UPDATE d.m1 JOIN d.m2 USING (a) SET m1.b = 'ü', m2.c = m1.c + 7 WHERE a > 1")
-    c.query("UPDATE d.m1 AS x JOIN d.m1 AS y ON x.a = y.a + 1 SET x.b = 'x', y.c = 70 + y.a")
-    c.query('DELETE d.m1, d.m2 FROM d.m1 JOIN d.m2 ON m1.a = m2.a AND m2.a = 3')
-    c.query('DELETE FROM d.m2.* USING d.m2 LEFT JOIN d.m1 ON m1.a = m2.a + 1 WHERE m1.a IS NULL')
+    c.query("UPDATE d.j1 JOIN d.j2 USING (a) SET j1.b = 'ü', j2.c = j1.c + 7 WHERE a > 1")
+    c.query("UPDATE d.j1 AS x JOIN d.j1 AS y ON x.a = y.a + 1 SET x.b = 'x', y.c = 70 + y.a")
+    c.query('DELETE d.j1, d.j2 FROM d.j1 JOIN d.j2 ON j1.a = j2.a AND j2.a = 3')
+    c.query('DELETE FROM d.j2.* USING d.j2 LEFT JOIN d.j1 ON j1.a = j2.a + 1 WHERE j1.a IS NULL')
     for image in ('MINIMAL', 'NOBLOB'):
         c.query(f'SET binlog_row_image = {image}')
         c.query("INSERT INTO d.w (a, c) VALUES (300, 'm') ON DUPLICATE KEY UPDATE c = 'again'")
