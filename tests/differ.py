@@ -58,6 +58,10 @@ TRIES = 250  # to reduce a difference
 SCHEMA = 'differ'
 
 
+# The statements that change `t`.
+CHANGES = ('insert', 'update', 'delete', 'update_many', 'delete_many', 'copy')
+
+
 class Side:
     """A server and a connection, which is made again after a statement has ended it."""
 
@@ -133,6 +137,8 @@ class Round:
             ('rows', 6),
             ('groups', 4),
             ('join', 3),
+            ('joins', 5),
+            ('rollup', 2),
             ('subselect', 2),
             ('correlated', 3),
             ('union', 3),
@@ -142,6 +148,8 @@ class Round:
             ('insert', 4),
             ('update', 3),
             ('delete', 1),
+            ('update_many', 3),
+            ('delete_many', 1),
             ('copy', 2),
         ]
         names, weights = [n for n, _ in makers], [w for _, w in makers]
@@ -160,7 +168,7 @@ class Round:
 
     def check(self, name, node):
         self.run.statements += 1
-        changes = name in ('insert', 'update', 'delete', 'copy')
+        changes = name in CHANGES
         if 'mariadb' in self.run.only:
             self.look(
                 'mariadb', node, self.against_mariadb_changing if changes else self.against_mariadb

@@ -538,12 +538,12 @@ def _(sql, theirs, ours):
 
 @rule(
     'fraction-with-index',
-    'MariaDB finds a moment with a fraction in an index of whole seconds, and a number with a'
+    'MariaDB finds a time with a fraction in an index of whole seconds, and a number with a'
     ' fraction in an index of years',
 )
 def _(sql, theirs, ours):
     return (
-        re.search(r'\b(ts|ts3|dt)\b', sql) is not None
+        re.search(r'\b(ts|ts3|dt|a\.t)\b', sql) is not None
         and re.search(r'\d\d:\d\d:\d\d\.\d', sql) is not None
         or re.search(r'\by\b', sql) is not None
         and re.search(r'[<>=]+ \d+(\.\d|e-)', sql) is not None

@@ -211,6 +211,74 @@ class Statements:
             parts.append(Optional(' WHERE ', self.condition(e)))
         return Node(*parts)
 
+    def linked_by(self, left, right):
+        """A condition of a join between tables with these aliases."""
+        r = self.random
+        x, y = r.choice(left), r.choice(right)
+        names = {'a': self.t, 'b': self.u, 'c': self.t, 'd': self.u}
+        ints = lambda alias: columns_of(names[alias], alias + '.')['int']
+        terms = [f'{r.choice(ints(x))} = {r.choice(ints(y))}']
+        if r.random() < 0.6:
+            terms = [f'{x}.id = {y}.id' + r.choice(['', '', ' + 1'])]
+        if r.random() < 0.3:
+            z = r.choice(left + right)
+            terms.append(f'{z}.id {r.choice(["<", ">", "<>"])} {r.choice([2, 4, 7])}')
+        if r.random() < 0.1:
+            terms.append(f'{r.choice(ints(r.choice(right)))} IS NULL')
+        return ' AND '.join(terms)
+
+    def join_tree(self, aliases, table='t'):
+        """Joins of the tables with these aliases, in any nesting."""
+        r = self.random
+        if len(aliases) == 1:
+            alias = aliases[0]
+            return f'{dict(a=table, b="u", c="n", d="u")[alias]} {alias}'
+        cut = r.randint(1, len(aliases) - 1)
+        left, right = aliases[:cut], aliases[cut:]
+        sides = [self.join_tree(side, table) for side in (left, right)]
+        kind = r.choice(['LEFT JOIN', 'RIGHT JOIN', 'LEFT JOIN', 'JOIN', 'STRAIGHT_JOIN'])
+        if len(right) > 1:
+            sides[1] = f'({sides[1]})'
+        if len(left) > 1 and r.random() < 0.5:
+            sides[0] = f'({sides[0]})'
+        if r.random() < 0.15 and len(aliases) == 2:
+            return f'{sides[0]} {kind.replace("STRAIGHT_", "")} {sides[1]} USING (id)'
+        return f'{sides[0]} {kind} {sides[1]} ON {self.linked_by(left, right)}'
+
+    def joins(self, table='t'):
+        """Nested and outer joins of up to four tables."""
+        r = self.random
+        if r.random() < 0.2:
+            kind = r.choice(['', 'LEFT ', 'RIGHT '])
+            items = r.choice(['*', 'id, a.id, b.id', 'COUNT(*), COUNT(a.id), COUNT(b.id)'])
+            on = r.choice([f'NATURAL {kind}JOIN', f'{kind}JOIN'])
+            using = '' if on.startswith('NATURAL') else ' USING (id)'
+            return Node(f'SELECT {items} FROM {table} a {on} u b{using}')
+        aliases = r.sample(['a', 'b', 'c', 'd'], r.choice([2, 3, 3, 4]))
+        items = ', '.join(f'{alias}.id AS x{alias}' for alias in sorted(aliases))
+        parts = [f'SELECT {items} FROM {self.join_tree(aliases, table)}']
+        if r.random() < 0.5:
+            alias = r.choice(aliases)
+            test = r.choice([' IS NULL', ' IS NOT NULL', ' > 3', ' <= 5'])
+            parts.append(Optional(f' WHERE {alias}.id{test}'))
+        return Node(*parts)
+
+    def rollup(self, table='t'):
+        """Groups with sums over them. Equal texts have several forms, so keys are numbers."""
+        r, columns = self.random, columns_of(self.t, '')
+        ints = columns['int']
+        keys = sorted({*ints, 'id % 3', 'id DIV 4'})
+        keys = r.sample(keys, min(len(keys), r.choice([1, 2, 3])))
+        parts = ['SELECT ', ', '.join(f'{key} AS k{n}' for n, key in enumerate(keys))]
+        for n in range(r.choice([1, 2])):
+            call = r.choice(['COUNT(*)', f'SUM({r.choice(ints)})', f'MAX({r.choice(ints)})'])
+            parts.append(f', {call} AS a{n}')
+        parts.append(f' FROM {table}')
+        if r.random() < 0.5:
+            parts.append(Optional(' WHERE ', self.condition(self.one, 1)))
+        parts.append(' GROUP BY ' + ', '.join(f'k{n}' for n in range(len(keys))) + ' WITH ROLLUP')
+        return Node(*parts)
+
     def subselect(self, table='t'):
         r = self.random
         kind = r.choice(list(self.one.columns))
@@ -531,6 +599,35 @@ class Statements:
         if r.random() < 0.2:
             parts.append(Optional(f' ORDER BY id LIMIT {r.randint(0, 4)}'))
         return Node(*parts)
+
+    def update_many(self):
+        """An UPDATE of joined tables. Each row of `t` meets one row, because MariaDB chooses the
+        order of the others.
+        """
+        r = self.random
+        name = r.choice(list(self.t.columns))
+        _, kind, choices = self.t.columns[name]
+        value = Value(r.choice(choices)) if r.random() < 0.4 else self.stored(self.two, kind, 1)
+        kind = r.choice(['JOIN', 'LEFT JOIN', 'JOIN'])
+        tables = r.choice([f't a {kind} u b', f't a {kind} (u b JOIN n c ON b.id = c.id)'])
+        parts = [
+            f'UPDATE {tables} ON a.id = b.id{r.choice(["", " + 1"])} SET a.{name} = ',
+            value,
+        ]
+        if r.random() < 0.6:
+            parts.append(Optional(' WHERE ', self.condition(self.two, 1)))
+        return Node(*parts)
+
+    def delete_many(self):
+        r = self.random
+        tables = r.choice(['t a JOIN u b', 't a LEFT JOIN u b', 'u b RIGHT JOIN t a'])
+        column = r.choice(columns_of(self.t, 'a.')['int'])
+        on = r.choice(['a.id = b.id', 'a.id <> b.id', f'{column} = b.id'])
+        target = r.choice(['DELETE a FROM', 'DELETE FROM a USING', 'DELETE a, b FROM'])
+        return Node(
+            f'{target} {tables} ON {on}',
+            Optional(' WHERE ', self.condition(self.two, 1)),
+        )
 
     def copy(self):
         """An INSERT .. SELECT from one column into another."""

@@ -109,6 +109,14 @@ def ways_to_insert(c):
     c.query('CREATE TABLE d.auto (id INT AUTO_INCREMENT PRIMARY KEY, a INT)')
     c.query('INSERT INTO d.auto (a) VALUES (1), (2), (3)')
     c.query('INSERT INTO d.auto VALUES (100, 4), (NULL, 5)')
+    # Statements that change several tables, and one table under two names.
+    for name in ('j1', 'j2'):
+        c.query(f'CREATE TABLE d.{name} (a INT PRIMARY KEY, b VARCHAR(9), c INT)')
+        c.query(f"INSERT INTO d.{name} VALUES (1, '{name}', 1), (2, NULL, 2), (3, 'c', 3)")
+    c.query("UPDATE d.j1 JOIN d.j2 USING (a) SET j1.b = 'ü', j2.c = j1.c + 7 WHERE a > 1")
+    c.query("UPDATE d.j1 AS x JOIN d.j1 AS y ON x.a = y.a + 1 SET x.b = 'x', y.c = 70 + y.a")
+    c.query('DELETE d.j1, d.j2 FROM d.j1 JOIN d.j2 ON j1.a = j2.a AND j2.a = 3')
+    c.query('DELETE FROM d.j2.* USING d.j2 LEFT JOIN d.j1 ON j1.a = j2.a + 1 WHERE j1.a IS NULL')
     for image in ('MINIMAL', 'NOBLOB'):
         c.query(f'SET binlog_row_image = {image}')
         c.query("INSERT INTO d.w (a, c) VALUES (300, 'm') ON DUPLICATE KEY UPDATE c = 'again'")

@@ -35,8 +35,8 @@ const fn sqlstate(code: u16) -> &'static [u8; 5] {
         | 1069 | 1070 | 1071 | 1072 | 1073 | 1074 | 1075 => b"42000",
         1090 | 1091 | 1101 | 1102 | 1103 | 1110 | 1113 | 1115 | 1118 | 1140 | 1166 | 1170
         | 1171 | 1176 => b"42000",
-        1227 | 1230 | 1231 | 1232 | 1235 | 1239 | 1248 | 1250 | 1253 | 1305 | 1425 | 1426
-        | 1427 | 1439 | 1461 | 1582 | 1083 | 1084 | 3948 | 3954 => b"42000",
+        1227 | 1230 | 1234 | 1231 | 1232 | 1235 | 1239 | 1248 | 1250 | 1253 | 1305 | 1425
+        | 1426 | 1427 | 1439 | 1461 | 1582 | 1083 | 1084 | 3948 | 3954 => b"42000",
         1045 => b"28000",
         1046 => b"3D000",
         1047 | 1053 | 1153 => b"08S01",
@@ -205,6 +205,10 @@ errors! {
     wrong_table_name(name) = 1103, "Incorrect table name '{name}'";
     unknown_error(what) = 1105, "{what}";
     log_not_reopened(why) = 1105, "{why}; the file that was open goes on being written";
+    unknown_target(table) = 1109, "Unknown table '{table}' in MULTI DELETE";
+    not_updatable(table, verb) = 1288, "The target table {table} of the {verb} is not updatable";
+    key_changed_twice(one, other) = 1706, "Primary key/partition key update is not allowed since \
+        the table is updated both as '{one}' and '{other}'.";
     unknown_information_table(table) = 1109, "Unknown table '{table}' in information_schema";
     /// `kind` is ENUM or SET.
     too_many_members(column, kind) = 1097, "Too many strings for column {column} and {kind}";
@@ -271,6 +275,10 @@ errors! {
     binlog_cache_full() = 1197, "Multi-statement transaction required more than \
         'max_binlog_cache_size' bytes of storage; increase this mysqld variable and try again";
     deadlock() = 1213, "Deadlock found when trying to get lock; try restarting transaction";
+    misplaced_option(option) = 1234, "Incorrect usage/placement of '{option}'";
+    not_grouped_by(argument) = 3604, "Argument #{argument} of GROUPING function is not in GROUP BY";
+    no_columns_in_values() = 3942, "Each row of a VALUES clause must have at least one column, \
+        unless when used as source in an INSERT statement.";
     wrong_usage(one, other) = 1221, "Incorrect usage of {one} and {other}";
     wrong_select_columns() = 1222, "The used SELECT statements have a different number of columns";
     privilege_needed(privilege) = 1227, "Access denied; you need (at least one of) the {privilege} \

@@ -302,11 +302,16 @@ pub(super) fn note_columns(plan: &mut SelectPlan) {
         g.keys.iter().for_each(&mut note);
         g.aggregates.iter().flat_map(|a| &a.args).for_each(&mut note);
     }
+    plan.nests.iter().flat_map(|nest| &nest.after).for_each(&mut note);
     for source in &plan.sources {
-        source.on.iter().chain(&source.filter).for_each(&mut note);
-        if let SourceKind::Table(access) = &source.kind {
-            access.filter.iter().for_each(&mut note);
-            access.each_key(&mut note);
+        source.filter.iter().for_each(&mut note);
+        match &source.kind {
+            SourceKind::Table(access) => {
+                access.filter.iter().for_each(&mut note);
+                access.each_key(&mut note);
+            }
+            SourceKind::Lateral { outer, .. } => outer.iter().for_each(&mut note),
+            _ => {}
         }
     }
     for (source, mut columns) in plan.sources.iter_mut().zip(read) {

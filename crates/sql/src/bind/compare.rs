@@ -7,6 +7,9 @@ use crate::plan::{ArithOp, CompareAs, CompareOp, Expr, ExprKind, ExprType, Kind}
 use crate::sql_mode::SqlMode;
 use redolith_types::{Charset, Value};
 
+/// The most columns of rows that are compared by order: each is a level of the expression.
+const MOST_ORDERED: usize = 1000;
+
 impl Binder<'_> {
     pub(super) fn binary(
         &mut self,
@@ -27,15 +30,7 @@ impl Binder<'_> {
                 ) {
                     return Err(SqlError::unsupported("comparing a row with a subquery"));
                 }
-                let (left_hex, right_hex) = (self.is_hex_number(left), self.is_hex_number(right));
-                let mut sides = [self.by_value(env, left)?, self.by_value(env, right)?];
-                if left_hex && sides[1].ty.kind.is_numeric() {
-                    sides[0].change(as_number);
-                }
-                if right_hex && sides[0].ty.kind.is_numeric() {
-                    sides[1].change(as_number);
-                }
-                let [left, right] = sides;
+                let [left, right] = self.sides(env, left, right)?;
                 self.compare(op, left, right)
             }
             BinaryOp::Arith(op) => {
@@ -60,6 +55,19 @@ impl Binder<'_> {
                 Ok(Expr::new(ExprKind::Xor(Box::new(sides)), ty))
             }
         }
+    }
+
+    /// The two sides of a comparison.
+    fn sides(&mut self, env: &Env<'_>, left: &ast::Expr, right: &ast::Expr) -> Result<[Expr; 2]> {
+        let (left_hex, right_hex) = (self.is_hex_number(left), self.is_hex_number(right));
+        let mut sides = [self.by_value(env, left)?, self.by_value(env, right)?];
+        if left_hex && sides[1].ty.kind.is_numeric() {
+            sides[0].change(as_number);
+        }
+        if right_hex && sides[0].ty.kind.is_numeric() {
+            sides[1].change(as_number);
+        }
+        Ok(sides)
     }
 
     /// A parameter of unknown type takes the type of the other operand.
@@ -129,7 +137,7 @@ impl Binder<'_> {
         let (part, negated) = match op {
             CompareOp::Eq | CompareOp::NullSafeEq => (op, false),
             CompareOp::NotEq => (CompareOp::Eq, true),
-            _ => return Err(SqlError::unsupported("row comparison by order")),
+            _ => return self.order_rows(env, op, left, right),
         };
         let mut parts = Vec::with_capacity(left.len());
         for (l, r) in left.iter().zip(right) {
@@ -137,6 +145,43 @@ impl Binder<'_> {
         }
         let all = and(parts);
         Ok(if negated { not(all) } else { all })
+    }
+
+    /// Binds (a, b) < (c, d) as a < c OR a = c AND b < d.
+    fn order_rows(
+        &mut self,
+        env: &Env<'_>,
+        op: CompareOp,
+        left: &[ast::Expr],
+        right: &[ast::Expr],
+    ) -> Result<Expr> {
+        if left.len() > MOST_ORDERED {
+            return Err(SqlError::nested_too_deeply());
+        }
+        let strict = match op {
+            CompareOp::LessEq => CompareOp::Less,
+            CompareOp::GreaterEq => CompareOp::Greater,
+            op => op,
+        };
+        let mut sides = Vec::with_capacity(left.len());
+        for (l, r) in left.iter().zip(right) {
+            // The parts are bound once, because each binding of rows within rows would double
+            // that of their parts. So a row within a row has no order: error 1241.
+            sides.push(self.sides(env, l, r)?);
+        }
+        let mut ordered = None;
+        for [l, r] in sides.into_iter().rev() {
+            let Some(rest) = ordered.take() else {
+                ordered = Some(self.compare(op, l, r)?);
+                continue;
+            };
+            let [l, r] = [l, r].map(|side| self.copy_alias(&side).map(|copy| (side, copy)));
+            let ((l, l2), (r, r2)) = (l?, r?);
+            let first = self.compare(strict, l, r)?;
+            let equal = self.compare(CompareOp::Eq, l2, r2)?;
+            ordered = Some(or(vec![first, and(vec![equal, rest])]));
+        }
+        ordered.ok_or_else(|| SqlError::operand_columns(1))
     }
 
     pub(super) fn between(

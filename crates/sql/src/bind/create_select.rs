@@ -145,7 +145,9 @@ fn origin<'p>(select: &'p SelectPlan, e: &'p Expr) -> Option<(&'p TableInfo, usi
             let column = usize::from(*column);
             match &select.sources.get(usize::from(*source))?.kind {
                 SourceKind::Table(access) => Some((&access.table, column)),
-                SourceKind::Derived(inner) => origin(inner, inner.output.get(column)?),
+                SourceKind::Derived(inner) | SourceKind::Lateral { plan: inner, .. } => {
+                    origin(inner, inner.output.get(column)?)
+                }
                 // The values of windows follow the columns of the SELECT below.
                 SourceKind::Windows(stage) => origin(&stage.inner, stage.inner.output.get(column)?),
                 SourceKind::Union(_)

@@ -6,7 +6,8 @@
 //! it then reads only the rows that it needs.
 use super::Binder;
 use super::compare::and;
-use super::select::{Raw, RawKind};
+use super::from::FromClause;
+use super::select::RawKind;
 use crate::parse::ast;
 use crate::plan::{CompareOp, EqualBy, Expr, ExprKind, HashProbe, Limit, SelectPlan, SourceKind};
 
@@ -23,16 +24,15 @@ impl Binder<'_> {
     pub(super) fn probe_parts(
         &self,
         plan: &SelectPlan,
-        raw: &[Raw],
+        from: &FromClause,
         conjuncts: &[Expr],
         select: &ast::Select,
     ) -> Option<Parts> {
         let takes = self.taken.last().is_some_and(|taken| !taken.list.is_empty());
         let is_plain = plan.grouping.is_none() && plan.limit.is_none() && select.lock.is_none();
-        let from_tables = !raw.is_empty()
-            && raw.iter().all(|r| {
-                matches!(r.kind, RawKind::Table { .. }) && !r.on.iter().any(|e| e.any(&is_outer))
-            });
+        let from_tables = !from.sources.is_empty()
+            && from.sources.iter().all(|r| matches!(r.kind, RawKind::Table { .. }))
+            && !from.all_conditions().any(|e| e.any(&is_outer));
         if !takes || !is_plain || !from_tables {
             return None;
         }
@@ -68,6 +68,7 @@ impl Parts {
         output.extend_from_slice(&plan.output[..plan.visible]);
         let build = SelectPlan {
             sources: Vec::new(),
+            nests: Vec::new(),
             condition: None,
             grouping: None,
             having: None,
@@ -81,6 +82,7 @@ impl Parts {
             columns: Vec::new(),
             locking: plan.locking,
             dependent: plan.dependent,
+            counts_all: false,
             probe: None,
         };
         let condition = Some(self.condition).filter(|c| !c.is_empty()).map(and);

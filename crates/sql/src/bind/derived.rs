@@ -35,12 +35,13 @@ pub(super) fn is_volatile(plan: &SelectPlan) -> bool {
         let mut inner =
             matches!(&s.kind, SourceKind::Table(access) if access.filter.iter().any(differ));
         s.kind.each_inner(&mut |select| inner = inner || is_volatile(select));
-        inner || s.on.iter().chain(&s.filter).any(differ)
+        inner || s.filter.iter().any(differ)
     };
     let grouping = plan.grouping.iter().flat_map(|g| {
         g.keys.iter().chain(g.aggregates.iter().flat_map(|aggregate| &aggregate.args))
     });
     plan.sources.iter().any(source)
+        || plan.nests.iter().flat_map(|nest| &nest.after).any(differ)
         || plan.output.iter().chain(&plan.condition).chain(&plan.having).any(differ)
         || grouping.into_iter().any(differ)
 }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 impl Binder<'_> {
     pub(super) fn update(&mut self, update: &ast::Update) -> Result<UpdatePlan> {
-        let (table, scope, hints) = self.target(&update.tables, "multi-table UPDATE")?;
+        let (table, scope, hints) = self.target(&update.tables, "UPDATE")?;
         let assignments = self.assignments(&scope, &table, &update.assignments)?;
         let (mut access, mut sort) = self.find_rows(
             &table,
@@ -51,7 +51,7 @@ impl Binder<'_> {
     }
 
     pub(super) fn delete(&mut self, delete: &ast::Delete) -> Result<DeletePlan> {
-        let (table, scope, hints) = self.target(&delete.tables, "multi-table DELETE")?;
+        let (table, scope, hints) = self.target(&delete.tables, "DELETE")?;
         let (mut access, mut sort) = self.find_rows(
             &table,
             &scope,
@@ -68,11 +68,11 @@ impl Binder<'_> {
     fn target<'s>(
         &mut self,
         tables: &'s [ast::TableFactor],
-        many: &str,
+        verb: &str,
     ) -> Result<(Arc<TableInfo>, Scope, &'s [ast::IndexHint])> {
-        let [factor] = tables else { return Err(SqlError::unsupported(many)) };
+        let [factor] = tables else { unreachable!("a statement of several tables") };
         let FactorKind::Table { name, hints } = &factor.kind else {
-            return Err(SqlError::new(1288, "The target table of the statement is not updatable"));
+            return Err(SqlError::not_updatable(factor.alias.as_deref().unwrap_or_default(), verb));
         };
         let table = self.open_table(name, true)?;
         let mut scope = Scope::default();

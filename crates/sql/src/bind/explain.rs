@@ -1,8 +1,8 @@
 //! EXPLAIN in the traditional format: one row per table, in the order they are read.
 use crate::error::{Result, SqlError};
 use crate::plan::{
-    AccessKind, DeletePlan, Expr, ExprKind, ExprType, InsertPlan, InsertRows, KeyRange, SelectPlan,
-    SetKind, Source, SourceKind, Statement, TableAccess, UpdatePlan, WindowStage,
+    AccessKind, DeletePlan, Expr, ExprKind, ExprType, InsertPlan, InsertRows, KeyRange, ManyPlan,
+    Nest, SelectPlan, SetKind, Source, SourceKind, Statement, TableAccess, UpdatePlan, WindowStage,
 };
 use crate::sink::ColumnMeta;
 use redolith_types::{Collation, SqlType, Value};
@@ -39,6 +39,8 @@ pub(super) fn explain(statement: &Statement) -> Result<(Vec<ColumnMeta>, Vec<Row
             out.change(access, "DELETE", !sort.keys.is_empty());
             out.subqueries(access.filter.iter().chain(&sort.exprs));
         }
+        Statement::UpdateMany(many) => out.many(many, "UPDATE"),
+        Statement::DeleteMany(many) => out.many(many, "DELETE"),
         _ => return Err(SqlError::unsupported("EXPLAIN of this statement")),
     }
     let columns = COLUMNS.iter().map(|name| {
@@ -67,7 +69,10 @@ impl Explain {
 
     fn select(&mut self, plan: &SelectPlan, kind: &str) {
         let id = self.id();
-        let derived = plan.sources.iter().any(|s| matches!(s.kind, SourceKind::Derived(_)));
+        let derived = plan
+            .sources
+            .iter()
+            .any(|s| matches!(s.kind, SourceKind::Derived(_) | SourceKind::Lateral { .. }));
         let mut has_subqueries = false;
         plan.each_expr(&mut |e| e.each_subquery(&mut |_| has_subqueries = true));
         let is_outermost = kind == "SIMPLE" && (derived || has_subqueries);
@@ -95,6 +100,11 @@ impl Explain {
             return self.windows(id, kind, stage, plan);
         }
         let mut inner = Vec::new();
+        // Conditions on a derived table are its own, or those after a nest that ends with it.
+        let is_checked = |n: usize| {
+            let ends = |nest: &Nest| nest.last as usize == n && nest.after.is_some();
+            plan.sources[n].filter.is_some() || plan.nests.iter().any(ends)
+        };
         for (n, source) in plan.sources.iter().enumerate() {
             let mut extra = Vec::new();
             if n == 0 {
@@ -110,7 +120,7 @@ impl Explain {
             match &source.kind {
                 SourceKind::Table(access) => self.table(id, kind, access, extra),
                 SourceKind::Virtual(table) => {
-                    if source.filter.is_some() || source.on.is_some() {
+                    if is_checked(n) {
                         extra.insert(0, "Using where");
                     }
                     self.push(
@@ -131,26 +141,47 @@ impl Explain {
                 }
                 SourceKind::Iteration { name, .. } => {
                     extra.insert(0, "Recursive");
-                    if source.filter.is_some() || source.on.is_some() {
+                    if is_checked(n) {
                         extra.insert(1, "Using where");
                     }
                     let (name, extra) = (Some(name.to_string()), extra.join("; "));
                     self.push(id, kind, name, Some("ALL"), None, Some(2), extra);
                 }
                 SourceKind::Derived(plan) => {
-                    if source.filter.is_some() || source.on.is_some() {
+                    if is_checked(n) {
                         extra.insert(0, "Using where");
                     }
                     let name = format!("<derived{}>", self.next_id + inner.len() as i64);
                     self.push(id, kind, Some(name), Some("ALL"), None, Some(2), extra.join("; "));
-                    inner.push(plan);
+                    inner.push((&**plan, "DERIVED"));
+                }
+                SourceKind::Lateral { plan, .. } => {
+                    if is_checked(n) {
+                        extra.insert(0, "Using where");
+                    }
+                    let name = format!("<derived{}>", self.next_id + inner.len() as i64);
+                    self.rematerializes(n, &name);
+                    self.push(id, kind, Some(name), Some("ALL"), None, Some(2), extra.join("; "));
+                    inner.push((&**plan, "DEPENDENT DERIVED"));
                 }
             }
         }
-        for plan in inner {
-            self.select(plan, "DERIVED");
+        for (plan, kind) in inner {
+            self.select(plan, kind);
         }
         self.subqueries_of(plan);
+    }
+
+    /// Says of the table before source number `n` that each of its rows makes a derived table anew.
+    fn rematerializes(&mut self, n: usize, name: &str) {
+        let last = self.rows.last_mut().and_then(|row| row.last_mut());
+        if let Some(extra) = last.filter(|_| n > 0) {
+            let word = format!("Rematerialize ({name})");
+            *extra = match extra.as_bytes() {
+                Some(before) => text(&format!("{}; {word}", String::from_utf8_lossy(before))),
+                None => text(&word),
+            };
+        }
     }
 
     fn subqueries_of(&mut self, plan: &SelectPlan) {
@@ -252,6 +283,17 @@ impl Explain {
         if let InsertRows::Select { select, .. } = &plan.rows {
             self.next_id = id;
             self.select(select, "SIMPLE");
+        }
+    }
+
+    /// The joined tables, of which those that are changed say so.
+    fn many(&mut self, many: &ManyPlan, verb: &str) {
+        let first = self.rows.len();
+        self.select(&many.select, "SIMPLE");
+        for (n, row) in self.rows[first..].iter_mut().enumerate() {
+            if many.changes(n) {
+                row[1] = text(verb);
+            }
         }
     }
 

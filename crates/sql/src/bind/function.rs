@@ -1,6 +1,7 @@
 //! Binds calls of built-in functions and derives the types of their results.
 use super::compare::year_for;
 use super::expr::{Env, check_fsp, in_charset, no_such_function, operand};
+use super::scope::Clause;
 use super::{Binder, type_rules};
 use crate::error::{Result, SqlError};
 use crate::parse::ast::{BinaryOp, Call, Span};
@@ -34,6 +35,15 @@ impl Binder<'_> {
         let (least, most) = function.arity();
         if call.args.len() < least || call.args.len() > most {
             return Err(SqlError::wrong_parameter_count(&call.name));
+        }
+        if function == Function::Grouping {
+            if !matches!(env.clause, Clause::Fields | Clause::Having | Clause::Order) {
+                return Err(SqlError::invalid_group_function());
+            }
+            // Arguments are compared with the expressions of GROUP BY.
+            let bind = |b: &mut Self| call.args.iter().map(|arg| b.expr(env, arg)).collect();
+            let args = self.pinned(bind)?;
+            return Ok(Expr::new(ExprKind::Call { function, args }, ExprType::bigint(21)));
         }
         // The value of an argument (digits, precision) decides the type of these functions.
         let by_value = function == Function::UnixTimestamp

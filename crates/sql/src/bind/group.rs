@@ -4,9 +4,11 @@ use super::scope::Scope;
 use super::{Binder, slot};
 use crate::error::{Result, SqlError};
 use crate::plan::expr_set::SameIndex;
-use crate::plan::{Aggregate, AggregateCall, CompareOp, Expr, ExprKind, Grouping};
+use crate::plan::{
+    Aggregate, AggregateCall, CompareOp, Expr, ExprKind, ExprType, Function, Grouping,
+};
 use crate::sql_mode::SqlMode;
-use redolith_types::{Column, IndexDef};
+use redolith_types::{Column, IndexDef, Value};
 use std::collections::{HashMap, HashSet};
 
 impl Binder<'_> {
@@ -23,12 +25,18 @@ impl Binder<'_> {
         visible: usize,
         having: &mut Option<Expr>,
         implicit: bool,
+        rollup: bool,
+        named_keys: &[Option<usize>],
     ) -> Result<Grouping> {
         let strict = self.cx.mode.has(SqlMode::ONLY_FULL_GROUP_BY);
         let mut regroup = Regroup::new(scope, keys, known, aggregates, conjuncts);
-        (regroup.strict, regroup.implicit) = (strict, implicit);
+        (regroup.strict, regroup.implicit, regroup.rollup) = (strict, implicit, rollup);
         for (n, expr) in output.iter_mut().enumerate() {
             self.step(1)?;
+            if let Some(Some(key)) = named_keys.get(n) {
+                regroup.replace(expr, *key)?;
+                continue;
+            }
             let clause = if n < visible { "SELECT list" } else { "ORDER BY" };
             let position = if n < visible { n + 1 } else { n - visible + 1 };
             regroup.rewrite(expr, clause, position)?;
@@ -43,6 +51,7 @@ impl Binder<'_> {
             .collect();
         Ok(Grouping {
             keys,
+            rollup,
             implicit,
             aggregates: regroup.aggregates,
             sorted: false,
@@ -65,6 +74,7 @@ struct Regroup<'a> {
     dependent: HashMap<(u16, u16), bool>,
     strict: bool,
     implicit: bool,
+    rollup: bool,
 }
 
 impl<'a> Regroup<'a> {
@@ -96,16 +106,24 @@ impl<'a> Regroup<'a> {
             dependent,
             strict: false,
             implicit: false,
+            rollup: false,
         }
     }
 
     fn rewrite(&mut self, expr: &mut Expr, clause: &str, position: usize) -> Result<()> {
         if let Some(key) = self.known.find_expr(expr, &self.keys) {
-            let kind = ExprKind::GroupKey(slot(key)?);
-            expr.kind = match table_number(self.scope, expr) {
-                Some((number, names)) => names.of(Expr::new(kind, number.ty)),
-                None => kind,
-            };
+            return self.replace(expr, key);
+        }
+        if let ExprKind::Call { function: Function::Grouping, args } = &expr.kind {
+            if !self.rollup {
+                return Err(SqlError::invalid_group_function());
+            }
+            let mut numbers = Vec::with_capacity(args.len());
+            for (n, arg) in args.iter().enumerate() {
+                let key = self.known.find_expr(arg, &self.keys);
+                numbers.push(key.ok_or_else(|| SqlError::not_grouped_by(n + 1))?);
+            }
+            *expr = grouping_of(self.keys.len(), &numbers)?;
             return Ok(());
         }
         if let ExprKind::Column { source, column } = expr.kind {
@@ -139,6 +157,17 @@ impl<'a> Regroup<'a> {
             }
         });
         result
+    }
+
+    /// Puts the value of a key in the place of the expression.
+    fn replace(&self, expr: &mut Expr, key: usize) -> Result<()> {
+        expr.ty.nullable |= self.rollup;
+        let kind = ExprKind::GroupKey(slot(key)?);
+        expr.kind = match table_number(self.scope, expr) {
+            Some((number, names)) => names.of(Expr::new(kind, number.ty)),
+            None => kind,
+        };
+        Ok(())
     }
 
     /// True if the column has one value in all rows of a group: the group's keys contain a unique
@@ -192,6 +221,15 @@ impl<'a> Regroup<'a> {
         };
         Ok(Expr::new(ExprKind::Aggregate(slot(place)?), ty))
     }
+}
+
+/// GROUPING() of some of `keys` group keys (SEL-6): the number of the keys by which the group is
+/// grouped, and the numbers of the arguments.
+pub(super) fn grouping_of(keys: usize, numbers: &[usize]) -> Result<Expr> {
+    let mut args = vec![Expr::new(ExprKind::GroupKey(slot(keys)?), ExprType::bigint(21))];
+    let number = |n: &usize| Expr::literal(Value::Int(*n as i64), ExprType::bigint(21));
+    args.extend(numbers.iter().map(number));
+    Ok(Expr::new(ExprKind::Call { function: Function::Grouping, args }, ExprType::bigint(21)))
 }
 
 fn column_of(e: &Expr) -> Option<(u16, u16)> {

@@ -23,11 +23,13 @@ mod dml;
 mod enum_set;
 mod explain;
 mod expr;
+mod from;
 mod function;
 mod group;
 mod index_def;
 mod insert;
 mod load;
+mod many;
 mod order;
 mod outer;
 mod range;
@@ -119,6 +121,8 @@ pub fn bind(parsed: &Parsed<'_>, cx: &BindContext<'_>, params: Params) -> Result
             | Statement::Insert(_)
             | Statement::Update(_)
             | Statement::Delete(_)
+            | Statement::UpdateMany(_)
+            | Statement::DeleteMany(_)
             | Statement::Transaction(_)
     );
     let is_load = matches!(&body, Statement::Insert(insert) if insert.loads());
@@ -162,6 +166,8 @@ pub(crate) struct Binder<'a> {
     /// The parameters of unknown type (BIND-3).
     untyped: BTreeSet<u32>,
     reads_user_variables: bool,
+    /// The next SELECT is the first of the statement.
+    is_outermost: bool,
     /// The user variables that take fields of the file of LOAD DATA, and the file's collation.
     loaded_variables: Vec<String>,
     loaded_collation: Collation,
@@ -217,6 +223,7 @@ impl<'a> Binder<'a> {
             param_types,
             untyped: BTreeSet::new(),
             reads_user_variables: false,
+            is_outermost: false,
             loaded_variables: Vec::new(),
             loaded_collation: Collation::Binary,
             tables: Vec::new(),
@@ -246,9 +253,20 @@ impl<'a> Binder<'a> {
             self.reads = RowLock::ShareForChange;
         }
         match statement {
-            S::Select(select) => Ok(Statement::Select(self.select(select, None)?)),
+            S::Select(select) => {
+                self.is_outermost = true;
+                let mut plan = self.select(select, None)?;
+                plan.counts_all = select.first_select().calc_found_rows;
+                Ok(Statement::Select(plan))
+            }
             S::Insert(insert) => Ok(Statement::Insert(self.insert(insert)?)),
             S::Load(load) => self.pinned(|b| b.load(load)).map(Statement::Insert),
+            S::Update(update) if update.is_many() => {
+                Ok(Statement::UpdateMany(Box::new(self.update_many(update)?)))
+            }
+            S::Delete(delete) if !delete.targets.is_empty() => {
+                Ok(Statement::DeleteMany(Box::new(self.delete_many(delete)?)))
+            }
             S::Update(update) => Ok(Statement::Update(self.update(update)?)),
             S::Delete(delete) => Ok(Statement::Delete(self.delete(delete)?)),
             S::Explain(inner) => {

@@ -41,6 +41,9 @@ impl Wanted {
             return Wanted::NOTHING;
         }
         if let Some(grouping) = &plan.grouping {
+            if grouping.rollup {
+                return Wanted::NOTHING;
+            }
             if let Some((descending, column)) = single_extreme(&grouping.aggregates)
                 && grouping.implicit
                 && sources == 1

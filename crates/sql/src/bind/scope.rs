@@ -7,7 +7,7 @@ use crate::plan::{Expr, ExprKind, ExprType};
 use crate::sink::ColumnMeta;
 use crate::table_info::TableInfo;
 use std::cell::OnceCell;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The clause of an expression, as messages name it.
@@ -16,6 +16,8 @@ pub enum Clause {
     Fields,
     Where,
     On,
+    /// USING and NATURAL JOIN
+    From,
     Group,
     Having,
     Order,
@@ -28,6 +30,7 @@ impl Clause {
             Clause::Fields | Clause::None => "field list",
             Clause::Where => "where clause",
             Clause::On => "on clause",
+            Clause::From => "from clause",
             Clause::Group => "group statement",
             Clause::Having => "having clause",
             Clause::Order => "order clause",
@@ -123,8 +126,8 @@ pub struct Scope {
     pub sources: Vec<ScopeSource>,
     /// The columns that `*` means: source and column of each.
     pub star: Vec<(usize, usize)>,
-    /// The places in `sources` and `star` where the joins since the last comma begin.
-    pub joined_from: (usize, usize),
+    /// The first source that names may mean: a condition of ON sees only the tables of its join.
+    pub seen_from: usize,
 }
 
 impl Scope {
@@ -197,34 +200,13 @@ impl Scope {
         Ok(place)
     }
 
-    /// Notes a comma: the sources after it form a join of their own.
-    pub fn comma(&mut self) {
-        self.joined_from = (self.sources.len(), self.star.len());
-    }
-    /// `a RIGHT JOIN b` is bound as `b LEFT JOIN a`, but a's columns come first in `*`.
-    pub fn swap_first_two(&mut self) {
-        let of_first = self.star.iter().filter(|(source, _)| *source == 0).count();
-        self.star.rotate_left(of_first);
-    }
-    /// Moves `common`, the columns that USING has merged, to the front of the join's part of `*`.
-    /// They keep their order.
-    pub fn put_common_first(&mut self, common: &[(usize, usize)]) {
-        let sources = &self.sources;
-        let common: HashSet<_> = common.iter().collect();
-        self.star.retain(|(s, c)| !sources[*s].columns[*c].merged);
-        let joined = self.star.split_off(self.joined_from.1);
-        let (first, rest): (Vec<_>, Vec<_>) =
-            joined.into_iter().partition(|at| common.contains(at));
-        self.star.extend(first.into_iter().chain(rest));
-    }
-
     /// The sources that a prefix `t.` or `db.t.` means; all sources if there is no prefix.
     pub fn matching<'s>(
         &'s self,
         schema: Option<&'s str>,
         table: Option<&'s str>,
     ) -> impl Iterator<Item = (usize, &'s ScopeSource)> {
-        self.sources.iter().enumerate().filter(move |(_, s)| {
+        self.sources.iter().enumerate().skip(self.seen_from).filter(move |(_, s)| {
             table.is_none_or(|t| *s.alias == *t)
                 && schema.is_none_or(|want| {
                     s.schema

@@ -3,41 +3,44 @@
 use super::access_path;
 use super::aggregate::Aggregates;
 use super::compare::and;
-use super::derived::{is_volatile, name_columns};
-use super::enum_set::keep_numbers;
 use super::expr::Env;
+use super::from::{At, FromClause};
+use super::group::grouping_of;
 use super::order::Wanted;
 use super::scope::{Aliases, Clause, Scope, ScopeSource};
 use super::window::{check_names, has_window};
 use super::{Binder, slot};
 use crate::error::{Result, SqlError};
 use crate::information_schema::{SCHEMA, Virtual};
-use crate::parse::ast::{self, ExprKind as A, FactorKind, Join, SelectItem};
+use crate::parse::ast::{self, ExprKind as A, SelectItem};
 use crate::parse::lexer::TokenKind;
 use crate::parse::limits::MAX_ITEMS;
 use crate::plan::expr_set::SameIndex;
 use crate::plan::{
-    AggregateCall, CompareOp, Expr, ExprKind, ExprType, JoinKind, Kind, Limit, OnConflict, RowLock,
-    SelectPlan, SortKey, Source, SourceKind,
+    AggregateCall, Expr, ExprKind, ExprType, Function, Grouping, Kind, Limit, Nest, OnConflict,
+    RowLock, SelectPlan, SortKey, Source, SourceKind,
 };
 use crate::sink::ColumnMeta;
 use redolith_types::{Charset, Value};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// A FROM item before its conditions are known.
-#[derive(Clone)]
-pub(super) struct Raw {
-    pub kind: RawKind,
-    pub join: JoinKind,
-    pub on: Vec<Expr>,
-}
 #[derive(Clone)]
 pub(super) enum RawKind {
     Table { table: Arc<crate::TableInfo>, hints: Vec<ast::IndexHint> },
     Derived(Box<SelectPlan>),
+    Lateral(Box<SelectPlan>, Vec<Expr>),
     Iteration { slot: u16, name: Box<str> },
     Virtual(Virtual),
+}
+impl RawKind {
+    /// Whether it is a derived table that locks rows.
+    fn locks(&self) -> bool {
+        match self {
+            RawKind::Derived(inner) | RawKind::Lateral(inner, _) => inner.locking,
+            _ => false,
+        }
+    }
 }
 
 /// The bound select list.
@@ -68,15 +71,16 @@ impl Binder<'_> {
         select: &ast::Select,
         outer: Option<&Env<'_>>,
     ) -> Result<SelectPlan> {
-        if select.rollup {
-            return Err(SqlError::unsupported("GROUP BY ... WITH ROLLUP"));
+        let is_outermost = std::mem::take(&mut self.is_outermost);
+        if select.calc_found_rows && !is_outermost {
+            return Err(SqlError::misplaced_option("SQL_CALC_FOUND_ROWS"));
         }
-        if select.calc_found_rows {
-            return Err(SqlError::unsupported("SQL_CALC_FOUND_ROWS"));
+        if select.rollup && select.group.len() > MAX_ROLLUP_KEYS {
+            return Err(SqlError::unsupported("WITH ROLLUP of more than 64 expressions"));
         }
         let (mut scope, dependents) = (Scope::default(), self.dependents);
         let around = std::mem::take(&mut self.windows);
-        let raw = self.from(select, &mut scope, outer)?;
+        let from = self.from(select, &mut scope, outer)?;
         let env = |clause| Env { scope: &scope, outer, ..Env::new(&scope, clause) };
 
         self.aggregates = None;
@@ -89,16 +93,22 @@ impl Binder<'_> {
         check_names(&select.windows)?;
         let windows = Some(&select.windows[..]);
         let fields = Env { windows, ..env(Clause::Fields) };
-        let items = self.pinned(|b| b.items(&fields, &select.items))?;
+        let mut items = self.pinned(|b| b.items(&fields, &select.items))?;
         let with_aliases = |clause| Env { aliases: Some(&items.aliases), ..env(clause) };
         let outer_aggregates = self.aggregates.take();
         let (mut keys, mut known) = (Vec::new(), SameIndex::default());
+        // For each item that a key of ROLLUP names: the key.
+        let mut named_keys = vec![None; if select.rollup { items.output.len() } else { 0 }];
         for key in &select.group {
-            // A repeated key does not change the groups.
-            if let Some(key) =
-                self.pinned(|b| b.group_key(&with_aliases(Clause::Group), key, &items.output))?
-                && known.find_expr(&key, &keys).is_none()
-            {
+            let item = self.item_of_key(&with_aliases(Clause::Group), key, &items)?;
+            if let Some(named) = item.and_then(|item| named_keys.get_mut(item)) {
+                named.get_or_insert(keys.len());
+            }
+            // A repeated key and a constant do not change the groups, except those of ROLLUP.
+            let key =
+                self.pinned(|b| b.group_key(&with_aliases(Clause::Group), key, &items.output))?;
+            let is_new = !key.is_constant() && known.find_expr(&key, &keys).is_none();
+            if select.rollup || is_new {
                 known.insert_expr(&key, keys.len());
                 keys.push(key);
             }
@@ -157,11 +167,24 @@ impl Binder<'_> {
                 visible,
                 &mut having,
                 implicit,
+                select.rollup,
+                &named_keys,
             )?);
         } else if let Some(having) = having.take() {
             flatten(having, &mut conjuncts);
         }
         let window_exprs = output.split_off(all);
+        let mut order = order;
+        if let Some(grouping) = grouping.as_ref().filter(|g| g.rollup) {
+            if order.is_empty() && self.windows.is_empty() {
+                order = rollup_order(grouping, &mut output)?;
+            }
+            for (column, value) in items.columns.iter_mut().zip(&output) {
+                column.ty.nullable |= value.any(&|e| matches!(e.kind, ExprKind::GroupKey(_)));
+            }
+        } else if output.iter().chain(&window_exprs).chain(&having).any(has_grouping) {
+            return Err(SqlError::invalid_group_function());
+        }
         let split = match self.windows.is_empty() {
             true => None,
             false => {
@@ -174,6 +197,7 @@ impl Binder<'_> {
         let lock = select.lock.as_ref().map_or(self.reads, row_lock);
         let mut plan = SelectPlan {
             sources: Vec::new(),
+            nests: Vec::new(),
             condition: None,
             grouping,
             having,
@@ -185,9 +209,9 @@ impl Binder<'_> {
             into: select.into.iter().map(|v| v.as_str().into()).collect(),
             into_file: None,
             columns: items.columns,
-            locking: lock != RowLock::None
-                || raw.iter().any(|r| matches!(&r.kind, RawKind::Derived(inner) if inner.locking)),
+            locking: lock != RowLock::None || from.sources.iter().any(|source| source.kind.locks()),
             dependent: self.dependents > dependents,
+            counts_all: false,
             probe: None,
         };
         if let Some((outputs, sorts)) = split {
@@ -198,7 +222,7 @@ impl Binder<'_> {
             let (distinct, limit) = (plan.distinct, std::mem::take(&mut plan.limit));
             let into = std::mem::take(&mut plan.into);
             plan.distinct = false;
-            self.place(&mut plan, raw, conjuncts, lock, select, &scope)?;
+            self.place(&mut plan, from, conjuncts, lock, select, &scope)?;
             self.check_effects(&plan)?;
             plan = self.over_windows(plan, sorts, outputs, visible, columns)?;
             (plan.order, plan.distinct, plan.limit, plan.into) = (order, distinct, limit, into);
@@ -210,14 +234,14 @@ impl Binder<'_> {
         if !plan.into.is_empty() && plan.into.len() != visible {
             return Err(SqlError::wrong_select_columns());
         }
-        let probe = self.probe_parts(&plan, &raw, &conjuncts, select);
-        let again = probe.is_some().then(|| raw.clone());
-        self.place(&mut plan, raw, conjuncts, lock, select, &scope)?;
-        if let (Some(parts), Some(raw)) = (probe, again)
+        let probe = self.probe_parts(&plan, &from, &conjuncts, select);
+        let again = probe.is_some().then(|| from.clone());
+        self.place(&mut plan, from, conjuncts, lock, select, &scope)?;
+        if let (Some(parts), Some(from)) = (probe, again)
             && parts.pays(&plan)
         {
             let (mut probe, rest) = parts.probe(&plan);
-            self.place(&mut probe.build, raw, rest, lock, select, &scope)?;
+            self.place(&mut probe.build, from, rest, lock, select, &scope)?;
             plan.probe = Some(Box::new(probe));
         }
         self.check_effects(&plan)?;
@@ -234,118 +258,6 @@ impl Binder<'_> {
         }
         self.check_effects(&plan)?;
         Ok(plan)
-    }
-
-    fn from(
-        &mut self,
-        select: &ast::Select,
-        scope: &mut Scope,
-        outer: Option<&Env<'_>>,
-    ) -> Result<Vec<Raw>> {
-        let factors = &select.from[..];
-        let mut raw = Vec::with_capacity(factors.len());
-        let swapped = matches!(factors.get(1).map(|f| &f.join), Some(Join::Right(_)));
-        for n in 0..factors.len() {
-            let factor = &factors[if swapped && n < 2 { 1 - n } else { n }];
-            let join = match &factors[n].join {
-                Join::Right(condition) if n == 1 => &Join::Left(condition.clone()),
-                Join::Right(_) => {
-                    return Err(SqlError::unsupported("RIGHT JOIN after other joins"));
-                }
-                join => join,
-            };
-            let left = matches!(join, Join::Left(_) | Join::Using { left: true, .. });
-            if matches!(join, Join::Comma) {
-                scope.comma();
-            }
-            let kind = match &factor.kind {
-                FactorKind::Table { name, hints } => match self.virtual_table(name)? {
-                    Some(table) => {
-                        // The table is known by its name as written in the statement (ISCH-1).
-                        scope.add_table(
-                            table.info(),
-                            Some(factor.alias.as_deref().unwrap_or(&name.name)),
-                            left,
-                        )?;
-                        RawKind::Virtual(table)
-                    }
-                    None => {
-                        let table = self.open_table(name, false)?;
-                        scope.add_table(&table, factor.alias.as_deref(), left)?;
-                        RawKind::Table { table, hints: hints.clone() }
-                    }
-                },
-                FactorKind::Itself { name, inside } => {
-                    let alias = factor.alias.as_deref().unwrap_or(name);
-                    let forced = select.straight_join && n > 0;
-                    self.itself(name, *inside, left || forced, alias, scope)?
-                }
-                FactorKind::Derived { select, columns, again, recursive } => {
-                    let alias =
-                        factor.alias.as_deref().ok_or_else(SqlError::derived_needs_alias)?;
-                    // A derived table sees nothing outside.
-                    let taken = std::mem::take(&mut self.taken);
-                    let recursions = std::mem::take(&mut self.recursions);
-                    let plan = match recursive {
-                        Some(name) => self.recursive(name, columns, select),
-                        None => self.select(select, None),
-                    };
-                    (self.taken, self.recursions) = (taken, recursions);
-                    let mut plan = plan?;
-                    name_columns(&mut plan, columns)?;
-                    if *again && is_volatile(&plan) {
-                        return Err(SqlError::unsupported(
-                            "several uses of a common table expression whose values differ",
-                        ));
-                    }
-                    let source = scope.add_derived(alias, &plan.columns, left)?;
-                    keep_numbers(&mut plan, &mut scope.sources[source as usize].columns);
-                    RawKind::Derived(Box::new(plan))
-                }
-            };
-            let mut on = Vec::new();
-            match join {
-                Join::None | Join::Comma | Join::Right(_) => {}
-                Join::Inner(condition) | Join::Left(condition) => {
-                    self.aggregates = None;
-                    if let Some(condition) = condition {
-                        let env = Env { scope, outer, ..Env::new(scope, Clause::On) };
-                        let bound = self.condition(&env, condition)?;
-                        flatten(bound, &mut on);
-                    }
-                }
-                Join::Using { columns, .. } => self.using(scope, columns, &mut on)?,
-                Join::Unsupported(what) => return Err(SqlError::unsupported(what)),
-            }
-            if swapped && n == 1 {
-                scope.swap_first_two();
-            }
-            raw.push(Raw { kind, join: if left { JoinKind::Left } else { JoinKind::Inner }, on });
-        }
-        Ok(raw)
-    }
-
-    /// Binds USING (columns): each column must be equal in the new source and in an earlier source
-    /// of the join. `*` and plain names do not see the new source's column.
-    fn using(&mut self, scope: &mut Scope, columns: &[String], on: &mut Vec<Expr>) -> Result<()> {
-        let last = scope.sources.len() - 1;
-        let mut common = Vec::with_capacity(columns.len());
-        for name in columns {
-            let find = |sources: std::ops::Range<usize>| {
-                sources.into_iter().find_map(|s| scope.sources[s].column(name).map(|c| (s, c)))
-            };
-            let (Some(before), Some(new)) = (find(scope.joined_from.0..last), find(last..last + 1))
-            else {
-                return Err(SqlError::unknown_column(name, Clause::On.name()));
-            };
-            let (l, r) = (scope.column(before), scope.column(new));
-            let (l, r) = (Expr::new(l.expr.clone(), l.ty()), Expr::new(r.expr.clone(), r.ty()));
-            on.push(self.compare(CompareOp::Eq, l, r)?);
-            scope.sources[last].columns[new.1].merged = true;
-            common.push(before);
-        }
-        scope.put_common_first(&common);
-        Ok(())
     }
 
     fn items(&mut self, env: &Env<'_>, items: &[SelectItem]) -> Result<Items> {
@@ -450,14 +362,25 @@ impl Binder<'_> {
         Ok(ColumnMeta::expression(name, ty))
     }
 
-    /// Binds a GROUP BY item: a position, an alias or an expression. Returns None for a constant,
-    /// which does not change the groups.
-    fn group_key(
+    /// The number of the item that a key of GROUP BY names by its position or its alias.
+    fn item_of_key(
         &mut self,
         env: &Env<'_>,
         key: &ast::Expr,
-        output: &[Expr],
-    ) -> Result<Option<Expr>> {
+        items: &Items,
+    ) -> Result<Option<usize>> {
+        Ok(match &key.kind {
+            A::Name(name)
+                if name.table.is_none() && env.scope.find(name, env.clause)?.is_none() =>
+            {
+                items.aliases.find(&name.column)
+            }
+            _ => self.position(key, items.output.len(), env.clause)?,
+        })
+    }
+
+    /// Binds a GROUP BY item: a position, an alias or an expression.
+    fn group_key(&mut self, env: &Env<'_>, key: &ast::Expr, output: &[Expr]) -> Result<Expr> {
         let expr = match self.position(key, output.len(), env.clause)? {
             Some(n) => output[n].clone(),
             None => self.expr(env, key)?,
@@ -468,7 +391,7 @@ impl Binder<'_> {
         if expr.any(&|e| matches!(e.kind, ExprKind::Aggregate(_))) {
             return Err(SqlError::cannot_group_on(self.parsed.source(key.span)));
         }
-        Ok((!expr.is_constant()).then_some(expr))
+        Ok(expr)
     }
 
     /// The index of the item that `ORDER BY 2` means. None if the expression is not an integer.
@@ -544,55 +467,61 @@ impl Binder<'_> {
     }
 
     /// Gives each source its conditions and its access path.
-    fn place(
+    pub(super) fn place(
         &mut self,
         plan: &mut SelectPlan,
-        raw: Vec<Raw>,
+        mut from: FromClause,
         mut conjuncts: Vec<Expr>,
         lock: RowLock,
         select: &ast::Select,
         scope: &Scope,
     ) -> Result<()> {
-        let count = raw.len();
+        let count = from.sources.len();
         // Conditions are sorted by the last source that they read.
         let mut constant = Vec::new();
         let mut by_source: Vec<Vec<Expr>> = vec![Vec::new(); count];
-        let mut after: Vec<Vec<Expr>> = vec![Vec::new(); count];
+        let mut after: Vec<Vec<Expr>> = vec![Vec::new(); from.nests.len()];
         if plan.dependent {
             // What runs a subquery for each row is decided last.
             conjuncts.sort_by_cached_key(Expr::has_dependent);
         }
-        for conjunct in conjuncts {
-            match conjunct.last_source() {
-                None if count == 0 || conjunct.is_fixed() => constant.push(conjunct),
-                None => by_source[0].push(conjunct),
-                Some(s) if raw[s as usize].join == JoinKind::Left => {
-                    after[s as usize].push(conjunct)
-                }
-                Some(s) => by_source[s as usize].push(conjunct),
-            }
+        let (constants, conjuncts): (Vec<Expr>, Vec<Expr>) = conjuncts
+            .into_iter()
+            .partition(|c| c.last_source().is_none() && (count == 0 || c.is_fixed()));
+        constant.extend(constants);
+        let mut owned = vec![(None, conjuncts), (None, std::mem::take(&mut from.on))];
+        for (n, nest) in from.nests.iter_mut().enumerate() {
+            owned.push((Some(n as u16), std::mem::take(&mut nest.on)));
         }
-        for (s, item) in raw.iter().enumerate().filter(|(_, item)| item.join == JoinKind::Inner) {
-            for conjunct in &item.on {
-                match conjunct.last_source() {
-                    Some(last) if raw[last as usize].join == JoinKind::Inner => {
-                        by_source[last as usize].push(conjunct.clone())
-                    }
-                    _ => by_source[s].push(conjunct.clone()),
+        for (owner, conditions) in owned {
+            for condition in conditions {
+                match from.place_of(owner, &condition) {
+                    At::Source(s) => by_source[s].push(condition),
+                    At::After(nest) => after[nest].push(condition),
                 }
             }
         }
+        let all = |list: Vec<Expr>| Some(list).filter(|list| !list.is_empty()).map(and);
+        plan.nests = from
+            .nests
+            .iter()
+            .zip(after)
+            .map(|(nest, after)| Nest {
+                first: nest.first,
+                last: nest.last,
+                parent: nest.parent,
+                after: all(after),
+            })
+            .collect();
         let (mut wanted, nothing) = (Wanted::of(plan, count), Wanted::NOTHING);
-        for (s, item) in raw.into_iter().enumerate() {
-            let left = item.join == JoinKind::Left;
-            let here = if left { item.on } else { std::mem::take(&mut by_source[s]) };
-            let filter = Some(std::mem::take(&mut after[s])).filter(|a| !a.is_empty()).map(and);
+        for (s, item) in from.sources.into_iter().enumerate() {
+            let here = std::mem::take(&mut by_source[s]);
             let source = match item.kind {
                 RawKind::Table { table, hints } => {
-                    // Parts of a left join's ON may name only earlier sources. Such a part is not a
-                    // condition on this table's rows.
+                    // Parts of an outer join's ON may name only earlier sources. Such a part is not
+                    // a condition on this table's rows.
                     let (own, other): (Vec<Expr>, Vec<Expr>) = here.into_iter().partition(|e| {
-                        !left || e.last_source() == Some(s as u16) || e.last_source().is_none()
+                        e.last_source() == Some(s as u16) || e.last_source().is_none()
                     });
                     let chosen = access_path::choose(
                         &table,
@@ -621,36 +550,60 @@ impl Binder<'_> {
                             .filter(|t| Arc::ptr_eq(&t.table, &table))
                             .for_each(|t| t.write = true);
                     }
-                    let on = Some(other).filter(|o| !o.is_empty()).map(and);
                     Source {
                         kind: SourceKind::Table(chosen.into_access(
                             table,
                             scope.sources[s].alias.clone(),
                             lock,
                         )),
-                        join: item.join,
-                        on,
-                        filter,
+                        nest: item.nest,
+                        filter: all(other),
                     }
                 }
                 kept => {
-                    let conditions = Some(here).filter(|h| !h.is_empty()).map(and);
-                    let (on, filter) = if left { (conditions, filter) } else { (None, conditions) };
                     let kind = match kept {
-                        RawKind::Derived(inner) => SourceKind::Derived(inner),
+                        RawKind::Lateral(plan, outer) if !outer.is_empty() => {
+                            SourceKind::Lateral { plan, outer }
+                        }
+                        RawKind::Derived(inner) | RawKind::Lateral(inner, _) => {
+                            SourceKind::Derived(inner)
+                        }
                         RawKind::Virtual(table) => SourceKind::Virtual(table),
                         RawKind::Iteration { slot, name } => SourceKind::Iteration { slot, name },
                         RawKind::Table { .. } => unreachable!("matched above"),
                     };
-                    Source { kind, join: item.join, on, filter }
+                    Source { kind, nest: item.nest, filter: all(here) }
                 }
             };
             plan.sources.push(source);
         }
-        plan.condition = Some(constant).filter(|c| !c.is_empty()).map(and);
+        plan.condition = all(constant);
         access_path::note_columns(plan);
         Ok(())
     }
+}
+
+/// The most expressions of GROUP BY .. WITH ROLLUP: each row is in a group for each of them.
+const MAX_ROLLUP_KEYS: usize = 64;
+
+/// The order of the groups of ROLLUP where the statement asks for none: each group comes before
+/// the one that sums it up. The sort keys are hidden outputs.
+fn rollup_order(grouping: &Grouping, output: &mut Vec<Expr>) -> Result<Vec<SortKey>> {
+    let mut order = Vec::with_capacity(2 * grouping.keys.len());
+    for (n, key) in grouping.keys.iter().enumerate() {
+        let value = Expr::new(ExprKind::GroupKey(slot(n)?), key.ty.nullable(true));
+        for e in [grouping_of(grouping.keys.len(), &[n])?, value] {
+            let (output_no, collation) = (slot(output.len())?, e.ty.collation);
+            order.push(SortKey { output: output_no, descending: false, collation });
+            output.push(e);
+        }
+    }
+    Ok(order)
+}
+
+/// True if GROUPING() stands in the expression.
+fn has_grouping(e: &Expr) -> bool {
+    e.any(&|e| matches!(&e.kind, ExprKind::Call { function: Function::Grouping, .. }))
 }
 
 /// True for a column of a FROM item. A derived table makes an ENUM or SET from its number.

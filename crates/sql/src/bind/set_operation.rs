@@ -15,8 +15,8 @@ use super::type_rules::unify;
 use crate::error::{Result, SqlError};
 use crate::parse::ast::{self, ExprKind as A};
 use crate::plan::{
-    Expr, ExprKind, ExprType, Function, JoinKind, Kind, Limit, SelectPlan, SetKind, SetOperator,
-    Source, SourceKind,
+    Expr, ExprKind, ExprType, Function, Kind, Limit, SelectPlan, SetKind, SetOperator, Source,
+    SourceKind,
 };
 use crate::sink::ColumnMeta;
 
@@ -153,7 +153,8 @@ impl Binder<'_> {
         source.each_inner(&mut |part| locking |= part.locking);
         let dependent = output.iter().any(Expr::has_dependent);
         Ok(SelectPlan {
-            sources: vec![Source { kind: source, join: JoinKind::Inner, on: None, filter: None }],
+            nests: Vec::new(),
+            sources: vec![Source { kind: source, nest: None, filter: None }],
             condition: None,
             grouping: None,
             having: None,
@@ -167,6 +168,7 @@ impl Binder<'_> {
             columns,
             locking,
             dependent,
+            counts_all: false,
             probe: None,
         })
     }

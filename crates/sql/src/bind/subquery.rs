@@ -129,7 +129,7 @@ impl Binder<'_> {
     }
 
     /// Binds the query of a subquery. Returns also what it takes from outside.
-    fn subselect(
+    pub(super) fn subselect(
         &mut self,
         env: &Env<'_>,
         select: &ast::Select,

@@ -56,6 +56,11 @@ pub struct Capture {
     // What the running statement logs, and how.
     start: Point,
     images: Images,
+    /// Those of a statement that changes several tables, for each of them; None if its database is
+    /// not logged.
+    many: Vec<Option<Images>>,
+    /// The tables that such a statement maps before its first row.
+    to_map: Vec<Arc<TableInfo>>,
     /// The statement's text, until it is logged before the statement's first row.
     text: Vec<u8>,
     /// Whether the statement's table is in a database that is not logged.
@@ -103,6 +108,8 @@ impl Capture {
             begin_len: 0,
             start: Point::default(),
             images: Images::none(),
+            many: Vec::new(),
+            to_map: Vec::new(),
             text: Vec::new(),
             ignored: false,
             metadata: RowMetadata::Minimal,
@@ -141,16 +148,27 @@ impl Capture {
     ) -> Result<()> {
         self.start = self.savepoint()?;
         let server = &db.settings;
-        let Some((images, info)) = Images::of(statement, settings.image, server, &self.table_ids)
-        else {
-            return Ok(());
-        };
-        self.ignored = !self.filter.logs(&info.def.schema);
+        let mut tables = Images::of(statement, settings.image, server, &self.table_ids);
+        let logs = |info: &Arc<TableInfo>| self.filter.logs(&info.def.schema);
+        match &tables[..] {
+            [] => return Ok(()),
+            tables => self.ignored = !tables.iter().any(|(_, info)| logs(info)),
+        }
+        self.images = Images::none();
+        (self.many, self.to_map) = (Vec::new(), Vec::new());
         if self.ignored {
-            self.images = Images::none();
             return Ok(());
         }
-        self.images = images;
+        if tables.len() == 1
+            && let Some((images, _)) = tables.pop()
+        {
+            self.images = images;
+        }
+        for (images, info) in tables {
+            let logged = logs(info);
+            self.to_map.extend(logged.then(|| info.clone()));
+            self.many.push(logged.then_some(images));
+        }
         self.metadata = row_metadata(server);
         self.stamp = settings.stamp(server, now_us);
         self.most = server.bits(Var::MaxBinlogCacheSize);
@@ -167,6 +185,14 @@ impl Capture {
             self.builder = Some(builder);
         }
         Ok(())
+    }
+    /// Goes to the next table of a statement that changes several: `n` counts them.
+    pub fn turn_to(&mut self, n: usize) {
+        if let Some(images) = self.many.get_mut(n) {
+            let images = images.take();
+            self.ignored = images.is_none();
+            self.images = images.unwrap_or_else(Images::none);
+        }
     }
     /// Ends a statement that has succeeded.
     pub fn end_statement(&mut self) -> Result<()> {
@@ -282,6 +308,9 @@ impl Capture {
         let Some(builder) = self.builder.as_mut().filter(|_| !self.ignored) else { return Ok(()) };
         if !self.text.is_empty() {
             builder.rows_query(self.stamp, &std::mem::take(&mut self.text))?;
+        }
+        for info in std::mem::take(&mut self.to_map) {
+            builder.map_table(self.stamp, info.logged(self.metadata, &self.table_ids))?;
         }
         let engine = info.engine();
         let (table, layout) = (info.logged(self.metadata, &self.table_ids), &engine.layout);

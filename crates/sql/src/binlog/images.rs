@@ -5,6 +5,8 @@ use crate::settings::Settings;
 use crate::table_info::TableInfo;
 use redolith_binlog::{ColumnSet, RowImage, Table};
 use redolith_types::{RowLayout, TableDef, Value};
+use smallvec::{SmallVec, smallvec};
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 /// The columns that a statement logs (`binlog_row_image`). They are the same for all its rows.
@@ -17,20 +19,33 @@ pub(super) struct Images {
     pub updated: ColumnSet,
 }
 
+/// The tables that a statement changes, most often one.
+pub(super) type Changed<'s> = SmallVec<[(Images, &'s Arc<TableInfo>); 1]>;
+
 impl Images {
     pub(super) fn none() -> Images {
         let none = || ColumnSet::none(0);
         Images { before: none(), inserted: none(), updated: none() }
     }
-    /// The columns that the statement logs, and the table that it changes; None if it changes no
+    /// The columns that the statement logs for each table that it changes; none if it changes no
     /// rows.
     pub(super) fn of<'s>(
         statement: &'s Statement,
         image: RowImage,
         server: &Settings,
         ids: &AtomicU64,
-    ) -> Option<(Images, &'s TableInfo)> {
-        let (info, inserted, updated) = match statement {
+    ) -> Changed<'s> {
+        let of = |(info, inserted, updated): (&'s Arc<TableInfo>, ColumnSet, ColumnSet)| {
+            let table = info.logged(row_metadata(server), ids);
+            let images = Images {
+                before: image.before(table),
+                inserted: image.after(table, &inserted),
+                updated: image.after(table, &updated),
+            };
+            (images, info)
+        };
+        let none = |info: &TableInfo| ColumnSet::none(info.def.columns.len());
+        match statement {
             Statement::Insert(insert) => {
                 let updated = match &insert.on_duplicate {
                     OnDuplicate::Update(to) => assigned(&insert.table.def, to, &[]),
@@ -38,27 +53,27 @@ impl Images {
                         ColumnSet::none(insert.table.def.columns.len())
                     }
                 };
-                (&insert.table, given(insert), updated)
+                smallvec![of((&insert.table, given(insert), updated))]
             }
             Statement::Update(update) => {
                 let info = &update.access.table;
                 let assigned = assigned(&info.def, &update.assignments, &update.on_update_now);
-                (info, ColumnSet::none(info.def.columns.len()), assigned)
+                smallvec![of((info, none(info), assigned))]
             }
             Statement::Delete(delete) => {
                 let info = &delete.access.table;
-                let none = || ColumnSet::none(info.def.columns.len());
-                (info, none(), none())
+                smallvec![of((info, none(info), none(info)))]
             }
-            _ => return None,
-        };
-        let table = info.logged(row_metadata(server), ids);
-        let images = Images {
-            before: image.before(table),
-            inserted: image.after(table, &inserted),
-            updated: image.after(table, &updated),
-        };
-        Some((images, info))
+            Statement::UpdateMany(many) | Statement::DeleteMany(many) => many
+                .targets
+                .iter()
+                .map(|target| {
+                    let (info, now) = (&target.table, &target.on_update_now);
+                    of((info, none(info), assigned(&info.def, &target.assignments, now)))
+                })
+                .collect(),
+            _ => SmallVec::new(),
+        }
     }
     /// Whether a column that is stored outside the row is in an image of the row before or after
     /// an update.

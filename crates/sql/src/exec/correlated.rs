@@ -193,14 +193,14 @@ impl Correlated {
         self.again = None;
     }
     /// Begins a run inside the evaluation under way. Returns what [`Self::leave`] wants.
-    fn enter(&mut self) -> u64 {
+    pub fn enter(&mut self) -> u64 {
         let outer = self.unit;
         self.inside += 1;
         self.end_unit();
         outer
     }
     /// Ends a run: the evaluation around it, which goes on, has its own answers again.
-    fn leave(&mut self, outer: u64) {
+    pub fn leave(&mut self, outer: u64) {
         self.inside -= 1;
         self.unit = outer;
     }

@@ -52,22 +52,36 @@ impl<'p> Groups<'p> {
         self.ends.len()
     }
 
-    /// Adds a row to its group.
+    /// Adds a row to its group, or to those of ROLLUP.
     pub fn add<'v>(&mut self, at: Scope<'v>, env: &mut Env<'_>) -> Result<()>
     where
         'p: 'v,
     {
         let mark = env.held();
-        let n = if self.plan.implicit { 0 } else { self.group_of(at, env)? };
+        if self.plan.rollup {
+            let groups = self.groups_of(at, env)?;
+            for n in groups {
+                self.add_to(n, at, env)?;
+            }
+        } else {
+            let n = if self.plan.implicit { 0 } else { self.group_of(at, env)? };
+            self.add_to(n, at, env)?;
+        }
+        env.release_to(mark);
+        let memory = self.memory();
+        env.keep(&mut self.counted, memory)
+    }
+    fn add_to<'v>(&mut self, n: usize, at: Scope<'v>, env: &mut Env<'_>) -> Result<()>
+    where
+        'p: 'v,
+    {
         let each = self.plan.aggregates.len();
         for (call, acc) in self.plan.aggregates.iter().zip(&mut self.accumulators[n * each..]) {
             let before = acc.memory();
             acc.add(call, at, env)?;
             self.kept = self.kept + acc.memory() - before;
         }
-        env.release_to(mark);
-        let memory = self.memory();
-        env.keep(&mut self.counted, memory)
+        Ok(())
     }
     pub fn memory(&self) -> usize {
         let accumulators = self.accumulators.capacity() * size_of::<Accumulator>();
@@ -94,6 +108,37 @@ impl<'p> Groups<'p> {
         Ok(n)
     }
 
+    /// The groups of a row with ROLLUP: for all keys, for all but the last, and so on (SEL-6).
+    fn groups_of<'v>(&mut self, at: Scope<'v>, env: &mut Env<'_>) -> Result<Vec<usize>>
+    where
+        'p: 'v,
+    {
+        self.key.clear();
+        let plan: &'v Grouping = self.plan;
+        let mut values: SmallVec<[Value<'v>; 4]> = SmallVec::new();
+        let mut ends = vec![0];
+        for e in &plan.keys {
+            let value = Eval::new(at, env).output(e)?;
+            sortkey::push(&value, &e.ty, e.ty.collation, env, &mut self.key);
+            values.push(value);
+            ends.push(self.key.len());
+        }
+        let mut groups = Vec::with_capacity(ends.len());
+        for (grouped, end) in ends.into_iter().enumerate().rev() {
+            self.key.truncate(end);
+            self.key.extend((grouped as u16).to_be_bytes());
+            let (n, new) = self.keys.insert(&self.key);
+            if new {
+                values[..grouped].iter().for_each(|v| write(v, &mut self.values));
+                values[grouped..].iter().for_each(|_| write(&Value::Null, &mut self.values));
+                write(&Value::Int(grouped as i64), &mut self.values);
+                self.open();
+            }
+            groups.push(n);
+        }
+        Ok(groups)
+    }
+
     /// True if the first aggregate of the first group has met a value.
     pub fn has_value(&self) -> bool {
         self.accumulators.first().is_some_and(Accumulator::has_value)
@@ -111,7 +156,8 @@ impl<'p> Groups<'p> {
             .collect::<Result<_>>()?;
         let start = if n == 0 { 0 } else { self.ends[n - 1] };
         let mut packed = &self.values[start..self.ends[n]];
-        let keys = self.plan.keys.iter().map(|_| read(&mut packed)).collect();
+        let keys = self.plan.keys.len() + self.plan.rollup as usize;
+        let keys = (0..keys).map(|_| read(&mut packed)).collect();
         Ok((keys, aggregates))
     }
 }

@@ -517,7 +517,8 @@ impl<'p> Work<'p> {
             let inserted = Row::Stored { def, layout, payload };
             let at = Scope { sources: &sources, inserted, ..at };
             let nulls = !self.single || self.plan.ignore;
-            let mut changes = answered!(cx, at, assign(info, assignments, at, &mut cx.env, nulls));
+            let mut changes =
+                answered!(cx, at, assign(info, assignments, 0, at, &mut cx.env, nulls));
             keep_changed(&mut changes, current);
             if changes.is_empty() {
                 self.affected += cx.env.session.found_rows_flag as u64;
@@ -631,6 +632,14 @@ impl Rewriter {
     pub fn row(&self) -> RowAt<'_> {
         self.cursor.row()
     }
+    /// The row with its long columns, after [`Self::fetch`].
+    pub fn whole(&self) -> &[u8] {
+        self.cursor.whole()
+    }
+    /// Lets the long columns go.
+    pub fn let_go(&mut self) {
+        self.cursor.let_go();
+    }
     /// True if the row equals `payload`.
     async fn is(&mut self, cx: &mut ExecContext<'_>, payload: &[u8]) -> Result<bool> {
         let mark = cx.env.held();
@@ -665,7 +674,7 @@ impl Rewriter {
     }
     /// Reads the row's long columns. Returns false if the row has none. The columns stay in the
     /// cursor and in the account until the caller releases them.
-    async fn fetch(&mut self, cx: &mut ExecContext<'_>) -> Result<bool> {
+    pub async fn fetch(&mut self, cx: &mut ExecContext<'_>) -> Result<bool> {
         let is_long = self.table.layout.has_externals(self.cursor.row().stored);
         if is_long {
             long_rows::fetch(

@@ -53,6 +53,7 @@ fn reads(plan: &SelectPlan, table: &Table) -> bool {
             SourceKind::Table(access) => is_target(access),
             // A part is made, with its derived tables and subqueries, when the part before ends.
             SourceKind::Union(_) => true,
+            SourceKind::Lateral { plan, .. } => plan.reads_directly(&is_target),
             // Their rows are made before the first row of the SELECT.
             _ => false,
         })

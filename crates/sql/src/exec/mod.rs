@@ -28,9 +28,11 @@ mod insert;
 mod insert_select;
 mod into_file;
 mod key_bounds;
+mod lateral;
 mod load;
 pub mod locks;
 mod long_rows;
+mod many;
 mod more_rows;
 mod number_bounds;
 mod pace;
@@ -91,6 +93,8 @@ pub fn runs(plan: &Plan) -> bool {
             | Statement::Insert(_)
             | Statement::Update(_)
             | Statement::Delete(_)
+            | Statement::UpdateMany(_)
+            | Statement::DeleteMany(_)
             | Statement::Rows(_)
             | Statement::Do(_)
     )
@@ -104,9 +108,7 @@ pub async fn run(
     params: &[Value<'_>],
     sink: &mut impl ResultSink,
 ) -> Result<Outcome> {
-    if cx.trx.read_only
-        && matches!(plan.body, Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_))
-    {
+    if cx.trx.read_only && plan.body.changes_rows() {
         return Err(SqlError::read_only_transaction());
     }
     cx.trx.begin_statement();
@@ -119,6 +121,8 @@ pub async fn run(
             _ => insert::run(cx, insert, params).await,
         },
         Statement::Delete(delete) => delete::run(cx, delete, params).await,
+        Statement::UpdateMany(many) => Box::pin(many::update(cx, many, params)).await,
+        Statement::DeleteMany(many) => Box::pin(many::delete(cx, many, params)).await,
         Statement::Rows(rows) => {
             sink.columns(&plan.columns);
             rows.iter().for_each(|row| sink.row(row));

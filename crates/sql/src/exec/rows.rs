@@ -1,6 +1,7 @@
-//! Makes the rows of FROM with nested loops over tables and derived tables (SEL-1).
+//! Makes the rows of FROM with nested loops over tables and derived tables (SEL-1, SEL-5).
 use super::correlated::{self, answered};
 use super::eval::{Eval, Row, Scope};
+use super::lateral::Lateral;
 use super::scan::{Scan, check_killed};
 use super::select::{RowTarget, give_to_boxed};
 use super::set_operation::Counted;
@@ -8,8 +9,9 @@ use super::spool::Spool;
 use super::{Env, ExecContext, recursion, window};
 use crate::error::{Result, SqlError};
 use crate::information_schema;
-use crate::plan::{Expr, JoinKind, SelectPlan, Source, SourceKind};
+use crate::plan::{Expr, Nest, SelectPlan, Source, SourceKind};
 use crate::sink::{ColumnMeta, OkInfo, ResultSink};
+use redolith_engine::row::update::RowAt;
 use redolith_types::Value;
 use smallvec::SmallVec;
 
@@ -128,10 +130,13 @@ pub struct Kept {
     current: Vec<Value<'static>>,
 }
 impl Kept {
+    pub fn nothing() -> Kept {
+        Kept::few(Vec::new())
+    }
     fn few(rows: Vec<Box<[Value<'static>]>>) -> Kept {
         Kept { few: rows, bytes: 0, next: 0, many: None, current: Vec::new() }
     }
-    fn rewind(&mut self) {
+    pub fn rewind(&mut self) {
         self.next = 0;
         self.many.iter_mut().for_each(Spool::rewind);
     }
@@ -209,20 +214,30 @@ enum Rows<'p> {
     /// The table of the first source, without a box.
     First(Scan<'p>),
     Kept(Box<Kept>),
+    Lateral(Box<Lateral<'p>>),
     Union(Box<UnionRows<'p>>),
     Counted(Box<Counted>),
 }
 struct Level<'p> {
     source: &'p Source,
     rows: Rows<'p>,
-    /// For a left join: whether some row has matched (`matched`), and whether the current row is
-    /// the row of NULLs (`nulls`).
-    matched: bool,
-    nulls: bool,
+    /// The nest whose rows of NULLs stand here (SEL-5).
+    nulls: Option<u16>,
+}
+
+/// Where the loops go on.
+enum Step {
+    /// The source has its row; the loops go on behind it.
+    Found(usize),
+    /// The source has no more rows; the loops go on with the source before it.
+    Exhausted(usize),
 }
 
 pub struct Loops<'p> {
     levels: SmallVec<[Level<'p>; 1]>,
+    nests: &'p [Nest],
+    /// For each nest: whether rows of it have matched.
+    matched: Vec<bool>,
     begun: bool,
 }
 
@@ -231,7 +246,7 @@ pub type Current<'r> = SmallVec<[Row<'r>; 2]>;
 
 impl<'p> Loops<'p> {
     pub fn new() -> Loops<'p> {
-        Loops { levels: SmallVec::new(), begun: false }
+        Loops { levels: SmallVec::new(), nests: &[], matched: Vec::new(), begun: false }
     }
     /// Opens the sources, and makes the rows of sources that are not tables. Called once, before
     /// the first row. It is not a part of `new` because levels are large and must not be moved.
@@ -241,6 +256,8 @@ impl<'p> Loops<'p> {
         plan: &'p SelectPlan,
         at: Scope<'_>,
     ) -> Result<()> {
+        self.nests = &plan.nests;
+        self.matched = vec![false; plan.nests.len()];
         let levels = &mut self.levels;
         for source in &plan.sources {
             let rows = match &source.kind {
@@ -262,6 +279,9 @@ impl<'p> Loops<'p> {
                         }
                     };
                     Rows::Kept(Box::new(kept))
+                }
+                SourceKind::Lateral { plan, outer } => {
+                    Rows::Lateral(Box::new(Lateral::new(plan, outer)))
                 }
                 SourceKind::Union(parts) => Rows::Union(Box::new(UnionRows::new(parts))),
                 SourceKind::Combined(parts) => {
@@ -299,7 +319,7 @@ impl<'p> Loops<'p> {
                     Rows::Kept(Box::new(Kept::few(rows)))
                 }
             };
-            levels.push(Level { source, rows, matched: false, nulls: false });
+            levels.push(Level { source, rows, nulls: None });
         }
         Ok(())
     }
@@ -323,6 +343,7 @@ impl<'p> Loops<'p> {
                     SourceKind::Iteration { slot, .. } => cx.env.iterations.put(*slot, *kept),
                     _ => kept.free(&mut cx.env),
                 },
+                Rows::Lateral(lateral) => lateral.kept.free(&mut cx.env),
                 Rows::Union(union) => union.kept.free(&mut cx.env),
                 Rows::Counted(counted) => counted.free(&mut cx.env),
             }
@@ -330,6 +351,15 @@ impl<'p> Loops<'p> {
         Ok(())
     }
 
+    /// The row of a table for the engine; None where a row of NULLs stands for it.
+    pub fn at(&self, source: usize) -> Option<RowAt<'_>> {
+        match &self.levels[source] {
+            Level { nulls: Some(_), .. } => None,
+            Level { rows: Rows::First(scan), .. } => Some(scan.at()),
+            Level { rows: Rows::Scan(scan), .. } => Some(scan.at()),
+            _ => None,
+        }
+    }
     pub fn current(&self) -> Current<'_> {
         self.upto(self.levels.len())
     }
@@ -364,16 +394,14 @@ impl<'p> Loops<'p> {
             self.start(0, at, cx)?;
         }
         loop {
-            if self.step(depth, at, cx).await? {
-                if depth == last {
-                    return Ok(true);
+            match self.step(depth, at, cx).await? {
+                Step::Found(found) if found == last => return Ok(true),
+                Step::Found(found) => {
+                    depth = found + 1;
+                    self.start(depth, at, cx)?;
                 }
-                depth += 1;
-                self.start(depth, at, cx)?;
-            } else if depth == 0 {
-                return Ok(false);
-            } else {
-                depth -= 1;
+                Step::Exhausted(0) => return Ok(false),
+                Step::Exhausted(exhausted) => depth = exhausted - 1,
             }
         }
     }
@@ -413,14 +441,20 @@ impl<'p> Loops<'p> {
     }
     /// Whether the only source's row passes.
     fn is_wanted(&self, at: Scope<'_>, cx: &mut ExecContext<'_>) -> Result<bool> {
-        Ok(self.matches(0, at, cx)? && self.passes(0, at, cx)?)
+        self.matches(0, at, cx)
     }
     fn start(&mut self, depth: usize, at: Scope<'_>, cx: &mut ExecContext<'_>) -> Result<()> {
         let (outer, inner) = self.levels.split_at_mut(depth);
         let level = &mut inner[0];
-        (level.matched, level.nulls) = (false, false);
+        level.nulls = None;
+        if let Some(nest) = level.source.nest
+            && self.nests[nest as usize].first as usize == depth
+        {
+            self.matched[nest as usize] = false;
+        }
         match &mut level.rows {
             Rows::Kept(kept) => kept.rewind(),
+            Rows::Lateral(lateral) => lateral.is_made = false,
             // The only source is started once.
             Rows::Union(_) | Rows::Counted(_) => {}
             Rows::First(scan) => scan.start(at, &mut cx.env)?,
@@ -433,19 +467,23 @@ impl<'p> Loops<'p> {
         }
         Ok(())
     }
-    /// Goes to the next row of one source that passes.
+    /// Goes to the next row of one source that passes, or to the rows of NULLs of the nest that
+    /// begins with the source.
     async fn step(
         &mut self,
         depth: usize,
         at: Scope<'_>,
         cx: &mut ExecContext<'_>,
-    ) -> Result<bool> {
+    ) -> Result<Step> {
         loop {
             cx.env.step()?;
             check_killed(&cx.env)?;
+            if matches!(&self.levels[depth].rows, Rows::Lateral(rows) if !rows.is_made) {
+                Box::pin(self.make_lateral(depth, at, cx)).await?;
+            }
             let level = &mut self.levels[depth];
-            if level.nulls {
-                return Ok(false);
+            if let Some(nest) = level.nulls {
+                return Ok(Step::Exhausted(self.nests[nest as usize].first as usize));
             }
             let more = match &mut level.rows {
                 Rows::First(scan) => {
@@ -462,6 +500,10 @@ impl<'p> Loops<'p> {
                     cx.trx.give_way().await;
                     kept.advance()?
                 }
+                Rows::Lateral(lateral) => {
+                    cx.trx.give_way().await;
+                    lateral.kept.advance()?
+                }
                 Rows::Union(union) => {
                     cx.trx.give_way().await;
                     union.advance(cx, at).await?
@@ -471,35 +513,74 @@ impl<'p> Loops<'p> {
                     counted.advance()
                 }
             };
+            let nest = level.source.nest;
             if !more {
-                if level.source.join != JoinKind::Left || level.matched {
-                    return Ok(false);
-                }
-                level.nulls = true;
-            } else if !answered!(cx, at, self.matches(depth, at, cx)) {
-                self.levels[depth].refuse(cx);
-                continue;
+                let Some(nest) = nest.filter(|nest| self.wants_nulls(*nest, depth)) else {
+                    return Ok(Step::Exhausted(depth));
+                };
+                let Nest { first, last, .. } = self.nests[nest as usize];
+                let (first, last) = (first as usize, last as usize);
+                self.levels[first..=last].iter_mut().for_each(|level| level.nulls = Some(nest));
+                let passes = answered!(cx, at, self.completes(Some(nest), last, at, cx));
+                return Ok(if passes { Step::Found(last) } else { Step::Exhausted(first) });
             }
-            self.levels[depth].matched = true;
-            if answered!(cx, at, self.passes(depth, at, cx)) {
-                return Ok(true);
+            if answered!(cx, at, self.matches(depth, at, cx))
+                && (nest.is_none() || answered!(cx, at, self.completes(nest, depth, at, cx)))
+            {
+                return Ok(Step::Found(depth));
             }
             self.levels[depth].refuse(cx);
         }
     }
-    /// True if the combination of rows up to this source passes the part of WHERE for this source.
-    #[inline]
-    fn passes(&self, depth: usize, at: Scope<'_>, cx: &mut ExecContext<'_>) -> Result<bool> {
-        self.holds(depth, self.levels[depth].source.filter.as_ref(), at, cx)
+    /// Makes the rows of a LATERAL derived table.
+    async fn make_lateral(
+        &mut self,
+        depth: usize,
+        at: Scope<'_>,
+        cx: &mut ExecContext<'_>,
+    ) -> Result<()> {
+        let (before, from) = self.levels.split_at_mut(depth);
+        let Some(Level { rows: Rows::Lateral(lateral), .. }) = from.first_mut() else {
+            return Ok(());
+        };
+        let sources: Current<'_> = before.iter().map(Level::row).collect();
+        lateral.make(cx, Scope { sources: &sources, ..at }).await
     }
-    /// True if the current row belongs to the join: it passes its table's own conditions and ON.
+    /// Whether the nest begins with this source, whose rows have ended, and has met no match.
+    fn wants_nulls(&self, nest: u16, depth: usize) -> bool {
+        self.nests[nest as usize].first as usize == depth && !self.matched[nest as usize]
+    }
+    /// Notes the match of each nest that ends with this source, from the inside to the outside, as
+    /// far as the conditions after it hold. Returns whether they all hold.
+    fn completes(
+        &mut self,
+        mut nest: Option<u16>,
+        depth: usize,
+        at: Scope<'_>,
+        cx: &mut ExecContext<'_>,
+    ) -> Result<bool> {
+        while let Some(n) = nest {
+            let Nest { last, parent, after, .. } = &self.nests[n as usize];
+            if *last as usize != depth {
+                break;
+            }
+            self.matched[n as usize] = true;
+            if !self.holds(depth, after.as_ref(), at, cx)? {
+                return Ok(false);
+            }
+            nest = *parent;
+        }
+        Ok(true)
+    }
+    /// True if the combination of rows up to this source passes the conditions that decide about
+    /// the source's row.
     fn matches(&self, depth: usize, at: Scope<'_>, cx: &mut ExecContext<'_>) -> Result<bool> {
         let source = self.levels[depth].source;
         let own = match &source.kind {
             SourceKind::Table(access) => access.filter.as_ref(),
             _ => None,
         };
-        Ok(self.holds(depth, own, at, cx)? && self.holds(depth, source.on.as_ref(), at, cx)?)
+        Ok(self.holds(depth, own, at, cx)? && self.holds(depth, source.filter.as_ref(), at, cx)?)
     }
     #[inline]
     fn holds(
@@ -522,15 +603,16 @@ impl Level<'_> {
         match &mut self.rows {
             Rows::First(scan) => scan.refuse(cx.trx),
             Rows::Scan(scan) => scan.refuse(cx.trx),
-            Rows::Kept(_) | Rows::Union(_) | Rows::Counted(_) => {}
+            Rows::Kept(_) | Rows::Lateral(_) | Rows::Union(_) | Rows::Counted(_) => {}
         }
     }
     fn row(&self) -> Row<'_> {
         match &self.rows {
-            _ if self.nulls => Row::Nulls,
+            _ if self.nulls.is_some() => Row::Nulls,
             Rows::First(scan) => scan.row(),
             Rows::Scan(scan) => scan.row(),
             Rows::Kept(kept) => Row::Values(kept.current()),
+            Rows::Lateral(lateral) => Row::Values(lateral.kept.current()),
             Rows::Union(union) => Row::Values(union.kept.current()),
             Rows::Counted(counted) => Row::Values(counted.current()),
         }

@@ -201,7 +201,8 @@ async fn drain(
     cx.env.keep(counted, sink.held())
 }
 
-/// Gives the rows of `plan` to the sink, at most `most`. Returns their number.
+/// Gives the rows of `plan` to the sink, at most `most`. Returns their number, or with
+/// SQL_CALC_FOUND_ROWS the number of rows without LIMIT.
 async fn produce(
     cx: &mut ExecContext<'_>,
     plan: &SelectPlan,
@@ -221,7 +222,7 @@ async fn produce(
     let mut loops = Loops::new();
     loops.open(cx, plan, at).await?;
     let streams = plan.grouping.is_none() && !plan.distinct && plan.order.is_empty();
-    if streams {
+    if streams && !plan.counts_all {
         loops.at_most(skip.saturating_add(count));
     }
     let done = if streams {
@@ -258,7 +259,7 @@ async fn stream(
     loops: &mut Loops<'_>,
     sink: &mut impl RowTarget,
 ) -> Result<u64> {
-    let (mut given, mut sent) = (0, 0);
+    let (mut given, mut sent, offset) = (0, 0, skip);
     let alone = match &plan.output[..plan.visible] {
         [e] => waits::Alone::of(e),
         _ => None,
@@ -293,7 +294,14 @@ async fn stream(
         }
     }
     cx.env.sleep_answers = false;
-    Ok(given)
+    if !plan.counts_all {
+        return Ok(given);
+    }
+    let mut all = offset - skip + given;
+    while loops.next(cx, at).await? {
+        all += 1;
+    }
+    Ok(all)
 }
 
 /// DISTINCT, sorting and LIMIT, between the projected rows and the sink.
@@ -304,6 +312,8 @@ struct Keep<'p> {
     skip: u64,
     count: u64,
     given: u64,
+    /// The number of rows without LIMIT.
+    all: u64,
     key: Vec<u8>,
     /// For each output the error that a row to be sorted has had there. A row that LIMIT leaves out
     /// fails nothing, so the sorter keeps such a row with the values before that output, and the
@@ -318,7 +328,7 @@ impl<'p> Keep<'p> {
     fn new(plan: &'p SelectPlan, (skip, count): (u64, u64)) -> Keep<'p> {
         // A greater limit is not worth the work: then the sorter keeps all rows.
         let first = skip.saturating_add(count);
-        let limit = (first < 1 << 24).then_some(first as usize);
+        let limit = (first < 1 << 24).then_some(first.max(1) as usize);
         Keep {
             plan,
             distinct: plan.distinct.then(KeySet::default),
@@ -326,6 +336,7 @@ impl<'p> Keep<'p> {
             skip,
             count,
             given: 0,
+            all: 0,
             key: Vec::new(),
             failed: Vec::new(),
             counted: 0,
@@ -352,7 +363,7 @@ impl<'p> Keep<'p> {
     }
     /// True if no further row would be sent.
     fn is_full(&self) -> bool {
-        self.sorter.is_none() && self.given == self.count
+        self.sorter.is_none() && self.given == self.count && !self.plan.counts_all
     }
     fn row<'v>(
         &mut self,
@@ -385,6 +396,7 @@ impl<'p> Keep<'p> {
                 return Ok(());
             }
         }
+        self.all += 1;
         match &mut self.sorter {
             Some(sorter) => {
                 self.key.clear();
@@ -486,7 +498,7 @@ impl<'p> Keep<'p> {
                 cx.env.be_heavy();
             }
         }
-        Ok(self.given)
+        Ok(if self.plan.counts_all { self.all } else { self.given })
     }
 }
 
@@ -499,7 +511,7 @@ async fn keep(
     sink: &mut impl RowTarget,
 ) -> Result<u64> {
     let mut kept = Keep::new(plan, limits);
-    if limits.1 == 0 {
+    if limits.1 == 0 && !plan.counts_all {
         return Ok(0);
     }
     let Some(grouping) = &plan.grouping else {

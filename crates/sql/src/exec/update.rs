@@ -25,9 +25,9 @@ pub type Changes<'v> = SmallVec<[(usize, Value<'v>); 4]>;
 
 /// The number of rows that an UPDATE has matched and changed.
 #[derive(Default)]
-struct Tally {
-    matched: u64,
-    changed: u64,
+pub struct Tally {
+    pub matched: u64,
+    pub changed: u64,
 }
 
 pub async fn run(
@@ -59,7 +59,12 @@ pub async fn run(
         scan.finish(cx);
     }
     let warnings = cx.env.session.warnings.count() - warnings;
-    let affected = if cx.env.session.found_rows_flag { tally.matched } else { tally.changed };
+    Ok(Outcome::Done(done(&cx.env, &tally, warnings)))
+}
+
+/// The answer of an UPDATE.
+pub fn done(env: &Env<'_>, tally: &Tally, warnings: u64) -> Done {
+    let affected = if env.session.found_rows_flag { tally.matched } else { tally.changed };
     let info = match (tally.matched, tally.changed, warnings) {
         // This is the text of most updates; it needs no formatting.
         (1, 1, 0) => "Rows matched: 1  Changed: 1  Warnings: 0".to_string(),
@@ -67,7 +72,7 @@ pub async fn run(
             format!("Rows matched: {matched}  Changed: {changed}  Warnings: {warnings}")
         }
     };
-    Ok(Outcome::Done(Done { affected, last_insert_id: cx.env.insert_id.unwrap_or(0), info }))
+    Done { affected, last_insert_id: env.insert_id.unwrap_or(0), info }
 }
 
 /// The greatest number of rows, from LIMIT n.
@@ -84,18 +89,35 @@ async fn change(
     at: Scope<'_>,
     tally: &mut Tally,
 ) -> Result<()> {
+    let mark = cx.env.held();
+    let sources = [current];
+    let at = Scope { sources: &sources, ..at };
+    let changes = answered!(cx, at, changed_columns(plan, at, &mut cx.env));
+    // The charge for the values ends here; `charge_write` charges for the new row.
+    cx.env.release_to(mark);
+    if changes.is_empty() {
+        return Ok(());
+    }
+    let info = &plan.access.table;
+    let changed = write_changes(cx, info, plan.ignore, row, current, changes).await?;
+    tally.changed += changed as u64;
+    Ok(())
+}
+
+/// Gives a row new values. Returns false if IGNORE has left it as it was. `current` is the row with
+/// the long columns that the binary log needs.
+pub async fn write_changes(
+    cx: &mut ExecContext<'_>,
+    info: &TableInfo,
+    ignore: bool,
+    row: RowAt<'_>,
+    current: Row<'_>,
+    changes: Changes<'_>,
+) -> Result<bool> {
     let mut new = std::mem::take(&mut cx.scratch.row);
     let mark = cx.env.held();
     let done = async {
-        let sources = [current];
-        let at = Scope { sources: &sources, ..at };
-        let changes = answered!(cx, at, changed_columns(plan, at, &mut cx.env));
-        // The charge for the values ends here; `charge_write` charges for the new row.
-        cx.env.release_to(mark);
-        if changes.is_empty() {
-            return Ok(());
-        }
-        let table = plan.access.table.engine();
+        let table = info.engine();
         new.clear();
         table.layout.update(row.stored, &changes, &mut new);
         charge_write(
@@ -110,14 +132,13 @@ async fn change(
             Ok(()) => {
                 cx.trx.rows.updated += 1;
                 if let (Some(log), Row::Stored { payload: whole, .. }) = (&mut cx.log, current) {
-                    let (info, memory) = (&plan.access.table, &mut cx.env.session.memory);
+                    let memory = &mut cx.env.session.memory;
                     log.updated(info, row, whole, &new, memory)?;
                 }
-                tally.changed += 1;
+                Ok(true)
             }
-            Err(e) => refused(e, plan.ignore, &plan.access.table, &new, &mut cx.env)?,
+            Err(e) => refused(e, ignore, info, &new, &mut cx.env).map(|()| false),
         }
-        Ok(())
     }
     .await;
     cx.env.release_to(mark);
@@ -158,7 +179,7 @@ fn changed_columns<'v>(
     at: Scope<'v>,
     env: &mut Env<'_>,
 ) -> Result<Changes<'v>> {
-    let mut changes = assign(&plan.access.table, &plan.assignments, at, env, true)?;
+    let mut changes = assign(&plan.access.table, &plan.assignments, 0, at, env, true)?;
     keep_changed(&mut changes, at.sources[0]);
     if !changes.is_empty() {
         for column in &plan.on_update_now {
@@ -189,11 +210,13 @@ pub fn now_for(ty: &SqlType, env: &mut Env<'_>) -> Value<'static> {
 }
 
 /// Evaluates assignments in order and converts the values for their columns. An assignment that
-/// reads a column assigned before sees the new value. If `nulls`, the SQL mode decides about NULL
-/// for a NOT NULL column; otherwise such a NULL is an error.
+/// reads a column assigned before sees the new value. `source` is the table's row in `at`. If
+/// `nulls`, the SQL mode decides about NULL for a NOT NULL column; otherwise such a NULL is an
+/// error.
 pub fn assign<'v>(
     table: &'v TableInfo,
     assignments: &'v [Assignment],
+    source: usize,
     at: Scope<'v>,
     env: &mut Env<'_>,
     nulls: bool,
@@ -205,11 +228,11 @@ pub fn assign<'v>(
         let column = &table.def.columns[a.column as usize];
         let e = &a.value;
         let value = if a.reads_assigned && !changes.is_empty() {
-            let Row::Stored { def, layout, payload } = at.sources[0] else { continue };
+            let Row::Stored { def, layout, payload } = at.sources[source] else { continue };
             let mut so_far = Vec::new();
             layout.update(payload, &changes, &mut so_far);
             let mut sources: SmallVec<[Row<'_>; 2]> = at.sources.iter().copied().collect();
-            sources[0] = Row::Stored { def, layout, payload: &so_far };
+            sources[source] = Row::Stored { def, layout, payload: &so_far };
             let value = Eval::new(Scope { sources: &sources, ..at }, env).stored(e, &column.ty)?;
             if refused(&value, column) {
                 return Err(SqlError::column_cannot_be_null(&column.name));

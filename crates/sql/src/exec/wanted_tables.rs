@@ -2,14 +2,14 @@
 //!
 //! A row of TABLES or STATISTICS shows the size of a table, so its file must be opened and some of
 //! its pages must be read. Therefore conditions on TABLE_SCHEMA and TABLE_NAME alone are decided
-//! before the rows are made: conditions of WHERE, or of ON for the right side of a left join. Like
-//! all conditions, they are decided again for the rows. A condition that could warn is not decided
-//! here.
+//! before the rows are made: conditions of WHERE, or of ON for the inner side of an outer join.
+//! Like all conditions, they are decided again for the rows. A condition that could warn is not
+//! decided here.
 use super::ExecContext;
 use super::eval::{Eval, Row, Scope};
 use crate::error::Result;
 use crate::information_schema::{self, Virtual};
-use crate::plan::{CompareAs, Expr, ExprKind, JoinKind, Source, SourceKind};
+use crate::plan::{CompareAs, Expr, ExprKind, Source, SourceKind};
 use redolith_engine::dict::table::Table;
 use redolith_types::Value;
 use std::sync::Arc;
@@ -29,8 +29,7 @@ pub fn tables(
         return Ok(Vec::new());
     }
     let mut all = information_schema::base_tables(cx.trx.engine());
-    let condition = if source.join == JoinKind::Left { &source.on } else { &source.filter };
-    let conjuncts: Vec<&Expr> = match condition.as_ref() {
+    let conjuncts: Vec<&Expr> = match source.filter.as_ref() {
         None => return Ok(all),
         Some(Expr { kind: ExprKind::And(list), .. }) => list.iter().collect(),
         Some(one) => vec![one],

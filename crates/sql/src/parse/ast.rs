@@ -284,6 +284,10 @@ impl Select {
             operands => self.more[operands - 1].1.last_operand(),
         }
     }
+    /// The first SELECT in the text.
+    pub fn first_select(&self) -> &Select {
+        self.first.as_ref().map_or(self, |first| first.first_select())
+    }
     /// Whether the SELECT itself has ORDER BY or LIMIT.
     pub fn is_cut_or_sorted(&self) -> bool {
         !self.order.is_empty() || self.limit.count.is_some()
@@ -318,6 +322,8 @@ pub enum FactorKind {
         select: Box<Select>,
         /// The names of the columns, if they are not those of the SELECT.
         columns: Vec<String>,
+        /// LATERAL: it sees the tables before it.
+        lateral: bool,
         /// The statement has the same rows at another place, too: WITH has named them.
         again: bool,
         /// The name, if WITH RECURSIVE has defined it by itself.
@@ -329,6 +335,8 @@ pub enum FactorKind {
         name: String,
         inside: bool,
     },
+    /// Joins in parentheses, or on the right side of a join: `a LEFT JOIN (b JOIN c ..) ON ..`.
+    Nested(Vec<TableFactor>),
 }
 /// The way in which a factor is joined to the factors before it.
 #[derive(Clone, Debug)]
@@ -338,18 +346,22 @@ pub enum Join {
     /// A comma binds more loosely than the other joins: the joins on its two sides do not see each
     /// other.
     Comma,
-    /// [INNER|CROSS] JOIN, STRAIGHT_JOIN.
-    Inner(Option<Expr>),
-    Left(Option<Expr>),
-    /// RIGHT JOIN, between the first two factors only.
-    Right(Option<Expr>),
-    /// JOIN .. USING (columns)
-    Using {
-        left: bool,
-        columns: Vec<String>,
-    },
-    /// NATURAL JOIN, RIGHT JOIN .. USING.
-    Unsupported(&'static str),
+    /// [INNER|CROSS] JOIN, STRAIGHT_JOIN, LEFT JOIN, RIGHT JOIN, with NATURAL or without.
+    Of(JoinSide, JoinOn),
+}
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum JoinSide {
+    Inner,
+    Left,
+    Right,
+}
+#[derive(Clone, Debug)]
+pub enum JoinOn {
+    /// A cross join.
+    Nothing,
+    Condition(Expr),
+    Using(Vec<String>),
+    Natural,
 }
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct IndexHint {
@@ -456,9 +468,17 @@ pub struct Update {
     pub order: Vec<OrderItem>,
     pub limit: Limit,
 }
+impl Update {
+    /// True unless the statement names a single table.
+    pub fn is_many(&self) -> bool {
+        !matches!(&self.tables[..], [TableFactor { kind: FactorKind::Table { .. }, .. }])
+    }
+}
 #[derive(Clone, Debug)]
 pub struct Delete {
     pub ignore: bool,
+    /// `DELETE a, b FROM ..`: the tables to change; empty in a DELETE of one table.
+    pub targets: Vec<Name>,
     pub tables: Vec<TableFactor>,
     pub filter: Option<Expr>,
     pub order: Vec<OrderItem>,

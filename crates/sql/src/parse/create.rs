@@ -121,7 +121,7 @@ impl Parser<'_> {
             select: None,
             on_taken: OnTaken::Error,
         };
-        if self.at_symbol("(") && !self.at_nth(1, "SELECT") {
+        if self.at_symbol("(") && !self.at_query(1) {
             self.in_parens(|p| {
                 p.comma_list(|p| p.table_element(&mut table))?;
                 Ok(())
@@ -137,7 +137,7 @@ impl Parser<'_> {
             table.on_taken = OnTaken::Replace;
         }
         let select_follows = self.accept("AS") || table.on_taken != OnTaken::Error;
-        if select_follows || self.at("SELECT") || self.at("WITH") || self.at_symbol("(") {
+        if select_follows || self.at_query(0) || self.at_symbol("(") {
             table.select = Some(Box::new(self.select_statement()?));
         } else if table.columns.is_empty() && table.indexes.is_empty() {
             return if self.at_end() { Err(SqlError::no_columns()) } else { self.fail() };

@@ -34,18 +34,17 @@ impl Parser<'_> {
 
     fn insert_rows(&mut self) -> Result<(Option<Vec<String>>, InsertSource)> {
         let too_many = || SqlError::column_count(1);
-        let columns =
-            if self.at_symbol("(") && !self.at_nth(1, "SELECT") && !self.at_symbol_nth(1, "(") {
-                Some(self.in_parens(|p| {
-                    if p.at_symbol(")") {
-                        Ok(Vec::new())
-                    } else {
-                        p.comma_list_of(MAX_COLUMNS, too_many, |p| Ok(p.column_name()?.column))
-                    }
-                })?)
-            } else {
-                None
-            };
+        let columns = if self.at_symbol("(") && !self.at_query(1) && !self.at_symbol_nth(1, "(") {
+            Some(self.in_parens(|p| {
+                if p.at_symbol(")") {
+                    Ok(Vec::new())
+                } else {
+                    p.comma_list_of(MAX_COLUMNS, too_many, |p| Ok(p.column_name()?.column))
+                }
+            })?)
+        } else {
+            None
+        };
         if self.accept("VALUES") || self.accept("VALUE") {
             let rows = self.comma_list(|p| {
                 p.accept("ROW");
@@ -55,7 +54,7 @@ impl Parser<'_> {
             })?;
             return Ok((columns, InsertSource::Values(rows)));
         }
-        if self.at("SELECT") || self.at("WITH") || self.at_symbol("(") {
+        if self.at_query(0) || self.at_symbol("(") {
             return Ok((columns, InsertSource::Select(Box::new(self.select_statement()?))));
         }
         self.fail()
@@ -101,19 +100,47 @@ impl Parser<'_> {
         let ignore = self.accept("IGNORE");
         if !self.accept("FROM") {
             // DELETE t1, t2 FROM ..
-            self.table_name()?;
-            return if self.at_symbol(",") || self.at("FROM") || self.at_symbol(".") {
-                Err(SqlError::unsupported("multi-table DELETE"))
-            } else {
-                self.fail()
-            };
+            let targets = self.comma_list(|p| Ok(p.delete_target()?.0))?;
+            self.expect("FROM")?;
+            return self.delete_many(ignore, targets);
         }
-        let tables = self.table_references()?;
-        if self.at("USING") || tables.len() > 1 {
-            return Err(SqlError::unsupported("multi-table DELETE"));
+        let (first, is_target) = self.delete_target()?;
+        if is_target || self.at_symbol(",") || self.at("USING") {
+            // DELETE FROM t1, t2 USING ..
+            let mut targets = vec![first];
+            while self.accept_symbol(",") {
+                self.charge(size_of::<Name>());
+                targets.push(self.delete_target()?.0);
+            }
+            self.expect("USING")?;
+            return self.delete_many(ignore, targets);
         }
+        let tables = vec![self.table_named(first)?];
         let (filter, order, limit) = self.where_order_limit()?;
-        Ok(Delete { ignore, tables, filter, order, limit })
+        Ok(Delete { ignore, targets: Vec::new(), tables, filter, order, limit })
+    }
+
+    /// The rest of a DELETE of several tables, which has no ORDER BY and no LIMIT.
+    fn delete_many(&mut self, ignore: bool, targets: Vec<Name>) -> Result<Delete> {
+        let tables = self.table_references()?;
+        let filter = if self.accept("WHERE") { Some(self.expr()?) } else { None };
+        let (order, limit) = (Vec::new(), Limit::default());
+        Ok(Delete { ignore, targets, tables, filter, order, limit })
+    }
+
+    /// `t`, `db.t`, and each with `.*`, which says that it is one of several tables.
+    fn delete_target(&mut self) -> Result<(Name, bool)> {
+        let mut name = Name { schema: None, name: self.ident()? };
+        if self.at_symbol(".") && !self.at_symbol_nth(1, "*") {
+            self.advance();
+            let table = self.ident_after_dot()?;
+            name = Name { schema: Some(name.name), name: table };
+        }
+        let all = self.accept_symbol(".");
+        if all {
+            self.expect_symbol("*")?;
+        }
+        Ok((name, all))
     }
 
     fn where_order_limit(&mut self) -> Result<(Option<Expr>, Vec<OrderItem>, Limit)> {

@@ -178,7 +178,7 @@ impl Parser<'_> {
     }
 
     fn in_list(&mut self, negated: bool, value: Box<Expr>) -> Result<ExprKind> {
-        if self.at_symbol("(") && (self.at_nth(1, "SELECT") || self.at_nth(1, "WITH")) {
+        if self.at_symbol("(") && self.at_query(1) {
             let select = self.subselect()?;
             return Ok(ExprKind::InSelect { negated, value, select });
         }
@@ -402,7 +402,7 @@ impl Parser<'_> {
 
     fn parenthesized(&mut self) -> Result<Expr> {
         let position = self.position();
-        if self.at_nth(1, "SELECT") || self.at_nth(1, "WITH") {
+        if self.at_query(1) {
             let select = self.subselect()?;
             return self.node(position, ExprKind::Select(select));
         }

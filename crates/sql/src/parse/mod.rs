@@ -17,6 +17,7 @@ mod ddl;
 mod dml;
 mod expr;
 pub mod hints;
+mod joins;
 pub mod lexer;
 pub mod limits;
 pub mod literal;

@@ -100,6 +100,9 @@ fn unskipped(lexer: &mut Lexer<'_>, skip: &Option<Range<usize>>) -> Token {
     }
 }
 
+/// The first words of query expressions.
+const QUERY_WORDS: [&str; 4] = ["SELECT", "WITH", "VALUES", "TABLE"];
+
 impl<'t> Parser<'t> {
     /// Reads the tokens of `range`, without those in `skip` (repeated rows of a VALUES list).
     pub fn new(
@@ -322,6 +325,85 @@ impl<'t> Parser<'t> {
         };
         self.read_ahead += (end - self.peek().start) as usize;
         is_list
+    }
+    /// True if a query expression begins at the token `ahead`, unless with a parenthesis.
+    pub fn at_query(&self, ahead: usize) -> bool {
+        QUERY_WORDS.iter().any(|word| self.at_nth(ahead, word))
+            && (!self.at_nth(ahead, "VALUES") || self.at_nth(ahead + 1, "ROW"))
+    }
+    /// True if the parenthesis at the cursor is that of a query expression: not that of a join
+    /// whose first table is a query in parentheses, as in `((SELECT 1) AS a JOIN b)`.
+    pub fn at_query_in_parens(&mut self) -> bool {
+        if !self.at_symbol_nth(1, "(") {
+            return self.at_query(1);
+        }
+        if self.read_ahead > TIMES_AHEAD * self.text.len() {
+            return true;
+        }
+        let (mut lexer, mut next) = (self.lexer.clone(), self.at);
+        let (mut depth, mut opened, mut closed) = (0u32, false, false);
+        let (is_query, end) = loop {
+            let token = if next < self.read {
+                self.window[next % WINDOW].0
+            } else {
+                unskipped(&mut lexer, &self.skip)
+            };
+            next += 1;
+            if (next - self.at).is_multiple_of(TOKENS_PER_LOOK as usize) && self.bounds.is_killed()
+            {
+                return true;
+            }
+            // What follows a query whose parentheses have begun side by side with the first.
+            let follows = closed;
+            match (token.kind, token.text(self.text)) {
+                (TokenKind::End, _) => break (true, token.end),
+                (TokenKind::Symbol, b"(") if !opened => depth += 1,
+                _ if !opened => {
+                    let is_query =
+                        QUERY_WORDS.iter().any(|word| self.is(token, TokenKind::Word, word));
+                    if !is_query {
+                        break (false, token.end);
+                    }
+                    opened = true;
+                    self.skip_to_close(&mut lexer, &mut next);
+                    (closed, depth) = (true, depth - 1);
+                }
+                (TokenKind::Symbol, b")") if depth == 1 => break (true, token.end),
+                (TokenKind::Symbol, b")") => depth -= 1,
+                _ if follows => {
+                    let goes_on = ["UNION", "EXCEPT", "INTERSECT", "ORDER", "LIMIT", "FOR", "LOCK"]
+                        .iter()
+                        .any(|word| self.is(token, TokenKind::Word, word));
+                    break (goes_on, token.end);
+                }
+                _ => {}
+            }
+        };
+        self.read_ahead += (end - self.peek().start) as usize;
+        is_query
+    }
+    /// Goes behind the parenthesis that closes the present one.
+    fn skip_to_close(&self, lexer: &mut Lexer<'_>, next: &mut usize) {
+        let mut depth = 1u32;
+        loop {
+            let token = if *next < self.read {
+                self.window[*next % WINDOW].0
+            } else {
+                unskipped(lexer, &self.skip)
+            };
+            *next += 1;
+            match (token.kind, token.text(self.text)) {
+                (TokenKind::End, _) => return,
+                (TokenKind::Symbol, b"(") => depth += 1,
+                (TokenKind::Symbol, b")") if depth == 1 => return,
+                (TokenKind::Symbol, b")") => depth -= 1,
+                _ => {}
+            }
+            if (*next - self.at).is_multiple_of(TOKENS_PER_LOOK as usize) && self.bounds.is_killed()
+            {
+                return;
+            }
+        }
     }
     pub fn accept(&mut self, keyword: &str) -> bool {
         let found = self.at(keyword);

@@ -1,7 +1,7 @@
 //! The SELECT statement with its FROM clause, its last clauses, and UNION, INTERSECT and EXCEPT.
 use super::ast::*;
 use super::lexer::TokenKind;
-use super::limits::{MAX_COLUMNS, MAX_ITEMS, MAX_TABLES};
+use super::limits::MAX_ITEMS;
 use super::parser::Parser;
 use crate::error::{Result, SqlError};
 use crate::plan::{OnConflict, SetKind, SetOperator};
@@ -87,6 +87,11 @@ impl Parser<'_> {
 
     fn select_operand(&mut self) -> Result<Operand> {
         let uses = self.uses_of_recursion();
+        if self.at("VALUES") {
+            let select = self.values_rows()?;
+            let alone = select.more.is_empty();
+            return Ok(Operand { select, in_parens: true, alone });
+        }
         let in_parens = self.at_symbol("(");
         let mut select = if in_parens {
             self.in_parens(|p| p.deeper(Self::select_statement))?
@@ -118,7 +123,66 @@ impl Parser<'_> {
         Ok(inner)
     }
 
+    /// `VALUES ROW(1, 2), ROW(3, 4)`: a SELECT without FROM for each row, joined by UNION ALL.
+    fn values_rows(&mut self) -> Result<Select> {
+        self.expect("VALUES")?;
+        let mut whole: Option<Select> = None;
+        let mut width = 0;
+        self.comma_list(|p| {
+            p.expect("ROW")?;
+            p.charge(size_of::<Select>() + size_of::<crate::plan::SelectPlan>());
+            let values = p.in_parens(|p| {
+                if p.at_symbol(")") {
+                    return Err(SqlError::no_columns_in_values());
+                }
+                p.comma_list_of(MAX_ITEMS, SqlError::too_many_columns, |p| p.expr())
+            })?;
+            let name = |(n, expr)| SelectItem::Expr { expr, alias: Some(format!("column_{n}")) };
+            let items: Vec<SelectItem> = values.into_iter().enumerate().map(name).collect();
+            let row = Select { items, ..Select::default() };
+            match &mut whole {
+                None => {
+                    width = row.items.len();
+                    whole = Some(row);
+                }
+                Some(whole) if row.items.len() == width => {
+                    whole.more.push((SetOperator::UNION_ALL, row))
+                }
+                Some(whole) => return Err(SqlError::column_count(whole.more.len() + 2)),
+            }
+            Ok(())
+        })?;
+        Ok(whole.unwrap_or_default())
+    }
+
+    /// `TABLE t` is `SELECT * FROM t`, with ORDER BY and LIMIT.
+    fn table_statement(&mut self) -> Result<Select> {
+        self.expect("TABLE")?;
+        self.charge(size_of::<Select>() + size_of::<crate::plan::SelectPlan>());
+        let name = self.table_name()?;
+        let from = vec![match self.use_of(&name)? {
+            Some(kind) => TableFactor { kind, alias: Some(name.name), join: Join::None },
+            None => {
+                let kind = FactorKind::Table { name, hints: Vec::new() };
+                TableFactor { kind, alias: None, join: Join::None }
+            }
+        }];
+        let items = vec![SelectItem::Wildcard(None)];
+        let mut select = Select { items, from, ..Select::default() };
+        if self.accept_all(&["ORDER", "BY"]) {
+            select.order = self.order_items()?;
+        }
+        if self.at("LIMIT") {
+            select.limit = self.limit()?;
+        }
+        self.into_variables(&mut select)?;
+        Ok(select)
+    }
+
     fn select_core(&mut self) -> Result<Select> {
+        if self.at("TABLE") {
+            return self.table_statement();
+        }
         self.expect("SELECT")?;
         self.charge(size_of::<Select>() + size_of::<crate::plan::SelectPlan>());
         let mut select = Select::default();
@@ -215,116 +279,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    pub(super) fn table_references(&mut self) -> Result<Vec<TableFactor>> {
-        let mut factors = vec![self.table_factor()?];
-        loop {
-            if self.accept_symbol(",") {
-                self.check_tables(factors.len())?;
-                let mut factor = self.table_factor()?;
-                factor.join = Join::Comma;
-                factors.push(factor);
-            } else if let Some(join) = self.join_operator() {
-                self.check_tables(factors.len())?;
-                let mut factor = self.table_factor()?;
-                factor.join = self.join_condition(join)?;
-                factors.push(factor);
-            } else {
-                return Ok(factors);
-            }
-        }
-    }
-
-    /// Counts one more FROM item, or fails with error 1116.
-    fn check_tables(&mut self, before: usize) -> Result<()> {
-        self.charge(size_of::<TableFactor>());
-        if before >= MAX_TABLES { Err(SqlError::too_many_tables(MAX_TABLES)) } else { Ok(()) }
-    }
-
-    fn join_operator(&mut self) -> Option<Join> {
-        if self.accept("JOIN")
-            || self.accept_all(&["INNER", "JOIN"])
-            || self.accept_all(&["CROSS", "JOIN"])
-            || self.accept("STRAIGHT_JOIN")
-        {
-            Some(Join::Inner(None))
-        } else if self.accept_all(&["LEFT", "JOIN"]) || self.accept_all(&["LEFT", "OUTER", "JOIN"])
-        {
-            Some(Join::Left(None))
-        } else if self.accept_all(&["RIGHT", "JOIN"])
-            || self.accept_all(&["RIGHT", "OUTER", "JOIN"])
-        {
-            Some(Join::Right(None))
-        } else if self.at("NATURAL") {
-            while self.accept("NATURAL") {}
-            self.join_operator();
-            Some(Join::Unsupported("NATURAL JOIN"))
-        } else {
-            None
-        }
-    }
-
-    fn join_condition(&mut self, join: Join) -> Result<Join> {
-        if self.accept("ON") {
-            let on = Some(self.expr()?);
-            return Ok(match join {
-                Join::Inner(_) => Join::Inner(on),
-                Join::Left(_) => Join::Left(on),
-                Join::Right(_) => Join::Right(on),
-                other => other,
-            });
-        }
-        if self.accept("USING") {
-            let columns = self.in_parens(|p| {
-                p.comma_list_of(MAX_COLUMNS, SqlError::too_many_columns, |p| p.ident())
-            })?;
-            return Ok(match join {
-                Join::Unsupported(what) => Join::Unsupported(what),
-                Join::Right(_) => Join::Unsupported("RIGHT JOIN ... USING"),
-                join => Join::Using { left: matches!(join, Join::Left(_)), columns },
-            });
-        }
-        if matches!(join, Join::Left(_) | Join::Right(_)) {
-            return self.fail();
-        }
-        Ok(join)
-    }
-
-    pub(super) fn table_factor(&mut self) -> Result<TableFactor> {
-        self.accept("LATERAL");
-        if self.at_symbol("(") {
-            if self.at_nth(1, "SELECT") || self.at_nth(1, "WITH") || self.at_symbol_nth(1, "(") {
-                let select = self.subselect()?;
-                let alias = self.alias()?;
-                let columns = self.column_list()?;
-                return Ok(TableFactor {
-                    kind: FactorKind::Derived { select, columns, again: false, recursive: None },
-                    alias,
-                    join: Join::None,
-                });
-            }
-            let mut inner = self.in_parens(|p| p.deeper(Self::table_references))?;
-            if inner.len() != 1 {
-                return Err(SqlError::unsupported("nested joins"));
-            }
-            return Ok(inner.remove(0));
-        }
-        let name = self.table_name()?;
-        if self.at("PARTITION") && self.at_symbol_nth(1, "(") {
-            return Err(SqlError::unsupported("PARTITION selection"));
-        }
-        if let Some(kind) = self.use_of(&name)? {
-            let alias = self.alias()?.or(Some(name.name));
-            return Ok(TableFactor { kind, alias, join: Join::None });
-        }
-        let alias = self.alias()?;
-        let mut hints = Vec::new();
-        while let Some(kind) = self.accept_any(&["USE", "FORCE", "IGNORE"]) {
-            self.index_hints(kind, &mut hints)?;
-        }
-        Ok(TableFactor { kind: FactorKind::Table { name, hints }, alias, join: Join::None })
-    }
-
-    fn index_hints(&mut self, kind: &str, hints: &mut Vec<IndexHint>) -> Result<()> {
+    pub(super) fn index_hints(&mut self, kind: &str, hints: &mut Vec<IndexHint>) -> Result<()> {
         let kind = match kind {
             "USE" => HintKind::Use,
             "FORCE" => HintKind::Force,
@@ -430,6 +385,7 @@ fn rows_of(mut inner: Select) -> Select {
     let into_file = inner.into_file.take();
     let rows = TableFactor {
         kind: FactorKind::Derived {
+            lateral: false,
             select: Box::new(inner),
             columns: Vec::new(),
             again: false,

@@ -212,7 +212,9 @@ impl Parser<'_> {
     /// After DESCRIBE, DESC or EXPLAIN: shows a table's columns or a statement's plan.
     pub(super) fn explain(&mut self) -> Result<Statement> {
         let statement_follows = |p: &Self| {
-            ["SELECT", "INSERT", "REPLACE", "UPDATE", "DELETE", "WITH"].iter().any(|k| p.at(k))
+            ["SELECT", "INSERT", "REPLACE", "UPDATE", "DELETE", "WITH", "TABLE", "VALUES"]
+                .iter()
+                .any(|k| p.at(k))
                 || p.at_symbol("(")
         };
         if self.at("ANALYZE") {

@@ -18,7 +18,10 @@ impl Parser<'_> {
         let word = String::from_utf8_lossy(token.text(self.text)).to_ascii_uppercase();
         // These statements read their own first word.
         match word.as_str() {
-            "SELECT" | "WITH" => return Ok(Statement::Select(Box::new(self.select_statement()?))),
+            "SELECT" | "TABLE" | "VALUES" => {
+                return Ok(Statement::Select(Box::new(self.select_statement()?)));
+            }
+            "WITH" => return self.with_statement(),
             "INSERT" => return Ok(Statement::Insert(self.insert()?)),
             "REPLACE" => return Ok(Statement::Insert(self.insert()?)),
             "UPDATE" => return Ok(Statement::Update(self.update()?)),
@@ -92,7 +95,7 @@ impl Parser<'_> {
             "XA" => self.xa(),
             "CALL" | "HANDLER" | "GRANT" | "REVOKE" | "CHANGE" | "INSTALL" | "UNINSTALL"
             | "BINLOG" | "CACHE" | "CLONE" | "HELP" | "IMPORT" | "SIGNAL" | "RESIGNAL" | "GET"
-            | "STOP" | "TABLE" | "VALUES" | "SHUTDOWN" | "RESTART" => {
+            | "STOP" | "SHUTDOWN" | "RESTART" => {
                 // MySQL's manual calls the statement by this name.
                 Err(SqlError::unsupported(word))
             }

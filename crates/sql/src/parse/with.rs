@@ -59,6 +59,33 @@ impl Ctes {
 impl Parser<'_> {
     /// At WITH: the definitions, and the query that uses them.
     pub(super) fn with(&mut self) -> Result<Select> {
+        let known = self.definitions()?;
+        let query = self.query_expression();
+        self.ctes.truncate(known);
+        query
+    }
+
+    /// At WITH as the first word of a statement.
+    pub(super) fn with_statement(&mut self) -> Result<Statement> {
+        let around = self.enter_select();
+        let known = self.definitions()?;
+        let mut statement = if self.at("UPDATE") {
+            Statement::Update(self.update()?)
+        } else if self.at("DELETE") {
+            Statement::Delete(self.delete()?)
+        } else {
+            Statement::Select(Box::new(self.query_expression()?))
+        };
+        self.ctes.truncate(known);
+        let height = self.leave_select(around)?;
+        if let Statement::Select(select) = &mut statement {
+            select.height = height;
+        }
+        Ok(statement)
+    }
+
+    /// The definitions of WITH. Returns the number of those that were known before.
+    fn definitions(&mut self) -> Result<usize> {
         self.expect("WITH")?;
         let recursive = self.accept("RECURSIVE");
         let known = self.ctes.list.len();
@@ -72,12 +99,7 @@ impl Parser<'_> {
                 break;
             }
         }
-        if ["UPDATE", "DELETE"].iter().any(|word| self.at(word)) {
-            return Err(SqlError::unsupported("WITH before UPDATE and DELETE"));
-        }
-        let query = self.query_expression();
-        self.ctes.truncate(known);
-        query
+        Ok(known)
     }
 
     fn cte(&mut self, recursive: bool) -> Result<Cte> {
@@ -145,6 +167,7 @@ impl Parser<'_> {
         Ok(Some(FactorKind::Derived {
             select: cte.select.clone(),
             columns: cte.columns.clone(),
+            lateral: false,
             again,
             recursive: cte.recursive.then(|| cte.name.clone()),
         }))

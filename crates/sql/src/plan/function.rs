@@ -217,6 +217,8 @@ functions! {
     TimeFormat "TIME_FORMAT" 2..=2 Ascii(240), Pure;
     StrToDate "STR_TO_DATE" 2..=2 DateTime, Pure;
     ConvertTz "CONVERT_TZ" 3..=3 DateTime, Statement;
+    // groups
+    Grouping "GROUPING" 1..=64 Int(21), Pure;
     // the session and the server
     Database "DATABASE" 0..=0 System(64), Statement;
     User "USER" 0..=0 System(288), Statement;

@@ -19,6 +19,10 @@ impl Plan {
             Statement::Delete(delete) => {
                 access(&delete.access) + exprs(&delete.sort.exprs) + limit(&delete.limit)
             }
+            Statement::UpdateMany(many) | Statement::DeleteMany(many) => {
+                let assignments = many.targets.iter().flat_map(|target| &target.assignments);
+                select_plan(&many.select) + exprs(assignments.map(|a| &a.value))
+            }
             Statement::Do(list) => exprs(list),
             Statement::Rows(rows) => rows.iter().flatten().map(value).sum(),
             // Other plans are no larger than their text, which the cache counts separately.
@@ -85,11 +89,12 @@ fn select_plan(plan: &SelectPlan) -> usize {
     let source = |s: &Source| {
         let mut rows = match &s.kind {
             SourceKind::Table(table) => access(table),
+            SourceKind::Lateral { outer, .. } => exprs(outer),
             SourceKind::Recursive(recursion) => size_of::<Recursion>() + limit(&recursion.limit),
             _ => 0,
         };
         s.kind.each_inner(&mut |inner| rows += select_plan(inner));
-        size_of::<Source>() + rows + exprs(&s.on) + exprs(&s.filter)
+        size_of::<Source>() + rows + exprs(&s.filter)
     };
     let grouping = plan.grouping.as_ref().map_or(0, |g| {
         let aggregates: usize = g
@@ -101,6 +106,8 @@ fn select_plan(plan: &SelectPlan) -> usize {
     });
     size_of::<SelectPlan>()
         + plan.sources.iter().map(source).sum::<usize>()
+        + size_of_val(&plan.nests[..])
+        + exprs(plan.nests.iter().flat_map(|nest| &nest.after))
         + grouping
         + exprs(plan.condition.iter().chain(&plan.having).chain(&plan.output))
         + limit(&plan.limit)

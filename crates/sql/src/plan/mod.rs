@@ -15,6 +15,7 @@ pub mod expr_set;
 pub mod expr_type;
 pub mod function;
 mod load;
+mod many;
 mod memory_size;
 pub mod select;
 pub mod show;
@@ -31,6 +32,7 @@ pub use expr::*;
 pub use expr_type::{Coercibility, ExprType, Kind};
 pub use function::Function;
 pub use load::{LoadPlan, LoadTarget};
+pub use many::{ManyPlan, Target};
 pub use select::*;
 pub use show::{ShowFilter, ShowKind, ShowStmt};
 pub use subquery::{EqualBy, HashProbe, Subquery, SubqueryBody, SubqueryTest};
@@ -108,6 +110,9 @@ pub enum Statement {
     Insert(InsertPlan),
     Update(UpdatePlan),
     Delete(DeletePlan),
+    /// UPDATE and DELETE of several tables.
+    UpdateMany(Box<ManyPlan>),
+    DeleteMany(Box<ManyPlan>),
     /// Rows that the binder has made: EXPLAIN, and forms of SHOW that need nothing else.
     Rows(Vec<Vec<redolith_types::Value<'static>>>),
     Show(ShowStmt),
@@ -142,6 +147,20 @@ pub enum Statement {
     Deallocate(Box<str>),
     /// The server accepts the statement, which has no effect.
     Nothing,
+}
+
+impl Statement {
+    /// True for a statement that changes rows of tables.
+    pub fn changes_rows(&self) -> bool {
+        matches!(
+            self,
+            Statement::Insert(_)
+                | Statement::Update(_)
+                | Statement::Delete(_)
+                | Statement::UpdateMany(_)
+                | Statement::DeleteMany(_)
+        )
+    }
 }
 
 /// The number of fraction digits of a time given as a value: six, or none without a fraction.

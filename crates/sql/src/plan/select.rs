@@ -9,6 +9,12 @@
 //! in the wanted order, or any order will do.
 //! **SEL-4** With `grouping`, `output` and `having` see only `GroupKey` and `Aggregate`; without
 //! it, `having` is None (the binder has moved it to the filter).
+//! **SEL-5** The sources `first..=last` of a nest are an inner side of an outer join. The
+//! conditions of its sources are those of ON. If no combination of its rows passes, one row of
+//! NULLs stands for each of its sources. Nests lie within each other or apart, none begins where
+//! the nest around it begins, and a nest comes after the nest around it.
+//! **SEL-6** With `rollup`, the groups have a key more than `keys`: the number of the keys by
+//! which the group is grouped. The values of the other keys are NULL.
 use super::access::TableAccess;
 use super::expr::Expr;
 use super::expr_type::ExprType;
@@ -23,6 +29,7 @@ use redolith_types::{Charset, Collation, Column};
 pub struct SelectPlan {
     /// Without a source the SELECT has one row without columns (`SELECT 1`).
     pub sources: Vec<Source>,
+    pub nests: Vec<Nest>,
     /// A condition that depends on no source (`WHERE @x = 1`), checked once before anything is
     /// read.
     pub condition: Option<Expr>,
@@ -44,6 +51,8 @@ pub struct SelectPlan {
     /// An expression of the SELECT may hold a dependent subquery (SUB-1). A hint: it may be true
     /// without one.
     pub dependent: bool,
+    /// SQL_CALC_FOUND_ROWS: rows beyond LIMIT are counted, too. Only in the outermost SELECT.
+    pub counts_all: bool,
     /// In a subquery: the way to answer it from a hash table. The binder moves it to the
     /// [`SubqueryBody`](super::SubqueryBody).
     pub probe: Option<Box<HashProbe>>,
@@ -63,18 +72,34 @@ pub struct IntoFile {
 #[derive(Clone, Debug)]
 pub struct Source {
     pub kind: SourceKind,
-    pub join: JoinKind,
-    /// Left joins: the part of ON that the access's own filter does not check.
-    pub on: Option<Expr>,
-    /// The conditions of WHERE that can be decided once this source's row is known; for a left join
-    /// after the row of NULLs is made. (The conditions on an inner table alone are in its access.)
+    /// The innermost nest that the source is in (SEL-5).
+    pub nest: Option<u16>,
+    /// The conditions that decide about the source's row and that its access does not check.
     pub filter: Option<Expr>,
+}
+/// Sources for which rows of NULLs stand together where no rows of theirs match: those on the inner
+/// side of an outer join (SEL-5).
+#[derive(Clone, Debug)]
+pub struct Nest {
+    pub first: u16,
+    pub last: u16,
+    /// The nest around it.
+    pub parent: Option<u16>,
+    /// The conditions of what is around the nest that read its rows: they are checked when it has
+    /// its row, be it that of NULLs.
+    pub after: Option<Expr>,
 }
 #[derive(Clone, Debug)]
 pub enum SourceKind {
     Table(TableAccess),
     /// A derived table: the executor makes it once, keeps it and reads it in order.
     Derived(Box<SelectPlan>),
+    /// LATERAL: a derived table that the executor makes for the rows of the sources before it, with
+    /// the values of `outer` on these rows. The same values give the same rows.
+    Lateral {
+        plan: Box<SelectPlan>,
+        outer: Vec<Expr>,
+    },
     /// The rows of one SELECT after those of the other, all with the same columns. The only source
     /// of its SELECT.
     Union(Vec<SelectPlan>),
@@ -100,7 +125,7 @@ impl SourceKind {
     pub fn each_inner<'p>(&'p self, f: &mut dyn FnMut(&'p SelectPlan)) {
         match self {
             SourceKind::Table(_) | SourceKind::Virtual(_) | SourceKind::Iteration { .. } => {}
-            SourceKind::Derived(inner) => f(inner),
+            SourceKind::Derived(inner) | SourceKind::Lateral { plan: inner, .. } => f(inner),
             SourceKind::Windows(stage) => f(&stage.inner),
             SourceKind::Union(parts) => parts.iter().for_each(f),
             SourceKind::Combined(parts) => parts.iter().for_each(|(_, part)| f(part)),
@@ -154,17 +179,12 @@ pub struct Recursion {
     pub limit: Limit,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum JoinKind {
-    Inner,
-    /// A row of NULLs takes the place of a missing match.
-    Left,
-}
-
 #[derive(Clone, Debug)]
 pub struct Grouping {
     /// Without keys all rows form one group.
     pub keys: Vec<Expr>,
+    /// WITH ROLLUP: each row is in a group for the first n keys, for every n (SEL-6).
+    pub rollup: bool,
     /// The SELECT has no GROUP BY: its single group exists even without rows. (GROUP BY of
     /// constants has no keys either, but makes no group without rows.)
     pub implicit: bool,

@@ -254,12 +254,17 @@ impl SelectPlan {
     /// Calls `f` with each expression of this SELECT: not with those of SELECTs inside it.
     pub fn each_expr<'p>(&'p self, f: &mut dyn FnMut(&'p Expr)) {
         for source in &self.sources {
-            source.on.iter().chain(&source.filter).for_each(&mut *f);
-            if let SourceKind::Table(access) = &source.kind {
-                access.filter.iter().for_each(&mut *f);
-                access.each_key(f);
+            source.filter.iter().for_each(&mut *f);
+            match &source.kind {
+                SourceKind::Table(access) => {
+                    access.filter.iter().for_each(&mut *f);
+                    access.each_key(f);
+                }
+                SourceKind::Lateral { outer, .. } => outer.iter().for_each(&mut *f),
+                _ => {}
             }
         }
+        self.nests.iter().flat_map(|nest| &nest.after).for_each(&mut *f);
         self.condition.iter().for_each(&mut *f);
         if let Some(g) = &self.grouping {
             g.keys.iter().for_each(&mut *f);

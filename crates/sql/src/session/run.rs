@@ -170,10 +170,7 @@ impl Session {
             self.check_xa(plan)?;
         }
         if self.derived.log.rows_query
-            && matches!(
-                plan.body,
-                Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_)
-            )
+            && plan.body.changes_rows()
             && let Some(capture) = &mut self.capture
         {
             capture.set_text(text.bytes, &mut self.state.memory)?;

@@ -20,6 +20,8 @@ pub(super) fn counter(body: &Statement) -> Counter {
         }
         Statement::Update(_) => Counter::ComUpdate,
         Statement::Delete(_) => Counter::ComDelete,
+        Statement::UpdateMany(_) => Counter::ComUpdateMulti,
+        Statement::DeleteMany(_) => Counter::ComDeleteMulti,
         Statement::Rows(_) => Counter::ComExplain,
         Statement::Show(show) => of_show(&show.kind),
         Statement::Ddl(ddl) => match ddl {

@@ -154,6 +154,7 @@ impl<'v> Eval<'v, '_, '_> {
             | F::ConnectionId
             | F::LastInsertId
             | F::RowCount
+            | F::Grouping
             | F::FoundRows
             | F::Sleep
             | F::Benchmark

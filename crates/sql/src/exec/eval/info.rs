@@ -37,6 +37,20 @@ impl<'v> Eval<'v, '_, '_> {
                 );
                 set.unwrap_or(Value::UInt(session.id as u64))
             }
+            F::Grouping => {
+                // The number of the keys by which the group is grouped, and the numbers of the
+                // arguments (SEL-6): each argument is a bit, which is 1 beyond the first ones.
+                let mut numbers = Vec::with_capacity(args.len());
+                for e in args {
+                    match self.eval(e)? {
+                        Value::Int(n) => numbers.push(n),
+                        _ => return Ok(Value::Null),
+                    }
+                }
+                let (grouped, keys) = numbers.split_first().unwrap_or((&0, &[]));
+                let bit = |bits: i64, key: &i64| bits << 1 | (key >= grouped) as i64;
+                Value::Int(keys.iter().fold(0, bit))
+            }
             F::RowCount => Value::Int(session.row_count),
             F::FoundRows => Value::Int(session.found_rows as i64),
             F::LastInsertId => match args.first() {

@@ -381,6 +381,30 @@ fn columns_outside_the_row_are_logged() {
 }
 
 #[test]
+fn each_table_that_a_statement_changes_is_logged() {
+    let mut log = Log::new();
+    for table in ["a", "b"] {
+        log.run(&[&format!("CREATE TABLE {table} (id INT PRIMARY KEY, n INT)")]);
+        log.run(&[&format!("INSERT INTO {table} VALUES (1, 1), (2, 2)")]);
+    }
+    log.skip();
+    log.run(&["UPDATE a JOIN b USING (id) SET a.n = a.id + b.n, b.n = 1"]);
+    let rows = ["map a", "map b", "(1,1)>(1,2) (2,2)>(2,4)", "(2,2)>(2,1);"];
+    assert_eq!(log.new_lines(), [&["BEGIN"][..], &rows, &["COMMIT"]].concat());
+    log.run(&[
+        "SET binlog_row_image = MINIMAL",
+        "UPDATE a, b SET a.n = 7, b.n = 8 WHERE a.id = b.id",
+    ]);
+    let rows = ["map a", "map b", "(1,-)>(-,7) (2,-)>(-,7)", "(1,-)>(-,8) (2,-)>(-,8);"];
+    assert_eq!(log.new_lines(), [&["BEGIN"][..], &rows, &["COMMIT"]].concat());
+    log.run(&["DELETE a, b FROM a JOIN b ON b.id = a.id AND a.id = 2"]);
+    let rows = ["map a", "map b", "-(2,-)", "-(2,-);"];
+    assert_eq!(log.new_lines(), [&["BEGIN"][..], &rows, &["COMMIT"]].concat());
+    log.run(&["UPDATE a, b SET a.n = 7, b.n = 8", "DELETE a, b FROM a, b WHERE a.id = 9"]);
+    assert_eq!(log.new_lines(), [] as [&str; 0]);
+}
+
+#[test]
 fn images_have_the_columns_that_the_setting_says() {
     let mut log = Log::new();
     log.run(&[LONG, LONG_ROW, "SET binlog_row_image = MINIMAL"]);

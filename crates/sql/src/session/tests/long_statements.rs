@@ -237,6 +237,13 @@ fn rows_that_nobody_gets_give_way_and_are_killed() {
         "SELECT a.k FROM big a, big b, big c ORDER BY a.k + b.k + c.k",
         "SELECT COUNT(*) FROM big a, big b, big c GROUP BY a.k + b.k + c.k",
         "SELECT DISTINCT a.k + b.k + c.k FROM big a, big b, big c",
+        "SELECT COUNT(*) FROM big a, big b, big c GROUP BY a.k, b.k + c.k WITH ROLLUP",
+        "SELECT SQL_CALC_FOUND_ROWS 1 FROM big a, big b, big c, big d LIMIT 1",
+        "SELECT COUNT(*) FROM big a LEFT JOIN (big b JOIN big c) ON a.k = -1 - b.k - c.k",
+        "SELECT COUNT(*) FROM big a RIGHT JOIN (big b JOIN big c) ON a.k = -1 - b.k - c.k",
+        "UPDATE t, big a, big b, big c SET t.k = a.k WHERE a.k + b.k + c.k = -1",
+        "UPDATE t, big a, big b, big c SET a.k = a.k + 1",
+        "DELETE t FROM big a, big b, big c, t WHERE a.k + b.k + c.k + t.k < 0",
         "SELECT COUNT(*) FROM information_schema.columns a, information_schema.columns b, \
             information_schema.columns c, information_schema.columns d",
         "UPDATE t SET k = k + 1 WHERE id IN (SELECT a.id FROM big a, big b, big c)",

@@ -18,6 +18,7 @@ const GROWING: &[&str] = &[
     "SELECT id, MAX(c) FROM big GROUP BY id",
     "SELECT CONCAT(id, c), COUNT(*) FROM big GROUP BY CONCAT(id, c)",
     "SELECT COUNT(DISTINCT CONCAT(id, c)) FROM big",
+    "SELECT id, c, COUNT(*) FROM big GROUP BY id, c WITH ROLLUP",
     "SELECT LENGTH(GROUP_CONCAT(c)) FROM big",
     "SELECT LENGTH(GROUP_CONCAT(c ORDER BY id DESC)) FROM big",
     "SELECT 'x' IN (SELECT c FROM big)",
@@ -63,6 +64,7 @@ const SPILLING: &[&str] = &[
     "WITH RECURSIVE r AS (SELECT c, 1 AS n FROM big UNION ALL SELECT c, n + 1 FROM r WHERE n < 3) \
         SELECT COUNT(*), MIN(c) FROM r",
     "INSERT IGNORE INTO big SELECT * FROM big",
+    "UPDATE big JOIN (SELECT 1 AS n) AS d SET c = LEFT(CONCAT(n, c), 500)",
     "REPLACE INTO big SELECT id, c FROM big ORDER BY c",
 ];
 /// Statements that need less: they make long values one after the other.
