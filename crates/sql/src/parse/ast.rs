@@ -1,13 +1,12 @@
 //! The syntax tree: the statement before any name is looked up. Names are owned, because parsing is
 //! not the hot path. Literals are numbers into [`Parsed::literals`](super::Parsed).
-pub use super::window::{Frame, FrameBound, Over, WindowCall, WindowSpec};
 mod definition;
 
+pub use super::window::{Frame, FrameBound, Over, WindowCall, WindowSpec};
 use crate::plan::{
     IntervalUnit, Isolation, SetOperator, SetTarget, TableLock, TransactionStmt, VariableScope,
     XaVerb,
 };
-pub use definition::*;
 pub use definition::*;
 use redolith_types::Charset;
 

@@ -1,0 +1,122 @@
+//! The syntax tree of definitions: columns, indexes, CREATE TABLE and ALTER TABLE.
+use super::{Expr, Name, Select};
+
+/// A column's type as written.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DataType {
+    /// The name in upper case, with synonyms resolved (INTEGER is INT, BOOL is TINYINT(1), ...).
+    pub name: &'static str,
+    /// The numbers in parentheses: (length) or (precision, scale).
+    pub args: Vec<u32>,
+    pub unsigned: bool,
+    pub zerofill: bool,
+    pub charset: Option<String>,
+    pub collation: Option<String>,
+    /// The members of an ENUM or SET, as numbers of literals.
+    pub members: Vec<u32>,
+}
+#[derive(Clone, Debug)]
+pub struct ColumnDef {
+    pub name: String,
+    pub ty: DataType,
+    /// NULL or NOT NULL; None if the text has neither.
+    pub nullable: Option<bool>,
+    pub default: Option<Expr>,
+    /// DEFAULT (expr) in parentheses, which is evaluated for each row.
+    pub default_is_expression: bool,
+    pub on_update: Option<Expr>,
+    pub auto_increment: bool,
+    pub invisible: bool,
+    pub comment: Option<u32>,
+    pub primary: bool,
+    pub unique: bool,
+    /// SERIAL DEFAULT VALUE, GENERATED, REFERENCES, ...
+    pub unsupported: Option<&'static str>,
+}
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct IndexPart {
+    pub column: String,
+    pub prefix: Option<u32>,
+    pub descending: bool,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum IndexKind {
+    Primary,
+    Unique,
+    Plain,
+}
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct IndexSpec {
+    pub kind: IndexKind,
+    pub name: Option<String>,
+    pub parts: Vec<IndexPart>,
+    pub comment: Option<u32>,
+}
+#[derive(Clone, Debug, Default)]
+pub struct TableOptions {
+    pub engine: Option<String>,
+    pub charset: Option<String>,
+    pub collation: Option<String>,
+    pub auto_increment: Option<u64>,
+    pub comment: Option<u32>,
+}
+#[derive(Clone, Debug)]
+pub struct CreateTable {
+    pub name: Name,
+    pub temporary: bool,
+    pub if_not_exists: bool,
+    pub columns: Vec<ColumnDef>,
+    pub indexes: Vec<IndexSpec>,
+    pub options: TableOptions,
+    pub select: Option<Box<Select>>,
+    /// What becomes of a row of the SELECT whose key is taken.
+    pub on_taken: OnTaken,
+}
+
+/// What becomes of a row whose key is taken: IGNORE, REPLACE, or neither word.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OnTaken {
+    Error,
+    Ignore,
+    Replace,
+}
+#[derive(Clone, Debug)]
+pub enum Alter {
+    AddIndex(IndexSpec),
+    DropIndex(String),
+    DropPrimaryKey,
+    RenameIndex(String, String),
+    RenameTo(Name),
+    Options(TableOptions),
+    AddColumn(ColumnDef, Place),
+    /// CHANGE and MODIFY: the column's present name, and all that it shall be.
+    ChangeColumn {
+        from: String,
+        column: ColumnDef,
+        place: Place,
+    },
+    DropColumn(String),
+    RenameColumn(String, String),
+    /// SET DEFAULT value, SET DEFAULT (expression), and without one DROP DEFAULT.
+    Default {
+        column: String,
+        value: Option<Expr>,
+        is_expression: bool,
+    },
+    /// SET VISIBLE, SET INVISIBLE
+    Visible(String, bool),
+    /// CONVERT TO CHARACTER SET charset [COLLATE collation]; DEFAULT is an empty name.
+    Convert(String, Option<String>),
+    /// FORCE, ENABLE/DISABLE KEYS, ALGORITHM, LOCK
+    Nothing,
+    Unsupported(&'static str),
+}
+
+/// The place of a column that ALTER TABLE adds or changes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// Where it is, or at the end.
+    Unsaid,
+    First,
+    After(String),
+}
