@@ -4,6 +4,7 @@ use super::correlated::answered;
 use super::duplicate_entry::duplicate_entry;
 use super::env::Env;
 use super::eval::{Eval, Row, Scope};
+use super::insert_batch::Pending;
 use super::insert_select::insert_select;
 use super::load::{self, FileRow};
 use super::long_rows::{self, LONG_ROW, charge_write};
@@ -75,6 +76,7 @@ pub async fn run(
         }
         InsertRows::File(_) => unreachable!("LOAD DATA has its own way"),
     }
+    work.insert_pending(cx).await?;
     Ok(work.finish(cx, warnings))
 }
 
@@ -121,6 +123,8 @@ pub(super) struct Work<'p> {
     /// The present row is the only row, and it is given by expressions.
     single: bool,
     existing: Option<Box<Rewriter>>,
+    /// Rows that are made and not yet inserted (`insert_batch`).
+    pub(super) pending: Option<Box<Pending>>,
 }
 
 impl<'p> Work<'p> {
@@ -134,6 +138,7 @@ impl<'p> Work<'p> {
             multiple: false,
             single: false,
             existing: None,
+            pending: Pending::of(plan),
         }
     }
 
@@ -163,7 +168,8 @@ impl<'p> Work<'p> {
         while let Some(row) = rows.next()? {
             self.row(cx, Given::Values(&row, exprs), at, at).await?;
         }
-        Ok(())
+        // An error of the SELECT comes behind the errors of the rows before.
+        self.insert_pending(cx).await
     }
 
     pub(super) async fn row(
@@ -203,8 +209,15 @@ impl<'p> Work<'p> {
             made = Box::pin(self.settle_counter(cx)).await;
         }
         let done = match made {
-            Ok(()) => self.insert(cx, &mut payload, after).await,
-            Err(e) => Err(e),
+            Ok(()) if !single && self.takes(cx, &payload) => {
+                self.add_pending(cx, &payload);
+                if self.has_enough_pending() { self.insert_pending(cx).await } else { Ok(()) }
+            }
+            Ok(()) => match self.insert_pending(cx).await {
+                Ok(()) => self.insert(cx, &mut payload, after).await,
+                Err(e) => Err(e),
+            },
+            Err(e) => Err(self.fails_with(cx, e).await),
         };
         // This releases the memory of ON DUPLICATE KEY UPDATE, too.
         cx.env.release_to(mark);
@@ -422,7 +435,7 @@ impl<'p> Work<'p> {
             }
         }
     }
-    fn inserted(&mut self, table: &Table) {
+    pub(super) fn inserted(&mut self, table: &Table) {
         self.affected += 1;
         let Some((value, generated)) = self.auto.current else { return };
         // The counter must also pass a value that came from `@@insert_id`.
@@ -554,6 +567,7 @@ impl<'p> Work<'p> {
     }
 
     pub(super) fn finish(mut self, cx: &mut ExecContext<'_>, warnings_before: u64) -> Outcome {
+        assert!(self.pending.is_none_or(|p| p.is_empty()), "ROWBATCH-1: all rows are inserted");
         self.auto.give_back(self.plan.table.engine(), &cx.env);
         if let Some(first) = self.auto.first {
             cx.env.session.last_insert_id = first;
