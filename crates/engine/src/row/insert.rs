@@ -15,8 +15,9 @@ use std::sync::atomic::Ordering::Relaxed;
 /// The result of an attempt that did not have to wait.
 pub(crate) enum Tried {
     Done,
-    /// The leaf has no room for a record with a value of this many bytes.
-    Full(usize),
+    /// The leaf has no room for a record with a value of this many bytes, which would or would not
+    /// follow the transaction's last insert in the leaf.
+    Full(usize, bool),
     /// The transaction's undo page has no room for the undo record, which has this many bytes.
     NeedsUndo(usize),
     Duplicate,
@@ -88,7 +89,9 @@ impl Trx {
         loop {
             let blocked = match self.try_insert(table, key, &stored, found) {
                 Ok(Tried::Done) => break,
-                Ok(Tried::Full(len)) => ix.tree.split(&self.engine.store, 0, key, len).err(),
+                Ok(Tried::Full(len, follows)) => {
+                    ix.tree.split_for(&self.engine.store, 0, key, len, follows).err()
+                }
                 Ok(Tried::NeedsUndo(len)) => {
                     self.undo.make_room(&self.engine.store, &self.engine.undo, len).err()
                 }
@@ -133,7 +136,7 @@ impl Trx {
         ix: &Index,
         key: &[u8],
     ) -> Try<(At, index::Pos)> {
-        let appended = self.scratch.appended.take();
+        let appended = self.scratch.appended;
         let again = match appended {
             Some(after) => ix.tree.leaf_x_behind(m, after, key)?,
             None => None,
@@ -144,6 +147,9 @@ impl Trx {
         };
         let page = m.page(leaf);
         let behind = appended.filter(|_| again.is_some());
+        // The place is good for as long as nobody changes the leaf. A row that does not go in now
+        // comes again and finds it.
+        self.scratch.appended = behind;
         let pos = match behind.and_then(|after| index::behind(page, after.rec, key)) {
             Some(pos) => pos,
             None => index::search(page, key),
@@ -198,7 +204,7 @@ impl Trx {
                 None => index::fits(m.page(leaf), key.len(), len),
             };
             if !room {
-                return Ok(Some(Tried::Full(len)));
+                return Ok(Some(Tried::Full(len, self.scratch.appended.is_some())));
             }
             if !self.undo.has_room(undo.len()) {
                 return Ok(Some(Tried::NeedsUndo(undo.len())));

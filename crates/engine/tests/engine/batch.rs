@@ -172,3 +172,46 @@ fn a_range_lock_stops_a_batch_at_its_row() {
         assert_eq!(all(&mut writer, &t, 1).await.len(), 30);
     });
 }
+
+/// Two transactions that append in turns, each to a range of its own, fill their leaves, whether
+/// their rows come in batches or one by one.
+#[test]
+fn ranges_of_their_own_have_full_leaves() {
+    let dir = Dir::new("batch-ranges");
+    let e = open(&dir);
+    block_on(async {
+        e.create_schema("test", DEFAULT_COLLATION, None).await.unwrap();
+        let mut pages = Vec::new();
+        for (name, both, batches) in
+            [("one", false, true), ("two", true, true), ("single", true, false)]
+        {
+            let only_key = TableDef { indexes: vec![IndexDef::primary([0])], ..def(name) };
+            let t = e.create_table(only_key, 1, None).await.unwrap();
+            let mut sessions = [e.begin(KillFlag::new()), e.begin(KillFlag::new())];
+            let text = "x".repeat(100);
+            for from in (0..6000).step_by(30) {
+                for (session, base) in sessions.iter_mut().zip([0, 100_000]) {
+                    let from = if both { base + from } else { 2 * from + base / 100_000 * 30 };
+                    let mut rows = RowBatch::default();
+                    (from..from + 30).for_each(|id| rows.push(&row(&t, id, id, &text)));
+                    if batches {
+                        session.insert_batch(&t, &mut rows).await.unwrap();
+                    } else {
+                        for n in 0..rows.len() {
+                            session.insert(&t, rows.payload(n)).await.unwrap();
+                        }
+                    }
+                }
+            }
+            for session in &mut sessions {
+                session.commit().await.unwrap().durable().await;
+            }
+            let found = e.check_table(&t).await.unwrap();
+            assert!(found.errors.is_empty() && found.rows == 12_000, "{found:?}");
+            pages.push(found.pages);
+        }
+        // A split in the middle of a leaf would leave half of it empty.
+        let most = pages[0] + pages[0] / 10;
+        assert!(pages[1] <= most && pages[2] <= most, "{pages:?}");
+    });
+}

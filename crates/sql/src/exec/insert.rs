@@ -8,6 +8,7 @@ use super::insert_batch::Pending;
 use super::insert_select::insert_select;
 use super::load::{self, FileRow};
 use super::long_rows::{self, LONG_ROW, charge_write};
+use super::row_buffer::read_row_into;
 use super::scan::check_killed;
 use super::spool::Spool;
 use super::subquery::Found;
@@ -20,6 +21,7 @@ use crate::plan::{
 use crate::session_state::{Done, Outcome};
 use crate::sql_mode::SqlMode;
 use crate::table_info::TableInfo;
+use crate::temporary::take_record;
 use redolith_engine::Error as EngineError;
 use redolith_engine::Trx;
 use redolith_engine::dict::table::Table;
@@ -165,6 +167,15 @@ impl<'p> Work<'p> {
     ) -> Result<()> {
         rows.rewind();
         self.auto.rows_left = rows.rows();
+        if let Some(mut rest) = rows.records_in_memory() {
+            // One list serves all rows: a row is not moved on its way.
+            let mut values = Vec::new();
+            while let Some(record) = take_record(&mut rest) {
+                read_row_into(record, &mut values);
+                self.row(cx, Given::Values(&values, exprs), at, at).await?;
+            }
+            return self.insert_pending(cx).await;
+        }
         while let Some(row) = rows.next()? {
             self.row(cx, Given::Values(&row, exprs), at, at).await?;
         }

@@ -116,8 +116,8 @@ impl Work<'_> {
         self.pending = Some(pending);
         Ok(())
     }
-    /// The error of a statement whose present row has failed with `error`: that of a waiting row, if
-    /// one fails, too.
+    /// The error of a statement whose present row has failed with `error`: that of a waiting row,
+    /// if one fails, too.
     pub(super) async fn fails_with(
         &mut self,
         cx: &mut ExecContext<'_>,
