@@ -1,9 +1,9 @@
 //! Rows of an INSERT that go to the engine together, because a leaf takes many rows at once for
 //! little more than it takes one.
 //!
-//! Rows wait here while a statement makes its next rows, if the statement ends at the first row that
-//! fails: so not with IGNORE, REPLACE and ON DUPLICATE KEY UPDATE, which have to know for each row
-//! whether its key is taken.
+//! Rows wait here while a statement makes its next rows, if the statement ends at the first row
+//! that fails: so not with IGNORE, REPLACE and ON DUPLICATE KEY UPDATE, which have to know for each
+//! row whether its key is taken.
 //!
 //! - ROWBATCH-1: before a statement ends or fails because of a later row, the waiting rows are
 //!   inserted. So the first row that fails is the one whose error the client gets, and the warnings
@@ -62,6 +62,9 @@ impl Work<'_> {
     }
     pub(super) fn add_pending(&mut self, cx: &ExecContext<'_>, payload: &[u8]) {
         let Some(pending) = &mut self.pending else { return };
+        if let Some((given, false)) = self.auto.current {
+            self.auto.waiting = self.auto.waiting.max(given);
+        }
         pending.rows.push(payload);
         pending
             .notes
@@ -111,6 +114,7 @@ impl Work<'_> {
                 other => other.into(),
             });
         }
+        self.auto.waiting = 0;
         pending.rows.clear();
         pending.notes.clear();
         self.pending = Some(pending);
