@@ -23,7 +23,7 @@
 #                     ARGS=--quick: two; ARGS=--help tells more. The first time it compiles RocksDB,
 #                     half an hour on two cores: ROCKSDB=system takes the distribution's,
 #                     ROCKSDB=none leaves it out
-#   make lab-quick    the field studies beside MariaDB, twelve minutes; for longer studies see
+#   make lab-quick    the field studies beside MariaDB, fifteen minutes; for longer studies see
 #                     target/release/redolith lab --help
 #   make profile      where the CPU goes in a server that runs, for ten seconds (perf)
 #   make test-STAGE   one stage of `make test`; `tests/run --list` names them
@@ -134,6 +134,7 @@ lab-quick: build
 	$(BINARY) lab writers --quick --peer=mariadb
 	$(BINARY) lab binlog --quick --peer=mariadb
 	$(BINARY) lab doublewrite --quick --peer=mariadb
+	$(BINARY) lab insert --quick --peer=mariadb
 
 # RocksDB: `bundled` (the newest, compiled here), `system` (the distribution's) or `none`.
 engines-features-system := --features rocksdb-system

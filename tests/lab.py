@@ -2,8 +2,8 @@
 """Tests `redolith lab` end to end with the smallest runs: every row is in the reports, a stopped
 run keeps its rows, and no process outlives a run.
 
-  tests/lab.py                         study 1, also with another script and paces, and studies 2,
-                                       4 and 5 beside MariaDB
+  tests/lab.py                         study 1, also with another script and paces, and studies 2 to
+                                       5 beside MariaDB
   tests/lab.py --keep DIR              leaves the reports there, to look at
 """
 
@@ -47,6 +47,20 @@ WRITERS = [
 BINLOG = ['binlog', '--peer=mariadb', *SMALL]
 DOUBLEWRITE = ['doublewrite', '--peer=mariadb', '--data=3', *SMALL, '--threads=4']
 DOUBLEWRITE_ROWS = ['OFF', 'ON', 'LEGACY', 'REDO', 'MariaDB, OFF', 'MariaDB, ON']
+INSERT = [
+    'insert',
+    '--peer=mariadb',
+    '--rows=4000',
+    '--threads=1,3',
+    '--repeat=1',
+    '--pool=64M',
+    '--quick',
+]
+INSERT_ROWS = [
+    f'{server}, {cut}'
+    for server in ('Redolith', 'MariaDB')
+    for cut in ('ranges kept apart', 'keys generated', 'every nth row')
+]
 BINLOG_ROWS = [
     'binary log off',
     'unified',
@@ -309,6 +323,27 @@ def doublewrite(binary, dir):
     return f'{len(results["points"])} points'
 
 
+def insert(binary, dir):
+    """A point fails if its copy is not the source (COPY-1), and `whole` permits no such point."""
+    lab = Lab(binary, dir, INSERT)
+    lab.ends_well()
+    results, text = whole(lab, [*INSERT_ROWS, 'Redolith', 'MariaDB'], 2 * (6 + 2 + 2 + 2))
+    must(
+        [s['id'].removeprefix('insert-') for s in results['sections']]
+        == ['narrow', 'medium', 'wide', 'nokey'],
+        f'sections: {[s["id"] for s in results["sections"]]}',
+    )
+    must(
+        all(p['figures']['done'] in (4000, 1000, 200) for p in results['points']),
+        f'rows: {[p["figures"]["done"] for p in results["points"]]}',
+    )
+    # Three sessions to one for each of our rows, one session to MariaDB, and bytes of redo.
+    must(len(results['checks']) == 6 + 2 * 6, f'checks: {results["checks"]}')
+    for title in ('Redo log, bytes per row', 'Waits for page latches, per 1000 rows'):
+        must(f'**{title}**' in text, title)
+    return f'{len(results["points"])} points'
+
+
 def ended(binary, dir, how):
     """Ends the lab while sysbench runs. All processes that it has started must end, too (CHILD-1,
     LAB-1).
@@ -395,6 +430,7 @@ def main():
             'writers',
             'binlog',
             'doublewrite',
+            'insert',
             'interrupted',
             'killed',
         )
@@ -410,6 +446,7 @@ def main():
         ('lab writers', lambda: writers(binary, dirs['writers'])),
         ('lab binlog', lambda: binlog(binary, dirs['binlog'])),
         ('lab doublewrite', lambda: doublewrite(binary, dirs['doublewrite'])),
+        ('lab insert', lambda: insert(binary, dirs['insert'])),
         ('Ctrl-C', lambda: interrupted(binary, dirs['interrupted'])),
         ('kill -9', lambda: killed(binary, dirs['killed'])),
     ]:

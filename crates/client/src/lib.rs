@@ -26,8 +26,8 @@ pub enum Place {
     Tcp(String, u16),
 }
 
-trait Stream: Read + Write {}
-impl<T: Read + Write> Stream for T {}
+trait Stream: Read + Write + Send {}
+impl<T: Read + Write + Send> Stream for T {}
 
 pub struct Client {
     stream: Box<dyn Stream>,
@@ -41,17 +41,21 @@ fn wrong(what: impl Into<String>) -> io::Error {
 impl Client {
     /// Connects and logs in.
     pub fn connect(place: &Place, user: &str) -> io::Result<Client> {
+        Client::connect_for(place, user, PATIENCE)
+    }
+    /// Connects for statements that may take this long.
+    pub fn connect_for(place: &Place, user: &str, patience: Duration) -> io::Result<Client> {
         let stream: Box<dyn Stream> = match place {
             Place::Socket(path) => {
                 let s = UnixStream::connect(path)?;
-                s.set_read_timeout(Some(PATIENCE))?;
-                s.set_write_timeout(Some(PATIENCE))?;
+                s.set_read_timeout(Some(patience))?;
+                s.set_write_timeout(Some(patience))?;
                 Box::new(s)
             }
             Place::Tcp(host, port) => {
                 let s = TcpStream::connect((host.as_str(), *port))?;
-                s.set_read_timeout(Some(PATIENCE))?;
-                s.set_write_timeout(Some(PATIENCE))?;
+                s.set_read_timeout(Some(patience))?;
+                s.set_write_timeout(Some(patience))?;
                 s.set_nodelay(true)?;
                 Box::new(s)
             }

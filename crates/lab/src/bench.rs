@@ -1,9 +1,11 @@
 //! A run: starts the servers, measures the points in turn, and keeps the results whatever happens.
 use crate::binlog;
 use crate::child;
+use crate::copy::{self, CopyLoad};
 use crate::cpu_quota::CpuQuota;
 use crate::doublewrite;
 use crate::failure::{Failure, Result, failed};
+use crate::insert;
 use crate::machine::{self, Device};
 use crate::options::{Options, Study};
 use crate::point::{Run, SlapLoad, SysbenchLoad};
@@ -57,6 +59,7 @@ fn title(study: Study) -> &'static str {
         Study::Writers => "innodb_log_writer_threads: ON, OFF, auto",
         Study::Binlog => "The binary log: on and off, by connections",
         Study::Doublewrite => "Torn pages: what protection costs beyond the buffer pool",
+        Study::Insert => "Parallel insert: INSERT .. SELECT by several sessions",
     }
 }
 
@@ -157,6 +160,7 @@ impl Bench {
             Study::Writers => writers::specs(&self.o),
             Study::Binlog => binlog::specs(&self.o),
             Study::Doublewrite => doublewrite::specs(&self.o),
+            Study::Insert => insert::specs(&self.o),
         };
         let longest = self.longest_guess(&specs);
         self.screen.line(&format!(
@@ -173,6 +177,7 @@ impl Bench {
             Study::Writers => writers::plan(&self.o, &facts, &mut self.results),
             Study::Binlog => binlog::plan(&self.o, &facts, &mut self.results),
             Study::Doublewrite => doublewrite::plan(&self.o, &facts, &mut self.results),
+            Study::Insert => insert::plan(&self.o, &facts, &mut self.results),
         };
         for note in &self.results.notes {
             self.screen.line(&format!("note: {note}"));
@@ -192,12 +197,13 @@ impl Bench {
             Study::Writers => writers::plan(&self.o, &facts, &mut Results::default()),
             Study::Binlog => binlog::plan(&self.o, &facts, &mut Results::default()),
             Study::Doublewrite => doublewrite::plan(&self.o, &facts, &mut Results::default()),
+            Study::Insert => insert::plan(&self.o, &facts, &mut Results::default()),
         };
         let rows = f64::from(self.o.tables) * f64::from(self.o.table_size);
-        let prepare = if self.o.study.load() == Load::Sysbench {
-            Duration::from_secs_f64(rows / redo::LOADED_PER_S + 1.0)
-        } else {
-            Duration::ZERO
+        let prepare = match self.o.study.load() {
+            Load::Sysbench => Duration::from_secs_f64(rows / redo::LOADED_PER_S + 1.0),
+            Load::Copy => insert::prepare(&self.o),
+            Load::Slap => Duration::ZERO,
         };
         self.groups(&jobs).into_iter().map(|g| self.expected(g)).sum::<Duration>()
             + (prepare + Duration::from_secs(2)) * specs.len() as u32
@@ -234,6 +240,10 @@ impl Bench {
                 .query(&format!("CREATE DATABASE {}", sysbench::SCHEMA))
                 .map_err(failed(server.spec.name))?;
             self.tables(&server, "prepare")?;
+        }
+        if self.o.study == Study::Insert {
+            self.screen.now(&format!("filling the sources of {}", server.spec.name));
+            copy::fill(&server, &self.o, &self.stop)?;
         }
         let cores = crate::cores::list(&server.spec.cores);
         self.results.servers.push(ServerInfo {
@@ -368,6 +378,7 @@ impl Bench {
         match self.o.study {
             Study::Binlog => self.results.checks = binlog::checks(&self.results),
             Study::Doublewrite => self.results.checks = doublewrite::checks(&self.results),
+            Study::Insert => self.results.checks = insert::checks(&self.results),
             Study::Redo | Study::Writers => {}
         }
         report::write(&self.results, &self.dir)
@@ -376,12 +387,15 @@ impl Bench {
     fn groups<'a>(&self, jobs: &'a [Job]) -> Vec<&'a [Job]> {
         match self.o.study.load() {
             Load::Sysbench => shared(jobs),
-            // One run of mysqlslap is one point.
-            Load::Slap => jobs.chunks(1).collect(),
+            // One run of mysqlslap is one point, and so is one copy of a table.
+            Load::Slap | Load::Copy => jobs.chunks(1).collect(),
         }
     }
 
     fn expected(&self, group: &[Job]) -> Duration {
+        if self.o.study.load() == Load::Copy {
+            return group.iter().map(|job| job.expected).sum();
+        }
         let windows = |rows| Windows::new(rows, self.o.time_s, group[0].connections).all();
         group[0].expected + windows(group.len()) - windows(1)
     }
@@ -400,6 +414,11 @@ impl Bench {
         // The statements come before the wait: if purge is switched on again, it works off its
         // backlog now and not in the windows.
         self.servers[job.server].apply(&job.setup)?;
+        let copy = (self.o.study == Study::Insert)
+            .then(|| CopyLoad::of(&self.results.sections[job.section], job, &self.o));
+        if let Some(copy) = &copy {
+            copy.make_target(&self.servers[job.server])?;
+        }
         servers::settle(
             &self.servers,
             if self.o.quick { SETTLE_LIMIT_QUICK } else { SETTLE_LIMIT },
@@ -431,13 +450,17 @@ impl Bench {
                 };
                 Ok(vec![load.measure(server, &self.device, &self.stop)?])
             }
+            Load::Copy => {
+                let load = copy.expect("a study of copies has copies");
+                Ok(vec![load.measure(server, &self.device, &self.stop, limit)?])
+            }
         }
     }
 }
 
 fn one_line(f: &Figures) -> String {
     let what = match (f.seconds, f.p95_ms) {
-        (Some(s), _) => format!("{s:8.2} s {:9.0} stmt/s", f.per_s),
+        (Some(s), _) => format!("{s:8.2} s {:9.0} per s", f.per_s),
         (None, p95) => format!("{:8.0} txn/s  p95 {:7.2} ms", f.per_s, p95.unwrap_or(0.0)),
     };
     let flushes = f.flushes.map_or(String::new(), |n| format!("  {n:.3} flushes"));
@@ -459,6 +482,7 @@ fn about_load(o: &Options) -> Vec<(String, String)> {
             ("measured".into(), about_windows(o)),
         ],
         Load::Slap => vec![("load".to_string(), slap::as_typed(o.writes))],
+        Load::Copy => vec![("load".to_string(), insert::about(o))],
     };
     about.push(("turns".into(), format!("{}, rows in turn (A B A B)", o.repeat)));
     about.push(("client".into(), "on the same machine, on all cores".into()));
@@ -470,7 +494,7 @@ fn about_windows(o: &Options) -> String {
     let rows = match o.study {
         Study::Binlog => binlog::MOST_ROWS,
         // Each row has a server of its own.
-        Study::Doublewrite => 1,
+        Study::Doublewrite | Study::Insert => 1,
         Study::Redo | Study::Writers => o.modes.len(),
     };
     let w = Windows::new(rows, o.time_s, 1);
@@ -507,6 +531,8 @@ fn find_programs(o: &Options) -> Result<(String, Programs)> {
     let load = match o.study.load() {
         Load::Sysbench => &tools::SYSBENCH,
         Load::Slap => &tools::SLAP,
+        // The lab itself is the client, and this program is needed anyway.
+        Load::Copy => &tools::SETPRIV,
     };
     let mariadb = o.peers.contains(&Peer::MariaDb);
     let mut wanted = vec![load, &tools::SETPRIV, &tools::TASKSET];

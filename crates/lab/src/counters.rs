@@ -203,6 +203,8 @@ pub const BESIDES: &[&str] = &[
     "buffer_pages_written",
     "buffer_pages_read",
     "buffer_pool_wait_free",
+    "buffer_page_latch_waits",
+    "index_page_splits",
     "buffer_LRU_batch_flush_total_pages",
     "buffer_data_written",
     "os_data_fsyncs",

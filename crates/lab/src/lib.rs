@@ -1,10 +1,10 @@
 //! The field studies as commands: `redolith lab redo`, `redolith lab writers`,
-//! `redolith lab binlog` and `redolith lab doublewrite` (docs/studies).
+//! `redolith lab binlog`, `redolith lab doublewrite` and `redolith lab insert` (docs/studies).
 //!
-//! A run starts servers on scratch directories, drives sysbench or mysqlslap against each in turn,
-//! and writes a report. The modules in the order of a run: `options`; `bench` (the run), which asks
-//! the study's module what to measure (rows, columns, jobs); `servers`, which starts the
-//! servers; `point`, which measures one point; `report`, which writes the results.
+//! A run starts servers on scratch directories, drives sysbench, mysqlslap or sessions of its own
+//! against each in turn, and writes a report. The modules in the order of a run: `options`; `bench`
+//! (the run), which asks the study's module what to measure (rows, columns, jobs); `servers`, which
+//! starts the servers; `point`, which measures one point; `report`, which writes the results.
 //!
 //! - **LAB-1** No process that the lab starts outlives the lab (`child`).
 //! - **LAB-2** The results are written after each point, so a run that is stopped or fails still
@@ -19,12 +19,14 @@ mod bench;
 mod binlog;
 mod child;
 mod clock;
+mod copy;
 mod cores;
 mod counters;
 mod cpu_quota;
 mod doublewrite;
 mod failure;
 mod flushing;
+mod insert;
 mod machine;
 mod options;
 mod point;

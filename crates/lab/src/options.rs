@@ -1,5 +1,6 @@
 //! Parses the options of `redolith lab STUDY [option ...]`.
 use crate::doublewrite::MOST_DATA;
+use crate::insert;
 use crate::results::Load;
 use crate::sysbench;
 use std::path::PathBuf;
@@ -13,6 +14,7 @@ Usage: redolith lab redo    [option ...]   study 1: who writes the log, on which
        redolith lab doublewrite [option ...]
                                            study 5: what protects pages against tearing, with
                                            data larger than the buffer pool (sysbench)
+       redolith lab insert  [option ...]   study 3: INSERT .. SELECT by several sessions
 
 Starts servers in a scratch directory, takes every point with each server in turn, and writes
 report.html, report.md, report.json, points.csv and counters.csv. Ctrl-C ends the study and keeps
@@ -21,10 +23,11 @@ what was measured.
   --quick                 within three minutes: fewer, shorter points, small tables
   --peer=NAME             a server beside Redolith, may be repeated: mariadb, mysql,
                           baseline (speaks the protocol and commits in groups, stores nothing);
-                          binlog, doublewrite: mariadb
+                          binlog, doublewrite, insert: mariadb
   --threads=N,N,...       connections (redo: 1,8,32,128,512,1024; writers: 150,300,450,600;
                           binlog: 1,20,60,120,200,400,600,1000;
-                          doublewrite: 1,8,32,64,128,256,512,1024; quick: fewer)
+                          doublewrite: 1,8,32,64,128,256,512,1024; quick: fewer;
+                          insert: sessions, 1,2,4,8,16)
   --modes=NAME,...      redo: auto,leader,session,dedicated; writers: on,off,auto
   --script=NAME           redo (oltp_write_only, the study's), binlog (oltp_update_index, the
                           study's) and doublewrite (oltp_read_write, the study's, and
@@ -47,6 +50,9 @@ what was measured.
                           doublewrite (8 x 100000; quick: 8 x 20000; the study's: 8 x 50000000)
   --placement-threads=N   redo: connections of all sections but the modes
                           (128, or the nearest of --threads)
+  --rows=N                insert: narrow rows of a point, of which medium ones are a quarter and
+                          wide ones a twentieth (2000000; quick: 256000; the study's: 10000000)
+  --shapes=NAME,...       insert: narrow,medium,wide,nokey (all)
   --writes=N              writers: statements per client (1000; quick: 60; the study's: 2000)
   --pool=SIZE             buffer pool of each server (1G); doublewrite: see --data
   --dir=DIR               where the folder of this run is made, on the device to be measured
@@ -64,6 +70,7 @@ pub enum Study {
     Writers,
     Binlog,
     Doublewrite,
+    Insert,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -114,6 +121,9 @@ pub struct Options {
     pub table_size: u32,
     pub placement_threads: u32,
     pub writes: u32,
+    /// The narrow rows of a point of `lab insert`, and its shapes of rows.
+    pub rows: u32,
+    pub shapes: Vec<&'static str>,
     pub pool: String,
     pub dir: PathBuf,
     pub redolith: Option<PathBuf>,
@@ -146,6 +156,7 @@ impl Study {
             Study::Writers => "writers",
             Study::Binlog => "binlog",
             Study::Doublewrite => "doublewrite",
+            Study::Insert => "insert",
         }
     }
     /// The program that makes the load.
@@ -153,6 +164,7 @@ impl Study {
         match self {
             Study::Redo | Study::Binlog | Study::Doublewrite => Load::Sysbench,
             Study::Writers => Load::Slap,
+            Study::Insert => Load::Copy,
         }
     }
     /// The scripts of a run that names none. The first is that of the published study.
@@ -162,13 +174,14 @@ impl Study {
             Study::Binlog => &["oltp_update_index"],
             Study::Doublewrite if quick => &["oltp_read_write"],
             Study::Doublewrite => &["oltp_read_write", "oltp_write_only"],
+            Study::Insert => &[],
         }
     }
     fn all_modes(self) -> &'static [&'static str] {
         match self {
             Study::Redo => &["auto", "leader", "session", "dedicated"],
             Study::Writers => &["on", "off", "auto"],
-            Study::Binlog | Study::Doublewrite => &[],
+            Study::Binlog | Study::Doublewrite | Study::Insert => &[],
         }
     }
     fn threads(self, quick: bool) -> &'static [u32] {
@@ -181,6 +194,7 @@ impl Study {
             (Study::Binlog, true) => &[1, 60, 1000],
             (Study::Doublewrite, false) => &[1, 8, 32, 64, 128, 256, 512, 1024],
             (Study::Doublewrite, true) => &[1, 64, 512],
+            (Study::Insert, _) => &[1, 2, 4, 8, 16],
         }
     }
 }
@@ -193,6 +207,7 @@ pub fn parse(args: &[String]) -> Result<Option<Options>, String> {
         Some("writers") => Study::Writers,
         Some("binlog") => Study::Binlog,
         Some("doublewrite") => Study::Doublewrite,
+        Some("insert") => Study::Insert,
         Some("--help" | "-h" | "-?" | "help") => return Ok(None),
         Some(other) => return Err(wrong(format!("there is no study '{other}'"))),
         None => return Err(wrong("which study?".into())),
@@ -220,10 +235,12 @@ pub fn parse(args: &[String]) -> Result<Option<Options>, String> {
         table_size: match study {
             Study::Doublewrite => pick(100_000, 20_000),
             Study::Binlog => pick(25_000, 10_000),
-            Study::Redo | Study::Writers => pick(25_000, 2500),
+            Study::Redo | Study::Writers | Study::Insert => pick(25_000, 2500),
         },
         placement_threads: 0,
         writes: pick(1000, 60),
+        rows: pick(2_000_000, 256_000),
+        shapes: insert::SHAPES.iter().map(|shape| shape.name).collect(),
         pool: "1G".into(),
         dir: "redolith-lab".into(),
         redolith: None,
@@ -272,6 +289,8 @@ fn set(o: &mut Options, name: &str, value: String) -> Result<(), String> {
         )),
         "--data" => Some((&[Study::Doublewrite][..], "lab doublewrite")),
         "--sections" => Some((&[Study::Redo][..], "lab redo")),
+        "--rows" => Some((&[Study::Insert][..], "lab insert")),
+        "--shapes" => Some((&[Study::Insert][..], "lab insert")),
         "--modes" => Some((&[Study::Redo, Study::Writers][..], "lab redo and lab writers")),
         _ => None,
     };
@@ -287,7 +306,8 @@ fn set(o: &mut Options, name: &str, value: String) -> Result<(), String> {
                     "baseline" => Peer::Baseline,
                     _ => return Err(wrong()),
                 };
-                let one_peer = [Study::Binlog, Study::Doublewrite].contains(&o.study);
+                let one_peer =
+                    [Study::Binlog, Study::Doublewrite, Study::Insert].contains(&o.study);
                 if one_peer && peer != Peer::MariaDb {
                     let study = o.study.word();
                     return Err(format!("{name}: '{wanted}': lab {study} has the peer mariadb"));
@@ -347,6 +367,15 @@ fn set(o: &mut Options, name: &str, value: String) -> Result<(), String> {
                 )
             })?;
         }
+        "--shapes" => {
+            let known = || insert::SHAPES.iter().map(|shape| shape.name);
+            let all: Option<Vec<&str>> =
+                value.split(',').map(|word| known().find(|name| *name == word)).collect();
+            o.shapes = all.ok_or_else(|| {
+                let known: Vec<&str> = known().collect();
+                format!("{name}: '{value}': there is {}", known.join(", "))
+            })?;
+        }
         "--cpu-quota" => {
             let cpus = value.parse::<f64>().ok().filter(|n| CPU_QUOTAS.contains(n));
             o.cpu_quota = Some(cpus.ok_or_else(|| {
@@ -360,6 +389,7 @@ fn set(o: &mut Options, name: &str, value: String) -> Result<(), String> {
         "--table-size" => o.table_size = number()?,
         "--placement-threads" => o.placement_threads = number()?.min(MOST_CONNECTIONS),
         "--writes" => o.writes = number()?,
+        "--rows" => o.rows = number()?,
         "--pool" => o.pool = value,
         "--dir" => o.dir = value.into(),
         "--redolith" => o.redolith = Some(value.into()),
@@ -460,6 +490,8 @@ mod tests {
                 "writers --script=oltp_insert",
                 "--script is an option of lab redo, lab binlog and lab doublewrite",
             ),
+            ("redo --rows=3", "--rows is an option of lab insert"),
+            ("insert --shapes=flat", "--shapes: 'flat': there is narrow, medium, wide, nokey"),
             ("redo --data=3", "--data is an option of lab doublewrite"),
             ("doublewrite --data=4", "--data: '4' is nothing that it takes"),
             (

@@ -14,7 +14,7 @@ use crate::sysbench::{self, Shape};
 use std::time::{Duration, Instant};
 
 /// The readings at one moment.
-struct Mark {
+pub(crate) struct Mark {
     at: Instant,
     server: Duration,
     client: Duration,
@@ -24,7 +24,7 @@ struct Mark {
 
 impl Mark {
     /// The counters are read last, because they need a query, which takes time under load.
-    fn take(
+    pub(crate) fn take(
         server: &Server,
         client: Duration,
         device: &Device,
@@ -40,7 +40,7 @@ impl Mark {
 }
 
 /// Computes the figures of one or more stretches of time, in which `done` transactions ended.
-fn figures(stretches: &[(&Mark, &Mark)], done: f64) -> Figures {
+pub(crate) fn figures(stretches: &[(&Mark, &Mark)], done: f64) -> Figures {
     let sum = |of: &dyn Fn(&Mark, &Mark) -> f64| {
         stretches.iter().map(|(a, b)| of(a, b)).sum::<f64>() / done.max(1.0)
     };
@@ -68,7 +68,7 @@ fn figures(stretches: &[(&Mark, &Mark)], done: f64) -> Figures {
     }
 }
 
-fn counting(server: &Server) -> Result<Option<redolith_client::Client>> {
+pub(crate) fn counting(server: &Server) -> Result<Option<redolith_client::Client>> {
     if server.spec.kind.counters() == counters::Source::Nowhere {
         Ok(None)
     } else {

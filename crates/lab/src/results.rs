@@ -37,6 +37,8 @@ pub struct ServerInfo {
 pub enum Load {
     Sysbench,
     Slap,
+    /// INSERT .. SELECT over connections of the lab.
+    Copy,
 }
 
 /// A table of the study: rows (modes, placements, servers) by columns (connections, purge).
@@ -181,6 +183,37 @@ pub const SLAP: &[Metric] = &[
     metric("Flushes of the device", "per statement", 3, Better::Lower, true, |f| f.flushes),
     metric("Client CPU", "us per statement", 1, Better::Neither, false, |f| Some(f.client_us)),
 ];
+/// The bytes that the redo log has grown by, whether they are written already or not.
+fn redo_bytes(f: &Figures) -> Option<f64> {
+    let place = |name: &str| f.counters.iter().find(|c| c.name == name);
+    let place = place("log_lsn_current").or_else(|| place("lsn_current"))?;
+    Some(place.difference() / f.done.max(1.0))
+}
+
+/// The times that a session met a page that another had latched, per 1000 rows.
+fn latch_waits(f: &Figures) -> Option<f64> {
+    let waits = f.counters.iter().find(|c| c.name == "buffer_page_latch_waits")?;
+    Some(waits.difference() / f.done.max(1.0) * 1000.0)
+}
+
+pub const COPY: &[Metric] = &[
+    metric("Throughput", "rows/s", 0, Better::Higher, false, |f| Some(f.per_s)),
+    metric("Time", "seconds", 2, Better::Lower, false, |f| f.seconds),
+    metric("Server CPU", "us per row", 2, Better::Lower, false, |f| Some(f.server_us)),
+    metric("Redo log", "bytes per row", 0, Better::Lower, false, redo_bytes),
+    metric("Pages written", "per 1000 rows, while they went in", 2, Better::Lower, false, |f| {
+        pages_written(f).map(|pages| pages * 1000.0)
+    }),
+    metric(
+        "Written to the device",
+        "KiB per 1000 rows, while they went in",
+        1,
+        Better::Lower,
+        false,
+        |f| f.written_kib.map(|kib| kib * 1000.0),
+    ),
+    metric("Waits for page latches", "per 1000 rows", 2, Better::Lower, false, latch_waits),
+];
 /// The metrics that have a plot.
 pub const PLOTTED: &[&str] =
     &["Throughput", "Time", "Latency, 95th percentile", "Server CPU", "Flushes of the device"];
@@ -190,6 +223,7 @@ impl Section {
         match self.load {
             Load::Sysbench => SYSBENCH,
             Load::Slap => SLAP,
+            Load::Copy => COPY,
         }
     }
     pub fn throughput(&self) -> &'static Metric {

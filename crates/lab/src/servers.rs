@@ -320,6 +320,12 @@ impl Server {
         Client::connect(&Place::Socket(self.socket.clone()), "root").map_err(failed(self.spec.name))
     }
 
+    /// Connects for statements that may take this long.
+    pub fn connect_for(&self, patience: Duration) -> Result<Client> {
+        Client::connect_for(&Place::Socket(self.socket.clone()), "root", patience)
+            .map_err(failed(self.spec.name))
+    }
+
     /// Finds which of these variables the server has.
     pub fn learn(&mut self, variables: &[&str]) -> Result<()> {
         if self.spec.kind == Kind::Baseline {

@@ -14,6 +14,7 @@ use crate::scan::{self, is_conflict};
 use crate::stages::{self, Stages};
 use redolith_engine::dict::table::Table;
 use redolith_engine::lock::{KillFlag, Mode};
+use redolith_engine::row::batch::RowBatch;
 use redolith_engine::row::cursor::{Cursor, OnConflict, Read};
 use redolith_engine::{DEFAULT_COLLATION, Engine, Error, Isolation, Result, Trx};
 use redolith_engine::{PolicySettings, WriterMode};
@@ -169,6 +170,38 @@ fn random_row(rng: &mut Rng, n: usize, shared: &Shared) -> Row {
 pub(crate) fn values(id: i64, r: &Row) -> [Value<'static>; 4] {
     [Value::Int(id), Value::Int(r.0), Value::Int(r.1), Value::Bytes(Cow::Owned(vec![r.3; r.2]))]
 }
+/// Inserts some of a client's rows in one batch. The model follows up to the row that fails.
+async fn insert_batch(
+    trx: &mut Trx,
+    t: &Tables,
+    n: usize,
+    rng: &mut Rng,
+    model: &mut Rows,
+    shared: &Shared,
+) -> Result<()> {
+    let (mut batch, mut made) = (RowBatch::default(), Vec::new());
+    let first = rng.below(KEYS);
+    for key in first..KEYS.min(first + 2 + rng.below(6)) {
+        let (id, row) = ((key * CLIENTS as u64) as i64 + n as i64, random_row(rng, n, shared));
+        batch.push(&encode(&t.rows, &values(id, &row)));
+        made.push((id, row));
+    }
+    let done = trx.insert_batch(&t.rows, &mut batch).await;
+    let inserted = done.as_ref().map_or_else(|(n, _)| *n, |()| made.len());
+    for (id, row) in &made[..inserted] {
+        assert!(model.rows.insert(*id, *row).is_none(), "row {id} was inserted over another");
+    }
+    shared.seen.lock().expect("one thread").batched_rows += inserted as u64;
+    match done {
+        Ok(()) => Ok(()),
+        Err((n, Error::DuplicateKey { index_no, .. })) => {
+            let id = made[n].0;
+            assert!(index_no != 0 || model.rows.contains_key(&id), "row {id} is said to be there");
+            Ok(())
+        }
+        Err((_, e)) => Err(e),
+    }
+}
 /// Makes one change of a client's rows. The model follows if the change succeeded.
 async fn change(
     trx: &mut Trx,
@@ -178,6 +211,9 @@ async fn change(
     model: &mut Rows,
     shared: &Shared,
 ) -> Result<()> {
+    if rng.chance(8) {
+        return insert_batch(trx, t, n, rng, model, shared).await;
+    }
     let id = (rng.below(KEYS) * CLIENTS as u64) as i64 + n as i64;
     let row = random_row(rng, n, shared);
     let table = &t.rows;

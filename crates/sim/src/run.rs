@@ -54,7 +54,8 @@ seen! {
     several_instances four_levels second_bitmaps long_log_writes
     no_doublewrite atomic_writes legacy_doublewrite rebuilt
     read_uncommitted read_committed repeatable_read serializable
-    inserts_met unique_conflicts deadlocks auto_increments hidden_keys log_read_errors
+    inserts_met unique_conflicts deadlocks auto_increments hidden_keys batched_rows
+    log_read_errors
     flips_tables flips_undo flips_system flips_doublewrite flips_log flips_control flips_register
     binlog_transactions binlog_rotations binlog_spills binlog_resets prepared prepared_found
     binlog_groups binlog_shared_syncs binlog_ordered_commits binlog_synced_commits

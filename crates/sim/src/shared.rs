@@ -10,6 +10,7 @@ use crate::load::{LOCK, Shared, encode, int, number, table};
 use crate::scan::is_conflict;
 use redolith_engine::dict::table::Table;
 use redolith_engine::lock::{KillFlag, Mode};
+use redolith_engine::row::batch::RowBatch;
 use redolith_engine::row::cursor::{Cursor, OnConflict, Read};
 use redolith_engine::{Engine, Error, Isolation, PageId, Result, Trx};
 use redolith_types::{Column, IndexDef, SqlType, TableDef, Value};
@@ -276,6 +277,37 @@ impl Work<'_> {
             Err(e) => Err(e),
         }
     }
+    /// Inserts rows without keys of their choice in one batch, up to the first whose `u` is taken
+    /// (BATCH-1). A crash may come at any moment of the batch (BATCH-2).
+    async fn insert_batch(&self, trx: &mut Trx, rng: &mut Rng) -> Result<()> {
+        let no = if rng.chance(2) { AUTO } else { HEAP };
+        let (t, count) = (&self.t.tables[no], 2 + rng.below(30));
+        let first = self.t.tables[AUTO].take_auto_increment(count) as i64;
+        let (mut batch, mut made) = (RowBatch::default(), Vec::new());
+        for n in 0..count as i64 {
+            let id = if no == AUTO { first + n } else { self.ledger().new_id() };
+            let mut row = self.draw_row(no, rng);
+            // Few batches would get far with the values that single rows fight for.
+            row.u += 1000 * rng.below(1000) as i64;
+            self.ledger().announce(self.me, (no, id), row);
+            batch.push(&self.t.encode((no, id), &row));
+            made.push(((no, id), row));
+        }
+        let done = trx.insert_batch(t, &mut batch).await;
+        let inserted = done.as_ref().map_or_else(|(n, _)| *n, |()| made.len());
+        for (key, row) in &made[..inserted] {
+            self.ledger().wrote(self.me, *key, Some(*row));
+        }
+        self.shared.seen.lock().expect("one thread").batched_rows += inserted as u64;
+        match done {
+            Ok(()) => Ok(()),
+            Err((n, Error::DuplicateKey { index_no, .. })) if index_no == t.index_no(BY_U) => {
+                self.taken(made[n].0, made[n].1.u);
+                Ok(())
+            }
+            Err((_, e)) => Err(e),
+        }
+    }
     /// Locks a row, and then changes it, deletes it, or does nothing.
     async fn change(&self, trx: &mut Trx, rng: &mut Rng) -> Result<()> {
         let key = self.draw_key(rng);
@@ -391,6 +423,7 @@ impl Work<'_> {
     }
     async fn step(&self, trx: &mut Trx, rng: &mut Rng) -> Result<()> {
         match rng.below(10) {
+            0 if rng.chance(2) => self.insert_batch(trx, rng).await,
             0..=3 => self.insert(trx, rng).await,
             4..=6 => self.change(trx, rng).await,
             7 | 8 => self.read(trx, rng).await,

@@ -124,6 +124,18 @@ fn le<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     bytes[at..at + N].try_into().expect("N bytes")
 }
 
+/// Writes as many of the low bytes as there is room for. The usual widths are constants here, which
+/// makes a store of what would be a call.
+fn put_low_bytes(to: &mut [u8], bytes: [u8; 8]) {
+    match to.len() {
+        1 => to[0] = bytes[0],
+        2 => to.copy_from_slice(&bytes[..2]),
+        4 => to.copy_from_slice(&bytes[..4]),
+        8 => to.copy_from_slice(&bytes),
+        width => to.copy_from_slice(&bytes[..width]),
+    }
+}
+
 impl RowLayout {
     pub fn new(columns: &[Column]) -> RowLayout {
         let mut at = 1 + columns.len().div_ceil(8);
@@ -399,9 +411,9 @@ impl RowLayout {
         let (at, width) = self.fixed_range(col);
         let to = &mut payload[at..at + width];
         match (self.slots[col].kind, value) {
-            (Kind::Int(_), Value::Int(v)) => to.copy_from_slice(&v.to_le_bytes()[..width]),
+            (Kind::Int(_), Value::Int(v)) => put_low_bytes(to, v.to_le_bytes()),
             (Kind::UInt(_) | Kind::Bit | Kind::Enum | Kind::Set, Value::UInt(v)) => {
-                to.copy_from_slice(&v.to_le_bytes()[..width])
+                put_low_bytes(to, v.to_le_bytes())
             }
             (Kind::Float, Value::Float(v)) => to.copy_from_slice(&v.to_le_bytes()),
             (Kind::Double, Value::Double(v)) => to.copy_from_slice(&v.to_le_bytes()),

@@ -30,14 +30,14 @@ struct Cut {
     separator: Vec<u8>,
 }
 /// Chooses the cut for an insert of `key`. An insert at the right end of the tree leaves the full
-/// page full.
-fn choose_cut(p: &Page, key: &[u8]) -> Cut {
+/// page full. So does an insert that `follows` its transaction's last one at the right end of a
+/// leaf: sessions that fill ranges of their own fill their leaves.
+fn choose_cut(p: &Page, key: &[u8], follows: bool) -> Cut {
     let pos = index::search(p, key);
-    let at_end = pos.found.is_none()
-        && index::next_rec(p, pos.prev).is_none()
-        && index::high_key(p).is_none();
+    let last = pos.found.is_none() && index::next_rec(p, pos.prev).is_none();
+    let at_end = last && index::high_key(p).is_none();
     let leaf = index::level(p) == 0;
-    if at_end && leaf {
+    if leaf && last && (at_end || follows) {
         let separator = index::separator(index::key(p, pos.prev), key).to_vec();
         if index::fits(p, separator.len(), 0) {
             return Cut { first: None, separator };
@@ -73,6 +73,18 @@ impl Tree {
     /// Makes room for a record of these sizes in the page of `level` to which `key` belongs. The
     /// caller then repeats its insert.
     pub fn split(&self, store: &Store, level: u16, key: &[u8], value_len: usize) -> Try<()> {
+        self.split_for(store, level, key, value_len, false)
+    }
+    /// As [`Tree::split`]. `follows` says that the transaction's last insert went into the same
+    /// leaf, right before the key.
+    pub fn split_for(
+        &self,
+        store: &Store,
+        level: u16,
+        key: &[u8],
+        value_len: usize,
+        follows: bool,
+    ) -> Try<()> {
         let mut m = Mtr::begin_reserved(store)?;
         let g = self.descend(store, Seek::Key(key), level, Latch::X, None)?;
         let l = m.hold(g);
@@ -92,7 +104,7 @@ impl Tree {
         let r = m.create(self.page_id(right))?;
         // Nothing fails from here on.
         free.take(&mut m);
-        let cut = choose_cut(m.page(l), key);
+        let cut = choose_cut(m.page(l), key, follows);
         let mut b = Builder::new(self.index, level);
         if cut.first.is_some() {
             b.push_from(m.page(l), cut.first, None);
@@ -176,7 +188,7 @@ impl Tree {
         free.take(&mut m);
         let p = m.page(root);
         let level = index::level(p);
-        let cut = choose_cut(p, key);
+        let cut = choose_cut(p, key, false);
         let mut low = Builder::new(self.index, level);
         low.push_from(p, None, cut.first);
         index::set_high_key(&mut low, Some(&cut.separator));

@@ -95,6 +95,8 @@ pub struct Counters {
     /// Times that no frame was free and no clean page could be evicted
     /// (Innodb_buffer_pool_wait_free).
     pub wait_free: Counter,
+    /// Times that a page was latched by another session in a way that made this one wait.
+    pub latch_waits: Counter,
     pub pages_created: Counter,
     pub pages_read: Counter,
     pub pages_written: Counter,

@@ -104,7 +104,10 @@ impl Pool {
     #[cold]
     fn fix_slowly(&self, id: PageId, latch: Latch, seen: Option<(u32, &Frame)>) -> Try<PageGuard> {
         let (index, frame) = match seen.filter(|(_, frame)| frame.pin(pack(id))) {
-            Some(hit) => hit,
+            Some(hit) => {
+                self.counters.latch_waits.add(1);
+                hit
+            }
             None => self.pin(id).ok_or(WouldBlock::Page(id))?,
         };
         self.touch(frame);

@@ -81,6 +81,15 @@ pub(crate) struct Raise {
     page: At,
     to: u64,
 }
+impl Raise {
+    /// The raise that does what both do.
+    pub(crate) fn further(one: Option<Raise>, other: Option<Raise>) -> Option<Raise> {
+        match (one, other) {
+            (Some(a), Some(b)) => Some(if a.to > b.to { a } else { b }),
+            (a, b) => a.or(b),
+        }
+    }
+}
 impl Table {
     /// Latches page 0 if COUNTER-2 asks a row with this payload to raise the counter. The caller
     /// has not yet changed anything in the mini-transaction that adds the row.

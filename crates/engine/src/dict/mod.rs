@@ -13,7 +13,7 @@
 //!   by name.
 pub mod alter;
 mod codec;
-mod counters;
+pub(crate) mod counters;
 mod ddl;
 mod estimate;
 pub mod metadata_lock;

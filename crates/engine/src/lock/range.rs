@@ -337,6 +337,14 @@ impl LockTable {
         }
     }
 
+    /// Whether an index has no range locks, so that [`LockTable::check_insert`] blocks no key. The
+    /// caller has latched the leaf exclusively: a locking read that comes later waits for the latch
+    /// after it has taken its range.
+    #[inline]
+    pub fn blocks_no_insert(ranges: &RangeLocks) -> bool {
+        ranges.live.load(Ordering::Acquire) == 0
+    }
+
     #[cold]
     fn check_ranges(
         self: &Arc<Self>,

@@ -184,6 +184,7 @@ fn pool(engine: &Engine, put: &mut impl FnMut(&'static str, u64)) {
     put("buffer_pool_read_requests", c.read_requests.get());
     put("buffer_pool_write_requests", c.write_requests.get());
     put("buffer_pool_wait_free", c.wait_free.get());
+    put("buffer_page_latch_waits", c.latch_waits.get());
     put("buffer_pool_read_ahead", c.read_ahead.get());
     put("buffer_pool_read_ahead_evicted", c.read_ahead_evicted.get());
     put("buffer_pool_pages_total", pages.total as u64);

@@ -330,6 +330,7 @@ const BUFFER: &[Row] = &[
     ("buffer_pool_read_requests", StatusCounter, "Pages asked for"),
     ("buffer_pool_write_requests", StatusCounter, "Pages changed by mini-transactions"),
     ("buffer_pool_wait_free", StatusCounter, "Times no frame was free and no clean page at hand"),
+    ("buffer_page_latch_waits", StatusCounter, "Times a page in memory was latched by another"),
     ("buffer_pool_read_ahead", StatusCounter, "Pages read before they were asked for"),
     (
         "buffer_pool_read_ahead_evicted",

@@ -27,6 +27,8 @@
 //!   parent) and below its high key.
 //! - INDEX-2: the groups' counts add up to records + 1, and no slot is empty.
 //! - INDEX-3: live record bytes + garbage = heap top - HEAP.
+pub mod run;
+
 use super::{BODY, Patch, kind};
 use crate::bytes::{u16_at, u32_at, u64_at};
 use crate::{PAGE_SIZE, PageNo};

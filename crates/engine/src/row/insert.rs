@@ -2,9 +2,9 @@
 use super::{entry, overflow, value};
 use crate::btree::{Appended, Seek};
 use crate::canary::{Canary, planted};
-use crate::dict::table::Table;
+use crate::dict::table::{Index, Table};
 use crate::lock::{LockKey, Mode};
-use crate::mtr::Mtr;
+use crate::mtr::{At, Mtr};
 use crate::page::index::{self, MAX_KEY};
 use crate::trx::Trx;
 use crate::undo::record::{self, OldVersion};
@@ -15,8 +15,9 @@ use std::sync::atomic::Ordering::Relaxed;
 /// The result of an attempt that did not have to wait.
 pub(crate) enum Tried {
     Done,
-    /// The leaf has no room for a record with a value of this many bytes.
-    Full(usize),
+    /// The leaf has no room for a record with a value of this many bytes, which would or would not
+    /// follow the transaction's last insert in the leaf.
+    Full(usize, bool),
     /// The transaction's undo page has no room for the undo record, which has this many bytes.
     NeedsUndo(usize),
     Duplicate,
@@ -88,7 +89,9 @@ impl Trx {
         loop {
             let blocked = match self.try_insert(table, key, &stored, found) {
                 Ok(Tried::Done) => break,
-                Ok(Tried::Full(len)) => ix.tree.split(&self.engine.store, 0, key, len).err(),
+                Ok(Tried::Full(len, follows)) => {
+                    ix.tree.split_for(&self.engine.store, 0, key, len, follows).err()
+                }
                 Ok(Tried::NeedsUndo(len)) => {
                     self.undo.make_room(&self.engine.store, &self.engine.undo, len).err()
                 }
@@ -100,6 +103,16 @@ impl Trx {
             }
         }
         table.rows.fetch_add(1, Relaxed);
+        self.insert_entries(table, key, payload, &stored).await
+    }
+    /// Inserts the entries of a row, which is in the clustered index as `stored`.
+    pub(super) async fn insert_entries(
+        &mut self,
+        table: &Arc<Table>,
+        key: &[u8],
+        payload: &[u8],
+        stored: &[u8],
+    ) -> Result<()> {
         let mut e = std::mem::take(&mut self.scratch.entry);
         let (mut done, mut entries) = (Ok(()), 0);
         for (no, ix) in table.secondary() {
@@ -113,7 +126,35 @@ impl Trx {
             }
         }
         self.scratch.entry = e;
-        done.and_then(|()| deletable(table, key, entries, &stored))
+        done.and_then(|()| deletable(table, key, entries, stored))
+    }
+    /// Latches the leaf for a new row, and finds the row's place: without a descent if the row
+    /// follows the transaction's last insert.
+    pub(super) fn leaf_for_insert(
+        &mut self,
+        m: &mut Mtr<'_>,
+        ix: &Index,
+        key: &[u8],
+    ) -> Try<(At, index::Pos)> {
+        let appended = self.scratch.appended;
+        let again = match appended {
+            Some(after) => ix.tree.leaf_x_behind(m, after, key)?,
+            None => None,
+        };
+        let leaf = match again {
+            Some(leaf) => leaf,
+            None => ix.tree.leaf_x(m, key)?,
+        };
+        let page = m.page(leaf);
+        let behind = appended.filter(|_| again.is_some());
+        // The place is good for as long as nobody changes the leaf. A row that does not go in now
+        // comes again and finds it.
+        self.scratch.appended = behind;
+        let pos = match behind.and_then(|after| index::behind(page, after.rec, key)) {
+            Some(pos) => pos,
+            None => index::search(page, key),
+        };
+        Ok((leaf, pos))
     }
     fn try_insert(
         &mut self,
@@ -125,21 +166,7 @@ impl Trx {
         let engine = self.engine.clone();
         let ix = table.clustered();
         let mut m = Mtr::begin(&engine.store)?;
-        let appended = self.scratch.appended.take();
-        let again = match appended {
-            Some(after) => ix.tree.leaf_x_behind(&mut m, after, key)?,
-            None => None,
-        };
-        let leaf = match again {
-            Some(leaf) => leaf,
-            None => ix.tree.leaf_x(&mut m, key)?,
-        };
-        let page = m.page(leaf);
-        let behind = appended.filter(|_| again.is_some());
-        let pos = match behind.and_then(|after| index::behind(page, after.rec, key)) {
-            Some(pos) => pos,
-            None => index::search(page, key),
-        };
+        let (leaf, pos) = self.leaf_for_insert(&mut m, ix, key)?;
         let page_no = m.page_no(leaf);
         let len = value::HEAD + payload.len();
         let mut undo = std::mem::take(&mut self.scratch.undo);
@@ -177,7 +204,7 @@ impl Trx {
                 None => index::fits(m.page(leaf), key.len(), len),
             };
             if !room {
-                return Ok(Some(Tried::Full(len)));
+                return Ok(Some(Tried::Full(len, self.scratch.appended.is_some())));
             }
             if !self.undo.has_room(undo.len()) {
                 return Ok(Some(Tried::NeedsUndo(undo.len())));

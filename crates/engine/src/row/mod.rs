@@ -1,5 +1,6 @@
 //! Rows: insert, update, delete and read of a row of a table. From here upwards the code is
 //! `async`: it waits when a call below returns a [`crate::WouldBlock`], and repeats the call.
+pub mod batch;
 pub mod cursor;
 pub(crate) mod entry;
 pub(crate) mod insert;

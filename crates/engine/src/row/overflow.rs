@@ -39,6 +39,11 @@ fn max_payload(key_len: usize) -> usize {
     index::max_value(key_len) - super::value::HEAD
 }
 
+/// Whether a row's columns all stay in the row.
+pub(crate) fn is_inline(key_len: usize, payload: &[u8]) -> bool {
+    payload.len() <= max_payload(key_len) && payload.len() <= record::MAX / 2
+}
+
 /// Moves the longest columns of a row out until the row fits.
 pub(crate) async fn externalize<'p>(
     trx: &mut Trx,
@@ -46,10 +51,10 @@ pub(crate) async fn externalize<'p>(
     key_len: usize,
     payload: &'p [u8],
 ) -> Result<Cow<'p, [u8]>> {
-    let max = max_payload(key_len);
-    if payload.len() <= max && payload.len() <= record::MAX / 2 {
+    if is_inline(key_len, payload) {
         return Ok(Cow::Borrowed(payload));
     }
+    let max = max_payload(key_len);
     let mut row = Cow::Borrowed(payload);
     while row.len() > max {
         let in_key = |c: usize| table.indexes.iter().any(|ix| ix.key.columns().any(|k| k == c));

@@ -224,7 +224,7 @@ impl Trx {
             let tree = &table.clustered().tree;
             let blocked = match self.try_change(table, row.key, new, &obsolete, hint.take()) {
                 Ok(Tried::Done) => return Ok(()),
-                Ok(Tried::Full(len)) => tree.split(&self.engine.store, 0, row.key, len).err(),
+                Ok(Tried::Full(len, _)) => tree.split(&self.engine.store, 0, row.key, len).err(),
                 Ok(Tried::NeedsUndo(len)) => {
                     self.undo.make_room(&self.engine.store, &self.engine.undo, len).err()
                 }
@@ -286,7 +286,7 @@ impl Trx {
             new.map(|n| value::HEAD + n.len()).filter(|len| !index::fits_value(page, r, *len));
         let mut run = |mut m: Mtr<'_>| {
             if let Some(len) = grows {
-                return Ok(Tried::Full(len));
+                return Ok(Tried::Full(len, false));
             }
             if !self.undo.has_room(undo.len()) {
                 return Ok(Tried::NeedsUndo(undo.len()));

@@ -178,6 +178,9 @@ pub(crate) struct Scratch {
     pub entry: Vec<u8>,
     pub undo: Vec<u8>,
     pub payload: Vec<u8>,
+    pub run: crate::page::index::run::Run,
+    /// For each row of a run, the undo record before the row's.
+    pub starts: Vec<crate::undo::record::RollPtr>,
     /// The place of the transaction's last insert of a row, if the row was the last of its page.
     pub appended: Option<Appended>,
 }

@@ -316,6 +316,10 @@ impl Slot {
     pub(crate) fn roll(&self, insert: bool) -> RollPtr {
         RollPtr::new(self.no, self.offset, insert)
     }
+    /// The roll pointer for the row of an insert whose record lies `behind` bytes behind the first.
+    pub(crate) fn roll_behind(&self, behind: usize) -> RollPtr {
+        RollPtr::new(self.no, self.offset + behind, true)
+    }
 }
 
 impl UndoLog {
@@ -331,6 +335,15 @@ impl UndoLog {
             |c: &Current, begin: usize| c.used as usize + begin + len + 2 <= crate::PAGE_SIZE;
         self.current.as_ref().is_some_and(|c| fits(c, 0))
             || self.next.as_ref().is_some_and(|c| fits(c, record::LOG_LEN))
+    }
+    /// The bytes for records in the page that gets a record of `len` bytes; `None` if
+    /// [`UndoLog::make_room`] has to come first.
+    pub(crate) fn room_from(&self, len: usize) -> Option<usize> {
+        let room = |c: &Current, begin: usize| {
+            crate::PAGE_SIZE.checked_sub(c.used as usize + begin + 2).filter(|room| *room >= len)
+        };
+        let here = self.current.as_ref().and_then(|c| room(c, 0));
+        here.or_else(|| self.next.as_ref().and_then(|c| room(c, record::LOG_LEN)))
     }
     /// Gets a page for a record of `len` bytes, if necessary: takes a page or adds one. The caller
     /// has not begun the mini-transaction yet.
@@ -392,6 +405,18 @@ impl UndoLog {
         bytes: &[u8],
         roll: RollPtr,
     ) {
+        self.write_some(m, pages, slot, bytes, roll, 1);
+    }
+    /// Writes `count` records, one behind the other, the last of which `roll` names.
+    pub(crate) fn write_some(
+        &mut self,
+        m: &mut Mtr<'_>,
+        pages: &UndoPages,
+        slot: Slot,
+        bytes: &[u8],
+        roll: RollPtr,
+        count: u32,
+    ) {
         if slot.fresh {
             m.init(slot.at);
             m.patch(slot.at).write_u16(12, kind::UNDO);
@@ -415,7 +440,7 @@ impl UndoLog {
         c.used = (slot.offset + bytes.len()) as u16;
         c.fresh = false;
         self.last = roll;
-        self.count += 1;
+        self.count += count;
     }
     /// Writes the end of the log: committed, with its number, or rolled back. Returns the position
     /// that makes the end durable.

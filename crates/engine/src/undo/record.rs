@@ -153,6 +153,19 @@ pub fn insert(out: &mut Vec<u8>, head: Head, key: &[u8]) {
     put_key(out, key);
     end(out);
 }
+/// The bytes of the undo record of an insert with a key of so many bytes.
+pub const fn insert_len(key_len: usize) -> usize {
+    HEAD + 2 + key_len
+}
+/// Appends the undo record of an insert to those before it.
+pub fn append_insert(out: &mut Vec<u8>, head: Head, key: &[u8]) {
+    out.extend_from_slice(&(insert_len(key.len()) as u16).to_le_bytes());
+    out.push(INSERT);
+    out.extend_from_slice(&head.undo_no.to_le_bytes());
+    out.extend_from_slice(&head.before.to_bytes());
+    out.extend_from_slice(&head.table.to_le_bytes());
+    put_key(out, key);
+}
 pub fn overflow(out: &mut Vec<u8>, head: Head, first: PageNo) {
     begin(out, OVERFLOW, head);
     out.extend_from_slice(&first.to_le_bytes());

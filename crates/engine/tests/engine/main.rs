@@ -1,4 +1,5 @@
 //! Tests of the engine from outside: its public interface, and parts that `testing` shows.
+mod batch;
 mod check_files;
 mod common;
 mod dump;

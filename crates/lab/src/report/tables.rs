@@ -238,7 +238,11 @@ fn counters_table(r: &Results, s: &Section, column: usize) -> Option<Table> {
             of_rows.iter().map(|(_, c)| c.get(*name).map_or(String::new(), |x| x.text()).into());
         (name.to_string(), cells.collect())
     };
-    let what = if s.load == Load::Slap { "statements" } else { "transactions" };
+    let what = match s.load {
+        Load::Sysbench => "transactions",
+        Load::Slap => "statements",
+        Load::Copy => "rows",
+    };
     Some(Table {
         title: if s.connections.is_empty() {
             format!("Counters, {}", s.columns[column])

@@ -59,6 +59,9 @@ pub(super) struct AutoIncrement {
     /// The value given for the last inserted row. The client is told this value if no value was
     /// generated.
     pub(super) given: Option<u64>,
+    /// The greatest given value of the rows that are made and not yet inserted, which the table's
+    /// counter has not passed yet.
+    pub(super) waiting: u64,
 }
 
 impl AutoIncrement {
@@ -115,6 +118,9 @@ impl AutoIncrement {
     fn take(&mut self, table: &Table, step: u64, offset: u64, env: &Env<'_>) {
         let one = env.settings.auto_increment_lock == CounterLock::Always;
         let all = std::mem::take(&mut self.all_rows);
+        if self.waiting > 0 {
+            table.saw_auto_increment(self.waiting);
+        }
         self.taken = if one { 1 } else { self.rows_left.max(all).max(1) };
         if step == 1 {
             self.next = table.take_auto_increment(self.taken);

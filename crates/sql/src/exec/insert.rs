@@ -4,9 +4,11 @@ use super::correlated::answered;
 use super::duplicate_entry::duplicate_entry;
 use super::env::Env;
 use super::eval::{Eval, Row, Scope};
+use super::insert_batch::Pending;
 use super::insert_select::insert_select;
 use super::load::{self, FileRow};
 use super::long_rows::{self, LONG_ROW, charge_write};
+use super::row_buffer::read_row_into;
 use super::scan::check_killed;
 use super::spool::Spool;
 use super::subquery::Found;
@@ -19,6 +21,7 @@ use crate::plan::{
 use crate::session_state::{Done, Outcome};
 use crate::sql_mode::SqlMode;
 use crate::table_info::TableInfo;
+use crate::temporary::take_record;
 use redolith_engine::Error as EngineError;
 use redolith_engine::Trx;
 use redolith_engine::dict::table::Table;
@@ -75,6 +78,7 @@ pub async fn run(
         }
         InsertRows::File(_) => unreachable!("LOAD DATA has its own way"),
     }
+    work.insert_pending(cx).await?;
     Ok(work.finish(cx, warnings))
 }
 
@@ -121,6 +125,8 @@ pub(super) struct Work<'p> {
     /// The present row is the only row, and it is given by expressions.
     single: bool,
     existing: Option<Box<Rewriter>>,
+    /// Rows that are made and not yet inserted (`insert_batch`).
+    pub(super) pending: Option<Box<Pending>>,
 }
 
 impl<'p> Work<'p> {
@@ -134,6 +140,7 @@ impl<'p> Work<'p> {
             multiple: false,
             single: false,
             existing: None,
+            pending: Pending::of(plan),
         }
     }
 
@@ -160,10 +167,20 @@ impl<'p> Work<'p> {
     ) -> Result<()> {
         rows.rewind();
         self.auto.rows_left = rows.rows();
+        if let Some(mut rest) = rows.records_in_memory() {
+            // One list serves all rows: a row is not moved on its way.
+            let mut values = Vec::new();
+            while let Some(record) = take_record(&mut rest) {
+                read_row_into(record, &mut values);
+                self.row(cx, Given::Values(&values, exprs), at, at).await?;
+            }
+            return self.insert_pending(cx).await;
+        }
         while let Some(row) = rows.next()? {
             self.row(cx, Given::Values(&row, exprs), at, at).await?;
         }
-        Ok(())
+        // An error of the SELECT comes behind the errors of the rows before.
+        self.insert_pending(cx).await
     }
 
     pub(super) async fn row(
@@ -203,8 +220,15 @@ impl<'p> Work<'p> {
             made = Box::pin(self.settle_counter(cx)).await;
         }
         let done = match made {
-            Ok(()) => self.insert(cx, &mut payload, after).await,
-            Err(e) => Err(e),
+            Ok(()) if !single && self.takes(cx, &payload) => {
+                self.add_pending(cx, &payload);
+                if self.has_enough_pending() { self.insert_pending(cx).await } else { Ok(()) }
+            }
+            Ok(()) => match self.insert_pending(cx).await {
+                Ok(()) => self.insert(cx, &mut payload, after).await,
+                Err(e) => Err(e),
+            },
+            Err(e) => Err(self.fails_with(cx, e).await),
         };
         // This releases the memory of ON DUPLICATE KEY UPDATE, too.
         cx.env.release_to(mark);
@@ -426,7 +450,7 @@ impl<'p> Work<'p> {
             }
         }
     }
-    fn inserted(&mut self, table: &Table) {
+    pub(super) fn inserted(&mut self, table: &Table) {
         self.affected += 1;
         let Some((value, generated)) = self.auto.current else { return };
         // The counter must also pass a value that came from `@@insert_id`.
@@ -559,6 +583,7 @@ impl<'p> Work<'p> {
     }
 
     pub(super) fn finish(mut self, cx: &mut ExecContext<'_>, warnings_before: u64) -> Outcome {
+        assert!(self.pending.is_none_or(|p| p.is_empty()), "ROWBATCH-1: all rows are inserted");
         self.auto.give_back(self.plan.table.engine(), &cx.env);
         if let Some(first) = self.auto.first {
             cx.env.session.last_insert_id = first;

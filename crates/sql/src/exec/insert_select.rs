@@ -77,7 +77,7 @@ impl RowTarget for Batch<'_, '_> {
     }
     fn expect(&mut self, _: usize) {}
     fn held(&self) -> usize {
-        self.rows.memory()
+        self.rows.memory() + self.work.pending.as_ref().map_or(0, |p| p.memory())
     }
     fn wants_drain(&self) -> bool {
         self.rows.rows() >= Self::MOST_ROWS || self.rows.bytes() >= Self::MOST_BYTES

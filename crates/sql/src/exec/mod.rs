@@ -25,6 +25,7 @@ mod frame;
 pub(crate) mod global_read_lock;
 mod group;
 mod insert;
+mod insert_batch;
 mod insert_select;
 mod into_file;
 mod key_bounds;

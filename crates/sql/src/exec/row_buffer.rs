@@ -76,6 +76,13 @@ pub fn read_row(mut bytes: &[u8]) -> RowValues<'_> {
     }
     values
 }
+/// As [`read_row`], in the place of the values that are there.
+pub fn read_row_into<'b>(mut bytes: &'b [u8], values: &mut Vec<Value<'b>>) {
+    values.clear();
+    while !bytes.is_empty() {
+        values.push(read(&mut bytes));
+    }
+}
 
 /// Distinct byte strings, numbered in the order in which they came.
 #[derive(Default)]

@@ -100,6 +100,10 @@ impl Spool {
         Ok(())
     }
 
+    /// The rows as records, if all of them are in memory.
+    pub fn records_in_memory(&self) -> Option<&[u8]> {
+        self.file.is_none().then_some(&self.bytes[..])
+    }
     /// The next row is the first one again.
     pub fn rewind(&mut self) {
         self.records = self.file.as_ref().map(|file| Records::new(0, file.size(), self.piece));

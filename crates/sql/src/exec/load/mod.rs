@@ -70,7 +70,10 @@ pub(super) async fn run(
     work.multiple = true;
     let source = Source::open(cx, load, client).await?;
     let mark = cx.env.held();
-    rows(cx, &mut work, load, at, source).await?;
+    if let Err(e) = rows(cx, &mut work, load, at, source).await {
+        return Err(work.fails_with(cx, e).await);
+    }
+    work.insert_pending(cx).await?;
     cx.env.release_to(mark);
     Ok(work.finish(cx, warnings))
 }
