@@ -36,6 +36,8 @@ pub enum Canary {
     LogFromCache,
     /// A rollback to a savepoint forgets the changes instead of taking them back.
     SavepointForgets,
+    /// BATCH-2: of a run of rows only the last row can be taken back.
+    RunForgetsUndo,
     /// The values of a unique index are searched for without a lock.
     UniqueUnlocked,
     /// A view sees uncommitted changes.

@@ -12,6 +12,9 @@
 //! BESIDE-5: a session beside the workers runs behind the threads that answer clients: it has the
 //! policy of background work (`calculate_in_background`), and where it has to share its CPU, it
 //! rests after each turn for as long as it has run, without giving its seat away.
+//! BESIDE-6: only a task within [`run`] can leave its worker, because the seat goes back when `run`
+//! sees the task wait or end. Every task that the engine spawns is within it: a rollback in the
+//! background is as long as its transaction was.
 //! BESIDE-2: the answers that the thread holds back are sent before the session leaves the worker
 //! (OUT-3).
 //! BESIDE-4: a session that has left has no worker. The code checks that another thread has taken
@@ -50,6 +53,8 @@ const HAND_OVERS: usize = 50;
 thread_local! {
     /// The number of the stretch: the time slice in which this thread polls its present task.
     static STRETCH: Cell<u64> = const { Cell::new(0) };
+    /// Whether this thread polls a task within `run`.
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
     /// `LEFT`: the worker was left in this stretch. `WITH`: the `Beside` that counts the session.
     static LEFT: Cell<bool> = const { Cell::new(false) };
     static WITH: RefCell<Option<Arc<Beside>>> = const { RefCell::new(None) };
@@ -81,7 +86,9 @@ pub async fn run<T>(task: impl Future<Output = T>) -> T {
     let mut task = pin!(task);
     poll_fn(|cx| {
         STRETCH.set(stretch() + 1);
+        INSIDE.set(true);
         let polled = task.as_mut().poll(cx);
+        INSIDE.set(false);
         if LEFT.get() {
             end();
         }
@@ -125,9 +132,10 @@ impl Beside {
         }));
     }
 
-    /// Leaves the worker. Called within [`run`]. Returns false if the session must stay: too many
-    /// sessions have left, or no thread took the worker over. Returns true without an effect
-    /// outside a task of a multi-threaded runtime, because no worker is occupied there.
+    /// Leaves the worker. Returns false if the session must stay: too many sessions have left, no
+    /// thread took the worker over, or the task is not within [`run`] (BESIDE-6). Returns true
+    /// without an effect outside a task of a multi-threaded runtime, because no worker is occupied
+    /// there.
     pub fn leave(self: &Arc<Self>) -> bool {
         if LEFT.get() {
             return true;
@@ -136,6 +144,9 @@ impl Beside {
         if tokio::task::try_id().is_none() || runtime.runtime_flavor() != RuntimeFlavor::MultiThread
         {
             return true;
+        }
+        if !INSIDE.get() {
+            return false;
         }
         if self.count.fetch_add(1, Relaxed) >= MOST_BESIDE {
             self.count.fetch_sub(1, Relaxed);
@@ -423,6 +434,29 @@ mod tests {
             }
         });
         assert_eq!(engine_runtime.0.beside().count(), 0);
+    }
+
+    /// Tests BESIDE-6: a task of the engine gives its seat back when it waits and when it ends, and
+    /// a task that could not do so stays on its worker.
+    #[test]
+    fn tasks_of_the_engine_give_their_seats_back() {
+        let runtime = runtime(2);
+        let engine_runtime = engine_runtime(&runtime, 2);
+        let (tell, told) = std::sync::mpsc::channel();
+        for _ in 0..4 {
+            let (inside, tell) = (engine_runtime.clone(), tell.clone());
+            let task = async move {
+                assert!(inside.leave_worker() && inside.has_left_worker());
+                inside.sleep(Duration::from_millis(1)).await;
+                assert!(!inside.has_left_worker() && inside.leave_worker());
+                tell.send(()).unwrap();
+            };
+            engine_runtime.spawn("test", Box::pin(task));
+        }
+        (0..4).for_each(|_| told.recv_timeout(Duration::from_secs(60)).unwrap());
+        let bare = engine_runtime.clone();
+        let stays = runtime.spawn(async move { !bare.leave_worker() && !bare.has_left_worker() });
+        assert!(runtime.block_on(stays).unwrap());
     }
 
     /// BESIDE-5

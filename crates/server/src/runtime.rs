@@ -72,7 +72,7 @@ pub struct EngineRuntime(pub std::sync::Arc<TokioRuntime>);
 
 impl Runtime for EngineRuntime {
     fn spawn(&self, _name: &'static str, task: BoxFuture<()>) {
-        self.0.runtime.spawn(task);
+        self.0.runtime.spawn(long_work::run(task));
     }
     fn spawn_thread(&self, name: &'static str, task: BoxFuture<()>) {
         let engine_runtime = self.0.clone();

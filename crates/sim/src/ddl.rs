@@ -305,7 +305,7 @@ async fn finish(
     gives_up: bool,
     rows: impl AsyncFnOnce(&mut Trx, &Arc<Table>) -> Result<()>,
 ) -> Result<()> {
-    let new = match begun {
+    let mut new = match begun {
         Ok(new) => new,
         Err(err) => {
             trx.rollback().await?;
@@ -314,13 +314,11 @@ async fn finish(
     };
     let mut filled = rows(&mut trx, new.table()).await.map(|()| !gives_up);
     if let Ok(true) = filled {
-        filled = match trx.commit().await {
-            Ok(ticket) => {
-                ticket.durable().await;
-                Ok(true)
-            }
-            Err(err) => Err(err),
-        };
+        filled = async {
+            new.commit(&mut trx, None).await?.durable().await;
+            Ok(true)
+        }
+        .await;
     }
     if let Ok(true) = filled {
         return new.enter().await;

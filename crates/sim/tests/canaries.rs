@@ -72,6 +72,8 @@ const BUGS: &[(Bug, &[&str])] = &[
     // PURGE-1.
     (Engine(Canary::PurgeTooEarly), &[PHANTOM, VIEW_CHANGED]),
     (Engine(Canary::SavepointForgets), &[LOST, LOST_SHARED, SEEN_WITH_LOCK]),
+    // BATCH-2.
+    (Engine(Canary::RunForgetsUndo), &[LOST, LOST_SHARED, LOST_DEFINITION, HALF]),
     // UCUT-2.
     (Engine(Canary::UndoCutEarly), &[STALE_PAGE, LOST, LOST_SHARED]),
     // WRITER-4.

@@ -8,15 +8,15 @@
 //! - NEWTABLE-2: nobody but the transaction finds the table before [`NewTable::enter`], by name or
 //!   by id. The transaction takes single rows back, such as one whose key is taken. When it is
 //!   rolled back, or gives the table up, it passes over the rows, which go with the file.
-//! - NEWTABLE-3: a replaced table keeps its file until the transaction has committed durably. The
-//!   redo log says beforehand that the file may go, so a start after a crash removes the file of
-//!   whichever table the dictionary does not have.
+//! - NEWTABLE-3: a replaced table keeps its file until the transaction has committed durably. Right
+//!   before the commit, the redo log says that the file may go, so a start after a crash removes
+//!   the file of whichever table the dictionary does not have.
 use super::ddl::Change;
 use super::record::{self, make_table};
 use super::table::Table;
 use crate::engine::Engine;
 use crate::trx::Trx;
-use crate::{Error, Result, SpaceId, TrxId};
+use crate::{CommitTicket, Error, Result, SpaceId, TrxId};
 use redolith_types::TableDef;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
@@ -27,7 +27,7 @@ pub struct NewTable {
     table: Arc<Table>,
     /// The table whose place it takes.
     replaces: Option<Arc<Table>>,
-    /// None once the table was entered or its file was removed.
+    /// None once the transaction has committed, or the file was removed.
     made: Option<SpaceId>,
 }
 
@@ -45,8 +45,9 @@ impl Engine {
         self.make_in(trx, def, auto_increment, None).await
     }
     /// Like [`begin_table`](Self::begin_table), for a table that takes the place of another one,
-    /// perhaps with another name. The caller holds the metadata locks of both names, and reads the
-    /// rows of the old table in the same transaction.
+    /// perhaps with another name. The caller holds the metadata locks of both names, and copies the
+    /// rows that a consistent read finds: transactions that a crash has left open in the old table
+    /// may not be rolled back yet.
     pub async fn begin_replacement(
         self: &Arc<Self>,
         trx: &mut Trx,
@@ -57,10 +58,16 @@ impl Engine {
         if (&def.schema, &def.name) != (&old.def.schema, &old.def.name) {
             self.require_free_name(&def)?;
         }
-        // What a crash has left open in the old table has to be taken back before it is read.
-        self.wait_for_rollbacks().await?;
-        self.note_files(&[old.space]).await?;
         self.make_in(trx, def, auto_increment, Some(old.clone())).await
+    }
+    /// Removes the file of a table that was not made. Without a word in the redo log, a crash
+    /// before the file is gone would leave the file unexplained.
+    async fn discard_new(&self, space: SpaceId) -> Result<()> {
+        match self.note_files(&[space]).await {
+            Ok(lsn) => self.store.log.flush_to(lsn).await,
+            Err(e) => tracing::warn!("the redo log does not say that a file goes: {e}"),
+        }
+        self.discard_space(space).await
     }
     fn require_free_name(&self, def: &TableDef) -> Result<()> {
         self.dict.require_schema(&def.schema)?;
@@ -102,6 +109,19 @@ impl Trx {
 }
 
 impl NewTable {
+    /// Commits the transaction (as [`Trx::commit_with`]), after which the table has to be entered.
+    ///
+    /// The redo log says right before that the replaced table's file may go (NEWTABLE-3): to fill
+    /// the table may have taken many checkpoints, which forget what the redo log said before. From
+    /// the commit on, the new file stays whatever becomes of the session.
+    pub async fn commit(&mut self, trx: &mut Trx, record: Option<&[u8]>) -> Result<CommitTicket> {
+        if let Some(old) = &self.replaces {
+            self.engine.note_files(&[old.space]).await?;
+        }
+        let ticket = trx.commit_with(record).await?;
+        self.made = None;
+        Ok(ticket)
+    }
     /// The table, for the transaction that fills it.
     pub fn table(&self) -> &Arc<Table> {
         &self.table
@@ -109,7 +129,7 @@ impl NewTable {
     /// Shows the table to everybody: its transaction has committed durably. Then the file of the
     /// table goes whose place it takes. An error says that this file could not be removed.
     pub async fn enter(mut self) -> Result<()> {
-        self.made = None;
+        assert!(self.made.is_none(), "NEWTABLE-2: the transaction has committed");
         let old = self.replaces.take();
         self.engine.dict.replace_tables(old.as_deref().as_slice(), [self.table.clone()]);
         match old {
@@ -120,7 +140,7 @@ impl NewTable {
     /// Removes the file: the transaction was rolled back.
     pub async fn discard(mut self) -> Result<()> {
         match self.made.take() {
-            Some(space) => self.engine.discard_space(space).await,
+            Some(space) => self.engine.discard_new(space).await,
             None => Ok(()),
         }
     }
@@ -131,7 +151,7 @@ impl Drop for NewTable {
         let Some(space) = self.made.take() else { return };
         // The session is gone in the middle of its statement.
         self.engine.spawn("discard", move |engine| async move {
-            if let Err(e) = engine.discard_space(space).await {
+            if let Err(e) = engine.discard_new(space).await {
                 tracing::warn!("the file of a table that was not made stays: {e}");
             }
         });

@@ -3,9 +3,10 @@
 //!
 //! A run is the next rows of a batch whose keys ascend, that belong between two neighbouring
 //! records of one leaf, and that the leaf and the undo page have room for. A row that begins no
-//! run (its key is taken, its leaf is full, it has long columns, a range lock may block it) goes in
-//! as a row of its own. Long statements so take the latch of a leaf once for hundreds of rows,
-//! which matters most where several sessions append to one index.
+//! run (its key is taken, its leaf is full, it has long columns, a range lock may block it or an
+//! entry of it) goes in as a row of its own, and so does every row while changes are held up
+//! because the redo log is nearly full or the history is long. Long statements so take the latch of
+//! a leaf once for hundreds of rows, which matters most where several sessions append to one index.
 //!
 //! - BATCH-1: the effect of a batch is that of its rows, one after the other. The first row that
 //!   fails ends the batch, and the rows behind it have left no trace.
@@ -13,14 +14,17 @@
 //!   (UNDO-2), so a crash keeps all of a run or nothing of it, and a rollback to any row's
 //!   beginning finds the row's own undo record. The entries in secondary indexes follow, each by
 //!   itself.
-//! - BATCH-3: no row of a run is checked against a range lock, since a run begins only where the
-//!   index has no range locks, under the leaf's latch.
+//! - BATCH-3: no row of a run is checked against a range lock, since a run begins only while no
+//!   index of the table has range locks, under the leaf's latch. If a secondary index has got range
+//!   locks before the entry of a row goes in, the rows behind that row are taken back first, so
+//!   that a row that waits has no rows behind it.
 use super::{overflow, value};
 use crate::btree::Appended;
+use crate::canary::{Canary, planted};
 use crate::dict::table::Table;
 use crate::lock::{LockTable, Mode};
 use crate::mtr::Mtr;
-use crate::page::index::run::{self, RunRoom};
+use crate::page::index::run::{self, Run, RunRoom};
 use crate::page::index::{self, MAX_KEY};
 use crate::trx::{Savepoint, Trx};
 use crate::undo::record;
@@ -87,10 +91,15 @@ impl RowBatch {
     }
 }
 
+/// Whether no index of the table has range locks.
+fn blocks_nothing(table: &Table) -> bool {
+    table.indexes.iter().all(|ix| LockTable::blocks_no_insert(&ix.ranges))
+}
+
 impl Trx {
     /// Whether a batch of rows meets other sessions as the rows would one after the other. With a
-    /// unique secondary index, a row may wait for another session's key; the rows behind it in its
-    /// run are then there already, and that session may meet them.
+    /// unique secondary index, a row may wait for another session's key, and the rows behind it in
+    /// its run would be there already, where that session may meet them.
     pub fn takes_batches(table: &Table) -> bool {
         table.secondary().all(|(_, ix)| !ix.def.unique)
     }
@@ -124,7 +133,8 @@ impl Trx {
         let mut next = 0;
         while next < count {
             self.pace().await;
-            match self.try_run(table, rows, next) {
+            let run = if self.is_slowed() { Ok(0) } else { self.try_run(table, rows, next) };
+            match run {
                 Ok(0) => {
                     let start = self.savepoint();
                     let (key, payload) = (rows.keys.get(next), rows.payloads.get(next));
@@ -136,32 +146,47 @@ impl Trx {
                 }
                 Ok(done) => {
                     table.rows.fetch_add(done as i64, Relaxed);
-                    self.entries_of_run(table, rows, next..next + done).await?;
-                    next += done;
+                    self.turn.count_more(done - 1);
+                    next += self.entries_of_run(table, rows, next..next + done).await?;
                 }
                 Err(blocked) => self.unblocked(blocked).await.map_err(|e| (next, e))?,
             }
         }
+        // A connection that rests does not keep the memory of its last batch.
+        (self.scratch.run, self.scratch.starts) = (Run::default(), Vec::new());
+        self.scratch.undo.shrink_to(MAX_KEY);
         Ok(())
     }
     /// Inserts the entries of a run's rows. A row that fails goes, and the rows behind it with it.
+    /// Returns the number of rows that are done (BATCH-3).
     async fn entries_of_run(
         &mut self,
         table: &Arc<Table>,
         rows: &RowBatch,
         run: Range<usize>,
-    ) -> std::result::Result<(), (usize, Error)> {
+    ) -> std::result::Result<usize, (usize, Error)> {
         if table.secondary().next().is_none() {
-            return Ok(());
+            return Ok(run.len());
         }
         // Entries write no undo records, so the row's own record is still the place to go back to.
         let starts = std::mem::take(&mut self.scratch.starts);
-        let mut done = Ok(());
+        let mut done = Ok(run.len());
         for n in run.clone() {
+            self.give_way().await;
+            let next = n + 1 - run.start;
+            let alone = next < run.len() && !blocks_nothing(table);
+            if alone && let Err(e) = self.rollback_to(Savepoint(starts[next])).await {
+                done = Err((n, e));
+                break;
+            }
             let (key, payload) = (rows.keys.get(n), rows.payloads.get(n));
             if let Err(e) = self.insert_entries(table, key, payload, payload).await {
                 let back = self.rollback_to(Savepoint(starts[n - run.start])).await;
                 done = Err((n, back.err().unwrap_or(e)));
+                break;
+            }
+            if alone {
+                done = Ok(next);
                 break;
             }
         }
@@ -179,7 +204,7 @@ impl Trx {
         };
         let mut m = Mtr::begin(&engine.store)?;
         let (leaf, pos) = self.leaf_for_insert(&mut m, ix, first)?;
-        if pos.found.is_some() || !LockTable::blocks_no_insert(&ix.ranges) {
+        if pos.found.is_some() || !blocks_nothing(table) {
             return Ok(0);
         }
         let page = m.page(leaf);
@@ -220,10 +245,14 @@ impl Trx {
         self.scratch.starts.clear();
         let has_entries = table.secondary().next().is_some();
         let mut head = self.undo.head(table.id);
+        let before_run = head.before;
         for n in from..until {
             let (key, payload) = (rows.keys.get(n), rows.payloads.get(n));
             if has_entries {
                 self.scratch.starts.push(head.before);
+            }
+            if planted(Canary::RunForgetsUndo) {
+                head.before = before_run;
             }
             let roll = slot.roll_behind(undo.len());
             record::append_insert(&mut undo, head, key);

@@ -110,6 +110,10 @@ impl Turn {
         self.rows -= u32::from(goes_on);
         goes_on
     }
+    /// Counts rows that were worked on together, all but one: `count` counts that one.
+    pub(crate) fn count_more(&mut self, rows: usize) {
+        self.rows = self.rows.saturating_sub(rows as u32).max(1);
+    }
     /// Counts a row of work, and lets other tasks run if the turn is over.
     #[inline]
     pub(crate) async fn count(&mut self, engine: &Engine) {
@@ -433,6 +437,10 @@ impl Trx {
         if let Some(delay) = self.engine.history.lag.delay() {
             Box::pin(self.wait_for_purge(delay)).await;
         }
+    }
+    /// Whether each change of a row is held up at present.
+    pub(crate) fn is_slowed(&self) -> bool {
+        self.engine.store.log.is_slow() || self.engine.history.lag.delay().is_some()
     }
     /// Sleeps because the history is longer than `innodb_max_purge_lag`. A statement that is killed
     /// during the sleep notices this by itself afterwards.

@@ -438,7 +438,7 @@ impl<'p> Work<'p> {
                     if let Some(log) = &mut cx.log {
                         log.inserted(&self.plan.table, payload, &mut cx.env.session.memory)?;
                     }
-                    self.inserted(table);
+                    self.inserted(table, self.auto.current);
                     return Ok(());
                 }
                 Err(EngineError::DuplicateKey { index_no, .. }) => {
@@ -450,9 +450,10 @@ impl<'p> Work<'p> {
             }
         }
     }
-    pub(super) fn inserted(&mut self, table: &Table) {
+    /// Counts an inserted row. `number` is its AUTO_INCREMENT value, and whether it was generated.
+    pub(super) fn inserted(&mut self, table: &Table, number: Option<(u64, bool)>) {
         self.affected += 1;
-        let Some((value, generated)) = self.auto.current else { return };
+        let Some((value, generated)) = number else { return };
         // The counter must also pass a value that came from `@@insert_id`.
         table.saw_auto_increment(value);
         if generated {
@@ -491,7 +492,7 @@ impl<'p> Work<'p> {
                     // rows are equal, nothing changes.
                     let last = table.indexes[index_no + 1..].iter().all(|i| !i.def.unique);
                     if last && existing.is(cx, payload).await? {
-                        self.inserted(table);
+                        self.inserted(table, self.auto.current);
                         return Ok(true);
                     }
                     existing.delete(cx, info).await?;

@@ -101,8 +101,7 @@ impl Work<'_> {
             if let Some(log) = &mut cx.log {
                 log.inserted(info, pending.rows.payload(n), &mut cx.env.session.memory)?;
             }
-            self.auto.current = note.number;
-            self.inserted(table);
+            self.inserted(table, note.number);
         }
         if let Err((n, error)) = done {
             // The rows behind the one that failed count as never made.

@@ -78,7 +78,7 @@ impl Session {
         self.begin_engine_transaction(None);
         self.trx.single_read = false;
         let begun = engine.begin_table(&mut self.trx, def, first).await;
-        let new = match begun {
+        let mut new = match begun {
             Ok(new) => new,
             Err(e) => {
                 self.trx.rollback().await?;
@@ -87,7 +87,7 @@ impl Session {
         };
         let filled = self.fill(&new, insert, plan, params, out).await;
         let done = match filled {
-            Ok(outcome) => self.commit_table(create, &new, text).await.map(|()| outcome),
+            Ok(outcome) => self.commit_table(create, &mut new, text).await.map(|()| outcome),
             Err(e) => Err(e),
         };
         match done {
@@ -164,7 +164,7 @@ impl Session {
     async fn commit_table(
         &mut self,
         create: &CreateSelect,
-        new: &NewTable,
+        new: &mut NewTable,
         text: StatementText<'_>,
     ) -> Result<()> {
         let definition = self.definition_record(create, new, text).await?;
@@ -174,7 +174,7 @@ impl Session {
             (Some(definition), Some(rows)) => Some(record::defined(&definition, rows)),
             (definition, rows) => definition.or(rows.map(<[u8]>::to_vec)),
         };
-        let ticket = self.trx.commit_with(record.as_deref()).await?;
+        let ticket = new.commit(&mut self.trx, record.as_deref()).await?;
         sealed.into_iter().for_each(Sealed::keep);
         ticket.durable().await;
         Ok(())

@@ -19,6 +19,7 @@ use crate::session_state::{Done, Outcome};
 use crate::settings::Var;
 use crate::sink::ResultSink;
 use crate::sql_mode::SqlMode;
+use redolith_engine::Isolation;
 use redolith_engine::dict::alter::Alteration;
 use redolith_engine::dict::metadata_lock::{MetadataLockMode, MetadataLockWait};
 use redolith_engine::dict::new_table::NewTable;
@@ -100,9 +101,11 @@ impl Session {
         };
         self.begin_engine_transaction(None);
         self.trx.single_read = false;
+        // A consistent read needs no locks of rows, since nobody else may use the table.
+        self.trx.isolation = Isolation::RepeatableRead;
         let first = first_value(&old, rebuild);
         let begun = engine.begin_replacement(&mut self.trx, &old, def.clone(), first).await;
-        let new = match begun {
+        let mut new = match begun {
             Ok(new) => new,
             Err(e) => {
                 self.trx.rollback().await?;
@@ -111,7 +114,7 @@ impl Session {
         };
         let copied = self.copy_rows(&new, rebuild, copy.clone(), plan, params, out).await;
         let done = match copied {
-            Ok(done) => self.commit_replacement(record).await.map(|()| done),
+            Ok(done) => self.commit_replacement(&mut new, record).await.map(|()| done),
             Err(e) => Err(e),
         };
         match done {
@@ -175,8 +178,12 @@ impl Session {
         }
     }
 
-    async fn commit_replacement(&mut self, record: Option<Vec<u8>>) -> Result<()> {
-        let ticket = self.trx.commit_with(record.as_deref()).await?;
+    async fn commit_replacement(
+        &mut self,
+        new: &mut NewTable,
+        record: Option<Vec<u8>>,
+    ) -> Result<()> {
+        let ticket = new.commit(&mut self.trx, record.as_deref()).await?;
         ticket.durable().await;
         Ok(())
     }
