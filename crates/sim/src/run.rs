@@ -592,9 +592,8 @@ mod tests {
     fn unsynced(journal: Vec<(OpKind, PathBuf)>) -> BTreeSet<PathBuf> {
         let mut files = BTreeSet::new();
         let has_pages = |p: &Path| {
-            p.extension().is_some_and(|e| e == "rdl")
-                && !p.ends_with("doublewrite.rdl")
-                && !p.ends_with("files.rdl")
+            let name = p.file_name().map_or(&b""[..], |name| name.as_encoded_bytes());
+            name.ends_with(b".rdl") && !name.starts_with(b"doublewrite") && name != b"files.rdl"
         };
         for (kind, path) in journal.into_iter().filter(|(_, path)| has_pages(path)) {
             match kind {
