@@ -46,6 +46,7 @@ const LOG_WAS_LONGER: &str = "the redo log cannot be read at";
 const CUT_OFF: &str = "is cut off";
 // The complaints about a torn page that was taken for a whole one.
 const TORN_SERVED: &str = "out of range for slice of length";
+const TORN_MEASURED: &str = "slice index starts at";
 const STAYED_TORN: &str = "is corrupt (checksum";
 const NOT_WELL_FORMED: &str = "its directory does not fit its records";
 
@@ -62,7 +63,15 @@ const BUGS: &[(Bug, &[&str])] = &[
     // TORN-2.
     (
         Engine(Canary::TornKeepsLsn),
-        &[LOST, LOST_SHARED, INDEXES_DISAGREE, TORN_SERVED, STAYED_TORN, NOT_WELL_FORMED],
+        &[
+            LOST,
+            LOST_SHARED,
+            INDEXES_DISAGREE,
+            TORN_SERVED,
+            TORN_MEASURED,
+            STAYED_TORN,
+            NOT_WELL_FORMED,
+        ],
     ),
     // DICT-1.
     (Engine(Canary::FileGoesFirst), &["cannot open /sim/tables/"]),
