@@ -9,7 +9,7 @@ use super::compare::and;
 use super::from::FromClause;
 use super::select::RawKind;
 use crate::parse::ast;
-use crate::plan::{CompareOp, EqualBy, Expr, ExprKind, HashProbe, Limit, SelectPlan, SourceKind};
+use crate::plan::{CompareOp, EqualBy, Expr, ExprKind, HashProbe, SelectPlan, SourceKind};
 
 pub(super) struct Parts {
     /// The column, the outer value and their comparison.
@@ -67,23 +67,9 @@ impl Parts {
         }
         output.extend_from_slice(&plan.output[..plan.visible]);
         let build = SelectPlan {
-            sources: Vec::new(),
-            nests: Vec::new(),
-            condition: None,
-            grouping: None,
-            having: None,
-            visible: output.len(),
-            output,
-            distinct: false,
-            order: Vec::new(),
-            limit: Limit::default(),
-            into: Vec::new(),
-            into_file: None,
-            columns: Vec::new(),
             locking: plan.locking,
             dependent: plan.dependent,
-            counts_all: false,
-            probe: None,
+            ..SelectPlan::of_outputs(output)
         };
         let condition = Some(self.condition).filter(|c| !c.is_empty()).map(and);
         let seeks = seeks(plan);

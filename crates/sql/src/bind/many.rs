@@ -8,7 +8,7 @@ use super::select::{FOR_CHANGE, RawKind, flatten};
 use super::subquery::check_effects_of;
 use crate::error::{Result, SqlError};
 use crate::parse::ast;
-use crate::plan::{Assignment, Expr, ExprKind, Limit, ManyPlan, SelectPlan, SourceKind, Target};
+use crate::plan::{Assignment, Expr, ExprKind, ManyPlan, SelectPlan, SourceKind, Target};
 use crate::table_info::TableInfo;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -134,25 +134,7 @@ impl Binder<'_> {
         check_effects_of(conjuncts.iter().chain(from.all_conditions()).chain(&output))?;
         let dependent =
             conjuncts.iter().chain(from.all_conditions()).chain(&output).any(Expr::has_dependent);
-        let mut select = SelectPlan {
-            sources: Vec::new(),
-            nests: Vec::new(),
-            condition: None,
-            grouping: None,
-            having: None,
-            visible: output.len(),
-            output,
-            distinct: false,
-            order: Vec::new(),
-            limit: Limit::default(),
-            into: Vec::new(),
-            into_file: None,
-            columns: Vec::new(),
-            locking: false,
-            dependent,
-            counts_all: false,
-            probe: None,
-        };
+        let mut select = SelectPlan { dependent, ..SelectPlan::of_outputs(output) };
         let reads = self.reads;
         self.place(&mut select, from, conjuncts, reads, &ast::Select::default(), &scope)?;
         for target in &targets {

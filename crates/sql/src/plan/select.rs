@@ -57,6 +57,30 @@ pub struct SelectPlan {
     /// [`SubqueryBody`](super::SubqueryBody).
     pub probe: Option<Box<HashProbe>>,
 }
+impl SelectPlan {
+    /// A SELECT of these outputs, which has no sources and no clauses yet.
+    pub fn of_outputs(output: Vec<Expr>) -> SelectPlan {
+        SelectPlan {
+            sources: Vec::new(),
+            nests: Vec::new(),
+            condition: None,
+            grouping: None,
+            having: None,
+            visible: output.len(),
+            output,
+            distinct: false,
+            order: Vec::new(),
+            limit: Limit::default(),
+            into: Vec::new(),
+            into_file: None,
+            columns: Vec::new(),
+            locking: false,
+            dependent: false,
+            counts_all: false,
+            probe: None,
+        }
+    }
+}
 
 /// The file that takes the rows of a SELECT.
 #[derive(Clone, Debug)]

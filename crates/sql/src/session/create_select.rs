@@ -90,10 +90,15 @@ impl Session {
             Ok(outcome) => self.commit_table(create, &mut new, text).await.map(|()| outcome),
             Err(e) => Err(e),
         };
+        self.end_table(new, done).await
+    }
+
+    /// Shows a table whose transaction has committed, or takes back what there is of it.
+    pub(super) async fn end_table<T>(&mut self, new: NewTable, done: Result<T>) -> Ran<T> {
         match done {
-            Ok(outcome) => {
+            Ok(done) => {
                 new.enter().await?;
-                Ok(outcome)
+                Ok(done)
             }
             Err(e) => {
                 self.trx.rollback().await?;

@@ -117,17 +117,7 @@ impl Session {
             Ok(done) => self.commit_replacement(&mut new, record).await.map(|()| done),
             Err(e) => Err(e),
         };
-        match done {
-            Ok(done) => {
-                new.enter().await?;
-                Ok(done)
-            }
-            Err(e) => {
-                self.trx.rollback().await?;
-                new.discard().await?;
-                Err(e.into())
-            }
-        }
+        self.end_table(new, done).await
     }
 
     async fn lock_exclusively(&mut self, names: &[(&str, &str)]) -> Result<()> {
