@@ -41,6 +41,7 @@ def _(sql, theirs, ours):
     return ours.error == 1525 and (
         theirs.error in (1292, 1690)
         or 1292 in theirs.warnings
+        or 'FROM (SELECT' in sql
         or refused is not None
         and f"'{refused[1]}'" in sql
     )
@@ -131,7 +132,13 @@ def _(sql, theirs, ours):
     ' that it is',
 )
 def _(sql, theirs, ours):
-    return 'NOT IN (SELECT' in sql and not ours.rows and bool(theirs.rows)
+    more = (
+        bool(theirs.rows) and not ours.rows
+        or not (theirs.error or ours.error)
+        and theirs.rows is None
+        and theirs.affected > ours.affected
+    )
+    return re.search(r'NOT IN \(SELECT|<> ALL \(SELECT', sql) is not None and more
 
 
 @rule('time-as-date', 'as in MySQL, a time becomes a moment of today where a date is wanted')
@@ -539,14 +546,14 @@ def _(sql, theirs, ours):
 @rule(
     'fraction-with-index',
     'MariaDB finds a time with a fraction in an index of whole seconds, and a number with a'
-    ' fraction in an index of years',
+    ' fraction in an index of years or whole decimals',
 )
 def _(sql, theirs, ours):
     return (
         re.search(r'\b(ts|ts3|dt|a\.t)\b', sql) is not None
         and re.search(r'\d\d:\d\d:\d\d\.\d', sql) is not None
-        or re.search(r'\by\b', sql) is not None
-        and re.search(r'[<>=]+ \d+(\.\d|e-)', sql) is not None
+        or re.search(r'\b(y|dz)\b', sql) is not None
+        and re.search(r'[<>=]+ \d+(\.\d|e-)|\d+(\.\d+|e-\d+) [<>=]', sql) is not None
         and bool(theirs.rows)
         and ours.rows is not None
         and len(theirs.rows) > len(ours.rows)
@@ -581,7 +588,9 @@ def paired(theirs, ours):
     """Pairs of the values of two results, or None if the results have different sizes."""
     if not theirs.rows or not ours.rows or len(theirs.rows) != len(ours.rows):
         return None
-    key = lambda row: [(v is None, numeric(v) is None, numeric(v) or 0.0, v or b'') for v in row]
+    # Texts of one number are equal, so that the other columns decide about their order.
+    of_text = lambda v: b'' if v is None or numeric(v) is not None else v
+    key = lambda row: [(v is None, numeric(v) is None, numeric(v) or 0.0, of_text(v)) for v in row]
     rows = zip(sorted(theirs.rows, key=key), sorted(ours.rows, key=key))
     return [pair for a, b in rows for pair in zip(a, b)]
 
@@ -984,11 +993,11 @@ def _(sql, theirs, ours):
 
 @rule(
     'zeros-of-literals',
-    'a zero that results from numbers with literals is stored with their decimals; MariaDB and'
+    'a zero that results from numbers with decimals is stored with their decimals; MariaDB and'
     ' MySQL store it without decimals: open',
 )
 def _(sql, theirs, ours):
-    return re.search(r'\d\.\d', sql) is not None and all_like(
+    return re.search(r'\d\.\d|\bd[ez]\b', sql) is not None and all_like(
         theirs, ours, lambda a, b: a == b'0' and re.fullmatch(rb'-?0\.0+', b) is not None
     )
 
@@ -1293,10 +1302,57 @@ def _(sql, theirs, ours):
 @rule(
     'order-of-conditions',
     'each server chooses the condition of a join that it evaluates first and that may fail (1690),'
-    ' even if there are no rows',
+    ' even if there are no rows; MariaDB looks for a constant among the terms of an OR first',
 )
 def _(sql, theirs, ours):
-    return ' JOIN ' in sql and {theirs.error, ours.error} == {0, 1690}
+    chosen = ' JOIN ' in sql or re.search(r" OR [-\d'(]", sql) is not None
+    return chosen and {theirs.error, ours.error} == {0, 1690}
+
+
+@rule(
+    'casts-of-bytes',
+    'a CAST of bytes that are not text is NULL with a warning (1300), as in MySQL; MariaDB writes'
+    ' ? for them',
+)
+def _(sql, theirs, ours):
+    return re.search(r'AS CHAR|CONVERT\(', sql) is not None and (
+        1300 in (theirs.warnings | ours.warnings) or 1300 in (theirs.error, ours.error)
+    )
+
+
+@rule(
+    'bytes-in-unions',
+    'bytes that are not text stay beside text in a UNION; MariaDB writes ? for them',
+)
+def _(sql, theirs, ours):
+    return ' UNION ' in sql and all_like(theirs, ours, lambda a, b: b'?' in a and b'?' not in b)
+
+
+@rule(
+    'union-of-quotients',
+    'a quotient beside a text in a UNION has the digits of a quotient; MariaDB adds digits',
+)
+def _(sql, theirs, ours):
+    return (
+        ' UNION ' in sql
+        and ' / ' in sql
+        and numbers_like(
+            theirs, ours, lambda a, b: abs(float(a) - float(b)) <= 0.51 * 10.0**-4
+        )
+    )
+
+
+@rule(
+    'decimals-of-names',
+    'a name of a day or month is a DOUBLE with all its digits in arithmetic, as in MySQL; MariaDB'
+    ' shows a fixed number of them',
+)
+def _(sql, theirs, ours):
+    def cut(a, b):
+        digits = len(a.partition(b'.')[2])
+        return abs(float(a) - float(b)) <= 0.51 * 10.0**-digits
+
+    return re.search(r'(MONTH|DAY)NAME\(', sql) is not None and numbers_like(theirs, ours, cut)
 
 
 CONVERSIONS = {1264, 1265, 1292, 1366, 1406, 1411, 1441, 1690, 167, 1048, 1365}

@@ -195,7 +195,7 @@ impl Binder<'_> {
             self.by_value(env, args[1])?,
             self.by_value(env, args[2])?,
         ];
-        let is_range = matches!(bound[0].kind, ExprKind::Column { .. })
+        let is_range = bound[0].is_column_of_any_query()
             && bound[1..].iter().all(Expr::is_constant);
         // Whether a date that is no column meets two bounds as a date or as a number, the kinds of
         // both bounds say.
@@ -395,7 +395,7 @@ pub(super) fn fit(value: Expr, how: CompareAs) -> Expr {
 /// Prepares a constant that a YEAR column is compared with: one or two digits get a century, by the
 /// rules for storing into the column.
 pub(super) fn year_for(column: &Expr, value: Expr) -> Expr {
-    let is_year = column.ty.kind == Kind::Year && matches!(column.kind, ExprKind::Column { .. });
+    let is_year = column.ty.kind == Kind::Year && column.is_column_of_any_query();
     if !is_year || value.ty.kind == Kind::Year || !value.is_constant() {
         return value;
     }

@@ -524,8 +524,9 @@ impl Binder<'_> {
         if hex && ty.kind.is_numeric() {
             value = as_number(value);
         }
-        // The conversion of a string to a date gives NULL if it fails.
-        let nullable = value.ty.nullable || ty.kind.is_temporal();
+        // A conversion of a string to a date or of bytes to text gives NULL if it fails.
+        let nullable =
+            value.ty.nullable || ty.kind.is_temporal() || may_be_no_text(&value, ty.collation);
         Ok(Expr::new(ExprKind::Cast(Box::new(value)), ty.nullable(nullable)))
     }
 
@@ -644,8 +645,15 @@ pub(super) fn operand(value: Expr) -> Expr {
 
 /// Converts a string to the character set of `collation`.
 pub(super) fn transcode(value: Expr, collation: Collation) -> Expr {
-    let ty = transcoded_type(&value, collation);
+    let nullable = value.ty.nullable || may_be_no_text(&value, collation);
+    let ty = transcoded_type(&value, collation).nullable(nullable);
     Expr::new(ExprKind::Cast(Box::new(value)), ty)
+}
+/// True if the value has bytes without a character set, which may be invalid in that of
+/// `collation`.
+fn may_be_no_text(value: &Expr, collation: Collation) -> bool {
+    let bytes = value.ty.kind.is_string() && value.ty.collation == Collation::Binary;
+    (bytes || value.ty.kind == Kind::Bit) && collation != Collation::Binary
 }
 fn transcoded_type(value: &Expr, collation: Collation) -> ExprType {
     // The length of a parameter or a hexadecimal literal is not known here.

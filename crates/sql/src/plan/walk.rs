@@ -97,6 +97,10 @@ impl Expr {
     pub fn is_constant(&self) -> bool {
         self.is_fixed() && !self.any(&|e| matches!(e.kind, ExprKind::Outer(_)))
     }
+    /// True if the expression is a column of this query or of a query around it.
+    pub fn is_column_of_any_query(&self) -> bool {
+        matches!(self.kind, ExprKind::Column { .. } | ExprKind::Outer(_))
+    }
     /// True if the expression has the same value for every row of one run of its query: constants,
     /// and what a subquery takes from outside.
     pub fn is_fixed(&self) -> bool {

@@ -212,10 +212,12 @@ impl<'v> Eval<'v, '_, '_> {
             {
                 value
             }
-            // The bytes of a BIT value need not be text.
-            value if e.ty.kind == Kind::Bit => Value::owned(
-                Charset::Binary.convert_lossy(&self.text_of(e, value), to).into_owned(),
-            ),
+            value if e.ty.kind == Kind::Bit || self.charset_of(e) == Charset::Binary => {
+                match self.valid_text(Value::owned(self.text_of(e, value).into_owned()), to)? {
+                    Some(text) => text,
+                    None => return Ok(Value::Null),
+                }
+            }
             value => Value::owned(self.string_in(e, value, to).into_owned()),
         };
         let binary = ty.collation == Collation::Binary;
@@ -244,6 +246,16 @@ impl<'v> Eval<'v, '_, '_> {
             return Ok(Value::owned(padded));
         }
         Ok(text)
+    }
+
+    /// Bytes as text of the character set `to`. Bytes that are not valid there give warning 1300 and
+    /// NULL; outside strict mode, the valid bytes before them are the text.
+    fn valid_text(&mut self, bytes: Value<'v>, to: Charset) -> Result<Option<Value<'v>>> {
+        let all = bytes.as_bytes().unwrap_or_default();
+        let Err(at) = to.validate(all) else { return Ok(Some(bytes)) };
+        let shown = all[at.0..].iter().take(3).map(|b| format!("{b:02X}")).collect::<String>();
+        self.env.warn(SqlError::invalid_string(to.name(), shown))?;
+        Ok((!self.env.settings.sql_mode.strict()).then(|| cut(bytes, at.0)))
     }
 
     /// Converts a constant to the type that it is compared with. A text that is not a date is an

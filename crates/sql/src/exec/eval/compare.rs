@@ -155,6 +155,8 @@ impl<'v> Eval<'v, '_, '_> {
     }
 
     /// A value's text in the character set `to`, converted from the expression's character set.
+    /// Bytes without a character set keep their values. So the text may be invalid in `to`: what
+    /// stores it checks that.
     pub(super) fn string_in<'x>(
         &self,
         e: &Expr,
@@ -164,7 +166,8 @@ impl<'v> Eval<'v, '_, '_> {
         match value {
             Value::Bytes(bytes) => {
                 let from = self.charset_of(e);
-                if from == to || bytes.is_ascii() || to == Charset::Binary {
+                let keeps = from == to || from == Charset::Binary || to == Charset::Binary;
+                if keeps || bytes.is_ascii() {
                     Cow::Borrowed(bytes)
                 } else {
                     from.convert_lossy(bytes, to)
