@@ -596,10 +596,16 @@ def paired(theirs, ours):
 
 
 def all_like(theirs, ours, like):
-    """True if the values of each pair are equal or `like` accepts them."""
+    """True if the values of each pair are equal or `like` accepts them. The rows are paired as they
+    stand in the answers, or in their order.
+    """
     pairs = paired(theirs, ours)
-    return pairs is not None and all(
-        a == b or a is not None and b is not None and like(a, b) for a, b in pairs
+    if pairs is None:
+        return False
+    as_answered = [pair for a, b in zip(theirs.rows, ours.rows) for pair in zip(a, b)]
+    return any(
+        all(a == b or a is not None and b is not None and like(a, b) for a, b in pairs)
+        for pairs in (pairs, as_answered)
     )
 
 
@@ -806,6 +812,17 @@ def _(sql, theirs, ours):
 
 
 @rule(
+    'distinct-rounds',
+    'MariaDB adds distinct ROUNDs of a DECIMAL that it has cut to the digits of the operand',
+)
+def _(sql, theirs, ours):
+    return (
+        re.search(r'(SUM|AVG)\(DISTINCT (ROUND|TRUNCATE)\(', sql) is not None
+        and 'decimal' in ours.types
+    )
+
+
+@rule(
     'double-in-temporary-table',
     'MariaDB cuts a DOUBLE with fixed digits to 17 digits in a temporary table',
 )
@@ -959,7 +976,7 @@ def _(sql, theirs, ours):
         and not (theirs.error or ours.error)
         and theirs.rows is None
         and theirs.affected < ours.affected
-        and re.search(r'\* -|-\d\S* \*|\(-', sql) is not None
+        and re.search(r'\* -|-\d\S* \*|\(-|e0 \*|\* \S*e0', sql) is not None
     )
 
 

@@ -195,8 +195,8 @@ impl Binder<'_> {
             self.by_value(env, args[1])?,
             self.by_value(env, args[2])?,
         ];
-        let is_range = bound[0].is_column_of_any_query()
-            && bound[1..].iter().all(Expr::is_constant);
+        let is_range =
+            bound[0].is_column_of_any_query() && bound[1..].iter().all(Expr::is_constant);
         // Whether a date that is no column meets two bounds as a date or as a number, the kinds of
         // both bounds say.
         let is_open = self.is_open(&bound[0], true) || !is_range && bound[0].ty.kind.is_temporal();

@@ -45,6 +45,9 @@ impl Binder<'_> {
         nullable: &mut Vec<Option<bool>>,
         select: &SelectPlan,
     ) -> Result<()> {
+        if select.visible > MAX_COLUMNS {
+            return Err(SqlError::too_many_columns());
+        }
         let mut selected = Vec::with_capacity(select.visible);
         for (output, meta) in select.output.iter().zip(&select.columns).take(select.visible) {
             self.step(selected.len() + 1)?;

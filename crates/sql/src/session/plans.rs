@@ -27,6 +27,11 @@ const LONG_TEXT_BYTES: usize = 64 << 10;
 const FEW_LITERALS: usize = 64;
 /// Approximate memory of a tree and its plan for each byte of text: `, 1` is a literal in both.
 const TREE_BYTES_PER_BYTE: usize = 64;
+/// The memory of the tree and the plan that are made of a short text in the worker. The time that
+/// this takes is some milliseconds.
+const SHORT_TREE_BYTES: usize = 1 << 20;
+/// How much more memory the next attempt to bind a short text gets.
+const MORE_MEMORY: usize = 8;
 /// From this length of the text on, parsing and binding take long.
 const LONG_STATEMENT_BYTES: usize = 8 << 10;
 
@@ -37,16 +42,34 @@ impl Session {
         let memory = usize::try_from(self.vars.bits(Var::ParserMaxMemSize)).unwrap_or(usize::MAX);
         Bounds { memory, process: &self.state.process }
     }
-    /// Charges the memory that the tree and the plan of `bytes` of text may take. Returns the mark
-    /// to which the caller releases the charge.
-    fn charge_tree(&mut self, bytes: usize) -> Result<usize> {
+    /// Parses and binds `bytes` of text. A long text is long work, for which the session is charged.
+    /// A short text may stand for a large tree, too, because the definition of a WITH is copied to
+    /// each of its uses: then the text is bound again like a long one, each time with more memory.
+    fn bind_within<T>(
+        &mut self,
+        bytes: usize,
+        bind: impl Fn(&Session, Bounds<'_>) -> Result<T>,
+    ) -> Result<T> {
         let most = self.bounds().memory;
-        let text = &mut self.state.memory.text;
-        let mark = text.used();
-        if bytes >= LONG_STATEMENT_BYTES {
-            text.charge(bytes.saturating_mul(TREE_BYTES_PER_BYTE).min(most))?;
+        let (mut memory, mut charged) = if bytes < LONG_STATEMENT_BYTES {
+            (SHORT_TREE_BYTES.min(most), 0)
+        } else {
+            (most, bytes.saturating_mul(TREE_BYTES_PER_BYTE).min(most))
+        };
+        loop {
+            let mark = self.state.memory.text.used();
+            self.state.memory.text.charge(charged)?;
+            let within = |s: &Session| bind(s, Bounds { memory, ..s.bounds() });
+            let bound = self.work_on(charged, 1, || within(self));
+            self.state.memory.text.release_to(mark);
+            match bound {
+                Err(e) if e.code == self.bounds().exceeded().code && memory < most => {
+                    memory = memory.saturating_mul(MORE_MEMORY).min(most);
+                    charged = memory;
+                }
+                bound => return bound,
+            }
         }
-        Ok(mark)
     }
     /// Does work on `bytes` of text. From `long` bytes on, the runtime does the work as long work,
     /// because other sessions cannot wait for it; shorter work runs in the worker thread.
@@ -86,12 +109,9 @@ impl Session {
         }
         loop {
             self.bound_at = self.db.engine.dict.version();
-            let mark = self.charge_tree(parameterized.shape.len())?;
-            let bound = self.work_on(parameterized.shape.len(), LONG_STATEMENT_BYTES, || {
-                self.bind_text(text, start..parameterized.end, parameterized)
-            });
-            self.state.memory.text.release_to(mark);
-            let (bound, exact) = bound?;
+            let (bound, exact) = self.bind_within(parameterized.shape.len(), |s, bounds| {
+                s.bind_text(text, start..parameterized.end, parameterized, bounds)
+            })?;
             let plan = Arc::new(bound.plan);
             if !self.db.catalog.ready(&plan).await? {
                 continue;
@@ -116,6 +136,7 @@ impl Session {
         text: &[u8],
         range: Range<usize>,
         parameterized: &Parameterized,
+        bounds: Bounds<'_>,
     ) -> Result<(Bound, bool)> {
         let (mode, charsets) = (self.derived.exec.sql_mode, self.derived.charsets);
         if let Some(repeat) = &parameterized.repeat {
@@ -125,13 +146,14 @@ impl Session {
                 Some(repeat.skip.clone()),
                 mode,
                 charsets,
-                self.bounds(),
+                bounds,
             )?;
             if is_one_row(&parsed) {
                 let bound = self.bind_parsed(
                     &parsed,
                     &self.context,
                     Params::Literals { row_stride: Some(repeat.stride as u32) },
+                    bounds,
                 )?;
                 let of_row =
                     |n: &u32| (repeat.first..repeat.first + repeat.stride).contains(&(*n as usize));
@@ -140,9 +162,9 @@ impl Session {
                 }
             }
         }
-        let parsed = parse::parse(text, range, None, mode, charsets, self.bounds())?;
-        let bound =
-            self.bind_parsed(&parsed, &self.context, Params::Literals { row_stride: None })?;
+        let parsed = parse::parse(text, range, None, mode, charsets, bounds)?;
+        let params = Params::Literals { row_stride: None };
+        let bound = self.bind_parsed(&parsed, &self.context, params, bounds)?;
         Ok((bound, parameterized.repeat.is_none()))
     }
 
@@ -151,8 +173,9 @@ impl Session {
         parsed: &Parsed<'_>,
         context: &PlanContext,
         params: Params,
+        bounds: Bounds<'_>,
     ) -> Result<Bound> {
-        self.bind_for(parsed, context, params, &[])
+        self.bind_for(parsed, context, params, &[], bounds)
     }
     fn bind_for(
         &self,
@@ -160,6 +183,7 @@ impl Session {
         context: &PlanContext,
         params: Params,
         untyped: &[(u32, ExprType)],
+        bounds: Bounds<'_>,
     ) -> Result<Bound> {
         let cx = BindContext {
             catalog: &self.db.catalog,
@@ -177,7 +201,7 @@ impl Session {
                 self.state.user_variables.get(name).map(|v| of_value(&v.value, v.collation))
             },
             untyped,
-            bounds: self.bounds(),
+            bounds,
         };
         bind(parsed, &cx, params)
     }
@@ -293,19 +317,14 @@ impl Session {
         loop {
             let (text, context) = (entry.text(), entry.context());
             self.bound_at = self.db.engine.dict.version();
-            let plan = self.work_on(text.len(), LONG_STATEMENT_BYTES, || {
-                let parsed = parse::parse(
-                    text,
-                    parse::split(text, 0, context.mode).0,
-                    None,
-                    context.mode,
-                    context.charsets(),
-                    self.bounds(),
-                )?;
-                Ok::<_, SqlError>(Arc::new(
-                    self.bind_for(&parsed, context, Params::Marks, &untyped)?.plan,
-                ))
+            let range = parse::split(text, 0, context.mode).0;
+            let bound = self.bind_within(text.len(), |s, bounds| {
+                let charsets = context.charsets();
+                let parsed =
+                    parse::parse(text, range.clone(), None, context.mode, charsets, bounds)?;
+                s.bind_for(&parsed, context, Params::Marks, &untyped, bounds)
             })?;
+            let plan = Arc::new(bound.plan);
             if self.db.catalog.ready(&plan).await? {
                 return Ok(plan);
             }
@@ -319,11 +338,9 @@ impl Session {
     ) -> Result<(Arc<Entry>, Arc<Plan>)> {
         loop {
             self.bound_at = self.db.engine.dict.version();
-            let mark = self.charge_tree(text.len())?;
-            let bound = self
-                .work_on(text.len(), LONG_STATEMENT_BYTES, || self.bind_to_prepare(context, text));
-            self.state.memory.text.release_to(mark);
-            let plan = Arc::new(bound?.plan);
+            let bound =
+                self.bind_within(text.len(), |s, bounds| s.bind_to_prepare(context, text, bounds))?;
+            let plan = Arc::new(bound.plan);
             if self.db.catalog.ready(&plan).await? {
                 let entry = self.db.plans.insert_prepared(context, text, plan.clone())?;
                 return Ok((entry, plan));
@@ -333,13 +350,17 @@ impl Session {
 }
 
 impl Session {
-    fn bind_to_prepare(&self, context: &PlanContext, text: &[u8]) -> Result<Bound> {
+    fn bind_to_prepare(
+        &self,
+        context: &PlanContext,
+        text: &[u8],
+        bounds: Bounds<'_>,
+    ) -> Result<Bound> {
         let (range, next) = parse::split(text, 0, context.mode);
         if let Some(next) = next {
             return Err(SqlError::syntax(&context.charsets().shown(&text[next..]), 1));
         }
-        let parsed =
-            parse::parse(text, range, None, context.mode, context.charsets(), self.bounds())?;
+        let parsed = parse::parse(text, range, None, context.mode, context.charsets(), bounds)?;
         if matches!(
             parsed.statement,
             ast::Statement::Prepare { .. }
@@ -352,7 +373,7 @@ impl Session {
         if parsed.params > u32::from(u16::MAX) {
             return Err(SqlError::too_many_placeholders());
         }
-        self.bind_parsed(&parsed, context, Params::Marks)
+        self.bind_parsed(&parsed, context, Params::Marks, bounds)
     }
 }
 

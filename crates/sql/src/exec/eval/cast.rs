@@ -248,8 +248,8 @@ impl<'v> Eval<'v, '_, '_> {
         Ok(text)
     }
 
-    /// Bytes as text of the character set `to`. Bytes that are not valid there give warning 1300 and
-    /// NULL; outside strict mode, the valid bytes before them are the text.
+    /// Bytes as text of the character set `to`. Bytes that are not valid there give warning 1300
+    /// and NULL; outside strict mode, the valid bytes before them are the text.
     fn valid_text(&mut self, bytes: Value<'v>, to: Charset) -> Result<Option<Value<'v>>> {
         let all = bytes.as_bytes().unwrap_or_default();
         let Err(at) = to.validate(all) else { return Ok(Some(bytes)) };

@@ -35,6 +35,8 @@ struct Watcher {
     stretch: AtomicU64,
     /// How often the session has left its worker.
     left: AtomicU64,
+    /// How often the session has had long work done.
+    long_work: AtomicU64,
 }
 
 impl Watcher {
@@ -82,6 +84,10 @@ impl Runtime for Watcher {
     fn has_left_worker(&self) -> bool {
         HAS_LEFT.get()
     }
+    fn work_long(&self, work: &mut dyn FnMut()) {
+        self.long_work.fetch_add(u64::from(IS_SESSION.get()), Relaxed);
+        work();
+    }
     fn stretch(&self) -> u64 {
         self.stretch.load(Relaxed)
     }
@@ -104,6 +110,7 @@ impl Watched {
             sleeps: Mutex::default(),
             stretch: AtomicU64::new(1),
             left: AtomicU64::new(0),
+            long_work: AtomicU64::new(0),
         });
         let world = World::over(Server::hosted(disk, runtime.clone(), |config| {
             config.pool_bytes = 32 << 20
@@ -600,4 +607,33 @@ fn a_hint_says_how_long() {
         lines(s, "SHOW WARNINGS"),
         ["Warning|1064|Optimizer hint syntax error near 'WHATEVER */ 1' at line 1"]
     );
+}
+
+/// A short text may stand for a large tree. The tree is bound as long work, and the session is
+/// charged for the tree, also if the text is prepared.
+#[test]
+fn definitions_that_double_are_bound_as_long_work() {
+    let w = Watched::new();
+    let mut s = w.world.session();
+    let doubling = |levels: usize| {
+        let more = (1..levels)
+            .map(|n| format!(", c{n} AS (SELECT 1 FROM c{0} x, c{0} y)", n - 1))
+            .collect::<String>();
+        format!("WITH c0 AS (SELECT 1){more} SELECT COUNT(*) FROM c{}", levels - 1)
+    };
+    let mut times = |text: &str| {
+        w.runtime.long_work.store(0, Relaxed);
+        let answer = w.watch(|| lines(&mut s, text));
+        (answer, w.runtime.long_work.load(Relaxed))
+    };
+    assert_eq!(times(&doubling(3)), (vec!["1".to_string()], 0));
+    let (answer, long) = times(&doubling(12));
+    assert!(answer == ["1"] && long > 0, "{answer:?} {long}");
+    let (answer, long) = times(&format!("PREPARE p FROM '{}'", doubling(12)));
+    assert!(answer == ["ok 0 0"] && long > 0, "{answer:?} {long}");
+    let charged = format!("SET redolith_statement_memory = {}", 2 << 20);
+    assert_eq!(times(&charged).0, ["ok 0 0"]);
+    let answer = times(&doubling(20)).0;
+    assert!(answer.last().is_some_and(|l| l.starts_with("error")), "{answer:?}");
+    assert_eq!(times("SELECT 1").0, ["1"]);
 }
