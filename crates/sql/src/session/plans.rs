@@ -42,8 +42,8 @@ impl Session {
         let memory = usize::try_from(self.vars.bits(Var::ParserMaxMemSize)).unwrap_or(usize::MAX);
         Bounds { memory, process: &self.state.process }
     }
-    /// Parses and binds `bytes` of text. A long text is long work, and the session is charged for it.
-    /// A short text may stand for a large tree, too, because the definition of a WITH is copied to
+    /// Parses and binds `bytes` of text. A long text is long work, and its tree is charged for. A
+    /// short text may stand for a large tree, too, because the definition of a WITH is copied to
     /// each of its uses: then the text is bound again like a long one, each time with more memory.
     fn bind_within<T>(
         &mut self,
