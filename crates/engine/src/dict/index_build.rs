@@ -62,7 +62,7 @@ impl Building {
     /// may be twice as long as its bytes, a second list of the entries exists while they are
     /// sorted, and the parts of a file that are merged have a buffer each.
     pub fn memory_to_build(&self) -> usize {
-        if self.space.is_some() { 4 * self.memory + (1 << 20) } else { 0 }
+        if self.space.is_some() { 4 * self.memory + (512 << 10) } else { 0 }
     }
     fn go_on(&self) -> Result<()> {
         if self.kill.is_killed() { Err(Error::Interrupted) } else { Ok(()) }

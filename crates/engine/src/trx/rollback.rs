@@ -75,6 +75,9 @@ impl Trx {
             }
             self.undo.last = before;
         }
+        if let Some(progress) = self.progress.as_ref().filter(|_| steps >= TOLD) {
+            progress.end();
+        }
         Ok(())
     }
     /// Rolls the whole transaction back and ends it. A rollback that cannot finish now continues in

@@ -588,6 +588,7 @@ impl<'p> Work<'p> {
 
     pub(super) fn finish(mut self, cx: &mut ExecContext<'_>, warnings_before: u64) -> Outcome {
         assert!(self.pending.is_none_or(|p| p.is_empty()), "ROWBATCH-1: all rows are inserted");
+        cx.env.session.process.progress.end();
         self.auto.give_back(self.plan.table.engine(), &cx.env);
         if let Some(first) = self.auto.first {
             cx.env.session.last_insert_id = first;

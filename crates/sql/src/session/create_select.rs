@@ -180,6 +180,9 @@ impl Session {
 
     /// Builds the secondary indexes of a table that has all its rows (NEWTABLE-4).
     async fn build_indexes(&mut self, new: &NewTable) -> Result<()> {
+        if new.table().secondary().next().is_none() {
+            return Ok(());
+        }
         let sorting = Sorting {
             buffer: self.db.settings.bits(Var::InnodbSortBufferSize) as usize,
             space: &self.db.temporary,

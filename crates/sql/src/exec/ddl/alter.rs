@@ -199,6 +199,8 @@ pub(crate) fn building(
     let (kill, progress) = (session.process.interrupt.clone(), session.process.progress.clone());
     let how = match sorting {
         Some(Sorting { buffer, space }) => {
+            // Little memory for the statement makes more parts in the file.
+            let buffer = buffer.min(session.memory.statement.limit() / 16);
             Building::in_files(kill, buffer, space.clone(), progress)
         }
         None => Building::in_memory(kill),
