@@ -10,6 +10,9 @@
   FULL-2     no acknowledged row is lost, and no failed row is stored: before and after there is
              room again, after a kill -9 and a restart
   FULL-3     when there is room again, inserts work, without a restart
+  FULL-4     ALTER TABLE that makes an index or copies rows fails whole on a full disk, as do its
+             temporary files, and when it is killed with the server: table, files and room are as
+             before, and with room it succeeds
   CORRUPT-1  a damaged page is an error that names table, file and page; the server runs on and
              serves other tables
   TORN-1     pages torn at a kill -9 are repaired from their doublewrite copies
@@ -249,6 +252,103 @@ def full(dir, a, report):
                 says(server, 'read-only')
                 disk.remount('rw')
                 report.ok('start: read-only file system', '')
+
+
+ALTERS = {
+    'an index': 'ADD INDEX by_v (v, k)',
+    'a unique index': 'ADD UNIQUE INDEX by_id (id, v)',
+    'a copy': 'MODIFY k BIGINT NOT NULL, ADD COLUMN more INT DEFAULT 7, ADD INDEX by_v (v)',
+}
+
+
+def alter(dir, a, report):
+    """FULL-4"""
+    try:
+        disk = SmallDisk(dir, 1000)
+    except OSError as e:
+        report.skip('alter: full disk', str(e))
+        return
+    with disk:
+        files = os.path.join(disk.path, 'tmp')
+        os.makedirs(files)
+        server = servers.make(a, os.path.join(disk.path, 's'), tmpdir=files, **SETTINGS)
+        server.out = os.path.join(dir, 'server.out')
+        with server:
+            c = server.connect(timeout=300)
+            c.query('CREATE DATABASE f; USE f')
+            c.query(
+                'CREATE TABLE t (id INT PRIMARY KEY, k INT NOT NULL, v VARCHAR(300), KEY k (k))'
+            )
+            c.query("INSERT INTO t VALUES (1, 1, REPEAT('v', 200))")
+            for n in range(17):
+                c.query(
+                    f'INSERT INTO t SELECT id + {1 << n}, (id * 7919) % 100003, '
+                    f"CONCAT(MD5(id + {1 << n}), REPEAT('v', 170)) FROM t"
+                )
+            create, sums = definition_of(c), sums_of(c)
+            tables = os.path.join(server.data, 'tables')
+            names = sorted(os.listdir(tables))
+
+            def unchanged(what):
+                claim(definition_of(c) == create, f'the definition, {what}')
+                claim(sums_of(c) == sums, f'the rows, {what}')
+                wrong = check.tables(c, 'f')
+                claim(not wrong, f'{what}: ' + '\n'.join(wrong))
+                claim(sorted(os.listdir(tables)) == names, f'{os.listdir(tables)}, {what}')
+                claim(not os.listdir(files), f'{os.listdir(files)}, {what}')
+
+            errors = []
+            for room in (0, 1, 4, 12):
+                for what, action in ALTERS.items():
+                    disk.leave(room << 20)
+                    e = error_of(lambda do=action: c.query(f'ALTER TABLE t {do}'))
+                    claim(e and e.code in FULL, f'{what} with {room} MiB: {e}')
+                    errors.append(e.code)
+                    disk.give_room()
+                    unchanged(f'after {what} with {room} MiB')
+            report.ok('alter: on a full disk', f'errors {sorted(set(errors))}')
+
+            for n in range(9):
+                what, action = list(ALTERS.items())[n % 3]
+                other = server.connect(timeout=300, database='f')
+                thread = threading.Thread(
+                    target=lambda c=other, do=action: ended(lambda: c.query(f'ALTER TABLE t {do}'))
+                )
+                thread.start()
+                time.sleep(0.05 + 0.1 * (n // 3))
+                server.kill()
+                thread.join(60)
+                server.start()
+                c = server.connect(timeout=300, database='f')
+                if definition_of(c) != create:
+                    continue  # it was done before the kill
+                unchanged(f'after a kill -9 in {what}')
+            report.ok('alter: kill -9', '')
+
+            if definition_of(c) == create:
+                for action in ALTERS.values():
+                    c.query(f'ALTER TABLE t {action.replace("by_v (v)", "by_v_only (v)")}')
+                wrong = check.tables(c, 'f')
+                claim(not wrong, '\n'.join(wrong))
+            c.close()
+            stopped(server)
+            report.ok('alter: with room', '')
+
+
+def definition_of(c):
+    return c.rows('SHOW CREATE TABLE t')[0][1]
+
+
+def sums_of(c):
+    return c.value("SELECT CONCAT(COUNT(*), ' ', SUM(CRC32(CONCAT(id, k, v)))) FROM t")
+
+
+def ended(call):
+    """Runs a call that ends with its server."""
+    try:
+        call()
+    except (MySQLError, OSError):
+        pass
 
 
 def says(server, *words):
@@ -515,7 +615,7 @@ def start(dir, a, report):
         report.ok('start: a log buffer larger than the log', '')
 
 
-TESTS = dict(full=full, corrupt=corrupt, torn=torn, start=start)
+TESTS = dict(full=full, alter=alter, corrupt=corrupt, torn=torn, start=start)
 
 
 def main():

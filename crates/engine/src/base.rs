@@ -62,7 +62,7 @@ impl TrxId {
 }
 
 /// The result of a call that a user or a disk can make fail.
-pub type Result<T> = std::result::Result<T, Error>;
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// A failure that a user or a disk can cause. A broken invariant panics instead, and a panic aborts
 /// the process.
@@ -77,6 +77,8 @@ pub enum Error {
         index: String,
         /// The index's position in the table.
         index_no: usize,
+        /// The clustered key of a row that has the key, if an index was being built; else empty.
+        row: Vec<u8>,
     },
     /// A lock was waited for as long as the session allows. Roll the statement back.
     #[error("lock wait timeout exceeded; try restarting transaction")]
@@ -175,6 +177,25 @@ pub enum Error {
         /// The disk is full.
         full: bool,
     },
+    /// A temporary file would exceed the space of all temporary files.
+    #[error("the temporary files would need more than the {limit} bytes that they may have")]
+    TemporarySpaceFull {
+        /// The bytes that all files together may have.
+        limit: u64,
+    },
+    /// A temporary file cannot be made, written or read.
+    #[error("{call} the temporary file {file}: {why}")]
+    TemporaryFile {
+        /// What failed.
+        call: crate::temporary::FileCall,
+        /// The file.
+        file: String,
+        /// The operating system's message.
+        why: String,
+    },
+    /// A row is too long to be sorted.
+    #[error("a row to be sorted is longer than 4294967295 bytes")]
+    SortedRowTooLong,
     /// Another engine has locked the directory.
     #[error(
         "the data directory {0} is in use by another process, or by another engine in this one"

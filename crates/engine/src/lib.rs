@@ -44,15 +44,18 @@ pub mod metrics;
 mod mtr;
 #[allow(missing_docs)] // [`testing`] shows parts of it
 mod page;
+pub mod progress;
 #[allow(missing_docs)] // [`testing`] shows parts of it
 mod purge;
 mod recovery;
 pub mod row;
 pub mod runtime;
+pub mod sort;
 #[allow(missing_docs)] // [`testing`] shows parts of it
 mod space;
 mod start;
 mod sync;
+pub mod temporary;
 pub mod testing;
 mod trx;
 #[allow(missing_docs)] // [`testing`] shows parts of it

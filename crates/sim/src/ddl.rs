@@ -4,10 +4,13 @@ use crate::executor::Rng;
 use crate::load::{LOCK, Shared, encode, int, key, number, table};
 use redolith_disk::{Disk, SimDisk};
 use redolith_engine::dict::alter::Alteration;
+use redolith_engine::dict::index_build::Building;
 use redolith_engine::dict::new_table::NewTable;
 use redolith_engine::dict::table::Table;
 use redolith_engine::lock::KillFlag;
+use redolith_engine::progress::Progress;
 use redolith_engine::row::cursor::{Cursor, Read};
+use redolith_engine::temporary::{FileCall, TemporarySpace};
 use redolith_engine::{Engine, Error, Result, Trx};
 use redolith_types::{Collation, Column, IndexDef, LobSize, SqlType, TableDef, Value};
 use std::borrow::Cow;
@@ -223,7 +226,7 @@ impl Statement {
                 e.rename_tables(&renames, None).await
             }
             AddIndex(name, unique) => e
-                .create_indexes(&find(e, name).await?, vec![index_on_k(*unique)], KillFlag::new())
+                .create_indexes(&find(e, name).await?, vec![index_on_k(*unique)], &building(e)?)
                 .await
                 .map(drop),
             DropIndex(name) => e.drop_indexes(&find(e, name).await?, &[1]).await.map(drop),
@@ -241,7 +244,7 @@ impl Statement {
                         auto_increment: None,
                         record: None,
                     },
-                    KillFlag::new(),
+                    &building(e)?,
                 )
                 .await
                 .map(drop)
@@ -252,6 +255,18 @@ impl Statement {
             Write(name, put, gone) => write(e, &find(e, name).await?, put, gone).await,
         }
     }
+}
+/// How an index is built: a handful of entries in memory, and a handful in a leaf, so that a table
+/// of few rows has parts in a file and a tree of several levels.
+fn building(e: &Engine) -> Result<Building> {
+    let dir = Path::new("/tmp");
+    e.disk.create_dir_all(dir).map_err(|err| {
+        let why = err.to_string();
+        Error::TemporaryFile { call: FileCall::Create, file: dir.display().to_string(), why }
+    })?;
+    let space = TemporarySpace::new(dir, u64::MAX);
+    let building = Building::in_files(KillFlag::new(), 700, space, Progress::new());
+    Ok(Building { fill: 150, ..building })
 }
 fn definition(name: &str, index: Option<bool>) -> TableDef {
     let text = SqlType::Text { size: LobSize::Long, collation: Collation::Latin1SwedishCi };
@@ -271,7 +286,8 @@ async fn fill(
 ) -> Result<()> {
     let mut trx = e.begin(KillFlag::new());
     let begun = e.begin_table(&mut trx, def, 1).await;
-    finish(trx, begun, gives_up, async |trx, t| {
+    let later = !ignores && rows.len() % 3 < 2;
+    finish(e, trx, begun, (gives_up, later), async |trx, t| {
         for (id, row) in rows {
             match trx.insert(t, &encoded(t, *id, *row)).await {
                 Err(Error::DuplicateKey { .. }) if ignores => {}
@@ -286,7 +302,8 @@ async fn fill(
 async fn rebuild(e: &Arc<Engine>, old: &Arc<Table>, def: TableDef, gives_up: bool) -> Result<()> {
     let mut trx = e.begin(KillFlag::new());
     let begun = e.begin_replacement(&mut trx, old, def, 1).await;
-    finish(trx, begun, gives_up, async |trx, t| {
+    let later = old.clustered().id % 3 < 2;
+    finish(e, trx, begun, (gives_up, later), async |trx, t| {
         let mut c = Cursor::new(old.clone(), 0, Vec::new(), None, false, Read::Consistent);
         while c.next(trx).await? {
             let p = c.payload(trx).await?;
@@ -298,11 +315,13 @@ async fn rebuild(e: &Arc<Engine>, old: &Arc<Table>, def: TableDef, gives_up: boo
     })
     .await
 }
-/// Fills a new table and commits, or gives the table up.
+/// Fills a new table and commits, or gives the table up. `later`: its indexes are built when it has
+/// its rows (NEWTABLE-4).
 async fn finish(
+    e: &Arc<Engine>,
     mut trx: Trx,
     begun: Result<NewTable>,
-    gives_up: bool,
+    (gives_up, later): (bool, bool),
     rows: impl AsyncFnOnce(&mut Trx, &Arc<Table>) -> Result<()>,
 ) -> Result<()> {
     let mut new = match begun {
@@ -312,7 +331,14 @@ async fn finish(
             return Err(err);
         }
     };
+    if later {
+        new.build_later();
+    }
     let mut filled = rows(&mut trx, new.table()).await.map(|()| !gives_up);
+    if later && filled.is_ok() {
+        let built = async { new.build_indexes(&building(e)?).await };
+        filled = built.await.map(|()| !gives_up);
+    }
     if let Ok(true) = filled {
         filled = async {
             new.commit(&mut trx, None).await?.durable().await;

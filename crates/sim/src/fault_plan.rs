@@ -94,14 +94,17 @@ impl FaultPlan {
     pub fn explains(self, e: &Error) -> bool {
         match self {
             FaultPlan::None => false,
-            FaultPlan::Full => matches!(e, Error::DiskFull(_)),
+            FaultPlan::Full => matches!(e, Error::DiskFull(_) | Error::TemporaryFile { .. }),
             FaultPlan::Reads => matches!(e, Error::Io { .. } | Error::Corrupt { .. }),
             FaultPlan::OneOperation => {
                 let of_the_disk = matches!(e, Error::Io { .. } | Error::DiskFull(_));
                 of_the_disk
                     || matches!(
                         e,
-                        Error::Corrupt { .. } | Error::Damaged(_) | Error::Incompatible(_)
+                        Error::Corrupt { .. }
+                            | Error::Damaged(_)
+                            | Error::Incompatible(_)
+                            | Error::TemporaryFile { .. }
                     )
             }
             FaultPlan::LogReads => {

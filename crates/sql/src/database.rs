@@ -8,9 +8,10 @@ use crate::plan_cache::PlanCache;
 use crate::processes::Processes;
 use crate::settings::Settings;
 use crate::status::{Status, StatusValue};
-use crate::temporary::TemporarySpace;
+use crate::temporary::temporary_space;
 use crate::xa::XaTransactions;
 use redolith_engine::Engine;
+use redolith_engine::temporary::TemporarySpace;
 use redolith_replication::Binlog;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -63,7 +64,7 @@ impl Database {
             put("Prepared_stmt_count", StatusValue::Int(count.load(Relaxed)))
         }));
         memory.register(&status);
-        let temporary = TemporarySpace::new(&settings, &status);
+        let temporary = temporary_space(&settings, &status);
         if let Some(binlog) = &binlog {
             binlog::register(binlog, &engine, &settings, &status);
         }

@@ -5,6 +5,7 @@
 //! `From<redolith_engine::Error>` is the border to the engine; where the statement knows more than
 //! the engine (the value of a duplicate key), the executor builds the error itself.
 use redolith_engine::Error as EngineError;
+use redolith_engine::temporary::FileCall;
 use std::fmt::{self, Display};
 
 pub type Result<T> = std::result::Result<T, SqlError>;
@@ -420,6 +421,28 @@ errors! {
         disallowed function.";
 }
 
+/// A temporary file that would exceed `redolith_temporary_space`.
+fn temporary_space_full(limit: u64) -> SqlError {
+    SqlError::new(
+        1114,
+        format!(
+            "The temporary files of all statements would need more than the {limit} bytes of \
+             'redolith_temporary_space'. Raise the setting, or let the statement sort and collect \
+             fewer rows."
+        ),
+    )
+}
+/// A temporary file that cannot be made, written or read.
+fn temporary_file(call: FileCall, file: &str, why: &str) -> SqlError {
+    match call {
+        FileCall::Create => {
+            SqlError::new(1, format!("Can't create/write to file '{file}' ({why})"))
+        }
+        FileCall::Write => SqlError::new(1026, format!("Error writing file '{file}' ({why})")),
+        FileCall::Read => SqlError::new(1024, format!("Error reading file '{file}' ({why})")),
+    }
+}
+
 impl From<EngineError> for SqlError {
     fn from(e: EngineError) -> SqlError {
         // The engine's table names are "schema/table" or "schema.table"; MySQL quotes them with a
@@ -464,6 +487,11 @@ impl From<EngineError> for SqlError {
             EngineError::Io { what, why, full: true } => SqlError::error_writing(what, 28, why),
             EngineError::Io { what, why, full: false } => {
                 SqlError::engine_failure(168, format!("{what}: {why}"))
+            }
+            EngineError::TemporarySpaceFull { limit } => temporary_space_full(limit),
+            EngineError::TemporaryFile { call, file, why } => temporary_file(call, &file, &why),
+            EngineError::SortedRowTooLong => {
+                SqlError::new(1038, "Out of sort memory: a row is longer than 4294967295 bytes")
             }
             EngineError::InUse(_) | EngineError::Incompatible(_) | EngineError::Damaged(_) => {
                 SqlError::unknown_error(e)

@@ -21,7 +21,7 @@ pub mod sink;
 pub mod sql_mode;
 pub mod status;
 pub mod table_info;
-pub mod temporary;
+mod temporary;
 pub mod text_file;
 mod xa;
 

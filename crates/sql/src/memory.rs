@@ -156,6 +156,9 @@ impl Account {
     pub fn set_limit(&mut self, bytes: usize) {
         self.limit = bytes;
     }
+    pub fn limit(&self) -> usize {
+        self.limit
+    }
     pub fn used(&self) -> usize {
         self.used
     }

@@ -12,7 +12,9 @@ use crate::parse::charsets::TextCharsets;
 use hashbrown::HashMap;
 use parking_lot::{Mutex, RwLock};
 use redolith_engine::lock::KillFlag;
+use redolith_engine::progress::{Progress, Seen, Stage};
 use redolith_types::{Charset, Collation};
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{
@@ -127,6 +129,8 @@ pub struct Process {
     kill: AtomicU8,
     /// Interrupts the waits of this connection's transactions in the engine.
     pub interrupt: Arc<KillFlag>,
+    /// How far the running statement has come, if it is a long one.
+    pub progress: Arc<Progress>,
     waker: Mutex<Option<Waker>>,
     clock: Arc<AtomicU32>,
 }
@@ -146,7 +150,9 @@ pub struct ProcessRow {
     pub schema: Option<Arc<str>>,
     pub command: &'static str,
     pub time_s: u32,
-    pub state: &'static str,
+    pub state: Cow<'static, str>,
+    /// How far a long statement has come.
+    pub progress: Option<Seen>,
     /// The first 1,024 bytes of the statement.
     pub info: Option<String>,
 }
@@ -197,6 +203,7 @@ impl Process {
 
     /// Enters the beginning of a command. `info` is its statement, or empty.
     pub fn begin(&self, command: Command, info: &[u8]) {
+        self.progress.end();
         self.command.store(command as u8, Relaxed);
         self.since_s.store(self.clock.load(Relaxed), Relaxed);
         self.limit_s.store(0, Relaxed);
@@ -306,6 +313,9 @@ impl Process {
     fn row(&self) -> ProcessRow {
         let who = self.who.lock();
         let info = self.info.lock();
+        // A session that rests has ended its long work.
+        let progress = self.progress.seen().filter(|_| !self.is_idle());
+        let state = State::ALL[self.state.load(Relaxed) as usize].1;
         let has_info = !info.is_empty() && !self.is_idle();
         ProcessRow {
             id: self.id,
@@ -318,10 +328,34 @@ impl Process {
             schema: who.schema.clone(),
             command: Command::ALL[self.command.load(Relaxed) as usize].1,
             time_s: self.waited_s(),
-            state: State::ALL[self.state.load(Relaxed) as usize].1,
+            state: progress.map_or(state.into(), |seen| progress_text(&seen).into()),
+            progress,
             info: has_info.then(|| self.charsets().shown(&info).into_owned()),
         }
     }
+}
+
+/// The State column of a long statement: what it does, how many rows it has done of how many, how
+/// many in a second, and how long it still takes.
+fn progress_text(seen: &Seen) -> String {
+    let what = match seen.stage {
+        Stage::None => "executing",
+        Stage::Sorting => "sorting rows for an index",
+        Stage::Indexing => "writing an index",
+        Stage::Inserting => "inserting rows",
+        Stage::RollingBack => "rolling back",
+    };
+    let mut text = format!("{what}: {}", seen.done);
+    if seen.expected > 0 {
+        text += &format!(" of about {}", seen.expected);
+    }
+    if let Some(rate) = seen.rate() {
+        text += &format!(", {rate} per second");
+    }
+    if let Some(left) = seen.seconds_left() {
+        text += &format!(", {left} s left");
+    }
+    text
 }
 
 /// Seconds after which an idle connection frees its buffers.
@@ -363,6 +397,7 @@ impl Processes {
             client: AtomicU16::new(Collation::Utf8mb4GeneralCi.id()),
             kill: AtomicU8::new(0),
             interrupt: KillFlag::new(),
+            progress: Progress::with_clock(self.clock.clone()),
             waker: Mutex::default(),
             clock: self.clock.clone(),
         });
@@ -449,7 +484,7 @@ mod tests {
         a.begin(Command::Query, &[b'x'; 3000]);
         let rows = all.rows();
         assert_eq!(
-            (rows[0].id, &*rows[0].user, rows[0].command, rows[0].state),
+            (rows[0].id, &*rows[0].user, rows[0].command, &*rows[0].state),
             (a.id, "root", "Query", "executing")
         );
         assert_eq!(
@@ -460,6 +495,13 @@ mod tests {
             (&*rows[1].user, rows[1].command, &rows[1].info),
             ("unauthenticated user", "Connect", &None)
         );
+        a.progress.begin(Stage::Inserting, 100);
+        a.progress.add(40);
+        all.tick(4);
+        let long = "inserting rows: 40 of about 100, 10 per second, 6 s left";
+        assert_eq!(all.rows()[0].state, long);
+        a.begin(Command::Query, b"another");
+        assert_eq!((&*all.rows()[0].state, all.rows()[0].progress), ("executing", None));
         a.idle(100, false);
         assert_eq!((all.rows()[0].command, &all.rows()[0].info), ("Sleep", &None));
         assert_eq!(all.running(), 1);

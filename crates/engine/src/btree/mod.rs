@@ -17,6 +17,7 @@
 //!   or the left neighbour's high key) and below its high key.
 //! - TREE-3: the page that `next` names has this page's high key as its low key.
 //! - TREE-4: a node page is never empty; a leaf may be empty.
+pub(crate) mod build;
 pub(crate) mod structure;
 
 use crate::buf::{Latch, PageGuard, PageIo};

@@ -10,24 +10,19 @@
 //! ALTER-1: an error or a crash before the end of step 2 leaves the table unchanged; after a later
 //! error or crash the table is fully changed.
 use super::ddl::{Change, copy_counters, made_by};
+use super::index_build::Building;
 use super::record::{self, TableRecord, TreeRecord, make_table};
-use super::table::{Index, Table};
+use super::table::Table;
 use crate::btree::Tree;
 use crate::engine::Engine;
 use crate::lock::KillFlag;
 use crate::mtr::Mtr;
 use crate::page::index::{self, Builder};
-use crate::row::cursor::{Cursor, Read};
-use crate::row::insert::{check_key, deletable, duplicate};
 use crate::trx::Turn;
-use crate::undo::record as undo_record;
 use crate::{Error, PageId, PageNo, Result, SpaceId, Try, space};
 use redolith_types::{IndexDef, TableDef};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
-
-/// The most bytes of keys sorted in memory at a time while an index is built.
-const SORT_BYTES: usize = 64 << 20;
 
 /// The changes to a table.
 pub struct Alteration {
@@ -51,7 +46,7 @@ impl Engine {
         self: &Arc<Self>,
         t: &Arc<Table>,
         to: Alteration,
-        kill: Arc<KillFlag>,
+        how: &Building,
     ) -> Result<Arc<Table>> {
         let moved = (&to.def.schema, &to.def.name) != (&t.def.schema, &t.def.name);
         if moved {
@@ -66,7 +61,7 @@ impl Engine {
         let (t, trees) = match to.added {
             0 => (t.clone(), Vec::new()),
             added => {
-                self.build_trees(t, &to.def.indexes[to.def.indexes.len() - added..], kill).await?
+                self.build_trees(t, &to.def.indexes[to.def.indexes.len() - added..], how).await?
             }
         };
         let mut r = t.record();
@@ -117,14 +112,14 @@ impl Engine {
         self: &Arc<Self>,
         t: &Arc<Table>,
         defs: Vec<IndexDef>,
-        kill: Arc<KillFlag>,
+        how: &Building,
     ) -> Result<Arc<Table>> {
         let (mut def, added) = (t.def.clone(), defs.len());
         def.indexes.extend(defs);
         self.alter_table(
             t,
             Alteration { def, added, dropped: Vec::new(), auto_increment: None, record: None },
-            kill,
+            how,
         )
         .await
     }
@@ -153,7 +148,7 @@ impl Engine {
                 auto_increment: None,
                 record: None,
             },
-            KillFlag::new(),
+            &Building::in_memory(KillFlag::new()),
         )
         .await
     }
@@ -189,7 +184,7 @@ impl Engine {
         self: &Arc<Self>,
         t: &Arc<Table>,
         defs: &[IndexDef],
-        kill: Arc<KillFlag>,
+        how: &Building,
     ) -> Result<(Arc<Table>, Vec<TreeRecord>)> {
         let first = self.take_ids(defs.len() as u64).await?;
         let mut trees = Vec::new();
@@ -204,7 +199,7 @@ impl Engine {
         }
         let mut r = t.record();
         r.unfinished = trees.clone();
-        let t = match self.replace_record(t, r.clone(), None).await {
+        let t = match self.replace_record(t, r, None).await {
             Ok(new) => new,
             Err(e) => {
                 // No record names the trees, so they are freed here.
@@ -212,15 +207,9 @@ impl Engine {
                 return Err(e);
             }
         };
-        r.unfinished.clear();
-        r.trees.extend(&trees);
-        r.def.indexes.extend_from_slice(defs);
-        let plan = make_table(&self.dict, r, t.numbered_since, |_| crate::TrxId::NONE);
-        for (i, ix) in plan.indexes.iter().enumerate().skip(t.indexes.len()) {
-            if let Err(e) = self.build(&t, &plan, i, ix, kill.clone()).await {
-                self.forget_trees(&t, &trees).await?;
-                return Err(e);
-            }
+        if let Err(e) = self.fill_trees(&t, defs, &trees, how).await {
+            self.forget_trees(&t, &trees).await?;
+            return Err(e);
         }
         Ok((t, trees))
     }
@@ -231,103 +220,6 @@ impl Engine {
         }
         Ok(())
     }
-    async fn build(
-        self: &Arc<Self>,
-        t: &Arc<Table>,
-        plan: &Table,
-        no: usize,
-        ix: &Index,
-        kill: Arc<KillFlag>,
-    ) -> Result<()> {
-        let mut trx = self.begin(kill.clone());
-        let mut rows = Cursor::new(t.clone(), 0, Vec::new(), None, false, Read::Newest);
-        let (mut keys, mut bytes, mut more): (Vec<(Box<[u8]>, bool)>, usize, bool) =
-            (Vec::new(), 0, true);
-        let (mut e, mut other) = (Vec::new(), Vec::new());
-        // With few indexes the undo record of a row's deletion has room for the entries of all
-        // indexes.
-        let many = plan.secondary().count() * (undo_record::ENTRY_HEAD + index::MAX_KEY)
-            > undo_record::MAX / 2;
-        while more {
-            more = rows.next(&mut trx).await?;
-            if more {
-                let row = rows.row();
-                if ix.key.external_column(&plan.layout, row.stored).is_some() {
-                    // Key columns must be in the row itself, and this column is too long for that.
-                    return Err(Error::RowTooLarge {
-                        size: row.stored.len(),
-                        max: index::max_value(row.key.len()),
-                    });
-                }
-                plan.entry_key(no, row.stored, row.key, &mut e);
-                check_key(&e)?;
-                if many {
-                    // Indexes that cannot hold this row are left out: their own build refuses the
-                    // row.
-                    let others = plan.secondary().filter(|(_, ix)| {
-                        ix.key.external_column(&plan.layout, row.stored).is_none()
-                    });
-                    let entries = others.map(|(no, _)| {
-                        plan.entry_key(no, row.stored, row.key, &mut other);
-                        undo_record::ENTRY_HEAD + other.len()
-                    });
-                    deletable(plan, row.key, entries.sum(), row.stored)?;
-                }
-                bytes += e.len() + 16;
-                keys.push((e.as_slice().into(), ix.key.has_null(&plan.layout, row.stored)));
-            }
-            if bytes >= SORT_BYTES || !more {
-                if kill.is_killed() {
-                    return Err(Error::Interrupted);
-                }
-                // Sorting so many keys takes long, so this task leaves its worker.
-                self.runtime.leave_worker();
-                keys.sort_unstable();
-                self.add_sorted(plan, no, ix, &keys, &kill).await?;
-                keys.clear();
-                bytes = 0;
-                self.runtime.yield_now().await;
-            }
-        }
-        trx.rollback().await
-    }
-    async fn add_sorted(
-        &self,
-        plan: &Table,
-        no: usize,
-        ix: &Index,
-        keys: &[(Box<[u8]>, bool)],
-        kill: &KillFlag,
-    ) -> Result<()> {
-        let mut turn = Turn::default();
-        for (e, has_null) in keys {
-            turn.count(self).await;
-            if kill.is_killed() {
-                return Err(Error::Interrupted);
-            }
-            if ix.def.unique && !has_null {
-                let (prefix, clustered) = e.split_at(ix.key.skip_columns(e, ix.columns));
-                if self
-                    .retry(|| {
-                        crate::row::entry::find_duplicate(
-                            &self.store,
-                            ix,
-                            prefix,
-                            clustered,
-                            |_| Ok(()),
-                        )
-                    })
-                    .await?
-                    .is_some()
-                {
-                    return Err(duplicate(plan, no));
-                }
-            }
-            self.retry_in_time(|| crate::row::entry::add(&self.store, ix, e)).await?;
-        }
-        Ok(())
-    }
-
     /// Frees, at start, the trees that belong to no index.
     pub(crate) async fn free_unfinished(self: &Arc<Self>) -> Result<()> {
         let list = std::mem::take(&mut *self.unfinished.lock());

@@ -16,6 +16,7 @@ mod codec;
 pub(crate) mod counters;
 mod ddl;
 mod estimate;
+pub mod index_build;
 pub mod metadata_lock;
 pub mod new_table;
 #[allow(missing_docs)] // `testing` shows it

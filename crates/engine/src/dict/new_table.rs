@@ -11,7 +11,11 @@
 //! - NEWTABLE-3: a replaced table keeps its file until the transaction has committed durably. Right
 //!   before the commit, the redo log says that the file may go, so a start after a crash removes
 //!   the file of whichever table the dictionary does not have.
+//! - NEWTABLE-4: the secondary indexes of a new table may be built when it has all its rows
+//!   ([`NewTable::build_later`], [`NewTable::build_indexes`]), and are built before the commit.
+//!   Until then nobody knows whether a key of a unique index is taken.
 use super::ddl::Change;
+use super::index_build::Building;
 use super::record::{self, make_table};
 use super::table::Table;
 use crate::engine::Engine;
@@ -115,6 +119,7 @@ impl NewTable {
     /// the table may have taken many checkpoints, which forget what the redo log said before. From
     /// the commit on, the new file stays whatever becomes of the session.
     pub async fn commit(&mut self, trx: &mut Trx, record: Option<&[u8]>) -> Result<CommitTicket> {
+        assert!(!self.table.entries_later.load(Acquire), "NEWTABLE-4: every row has its entries");
         if let Some(old) = &self.replaces {
             self.engine.note_files(&[old.space]).await?;
         }
@@ -125,6 +130,21 @@ impl NewTable {
     /// The table, for the transaction that fills it.
     pub fn table(&self) -> &Arc<Table> {
         &self.table
+    }
+    /// Leaves the entries of the rows in secondary indexes, if there are such indexes, to
+    /// [`build_indexes`](Self::build_indexes). The table has no rows yet, and gets them by inserts
+    /// only.
+    pub fn build_later(&self) {
+        self.table.entries_later.store(self.table.secondary().next().is_some(), Release);
+    }
+    /// Gives the rows their entries in the secondary indexes, if that was left for later. Fails
+    /// with `DuplicateKey` if two rows have one key in a unique index.
+    pub async fn build_indexes(&self, how: &Building) -> Result<()> {
+        if self.table.entries_later.load(Acquire) {
+            self.engine.fill_own_trees(&self.table, how).await?;
+            self.table.entries_later.store(false, Release);
+        }
+        Ok(())
     }
     /// Shows the table to everybody: its transaction has committed durably. Then the file of the
     /// table goes whose place it takes. An error says that this file could not be removed.

@@ -98,6 +98,7 @@ pub fn make_table(
         counter_moved: AtomicBool::new(false),
         rows: AtomicI64::new(0),
         numbered_since: numbered,
+        entries_later: AtomicBool::new(false),
         dropped: AtomicBool::new(false),
         counters_ready: AtomicBool::new(false),
         def: r.def,

@@ -82,6 +82,8 @@ pub struct Table {
     pub(crate) counters_ready: AtomicBool,
     /// Undo records of transactions before this one may have other index numbers.
     pub(crate) numbered_since: TrxId,
+    /// Whether rows get their entries in secondary indexes when all rows are there (NEWTABLE-4).
+    pub(crate) entries_later: AtomicBool,
     /// Set when DDL dropped or replaced the table: users look the table up again.
     pub dropped: AtomicBool,
 }

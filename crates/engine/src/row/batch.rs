@@ -96,12 +96,17 @@ fn blocks_nothing(table: &Table) -> bool {
     table.indexes.iter().all(|ix| LockTable::blocks_no_insert(&ix.ranges))
 }
 
+/// Whether a row gets entries when it goes in.
+fn has_entries(table: &Table) -> bool {
+    table.secondary().next().is_some() && !table.entries_later.load(Relaxed)
+}
+
 impl Trx {
     /// Whether a batch of rows meets other sessions as the rows would one after the other. With a
     /// unique secondary index, a row may wait for another session's key, and the rows behind it in
     /// its run would be there already, where that session may meet them.
     pub fn takes_batches(table: &Table) -> bool {
-        table.secondary().all(|(_, ix)| !ix.def.unique)
+        table.entries_later.load(Relaxed) || table.secondary().all(|(_, ix)| !ix.def.unique)
     }
     /// Inserts the rows in their order. After an error, its number says which row failed: the rows
     /// before it are inserted, and the others are not (BATCH-1).
@@ -165,7 +170,7 @@ impl Trx {
         rows: &RowBatch,
         run: Range<usize>,
     ) -> std::result::Result<usize, (usize, Error)> {
-        if table.secondary().next().is_none() {
+        if !has_entries(table) {
             return Ok(run.len());
         }
         // Entries write no undo records, so the row's own record is still the place to go back to.
@@ -243,7 +248,7 @@ impl Trx {
         run.clear();
         undo.clear();
         self.scratch.starts.clear();
-        let has_entries = table.secondary().next().is_some();
+        let has_entries = has_entries(table);
         let mut head = self.undo.head(table.id);
         let before_run = head.before;
         for n in from..until {

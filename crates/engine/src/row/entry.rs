@@ -19,10 +19,6 @@ pub(crate) fn insert(
 ) -> Try<()> {
     add_checked(store, ix, key, || locks.check_insert(trx, &ix.ranges, key))
 }
-/// Adds an entry to an index that is being built, in which no other transaction can have locks.
-pub(crate) fn add(store: &Store, ix: &Index, key: &[u8]) -> Try<()> {
-    add_checked(store, ix, key, || Ok(()))
-}
 /// Puts back an entry for a rollback, which may use the redo log's reserve.
 pub(crate) fn restore(store: &Store, ix: &Index, key: &[u8]) -> Try<()> {
     add_by(store, ix, key, || Mtr::begin_reserved(store), || Ok(()))

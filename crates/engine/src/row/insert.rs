@@ -25,7 +25,8 @@ pub(crate) enum Tried {
 
 pub(crate) fn duplicate(table: &Table, no: usize) -> Error {
     let name = if no == 0 { "PRIMARY" } else { &table.indexes[no].def.name };
-    Error::DuplicateKey { table: table.def.name.clone(), index: name.to_string(), index_no: no }
+    let (table, index) = (table.def.name.clone(), name.to_string());
+    Error::DuplicateKey { table, index, index_no: no, row: Vec::new() }
 }
 pub(crate) fn check_key(key: &[u8]) -> Result<()> {
     if key.len() > MAX_KEY {
@@ -113,6 +114,9 @@ impl Trx {
         payload: &[u8],
         stored: &[u8],
     ) -> Result<()> {
+        if table.entries_later.load(Relaxed) {
+            return Ok(());
+        }
         let mut e = std::mem::take(&mut self.scratch.entry);
         let (mut done, mut entries) = (Ok(()), 0);
         for (no, ix) in table.secondary() {

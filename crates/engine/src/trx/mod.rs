@@ -26,6 +26,7 @@ use crate::engine::Engine;
 use crate::lock::{KillFlag, LockKey, TrxLocks};
 use crate::log::SpaceWait;
 use crate::metrics::RowCounts;
+use crate::progress::Progress;
 use crate::runtime::let_others_run;
 use crate::undo::{UndoLog, record::RollPtr};
 use crate::{Error, Lsn, Result, TrxId, Try, WouldBlock};
@@ -216,6 +217,8 @@ pub struct Trx {
     pub single_read: bool,
     /// What the running statement has done to rows.
     pub rows: RowCounts,
+    /// Where a long rollback is seen from outside.
+    pub progress: Option<Arc<Progress>>,
     /// Why a rollback to a savepoint failed (TRX-B). The transaction then contains half a statement
     /// and must not commit.
     broken: Option<Error>,
@@ -256,6 +259,7 @@ impl Trx {
         Trx {
             locks: engine.locks.new_trx(kill),
             fills: None,
+            progress: None,
             counter_lock: None,
             view: engine.sys.new_view(),
             id: TrxId::NONE,
@@ -289,6 +293,7 @@ impl Trx {
             engine: engine.clone(),
             locks: std::mem::replace(&mut self.locks, fresh),
             fills: None,
+            progress: None,
             counter_lock: self.counter_lock.take(),
             id: std::mem::take(&mut self.id),
             undo: std::mem::take(&mut self.undo),

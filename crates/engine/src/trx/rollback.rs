@@ -8,12 +8,16 @@ use crate::engine::Engine;
 use crate::mtr::Mtr;
 use crate::page::Patch;
 use crate::page::index::{self, DELETE_MARK};
+use crate::progress::Stage;
 use crate::row::version::{self, Version};
 use crate::row::{entry, overflow, value};
 use crate::undo;
 use crate::undo::record::{self, Entry, RollPtr};
 use crate::{Result, TrxId, Try};
 use std::sync::Arc;
+
+/// A rollback tells how far it is whenever it has taken back so many changes more.
+const TOLD: u64 = 1024;
 
 /// One change to take back: a copy of the needed parts of its undo record.
 enum Step {
@@ -42,8 +46,19 @@ impl Trx {
     /// commit.
     async fn back_to(&mut self, to: RollPtr, goes_on: bool) -> Result<()> {
         let engine = self.engine.clone();
+        let mut steps = 0;
         while self.undo.last != to {
             self.give_way().await;
+            steps += 1;
+            if steps % TOLD == 0
+                && let Some(progress) = &self.progress
+            {
+                if steps == TOLD {
+                    let all = if to == RollPtr::NONE { self.undo.count } else { 0 };
+                    progress.begin(Stage::RollingBack, all.into());
+                }
+                progress.set_done(steps);
+            }
             let at = self.undo.last;
             let (before, step) = loop {
                 match read_step(&engine, at) {
@@ -59,6 +74,9 @@ impl Trx {
                 engine.retry(|| mark_undone(&engine, at)).await?;
             }
             self.undo.last = before;
+        }
+        if let Some(progress) = self.progress.as_ref().filter(|_| steps >= TOLD) {
+            progress.end();
         }
         Ok(())
     }

@@ -4,6 +4,7 @@ mod check_files;
 mod common;
 mod dump;
 mod hidden_commits;
+mod index_build;
 mod library;
 mod purge;
 mod purge_pace;

@@ -4,6 +4,7 @@
 use crate::common::Dir;
 use crate::common::filling::Filling;
 use crate::common::tables::*;
+use redolith_engine::dict::index_build::Building;
 use redolith_engine::dict::table::Table;
 use redolith_engine::lock::{KillFlag, Mode};
 use redolith_engine::row::cursor::{Cursor, OnConflict, Read};
@@ -479,7 +480,10 @@ fn a_row_is_taken_back_over_a_deleted_one_that_is_older_than_the_index() {
         drop(at);
         let mut by_prefix = IndexDef::secondary("c", false, [1]);
         by_prefix.columns[0].prefix = Some(10);
-        let t = e.create_indexes(&t, vec![by_prefix], KillFlag::new()).await.unwrap();
+        let t = e
+            .create_indexes(&t, vec![by_prefix], &Building::in_memory(KillFlag::new()))
+            .await
+            .unwrap();
         let short = encoded(&t, &[Value::Int(1), Value::Bytes(Cow::Borrowed(b"short"))]);
         trx.insert(&t, &short).await.unwrap();
         trx.rollback().await.unwrap();

@@ -4,6 +4,7 @@ use crate::common::Dir;
 use crate::common::table::{LOCK, def, key, row};
 use redolith_disk::{Disk, RealDisk};
 use redolith_engine::dict::alter::Alteration;
+use redolith_engine::dict::index_build::Building;
 use redolith_engine::dict::table::Table;
 use redolith_engine::lock::KillFlag;
 use redolith_engine::row::cursor::{Cursor, Read};
@@ -266,7 +267,7 @@ fn the_counter_is_found_behind_rows_that_were_deleted() {
                 auto_increment: Some(1),
                 record: None,
             };
-            e.alter_table(&t, to, KillFlag::new()).await.unwrap();
+            e.alter_table(&t, to, &Building::in_memory(KillFlag::new())).await.unwrap();
             assert_eq!(counter_of(&e, name).await, 1001, "{name}");
             e.close().await.unwrap();
         });

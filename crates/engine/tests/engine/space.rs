@@ -4,6 +4,7 @@
 use crate::common::Dir;
 use crate::common::tables::*;
 use redolith_disk::{Disk, File, Io, Op, OpenHow, RealDisk};
+use redolith_engine::dict::index_build::Building;
 use redolith_engine::dict::table::Table;
 use redolith_engine::lock::KillFlag;
 use redolith_engine::row::cursor::{Cursor, Read};
@@ -402,7 +403,10 @@ fn a_full_log_fails_definitions_in_time_and_what_cannot_fail_waits_and_says_why(
         // An index's root has room or has not, then the record that names it.
         for spare in (0..6).map(|n| MAX_FRAME + (40 << n)).chain([0]) {
             let held = hold_room(log, false, spare);
-            let failed = e.create_indexes(&t, index(), KillFlag::new()).await.map(|_| ());
+            let failed = e
+                .create_indexes(&t, index(), &Building::in_memory(KillFlag::new()))
+                .await
+                .map(|_| ());
             assert!(matches!(failed, Err(Error::LogFull)), "{spare}: {failed:?}");
             drop(held);
         }
@@ -414,7 +418,7 @@ fn a_full_log_fails_definitions_in_time_and_what_cannot_fail_waits_and_says_why(
             "the rollback has taken back"
         );
         commit(&mut trx).await;
-        let t = e.create_indexes(&t, index(), KillFlag::new()).await.unwrap();
+        let t = e.create_indexes(&t, index(), &Building::in_memory(KillFlag::new())).await.unwrap();
         clean(&e, &t, 200).await;
         e.create_table(another, 1, None).await.unwrap();
         drop(trx);

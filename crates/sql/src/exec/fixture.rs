@@ -224,6 +224,7 @@ impl Session<'_> {
                 lock_wait_timeout: self.lock_wait_timeout,
                 generates_keys: self.vars.is_on(Var::SqlGenerateInvisiblePrimaryKey),
                 server_collation: Collation::Utf8mb4GeneralCi,
+                sorting: None,
                 log: None,
             };
             if let Some(done) = block_on(ddl::run(&mut cx, stmt, bound_at))? {
@@ -245,6 +246,7 @@ impl Session<'_> {
             settings: &self.server.settings,
             status: &self.server.status,
             processes: &self.server.processes,
+            temporary: None,
             session: &mut self.state,
             vars: &mut self.vars,
             locks: &mut self.locks,

@@ -21,13 +21,13 @@ use crate::plan::{
 use crate::session_state::{Done, Outcome};
 use crate::sql_mode::SqlMode;
 use crate::table_info::TableInfo;
-use crate::temporary::take_record;
 use redolith_engine::Error as EngineError;
 use redolith_engine::Trx;
 use redolith_engine::dict::table::Table;
 use redolith_engine::lock::Mode;
 use redolith_engine::row::cursor::{Cursor, OnConflict, Read};
 use redolith_engine::row::update::RowAt;
+use redolith_engine::temporary::take_record;
 use redolith_types::convert::to_integer;
 use redolith_types::{Charset, KeyLayout, Value};
 use smallvec::SmallVec;
@@ -166,6 +166,7 @@ impl<'p> Work<'p> {
         at: Scope<'_>,
     ) -> Result<()> {
         rows.rewind();
+        let process = cx.env.session.process.clone();
         self.auto.rows_left = rows.rows();
         if let Some(mut rest) = rows.records_in_memory() {
             // One list serves all rows: a row is not moved on its way.
@@ -174,10 +175,12 @@ impl<'p> Work<'p> {
                 read_row_into(record, &mut values);
                 self.row(cx, Given::Values(&values, exprs), at, at).await?;
             }
+            process.progress.add(rows.rows());
             return self.insert_pending(cx).await;
         }
         while let Some(row) = rows.next()? {
             self.row(cx, Given::Values(&row, exprs), at, at).await?;
+            process.progress.add(1);
         }
         // An error of the SELECT comes behind the errors of the rows before.
         self.insert_pending(cx).await
@@ -585,6 +588,7 @@ impl<'p> Work<'p> {
 
     pub(super) fn finish(mut self, cx: &mut ExecContext<'_>, warnings_before: u64) -> Outcome {
         assert!(self.pending.is_none_or(|p| p.is_empty()), "ROWBATCH-1: all rows are inserted");
+        cx.env.session.process.progress.end();
         self.auto.give_back(self.plan.table.engine(), &cx.env);
         if let Some(first) = self.auto.first {
             cx.env.session.last_insert_id = first;

@@ -8,7 +8,9 @@ use super::{ExecContext, select};
 use crate::error::Result;
 use crate::plan::{Expr, SelectPlan, SourceKind, TableAccess};
 use redolith_engine::dict::table::Table;
+use redolith_engine::progress::Stage;
 use redolith_types::Value;
+use std::sync::atomic::Ordering::Relaxed;
 
 pub(super) async fn insert_select(
     cx: &mut ExecContext<'_>,
@@ -17,6 +19,7 @@ pub(super) async fn insert_select(
     at: Scope<'_>,
 ) -> Result<()> {
     work.multiple = true;
+    cx.env.session.process.progress.begin(Stage::Inserting, expected_rows(plan));
     if !reads(plan, work.plan.table.engine()) {
         let mut batch = Batch { work, rows: Spool::default(), exprs: &plan.output, at };
         return select::give_to(cx, plan, Scope::new(at.params), u64::MAX, &mut batch).await;
@@ -33,6 +36,21 @@ pub(super) async fn insert_select(
         cx.env.be_heavy();
     }
     Ok(())
+}
+
+/// The rows that the SELECT gives, as far as a look at it tells; 0 if that is unknown.
+fn expected_rows(plan: &SelectPlan) -> u64 {
+    match &plan.sources[..] {
+        [source] if plan.condition.is_none() && plan.grouping.is_none() && !plan.distinct => {
+            match &source.kind {
+                SourceKind::Table(access) => {
+                    access.table.engine().rows.load(Relaxed).try_into().unwrap_or(0)
+                }
+                _ => 0,
+            }
+        }
+        _ => 0,
+    }
 }
 
 /// Whether rows of the table may come into the SELECT one by one, while it runs.

@@ -47,7 +47,6 @@ pub(crate) mod server_rows;
 pub mod set;
 mod set_operation;
 pub mod show;
-mod sorter;
 mod sortkey;
 mod spool;
 pub mod subquery;

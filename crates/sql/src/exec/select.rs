@@ -6,10 +6,9 @@
 use super::correlated::answered;
 use super::eval::{Eval, Scope};
 use super::group::Groups;
-use super::row_buffer::KeySet;
+use super::row_buffer::{KeySet, read_row, write};
 use super::rows::{Collected, Loops};
 use super::scan::go_on;
-use super::sorter::Sorter;
 use super::subquery::{Found, Results};
 use super::{Env, ExecContext, into_file, sortkey, waits};
 use crate::error::{Result, SqlError};
@@ -17,6 +16,7 @@ use crate::plan::{Expr, ExprKind, Kind, Limit, SelectPlan};
 use crate::session_state::{Done, Outcome};
 use crate::sink::{ColumnMeta, ResultSink};
 use redolith_engine::runtime::give_way;
+use redolith_engine::sort::Sorter;
 use redolith_types::Value;
 use smallvec::SmallVec;
 use std::future::Future;
@@ -422,7 +422,7 @@ impl<'p> Keep<'p> {
                     );
                 }
                 if sorter.wants(&self.key) {
-                    sorter.push(&self.key, &values)?;
+                    sorter.push(&self.key, |row| values.iter().for_each(|v| write(v, row)))?;
                 }
             }
             None if self.skip > 0 => self.skip -= 1,
@@ -488,7 +488,7 @@ impl<'p> Keep<'p> {
                     continue;
                 }
                 self.given += 1;
-                give(&self.sorted(sorter.values())?, &mut cx.env, sink)?;
+                give(&self.sorted(read_row(sorter.row()))?, &mut cx.env, sink)?;
                 if sink.wants_drain() {
                     drain(&mut self.sent, cx, sink).await?;
                 }

@@ -4,7 +4,7 @@ use super::row_buffer::{RowValues, read_row, write};
 use super::scan::go_on;
 use super::select::RowTarget;
 use crate::error::{Result, SqlError};
-use crate::temporary::{Records, TemporaryFile, begin_record, end_record, take_record};
+use redolith_engine::temporary::{Records, TemporaryFile, begin_record, end_record, take_record};
 use redolith_types::Value;
 
 /// The most bytes that are written to a file, or read, at a time.

@@ -14,10 +14,10 @@ use super::row_buffer::{read_row, write};
 use super::rows::{Derived, Kept, kept_rows};
 use super::scan::{check_killed, go_on};
 use super::select::RowTarget;
-use super::sorter::Sorter;
 use super::{Env, ExecContext, sortkey};
 use crate::error::{Result, SqlError};
 use crate::plan::{Expr, SelectPlan, WindowCall, WindowFunction, WindowSort, WindowStage};
+use redolith_engine::sort::Sorter;
 use redolith_types::Value;
 use smallvec::SmallVec;
 
@@ -72,7 +72,7 @@ async fn with_values(
             sortkey::push_ordered(value, ty, k.collation, k.descending, &mut cx.env, &mut key);
         }
         values.extend(row.iter().map(Value::borrow));
-        sorter.push(&key, &values)?;
+        sorter.push(&key, |row| values.iter().for_each(|v| write(v, row)))?;
         drop(values);
         if sorter.bytes() >= cx.env.spill_at() {
             spill(cx, &mut sorter).await?;
@@ -90,7 +90,7 @@ async fn with_values(
     cx.env.keep(&mut charged, sorter.memory_to_merge())?;
     let mut first = true;
     while sorter.advance()? {
-        let values = sorter.values();
+        let values = read_row(sorter.row());
         let Some((Value::UInt(split), row)) = values.split_first() else {
             return Err(SqlError::internal("a sorted row begins with the length of its partition"));
         };

@@ -235,8 +235,12 @@ const PROCESSLIST: Columns = &[
     ("DB", StrOrNull(64)),
     ("COMMAND", Str(16)),
     ("TIME", Int),
-    ("STATE", StrOrNull(64)),
+    ("STATE", StrOrNull(128)),
     ("INFO", TextOrNull),
+    ("ROWS_DONE", UintOrNull),
+    ("ROWS_EXPECTED", UintOrNull),
+    ("ROWS_PER_SECOND", UintOrNull),
+    ("SECONDS_LEFT", UintOrNull),
 ];
 const CHARACTER_SETS: Columns = &[
     ("CHARACTER_SET_NAME", Str(64)),

@@ -107,7 +107,7 @@ pub async fn rows(
         Virtual::Engines => out.extend(show::engines())?,
         Virtual::InnodbMetrics => out.extend(server::metrics(db))?,
         Virtual::KeyColumnUsage => tables::key_column_usage(&db.engine, shows_keys, &mut out)?,
-        Virtual::Processlist => out.extend(show::processes(&db.processes, true))?,
+        Virtual::Processlist => out.extend(show::processes_in_schema(&db.processes))?,
         Virtual::Schemata => out.extend(tables::schemata(&db.engine))?,
         Virtual::Statistics => tables::statistics(&db.engine, asked, shows_keys, &mut out).await?,
         Virtual::TableConstraints => tables::table_constraints(&db.engine, shows_keys, &mut out)?,

@@ -11,13 +11,17 @@ use super::run::{Failure, Ran};
 use crate::bind::check_table;
 use crate::binlog::{Capture, Definition, Sealed, StatementText};
 use crate::error::{Result, SqlError};
-use crate::exec::ddl::{DdlContext, refuse_system};
+use crate::exec::ddl::alter::{building, duplicate};
+use crate::exec::ddl::{DdlContext, Sorting, refuse_system};
 use crate::generated_key::generate;
-use crate::plan::{CreateSelect, DefaultFill, Fill, InsertPlan, Plan, Statement, TableUse};
+use crate::plan::{
+    CreateSelect, DefaultFill, Fill, InsertPlan, OnDuplicate, Plan, Statement, TableUse,
+};
 use crate::session_state::{Done, Level, Outcome};
 use crate::settings::Var;
 use crate::sink::ResultSink;
 use crate::table_info::TableInfo;
+use redolith_engine::Error as EngineError;
 use redolith_engine::dict::metadata_lock::MetadataLockMode;
 use redolith_engine::dict::new_table::NewTable;
 use redolith_replication::record;
@@ -151,6 +155,11 @@ impl Session {
         params: &[Value<'_>],
         out: &mut impl ResultSink,
     ) -> Result<Outcome> {
+        // Rows that have to know whether their keys are taken go in with their entries.
+        let later = matches!(insert.on_duplicate, OnDuplicate::Error) && !insert.ignore;
+        if later {
+            new.build_later();
+        }
         let table = Arc::new(TableInfo::new(new.table().clone()));
         let plan = Plan {
             body: Statement::Insert(InsertPlan { table, ..insert }),
@@ -162,7 +171,33 @@ impl Session {
             cacheable: false,
             hints: None,
         };
-        self.run_in_engine(&plan, params, None, None, false, out).await
+        let filled = self.run_in_engine(&plan, params, None, None, false, out).await?;
+        if later {
+            self.build_indexes(new).await?;
+        }
+        Ok(filled)
+    }
+
+    /// Builds the secondary indexes of a table that has all its rows (NEWTABLE-4).
+    async fn build_indexes(&mut self, new: &NewTable) -> Result<()> {
+        if new.table().secondary().next().is_none() {
+            return Ok(());
+        }
+        let sorting = Sorting {
+            buffer: self.db.settings.bits(Var::InnodbSortBufferSize) as usize,
+            space: &self.db.temporary,
+        };
+        let (held, how) = building(&mut self.state, Some(sorting))?;
+        let built = new.build_indexes(&how).await;
+        self.state.memory.statement.release_to(held);
+        match built {
+            Err(EngineError::DuplicateKey { index_no, row, .. }) => {
+                let (table, kill) = (new.table(), self.state.process.interrupt.clone());
+                let def = &table.indexes[index_no].def;
+                Err(duplicate(&self.db.engine, kill, table, def, row).await?)
+            }
+            built => Ok(built?),
+        }
     }
 
     /// Commits, with the events of the definition and of the rows (CTAS-2, CTAS-3).
@@ -206,6 +241,7 @@ impl Session {
             server_collation: Collation::Utf8mb4GeneralCi,
             session: &mut self.state,
             locks: &mut self.locks,
+            sorting: None,
             log: log.as_ref(),
         };
         let (def, made) = (&new.table().def, &create.create);

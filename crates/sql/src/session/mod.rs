@@ -119,7 +119,8 @@ impl Session {
         client.process.set_client_charset(derived.charsets.client);
         let mut memory = SessionMemory::new(&db.memory);
         memory.set_limit(derived.exec.memory_limit);
-        let trx = db.engine.begin(client.process.interrupt.clone());
+        let mut trx = db.engine.begin(client.process.interrupt.clone());
+        trx.progress = Some(client.process.progress.clone());
         memory.watch_locks(trx.locks().clone());
         Session {
             context: PlanContext {

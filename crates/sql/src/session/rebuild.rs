@@ -21,6 +21,7 @@ use crate::sink::ResultSink;
 use crate::sql_mode::SqlMode;
 use redolith_engine::Isolation;
 use redolith_engine::dict::alter::Alteration;
+use redolith_engine::dict::index_build::Building;
 use redolith_engine::dict::metadata_lock::{MetadataLockMode, MetadataLockWait};
 use redolith_engine::dict::new_table::NewTable;
 use redolith_engine::dict::table::Table;
@@ -95,7 +96,8 @@ impl Session {
                 auto_increment: rebuild.auto_increment.map(|n| n.max(1)),
                 record,
             };
-            engine.alter_table(&old, to, self.state.process.interrupt.clone()).await?;
+            let how = Building::in_memory(self.state.process.interrupt.clone());
+            engine.alter_table(&old, to, &how).await?;
             let info = "Records: 0  Duplicates: 0  Warnings: 0".into();
             return Ok(Done { info, ..Done::default() });
         };
@@ -198,6 +200,7 @@ impl Session {
             server_collation: Collation::Utf8mb4GeneralCi,
             session: &mut self.state,
             locks: &mut self.locks,
+            sorting: None,
             log: log.as_ref(),
         };
         cx.record(schemas).await

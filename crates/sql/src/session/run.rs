@@ -491,6 +491,7 @@ impl Session {
             settings: &self.db.settings,
             status: &self.db.status,
             processes: &self.db.processes,
+            temporary: Some(&self.db.temporary),
             session: &mut self.state,
             vars: &mut self.vars,
             locks: &mut self.locks,

@@ -216,6 +216,8 @@ variables! {
         Global Dynamic is("1073741824");
     InnodbRollbackOnTimeout "innodb_rollback_on_timeout" Bool, Global AtStart OFF,
         only "a lock wait time-out rolls back the statement, not the transaction";
+    InnodbSortBufferSize "innodb_sort_buffer_size" int(64 << 10, 64 << 20),
+        Global AtStart is("1048576");
     InnodbStrictMode "innodb_strict_mode" Bool, Both Dynamic ON,
         inert "the errors that strict mode asks for are always errors";
     InnodbTableLocks "innodb_table_locks" Bool, Both Dynamic ON,

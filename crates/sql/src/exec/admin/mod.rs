@@ -9,7 +9,7 @@ mod purge;
 #[cfg(test)]
 mod tests;
 
-use super::ddl::{self, DdlContext};
+use super::ddl::{self, DdlContext, Sorting};
 use super::env::Env;
 use super::eval::{Eval, Row, Scope};
 use super::locks::{SessionLocks, Wait};
@@ -26,6 +26,7 @@ use crate::sink::ResultSink;
 use crate::status::Status;
 use crate::xa::XaTransactions;
 use redolith_engine::Engine;
+use redolith_engine::temporary::TemporarySpace;
 use redolith_replication::Binlog;
 use redolith_types::{Collation, Value};
 use std::sync::Arc;
@@ -39,6 +40,8 @@ pub struct AdminContext<'a> {
     pub settings: &'a Settings,
     pub status: &'a Status,
     pub processes: &'a Processes,
+    /// The temporary files of all statements.
+    pub temporary: Option<&'a Arc<TemporarySpace>>,
     pub session: &'a mut SessionState,
     pub vars: &'a mut SessionVars,
     pub locks: &'a mut SessionLocks,
@@ -170,6 +173,10 @@ impl AdminContext<'_> {
             generates_keys: self.vars.is_on(Var::SqlGenerateInvisiblePrimaryKey),
             session: self.session,
             locks: self.locks,
+            sorting: self.temporary.map(|space| Sorting {
+                buffer: self.settings.bits(Var::InnodbSortBufferSize) as usize,
+                space,
+            }),
             log: self.log.as_ref(),
         }
     }

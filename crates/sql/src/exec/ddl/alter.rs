@@ -3,16 +3,17 @@
 //!
 //! All actions are checked against the definition before anything is done. Together they become one
 //! DDL operation (ALTER-1).
-use super::{DdlContext, table};
+use super::{DdlContext, Sorting, table};
 use crate::error::{Result, SqlError};
 use crate::plan::{AlterAction, TableName};
-use crate::session_state::Done;
-use hashbrown::HashSet;
+use crate::session_state::{Done, SessionState};
 use redolith_engine::dict::alter::Alteration;
+use redolith_engine::dict::index_build::Building;
 use redolith_engine::dict::table::Table;
+use redolith_engine::lock::KillFlag;
 use redolith_engine::row::cursor::{Cursor, Read};
 use redolith_engine::{Engine, Error as EngineError};
-use redolith_types::{Charset, Collation, IndexDef, KeyLayout, TableDef};
+use redolith_types::{Charset, Collation, IndexDef, TableDef};
 use std::sync::Arc;
 
 /// MySQL allows 64 secondary indexes.
@@ -162,46 +163,69 @@ async fn apply(
         auto_increment: changes.auto_increment,
         record,
     };
-    match cx.engine.alter_table(&table, to, cx.session.process.interrupt.clone()).await {
-        Ok(_) => Ok(()),
-        Err(EngineError::DuplicateKey { index, .. }) => {
-            Err(duplicate(cx.engine, cx, &table, &changes.add, &index).await?)
+    match alter_table(cx, &table, to).await? {
+        Err(EngineError::DuplicateKey { index, row, .. }) => {
+            let now = cx.engine.dict.table(&table.def.schema, &table.def.name);
+            let now = now.ok_or_else(|| SqlError::internal("a table that was altered"))?;
+            let mut added = changes.add.iter();
+            let def = added.find(|x| x.name == index);
+            let def = def.ok_or_else(|| SqlError::internal("an index that was added"))?;
+            let kill = cx.session.process.interrupt.clone();
+            Err(duplicate(cx.engine, kill, &now, def, row).await?)
         }
-        Err(e) => Err(e.into()),
+        done => Ok(done?),
     }
 }
 
-/// Error 1062, with a value that occurs twice in the new unique index. The rows are read once more
-/// to find the value.
-async fn duplicate(
-    engine: &Arc<Engine>,
-    cx: &DdlContext<'_>,
-    old: &Table,
-    added: &[IndexDef],
-    index: &str,
-) -> Result<SqlError> {
-    let key_name = format!("{}.{index}", old.def.name);
-    let table = engine.dict.table(&old.def.schema, &old.def.name);
-    let (Some(table), Some(def)) = (table, added.iter().find(|x| x.name == index)) else {
-        return Ok(SqlError::duplicate_entry("?", key_name));
-    };
-    let keys = KeyLayout::new(&table.def.columns, def);
-    let mut trx = engine.begin(cx.session.process.interrupt.clone());
-    let mut rows = Cursor::new(table.clone(), 0, Vec::new(), None, false, Read::Newest);
-    let (mut seen, mut key) = (HashSet::new(), Vec::new());
-    let mut value = None;
-    while value.is_none() && rows.next(&mut trx).await? {
-        let payload = rows.row().stored;
-        key.clear();
-        keys.encode_row(&table.layout, payload, &mut key);
-        if !keys.has_null(&table.layout, payload)
-            && !seen.insert(redolith_engine::lock::hash_bytes(&key))
-        {
-            value = Some(key_text(&table, def, payload));
+/// Has the engine change the table.
+async fn alter_table(
+    cx: &mut DdlContext<'_>,
+    table: &Arc<Table>,
+    to: Alteration,
+) -> Result<std::result::Result<(), EngineError>> {
+    let sorting = cx.sorting.filter(|_| to.added > 0);
+    let (held, how) = building(cx.session, sorting)?;
+    let altered = cx.engine.alter_table(table, to, &how).await;
+    cx.session.memory.statement.release_to(held);
+    Ok(altered.map(drop))
+}
+
+/// How indexes are built, which is charged to the statement. Returns also what the statement held
+/// before.
+pub(crate) fn building(
+    session: &mut SessionState,
+    sorting: Option<Sorting<'_>>,
+) -> Result<(usize, Building)> {
+    let (kill, progress) = (session.process.interrupt.clone(), session.process.progress.clone());
+    let how = match sorting {
+        Some(Sorting { buffer, space }) => {
+            // Little memory for the statement makes more parts in the file.
+            let buffer = buffer.min(session.memory.statement.limit() / 16);
+            Building::in_files(kill, buffer, space.clone(), progress)
         }
-    }
+        None => Building::in_memory(kill),
+    };
+    let account = &mut session.memory.statement;
+    let held = account.used();
+    account.charge(how.memory_to_build())?;
+    Ok((held, how))
+}
+
+/// Error 1062, with the value of a new unique index that occurs twice. `row` is the clustered key
+/// of a row with the value.
+pub(crate) async fn duplicate(
+    engine: &Arc<Engine>,
+    kill: Arc<KillFlag>,
+    table: &Arc<Table>,
+    def: &IndexDef,
+    row: Vec<u8>,
+) -> Result<SqlError> {
+    let mut trx = engine.begin(kill);
+    let mut rows = Cursor::new(table.clone(), 0, row, None, false, Read::Newest);
+    let found = rows.next(&mut trx).await?;
+    let value = if found { key_text(table, def, rows.row().stored) } else { "?".into() };
     trx.rollback().await?;
-    Ok(SqlError::duplicate_entry(value.as_deref().unwrap_or("?"), key_name))
+    Ok(SqlError::duplicate_entry(value, format!("{}.{}", table.def.name, def.name)))
 }
 
 /// A row's values of the columns of an index, as error 1062 shows them.

@@ -6,7 +6,7 @@
 //! changed while the statement waited for them.
 //! **DDL-3** A definition is in the binary log if and only if it is done: the engine commits its
 //! record with the change. As in MySQL, a definition that has had nothing to change is logged too.
-mod alter;
+pub(crate) mod alter;
 mod database;
 mod table;
 #[cfg(test)]
@@ -19,6 +19,7 @@ use crate::plan::DdlStmt;
 use crate::session_state::{Done, Level, SessionState};
 use redolith_engine::Engine;
 use redolith_engine::dict::metadata_lock::MetadataLockMode;
+use redolith_engine::temporary::TemporarySpace;
 use redolith_types::{Collation, TableDef};
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,8 +35,19 @@ pub struct DdlContext<'a> {
     pub generates_keys: bool,
     /// `@@collation_server`: the collation of databases that name none.
     pub server_collation: Collation,
+    /// Where the entries of new indexes are sorted; None: in memory.
+    pub sorting: Option<Sorting<'a>>,
     /// Where the statement is logged; None if it is not.
     pub log: Option<&'a Definition<'a>>,
+}
+
+/// Where entries are sorted.
+#[derive(Clone, Copy)]
+pub struct Sorting<'a> {
+    /// `@@innodb_sort_buffer_size`: the bytes of entries in memory.
+    pub buffer: usize,
+    /// The files of the entries that the buffer has no room for.
+    pub space: &'a Arc<TemporarySpace>,
 }
 
 /// The system databases, which cannot be created or dropped.

@@ -176,6 +176,7 @@ fn what_was_bound_to_another_table_is_bound_again() {
         lock_wait_timeout: s.lock_wait_timeout,
         generates_keys: false,
         server_collation: redolith_types::Collation::Utf8mb4GeneralCi,
+        sorting: None,
         log: None,
     };
     assert_eq!(block_on(super::run(&mut cx, stmt, bound_at)).unwrap(), None);

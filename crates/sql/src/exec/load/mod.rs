@@ -23,6 +23,7 @@ use crate::plan::{InsertPlan, LoadPlan, LoadTarget};
 use crate::session_state::Outcome;
 use crate::sink::ResultSink;
 use crate::text_file::{Field, Fields, Layout, Splitter, Step};
+use redolith_engine::progress::Stage;
 use redolith_types::{SqlType, TableDef, Value};
 use source::{PIECE, Source};
 
@@ -68,6 +69,7 @@ pub(super) async fn run(
     }
     let mut work = Work::new(plan);
     work.multiple = true;
+    cx.env.session.process.progress.begin(Stage::Inserting, 0);
     let source = Source::open(cx, load, client).await?;
     let mark = cx.env.held();
     if let Err(e) = rows(cx, &mut work, load, at, source).await {
@@ -97,6 +99,7 @@ async fn rows(
         let step = batch.split(&mut splitter, &bytes, source.has_ended(), cx, work)?;
         cx.env.keep(&mut counted, bytes.capacity() + batch.memory())?;
         work.loaded(cx, load, &batch, &bytes, at).await?;
+        cx.env.session.process.progress.add(batch.rows.len() as u64);
         batch.clear();
         match step {
             Step::End => return Ok(()),

@@ -1,7 +1,7 @@
 //! Makes the rows of SHOW about the server and the session: warnings, processes, character sets,
 //! engines.
 use super::{Made, int, text};
-use crate::processes::Processes;
+use crate::processes::{ProcessRow, Processes};
 use crate::session_state::{Level, Warnings};
 use redolith_types::{Charset, Collation, Value};
 
@@ -30,20 +30,37 @@ pub(super) fn warnings(
 const INFO_CHARS: usize = 100;
 
 pub(crate) fn processes(processes: &Processes, full: bool) -> impl Iterator<Item = Made> {
+    processes.each().map(move |p| process(p, full))
+}
+/// The rows of INFORMATION_SCHEMA.PROCESSLIST, which say in columns of their own how far a long
+/// statement has come.
+pub(crate) fn processes_in_schema(processes: &Processes) -> impl Iterator<Item = Made> {
+    processes.each().map(|p| {
+        let seen = p.progress;
+        let mut row = process(p, true);
+        let expected = seen.filter(|s| s.expected > 0).map(|s| s.expected);
+        let numbers = [
+            seen.map(|s| s.done),
+            expected,
+            seen.and_then(|s| s.rate()),
+            seen.and_then(|s| s.seconds_left()),
+        ];
+        row.extend(numbers.map(|n| n.map_or(Value::Null, int)));
+        row
+    })
+}
+fn process(p: ProcessRow, full: bool) -> Made {
     let info = move |s: String| if full { s } else { s.chars().take(INFO_CHARS).collect() };
-    let row = move |p: crate::processes::ProcessRow| {
-        vec![
-            int(p.id),
-            text(&p.user),
-            text(&p.host),
-            p.schema.map_or(Value::Null, text),
-            text(p.command),
-            int(p.time_s),
-            text(p.state),
-            p.info.map_or(Value::Null, |s| text(info(s))),
-        ]
-    };
-    processes.each().map(row)
+    vec![
+        int(p.id),
+        text(&p.user),
+        text(&p.host),
+        p.schema.map_or(Value::Null, text),
+        text(p.command),
+        int(p.time_s),
+        text(&p.state),
+        p.info.map_or(Value::Null, |s| text(info(s))),
+    ]
 }
 
 /// The only engine bears the name that clients look for.

@@ -3,15 +3,17 @@
 //! The rows are sorted in memory. If they outgrow their memory, they are written to the file as one
 //! sorted part, and the memory takes the next rows. At the end the parts and the rows in memory are
 //! merged. Rows with equal keys stay in the order in which they came.
-use super::pace::MUCH;
-use super::row_buffer::{RowValues, read_row, write};
-use crate::error::{Result, SqlError};
+//!
+//! - SORT-1: the rows that a file gives back are those that it got: after the last row,
+//!   [`Sorter::advance`] compares a sum over all records, and fails if a disk has changed or lost
+//!   one.
+use crate::lock::hash_bytes;
+use crate::runtime::{Runtime, give_way};
 use crate::temporary::{
     Records, TemporaryFile, TemporarySpace, begin_record, end_record, take_record,
 };
+use crate::{Error, Result};
 use redolith_disk::Disk;
-use redolith_engine::runtime::{Runtime, give_way};
-use redolith_types::Value;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -35,6 +37,8 @@ pub struct Sorter {
 struct Spilled {
     file: TemporaryFile,
     written: Vec<Part>,
+    /// The sum of the hashes of the records that were written and not yet read (SORT-1).
+    sum: u64,
     /// The most bytes that the rows in memory had when a part was written. The readers of the parts
     /// take about as many.
     memory: usize,
@@ -92,11 +96,12 @@ const READ_BYTES: (usize, usize) = (4 << 10, 256 << 10);
 /// So many parts are merged at a time.
 const MOST_PARTS: usize = 64;
 
-fn too_long() -> SqlError {
-    SqlError::new(1038, "Out of sort memory: a row is longer than 4294967295 bytes")
-}
+/// So many bytes are sorted beside the workers: to sort them, or to enlarge their buffer, takes
+/// long.
+const MUCH: usize = 4 << 20;
 
 impl Sorter {
+    /// A sorter of no rows yet.
     pub fn new(limit: Option<usize>) -> Sorter {
         Sorter { limit, ..Sorter::default() }
     }
@@ -110,7 +115,9 @@ impl Sorter {
     pub fn wants(&self, key: &[u8]) -> bool {
         self.threshold.is_empty() || key < &self.threshold[..]
     }
-    pub fn push(&mut self, key: &[u8], values: &[Value<'_>]) -> Result<()> {
+    /// Adds a row. `write` appends the row's bytes to the buffer that it gets.
+    #[inline]
+    pub fn push(&mut self, key: &[u8], write: impl FnOnce(&mut Vec<u8>)) -> Result<()> {
         if self.rows.is_empty() {
             // Most sorts have many rows. Reserved room saves copies while the buffer is small.
             self.bytes.reserve(FIRST_BYTES);
@@ -119,11 +126,11 @@ impl Sorter {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(key);
         let row = self.bytes.len();
-        values.iter().for_each(|v| write(v, &mut self.bytes));
+        write(&mut self.bytes);
         let (Ok(key_len), Ok(row_len)) =
             (u32::try_from(key.len()), u32::try_from(self.bytes.len() - row))
         else {
-            return Err(too_long());
+            return Err(Error::SortedRowTooLong);
         };
         self.rows.push(Sorted { head: Sorter::head(key), start, key_len, row_len });
         if let Some(limit) = self.limit
@@ -135,6 +142,7 @@ impl Sorter {
         }
         Ok(())
     }
+    /// The memory that the sorter holds.
     pub fn memory(&self) -> usize {
         let merged = self.spilled.iter().flat_map(|s| &s.parts).map(Records::memory);
         self.bytes.capacity() + self.rows.capacity() * size_of::<Sorted>() + merged.sum::<usize>()
@@ -194,11 +202,11 @@ impl Sorter {
     /// Sorts runs of rows and merges them. After each run it gives way to other tasks and calls
     /// `stop`, whose error ends the sort. A sort of many bytes runs beside the workers, because
     /// comparisons of long, similar keys take long.
-    pub async fn sort(
+    pub async fn sort<E: From<Error>>(
         &mut self,
         runtime: &dyn Runtime,
-        stop: impl Fn() -> Result<()>,
-    ) -> Result<()> {
+        stop: impl Fn() -> Result<(), E>,
+    ) -> Result<(), E> {
         if self.memory() >= MUCH {
             runtime.leave_worker();
         }
@@ -237,13 +245,13 @@ impl Sorter {
         self.spilled.is_some()
     }
     /// Writes the rows in memory to the file, as a sorted part. `stop` as for [`Self::sort`].
-    pub async fn spill(
+    pub async fn spill<E: From<Error>>(
         &mut self,
         space: &Arc<TemporarySpace>,
         disk: &dyn Disk,
         runtime: &dyn Runtime,
-        stop: impl Fn() -> Result<()>,
-    ) -> Result<()> {
+        stop: impl Fn() -> Result<(), E>,
+    ) -> Result<(), E> {
         self.cut_to_limit();
         self.sort(runtime, &stop).await?;
         runtime.leave_worker();
@@ -270,12 +278,12 @@ impl Sorter {
         Ok(())
     }
     /// Merges all parts to a single one, in a file of its own. No row is in memory.
-    async fn merge_parts(
+    async fn merge_parts<E: From<Error>>(
         &mut self,
         disk: &dyn Disk,
         runtime: &dyn Runtime,
-        stop: impl Fn() -> Result<()>,
-    ) -> Result<()> {
+        stop: impl Fn() -> Result<(), E>,
+    ) -> Result<(), E> {
         let old = self.spilled.as_ref().expect("there are parts");
         let mut merged = Spilled::new(old.file.space().create(disk)?);
         merged.memory = old.memory;
@@ -292,7 +300,7 @@ impl Sorter {
         self.spilled = Some(Box::new(merged));
         Ok(())
     }
-    /// Goes to the next row, the first at first, for [`Self::values`]. The rows are sorted, and no
+    /// Goes to the next row, the first at first, for [`Self::row`]. The rows are sorted, and no
     /// more are added. Returns false after the last.
     pub fn advance(&mut self) -> Result<bool> {
         let Sorter { bytes, rows, next, spilled, .. } = self;
@@ -306,7 +314,18 @@ impl Sorter {
         } else if let Some(top) = spilled.heap.first().copied() {
             spilled.follow(top.part, next, &memory)?;
         }
-        Ok(!spilled.heap.is_empty())
+        let more = !spilled.heap.is_empty();
+        if !more && spilled.sum != 0 {
+            return Err(spilled.file.is_damaged());
+        }
+        Ok(more)
+    }
+    /// Checks what the caller knows of all rows; if it does not hold, the file is damaged.
+    pub fn expect(&self, holds: bool) -> Result<()> {
+        match &self.spilled {
+            Some(spilled) if !holds => Err(spilled.file.is_damaged()),
+            _ => Ok(()),
+        }
     }
     /// The key and the bytes of the row that [`Self::advance`] has gone to.
     fn current(&self) -> (&[u8], &[u8]) {
@@ -320,9 +339,9 @@ impl Sorter {
     pub fn key(&self) -> &[u8] {
         self.current().0
     }
-    /// The values of the row that [`Self::advance`] has gone to.
-    pub fn values(&self) -> RowValues<'_> {
-        read_row(self.current().1)
+    /// The bytes of the row that [`Self::advance`] has gone to.
+    pub fn row(&self) -> &[u8] {
+        self.current().1
     }
 }
 
@@ -343,6 +362,8 @@ impl<'m> Memory<'m> {
 struct PartWriter {
     out: Vec<u8>,
     longest: usize,
+    /// The sum of the records' hashes.
+    sum: u64,
 }
 impl PartWriter {
     /// Adds a row. Returns true if this has written to the file.
@@ -352,8 +373,9 @@ impl PartWriter {
         self.out.extend_from_slice(key);
         self.out.extend_from_slice(row);
         self.longest = self.longest.max(self.out.len() - start);
+        self.sum = self.sum.wrapping_add(hash_bytes(&self.out[start..]));
         if !end_record(&mut self.out, start) {
-            return Err(too_long());
+            return Err(Error::SortedRowTooLong);
         }
         let writes = self.out.len() >= WRITE_BYTES;
         if writes {
@@ -364,6 +386,7 @@ impl PartWriter {
     }
     fn end(self, to: &mut Spilled) -> Result<()> {
         to.file.append(&self.out)?;
+        to.sum = to.sum.wrapping_add(self.sum);
         to.written.push(Part { end: to.file.size(), longest: self.longest });
         Ok(())
     }
@@ -371,14 +394,15 @@ impl PartWriter {
 
 impl Spilled {
     fn new(file: TemporaryFile) -> Spilled {
-        Spilled { file, written: Vec::new(), memory: 0, parts: Vec::new(), heap: Vec::new() }
+        let (written, parts, heap) = Default::default();
+        Spilled { file, written, sum: 0, memory: 0, parts, heap }
     }
     /// The row that is next in a part.
     fn row<'s>(&'s self, part: usize, next: usize, memory: &Memory<'s>) -> (&'s [u8], &'s [u8]) {
         let Some(part) = self.parts.get(part) else { return memory.row(next) };
         let mut row = part.current().expect("a part in the heap has a row");
-        // The key is a record, too.
-        let key = take_record(&mut row).expect("written whole");
+        // The key is a record, too. What is no record is found out in the end (SORT-1).
+        let key = take_record(&mut row).unwrap_or_default();
         (key, row)
     }
     /// The bytes of each part that are read at a time.
@@ -398,7 +422,7 @@ impl Spilled {
             from = part.end;
         }
         for part in 0..self.parts.len() {
-            if self.parts[part].advance(&self.file)? {
+            if self.read_next(part)? {
                 self.push(part, 0, memory);
             }
         }
@@ -407,14 +431,21 @@ impl Spilled {
         }
         Ok(())
     }
+    /// Reads the next row of a part. Returns false after its last row.
+    fn read_next(&mut self, part: usize) -> Result<bool> {
+        let more = self.parts[part].advance(&self.file)?;
+        if let Some(record) = self.parts[part].current().filter(|_| more) {
+            self.sum = self.sum.wrapping_sub(hash_bytes(record));
+        }
+        Ok(more)
+    }
     /// Goes on to the next row of the part on top of the heap.
     fn follow(&mut self, part: usize, next: &mut usize, memory: &Memory<'_>) -> Result<()> {
-        let more = match self.parts.get_mut(part) {
-            Some(part) => part.advance(&self.file)?,
-            None => {
-                *next += 1;
-                *next < memory.rows.len()
-            }
+        let more = if part < self.parts.len() {
+            self.read_next(part)?
+        } else {
+            *next += 1;
+            *next < memory.rows.len()
         };
         if more {
             self.heap[0].head = Sorter::head(self.row(part, *next, memory).0);
@@ -465,8 +496,8 @@ impl Spilled {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::runtime::{Threads, block_on};
     use redolith_disk::RealDisk;
-    use redolith_engine::runtime::{Threads, block_on};
 
     #[test]
     fn a_sorter_with_a_limit_keeps_the_least() {
@@ -480,16 +511,16 @@ mod tests {
                 let key = (x >> 8).to_be_bytes();
                 all.push(x >> 8);
                 if s.wants(&key) {
-                    s.push(&key, &[Value::UInt((x >> 8) as u64)]).unwrap();
+                    s.push(&key, |row| row.extend_from_slice(&key)).unwrap();
                 }
             }
-            block_on(s.sort(&*runtime, || Ok(()))).unwrap();
+            block_on(s.sort(&*runtime, || Ok::<_, Error>(()))).unwrap();
             all.sort_unstable();
             let n = limit.unwrap_or(all.len()).min(s.rows.len());
             assert!(n >= limit.unwrap_or(100_000).min(100_000));
             for (i, wanted) in all[..n].iter().enumerate() {
                 assert!(s.advance().unwrap());
-                assert_eq!(s.values()[0], Value::UInt(*wanted as u64), "{i}");
+                assert_eq!(s.row(), wanted.to_be_bytes(), "{i}");
             }
         }
     }
@@ -499,7 +530,7 @@ mod tests {
     fn sorts_like_the_library(rows: usize, keys: u32, limit: Option<usize>, spill_rows: usize) {
         let disk = Arc::new(RealDisk::new());
         let runtime = Threads::new(disk.clone());
-        let space = TemporarySpace::new(&Default::default(), &Default::default());
+        let space = TemporarySpace::new(&std::env::temp_dir(), u64::MAX);
         let mut s = Sorter::new(limit);
         let (mut x, mut all) = (7u32, Vec::new());
         for n in 0..rows as u64 {
@@ -507,20 +538,20 @@ mod tests {
             let key = format!("the same beginning {}", (x >> 8) % keys);
             all.push((key.clone(), n));
             if s.wants(key.as_bytes()) {
-                s.push(key.as_bytes(), &[Value::UInt(n), Value::text("x")]).unwrap();
+                s.push(key.as_bytes(), |row| row.extend_from_slice(&n.to_be_bytes())).unwrap();
             }
             if s.rows.len() == spill_rows {
-                block_on(s.spill(&space, &*disk, &*runtime, || Ok(()))).unwrap();
+                block_on(s.spill(&space, &*disk, &*runtime, || Ok::<_, Error>(()))).unwrap();
                 assert!(s.bytes() == 0 && space.used() > 0);
             }
         }
         s.cut_to_limit();
-        block_on(s.sort(&*runtime, || Ok(()))).unwrap();
+        block_on(s.sort(&*runtime, || Ok::<_, Error>(()))).unwrap();
         all.sort();
         let wanted = limit.unwrap_or(rows).min(rows);
         for (key, n) in &all[..wanted] {
             assert!(s.advance().unwrap());
-            assert_eq!(s.values()[..], [Value::UInt(*n), Value::text("x")], "{key}");
+            assert_eq!(s.row(), n.to_be_bytes(), "{key}");
         }
         assert!(limit.is_some() || !s.advance().unwrap() && !s.advance().unwrap());
         drop(s);
@@ -539,24 +570,49 @@ mod tests {
         }
     }
 
+    /// Tests SORT-1: whichever byte of the file changes, the sort fails in the end.
+    #[test]
+    fn a_damaged_file_is_told() {
+        let disk = Arc::new(RealDisk::new());
+        let runtime = Threads::new(disk.clone());
+        let space = TemporarySpace::new(&std::env::temp_dir(), u64::MAX);
+        for at in 0..600 {
+            let mut s = Sorter::new(None);
+            for n in 0..60u32 {
+                let key = (n * 37 % 60).to_be_bytes();
+                s.push(&key, |row| row.extend_from_slice(b"a row")).unwrap();
+                if n % 20 == 19 {
+                    block_on(s.spill(&space, &*disk, &*runtime, || Ok::<_, Error>(()))).unwrap();
+                }
+            }
+            s.spilled.as_ref().unwrap().file.spoil(at);
+            let end = loop {
+                match s.advance() {
+                    Ok(true) => {}
+                    end => break end,
+                }
+            };
+            assert!(matches!(end, Err(Error::TemporaryFile { .. })), "byte {at}: {end:?}");
+        }
+    }
+
     /// A file that is full ends the sort with an error, and frees the space.
     #[test]
     fn a_full_space_is_told() {
-        let settings = crate::settings::Settings::default();
-        settings.set_option(crate::settings::Var::RedolithTemporarySpace, Some("100000")).unwrap();
         let disk = Arc::new(RealDisk::new());
         let runtime = Threads::new(disk.clone());
-        let space = TemporarySpace::new(&settings, &Default::default());
+        let space = TemporarySpace::new(&std::env::temp_dir(), 100_000);
         let mut s = Sorter::new(None);
         let full = loop {
-            s.push(b"key", &[Value::text("a row")]).unwrap();
+            s.push(b"key", |row| row.extend_from_slice(b"a row")).unwrap();
             if s.rows.len() == 500
-                && let Err(full) = block_on(s.spill(&space, &*disk, &*runtime, || Ok(())))
+                && let Err(full) =
+                    block_on(s.spill(&space, &*disk, &*runtime, || Ok::<_, Error>(())))
             {
                 break full;
             }
         };
-        assert_eq!(full.code, 1114);
+        assert!(matches!(full, Error::TemporarySpaceFull { .. }), "{full}");
         drop(s);
         assert_eq!(space.used(), 0);
     }

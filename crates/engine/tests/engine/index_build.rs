@@ -1,0 +1,279 @@
+//! Indexes of tables that have rows: sorted in memory and in files, with leaves of any size.
+use crate::common::Dir;
+use crate::common::filling::Filling;
+use crate::common::tables::{clean, commit, create, encoded, int, open, open_with, text};
+use redolith_engine::dict::index_build::Building;
+use redolith_engine::dict::table::Table;
+use redolith_engine::lock::KillFlag;
+use redolith_engine::progress::Progress;
+use redolith_engine::row::cursor::{Cursor, Read};
+use redolith_engine::runtime::{Threads, block_on};
+use redolith_engine::temporary::TemporarySpace;
+use redolith_engine::{Config, Engine, Error};
+use redolith_types::{IndexDef, Value};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+
+/// A building that sorts `memory` bytes at a time, with leaves of `fill` bytes, and its files.
+fn building(memory: usize, fill: usize, limit: u64) -> (Building, Arc<TemporarySpace>) {
+    let space = TemporarySpace::new(&std::env::temp_dir(), limit);
+    let how = Building::in_files(KillFlag::new(), memory, space.clone(), Progress::new());
+    (Building { fill, ..how }, space)
+}
+/// A table of rows (id, k, c) with k = `k(id)`, and a text of `len` bytes that begins with k.
+async fn filled(
+    e: &Arc<Engine>,
+    name: &str,
+    rows: i64,
+    len: usize,
+    k: impl Fn(i64) -> Option<i64>,
+) -> Arc<Table> {
+    let mut def =
+        create(e, "columns", vec![("k", int()), ("c", text(3400))], vec![]).await.def.clone();
+    def.name = name.into();
+    def.columns[1].nullable = true;
+    let t = e.create_table(def, 1, None).await.unwrap();
+    e.drop_tables(&[e.table("test", "columns").await.unwrap().unwrap()], None).await.unwrap();
+    let mut trx = e.begin(KillFlag::new());
+    for id in 0..rows {
+        let (k, c) = (k(id), format!("{:0len$}", k(id).unwrap_or(0)));
+        let k = k.map_or(Value::Null, Value::Int);
+        let row = encoded(&t, &[Value::Int(id), k, Value::bytes(c.as_bytes())]);
+        trx.insert(&t, &row).await.unwrap();
+    }
+    commit(&mut trx).await;
+    t
+}
+fn by_k(unique: bool) -> Vec<IndexDef> {
+    vec![IndexDef::secondary("k", unique, [1])]
+}
+fn mixed(id: i64) -> Option<i64> {
+    Some(id * 7919 % 10_007)
+}
+
+/// Tests BUILD-1 and INDEXBUILD-2: the tree has all entries in their order, and no page is lost.
+#[test]
+fn trees_of_any_shape_have_all_entries() {
+    let dir = Dir::new("build-shapes");
+    let (e, _) = open(&dir);
+    block_on(async {
+        for (rows, len, column) in
+            [(0, 8, 1), (1, 8, 1), (3000, 8, 1), (3000, 8, 2), (300, 3000, 2)]
+        {
+            let mut t = filled(&e, "t", rows, len, mixed).await;
+            for (memory, fill) in [(usize::MAX, 15 << 10), (2000, 100), (2000, 4000), (60_000, 1)] {
+                let (how, space) = building(memory, fill, u64::MAX);
+                let index = vec![IndexDef::secondary("new", false, [column])];
+                t = e.create_indexes(&t, index, &how).await.unwrap();
+                assert_eq!((space.used(), how.progress.seen()), (0, None));
+                if rows == 3000 {
+                    assert_eq!(space.files() > 0, memory < usize::MAX, "{memory}");
+                }
+                clean(&e, &t, rows as u64).await;
+                let mut trx = e.begin(KillFlag::new());
+                let mut c = Cursor::new(t.clone(), 1, Vec::new(), None, false, Read::Newest);
+                let (mut count, mut last) = (0, i64::MIN);
+                while c.next(&mut trx).await.unwrap() {
+                    let Value::Int(k) = t.layout.get(c.row().stored, 1) else { panic!("a number") };
+                    assert!(k > last, "{k} after {last}");
+                    (count, last) = (count + 1, k);
+                }
+                assert_eq!(count, rows);
+                trx.rollback().await.unwrap();
+                t = e.drop_indexes(&t, &[1]).await.unwrap();
+                clean(&e, &t, rows as u64).await;
+            }
+            e.drop_tables(&[t], None).await.unwrap();
+        }
+        e.close().await.unwrap();
+    });
+}
+
+/// Rows are written and deleted through an index that was built.
+#[test]
+fn a_built_index_takes_changes() {
+    let dir = Dir::new("build-changes");
+    let (e, _) = open(&dir);
+    block_on(async {
+        for fill in [60, 15 << 10] {
+            let t = filled(&e, "t", 2000, 20, mixed).await;
+            let (how, _) = building(5000, fill, u64::MAX);
+            let t = e.create_indexes(&t, by_k(true), &how).await.unwrap();
+            let mut trx = e.begin(KillFlag::new());
+            for id in 2000..4000 {
+                let row = [Value::Int(id), Value::Int(mixed(id).unwrap()), Value::bytes(b"more")];
+                trx.insert(&t, &encoded(&t, &row)).await.unwrap();
+            }
+            let again = [Value::Int(9999), Value::Int(mixed(7).unwrap()), Value::bytes(b"again")];
+            let failed = trx.insert(&t, &encoded(&t, &again)).await;
+            assert!(matches!(failed, Err(Error::DuplicateKey { .. })), "{failed:?}");
+            commit(&mut trx).await;
+            for id in 1000..3500 {
+                let at = crate::common::tables::locked(&mut trx, &t, id).await.unwrap();
+                trx.delete(&t, at.row()).await.unwrap();
+            }
+            commit(&mut trx).await;
+            drop(trx);
+            clean(&e, &t, 1500).await;
+            e.drop_tables(&[t], None).await.unwrap();
+        }
+        e.close().await.unwrap();
+    });
+}
+
+/// Tests INDEXBUILD-1.
+#[test]
+fn a_duplicate_is_found_wherever_it_lies() {
+    let dir = Dir::new("build-duplicates");
+    let (e, _) = open(&dir);
+    block_on(async {
+        for (a, b) in [(0, 1), (0, 1999), (1000, 1001), (3, 1500), (1998, 1999)] {
+            for memory in [usize::MAX, 3000] {
+                let k = |id| if id == b { mixed(a) } else { mixed(id) };
+                let t = filled(&e, "t", 2000, 8, k).await;
+                let (how, space) = building(memory, 200, u64::MAX);
+                let failed = e.create_indexes(&t, by_k(true), &how).await.map(drop);
+                let Err(Error::DuplicateKey { index, row, .. }) = failed else {
+                    panic!("{failed:?}")
+                };
+                let mut key = Vec::new();
+                t.clustered().key.encode_values(&[Value::Int(b)], &mut key);
+                assert_eq!((&*index, row, space.used()), ("k", key, 0));
+                let t = e.table("test", "t").await.unwrap().unwrap();
+                clean(&e, &t, 2000).await;
+                let t = e.create_indexes(&t, by_k(false), &how).await.unwrap();
+                clean(&e, &t, 2000).await;
+                e.drop_tables(&[t], None).await.unwrap();
+            }
+        }
+        // NULLs are equal to nothing.
+        let t = filled(&e, "t", 2000, 8, |id| mixed(id).filter(|_| id % 3 > 0)).await;
+        let t = e.create_indexes(&t, by_k(true), &building(3000, 200, u64::MAX).0).await.unwrap();
+        clean(&e, &t, 2000).await;
+        e.close().await.unwrap();
+    });
+}
+
+/// A build that is killed, or has no room for its files or its pages, leaves nothing behind.
+/// Tests INDEXBUILD-2.
+#[test]
+fn a_build_that_fails_leaves_nothing() {
+    let dir = Dir::new("build-fails");
+    let full = Arc::new(AtomicBool::new(false));
+    let disk = Filling::new(&full);
+    let mut config = Config::new(&dir.0);
+    config.pool_bytes = 8 << 20;
+    let open = || block_on(Engine::open(config.clone(), disk.clone(), Threads::new(disk.clone())));
+    let (e, _) = open().unwrap();
+    block_on(async {
+        let t = filled(&e, "t", 3000, 600, mixed).await;
+        let on_c = || vec![IndexDef::secondary("c", true, [2])];
+        let (how, _) = building(100_000, 8000, u64::MAX);
+        how.kill.kill();
+        let killed = e.create_indexes(&t, on_c(), &how).await.map(drop);
+        assert!(matches!(killed, Err(Error::Interrupted)), "{killed:?}");
+        let t = e.table("test", "t").await.unwrap().unwrap();
+        clean(&e, &t, 3000).await;
+
+        let (how, space) = building(100_000, 8000, 1_000_000);
+        let refused = e.create_indexes(&t, on_c(), &how).await.map(drop);
+        assert!(matches!(refused, Err(Error::TemporarySpaceFull { .. })), "{refused:?}");
+        assert_eq!(space.used(), 0);
+        let gone = TemporarySpace::new(Path::new("/there/is/no/such/folder"), u64::MAX);
+        let how = Building { space: Some(gone), ..how };
+        let nowhere = e.create_indexes(&t, on_c(), &how).await.map(drop);
+        assert!(matches!(nowhere, Err(Error::TemporaryFile { .. })), "{nowhere:?}");
+
+        full.store(true, SeqCst);
+        let (how, space) = building(100_000, 8000, u64::MAX);
+        let unwritten = e.create_indexes(&t, on_c(), &how).await.map(drop);
+        assert!(matches!(unwritten, Err(Error::TemporaryFile { .. })), "{unwritten:?}");
+        assert_eq!(space.used(), 0);
+        // The pages that the file has are used up, and more do not come.
+        let how = Building::in_memory(KillFlag::new());
+        let no_room = e.create_indexes(&t, on_c(), &how).await.map(drop);
+        assert!(
+            matches!(no_room, Err(Error::DiskFull(_) | Error::Io { full: true, .. })),
+            "{no_room:?}"
+        );
+        let t = e.table("test", "t").await.unwrap().unwrap();
+        clean(&e, &t, 3000).await;
+        full.store(false, SeqCst);
+        let t = e.create_indexes(&t, on_c(), &how).await.unwrap();
+        clean(&e, &t, 3000).await;
+        e.close().await.unwrap();
+    });
+    drop(e);
+    let (e, _) = open().unwrap();
+    block_on(async {
+        let t = e.table("test", "t").await.unwrap().unwrap();
+        clean(&e, &t, 3000).await;
+        e.close().await.unwrap();
+    });
+}
+
+/// The indexes of a table that is made with its rows are built when it has them, or the table is
+/// not there.
+/// Tests NEWTABLE-4.
+#[test]
+fn a_new_table_gets_its_indexes_last() {
+    let dir = Dir::new("build-new");
+    let (e, _) = open(&dir);
+    block_on(async {
+        let t = filled(&e, "t", 2000, 30, mixed).await;
+        for (name, twice) in [("twice", true), ("fine", false)] {
+            let mut def = t.def.clone();
+            def.name = name.into();
+            def.indexes.extend(by_k(true));
+            def.indexes.push(IndexDef::secondary("c", false, [2]));
+            let mut trx = e.begin(KillFlag::new());
+            let mut new = e.begin_table(&mut trx, def, 1).await.unwrap();
+            new.build_later();
+            for id in 0..2000 {
+                let k = if twice && id == 77 { mixed(1234) } else { mixed(id) };
+                let row = [Value::Int(id), Value::Int(k.unwrap()), Value::bytes(b"text")];
+                trx.insert(new.table(), &encoded(new.table(), &row)).await.unwrap();
+            }
+            let (how, _) = building(3000, 500, u64::MAX);
+            let built = new.build_indexes(&how).await;
+            if twice {
+                assert!(matches!(built, Err(Error::DuplicateKey { index_no: 1, .. })), "{built:?}");
+                trx.rollback().await.unwrap();
+                new.discard().await.unwrap();
+                assert!(e.table("test", name).await.unwrap().is_none());
+            } else {
+                built.unwrap();
+                new.commit(&mut trx, None).await.unwrap().durable().await;
+                new.enter().await.unwrap();
+                let made = e.table("test", name).await.unwrap().unwrap();
+                clean(&e, &made, 2000).await;
+                let again = [Value::Int(5000), Value::Int(mixed(5).unwrap()), Value::bytes(b"")];
+                let failed = trx.insert(&made, &encoded(&made, &again)).await;
+                assert!(matches!(failed, Err(Error::DuplicateKey { .. })), "{failed:?}");
+            }
+        }
+        e.close().await.unwrap();
+    });
+}
+
+/// A build in a small pool with a small log waits for both, and goes on.
+#[test]
+fn a_large_build_needs_little() {
+    let dir = Dir::new("build-small");
+    let (e, _) = open_with(&dir, |c| {
+        c.pool_bytes = 2 << 20;
+        c.log_segment_bytes = 256 << 10;
+        c.log_capacity_bytes = 1 << 20;
+        c.log_buffer_bytes = 256 << 10;
+    });
+    block_on(async {
+        let t = filled(&e, "t", 4000, 1000, mixed).await;
+        let (how, space) = building(50_000, 15 << 10, u64::MAX);
+        let index = vec![IndexDef::secondary("c", true, [2])];
+        let t = e.create_indexes(&t, index, &how).await.unwrap();
+        assert!(space.files() > 1, "parts were merged before the last merge");
+        clean(&e, &t, 4000).await;
+        e.close().await.unwrap();
+    });
+}
