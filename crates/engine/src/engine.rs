@@ -58,6 +58,8 @@ pub struct Config {
     pub io_capacity: u32,
     /// The most page writes a second, when the redo log fills.
     pub io_capacity_max: u32,
+    /// The number of tasks that write pages in the background, at least 1.
+    pub page_cleaners: usize,
     /// The most tasks that purge, and the logs of history for each further task.
     pub purge_threads: usize,
     /// Logs of history for each further task of purge.
@@ -78,6 +80,7 @@ impl Config {
             doublewrite: DoublewriteConfig::default(),
             io_capacity: 2000,
             io_capacity_max: 4000,
+            page_cleaners: 2,
             purge_threads: 4,
             purge_logs_per_task: 512,
             forced: Forced::default(),

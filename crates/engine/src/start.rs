@@ -11,7 +11,7 @@ use crate::log::Log;
 use crate::mtr::{Mtr, Store};
 use crate::page::Patch;
 use crate::purge::{self, History};
-use crate::recovery::directory::{self, CLEANERS};
+use crate::recovery::directory;
 use crate::recovery::{Judged, Report, undo_scan};
 use crate::row::cursor::{Cursor, Read};
 use crate::runtime::Runtime;
@@ -123,7 +123,7 @@ impl Engine {
             runtime.clone(),
             settings.clone(),
             Arc::new(StreamGate { stream: stream.clone(), other: StampGate(spaces.clone()) }),
-            CLEANERS,
+            config.page_cleaners,
         );
         let store = Store { log, pool, spaces, shape: Default::default(), stream };
         let (next, mark) = match first_ids(&store).await {

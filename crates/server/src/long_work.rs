@@ -1,9 +1,9 @@
 //! Lets a session do long work beside the worker threads.
 //!
 //! Evaluation of expressions is synchronous, and one call may take arbitrarily long. A session
-//! whose statement has worked for a millisecond without a pause leaves its worker: another thread
-//! takes over the worker's tasks, and the session continues on its old thread until it waits for
-//! something. Then it is a task like the others again. Short statements never come here.
+//! whose statement has calculated for some milliseconds without a pause leaves its worker: another
+//! thread takes over the worker's tasks, and the session continues on its old thread until it waits
+//! for something. Then it is a task like the others again. Short statements never come here.
 //!
 //! BESIDE-1: a session that has left its worker calculates only in a seat. There are half as many
 //! seats as workers, so the workers find CPUs whatever is calculated beside them. A session holds

@@ -235,6 +235,7 @@ fn engine_config(s: &Settings, datadir: &Path) -> Config {
         doublewrite: doublewrite_config(s, datadir),
         io_capacity: s.bits(Var::InnodbIoCapacity) as u32,
         io_capacity_max: s.bits(Var::InnodbIoCapacityMax) as u32,
+        page_cleaners: s.bits(Var::InnodbPageCleaners) as usize,
         purge_threads: s.bits(Var::InnodbPurgeThreads) as usize,
         forced: Forced::new(s.bits(Var::InnodbForceRecovery) as u8),
         ..Config::new(datadir)
@@ -385,6 +386,14 @@ fn apply_to_engine(s: &Settings, engine: &Arc<Engine>) {
     flush!(InnodbIoCapacityMax, io_capacity_max, n => n as u32);
     flush!(InnodbIdleFlushPct, idle_flush_pct, n => n as u32);
     flush!(InnodbLruScanDepth, lru_scan_depth, n => n as u32);
+    let pages = engine.clone();
+    s.on_change(Var::InnodbOldBlocksPct, move |pct| {
+        pages.store.pool.set_old_blocks_pct(pct as u32);
+    });
+    let pages = engine.clone();
+    s.on_change(Var::InnodbOldBlocksTime, move |ms| {
+        pages.store.pool.old_blocks_time_ms.set(ms as u32);
+    });
     let hundredths = |percent: u64| (f64::from_bits(percent) * 100.0).round() as u32;
     flush!(InnodbMaxDirtyPagesPct, max_dirty, x => hundredths(x));
     flush!(InnodbMaxDirtyPagesPctLwm, max_dirty_lwm, x => hundredths(x));

@@ -99,16 +99,21 @@ pub(crate) struct Lists {
 
 impl Lists {
     pub(super) fn new(frames: Range<u32>, old_blocks_pct: u32) -> Lists {
-        let old_share = f64::from(old_blocks_pct.clamp(5, 95)) / 100.0;
-        Lists {
+        let mut lists = Lists {
             free: Vec::new(),
             fresh: frames,
             young: List::new(YOUNG),
             old: List::new(OLD),
-            old_share,
+            old_share: 0.0,
             next: NONE,
             made_young: 0,
-        }
+        };
+        lists.set_old_blocks_pct(old_blocks_pct);
+        lists
+    }
+    /// Sets the share of old. The lists reach the new share as pages come, go and are looked at.
+    pub(super) fn set_old_blocks_pct(&mut self, pct: u32) {
+        self.old_share = f64::from(pct.clamp(5, 95)) / 100.0;
     }
     pub(super) fn free_len(&self) -> usize {
         self.free.len() + self.fresh.len()
@@ -312,6 +317,22 @@ mod tests {
         lists.balance(&frames, 2600);
         assert_eq!(frames.get(4).lru_list.load(Relaxed), YOUNG, "used since: turned round");
         assert_eq!(frames.get(5).lru_list.load(Relaxed), OLD);
+    }
+
+    #[test]
+    fn the_share_of_old_may_change() {
+        let (frames, mut lists) = filled(20);
+        (0..20).for_each(|i| access(&frames, i, 2000));
+        assert_eq!(victims(&mut lists, &frames, 2000, 1), []);
+        assert_eq!((lists.pages(), lists.old_pages()), (20, 8));
+        lists.set_old_blocks_pct(60);
+        lists.balance(&frames, 9000);
+        assert_eq!(lists.old_pages(), 12, "young flows over");
+        lists.set_old_blocks_pct(1);
+        lists.balance(&frames, 9000);
+        assert_eq!(lists.old_pages(), 12, "nothing flows back");
+        assert_eq!(victims(&mut lists, &frames, 9000, 2).len(), 2);
+        assert_eq!((lists.pages(), lists.old_pages()), (18, 10));
     }
 
     /// Frames that are in use stand at the tail. A scan in parts gets past them, also when others

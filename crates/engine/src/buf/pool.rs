@@ -342,6 +342,10 @@ impl Pool {
         }
         in_the_way
     }
+    /// Sets the share of the old lists in percent, 5 to 95 (innodb_old_blocks_pct).
+    pub fn set_old_blocks_pct(&self, pct: u32) {
+        self.instances.iter().for_each(|i| i.lists.lock().set_old_blocks_pct(pct));
+    }
     pub(crate) fn free_frames(&self) -> usize {
         self.instances.iter().map(|i| i.lists.lock().free_len()).sum()
     }

@@ -22,8 +22,6 @@ use std::sync::atomic::AtomicU64;
 
 /// The log id of no data directory.
 const NO_LOG: u64 = 0;
-/// The number of tasks that write pages.
-pub(crate) const CLEANERS: usize = 2;
 
 /// The source of checkpoints during recovery, which leaves the checkpoint where it is.
 struct NoLimit;
@@ -135,7 +133,7 @@ pub(crate) async fn recover(
         runtime.clone(),
         settings,
         Arc::new(NoLimit),
-        CLEANERS,
+        config.page_cleaners,
     );
     apply::apply(
         &mut scanner,

@@ -90,6 +90,10 @@ pub(crate) struct Turn {
     looked: Duration,
     /// The runtime's stretch at this turn's first look at the clock.
     stretch: u64,
+    /// Whether the turn before was over by the clock. Then `cpu` is the CPU time of the thread when
+    /// this turn began.
+    suspected: bool,
+    cpu: Option<Duration>,
 }
 impl Default for Turn {
     fn default() -> Turn {
@@ -99,6 +103,8 @@ impl Default for Turn {
             began: None,
             looked: Duration::ZERO,
             stretch: 0,
+            suspected: false,
+            cpu: None,
         }
     }
 }
@@ -131,26 +137,36 @@ impl Turn {
         let over = self.look(engine.disk.now(), beside);
         if begins {
             self.stretch = engine.runtime.stretch();
+            self.cpu = self.suspected.then(|| engine.disk.thread_cpu());
         }
         if beside && !over {
             engine.runtime.breathe();
         }
         over
     }
-    /// TRX-D: work that has filled a whole turn without a wait is long, and continues beside the
-    /// workers. Work that has waited during its turn, or may not leave its worker, steps back in
-    /// the run queue.
-    async fn end(&self, engine: &Engine) {
+    /// TRX-D: work that has calculated for a whole turn without a wait is long, and continues
+    /// beside the workers. Other work steps back in the run queue: it has waited during its turn,
+    /// may not leave its worker, or the system took the CPU from its thread.
+    async fn end(&mut self, engine: &Engine) {
         let runtime = &*engine.runtime;
         let beside = runtime.has_left_worker();
         let waited = runtime.stretch() != self.stretch;
-        if !beside && !waited && runtime.leave_worker() && runtime.has_left_worker() {
+        let long = !beside && !waited && self.has_calculated(|| engine.disk.thread_cpu());
+        if long && runtime.leave_worker() && runtime.has_left_worker() {
             return;
         }
         let_others_run(runtime).await;
         if beside {
             runtime.leave_worker();
         }
+    }
+    /// Whether the turn, which is over by the clock, went into calculation. The clock alone does
+    /// not tell: with more threads than CPUs, a worker that waits for its CPU makes every statement
+    /// look long, and then most sessions stand in line for a seat beside the workers. The CPU time
+    /// costs a system call, so the first turn that is over only makes the next turn begin with it.
+    fn has_calculated(&mut self, cpu: impl FnOnce() -> Duration) -> bool {
+        self.suspected = true;
+        self.cpu.take().is_some_and(|began| cpu().saturating_sub(began) >= TURN / 2)
     }
     /// Looks at the clock, which shows `now`, and returns whether the turn is over. `beside` says
     /// that the work is done beside the workers.
@@ -500,6 +516,19 @@ mod tests {
             }
         }
         longest.max(now - last)
+    }
+
+    /// Tests TRX-D.
+    #[test]
+    fn a_turn_without_a_cpu_is_not_long() {
+        let mut turn = Turn::default();
+        let of = |micros: u64| Duration::from_secs(9) + Duration::from_micros(micros);
+        assert!(!turn.has_calculated(|| unreachable!("the turn began without a look at it")));
+        assert!(turn.suspected, "the next turn begins with a look at the CPU time");
+        turn.cpu = Some(of(0));
+        assert!(!turn.has_calculated(|| of(499)), "the thread had no CPU");
+        turn.cpu = Some(of(500));
+        assert!(turn.has_calculated(|| of(1000)));
     }
 
     #[test]

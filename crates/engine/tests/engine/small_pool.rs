@@ -6,11 +6,13 @@ use redolith_disk::{Disk, RealDisk};
 use redolith_engine::dict::table::Table;
 use redolith_engine::lock::{KillFlag, Mode};
 use redolith_engine::row::cursor::{Cursor, OnConflict, Read};
-use redolith_engine::runtime::{Threads, block_on};
+use redolith_engine::runtime::{BoxFuture, Runtime, Threads, block_on};
 use redolith_engine::{Config, DEFAULT_COLLATION, Engine, Error, Report, Trx};
 use redolith_types::{Collation, Column, IndexDef, IntSize, SqlType, TableDef, Value};
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
 
 const ROWS: i64 = 12_000;
 const SESSIONS: u64 = 96;
@@ -189,4 +191,36 @@ fn cold_scans_read_ahead() {
         assert!(reads().1 <= before + 2);
         e.close().await.unwrap();
     });
+}
+
+/// A runtime that counts the cleaners that are spawned.
+struct Counting {
+    below: Arc<Threads>,
+    cleaners: AtomicUsize,
+}
+impl Runtime for Counting {
+    fn spawn(&self, name: &'static str, task: BoxFuture<()>) {
+        self.cleaners.fetch_add(usize::from(name == "cleaner"), Relaxed);
+        self.below.spawn(name, task);
+    }
+    fn sleep(&self, time: Duration) -> BoxFuture<()> {
+        self.below.sleep(time)
+    }
+    fn yield_now(&self) -> BoxFuture<()> {
+        self.below.yield_now()
+    }
+}
+
+#[test]
+fn there_are_as_many_cleaners_as_the_setting_says() {
+    for cleaners in [1, 5] {
+        let dir = Dir::new("page-cleaners");
+        let disk: Arc<dyn Disk> = Arc::new(RealDisk::new());
+        let below = Threads::new(disk.clone());
+        let runtime = Arc::new(Counting { below, cleaners: AtomicUsize::new(0) });
+        let c = Config { page_cleaners: cleaners, pool_bytes: 5 << 20, ..Config::new(&dir.0) };
+        let (e, _) = block_on(Engine::open(c, disk, runtime.clone())).unwrap();
+        assert_eq!(runtime.cleaners.load(Relaxed), cleaners);
+        block_on(e.close()).unwrap();
+    }
 }

@@ -1,7 +1,7 @@
 //! Interrupts long evaluations now and then to look at the clock and the KILL flag.
 //!
-//! **PACE-1** No evaluation holds a worker of the runtime for longer than [`TURN`] plus the time
-//! between two looks. Then it leaves its worker
+//! **PACE-1** No evaluation calculates on a worker of the runtime for longer than two turns
+//! ([`TURN`]) plus the time between two looks. Then it leaves its worker
 //! ([`Runtime::leave_worker`](redolith_engine::runtime::Runtime::leave_worker)) and goes on beside
 //! the workers. An evaluation that meets a long value leaves its worker at once, because a single
 //! call over the value may take long.
@@ -37,6 +37,8 @@ pub struct Pace {
     /// The runtime's stretch in which the evaluation began, and the time at which it began.
     stretch: u64,
     began: Duration,
+    /// The CPU time of the thread when the evaluation had filled a turn by the clock.
+    cpu: Option<Duration>,
     /// The statement has met long values: it works beside the workers, also after each wait.
     heavy: bool,
     /// The time at which the statement must end.
@@ -51,6 +53,7 @@ impl Default for Pace {
             steps: STEPS,
             stretch: 0,
             began: Duration::ZERO,
+            cpu: None,
             heavy: false,
             deadline: None,
             looks: 0,
@@ -128,7 +131,7 @@ impl Env<'_> {
         let Some(runtime) = self.runtime else { return Ok(()) };
         let stretch = runtime.stretch();
         if stretch != self.pace.stretch || self.pace.looks == 1 {
-            (self.pace.stretch, self.pace.began) = (stretch, now);
+            (self.pace.stretch, self.pace.began, self.pace.cpu) = (stretch, now, None);
         }
         if self.pace.heavy {
             runtime.leave_worker();
@@ -139,11 +142,23 @@ impl Env<'_> {
         if now.saturating_sub(self.pace.began) >= if beside { BREATH } else { TURN } {
             if beside {
                 runtime.breathe();
-            } else {
+            } else if self.has_calculated() {
                 runtime.leave_worker();
             }
             self.pace.began = self.disk.now();
         }
         Ok(())
+    }
+    /// Whether the evaluation, which has filled a turn by the clock, has also calculated for a turn
+    /// since it first had. By the clock alone, every statement looks long whose worker waits for a
+    /// CPU.
+    fn has_calculated(&mut self) -> bool {
+        let cpu = self.disk.thread_cpu();
+        let since = *self.pace.cpu.get_or_insert(cpu);
+        let long = cpu.saturating_sub(since) >= TURN;
+        if long {
+            self.pace.cpu = None;
+        }
+        long
     }
 }

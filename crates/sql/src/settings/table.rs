@@ -206,6 +206,10 @@ variables! {
     InnodbMonitorEnable "innodb_monitor_enable" TEXT, Global Dynamic is("");
     InnodbMonitorReset "innodb_monitor_reset" TEXT, Global Dynamic is("");
     InnodbMonitorResetAll "innodb_monitor_reset_all" TEXT, Global Dynamic is("");
+    InnodbOldBlocksPct "innodb_old_blocks_pct" int(5, 95), Global Dynamic is("37");
+    InnodbOldBlocksTime "innodb_old_blocks_time" int(0, u32::MAX as u64),
+        Global Dynamic is("1000");
+    InnodbPageCleaners "innodb_page_cleaners" int(1, 64), Global AtStart is("2");
     InnodbPageSize "innodb_page_size" int(4096, 65536), Global AtStart is("16384"),
         only "the page size is 16 KiB";
     InnodbPurgeRunNow "innodb_purge_run_now" Bool, Global Dynamic OFF;
