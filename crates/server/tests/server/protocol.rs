@@ -274,7 +274,7 @@ fn a_change_of_user_takes_as_long_as_a_login_at_most() {
     let processes = &server.server.processes;
     let gone = (0..20_000).any(|_| processes.len() == 1 || pause());
     let rows = processes.rows();
-    assert!(gone && (rows[0].command, rows[0].state) == ("Query", "executing"));
+    assert!(gone && (rows[0].command, &*rows[0].state) == ("Query", "executing"));
     assert!(processes.kill(rows[0].id, Kill::Query));
     assert_eq!(error_code(&raw.read()), 1317);
 }
