@@ -258,6 +258,20 @@ impl<'a> JsonRef<'a> {
         })
     }
 
+    /// The number of values in this one, itself included.
+    pub fn nodes(self) -> Result<usize> {
+        self.nodes_within(super::MAX_DEPTH + 1)
+    }
+    fn nodes_within(self, limit: usize) -> Result<usize> {
+        let Some(container) = self.container()? else { return Ok(1) };
+        let limit = limit.checked_sub(1).ok_or(JsonError::TooDeep)?;
+        let mut nodes = 1;
+        for value in container.values() {
+            nodes += value?.nodes_within(limit)?;
+        }
+        Ok(nodes)
+    }
+
     /// The number of values on the longest way from here to a scalar or an empty container.
     pub fn depth(self) -> Result<usize> {
         self.depth_within(super::MAX_DEPTH + 1)
@@ -406,7 +420,8 @@ fn unpack_date_time(packed: i64) -> Result<DateTime> {
     DateTime::new(date, hour, minute, second, us).ok_or(JsonError::Damaged)
 }
 
-/// MySQL's packed TIME: hours, minutes (6 bits), seconds (6), microseconds (24); negated as a whole.
+/// MySQL's packed TIME: hours, minutes (6 bits), seconds (6), microseconds (24). A negative time is
+/// negated as a whole.
 pub fn pack_time(time: Time) -> i64 {
     let clock =
         i64::from(time.hours()) << 12 | i64::from(time.minutes()) << 6 | i64::from(time.seconds());

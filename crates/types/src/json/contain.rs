@@ -6,11 +6,28 @@ use super::{JsonError, MAX_DEPTH, Result, compare};
 /// each of its elements, and another candidate if one of its elements contains it. An object
 /// contains an object if each member is contained in the member of the same name. Scalars contain
 /// their equals.
-pub fn contains(target: JsonRef<'_>, candidate: JsonRef<'_>) -> Result<bool> {
-    contains_within(target, candidate, MAX_DEPTH)
+///
+/// Arrays of arrays take the product of their lengths. `stop` is called with the number of values
+/// that are met next; if it says true, the answer is [`JsonError::Stopped`].
+pub fn contains(
+    target: JsonRef<'_>,
+    candidate: JsonRef<'_>,
+    stop: &mut dyn FnMut(usize) -> bool,
+) -> Result<bool> {
+    contains_within(target, candidate, MAX_DEPTH, stop)
 }
 
-fn contains_within(target: JsonRef<'_>, candidate: JsonRef<'_>, depth: usize) -> Result<bool> {
+type Stop<'s> = &'s mut dyn FnMut(usize) -> bool;
+
+fn contains_within(
+    target: JsonRef<'_>,
+    candidate: JsonRef<'_>,
+    depth: usize,
+    stop: Stop<'_>,
+) -> Result<bool> {
+    if stop(1 + target.container()?.map_or(0, |c| c.len())) {
+        return Err(JsonError::Stopped);
+    }
     let inner = || depth.checked_sub(1).ok_or(JsonError::TooDeep);
     match (target.view()?, candidate.view()?) {
         (View::Array(elements), View::Array(wanted)) => {
@@ -19,9 +36,9 @@ fn contains_within(target: JsonRef<'_>, candidate: JsonRef<'_>, depth: usize) ->
             for value in wanted.values() {
                 let value = value?;
                 let found = if value.container()?.is_none() {
-                    has_key(&sorted, value)? || any_array_contains(target, value, inner()?)?
+                    has_key(&sorted, value)? || any_array_contains(target, value, inner()?, stop)?
                 } else {
-                    any_contains(target, value, inner()?)?
+                    any_contains(target, value, inner()?, stop)?
                 };
                 if !found {
                     return Ok(false);
@@ -29,12 +46,12 @@ fn contains_within(target: JsonRef<'_>, candidate: JsonRef<'_>, depth: usize) ->
             }
             Ok(true)
         }
-        (View::Array(_), _) => any_contains(target, candidate, inner()?),
+        (View::Array(_), _) => any_contains(target, candidate, inner()?, stop),
         (View::Object(members), View::Object(wanted)) => {
             let depth = inner()?;
             for n in 0..wanted.len() {
                 let Some(member) = members.find(wanted.key(n)?)? else { return Ok(false) };
-                if !contains_within(member, wanted.value(n)?, depth)? {
+                if !contains_within(member, wanted.value(n)?, depth, stop)? {
                     return Ok(false);
                 }
             }
@@ -45,24 +62,34 @@ fn contains_within(target: JsonRef<'_>, candidate: JsonRef<'_>, depth: usize) ->
     }
 }
 
-fn any_contains(array: JsonRef<'_>, candidate: JsonRef<'_>, depth: usize) -> Result<bool> {
+fn any_contains(
+    array: JsonRef<'_>,
+    candidate: JsonRef<'_>,
+    depth: usize,
+    stop: Stop<'_>,
+) -> Result<bool> {
     let Some(array) = array.container()? else { return Ok(false) };
     let is_array = candidate.is_array();
     for element in array.values() {
         let element = element?;
         // An array in an array contains a scalar only by way of a candidate that is an array.
-        if (!is_array || element.is_array()) && contains_within(element, candidate, depth)? {
+        if (!is_array || element.is_array()) && contains_within(element, candidate, depth, stop)? {
             return Ok(true);
         }
     }
     Ok(false)
 }
 
-fn any_array_contains(array: JsonRef<'_>, scalar: JsonRef<'_>, depth: usize) -> Result<bool> {
+fn any_array_contains(
+    array: JsonRef<'_>,
+    scalar: JsonRef<'_>,
+    depth: usize,
+    stop: Stop<'_>,
+) -> Result<bool> {
     let Some(array) = array.container()? else { return Ok(false) };
     for element in array.values() {
         let element = element?;
-        if element.is_array() && contains_within(element, scalar, depth)? {
+        if element.is_array() && contains_within(element, scalar, depth, stop)? {
             return Ok(true);
         }
     }

@@ -31,11 +31,12 @@ pub use binary::{Container, JsonRef, View};
 pub use check::check;
 pub use compare::{compare, push_sort_key};
 pub use contain::{contains, overlaps};
-pub use convert::to_number;
+pub use convert::{as_scalar, from_value};
+pub(crate) use convert::{compare_values, hash, is_true, write_text};
 pub use encode::encode;
 pub use parse::{parse, parse_cost};
 pub use path::{Index, Leg, Path};
-pub use print::{pretty, print, quote};
+pub use print::{pretty, print, print_unquoted, quote};
 pub use seek::{seek, seek_where};
 
 use crate::{Date, DateTime, Decimal, Time};
@@ -58,8 +59,25 @@ pub enum JsonError {
     #[error("The JSON value is too big to be stored in a JSON column.")]
     TooBig,
     /// The binary form breaks its rules.
-    #[error("a JSON value is damaged")]
+    #[error("The JSON binary value contains invalid data.")]
     Damaged,
+    /// Whoever asked wants no answer any more.
+    #[error("Query execution was interrupted")]
+    Stopped,
+}
+
+impl JsonError {
+    /// MySQL's error number.
+    pub fn code(&self) -> u16 {
+        match self {
+            JsonError::Text { .. } => 3140,
+            JsonError::TooDeep => 3157,
+            JsonError::KeyTooLong => 3151,
+            JsonError::TooBig => 3150,
+            JsonError::Damaged => 3145,
+            JsonError::Stopped => 1317,
+        }
+    }
 }
 
 pub type Result<T> = std::result::Result<T, JsonError>;

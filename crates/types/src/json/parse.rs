@@ -19,10 +19,11 @@ pub fn parse(text: &[u8]) -> Result<Json<'_>> {
 
 /// The most bytes that [`parse`] allocates for this text.
 pub fn parse_cost(text: &[u8]) -> usize {
-    let values = text.iter().filter(|b| matches!(b, b',' | b'[' | b'{')).count();
-    // Vectors grow by doubling, and a member has a name beside its value.
-    let node = size_of::<Json<'_>>() + size_of::<Cow<'_, str>>();
-    (values + 1).saturating_mul(4 * node).saturating_add(text.len())
+    let values = text.iter().filter(|b| matches!(b, b',' | b'[' | b'{')).count() + 1;
+    let names = text.iter().filter(|b| **b == b':').count();
+    let nodes = values * size_of::<Json<'_>>() + names * size_of::<Cow<'_, str>>();
+    // A vector that grows exists twice, and the new one has up to twice the room.
+    nodes.saturating_mul(3).saturating_add(text.len())
 }
 
 struct Parser<'a> {

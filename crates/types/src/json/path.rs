@@ -58,6 +58,18 @@ impl<'a> Path<'a> {
             _ => Ok(Path { legs }),
         }
     }
+    /// The same path, which borrows nothing.
+    pub fn into_owned(self) -> Path<'static> {
+        let owned = |leg| match leg {
+            Leg::Member(name) => Leg::Member(Cow::Owned(name.into_owned())),
+            Leg::AnyMember => Leg::AnyMember,
+            Leg::Cell(index) => Leg::Cell(index),
+            Leg::Range(first, last) => Leg::Range(first, last),
+            Leg::AnyCell => Leg::AnyCell,
+            Leg::Ellipsis => Leg::Ellipsis,
+        };
+        Path { legs: self.legs.into_iter().map(owned).collect() }
+    }
     /// Whether the path may find several values.
     pub fn has_wildcard(&self) -> bool {
         self.legs.iter().any(|leg| !matches!(leg, Leg::Member(_) | Leg::Cell(_)))

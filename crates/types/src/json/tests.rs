@@ -16,6 +16,7 @@ fn normal(of: &str) -> String {
     text(&binary(of))
 }
 
+/// JSON-3, too.
 #[test]
 fn text_becomes_normal() {
     for (given, normal_form) in [
@@ -252,6 +253,10 @@ fn any_text() -> impl Strategy<Value = String> {
     })
 }
 
+fn flips() -> impl Strategy<Value = Vec<(prop::sample::Index, u8)>> {
+    prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
     /// Printed text is the text of the same value, and its binary form is the same.
@@ -282,7 +287,7 @@ proptest! {
 
     /// JSON-2: no bytes make a panic, and what passes the check can be printed.
     #[test]
-    fn damage_is_an_error(given in any_text(), flips in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4)) {
+    fn damage_is_an_error(given in any_text(), flips in flips()) {
         let mut document = binary(&given);
         for (place, byte) in flips {
             let n = place.index(document.len());
@@ -300,8 +305,22 @@ proptest! {
             let path = Path::parse("$**.a").unwrap();
             seek(value, &path).unwrap();
             push_sort_key(value, &mut out).unwrap();
-            contains(value, value).unwrap();
+            contains(value, value, &mut |_| false).unwrap();
             value.open().unwrap().to_binary().unwrap();
         }
     }
+}
+
+#[test]
+fn long_comparisons_are_stopped() {
+    let arrays = binary(&format!("[{}]", ["[1, 2]"; 1000].join(", ")));
+    let other = binary(&format!("[{}]", ["[1, 3]"; 1000].join(", ")));
+    let (a, b) = (JsonRef::new(&arrays).unwrap(), JsonRef::new(&other).unwrap());
+    let mut met = 0;
+    let stopped = contains(a, b, &mut |n| {
+        met += n;
+        met > 2000
+    });
+    assert_eq!(stopped, Err(JsonError::Stopped));
+    assert_eq!(contains(a, a, &mut |_| false), Ok(true));
 }
