@@ -12,6 +12,7 @@
 //! | DECIMAL(p, s) | 246 | p, s |
 //! | VARCHAR, VARBINARY | 15 | u16: the most bytes |
 //! | TEXT, BLOB | 252 | bytes of the length: 1 to 4 |
+//! | JSON | 245 | bytes of the length: 4 |
 //! | CHAR, BINARY | 254 | 0xfe xor the bits 8 and 9 of the most bytes, shifted to 4 and 5; the bits 0 to 7 |
 //! | ENUM, SET | 254 | 0xf7 or 0xf8; bytes of a value |
 use crate::DecodeError;
@@ -33,6 +34,7 @@ pub(crate) mod code {
     pub(crate) const TIMESTAMP2: u8 = 17;
     pub(crate) const DATETIME2: u8 = 18;
     pub(crate) const TIME2: u8 = 19;
+    pub(crate) const JSON: u8 = 245;
     pub(crate) const NEWDECIMAL: u8 = 246;
     pub(crate) const ENUM: u8 = 247;
     pub(crate) const SET: u8 = 248;
@@ -95,6 +97,11 @@ pub enum Kind {
         /// Bytes of a value's length: 1 to 4.
         len_bytes: u8,
     },
+    /// JSON. A value is a document in MySQL's binary form.
+    Json {
+        /// Bytes of a value's length: 4 in practice.
+        len_bytes: u8,
+    },
     /// ENUM. A value is the number of a member, from 1.
     Enum {
         /// Bytes of a value: 1 or 2.
@@ -131,6 +138,7 @@ impl Kind {
             SqlType::Text { size, .. } | SqlType::Blob { size } => {
                 Kind::Blob { len_bytes: (size.max_bytes().ilog2() / 8 + 1) as u8 }
             }
+            SqlType::Json => Kind::Json { len_bytes: 4 },
             SqlType::Enum { names, .. } => Kind::Enum { bytes: 1 + u8::from(names.len() > 255) },
             SqlType::Set { names, .. } => Kind::Set {
                 bytes: match names.len().div_ceil(8) {
@@ -160,6 +168,7 @@ impl Kind {
             Kind::Timestamp { .. } => code::TIMESTAMP2,
             Kind::VarChar { .. } => code::VARCHAR,
             Kind::Blob { .. } => code::BLOB,
+            Kind::Json { .. } => code::JSON,
             Kind::Char { .. } | Kind::Enum { .. } | Kind::Set { .. } => code::STRING,
         }
     }
@@ -177,7 +186,7 @@ impl Kind {
                 max_bytes as u8,
             ]),
             Kind::VarChar { max_bytes } => put_u16(out, max_bytes),
-            Kind::Blob { len_bytes } => out.push(len_bytes),
+            Kind::Blob { len_bytes } | Kind::Json { len_bytes } => out.push(len_bytes),
             Kind::Enum { bytes } => out.extend_from_slice(&[code::ENUM, bytes]),
             Kind::Set { bytes } => out.extend_from_slice(&[code::SET, bytes]),
             Kind::Int(_) | Kind::Year | Kind::Date => {}
@@ -210,6 +219,7 @@ impl Kind {
             }
             code::VARCHAR => Kind::VarChar { max_bytes: metadata.u16()? },
             code::BLOB => Kind::Blob { len_bytes: metadata.u8()? },
+            code::JSON => Kind::Json { len_bytes: metadata.u8()? },
             code::STRING => {
                 let [real, low] = metadata.array()?;
                 match real {
@@ -237,7 +247,7 @@ impl Kind {
                 (1..=65).contains(&precision) && scale <= precision.min(30)
             }
             Kind::Bit { bits } => (1..=64).contains(&bits),
-            Kind::Blob { len_bytes } => (1..=4).contains(&len_bytes),
+            Kind::Blob { len_bytes } | Kind::Json { len_bytes } => (1..=4).contains(&len_bytes),
             Kind::Enum { bytes } => matches!(bytes, 1 | 2),
             Kind::Set { bytes } => matches!(bytes, 1..=4 | 8),
             _ => true,

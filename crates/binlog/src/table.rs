@@ -82,12 +82,13 @@ impl Table {
         out.extend_from_slice(&self.map);
     }
 
-    /// All columns but those of TEXT and BLOB types that are not in the key.
+    /// All columns but those of TEXT, BLOB and JSON types that are not in the key.
     pub(crate) fn without_blobs(&self) -> ColumnSet {
         let mut set = ColumnSet::none(self.columns.len());
         let key = self.key.as_deref().unwrap_or(&[]);
         for (i, column) in self.columns.iter().enumerate() {
-            let is_blob = matches!(column.kind, crate::Kind::Blob { .. });
+            let is_blob =
+                matches!(column.kind, crate::Kind::Blob { .. } | crate::Kind::Json { .. });
             if !is_blob || key.iter().any(|part| part.column == i) {
                 set.insert(i);
             }

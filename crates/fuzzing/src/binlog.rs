@@ -6,6 +6,7 @@ use redolith_binlog::{
     Stamp, Table, TableId, TransactionBuilder, TransactionEvents, XaPrepare, append, dump,
 };
 use redolith_disk::{Disk, OpenHow, SimDisk};
+use redolith_types::json::JsonRef;
 use redolith_types::{
     Collation, Column, DateTime, Decimal, IntSize, LobSize, Sign, SqlType, TableDef, Time, Value,
 };
@@ -124,6 +125,7 @@ fn table() -> Table {
         SqlType::Time { fsp: 2 },
         SqlType::Timestamp { fsp: 6 },
         SqlType::Set { names: vec!["a".into(), "b".into()], collation },
+        SqlType::Json,
     ];
     let column = |(i, ty)| Column::new(format!("c{i}"), ty);
     let def = TableDef {
@@ -148,6 +150,7 @@ fn transaction(checksum: Checksum) -> TransactionEvents {
         Value::Time(Time::from_us(-1_500_000).unwrap_or_default()),
         Value::DateTime(DateTime::from_unix_us(1_700_000_000_000_001, 0).unwrap_or_default()),
         Value::UInt(3),
+        JsonRef::NULL.into(),
     ];
     let image = Image { columns: &columns, values: &values };
     let mut builder = TransactionBuilder::new(EncodeOptions { checksum, ..Default::default() });

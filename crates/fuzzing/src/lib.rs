@@ -7,6 +7,7 @@
 mod binlog;
 mod dictionary;
 mod directory;
+mod json;
 mod options;
 mod page;
 mod protocol;
@@ -53,6 +54,8 @@ pub const TARGETS: &[Target] = &[
     Target { name: "index_page", run: page::index, max_len: 2048, seeds: page::seeds },
     Target { name: "undo_page", run: undo::page, max_len: 2048, seeds: undo::seeds },
     Target { name: "dictionary", run: dictionary::record, max_len: 4096, seeds: dictionary::seeds },
+    Target { name: "json_text", run: json::text, max_len: 2048, seeds: json::text_seeds },
+    Target { name: "json_binary", run: json::binary, max_len: 2048, seeds: json::binary_seeds },
     Target { name: "directory", run: directory::start, max_len: 256, seeds: directory::seeds },
     Target { name: "binlog_file", run: binlog::file, max_len: 4096, seeds: binlog::file_seeds },
     Target { name: "binlog_event", run: binlog::event, max_len: 2048, seeds: binlog::event_seeds },

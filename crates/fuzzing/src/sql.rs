@@ -19,7 +19,7 @@ const DEFINITIONS: [&str; 3] = [
      b), UNIQUE KEY c (c))",
     "CREATE TABLE u (id INT PRIMARY KEY, t_id BIGINT, v CHAR(10) CHARACTER SET latin1, w DATE, KEY \
         (t_id), KEY (v(3)))",
-    "CREATE TABLE a (a INT, b TEXT)",
+    "CREATE TABLE a (a INT, b TEXT, j JSON)",
 ];
 
 #[derive(Default)]

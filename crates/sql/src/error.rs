@@ -6,6 +6,7 @@
 //! the engine (the value of a duplicate key), the executor builds the error itself.
 use redolith_engine::Error as EngineError;
 use redolith_engine::temporary::FileCall;
+use redolith_types::json::JsonError;
 use std::fmt::{self, Display};
 
 pub type Result<T> = std::result::Result<T, SqlError>;
@@ -69,7 +70,12 @@ const fn sqlstate(code: u16) -> &'static [u8; 5] {
         1406 => b"22001",
         1568 => b"25001",
         1792 => b"25006",
-        3140 => b"22032",
+        3140 | 3141 | 3144..=3146 | 3147 | 3150 | 3151 | 3157 | 3158 => b"22032",
+        3143 | 3149 | 3152 | 3153 | 3154 | 3165 => b"42000",
+        3156 => b"22018",
+        3665 | 3966 => b"22035",
+        3666 => b"2203F",
+        3967 => b"22034",
         _ => b"HY000",
     }
 }
@@ -113,6 +119,33 @@ impl SqlError {
                     MySQL server version for the right syntax to use near '{near}' at line {line}"
             ),
         )
+    }
+
+    /// A value that is not stored in the JSON column `column`.
+    #[cold]
+    pub fn json(error: &JsonError, column: &str) -> SqlError {
+        match error {
+            JsonError::Text { why, position } => SqlError::new(
+                3140,
+                format!(
+                    "Invalid JSON text: \"{why}\" at position {position} in value for column \
+                        '{column}'."
+                ),
+            ),
+            error => SqlError::new(error.code(), error.to_string()),
+        }
+    }
+
+    /// The same error of a value for a column, with the table's name if MySQL gives it.
+    #[cold]
+    pub fn in_table(self, table: &str) -> SqlError {
+        const BEFORE: &str = "in value for column '";
+        match self.message.rsplit_once(BEFORE) {
+            Some((text, column)) if self.code == 3140 => {
+                SqlError::new(3140, format!("{text}{BEFORE}{table}.{column}"))
+            }
+            _ => self,
+        }
     }
 
     /// Error 1292 for a value that is not stored in a column (`Truncated incorrect INTEGER value:
@@ -411,8 +444,27 @@ errors! {
         execution time exceeded";
     capacity_exceeded(bytes, setting, what) = 3170, "Memory capacity of {bytes} bytes for \
         '{setting}' exceeded. {what}";
-    invalid_json(why, position) = 3140, "Invalid JSON text: \"{why}\" at position {position} in \
-        value for column '(null)'.";
+    invalid_json_argument(number, function, why, position) = 3141, "Invalid JSON text in argument \
+        {number} to function {function}: \"{why}\" at position {position}.";
+    invalid_json_path(position) = 3143, "Invalid JSON path expression. The error is around \
+        character position {position}.";
+    json_charset(charset) = 3144, "Cannot create a JSON value from a string with CHARACTER SET \
+        '{charset}'.";
+    invalid_json_type(number, function) = 3146, "Invalid data type for JSON data in argument \
+        {number} to function {function}; a JSON string or JSON type is required.";
+    json_path_wildcard() = 3149, "In this situation, path expressions may not contain the * and ** \
+        tokens or an array range.";
+    json_as_key(column) = 3152, "JSON column '{column}' supports indexing only via generated \
+        columns on a specified JSON path.";
+    json_vacuous_path() = 3153, "The path expression '$' is not allowed in this context.";
+    json_one_or_all(function) = 3154, "The oneOrAll argument to {function} may take these values: \
+        'one' or 'all'.";
+    json_null_key() = 3158, "JSON documents may not contain NULL member names.";
+    json_path_no_cell() = 3165, "A path expression is not a path to a cell in an array.";
+    json_value_missing(function) = 3966, "No value was found by '{function}' on the specified \
+        path.";
+    json_values_many(function) = 3967, "More than one value was found by '{function}' on the \
+        specified path.";
     lock_nowait() = 3572, "Statement aborted because lock(s) could not be acquired immediately and \
         NOWAIT is set.";
     pattern_too_big() = 3700, "The regular expression pattern exceeds limits on size or \
@@ -440,6 +492,12 @@ fn temporary_file(call: FileCall, file: &str, why: &str) -> SqlError {
         }
         FileCall::Write => SqlError::new(1026, format!("Error writing file '{file}' ({why})")),
         FileCall::Read => SqlError::new(1024, format!("Error reading file '{file}' ({why})")),
+    }
+}
+
+impl From<JsonError> for SqlError {
+    fn from(error: JsonError) -> SqlError {
+        SqlError::json(&error, "(null)")
     }
 }
 

@@ -19,8 +19,17 @@
 use crate::error::{Result, SqlError};
 use crate::status::{Status, StatusValue};
 use redolith_engine::lock::TrxLocks;
+use redolith_types::Value;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+/// The bytes that a value has outside of itself: of a string or a JSON document.
+pub fn bytes_of(value: &Value<'_>) -> usize {
+    match value {
+        Value::Bytes(bytes) | Value::Json(bytes) => bytes.len(),
+        _ => 0,
+    }
+}
 
 /// MEM-3. Every connection has buffers of about this size anyway.
 pub const CREDIT: usize = 32 << 10;

@@ -123,6 +123,7 @@ impl UserVariable {
                 );
                 Value::owned(text)
             }
+            Value::Json(_) => Value::owned(value.to_bytes().into_owned()),
             value => value,
         };
         UserVariable {

@@ -75,10 +75,11 @@ impl ColumnFlags {
     pub fn of_type(ty: &ExprType) -> ColumnFlags {
         let mut flags = ColumnFlags(0);
         flags.set(Self::UNSIGNED, ty.unsigned);
-        flags.set(Self::BLOB, ty.kind == Kind::Blob);
+        flags.set(Self::BLOB, matches!(ty.kind, Kind::Blob | Kind::Json));
         flags.set(Self::ENUM, ty.kind == Kind::Enum);
         flags.set(Self::SET, ty.kind == Kind::Set);
-        flags.set(Self::BINARY, ty.is_binary() || ty.kind.is_numeric() || ty.kind.is_temporal());
+        let has_no_charset = ty.kind == Kind::Json || ty.kind.is_numeric() || ty.kind.is_temporal();
+        flags.set(Self::BINARY, ty.is_binary() || has_no_charset);
         flags.set(Self::NUM, ty.kind.is_numeric());
         flags
     }

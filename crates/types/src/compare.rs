@@ -13,6 +13,7 @@ pub(crate) fn compare(a: &Value<'_>, b: &Value<'_>, collation: Collation) -> Ord
         (V::Null, V::Null) => Ordering::Equal,
         (V::Null, _) => Ordering::Less,
         (_, V::Null) => Ordering::Greater,
+        (V::Json(_), _) | (_, V::Json(_)) => crate::json::compare_values(a, b),
         (V::Int(a), V::Int(b)) => a.cmp(b),
         (V::UInt(a), V::UInt(b)) => a.cmp(b),
         (V::Int(a), V::UInt(b)) => i128::from(*a).cmp(&i128::from(*b)),

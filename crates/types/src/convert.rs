@@ -3,8 +3,9 @@
 //! value: 'x'"). NULL converts to 0 or `None`, so test for NULL first.
 use std::borrow::Cow;
 
+use crate::json::as_scalar;
 use crate::temporal::{self, FIRST_WITH_DATE, Parsed, parse_date, parse_datetime, parse_time};
-use crate::{Date, DateTime, Decimal, Time, Value};
+use crate::{Date, DateTime, Decimal, Time, Value, json};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Converted<T> {
@@ -66,7 +67,7 @@ pub fn exact_number(value: &Value<'_>) -> Option<Decimal> {
         Value::Date(v) => Some(Decimal::from(v.to_number())),
         Value::Time(v) => Some(temporal_number(v.to_number(), v.microseconds(), v.is_negative())),
         Value::DateTime(v) => Some(temporal_number(v.to_number(), v.microsecond(), false)),
-        Value::Null | Value::Float(_) | Value::Double(_) | Value::Bytes(_) => None,
+        Value::Null | Value::Float(_) | Value::Double(_) | Value::Bytes(_) | Value::Json(_) => None,
     }
 }
 
@@ -78,6 +79,7 @@ pub fn to_f64(value: &Value<'_>) -> Converted<f64> {
         Value::Float(v) => clean(f64::from(*v)),
         Value::Double(v) => clean(*v),
         Value::Bytes(v) => text_to_f64(v),
+        Value::Json(v) => to_f64(&as_scalar(v)),
         value => clean(exact_number(value).map_or(0.0, |d| d.to_f64())),
     }
 }
@@ -91,6 +93,7 @@ pub fn to_integer(value: &Value<'_>) -> Converted<i128> {
         Value::Int(v) => clean(i128::from(*v)),
         Value::UInt(v) => clean(i128::from(*v)),
         Value::Bytes(v) => text_to_integer(v),
+        Value::Json(v) => to_integer(&as_scalar(v)),
         Value::Float(v) => clean(f64::from(*v).round_ties_even() as i128),
         Value::Double(v) => clean(v.round_ties_even() as i128),
         value => match exact_number(value).map(|d| (d.to_i128(), d.is_negative())) {
@@ -139,6 +142,7 @@ pub fn to_decimal(value: &Value<'_>) -> Converted<Decimal> {
                 Err(_) => limit(text.trim_ascii_start().first() == Some(&b'-')),
             }
         }
+        Value::Json(v) => to_decimal(&as_scalar(v)),
         value => clean(exact_number(value).unwrap_or(Decimal::ZERO)),
     }
 }
@@ -149,6 +153,7 @@ pub fn to_bool(value: &Value<'_>) -> Option<bool> {
         Value::Null => None,
         Value::Int(v) => Some(*v != 0),
         Value::UInt(v) => Some(*v != 0),
+        Value::Json(v) => Some(json::is_true(v)),
         value => Some(to_f64(value).value != 0.0),
     }
 }
@@ -175,6 +180,7 @@ pub fn to_number(value: &Value<'_>) -> Converted<Value<'static>> {
         Value::UInt(v) => clean(Value::UInt(*v)),
         Value::Double(v) => clean(Value::Double(*v)),
         Value::Decimal(v) => clean(Value::Decimal(*v)),
+        Value::Json(v) => to_number(&as_scalar(v)),
     }
 }
 
@@ -199,6 +205,7 @@ pub fn to_datetime(
         Value::Date(v) => whole(v.at(0)),
         Value::Time(v) => whole(today.at(0).add_time(*v)?),
         Value::Bytes(text) => parse_datetime(text, to_offset_secs),
+        Value::Json(v) => to_datetime(&as_scalar(v), today, to_offset_secs),
         Value::Null => None,
         Value::Int(v) => whole(DateTime::from_number(*v)?),
         value => {
@@ -222,6 +229,7 @@ pub fn to_date(value: &Value<'_>, today: Date) -> Option<Parsed<Date>> {
     match value {
         Value::Date(v) => whole(*v),
         Value::Bytes(text) => parse_date(text),
+        Value::Json(v) => to_date(&as_scalar(v), today),
         value => {
             let at = to_datetime(value, today, 0)?;
             Some(Parsed {
@@ -249,6 +257,7 @@ pub fn to_time(value: &Value<'_>) -> Option<Parsed<Time>> {
         }),
         Value::Date(_) => whole(Time::ZERO),
         Value::Bytes(text) => parse_time(text),
+        Value::Json(v) => to_time(&as_scalar(v)),
         Value::Null => None,
         value => {
             let number = to_decimal(value).value;
@@ -272,6 +281,7 @@ pub fn has_date(value: &Value<'_>) -> bool {
         Value::Date(_) | Value::DateTime(_) => true,
         Value::Time(_) | Value::Null => false,
         Value::Bytes(text) => temporal::has_date(text),
+        Value::Json(v) => has_date(&as_scalar(v)),
         number => to_decimal(number).value >= Decimal::from(FIRST_WITH_DATE),
     }
 }

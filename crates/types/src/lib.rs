@@ -8,6 +8,7 @@ mod compare;
 pub mod convert;
 pub mod decimal;
 mod general_ci;
+pub mod json;
 pub mod key;
 pub mod number;
 pub mod row;

@@ -7,8 +7,8 @@
 //! | fixed | fixed-width columns in column order, zeros when NULL, little-endian: integers in native width, FLOAT, DOUBLE; DECIMAL packed; DATE u32, |
 //! | | TIME i64 us, DATETIME u64 packed, TIMESTAMP i64 us since 1970 UTC (0: the zero date), YEAR u8 (year - 1900, 0: 0000), BIT u64, ENUM u16, SET u64 |
 //! | 2 or 4 each | ends of the variable columns, counted from the first variable byte; top bit: external |
-//! | rest | variable bytes: CHAR (without trailing spaces), VARCHAR, TEXT, BINARY (full length), VARBINARY, BLOB; NULL takes none; an external one |
-//! | | is {page_no u32, len u64}, 12 bytes |
+//! | rest | variable bytes: CHAR (without trailing spaces), VARCHAR, TEXT, BINARY (full length), VARBINARY, BLOB, JSON (binary form); NULL takes none; an external one is |
+//! | | {page_no u32, len u64}, 12 bytes |
 //!
 //! ROW-1: a payload has exactly the bytes that its last end says. ROW-2: `WIDE` is set only if the
 //! variable bytes are over 0x7fff. ROW-3: a NULL column's fixed bytes are zero, so equal rows have
@@ -45,6 +45,8 @@ enum Kind {
     Variable,
     /// CHAR: trailing spaces are removed.
     Char,
+    /// JSON in its binary form.
+    Json,
 }
 
 impl Kind {
@@ -71,6 +73,7 @@ impl Kind {
             SqlType::Bit { .. } => Kind::Bit,
             SqlType::Enum { .. } => Kind::Enum,
             SqlType::Set { .. } => Kind::Set,
+            SqlType::Json => Kind::Json,
         }
     }
 
@@ -88,7 +91,7 @@ impl Kind {
             | Kind::Set => 8,
             Kind::Year => 1,
             Kind::Enum => 2,
-            Kind::Variable | Kind::Char => return None,
+            Kind::Variable | Kind::Char | Kind::Json => return None,
         })
     }
 }
@@ -245,6 +248,11 @@ impl RowLayout {
                 let piece = self.piece(payload, at);
                 assert!(!piece.external, "ROW: column {col} is external");
                 Value::bytes(piece.bytes)
+            }
+            Kind::Json => {
+                let piece = self.piece(payload, at);
+                assert!(!piece.external, "ROW: column {col} is external");
+                Value::bytes_as_json(piece.bytes)
             }
         }
     }
@@ -433,7 +441,7 @@ impl RowLayout {
         match (self.slots[col].kind, value) {
             (_, Value::Null) => &[],
             (Kind::Char, Value::Bytes(bytes)) => trim_spaces(bytes),
-            (Kind::Variable, Value::Bytes(bytes)) => bytes,
+            (Kind::Variable, Value::Bytes(bytes)) | (Kind::Json, Value::Json(bytes)) => bytes,
             (kind, value) => panic!("ROW: column {col} is {kind:?}, the value {value:?}"),
         }
     }

@@ -106,6 +106,8 @@ pub enum SqlType {
         names: Vec<String>,
         collation: Collation,
     },
+    /// A stored value is `Value::Json`.
+    Json,
 }
 
 impl IntSize {
@@ -209,6 +211,7 @@ impl SqlType {
             SqlType::Bit { .. } => "bit",
             SqlType::Enum { .. } => "enum",
             SqlType::Set { .. } => "set",
+            SqlType::Json => "json",
         })
     }
 
@@ -314,8 +317,9 @@ impl SqlType {
         )
     }
 
+    /// Whether the type is one of those whose values have any length.
     pub fn is_lob(&self) -> bool {
-        matches!(self, SqlType::Text { .. } | SqlType::Blob { .. })
+        matches!(self, SqlType::Text { .. } | SqlType::Blob { .. } | SqlType::Json)
     }
 
     pub fn is_integer(&self) -> bool {
@@ -380,6 +384,7 @@ impl SqlType {
             }
             SqlType::Text { size, .. } | SqlType::Blob { size } => Some(size.max_bytes()),
             SqlType::Binary { len } | SqlType::VarBinary { len } => Some(u64::from(*len)),
+            SqlType::Json => Some(LobSize::Long.max_bytes()),
             _ => None,
         }
     }

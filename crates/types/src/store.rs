@@ -6,6 +6,7 @@ use std::borrow::Cow;
 
 use crate::collation::trim_spaces;
 use crate::convert::{exact_number, text_to_f64, to_datetime, to_decimal, to_f64, to_time};
+use crate::json::{self, JsonError, as_scalar};
 use crate::number::fit_f64;
 use crate::temporal::{Parsed, parse_time};
 use crate::{Charset, Collation, Date, DateTime, Decimal, IntSize, SqlType, Time, Value};
@@ -30,6 +31,12 @@ pub enum ConvertError {
     /// 1292: "Incorrect datetime value: 'x'"
     #[error("Incorrect {kind} value: '{value}'")]
     IncorrectTemporal { kind: &'static str, value: String },
+    /// 3140, 3150, 3151, 3157: the value is no JSON, in every mode an error
+    #[error(transparent)]
+    Json(JsonError),
+    /// 3144: JSON is text, and the value is bytes
+    #[error("Cannot create a JSON value from a string with CHARACTER SET 'binary'.")]
+    BinaryJson,
 }
 
 impl ConvertError {
@@ -41,6 +48,8 @@ impl ConvertError {
             ConvertError::Truncated | ConvertError::Rounded => 1265,
             ConvertError::Incorrect { .. } => 1366,
             ConvertError::IncorrectTemporal { .. } => 1292,
+            ConvertError::Json(error) => error.code(),
+            ConvertError::BinaryJson => 3144,
         }
     }
 
@@ -116,6 +125,16 @@ pub fn convert_for_column<'a>(
 ) -> Outcome<'a> {
     match (ty, &value) {
         (_, Value::Null) => fit(value),
+        (SqlType::Json, _) => store_json(value, from),
+        (_, Value::Json(document)) => {
+            let outside = if ty.is_string() || !scalar_suits(ty) {
+                value.to_bytes().into_owned()
+            } else {
+                let scalar = as_scalar(document).into_owned();
+                return convert_for_column(scalar, ty, Charset::Utf8mb4, mode);
+            };
+            convert_for_column(Value::owned(outside), ty, Charset::Utf8mb4, mode)
+        }
         (SqlType::Int { size, sign, .. }, Value::Int(v))
             if !sign.unsigned && (size.min_signed()..=size.max_signed()).contains(v) =>
         {
@@ -167,6 +186,25 @@ pub fn convert_for_column<'a>(
         }
         (SqlType::Set { names, collation }, _) => store_set(&value, names, *collation, from, mode),
     }
+}
+
+/// Whether a JSON value is stored in the type as its scalar, not as its text.
+fn scalar_suits(ty: &SqlType) -> bool {
+    !matches!(ty, SqlType::Enum { .. } | SqlType::Set { .. } | SqlType::Bit { .. })
+}
+
+fn store_json<'a>(value: Value<'a>, from: Charset) -> Outcome<'a> {
+    let text = match &value {
+        Value::Json(_) => return fit(value),
+        Value::Bytes(_) if from == Charset::Binary => return Err(ConvertError::BinaryJson),
+        Value::Bytes(text) => from.convert_lossy(text, Charset::Utf8mb4),
+        _ => {
+            let why = "not a JSON text, may need CAST";
+            return Err(ConvertError::Json(JsonError::Text { why, position: 0 }));
+        }
+    };
+    let document = json::parse(&text).and_then(|json| json.to_binary());
+    fit(Value::Json(Cow::Owned(document.map_err(ConvertError::Json)?)))
 }
 
 fn incorrect(kind: &'static str, value: &Value<'_>) -> ConvertError {

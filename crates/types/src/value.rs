@@ -1,14 +1,14 @@
 //! A SQL value. Strings borrow from their row or packet; `into_owned` copies them. A value carries
 //! no type: integers are `Int` or `UInt` (by the column's sign); strings and binary strings are
 //! `Bytes` in the column's character set; ENUM, SET, BIT and YEAR are `UInt`; TIMESTAMP is a
-//! `DateTime` in UTC.
+//! `DateTime` in UTC. A JSON value has the binary form of [`crate::json`].
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
 use crate::number;
-use crate::{Collation, Date, DateTime, Decimal, Time};
+use crate::{Collation, Date, DateTime, Decimal, Time, json};
 
 #[derive(Clone, Debug, Default)]
 pub enum Value<'a> {
@@ -23,6 +23,7 @@ pub enum Value<'a> {
     Date(Date),
     Time(Time),
     DateTime(DateTime),
+    Json(Cow<'a, [u8]>),
 }
 
 /// Values are moved through every operator, so they must be small.
@@ -73,6 +74,7 @@ impl<'a> Value<'a> {
             Value::Date(v) => Value::Date(v),
             Value::Time(v) => Value::Time(v),
             Value::DateTime(v) => Value::DateTime(v),
+            Value::Json(v) => Value::Json(Cow::Owned(v.into_owned())),
         }
     }
 
@@ -89,6 +91,7 @@ impl<'a> Value<'a> {
             Value::Date(v) => Value::Date(*v),
             Value::Time(v) => Value::Time(*v),
             Value::DateTime(v) => Value::DateTime(*v),
+            Value::Json(v) => Value::Json(Cow::Borrowed(v)),
         }
     }
 
@@ -112,13 +115,14 @@ impl<'a> Value<'a> {
             Value::Date(v) => v.write_text(out),
             Value::Time(v) => v.write_text(digits(v.microseconds()), out),
             Value::DateTime(v) => v.write_text(digits(v.microsecond()), out),
+            Value::Json(v) => json::write_text(v, out),
         }
     }
 
-    /// A total order for sorting, with MySQL's rules: NULL is first; strings compare by
-    /// `collation`; numbers compare by value whatever their kinds; a number and a string compare as
-    /// doubles; a temporal value and a string compare as moments, or as text if the string is not a
-    /// moment.
+    /// A total order for sorting, with MySQL's rules: NULL is first; a JSON value and another value
+    /// compare as JSON values; strings compare by `collation`; numbers compare by value whatever
+    /// their kinds; a number and a string compare as doubles; a temporal value and a string compare
+    /// as moments, or as text if the string is not a moment.
     pub fn compare(&self, other: &Value<'_>, collation: Collation) -> Ordering {
         match (self, other) {
             (Value::Int(a), Value::Int(b)) => a.cmp(b),
@@ -140,6 +144,7 @@ impl<'a> Value<'a> {
             Value::Date(v) => v.hash(state),
             Value::Time(v) => v.hash(state),
             Value::DateTime(v) => v.hash(state),
+            Value::Json(v) => json::hash(v, state),
         }
     }
 }
@@ -171,6 +176,7 @@ impl PartialEq for Value<'_> {
             (Value::Date(a), Value::Date(b)) => a == b,
             (Value::Time(a), Value::Time(b)) => a == b,
             (Value::DateTime(a), Value::DateTime(b)) => a == b,
+            (Value::Json(a), Value::Json(b)) => a == b,
             _ => false,
         }
     }

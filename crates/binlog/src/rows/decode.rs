@@ -6,7 +6,7 @@ use crate::column::{Column, Kind};
 use crate::column_set::ColumnSet;
 use crate::{DecodeError, Rows, Table};
 use redolith_types::decimal::{is_packed, packed_len};
-use redolith_types::{Collation, Date, Decimal, Value};
+use redolith_types::{Collation, Date, Decimal, Value, json};
 
 /// One value per column of the table. `None`: the image does not have the column.
 pub type Row<'a> = Vec<Option<Value<'a>>>;
@@ -120,6 +120,11 @@ fn value<'a>(input: &mut Input<'a>, column: &Column) -> Result<Value<'a>, Decode
         }
         Kind::VarChar { max_bytes } => Value::bytes(string(input, len_bytes(max_bytes))?),
         Kind::Blob { len_bytes } => Value::bytes(string(input, usize::from(len_bytes))?),
+        Kind::Json { len_bytes } => {
+            let document = string(input, usize::from(len_bytes))?;
+            json::check(document).map_err(|_| input.wrong("a JSON value is damaged"))?;
+            Value::bytes_as_json(document)
+        }
         Kind::Enum { bytes } | Kind::Set { bytes } => Value::UInt(input.le(usize::from(bytes))?),
     })
 }

@@ -55,7 +55,8 @@ fn put_value(out: &mut Vec<u8>, column: &Column, value: &Value<'_>) {
             put_le(out, v.len() as u64, len_bytes(max_bytes));
             out.extend_from_slice(v);
         }
-        (Kind::Blob { len_bytes }, Value::Bytes(v)) => {
+        (Kind::Blob { len_bytes }, Value::Bytes(v))
+        | (Kind::Json { len_bytes }, Value::Json(v)) => {
             put_le(out, v.len() as u64, usize::from(len_bytes));
             out.extend_from_slice(v);
         }

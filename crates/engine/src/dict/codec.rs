@@ -58,6 +58,7 @@ mod kind {
     pub(super) const BIT: u8 = 20;
     pub(super) const ENUM: u8 = 21;
     pub(super) const SET: u8 = 22;
+    pub(super) const JSON: u8 = 23;
 }
 const INTS: [(IntSize, u8); 5] = [
     (IntSize::Tiny, kind::TINYINT),
@@ -179,6 +180,7 @@ fn sql_type(t: &SqlType) -> Vec<u8> {
             (kind::ENUM, None, Some(collation), None, Some(names))
         }
         SqlType::Set { names, collation } => (kind::SET, None, Some(collation), None, Some(names)),
+        SqlType::Json => (kind::JSON, None, None, None, None),
     };
     f.put(1, &[number]);
     if let Some(length) = length {
@@ -469,6 +471,7 @@ fn decode_type(b: &[u8]) -> Decoded<SqlType> {
         }
         kind::ENUM => SqlType::Enum { names, collation: collation()? },
         kind::SET => SqlType::Set { names, collation: collation()? },
+        kind::JSON => SqlType::Json,
         other => {
             return Err(format!("it has a type of kind {other}, which this program does not know"));
         }
@@ -507,6 +510,7 @@ mod tests {
             SqlType::Bit { bits: 64 },
             SqlType::Enum { names: names.clone(), collation },
             SqlType::Set { names, collation },
+            SqlType::Json,
         ]);
         types
     }

@@ -67,7 +67,7 @@ pub(crate) async fn externalize<'p>(
             return Err(Error::RowTooLarge { size: row.len(), max });
         };
         let bytes = match table.layout.get(&row, col) {
-            redolith_types::Value::Bytes(b) => b,
+            redolith_types::Value::Bytes(b) | redolith_types::Value::Json(b) => b,
             other => crate::poison(&format!("a variable column holds {other:?}")),
         };
         debug_assert_eq!(bytes.len(), len);

@@ -33,6 +33,8 @@ pub fn put_parameter(b: &mut Vec<u8>, ty: &ExprType) {
 
 fn put_type(b: &mut Vec<u8>, ty: &ExprType, flags: u16, results: Option<Collation>) {
     let (collation, length) = match results {
+        // JSON is sent as text, and its column is told as binary.
+        _ if ty.kind == Kind::Json => (Collation::Binary, u32::MAX),
         // The engine counts lengths in characters, and the protocol in bytes.
         Some(c) if ty.kind.is_string() && ty.collation != Collation::Binary => {
             (c, ty.length.saturating_mul(max_bytes(c)))

@@ -55,6 +55,7 @@ pub fn put_text(b: &mut Vec<u8>, column: &RowColumn, value: &Value<'_>) {
     match value {
         Value::Null => b.push(NULL),
         Value::Bytes(s) => put_string(b, s, column),
+        Value::Json(_) => put_string(b, &value.to_bytes(), column),
         other => put_with(b, |b| text(b, other, column)),
     }
 }
@@ -136,6 +137,7 @@ fn binary(b: &mut Vec<u8>, value: &Value<'_>, c: &RowColumn) {
         },
         _ => match value {
             Value::Bytes(s) => put_string(b, s, c),
+            Value::Json(_) => put_string(b, &value.to_bytes(), c),
             other => put_with(b, |b| text(b, other, c)),
         },
     }

@@ -23,6 +23,8 @@ pub(super) fn by_name(name: &str) -> Option<Aggregate> {
         "VAR_POP" | "VARIANCE" => Aggregate::VarPop,
         "VAR_SAMP" => Aggregate::VarSamp,
         "GROUP_CONCAT" => Aggregate::GroupConcat,
+        "JSON_ARRAYAGG" => Aggregate::JsonArrayAgg,
+        "JSON_OBJECTAGG" => Aggregate::JsonObjectAgg,
         _ => return None,
     })
 }
@@ -73,7 +75,14 @@ impl Binder<'_> {
         if call.star && function != Aggregate::Count {
             return Err(SqlError::syntax("*)", 1));
         }
-        let many = matches!(function, Aggregate::GroupConcat)
+        let is_json = matches!(function, Aggregate::JsonArrayAgg | Aggregate::JsonObjectAgg);
+        if is_json && call.distinct {
+            return Err(SqlError::syntax("DISTINCT", 1));
+        }
+        if function == Aggregate::JsonObjectAgg && call.args.len() != 2 {
+            return Err(SqlError::wrong_parameter_count(&call.name));
+        }
+        let many = matches!(function, Aggregate::GroupConcat | Aggregate::JsonObjectAgg)
             || (function == Aggregate::Count && call.distinct);
         if !call.star && (call.args.is_empty() || (call.args.len() > 1 && !many)) {
             return Err(SqlError::wrong_parameter_count(&call.name));
@@ -126,6 +135,7 @@ impl Binder<'_> {
             | Aggregate::StdDevSamp
             | Aggregate::VarPop
             | Aggregate::VarSamp => ExprType::double().nullable(true),
+            Aggregate::JsonArrayAgg | Aggregate::JsonObjectAgg => ExprType::json(),
             Aggregate::GroupConcat => {
                 for arg in &mut args {
                     arg.change(|arg| self.to_string(arg));

@@ -137,6 +137,10 @@ impl Binder<'_> {
             "DATETIME" => SqlType::DateTime { fsp: fsp()? },
             "TIMESTAMP" => SqlType::Timestamp { fsp: fsp()? },
             "YEAR" => SqlType::Year,
+            "JSON" if ty.args.is_empty() && ty.charset.is_none() && ty.collation.is_none() => {
+                SqlType::Json
+            }
+            "JSON" => return Err(SqlError::syntax("JSON", 1)),
             "ENUM" => SqlType::Enum { names: self.members(ty, name, collation)?, collation },
             "SET" => SqlType::Set { names: self.members(ty, name, collation)?, collation },
             other => return Err(SqlError::unsupported(format!("{other} columns"))),

@@ -194,9 +194,8 @@ fn type_of(ty: &ExprType) -> SqlType {
         Kind::Time => SqlType::Time { fsp },
         Kind::DateTime => SqlType::DateTime { fsp },
         Kind::Timestamp => SqlType::Timestamp { fsp },
-        Kind::Char | Kind::VarChar | Kind::Enum | Kind::Set | Kind::Blob | Kind::Json => {
-            string_type(ty)
-        }
+        Kind::Json => SqlType::Json,
+        Kind::Char | Kind::VarChar | Kind::Enum | Kind::Set | Kind::Blob => string_type(ty),
     }
 }
 

@@ -477,6 +477,7 @@ fn column_length(column: &redolith_types::Column, prefix: Option<u32>) -> u64 {
             n @ 0..=4 => n as u64,
             _ => 8,
         },
+        SqlType::Json => 4,
     };
     bytes + column.nullable as u64
 }

@@ -519,7 +519,7 @@ impl Binder<'_> {
             C::Time(fsp) => ExprType::time(check_fsp(*fsp, "CAST")?),
             C::DateTime(fsp) => ExprType::datetime(check_fsp(*fsp, "CAST")?),
             C::Year => ExprType { kind: Kind::Year, ..ExprType::unsigned_bigint(4) },
-            C::Json => return Err(SqlError::unsupported("JSON")),
+            C::Json => ExprType::json(),
         };
         if hex && ty.kind.is_numeric() {
             value = as_number(value);

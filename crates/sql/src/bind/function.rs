@@ -36,6 +36,19 @@ impl Binder<'_> {
         if call.args.len() < least || call.args.len() > most {
             return Err(SqlError::wrong_parameter_count(&call.name));
         }
+        // These take pairs, some of them after a document.
+        let pairs = match function {
+            Function::JsonObject => Some(0),
+            Function::JsonSet
+            | Function::JsonInsert
+            | Function::JsonReplace
+            | Function::JsonArrayAppend
+            | Function::JsonArrayInsert => Some(1),
+            _ => None,
+        };
+        if pairs.is_some_and(|before| call.args.len() % 2 != before) {
+            return Err(SqlError::wrong_parameter_count(&call.name));
+        }
         if function == Function::Grouping {
             if !matches!(env.clause, Clause::Fields | Clause::Having | Clause::Order) {
                 return Err(SqlError::invalid_group_function());
@@ -156,6 +169,11 @@ impl Binder<'_> {
                 ..ExprType::string(length, Collation::Utf8mb4GeneralCi)
             },
             Returns::Binary(length) => ExprType::string(length, Collation::Binary),
+            Returns::Json => ExprType::json(),
+            Returns::JsonText => ExprType {
+                coercibility: Coercibility::Implicit,
+                ..ExprType::string(u32::MAX / 4, Collation::Utf8mb4Bin)
+            },
             Returns::Date => ExprType::date(),
             Returns::Time => ExprType::time(fraction(function, args)?),
             Returns::DateTime => self.datetime_type(function, args)?,
@@ -181,6 +199,7 @@ impl Binder<'_> {
                     _ => ty.nullable(nullable),
                 });
             }
+            Returns::Typed(n) => args[usize::from(n)].ty,
             Returns::First if first.kind == Kind::Bit => ExprType::unsigned_bigint(20),
             Returns::First => first.nullable(true),
         };
@@ -204,6 +223,8 @@ impl Binder<'_> {
                 | Function::RowCount
                 | Function::FoundRows
                 | Function::IsNull
+                | Function::JsonArray
+                | Function::JsonObject
         );
         let counts = matches!(
             function,

@@ -58,6 +58,7 @@ fn part_column(def: &TableDef, part: &IndexPart, primary: bool) -> Result<IndexC
         def.column(&part.column).ok_or_else(|| SqlError::key_column_missing(&part.column))?;
     let ty = &def.columns[column].ty;
     let length = match ty {
+        SqlType::Json => return Err(SqlError::json_as_key(&part.column)),
         SqlType::Char { chars, .. } | SqlType::VarChar { chars, .. } => Some(*chars),
         SqlType::Binary { len } | SqlType::VarBinary { len } => Some(*len),
         _ if ty.is_lob() => None,

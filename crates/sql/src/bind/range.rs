@@ -3,7 +3,7 @@
 //! A *test* is a condition that compares one column with values known before the table is read. It
 //! is a list of intervals of that column. An index uses the tests on its first columns: first
 //! equalities (each IN list multiplies the ranges), then one list of intervals.
-use crate::plan::{Bound, CompareAs, CompareOp, Expr, ExprKind, KeyRange};
+use crate::plan::{Bound, CompareAs, CompareOp, Expr, ExprKind, KeyRange, Kind};
 use crate::table_info::TableInfo;
 use redolith_types::{IndexDef, SqlType, Value};
 
@@ -128,7 +128,8 @@ impl Finder<'_> {
     /// The column and intervals of a condition, if it is a test.
     fn test(&self, expr: &Expr) -> Option<(usize, Vec<Interval>)> {
         let fits = |column: usize, how: CompareAs| usable(&self.table.def.columns[column].ty, how);
-        let known = |e: &Expr| known_before(e, self.source);
+        // A column is compared with a JSON value in the order of JSON values.
+        let known = |e: &Expr| e.ty.kind != Kind::Json && known_before(e, self.source);
         match &expr.kind {
             ExprKind::Compare { op, how, sides } => {
                 let (column, op, value) =

@@ -200,6 +200,7 @@ fn sql_type(ty: &ExprType) -> SqlType {
         Kind::Bit => SqlType::Bit { bits: ty.length.clamp(1, 64) as u8 },
         Kind::Date => SqlType::Date,
         Kind::Time => SqlType::Time { fsp: ty.decimals.min(6) },
+        Kind::Json => SqlType::Json,
         Kind::DateTime | Kind::Timestamp => SqlType::DateTime { fsp: ty.decimals.min(6) },
         _ if ty.collation == Collation::Binary && ty.length > LONGEST => {
             SqlType::Blob { size: LobSize::Long }

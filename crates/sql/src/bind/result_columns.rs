@@ -83,6 +83,7 @@ pub fn sql_type(ty: &SqlType) -> ExprType {
             let chars: usize = names.iter().map(|n| n.chars().count() + 1).sum();
             text(Kind::Set, chars.saturating_sub(1) as u32, *collation)
         }
+        SqlType::Json => ExprType::json().nullable(false),
     }
 }
 

@@ -97,6 +97,7 @@ pub fn of_value(value: &Value<'_>, collation: Collation) -> ExprType {
         Value::Time(t) => ExprType::time(fraction_digits(t.microseconds())),
         Value::DateTime(at) => ExprType::datetime(fraction_digits(at.microsecond())),
         Value::Bytes(_) => ExprType::string(16_777_215, collation),
+        Value::Json(_) => ExprType::json(),
     }
 }
 
@@ -170,7 +171,8 @@ pub fn unify(types: &[ExprType]) -> Result<ExprType> {
     }
     let (collation, coercibility) = collation_of(&known, "case")?;
     let length = known.iter().map(|t| t.length).max().unwrap_or(0);
-    let kind = if known.iter().any(|t| t.kind == Kind::Blob) { Kind::Blob } else { Kind::VarChar };
+    let is_long = |t: &&ExprType| matches!(t.kind, Kind::Blob | Kind::Json);
+    let kind = if known.iter().any(is_long) { Kind::Blob } else { Kind::VarChar };
     Ok(ExprType { kind, coercibility, nullable, ..ExprType::string(length, collation) })
 }
 
@@ -234,6 +236,10 @@ fn stronger(
 
 /// How values of two types are compared.
 pub fn compare_as(left: &ExprType, right: &ExprType) -> Result<CompareAs> {
+    // Beside a JSON value, any other value is a JSON value, too.
+    if left.kind == Kind::Json || right.kind == Kind::Json {
+        return Ok(CompareAs::ByValue);
+    }
     if left.kind == Kind::Null || right.kind == Kind::Null {
         let known = if left.kind == Kind::Null { right } else { left };
         // A parameter takes the type of the other side. Beside a number, however, the parameter's
@@ -278,7 +284,7 @@ pub fn compare_all(types: [&ExprType; 3], is_range: bool) -> Result<CompareAs> {
     let [value, low, high] = types;
     let has = |test: fn(Kind) -> bool| types.iter().any(|t| test(t.kind));
     let pairs = || common([compare_as(value, low), compare_as(value, high)]);
-    if has(|k| k == Kind::Null) || is_range && value.kind.is_temporal() {
+    if has(|k| matches!(k, Kind::Null | Kind::Json)) || is_range && value.kind.is_temporal() {
         return pairs();
     }
     let is_dated = |k: Kind| k.is_temporal() && k != Kind::Time;

@@ -1,6 +1,7 @@
 //! Aggregate functions: an accumulator keeps the state of one function for one group.
 use super::env::Env;
 use super::eval::{Eval, Scope};
+use super::json_items::JsonItems;
 use super::row_buffer::KeySet;
 use super::sortkey;
 use crate::error::{Result, SqlError};
@@ -34,6 +35,8 @@ enum State {
     },
     /// The text so far of GROUP_CONCAT; None before the first item.
     Concat(Option<Vec<u8>>),
+    /// JSON_ARRAYAGG and JSON_OBJECTAGG.
+    Json(JsonItems),
     /// The items of GROUP_CONCAT with ORDER BY. `bytes` is the size of their keys and texts.
     SortedConcat {
         items: Vec<ConcatItem>,
@@ -70,6 +73,7 @@ impl Accumulator {
             | Aggregate::StdDevSamp
             | Aggregate::VarPop
             | Aggregate::VarSamp => State::Variance { rows: 0, mean: 0.0, squares: 0.0 },
+            Aggregate::JsonArrayAgg | Aggregate::JsonObjectAgg => State::Json(JsonItems::default()),
             Aggregate::GroupConcat if call.order.is_empty() => State::Concat(None),
             Aggregate::GroupConcat => State::SortedConcat { items: Vec::new(), bytes: 0 },
         };
@@ -79,8 +83,10 @@ impl Accumulator {
     /// The bytes that the accumulator keeps beside itself.
     pub fn memory(&self) -> usize {
         let state = match &self.state {
-            State::Pick(value) => value.as_bytes().map_or(0, <[u8]>::len),
+            State::Pick(Value::Bytes(b) | Value::Json(b)) => b.len(),
+            State::Pick(_) => 0,
             State::Concat(text) => text.as_ref().map_or(0, Vec::len),
+            State::Json(items) => items.memory(),
             State::SortedConcat { items, bytes } => bytes + items.len() * size_of::<ConcatItem>(),
             State::Count(_) | State::Sum { .. } | State::Bits(_) | State::Variance { .. } => 0,
         };
@@ -169,6 +175,7 @@ impl Accumulator {
                     *squares += before * (x - *mean);
                 }
             }
+            (State::Json(items), args) => items.add(args, &mut eval)?,
             (State::Concat(so_far), args) => {
                 let Some(item) = concatenated(args, call, &mut eval)? else { return Ok(()) };
                 match so_far {
@@ -263,6 +270,9 @@ impl Accumulator {
                 let result = if deviation { variance.sqrt() } else { variance };
                 // The squares of the greatest numbers are infinite.
                 Value::Double(if result.is_finite() { result } else { f64::MAX })
+            }
+            State::Json(items) => {
+                return items.finish(call.function == Aggregate::JsonObjectAgg);
             }
             State::Concat(text) => text.take().map_or(Value::Null, |text| cut(text, call, env)),
             State::SortedConcat { items, .. } if items.is_empty() => Value::Null,

@@ -1,6 +1,8 @@
 //! Converts values for columns by the session's mode, with MySQL's errors and warnings.
 use super::env::Env;
+use super::pace::LONG;
 use crate::error::{Result, SqlError};
+use redolith_types::json::{JsonRef, parse_cost};
 use redolith_types::store::{ConvertError, StoreMode};
 use redolith_types::{
     Charset, Column, Date, DateTime, Decimal, SqlType, Time, Value, convert_for_column,
@@ -34,7 +36,16 @@ pub fn convert<'v>(
     } else {
         mode
     };
-    match convert_for_column(value, &column.ty, from, mode) {
+    let held = env.held();
+    if let (SqlType::Json, Value::Bytes(text)) = (&column.ty, &value)
+        && text.len() >= LONG
+    {
+        env.bytes(text.len())?;
+        env.charge(parse_cost(text))?;
+    }
+    let stored = convert_for_column(value, &column.ty, from, mode);
+    env.release_to(held);
+    match stored {
         Ok(stored) => {
             if let Some(lost) = stored.warning {
                 let error = worded(&lost, column, row);
@@ -71,6 +82,8 @@ fn worded(e: &ConvertError, column: &Column, row: u64) -> SqlError {
         ConvertError::IncorrectTemporal { kind, value } => {
             SqlError::incorrect_temporal(kind, value, name, row)
         }
+        ConvertError::Json(error) => SqlError::json(error, name),
+        ConvertError::BinaryJson => SqlError::json_charset("binary"),
     }
 }
 
@@ -99,6 +112,7 @@ pub fn zero(ty: &SqlType) -> Value<'static> {
         // The zero of an ENUM is its first name.
         SqlType::Enum { .. } => Value::UInt(1),
         SqlType::Binary { len } => Value::owned(vec![0; *len as usize]),
+        SqlType::Json => JsonRef::NULL.into(),
         _ => Value::bytes(b""),
     }
 }

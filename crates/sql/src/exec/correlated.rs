@@ -57,7 +57,7 @@ impl Answer {
         ANSWER_BYTES
             + match self {
                 Answer::Exists(_) => 0,
-                Answer::Value(value) => value.as_bytes().map_or(0, <[u8]>::len),
+                Answer::Value(value) => crate::memory::bytes_of(value),
                 Answer::Rows(rows) => rows.bytes,
             }
     }

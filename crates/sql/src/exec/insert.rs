@@ -101,7 +101,11 @@ pub(super) fn find_subqueries<'p>(plan: &'p InsertPlan, found: &mut Found<'p>) {
 
 /// The bytes that a value holds beside itself.
 fn owned_bytes(value: &Value<'_>) -> usize {
-    if let Value::Bytes(Cow::Owned(bytes)) = value { bytes.capacity() } else { 0 }
+    if let Value::Bytes(Cow::Owned(bytes)) | Value::Json(Cow::Owned(bytes)) = value {
+        bytes.capacity()
+    } else {
+        0
+    }
 }
 
 /// The values that the statement gives for one row.
@@ -377,7 +381,8 @@ impl<'p> Work<'p> {
         } else if value.is_null() && !column.nullable && single && !plan.ignore {
             Err(SqlError::column_cannot_be_null(&column.name))
         } else {
-            column_conversion::convert(value, column, from, env.row, env)
+            let stored = column_conversion::convert(value, column, from, env.row, env);
+            stored.map_err(|e| e.in_table(&plan.table.def.name))
         }
     }
 

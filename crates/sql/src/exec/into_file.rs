@@ -82,6 +82,10 @@ impl RowTarget for ToFile<'_> {
             let text = match value {
                 Value::Null => None,
                 Value::Bytes(bytes) => Some(in_charset(bytes, ty, self.charset)),
+                Value::Json(_) => {
+                    let text = value.to_bytes();
+                    Some(Cow::Owned(in_charset(&text, ty, self.charset).into_owned()))
+                }
                 value => {
                     shown.clear();
                     show(value, ty, &mut shown);

@@ -28,6 +28,7 @@ mod insert;
 mod insert_batch;
 mod insert_select;
 mod into_file;
+mod json_items;
 mod key_bounds;
 mod lateral;
 mod load;

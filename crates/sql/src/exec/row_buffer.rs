@@ -26,6 +26,10 @@ pub fn write(value: &Value<'_>, out: &mut Vec<u8>) {
         Value::Date(v) => put(7, &v.packed().to_le_bytes(), out),
         Value::Time(v) => put(8, &v.us().to_le_bytes(), out),
         Value::DateTime(v) => put(9, &v.packed().to_le_bytes(), out),
+        Value::Json(v) => {
+            put(10, &(v.len() as u32).to_le_bytes(), out);
+            out.extend_from_slice(v);
+        }
     }
 }
 fn put(tag: u8, bytes: &[u8], out: &mut Vec<u8>) {
@@ -48,16 +52,18 @@ pub fn read<'b>(bytes: &mut &'b [u8]) -> Value<'b> {
             *bytes = rest;
             Value::Decimal(Decimal::unpack(MAX_PRECISION, scale, packed))
         }
-        6 => {
-            let len = u32::from_le_bytes(take(bytes)) as usize;
-            let (text, rest) = bytes.split_at(len);
-            *bytes = rest;
-            Value::bytes(text)
-        }
+        6 => Value::bytes(take_counted(bytes)),
         7 => Value::Date(Date::from_packed(u32::from_le_bytes(take(bytes)))),
         8 => Value::Time(Time::from_us(i64::from_le_bytes(take(bytes))).unwrap_or_default()),
-        _ => Value::DateTime(DateTime::from_packed(u64::from_le_bytes(take(bytes)))),
+        9 => Value::DateTime(DateTime::from_packed(u64::from_le_bytes(take(bytes)))),
+        _ => Value::bytes_as_json(take_counted(bytes)),
     }
+}
+fn take_counted<'b>(bytes: &mut &'b [u8]) -> &'b [u8] {
+    let len = u32::from_le_bytes(take(bytes)) as usize;
+    let (front, rest) = bytes.split_at(len);
+    *bytes = rest;
+    front
 }
 fn take<const N: usize>(bytes: &mut &[u8]) -> [u8; N] {
     let (front, rest) = bytes.split_first_chunk().expect("written whole");
@@ -153,6 +159,7 @@ mod tests {
             Value::Date(Date::new(2024, 2, 29).unwrap()),
             Value::Time(Time::from_us(-5_000_001).unwrap()),
             Value::DateTime(Date::new(2024, 2, 29).unwrap().at(1)),
+            Value::bytes_as_json(&[4, 1]),
         ];
         let mut bytes = Vec::new();
         values.iter().for_each(|v| write(v, &mut bytes));

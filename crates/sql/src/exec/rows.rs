@@ -31,13 +31,13 @@ impl Collected {
 }
 /// The bytes of a row of values.
 pub fn row_bytes(row: &[Value<'_>]) -> usize {
-    row.iter().map(|v| size_of::<Value<'_>>() + v.as_bytes().map_or(0, <[u8]>::len)).sum()
+    row.iter().map(|v| size_of::<Value<'_>>() + crate::memory::bytes_of(v)).sum()
 }
 impl ResultSink for Collected {
     fn columns(&mut self, _: &[ColumnMeta]) {}
     fn begin_row(&mut self) {}
     fn value(&mut self, value: &Value<'_>) {
-        self.bytes += size_of::<Value<'_>>() + value.as_bytes().map_or(0, <[u8]>::len);
+        self.bytes += size_of::<Value<'_>>() + crate::memory::bytes_of(value);
         self.current.push(value.borrow().into_owned());
     }
     fn end_row(&mut self) {

@@ -8,12 +8,14 @@
 //! | FLOAT, DOUBLE | big-endian bits, flipped |
 //! | dates | packed, big-endian |
 //! | strings | as in index keys |
+//! | JSON | as in `redolith_types::json`; of damaged values, all of which are equal, the last byte |
 //! | not known (a parameter) | 1 and a double, or 2 and a string |
 use super::env::Env;
 use super::eval::coerce;
 use crate::plan::{ExprType, Kind};
 use redolith_types::convert::to_f64;
 use redolith_types::decimal::{MAX_PRECISION, MAX_SCALE, packed_len};
+use redolith_types::json::push_sort_key;
 use redolith_types::key::encode_string;
 use redolith_types::{Collation, Decimal, Value};
 
@@ -36,6 +38,7 @@ pub fn push(
             push_integer(*n as i128, out)
         }
         (Value::Bytes(b), kind) if kind.is_string() => encode_string(collation, b, out),
+        (Value::Json(_), Kind::Json | Kind::Null) => push_json(value, out),
         (Value::Double(x), Kind::Double) => push_double(*x, out),
         (Value::Bytes(b), Kind::Null) => {
             out.push(2);
@@ -55,6 +58,7 @@ pub fn push(
             Value::DateTime(d) => out.extend_from_slice(&d.packed().to_be_bytes()),
             Value::Time(t) => out.extend_from_slice(&(t.us() as u64 ^ 1 << 63).to_be_bytes()),
             Value::Bytes(b) => encode_string(collation, &b, out),
+            value @ Value::Json(_) => push_json(&value, out),
             Value::Null => *out.last_mut().expect("pushed above") = 0,
         },
     }
@@ -76,6 +80,14 @@ pub fn push_ordered(
     }
 }
 
+fn push_json(value: &Value<'_>, out: &mut Vec<u8>) {
+    let start = out.len();
+    let pushed = value.as_json().map(|json| push_sort_key(json, out));
+    if !matches!(pushed, Some(Ok(()))) {
+        out.truncate(start);
+        out.push(0xff);
+    }
+}
 fn push_integer(n: i128, out: &mut Vec<u8>) {
     out.push((n >= 0) as u8);
     out.extend_from_slice(&(n as u64).to_be_bytes());

@@ -223,6 +223,7 @@ pub fn assign<'v>(
 ) -> Result<Changes<'v>> {
     let refused =
         |value: &Value<'_>, column: &Column| !nulls && !column.nullable && value.is_null();
+    let named = |e: SqlError| e.in_table(&table.def.name);
     let mut changes = Changes::new();
     for a in assignments {
         let column = &table.def.columns[a.column as usize];
@@ -237,13 +238,16 @@ pub fn assign<'v>(
             if refused(&value, column) {
                 return Err(SqlError::column_cannot_be_null(&column.name));
             }
-            column_conversion::convert(value, column, env.charset_of(e), env.row, env)?.into_owned()
+            column_conversion::convert(value, column, env.charset_of(e), env.row, env)
+                .map_err(named)?
+                .into_owned()
         } else {
             let value = Eval::new(at, env).stored(e, &column.ty)?;
             if refused(&value, column) {
                 return Err(SqlError::column_cannot_be_null(&column.name));
             }
-            column_conversion::convert(value, column, env.charset_of(e), env.row, env)?
+            column_conversion::convert(value, column, env.charset_of(e), env.row, env)
+                .map_err(named)?
         };
         if column.auto_increment
             && let Ok(n) = u64::try_from(to_integer(&value).value)

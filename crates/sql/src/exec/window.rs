@@ -166,7 +166,7 @@ impl Partition {
         self.width = needed.len();
         for n in needed {
             let value = row.clone().nth(*n as usize).map_or(Value::Null, Value::borrow);
-            self.kept += value.as_bytes().map_or(0, <[u8]>::len);
+            self.kept += crate::memory::bytes_of(&value);
             self.values.push(value.into_owned());
         }
     }

@@ -153,6 +153,7 @@ fn lengths(ty: &SqlType) -> [Value<'static>; 2] {
         SqlType::Set { names: n, collation } => {
             (names(n, true), names(n, true) * u64::from(collation.charset().max_len()))
         }
+        SqlType::Json => return [Value::Null, Value::Null],
         _ => match ty.max_bytes() {
             Some(bytes) => (bytes, bytes),
             None => return [Value::Null, Value::Null],

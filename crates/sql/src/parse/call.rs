@@ -232,6 +232,7 @@ impl Parser<'_> {
                 });
             }
             "GROUP_CONCAT" => return self.group_concat(),
+            "JSON_VALUE" => return self.json_value(),
             _ => {}
         }
         self.in_parens(|p| {
@@ -317,6 +318,57 @@ impl Parser<'_> {
                 separator,
             }))
         })
+    }
+
+    /// `JSON_VALUE(doc, path [RETURNING type] [.. ON EMPTY] [.. ON ERROR])`, as a call with six
+    /// arguments (see the function's line in `plan::function`).
+    fn json_value(&mut self) -> Result<ExprKind> {
+        self.in_parens(|p| {
+            let document = p.expr()?;
+            p.expect_symbol(",")?;
+            let path = p.expr()?;
+            let ty = if p.accept("RETURNING") {
+                p.cast_type()?
+            } else {
+                CastType::Char { length: Some(512), charset: Some("utf8mb4".into()) }
+            };
+            let (mut modes, mut defaults) = (['n', 'n'], [null(), null()]);
+            for (n, on) in ["EMPTY", "ERROR"].into_iter().enumerate() {
+                if let Some((mode, default)) = p.json_reaction(on)? {
+                    (modes[n], defaults[n]) = (mode, default);
+                }
+            }
+            let [on_empty, on_error] = defaults;
+            let typed = Expr::new(ExprKind::Cast(Box::new(null()), ty), Span::default());
+            let modes = keyword(&modes.iter().collect::<String>());
+            Ok(plain_call("JSON_VALUE", vec![document, path, modes, typed, on_empty, on_error]))
+        })
+    }
+
+    /// `{NULL | ERROR | DEFAULT x} ON {EMPTY | ERROR}`, if it is there: a letter for it, and the
+    /// default.
+    pub(super) fn json_reaction(&mut self, on: &str) -> Result<Option<(char, Expr)>> {
+        let is_here = |p: &Self| p.at_nth(1, "ON") && p.at_nth(2, on);
+        if self.at("DEFAULT") {
+            // A default of ON ERROR may come without one of ON EMPTY.
+            let before = self.position();
+            self.advance();
+            let default = self.deeper(|p| p.needle())?;
+            if self.accept("ON") && self.accept(on) {
+                return Ok(Some(('d', default)));
+            }
+            self.rewind(before);
+            return Ok(None);
+        }
+        let letter = match () {
+            _ if self.at("NULL") && is_here(self) => 'n',
+            _ if self.at("ERROR") && is_here(self) => 'e',
+            _ => return Ok(None),
+        };
+        for _ in 0..3 {
+            self.advance();
+        }
+        Ok(Some((letter, null())))
     }
 
     fn case(&mut self) -> Result<ExprKind> {
@@ -429,6 +481,10 @@ pub(super) fn plain_call(name: &str, args: Vec<Expr>) -> ExprKind {
         order: Vec::new(),
         separator: None,
     })
+}
+
+fn null() -> Expr {
+    Expr::new(ExprKind::Null, Span::default())
 }
 
 /// A keyword as a function's argument.

@@ -444,8 +444,9 @@ impl Parser<'_> {
             "YEAR" => "YEAR",
             "ENUM" => "ENUM",
             "SET" => "SET",
-            "JSON" | "GEOMETRY" | "POINT" | "LINESTRING" | "POLYGON" | "MULTIPOINT"
-            | "MULTILINESTRING" | "MULTIPOLYGON" | "GEOMETRYCOLLECTION" => {
+            "JSON" => "JSON",
+            "GEOMETRY" | "POINT" | "LINESTRING" | "POLYGON" | "MULTIPOINT" | "MULTILINESTRING"
+            | "MULTIPOLYGON" | "GEOMETRYCOLLECTION" => {
                 return Err(SqlError::unsupported(format!("{word} columns")));
             }
             _ => return Err(self.error_at(token)),

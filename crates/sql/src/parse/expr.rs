@@ -169,8 +169,8 @@ impl Parser<'_> {
             ExprKind::Unsupported("SOUNDS LIKE")
         } else if self.at("MEMBER") && self.at_nth(1, "OF") {
             self.accept_all(&["MEMBER", "OF"]);
-            self.in_parens(|p| p.expr())?;
-            ExprKind::Unsupported("MEMBER OF")
+            let array = self.in_parens(|p| p.expr())?;
+            plain_call("MEMBER OF", vec![value, array])
         } else {
             return Ok(value);
         };
@@ -315,9 +315,15 @@ impl Parser<'_> {
             } else if self.mode.has(SqlMode::PIPES_AS_CONCAT) && self.at_symbol("||") {
                 value = self.concatenation(position, value)?;
             } else if self.at_symbol("->") || self.at_symbol("->>") {
+                let unquoted = self.at_symbol("->>");
                 self.advance();
-                self.string_literal()?;
-                value = self.node(position, ExprKind::Unsupported("JSON path operators"))?;
+                let at = self.position();
+                let number = self.string_literal()?;
+                let path = self.node(at, ExprKind::Literal(number))?;
+                value = self.node(position, plain_call("JSON_EXTRACT", vec![value, path]))?;
+                if unquoted {
+                    value = self.node(position, plain_call("JSON_UNQUOTE", vec![value]))?;
+                }
             } else {
                 return Ok(value);
             }

@@ -138,6 +138,9 @@ impl Parser<'_> {
                 join: Join::None,
             });
         }
+        if self.at("JSON_TABLE") && self.at_symbol_nth(1, "(") {
+            return Err(SqlError::unsupported("JSON_TABLE"));
+        }
         self.named_table()
     }
 

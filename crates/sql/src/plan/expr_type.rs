@@ -169,6 +169,15 @@ impl ExprType {
             ..ExprType::of(Kind::VarChar, length, NOT_FIXED_DECIMALS)
         }
     }
+    /// JSON. Its text is compared by its bytes.
+    pub fn json() -> ExprType {
+        ExprType {
+            coercibility: Coercibility::Implicit,
+            collation: Collation::Utf8mb4Bin,
+            nullable: true,
+            ..ExprType::of(Kind::Json, u32::MAX / 4, NOT_FIXED_DECIMALS)
+        }
+    }
     pub fn datetime(decimals: u8) -> ExprType {
         ExprType::of(
             Kind::DateTime,

@@ -41,12 +41,17 @@ pub enum Returns {
     System(u32),
     /// A string of at most this many bytes.
     Binary(u32),
+    Json,
+    /// The text of a JSON value: of any length, in utf8mb4_bin.
+    JsonText,
     Date,
     /// The fraction digits are those of the first argument (for NOW(n), the literal precision).
     Time,
     DateTime,
     /// The common type of all arguments from the n-th on (COALESCE 0, IF 1).
     Unified(u8),
+    /// The type of the argument of this number, nullable.
+    Typed(u8),
     /// The first argument's type, nullable (NULLIF).
     First,
 }
@@ -170,6 +175,37 @@ functions! {
     RandomBytes "RANDOM_BYTES" 1..=1 Binary(1024), Volatile;
     InetAton "INET_ATON" 1..=1 UInt(21), Pure;
     InetNtoa "INET_NTOA" 1..=1 Ascii(15), Pure;
+    // JSON
+    JsonExtract "JSON_EXTRACT" 2..=65535 Json, Pure;
+    JsonUnquote "JSON_UNQUOTE" 1..=1 JsonText, Pure;
+    JsonQuote "JSON_QUOTE" 1..=1 JsonText, Pure;
+    JsonPretty "JSON_PRETTY" 1..=1 JsonText, Pure;
+    JsonValid "JSON_VALID" 1..=1 Int(1), Pure;
+    JsonType "JSON_TYPE" 1..=1 JsonText, Pure;
+    JsonLength "JSON_LENGTH" 1..=2 Int(21), Pure;
+    JsonDepth "JSON_DEPTH" 1..=1 Int(21), Pure;
+    JsonStorageSize "JSON_STORAGE_SIZE" 1..=1 Int(21), Pure;
+    JsonStorageFree "JSON_STORAGE_FREE" 1..=1 Int(21), Pure;
+    JsonKeys "JSON_KEYS" 1..=2 Json, Pure;
+    JsonContains "JSON_CONTAINS" 2..=3 Int(1), Pure;
+    JsonContainsPath "JSON_CONTAINS_PATH" 3..=65535 Int(1), Pure;
+    JsonSearch "JSON_SEARCH" 3..=65535 Json, Pure;
+    JsonOverlaps "JSON_OVERLAPS" 2..=2 Int(1), Pure;
+    JsonMember "MEMBER OF" 2..=2 Int(1), Pure;
+    JsonArray "JSON_ARRAY" 0..=65535 Json, Pure;
+    JsonObject "JSON_OBJECT" 0..=65535 Json, Pure;
+    JsonSet "JSON_SET" 3..=65535 Json, Pure;
+    JsonInsert "JSON_INSERT" 3..=65535 Json, Pure;
+    JsonReplace "JSON_REPLACE" 3..=65535 Json, Pure;
+    JsonRemove "JSON_REMOVE" 2..=65535 Json, Pure;
+    JsonArrayAppend "JSON_ARRAY_APPEND" 3..=65535 Json, Pure;
+    JsonArrayInsert "JSON_ARRAY_INSERT" 3..=65535 Json, Pure;
+    JsonMergePreserve "JSON_MERGE_PRESERVE" 2..=65535 Json, Pure;
+    JsonMergePatch "JSON_MERGE_PATCH" 2..=65535 Json, Pure;
+    // The third argument says what happens where there is no value and where there is an error: two
+    // letters of n (NULL), e (error) and d (the default, which is the fifth or sixth argument). The
+    // fourth is NULL of the type that is returned.
+    JsonValue "JSON_VALUE" 6..=6 Typed(3), Pure;
     // dates and times
     Now "NOW" 0..=1 DateTime, Statement;
     SysDate "SYSDATE" 0..=1 DateTime, Volatile;
@@ -254,6 +290,7 @@ fn alias(name: &str) -> Option<Function> {
         "DAY" => Function::DayOfMonth,
         "WEEKOFYEAR" => Function::Week,
         "SCHEMA" => Function::Database,
+        "JSON_MERGE" => Function::JsonMergePreserve,
         "SESSION_USER" | "SYSTEM_USER" => Function::User,
         _ => return None,
     })

@@ -37,7 +37,7 @@ impl Plan {
 }
 
 fn value(value: &Value<'_>) -> usize {
-    size_of::<Value<'_>>() + value.as_bytes().map_or(0, <[u8]>::len)
+    size_of::<Value<'_>>() + crate::memory::bytes_of(value)
 }
 
 fn expr(e: &Expr) -> usize {

@@ -94,6 +94,7 @@ impl Plan {
                 ty.kind == Kind::DateTime && ty.decimals == fraction_digits(at.microsecond())
             }
             Value::Bytes(_) => ty.kind.is_string() && ty.collation == collation(*n),
+            Value::Json(_) => ty.kind == Kind::Json,
         })
     }
 }

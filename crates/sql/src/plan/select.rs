@@ -253,6 +253,8 @@ pub enum Aggregate {
     VarPop,
     VarSamp,
     GroupConcat,
+    JsonArrayAgg,
+    JsonObjectAgg,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

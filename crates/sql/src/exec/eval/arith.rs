@@ -21,7 +21,7 @@ fn domain(value: &Value<'_>) -> Domain {
         Value::Time(t) if t.microseconds() == 0 => Domain::Int,
         Value::DateTime(t) if t.microsecond() == 0 => Domain::Int,
         Value::Time(_) | Value::DateTime(_) => Domain::Decimal,
-        Value::Float(_) | Value::Double(_) | Value::Bytes(_) => Domain::Double,
+        Value::Float(_) | Value::Double(_) | Value::Bytes(_) | Value::Json(_) => Domain::Double,
     }
 }
 
@@ -281,6 +281,7 @@ impl<'v> Eval<'v, '_, '_> {
             },
             Value::Decimal(d) => Value::Decimal(-d),
             Value::Bytes(text) => Value::Double(-self.double(&Value::Bytes(text))?),
+            Value::Json(json) => Value::Double(-self.double(&Value::Json(json))?),
             value => match exact_number(&value) {
                 Some(d) if d.scale() == 0 => Value::Int(-d.to_i64().unwrap_or(0)),
                 Some(d) => Value::Decimal(-d),

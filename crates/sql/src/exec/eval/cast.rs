@@ -19,6 +19,7 @@ pub fn coerce<'v>(value: Value<'v>, ty: &ExprType, env: &mut Env<'_>) -> Value<'
         (Value::Null, _) | (_, Kind::Null) => value,
         (Value::Int(_), kind) if kind.is_integer() && !ty.unsigned => value,
         (Value::Bytes(_), kind) if kind.is_string() => value,
+        (Value::Json(_), Kind::Json) => value,
         (Value::UInt(_), kind) if kind.is_integer() => value,
         (Value::Date(_), Kind::Date)
         | (Value::Time(_), Kind::Time)
@@ -119,6 +120,7 @@ impl<'v> Eval<'v, '_, '_> {
             Kind::Date | Kind::DateTime | Kind::Timestamp | Kind::Time => {
                 self.cast_to_temporal(value, ty)
             }
+            Kind::Json => self.cast_to_json(e, value),
             _ => self.cast_to_string(e, value, ty),
         }
     }

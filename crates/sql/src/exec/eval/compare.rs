@@ -86,6 +86,7 @@ impl<'v> Eval<'v, '_, '_> {
                     self.env.settings.connection
                 };
                 match (a, b) {
+                    (Value::Json(_), _) | (_, Value::Json(_)) => self.json_order(left, right)?,
                     (Value::Bytes(_), Value::Bytes(_)) => {
                         let (collation, a, b) = self.strings(collation, left, right);
                         collation.compare(&a, &b)
@@ -173,6 +174,13 @@ impl<'v> Eval<'v, '_, '_> {
                     from.convert_lossy(bytes, to)
                 }
             }
+            Value::Json(_) => {
+                let text = self.text_of(e, value);
+                if text.is_ascii() || matches!(to, Charset::Utf8mb4 | Charset::Binary) {
+                    return text;
+                }
+                Cow::Owned(Charset::Utf8mb4.convert_lossy(&text, to).into_owned())
+            }
             value => self.text_of(e, value),
         }
     }
@@ -183,7 +191,7 @@ impl<'v> Eval<'v, '_, '_> {
         value: &'x Value<'_>,
         to: Charset,
     ) -> Option<Cow<'x, [u8]>> {
-        let Value::Bytes(bytes) = value else { return Some(self.text_of(e, value)) };
+        let Value::Bytes(bytes) = value else { return Some(self.string_in(e, value, to)) };
         let from = self.charset_of(e);
         let stays =
             from == to || bytes.is_ascii() || from == Charset::Binary || to == Charset::Binary;
@@ -385,6 +393,7 @@ impl<'v> Eval<'v, '_, '_> {
             let to = node.ty.collation.charset();
             return Ok(match value {
                 Value::Null => Value::Null,
+                value if node.ty.kind == Kind::Json => value,
                 Value::Bytes(ref b)
                     if b.is_ascii() || self.charset_of(e) == to || to == Charset::Binary =>
                 {

@@ -20,7 +20,7 @@ impl<'v> Eval<'v, '_, '_> {
     ) -> Result<Value<'v>> {
         let value = self.call_unbounded(function, args, node)?;
         // The function did not make a value that is borrowed or only chosen among the arguments.
-        if let Value::Bytes(Cow::Owned(made)) = &value
+        if let Value::Bytes(Cow::Owned(made)) | Value::Json(Cow::Owned(made)) = &value
             && made.len() > self.most_bytes()
             && !chooses(function)
         {
@@ -146,6 +146,34 @@ impl<'v> Eval<'v, '_, '_> {
             | F::RandomBytes
             | F::InetAton
             | F::InetNtoa => self.digest_function(function, args),
+
+            F::JsonExtract
+            | F::JsonUnquote
+            | F::JsonQuote
+            | F::JsonPretty
+            | F::JsonValid
+            | F::JsonType
+            | F::JsonLength
+            | F::JsonDepth
+            | F::JsonStorageSize
+            | F::JsonStorageFree
+            | F::JsonKeys
+            | F::JsonContains
+            | F::JsonContainsPath
+            | F::JsonSearch
+            | F::JsonOverlaps
+            | F::JsonMember
+            | F::JsonArray
+            | F::JsonObject
+            | F::JsonSet
+            | F::JsonInsert
+            | F::JsonReplace
+            | F::JsonRemove
+            | F::JsonArrayAppend
+            | F::JsonArrayInsert
+            | F::JsonMergePreserve
+            | F::JsonMergePatch
+            | F::JsonValue => self.json_function(function, args, node),
 
             F::Database
             | F::User

@@ -18,6 +18,7 @@ mod function;
 mod gtid;
 mod info;
 mod interval;
+mod json;
 mod like;
 mod numeric;
 mod pattern_size;
@@ -163,6 +164,8 @@ impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
             {
                 self.env.charge(made.len())?;
             }
+        } else if let Value::Json(document) = &value {
+            self.weigh_json(document)?;
         }
         Ok(value)
     }
@@ -170,7 +173,8 @@ impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
     fn eval_node(&mut self, e: &'v Expr) -> Result<Value<'v>> {
         match &e.kind {
             ExprKind::Column { source, column } => {
-                Ok(self.source(*source).get(*column as usize, e.ty.kind, self.env))
+                let value = self.source(*source).get(*column as usize, e.ty.kind, self.env);
+                if e.ty.kind == Kind::Json { self.sound_json(value) } else { Ok(value) }
             }
             ExprKind::Param(n) => Ok(self.at.params[*n as usize].borrow()),
             ExprKind::Literal(v) => Ok(v.borrow()),

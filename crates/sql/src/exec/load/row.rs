@@ -100,7 +100,7 @@ fn make_by_steps<'v, 'p: 'v>(
             let value = Eval::new(at, env).stored(e, &column.ty)?;
             set(work, n, value, column, env.charset_of(e), env)?
         };
-        if let Value::Bytes(bytes) = &value {
+        if let Value::Bytes(bytes) | Value::Json(bytes) = &value {
             env.charge(bytes.len())?;
         } else {
             env.release_to(mark);
@@ -127,7 +127,8 @@ fn set<'v>(
     if column.auto_increment {
         work.auto_value(n, value, column, from, env)
     } else {
-        convert(value, column, from, env.row, env)
+        let stored = convert(value, column, from, env.row, env);
+        stored.map_err(|e| e.in_table(&work.plan.table.def.name))
     }
 }
 
@@ -158,7 +159,8 @@ fn field<'v>(
     if column.auto_increment {
         work.auto_value(n, value, column, from, env)
     } else {
-        convert(value, column, from, env.row, env)
+        let stored = convert(value, column, from, env.row, env);
+        stored.map_err(|e| e.in_table(&work.plan.table.def.name))
     }
 }
 

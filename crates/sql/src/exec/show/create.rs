@@ -22,10 +22,12 @@ pub(crate) enum DefaultText {
 }
 
 pub(crate) fn default_text(c: &Column) -> DefaultText {
+    // TEXT and BLOB have no default that is shown; JSON has NULL.
+    let shows_null = !c.ty.is_lob() || c.ty == SqlType::Json;
     match &c.default {
-        None if c.nullable && !c.ty.is_lob() => DefaultText::Null,
+        None if c.nullable && shows_null => DefaultText::Null,
         None => DefaultText::None,
-        Some(DefaultValue::Null) if c.ty.is_lob() => DefaultText::None,
+        Some(DefaultValue::Null) if !shows_null => DefaultText::None,
         Some(DefaultValue::Null) => DefaultText::Null,
         Some(DefaultValue::Literal(bytes)) => match c.ty {
             SqlType::Bit { .. } => DefaultText::Bits(bits(bytes)),

@@ -313,20 +313,20 @@ fn every_type_is_logged() {
             MEDIUMINT, b BIGINT UNSIGNED, d DECIMAL(20,5), f FLOAT, g DOUBLE, c CHAR(5) CHARACTER \
             SET latin1, bi BINARY(3), v VARCHAR(50), vb VARBINARY(9), x TEXT, y LONGBLOB, da DATE, \
             ti TIME(3), dt DATETIME(6), ts TIMESTAMP NULL, ye YEAR, bt BIT(12), e \
-            ENUM('a','b'), se SET('p','q','r'))",
+            ENUM('a','b'), se SET('p','q','r'), js JSON)",
         "SET time_zone = '+02:00'",
     ]);
     log.skip();
     log.run(&[
         "INSERT INTO t VALUES (DEFAULT, 255, -3, -4, 18446744073709551615, -1.5, 0.25, 1e10, \
         'é', 'ab', 'ü', X'00FF', 'text', 'blob', '2024-02-29', '-10:11:12.125', '2024-01-02 \
-        03:04:05.000006', '2024-01-02 03:04:05', 2024, 4095, 'b', 'p,r')",
+        03:04:05.000006', '2024-01-02 03:04:05', 2024, 4095, 'b', 'p,r', '{\"k\":1}')",
     ]);
     log.run(&["INSERT INTO t (id) VALUES (5)"]);
     let all = log.new_lines();
     assert_eq!(
         all[2].as_bytes().iter().filter(|b| **b == b',').count(),
-        21,
+        22,
         "the values of all columns: {}",
         all[2]
     );
@@ -336,11 +336,11 @@ fn every_type_is_logged() {
         ",text,blob,2024-02-29,-10:11:12.125",
         "2024-01-02 03:04:05.000006",
         ",2024-01-02 01:04:05",
-        ",2024,4095,2,5)",
+        ",2024,4095,2,5,{\"k\": 1})",
     ] {
         assert!(all[2].contains(part), "{part}: {}", all[2]);
     }
-    assert_eq!(all[6], format!("+(5{});", ",NULL".repeat(21)));
+    assert_eq!(all[6], format!("+(5{});", ",NULL".repeat(22)));
 }
 
 const LONG: &str = "CREATE TABLE t (id INT PRIMARY KEY, n INT DEFAULT 4, a LONGBLOB, b \

@@ -8,6 +8,7 @@ mod create_select;
 mod depth;
 mod effects;
 mod handler_counters;
+mod json;
 mod limits;
 mod long_rows;
 mod long_statements;

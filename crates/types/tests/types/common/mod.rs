@@ -177,6 +177,13 @@ pub fn value_of(ty: &SqlType) -> BoxedStrategy<Value<'static>> {
         }
         SqlType::Enum { names, .. } => (0..=names.len() as u64).prop_map(Value::UInt).boxed(),
         SqlType::Set { names, .. } => (0..1u64 << names.len()).prop_map(Value::UInt).boxed(),
+        SqlType::Json => "\\[[0-9]{1,9}\\]"
+            .prop_map(|text| {
+                let text = text.replace("[0", "[1");
+                let json = redolith_types::json::parse(text.as_bytes()).unwrap();
+                Value::Json(json.to_binary().unwrap().into())
+            })
+            .boxed(),
     }
 }
 

@@ -1,0 +1,207 @@
+//! JSON_CONTAINS, JSON_CONTAINS_PATH, JSON_OVERLAPS, MEMBER OF and JSON_SEARCH.
+use super::{Eval, one};
+use crate::error::{Result, SqlError};
+use crate::exec::eval::like::like;
+use crate::plan::{Expr, Function};
+use redolith_types::json::{self, Json, JsonError, JsonRef, MAX_DEPTH, View, quote};
+use redolith_types::{Charset, Collation, Value};
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+impl<'v> Eval<'v, '_, '_> {
+    pub(super) fn json_test(&mut self, function: Function, args: &'v [Expr]) -> Result<Value<'v>> {
+        match function {
+            Function::JsonContainsPath => return self.json_contains_path(args),
+            Function::JsonMember => return self.json_member(args),
+            _ => {}
+        }
+        let left = self.document(function, args, 0)?;
+        let right = self.document(function, args, 1)?;
+        let path = match args.get(2) {
+            Some(e) => match self.json_place(e)? {
+                Some(path) => Some(path),
+                None => return Ok(Value::Null),
+            },
+            None => None,
+        };
+        let (Some(left), Some(right)) = (left, right) else { return Ok(Value::Null) };
+        let right = JsonRef::new(&right)?;
+        if function == Function::JsonOverlaps {
+            return Ok(Self::made_bool(json::overlaps(JsonRef::new(&left)?, right)?));
+        }
+        let Some(target) = one(&left, path.as_ref())? else { return Ok(Value::Null) };
+        let mut killed = Ok(());
+        let contained = json::contains(target, right, &mut |values| {
+            killed = self.env.steps(values);
+            killed.is_err()
+        });
+        killed?;
+        Ok(Self::made_bool(contained?))
+    }
+
+    /// Whether the argument is 'all'; else it is 'one'. None for NULL.
+    fn wants_all(&mut self, function: &str, e: &'v Expr) -> Result<Option<bool>> {
+        let Some(text) = self.arg_text(e, Charset::Utf8mb4)? else { return Ok(None) };
+        if text.eq_ignore_ascii_case(b"all") {
+            Ok(Some(true))
+        } else if text.eq_ignore_ascii_case(b"one") {
+            Ok(Some(false))
+        } else {
+            Err(SqlError::json_one_or_all(function))
+        }
+    }
+
+    fn json_contains_path(&mut self, args: &'v [Expr]) -> Result<Value<'v>> {
+        let document = self.document(Function::JsonContainsPath, args, 0)?;
+        let all = self.wants_all("json_contains_path", &args[1])?;
+        let (Some(document), Some(all)) = (document, all) else { return Ok(Value::Null) };
+        let value = JsonRef::new(&document)?;
+        for e in &args[2..] {
+            let Some(path) = self.json_path(e)? else { return Ok(Value::Null) };
+            let mut found = false;
+            json::seek_where(value, &path, &mut |_| {
+                found = true;
+                false
+            })?;
+            if found != all {
+                return Ok(Self::made_bool(found));
+            }
+        }
+        Ok(Self::made_bool(all))
+    }
+
+    fn json_member(&mut self, args: &'v [Expr]) -> Result<Value<'v>> {
+        let value = self.eval(&args[0])?;
+        if value.is_null() {
+            return Ok(Value::Null);
+        }
+        let value = self.as_json(&args[0], value)?;
+        let Some(array) = self.document(Function::JsonMember, args, 1)? else {
+            return Ok(Value::Null);
+        };
+        let (value, array) = (JsonRef::new(&value)?, JsonRef::new(&array)?);
+        let Some(elements) = array.container()?.filter(|c| !c.is_object()) else {
+            return Ok(Self::made_bool(json::compare(value, array)?.is_eq()));
+        };
+        for element in elements.values() {
+            if json::compare(value, element?)?.is_eq() {
+                return Ok(Self::made_bool(true));
+            }
+        }
+        Ok(Self::made_bool(false))
+    }
+
+    /// JSON_SEARCH(doc, one or all, pattern, escape, path, ..): the paths of the strings that match
+    /// the pattern.
+    pub(super) fn json_search(&mut self, args: &'v [Expr]) -> Result<Value<'v>> {
+        let document = self.document(Function::JsonSearch, args, 0)?;
+        let all = self.wants_all("json_search", &args[1])?;
+        let pattern = self.arg_text(&args[2], Charset::Utf8mb4)?;
+        let escape = match args.get(3) {
+            Some(e) => self.arg_text(e, Charset::Utf8mb4)?,
+            None => None,
+        };
+        let escape = match escape.as_deref().map(std::str::from_utf8) {
+            None | Some(Ok("")) => '\\',
+            Some(Ok(text)) if text.chars().count() == 1 => text.chars().next().unwrap_or('\\'),
+            Some(_) => return Err(SqlError::wrong_arguments("ESCAPE")),
+        };
+        let mut paths = Vec::new();
+        for e in args.iter().skip(4) {
+            paths.push(self.json_path(e)?);
+        }
+        let (Some(document), Some(all), Some(pattern)) = (document, all, pattern) else {
+            return Ok(Value::Null);
+        };
+        let Some(paths) = paths.into_iter().collect::<Option<Vec<_>>>() else {
+            return Ok(Value::Null);
+        };
+        let root = JsonRef::new(&document)?;
+        let inside = if paths.is_empty() {
+            None
+        } else {
+            let mut inside = HashSet::new();
+            for path in &paths {
+                inside.extend(json::seek(root, path)?.into_iter().map(JsonRef::address));
+            }
+            Some(inside)
+        };
+        let mut search = Search { pattern: &pattern, escape, all, inside, found: Vec::new() };
+        let mut path = vec![b'$'];
+        search.walk(root, &mut path, false, MAX_DEPTH + 1)?;
+        let found = search.found;
+        let texts = found.into_iter().map(|path| Json::String(Cow::Owned(path)));
+        let mut texts: Vec<Json<'_>> = texts.collect();
+        match texts.len() {
+            0 => Ok(Value::Null),
+            1 => self.made_json(&texts.remove(0)),
+            _ => self.made_json(&Json::Array(texts)),
+        }
+    }
+}
+
+struct Search<'s> {
+    pattern: &'s [u8],
+    escape: char,
+    all: bool,
+    /// The values in which strings are looked for; None for the whole document.
+    inside: Option<HashSet<(usize, usize)>>,
+    found: Vec<String>,
+}
+
+impl Search<'_> {
+    /// Looks through a value that stands at `path`. `within` says that the value is in one that is
+    /// searched.
+    fn walk(
+        &mut self,
+        value: JsonRef<'_>,
+        path: &mut Vec<u8>,
+        within: bool,
+        depth: usize,
+    ) -> Result<()> {
+        let depth = depth.checked_sub(1).ok_or(JsonError::TooDeep)?;
+        let within =
+            within || self.inside.as_ref().is_none_or(|inside| inside.contains(&value.address()));
+        match value.view()? {
+            View::String(text) => {
+                let collation = Collation::Utf8mb4Bin;
+                if within && like(collation, Some(self.escape), text.as_bytes(), self.pattern) {
+                    let place = String::from_utf8_lossy(path).into_owned();
+                    // With several paths a string may be found twice.
+                    self.found.push(place);
+                }
+            }
+            View::Array(array) | View::Object(array) => {
+                let len = path.len();
+                for n in 0..array.len() {
+                    if array.is_object() {
+                        push_member(array.key(n)?, path);
+                    } else {
+                        path.extend_from_slice(format!("[{n}]").as_bytes());
+                    }
+                    self.walk(array.value(n)?, path, within, depth)?;
+                    path.truncate(len);
+                    if !self.all && !self.found.is_empty() {
+                        return Ok(());
+                    }
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// Appends `.name`, in quotation marks unless the name is an identifier.
+fn push_member(name: &str, path: &mut Vec<u8>) {
+    path.push(b'.');
+    let mut chars = name.chars();
+    let is_start = |c: char| c.is_alphabetic() || c == '_' || c == '$';
+    let is_identifier =
+        chars.next().is_some_and(is_start) && chars.all(|c| is_start(c) || c.is_numeric());
+    if is_identifier {
+        path.extend_from_slice(name.as_bytes());
+    } else {
+        quote(name, path);
+    }
+}
