@@ -297,6 +297,8 @@ impl Sorter {
             }
         }
         part.end(&mut merged)?;
+        // To close a large file takes long.
+        runtime.leave_worker();
         self.spilled = Some(Box::new(merged));
         Ok(())
     }
@@ -319,6 +321,14 @@ impl Sorter {
             return Err(spilled.file.is_damaged());
         }
         Ok(more)
+    }
+    /// Whether the next [`Sorter::advance`] reads from the file.
+    pub fn reads_next(&self) -> bool {
+        let Some(spilled) = &self.spilled else { return false };
+        match spilled.heap.first() {
+            Some(top) => spilled.parts.get(top.part).is_some_and(Records::reads_next),
+            None => spilled.parts.is_empty(),
+        }
     }
     /// Checks what the caller knows of all rows; if it does not hold, the file is damaged.
     pub fn expect(&self, holds: bool) -> Result<()> {

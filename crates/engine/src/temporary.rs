@@ -223,6 +223,12 @@ impl Records {
         }
         Ok(true)
     }
+    /// Whether the next [`Records::advance`] reads from the file.
+    pub fn reads_next(&self) -> bool {
+        let mut rest = &self.bytes[self.used..];
+        _ = take_record(&mut rest);
+        self.at < self.end && take_record(&mut rest).is_none()
+    }
     /// The record that the last [`Records::advance`] has brought.
     pub fn current(&self) -> Option<&[u8]> {
         take_record(&mut &self.bytes[self.used..])

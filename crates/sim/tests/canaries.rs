@@ -161,7 +161,7 @@ fn head(text: &str) -> String {
 
 #[test]
 fn every_planted_bug_is_found() {
-    let most = std::env::var("CANARY_SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(400);
+    let most = std::env::var("CANARY_SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(2000);
     let only = std::env::var("BUG").unwrap_or_default();
     let bugs: Vec<_> = BUGS.iter().filter(|(bug, _)| format!("{bug:?}").contains(&only)).collect();
     let (next, missed) = (AtomicUsize::new(0), Mutex::new(Vec::new()));

@@ -197,6 +197,8 @@ fn store_json<'a>(value: Value<'a>, from: Charset) -> Outcome<'a> {
     let text = match &value {
         Value::Json(_) => return fit(value),
         Value::Bytes(_) if from == Charset::Binary => return Err(ConvertError::BinaryJson),
+        // The parser refuses bytes that are no text.
+        Value::Bytes(text) if from.is_utf8() => Cow::Borrowed(&text[..]),
         Value::Bytes(text) => from.convert_lossy(text, Charset::Utf8mb4),
         _ => {
             let why = "not a JSON text, may need CAST";

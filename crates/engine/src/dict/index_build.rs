@@ -20,6 +20,7 @@ use crate::row::cursor::{Cursor, Read};
 use crate::row::insert::{check_key, deletable};
 use crate::sort::Sorter;
 use crate::temporary::TemporarySpace;
+use crate::trx::Turn;
 use crate::undo::record as undo_record;
 use crate::{Error, Result};
 use redolith_types::IndexDef;
@@ -36,8 +37,8 @@ pub struct Building {
     pub kill: Arc<KillFlag>,
     /// The bytes of entries that are sorted in memory.
     pub memory: usize,
-    /// Where the entries go that outgrow the memory; None: they stay in memory however many they
-    /// are.
+    /// Where the entries go that outgrow the memory; None: nowhere, and the build fails with
+    /// `TemporarySpaceFull`.
     pub space: Option<Arc<TemporarySpace>>,
     /// The bytes of a leaf that are filled: less than a page, since later entries need room.
     pub fill: usize,
@@ -47,7 +48,15 @@ pub struct Building {
 impl Building {
     /// Sorts all entries in memory.
     pub fn in_memory(kill: Arc<KillFlag>) -> Building {
-        Building { kill, memory: usize::MAX, space: None, fill: FILL, progress: Progress::new() }
+        Building::in_memory_up_to(kill, usize::MAX, Progress::new())
+    }
+    /// Sorts up to `memory` bytes of entries, in memory. More of them are an error.
+    pub fn in_memory_up_to(
+        kill: Arc<KillFlag>,
+        memory: usize,
+        progress: Arc<Progress>,
+    ) -> Building {
+        Building { kill, memory, space: None, fill: FILL, progress }
     }
     /// Sorts up to `memory` bytes of entries in memory, and more in files of `space`.
     pub fn in_files(
@@ -146,25 +155,43 @@ impl Engine {
         ix: &Index,
         how: &Building,
     ) -> Result<()> {
-        let rows = t.rows.load(Relaxed).max(0) as u64;
-        how.progress.begin(Stage::Sorting, rows);
-        let (mut sorter, count) = self.sort_entries(t, plan, no, ix, how).await?;
-        how.progress.begin(Stage::Indexing, count);
-        self.write_entries(plan, no, ix, &mut sorter, how).await
+        let mut sorter = Sorter::new(None);
+        let filled = self.fill_with(&mut sorter, t, plan, no, ix, how).await;
+        if sorter.is_in_file() {
+            // To close a large file takes long.
+            self.runtime.leave_worker();
+        }
+        drop(sorter);
+        filled
     }
-    /// Sorts the entries of all rows. Behind each entry of a unique index is the length of its key.
-    async fn sort_entries(
+    async fn fill_with(
         self: &Arc<Self>,
+        sorter: &mut Sorter,
         t: &Arc<Table>,
         plan: &Table,
         no: usize,
         ix: &Index,
         how: &Building,
-    ) -> Result<(Sorter, u64)> {
+    ) -> Result<()> {
+        let rows = t.rows.load(Relaxed).max(0) as u64;
+        how.progress.begin(Stage::Sorting, rows);
+        let count = self.sort_entries(sorter, t, plan, no, ix, how).await?;
+        how.progress.begin(Stage::Indexing, count);
+        self.write_entries(plan, no, ix, sorter, how).await
+    }
+    /// Sorts the entries of all rows. Behind each entry of a unique index is the length of its key.
+    async fn sort_entries(
+        self: &Arc<Self>,
+        sorter: &mut Sorter,
+        t: &Arc<Table>,
+        plan: &Table,
+        no: usize,
+        ix: &Index,
+        how: &Building,
+    ) -> Result<u64> {
         let mut trx = self.begin(how.kill.clone());
         let mut rows = Cursor::new(t.clone(), 0, Vec::new(), None, false, Read::Newest);
-        let (mut sorter, mut entry, mut other, mut count) =
-            (Sorter::new(None), Vec::new(), Vec::new(), 0u64);
+        let (mut entry, mut other, mut count) = (Vec::new(), Vec::new(), 0u64);
         // With few indexes and no long columns the undo record of a row's deletion has room for the
         // entries of all indexes.
         let many = plan.secondary().count() * (undo_record::ENTRY_HEAD + index::MAX_KEY)
@@ -195,13 +222,22 @@ impl Engine {
                 how.go_on()?;
                 how.progress.set_done(count);
             }
-            if let Some(space) = how.space.as_ref().filter(|_| sorter.bytes() >= how.memory) {
+            if sorter.bytes() >= how.memory {
+                let space = how.space.as_ref().ok_or(Error::TemporarySpaceFull { limit: 0 })?;
                 sorter.spill(space, &*self.disk, &*self.runtime, || how.go_on()).await?;
             }
         }
         trx.rollback().await?;
         sorter.sort(&*self.runtime, || how.go_on()).await?;
-        Ok((sorter, count))
+        Ok(count)
+    }
+    /// Goes to the next entry. A task that reads a file has left its worker.
+    async fn next_entry(&self, sorter: &mut Sorter, turn: &mut Turn) -> Result<bool> {
+        turn.count(self).await;
+        if sorter.reads_next() {
+            self.runtime.leave_worker();
+        }
+        sorter.advance()
     }
     async fn write_entries(
         &self,
@@ -213,28 +249,56 @@ impl Engine {
     ) -> Result<()> {
         let (mut tree, mut count) = (TreeBuilder::new(&ix.tree, how.fill), 0u64);
         let mut unique = Unique { plan, no, last: Vec::new() };
-        // Entries are read from a file, so this task leaves its worker, again after each wait.
-        self.runtime.leave_worker();
-        while sorter.advance()? {
+        let mut turn = Turn::default();
+        while self.next_entry(sorter, &mut turn).await? {
             let entry = sorter.key();
             sorter.expect(tree.is_next(entry) && entry.len() <= index::MAX_KEY)?;
-            if ix.def.unique {
-                unique.check(entry, sorter.row())?;
+            if ix.def.unique
+                && let Err(twice) = unique.check(entry, sorter.row())
+            {
+                return Err(self
+                    .unless_damaged(sorter, &mut turn, how)
+                    .await
+                    .err()
+                    .unwrap_or(twice));
             }
             if !tree.push(entry) {
                 self.retry_in_time(|| tree.next_leaf(&self.store, entry)).await?;
                 let fits = tree.push(entry);
                 assert!(fits, "an empty leaf has room for any key");
-                self.runtime.leave_worker();
             }
             count += 1;
             if count.is_multiple_of(LOOK) {
                 how.go_on()?;
                 how.progress.set_done(count);
-                self.runtime.breathe();
             }
         }
         self.retry_in_time(|| tree.finish(&self.store)).await
+    }
+    /// Reads the entries that are left. A damaged file may show equal keys that no rows have, and
+    /// is found out after its last entry (SORT-1).
+    async fn unless_damaged(
+        &self,
+        sorter: &mut Sorter,
+        turn: &mut Turn,
+        how: &Building,
+    ) -> Result<()> {
+        let mut count = 0u64;
+        while sorter.is_in_file() && self.next_entry(sorter, turn).await? {
+            count += 1;
+            if count.is_multiple_of(LOOK) {
+                how.go_on()?;
+            }
+        }
+        Ok(())
+    }
+    /// The table as if it had one more secondary index, the last of them: for messages about its
+    /// rows' keys. The index has no tree.
+    pub fn with_index(&self, t: &Table, def: &IndexDef) -> Arc<Table> {
+        let mut r = t.record();
+        r.trees.push(TreeRecord { id: 0, root: 0 });
+        r.def.indexes.push(def.clone());
+        make_table(&self.dict, r, t.numbered_since, |_| crate::TrxId::NONE)
     }
 }
 

@@ -13,6 +13,9 @@
 //! JUDGE-5: no file that the redo log changes, and no file of the engine itself, is older than the
 //! register of files says (`space/register.rs`). Files of other tables are checked when they are
 //! opened.
+//! JUDGE-6: judging never waits for a frame of the pool. No cleaner runs yet that would free one,
+//! and the redo log may change more pages than the pool has frames. A page for which no frame is at
+//! hand is read past the pool.
 //!
 //! The pages of JUDGE-4 are built here, in memory of their own, from the files, the doublewrite
 //! copies and the redo log. Of other pages only the LSN is tracked.
@@ -416,30 +419,37 @@ impl<'a> Judge<'a> {
         Ok(())
     }
     /// The LSN of a table's page or of its copy; `None` if neither can be read. A readable page
-    /// stays in the pool for redo if there is room.
+    /// stays in the pool for redo if there is room (JUDGE-6).
     async fn lsn_of(&mut self, id: PageId) -> Result<Option<Lsn>> {
-        // Other errors come again below.
         if let Some(read) = self.ahead.remove(&id)
-            && let Err(Error::Corrupt { .. }) = read.await
+            && let Some(lsn) = self.lsn_in_pool(id, read).await?
         {
-            return Ok(self.read(id)?.ok().map(|page| header::lsn(&page)));
+            return Ok(Some(lsn));
         }
-        loop {
-            let blocked = match self.pool.fix(id, Latch::S) {
-                Ok(g) => return Ok(Some(g.lsn())),
-                Err(blocked) => blocked,
-            };
-            match blocked {
-                WouldBlock::Page(id) => match self.pool.load(id).await {
-                    Err(Error::Corrupt { .. }) => {
-                        return Ok(self.read(id)?.ok().map(|page| header::lsn(&page)));
-                    }
-                    loaded => loaded?,
-                },
-                WouldBlock::Frame => self.pool.wait_frame().await,
-                WouldBlock::Failed(e) => return Err(e),
-                other => unreachable!("reading would block on {other:?}"),
-            }
+        // The page may have lost its frame to another one meanwhile.
+        match self.pool.fix(id, Latch::S) {
+            Ok(page) => return Ok(Some(page.lsn())),
+            Err(WouldBlock::Failed(e)) => return Err(e),
+            Err(_) => {}
+        }
+        if let Some(read) = self.pool.prefetch(id)
+            && let Some(lsn) = self.lsn_in_pool(id, read).await?
+        {
+            return Ok(Some(lsn));
+        }
+        Ok(self.read(id)?.ok().map(|page| header::lsn(&page)))
+    }
+    /// The LSN of a page when its read into the pool has ended; `None` if the pool does not have
+    /// the page then, because it is damaged or has lost its frame.
+    async fn lsn_in_pool(&mut self, id: PageId, read: Prefetch) -> Result<Option<Lsn>> {
+        match read.await {
+            Err(Error::Corrupt { .. }) => return Ok(None),
+            read => read?,
+        }
+        match self.pool.fix(id, Latch::S) {
+            Ok(page) => Ok(Some(page.lsn())),
+            Err(WouldBlock::Failed(e)) => Err(e),
+            Err(_) => Ok(None),
         }
     }
 
@@ -649,3 +659,6 @@ fn give_up(space: SpaceId) -> &'static str {
 fn of_table(label: &str) -> String {
     if label.is_empty() { String::new() } else { format!(" ({label})") }
 }
+
+#[cfg(test)]
+mod tests;

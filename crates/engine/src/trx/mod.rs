@@ -94,6 +94,8 @@ pub(crate) struct Turn {
     /// this turn began.
     suspected: bool,
     cpu: Option<Duration>,
+    /// The CPU time of the last turns, of which each counts half as much as the one after it.
+    calculated: Duration,
 }
 impl Default for Turn {
     fn default() -> Turn {
@@ -105,6 +107,7 @@ impl Default for Turn {
             stretch: 0,
             suspected: false,
             cpu: None,
+            calculated: Duration::ZERO,
         }
     }
 }
@@ -151,6 +154,9 @@ impl Turn {
         let runtime = &*engine.runtime;
         let beside = runtime.has_left_worker();
         let waited = runtime.stretch() != self.stretch;
+        if waited {
+            self.calculated = Duration::ZERO;
+        }
         let long = !beside && !waited && self.has_calculated(|| engine.disk.thread_cpu());
         if long && runtime.leave_worker() && runtime.has_left_worker() {
             return;
@@ -164,9 +170,12 @@ impl Turn {
     /// not tell: with more threads than CPUs, a worker that waits for its CPU makes every statement
     /// look long, and then most sessions stand in line for a seat beside the workers. The CPU time
     /// costs a system call, so the first turn that is over only makes the next turn begin with it.
+    /// A statement that calculates on a busy CPU is found out after some turns.
     fn has_calculated(&mut self, cpu: impl FnOnce() -> Duration) -> bool {
         self.suspected = true;
-        self.cpu.take().is_some_and(|began| cpu().saturating_sub(began) >= TURN / 2)
+        let used = self.cpu.take().map_or(Duration::ZERO, |began| cpu().saturating_sub(began));
+        self.calculated = self.calculated / 2 + used;
+        self.calculated >= TURN / 2
     }
     /// Looks at the clock, which shows `now`, and returns whether the turn is over. `beside` says
     /// that the work is done beside the workers.
@@ -529,6 +538,15 @@ mod tests {
         assert!(!turn.has_calculated(|| of(499)), "the thread had no CPU");
         turn.cpu = Some(of(500));
         assert!(turn.has_calculated(|| of(1000)));
+        // A third of a CPU is enough after some turns, a fifth is not.
+        for (share, is_long) in [(333, true), (200, false)] {
+            let mut turn = Turn::default();
+            let long = (0..20).any(|_| {
+                turn.cpu = Some(of(0));
+                turn.has_calculated(|| of(share))
+            });
+            assert_eq!(long, is_long, "{share}");
+        }
     }
 
     #[test]

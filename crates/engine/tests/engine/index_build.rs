@@ -2,18 +2,21 @@
 use crate::common::Dir;
 use crate::common::filling::Filling;
 use crate::common::tables::{clean, commit, create, encoded, int, open, open_with, text};
+use redolith_disk::{Disk, File, OpenHow, RealDisk};
 use redolith_engine::dict::index_build::Building;
 use redolith_engine::dict::table::Table;
 use redolith_engine::lock::KillFlag;
 use redolith_engine::progress::Progress;
 use redolith_engine::row::cursor::{Cursor, Read};
-use redolith_engine::runtime::{Threads, block_on};
+use redolith_engine::runtime::{BoxFuture, Runtime, Threads, block_on};
 use redolith_engine::temporary::TemporarySpace;
 use redolith_engine::{Config, Engine, Error};
 use redolith_types::{IndexDef, Value};
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::time::Duration;
 
 /// A building that sorts `memory` bytes at a time, with leaves of `fill` bytes, and its files.
 fn building(memory: usize, fill: usize, limit: u64) -> (Building, Arc<TemporarySpace>) {
@@ -274,6 +277,126 @@ fn a_large_build_needs_little() {
         let t = e.create_indexes(&t, index, &how).await.unwrap();
         assert!(space.files() > 1, "parts were merged before the last merge");
         clean(&e, &t, 4000).await;
+        e.close().await.unwrap();
+    });
+}
+
+/// A bad disk: the second record of each temporary file gets the first record's key.
+struct Twins {
+    disk: RealDisk,
+}
+struct TwinsFile {
+    file: Arc<dyn File>,
+}
+impl Disk for Twins {
+    fn open(&self, path: &Path, how: OpenHow) -> io::Result<Arc<dyn File>> {
+        let (file, name) =
+            (self.disk.open(path, how)?, path.file_name().unwrap().to_str().unwrap());
+        let is_temporary = name.len() == 25 && name.starts_with("redolith-");
+        Ok(if is_temporary { Arc::new(TwinsFile { file }) } else { file })
+    }
+    redolith_disk::forward_disk! {
+        disk: exists list
+        create_dir_all remove rename sync_dir lock_dir now wall_us random
+    }
+}
+impl File for TwinsFile {
+    redolith_disk::forward_file!(file: read_at write_durable_at set_len submit sync len);
+    fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
+        let mut buf = buf.to_vec();
+        if offset == 0 {
+            // A record is its length, the length of the entry, the entry, and the length of the
+            // index's key at the front of the entry.
+            let record = 4 + u32::from_le_bytes(buf[..4].try_into().unwrap()) as usize;
+            let key = u16::from_le_bytes(buf[record - 2..record].try_into().unwrap()) as usize;
+            buf.copy_within(8..8 + key, record + 8);
+        }
+        self.file.write_at(&buf, offset)
+    }
+}
+
+/// Tests SORT-1 and INDEXBUILD-1: equal keys that only the disk has made are damage.
+#[test]
+fn a_damaged_file_has_no_duplicates() {
+    let dir = Dir::new("build-twins");
+    let disk = Arc::new(Twins { disk: RealDisk::new() });
+    let config = Config { pool_bytes: 8 << 20, ..Config::new(&dir.0) };
+    let (e, _) = block_on(Engine::open(config, disk.clone(), Threads::new(disk))).unwrap();
+    block_on(async {
+        let t = filled(&e, "t", 3000, 8, Some).await;
+        let (how, space) = building(3000, 4000, u64::MAX);
+        let failed = e.create_indexes(&t, by_k(true), &how).await.map(drop);
+        assert!(matches!(failed, Err(Error::TemporaryFile { .. })), "{failed:?}");
+        assert_eq!(space.used(), 0);
+        let t = e.table("test", "t").await.unwrap().unwrap();
+        clean(&e, &t, 3000).await;
+        e.close().await.unwrap();
+    });
+}
+
+/// Without temporary files, entries have the memory that they are given, and no more.
+#[test]
+fn entries_beyond_their_memory_need_a_file() {
+    let dir = Dir::new("build-bound");
+    let (e, _) = open(&dir);
+    block_on(async {
+        let t = filled(&e, "t", 3000, 8, mixed).await;
+        for (memory, fits) in [(50_000, false), (5_000_000, true)] {
+            let how = Building::in_memory_up_to(KillFlag::new(), memory, Progress::new());
+            match e.create_indexes(&t, by_k(true), &how).await {
+                Ok(_) => assert!(fits),
+                Err(Error::TemporarySpaceFull { limit: 0 }) => assert!(!fits),
+                Err(e) => panic!("{e}"),
+            }
+            let t = e.table("test", "t").await.unwrap().unwrap();
+            clean(&e, &t, 3000).await;
+        }
+        e.close().await.unwrap();
+    });
+}
+
+/// A runtime that counts how often tasks leave their workers.
+struct Leaving {
+    below: Arc<Threads>,
+    left: AtomicUsize,
+}
+impl Runtime for Leaving {
+    fn spawn(&self, name: &'static str, task: BoxFuture<()>) {
+        self.below.spawn(name, task);
+    }
+    fn sleep(&self, time: Duration) -> BoxFuture<()> {
+        self.below.sleep(time)
+    }
+    fn yield_now(&self) -> BoxFuture<()> {
+        self.below.yield_now()
+    }
+    fn leave_worker(&self) -> bool {
+        self.left.fetch_add(1, SeqCst);
+        true
+    }
+}
+
+/// A build leaves its worker for the reads of a file, of which a build in memory has none. The few
+/// other times are for turns that were long.
+#[test]
+fn a_build_leaves_its_worker_to_read() {
+    let dir = Dir::new("build-workers");
+    let disk: Arc<dyn Disk> = Arc::new(RealDisk::new());
+    let runtime =
+        Arc::new(Leaving { below: Threads::new(disk.clone()), left: AtomicUsize::new(0) });
+    let config = Config { pool_bytes: 8 << 20, ..Config::new(&dir.0) };
+    let (e, _) = block_on(Engine::open(config, disk, runtime.clone())).unwrap();
+    block_on(async {
+        let mut t = filled(&e, "t", 3000, 8, mixed).await;
+        for (memory, reads) in [(usize::MAX, false), (2000, true)] {
+            let (how, space) = building(memory, 60, u64::MAX);
+            let before = runtime.left.load(SeqCst);
+            t = e.create_indexes(&t, by_k(true), &how).await.unwrap();
+            let left = runtime.left.load(SeqCst) - before;
+            assert_eq!(space.files() > 0, reads);
+            assert!(if reads { left > 50 } else { left < 300 }, "{memory}: {left}");
+            t = e.drop_indexes(&t, &[1]).await.unwrap();
+        }
         e.close().await.unwrap();
     });
 }

@@ -71,6 +71,9 @@ impl Binder<'_> {
                 if ty.kind == Kind::Null {
                     self.untyped.insert(*number);
                 }
+                // A length tells a string from a literal, which is no document beside JSON.
+                let length = if ty.kind.is_string() { ty.length.max(1) } else { ty.length };
+                let ty = ExprType { length, ..ty };
                 Ok(Expr::new(ExprKind::Param(*number), ty))
             }
             A::Name(name) => self.name(env, name),
@@ -559,6 +562,11 @@ impl Binder<'_> {
         Ok(self.to_string(value))
     }
     pub(super) fn to_string(&self, value: Expr) -> Expr {
+        if value.ty.kind == Kind::Json {
+            // As JSON, the value would be compared as a document whatever its collation is.
+            let ty = ExprType { kind: Kind::VarChar, ..value.ty };
+            return Expr::new(ExprKind::ConvertTo(Box::new(value)), ty);
+        }
         if value.ty.kind.is_string() || value.ty.kind == Kind::Null {
             return value;
         }
@@ -656,12 +664,11 @@ fn may_be_no_text(value: &Expr, collation: Collation) -> bool {
     (bytes || value.ty.kind == Kind::Bit) && collation != Collation::Binary
 }
 fn transcoded_type(value: &Expr, collation: Collation) -> ExprType {
-    // The length of a parameter or a hexadecimal literal is not known here.
-    let length = if matches!(value.kind, ExprKind::Param(_) | ExprKind::Hex(_)) {
-        u32::MAX
-    } else {
-        value.ty.length
-    };
+    // The length of a parameter or a hexadecimal literal is not known here, and that of JSON and
+    // its text is no limit.
+    let is_open = matches!(value.kind, ExprKind::Param(_) | ExprKind::Hex(_))
+        || value.ty.length >= ExprType::json().length;
+    let length = if is_open { u32::MAX } else { value.ty.length };
     ExprType {
         kind: Kind::VarChar,
         unsigned: false,

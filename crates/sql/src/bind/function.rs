@@ -101,6 +101,14 @@ impl Binder<'_> {
     fn function_type(&mut self, function: Function, args: &mut [Expr]) -> Result<ExprType> {
         let nullable = args.iter().any(|a| a.ty.nullable);
         let first = args.first().map(|a| a.ty).unwrap_or(ExprType::null());
+        if matches!(function, Function::JsonQuote | Function::JsonUnquote)
+            && !first.kind.is_string()
+            && first.kind != Kind::Null
+        {
+            let name = function.name().to_ascii_lowercase();
+            let message = format!("Incorrect type for argument 1 in function {name}.");
+            return Err(SqlError::new(3064, message));
+        }
         let ty = match function.returns() {
             Returns::Int(length) => ExprType::bigint(length),
             Returns::UInt(_)
@@ -199,7 +207,15 @@ impl Binder<'_> {
                     _ => ty.nullable(nullable),
                 });
             }
-            Returns::Typed(n) => args[usize::from(n)].ty,
+            Returns::Typed(n) => {
+                let ty = args[usize::from(n)].ty;
+                match ty.kind {
+                    // The type of CAST has the length of its operand, which is none here.
+                    Kind::BigInt => ExprType { length: 21, ..ty },
+                    Kind::VarChar => ExprType { coercibility: Coercibility::Implicit, ..ty },
+                    _ => ty,
+                }
+            }
             Returns::First if first.kind == Kind::Bit => ExprType::unsigned_bigint(20),
             Returns::First => first.nullable(true),
         };

@@ -15,10 +15,12 @@ pub struct JsonItems {
 }
 
 impl JsonItems {
-    /// The bytes that the items take, and the tree that [`Self::finish`] makes of them.
+    /// The bytes that the items take, and the tree and the document that [`Self::finish`] makes of
+    /// them.
     pub fn memory(&self) -> usize {
         let tree = self.ends.len() * size_of::<(Cow<'_, str>, Json<'_>)>();
-        self.bytes.capacity() + self.ends.capacity() * size_of::<(usize, usize)>() + tree
+        let ends = self.ends.capacity() * size_of::<(usize, usize)>();
+        self.bytes.capacity() + ends + tree + self.bytes.len()
     }
 
     /// Adds a row: its value, or its name and its value.

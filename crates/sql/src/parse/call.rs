@@ -326,11 +326,11 @@ impl Parser<'_> {
         self.in_parens(|p| {
             let document = p.expr()?;
             p.expect_symbol(",")?;
-            let path = p.expr()?;
+            let path = p.json_value_path()?;
             let ty = if p.accept("RETURNING") {
                 p.cast_type()?
             } else {
-                CastType::Char { length: Some(512), charset: Some("utf8mb4".into()) }
+                CastType::Char { length: Some(512), charset: None }
             };
             let (mut modes, mut defaults) = (['n', 'n'], [null(), null()]);
             for (n, on) in ["EMPTY", "ERROR"].into_iter().enumerate() {
@@ -339,10 +339,25 @@ impl Parser<'_> {
                 }
             }
             let [on_empty, on_error] = defaults;
-            let typed = Expr::new(ExprKind::Cast(Box::new(null()), ty), Span::default());
+            let typed = json_value_type(ty);
             let modes = keyword(&modes.iter().collect::<String>());
             Ok(plain_call("JSON_VALUE", vec![document, path, modes, typed, on_empty, on_error]))
         })
+    }
+
+    /// The path of JSON_VALUE, which is a literal.
+    fn json_value_path(&mut self) -> Result<Expr> {
+        let before = self.position();
+        let is_text = self.peek().kind.is_string();
+        let path = self.expr()?;
+        match path.kind {
+            ExprKind::Literal(_) if is_text => Ok(path),
+            ExprKind::Introduced(..) => Ok(path),
+            _ => {
+                self.rewind(before);
+                self.fail()
+            }
+        }
     }
 
     /// `{NULL | ERROR | DEFAULT x} ON {EMPTY | ERROR}`, if it is there: a letter for it, and the
@@ -353,6 +368,9 @@ impl Parser<'_> {
             // A default of ON ERROR may come without one of ON EMPTY.
             let before = self.position();
             self.advance();
+            if self.at("NULL") {
+                return self.fail();
+            }
             let default = self.deeper(|p| p.needle())?;
             if self.accept("ON") && self.accept(on) {
                 return Ok(Some(('d', default)));
@@ -485,6 +503,15 @@ pub(super) fn plain_call(name: &str, args: Vec<Expr>) -> ExprKind {
 
 fn null() -> Expr {
     Expr::new(ExprKind::Null, Span::default())
+}
+
+/// A NULL of the type that JSON_VALUE gives. Without a character set, its text has the collation
+/// utf8mb4_bin.
+fn json_value_type(ty: CastType) -> Expr {
+    let cast = |ty| Expr::new(ExprKind::Cast(Box::new(null()), ty), Span::default());
+    let CastType::Char { length, charset: None } = ty else { return cast(ty) };
+    let text = cast(CastType::Char { length, charset: Some("utf8mb4".into()) });
+    Expr::new(ExprKind::Collate(Box::new(text), "utf8mb4_bin".into()), Span::default())
 }
 
 /// A keyword as a function's argument.

@@ -11,7 +11,7 @@ use super::run::{Failure, Ran};
 use crate::bind::check_table;
 use crate::binlog::{Capture, Definition, Sealed, StatementText};
 use crate::error::{Result, SqlError};
-use crate::exec::ddl::alter::{building, duplicate};
+use crate::exec::ddl::alter::{building, duplicate, out_of_memory};
 use crate::exec::ddl::{DdlContext, Sorting, refuse_system};
 use crate::generated_key::generate;
 use crate::plan::{
@@ -171,9 +171,12 @@ impl Session {
             cacheable: false,
             hints: None,
         };
+        // An INSERT that fails does not change LAST_INSERT_ID().
+        let last_insert_id = self.state.last_insert_id;
         let filled = self.run_in_engine(&plan, params, None, None, false, out).await?;
-        if later {
-            self.build_indexes(new).await?;
+        if later && let Err(e) = self.build_indexes(new).await {
+            self.state.last_insert_id = last_insert_id;
+            return Err(e);
         }
         Ok(filled)
     }
@@ -183,14 +186,16 @@ impl Session {
         if new.table().secondary().next().is_none() {
             return Ok(());
         }
-        let sorting = Sorting {
-            buffer: self.db.settings.bits(Var::InnodbSortBufferSize) as usize,
-            space: &self.db.temporary,
-        };
-        let (held, how) = building(&mut self.state, Some(sorting))?;
+        let buffer = self.db.settings.bits(Var::InnodbSortBufferSize) as usize;
+        let space = Some(&self.db.temporary).filter(|space| space.is_on());
+        let sorting = space.map(|space| Sorting { buffer, space });
+        let (held, how) = building(&mut self.state, sorting)?;
         let built = new.build_indexes(&how).await;
         self.state.memory.statement.release_to(held);
         match built {
+            Err(EngineError::TemporarySpaceFull { .. }) if how.space.is_none() => {
+                Err(out_of_memory(&mut self.state))
+            }
             Err(EngineError::DuplicateKey { index_no, row, .. }) => {
                 let (table, kill) = (new.table(), self.state.process.interrupt.clone());
                 let def = &table.indexes[index_no].def;
@@ -246,5 +251,61 @@ impl Session {
         };
         let (def, made) = (&new.table().def, &create.create);
         cx.whole_record(def, made.auto_increment.unwrap_or(1), made.if_not_exists).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::session::Session;
+    use crate::session::tests::{World, lines};
+
+    /// A table `s` of 8192 rows, whose texts need more than `innodb_sort_buffer_size`.
+    fn world() -> (World, Session) {
+        let w = World::new();
+        let mut s = w.session();
+        lines(&mut s, "CREATE TABLE s (id INT AUTO_INCREMENT PRIMARY KEY, v VARCHAR(300))");
+        lines(&mut s, "INSERT INTO s (v) VALUES (REPEAT('x', 200))");
+        for _ in 0..13 {
+            lines(&mut s, "INSERT INTO s (v) SELECT v FROM s");
+        }
+        (w, s)
+    }
+
+    /// Without temporary files, entries are sorted in the statement's memory.
+    #[test]
+    fn indexes_are_built_without_temporary_files() {
+        let (w, mut s) = world();
+        let texts = [
+            "CREATE TABLE t (KEY (v)) SELECT * FROM s",
+            "CREATE INDEX v ON s (v)",
+            "ALTER TABLE s DROP INDEX v, ADD INDEX v (v, id)",
+            "DROP TABLE t",
+            "DROP INDEX v ON s",
+        ];
+        lines(&mut s, "SET GLOBAL redolith_temporary_space = 0");
+        for text in texts {
+            assert!(lines(&mut s, text)[0].starts_with("ok"), "{text}");
+        }
+        lines(&mut s, "SET redolith_statement_memory = 4194304");
+        for text in &texts[..2] {
+            assert_eq!(lines(&mut s, text), ["error 3170"], "{text}");
+            assert_eq!(s.state.memory.statement.used(), 0);
+        }
+        assert_eq!(lines(&mut s, "SELECT COUNT(*) FROM s"), ["8192"]);
+        assert_eq!(lines(&mut s, "SELECT COUNT(*) FROM t"), ["error 1146"]);
+        assert_eq!(w.db.temporary.files(), 0);
+    }
+
+    #[test]
+    fn a_table_that_fails_keeps_last_insert_id() {
+        let (_w, mut s) = world();
+        let id = "SELECT LAST_INSERT_ID()";
+        let before = lines(&mut s, id);
+        let text = "CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, UNIQUE (u)) \
+            SELECT 7 AS u FROM s LIMIT 2";
+        assert_eq!(lines(&mut s, text), ["error 1062"]);
+        assert_eq!(lines(&mut s, id), before);
+        assert_eq!(lines(&mut s, &text.replace("2", "1")), ["ok 1 1"]);
+        assert_eq!(lines(&mut s, id), ["1"]);
     }
 }

@@ -1,44 +1,39 @@
 //! JSON_CONTAINS and JSON_OVERLAPS.
 use super::binary::{JsonRef, View};
-use super::{JsonError, MAX_DEPTH, Result, compare};
+use super::{JsonError, MAX_DEPTH, Meter, Result, compare};
 
 /// Whether the target contains the candidate. An array contains a candidate array if it contains
 /// each of its elements, and another candidate if one of its elements contains it. An object
 /// contains an object if each member is contained in the member of the same name. Scalars contain
 /// their equals.
 ///
-/// Arrays of arrays take the product of their lengths. `stop` is called with the number of values
-/// that are met next; if it says true, the answer is [`JsonError::Stopped`].
-pub fn contains(
-    target: JsonRef<'_>,
-    candidate: JsonRef<'_>,
-    stop: &mut dyn FnMut(usize) -> bool,
-) -> Result<bool> {
-    contains_within(target, candidate, MAX_DEPTH, stop)
+/// Arrays of arrays take the product of their lengths.
+pub fn contains(target: JsonRef<'_>, candidate: JsonRef<'_>, meter: Meter<'_>) -> Result<bool> {
+    contains_within(target, candidate, MAX_DEPTH, meter)
 }
 
-type Stop<'s> = &'s mut dyn FnMut(usize) -> bool;
+fn count(meter: Meter<'_>, values: usize, bytes: usize) -> Result<()> {
+    if meter(values, bytes) { Err(JsonError::Stopped) } else { Ok(()) }
+}
 
 fn contains_within(
     target: JsonRef<'_>,
     candidate: JsonRef<'_>,
     depth: usize,
-    stop: Stop<'_>,
+    meter: Meter<'_>,
 ) -> Result<bool> {
-    if stop(1 + target.container()?.map_or(0, |c| c.len())) {
-        return Err(JsonError::Stopped);
-    }
+    count(meter, 1 + target.container()?.map_or(0, |c| c.len()), 0)?;
     let inner = || depth.checked_sub(1).ok_or(JsonError::TooDeep);
     match (target.view()?, candidate.view()?) {
         (View::Array(elements), View::Array(wanted)) => {
             // Scalars are found in a sorted list, so that long arrays do not take their product.
-            let sorted = sorted_keys(elements.values())?;
+            let sorted = sorted_keys(elements.values(), meter)?;
             for value in wanted.values() {
                 let value = value?;
                 let found = if value.container()?.is_none() {
-                    has_key(&sorted, value)? || any_array_contains(target, value, inner()?, stop)?
+                    has_key(&sorted, value)? || any_array_contains(target, value, inner()?, meter)?
                 } else {
-                    any_contains(target, value, inner()?, stop)?
+                    any_contains(target, value, inner()?, meter)?
                 };
                 if !found {
                     return Ok(false);
@@ -46,12 +41,12 @@ fn contains_within(
             }
             Ok(true)
         }
-        (View::Array(_), _) => any_contains(target, candidate, inner()?, stop),
+        (View::Array(_), _) => any_contains(target, candidate, inner()?, meter),
         (View::Object(members), View::Object(wanted)) => {
             let depth = inner()?;
             for n in 0..wanted.len() {
                 let Some(member) = members.find(wanted.key(n)?)? else { return Ok(false) };
-                if !contains_within(member, wanted.value(n)?, depth, stop)? {
+                if !contains_within(member, wanted.value(n)?, depth, meter)? {
                     return Ok(false);
                 }
             }
@@ -66,14 +61,14 @@ fn any_contains(
     array: JsonRef<'_>,
     candidate: JsonRef<'_>,
     depth: usize,
-    stop: Stop<'_>,
+    meter: Meter<'_>,
 ) -> Result<bool> {
     let Some(array) = array.container()? else { return Ok(false) };
     let is_array = candidate.is_array();
     for element in array.values() {
         let element = element?;
         // An array in an array contains a scalar only by way of a candidate that is an array.
-        if (!is_array || element.is_array()) && contains_within(element, candidate, depth, stop)? {
+        if (!is_array || element.is_array()) && contains_within(element, candidate, depth, meter)? {
             return Ok(true);
         }
     }
@@ -84,12 +79,13 @@ fn any_array_contains(
     array: JsonRef<'_>,
     scalar: JsonRef<'_>,
     depth: usize,
-    stop: Stop<'_>,
+    meter: Meter<'_>,
 ) -> Result<bool> {
     let Some(array) = array.container()? else { return Ok(false) };
     for element in array.values() {
         let element = element?;
-        if element.is_array() && contains_within(element, scalar, depth, stop)? {
+        count(meter, 1, 0)?;
+        if element.is_array() && contains_within(element, scalar, depth, meter)? {
             return Ok(true);
         }
     }
@@ -102,8 +98,16 @@ fn key(value: JsonRef<'_>) -> Result<Vec<u8>> {
     Ok(key)
 }
 
-fn sorted_keys<'a>(values: impl Iterator<Item = Result<JsonRef<'a>>>) -> Result<Vec<Vec<u8>>> {
-    let mut keys = values.map(|value| key(value?)).collect::<Result<Vec<_>>>()?;
+fn sorted_keys<'a>(
+    values: impl Iterator<Item = Result<JsonRef<'a>>>,
+    meter: Meter<'_>,
+) -> Result<Vec<Vec<u8>>> {
+    let mut keys = Vec::new();
+    for value in values {
+        let key = key(value?)?;
+        count(meter, 1, key.capacity() + 2 * size_of::<Vec<u8>>())?;
+        keys.push(key);
+    }
     keys.sort_unstable();
     Ok(keys)
 }
@@ -114,12 +118,13 @@ fn has_key(sorted: &[Vec<u8>], value: JsonRef<'_>) -> Result<bool> {
 
 /// Whether two values have an element in common (arrays), a member in common with an equal value
 /// (objects), or are equal (scalars). A value beside an array is an array of itself.
-pub fn overlaps(a: JsonRef<'_>, b: JsonRef<'_>) -> Result<bool> {
+pub fn overlaps(a: JsonRef<'_>, b: JsonRef<'_>, meter: Meter<'_>) -> Result<bool> {
     match (a.view()?, b.view()?) {
         (View::Array(x), View::Array(y)) => {
             let (few, many) = if x.len() < y.len() { (x, y) } else { (y, x) };
-            let sorted = sorted_keys(few.values())?;
+            let sorted = sorted_keys(few.values(), meter)?;
             for value in many.values() {
+                count(meter, 4, 0)?;
                 if has_key(&sorted, value?)? {
                     return Ok(true);
                 }

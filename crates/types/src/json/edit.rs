@@ -166,30 +166,24 @@ fn patch_within<'a>(mut target: Json<'a>, mut patch: Json<'a>, depth: usize) -> 
     patch.open()?;
     let Json::Object(patch) = patch else { return Ok(patch) };
     target.open()?;
-    let mut result = match target {
+    let target = match target {
         Json::Object(object) => object,
         _ => Object::default(),
     };
-    let mut added = Vec::new();
+    let mut members = Vec::with_capacity(target.members().len() + patch.members().len());
+    let mut old = target.into_members().into_iter().peekable();
     for (name, mut value) in patch.into_members() {
+        while let Some(kept) =
+            old.next_if(|(kept, _)| super::key_order(kept.as_bytes(), name.as_bytes()).is_lt())
+        {
+            members.push(kept);
+        }
+        let before = old.next_if(|(old, _)| *old == name).map(|(_, before)| before);
         value.open()?;
-        if matches!(value, Json::Null) {
-            result.remove(&name);
-            continue;
-        }
-        let old = result.get_mut(&name);
-        let is_new = old.is_none();
-        let before = old.map_or(Json::Null, |old| std::mem::replace(old, Json::Null));
-        let after = patch_within(before, value, depth)?;
-        match result.get_mut(&name) {
-            Some(place) if !is_new => *place = after,
-            _ => added.push((name, after)),
+        if !matches!(value, Json::Null) {
+            members.push((name, patch_within(before.unwrap_or(Json::Null), value, depth)?));
         }
     }
-    if !added.is_empty() {
-        let mut members = result.into_members();
-        members.extend(added);
-        result = Object::new(members);
-    }
-    Ok(Json::Object(result))
+    members.extend(old);
+    Ok(Json::Object(Object { members }))
 }

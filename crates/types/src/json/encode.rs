@@ -5,6 +5,11 @@ use super::{Json, JsonError, MAX_DEPTH, MAX_KEY, Object, Result};
 use crate::decimal::{MAX_PRECISION, packed_len};
 use crate::{Date, Decimal};
 
+/// The bytes of the document, without its type.
+pub fn size(json: &Json<'_>) -> Result<usize> {
+    Ok(Plan::default().measure(json, 0)?.bytes)
+}
+
 /// Appends the document.
 pub fn encode(json: &Json<'_>, out: &mut Vec<u8>) -> Result<()> {
     let mut plan = Plan::default();

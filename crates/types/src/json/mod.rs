@@ -33,10 +33,10 @@ pub use compare::{compare, push_sort_key};
 pub use contain::{contains, overlaps};
 pub use convert::{as_scalar, from_value};
 pub(crate) use convert::{compare_values, hash, is_true, write_text};
-pub use encode::encode;
+pub use encode::{encode, size};
 pub use parse::{parse, parse_cost};
 pub use path::{Index, Leg, Path};
-pub use print::{pretty, print, print_unquoted, quote};
+pub use print::{pretty, print, print_metered, print_unquoted, quote, quoted_len};
 pub use seek::{seek, seek_where};
 
 use crate::{Date, DateTime, Decimal, Time};
@@ -81,6 +81,10 @@ impl JsonError {
 }
 
 pub type Result<T> = std::result::Result<T, JsonError>;
+
+/// Hears about long work: how many values were met, and how many bytes the answer takes more. If it
+/// says true, the work ends with [`JsonError::Stopped`].
+pub type Meter<'m> = &'m mut dyn FnMut(usize, usize) -> bool;
 
 /// A value as a tree. Strings and parts that are already in the binary form are borrowed where
 /// possible.

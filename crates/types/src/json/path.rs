@@ -39,8 +39,13 @@ impl Index {
     }
 }
 
+/// The most legs of a path. No document is deeper than [`MAX_DEPTH`](super::MAX_DEPTH); more legs
+/// than that can only be `[0]` of values that are no arrays, and `**`.
+const MAX_LEGS: usize = 1000;
+
 impl<'a> Path<'a> {
-    /// Reads a path. The error is the position, in bytes, around which the text is wrong.
+    /// Reads a path. The error is the position, in bytes, around which the text is wrong, or at
+    /// which it has too many legs.
     pub fn parse(text: &'a str) -> Result<Path<'a>, usize> {
         let mut parser = Parser { text, at: 0 };
         parser.spaces();
@@ -50,6 +55,9 @@ impl<'a> Path<'a> {
         let mut legs = Vec::new();
         parser.spaces();
         while parser.at < text.len() {
+            if legs.len() == MAX_LEGS {
+                return Err(parser.at);
+            }
             legs.push(parser.leg()?);
             parser.spaces();
         }

@@ -1,17 +1,33 @@
 //! The text of a value, in MySQL's form: `{"a": 1, "b": [1, 2]}`, or with line ends.
 use super::binary::{JsonRef, View};
-use super::{JsonError, MAX_DEPTH, Result};
+use super::{JsonError, MAX_DEPTH, Meter, Result};
 use crate::number::write_f64;
 use crate::{Date, DateTime, Time, Value};
 
 /// Appends the text of a value.
 pub fn print(value: JsonRef<'_>, out: &mut Vec<u8>) -> Result<()> {
-    Printer { out, indent: None, depth: 0 }.value(value)
+    print_metered(value, out, &mut |_, _| false)
+}
+/// Appends the text of a value. The meter hears of its bytes.
+pub fn print_metered(value: JsonRef<'_>, out: &mut Vec<u8>, meter: Meter<'_>) -> Result<()> {
+    let told = out.len();
+    Printer { out, indent: None, depth: 0, meter, told }.value(value)
 }
 
 /// Appends the text of a value, a line for each element and member, as JSON_PRETTY gives it.
-pub fn pretty(value: JsonRef<'_>, out: &mut Vec<u8>) -> Result<()> {
-    Printer { out, indent: Some(2), depth: 0 }.value(value)
+pub fn pretty(value: JsonRef<'_>, out: &mut Vec<u8>, meter: Meter<'_>) -> Result<()> {
+    let told = out.len();
+    Printer { out, indent: Some(2), depth: 0, meter, told }.value(value)
+}
+
+/// The bytes that [`quote`] appends.
+pub fn quoted_len(text: &str) -> usize {
+    let more = |byte: u8| match byte {
+        b'"' | b'\\' | 8 | 12 | b'\n' | b'\r' | b'\t' => 1,
+        0..0x20 => 5,
+        _ => 0,
+    };
+    2 + text.len() + text.bytes().map(more).sum::<usize>()
 }
 
 /// Appends a string with its quotation marks and escapes.
@@ -46,6 +62,9 @@ pub fn quote(text: &str, out: &mut Vec<u8>) {
 
 /// A double, which keeps a mark that it is one: 1.0, 1e20.
 pub(super) fn write_double(value: f64, out: &mut Vec<u8>) {
+    if value == 0.0 && value.is_sign_negative() {
+        return out.extend_from_slice(b"-0.0");
+    }
     let start = out.len();
     write_f64(value, out);
     if out[start..].iter().all(|b| b.is_ascii_digit() || *b == b'-') {
@@ -99,15 +118,29 @@ pub fn print_unquoted(view: &View<'_>, out: &mut Vec<u8>) -> bool {
     true
 }
 
-struct Printer<'o> {
+/// The meter hears of the text piece by piece.
+const PIECE: usize = 64 << 10;
+
+struct Printer<'o, 'm> {
     out: &'o mut Vec<u8>,
     /// Spaces for each level, on lines.
     indent: Option<usize>,
     depth: usize,
+    meter: Meter<'m>,
+    /// The bytes of `out` that the meter has heard of.
+    told: usize,
 }
 
-impl Printer<'_> {
+impl Printer<'_, '_> {
     fn value(&mut self, value: JsonRef<'_>) -> Result<()> {
+        let more = self.out.len() - self.told;
+        if more >= PIECE || self.depth == 0 {
+            self.told = self.out.len();
+            // One step for a value of some ten bytes.
+            if (self.meter)(1 + more / 16, more) {
+                return Err(JsonError::Stopped);
+            }
+        }
         let view = value.view()?;
         match &view {
             View::Array(container) | View::Object(container) => {

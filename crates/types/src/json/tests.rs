@@ -169,7 +169,7 @@ fn paths_find_their_values() {
         ("$.x", ""),
     ] {
         let parsed = Path::parse(path).unwrap();
-        let values = seek(value, &parsed).unwrap();
+        let values = seek(value, &parsed, &mut |_, _| false).unwrap();
         let texts: Vec<_> = values.iter().map(|v| text(&v.to_vec())).collect();
         assert_eq!(texts.join(";"), found, "{path}");
     }
@@ -269,7 +269,7 @@ proptest! {
         let value = JsonRef::new(&document).unwrap();
         prop_assert_eq!(value.open().unwrap().to_binary().unwrap(), document.clone());
         let mut lines = Vec::new();
-        pretty(value, &mut lines).unwrap();
+        pretty(value, &mut lines, &mut |_, _| false).unwrap();
         prop_assert_eq!(text(&parse(&lines).unwrap().to_binary().unwrap()), printed);
     }
 
@@ -303,9 +303,9 @@ proptest! {
         prop_assert!(printed.is_ok() || !sound);
         if sound {
             let path = Path::parse("$**.a").unwrap();
-            seek(value, &path).unwrap();
+            seek(value, &path, &mut |_, _| false).unwrap();
             push_sort_key(value, &mut out).unwrap();
-            contains(value, value, &mut |_| false).unwrap();
+            contains(value, value, &mut |_, _| false).unwrap();
             value.open().unwrap().to_binary().unwrap();
         }
     }
@@ -317,10 +317,65 @@ fn long_comparisons_are_stopped() {
     let other = binary(&format!("[{}]", ["[1, 3]"; 1000].join(", ")));
     let (a, b) = (JsonRef::new(&arrays).unwrap(), JsonRef::new(&other).unwrap());
     let mut met = 0;
-    let stopped = contains(a, b, &mut |n| {
+    let stopped = contains(a, b, &mut |n, _| {
         met += n;
         met > 2000
     });
     assert_eq!(stopped, Err(JsonError::Stopped));
-    assert_eq!(contains(a, a, &mut |_| false), Ok(true));
+    assert_eq!(contains(a, a, &mut |_, _| false), Ok(true));
+}
+
+/// Tests JSON-4: behind several `**`, a value is walked through once for each leg.
+#[test]
+fn walks_of_many_legs_end() {
+    let deep = binary(&format!("{}1{}", "{\"a\":".repeat(99), "}".repeat(99)));
+    let value = JsonRef::new(&deep).unwrap();
+    for (legs, values) in [("**.a".repeat(20), 80), ("**[0]".repeat(300), 100)] {
+        let (text, mut met) = (format!("${legs}"), 0);
+        let path = Path::parse(&text).unwrap();
+        let found = seek(value, &path, &mut |n, _| {
+            met += n;
+            false
+        });
+        assert_eq!(found.unwrap().len(), values, "{text}");
+        assert!(met <= 4 * 100 * path.legs.len() + 1000, "{met}");
+    }
+    let path = Path::parse("$**.a**.a").unwrap();
+    assert_eq!(seek(value, &path, &mut |n, _| n > 0).err(), Some(JsonError::Stopped));
+    assert!(Path::parse(&format!("${}", "[0]".repeat(1000))).is_ok());
+    assert_eq!(Path::parse(&format!("${}", "[0]".repeat(1001))), Err(3001));
+}
+
+#[test]
+fn lengths_are_told_before_the_text_is_made() {
+    for text in ["", "a", "\"\\\n\u{1}\u{8}é", "\u{1f}\u{7f}"] {
+        let mut quoted = Vec::new();
+        quote(text, &mut quoted);
+        assert_eq!(quoted_len(text), quoted.len(), "{text:?}");
+    }
+    let (long, mut told) = (binary(&format!("[{}1]", "1,".repeat(200_000))), 0);
+    let value = JsonRef::new(&long).unwrap();
+    let mut out = Vec::new();
+    let refused = pretty(value, &mut out, &mut |_, bytes| {
+        told += bytes;
+        told > 100_000
+    });
+    assert!(refused == Err(JsonError::Stopped) && out.len() < 300_000, "{}", out.len());
+}
+
+#[test]
+fn patches_are_merged_in_the_order_of_names() {
+    let patched = |target: &str, patch: &str| {
+        let (target, patch) = (binary(target), binary(patch));
+        let of = |bytes| Json::Raw(JsonRef::new(bytes).unwrap());
+        text(&edit::merge_patch(of(&target), of(&patch)).unwrap().to_binary().unwrap())
+    };
+    for (target, patch, answer) in [
+        (r#"{"b":1,"d":2}"#, r#"{"a":0,"c":null,"d":null,"e":9}"#, r#"{"a": 0, "b": 1, "e": 9}"#),
+        (r#"{"a":{"x":1,"y":2}}"#, r#"{"a":{"y":null,"z":3}}"#, r#"{"a": {"x": 1, "z": 3}}"#),
+        ("[1]", r#"{"a":{"b":null,"c":1}}"#, r#"{"a": {"c": 1}}"#),
+        (r#"{"a":1}"#, "7", "7"),
+    ] {
+        assert_eq!(patched(target, patch), answer);
+    }
 }

@@ -3,6 +3,7 @@
 use super::super::long_rows::fetch;
 use super::AdminContext;
 use crate::error::{Result, SqlError};
+use crate::exec::pace::LONG;
 use crate::plan::{AdminStmt, TableName};
 use crate::session_state::Level;
 use crate::sink::{ColumnMeta, ResultSink};
@@ -10,9 +11,13 @@ use redolith_engine::dict::metadata_lock::MetadataLockMode;
 use redolith_engine::dict::table::Table;
 use redolith_engine::lock::hash_bytes;
 use redolith_engine::row::cursor::{Cursor, Read};
-use redolith_types::Value;
+use redolith_types::{SqlType, Value, json};
 use std::sync::Arc;
 use std::task::Poll;
+
+/// The text of a JSON value is at most this many times as long as the value: a control character
+/// has six letters (`\u0001`).
+const JSON_TEXT: usize = 6;
 
 pub(super) async fn run(
     cx: &mut AdminContext<'_>,
@@ -112,6 +117,7 @@ async fn checksum(cx: &mut AdminContext<'_>, table: &Arc<Table>) -> Result<u64> 
     let mut trx = cx.engine.begin(cx.session.process.interrupt.clone());
     let mut rows = Cursor::new(table.clone(), 0, Vec::new(), None, false, Read::Consistent);
     let (mut sum, mut text) = (0u32, Vec::new());
+    let has_json = table.def.columns.iter().any(|column| column.ty == SqlType::Json);
     let memory = &mut cx.session.memory.statement;
     let (mark, mut counted, mut copied) = (memory.used(), 0, 0);
     while rows.next(&mut trx).await? {
@@ -119,13 +125,20 @@ async fn checksum(cx: &mut AdminContext<'_>, table: &Arc<Table>) -> Result<u64> 
         if is_long {
             fetch(&mut rows, &trx, memory, &mut counted).await?;
             // The text of the row is written while the row is still held.
-            memory.recount(&mut copied, text.capacity().max(counted))?;
+            let longest = if has_json { JSON_TEXT * counted } else { counted };
+            memory.recount(&mut copied, text.capacity().max(longest))?;
+            if longest >= LONG {
+                cx.engine.runtime.leave_worker();
+            }
         }
         let payload = if is_long { rows.whole() } else { rows.row().stored };
         text.clear();
         for column in 0..table.def.columns.len() {
             let value = table.layout.get(payload, column);
             text.push(value.is_null() as u8);
+            if let Value::Json(document) = &value {
+                json::check(document)?;
+            }
             let start = text.len();
             value.write_text(None, &mut text);
             text.extend(((text.len() - start) as u32).to_le_bytes());

@@ -173,7 +173,7 @@ impl AdminContext<'_> {
             generates_keys: self.vars.is_on(Var::SqlGenerateInvisiblePrimaryKey),
             session: self.session,
             locks: self.locks,
-            sorting: self.temporary.map(|space| Sorting {
+            sorting: self.temporary.filter(|space| space.is_on()).map(|space| Sorting {
                 buffer: self.settings.bits(Var::InnodbSortBufferSize) as usize,
                 space,
             }),

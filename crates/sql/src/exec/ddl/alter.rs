@@ -5,15 +5,17 @@
 //! DDL operation (ALTER-1).
 use super::{DdlContext, Sorting, table};
 use crate::error::{Result, SqlError};
+use crate::exec::duplicate_entry::duplicate_entry;
 use crate::plan::{AlterAction, TableName};
 use crate::session_state::{Done, SessionState};
+use crate::table_info::TableInfo;
 use redolith_engine::dict::alter::Alteration;
 use redolith_engine::dict::index_build::Building;
 use redolith_engine::dict::table::Table;
 use redolith_engine::lock::KillFlag;
 use redolith_engine::row::cursor::{Cursor, Read};
 use redolith_engine::{Engine, Error as EngineError};
-use redolith_types::{Charset, Collation, IndexDef, TableDef};
+use redolith_types::{Collation, IndexDef, TableDef};
 use std::sync::Arc;
 
 /// MySQL allows 64 secondary indexes.
@@ -187,7 +189,12 @@ async fn alter_table(
     let (held, how) = building(cx.session, sorting)?;
     let altered = cx.engine.alter_table(table, to, &how).await;
     cx.session.memory.statement.release_to(held);
-    Ok(altered.map(drop))
+    match altered {
+        Err(EngineError::TemporarySpaceFull { .. }) if how.space.is_none() => {
+            Err(out_of_memory(cx.session))
+        }
+        altered => Ok(altered.map(drop)),
+    }
 }
 
 /// How indexes are built, which is charged to the statement. Returns also what the statement held
@@ -203,12 +210,19 @@ pub(crate) fn building(
             let buffer = buffer.min(session.memory.statement.limit() / 16);
             Building::in_files(kill, buffer, space.clone(), progress)
         }
-        None => Building::in_memory(kill),
+        // A buffer may be twice as long as its bytes, and exists twice while it grows.
+        None => Building::in_memory_up_to(kill, session.memory.statement.limit() / 4, progress),
     };
     let account = &mut session.memory.statement;
     let held = account.used();
     account.charge(how.memory_to_build())?;
     Ok((held, how))
+}
+
+/// Error 3170, for entries that are sorted in memory and are too many.
+pub(crate) fn out_of_memory(session: &mut SessionState) -> SqlError {
+    let refused = session.memory.statement.charge(usize::MAX);
+    refused.err().unwrap_or_else(|| SqlError::internal("memory without an end"))
 }
 
 /// Error 1062, with the value of a new unique index that occurs twice. `row` is the clustered key
@@ -223,21 +237,13 @@ pub(crate) async fn duplicate(
     let mut trx = engine.begin(kill);
     let mut rows = Cursor::new(table.clone(), 0, row, None, false, Read::Newest);
     let found = rows.next(&mut trx).await?;
-    let value = if found { key_text(table, def, rows.row().stored) } else { "?".into() };
-    trx.rollback().await?;
-    Ok(SqlError::duplicate_entry(value, format!("{}.{}", table.def.name, def.name)))
-}
-
-/// A row's values of the columns of an index, as error 1062 shows them.
-fn key_text(table: &Table, index: &IndexDef, payload: &[u8]) -> String {
-    let text = |column: usize| {
-        let (ty, mut bytes) = (&table.def.columns[column].ty, Vec::new());
-        ty.write_text(&table.layout.get(payload, column), &mut bytes);
-        let charset = ty
-            .collation()
-            .filter(|c| *c != Collation::Binary)
-            .map_or(Charset::Utf8mb4, Collation::charset);
-        String::from_utf8_lossy(&charset.convert_lossy(&bytes, Charset::Utf8mb4)).into_owned()
+    let error = if found {
+        let with_index = TableInfo::new(engine.with_index(table, def));
+        let last = with_index.engine().indexes.len() - 1;
+        duplicate_entry(&with_index, last, rows.row().stored)
+    } else {
+        SqlError::duplicate_entry("?", format!("{}.{}", table.def.name, def.name))
     };
-    index.columns.iter().map(|c| text(c.column)).collect::<Vec<_>>().join("-")
+    trx.rollback().await?;
+    Ok(error)
 }

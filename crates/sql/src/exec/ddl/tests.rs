@@ -106,6 +106,15 @@ fn indexes_come_and_go() {
         s.ddl_error("CREATE UNIQUE INDEX u ON t(c, k)"),
         (1062, "Duplicate entry 'a-5' for key 't.u'".into())
     );
+    // Of a prefix key, the prefix is named.
+    s.ddl("CREATE TABLE prefixes (id INT PRIMARY KEY, s VARCHAR(10))").unwrap();
+    let text = |id, s| [Value::Int(id), Value::text(s)];
+    s.insert("prefixes", &[&text(1, "ABC "), &text(2, "ABD")]);
+    assert_eq!(
+        s.ddl_error("CREATE UNIQUE INDEX u ON prefixes (s(2))"),
+        (1062, "Duplicate entry 'AB' for key 'prefixes.u'".into())
+    );
+    s.ddl("DROP TABLE prefixes").unwrap();
     assert_eq!(s.table("t").def.indexes.len(), 2);
     s.ddl("ALTER TABLE t DROP INDEX k, ADD INDEX k (c)").unwrap();
     assert_eq!(

@@ -125,9 +125,16 @@ impl<'v> Eval<'v, '_, '_> {
         }
     }
 
-    /// The operand of HEX(). HEX writes the bytes of strings, and of the names of ENUM and SET.
+    /// The operand of HEX(). HEX writes the bytes of strings, of the names of ENUM and SET, and of
+    /// the text of JSON values.
     fn hex_operand(&mut self, e: &'v Expr) -> Result<Value<'v>> {
-        if e.ty.kind.is_string() { self.eval(e) } else { self.number(e) }
+        if !e.ty.kind.is_string() {
+            return self.number(e);
+        }
+        Ok(match self.eval(e)? {
+            json @ Value::Json(_) => Value::owned(self.text_of(e, &json).into_owned()),
+            value => value,
+        })
     }
 
     /// The collation in which two strings are compared.

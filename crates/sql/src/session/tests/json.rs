@@ -1,5 +1,6 @@
 //! JSON in statements: what long documents cost, and the limits of results.
-use super::{World, lines};
+use super::{Lines, World, lines};
+use redolith_engine::runtime::block_on;
 
 /// EVAL-JSON: the trees that functions make are in the statement's account.
 #[test]
@@ -58,4 +59,51 @@ fn a_document_has_the_table_in_its_error() {
         let warnings = lines(&mut s, "SHOW WARNINGS");
         assert!(warnings[0].contains("'d.j'"), "{statement}: {warnings:?}");
     }
+}
+
+/// EVAL-JSON: what functions find, keep and print is in the statement's account, too.
+#[test]
+fn answers_about_long_documents_are_charged() {
+    let world = World::new();
+    let mut s = world.session();
+    lines(&mut s, "SET @a = CONCAT('[', REPEAT('1,', 20000), '1]')");
+    let strings = "REPEAT('\"x\",', 500)";
+    lines(
+        &mut s,
+        &format!("SET @s = CONCAT('{{\"', REPEAT('k', 60000), '\":[', {strings}, '1]}}')"),
+    );
+    lines(&mut s, "SET @n = CONCAT(REPEAT('[', 98), REPEAT('1,', 20000), '1', REPEAT(']', 98))");
+    lines(&mut s, "SET redolith_statement_memory = 8388608");
+    let many = |item: &str, n| vec![item; n].join(", ");
+    for refused in [
+        format!("SELECT JSON_LENGTH(JSON_EXTRACT(@a, {}))", many("'$[*]'", 40)),
+        "SELECT JSON_LENGTH(JSON_SEARCH(@s, 'all', 'x'))".to_string(),
+        format!("SELECT LENGTH(JSON_PRETTY(JSON_ARRAY({})))", many("CAST(@n AS JSON)", 4)),
+        format!("SELECT JSON_LENGTH(JSON_ARRAY({}))", many("REPEAT('a', 1000000)", 9)),
+        format!("SELECT JSON_LENGTH(JSON_OBJECT({}))", many("REPEAT('a', 60000), 1", 200)),
+        "SELECT LENGTH(JSON_QUOTE(REPEAT(CHAR(1 USING utf8mb4), 3000000)))".to_string(),
+    ] {
+        assert_eq!(lines(&mut s, &refused), ["error 3170"], "{refused}");
+    }
+    assert_eq!(lines(&mut s, "SELECT JSON_LENGTH(@a)"), ["20001"]);
+}
+
+/// No text takes the place of bytes that are none.
+#[test]
+fn bytes_that_are_no_text_are_refused() {
+    let world = World::new();
+    let mut s = world.session();
+    lines(&mut s, "CREATE TABLE d (id INT PRIMARY KEY, j JSON)");
+    let mut refused = |text: &[u8]| {
+        let mut text = text.to_vec();
+        let place = text.iter().position(|b| *b == b'~').unwrap();
+        text[place] = 0xff;
+        let mut out = Lines::default();
+        block_on(s.query(&text, &mut out));
+        out.lines
+    };
+    assert_eq!(refused(b"INSERT INTO d VALUES (1, '\"a~b\"')"), ["error 3140"]);
+    assert_eq!(refused(b"SELECT JSON_ARRAY('~')"), ["error 1300"]);
+    assert_eq!(refused(b"SELECT JSON_QUOTE('~')"), ["error 1300"]);
+    assert_eq!(refused(b"SELECT JSON_OBJECT('~', 1)"), ["error 1300"]);
 }

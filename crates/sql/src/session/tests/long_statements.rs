@@ -96,6 +96,9 @@ impl Runtime for Watcher {
     }
 }
 
+/// After so many pauses a statement is killed.
+const MANY: u64 = 30;
+
 struct Watched {
     world: World,
     runtime: Arc<Watcher>,
@@ -125,13 +128,13 @@ impl Watched {
         IS_SESSION.set(false);
         done
     }
-    /// Runs a statement and kills it when it gives way for the third time. Returns the last line of
-    /// its answer.
+    /// Runs a statement and kills it when it has given way many times, so that a statement that
+    /// calculates has left its worker, even on a busy machine. Returns the last line of its answer.
     fn killed(&self, session: &mut Session, text: &str) -> String {
         let process: Arc<Process> = session.state.process.clone();
         self.runtime.gave_way.store(0, Relaxed);
         let victim = process.clone();
-        *self.runtime.then.lock() = Some((3, Box::new(move || victim.kill(Kill::Query))));
+        *self.runtime.then.lock() = Some((MANY, Box::new(move || victim.kill(Kill::Query))));
         let lines = self.watch(|| lines(session, text));
         *self.runtime.then.lock() = None;
         process.forget_kill_query();
@@ -217,7 +220,7 @@ fn evaluations_leave_their_worker_and_are_killed() {
     assert_eq!(lines(s, "SELECT COUNT(*), SUM(v), SUM(k) FROM t"), ["3|0|6"]);
     let id = block_on(s.prepare(format!("SELECT {LONG} + ?").as_bytes())).unwrap().id;
     let victim = s.state.process.clone();
-    *watched.runtime.then.lock() = Some((3, Box::new(move || victim.kill(Kill::Query))));
+    *watched.runtime.then.lock() = Some((MANY, Box::new(move || victim.kill(Kill::Query))));
     assert_eq!(watched.watch(|| execute(s, id, &[Value::Int(1)])), ["error 1317"]);
 }
 

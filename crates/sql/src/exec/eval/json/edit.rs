@@ -8,6 +8,9 @@ use redolith_types::Value;
 use redolith_types::json::edit::{self, Mode};
 use redolith_types::json::{Json, JsonRef, Leg, Path};
 
+/// A change moves this many bytes of the document in a step.
+const BYTES_PER_STEP: usize = 64;
+
 impl<'v> Eval<'v, '_, '_> {
     /// Charges for the tree of a document, whose containers may all be opened.
     fn charge_tree(&mut self, document: &[u8]) -> Result<()> {
@@ -16,6 +19,11 @@ impl<'v> Eval<'v, '_, '_> {
         }
         let nodes = JsonRef::new(document)?.nodes()?;
         self.env.charge(nodes.saturating_mul(size_of::<Json<'_>>() + size_of::<String>()))
+    }
+
+    /// Counts a change, which may move all elements of an array.
+    fn count_change(&mut self, document: &[u8]) -> Result<()> {
+        self.env.steps(1 + document.len() / BYTES_PER_STEP)
     }
 
     /// The document and the pairs of a path and a value that follow. None if the document or a path
@@ -50,6 +58,7 @@ impl<'v> Eval<'v, '_, '_> {
         self.charge_tree(&document)?;
         let mut json = Json::Raw(JsonRef::new(&document)?);
         for (path, value) in &changes {
+            self.count_change(&document)?;
             edit::set(&mut json, path, Json::Raw(JsonRef::new(value)?), mode)?;
         }
         self.made_json(&json)
@@ -66,6 +75,7 @@ impl<'v> Eval<'v, '_, '_> {
         self.charge_tree(&document)?;
         let mut json = Json::Raw(JsonRef::new(&document)?);
         for (path, value) in &changes {
+            self.count_change(&document)?;
             let value = Json::Raw(JsonRef::new(value)?);
             if function == Function::JsonArrayAppend {
                 edit::array_append(&mut json, path, value)?;
@@ -96,6 +106,7 @@ impl<'v> Eval<'v, '_, '_> {
         self.charge_tree(&document)?;
         let mut json = Json::Raw(JsonRef::new(&document)?);
         for path in &paths {
+            self.count_change(&document)?;
             edit::remove(&mut json, path)?;
         }
         self.made_json(&json)
@@ -119,9 +130,11 @@ impl<'v> Eval<'v, '_, '_> {
 
     pub(super) fn json_merge_preserve(&mut self, args: &'v [Expr]) -> Result<Value<'v>> {
         let documents = self.documents(Function::JsonMergePreserve, args)?;
-        let mut merged = None;
+        let (mut merged, mut size) = (None, 0);
         for document in &documents {
             let Some(document) = document else { return Ok(Value::Null) };
+            size += document.len();
+            self.env.steps(size / BYTES_PER_STEP)?;
             let json = Json::Raw(JsonRef::new(document)?);
             merged = Some(match merged {
                 None => json,
@@ -135,7 +148,10 @@ impl<'v> Eval<'v, '_, '_> {
     pub(super) fn json_merge_patch(&mut self, args: &'v [Expr]) -> Result<Value<'v>> {
         let documents = self.documents(Function::JsonMergePatch, args)?;
         let mut merged: Option<Json<'_>> = None;
+        let mut size = 0;
         for (n, document) in documents.iter().enumerate() {
+            size += document.as_ref().map_or(0, |document| document.len());
+            self.env.steps(size / BYTES_PER_STEP)?;
             let patch = document.as_ref().map(|d| JsonRef::new(d)).transpose()?;
             merged = match (merged, patch) {
                 (_, None) => None,

@@ -1,5 +1,5 @@
 //! JSON_ARRAY and JSON_OBJECT.
-use super::{Document, Eval};
+use super::{Document, Eval, KEPT, utf8};
 use crate::error::{Result, SqlError};
 use crate::plan::Expr;
 use redolith_types::json::{Json, JsonRef, Object};
@@ -34,6 +34,10 @@ impl<'v> Eval<'v, '_, '_> {
         let Some(name) = self.arg_text(e, Charset::Utf8mb4)? else {
             return Err(SqlError::json_null_key());
         };
-        Ok(String::from_utf8_lossy(&name).into_owned())
+        if name.len() >= KEPT {
+            self.env.bytes(name.len())?;
+            self.env.charge(name.len())?;
+        }
+        Ok(utf8(&name)?.to_string())
     }
 }

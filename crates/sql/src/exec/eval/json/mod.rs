@@ -13,12 +13,16 @@ mod value;
 use super::Eval;
 use crate::error::{Result, SqlError};
 use crate::exec::pace::LONG;
-use crate::plan::{Expr, ExprKind, Function, Kind, UnaryOp};
+use crate::plan::{Expr, ExprKind, Function, Kind, SubqueryTest, UnaryOp};
 use redolith_types::json::binary::field;
-use redolith_types::json::{self, Json, JsonError, JsonRef, Path};
+use redolith_types::json::{self, Json, JsonError, JsonRef, Meter, Path};
 use redolith_types::{Charset, Value};
 use std::borrow::Cow;
 use std::cmp::Ordering;
+
+/// From this length on, what a function keeps or makes is charged by itself. What is shorter is
+/// bounded by the number of the arguments.
+const KEPT: usize = 1 << 10;
 
 /// A document in the binary form.
 type Document<'v> = Cow<'v, [u8]>;
@@ -31,6 +35,48 @@ impl<'v> Eval<'v, '_, '_> {
             json::check(document)?;
         }
         Ok(value)
+    }
+
+    /// Does work on documents that tells a meter how far it is: KILL ends the work, and the
+    /// statement is charged for what the work makes.
+    fn metered<T>(&mut self, work: impl FnOnce(Meter<'_>) -> json::Result<T>) -> Result<T> {
+        let (env, mut ended) = (&mut *self.env, Ok(()));
+        let done = work(&mut |values, bytes| {
+            ended = env.steps(values);
+            if ended.is_ok() && bytes > 0 {
+                ended = env.charge(bytes);
+            }
+            ended.is_err()
+        });
+        ended?;
+        Ok(done?)
+    }
+    /// The text of a document, or NULL and a warning if it is longer than a packet.
+    fn printed(
+        &mut self,
+        function: &str,
+        print: impl FnOnce(&mut Vec<u8>, Meter<'_>) -> json::Result<()>,
+    ) -> Result<Value<'v>> {
+        let (mut text, mut len, most) = (Vec::new(), 0, self.most_bytes());
+        let done = self.metered(|meter| {
+            print(&mut text, &mut |values, bytes| {
+                len += bytes;
+                len > most || meter(values, bytes)
+            })
+        });
+        if len > most || text.len() > most {
+            return self.too_long(function);
+        }
+        done?;
+        self.made_text(text)
+    }
+    /// Charges for an argument that is kept while the others are evaluated.
+    fn keep_argument(&mut self, document: Document<'v>) -> Result<Document<'v>> {
+        if matches!(document, Cow::Owned(_)) && document.len() >= KEPT {
+            self.env.charge(document.len())?;
+            self.env.bytes(document.len())?;
+        }
+        Ok(document)
     }
 
     /// Counts the work on a document, and charges for it if it was made.
@@ -122,7 +168,15 @@ impl<'v> Eval<'v, '_, '_> {
     /// strings, NULL becomes null.
     pub(in crate::exec) fn json_value(&mut self, e: &'v Expr) -> Result<Document<'v>> {
         let value = self.eval(e)?;
-        self.as_json(e, value)
+        if let Value::Bytes(text) = &value {
+            // A string is copied.
+            self.env.bytes(text.len())?;
+            if text.len() >= KEPT {
+                self.env.charge(text.len())?;
+            }
+        }
+        let document = self.as_json(e, value)?;
+        self.keep_argument(document)
     }
     fn as_json(&mut self, e: &Expr, value: Value<'v>) -> Result<Document<'v>> {
         let json = match &value {
@@ -140,8 +194,7 @@ impl<'v> Eval<'v, '_, '_> {
             }
             Value::Bytes(_) => {
                 let text = self.string_in(e, &value, Charset::Utf8mb4);
-                let text = String::from_utf8_lossy(&text).into_owned();
-                return Ok(Cow::Owned(Json::String(Cow::Owned(text)).to_binary()?));
+                return Ok(Cow::Owned(Json::text(utf8(&text)?).to_binary()?));
             }
             Value::Decimal(d) if e.ty.kind == Kind::Decimal && d.scale() > e.ty.decimals => {
                 Json::Decimal(d.round(e.ty.decimals).unwrap_or(*d))
@@ -153,12 +206,30 @@ impl<'v> Eval<'v, '_, '_> {
 
     pub(super) fn cast_to_json(&mut self, e: &'v Expr, value: Value<'v>) -> Result<Value<'v>> {
         let Value::Bytes(text) = value else { return Ok(Value::Json(self.as_json(e, value)?)) };
-        if self.charset_of(e) == Charset::Binary {
+        // The name of an ENUM or SET is a JSON string; a text is a document.
+        if self.charset_of(e) == Charset::Binary || matches!(e.ty.kind, Kind::Enum | Kind::Set) {
             return Ok(Value::Json(self.as_json(e, Value::Bytes(text))?));
         }
         let text = self.json_text(e, text)?;
+        if is_mark(e) {
+            return Ok(Value::Json(Cow::Owned(self.mark_as_json(&text)?)));
+        }
         let wrong = |why, at| SqlError::invalid_json_argument(1, "cast_as_json", why, at);
         Ok(Value::Json(Cow::Owned(self.parsed(&text, wrong)?)))
+    }
+
+    /// The text of a parameter of a prepared statement as MySQL takes it beside JSON: a document if
+    /// it is the text of one, else a JSON string.
+    fn mark_as_json(&mut self, text: &[u8]) -> Result<Vec<u8>> {
+        let mut is_text = true;
+        let wrong = |why: &'static str, _| {
+            is_text = false;
+            SqlError::internal(why)
+        };
+        match self.parsed(text, wrong) {
+            Err(_) if !is_text => Ok(Json::text(utf8(text)?).to_binary()?),
+            parsed => parsed,
+        }
     }
 
     /// Compares two values of which one is a JSON value.
@@ -171,7 +242,11 @@ impl<'v> Eval<'v, '_, '_> {
             // TRUE is the JSON value true, which is not equal to the number 1.
             let value = match value {
                 Value::Bytes(_) => {
-                    Value::owned(this.string_in(e, value, Charset::Utf8mb4).into_owned())
+                    let text = this.string_in(e, value, Charset::Utf8mb4).into_owned();
+                    if is_mark(e) && this.charset_of(e) != Charset::Binary {
+                        return this.mark_as_json(&text);
+                    }
+                    Value::owned(text)
                 }
                 value => value.borrow(),
             };
@@ -193,6 +268,7 @@ impl<'v> Eval<'v, '_, '_> {
     /// A path argument; None for NULL.
     fn json_path(&mut self, e: &'v Expr) -> Result<Option<Path<'static>>> {
         let Some(text) = self.arg_text(e, Charset::Utf8mb4)? else { return Ok(None) };
+        self.env.bytes(text.len())?;
         let text =
             std::str::from_utf8(&text).map_err(|e| SqlError::invalid_json_path(e.valid_up_to()))?;
         match Path::parse(text) {
@@ -211,6 +287,11 @@ impl<'v> Eval<'v, '_, '_> {
 
     /// The value of a tree.
     fn made_json(&mut self, json: &Json<'_>) -> Result<Value<'v>> {
+        let size = json::size(json)?;
+        if size >= KEPT {
+            self.env.bytes(size)?;
+            self.env.charge(size)?;
+        }
         Ok(Value::Json(Cow::Owned(json.to_binary()?)))
     }
     fn made_text(&mut self, text: Vec<u8>) -> Result<Value<'v>> {
@@ -221,16 +302,30 @@ impl<'v> Eval<'v, '_, '_> {
     }
 }
 
+/// A string that has to be text.
+fn utf8(text: &[u8]) -> Result<&str> {
+    std::str::from_utf8(text).map_err(|e| {
+        let bad = text[e.valid_up_to()..].iter().take(3);
+        SqlError::invalid_string("utf8mb4", bad.map(|b| format!("{b:02X}")).collect::<String>())
+    })
+}
+
 /// The only value of a path without wildcards.
 fn one<'a>(document: &'a [u8], path: Option<&Path<'_>>) -> Result<Option<JsonRef<'a>>> {
     let value = JsonRef::new(document)?;
     let Some(path) = path else { return Ok(Some(value)) };
     let mut found = None;
-    json::seek_where(value, path, &mut |value| {
+    json::seek_where(value, path, &mut |_, _| false, &mut |value| {
         found = Some(value);
         false
     })?;
     Ok(found)
+}
+
+/// Whether an expression is a parameter of a prepared statement. A literal that a plan takes as a
+/// parameter has a type without length.
+fn is_mark(e: &Expr) -> bool {
+    matches!(e.kind, ExprKind::Param(_)) && (e.ty.kind == Kind::Null || e.ty.length > 0)
 }
 
 /// Whether the integer of an expression is true or false for JSON: TRUE, FALSE, and what conditions
@@ -250,6 +345,7 @@ fn is_boolean(e: &Expr) -> bool {
         | ExprKind::Unary(UnaryOp::Not, _) => true,
         // The type of a number has a place for its sign.
         ExprKind::Literal(Value::Int(0 | 1)) => e.ty.kind == Kind::BigInt && e.ty.length == 1,
+        ExprKind::Subquery(subquery) => !matches!(subquery.test, SubqueryTest::Scalar),
         ExprKind::Call { function, .. } => matches!(
             function,
             Function::IsNull

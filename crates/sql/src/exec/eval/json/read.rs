@@ -1,8 +1,8 @@
 //! Functions that read a document.
-use super::{Eval, one};
+use super::{Eval, KEPT, one, utf8};
 use crate::error::{Result, SqlError};
 use crate::plan::{Expr, Function};
-use redolith_types::json::{self, Json, JsonRef, View};
+use redolith_types::json::{self, Json, JsonError, JsonRef, View};
 use redolith_types::{Charset, Value};
 use std::borrow::Cow;
 
@@ -25,9 +25,7 @@ impl<'v> Eval<'v, '_, '_> {
             F::JsonStorageSize => Value::Int(document.len() as i64),
             F::JsonStorageFree => Value::Int(0),
             F::JsonPretty => {
-                let mut text = Vec::new();
-                json::pretty(value, &mut text)?;
-                return self.made_text(text);
+                return self.printed("json_pretty", |out, meter| json::pretty(value, out, meter));
             }
             _ => return Err(SqlError::internal("no function of JSON")),
         })
@@ -52,7 +50,13 @@ impl<'v> Eval<'v, '_, '_> {
         let value = JsonRef::new(&document)?;
         let mut found = Vec::new();
         for path in &paths {
-            found.extend(json::seek(value, path)?.into_iter().map(Json::Raw));
+            let values = self.metered(|meter| {
+                let values = json::seek(value, path, meter)?;
+                // The values are in the array, too.
+                let more = values.len() * 2 * size_of::<Json<'_>>();
+                if meter(values.len(), more) { Err(JsonError::Stopped) } else { Ok(values) }
+            })?;
+            found.extend(values.into_iter().map(Json::Raw));
         }
         if found.is_empty() { Ok(Value::Null) } else { self.made_json(&Json::Array(found)) }
     }
@@ -74,6 +78,8 @@ impl<'v> Eval<'v, '_, '_> {
             return Ok(Value::Int(container.map_or(1, |c| c.len()) as i64));
         }
         let Some(object) = container.filter(|c| c.is_object()) else { return Ok(Value::Null) };
+        self.env.steps(object.len())?;
+        self.env.charge(object.len() * size_of::<Json<'_>>())?;
         let keys = (0..object.len()).map(|n| Ok(Json::text(object.key(n)?)));
         let keys = Json::Array(keys.collect::<Result<_>>()?);
         self.made_json(&keys)
@@ -86,10 +92,10 @@ impl<'v> Eval<'v, '_, '_> {
             Value::Json(document) => {
                 let value = JsonRef::new(&document)?;
                 let mut text = Vec::new();
-                if !json::print_unquoted(&value.view()?, &mut text) {
-                    json::print(value, &mut text)?;
+                if json::print_unquoted(&value.view()?, &mut text) {
+                    return self.made_text(text);
                 }
-                self.made_text(text)
+                self.printed("json_unquote", |out, meter| json::print_metered(value, out, meter))
             }
             Value::Bytes(text) => {
                 let text = self.json_text(e, text)?;
@@ -113,8 +119,18 @@ impl<'v> Eval<'v, '_, '_> {
             Value::Null => Ok(Value::Null),
             Value::Bytes(text) => {
                 let text = self.json_text(e, text)?;
-                let mut quoted = Vec::with_capacity(text.len() + 2);
-                json::quote(&String::from_utf8_lossy(&text), &mut quoted);
+                let text = utf8(&text)?;
+                let len = json::quoted_len(text);
+                if len > self.most_bytes() {
+                    return self.too_long("json_quote");
+                }
+                self.env.bytes(len)?;
+                if len >= KEPT {
+                    self.env.charge(len)?;
+                }
+                let mut quoted = Vec::with_capacity(len);
+                json::quote(text, &mut quoted);
+                debug_assert_eq!(quoted.len(), len, "quoted_len tells the length");
                 self.made_text(quoted)
             }
             _ => Err(SqlError::invalid_json_type(1, "json_quote")),

@@ -3,7 +3,7 @@ use super::{Eval, one};
 use crate::error::{Result, SqlError};
 use crate::exec::eval::like::like;
 use crate::plan::{Expr, Function};
-use redolith_types::json::{self, Json, JsonError, JsonRef, MAX_DEPTH, View, quote};
+use redolith_types::json::{self, Json, JsonError, JsonRef, MAX_DEPTH, Meter, View, quote};
 use redolith_types::{Charset, Collation, Value};
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -27,16 +27,11 @@ impl<'v> Eval<'v, '_, '_> {
         let (Some(left), Some(right)) = (left, right) else { return Ok(Value::Null) };
         let right = JsonRef::new(&right)?;
         if function == Function::JsonOverlaps {
-            return Ok(Self::made_bool(json::overlaps(JsonRef::new(&left)?, right)?));
+            let left = JsonRef::new(&left)?;
+            return self.metered(|m| json::overlaps(left, right, m)).map(Self::made_bool);
         }
         let Some(target) = one(&left, path.as_ref())? else { return Ok(Value::Null) };
-        let mut killed = Ok(());
-        let contained = json::contains(target, right, &mut |values| {
-            killed = self.env.steps(values);
-            killed.is_err()
-        });
-        killed?;
-        Ok(Self::made_bool(contained?))
+        self.metered(|meter| json::contains(target, right, meter)).map(Self::made_bool)
     }
 
     /// Whether the argument is 'all'; else it is 'one'. None for NULL.
@@ -59,9 +54,11 @@ impl<'v> Eval<'v, '_, '_> {
         for e in &args[2..] {
             let Some(path) = self.json_path(e)? else { return Ok(Value::Null) };
             let mut found = false;
-            json::seek_where(value, &path, &mut |_| {
-                found = true;
-                false
+            self.metered(|meter| {
+                json::seek_where(value, &path, meter, &mut |_| {
+                    found = true;
+                    false
+                })
             })?;
             if found != all {
                 return Ok(Self::made_bool(found));
@@ -84,6 +81,7 @@ impl<'v> Eval<'v, '_, '_> {
             return Ok(Self::made_bool(json::compare(value, array)?.is_eq()));
         };
         for element in elements.values() {
+            self.env.step()?;
             if json::compare(value, element?)?.is_eq() {
                 return Ok(Self::made_bool(true));
             }
@@ -122,14 +120,18 @@ impl<'v> Eval<'v, '_, '_> {
         } else {
             let mut inside = HashSet::new();
             for path in &paths {
-                inside.extend(json::seek(root, path)?.into_iter().map(JsonRef::address));
+                let values = self.metered(|meter| json::seek(root, path, meter))?;
+                self.env.charge(values.len() * 3 * size_of::<(usize, usize)>())?;
+                inside.extend(values.into_iter().map(JsonRef::address));
             }
             Some(inside)
         };
-        let mut search = Search { pattern: &pattern, escape, all, inside, found: Vec::new() };
-        let mut path = vec![b'$'];
-        search.walk(root, &mut path, false, MAX_DEPTH + 1)?;
-        let found = search.found;
+        let found = self.metered(|meter| {
+            let found = Vec::new();
+            let mut search = Search { pattern: &pattern, escape, all, inside, found, meter };
+            search.walk(root, &mut vec![b'$'], false, MAX_DEPTH + 1)?;
+            Ok(search.found)
+        })?;
         let texts = found.into_iter().map(|path| Json::String(Cow::Owned(path)));
         let mut texts: Vec<Json<'_>> = texts.collect();
         match texts.len() {
@@ -140,16 +142,20 @@ impl<'v> Eval<'v, '_, '_> {
     }
 }
 
-struct Search<'s> {
+struct Search<'s, 'm> {
     pattern: &'s [u8],
     escape: char,
     all: bool,
     /// The values in which strings are looked for; None for the whole document.
     inside: Option<HashSet<(usize, usize)>>,
     found: Vec<String>,
+    meter: Meter<'m>,
 }
 
-impl Search<'_> {
+impl Search<'_, '_> {
+    fn count(&mut self, values: usize, bytes: usize) -> json::Result<()> {
+        if (self.meter)(values, bytes) { Err(JsonError::Stopped) } else { Ok(()) }
+    }
     /// Looks through a value that stands at `path`. `within` says that the value is in one that is
     /// searched.
     fn walk(
@@ -158,16 +164,19 @@ impl Search<'_> {
         path: &mut Vec<u8>,
         within: bool,
         depth: usize,
-    ) -> Result<()> {
+    ) -> json::Result<()> {
+        self.count(1, 0)?;
         let depth = depth.checked_sub(1).ok_or(JsonError::TooDeep)?;
         let within =
             within || self.inside.as_ref().is_none_or(|inside| inside.contains(&value.address()));
         match value.view()? {
             View::String(text) => {
                 let collation = Collation::Utf8mb4Bin;
+                self.count(text.len() / 16, 0)?;
                 if within && like(collation, Some(self.escape), text.as_bytes(), self.pattern) {
                     let place = String::from_utf8_lossy(path).into_owned();
-                    // With several paths a string may be found twice.
+                    // The place, its node in the answer's tree, and a vector that grows.
+                    self.count(1, place.len() + 3 * size_of::<Json<'_>>())?;
                     self.found.push(place);
                 }
             }

@@ -27,16 +27,28 @@ impl<'v> Eval<'v, '_, '_> {
             }
             Err(error) => return Err(error),
         };
-        let found = json::seek(JsonRef::new(&document)?, &path)?;
+        let found = self.metered(|meter| json::seek(JsonRef::new(&document)?, &path, meter))?;
         match found[..] {
             [] => {
                 let missing = SqlError::json_value_missing("json_value");
                 self.json_instead(modes[0], missing, &args[4], ty)
             }
-            [value] => match self.json_as(value, ty, "json_value") {
-                Ok(value) => Ok(value),
-                Err(error) => self.json_instead(modes[1], error, &args[5], ty),
-            },
+            [value] => {
+                let is_text = ty.kind.is_string() && ty.kind != Kind::Json;
+                let typed = if is_text && value.container()?.is_some() {
+                    // CHAR holds the text of an array or an object, too.
+                    let text = self.printed("json_value", |out, meter| {
+                        json::print_metered(value, out, meter)
+                    })?;
+                    self.typed(text, Charset::Utf8mb4, ty, "json_value")
+                } else {
+                    self.json_as(value, ty, "json_value")
+                };
+                match typed {
+                    Ok(value) => Ok(value),
+                    Err(error) => self.json_instead(modes[1], error, &args[5], ty),
+                }
+            }
             _ => {
                 let many = SqlError::json_values_many("json_value");
                 self.json_instead(modes[1], many, &args[5], ty)
