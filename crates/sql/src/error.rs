@@ -107,6 +107,14 @@ impl SqlError {
         SqlError { code, sqlstate: *sqlstate(code), message: message.into().into_boxed_str() }
     }
 
+    /// Error 1300 for bytes of which the first are invalid in the character set. As in MySQL, the
+    /// message shows three of them.
+    #[cold]
+    pub fn invalid_bytes(charset: &str, bytes: &[u8]) -> SqlError {
+        let shown: String = bytes.iter().take(3).map(|b| format!("{b:02X}")).collect();
+        SqlError::invalid_string(charset, shown)
+    }
+
     /// Error 1064 with its place: `near` is the statement from the first unexpected token on;
     /// `line` counts from 1.
     #[cold]

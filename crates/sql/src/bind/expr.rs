@@ -253,10 +253,7 @@ impl Binder<'_> {
             && let Some(Value::Bytes(b)) = literal.as_literal()
             && let Err(at) = charset.validate(b)
         {
-            return Err(SqlError::invalid_string(
-                charset.name(),
-                b[at.0..].iter().take(3).map(|b| format!("{b:02X}")).collect::<String>(),
-            ));
+            return Err(SqlError::invalid_bytes(charset.name(), &b[at.0..]));
         }
         if literal.ty.length > 0
             && let Some(Value::Bytes(b)) = literal.as_literal()

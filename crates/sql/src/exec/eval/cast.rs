@@ -255,8 +255,7 @@ impl<'v> Eval<'v, '_, '_> {
     fn valid_text(&mut self, bytes: Value<'v>, to: Charset) -> Result<Option<Value<'v>>> {
         let all = bytes.as_bytes().unwrap_or_default();
         let Err(at) = to.validate(all) else { return Ok(Some(bytes)) };
-        let shown = all[at.0..].iter().take(3).map(|b| format!("{b:02X}")).collect::<String>();
-        self.env.warn(SqlError::invalid_string(to.name(), shown))?;
+        self.env.warn(SqlError::invalid_bytes(to.name(), &all[at.0..]))?;
         Ok((!self.env.settings.sql_mode.strict()).then(|| cut(bytes, at.0)))
     }
 

@@ -304,10 +304,8 @@ impl<'v> Eval<'v, '_, '_> {
 
 /// A string that has to be text.
 fn utf8(text: &[u8]) -> Result<&str> {
-    std::str::from_utf8(text).map_err(|e| {
-        let bad = text[e.valid_up_to()..].iter().take(3);
-        SqlError::invalid_string("utf8mb4", bad.map(|b| format!("{b:02X}")).collect::<String>())
-    })
+    std::str::from_utf8(text)
+        .map_err(|e| SqlError::invalid_bytes("utf8mb4", &text[e.valid_up_to()..]))
 }
 
 /// The only value of a path without wildcards.
