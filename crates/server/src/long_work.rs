@@ -11,7 +11,7 @@
 //! sleeps or waits for a lock holds no seat.
 //! BESIDE-5: a session beside the workers runs behind the threads that answer clients: it has the
 //! policy of background work (`calculate_in_background`), and where it has to share its CPU, it
-//! rests after each turn for as long as it has run, without giving its seat away.
+//! rests after each turn for eight times as long as it has run, without giving its seat away.
 //! BESIDE-6: only a task within [`run`] can leave its worker, because the seat goes back when `run`
 //! sees the task wait or end. Every task that the engine spawns is within it: a rollback in the
 //! background is as long as its transaction was.
@@ -231,9 +231,11 @@ impl Beside {
     }
 }
 
-/// How long a session calculates before it may have to rest (BESIDE-5), and the longest rest.
+/// How long a session calculates before it may have to rest (BESIDE-5), how many times that long it
+/// rests, and the longest rest.
 const TURN: Duration = Duration::from_micros(200);
-const LONGEST_REST: Duration = Duration::from_millis(1);
+const REST: u32 = 8;
+const LONGEST_REST: Duration = Duration::from_millis(100);
 
 /// How long the calling session rests now.
 fn rest() -> Duration {
@@ -246,7 +248,7 @@ fn rest() -> Duration {
 }
 /// BESIDE-5. `waited`: how long the thread was ready to run and had no CPU.
 fn rest_after(ran: Duration, waited: Duration) -> Duration {
-    if ran < TURN || waited < ran / 4 { Duration::ZERO } else { ran.min(LONGEST_REST) }
+    if ran < TURN || waited < ran / 4 { Duration::ZERO } else { (REST * ran).min(LONGEST_REST) }
 }
 
 /// Gives the calling thread's worker to another thread. Returns false if this thread still has the
@@ -506,8 +508,8 @@ mod tests {
         let rest = |ran, waited| {
             rest_after(Duration::from_micros(ran), Duration::from_micros(waited)).as_micros()
         };
-        assert_eq!((rest(199, 5000), rest(200, 49), rest(200, 50)), (0, 0, 200));
-        assert_eq!(rest(50_000, 50_000), 1000);
+        assert_eq!((rest(199, 5000), rest(200, 49), rest(200, 50)), (0, 0, 1600));
+        assert_eq!(rest(50_000, 50_000), 100_000);
     }
     #[test]
     fn seats_go_round_and_sleepers_hold_none() {
