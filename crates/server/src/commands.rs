@@ -258,7 +258,8 @@ impl<B: Backend> Connection<B> {
         {
             return self.answer_error(&e);
         }
-        let mut values: SmallVec<[Value<'_>; FEW_PARAMETERS]> = SmallVec::with_capacity(params);
+        let mut values: SmallVec<[Value<'_>; FEW_PARAMETERS]> = SmallVec::new();
+        values.reserve(params);
         let mut binary: SmallVec<[u32; FEW_PARAMETERS]> = SmallVec::new();
         if statement.params > 0 {
             let params = Parameters::read(r.rest(), statement.params as usize);

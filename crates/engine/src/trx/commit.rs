@@ -122,15 +122,34 @@ impl Trx {
             }
         }
     }
-    /// Steps 3 and 4.
-    fn end_commit(&mut self, lsn: Option<Lsn>) -> CommitTicket {
-        let engine = self.engine.clone();
+    /// Commits a transaction that has changed nothing, without a future. Returns false without an
+    /// effect if the transaction has changed something or has failed: then [`Trx::commit`] ends it.
+    #[inline]
+    pub fn commit_unchanged(&mut self) -> bool {
+        if self.id != TrxId::NONE || self.broken.is_some() {
+            return false;
+        }
+        self.count_commit();
+        self.view.close();
+        self.counter_raised = None;
+        self.release_locks();
+        self.counter_lock = None;
+        self.fills = None;
+        true
+    }
+    fn count_commit(&self) {
+        let counts = &self.engine.counts;
         match self.id {
             TrxId::NONE if !self.has_read() => {}
-            TrxId::NONE if self.single_read => engine.counts.nl_ro_commits.add(1),
-            TrxId::NONE => engine.counts.ro_commits.add(1),
-            _ => engine.counts.rw_commits.add(1),
+            TrxId::NONE if self.single_read => counts.nl_ro_commits.add(1),
+            TrxId::NONE => counts.ro_commits.add(1),
+            _ => counts.rw_commits.add(1),
         }
+    }
+    /// Steps 3 and 4.
+    fn end_commit(&mut self, lsn: Option<Lsn>) -> CommitTicket {
+        self.count_commit();
+        let engine = self.engine.clone();
         self.view.close();
         self.counter_raised = None;
         if self.id != TrxId::NONE {

@@ -50,6 +50,30 @@ async fn all(trx: &mut Trx, t: &Arc<Table>, index: usize, reverse: bool) -> Vec<
     out
 }
 
+#[test]
+fn only_a_transaction_without_changes_commits_at_once() {
+    let dir = Dir::new("unchanged");
+    let (e, _) = open(&dir);
+    block_on(async {
+        e.create_schema("test", DEFAULT_COLLATION, None).await.unwrap();
+        let t = e.create_table(def("t"), 1, None).await.unwrap();
+        let mut trx = e.begin(KillFlag::new());
+        trx.insert(&t, &row(&t, 1, 0, "x")).await.unwrap();
+        assert!(!trx.commit_unchanged());
+        trx.commit().await.unwrap().durable().await;
+        assert!(!update_k(&mut trx, &t, 2, 1).await.unwrap());
+        let mut reader = Cursor::point(t.clone(), key(&t, 1), LOCK);
+        assert!(reader.next(&mut trx).await.unwrap() && trx.commit_unchanged());
+        // The lock is free, and the transaction's next read sees what others commit meanwhile.
+        let mut other = e.begin(KillFlag::new());
+        assert!(update_k(&mut other, &t, 1, 5).await.unwrap());
+        other.commit().await.unwrap().durable().await;
+        assert_eq!(all(&mut trx, &t, 0, false).await, [(1, 5)]);
+        assert!(trx.commit_unchanged());
+        e.close().await.unwrap();
+    });
+}
+
 /// Two transactions insert ascending rows in turns, in runs of any length, into the same leaves.
 /// The place of one's last row is used only while nobody has changed its leaf: by a row behind it
 /// or before it, a deletion, a rollback or a split.

@@ -15,7 +15,7 @@
 //! a quarter of `redolith_statement_memory`, and the others another quarter. Where answers or a
 //! hash table do not fit, they are not kept, and the subquery is run more often.
 //! **CORR-4** A statement gives way between two runs, and each run looks at the KILL flag.
-use super::eval::Scope;
+use super::eval::{Known, Scope};
 use super::probe_table::{Building, ProbeTable};
 use super::rows::Kept;
 use super::scan::check_killed;
@@ -297,7 +297,8 @@ pub fn answer<'f>(
         let outside = cx.env.correlated.enter();
         let made = is_due && make_table(cx, &body, params).await?;
         if !made {
-            let at = Scope { outer: &outer, ..Scope::new(params) };
+            let known = Known::outside(&outer);
+            let at = Scope { known: &known, ..Scope::new(params) };
             let mark = cx.env.held();
             cx.env.charge(key.len() + super::row_bytes(&outer))?;
             let result = collect(cx, &body.plan, at, most, members).await?;

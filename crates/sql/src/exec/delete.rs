@@ -1,6 +1,6 @@
 //! Runs DELETE.
 use super::ExecContext;
-use super::eval::Scope;
+use super::eval::{Known, Scope};
 use super::insert::Rewriter;
 use super::scan::{Scan, check_killed};
 use super::subquery::Found;
@@ -20,7 +20,8 @@ pub async fn run(
     found.access(&plan.access);
     found.exprs(&plan.sort.exprs);
     let subqueries = found.run_before_changes(cx, Scope::new(params)).await?;
-    let at = Scope { subqueries: &subqueries, ..Scope::new(params) };
+    let known = Known::results(&subqueries);
+    let at = Scope { known: &known, ..Scope::new(params) };
     let most = limit(&plan.limit, at, &mut cx.env)?;
     let mut affected = 0;
     if plan.sort.keys.is_empty() {

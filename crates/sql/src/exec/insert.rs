@@ -3,7 +3,7 @@ use super::auto_increment::{AutoIncrement, CounterLock, generated};
 use super::correlated::answered;
 use super::duplicate_entry::duplicate_entry;
 use super::env::Env;
-use super::eval::{Eval, Row, Scope};
+use super::eval::{Eval, Known, Row, Scope};
 use super::insert_batch::Pending;
 use super::insert_select::insert_select;
 use super::load::{self, FileRow};
@@ -45,7 +45,8 @@ pub async fn run(
     let mut found = Found::default();
     find_subqueries(plan, &mut found);
     let subqueries = found.run_before_changes(cx, Scope::new(params)).await?;
-    let at = Scope { subqueries: &subqueries, ..Scope::new(params) };
+    let known = Known::results(&subqueries);
+    let at = Scope { known: &known, ..Scope::new(params) };
     match &plan.rows {
         InsertRows::Rows(rows) => {
             work.expect_all_rows(rows.len() as u64);
@@ -548,7 +549,8 @@ impl<'p> Work<'p> {
             };
             let sources = [current];
             let inserted = Row::Stored { def, layout, payload };
-            let at = Scope { sources: &sources, inserted, ..at };
+            let known = Known { inserted, ..*at.known };
+            let at = Scope { sources: &sources, known: &known, ..at };
             let nulls = !self.single || self.plan.ignore;
             let mut changes =
                 answered!(cx, at, assign(info, assignments, 0, at, &mut cx.env, nulls));

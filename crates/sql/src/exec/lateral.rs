@@ -4,7 +4,7 @@
 //! tables before them that differ in other values read the same ones.
 use super::ExecContext;
 use super::correlated::answered;
-use super::eval::{Eval, Scope};
+use super::eval::{Eval, Known, Scope};
 use super::row_buffer::write;
 use super::rows::{Kept, kept_rows};
 use super::scan::check_killed;
@@ -48,7 +48,8 @@ impl<'p> Lateral<'p> {
             cx.env.keep(&mut self.counted, 0)?;
             let mark = cx.env.held();
             let outside = cx.env.correlated.enter();
-            let inner = Scope { outer: &outer, ..Scope::new(at.params) };
+            let known = Known::outside(&outer);
+            let inner = Scope { known: &known, ..Scope::new(at.params) };
             self.kept = kept_rows(cx, self.plan, inner).await?;
             cx.env.correlated.leave(outside);
             cx.env.release_to(mark);

@@ -6,7 +6,7 @@
 //! memory, except those of the outermost loop, whose joined rows follow each other.
 use super::ExecContext;
 use super::correlated::answered;
-use super::eval::{Eval, Row, Scope};
+use super::eval::{Eval, Known, Row, Scope};
 use super::insert::Rewriter;
 use super::long_rows;
 use super::row_buffer::KeySet;
@@ -125,7 +125,8 @@ async fn find(
     let mut subqueries = Found::default();
     subqueries.select(&plan.select);
     let subqueries = subqueries.run_before_changes(cx, Scope::new(params)).await?;
-    let at = Scope { subqueries: &subqueries, ..Scope::new(params) };
+    let known = Known::results(&subqueries);
+    let at = Scope { known: &known, ..Scope::new(params) };
     let mut found: Vec<Rows> = plan
         .targets
         .iter()

@@ -70,7 +70,7 @@ use crate::error::{Result, SqlError};
 use crate::plan::{Expr, InsertRows, Plan, Statement};
 use crate::session_state::{Done, Outcome};
 use crate::sink::ResultSink;
-use eval::{Eval, Scope};
+use eval::{Eval, Known, Scope};
 use redolith_engine::{CommitTicket, Engine, Lsn, Trx};
 use redolith_replication::Binlog;
 use redolith_types::Value;
@@ -240,7 +240,8 @@ async fn run_do(cx: &mut ExecContext<'_>, exprs: &[Expr], params: &[Value<'_>]) 
     let subqueries = found.run(cx, Scope::new(params)).await?;
     for e in exprs {
         let mark = cx.env.held();
-        let scope = Scope { subqueries: &subqueries, ..Scope::new(params) };
+        let known = Known::results(&subqueries);
+        let scope = Scope { known: &known, ..Scope::new(params) };
         match waits::Alone::of(e) {
             Some(alone) => drop(alone.wait(cx, &[], scope).await?),
             None => drop(Eval::new(scope, &mut cx.env).eval(e)?),

@@ -210,9 +210,7 @@ impl<'p> UnionRows<'p> {
 }
 
 enum Rows<'p> {
-    Scan(Box<Scan<'p>>),
-    /// The table of the first source, without a box.
-    First(Scan<'p>),
+    Scan(Scan<'p>),
     Kept(Box<Kept>),
     Lateral(Box<Lateral<'p>>),
     Union(Box<UnionRows<'p>>),
@@ -249,7 +247,7 @@ impl<'p> Loops<'p> {
         Loops { levels: SmallVec::new(), nests: &[], matched: Vec::new(), begun: false }
     }
     /// Opens the sources, and makes the rows of sources that are not tables. Called once, before
-    /// the first row. It is not a part of `new` because levels are large and must not be moved.
+    /// the first row.
     pub async fn open(
         &mut self,
         cx: &mut ExecContext<'_>,
@@ -262,9 +260,8 @@ impl<'p> Loops<'p> {
         for source in &plan.sources {
             let rows = match &source.kind {
                 SourceKind::Table(access) => {
-                    let scan =
-                        Scan::new(access, cx.trx, cx.env.settings.in_transaction, cx.scratch);
-                    if levels.is_empty() { Rows::First(scan) } else { Rows::Scan(Box::new(scan)) }
+                    let in_transaction = cx.env.settings.in_transaction;
+                    Rows::Scan(Scan::new(access, cx.trx, in_transaction, cx.scratch))
                 }
                 SourceKind::Derived(derived) => {
                     let kept = match cx.env.correlated.take_derived(derived) {
@@ -332,7 +329,6 @@ impl<'p> Loops<'p> {
     pub fn finish(self, cx: &mut ExecContext<'_>) -> Result<()> {
         for level in self.levels {
             match level.rows {
-                Rows::First(scan) => scan.finish(cx),
                 Rows::Scan(scan) => scan.finish(cx),
                 Rows::Kept(kept) => match &level.source.kind {
                     // The next run of a dependent subquery reads the same rows.
@@ -355,7 +351,6 @@ impl<'p> Loops<'p> {
     pub fn at(&self, source: usize) -> Option<RowAt<'_>> {
         match &self.levels[source] {
             Level { nulls: Some(_), .. } => None,
-            Level { rows: Rows::First(scan), .. } => Some(scan.at()),
             Level { rows: Rows::Scan(scan), .. } => Some(scan.at()),
             _ => None,
         }
@@ -409,7 +404,7 @@ impl<'p> Loops<'p> {
     /// scan need no future. After false, there may still be a row.
     fn next_at_hand(&mut self, at: Scope<'_>, cx: &mut ExecContext<'_>) -> Result<bool> {
         loop {
-            let [Level { rows: Rows::First(scan), .. }] = &mut self.levels[..] else {
+            let [Level { rows: Rows::Scan(scan), .. }] = &mut self.levels[..] else {
                 return Ok(false);
             };
             if !scan.advance_at_hand(cx.trx, &mut cx.scratch.handlers) {
@@ -457,7 +452,6 @@ impl<'p> Loops<'p> {
             Rows::Lateral(lateral) => lateral.is_made = false,
             // The only source is started once.
             Rows::Union(_) | Rows::Counted(_) => {}
-            Rows::First(scan) => scan.start(at, &mut cx.env)?,
             Rows::Scan(scan) => {
                 let sources: Current<'_> = outer.iter().map(Level::row).collect();
                 let mark = cx.env.held();
@@ -486,11 +480,6 @@ impl<'p> Loops<'p> {
                 return Ok(Step::Exhausted(self.nests[nest as usize].first as usize));
             }
             let more = match &mut level.rows {
-                Rows::First(scan) => {
-                    let handlers = &mut cx.scratch.handlers;
-                    scan.advance_at_hand(cx.trx, handlers)
-                        || scan.advance(cx.trx, handlers, &mut cx.env).await?
-                }
                 Rows::Scan(scan) => {
                     let handlers = &mut cx.scratch.handlers;
                     scan.advance_at_hand(cx.trx, handlers)
@@ -601,7 +590,6 @@ impl Level<'_> {
     /// Notes that the current row does not belong to the result.
     fn refuse(&mut self, cx: &ExecContext<'_>) {
         match &mut self.rows {
-            Rows::First(scan) => scan.refuse(cx.trx),
             Rows::Scan(scan) => scan.refuse(cx.trx),
             Rows::Kept(_) | Rows::Lateral(_) | Rows::Union(_) | Rows::Counted(_) => {}
         }
@@ -609,7 +597,6 @@ impl Level<'_> {
     fn row(&self) -> Row<'_> {
         match &self.rows {
             _ if self.nulls.is_some() => Row::Nulls,
-            Rows::First(scan) => scan.row(),
             Rows::Scan(scan) => scan.row(),
             Rows::Kept(kept) => Row::Values(kept.current()),
             Rows::Lateral(lateral) => Row::Values(lateral.kept.current()),

@@ -23,7 +23,8 @@ const KEPT_CURSORS: usize = 4;
 /// Memory that the statements of a session reuse.
 #[derive(Default)]
 pub struct Scratch {
-    cursors: Vec<Cursor>,
+    #[expect(clippy::vec_box, reason = "a scan takes its cursor without a copy")]
+    cursors: Vec<Box<Cursor>>,
     ranges: Vec<KeyRanges>,
     /// The payload of the row that a statement makes.
     pub row: Vec<u8>,
@@ -69,7 +70,8 @@ impl Steps {
 /// A statement's scan of one table.
 pub struct Scan<'p> {
     access: &'p TableAccess,
-    cursor: Cursor,
+    /// In a box, which the next statement uses again: a scan is moved, and a cursor is large.
+    cursor: Box<Cursor>,
     ranges: KeyRanges,
     /// The number, from 1, of the cursor's range.
     next_range: usize,
@@ -125,7 +127,10 @@ impl<'p> Scan<'p> {
                 cursor.aim(table.clone(), no, access.path.reverse, read);
                 cursor
             }
-            None => Cursor::new(table.clone(), no, Vec::new(), None, access.path.reverse, read),
+            None => {
+                let reverse = access.path.reverse;
+                Box::new(Cursor::new(table.clone(), no, Vec::new(), None, reverse, read))
+            }
         };
         let ranges = scratch.ranges.pop().unwrap_or_default();
         Scan {

@@ -4,7 +4,7 @@
 //! their bytes in one buffer. These buffers, the rows of derived tables and the row being sent are
 //! charged to the statement's account ([`crate::memory`]).
 use super::correlated::answered;
-use super::eval::{Eval, Scope};
+use super::eval::{Eval, Known, Scope};
 use super::group::Groups;
 use super::row_buffer::{KeySet, read_row, write};
 use super::rows::{Collected, Loops};
@@ -46,7 +46,8 @@ pub async fn run(
     let at = Scope::new(params);
     let subqueries = subqueries_of(cx, plan, at).await?;
     sink.columns(columns);
-    let at = Scope { subqueries: &subqueries, ..at };
+    let known = Known { subqueries: &subqueries, ..*at.known };
+    let at = Scope { known: &known, ..at };
     Ok(Outcome::Rows(produce(cx, plan, at, u64::MAX, sink).await?))
 }
 
@@ -115,7 +116,8 @@ pub async fn give_to(
 ) -> Result<()> {
     let mark = cx.env.held();
     let subqueries = subqueries_of(cx, plan, at).await?;
-    produce(cx, plan, Scope { subqueries: &subqueries, ..at }, most, target).await?;
+    let known = Known { subqueries: &subqueries, ..*at.known };
+    produce(cx, plan, Scope { known: &known, ..at }, most, target).await?;
     // The memory that was needed to make the rows is free again.
     drop(subqueries);
     cx.env.release_to(mark);
@@ -386,7 +388,8 @@ impl<'p> Keep<'p> {
         env: &mut Env<'_>,
         sink: &mut impl RowTarget,
     ) -> Result<()> {
-        let values = self.project(at, plan, env)?;
+        let mut values = Values::new();
+        self.project(at, plan, env, &mut values)?;
         if let Some(seen) = &mut self.distinct {
             self.key.clear();
             for (v, e) in values.iter().zip(&plan.output) {
@@ -434,15 +437,16 @@ impl<'p> Keep<'p> {
         }
         Ok(())
     }
-    /// The values of a row; of a row to be sorted those before the output that is out of range.
+    /// Adds the values of a row; of a row to be sorted those before the output that is out of
+    /// range.
     fn project<'v>(
         &mut self,
         at: Scope<'v>,
         plan: &'v SelectPlan,
         env: &mut Env<'_>,
-    ) -> Result<Values<'v>> {
+        values: &mut Values<'v>,
+    ) -> Result<()> {
         let mut eval = Eval::new(at, env);
-        let mut values: Values<'v> = SmallVec::new();
         let may_fail = self.sorter.is_some() && self.distinct.is_none();
         for (n, e) in plan.output[..plan.visible].iter().enumerate() {
             match eval.output(e) {
@@ -455,13 +459,13 @@ impl<'p> Keep<'p> {
                 Err(error) => return Err(error),
             }
         }
-        Ok(values)
+        Ok(())
     }
-    /// A sorted row: the error that it had, or its values.
-    fn sorted<'s>(&self, values: Values<'s>) -> Result<Values<'s>> {
-        match self.failed.get(values.len()) {
+    /// The error that a sorted row with this many values has had.
+    fn check_sorted(&self, values: usize) -> Result<()> {
+        match self.failed.get(values) {
             Some(Some(error)) => Err(error.clone()),
-            _ => Ok(values),
+            _ => Ok(()),
         }
     }
     /// Sends the sorted rows.
@@ -488,7 +492,10 @@ impl<'p> Keep<'p> {
                     continue;
                 }
                 self.given += 1;
-                give(&self.sorted(read_row(sorter.row()))?, &mut cx.env, sink)?;
+                let values = read_row(sorter.row());
+                self.check_sorted(values.len())?;
+                give(&values, &mut cx.env, sink)?;
+                drop(values);
                 if sink.wants_drain() {
                     drain(&mut self.sent, cx, sink).await?;
                 }
@@ -560,7 +567,8 @@ async fn keep(
         cx.env.keeps(groups.memory());
         {
             let (keys, aggregates) = groups.finish(n, &cx.env)?;
-            let at = Scope { keys: &keys, aggregates: &aggregates, ..at };
+            let known = Known { keys: &keys, aggregates: &aggregates, ..*at.known };
+            let at = Scope { known: &known, ..at };
             let having = plan.having.as_ref();
             if answered!(cx, at, Eval::new(at, &mut cx.env).passes(having)) {
                 if plan.dependent {

@@ -5,7 +5,7 @@
 //! has changed. Dependent subqueries are run when an evaluation asks for them
 //! ([`super::correlated`]).
 use super::ExecContext;
-use super::eval::{Eval, Scope};
+use super::eval::{Eval, Known, Scope};
 use super::row_buffer::write;
 use super::rows::Collected;
 use super::{correlated, probe_table::Members};
@@ -68,7 +68,8 @@ impl<'p> Found<'p> {
     pub async fn run(self, cx: &mut ExecContext<'_>, at: Scope<'_>) -> Result<Results> {
         let mut results = Results::new();
         for q in self.once {
-            let result = Box::pin(run_once(cx, q, Scope { subqueries: &results, ..at })).await?;
+            let known = Known { subqueries: &results, ..*at.known };
+            let result = Box::pin(run_once(cx, q, Scope { known: &known, ..at })).await?;
             let slot = q.body.slot as usize;
             if results.len() <= slot {
                 results.resize_with(slot + 1, Default::default);
@@ -120,7 +121,8 @@ async fn run_once(
     for e in &q.outer {
         outer.push(Eval::new(at, &mut cx.env).eval(e)?.into_owned());
     }
-    let inner = Scope { params: at.params, outer: &outer, ..Scope::new(&[]) };
+    let known = Known::outside(&outer);
+    let inner = Scope { known: &known, ..Scope::new(at.params) };
     if !cx.env.correlated.is_inside() {
         let result = collect(cx, &q.body.plan, inner, wanted(&q.test), members_by(q)).await?;
         return Ok(Arc::new(result));

@@ -3,7 +3,7 @@
 use super::correlated::answered;
 use super::duplicate_entry::duplicate_entry;
 use super::env::Env;
-use super::eval::{Eval, Row, Scope};
+use super::eval::{Eval, Known, Row, Scope};
 use super::long_rows::{self, charge_write};
 use super::scan::{Scan, check_killed};
 use super::subquery::Found;
@@ -42,7 +42,8 @@ pub async fn run(
     found.exprs(&plan.sort.exprs);
     plan.assignments.iter().for_each(|a| found.expr(&a.value));
     let subqueries = found.run_before_changes(cx, Scope::new(params)).await?;
-    let at = Scope { subqueries: &subqueries, ..Scope::new(params) };
+    let known = Known::results(&subqueries);
+    let at = Scope { known: &known, ..Scope::new(params) };
     let most = limit(&plan.limit, at, &mut cx.env)?;
     let mut tally = Tally::default();
     if plan.collect_first || !plan.sort.keys.is_empty() {

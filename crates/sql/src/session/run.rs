@@ -366,14 +366,20 @@ impl Session {
             parameters: self.param_collation,
             ..self.derived.exec
         };
-        let mut env = Env::new(&mut self.state, &variables, &*self.db.engine.disk, settings);
+        let mut cx = ExecContext {
+            trx: &mut self.trx,
+            scratch: &mut self.scratch,
+            env: Env::new(&mut self.state, &variables, &*self.db.engine.disk, settings),
+            more_rows,
+            log: self.capture.as_deref_mut().filter(|_| self.derived.log.on),
+        };
+        let env = &mut cx.env;
         env.database = Some(&self.db);
         env.user_locks = Some(&self.db.user_locks);
         env.runtime = Some(&*self.db.engine.runtime);
         env.set_deadline(deadline);
         env.binary_params = &self.binary_params;
-        let mut log = self.capture.as_deref_mut().filter(|_| self.derived.log.on);
-        let begun = match &mut log {
+        let begun = match &mut cx.log {
             Some(log) => {
                 let now_us = env.now_us();
                 let (settings, session) = (&self.derived.log, &*env.session);
@@ -381,8 +387,6 @@ impl Session {
             }
             None => Ok(()),
         };
-        let mut cx =
-            ExecContext { trx: &mut self.trx, scratch: &mut self.scratch, env, more_rows, log };
         let ran = match begun {
             Ok(()) => exec::run(&mut cx, plan, params, out).await,
             Err(e) => Err(e),
@@ -397,7 +401,10 @@ impl Session {
 
     /// Commits or rolls back a statement that is a transaction of its own.
     async fn end_autocommit(&mut self, commits: bool) -> Result<(), SqlError> {
-        let ended = if commits {
+        let has_events = self.capture.as_ref().is_some_and(|capture| !capture.is_empty());
+        let ended = if commits && !has_events && self.trx.commit_unchanged() {
+            Ok(())
+        } else if commits {
             self.commit_engine_transaction().await
         } else {
             exec::rollback(&mut self.trx, flush_of(&self.vars, &self.db.settings)).await

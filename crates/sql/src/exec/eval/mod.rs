@@ -59,11 +59,18 @@ pub enum Row<'v> {
     Nulls,
 }
 
-/// The rows and values that an expression may refer to.
+/// The rows and values that an expression may refer to. It is copied for each row, so it is small.
 #[derive(Clone, Copy)]
 pub struct Scope<'v> {
     pub params: &'v [Value<'v>],
     pub sources: &'v [Row<'v>],
+    pub known: &'v Known<'v>,
+}
+
+/// The values that an expression may refer to besides parameters and the rows of FROM. Most
+/// statements have none of them.
+#[derive(Clone, Copy)]
+pub struct Known<'v> {
     /// The values of the GROUP BY expressions, after grouping.
     pub keys: &'v [Value<'v>],
     pub aggregates: &'v [Value<'v>],
@@ -74,21 +81,26 @@ pub struct Scope<'v> {
     pub outer: &'v [Value<'v>],
 }
 
+static NOTHING: Known<'static> =
+    Known { keys: &[], aggregates: &[], inserted: Row::Nulls, subqueries: &[], outer: &[] };
+
 impl<'v> Scope<'v> {
     pub fn new(params: &'v [Value<'v>]) -> Scope<'v> {
-        Scope {
-            params,
-            sources: &[],
-            keys: &[],
-            aggregates: &[],
-            inserted: Row::Nulls,
-            subqueries: &[],
-            outer: &[],
-        }
+        Scope { params, sources: &[], known: &NOTHING }
     }
-    /// What a query inside this one sees before it has rows of its own.
+    /// What a query inside this one sees before it has rows of its own. Of `known` its expressions
+    /// refer to the values from outside only.
     pub fn given(&self) -> Scope<'v> {
-        Scope { params: self.params, outer: self.outer, ..Scope::new(&[]) }
+        Scope { sources: &[], ..*self }
+    }
+}
+impl<'v> Known<'v> {
+    /// The values that a query takes from the queries around it.
+    pub fn outside(outer: &'v [Value<'v>]) -> Known<'v> {
+        Known { outer, ..NOTHING }
+    }
+    pub fn results(subqueries: &'v [Arc<SubqueryResult>]) -> Known<'v> {
+        Known { subqueries, ..NOTHING }
     }
 }
 
@@ -178,15 +190,15 @@ impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
             }
             ExprKind::Param(n) => Ok(self.at.params[*n as usize].borrow()),
             ExprKind::Literal(v) => Ok(v.borrow()),
-            ExprKind::GroupKey(n) => Ok(self.at.keys[*n as usize].borrow()),
-            ExprKind::Aggregate(n) => Ok(self.at.aggregates[*n as usize].borrow()),
+            ExprKind::GroupKey(n) => Ok(self.at.known.keys[*n as usize].borrow()),
+            ExprKind::Aggregate(n) => Ok(self.at.known.aggregates[*n as usize].borrow()),
             ExprKind::Window(_) => {
                 Err(SqlError::internal("a window function is no column of its rows"))
             }
-            ExprKind::Outer(n) => Ok(self.at.outer[*n as usize].borrow()),
+            ExprKind::Outer(n) => Ok(self.at.known.outer[*n as usize].borrow()),
             ExprKind::Arith { op, sides } => self.arith(*op, sides, e),
             ExprKind::InsertedValue(c) => {
-                Ok(self.at.inserted.get(*c as usize, e.ty.kind, self.env))
+                Ok(self.at.known.inserted.get(*c as usize, e.ty.kind, self.env))
             }
             ExprKind::Call { function, args } => self.call(*function, args, e),
             ExprKind::Case { operand, how, branches, otherwise } => {

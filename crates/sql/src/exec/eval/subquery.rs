@@ -1,5 +1,5 @@
 //! Subqueries: the tests of their rows.
-use super::{Eval, Scope};
+use super::{Eval, Known, Scope};
 use crate::error::{Result, SqlError};
 use crate::exec::correlated::Answer;
 use crate::exec::pace::LONG;
@@ -25,6 +25,7 @@ impl<'v> Eval<'v, '_, '_> {
         }
         let result: &'v SubqueryResult = self
             .at
+            .known
             .subqueries
             .get(q.body.slot as usize)
             .ok_or_else(|| SqlError::internal("a subquery was not run before its statement"))?;
@@ -93,7 +94,8 @@ impl<'v> Eval<'v, '_, '_> {
     ) -> Result<Option<Option<bool>>> {
         let negated = matches!(q.test, SubqueryTest::In { negated: true, .. });
         let none = Ok(Some(Some(negated)));
-        let at = Scope { outer: taken, ..Scope::new(self.at.params) };
+        let known = Known::outside(taken);
+        let at = Scope { known: &known, ..Scope::new(self.at.params) };
         if probe.condition.is_some() && !Eval::new(at, self.env).passes(probe.condition.as_ref())? {
             return none;
         }

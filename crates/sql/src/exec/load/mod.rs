@@ -13,7 +13,7 @@ mod source;
 
 pub(super) use row::make;
 
-use super::eval::Scope;
+use super::eval::{Known, Scope};
 use super::insert::{Given, Work};
 use super::subquery::Found;
 use super::{ExecContext, insert};
@@ -63,7 +63,8 @@ pub(super) async fn run(
     let mut found = Found::default();
     insert::find_subqueries(plan, &mut found);
     let subqueries = found.run_before_changes(cx, Scope::new(params)).await?;
-    let at = Scope { subqueries: &subqueries, ..Scope::new(params) };
+    let known = Known::results(&subqueries);
+    let at = Scope { known: &known, ..Scope::new(params) };
     if load.warns_of_separators {
         cx.env.only_warn(SqlError::separators_not_ascii());
     }
