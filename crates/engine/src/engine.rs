@@ -138,6 +138,7 @@ pub struct Engine {
     /// Tables with trees that belong to no index, see [`crate::dict::record::TableRecord`].
     pub(crate) unfinished: Mutex<Vec<crate::dict::record::TableRecord>>,
     pub(crate) flusher: Arc<crate::flush::Flusher>,
+    pub(crate) pool_list: crate::pool_list::PoolList,
     /// Prepared transactions that the start has found.
     pub(crate) prepared: Mutex<Vec<crate::trx::prepare::Prepared>>,
     /// Settings of page writing that change at run time.

@@ -44,6 +44,7 @@ pub mod metrics;
 mod mtr;
 #[allow(missing_docs)] // [`testing`] shows parts of it
 mod page;
+mod pool_list;
 pub mod progress;
 #[allow(missing_docs)] // [`testing`] shows parts of it
 mod purge;
@@ -64,6 +65,7 @@ pub use base::*;
 pub use engine::{Config, Engine};
 pub use flush::{DoublewriteConfig, DoublewriteMode};
 pub use log::{PolicySettings, WriterMode};
+pub use pool_list::PoolListState;
 pub use recovery::Report;
 pub use recovery::check_files::{Checked, Told, check_files};
 pub use recovery::forced::Forced;

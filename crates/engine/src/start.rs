@@ -10,6 +10,7 @@ use crate::lock::{KillFlag, LockTable};
 use crate::log::Log;
 use crate::mtr::{Mtr, Store};
 use crate::page::Patch;
+use crate::pool_list::PoolList;
 use crate::purge::{self, History};
 use crate::recovery::directory;
 use crate::recovery::{Judged, Report, undo_scan};
@@ -156,6 +157,7 @@ impl Engine {
             dict,
             dict_table,
             flusher,
+            pool_list: PoolList::new(),
             flush_settings: settings,
             unfinished: Default::default(),
             prepared: Default::default(),

@@ -1,8 +1,9 @@
 //! Shows the engine's counters in SHOW STATUS: some under the names that dashboards read
 //! (`Innodb_*`), and all of them under their own names (`Redolith_*`).
-use redolith_engine::Engine;
 use redolith_engine::metrics::Metric;
+use redolith_engine::{Engine, PoolListState};
 use redolith_sql::status::{Status, StatusValue, log_writer_mode};
+use redolith_types::DateTime;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -12,7 +13,40 @@ pub fn register(status: &Status, engine: &Arc<Engine>) {
     status.register(Box::new(move |put| {
         put_all(&engine.metrics(), put);
         put("Redolith_log_writer_reason", StatusValue::Text(engine.store.log.writer_reason()));
+        let (dump, load) = engine.pool_lists();
+        put(
+            "Innodb_buffer_pool_dump_status",
+            StatusValue::Text(pool_list_state(&dump, "dump", "Dumping")),
+        );
+        put(
+            "Innodb_buffer_pool_load_status",
+            StatusValue::Text(pool_list_state(&load, "load", "Loading")),
+        );
     }));
+}
+
+/// The state of the list of the pool's pages, in InnoDB's words.
+fn pool_list_state(state: &PoolListState, verb: &str, doing: &str) -> String {
+    let at = |unix_us: i64| {
+        let mut text = Vec::new();
+        if let Some(at) = DateTime::from_unix_us(unix_us, 0) {
+            at.write_text(0, &mut text);
+        }
+        String::from_utf8_lossy(&text).into_owned()
+    };
+    match state {
+        PoolListState::NotBegun => format!("{doing} of buffer pool not started"),
+        PoolListState::Running { done, of } => {
+            format!("{doing} of buffer pool: {done} of {of} pages")
+        }
+        PoolListState::Done { pages, at_us } => {
+            format!("Buffer pool(s) {verb} completed at {}: {pages} pages", at(*at_us))
+        }
+        PoolListState::Stopped { at_us } => {
+            format!("Buffer pool(s) {verb} aborted on request at {}", at(*at_us))
+        }
+        PoolListState::Failed(why) => format!("Buffer pool(s) {verb} failed: {why}"),
+    }
 }
 
 /// Pairs of MySQL's name and the engine's name.

@@ -193,6 +193,9 @@ async fn run_inside(
         say!("counters at http://{address}/metrics");
     }
     sockets.connect.iter().for_each(|command| say!("connect with: {command}"));
+    if settings.is_on(Var::InnodbBufferPoolLoadAtStartup) {
+        engine.load_pool();
+    }
     let why = signals.stop(&settings).await;
     say!("{why}: shutting down");
 
@@ -217,6 +220,9 @@ async fn run_inside(
             "the binary log could not be closed: {e}. The next start makes its files from the \
              redo log"
         ));
+    }
+    if settings.is_on(Var::InnodbBufferPoolDumpAtShutdown) {
+        engine.dump_pool().await;
     }
     engine
         .close()
@@ -359,18 +365,6 @@ fn apply_to_engine(s: &Settings, engine: &Arc<Engine>) {
     s.on_change(Var::InnodbMaxPurgeLag, move |logs| purge.history.lag.set_max(logs));
     let purge = engine.clone();
     s.on_change(Var::InnodbMaxPurgeLagDelay, move |us| purge.history.lag.set_max_delay_us(us));
-    let purge = engine.clone();
-    s.on_change(Var::InnodbPurgeStopNow, move |on| {
-        if on != 0 {
-            purge.history.stop();
-        }
-    });
-    let purge = engine.clone();
-    s.on_change(Var::InnodbPurgeRunNow, move |on| {
-        if on != 0 {
-            purge.history.resume();
-        }
-    });
     macro_rules! flush {
         ($var:ident, $field:ident, $bits:ident => $value:expr) => {
             let flush = engine.flush_settings.clone();
@@ -386,6 +380,21 @@ fn apply_to_engine(s: &Settings, engine: &Arc<Engine>) {
     flush!(InnodbIoCapacityMax, io_capacity_max, n => n as u32);
     flush!(InnodbIdleFlushPct, idle_flush_pct, n => n as u32);
     flush!(InnodbLruScanDepth, lru_scan_depth, n => n as u32);
+    let pages = engine.clone();
+    s.on_change(Var::InnodbBufferPoolDumpPct, move |pct| pages.set_pool_dump_percent(pct as u32));
+    let order = |var: Var, run: fn(&Arc<Engine>)| {
+        let engine = engine.clone();
+        s.on_change(var, move |on| {
+            if on != 0 {
+                run(&engine);
+            }
+        });
+    };
+    order(Var::InnodbBufferPoolDumpNow, Engine::begin_pool_dump);
+    order(Var::InnodbBufferPoolLoadNow, Engine::load_pool);
+    order(Var::InnodbBufferPoolLoadAbort, |engine| engine.stop_pool_load());
+    order(Var::InnodbPurgeStopNow, |engine| engine.history.stop());
+    order(Var::InnodbPurgeRunNow, |engine| engine.history.resume());
     let pages = engine.clone();
     s.on_change(Var::InnodbOldBlocksPct, move |pct| {
         pages.store.pool.set_old_blocks_pct(pct as u32);

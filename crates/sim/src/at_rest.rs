@@ -20,7 +20,9 @@ const FILES: [&str; 7] =
 /// So many of these kinds, the first ones, are files of pages.
 const PAGES: usize = 3;
 /// The complaints which say that rows are older than they should be, and no more than that.
-pub(crate) const OLDER: [&str; 4] = [
+pub(crate) const OLDER: [&str; 5] = [
+    // of a client that has locked the row
+    "and not one of",
     "an acknowledged commit is lost or half a transaction survived",
     "commits on their way explains what is there",
     "definitions: found",

@@ -22,7 +22,7 @@ use std::sync::atomic::{
     AtomicBool,
     Ordering::{Relaxed, SeqCst},
 };
-use std::sync::{Arc, LazyLock, Mutex};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
 macro_rules! seen {
@@ -234,17 +234,19 @@ impl World {
     pub fn set_loss(&self, loss: Option<Loss>) {
         *self.loss.lock().expect("one thread") = loss;
     }
-    /// A copy with its own ledgers, for a test that starts on a copy of the disk.
+    /// A copy with its own ledgers, for a test that starts on a copy of the disk. A complaint, which
+    /// is a panic, may come while a ledger is locked; the ledger still says what was written.
     pub fn copy(&self) -> World {
-        let known = self.known.lock().expect("one thread").clone();
-        let definitions = self.definitions.lock().expect("one thread").clone();
-        let ledger = self.ledger.lock().expect("one thread").clone();
-        let (known, definitions, ledger) = (
-            Arc::new(Mutex::new(known)),
-            Arc::new(Mutex::new(definitions)),
-            Arc::new(Mutex::new(ledger)),
-        );
-        World { known, definitions, ledger, ..self.clone() }
+        fn own<T: Clone>(ledger: &Mutex<T>) -> Arc<Mutex<T>> {
+            let ledger = ledger.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::new(Mutex::new(ledger.clone()))
+        }
+        World {
+            known: own(&self.known),
+            definitions: own(&self.definitions),
+            ledger: own(&self.ledger),
+            ..self.clone()
+        }
     }
     fn clear_faults(&self) {
         self.disk.clear_faults();

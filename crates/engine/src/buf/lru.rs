@@ -16,7 +16,7 @@ use super::frame::{Frame, Frames, NONE};
 use std::ops::Range;
 use std::sync::atomic::Ordering::*;
 
-const YOUNG: u32 = 1;
+pub(super) const YOUNG: u32 = 1;
 const OLD: u32 = 2;
 /// The most pages that go round young again before one page must flow over.
 const MAX_ROTATE: usize = 8;

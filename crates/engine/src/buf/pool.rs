@@ -158,6 +158,32 @@ impl Pool {
     pub fn contains(&self, id: PageId) -> bool {
         self.table.lock(id).find(&self.frames).is_some()
     }
+    /// Whether the page's instance has free frames for a page that nobody waits for: more than an
+    /// eighth of its frames. The cleaners evict pages where less than a sixteenth is free.
+    pub(crate) fn has_room_ahead(&self, id: PageId) -> bool {
+        let instance = self.instance(id);
+        instance.lists.lock().free_len() > instance.frames.len() / 8
+    }
+    /// The pages that were used last, `percent` of those in memory: first those on the young lists.
+    /// It looks at each frame without a lock, so pages may come and go meanwhile.
+    pub(crate) fn last_used(&self, percent: u32) -> Vec<PageId> {
+        let used = |index: u32| {
+            let frame = self.frames.get(index);
+            let (id, list) = (frame.id.load(Acquire), frame.lru_list.load(Relaxed));
+            let at = (list == super::lru::YOUNG, frame.last_access.load(Relaxed));
+            (id != NO_PAGE && list != 0).then_some((std::cmp::Reverse(at), id))
+        };
+        let mut pages: Vec<_> = (0..self.frames.count())
+            .filter(|index| self.is_touched(*index))
+            .filter_map(used)
+            .collect();
+        let most = (pages.len() as u64 * u64::from(percent.min(100))).div_ceil(100) as usize;
+        if most < pages.len() {
+            pages.select_nth_unstable(most);
+            pages.truncate(most);
+        }
+        pages.into_iter().map(|(_, id)| super::frame::unpack(id)).collect()
+    }
 
     /// Returns an X-latched frame for a page that is being made, whatever page is on disk or in
     /// memory. The frame is all zeros, except for id and LSN in the header.

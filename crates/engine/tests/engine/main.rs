@@ -6,6 +6,7 @@ mod dump;
 mod hidden_commits;
 mod index_build;
 mod library;
+mod pool_list;
 mod purge;
 mod purge_pace;
 mod rows;

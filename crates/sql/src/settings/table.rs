@@ -154,6 +154,14 @@ variables! {
     InnodbAdaptiveHashIndex "innodb_adaptive_hash_index" Bool, Global Dynamic OFF, only "there is \
         no adaptive hash index";
     InnodbAutoincLockMode "innodb_autoinc_lock_mode" int(0, 2), Global AtStart is("2");
+    InnodbBufferPoolDumpAtShutdown "innodb_buffer_pool_dump_at_shutdown" Bool, Global Dynamic ON;
+    InnodbBufferPoolDumpNow "innodb_buffer_pool_dump_now" Bool, Global Dynamic OFF;
+    InnodbBufferPoolDumpPct "innodb_buffer_pool_dump_pct" int(1, 100), Global Dynamic is("25");
+    InnodbBufferPoolFilename "innodb_buffer_pool_filename" TEXT, Global Dynamic
+        is("ib_buffer_pool"), only "the list of the pool's pages has this name";
+    InnodbBufferPoolLoadAbort "innodb_buffer_pool_load_abort" Bool, Global Dynamic OFF;
+    InnodbBufferPoolLoadAtStartup "innodb_buffer_pool_load_at_startup" Bool, Global AtStart ON;
+    InnodbBufferPoolLoadNow "innodb_buffer_pool_load_now" Bool, Global Dynamic OFF;
     InnodbBufferPoolSize "innodb_buffer_pool_size" steps(5 << 20, 1 << 46, 16384),
         Global AtStart is("134217728");
     InnodbChangeBuffering "innodb_change_buffering"
@@ -421,7 +429,14 @@ impl Var {
     /// True for a command in the form of a variable: `ON` does something at once, and the value
     /// stays `OFF`. Such a variable has no option.
     pub fn is_order(self) -> bool {
-        matches!(self, Var::InnodbPurgeRunNow | Var::InnodbPurgeStopNow)
+        matches!(
+            self,
+            Var::InnodbPurgeRunNow
+                | Var::InnodbPurgeStopNow
+                | Var::InnodbBufferPoolDumpNow
+                | Var::InnodbBufferPoolLoadAbort
+                | Var::InnodbBufferPoolLoadNow
+        )
     }
     /// The variable with the same meaning in another form, as in MySQL: for example, a character
     /// set and its collation.
