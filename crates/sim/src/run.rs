@@ -234,8 +234,8 @@ impl World {
     pub fn set_loss(&self, loss: Option<Loss>) {
         *self.loss.lock().expect("one thread") = loss;
     }
-    /// A copy with its own ledgers, for a test that starts on a copy of the disk. A complaint, which
-    /// is a panic, may come while a ledger is locked; the ledger still says what was written.
+    /// A copy with its own ledgers, for a test that starts on a copy of the disk. A complaint is a
+    /// panic and may come while a ledger is locked; the ledger still says what was written.
     pub fn copy(&self) -> World {
         fn own<T: Clone>(ledger: &Mutex<T>) -> Arc<Mutex<T>> {
             let ledger = ledger.lock().unwrap_or_else(PoisonError::into_inner);
