@@ -83,7 +83,10 @@ impl EngineCatalog {
                 return Ok(false);
             }
             if matches!(used.statistics, StatisticsUse::Wanted) {
-                self.engine.sample_statistics(used.table.engine()).await;
+                // Another session may have made them meanwhile.
+                if used.table.statistics().is_none() {
+                    self.engine.sample_statistics(used.table.engine()).await;
+                }
                 is_ready = false;
             }
         }
