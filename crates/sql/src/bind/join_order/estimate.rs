@@ -9,7 +9,7 @@ use super::{Set, Unit, set_of};
 use crate::plan::{AccessKind, CompareOp, Expr, ExprKind, SelectPlan, Source, SourceKind};
 use crate::table_info::TableInfo;
 use redolith_engine::dict::estimate::Statistics;
-use redolith_types::{IndexDef, Value};
+use redolith_types::IndexDef;
 use std::sync::Arc;
 
 /// The cost of going from the root of an index to a leaf.
@@ -259,11 +259,8 @@ fn rows_of(plan: &SelectPlan) -> f64 {
     if let Some(grouping) = &plan.grouping {
         rows = if grouping.keys.is_empty() { 1.0 } else { rows * 0.1 };
     }
-    if let Some(count) = &plan.limit.count {
-        rows = rows.min(match count.as_literal() {
-            Some(Value::Int(n)) => *n as f64,
-            _ => super::LIMITED_ROWS,
-        });
+    if plan.limit.count.is_some() {
+        rows = rows.min(super::LIMITED_ROWS);
     }
     rows.max(1.0)
 }
