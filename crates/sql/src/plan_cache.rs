@@ -4,8 +4,8 @@
 //! [`parameterize`](crate::parse::parameterize)) and by the text of its pinned literals, on which
 //! the plan depends. The meaning of a text also depends on its [`PlanContext`].
 //!
-//! **CACHE-1** The cache never returns a plan that is not current (PLAN-2). The session that needs
-//! the plan makes a new plan and replaces the old plan in the cache.
+//! **CACHE-1** The cache never returns a plan that is not current (PLAN-2, PLAN-3). The session
+//! that needs the plan makes a new plan and replaces the old plan in the cache.
 //! **CACHE-2** The number of entries is bounded; a sweep first removes the entries that were not
 //! used since the last sweep. A prepared statement keeps its entry alive after the removal.
 //! **CACHE-3** The bytes of the entries are bounded too, in each shard. A plan that would take a
@@ -119,9 +119,9 @@ impl Entry {
     pub fn context(&self) -> &PlanContext {
         &self.context
     }
-    /// The plan of a prepared statement, if it is current.
+    /// The plan of a prepared statement, if it still serves (PLAN-3).
     pub fn plan(&self) -> Option<Arc<Plan>> {
-        self.variants.read().plans.first().map(|v| v.plan.clone()).filter(|p| p.is_current())
+        self.variants.read().plans.first().map(|v| v.plan.clone()).filter(|p| p.serves())
     }
     fn new(kind: Kind, context: &PlanContext, text: &[u8], memory: &Arc<ServerMemory>) -> Entry {
         let memory = Mutex::new(Account::exact(memory));
@@ -271,7 +271,7 @@ impl PlanCache {
         let same = |v: &&Variant| {
             variants.pinned.iter().zip(&v.literals).all(|(n, text)| *literal(*n) == **text)
         };
-        variants.plans.iter().find(same).map(|v| v.plan.clone()).filter(|p| p.is_current())
+        variants.plans.iter().find(same).map(|v| v.plan.clone()).filter(|p| p.serves())
     }
 
     /// `pinned` has the numbers of the literals that this plan depends on, in ascending order.

@@ -2,6 +2,7 @@
 //!
 //! **CAT-1** A `TableInfo` never changes: DDL makes a new table and marks the old one dropped,
 //! under the table's exclusive metadata lock.
+use redolith_engine::dict::estimate::Statistics;
 use redolith_engine::dict::table::Table;
 use redolith_types::{Collation, TableDef};
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
@@ -43,6 +44,11 @@ impl TableInfo {
     /// The approximate number of rows, for EXPLAIN and the choice of an index; 0 without an engine.
     pub fn rows(&self) -> u64 {
         self.engine.as_ref().map_or(0, |t| t.rows.load(Relaxed).max(0) as u64)
+    }
+    /// The table's statistics, if they are current.
+    pub fn statistics(&self) -> Option<Arc<Statistics>> {
+        let table = self.engine.as_ref()?;
+        table.statistics().filter(|statistics| statistics.are_current(table))
     }
     /// The position of a column. The comparison of names ignores case.
     pub fn column(&self, name: &str) -> Option<usize> {

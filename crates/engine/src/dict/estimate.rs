@@ -1,14 +1,54 @@
-//! Estimates how many different keys an index has, from a few leaves spread over the index.
+//! Estimates how many different keys an index has, from a few leaves spread over the index, and
+//! keeps the estimates of a table's indexes for those who choose access paths and join orders.
+//!
+//! **SAMPLE-1** Statistics never change. Newer ones take their place in the table, and those who
+//! hold the old ones find out by [`Statistics::are_current`].
 use super::table::Table;
 use crate::btree::Seek;
 use crate::buf::Latch;
 use crate::engine::Engine;
 use crate::page::index;
+use crate::runtime::give_way;
 use crate::{PageId, Result, Try};
-use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 /// The number of leaves that are read, roughly.
 const LEAVES: usize = 8;
+
+/// The number of rows by which a table of any size may change before its statistics are old.
+const FEW_ROWS: u64 = 100;
+
+/// What is known of a table's rows since a look at its indexes.
+#[derive(Debug)]
+pub struct Statistics {
+    /// The rows of the table at that time.
+    pub rows: u64,
+    /// For each index of the definition, the number of different values of its first column, of its
+    /// first two columns, and so on. Empty for an index that could not be read.
+    distinct: Vec<Vec<u64>>,
+    /// Newer statistics have taken their place.
+    replaced: AtomicBool,
+}
+impl Statistics {
+    /// Statistics of a table of `rows` rows whose indexes have these numbers of different values.
+    pub fn new(rows: u64, distinct: Vec<Vec<u64>>) -> Statistics {
+        Statistics { rows, distinct, replaced: AtomicBool::new(false) }
+    }
+    /// The number of rows with the same values in the first `columns` columns of index `index` of
+    /// the definition, on average. None if it is not known.
+    pub fn rows_per_key(&self, index: usize, columns: usize) -> Option<f64> {
+        let distinct = *self.distinct.get(index)?.get(columns.checked_sub(1)?)?;
+        Some(self.rows.max(1) as f64 / distinct.max(1) as f64)
+    }
+    /// True if no newer statistics are there, and the table's number of rows has not changed by
+    /// more than a tenth since.
+    pub fn are_current(&self, t: &Table) -> bool {
+        let rows = t.rows.load(Relaxed).max(0) as u64;
+        !self.replaced.load(Acquire) && rows.abs_diff(self.rows) <= self.rows / 10 + FEW_ROWS
+    }
+}
 
 /// A comparison of neighbouring entries in the leaves read.
 struct Sample {
@@ -18,6 +58,23 @@ struct Sample {
 }
 
 impl Engine {
+    /// Looks at some leaves of each index of the table, and keeps what they tell as the table's
+    /// statistics. Other tasks get a turn between two indexes.
+    pub async fn sample_statistics(&self, t: &Table) -> Arc<Statistics> {
+        let rows = t.rows.load(Relaxed).max(0) as u64;
+        let mut distinct = Vec::with_capacity(t.def.indexes.len());
+        for no in 0..t.def.indexes.len() {
+            // An index that cannot be read fails the statements that read it.
+            let found = self.estimate_distinct(t, t.index_no(no)).await;
+            distinct.push(found.unwrap_or_default());
+            give_way(&*self.runtime).await;
+        }
+        let made = Arc::new(Statistics::new(rows, distinct));
+        if let Some(old) = t.statistics.write().replace(made.clone()) {
+            old.replaced.store(true, Release);
+        }
+        made
+    }
     /// Estimates the number of different values of the first column of index `no`, of its first two
     /// columns, and so on. The numbers are exact where the index is one page, and 0 for a
     /// definition that has been replaced meanwhile, whose trees may be gone.

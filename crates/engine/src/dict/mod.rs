@@ -15,7 +15,7 @@ pub mod alter;
 mod codec;
 pub(crate) mod counters;
 mod ddl;
-mod estimate;
+pub mod estimate;
 pub mod index_build;
 pub mod metadata_lock;
 pub mod new_table;

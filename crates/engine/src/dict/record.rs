@@ -2,6 +2,7 @@
 use super::table::{Index, Table};
 use super::{DICT_INDEX, DICT_ROOT, DICT_TABLE, Dictionary, codec};
 use crate::{Error, PageNo, Result, SpaceId, TrxId};
+use parking_lot::RwLock;
 use redolith_types::{
     Collation, Column, IndexColumn, IndexDef, RowLayout, SqlType, TableDef, Value,
 };
@@ -97,6 +98,7 @@ pub fn make_table(
         counter_end: AtomicU64::new(0),
         counter_moved: AtomicBool::new(false),
         rows: AtomicI64::new(0),
+        statistics: RwLock::default(),
         numbered_since: numbered,
         entries_later: AtomicBool::new(false),
         dropped: AtomicBool::new(false),

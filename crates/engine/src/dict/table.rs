@@ -1,9 +1,11 @@
 //! A table as the engine runs it: layout, trees, locks and counters, shared by all transactions
 //! that have the table open.
+use super::estimate::Statistics;
 use super::metadata_lock::MetadataLock;
 use crate::btree::Tree;
 use crate::lock::RangeLocks;
 use crate::{PageNo, SpaceId, TrxId};
+use parking_lot::RwLock;
 use redolith_types::{IndexDef, KeyLayout, RowLayout, TableDef};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::*};
@@ -79,6 +81,8 @@ pub struct Table {
     pub(crate) counter_moved: AtomicBool,
     /// A rough number of rows: an estimate when the table was opened, counted on from there.
     pub rows: AtomicI64,
+    /// The statistics of its indexes, since somebody wanted them.
+    pub(crate) statistics: RwLock<Option<Arc<Statistics>>>,
     pub(crate) counters_ready: AtomicBool,
     /// Undo records of transactions before this one may have other index numbers.
     pub(crate) numbered_since: TrxId,
@@ -95,6 +99,10 @@ impl Table {
     /// The engine's number of an index, from its number in the definition.
     pub fn index_no(&self, in_definition: usize) -> usize {
         in_definition + self.hidden_key as usize
+    }
+    /// The newest statistics of the table's indexes; None if nobody has wanted any.
+    pub fn statistics(&self) -> Option<Arc<Statistics>> {
+        self.statistics.read().clone()
     }
     /// The index that holds the rows.
     pub fn clustered(&self) -> &Index {

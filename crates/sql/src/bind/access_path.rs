@@ -1,5 +1,7 @@
-//! Chooses an index by rules, not by statistics. A plan is shared and kept while the table grows,
-//! so the choice must not depend on the present number of rows.
+//! Chooses an index. Whether the table is scanned is decided by rules: a plan is shared by
+//! statements with other values, and where a value is rare a scan costs far more than the average
+//! tells. Which of several indexes is searched is decided by the table's statistics, if it has many
+//! rows (PATH-5).
 //!
 //! The unit of cost is one row read from a table of a million rows. An equality leaves a hundredth
 //! of the rows, two bounds leave a tenth, one bound leaves a third. A row read through a secondary
@@ -14,11 +16,14 @@ use crate::plan::{
     AccessKind, AccessPath, Expr, ExprKind, RowLock, SelectPlan, SourceKind, TableAccess,
 };
 use crate::table_info::TableInfo;
+use redolith_engine::dict::estimate::Statistics;
 use redolith_types::{IndexDef, TableDef, Value};
 use std::sync::Arc;
 
 const TABLE_ROWS: f64 = 1e6;
-const SECONDARY: f64 = 2.5;
+/// Statistics of fewer rows than this tell nothing of the rows to come.
+const MANY_ROWS: u64 = 1000;
+pub(super) const SECONDARY: f64 = 2.5;
 const SORT: f64 = 0.5;
 
 pub(super) struct Chosen {
@@ -44,6 +49,11 @@ impl Chosen {
     }
 }
 
+fn is_point(def: &TableDef, c: &Candidate, found: &IndexRanges) -> bool {
+    let index = c.index.map(|i| &def.indexes[i]);
+    found.ranges.len() == 1 && index.is_some_and(|index| at_most_one_each(index, found))
+}
+
 struct Candidate {
     index: Option<usize>,
     ranges: Option<IndexRanges>,
@@ -52,15 +62,30 @@ struct Candidate {
     cost: f64,
 }
 
+impl Candidate {
+    /// The cost of searching the index, by statistics.
+    fn cost_by(&self, known: &Statistics, def: &TableDef, wanted: &Wanted) -> f64 {
+        let (Some(i), Some(found)) = (self.index, &self.ranges) else { return f64::MAX };
+        let all = known.rows as f64;
+        let each = match found.equal_columns {
+            _ if at_most_one_each(&def.indexes[i], found) => 1.0,
+            0 => all,
+            n => known.rows_per_key(i, n).unwrap_or(all),
+        };
+        let rows = (each * found.bounded.share() * lists(found)).min(all);
+        cost_of(rows, Some(i) == def.clustered_index(), self.ordered, wanted)
+    }
+}
+
 /// The indexes that the hints allow for searching and for ordering.
-struct Allowed {
-    search: Vec<usize>,
+pub(super) struct Allowed {
+    pub search: Vec<usize>,
     order: Vec<usize>,
     /// FORCE INDEX was given: the table is scanned only if no allowed index helps.
     forced: bool,
 }
 
-fn allowed(table: &TableInfo, hints: &[IndexHint]) -> Result<Allowed> {
+pub(super) fn allowed(table: &TableInfo, hints: &[IndexHint]) -> Result<Allowed> {
     let all: Vec<usize> = (0..table.def.indexes.len()).collect();
     let mut result = Allowed { search: all.clone(), order: all, forced: false };
     let (mut chosen_search, mut chosen_order): (Option<Vec<usize>>, Option<Vec<usize>>) =
@@ -108,6 +133,7 @@ pub(super) fn choose(
     mut conjuncts: Vec<Expr>,
     hints: &[IndexHint],
     wanted: &Wanted,
+    statistics: impl FnOnce() -> Option<Arc<Statistics>>,
 ) -> Result<Chosen> {
     let allowed = allowed(table, hints)?;
     let clustered = table.def.clustered_index();
@@ -121,7 +147,7 @@ pub(super) fn choose(
         return Ok(Chosen { path, filter: None, ordered: true, possible: Vec::new() });
     }
     conjuncts.retain(|c| !always(c));
-    let finder = Finder { table, source };
+    let finder = Finder { table, source, anywhere: false };
     let tests = finder.tests(&conjuncts);
     let mut candidates = Vec::new();
     let mut possible = Vec::new();
@@ -131,6 +157,16 @@ pub(super) fn choose(
             possible.push(i as u16);
             candidates.push(searching(&table.def, i, found, wanted, clustered));
         }
+    }
+    let is_one =
+        |c: &Candidate| c.ranges.as_ref().is_some_and(|found| is_point(&table.def, c, found));
+    if candidates.len() > 1
+        && !candidates.iter().any(is_one)
+        && let Some(known) = statistics().filter(|known| known.rows >= MANY_ROWS)
+    {
+        let cost = |c: &Candidate| c.cost_by(&known, &table.def, wanted);
+        let best = candidates.into_iter().reduce(|a, b| if cost(&b) < cost(&a) { b } else { a });
+        candidates = best.into_iter().collect();
     }
     for &i in &allowed.order {
         candidates.extend(scanning(&table.def, Some(i), wanted, clustered, conjuncts.is_empty()));
@@ -153,19 +189,35 @@ fn rows(def: &TableDef, index: usize, found: &IndexRanges) -> f64 {
     if at_most_one_each(&def.indexes[index], found) {
         return found.ranges.len() as f64;
     }
-    let bounded = match found.bounded {
-        Bounded::No => 1.0,
-        Bounded::OneSide => 0.33,
-        Bounded::BothSides => 0.1,
-    };
-    let each = (TABLE_ROWS * 0.01f64.powi(found.equal_columns.min(8) as i32) * bounded).max(1.0);
-    // Many intervals of one column share its rows, so only the root of their number counts.
-    let lists = if found.equal_columns > 0 {
-        found.ranges.len() as f64
-    } else {
-        (found.ranges.len() as f64).sqrt()
-    };
-    (each * lists).min(TABLE_ROWS)
+    let equal = 0.01f64.powi(found.equal_columns.min(8) as i32);
+    let each = (TABLE_ROWS * equal * found.bounded.share()).max(1.0);
+    (each * lists(found)).min(TABLE_ROWS)
+}
+
+/// How many times the rows of a range are read. Many intervals of one column share its rows, so
+/// only the root of their number counts.
+fn lists(found: &IndexRanges) -> f64 {
+    let ranges = found.ranges.len() as f64;
+    if found.equal_columns > 0 { ranges } else { ranges.sqrt() }
+}
+
+impl Bounded {
+    /// The share of the rows that the bounds leave.
+    fn share(self) -> f64 {
+        match self {
+            Bounded::No => 1.0,
+            Bounded::OneSide => 0.33,
+            Bounded::BothSides => 0.1,
+        }
+    }
+}
+
+/// The cost of reading these rows of an index, and of sorting them.
+fn cost_of(rows: f64, is_clustered: bool, ordered: bool, wanted: &Wanted) -> f64 {
+    let per_row = if is_clustered { 1.0 } else { SECONDARY };
+    let sort = if ordered || wanted.purpose == Purpose::Nothing { 0.0 } else { rows * SORT };
+    let read = if ordered && wanted.limited { rows * 0.5 } else { rows };
+    read * per_row + sort
 }
 
 /// True if each range is one key of a unique index. (A unique index may hold many NULLs.)
@@ -188,15 +240,12 @@ fn searching(
         .flatten();
     let one = found.ranges.len() == 1 && at_most_one_each(&def.indexes[i], &found);
     let ordered = order.is_some() || one;
-    let per_row = if Some(i) == clustered { 1.0 } else { SECONDARY };
-    let sort = if ordered || wanted.purpose == Purpose::Nothing { 0.0 } else { rows * SORT };
-    let read = if ordered && wanted.limited { rows * 0.5 } else { rows };
     Candidate {
         index: Some(i),
         ranges: Some(found),
         reverse: order.unwrap_or(false),
         ordered,
-        cost: read * per_row + sort,
+        cost: cost_of(rows, Some(i) == clustered, ordered, wanted),
     }
 }
 

@@ -111,7 +111,8 @@ impl Binder<'_> {
             Some(order) if !order.is_empty() => Wanted { order, purpose: Purpose::Order, limited },
             _ => Wanted::NOTHING,
         };
-        let chosen = access_path::choose(table, 0, conjuncts, hints, &wanted)?;
+        let chosen =
+            access_path::choose(table, 0, conjuncts, hints, &wanted, || self.statistics(table))?;
         let sort = if chosen.ordered && wanted.purpose == Purpose::Order {
             DmlSort::default()
         } else {

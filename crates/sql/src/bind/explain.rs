@@ -322,8 +322,11 @@ impl Explain {
                     .max()
                     .unwrap_or(0);
                 let reference = (how == "ref").then_some("const");
-                let share = if how == "ref" { 100 } else { 10 };
-                (key_length(access, used), reference, (total / share).max(ranges.len() as u64))
+                let rows = match rows_per_key(access, used).filter(|_| how == "ref") {
+                    Some(rows) => (rows.round() as u64).clamp(1, total),
+                    None => total / if how == "ref" { 100 } else { 10 },
+                };
+                (key_length(access, used), reference, rows.max(ranges.len() as u64))
             }
             _ if how == "index" => (key_length(access, usize::MAX), None, total),
             _ => (0, None, total),
@@ -426,6 +429,11 @@ fn access_type(access: &TableAccess, changes: bool) -> &'static str {
         AccessKind::FullScan if access.path.reverse => "index",
         _ => "ALL",
     }
+}
+
+/// The rows that the table's statistics expect for values of the first columns of the index.
+fn rows_per_key(access: &TableAccess, columns: usize) -> Option<f64> {
+    access.table.statistics()?.rows_per_key(access.path.index?, columns)
 }
 
 fn ref_columns(access: &TableAccess) -> usize {

@@ -31,6 +31,8 @@ pub(super) struct Raw {
     pub kind: RawKind,
     /// The innermost nest.
     pub nest: Option<u16>,
+    /// The sources that stay before it because of STRAIGHT_JOIN: bit n stands for source n.
+    pub after: u64,
 }
 #[derive(Clone)]
 pub(super) struct RawNest {
@@ -64,6 +66,11 @@ impl FromClause {
     }
     fn close(&mut self, nest: u16) {
         self.nests[nest as usize].last = (self.sources.len() - 1) as u16;
+    }
+    /// The sources from `place` on stay behind those from `first` on that are before `place`.
+    fn hold(&mut self, first: usize, place: usize) {
+        let before = (first..place).fold(0, |set, n| set | 1u64.checked_shl(n as u32).unwrap_or(0));
+        self.sources[place..].iter_mut().for_each(|source| source.after |= before);
     }
     /// The conditions that decide about the rows of a nest, or of the whole clause.
     fn conditions(&mut self, nest: Option<u16>) -> &mut Vec<Expr> {
@@ -136,6 +143,12 @@ impl Binder<'_> {
             let Join::Of(side, on) = &factor.join else { continue };
             let (right, owner) = match side {
                 JoinSide::Inner => (self.factor(factor, from, scope, at)?, at.nest),
+                JoinSide::Straight => {
+                    let place = from.sources.len();
+                    let right = self.factor(factor, from, scope, at)?;
+                    from.hold(first, place);
+                    (right, at.nest)
+                }
                 JoinSide::Left => {
                     let nest = Some(from.open(at.nest)?);
                     let right = self.factor(factor, from, scope, Around { nest, ..at })?;
@@ -198,7 +211,7 @@ impl Binder<'_> {
             return self.joins(inner, from, scope, around);
         }
         let kind = self.leaf(factor, scope, around)?;
-        from.sources.push(Raw { kind, nest: around.nest });
+        from.sources.push(Raw { kind, nest: around.nest, after: 0 });
         Ok(std::mem::take(&mut scope.star))
     }
 

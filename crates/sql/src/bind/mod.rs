@@ -28,6 +28,7 @@ mod function;
 mod group;
 mod index_def;
 mod insert;
+mod join_order;
 mod load;
 mod many;
 mod order;
@@ -37,6 +38,7 @@ mod recursion;
 pub mod result_columns;
 mod scope;
 mod select;
+mod selectivity;
 mod set_operation;
 mod subquery;
 pub mod type_rules;
@@ -48,11 +50,12 @@ use crate::parse::charsets::TextCharsets;
 use crate::parse::lexer::TokenKind;
 use crate::parse::{Bounds, Parsed, ast};
 use crate::plan::expr_set::SameIndex;
-use crate::plan::{ExprType, Plan, RowLock, Statement, TableUse};
+use crate::plan::{ExprType, Plan, RowLock, Statement, StatisticsUse, TableUse};
 use crate::sql_mode::SqlMode;
 use crate::table_info::{Catalog, TableInfo};
 use aggregate::Aggregates;
 pub(crate) use ddl::check_table;
+use redolith_engine::dict::estimate::Statistics;
 use redolith_types::{Charset, Collation, Value};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -391,6 +394,19 @@ impl<'a> Binder<'a> {
             .ok_or_else(|| SqlError::unknown_information_table(&name.name))
     }
 
+    /// The statistics of a table that the statement has opened: the plan holds while they do.
+    /// Without current ones they are noted as wanted, and the statement is bound again when they
+    /// are there.
+    fn statistics(&mut self, table: &Arc<TableInfo>) -> Option<Arc<Statistics>> {
+        let used = self.tables.iter_mut().find(|used| Arc::ptr_eq(&used.table, table))?;
+        if let StatisticsUse::Known(statistics) = &used.statistics {
+            return Some(statistics.clone());
+        }
+        let found = table.statistics();
+        used.statistics = found.clone().map_or(StatisticsUse::Wanted, StatisticsUse::Known);
+        found
+    }
+
     /// Looks up a table and notes its use.
     fn open_table(&mut self, name: &ast::Name, write: bool) -> Result<Arc<TableInfo>> {
         let schema = self.schema_of(name)?;
@@ -421,7 +437,11 @@ impl<'a> Binder<'a> {
             }
             None => {
                 self.tables_by_name.insert(hash, self.tables.len());
-                self.tables.push(TableUse { table: table.clone(), write });
+                self.tables.push(TableUse {
+                    table: table.clone(),
+                    write,
+                    statistics: StatisticsUse::None,
+                });
                 Ok(table)
             }
         }

@@ -29,8 +29,12 @@ impl Wanted {
         Wanted { order: Vec::new(), purpose: Purpose::Nothing, limited: false };
 
     pub fn of(plan: &SelectPlan, sources: usize) -> Wanted {
+        Wanted::of_source(plan, sources, 0)
+    }
+    /// What the statement would want of source `first` if it came first.
+    pub fn of_source(plan: &SelectPlan, sources: usize, first: u16) -> Wanted {
         let column = |e: &crate::plan::Expr| match e.kind {
-            ExprKind::Column { source: 0, column } => Some(column as usize),
+            ExprKind::Column { source, column } if source == first => Some(column as usize),
             _ => None,
         };
         let some = |order: Option<Vec<(usize, bool)>>, purpose, limited| match order {

@@ -46,7 +46,7 @@ pub(super) struct Test {
     pub conjunct: usize,
 }
 impl Test {
-    fn all_equal(&self) -> bool {
+    pub(super) fn all_equal(&self) -> bool {
         self.intervals.iter().all(Interval::is_equal)
     }
 }
@@ -88,26 +88,38 @@ fn usable(ty: &SqlType, how: CompareAs) -> bool {
     }
 }
 
-/// True if the value is known before source `source` is read (PATH-2).
-fn known_before(expr: &Expr, source: u16) -> bool {
-    expr.last_source().is_none_or(|s| s < source)
-        && !expr.any(&|e| match &e.kind {
-            ExprKind::Call { function, .. } => {
-                function.purity() == crate::plan::function::Purity::Volatile
-            }
-            ExprKind::AssignUserVariable(..) | ExprKind::InsertedValue(_) => true,
-            // A key is made without waiting.
-            ExprKind::Subquery(q) => q.dependent,
-            _ => false,
-        })
+/// True if a key can be made of the value, once for the rows of the sources before it.
+fn is_made_at_once(expr: &Expr) -> bool {
+    !expr.any(&|e| match &e.kind {
+        ExprKind::Call { function, .. } => {
+            function.purity() == crate::plan::function::Purity::Volatile
+        }
+        ExprKind::AssignUserVariable(..) | ExprKind::InsertedValue(_) => true,
+        // A key is made without waiting.
+        ExprKind::Subquery(q) => q.dependent,
+        _ => false,
+    })
 }
 
 pub(super) struct Finder<'a> {
     pub table: &'a TableInfo,
     pub source: u16,
+    /// The columns of all other sources count as known: the order of the sources is not chosen yet.
+    pub anywhere: bool,
 }
 
 impl Finder<'_> {
+    /// True if the value is known before the source is read (PATH-2).
+    fn is_known(&self, expr: &Expr) -> bool {
+        let is_own =
+            |e: &Expr| matches!(e.kind, ExprKind::Column { source, .. } if source == self.source);
+        let is_read = match self.anywhere {
+            true => !expr.any(&is_own),
+            false => expr.last_source().is_none_or(|s| s < self.source),
+        };
+        is_read && is_made_at_once(expr)
+    }
+
     fn column_of(&self, expr: &Expr) -> Option<usize> {
         match expr.kind {
             ExprKind::Column { source, column } if source == self.source => Some(column as usize),
@@ -129,7 +141,7 @@ impl Finder<'_> {
     fn test(&self, expr: &Expr) -> Option<(usize, Vec<Interval>)> {
         let fits = |column: usize, how: CompareAs| usable(&self.table.def.columns[column].ty, how);
         // A column is compared with a JSON value in the order of JSON values.
-        let known = |e: &Expr| e.ty.kind != Kind::Json && known_before(e, self.source);
+        let known = |e: &Expr| e.ty.kind != Kind::Json && self.is_known(e);
         match &expr.kind {
             ExprKind::Compare { op, how, sides } => {
                 let (column, op, value) =

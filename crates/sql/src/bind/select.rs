@@ -80,7 +80,7 @@ impl Binder<'_> {
         }
         let (mut scope, dependents) = (Scope::default(), self.dependents);
         let around = std::mem::take(&mut self.windows);
-        let from = self.from(select, &mut scope, outer)?;
+        let mut from = self.from(select, &mut scope, outer)?;
         let env = |clause| Env { scope: &scope, outer, ..Env::new(&scope, clause) };
 
         self.aggregates = None;
@@ -222,6 +222,7 @@ impl Binder<'_> {
             let (distinct, limit) = (plan.distinct, std::mem::take(&mut plan.limit));
             let into = std::mem::take(&mut plan.into);
             plan.distinct = false;
+            self.order_joins(&mut plan, &mut from, &mut conjuncts, lock, select, &mut scope)?;
             self.place(&mut plan, from, conjuncts, lock, select, &scope)?;
             self.check_effects(&plan)?;
             plan = self.over_windows(plan, sorts, outputs, visible, columns)?;
@@ -234,6 +235,7 @@ impl Binder<'_> {
         if !plan.into.is_empty() && plan.into.len() != visible {
             return Err(SqlError::wrong_select_columns());
         }
+        self.order_joins(&mut plan, &mut from, &mut conjuncts, lock, select, &mut scope)?;
         let probe = self.probe_parts(&plan, &from, &conjuncts, select);
         let again = probe.is_some().then(|| from.clone());
         self.place(&mut plan, from, conjuncts, lock, select, &scope)?;
@@ -529,6 +531,7 @@ impl Binder<'_> {
                         own,
                         &hints,
                         if s == 0 { &wanted } else { &nothing },
+                        || self.statistics(&table),
                     )?;
                     if s == 0 {
                         wanted.satisfied(plan, &chosen, &table);

@@ -5,7 +5,7 @@
 //! DDL statement, the catalog forgets the tables that were dropped or replaced.
 use crate::error::Result;
 use crate::information_schema::is_schema;
-use crate::plan::{DdlStmt, Plan};
+use crate::plan::{DdlStmt, Plan, StatisticsUse};
 use crate::table_info::{Catalog, TableInfo};
 use hashbrown::HashMap;
 use parking_lot::RwLock;
@@ -72,16 +72,25 @@ impl EngineCatalog {
 
     /// Prepares the plan's tables. Must be called before the first run of a plan: the engine reads
     /// a table's counters (the next AUTO_INCREMENT value, the row id) from its file when the table
-    /// is first used. Returns false if DDL has replaced a table; then bind again.
+    /// is first used. Samples the statistics that the binder has wanted. Returns false if DDL has
+    /// replaced a table or there are new statistics; then bind again.
     pub async fn ready(&self, plan: &Plan) -> Result<bool> {
+        let mut is_ready = true;
         for used in &plan.tables {
             let def = &used.table.def;
             let table = self.engine.table(&def.schema, &def.name).await?;
             if !table.is_some_and(|t| Arc::ptr_eq(&t, used.table.engine())) {
                 return Ok(false);
             }
+            if matches!(used.statistics, StatisticsUse::Wanted) {
+                // Another session may have made them meanwhile.
+                if used.table.statistics().is_none() {
+                    self.engine.sample_statistics(used.table.engine()).await;
+                }
+                is_ready = false;
+            }
         }
-        Ok(true)
+        Ok(is_ready)
     }
 }
 

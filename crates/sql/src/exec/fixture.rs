@@ -209,6 +209,11 @@ impl Session<'_> {
             untyped: &[],
             bounds,
         };
+        let plan = bind(&parsed, &cx, Params::Marks)?.plan;
+        // The first attempt may want statistics.
+        if block_on(self.server.catalog.ready(&plan))? {
+            return Ok(plan);
+        }
         Ok(bind(&parsed, &cx, Params::Marks)?.plan)
     }
     pub fn ddl(&mut self, text: &str) -> Result<Done> {

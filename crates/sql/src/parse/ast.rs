@@ -355,6 +355,8 @@ pub enum Join {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum JoinSide {
     Inner,
+    /// STRAIGHT_JOIN: an inner join whose left side is read first.
+    Straight,
     Left,
     Right,
 }

@@ -50,21 +50,24 @@ impl Parser<'_> {
                 break;
             }
         }
-        if open.iter().any(|side| *side != JoinSide::Inner) {
+        if open.iter().any(|side| !matches!(side, JoinSide::Inner | JoinSide::Straight)) {
             return self.fail();
         }
         // `a JOIN b LEFT JOIN c ON ..` is `(a JOIN b) LEFT JOIN c ON ..`.
         let mut sides = sides.into_iter();
         let mut whole = sides.next().unwrap_or_default();
-        for mut next in sides {
-            next[0].join = Join::Of(JoinSide::Inner, JoinOn::Nothing);
+        for (mut next, side) in sides.zip(open) {
+            next[0].join = Join::Of(side, JoinOn::Nothing);
             whole.append(&mut next);
         }
         Ok(whole)
     }
 
     fn join_operator(&mut self) -> Result<Option<JoinSide>> {
-        if self.accept("JOIN") || self.accept("STRAIGHT_JOIN") {
+        if self.accept("STRAIGHT_JOIN") {
+            return Ok(Some(JoinSide::Straight));
+        }
+        if self.accept("JOIN") {
             return Ok(Some(JoinSide::Inner));
         }
         if self.accept("INNER") || self.accept("CROSS") {

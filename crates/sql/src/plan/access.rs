@@ -11,6 +11,8 @@
 //! **PATH-4** Ranges are not sorted and may overlap, because they hold parameters. The executor
 //! encodes the ranges, drops the empty ranges, sorts by low bound (descending if `reverse`) and
 //! merges.
+//! **PATH-5** Which of several indexes is searched may depend on statistics. A path by a whole
+//! unique key does not.
 use super::expr::Expr;
 use crate::table_info::TableInfo;
 use std::sync::Arc;

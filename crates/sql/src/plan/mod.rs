@@ -6,6 +6,8 @@
 //! collation).
 //! **PLAN-2** A plan runs only while all its tables are current ([`Plan::is_current`]). The session
 //! checks this after it has taken the tables' metadata locks.
+//! **PLAN-3** A plan that was chosen by statistics is looked for again once they are old
+//! ([`Plan::serves`]), but never during a run.
 pub mod access;
 pub mod admin;
 pub mod ddl;
@@ -41,6 +43,7 @@ pub use window::{Edge, Frame, WindowCall, WindowFunction, WindowSort, WindowStag
 use crate::parse::hints::Hints;
 use crate::sink::ColumnMeta;
 use crate::table_info::TableInfo;
+use redolith_engine::dict::estimate::Statistics;
 use redolith_types::{Collation, Value};
 use std::sync::Arc;
 
@@ -103,6 +106,28 @@ impl Plan {
 pub struct TableUse {
     pub table: Arc<TableInfo>,
     pub write: bool,
+    pub statistics: StatisticsUse,
+}
+
+/// What a plan has to do with the statistics of a table.
+#[derive(Clone, Default, Debug)]
+pub enum StatisticsUse {
+    /// No choice depends on them. A statement that finds its row by a unique key has no choice.
+    #[default]
+    None,
+    /// The binder would have chosen by them, but there were none, or they were old.
+    Wanted,
+    Known(Arc<Statistics>),
+}
+impl StatisticsUse {
+    #[inline]
+    fn are_current(&self, table: &TableInfo) -> bool {
+        match self {
+            StatisticsUse::None => true,
+            StatisticsUse::Wanted => false,
+            StatisticsUse::Known(statistics) => statistics.are_current(table.engine()),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -173,6 +198,12 @@ impl Plan {
     /// PLAN-2: true if no table of the plan was altered or dropped after the plan was made.
     pub fn is_current(&self) -> bool {
         self.tables.iter().all(|t| t.table.is_current())
+    }
+    /// PLAN-3: true if the plan still may be taken from a cache: it is current, and the statistics
+    /// by which its join order and its indexes were chosen are current, too.
+    #[inline]
+    pub fn serves(&self) -> bool {
+        self.tables.iter().all(|t| t.table.is_current() && t.statistics.are_current(&t.table))
     }
     /// DDL and the like commit the open transaction before they run (MySQL manual, "Statements That
     /// Cause an Implicit Commit").

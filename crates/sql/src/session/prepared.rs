@@ -214,7 +214,7 @@ impl Session {
             };
             // Some statements look things up when they are bound (SHOW, DDL). Their plans are not
             // cacheable: such a statement is bound again for each execution.
-            let (entry, plan) = match handle.plan.take().filter(|p| p.cacheable) {
+            let (entry, plan) = match handle.plan.take().filter(|p| p.cacheable && p.serves()) {
                 Some(plan) => (None, plan),
                 None => {
                     let entry = handle.entry.clone();

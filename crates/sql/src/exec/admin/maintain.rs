@@ -83,7 +83,10 @@ async fn one(cx: &mut AdminContext<'_>, op: &'static str, name: &TableName) -> R
     Ok(match op {
         "check" => check(cx, &table, said).await?,
         "checksum" => vec![vec![text(&full_name), Value::UInt(checksum(cx, &table).await?)]],
-        "analyze" => vec![said("status", "OK")],
+        "analyze" => {
+            cx.engine.sample_statistics(&table).await;
+            vec![said("status", "OK")]
+        }
         // OPTIMIZE and REPAIR have nothing to do: new rows reuse the space of deleted rows.
         op => vec![said("note", &format!("The storage engine for the table doesn't support {op}"))],
     })

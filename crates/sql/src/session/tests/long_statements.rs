@@ -271,8 +271,8 @@ fn rows_that_nobody_gets_give_way_and_are_killed() {
         "UPDATE t SET k = (SELECT COUNT(*) FROM big a, big b, big c WHERE a.k + b.k + c.k > t.k)",
         "DELETE FROM t WHERE k > ALL (SELECT a.k FROM big a, big b, big c WHERE a.k + b.k + c.k < \
             t.k)",
-        "SELECT 1 FROM big a, big b, big c WHERE a.c NOT LIKE '%q%' AND b.c NOT REGEXP 'q' AND c.c \
-            = 'q'",
+        "SELECT STRAIGHT_JOIN 1 FROM big a, big b, big c WHERE a.c NOT LIKE '%q%' AND b.c NOT \
+            REGEXP 'q' AND c.c = 'q'",
     ] {
         watched.runtime.left.store(0, Relaxed);
         assert_eq!(watched.killed(s, text), "error 1317", "{text}");

@@ -1,0 +1,290 @@
+//! Estimates what it costs to find the rows of a source for one row of the sources before it. The
+//! unit of cost is one row read in the order of its key.
+use super::super::access_path::{SECONDARY, allowed};
+use super::super::from::FromClause;
+use super::super::range::Finder;
+use super::super::select::RawKind;
+use super::super::selectivity::{DEFAULT_EQUAL, share_of, share_of_intervals};
+use super::{Set, Unit, set_of};
+use crate::plan::{AccessKind, CompareOp, Expr, ExprKind, SelectPlan, Source, SourceKind};
+use crate::table_info::TableInfo;
+use redolith_engine::dict::estimate::Statistics;
+use redolith_types::IndexDef;
+use std::sync::Arc;
+
+/// The cost of going from the root of an index to a leaf.
+const SEEK: f64 = 2.0;
+/// The cost of reading a row of a derived table that is there.
+const KEPT_ROW: f64 = 0.3;
+/// Rows of a derived table of which nothing is known.
+const SOME_ROWS: f64 = 1000.0;
+
+/// The cost and the number of rows of a unit for one row of the sources before it.
+#[derive(Clone, Copy)]
+pub(super) struct Visit {
+    pub cost: f64,
+    pub rows: f64,
+}
+
+/// A condition as it bears on one source.
+struct Fact {
+    /// The other sources that it reads.
+    needs: Set,
+    /// The share of the source's rows that it leaves.
+    share: f64,
+    search: Option<Search>,
+    /// The condition is checked when an outer join has made its row.
+    is_after: bool,
+}
+/// A condition that an index whose columns are fixed up to this one can use.
+#[derive(Clone, Copy)]
+struct Search {
+    column: usize,
+    /// The number of values, each of which is equal; None for ranges.
+    equal: Option<usize>,
+}
+
+struct Input<'f> {
+    table: Option<(&'f Arc<TableInfo>, Arc<Statistics>)>,
+    rows: f64,
+    /// The indexes that hints leave.
+    indexes: Vec<usize>,
+    facts: Vec<Fact>,
+}
+
+/// The sources of a FROM clause with what is known of their rows.
+pub(super) struct Inputs<'f>(Vec<Input<'f>>);
+
+impl<'f> Inputs<'f> {
+    /// `statistics` are those of the sources that are tables.
+    pub fn of(
+        from: &'f FromClause,
+        conjuncts: &[Expr],
+        statistics: Vec<Option<Arc<Statistics>>>,
+    ) -> Inputs<'f> {
+        let sources = from.sources.iter().zip(statistics);
+        let list =
+            sources.map(|(source, statistics)| Input::of(&source.kind, statistics)).collect();
+        let mut inputs = Inputs(list);
+        conjuncts.iter().chain(&from.on).for_each(|e| inputs.note(from, None, e));
+        for (n, nest) in from.nests.iter().enumerate() {
+            nest.on.iter().for_each(|e| inputs.note(from, Some(n as u16), e));
+        }
+        inputs
+    }
+
+    /// Notes what a condition, which decides about the rows of the nest `owner` or of the whole
+    /// clause, tells of each source that it reads.
+    fn note(&mut self, from: &FromClause, owner: Option<u16>, condition: &Expr) {
+        let reads = set_of(condition);
+        let joined = self.share_of_join(condition);
+        for s in (0..self.0.len()).filter(|s| reads & 1 << s != 0) {
+            let nest = from.sources[s].nest;
+            if owner.is_some_and(|owner| !is_inside(from, nest, owner)) {
+                continue;
+            }
+            let is_after = owner.is_none() && nest.is_some();
+            let fact = self.0[s].fact(s, condition, joined, is_after);
+            self.0[s].facts.push(Fact { needs: reads & !(1 << s), ..fact });
+        }
+    }
+
+    /// The share of the pairs of rows that `column = column` leaves: each value of the column with
+    /// more of them has its row.
+    fn share_of_join(&self, condition: &Expr) -> Option<f64> {
+        let ExprKind::Compare { op: CompareOp::Eq, sides, .. } = &condition.kind else {
+            return None;
+        };
+        let values = |e: &Expr| match e.kind {
+            ExprKind::Column { source, column } => self.0[source as usize].values(column as usize),
+            _ => None,
+        };
+        let values = [values(&sides[0]), values(&sides[1])];
+        values.into_iter().flatten().reduce(f64::max).map(|values| 1.0 / values.max(1.0))
+    }
+
+    /// What a unit costs for one row of the sources `placed`.
+    pub fn visit(&self, unit: &Unit, mut placed: Set) -> Visit {
+        let mut whole = Visit { cost: 0.0, rows: 1.0 };
+        let mut left = 1.0;
+        for s in unit.sources() {
+            let visit = self.0[s].visit(placed);
+            whole.cost += whole.rows.max(1.0) * visit.cost;
+            whole.rows *= visit.rows;
+            placed |= 1 << s;
+            let after = self.0[s].facts.iter().filter(|f| f.is_after && f.needs & !placed == 0);
+            left *= after.map(|f| f.share).product::<f64>();
+        }
+        if unit.is_nest {
+            // A row of NULLs stands where no row matches.
+            whole.rows = whole.rows.max(1.0) * left;
+        }
+        whole
+    }
+}
+
+/// Whether `nest` is the nest `around` or lies in it.
+fn is_inside(from: &FromClause, mut nest: Option<u16>, around: u16) -> bool {
+    while let Some(n) = nest {
+        if n == around {
+            return true;
+        }
+        nest = from.nests[n as usize].parent;
+    }
+    false
+}
+
+impl<'f> Input<'f> {
+    fn of(kind: &'f RawKind, statistics: Option<Arc<Statistics>>) -> Input<'f> {
+        let (mut rows, mut table, mut indexes) = (SOME_ROWS, None, Vec::new());
+        match (kind, statistics) {
+            (RawKind::Table { table: info, hints }, Some(statistics)) => {
+                rows = statistics.rows.max(1) as f64;
+                // A hint with a wrong name fails the statement when the path is chosen.
+                indexes = allowed(info, hints).map(|allowed| allowed.search).unwrap_or_default();
+                table = Some((info, statistics));
+            }
+            (RawKind::Derived(plan) | RawKind::Lateral(plan, _), _) => rows = rows_of(plan),
+            _ => {}
+        }
+        Input { table, rows, indexes, facts: Vec::new() }
+    }
+
+    fn fact(&self, source: usize, condition: &Expr, joined: Option<f64>, is_after: bool) -> Fact {
+        let mut fact = Fact { needs: 0, share: share_of(condition), search: None, is_after };
+        if let Some((table, _)) = &self.table {
+            let finder = Finder { table, source: source as u16, anywhere: true };
+            let test = finder.tests(std::slice::from_ref(condition)).pop();
+            if let Some(test) = test {
+                let equal = test.all_equal().then_some(test.intervals.len());
+                let each = self.values(test.column).map_or(DEFAULT_EQUAL, |values| 1.0 / values);
+                fact.share = match equal {
+                    Some(count) => (each * count as f64).min(1.0),
+                    None => share_of_intervals(&test.intervals),
+                };
+                fact.search = Some(Search { column: test.column, equal }).filter(|_| !is_after);
+            }
+        }
+        fact.share = joined.unwrap_or(fact.share);
+        fact
+    }
+
+    /// The number of different values of a column, if an index begins with it.
+    fn values(&self, column: usize) -> Option<f64> {
+        let (table, statistics) = self.table.as_ref()?;
+        let indexes = table.def.indexes.iter().enumerate();
+        let found = indexes.filter_map(|(i, index)| match index.columns.first() {
+            Some(part) if part.column == column && part.prefix.is_none() => {
+                Some(self.rows / statistics.rows_per_key(i, 1)?)
+            }
+            _ => None,
+        });
+        found.reduce(f64::max)
+    }
+
+    /// What the source costs for one row of the sources `placed`.
+    fn visit(&self, placed: Set) -> Visit {
+        let facts: Vec<&Fact> =
+            self.facts.iter().filter(|f| !f.is_after && f.needs & !placed == 0).collect();
+        let share: f64 = facts.iter().map(|f| f.share).product();
+        let Some((table, statistics)) = &self.table else {
+            return Visit { cost: self.rows * KEPT_ROW, rows: self.rows * share };
+        };
+        let mut best = Visit { cost: self.rows, rows: self.rows * share };
+        let clustered = table.def.clustered_index();
+        for &i in &self.indexes {
+            let Some((read, seeks, rest)) =
+                self.by_index(&table.def.indexes[i], i, statistics, &facts)
+            else {
+                continue;
+            };
+            let row = if Some(i) == clustered { 1.0 } else { SECONDARY };
+            best.cost = best.cost.min(SEEK * seeks + read * row);
+            best.rows = best.rows.min(read * rest);
+        }
+        best
+    }
+
+    /// The number of rows that an index reads, the number of its ranges, and the share of the rows
+    /// that the other conditions leave. None if no condition restricts its first column.
+    fn by_index(
+        &self,
+        index: &IndexDef,
+        i: usize,
+        statistics: &Statistics,
+        facts: &[&Fact],
+    ) -> Option<(f64, f64, f64)> {
+        let (mut fixed, mut seeks, mut share) = (0, 1.0, 1.0);
+        let mut used = vec![false; facts.len()];
+        for part in &index.columns {
+            let here = |equal: bool| {
+                let is_here = move |f: &Fact| {
+                    f.search.is_some_and(|s| s.column == part.column && s.equal.is_some() == equal)
+                };
+                facts.iter().enumerate().filter(move |(_, f)| is_here(f))
+            };
+            let exact = here(true).min_by_key(|(_, f)| f.search.and_then(|s| s.equal));
+            match exact.filter(|_| part.prefix.is_none()) {
+                Some((n, fact)) => {
+                    used[n] = true;
+                    fixed += 1;
+                    seeks *= fact.search.and_then(|s| s.equal).unwrap_or(1) as f64;
+                }
+                None => {
+                    here(false).for_each(|(n, fact)| {
+                        used[n] = true;
+                        share *= fact.share;
+                    });
+                    break;
+                }
+            }
+        }
+        if !used.contains(&true) {
+            return None;
+        }
+        let each = match fixed {
+            0 => self.rows,
+            _ if index.unique && fixed == index.columns.len() => 1.0,
+            _ => statistics.rows_per_key(i, fixed)?,
+        };
+        let others = facts.iter().zip(used).filter(|(_, used)| !used);
+        let rest = others.map(|(f, _)| f.share).product();
+        Some(((each * seeks * share).min(self.rows), seeks, rest))
+    }
+}
+
+/// A rough number of the rows of a derived table.
+fn rows_of(plan: &SelectPlan) -> f64 {
+    let mut rows: f64 = plan.sources.iter().map(rows_of_source).product();
+    if let Some(grouping) = &plan.grouping {
+        rows = if grouping.keys.is_empty() { 1.0 } else { rows * 0.1 };
+    }
+    if plan.limit.count.is_some() {
+        rows = rows.min(super::LIMITED_ROWS);
+    }
+    rows.max(1.0)
+}
+fn rows_of_source(source: &Source) -> f64 {
+    let filters = |filter: &Option<Expr>| filter.as_ref().map_or(1.0, share_of);
+    match &source.kind {
+        SourceKind::Table(access) => {
+            let all = access.table.rows().max(1) as f64;
+            let read = match &access.path.kind {
+                AccessKind::Empty => 0.0,
+                AccessKind::Point(_) => 1.0,
+                AccessKind::Ranges(_) => (all * DEFAULT_EQUAL).min(SOME_ROWS),
+                AccessKind::FullScan => all,
+            };
+            read * filters(&access.filter) * filters(&source.filter)
+        }
+        SourceKind::Derived(plan) | SourceKind::Lateral { plan, .. } => {
+            rows_of(plan) * filters(&source.filter)
+        }
+        SourceKind::Union(parts) => parts.iter().map(rows_of).sum(),
+        SourceKind::Combined(parts) => parts.iter().map(|(_, part)| rows_of(part)).sum(),
+        SourceKind::Windows(stage) => rows_of(&stage.inner),
+        SourceKind::Recursive(_) | SourceKind::Iteration { .. } | SourceKind::Virtual(_) => {
+            SOME_ROWS
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! Chooses the order in which the sources of a FROM clause are joined.
+//!
+//! The binder numbers sources in the order of the text (FROM-1). Before conditions are placed, this
+//! module gives the sources new numbers, if an order that the estimates find clearly cheaper
+//! exists. What runs after it sees only the new numbers.
+//!
+//! **JOIN-1** A unit moves as a whole: a source outside all nests, or an outermost nest with all
+//! that is in it. A nest stays behind each source that its ON names; if ON names no source outside,
+//! the nest stays behind all sources before it. So no source passes the ON of an outer join in
+//! which it takes part.
+//! **JOIN-2** A LATERAL derived table stays behind the sources whose columns it takes. What stands
+//! on the right of STRAIGHT_JOIN stays behind what stands on the left.
+//! **JOIN-3** The order of the text holds for SELECT STRAIGHT_JOIN; for SELECT .. FOR UPDATE and
+//! FOR SHARE, because it decides which rows are locked; for statements with values that depend on
+//! the order of rows (assignments of user variables, RAND()); and where a table has no statistics.
+//! **JOIN-4** An order's estimated cost must be below [`CLEARLY`] of the cost of the text's order.
+//! So estimates that are nearly equal do not make plans change.
+mod estimate;
+mod implied;
+mod search;
+
+use super::Binder;
+use super::from::{FromClause, Raw, RawNest};
+use super::order::{Purpose, Wanted, index_order};
+use super::scope::Scope;
+use super::select::RawKind;
+use crate::error::Result;
+use crate::parse::ast;
+use crate::plan::function::Purity;
+use crate::plan::{Expr, ExprKind, RowLock, SelectPlan};
+use estimate::Inputs;
+use implied::Implied;
+use redolith_engine::dict::estimate::Statistics;
+use search::Search;
+use std::sync::Arc;
+
+/// The share of the cost of the text's order below which another order is chosen.
+const CLEARLY: f64 = 0.8;
+/// The number of rows that LIMIT is taken to want.
+const LIMITED_ROWS: f64 = 100.0;
+/// The cost of sorting a row, in rows read.
+const SORT: f64 = 0.5;
+
+/// A set of sources: bit n stands for source n. A FROM clause has at most 61 tables.
+type Set = u64;
+
+fn set_of(e: &Expr) -> Set {
+    let mut set = 0;
+    e.walk(&mut |e| {
+        if let ExprKind::Column { source, .. } = e.kind {
+            set |= 1 << source;
+        }
+    });
+    set
+}
+
+/// What moves as a whole (JOIN-1).
+struct Unit {
+    first: usize,
+    /// The number of sources, which follow each other.
+    count: usize,
+    is_nest: bool,
+    /// The units that come before it.
+    after: Set,
+}
+impl Unit {
+    fn sources(&self) -> std::ops::Range<usize> {
+        self.first..self.first + self.count
+    }
+}
+
+impl Binder<'_> {
+    /// Gives the sources of a SELECT the numbers of their places in the cheapest order, and adds
+    /// the conditions that follow from others (JOIN-5).
+    pub(super) fn order_joins(
+        &mut self,
+        plan: &mut SelectPlan,
+        from: &mut FromClause,
+        conjuncts: &mut Vec<Expr>,
+        lock: RowLock,
+        select: &ast::Select,
+        scope: &mut Scope,
+    ) -> Result<()> {
+        if from.sources.len() < 2 || from.sources.len() > Set::BITS as usize {
+            return Ok(());
+        }
+        let given = conjuncts.len();
+        let mut origins = Vec::new();
+        for Implied { condition, of } in implied::of(conjuncts.iter().chain(&from.on)) {
+            let mut nodes = 0;
+            condition.walk(&mut |_| nodes += 1);
+            self.charge(nodes)?;
+            conjuncts.push(condition);
+            origins.push(of);
+        }
+        let may_move = !select.straight_join
+            && matches!(lock, RowLock::None | RowLock::ShareForChange)
+            && from.sources.iter().all(moves);
+        let order = if may_move { self.cheaper_order(plan, from, conjuncts) } else { None };
+        let order = order.unwrap_or_else(|| (0..from.sources.len()).collect());
+        renumber(plan, from, conjuncts, scope, &order);
+        // An implied condition on the last source of its OR says nothing new there.
+        let last = |of: &Set| order.iter().rposition(|old| of & 1 << old != 0);
+        let implied = conjuncts.split_off(given).into_iter().zip(origins);
+        let is_early = |(e, of): &(Expr, Set)| e.last_source().map(usize::from) < last(of);
+        conjuncts.extend(implied.filter(is_early).map(|(e, _)| e));
+        Ok(())
+    }
+
+    /// The cheapest order of the sources; None if that of the text stays.
+    fn cheaper_order(
+        &mut self,
+        plan: &SelectPlan,
+        from: &FromClause,
+        conjuncts: &[Expr],
+    ) -> Option<Vec<usize>> {
+        let units = units(from);
+        if units.iter().enumerate().all(|(n, unit)| unit.after == (1 << n) - 1) {
+            return None;
+        }
+        let mut is_fixed = false;
+        let mut look = |e: &Expr| is_fixed = is_fixed || e.any(&depends_on_order);
+        plan.each_expr(&mut look);
+        conjuncts.iter().chain(from.all_conditions()).for_each(&mut look);
+        if is_fixed {
+            return None;
+        }
+        // All tables are asked for, so that those without statistics get them together.
+        let statistics: Vec<_> =
+            from.sources.iter().map(|source| self.statistics_of(&source.kind)).collect();
+        let statistics = statistics.into_iter().collect::<Option<Vec<_>>>()?;
+        let inputs = Inputs::of(from, conjuncts, statistics);
+        cheapest(plan, from, &inputs, &units)
+    }
+
+    /// The statistics of a source; None inside if it is not a table, None if they are wanted.
+    #[allow(clippy::option_option)]
+    fn statistics_of(&mut self, kind: &RawKind) -> Option<Option<Arc<Statistics>>> {
+        match kind {
+            RawKind::Table { table, .. } => self.statistics(table).map(Some),
+            _ => Some(None),
+        }
+    }
+}
+
+fn moves(source: &Raw) -> bool {
+    matches!(source.kind, RawKind::Table { .. } | RawKind::Derived(_) | RawKind::Lateral(..))
+}
+
+/// True for what may have another value if rows come in another order (JOIN-3).
+fn depends_on_order(e: &Expr) -> bool {
+    match &e.kind {
+        ExprKind::AssignUserVariable(..) => true,
+        ExprKind::Call { function, .. } => function.purity() == Purity::Volatile,
+        ExprKind::Subquery(q) => q.body.volatile,
+        _ => false,
+    }
+}
+
+/// The outermost nest around a source.
+fn outermost(nests: &[RawNest], mut nest: Option<u16>) -> Option<u16> {
+    while let Some(parent) = nest.and_then(|n| nests[n as usize].parent) {
+        nest = Some(parent);
+    }
+    nest
+}
+
+fn units(from: &FromClause) -> Vec<Unit> {
+    let mut units: Vec<Unit> = Vec::new();
+    let mut last_nest = None;
+    // The unit of each source.
+    let mut unit_of = Vec::with_capacity(from.sources.len());
+    for (s, source) in from.sources.iter().enumerate() {
+        let nest = outermost(&from.nests, source.nest);
+        match units.last_mut() {
+            Some(unit) if nest.is_some() && nest == last_nest => unit.count += 1,
+            _ => units.push(Unit { first: s, count: 1, is_nest: nest.is_some(), after: 0 }),
+        }
+        unit_of.push(units.len() - 1);
+        last_nest = nest;
+    }
+    let of_sources = |set: Set| {
+        let members = unit_of.iter().enumerate().filter(|(s, _)| set & 1 << s != 0);
+        members.fold(0, |units, (_, unit)| units | 1 << unit)
+    };
+    let mut after = vec![0; units.len()];
+    for (s, source) in from.sources.iter().enumerate() {
+        let mut needs = source.after;
+        if let RawKind::Lateral(_, outer) = &source.kind {
+            needs |= outer.iter().fold(0, |set, e| set | set_of(e));
+        }
+        let mut nest = source.nest;
+        while let Some(n) = nest {
+            needs |= from.nests[n as usize].on.iter().fold(0, |set, e| set | set_of(e));
+            nest = from.nests[n as usize].parent;
+        }
+        after[unit_of[s]] |= of_sources(needs);
+    }
+    for (n, unit) in units.iter_mut().enumerate() {
+        unit.after = after[n] & !(1 << n);
+        if unit.is_nest && unit.after == 0 {
+            unit.after = (1 << n) - 1;
+        }
+    }
+    units
+}
+
+/// The cheapest order of the units, as source numbers; None if it is not clearly cheaper than that
+/// of the text.
+fn cheapest(
+    plan: &SelectPlan,
+    from: &FromClause,
+    inputs: &Inputs<'_>,
+    units: &[Unit],
+) -> Option<Vec<usize>> {
+    let search = Search::new(units, |unit, placed| inputs.visit(unit, placed));
+    let leader = leader(plan, from, units);
+    let text: Vec<usize> = (0..units.len()).collect();
+    let cost = |order: &[usize]| {
+        let (cost, rows) = search.cost(order);
+        match leader {
+            // The rows come in the wanted order, and the first of them are enough.
+            Some(leader) if order[0] == leader => cost * (LIMITED_ROWS / rows.max(1.0)).min(1.0),
+            Some(_) => cost + rows * SORT,
+            None => cost,
+        }
+    };
+    let candidates = [search.best(None), leader.and_then(|leader| search.best(Some(leader)))];
+    let (best, least) = candidates
+        .into_iter()
+        .flatten()
+        .map(|order| (cost(&order), order))
+        .reduce(|a, b| if b.0 < a.0 { b } else { a })
+        .map(|(cost, order)| (order, cost))?;
+    let is_better = best != text && least < cost(&text) * CLEARLY;
+    is_better.then(|| best.into_iter().flat_map(|unit| units[unit].sources()).collect())
+}
+
+/// The unit whose index gives the rows in the order that ORDER BY .. LIMIT wants.
+fn leader(plan: &SelectPlan, from: &FromClause, units: &[Unit]) -> Option<usize> {
+    units.iter().position(|unit| {
+        let RawKind::Table { table, .. } = &from.sources[unit.first].kind else { return false };
+        let wanted = Wanted::of_source(plan, from.sources.len(), unit.first as u16);
+        let gives = |index| index_order(&table.def, index, &[], &wanted.order).is_some();
+        unit.after == 0
+            && wanted.purpose == Purpose::Order
+            && wanted.limited
+            && (0..table.def.indexes.len()).any(|index| gives(Some(index)))
+    })
+}
+
+/// Gives the sources their new numbers: `order` has the old number for each new one.
+fn renumber(
+    plan: &mut SelectPlan,
+    from: &mut FromClause,
+    conjuncts: &mut [Expr],
+    scope: &mut Scope,
+    order: &[usize],
+) {
+    if order.is_sorted() {
+        return;
+    }
+    let mut new = vec![0u16; order.len()];
+    order.iter().enumerate().for_each(|(n, old)| new[*old] = n as u16);
+    let mut give = |e: &mut Expr| give_number(e, &new);
+    plan.output.iter_mut().chain(&mut plan.having).for_each(&mut give);
+    if let Some(grouping) = &mut plan.grouping {
+        grouping.keys.iter_mut().for_each(&mut give);
+        grouping.aggregates.iter_mut().flat_map(|a| &mut a.args).for_each(&mut give);
+    }
+    conjuncts.iter_mut().chain(&mut from.on).for_each(&mut give);
+    for nest in &mut from.nests {
+        nest.on.iter_mut().for_each(&mut give);
+        // The sources of a nest follow each other as before (JOIN-1).
+        (nest.first, nest.last) = (new[nest.first as usize], new[nest.last as usize]);
+    }
+    for source in &mut from.sources {
+        if let RawKind::Lateral(_, outer) = &mut source.kind {
+            outer.iter_mut().for_each(&mut give);
+        }
+    }
+    from.sources = permuted(std::mem::take(&mut from.sources), order);
+    // Only the tables' names are wanted from now on: columns of the scope keep their old numbers.
+    scope.sources = permuted(std::mem::take(&mut scope.sources), order);
+}
+
+fn permuted<T>(list: Vec<T>, order: &[usize]) -> Vec<T> {
+    let mut list: Vec<Option<T>> = list.into_iter().map(Some).collect();
+    order.iter().filter_map(|old| list[*old].take()).collect()
+}
+
+fn give_number(e: &mut Expr, new: &[u16]) {
+    if let ExprKind::Column { source, .. } = &mut e.kind {
+        *source = new[*source as usize];
+    }
+    e.parts_mut(&mut |part| give_number(part, new));
+}
