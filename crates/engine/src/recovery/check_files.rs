@@ -230,7 +230,8 @@ impl Check<'_> {
         }
         self.behind_the_end(f, &maps);
         let is_used = |no: PageNo| {
-            let map = maps[(no / bitmap::PAGES) as usize].as_ref()?;
+            // A file that is cut off may end before the bitmap page of its last pages.
+            let map = maps.get((no / bitmap::PAGES) as usize)?.as_ref()?;
             Some(bitmap::is_used(map.first_chunk().expect("a page"), no))
         };
         let (finished, results) = mpsc::channel();

@@ -69,9 +69,11 @@ fn every_damaged_page_is_named() {
     assert!(damage.len() == 2 && damage[0].contains("page 1025:3 was found"), "{damage:#?}");
 
     let last = good.chunks_exact(PAGE_SIZE).rposition(is_written).unwrap();
-    std::fs::write(&path, &good[..last * PAGE_SIZE]).unwrap();
-    let (_, damage, _) = check(&dir.0);
-    assert!(damage.iter().any(|why| why.contains("is cut off")), "{damage:#?}");
+    for len in [0, 1, PAGE_SIZE, PAGE_SIZE + 3847, 2 * PAGE_SIZE, last * PAGE_SIZE] {
+        std::fs::write(&path, &good[..len]).unwrap();
+        let (_, damage, _) = check(&dir.0);
+        assert!(damage.iter().any(|why| why.contains("is cut off")), "{len}: {damage:#?}");
+    }
     std::fs::remove_file(&path).unwrap();
     let (_, damage, _) = check(&dir.0);
     assert!(damage.len() == 1 && damage[0].contains("is missing"), "{damage:#?}");
