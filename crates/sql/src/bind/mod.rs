@@ -40,6 +40,10 @@ mod select;
 mod set_operation;
 mod subquery;
 pub mod type_rules;
+mod view;
+mod view_definition;
+mod view_target;
+mod view_text;
 mod window;
 
 use crate::error::{Result, SqlError};
@@ -53,6 +57,7 @@ use crate::sql_mode::SqlMode;
 use crate::table_info::{Catalog, TableInfo};
 use aggregate::Aggregates;
 pub(crate) use ddl::check_table;
+use redolith_engine::dict::view::View;
 use redolith_types::{Charset, Collation, Value};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -134,7 +139,7 @@ pub fn bind(parsed: &Parsed<'_>, cx: &BindContext<'_>, params: Params) -> Result
         cx.untyped.into()
     };
     let param_types = std::mem::take(&mut binder.param_types);
-    let tables = std::mem::take(&mut binder.tables);
+    let (tables, views) = (std::mem::take(&mut binder.tables), std::mem::take(&mut binder.views));
     let plan = Plan {
         body,
         columns,
@@ -142,6 +147,7 @@ pub fn bind(parsed: &Parsed<'_>, cx: &BindContext<'_>, params: Params) -> Result
         param_types,
         untyped,
         tables,
+        views,
         cacheable,
         hints: parsed.hints.clone(),
     };
@@ -174,6 +180,12 @@ pub(crate) struct Binder<'a> {
     tables: Vec<TableUse>,
     /// The places in `tables` by the hash of the name.
     tables_by_name: SameIndex,
+    /// The views that the statement uses, and what is around this place of them.
+    views: Vec<Arc<View>>,
+    inside_views: view::Inside,
+    /// The changes that make the text of a view's SELECT from that of the statement; None outside
+    /// the definition of a view.
+    rewrites: Option<view_text::Rewrites>,
     subqueries: u16,
     /// What the subqueries around this place take from outside, the innermost last.
     taken: Vec<outer::Taken>,
@@ -228,6 +240,9 @@ impl<'a> Binder<'a> {
             loaded_collation: Collation::Binary,
             tables: Vec::new(),
             tables_by_name: SameIndex::default(),
+            views: Vec::new(),
+            inside_views: view::Inside::default(),
+            rewrites: None,
             subqueries: 0,
             taken: Vec::new(),
             recursions: Vec::new(),
@@ -261,7 +276,7 @@ impl<'a> Binder<'a> {
             }
             S::Insert(insert) => Ok(Statement::Insert(self.insert(insert)?)),
             S::Load(load) => self.pinned(|b| b.load(load)).map(Statement::Insert),
-            S::Update(update) if update.is_many() => {
+            S::Update(update) if update.is_many() || self.is_join_view(&update.tables)? => {
                 Ok(Statement::UpdateMany(Box::new(self.update_many(update)?)))
             }
             S::Delete(delete) if !delete.targets.is_empty() => {
@@ -281,6 +296,8 @@ impl<'a> Binder<'a> {
             | S::CreateTable(_)
             | S::CreateTableLike { .. }
             | S::DropTables { .. }
+            | S::CreateView(_)
+            | S::DropViews { .. }
             | S::Truncate(_)
             | S::RenameTables(_)
             | S::Alter { .. } => self.pinned(|b| b.ddl(statement)).map(Statement::Ddl),
@@ -403,6 +420,9 @@ impl<'a> Binder<'a> {
             ));
         }
         let Some(table) = self.cx.catalog.table(schema, &name.name) else {
+            if self.cx.catalog.view(schema, &name.name).is_some() {
+                return Err(SqlError::unsupported("this statement for a view"));
+            }
             return Err(if self.cx.catalog.schema(schema).is_none() {
                 SqlError::unknown_database(schema)
             } else {

@@ -41,6 +41,7 @@ pub use window::{Edge, Frame, WindowCall, WindowFunction, WindowSort, WindowStag
 use crate::parse::hints::Hints;
 use crate::sink::ColumnMeta;
 use crate::table_info::TableInfo;
+use redolith_engine::dict::view::View;
 use redolith_types::{Collation, Value};
 use std::sync::Arc;
 
@@ -59,6 +60,8 @@ pub struct Plan {
     pub untyped: Box<[(u32, ExprType)]>,
     /// The tables that the plan reads or writes, each once: for metadata locks and PLAN-2.
     pub tables: Vec<TableUse>,
+    /// The views that the statement names, and those that these name, each once.
+    pub views: Vec<Arc<View>>,
     /// True if other statements with the same text may use the plan. Plans of DDL, SET and the like
     /// are not kept, because these statements are rare and cheap to bind.
     pub cacheable: bool,
@@ -170,9 +173,10 @@ pub fn fraction_digits(microseconds: u32) -> u8 {
 }
 
 impl Plan {
-    /// PLAN-2: true if no table of the plan was altered or dropped after the plan was made.
+    /// PLAN-2: true if no table or view of the plan was altered or dropped after the plan was made.
     pub fn is_current(&self) -> bool {
         self.tables.iter().all(|t| t.table.is_current())
+            && self.views.iter().all(|v| v.is_current())
     }
     /// DDL and the like commit the open transaction before they run (MySQL manual, "Statements That
     /// Cause an Implicit Commit").

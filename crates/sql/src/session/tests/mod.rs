@@ -18,6 +18,7 @@ mod preparing;
 mod productions;
 mod rebuild;
 mod set_operations;
+mod views;
 mod windows;
 
 use super::{Client, Database, Session};
