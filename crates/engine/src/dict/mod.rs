@@ -4,8 +4,8 @@
 //! The dictionary's own table has id 1. Its column `name VARBINARY` is the key, and `body LONGBLOB`
 //! the record ([`codec`]). A schema's name is `d` and the schema; a table's or view's name is `t`,
 //! the schema, a 0 byte and the table. Page 2 of the system space holds the counters, after the
-//! common header: next object id u64 at 24 (tables, indexes and spaces share one sequence), transaction
-//! high-water mark u64 at 32. Page 3 is the root of the dictionary's tree.
+//! common header: next object id u64 at 24 (tables, indexes and spaces share one sequence),
+//! transaction high-water mark u64 at 32. Page 3 is the root of the dictionary's tree.
 //!
 //! - DICT-1: a table's file exists, durably, before the table's record commits, and is removed
 //!   after the removal of the record is durable. So a file without a record is rubbish.

@@ -1,8 +1,8 @@
 //! Views: names for SELECTs. The dictionary keeps a view's definition and has no idea what the text
 //! of the SELECT means.
 //!
-//! - VIEWDEF-1: a view has the key of a table in the dictionary, so a schema never has a table and a
-//!   view of one name. Its record has a field that a program without views does not know and must
+//! - VIEWDEF-1: a view has the key of a table in the dictionary, so a schema never has a table and
+//!   a view of one name. Its record has a field that a program without views does not know and must
 //!   know (`codec`): such a program names the field, and does not take the view for a table.
 //! - VIEWDEF-2: a `View` that DDL replaces, renames or drops is marked `dropped`, as a table is
 //!   (DICT-2). All sessions that use it hold the metadata lock of its name.

@@ -12,3 +12,4 @@ mod rows;
 mod small_pool;
 mod space;
 mod torn;
+mod views;

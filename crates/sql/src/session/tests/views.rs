@@ -37,7 +37,8 @@ fn the_text_names_what_it_means() {
         ),
         (
             "SELECT x.*, 'it''s' FROM t x /* all */ , u",
-            "select `x`.`a` AS `a`,`x`.`b` AS `b`, 'it''s' AS `it's` from `test`.`t` x , `test`.`u`",
+            "select `x`.`a` AS `a`,`x`.`b` AS `b`, 'it''s' AS `it's` from `test`.`t` x , \
+             `test`.`u`",
         ),
         (
             "SELECT t.a, (SELECT MAX(c) FROM u WHERE c < a) AS m FROM t ORDER BY m, t.b",
