@@ -85,7 +85,7 @@ fn views_survive_as_tables_do() {
         assert_eq!(names(&e), ["v", "t two Cascaded"]);
         let t = e.dict.view("test", "t").unwrap();
         e.create_view(view("w", "three"), false, None).await.unwrap();
-        e.drop_views(&[t.clone()], None).await.unwrap();
+        e.drop_views(std::slice::from_ref(&t), None).await.unwrap();
         assert!(!t.is_current());
         assert_eq!(after_a_crash(&dir), ["v", "w three Cascaded"]);
         assert_eq!(e.drop_schema("test", None).await.unwrap(), 2);

@@ -95,7 +95,7 @@ impl Binder<'_> {
             let text = names.iter().map(|name| quoted_name(name)).collect::<Vec<_>>().join(".");
             rewrites.replaced.entry(table.start).or_insert((table.end, text));
         }
-        let mut lexer = Lexer::new(parsed.text, parsed.mode);
+        let mut lexer = Lexer::at(parsed.text, parsed.start, parsed.mode);
         let mut out = String::new();
         let (mut last_end, mut after_word, mut skip_to) = (span.start, false, 0);
         loop {

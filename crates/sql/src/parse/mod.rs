@@ -59,6 +59,8 @@ pub struct Parsed<'t> {
     pub tables: Vec<ast::Span>,
     /// About the bytes of the tree and its plan.
     pub memory: usize,
+    /// Where the statement begins.
+    pub start: usize,
 }
 
 impl<'t> Parsed<'t> {
@@ -182,6 +184,7 @@ pub fn parse<'t>(
         charsets,
         tables: scanned.tables,
         memory: scanned.memory,
+        start,
     })
 }
 

@@ -170,7 +170,7 @@ fn views_that_double_end_at_the_memory_limit() {
         let refused = (1..40).find_map(|n| {
             let select = select.replace("{v}", &format!("v{}", n - 1));
             let made = lines(&mut s, &format!("CREATE OR REPLACE VIEW v{n} AS {select}"));
-            (!made[0].starts_with("ok")).then(|| (n, made))
+            (!made[0].starts_with("ok")).then_some((n, made))
         });
         if name == "expression" {
             // From a height on, the expression is that of a derived table, which does not double.
