@@ -156,6 +156,10 @@ impl Binder<'_> {
         let escapes = !parsed.mode.has(SqlMode::NO_BACKSLASH_ESCAPES);
         let charsets = parsed.charsets;
         Ok(match token.kind {
+            // As in MySQL's texts, AS is the only keyword in capital letters.
+            TokenKind::Word if !after_dot && bytes.eq_ignore_ascii_case(b"AS") => {
+                ("AS".into(), true)
+            }
             TokenKind::Word if !after_dot && is_reserved(bytes) => {
                 (String::from_utf8_lossy(bytes).to_ascii_lowercase(), true)
             }

@@ -43,11 +43,11 @@ fn the_text_names_what_it_means() {
         (
             "SELECT t.a, (SELECT MAX(c) FROM u WHERE c < a) AS m FROM t ORDER BY m, t.b",
             "select `t`.`a` AS `a`, (select MAX(`u`.`c`) AS `MAX(c)` from `test`.`u` where `u`.`c` \
-             < `t`.`a`) as m from `test`.`t` order by m, `t`.`b`",
+             < `t`.`a`) AS m from `test`.`t` order by m, `t`.`b`",
         ),
         (
             "SELECT t.a AS p, ot.a AS q FROM t JOIN other.t ot",
-            "select `t`.`a` as p, `ot`.`a` as q from `test`.`t` join `other`.`t` ot",
+            "select `t`.`a` AS p, `ot`.`a` AS q from `test`.`t` join `other`.`t` ot",
         ),
         (
             "SELECT `a` x FROM t GROUP BY x HAVING x > 1 UNION TABLE u",
@@ -56,7 +56,7 @@ fn the_text_names_what_it_means() {
         ),
         (
             "WITH w AS (SELECT a FROM t) SELECT * FROM w",
-            "with w as (select `t`.`a` AS `a` from `test`.`t`) select `w`.`a` AS `a` from w",
+            "with w AS (select `t`.`a` AS `a` from `test`.`t`) select `w`.`a` AS `a` from w",
         ),
     ] {
         all(&mut s, &[&format!("CREATE OR REPLACE VIEW v AS {select}")]);
@@ -69,7 +69,7 @@ fn the_text_names_what_it_means() {
     let mut out = super::Lines::default();
     let text = b"CREATE OR REPLACE VIEW v AS SELECT '\xe9' AS e, _latin1'\xe9' AS f";
     redolith_engine::runtime::block_on(s.query(text, &mut out));
-    assert_eq!(kept(&w, "v"), "select 'é' as e, _latin1 x'E9' as f");
+    assert_eq!(kept(&w, "v"), "select 'é' AS e, _latin1 x'E9' AS f");
     let mut utf8 = w.session();
     assert_eq!(lines(&mut utf8, "SELECT HEX(e), HEX(f) FROM v")[..1], ["E9|E9"]);
 }
