@@ -3,6 +3,7 @@ use crate::buf::BufferPool;
 use crate::canary::{Canary, planted};
 use crate::commit_stream::{CommitStream, StreamGate, no_stream};
 use crate::dict::record::{self, Named};
+use crate::dict::view::View;
 use crate::dict::{self, Dictionary};
 use crate::engine::{Config, Engine};
 use crate::flush::{DoublewriteMode, FlushSettings, Flusher};
@@ -243,7 +244,7 @@ impl Engine {
         let mut explained = judged.files;
         explained.extend(judged.definitions.iter().filter_map(|named| match named {
             Named::Table(r) => Some(SpaceId(r.space)),
-            Named::Schema(..) => None,
+            Named::Schema(..) | Named::View(_) => None,
         }));
         for trx in prepared {
             let prepared = self.restore_prepared(trx).await?;
@@ -295,6 +296,7 @@ impl Engine {
     fn define(&self, named: Named) {
         match named {
             Named::Schema(name, r) => self.dict.put_schema(&name, r),
+            Named::View(def) => self.dict.replace_views(&[], vec![View::new(&self.dict, *def)]),
             Named::Table(r) => {
                 let t = record::make_table(&self.dict, (*r).clone(), self.sys.next_id(), |_| {
                     TrxId::NONE

@@ -2,6 +2,7 @@
 //! contents.
 use crate::take;
 use redolith_engine::dict::Dictionary;
+use redolith_engine::dict::view::{Algorithm, CheckOption, ViewDef};
 use redolith_engine::testing::dict::record::{self, Named, SchemaRecord, TableRecord, TreeRecord};
 use redolith_types::{Collation, Column, IndexDef, SqlType, TableDef, Value};
 
@@ -13,7 +14,18 @@ pub fn record(data: &[u8]) {
     let table = record::dictionary_table(&dictionary);
     let mut row = Vec::new();
     table.layout.encode(&[Value::bytes(name), Value::bytes(body)], &mut row);
-    let Ok(Named::Table(found)) = record::parse(&table, &row) else { return };
+    let found = match record::parse(&table, &row) {
+        Ok(Named::Table(found)) => found,
+        Ok(Named::View(found)) => {
+            let again = record::view_row(&table, name, &found);
+            let Ok(Named::View(same)) = record::parse(&table, &again) else {
+                panic!("what was written is read")
+            };
+            assert_eq!(format!("{found:?}"), format!("{same:?}"));
+            return;
+        }
+        _ => return,
+    };
     let again = record::table_row(&table, name, &found);
     let Ok(Named::Table(same)) = record::parse(&table, &again) else {
         panic!("what was written is read")
@@ -45,13 +57,31 @@ pub fn seeds() -> Vec<Vec<u8>> {
         },
         unfinished: vec![TreeRecord { id: 5, root: 6 }],
     };
+    let view = ViewDef {
+        def: TableDef { indexes: Vec::new(), name: "v".into(), ..table.def.clone() },
+        select: "select 1 AS `id`, 'x' AS `v`".into(),
+        names_columns: true,
+        algorithm: Algorithm::Temptable,
+        check: CheckOption::Local,
+        definer: ("root".into(), "%".into()),
+        invoker: true,
+        mode: 3,
+        charset_client: Collation::Latin1SwedishCi,
+        collation_connection: Collation::Binary,
+        updatable: true,
+    };
     let dictionary = Dictionary::default();
     let of = record::dictionary_table(&dictionary);
     let body =
         |row: Vec<u8>| of.layout.get(&row, 1).as_bytes().map(<[u8]>::to_vec).unwrap_or_default();
-    let (schema, table) = (
+    let (schema, table, view) = (
         body(record::schema_row(&of, b"ds", &schema)),
         body(record::table_row(&of, b"tt", &table)),
+        body(record::view_row(&of, b"tv", &view)),
     );
-    vec![[b"\x02ds", &schema[..]].concat(), [b"\x02tt", &table[..]].concat()]
+    vec![
+        [b"\x02ds", &schema[..]].concat(),
+        [b"\x02tt", &table[..]].concat(),
+        [b"\x02tv", &view[..]].concat(),
+    ]
 }

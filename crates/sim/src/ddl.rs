@@ -223,7 +223,7 @@ impl Statement {
                 for (from, to) in list {
                     renames.push((find(e, from).await?, "sim".to_string(), to.clone()));
                 }
-                e.rename_tables(&renames, None).await
+                e.rename_tables(&renames, &[], None).await
             }
             AddIndex(name, unique) => e
                 .create_indexes(&find(e, name).await?, vec![index_on_k(*unique)], &building(e)?)

@@ -248,6 +248,27 @@ errors! {
     unknown_error(what) = 1105, "{what}";
     log_not_reopened(why) = 1105, "{why}; the file that was open goes on being written";
     unknown_target(table) = 1109, "Unknown table '{table}' in MULTI DELETE";
+    /// `what` is VIEW or BASE TABLE.
+    not_of_kind(schema, name, what) = 1347, "'{schema}.{name}' is not {what}";
+    column_not_updatable(column) = 1348, "Column '{column}' is not updatable";
+    clause_in_view(clause) = 1350, "View's SELECT contains a '{clause}' clause";
+    variable_in_view() = 1351, "View's SELECT contains a variable or parameter";
+    cannot_merge_view() = 1354, "View merge algorithm can't be used here for now (assumed \
+        undefined algorithm)";
+    view_is_invalid(schema, name) = 1356, "View '{schema}.{name}' references invalid table(s) or \
+        column(s) or function(s) or definer/invoker of view lack rights to use them";
+    delete_from_join_view(schema, name) = 1395, "Can not delete from join view \
+        '{schema}.{name}'";
+    check_option_on_view(schema, name) = 1368, "CHECK OPTION on non-updatable view \
+        '{schema}.{name}'";
+    check_option_failed(schema, name) = 1369, "CHECK OPTION failed '{schema}.{name}'";
+    view_prevents(view, verb, table) = 1443, "The definition of table '{view}' prevents operation \
+        {verb} on table '{table}'.";
+    schema_change_forbidden(from, to) = 1450, "Changing schema from '{from}' to '{to}' is not \
+        allowed.";
+    view_recursion(schema, name) = 1462, "`{schema}`.`{name}` contains view recursion";
+    not_insertable(table, verb) = 1471, "The target table {table} of the {verb} is not \
+        insertable-into";
     not_updatable(table, verb) = 1288, "The target table {table} of the {verb} is not updatable";
     key_changed_twice(one, other) = 1706, "Primary key/partition key update is not allowed since \
         the table is updated both as '{one}' and '{other}'.";

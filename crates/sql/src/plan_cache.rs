@@ -359,6 +359,7 @@ mod tests {
             param_types: Vec::new(),
             untyped: Box::default(),
             tables: Vec::new(),
+            views: Vec::new(),
             cacheable: true,
             hints: None,
         })

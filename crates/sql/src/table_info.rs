@@ -4,6 +4,7 @@
 //! under the table's exclusive metadata lock.
 use redolith_engine::dict::estimate::Statistics;
 use redolith_engine::dict::table::Table;
+use redolith_engine::dict::view::View;
 use redolith_types::{Collation, TableDef};
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -13,6 +14,9 @@ pub trait Catalog: Send + Sync {
     /// case-sensitive (lower_case_table_names = 0).
     fn schema(&self, name: &str) -> Option<Collation>;
     fn table(&self, schema: &str, name: &str) -> Option<Arc<TableInfo>>;
+    fn view(&self, _schema: &str, _name: &str) -> Option<Arc<View>> {
+        None
+    }
 }
 
 /// A table as plans hold it: the definition, and the engine's table for reads and writes.

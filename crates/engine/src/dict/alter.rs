@@ -51,7 +51,7 @@ impl Engine {
         let moved = (&to.def.schema, &to.def.name) != (&t.def.schema, &t.def.name);
         if moved {
             self.dict.require_schema(&to.def.schema)?;
-            if self.dict.table(&to.def.schema, &to.def.name).is_some() {
+            if self.dict.is_taken(&to.def.schema, &to.def.name) {
                 return Err(Error::TableExists(to.def.name));
             }
         }

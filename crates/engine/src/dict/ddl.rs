@@ -8,6 +8,7 @@
 //! `Exclusive` to create or drop the schema.
 use super::record::{self, SchemaRecord, TableRecord, TreeRecord, make_table};
 use super::table::Table;
+use super::view::View;
 use crate::canary::{Canary, planted};
 use crate::engine::Engine;
 use crate::lock::{KillFlag, Mode};
@@ -72,22 +73,24 @@ impl Engine {
         self.dict.put_schema(name, r);
         Ok(())
     }
-    /// Drops the schema and its tables, all or none.
+    /// Drops the schema with its tables and views, all or none. Returns their number.
     pub async fn drop_schema(
         self: &Arc<Self>,
         name: &str,
         record: Option<Vec<u8>>,
     ) -> Result<usize> {
         self.dict.require_schema(name)?;
-        let tables = self.dict.tables(name);
+        let (tables, views) = (self.dict.tables(name), self.dict.views(name));
         let mut changes: Vec<Change> =
             tables.iter().map(|t| Change::Remove(record::table_name(name, &t.def.name))).collect();
+        changes.extend(views.iter().map(|v| Change::Remove(v.key())));
         changes.push(Change::Remove(record::schema_name(name)));
         self.note_tables(&tables).await?;
         self.change_dictionary(&changes, record).await?;
         self.dict.remove_schema(name);
+        self.dict.replace_views(&views, Vec::new());
         self.discard(&tables).await?;
-        Ok(tables.len())
+        Ok(tables.len() + views.len())
     }
 
     /// Creates a table. `auto_increment` is the first value to generate.
@@ -98,7 +101,7 @@ impl Engine {
         record: Option<Vec<u8>>,
     ) -> Result<Arc<Table>> {
         self.dict.require_schema(&def.schema)?;
-        if self.dict.table(&def.schema, &def.name).is_some() {
+        if self.dict.is_taken(&def.schema, &def.name) {
             return Err(Error::TableExists(def.name.clone()));
         }
         let (r, made) = self.new_space(def, auto_increment).await?;
@@ -238,15 +241,18 @@ impl Engine {
         self.discard_space(t.space).await?;
         Ok(new)
     }
-    /// Renames tables one after the other, all or none. A rename is `(table, new schema, new
-    /// name)`.
+    /// Renames tables and views one after the other, all or none. A rename is `(table, new schema,
+    /// new name)`.
     pub async fn rename_tables(
         self: &Arc<Self>,
         renames: &[(Arc<Table>, String, String)],
+        views: &[(Arc<View>, String, String)],
         record: Option<Vec<u8>>,
     ) -> Result<()> {
         let mut changes = Vec::new();
         let mut records = Vec::new();
+        // A view's new name may be the old one of a table, so all old names go first.
+        changes.extend(views.iter().map(|(v, ..)| Change::Remove(v.key())));
         for (t, schema, name) in renames {
             self.dict.require_schema(schema)?;
             let mut r = t.record();
@@ -255,11 +261,26 @@ impl Engine {
             changes.push(Change::Remove(record::table_name(&t.def.schema, &t.def.name)));
             records.push((new, r));
         }
+        let replaced = |new: &Vec<u8>| {
+            let mut tables = renames.iter().map(|(t, ..)| &t.def);
+            tables.any(|def| record::table_name(&def.schema, &def.name) == *new)
+                || views.iter().any(|(v, ..)| v.key() == *new)
+        };
+        let mut renamed_views = Vec::with_capacity(views.len());
+        for (view, schema, name) in views {
+            self.dict.require_schema(schema)?;
+            let mut def = view.def.clone();
+            (def.def.schema, def.def.name) = (schema.clone(), name.clone());
+            let new = record::table_name(schema, name);
+            if !replaced(&new) && self.dict.is_taken(schema, name) {
+                return Err(Error::TableExists(name.clone()));
+            }
+            let row = record::view_row(&self.dict_table, &new, &def);
+            changes.push(Change::Put(new, row));
+            renamed_views.push(View::new(&self.dict, def));
+        }
         for (new, r) in &records {
-            let replaced = renames
-                .iter()
-                .any(|(t, ..)| record::table_name(&t.def.schema, &t.def.name) == *new);
-            if !replaced && self.dict.table(&r.def.schema, &r.def.name).is_some() {
+            if !replaced(new) && self.dict.is_taken(&r.def.schema, &r.def.name) {
                 return Err(Error::TableExists(r.def.name.clone()));
             }
             changes.push(Change::Put(new.clone(), record::table_row(&self.dict_table, new, r)));
@@ -277,6 +298,10 @@ impl Engine {
         let renamed: Vec<_> = renamed.collect();
         let old: Vec<&Table> = renames.iter().map(|(t, ..)| &**t).collect();
         self.dict.replace_tables(&old, renamed);
+        if !views.is_empty() {
+            let old: Vec<Arc<View>> = views.iter().map(|(v, ..)| v.clone()).collect();
+            self.dict.replace_views(&old, renamed_views);
+        }
         Ok(())
     }
     /// Makes changes of the dictionary's rows durably, in one transaction. Returns the

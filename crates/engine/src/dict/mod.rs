@@ -2,10 +2,10 @@
 //! the system space, so a transaction changes definitions atomically.
 //!
 //! The dictionary's own table has id 1. Its column `name VARBINARY` is the key, and `body LONGBLOB`
-//! the record ([`codec`]). A schema's name is `d` and the schema; a table's name is `t`, the
-//! schema, a 0 byte and the table. Page 2 of the system space holds the counters, after the common
-//! header: next object id u64 at 24 (tables, indexes and spaces share one sequence), transaction
-//! high-water mark u64 at 32. Page 3 is the root of the dictionary's tree.
+//! the record ([`codec`]). A schema's name is `d` and the schema; a table's or view's name is `t`,
+//! the schema, a 0 byte and the table. Page 2 of the system space holds the counters, after the
+//! common header: next object id u64 at 24 (tables, indexes and spaces share one sequence),
+//! transaction high-water mark u64 at 32. Page 3 is the root of the dictionary's tree.
 //!
 //! - DICT-1: a table's file exists, durably, before the table's record commits, and is removed
 //!   after the removal of the record is durable. So a file without a record is rubbish.
@@ -22,6 +22,7 @@ pub mod new_table;
 #[allow(missing_docs)] // `testing` shows it
 pub mod record;
 pub mod table;
+pub mod view;
 
 use crate::{Error, PageId, Result, SpaceId};
 use hashbrown::HashMap;
@@ -32,6 +33,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::*};
 use table::Table;
+use view::View;
 
 /// The id of the dictionary's own table.
 pub const DICT_TABLE: u64 = 1;
@@ -61,6 +63,8 @@ struct State {
     /// Tables by schema and name.
     tables: BTreeMap<String, BTreeMap<String, Arc<Table>>>,
     ids: HashMap<u64, Arc<Table>>,
+    /// Views by schema and name.
+    views: BTreeMap<String, BTreeMap<String, Arc<View>>>,
 }
 
 /// Metadata locks by name.

@@ -75,9 +75,9 @@ impl Engine {
     }
     fn require_free_name(&self, def: &TableDef) -> Result<()> {
         self.dict.require_schema(&def.schema)?;
-        match self.dict.table(&def.schema, &def.name) {
-            Some(_) => Err(Error::TableExists(def.name.clone())),
-            None => Ok(()),
+        match self.dict.is_taken(&def.schema, &def.name) {
+            true => Err(Error::TableExists(def.name.clone())),
+            false => Ok(()),
         }
     }
     async fn make_in(

@@ -1,5 +1,6 @@
 //! The records in the dictionary's rows, and the dictionary's own table.
 use super::table::{Index, Table};
+use super::view::ViewDef;
 use super::{DICT_INDEX, DICT_ROOT, DICT_TABLE, Dictionary, codec};
 use crate::{Error, PageNo, Result, SpaceId, TrxId};
 use parking_lot::RwLock;
@@ -143,9 +144,13 @@ pub fn schema_row(dict: &Table, name: &[u8], r: &SchemaRecord) -> Vec<u8> {
 pub fn table_row(dict: &Table, name: &[u8], r: &TableRecord) -> Vec<u8> {
     row(dict, name, &codec::encode_table(r))
 }
+pub fn view_row(dict: &Table, name: &[u8], def: &ViewDef) -> Vec<u8> {
+    row(dict, name, &codec::view::encode_view(def))
+}
 pub enum Named {
     Schema(String, SchemaRecord),
     Table(Box<TableRecord>),
+    View(Box<ViewDef>),
 }
 pub fn parse(dict: &Table, payload: &[u8]) -> Result<Named> {
     let (Value::Bytes(name), Value::Bytes(body)) =
@@ -165,6 +170,9 @@ pub fn parse(dict: &Table, payload: &[u8]) -> Result<Named> {
             String::from_utf8_lossy(&name[1..]).into_owned(),
             codec::decode_schema(&body).map_err(wrong)?,
         ),
-        _ => Named::Table(Box::new(codec::decode_table(&body).map_err(wrong)?)),
+        _ => match codec::view::decode_view(&body).map_err(wrong)? {
+            Some(view) => Named::View(Box::new(view)),
+            None => Named::Table(Box::new(codec::decode_table(&body).map_err(wrong)?)),
+        },
     })
 }

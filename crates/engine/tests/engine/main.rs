@@ -13,3 +13,4 @@ mod rows;
 mod small_pool;
 mod space;
 mod torn;
+mod views;

@@ -42,8 +42,7 @@ impl Binder<'_> {
                 })
             }
             S::LockTables(tables) => {
-                let tables = tables.iter().map(|(name, lock)| Ok((self.table_name(name)?, *lock)));
-                Statement::Admin(AdminStmt::LockTables(tables.collect::<Result<_>>()?))
+                Statement::Admin(AdminStmt::LockTables(self.locked_tables(tables)?))
             }
             S::UnlockTables => Statement::Admin(AdminStmt::UnlockTables),
             S::FlushTables { names, read_lock } => {
@@ -119,6 +118,16 @@ impl Binder<'_> {
                 None => Err(SqlError::unknown_database(schema)),
             }
         };
+        if let ShowWhat::Columns { table, .. }
+        | ShowWhat::CreateTable(table)
+        | ShowWhat::CreateView(table) = what
+            && let Some(view) = self.view_named(table)?
+        {
+            return match what {
+                ShowWhat::Columns { full, .. } => self.show_view_columns(&view, *full),
+                _ => self.show_create_view(&view),
+            };
+        }
         Ok(match what {
             ShowWhat::Tables { schema, full } => {
                 ShowKind::Tables { schema: database(schema)?, full: *full }
@@ -132,6 +141,10 @@ impl Binder<'_> {
             }
             ShowWhat::Index(table) => ShowKind::Index { table: self.shown_table(table)? },
             ShowWhat::CreateTable(table) => ShowKind::CreateTable(self.shown_table(table)?),
+            ShowWhat::CreateView(name) => {
+                let table = self.shown_table(name)?;
+                return Err(SqlError::not_of_kind(&table.schema, &table.name, "VIEW"));
+            }
             ShowWhat::Triggers(schema) => ShowKind::Triggers { schema: database(schema)? },
             ShowWhat::Events(schema) => ShowKind::Events { schema: database(schema)? },
             ShowWhat::BinlogEvents { file, from, offset, count } => ShowKind::BinlogEvents {
@@ -175,6 +188,7 @@ impl Binder<'_> {
         }
         match self.cx.catalog.table(&table.schema, &table.name) {
             Some(_) => Ok(table),
+            None if self.view_named(name)?.is_some() => Ok(table),
             None => Err(SqlError::no_such_table(&table.schema, &table.name)),
         }
     }

@@ -394,6 +394,7 @@ impl Binder<'_> {
             defaults,
             on_duplicate: OnDuplicate::Error,
             ignore: false,
+            check: None,
             names_columns: false,
         })
     }

@@ -96,6 +96,7 @@ impl Binder<'_> {
                 ast::OnTaken::Error | ast::OnTaken::Ignore => OnDuplicate::Error,
             },
             ignore: on_duplicate == ast::OnTaken::Ignore,
+            check: None,
             names_columns: false,
         };
         debug_assert!(

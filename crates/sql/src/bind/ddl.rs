@@ -48,6 +48,7 @@ impl Binder<'_> {
                 }
             }
             S::CreateTableLike { name, like, if_not_exists } => {
+                self.refuse_view(like)?;
                 self.existing(like)?;
                 DdlStmt::CreateTableLike {
                     name: self.table_name(name)?,
@@ -64,6 +65,16 @@ impl Binder<'_> {
                 }
                 DdlStmt::DropTables { names, if_exists: *if_exists }
             }
+            S::CreateView(create) => DdlStmt::CreateView(Box::new(self.create_view(create)?)),
+            S::DropViews { names, if_exists } => {
+                let names: Vec<TableName> =
+                    names.iter().map(|n| self.table_name(n)).collect::<Result<_>>()?;
+                let mut seen = HashSet::with_capacity(names.len());
+                if let Some(twice) = names.iter().find(|name| !seen.insert(*name)) {
+                    return Err(SqlError::not_unique_table(&twice.name));
+                }
+                DdlStmt::DropViews { names, if_exists: *if_exists }
+            }
             S::Truncate(name) => {
                 self.existing(name)?;
                 DdlStmt::Truncate(self.table_name(name)?)
@@ -74,7 +85,10 @@ impl Binder<'_> {
                     .map(|(from, to)| Ok((self.table_name(from)?, self.new_table_name(to)?)));
                 DdlStmt::RenameTables(pairs.collect::<Result<_>>()?)
             }
-            S::Alter { table, actions } => self.alter_table(table, actions)?,
+            S::Alter { table, actions } => {
+                self.refuse_view(table)?;
+                self.alter_table(table, actions)?
+            }
             _ => unreachable!("only definitions come here"),
         })
     }

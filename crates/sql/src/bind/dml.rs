@@ -6,6 +6,7 @@ use super::order::{Purpose, Wanted};
 use super::scope::{Aliases, Clause, Scope};
 use super::select::{FOR_CHANGE, flatten};
 use super::subquery::check_effects_of;
+use super::view_target::ChangeTarget;
 use crate::error::{Result, SqlError};
 use crate::parse::ast::{self, FactorKind};
 use crate::plan::{
@@ -16,12 +17,14 @@ use std::sync::Arc;
 
 impl Binder<'_> {
     pub(super) fn update(&mut self, update: &ast::Update) -> Result<UpdatePlan> {
-        let (table, scope, hints) = self.target(&update.tables, "UPDATE")?;
+        let (target, hints) = self.target(&update.tables, "UPDATE")?;
+        let ChangeTarget { table, scope, conditions, check, .. } = target;
         let assignments = self.assignments(&scope, &table, &update.assignments)?;
         let (mut access, mut sort) = self.find_rows(
             &table,
             &scope,
             hints,
+            conditions,
             update.filter.as_ref(),
             &update.order,
             update.limit.count.is_some(),
@@ -46,16 +49,19 @@ impl Binder<'_> {
             sort,
             limit: self.limit(&update.limit)?,
             ignore: update.ignore,
+            check,
             access,
         })
     }
 
     pub(super) fn delete(&mut self, delete: &ast::Delete) -> Result<DeletePlan> {
-        let (table, scope, hints) = self.target(&delete.tables, "DELETE")?;
+        let (target, hints) = self.target(&delete.tables, "DELETE")?;
+        let ChangeTarget { table, scope, conditions, .. } = target;
         let (mut access, mut sort) = self.find_rows(
             &table,
             &scope,
             hints,
+            conditions,
             delete.filter.as_ref(),
             &delete.order,
             delete.limit.count.is_some(),
@@ -69,15 +75,13 @@ impl Binder<'_> {
         &mut self,
         tables: &'s [ast::TableFactor],
         verb: &str,
-    ) -> Result<(Arc<TableInfo>, Scope, &'s [ast::IndexHint])> {
+    ) -> Result<(ChangeTarget, &'s [ast::IndexHint])> {
         let [factor] = tables else { unreachable!("a statement of several tables") };
         let FactorKind::Table { name, hints } = &factor.kind else {
             return Err(SqlError::not_updatable(factor.alias.as_deref().unwrap_or_default(), verb));
         };
-        let table = self.open_table(name, true)?;
-        let mut scope = Scope::default();
-        scope.add_table(&table, factor.alias.as_deref(), false)?;
-        Ok((table, scope, hints))
+        let alias = factor.alias.as_deref();
+        Ok((self.change_target(name, alias, verb)?, hints))
     }
 
     fn find_rows(
@@ -85,11 +89,11 @@ impl Binder<'_> {
         table: &Arc<TableInfo>,
         scope: &Scope,
         hints: &[ast::IndexHint],
+        mut conjuncts: Vec<Expr>,
         filter: Option<&ast::Expr>,
         order: &[ast::OrderItem],
         limited: bool,
     ) -> Result<(TableAccess, DmlSort)> {
-        let mut conjuncts = Vec::new();
         if let Some(filter) = filter {
             flatten(self.condition(&Env::new(scope, Clause::Where), filter)?, &mut conjuncts);
             // What runs a subquery for each row is decided last.

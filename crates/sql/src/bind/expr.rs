@@ -61,6 +61,11 @@ impl Binder<'_> {
             }
             // A text statement has no values for parameters.
             A::Param(_) if self.parameterize => Err(self.syntax_at(expr.span)),
+            A::Param(_) | A::UserVariable(_) | A::Assign(..) | A::SystemVariable(..)
+                if self.rewrites.is_some() =>
+            {
+                Err(SqlError::variable_in_view())
+            }
             A::Param(number) => {
                 let ty = match self.cx.untyped.binary_search_by_key(number, |(n, _)| *n) {
                     Ok(at) => self.cx.untyped[at].1,
@@ -76,7 +81,10 @@ impl Binder<'_> {
                 let ty = ExprType { length, ..ty };
                 Ok(Expr::new(ExprKind::Param(*number), ty))
             }
-            A::Name(name) => self.name(env, name),
+            A::Name(name) => {
+                self.note_name(env, name, expr.span)?;
+                self.name(env, name)
+            }
             A::UserVariable(name) => Ok(Expr::new(
                 ExprKind::UserVariable(name.as_str().into()),
                 self.user_variable_type(name),
@@ -359,10 +367,7 @@ impl Binder<'_> {
             }
         }
         match env.scope.find(name, env.clause)? {
-            Some(at) => {
-                let column = env.scope.column(at);
-                Ok(Expr::new(column.expr.clone(), column.ty()))
-            }
+            Some(at) => self.column_value(env.scope, at),
             None => match alias() {
                 Some(expr) if env.windows.is_none() && has_window(expr) => {
                     Err(SqlError::misplaced_window_alias(&name.column))
@@ -393,7 +398,9 @@ impl Binder<'_> {
                 let Some((source, index)) = found else {
                     return Err(SqlError::unknown_column(column, env.clause.name()));
                 };
-                let Some(table) = scope.sources[source].table.clone() else {
+                let base = scope.base_column((source, index));
+                let table = base.and_then(|(s, c)| Some((scope.sources[s].table.clone()?, c)));
+                let Some((table, index)) = table else {
                     return Err(SqlError::no_default(column));
                 };
                 self.column_default(&table, index)

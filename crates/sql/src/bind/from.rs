@@ -12,6 +12,7 @@ use super::expr::Env;
 use super::scope::{Clause, Scope};
 use super::select::{RawKind, flatten};
 use super::slot;
+use super::view::ViewPlace;
 use crate::error::{Result, SqlError};
 use crate::parse::ast::{self, FactorKind, Join, JoinOn, JoinSide, TableFactor};
 use crate::plan::{CompareOp, Expr};
@@ -24,6 +25,8 @@ pub(super) struct FromClause {
     pub nests: Vec<RawNest>,
     /// The conditions of inner joins outside all nests.
     pub on: Vec<Expr>,
+    /// What new rows of the views must pass (VDML-2).
+    pub checks: Vec<Expr>,
 }
 /// A FROM item before its conditions are known.
 #[derive(Clone)]
@@ -73,7 +76,7 @@ impl FromClause {
         self.sources[place..].iter_mut().for_each(|source| source.after |= before);
     }
     /// The conditions that decide about the rows of a nest, or of the whole clause.
-    fn conditions(&mut self, nest: Option<u16>) -> &mut Vec<Expr> {
+    pub fn conditions(&mut self, nest: Option<u16>) -> &mut Vec<Expr> {
         match nest {
             Some(nest) => &mut self.nests[nest as usize].on,
             None => &mut self.on,
@@ -210,6 +213,20 @@ impl Binder<'_> {
         if let FactorKind::Nested(inner) = &factor.kind {
             return self.joins(inner, from, scope, around);
         }
+        if let FactorKind::Table { name, hints } = &factor.kind
+            && let Some(view) = self.view_named(name)?
+        {
+            if let Some(index) = hints.iter().flat_map(|hint| &hint.indexes).next() {
+                return Err(SqlError::no_such_key(index, &name.name));
+            }
+            let place = ViewPlace {
+                alias: factor.alias.as_deref().unwrap_or(&name.name),
+                nest: around.nest,
+                nullable: around.nest.is_some() || around.nullable,
+            };
+            self.view(&view, place, from, scope)?;
+            return Ok(std::mem::take(&mut scope.star));
+        }
         let kind = self.leaf(factor, scope, around)?;
         from.sources.push(Raw { kind, nest: around.nest, after: 0 });
         Ok(std::mem::take(&mut scope.star))
@@ -301,7 +318,7 @@ impl Binder<'_> {
             let (l, r) = (Expr::new(l.expr.clone(), l.ty()), Expr::new(r.expr.clone(), r.ty()));
             conditions.push(self.compare(CompareOp::Eq, l, r)?);
             common.push(left);
-            scope.sources[right.0].columns[right.1].merged = true;
+            scope.column_mut(right).merged = true;
         }
         Ok((common, conditions))
     }
@@ -322,7 +339,7 @@ fn one(scope: &Scope, side: &Star, name: &str) -> Result<(usize, usize)> {
 fn hidden(scope: &Scope, side: &Star, name: &str) -> Option<(usize, usize)> {
     let sources: HashSet<usize> = side.iter().map(|(source, _)| *source).collect();
     let find = |s: usize| {
-        let source = &scope.sources[s];
+        let source = scope.named(s);
         source.column(name).filter(|c| source.columns[*c].hidden).map(|c| (s, c))
     };
     sources.into_iter().find_map(find)

@@ -5,6 +5,7 @@ use super::expr::{Env, as_number};
 use super::result_columns;
 use super::scope::{Clause, Scope, ScopeColumn, ScopeSource};
 use super::subquery::check_effects_of;
+use super::view_target::ChangeTarget;
 use crate::error::{Result, SqlError};
 use crate::parse::ast::{self, InsertSource};
 use crate::plan::expr_type::NOT_FIXED_DECIMALS;
@@ -28,10 +29,23 @@ fn keep_digits(output: &mut Expr) {
 
 impl Binder<'_> {
     pub(super) fn insert(&mut self, insert: &ast::Insert) -> Result<InsertPlan> {
-        let table = self.open_table(&insert.table, true)?;
-        let columns = insert_columns(&table, insert.columns.as_deref())?;
+        let verb = if insert.replace { "REPLACE" } else { "INSERT" };
+        let target = self.change_target(&insert.table, None, verb)?;
+        let (table, check) = (target.table.clone(), target.check.clone());
+        let columns = match target.scope.is_view(target.place) {
+            true => view_columns(&target, insert.columns.as_deref(), verb)?,
+            false => insert_columns(&table, insert.columns.as_deref())?,
+        };
+        let updates = !insert.on_duplicate.is_empty();
+        if target.scope.is_view(target.place)
+            && (insert.row_alias.is_some() || check.is_some() && updates)
+        {
+            return Err(SqlError::unsupported(
+                "a row alias, or ON DUPLICATE KEY UPDATE with CHECK OPTION, for a view",
+            ));
+        }
         let rows = match &insert.source {
-            InsertSource::Values(rows) => self.insert_rows(&table, &columns, rows)?,
+            InsertSource::Values(rows) => self.insert_rows(&target, &columns, rows)?,
             InsertSource::Select(select) => {
                 let mut select = self.select(select, None)?;
                 if select.visible != columns.len() {
@@ -51,7 +65,7 @@ impl Binder<'_> {
         } else if insert.on_duplicate.is_empty() {
             OnDuplicate::Error
         } else {
-            OnDuplicate::Update(self.on_duplicate(&table, insert)?)
+            OnDuplicate::Update(self.on_duplicate(target, insert)?)
         };
         Ok(InsertPlan {
             names_columns: names_columns(&rows),
@@ -61,6 +75,7 @@ impl Binder<'_> {
             defaults,
             on_duplicate,
             ignore: insert.ignore,
+            check,
         })
     }
 
@@ -82,14 +97,12 @@ impl Binder<'_> {
 
     fn insert_rows(
         &mut self,
-        table: &Arc<TableInfo>,
+        target: &ChangeTarget,
         columns: &[usize],
         rows: &[Vec<ast::Expr>],
     ) -> Result<InsertRows> {
         // Names in VALUES refer to the columns of the new row.
-        let mut scope = Scope::default();
-        scope.add_table(table, None, false)?;
-        let env = Env::new(&scope, Clause::None);
+        let (table, env) = (&target.table, Env::new(&target.scope, Clause::None));
         let mut bound = Vec::with_capacity(rows.len());
         let no_values = rows.iter().all(Vec::is_empty);
         for (n, row) in rows.iter().enumerate() {
@@ -144,15 +157,14 @@ impl Binder<'_> {
 
     fn on_duplicate(
         &mut self,
-        table: &Arc<TableInfo>,
+        target: ChangeTarget,
         insert: &ast::Insert,
     ) -> Result<Vec<Assignment>> {
-        let mut scope = Scope::default();
-        scope.add_table(table, None, false)?;
+        let ChangeTarget { table, mut scope, .. } = target;
         if let Some((alias, names)) = &insert.row_alias {
-            scope.add(new_row(table, alias, names)?)?;
+            scope.add(new_row(&table, alias, names)?)?;
         }
-        let assignments = self.assignments(&scope, table, &insert.on_duplicate)?;
+        let assignments = self.assignments(&scope, &table, &insert.on_duplicate)?;
         check_effects_of(assignments.iter().map(|a| &a.value))?;
         Ok(assignments)
     }
@@ -170,13 +182,18 @@ impl Binder<'_> {
         let env = Env::new(scope, Clause::Fields);
         for (name, value) in list {
             // Only a column of the table itself can be set.
-            let own =
-                scope.matching(name.schema.as_deref(), name.table.as_deref()).any(|(s, _)| s == 0);
-            let Some(column) = scope.sources[0].column(&name.column).filter(|_| own) else {
+            let of_table = |s: &usize| scope.sources_of(*s).contains(&0);
+            let places = scope.matching(name.schema.as_deref(), name.table.as_deref());
+            let place = places.map(|(s, _)| s).find(of_table);
+            let at = place.and_then(|s| Some((s, scope.named(s).column(&name.column)?)));
+            let Some(at) = at else {
                 return Err(SqlError::unknown_column(
                     super::scope::written(name),
                     Clause::Fields.name(),
                 ));
+            };
+            let Some((_, column)) = scope.base_column(at) else {
+                return Err(SqlError::column_not_updatable(&name.column));
             };
             let column = column as u16;
             let value = match &value.kind {
@@ -217,6 +234,32 @@ fn insert_columns(table: &TableInfo, names: Option<&[String]>) -> Result<Vec<usi
     for name in names {
         let column = table
             .column(name)
+            .ok_or_else(|| SqlError::unknown_column(name, Clause::Fields.name()))?;
+        if columns.contains(&column) {
+            return Err(SqlError::column_specified_twice(name));
+        }
+        columns.push(column);
+    }
+    Ok(columns)
+}
+
+/// The columns of the table that a row for a view has values for.
+fn view_columns(target: &ChangeTarget, names: Option<&[String]>, verb: &str) -> Result<Vec<usize>> {
+    let view = target.scope.named(target.place);
+    let base = |n: usize| target.scope.base_column((target.place, n)).map(|(_, column)| column);
+    let refused = || SqlError::not_insertable(&view.alias, verb);
+    // As in MySQL, rows go only into a view of which each column is a column of the table.
+    let all: Option<Vec<usize>> = (0..view.columns.len()).map(base).collect();
+    let all = all.ok_or_else(refused)?;
+    if (1..all.len()).any(|n| all[..n].contains(&all[n])) {
+        return Err(refused());
+    }
+    let Some(names) = names else { return Ok(all) };
+    let mut columns = Vec::with_capacity(names.len().min(all.len()));
+    for name in names {
+        let column = view
+            .column(name)
+            .map(|n| all[n])
             .ok_or_else(|| SqlError::unknown_column(name, Clause::Fields.name()))?;
         if columns.contains(&column) {
             return Err(SqlError::column_specified_twice(name));

@@ -73,7 +73,16 @@ impl Binder<'_> {
             names_columns,
         };
         let rows = InsertRows::File(Box::new(plan));
-        Ok(InsertPlan { table, rows, fill, defaults, names_columns: false, on_duplicate, ignore })
+        Ok(InsertPlan {
+            table,
+            rows,
+            fill,
+            defaults,
+            names_columns: false,
+            on_duplicate,
+            ignore,
+            check: None,
+        })
     }
 
     pub(super) fn into_file(&mut self, into: &ast::IntoFile) -> Result<IntoFile> {

@@ -24,7 +24,7 @@ impl Joined {
     fn table(&self, source: usize, verb: &str) -> Result<Arc<TableInfo>> {
         match &self.from.sources[source].kind {
             RawKind::Table { table, .. } => Ok(table.clone()),
-            _ => Err(SqlError::not_updatable(&self.scope.sources[source].alias, verb)),
+            _ => Err(SqlError::not_updatable(self.scope.alias_of(source), verb)),
         }
     }
 }
@@ -44,8 +44,11 @@ impl Binder<'_> {
             scope.sources.iter().map(|source| vec![false; source.columns.len()]).collect();
         let env = Env::new(scope, Clause::Fields);
         for (name, value) in &update.assignments {
-            let Some((s, column)) = scope.find(name, Clause::Fields)? else {
+            let Some(at) = scope.find(name, Clause::Fields)? else {
                 return Err(SqlError::unknown_column(written(name), Clause::Fields.name()));
+            };
+            let Some((s, column)) = scope.base_column(at) else {
+                return Err(SqlError::column_not_updatable(&name.column));
             };
             let table = joined.table(s, "UPDATE")?;
             let value = match &value.kind {
@@ -86,8 +89,13 @@ impl Binder<'_> {
         let mut targets: BTreeMap<u16, Target> = BTreeMap::new();
         for name in &delete.targets {
             let mut found = joined.scope.matching(name.schema.as_deref(), Some(&name.name));
-            let Some((s, _)) = found.next() else {
+            let Some((place, named)) = found.next() else {
                 return Err(SqlError::unknown_target(&name.name));
+            };
+            let mut sources = joined.scope.sources_of(place);
+            let (Some(s), None) = (sources.next(), sources.next()) else {
+                let schema = named.schema.as_deref().unwrap_or_default();
+                return Err(SqlError::delete_from_join_view(schema, &named.alias));
             };
             let table = joined.table(s, "DELETE")?;
             let source = s as u16;
@@ -105,6 +113,11 @@ impl Binder<'_> {
         let mut scope = Scope::default();
         let select = ast::Select { from: tables.to_vec(), ..ast::Select::default() };
         let from = self.from(&select, &mut scope, None)?;
+        if !from.checks.is_empty() {
+            return Err(SqlError::unsupported(
+                "a view WITH CHECK OPTION in UPDATE or DELETE of several tables",
+            ));
+        }
         Ok(Joined { scope, from })
     }
 
@@ -149,7 +162,7 @@ impl Binder<'_> {
     }
 
     /// Notes that the statement changes the table.
-    fn writes(&mut self, table: &Arc<TableInfo>) {
+    pub(super) fn writes(&mut self, table: &Arc<TableInfo>) {
         self.tables
             .iter_mut()
             .filter(|used| Arc::ptr_eq(&used.table, table))

@@ -42,6 +42,10 @@ mod selectivity;
 mod set_operation;
 mod subquery;
 pub mod type_rules;
+mod view;
+mod view_definition;
+mod view_target;
+mod view_text;
 mod window;
 
 use crate::error::{Result, SqlError};
@@ -56,6 +60,7 @@ use crate::table_info::{Catalog, TableInfo};
 use aggregate::Aggregates;
 pub(crate) use ddl::check_table;
 use redolith_engine::dict::estimate::Statistics;
+use redolith_engine::dict::view::View;
 use redolith_types::{Charset, Collation, Value};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -137,7 +142,7 @@ pub fn bind(parsed: &Parsed<'_>, cx: &BindContext<'_>, params: Params) -> Result
         cx.untyped.into()
     };
     let param_types = std::mem::take(&mut binder.param_types);
-    let tables = std::mem::take(&mut binder.tables);
+    let (tables, views) = (std::mem::take(&mut binder.tables), std::mem::take(&mut binder.views));
     let plan = Plan {
         body,
         columns,
@@ -145,6 +150,7 @@ pub fn bind(parsed: &Parsed<'_>, cx: &BindContext<'_>, params: Params) -> Result
         param_types,
         untyped,
         tables,
+        views,
         cacheable,
         hints: parsed.hints.clone(),
     };
@@ -177,6 +183,12 @@ pub(crate) struct Binder<'a> {
     tables: Vec<TableUse>,
     /// The places in `tables` by the hash of the name.
     tables_by_name: SameIndex,
+    /// The views that the statement uses, and what is around this place of them.
+    views: Vec<Arc<View>>,
+    inside_views: view::Inside,
+    /// The changes that make the text of a view's SELECT from that of the statement; None outside
+    /// the definition of a view.
+    rewrites: Option<view_text::Rewrites>,
     subqueries: u16,
     /// What the subqueries around this place take from outside, the innermost last.
     taken: Vec<outer::Taken>,
@@ -231,6 +243,9 @@ impl<'a> Binder<'a> {
             loaded_collation: Collation::Binary,
             tables: Vec::new(),
             tables_by_name: SameIndex::default(),
+            views: Vec::new(),
+            inside_views: view::Inside::default(),
+            rewrites: None,
             subqueries: 0,
             taken: Vec::new(),
             recursions: Vec::new(),
@@ -264,7 +279,7 @@ impl<'a> Binder<'a> {
             }
             S::Insert(insert) => Ok(Statement::Insert(self.insert(insert)?)),
             S::Load(load) => self.pinned(|b| b.load(load)).map(Statement::Insert),
-            S::Update(update) if update.is_many() => {
+            S::Update(update) if update.is_many() || self.is_join_view(&update.tables)? => {
                 Ok(Statement::UpdateMany(Box::new(self.update_many(update)?)))
             }
             S::Delete(delete) if !delete.targets.is_empty() => {
@@ -284,6 +299,8 @@ impl<'a> Binder<'a> {
             | S::CreateTable(_)
             | S::CreateTableLike { .. }
             | S::DropTables { .. }
+            | S::CreateView(_)
+            | S::DropViews { .. }
             | S::Truncate(_)
             | S::RenameTables(_)
             | S::Alter { .. } => self.pinned(|b| b.ddl(statement)).map(Statement::Ddl),
@@ -419,6 +436,9 @@ impl<'a> Binder<'a> {
             ));
         }
         let Some(table) = self.cx.catalog.table(schema, &name.name) else {
+            if self.cx.catalog.view(schema, &name.name).is_some() {
+                return Err(SqlError::unsupported("this statement for a view"));
+            }
             return Err(if self.cx.catalog.schema(schema).is_none() {
                 SqlError::unknown_database(schema)
             } else {

@@ -49,8 +49,7 @@ impl Binder<'_> {
         clause: Clause,
     ) -> Result<Option<Expr>> {
         if let Some(at) = env.scope.find(name, clause)? {
-            let column = env.scope.column(at);
-            return Ok(Some(Expr::new(column.expr.clone(), column.ty())));
+            return self.column_value(env.scope, at).map(Some);
         }
         let aliases = match env.clause {
             _ if name.table.is_some() => None,

@@ -62,6 +62,8 @@ pub struct ScopeSource {
     pub alias: Arc<str>,
     pub table: Option<Arc<TableInfo>>,
     pub columns: Vec<ScopeColumn>,
+    /// A table of a merged view: no name means it ([`ScopeView`]).
+    pub hidden: bool,
     names: NameIndex,
 }
 impl ScopeSource {
@@ -71,7 +73,7 @@ impl ScopeSource {
         table: Option<Arc<TableInfo>>,
         columns: Vec<ScopeColumn>,
     ) -> ScopeSource {
-        ScopeSource { schema, alias, table, columns, names: NameIndex::default() }
+        ScopeSource { schema, alias, table, columns, hidden: false, names: NameIndex::default() }
     }
     /// The first column with this name.
     pub fn column(&self, name: &str) -> Option<usize> {
@@ -121,6 +123,18 @@ impl Aliases {
     }
 }
 
+/// A view whose tables have been merged into the query: names mean its columns, which are
+/// expressions of its tables.
+pub struct ScopeView {
+    /// The view's tables among the sources.
+    pub first: usize,
+    pub last: usize,
+    pub names: ScopeSource,
+}
+
+/// The places of views come after those of all sources: that of `views[n]` is `FIRST_VIEW + n`.
+const FIRST_VIEW: usize = 1 << 16;
+
 #[derive(Default)]
 pub struct Scope {
     pub sources: Vec<ScopeSource>,
@@ -128,9 +142,75 @@ pub struct Scope {
     pub star: Vec<(usize, usize)>,
     /// The first source that names may mean: a condition of ON sees only the tables of its join.
     pub seen_from: usize,
+    /// The merged views.
+    pub views: Vec<ScopeView>,
 }
 
 impl Scope {
+    /// What has names at a place that [`Self::find`] or [`Self::matching`] has given.
+    pub fn named(&self, place: usize) -> &ScopeSource {
+        match place.checked_sub(FIRST_VIEW) {
+            Some(view) => &self.views[view].names,
+            None => &self.sources[place],
+        }
+    }
+    /// True if a place is that of a merged view.
+    pub fn is_view(&self, place: usize) -> bool {
+        place >= FIRST_VIEW
+    }
+    pub fn column_mut(&mut self, at: (usize, usize)) -> &mut ScopeColumn {
+        match at.0.checked_sub(FIRST_VIEW) {
+            Some(view) => &mut self.views[view].names.columns[at.1],
+            None => &mut self.sources[at.0].columns[at.1],
+        }
+    }
+    /// The source and the column of a table that a column is; None if it is an expression of a
+    /// view.
+    pub fn base_column(&self, at: (usize, usize)) -> Option<(usize, usize)> {
+        match self.column(at).expr {
+            _ if at.0 < FIRST_VIEW => Some(at),
+            ExprKind::Column { source, column } => Some((source.into(), column.into())),
+            _ => None,
+        }
+    }
+    /// The sources of what has names at a place: several for a view of several tables.
+    pub fn sources_of(&self, place: usize) -> std::ops::RangeInclusive<usize> {
+        match place.checked_sub(FIRST_VIEW) {
+            Some(view) => self.views[view].first..=self.views[view].last,
+            None => place..=place,
+        }
+    }
+    /// The name by which the statement knows a source: that of the view for its tables.
+    pub fn alias_of(&self, source: usize) -> &Arc<str> {
+        let holds = |view: &&ScopeView| (view.first..=view.last).contains(&source);
+        match self.views.iter().find(holds) {
+            Some(view) => &view.names.alias,
+            None => &self.sources[source].alias,
+        }
+    }
+    fn check_unique(&self, source: &ScopeSource) -> Result<()> {
+        let same = |s: &ScopeSource| {
+            s.alias == source.alias
+                && (s.schema == source.schema || s.schema.is_none() || source.schema.is_none())
+        };
+        let shown = self.sources.iter().filter(|s| !s.hidden);
+        if shown.chain(self.views.iter().map(|v| &v.names)).any(same) {
+            return Err(SqlError::not_unique_table(&source.alias));
+        }
+        Ok(())
+    }
+    /// Adds the tables of a view and the view.
+    pub fn add_view(&mut self, tables: Vec<ScopeSource>, names: ScopeSource) -> Result<()> {
+        self.check_unique(&names)?;
+        let (first, place) = (self.sources.len(), FIRST_VIEW + self.views.len());
+        let last = (first + tables.len()).saturating_sub(1);
+        slot(last)?;
+        self.star.extend((0..names.columns.len()).map(|column| (place, column)));
+        self.sources.extend(tables.into_iter().map(|t| ScopeSource { hidden: true, ..t }));
+        self.views.push(ScopeView { first, last, names });
+        Ok(())
+    }
+
     pub fn add_table(
         &mut self,
         table: &Arc<TableInfo>,
@@ -184,13 +264,7 @@ impl Scope {
     }
 
     pub fn add(&mut self, source: ScopeSource) -> Result<u16> {
-        let same = |s: &ScopeSource| {
-            s.alias == source.alias
-                && (s.schema == source.schema || s.schema.is_none() || source.schema.is_none())
-        };
-        if self.sources.iter().any(same) {
-            return Err(SqlError::not_unique_table(&source.alias));
-        }
+        self.check_unique(&source)?;
         let number = self.sources.len();
         let place = slot(number)?;
         self.star.extend(
@@ -206,7 +280,11 @@ impl Scope {
         schema: Option<&'s str>,
         table: Option<&'s str>,
     ) -> impl Iterator<Item = (usize, &'s ScopeSource)> {
-        self.sources.iter().enumerate().skip(self.seen_from).filter(move |(_, s)| {
+        let tables =
+            self.sources.iter().enumerate().skip(self.seen_from).filter(|(_, s)| !s.hidden);
+        let views = self.views.iter().enumerate().filter(|(_, v)| v.first >= self.seen_from);
+        let views = views.map(|(n, v)| (FIRST_VIEW + n, &v.names));
+        tables.chain(views).filter(move |(_, s)| {
             table.is_none_or(|t| *s.alias == *t)
                 && schema.is_none_or(|want| {
                     s.schema
@@ -233,7 +311,7 @@ impl Scope {
     }
 
     pub fn column(&self, at: (usize, usize)) -> &ScopeColumn {
-        &self.sources[at.0].columns[at.1]
+        &self.named(at.0).columns[at.1]
     }
 
     pub fn resolve(&self, name: &ColumnName, clause: Clause) -> Result<Expr> {

@@ -45,9 +45,9 @@ impl RawKind {
 
 /// The bound select list.
 #[derive(Default)]
-struct Items {
-    output: Vec<Expr>,
-    columns: Vec<ColumnMeta>,
+pub(super) struct Items {
+    pub output: Vec<Expr>,
+    pub columns: Vec<ColumnMeta>,
     /// The name and the expression of each item, for clauses that refer to the item.
     aliases: Aliases,
 }
@@ -262,17 +262,23 @@ impl Binder<'_> {
         Ok(plan)
     }
 
-    fn items(&mut self, env: &Env<'_>, items: &[SelectItem]) -> Result<Items> {
+    pub(super) fn items(&mut self, env: &Env<'_>, items: &[SelectItem]) -> Result<Items> {
         let mut bound = Items::default();
         for item in items {
             match item {
-                SelectItem::Wildcard(of) => self.wildcard(env, of.as_ref(), &mut bound)?,
+                SelectItem::Wildcard(of, span) => {
+                    self.wildcard(env, of.as_ref(), *span, &mut bound)?
+                }
                 SelectItem::Expr { expr, alias } => {
                     let so_far = Some((&bound.aliases, items));
                     let value = self.expr(&Env { items: so_far, ..*env }, expr)?;
                     let name = match alias {
                         Some(alias) => alias.clone(),
-                        None => self.item_name(env, expr)?,
+                        None => {
+                            let name = self.item_name(env, expr)?;
+                            self.note_item(expr.span, &name);
+                            name
+                        }
                     };
                     let meta = self.item_meta(env, expr, &value, &name)?;
                     bound.columns.push(meta);
@@ -284,7 +290,13 @@ impl Binder<'_> {
         Ok(bound)
     }
 
-    fn wildcard(&mut self, env: &Env<'_>, of: Option<&ast::Name>, bound: &mut Items) -> Result<()> {
+    fn wildcard(
+        &mut self,
+        env: &Env<'_>,
+        of: Option<&ast::Name>,
+        span: ast::Span,
+        bound: &mut Items,
+    ) -> Result<()> {
         if env.scope.sources.is_empty() {
             return Err(SqlError::no_tables_used());
         }
@@ -303,12 +315,13 @@ impl Binder<'_> {
                 sources.flat_map(shown).collect()
             }
         };
-        for column in places.into_iter().map(|at| env.scope.column(at)) {
+        self.note_wildcard(env.scope, span, &places);
+        for at in places {
+            let column = env.scope.column(at);
             if bound.output.len() >= MAX_ITEMS {
                 return Err(SqlError::too_many_columns());
             }
-            self.charge(1)?;
-            let value = Expr::new(column.expr.clone(), column.ty());
+            let value = self.column_value(env.scope, at)?;
             bound.columns.push(column.meta.clone());
             bound.aliases.list.push((column.name.to_string(), value.clone()));
             bound.output.push(value);
@@ -539,7 +552,7 @@ impl Binder<'_> {
                     let lock = match select.lock.as_ref() {
                         Some(l)
                             if !l.of.is_empty()
-                                && !l.of.iter().any(|t| **t == *scope.sources[s].alias) =>
+                                && !l.of.iter().any(|t| **t == **scope.alias_of(s)) =>
                         {
                             self.reads
                         }

@@ -10,6 +10,7 @@ use crate::table_info::{Catalog, TableInfo};
 use hashbrown::HashMap;
 use parking_lot::RwLock;
 use redolith_engine::Engine;
+use redolith_engine::dict::view::View;
 use redolith_types::Collation;
 use std::sync::Arc;
 
@@ -57,6 +58,8 @@ impl EngineCatalog {
             DdlStmt::CreateDatabase { .. }
             | DdlStmt::AlterDatabase { .. }
             | DdlStmt::CreateTable(_)
+            | DdlStmt::CreateView(_)
+            | DdlStmt::DropViews { .. }
             | DdlStmt::CreateSelect(_)
             | DdlStmt::CreateTableLike { .. } => {}
         }
@@ -101,6 +104,10 @@ impl Catalog for EngineCatalog {
         } else {
             self.engine.dict.schema(name).map(|s| s.collation)
         }
+    }
+
+    fn view(&self, schema: &str, name: &str) -> Option<Arc<View>> {
+        self.engine.dict.view(schema, name)
     }
 
     fn table(&self, schema: &str, name: &str) -> Option<Arc<TableInfo>> {

@@ -13,7 +13,7 @@ use super::scan::check_killed;
 use super::spool::Spool;
 use super::subquery::Found;
 use super::update::{assign, keep_changed, moves, now_for};
-use super::{ExecContext, column_conversion};
+use super::{ExecContext, column_conversion, view_check};
 use crate::error::{Result, SqlError};
 use crate::plan::{
     Assignment, DefaultFill, Expr, Fill, InsertPlan, InsertRows, InsertValue, OnDuplicate,
@@ -227,7 +227,17 @@ impl<'p> Work<'p> {
         if counts && made.is_ok() {
             made = Box::pin(self.settle_counter(cx)).await;
         }
+        let mut is_left_out = false;
+        if let (Some(check), Ok(())) = (&self.plan.check, &made) {
+            let (info, ignore) = (&self.plan.table, self.plan.ignore);
+            let row = (&info.def, &**info.engine(), &payload[..]);
+            match view_check::passes(check, row, ignore, at, &mut cx.env) {
+                Ok(passes) => is_left_out = !passes,
+                Err(e) => made = Err(e),
+            }
+        }
         let done = match made {
+            Ok(()) if is_left_out => Ok(()),
             Ok(()) if !single && self.takes(cx, &payload) => {
                 self.add_pending(cx, &payload);
                 if self.has_enough_pending() { self.insert_pending(cx).await } else { Ok(()) }

@@ -189,7 +189,7 @@ impl SessionLocks {
             return Err(e);
         }
         for (table, _) in tables {
-            if engine.dict.table(&table.schema, &table.name).is_none() {
+            if !engine.dict.is_taken(&table.schema, &table.name) {
                 self.unlock_tables();
                 return Err(SqlError::no_such_table(&table.schema, &table.name));
             }

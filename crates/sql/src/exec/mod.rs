@@ -55,6 +55,7 @@ pub mod subquery;
 mod tests;
 mod update;
 pub mod user_locks;
+mod view_check;
 mod waits;
 mod wanted_tables;
 mod window;

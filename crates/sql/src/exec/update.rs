@@ -7,7 +7,7 @@ use super::eval::{Eval, Known, Row, Scope};
 use super::long_rows::{self, charge_write};
 use super::scan::{Scan, check_killed};
 use super::subquery::Found;
-use super::{ExecContext, column_conversion, select, sortkey};
+use super::{ExecContext, column_conversion, select, sortkey, view_check};
 use crate::error::{Result, SqlError};
 use crate::plan::{Assignment, DmlSort, Limit, TableAccess, UpdatePlan};
 use crate::session_state::{Done, Outcome};
@@ -100,6 +100,14 @@ async fn change(
         return Ok(());
     }
     let info = &plan.access.table;
+    if let (Some(check), Row::Stored { def, layout, payload }) = (&plan.check, current) {
+        let mut new = Vec::new();
+        layout.update(payload, &changes, &mut new);
+        let row = (def, &**info.engine(), &new[..]);
+        if !view_check::passes(check, row, plan.ignore, at, &mut cx.env)? {
+            return Ok(());
+        }
+    }
     let changed = write_changes(cx, info, plan.ignore, row, current, changes).await?;
     tally.changed += changed as u64;
     Ok(())

@@ -11,6 +11,7 @@
 mod definition;
 mod server;
 mod tables;
+mod views;
 
 use crate::database::Database;
 use crate::error::Result;
@@ -120,8 +121,8 @@ pub async fn rows(
         | Virtual::Partitions
         | Virtual::ReferentialConstraints
         | Virtual::Routines
-        | Virtual::Triggers
-        | Virtual::Views => {}
+        | Virtual::Triggers => {}
+        Virtual::Views => out.extend(views::views(&db.engine))?,
     }
     Ok(out.into_rows())
 }

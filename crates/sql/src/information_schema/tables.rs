@@ -87,7 +87,7 @@ pub(super) async fn tables(
         row.extend(status.into_iter().skip(1));
         out.push(row)?;
     }
-    Ok(())
+    out.extend(super::views::tables(engine))
 }
 
 pub(super) fn columns(engine: &Engine, shows_keys: bool, out: &mut Gathered<'_>) -> Result<()> {
@@ -96,7 +96,8 @@ pub(super) fn columns(engine: &Engine, shows_keys: bool, out: &mut Gathered<'_>)
         out.extend(d.columns.iter().enumerate().skip(hidden).map(|(i, c)| column(d, i, c)))
     };
     system_views().try_for_each(&mut of)?;
-    base_tables(engine).iter().try_for_each(|t| of(&t.def))
+    base_tables(engine).iter().try_for_each(|t| of(&t.def))?;
+    super::views::all(engine).iter().try_for_each(|v| of(&v.def.def))
 }
 
 fn column(d: &TableDef, no: usize, c: &Column) -> Vec<Value<'static>> {

@@ -304,8 +304,8 @@ impl Select {
 }
 #[derive(Clone, Debug)]
 pub enum SelectItem {
-    /// `*`, `t.*`, `db.t.*`
-    Wildcard(Option<Name>),
+    /// `*`, `t.*`, `db.t.*`, or the word of TABLE t; an empty span if the parser has made it.
+    Wildcard(Option<Name>, Span),
     /// Without an alias the item's text is its name in the result.
     Expr { expr: Expr, alias: Option<String> },
 }
@@ -516,6 +516,7 @@ pub enum ShowWhat {
     },
     Index(Name),
     CreateTable(Name),
+    CreateView(Name),
     Triggers(Option<String>),
     Events(Option<String>),
     /// `SHOW BINLOG EVENTS [IN 'file'] [FROM position] [LIMIT [offset,] count]`
@@ -597,6 +598,11 @@ pub enum Statement {
         if_not_exists: bool,
     },
     DropTables {
+        names: Vec<Name>,
+        if_exists: bool,
+    },
+    CreateView(Box<CreateView>),
+    DropViews {
         names: Vec<Name>,
         if_exists: bool,
     },

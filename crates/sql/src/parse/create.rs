@@ -14,6 +14,16 @@ impl Parser<'_> {
             let (charset, collation) = self.database_options()?;
             return Ok(Statement::CreateDatabase { name, if_not_exists, charset, collation });
         }
+        if self.accept_all(&["OR", "REPLACE"]) {
+            return if self.at_view() {
+                self.view(ViewChange::CreateOrReplace)
+            } else {
+                self.fail()
+            };
+        }
+        if self.at_view() {
+            return self.view(ViewChange::Create);
+        }
         let temporary = self.accept("TEMPORARY");
         if self.accept("TABLE") {
             return self.create_table(temporary);
@@ -26,7 +36,6 @@ impl Parser<'_> {
             return self.fail();
         }
         for what in [
-            "VIEW",
             "TRIGGER",
             "PROCEDURE",
             "FUNCTION",
@@ -37,14 +46,10 @@ impl Parser<'_> {
             "TABLESPACE",
             "FULLTEXT",
             "SPATIAL",
-            "OR",
-            "DEFINER",
-            "ALGORITHM",
-            "SQL",
         ] {
             if self.at(what) {
                 return Err(SqlError::unsupported(
-                    "CREATE of views, triggers, routines, events and users",
+                    "CREATE of triggers, routines, events and users",
                 ));
             }
         }

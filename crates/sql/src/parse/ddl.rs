@@ -17,23 +17,16 @@ impl Parser<'_> {
             let (charset, collation) = self.database_options()?;
             return Ok(Statement::AlterDatabase { name, charset, collation });
         }
+        if self.at_view() {
+            return self.view(ViewChange::Alter);
+        }
         if !self.accept("TABLE") {
-            for what in [
-                "USER",
-                "VIEW",
-                "EVENT",
-                "FUNCTION",
-                "PROCEDURE",
-                "SERVER",
-                "TABLESPACE",
-                "INSTANCE",
-                "DEFINER",
-                "ALGORITHM",
-                "SQL",
-            ] {
+            for what in
+                ["USER", "EVENT", "FUNCTION", "PROCEDURE", "SERVER", "TABLESPACE", "INSTANCE"]
+            {
                 if self.at(what) {
                     return Err(SqlError::unsupported(
-                        "ALTER of views, routines, events, users and instances",
+                        "ALTER of routines, events, users and instances",
                     ));
                 }
             }
@@ -246,21 +239,14 @@ impl Parser<'_> {
         if self.accept("PREPARE") {
             return Ok(Statement::Deallocate(self.ident()?));
         }
-        for what in [
-            "VIEW",
-            "TRIGGER",
-            "PROCEDURE",
-            "FUNCTION",
-            "EVENT",
-            "USER",
-            "ROLE",
-            "SERVER",
-            "TABLESPACE",
-        ] {
+        if self.accept("VIEW") {
+            return self.drop_views();
+        }
+        for what in
+            ["TRIGGER", "PROCEDURE", "FUNCTION", "EVENT", "USER", "ROLE", "SERVER", "TABLESPACE"]
+        {
             if self.at(what) {
-                return Err(SqlError::unsupported(
-                    "DROP of views, triggers, routines, events and users",
-                ));
+                return Err(SqlError::unsupported("DROP of triggers, routines, events and users"));
             }
         }
         self.fail()

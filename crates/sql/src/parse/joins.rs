@@ -149,8 +149,18 @@ impl Parser<'_> {
 
     /// A table, or the name of a common table expression.
     fn named_table(&mut self) -> Result<TableFactor> {
+        let position = self.position();
         let name = self.table_name()?;
-        self.table_named(name)
+        let span = self.span_from(position);
+        let factor = self.table_named(name)?;
+        self.note_table(&factor.kind, span);
+        Ok(factor)
+    }
+    /// Notes the place of a table's name.
+    pub(super) fn note_table(&mut self, kind: &FactorKind, span: Span) {
+        if matches!(kind, FactorKind::Table { .. }) {
+            self.tables.push(span);
+        }
     }
     /// What follows the name of a table.
     pub(super) fn table_named(&mut self, name: Name) -> Result<TableFactor> {

@@ -11,5 +11,7 @@ pub const MAX_ENUM_MEMBERS: usize = 65_535;
 pub const MAX_SET_MEMBERS: usize = 64;
 /// FROM items of one SELECT.
 pub const MAX_TABLES: usize = 61;
+/// The most levels of the trees of views within views, as of definitions of WITH.
+pub const MAX_VIEW_HEIGHT: u32 = super::parser::MAX_DEPTH * super::parser::SELECT_LEVELS;
 /// Columns of a result: the protocol counts them in 16 bits.
 pub const MAX_ITEMS: usize = 65_535;

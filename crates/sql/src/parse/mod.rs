@@ -24,11 +24,12 @@ pub mod literal;
 mod load;
 pub mod parameterize;
 mod parser;
-mod reserved;
+pub(crate) mod reserved;
 mod select;
 mod set;
 mod show;
 mod statement;
+mod view;
 pub mod window;
 mod with;
 
@@ -54,6 +55,12 @@ pub struct Parsed<'t> {
     pub mode: SqlMode,
     pub hints: Option<Box<hints::Hints>>,
     pub charsets: TextCharsets,
+    /// The places of the names of tables in FROM clauses, but for those that WITH has defined.
+    pub tables: Vec<ast::Span>,
+    /// About the bytes of the tree and its plan.
+    pub memory: usize,
+    /// Where the statement begins.
+    pub start: usize,
 }
 
 impl<'t> Parsed<'t> {
@@ -175,6 +182,9 @@ pub fn parse<'t>(
         mode,
         hints,
         charsets,
+        tables: scanned.tables,
+        memory: scanned.memory,
+        start,
     })
 }
 

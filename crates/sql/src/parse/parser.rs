@@ -74,6 +74,8 @@ pub(super) struct Parser<'t> {
     pub(super) inside: usize,
     /// The number of INTO OUTFILE and INTO DUMPFILE.
     pub(super) into_files: usize,
+    /// The places of the tables' names.
+    pub(super) tables: Vec<Span>,
 }
 
 /// A place in the text: the number of a token, and its start.
@@ -87,6 +89,8 @@ pub(super) struct Place {
 pub(super) struct Scanned {
     pub literals: Vec<Token>,
     pub params: u32,
+    pub tables: Vec<Span>,
+    pub memory: usize,
 }
 
 /// The next token outside the skipped text.
@@ -138,6 +142,7 @@ impl<'t> Parser<'t> {
             recursive: Vec::new(),
             inside: 0,
             into_files: 0,
+            tables: Vec::new(),
         };
         parser.forward(0);
         parser
@@ -147,7 +152,10 @@ impl<'t> Parser<'t> {
     pub fn finish<T>(self, result: Result<T>) -> Result<(T, Scanned)> {
         match self.over {
             Some(why) => Err(why),
-            None => Ok((result?, Scanned { literals: self.literals, params: self.params })),
+            None => {
+                let Parser { literals, params, tables, memory, .. } = self;
+                Ok((result?, Scanned { literals, params, tables, memory }))
+            }
         }
     }
 

@@ -267,7 +267,7 @@ const RESERVED: &[&str] = &[
     "ZEROFILL",
 ];
 
-pub(super) fn is_reserved(word: &[u8]) -> bool {
+pub(crate) fn is_reserved(word: &[u8]) -> bool {
     let mut upper = [0u8; 32];
     if word.len() > upper.len() {
         return false;

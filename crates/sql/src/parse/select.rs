@@ -157,9 +157,13 @@ impl Parser<'_> {
 
     /// `TABLE t` is `SELECT * FROM t`, with ORDER BY and LIMIT.
     fn table_statement(&mut self) -> Result<Select> {
+        let word = self.position();
         self.expect("TABLE")?;
+        let word = self.span_from(word);
         self.charge(size_of::<Select>() + size_of::<crate::plan::SelectPlan>());
+        let position = self.position();
         let name = self.table_name()?;
+        let span = self.span_from(position);
         let from = vec![match self.use_of(&name)? {
             Some(kind) => TableFactor { kind, alias: Some(name.name), join: Join::None },
             None => {
@@ -167,7 +171,8 @@ impl Parser<'_> {
                 TableFactor { kind, alias: None, join: Join::None }
             }
         }];
-        let items = vec![SelectItem::Wildcard(None)];
+        from.iter().for_each(|factor| self.note_table(&factor.kind, span));
+        let items = vec![SelectItem::Wildcard(None, word)];
         let mut select = Select { items, from, ..Select::default() };
         if self.accept_all(&["ORDER", "BY"]) {
             select.order = self.order_items()?;
@@ -238,22 +243,24 @@ impl Parser<'_> {
     }
 
     fn select_item(&mut self) -> Result<SelectItem> {
+        let position = self.position();
         if self.accept_symbol("*") {
-            return Ok(SelectItem::Wildcard(None));
+            return Ok(SelectItem::Wildcard(None, self.span_from(position)));
         }
         // t.* and db.t.*
-        let position = self.position();
         if self.is_ident(self.peek()) && self.at_symbol_nth(1, ".") {
             let first = self.ident()?;
             self.advance();
             if self.accept_symbol("*") {
-                return Ok(SelectItem::Wildcard(Some(Name { schema: None, name: first })));
+                let name = Name { schema: None, name: first };
+                return Ok(SelectItem::Wildcard(Some(name), self.span_from(position)));
             }
             if self.at_symbol_nth(1, ".") && self.at_symbol_nth(2, "*") {
                 let name = self.ident_after_dot()?;
                 self.advance();
                 self.advance();
-                return Ok(SelectItem::Wildcard(Some(Name { schema: Some(first), name })));
+                let name = Name { schema: Some(first), name };
+                return Ok(SelectItem::Wildcard(Some(name), self.span_from(position)));
             }
             self.rewind(position);
         }
@@ -394,6 +401,6 @@ fn rows_of(mut inner: Select) -> Select {
         alias: Some(String::new()),
         join: Join::None,
     };
-    let items = vec![SelectItem::Wildcard(None)];
+    let items = vec![SelectItem::Wildcard(None, Span::default())];
     Select { items, from: vec![rows], into, into_file, ..Select::default() }
 }

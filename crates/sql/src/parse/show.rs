@@ -91,10 +91,13 @@ impl Parser<'_> {
                 if_not_exists,
             }));
         }
-        for what in ["VIEW", "TRIGGER", "PROCEDURE", "FUNCTION", "EVENT", "USER"] {
+        if self.accept("VIEW") {
+            return Ok(ShowWhat::CreateView(self.table_name()?));
+        }
+        for what in ["TRIGGER", "PROCEDURE", "FUNCTION", "EVENT", "USER"] {
             if self.at(what) {
                 return Err(crate::SqlError::unsupported(
-                    "SHOW CREATE of views, triggers, routines, events and users",
+                    "SHOW CREATE of triggers, routines, events and users",
                 ));
             }
         }

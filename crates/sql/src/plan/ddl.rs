@@ -2,6 +2,8 @@
 //! rows.
 use super::admin::TableName;
 use super::dml::InsertPlan;
+pub use crate::parse::ast::ViewChange;
+use redolith_engine::dict::view::ViewDef;
 use redolith_types::{Collation, IndexDef, TableDef};
 
 #[derive(Clone, Debug)]
@@ -32,6 +34,11 @@ pub enum DdlStmt {
         names: Vec<TableName>,
         if_exists: bool,
     },
+    CreateView(Box<CreateView>),
+    DropViews {
+        names: Vec<TableName>,
+        if_exists: bool,
+    },
     Truncate(TableName),
     /// Renames all tables or none.
     RenameTables(Vec<(TableName, TableName)>),
@@ -52,6 +59,14 @@ pub struct CreateTable {
     pub auto_increment: Option<u64>,
     /// Code and message of the warnings that the statement leaves (1266 for another ENGINE, ...).
     pub notes: Vec<(u16, String)>,
+}
+
+#[derive(Clone, Debug)]
+pub struct CreateView {
+    pub def: ViewDef,
+    pub change: ViewChange,
+    /// ALGORITHM = MERGE was asked for, and the view cannot be merged.
+    pub cannot_merge: bool,
 }
 
 #[derive(Clone, Debug)]

@@ -29,6 +29,16 @@ pub struct InsertPlan {
     pub on_duplicate: OnDuplicate,
     /// INSERT IGNORE: errors of a row become warnings (values are adjusted, duplicates skipped).
     pub ignore: bool,
+    pub check: Option<Box<ViewCheck>>,
+}
+
+/// WITH CHECK OPTION: what a row must pass that a statement writes through a view.
+#[derive(Clone, Debug)]
+pub struct ViewCheck {
+    /// `Column { source: 0, .. }` is a column of the new row.
+    pub conditions: Vec<Expr>,
+    pub schema: Box<str>,
+    pub name: Box<str>,
 }
 
 impl InsertPlan {
@@ -116,6 +126,7 @@ pub struct UpdatePlan {
     pub sort: DmlSort,
     pub limit: Limit,
     pub ignore: bool,
+    pub check: Option<Box<ViewCheck>>,
 }
 
 #[derive(Clone, Debug)]

@@ -44,6 +44,7 @@ use crate::parse::hints::Hints;
 use crate::sink::ColumnMeta;
 use crate::table_info::TableInfo;
 use redolith_engine::dict::estimate::Statistics;
+use redolith_engine::dict::view::View;
 use redolith_types::{Collation, Value};
 use std::sync::Arc;
 
@@ -62,6 +63,8 @@ pub struct Plan {
     pub untyped: Box<[(u32, ExprType)]>,
     /// The tables that the plan reads or writes, each once: for metadata locks and PLAN-2.
     pub tables: Vec<TableUse>,
+    /// The views that the statement names, and those that these name, each once.
+    pub views: Vec<Arc<View>>,
     /// True if other statements with the same text may use the plan. Plans of DDL, SET and the like
     /// are not kept, because these statements are rare and cheap to bind.
     pub cacheable: bool,
@@ -195,15 +198,16 @@ pub fn fraction_digits(microseconds: u32) -> u8 {
 }
 
 impl Plan {
-    /// PLAN-2: true if no table of the plan was altered or dropped after the plan was made.
+    /// PLAN-2: true if no table or view of the plan was altered or dropped after the plan was made.
     pub fn is_current(&self) -> bool {
         self.tables.iter().all(|t| t.table.is_current())
+            && self.views.iter().all(|v| v.is_current())
     }
     /// PLAN-3: true if the plan still may be taken from a cache: it is current, and the statistics
     /// by which its join order and its indexes were chosen are current, too.
     #[inline]
     pub fn serves(&self) -> bool {
-        self.tables.iter().all(|t| t.table.is_current() && t.statistics.are_current(&t.table))
+        self.is_current() && self.tables.iter().all(|t| t.statistics.are_current(&t.table))
     }
     /// DDL and the like commit the open transaction before they run (MySQL manual, "Statements That
     /// Cause an Implicit Commit").

@@ -2,6 +2,7 @@
 //! clients read the columns by name and WHERE refers to them.
 use super::admin::TableName;
 use super::expr::{Expr, VariableScope};
+use redolith_types::{Collation, TableDef};
 
 #[derive(Clone, Debug)]
 pub struct ShowStmt {
@@ -39,6 +40,17 @@ pub enum ShowKind {
         table: TableName,
     },
     CreateTable(TableName),
+    /// The columns of a view, as they are now.
+    ViewColumns {
+        def: Box<TableDef>,
+        full: bool,
+    },
+    CreateView {
+        name: Box<str>,
+        text: Box<str>,
+        client: Collation,
+        connection: Collation,
+    },
     CreateDatabase {
         name: Box<str>,
         if_not_exists: bool,
@@ -132,7 +144,7 @@ impl ShowKind {
             ShowKind::OpenTables { .. } => {
                 &[("Database", Text), ("Table", Text), ("In_use", Int), ("Name_locked", Int)]
             }
-            ShowKind::Columns { full: false, .. } => &[
+            ShowKind::Columns { full: false, .. } | ShowKind::ViewColumns { full: false, .. } => &[
                 ("Field", Text),
                 ("Type", LongText),
                 ("Null", Text),
@@ -140,7 +152,7 @@ impl ShowKind {
                 ("Default", LongText),
                 ("Extra", Text),
             ],
-            ShowKind::Columns { full: true, .. } => &[
+            ShowKind::Columns { full: true, .. } | ShowKind::ViewColumns { full: true, .. } => &[
                 ("Field", Text),
                 ("Type", LongText),
                 ("Collation", Text),
@@ -153,6 +165,12 @@ impl ShowKind {
             ],
             ShowKind::Index { .. } => INDEX,
             ShowKind::CreateTable(_) => &[("Table", Text), ("Create Table", LongText)],
+            ShowKind::CreateView { .. } => &[
+                ("View", Text),
+                ("Create View", LongText),
+                ("character_set_client", Text),
+                ("collation_connection", Text),
+            ],
             ShowKind::CreateDatabase { .. } => &[("Database", Text), ("Create Database", LongText)],
             ShowKind::Variables(_) | ShowKind::Status(_) => {
                 &[("Variable_name", Text), ("Value", LongText)]

@@ -116,7 +116,7 @@ impl Session {
     /// inserts nothing, and is not logged.
     fn is_there(&mut self, create: &CreateSelect) -> Result<bool> {
         let def = &create.create.def;
-        if self.db.engine.dict.table(&def.schema, &def.name).is_none() {
+        if !self.db.engine.dict.is_taken(&def.schema, &def.name) {
             return Ok(false);
         }
         let error = SqlError::table_exists(&def.name);
@@ -168,6 +168,7 @@ impl Session {
             param_types: Vec::new(),
             untyped: plan.untyped.clone(),
             tables: plan.tables.clone(),
+            views: plan.views.clone(),
             cacheable: false,
             hints: None,
         };

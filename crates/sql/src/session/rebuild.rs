@@ -79,7 +79,7 @@ impl Session {
         )?;
         if is_renamed {
             engine.dict.require_schema(&def.schema)?;
-            if engine.dict.table(&def.schema, &def.name).is_some() {
+            if engine.dict.is_taken(&def.schema, &def.name) {
                 return Err(SqlError::table_exists(&def.name).into());
             }
         }

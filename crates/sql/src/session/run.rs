@@ -437,7 +437,28 @@ impl Session {
                 self.locks.metadata_lock.lock(&table.metadata_lock, mode, wait).await?;
             }
         }
+        if !plan.views.is_empty() {
+            self.lock_views_of(plan).await?;
+        }
         if plan.is_current() { Ok(()) } else { Err(Failure::Stale) }
+    }
+
+    /// Takes the metadata locks of the plan's views.
+    #[cold]
+    async fn lock_views_of(&mut self, plan: &Plan) -> Ran<()> {
+        for view in &plan.views {
+            self.locks.check(&view.def.def.schema, &view.def.def.name, false)?;
+            let wait = MetadataLockWait {
+                runtime: &self.db.engine.runtime,
+                timeout: self.derived.lock_timeout,
+                kill: &self.state.process.interrupt,
+            };
+            let mode = MetadataLockMode::Read;
+            if !self.locks.metadata_lock.try_lock(&view.metadata_lock, mode) {
+                self.locks.metadata_lock.lock(&view.metadata_lock, mode, wait).await?;
+            }
+        }
+        Ok(())
     }
 
     /// Runs a statement that the executor of rows does not run.

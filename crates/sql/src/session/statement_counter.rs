@@ -31,6 +31,8 @@ pub(super) fn counter(body: &Statement) -> Counter {
             | DdlStmt::CreateSelect(_)
             | DdlStmt::CreateTableLike { .. } => Counter::ComCreateTable,
             DdlStmt::DropTables { .. } => Counter::ComDropTable,
+            DdlStmt::CreateView(_) => Counter::ComCreateView,
+            DdlStmt::DropViews { .. } => Counter::ComDropView,
             DdlStmt::Truncate(_) => Counter::ComTruncate,
             DdlStmt::RenameTables(_) => Counter::ComRenameTable,
             DdlStmt::AlterTable { .. } | DdlStmt::Rebuild(_) | DdlStmt::AlterDatabase { .. } => {
@@ -79,10 +81,10 @@ pub(super) fn counter(body: &Statement) -> Counter {
 
 fn of_show(kind: &ShowKind) -> Counter {
     match kind {
-        ShowKind::CreateTable(_) => Counter::ComShowCreateTable,
+        ShowKind::CreateTable(_) | ShowKind::CreateView { .. } => Counter::ComShowCreateTable,
         ShowKind::Databases => Counter::ComShowDatabases,
         ShowKind::EngineStatus => Counter::ComShowEngineStatus,
-        ShowKind::Columns { .. } => Counter::ComShowFields,
+        ShowKind::Columns { .. } | ShowKind::ViewColumns { .. } => Counter::ComShowFields,
         ShowKind::Index { .. } => Counter::ComShowKeys,
         ShowKind::ProcessList { .. } => Counter::ComShowProcesslist,
         ShowKind::Status(_) => Counter::ComShowStatus,

@@ -281,6 +281,7 @@ fn renumber(
     }
     from.sources = permuted(std::mem::take(&mut from.sources), order);
     // Only the tables' names are wanted from now on: columns of the scope keep their old numbers.
+    scope.views.clear();
     scope.sources = permuted(std::mem::take(&mut scope.sources), order);
 }
 

@@ -73,7 +73,10 @@ async fn one(cx: &mut AdminContext<'_>, op: &'static str, name: &TableName) -> R
     let said =
         |kind: &str, message: &str| vec![text(&full_name), text(op), text(kind), text(message)];
     let Some(table) = table else {
-        let error = SqlError::no_such_table(&name.schema, &name.name);
+        let error = match engine.dict.view(&name.schema, &name.name) {
+            Some(_) => SqlError::not_of_kind(&name.schema, &name.name, "BASE TABLE"),
+            None => SqlError::no_such_table(&name.schema, &name.name),
+        };
         if op == "checksum" {
             cx.session.warnings.push(Level::Error, error.code, error.message);
             return Ok(vec![vec![text(&full_name), Value::Null]]);

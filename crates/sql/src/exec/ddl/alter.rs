@@ -58,7 +58,7 @@ pub(super) async fn run(
     let changes = plan_changes(&table.def, name, actions)?;
     if let Some(to) = &changes.rename {
         cx.engine.dict.require_schema(&to.schema)?;
-        if cx.engine.dict.table(&to.schema, &to.name).is_some() {
+        if cx.engine.dict.is_taken(&to.schema, &to.name) {
             return Err(SqlError::table_exists(&to.name));
         }
     }

@@ -49,7 +49,7 @@ pub(super) async fn alter(
     Ok(done(1))
 }
 
-/// Drops a database. The affected rows are the number of its tables.
+/// Drops a database. The affected rows are the number of its tables and views.
 pub(super) async fn drop(cx: &mut DdlContext<'_>, name: &str, if_exists: bool) -> Result<Done> {
     lock(cx, name).await?;
     if cx.engine.dict.schema(name).is_none() {
@@ -62,9 +62,10 @@ pub(super) async fn drop(cx: &mut DdlContext<'_>, name: &str, if_exists: bool) -
     }
     // A session that uses a table holds the table's lock, so wait for these locks. Meanwhile the
     // schema's lock prevents new tables.
-    let tables = cx.engine.dict.tables(name);
-    let locks: Vec<_> =
-        tables.iter().map(|t| (name, t.def.name.as_str(), MetadataLockMode::Exclusive)).collect();
+    let (tables, views) = (cx.engine.dict.tables(name), cx.engine.dict.views(name));
+    let names = tables.iter().map(|t| t.def.name.as_str());
+    let names = names.chain(views.iter().map(|v| v.def.def.name.as_str()));
+    let locks: Vec<_> = names.map(|t| (name, t, MetadataLockMode::Exclusive)).collect();
     cx.take(&[], &locks).await?;
     let dropped = cx.engine.drop_schema(name, cx.database_record(name).await?).await?;
     if cx.session.schema.as_deref() == Some(name) {

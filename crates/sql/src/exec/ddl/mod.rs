@@ -11,6 +11,7 @@ mod database;
 mod table;
 #[cfg(test)]
 mod tests;
+mod view;
 
 use super::locks::{SessionLocks, Wait};
 use crate::binlog::Definition;
@@ -86,6 +87,10 @@ async fn run_locking(
         }
         DdlStmt::DropTables { names, if_exists } => {
             table::drop(cx, names, *if_exists).await.map(Some)
+        }
+        DdlStmt::CreateView(create) => view::create(cx, create).await.map(Some),
+        DdlStmt::DropViews { names, if_exists } => {
+            view::drop(cx, names, *if_exists).await.map(Some)
         }
         DdlStmt::Truncate(name) => table::truncate(cx, name).await.map(Some),
         DdlStmt::RenameTables(renames) => table::rename(cx, renames).await.map(Some),

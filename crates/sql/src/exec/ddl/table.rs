@@ -7,6 +7,7 @@ use crate::generated_key::generate;
 use crate::plan::{CreateTable, TableName};
 use crate::session_state::{Done, Level};
 use redolith_engine::dict::table::Table;
+use redolith_engine::dict::view::View;
 use redolith_types::TableDef;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -84,7 +85,7 @@ pub(super) fn logged_text(
 /// True if the table exists, with a note (IF NOT EXISTS). Without IF NOT EXISTS, an existing table
 /// is an error.
 fn exists(cx: &mut DdlContext<'_>, def: &TableDef, if_not_exists: bool) -> Result<bool> {
-    let there = cx.engine.dict.table(&def.schema, &def.name).is_some();
+    let there = cx.engine.dict.is_taken(&def.schema, &def.name);
     if there {
         let error = SqlError::table_exists(&def.name);
         if !if_not_exists {
@@ -157,50 +158,77 @@ pub(super) async fn rename(
     names.dedup();
     cx.lock_tables(&names).await?;
     let moves = resolve(cx, renames)?;
+    let (mut tables, mut views) = (Vec::new(), Vec::new());
+    for (object, to) in moves {
+        let (schema, name) = (to.schema.to_string(), to.name.to_string());
+        match object {
+            Object::Table(table) => tables.push((table, schema, name)),
+            Object::View(view) if view.def.def.schema != schema => {
+                return Err(SqlError::schema_change_forbidden(&view.def.def.schema, schema));
+            }
+            Object::View(view) => views.push((view, schema, name)),
+        }
+    }
     let schemas: Vec<&str> = names.iter().map(|(schema, _)| *schema).collect();
     let record = cx.record(&schemas).await?;
-    if moves.is_empty() {
+    if tables.is_empty() && views.is_empty() {
         cx.append(record).await?;
     } else {
-        cx.engine.rename_tables(&moves, record).await?;
+        cx.engine.rename_tables(&tables, &views, record).await?;
     }
     Ok(done(0))
 }
 
+/// What RENAME TABLE can rename.
+#[derive(Clone)]
+enum Object {
+    Table(Arc<Table>),
+    View(Arc<View>),
+}
+impl Object {
+    fn find(cx: &DdlContext<'_>, name: &TableName) -> Option<Object> {
+        let dict = &cx.engine.dict;
+        let table = dict.table(&name.schema, &name.name).map(Object::Table);
+        table.or_else(|| dict.view(&name.schema, &name.name).map(Object::View))
+    }
+    /// The name that it has now, which no other object has.
+    fn name(&self) -> TableName {
+        let def = match self {
+            Object::Table(table) => &table.def,
+            Object::View(view) => &view.def.def,
+        };
+        TableName { schema: (&*def.schema).into(), name: (&*def.name).into() }
+    }
+}
+
 /// Follows renames one after the other (`a TO x, b TO a, x TO b` swaps), as if each were done.
-/// Returns each table with its final name.
+/// Returns each object with its final name.
 fn resolve(
     cx: &DdlContext<'_>,
     renames: &[(TableName, TableName)],
-) -> Result<Vec<(Arc<Table>, String, String)>> {
-    let mut moved: Vec<(Arc<Table>, TableName)> = Vec::new();
-    // The places in `moved` by the present name of a table and by the table.
-    let (mut by_name, mut by_table) = (HashMap::new(), HashMap::new());
-    let original =
-        |t: &Table, name: &TableName| t.def.schema == *name.schema && t.def.name == *name.name;
+) -> Result<Vec<(Object, TableName)>> {
+    let mut moved: Vec<(Object, TableName)> = Vec::new();
+    // The places in `moved` by the present name of an object and by its old name.
+    let (mut by_name, mut by_old_name) = (HashMap::new(), HashMap::new());
     for (from, to) in renames {
         let called = |name: &TableName| {
             let place: Option<&usize> = by_name.get(name);
-            let unmoved =
-                || find(cx, name).ok().filter(|t| !by_table.contains_key(&Arc::as_ptr(t)));
+            let unmoved = || Object::find(cx, name).filter(|_| !by_old_name.contains_key(name));
             place.map(|i| moved[*i].0.clone()).or_else(unmoved)
         };
-        let table =
+        let object =
             called(from).ok_or_else(|| SqlError::no_such_table(&from.schema, &from.name))?;
         if called(to).is_some() {
             return Err(SqlError::table_exists(&to.name));
         }
         by_name.remove(from);
-        let place = *by_table.entry(Arc::as_ptr(&table)).or_insert(moved.len());
+        let place = *by_old_name.entry(object.name()).or_insert(moved.len());
         by_name.insert(to.clone(), place);
         match moved.get_mut(place) {
             Some((_, now)) => *now = to.clone(),
-            None => moved.push((table, to.clone())),
+            None => moved.push((object, to.clone())),
         }
     }
-    moved.retain(|(table, name)| !original(table, name));
-    Ok(moved
-        .into_iter()
-        .map(|(table, name)| (table, name.schema.into(), name.name.into()))
-        .collect())
+    moved.retain(|(object, name)| object.name() != *name);
+    Ok(moved)
 }

@@ -53,7 +53,7 @@ pub(crate) fn name(s: &str) -> String {
 }
 
 /// Puts a text in quotes like MySQL's append_unescaped.
-fn quoted(s: &str) -> String {
+pub(crate) fn quoted(s: &str) -> String {
     let mut out = String::with_capacity(s.len() + 2);
     out.push('\'');
     for c in s.chars() {

@@ -10,7 +10,9 @@ mod tables;
 mod tests;
 
 pub(crate) use columns::{extra as column_extra, indexes, key as column_key};
-pub(crate) use create::{DefaultText, default_text, name as quoted_name, table as create_text};
+pub(crate) use create::{
+    DefaultText, default_text, name as quoted_name, quoted as quoted_text, table as create_text,
+};
 pub(crate) use server::{character_sets, collations, engines, processes_in_schema};
 pub(crate) use tables::status_of as table_status;
 
@@ -140,6 +142,14 @@ async fn rows(cx: &mut AdminContext<'_>, kind: &ShowKind) -> Result<Vec<Row>> {
             out.extend(columns::columns(tables::virtual_def(table)?, *full, true))?
         }
         ShowKind::Index { table } if is_schema(&table.schema) => {}
+        ShowKind::Index { table } if cx.engine.dict.view(&table.schema, &table.name).is_some() => {}
+        ShowKind::ViewColumns { def, full } => out.extend(columns::columns(def, *full, true))?,
+        ShowKind::CreateView { name, text: made, client, connection } => out.push(vec![
+            text(name),
+            text(made),
+            text(client.charset().name()),
+            text(connection.name()),
+        ])?,
         ShowKind::CreateTable(table) if is_schema(&table.schema) => {
             create::show(tables::virtual_def(table)?, 0, &mut out)?
         }

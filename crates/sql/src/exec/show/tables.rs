@@ -5,6 +5,7 @@ use crate::exec::server_rows::Gathered;
 use crate::information_schema::Virtual;
 use crate::plan::TableName;
 use redolith_engine::dict::table::Table;
+use redolith_engine::dict::view::View;
 use redolith_engine::{Engine, PAGE_SIZE};
 use redolith_types::{TableDef, Value};
 use std::sync::Arc;
@@ -22,12 +23,15 @@ pub(super) fn names(
     schema: &str,
     full: bool,
 ) -> impl Iterator<Item = Made> + use<> {
-    let row = move |t: Arc<Table>| {
-        let mut row = vec![text(&t.def.name)];
-        row.extend(full.then(|| text("BASE TABLE")));
+    let tables = engine.dict.tables(schema).into_iter().map(|t| (t.def.name.clone(), "BASE TABLE"));
+    let views = engine.dict.views(schema).into_iter().map(|v| (v.def.def.name.clone(), "VIEW"));
+    let mut all: Vec<_> = tables.chain(views).collect();
+    all.sort_unstable();
+    all.into_iter().map(move |(name, kind)| {
+        let mut row = vec![text(name)];
+        row.extend(full.then(|| text(kind)));
         row
-    };
-    engine.dict.tables(schema).into_iter().map(row)
+    })
 }
 
 pub(super) fn virtual_names(full: bool) -> impl Iterator<Item = Made> {
@@ -55,10 +59,20 @@ pub(super) fn virtual_def(name: &TableName) -> Result<&'static TableDef> {
 }
 
 pub(super) async fn status(engine: &Engine, schema: &str, out: &mut Gathered<'_>) -> Result<()> {
+    let mut views = engine.dict.views(schema).into_iter().peekable();
     for table in engine.dict.tables(schema) {
+        while let Some(view) = views.next_if(|view| view.def.def.name < table.def.name) {
+            out.push(view_status(&view))?;
+        }
         out.extend(status_of(engine, &table.def).await?)?;
     }
-    Ok(())
+    views.try_for_each(|view| out.push(view_status(&view)))
+}
+/// The status of a view: nothing but its name.
+fn view_status(view: &View) -> Made {
+    let mut row = vec![Value::Null; 18];
+    (row[0], row[17]) = (text(&view.def.def.name), text("VIEW"));
+    row
 }
 /// The status of a table. Opens the table's file. None if the table has been dropped meanwhile.
 pub(crate) async fn status_of(engine: &Engine, table: &TableDef) -> Result<Option<Made>> {

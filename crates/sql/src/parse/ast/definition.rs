@@ -1,5 +1,6 @@
 //! The syntax tree of definitions: columns, indexes, CREATE TABLE and ALTER TABLE.
-use super::{Expr, Name, Select};
+use super::{Expr, Name, Select, Span};
+use redolith_engine::dict::view::{Algorithm, CheckOption};
 
 /// A column's type as written.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -71,6 +72,27 @@ pub struct CreateTable {
     pub select: Option<Box<Select>>,
     /// What becomes of a row of the SELECT whose key is taken.
     pub on_taken: OnTaken,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ViewChange {
+    Create,
+    CreateOrReplace,
+    Alter,
+}
+#[derive(Clone, Debug)]
+pub struct CreateView {
+    pub name: Name,
+    pub columns: Vec<String>,
+    pub select: Box<Select>,
+    /// The place of the SELECT in the text.
+    pub span: Span,
+    pub change: ViewChange,
+    pub algorithm: Algorithm,
+    /// None: the user.
+    pub definer: Option<(String, String)>,
+    pub invoker: bool,
+    pub check: CheckOption,
 }
 
 /// What becomes of a row whose key is taken: IGNORE, REPLACE, or neither word.

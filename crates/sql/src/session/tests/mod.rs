@@ -19,6 +19,7 @@ mod productions;
 mod rebuild;
 mod set_operations;
 mod statistics;
+mod views;
 mod windows;
 
 use super::{Client, Database, Session};

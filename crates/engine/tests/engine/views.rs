@@ -1,0 +1,94 @@
+//! Definitions of views in the dictionary: they survive a crash as tables do, whole or not at all.
+#![allow(clippy::disallowed_methods)] // the test copies the directory behind the engine's back
+
+use crate::common::Dir;
+use crate::common::tables::{create, open};
+use redolith_engine::dict::view::{Algorithm, CheckOption, ViewDef};
+use redolith_engine::runtime::block_on;
+use redolith_engine::{DEFAULT_COLLATION, Engine, Error};
+use redolith_types::{Column, SqlType, TableDef};
+use std::path::Path;
+use std::sync::Arc;
+
+fn view(name: &str, select: &str) -> ViewDef {
+    ViewDef {
+        def: TableDef {
+            schema: "test".into(),
+            name: name.into(),
+            columns: vec![Column::new("a", SqlType::Year)],
+            indexes: Vec::new(),
+            collation: DEFAULT_COLLATION,
+            comment: String::new(),
+        },
+        select: select.into(),
+        names_columns: false,
+        algorithm: Algorithm::Merge,
+        check: CheckOption::Cascaded,
+        definer: ("u".into(), "h".into()),
+        invoker: true,
+        mode: 7,
+        charset_client: DEFAULT_COLLATION,
+        collation_connection: DEFAULT_COLLATION,
+        updatable: true,
+    }
+}
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let to = to.join(entry.file_name());
+        match entry.file_type().unwrap().is_dir() {
+            true => copy(&entry.path(), &to),
+            false => drop(std::fs::copy(entry.path(), to).unwrap()),
+        }
+    }
+}
+/// The names of the tables, and of the views with their SELECTs, in a directory after a crash.
+fn after_a_crash(dir: &Dir) -> Vec<String> {
+    let crashed = Dir::new("views-crashed");
+    copy(&dir.0, &crashed.0);
+    let (e, _) = open(&crashed);
+    names(&e)
+}
+fn names(e: &Arc<Engine>) -> Vec<String> {
+    let tables = e.dict.tables("test").into_iter().map(|t| t.def.name.clone());
+    let view = |v: Arc<redolith_engine::dict::view::View>| {
+        format!("{} {} {:?}", v.def.def.name, v.def.select, v.def.check)
+    };
+    tables.chain(e.dict.views("test").into_iter().map(view)).collect()
+}
+
+/// Tests VIEWDEF-1 and VIEWDEF-2.
+#[test]
+fn views_survive_as_tables_do() {
+    let dir = Dir::new("views");
+    let (e, _) = open(&dir);
+    block_on(async {
+        let t = create(&e, "t", Vec::new(), Vec::new()).await;
+        e.create_view(view("v", "one"), false, None).await.unwrap();
+        assert_eq!(after_a_crash(&dir), ["t", "v one Cascaded"]);
+        for name in ["t", "v"] {
+            let taken = e.create_view(view(name, "two"), false, None).await;
+            assert!(matches!(taken, Err(Error::TableExists(_))), "{name}");
+        }
+        let on_view = e.create_table(view("v", "").def, 1, None).await;
+        assert!(matches!(on_view, Err(Error::TableExists(_))));
+        let old = e.dict.view("test", "v").unwrap();
+        e.create_view(view("v", "two"), true, None).await.unwrap();
+        assert!(!old.is_current());
+        // A table and a view take each other's names.
+        let v = e.dict.view("test", "v").unwrap();
+        let [to_v, to_t] = ["v", "t"].map(|name| ("test".to_string(), name.to_string()));
+        let tables = [(t, to_v.0, to_v.1)];
+        e.rename_tables(&tables, &[(v.clone(), to_t.0, to_t.1)], None).await.unwrap();
+        assert!(!v.is_current());
+        assert_eq!(after_a_crash(&dir), ["v", "t two Cascaded"]);
+        assert_eq!(names(&e), ["v", "t two Cascaded"]);
+        let t = e.dict.view("test", "t").unwrap();
+        e.create_view(view("w", "three"), false, None).await.unwrap();
+        e.drop_views(std::slice::from_ref(&t), None).await.unwrap();
+        assert!(!t.is_current());
+        assert_eq!(after_a_crash(&dir), ["v", "w three Cascaded"]);
+        assert_eq!(e.drop_schema("test", None).await.unwrap(), 2);
+        assert_eq!(after_a_crash(&dir), Vec::<String>::new());
+    });
+}
