@@ -212,6 +212,8 @@ pub(crate) struct Binder<'a> {
     memory: usize,
     /// The number of steps until the next look at the KILL flag.
     until_look: usize,
+    /// The steps that are left for the choice of join orders.
+    join_steps: usize,
     /// The columns of `Statement::Rows`.
     rows_columns: Vec<crate::ColumnMeta>,
 }
@@ -258,6 +260,7 @@ impl<'a> Binder<'a> {
             copied: 0,
             memory: 0,
             until_look: STEPS_PER_LOOK,
+            join_steps: join_order::STEPS,
             rows_columns: Vec::new(),
         }
     }

@@ -76,8 +76,10 @@ impl EngineCatalog {
     /// Prepares the plan's tables. Must be called before the first run of a plan: the engine reads
     /// a table's counters (the next AUTO_INCREMENT value, the row id) from its file when the table
     /// is first used. Samples the statistics that the binder has wanted. Returns false if DDL has
-    /// replaced a table or there are new statistics; then bind again.
-    pub async fn ready(&self, plan: &Plan) -> Result<bool> {
+    /// replaced a table or there are new statistics; then bind again. `attempt` counts from 0: a
+    /// plan that has waited for statistics twice runs without them, because other sessions may
+    /// change the tables faster than they are sampled.
+    pub async fn ready(&self, plan: &Plan, attempt: usize) -> Result<bool> {
         let mut is_ready = true;
         for used in &plan.tables {
             let def = &used.table.def;
@@ -85,7 +87,7 @@ impl EngineCatalog {
             if !table.is_some_and(|t| Arc::ptr_eq(&t, used.table.engine())) {
                 return Ok(false);
             }
-            if matches!(used.statistics, StatisticsUse::Wanted) {
+            if attempt < 2 && matches!(used.statistics, StatisticsUse::Wanted) {
                 // Another session may have made them meanwhile.
                 if used.table.statistics().is_none() {
                     self.engine.sample_statistics(used.table.engine()).await;

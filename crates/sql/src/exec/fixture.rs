@@ -211,7 +211,7 @@ impl Session<'_> {
         };
         let plan = bind(&parsed, &cx, Params::Marks)?.plan;
         // The first attempt may want statistics.
-        if block_on(self.server.catalog.ready(&plan))? {
+        if block_on(self.server.catalog.ready(&plan, 0))? {
             return Ok(plan);
         }
         Ok(bind(&parsed, &cx, Params::Marks)?.plan)

@@ -51,7 +51,7 @@ impl<'s> Client<'s> {
     fn run_plan(&mut self, plan: &Plan, params: &[Value<'_>], sink: &mut Text) -> Result<Outcome> {
         self.session.state.warnings.clear();
         let disk = self.session.server.engine.disk.clone();
-        assert!(block_on(self.session.server.catalog.ready(plan))?);
+        assert!(block_on(self.session.server.catalog.ready(plan, 0))?);
         let mut env = super::Env::new(&mut self.session.state, &NoVariables, &*disk, self.settings);
         env.runtime = Some(&*self.session.server.engine.runtime);
         let mut cx = ExecContext {

@@ -107,13 +107,15 @@ impl Session {
         {
             return Ok(plan);
         }
+        let mut attempt = 0;
         loop {
             self.bound_at = self.db.engine.dict.version();
             let (bound, exact) = self.bind_within(parameterized.shape.len(), |s, bounds| {
                 s.bind_text(text, start..parameterized.end, parameterized, bounds)
             })?;
             let plan = Arc::new(bound.plan);
-            if !self.db.catalog.ready(&plan).await? {
+            if !self.db.catalog.ready(&plan, attempt).await? {
+                attempt += 1;
                 continue;
             }
             if plan.cacheable && exact {
@@ -314,6 +316,7 @@ impl Session {
             .iter()
             .map(|(n, _)| (*n, of_value(&params[*n as usize], collation(*n))))
             .collect();
+        let mut attempt = 0;
         loop {
             let (text, context) = (entry.text(), entry.context());
             self.bound_at = self.db.engine.dict.version();
@@ -325,9 +328,10 @@ impl Session {
                 s.bind_for(&parsed, context, Params::Marks, &untyped, bounds)
             })?;
             let plan = Arc::new(bound.plan);
-            if self.db.catalog.ready(&plan).await? {
+            if self.db.catalog.ready(&plan, attempt).await? {
                 return Ok(plan);
             }
+            attempt += 1;
         }
     }
 
@@ -336,15 +340,17 @@ impl Session {
         context: &PlanContext,
         text: &[u8],
     ) -> Result<(Arc<Entry>, Arc<Plan>)> {
+        let mut attempt = 0;
         loop {
             self.bound_at = self.db.engine.dict.version();
             let bound =
                 self.bind_within(text.len(), |s, bounds| s.bind_to_prepare(context, text, bounds))?;
             let plan = Arc::new(bound.plan);
-            if self.db.catalog.ready(&plan).await? {
+            if self.db.catalog.ready(&plan, attempt).await? {
                 let entry = self.db.plans.insert_prepared(context, text, plan.clone())?;
                 return Ok((entry, plan));
             }
+            attempt += 1;
         }
     }
 }

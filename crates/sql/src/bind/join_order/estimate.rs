@@ -10,6 +10,7 @@ use crate::plan::{AccessKind, CompareOp, Expr, ExprKind, SelectPlan, Source, Sou
 use crate::table_info::TableInfo;
 use redolith_engine::dict::estimate::Statistics;
 use redolith_types::IndexDef;
+use std::cell::Cell;
 use std::sync::Arc;
 
 /// The cost of going from the root of an index to a leaf.
@@ -47,13 +48,19 @@ struct Search {
 struct Input<'f> {
     table: Option<(&'f Arc<TableInfo>, Arc<Statistics>)>,
     rows: f64,
+    /// What the source costs for each row before it, if it is no table.
+    cost: f64,
     /// The indexes that hints leave.
     indexes: Vec<usize>,
     facts: Vec<Fact>,
 }
 
 /// The sources of a FROM clause with what is known of their rows.
-pub(super) struct Inputs<'f>(Vec<Input<'f>>);
+pub(super) struct Inputs<'f> {
+    list: Vec<Input<'f>>,
+    /// The steps that are left. Without steps the estimates are made up.
+    steps: Cell<usize>,
+}
 
 impl<'f> Inputs<'f> {
     /// `statistics` are those of the sources that are tables.
@@ -61,11 +68,12 @@ impl<'f> Inputs<'f> {
         from: &'f FromClause,
         conjuncts: &[Expr],
         statistics: Vec<Option<Arc<Statistics>>>,
+        steps: usize,
     ) -> Inputs<'f> {
         let sources = from.sources.iter().zip(statistics);
         let list =
             sources.map(|(source, statistics)| Input::of(&source.kind, statistics)).collect();
-        let mut inputs = Inputs(list);
+        let mut inputs = Inputs { list, steps: Cell::new(steps) };
         conjuncts.iter().chain(&from.on).for_each(|e| inputs.note(from, None, e));
         for (n, nest) in from.nests.iter().enumerate() {
             nest.on.iter().for_each(|e| inputs.note(from, Some(n as u16), e));
@@ -73,19 +81,33 @@ impl<'f> Inputs<'f> {
         inputs
     }
 
+    pub fn steps_left(&self) -> usize {
+        self.steps.get()
+    }
+    /// Takes steps. Returns false if none are left.
+    fn step(&self, steps: usize) -> bool {
+        self.steps.set(self.steps.get().saturating_sub(steps));
+        self.steps.get() > 0
+    }
+
     /// Notes what a condition, which decides about the rows of the nest `owner` or of the whole
     /// clause, tells of each source that it reads.
     fn note(&mut self, from: &FromClause, owner: Option<u16>, condition: &Expr) {
         let reads = set_of(condition);
+        let indexes = |s: usize| self.list[s].table.as_ref().map_or(0, |t| t.0.def.indexes.len());
+        let sources = (0..self.list.len()).filter(|s| reads & 1 << s != 0);
+        if !self.step(sources.map(|s| 100 + 2 * indexes(s)).sum()) {
+            return;
+        }
         let joined = self.share_of_join(condition);
-        for s in (0..self.0.len()).filter(|s| reads & 1 << s != 0) {
+        for s in (0..self.list.len()).filter(|s| reads & 1 << s != 0) {
             let nest = from.sources[s].nest;
             if owner.is_some_and(|owner| !is_inside(from, nest, owner)) {
                 continue;
             }
             let is_after = owner.is_none() && nest.is_some();
-            let fact = self.0[s].fact(s, condition, joined, is_after);
-            self.0[s].facts.push(Fact { needs: reads & !(1 << s), ..fact });
+            let fact = self.list[s].fact(s, condition, joined, is_after);
+            self.list[s].facts.push(Fact { needs: reads & !(1 << s), ..fact });
         }
     }
 
@@ -96,7 +118,9 @@ impl<'f> Inputs<'f> {
             return None;
         };
         let values = |e: &Expr| match e.kind {
-            ExprKind::Column { source, column } => self.0[source as usize].values(column as usize),
+            ExprKind::Column { source, column } => {
+                self.list[source as usize].values(column as usize)
+            }
             _ => None,
         };
         let values = [values(&sides[0]), values(&sides[1])];
@@ -108,11 +132,11 @@ impl<'f> Inputs<'f> {
         let mut whole = Visit { cost: 0.0, rows: 1.0 };
         let mut left = 1.0;
         for s in unit.sources() {
-            let visit = self.0[s].visit(placed);
+            let visit = self.list[s].visit(placed, |steps| self.step(steps));
             whole.cost += whole.rows.max(1.0) * visit.cost;
             whole.rows *= visit.rows;
             placed |= 1 << s;
-            let after = self.0[s].facts.iter().filter(|f| f.is_after && f.needs & !placed == 0);
+            let after = self.list[s].facts.iter().filter(|f| f.is_after && f.needs & !placed == 0);
             left *= after.map(|f| f.share).product::<f64>();
         }
         if unit.is_nest {
@@ -137,6 +161,7 @@ fn is_inside(from: &FromClause, mut nest: Option<u16>, around: u16) -> bool {
 impl<'f> Input<'f> {
     fn of(kind: &'f RawKind, statistics: Option<Arc<Statistics>>) -> Input<'f> {
         let (mut rows, mut table, mut indexes) = (SOME_ROWS, None, Vec::new());
+        let mut made = 0.0;
         match (kind, statistics) {
             (RawKind::Table { table: info, hints }, Some(statistics)) => {
                 rows = statistics.rows.max(1) as f64;
@@ -144,10 +169,12 @@ impl<'f> Input<'f> {
                 indexes = allowed(info, hints).map(|allowed| allowed.search).unwrap_or_default();
                 table = Some((info, statistics));
             }
-            (RawKind::Derived(plan) | RawKind::Lateral(plan, _), _) => rows = rows_of(plan),
+            (RawKind::Derived(plan), _) => rows = rows_of(plan),
+            // It is made again for each row.
+            (RawKind::Lateral(plan, _), _) => (rows, made) = (rows_of(plan), rows_read_by(plan)),
             _ => {}
         }
-        Input { table, rows, indexes, facts: Vec::new() }
+        Input { table, rows, cost: rows * KEPT_ROW + made, indexes, facts: Vec::new() }
     }
 
     fn fact(&self, source: usize, condition: &Expr, joined: Option<f64>, is_after: bool) -> Fact {
@@ -183,16 +210,23 @@ impl<'f> Input<'f> {
     }
 
     /// What the source costs for one row of the sources `placed`.
-    fn visit(&self, placed: Set) -> Visit {
+    fn visit(&self, placed: Set, step: impl Fn(usize) -> bool) -> Visit {
+        if !step(4 + self.facts.len()) {
+            return Visit { cost: 1.0, rows: 1.0 };
+        }
         let facts: Vec<&Fact> =
             self.facts.iter().filter(|f| !f.is_after && f.needs & !placed == 0).collect();
         let share: f64 = facts.iter().map(|f| f.share).product();
         let Some((table, statistics)) = &self.table else {
-            return Visit { cost: self.rows * KEPT_ROW, rows: self.rows * share };
+            return Visit { cost: self.cost, rows: self.rows * share };
         };
         let mut best = Visit { cost: self.rows, rows: self.rows * share };
         let clustered = table.def.clustered_index();
         for &i in &self.indexes {
+            let parts = &table.def.indexes[i].columns;
+            if !step(8 + facts.len() * parts.len()) {
+                break;
+            }
             let Some((read, seeks, rest)) =
                 self.by_index(&table.def.indexes[i], i, statistics, &facts)
             else {
@@ -253,6 +287,10 @@ impl<'f> Input<'f> {
     }
 }
 
+/// A rough number of the rows that the sources of a derived table read.
+fn rows_read_by(plan: &SelectPlan) -> f64 {
+    plan.sources.iter().map(|source| rows_read_of(source).max(1.0)).product()
+}
 /// A rough number of the rows of a derived table.
 fn rows_of(plan: &SelectPlan) -> f64 {
     let mut rows: f64 = plan.sources.iter().map(rows_of_source).product();
@@ -266,20 +304,24 @@ fn rows_of(plan: &SelectPlan) -> f64 {
 }
 fn rows_of_source(source: &Source) -> f64 {
     let filters = |filter: &Option<Expr>| filter.as_ref().map_or(1.0, share_of);
+    let own = match &source.kind {
+        SourceKind::Table(access) => filters(&access.filter),
+        _ => 1.0,
+    };
+    rows_read_of(source) * own * filters(&source.filter)
+}
+fn rows_read_of(source: &Source) -> f64 {
     match &source.kind {
         SourceKind::Table(access) => {
             let all = access.table.rows().max(1) as f64;
-            let read = match &access.path.kind {
+            match &access.path.kind {
                 AccessKind::Empty => 0.0,
                 AccessKind::Point(_) => 1.0,
                 AccessKind::Ranges(_) => (all * DEFAULT_EQUAL).min(SOME_ROWS),
                 AccessKind::FullScan => all,
-            };
-            read * filters(&access.filter) * filters(&source.filter)
+            }
         }
-        SourceKind::Derived(plan) | SourceKind::Lateral { plan, .. } => {
-            rows_of(plan) * filters(&source.filter)
-        }
+        SourceKind::Derived(plan) | SourceKind::Lateral { plan, .. } => rows_of(plan),
         SourceKind::Union(parts) => parts.iter().map(rows_of).sum(),
         SourceKind::Combined(parts) => parts.iter().map(|(_, part)| rows_of(part)).sum(),
         SourceKind::Windows(stage) => rows_of(&stage.inner),

@@ -3,10 +3,11 @@
 //! out before the other sources are read.
 //!
 //! **JOIN-5** An implied condition stands beside the OR, which is still checked. It has neither
-//! subqueries nor effects, nor a value that differs from call to call.
+//! subqueries nor effects, nor a value that differs from call to call or that the statement may
+//! assign.
 use super::super::compare::{and, or};
 use super::super::select::flatten;
-use super::{Set, depends_on_order, set_of};
+use super::{Set, set_of};
 use crate::plan::{Expr, ExprKind};
 
 /// The most branches of an OR that are looked at.
@@ -48,6 +49,7 @@ pub(super) fn of<'e>(conditions: impl Iterator<Item = &'e Expr>) -> Vec<Implied>
 fn parts(branch: &Expr) -> Vec<Expr> {
     let mut parts = Vec::new();
     flatten(branch.clone(), &mut parts);
-    parts.retain(|e| !e.any(&|e| depends_on_order(e) || matches!(e.kind, ExprKind::Subquery(_))));
+    let is_left_out = |e: &Expr| e.is_volatile_node() || matches!(e.kind, ExprKind::Subquery(_));
+    parts.retain(|e| !e.any(&is_left_out));
     parts
 }

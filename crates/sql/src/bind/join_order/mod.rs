@@ -10,9 +10,11 @@
 //! which it takes part.
 //! **JOIN-2** A LATERAL derived table stays behind the sources whose columns it takes. What stands
 //! on the right of STRAIGHT_JOIN stays behind what stands on the left.
-//! **JOIN-3** The order of the text holds for SELECT STRAIGHT_JOIN; for SELECT .. FOR UPDATE and
-//! FOR SHARE, because it decides which rows are locked; for statements with values that depend on
-//! the order of rows (assignments of user variables, RAND()); and where a table has no statistics.
+//! **JOIN-3** The order of the text holds for SELECT STRAIGHT_JOIN; where FOR UPDATE or FOR SHARE
+//! stands in the SELECT or in a query inside it, because the order decides which rows are locked
+//! (the locks that SERIALIZABLE adds are taken in any order); for statements with values that depend
+//! on the order of rows, in derived tables, too (assignments of user variables, RAND()); and where a
+//! table has no statistics.
 //! **JOIN-4** An order's estimated cost must be below [`CLEARLY`] of the cost of the text's order.
 //! So estimates that are nearly equal do not make plans change.
 mod estimate;
@@ -34,6 +36,9 @@ use redolith_engine::dict::estimate::Statistics;
 use search::Search;
 use std::sync::Arc;
 
+/// The steps that a statement may take to estimate and compare orders: a step is some nanoseconds,
+/// and they are taken on a worker. A statement that has used them up keeps the order of its text.
+pub(super) const STEPS: usize = 500_000;
 /// The share of the cost of the text's order below which another order is chosen.
 const CLEARLY: f64 = 0.8;
 /// The number of rows that LIMIT is taken to want.
@@ -95,6 +100,7 @@ impl Binder<'_> {
         }
         let may_move = !select.straight_join
             && matches!(lock, RowLock::None | RowLock::ShareForChange)
+            && !plan.locking
             && from.sources.iter().all(moves);
         let order = if may_move { self.cheaper_order(plan, from, conjuncts) } else { None };
         let order = order.unwrap_or_else(|| (0..from.sources.len()).collect());
@@ -122,15 +128,18 @@ impl Binder<'_> {
         let mut look = |e: &Expr| is_fixed = is_fixed || e.any(&depends_on_order);
         plan.each_expr(&mut look);
         conjuncts.iter().chain(from.all_conditions()).for_each(&mut look);
-        if is_fixed {
+        if is_fixed || from.sources.iter().any(has_effects) {
             return None;
         }
         // All tables are asked for, so that those without statistics get them together.
         let statistics: Vec<_> =
             from.sources.iter().map(|source| self.statistics_of(&source.kind)).collect();
         let statistics = statistics.into_iter().collect::<Option<Vec<_>>>()?;
-        let inputs = Inputs::of(from, conjuncts, statistics);
-        cheapest(plan, from, &inputs, &units)
+        let inputs = Inputs::of(from, conjuncts, statistics, self.join_steps);
+        let order = cheapest(plan, from, &inputs, &units);
+        self.join_steps = inputs.steps_left();
+        // Estimates that ran out of steps mean nothing.
+        order.filter(|_| self.join_steps > 0)
     }
 
     /// The statistics of a source; None inside if it is not a table, None if they are wanted.
@@ -147,12 +156,20 @@ fn moves(source: &Raw) -> bool {
     matches!(source.kind, RawKind::Table { .. } | RawKind::Derived(_) | RawKind::Lateral(..))
 }
 
+/// True for a derived table whose rows may depend on when it is made, or that locks rows (JOIN-3).
+fn has_effects(source: &Raw) -> bool {
+    match &source.kind {
+        RawKind::Derived(plan) | RawKind::Lateral(plan, _) => plan.locking || plan.is_volatile(),
+        _ => false,
+    }
+}
+
 /// True for what may have another value if rows come in another order (JOIN-3).
 fn depends_on_order(e: &Expr) -> bool {
     match &e.kind {
         ExprKind::AssignUserVariable(..) => true,
         ExprKind::Call { function, .. } => function.purity() == Purity::Volatile,
-        ExprKind::Subquery(q) => q.body.volatile,
+        ExprKind::Subquery(q) => q.body.volatile || q.body.plan.locking,
         _ => false,
     }
 }

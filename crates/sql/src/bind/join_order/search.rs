@@ -5,6 +5,8 @@ use super::{Set, Unit};
 
 /// The most units of which all orders are compared.
 const EXACT: usize = 8;
+/// The greatest cost and number of rows: products beyond it would be infinite.
+const MOST: f64 = 1e150;
 /// The number of beginnings from which the greedy search goes on.
 const BEGINNINGS: usize = 8;
 
@@ -60,8 +62,8 @@ impl<'u, F: Fn(&Unit, Set) -> Visit> Search<'u, F> {
         // A join that is estimated to have no row may have one.
         let times = before.rows.max(1.0);
         Joined {
-            cost: before.cost + times * visit.cost,
-            rows: before.rows * visit.rows,
+            cost: (before.cost + times * visit.cost).min(MOST),
+            rows: (before.rows * visit.rows).min(MOST),
             last: unit,
         }
     }

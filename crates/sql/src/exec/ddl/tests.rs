@@ -242,8 +242,8 @@ fn the_catalog_gives_one_info_per_table() {
     let second = server.catalog.table("test", "t").unwrap();
     assert!(!first.is_current() && second.is_current() && second.def.indexes.len() == 1);
     let plan = s.plan("SELECT a FROM t").unwrap();
-    assert!(block_on(server.catalog.ready(&plan)).unwrap());
+    assert!(block_on(server.catalog.ready(&plan, 0)).unwrap());
     s.ddl("DROP TABLE t").unwrap();
     assert!(server.catalog.table("test", "t").is_none());
-    assert!(!block_on(server.catalog.ready(&plan)).unwrap());
+    assert!(!block_on(server.catalog.ready(&plan, 0)).unwrap());
 }
