@@ -12,9 +12,9 @@
 //! on the right of STRAIGHT_JOIN stays behind what stands on the left.
 //! **JOIN-3** The order of the text holds for SELECT STRAIGHT_JOIN; where FOR UPDATE or FOR SHARE
 //! stands in the SELECT or in a query inside it, because the order decides which rows are locked
-//! (the locks that SERIALIZABLE adds are taken in any order); for statements with values that depend
-//! on the order of rows, in derived tables, too (assignments of user variables, RAND()); and where a
-//! table has no statistics.
+//! (the locks that SERIALIZABLE adds are taken in any order); for statements with values that
+//! depend on the order of rows, in derived tables, too (assignments of user variables, RAND());
+//! and where a table has no statistics.
 //! **JOIN-4** An order's estimated cost must be below [`CLEARLY`] of the cost of the text's order.
 //! So estimates that are nearly equal do not make plans change.
 mod estimate;
