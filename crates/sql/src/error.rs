@@ -266,6 +266,8 @@ errors! {
         {verb} on table '{table}'.";
     schema_change_forbidden(from, to) = 1450, "Changing schema from '{from}' to '{to}' is not \
         allowed.";
+    view_of_several_tables(view) = 1393,
+        "Can not modify more than one base table through a join view '{view}'";
     view_recursion(schema, name) = 1462, "`{schema}`.`{name}` contains view recursion";
     not_insertable(table, verb) = 1471, "The target table {table} of the {verb} is not \
         insertable-into";

@@ -355,8 +355,7 @@ impl Binder<'_> {
             }
             // HAVING knows only the columns that are selected or grouped by.
             if let Some(at) = env.scope.find(name, env.clause)? {
-                let column =
-                    Expr::new(env.scope.column(at).expr.clone(), env.scope.column(at).ty());
+                let column = self.column_value(env.scope, at)?;
                 let known =
                     env.named.is_some_and(|(index, list)| index.find_expr(&column, list).is_some());
                 return if known {

@@ -314,8 +314,7 @@ impl Binder<'_> {
         for name in names {
             let name = name.as_ref();
             let (left, right) = (one(scope, kept, name)?, one(scope, other, name)?);
-            let (l, r) = (scope.column(left), scope.column(right));
-            let (l, r) = (Expr::new(l.expr.clone(), l.ty()), Expr::new(r.expr.clone(), r.ty()));
+            let (l, r) = (self.column_value(scope, left)?, self.column_value(scope, right)?);
             conditions.push(self.compare(CompareOp::Eq, l, r)?);
             common.push(left);
             scope.column_mut(right).merged = true;

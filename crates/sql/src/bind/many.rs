@@ -43,6 +43,8 @@ impl Binder<'_> {
         let mut assigned: Vec<Vec<bool>> =
             scope.sources.iter().map(|source| vec![false; source.columns.len()]).collect();
         let env = Env::new(scope, Clause::Fields);
+        // The table of each view that the statement changes.
+        let mut tables_of_views = BTreeMap::new();
         for (name, value) in &update.assignments {
             let Some(at) = scope.find(name, Clause::Fields)? else {
                 return Err(SqlError::unknown_column(written(name), Clause::Fields.name()));
@@ -50,6 +52,11 @@ impl Binder<'_> {
             let Some((s, column)) = scope.base_column(at) else {
                 return Err(SqlError::column_not_updatable(&name.column));
             };
+            if scope.is_view(at.0) && *tables_of_views.entry(at.0).or_insert(s) != s {
+                let view = scope.named(at.0);
+                let schema = view.schema.as_deref().unwrap_or_default();
+                return Err(SqlError::view_of_several_tables(format!("{schema}.{}", view.alias)));
+            }
             let table = joined.table(s, "UPDATE")?;
             let value = match &value.kind {
                 ast::ExprKind::Default(None) => self.column_default(&table, column)?,

@@ -114,7 +114,7 @@ impl Binder<'_> {
             }
         }
         self.aggregates = outer_aggregates;
-        let named: Vec<Expr> = match select.having {
+        let mut named: Vec<Expr> = match select.having {
             Some(_) => items
                 .aliases
                 .list
@@ -126,6 +126,9 @@ impl Binder<'_> {
                 .collect(),
             None => Vec::new(),
         };
+        if select.having.is_some() && !scope.views.is_empty() {
+            named.extend(self.named_of_views(select, &scope)?);
+        }
         let index = SameIndex::of(&named);
         let having_env = Env { named: Some((&index, &named)), ..with_aliases(Clause::Having) };
         let mut having =
@@ -260,6 +263,24 @@ impl Binder<'_> {
         }
         self.check_effects(&plan)?;
         Ok(plan)
+    }
+
+    /// The values of the columns of merged views that the select list or GROUP BY names.
+    fn named_of_views(&mut self, select: &ast::Select, scope: &Scope) -> Result<Vec<Expr>> {
+        let items = select.items.iter().filter_map(|item| match item {
+            SelectItem::Expr { expr, .. } => Some(expr),
+            SelectItem::Wildcard(..) => None,
+        });
+        let mut values = Vec::new();
+        for e in items.chain(&select.group) {
+            let A::Name(name) = &e.kind else { continue };
+            if let Ok(Some(at)) = scope.find(name, Clause::Group)
+                && scope.is_view(at.0)
+            {
+                values.push(self.column_value(scope, at)?);
+            }
+        }
+        Ok(values)
     }
 
     pub(super) fn items(&mut self, env: &Env<'_>, items: &[SelectItem]) -> Result<Items> {

@@ -63,8 +63,8 @@ enum Expanded {
 
 /// An expression of more levels is not put in the place of a view's column.
 const MAX_COLUMN_HEIGHT: u32 = 64;
-/// Nor is one of more nodes: each use of the column is a copy.
-const MAX_COLUMN_NODES: usize = 256;
+/// Nor is one of more bytes, its literals included: each use of the column is a copy.
+const MAX_COLUMN_BYTES: usize = 16 << 10;
 
 impl Binder<'_> {
     /// The view of this name, if it is a view's.
@@ -212,7 +212,7 @@ impl Binder<'_> {
         let fits = |e: &Expr| {
             (is_column(e) || !nested)
                 && e.height() <= MAX_COLUMN_HEIGHT
-                && nodes(e) <= MAX_COLUMN_NODES
+                && e.bytes() <= MAX_COLUMN_BYTES
                 && !e.any(&Expr::is_volatile_node)
         };
         if scope.sources.len() <= room && items.output.iter().all(fits) {
@@ -307,15 +307,9 @@ impl Binder<'_> {
     pub(super) fn column_value(&mut self, scope: &Scope, at: (usize, usize)) -> Result<Expr> {
         let column = scope.column(at);
         let value = Expr::new(column.expr.clone(), column.ty());
-        self.charge(nodes(&value))?;
+        self.charge(value.bytes().div_ceil(size_of::<Expr>()))?;
         Ok(value)
     }
-}
-
-fn nodes(e: &Expr) -> usize {
-    let mut nodes = 0;
-    e.walk(&mut |_| nodes += 1);
-    nodes
 }
 
 /// Moves what belongs to the whole statement.

@@ -7,6 +7,7 @@ use crate::exec::show::quoted_name;
 use crate::parse::ast::{self, FactorKind, ViewChange};
 use crate::parse::charsets::TextCharsets;
 use crate::parse::lexer::{Lexer, TokenKind};
+use crate::parse::limits::MAX_VIEW_HEIGHT;
 use crate::parse::{self, literal};
 use crate::plan::{CreateView, SelectPlan, ShowKind, TableLock, TableName};
 use crate::sql_mode::SqlMode;
@@ -35,6 +36,9 @@ impl Binder<'_> {
         }
         // A view that is made can be read: its own levels count, too.
         self.inside_views.height = create.select.height;
+        if create.select.height > MAX_VIEW_HEIGHT {
+            return Err(SqlError::nested_too_deeply());
+        }
         self.rewrites = Some(Rewrites::default());
         let bound = self.select(&create.select, None);
         let rewrites = self.rewrites.take().unwrap_or_default();

@@ -40,6 +40,12 @@ fn value(value: &Value<'_>) -> usize {
     size_of::<Value<'_>>() + crate::memory::bytes_of(value)
 }
 
+impl Expr {
+    /// The estimated memory in bytes of the nodes and the values in them.
+    pub fn bytes(&self) -> usize {
+        expr(self)
+    }
+}
 fn expr(e: &Expr) -> usize {
     let mut bytes = 0;
     e.walk(&mut |node| {
