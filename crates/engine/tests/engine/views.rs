@@ -7,8 +7,9 @@ use redolith_engine::dict::view::{Algorithm, CheckOption, ViewDef};
 use redolith_engine::runtime::block_on;
 use redolith_engine::{DEFAULT_COLLATION, Engine, Error};
 use redolith_types::{Column, SqlType, TableDef};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 fn view(name: &str, select: &str) -> ViewDef {
     ViewDef {
@@ -38,14 +39,37 @@ fn copy(from: &Path, to: &Path) {
         let to = to.join(entry.file_name());
         match entry.file_type().unwrap().is_dir() {
             true => copy(&entry.path(), &to),
-            false => drop(std::fs::copy(entry.path(), to).unwrap()),
+            // A file that has gone meanwhile makes another copy necessary.
+            false => drop(std::fs::copy(entry.path(), to)),
         }
     }
 }
-/// The names of the tables, and of the views with their SELECTs, in a directory after a crash.
-fn after_a_crash(dir: &Dir) -> Vec<String> {
-    let crashed = Dir::new("views-crashed");
-    copy(&dir.0, &crashed.0);
+/// The files below a folder, with their lengths and the times of their last changes.
+fn state(dir: &Path, files: &mut Vec<(PathBuf, u64, SystemTime)>) {
+    for entry in std::fs::read_dir(dir).unwrap().map(Result::unwrap) {
+        match entry.metadata() {
+            Ok(at) if at.is_dir() => state(&entry.path(), files),
+            Ok(at) => files.push((entry.path(), at.len(), at.modified().unwrap())),
+            Err(_) => {} // it is gone
+        }
+    }
+    files.sort();
+}
+/// The names of the tables, and of the views with their SELECTs, in a directory after a crash. A
+/// crash leaves all files as they are at one moment, so the copy is taken while none changes: a
+/// write may be on its way for a while after its file has the time of the change.
+async fn after_a_crash(running: &Engine, dir: &Dir) -> Vec<String> {
+    let crashed = loop {
+        let (mut before, mut after) = (Vec::new(), Vec::new());
+        state(&dir.0, &mut before);
+        running.runtime.sleep(Duration::from_millis(500)).await;
+        let crashed = Dir::new("views-crashed");
+        copy(&dir.0, &crashed.0);
+        state(&dir.0, &mut after);
+        if before == after {
+            break crashed;
+        }
+    };
     let (e, _) = open(&crashed);
     names(&e)
 }
@@ -65,7 +89,7 @@ fn views_survive_as_tables_do() {
     block_on(async {
         let t = create(&e, "t", Vec::new(), Vec::new()).await;
         e.create_view(view("v", "one"), false, None).await.unwrap();
-        assert_eq!(after_a_crash(&dir), ["t", "v one Cascaded"]);
+        assert_eq!(after_a_crash(&e, &dir).await, ["t", "v one Cascaded"]);
         for name in ["t", "v"] {
             let taken = e.create_view(view(name, "two"), false, None).await;
             assert!(matches!(taken, Err(Error::TableExists(_))), "{name}");
@@ -81,14 +105,14 @@ fn views_survive_as_tables_do() {
         let tables = [(t, to_v.0, to_v.1)];
         e.rename_tables(&tables, &[(v.clone(), to_t.0, to_t.1)], None).await.unwrap();
         assert!(!v.is_current());
-        assert_eq!(after_a_crash(&dir), ["v", "t two Cascaded"]);
+        assert_eq!(after_a_crash(&e, &dir).await, ["v", "t two Cascaded"]);
         assert_eq!(names(&e), ["v", "t two Cascaded"]);
         let t = e.dict.view("test", "t").unwrap();
         e.create_view(view("w", "three"), false, None).await.unwrap();
         e.drop_views(std::slice::from_ref(&t), None).await.unwrap();
         assert!(!t.is_current());
-        assert_eq!(after_a_crash(&dir), ["v", "w three Cascaded"]);
+        assert_eq!(after_a_crash(&e, &dir).await, ["v", "w three Cascaded"]);
         assert_eq!(e.drop_schema("test", None).await.unwrap(), 2);
-        assert_eq!(after_a_crash(&dir), Vec::<String>::new());
+        assert_eq!(after_a_crash(&e, &dir).await, Vec::<String>::new());
     });
 }
