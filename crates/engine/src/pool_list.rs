@@ -103,6 +103,9 @@ impl Engine {
             Ok(()) => PoolListState::Done { pages: pages.len(), at_us: self.disk.wall_us() },
             Err(e) => PoolListState::Failed(format!("cannot write {NAME}: {e}")),
         };
+        if let PoolListState::Failed(why) = &ended {
+            tracing::warn!("the list of the buffer pool's pages: {why}");
+        }
         *state.lock() = ended;
     }
     /// As [`Engine::dump_pool`], in the background.

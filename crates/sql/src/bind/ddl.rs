@@ -101,6 +101,14 @@ impl Binder<'_> {
             .map_err(|e| e.unwrap_or_else(|| SqlError::wrong_table_name(&name.name)))?;
         self.table_name(name)
     }
+    /// The name of a new table or view, and the collation of its database, which must be there.
+    pub(super) fn new_name_in_database(&self, name: &ast::Name) -> Result<(TableName, Collation)> {
+        let name = self.new_table_name(name)?;
+        match self.cx.catalog.schema(&name.schema) {
+            Some(collation) => Ok((name, collation)),
+            None => Err(SqlError::unknown_database(&name.schema)),
+        }
+    }
 
     /// Looks up a table without noting its use: DDL takes its own locks.
     pub(super) fn existing(&self, name: &ast::Name) -> Result<Arc<crate::TableInfo>> {
@@ -121,12 +129,7 @@ impl Binder<'_> {
         if create.temporary {
             return Err(SqlError::unsupported("CREATE TEMPORARY TABLE"));
         }
-        let name = self.new_table_name(&create.name)?;
-        let database = self
-            .cx
-            .catalog
-            .schema(&name.schema)
-            .ok_or_else(|| SqlError::unknown_database(&name.schema))?;
+        let (name, database) = self.new_name_in_database(&create.name)?;
         let options = &create.options;
         let collation = collation_option(
             options.charset.as_deref(),

@@ -114,21 +114,10 @@ impl Binder<'_> {
             }
         }
         self.aggregates = outer_aggregates;
-        let mut named: Vec<Expr> = match select.having {
-            Some(_) => items
-                .aliases
-                .list
-                .iter()
-                .map(|(_, e)| e)
-                .chain(&keys)
-                .filter(|e| is_column(e))
-                .cloned()
-                .collect(),
+        let named = match select.having {
+            Some(_) => self.named_columns(select, &scope, &items, &keys)?,
             None => Vec::new(),
         };
-        if select.having.is_some() && !scope.views.is_empty() {
-            named.extend(self.named_of_views(select, &scope)?);
-        }
         let index = SameIndex::of(&named);
         let having_env = Env { named: Some((&index, &named)), ..with_aliases(Clause::Having) };
         let mut having =
@@ -265,22 +254,33 @@ impl Binder<'_> {
         Ok(plan)
     }
 
-    /// The values of the columns of merged views that the select list or GROUP BY names.
-    fn named_of_views(&mut self, select: &ast::Select, scope: &Scope) -> Result<Vec<Expr>> {
+    /// The columns that the select list or GROUP BY names. A column of a merged view is the
+    /// expression that the view has there, and perhaps no key of a group.
+    fn named_columns(
+        &mut self,
+        select: &ast::Select,
+        scope: &Scope,
+        items: &Items,
+        keys: &[Expr],
+    ) -> Result<Vec<Expr>> {
+        let values = items.aliases.list.iter().map(|(_, e)| e).chain(keys);
+        let mut named: Vec<Expr> = values.filter(|e| is_column(e)).cloned().collect();
+        if scope.views.is_empty() {
+            return Ok(named);
+        }
         let items = select.items.iter().filter_map(|item| match item {
             SelectItem::Expr { expr, .. } => Some(expr),
             SelectItem::Wildcard(..) => None,
         });
-        let mut values = Vec::new();
         for e in items.chain(&select.group) {
             let A::Name(name) = &e.kind else { continue };
             if let Ok(Some(at)) = scope.find(name, Clause::Group)
                 && scope.is_view(at.0)
             {
-                values.push(self.column_value(scope, at)?);
+                named.push(self.column_value(scope, at)?);
             }
         }
-        Ok(values)
+        Ok(named)
     }
 
     pub(super) fn items(&mut self, env: &Env<'_>, items: &[SelectItem]) -> Result<Items> {

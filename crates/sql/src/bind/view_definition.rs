@@ -22,12 +22,7 @@ const MAX_NAME_CHARS: usize = 64;
 
 impl Binder<'_> {
     pub(super) fn create_view(&mut self, create: &ast::CreateView) -> Result<CreateView> {
-        let name = self.new_table_name(&create.name)?;
-        let database = self
-            .cx
-            .catalog
-            .schema(&name.schema)
-            .ok_or_else(|| SqlError::unknown_database(&name.schema))?;
+        let (name, database) = self.new_name_in_database(&create.name)?;
         if create.change != ViewChange::Create
             && let Some(view) = self.cx.catalog.view(&name.schema, &name.name)
         {

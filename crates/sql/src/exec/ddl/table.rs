@@ -110,16 +110,11 @@ pub(super) async fn drop(
             None => missing.push(format!("{}.{}", name.schema, name.name)),
         }
     }
-    if !missing.is_empty() && !if_exists {
-        if let Some(name) = names.iter().find(|name| cx.engine.dict.schema(&name.schema).is_none())
-        {
-            return Err(SqlError::unknown_database(&name.schema));
-        }
-        return Err(SqlError::unknown_table(missing.join(",")));
+    let unknown = names.iter().find(|name| cx.engine.dict.schema(&name.schema).is_none());
+    if let Some(name) = unknown.filter(|_| !if_exists) {
+        return Err(SqlError::unknown_database(&name.schema));
     }
-    for name in &missing {
-        cx.note(SqlError::unknown_table(name));
-    }
+    allow_missing(cx, &missing, if_exists)?;
     let schemas: Vec<&str> = names.iter().map(|name| &*name.schema).collect();
     let record = cx.record(&schemas).await?;
     if there.is_empty() {
@@ -128,6 +123,19 @@ pub(super) async fn drop(
         cx.engine.drop_tables(&there, record).await?;
     }
     Ok(done(0))
+}
+
+/// What DROP says of names that are not there: an error, or with IF EXISTS a note for each.
+pub(super) fn allow_missing(
+    cx: &mut DdlContext<'_>,
+    missing: &[String],
+    if_exists: bool,
+) -> Result<()> {
+    if !missing.is_empty() && !if_exists {
+        return Err(SqlError::unknown_table(missing.join(",")));
+    }
+    missing.iter().for_each(|name| cx.note(SqlError::unknown_table(name)));
+    Ok(())
 }
 
 pub(super) async fn truncate(cx: &mut DdlContext<'_>, name: &TableName) -> Result<Done> {

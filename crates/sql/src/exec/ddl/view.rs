@@ -1,4 +1,5 @@
 //! Runs CREATE, ALTER and DROP VIEW.
+use super::table::allow_missing;
 use super::{DdlContext, done};
 use crate::error::{Result, SqlError};
 use crate::plan::{CreateView, TableName, ViewChange};
@@ -48,12 +49,7 @@ pub(super) async fn drop(
             None => missing.push(format!("{schema}.{name}")),
         }
     }
-    if !missing.is_empty() && !if_exists {
-        return Err(SqlError::unknown_table(missing.join(",")));
-    }
-    for name in &missing {
-        cx.note(SqlError::unknown_table(name));
-    }
+    allow_missing(cx, &missing, if_exists)?;
     let schemas: Vec<&str> = names.iter().map(|name| &*name.schema).collect();
     let record = cx.record(&schemas).await?;
     if there.is_empty() {
