@@ -12,7 +12,6 @@ use redolith_engine::{Config, DEFAULT_COLLATION, Engine, PoolListState};
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 const ROWS: i64 = 20_000;
 
@@ -38,6 +37,15 @@ async fn filled(e: &Arc<Engine>) -> Arc<Table> {
 }
 fn count(e: &Engine, name: &str) -> u64 {
     e.metrics().iter().find(|(metric, _)| metric.name == name).unwrap().1
+}
+/// A list of pages of which most do not exist.
+fn made_up() -> String {
+    let mut list = String::new();
+    for no in 0..3000u32 {
+        let _ = writeln!(list, "{},{}", no % 40, no.wrapping_mul(2_654_435_761));
+        let _ = writeln!(list, "{},{}", no % 40, no);
+    }
+    list
 }
 /// Loads the list to its end.
 async fn load(e: &Arc<Engine>) -> PoolListState {
@@ -67,10 +75,15 @@ fn a_start_reads_the_pages_of_the_last_run() {
         let t = e.table("test", "t").await.unwrap().unwrap();
         sound(&e, &t, ROWS as u64).await;
         assert!(count(&e, "buffer_pages_read") < read + 5, "nearly all pages were there");
+        assert_eq!(count(&e, "buffer_pages_evicted"), 0);
         // A tenth of the pages are those that were used last.
         e.set_pool_dump_percent(10);
         e.dump_pool().await;
         assert!(matches!(e.pool_lists().0, PoolListState::Done { pages: 30..200, .. }));
+        // WARM-1: there is room for pages that do not exist.
+        std::fs::write(list(&dir), made_up()).unwrap();
+        assert!(matches!(load(&e).await, PoolListState::Done { pages: 1000.., .. }));
+        sound(&e, &t, ROWS as u64).await;
         e.close().await.unwrap();
     });
 }
@@ -84,19 +97,11 @@ fn a_list_that_lies_costs_reads_only() {
     block_on(async {
         let t = filled(&e).await;
         assert_eq!(load(&e).await, PoolListState::NotBegun, "there is no list");
-        let mut made_up = String::new();
-        for no in 0..3000u32 {
-            let _ = writeln!(made_up, "{},{}", no % 40, no.wrapping_mul(2_654_435_761));
-            let _ = writeln!(made_up, "{},{}", no % 40, no);
-        }
-        // The cleaners free frames after the insert.
-        e.runtime.sleep(Duration::from_millis(500)).await;
-        let evicted = count(&e, "buffer_pages_evicted");
-        for text in [made_up.as_bytes(), b"4294967295,4294967295\n0,0\n", b""] {
+        for text in [made_up().as_bytes(), b"4294967295,4294967295\n0,0\n", b""] {
             std::fs::write(list(&dir), text).unwrap();
-            assert!(matches!(load(&e).await, PoolListState::Done { .. }));
+            // The cleaners keep a sixteenth of the frames free, so there is no frame for the list.
+            assert!(matches!(load(&e).await, PoolListState::Done { pages: 0, .. }));
         }
-        assert_eq!(count(&e, "buffer_pages_evicted"), evicted, "no page has left for the list");
         for other in [&b"RDLCTRL\0\x01"[..], b"1;2\n", &[b'7'; 100_000], b"\n\n\n"] {
             std::fs::write(list(&dir), other).unwrap();
             assert!(matches!(load(&e).await, PoolListState::Failed(why) if why.contains("list")));
