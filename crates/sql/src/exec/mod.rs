@@ -34,6 +34,7 @@ mod lateral;
 mod load;
 pub mod locks;
 mod long_rows;
+mod loops;
 mod many;
 mod more_rows;
 mod number_bounds;

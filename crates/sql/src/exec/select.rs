@@ -6,8 +6,9 @@
 use super::correlated::answered;
 use super::eval::{Eval, Known, Scope};
 use super::group::Groups;
+use super::loops::Loops;
 use super::row_buffer::{KeySet, read_row, write};
-use super::rows::{Collected, Loops};
+use super::rows::Collected;
 use super::scan::go_on;
 use super::subquery::{Found, Results};
 use super::{Env, ExecContext, into_file, sortkey, waits};
