@@ -354,6 +354,7 @@ pub(super) fn note_columns(plan: &mut SelectPlan) {
     plan.nests.iter().flat_map(|nest| &nest.after).for_each(&mut note);
     for source in &plan.sources {
         source.filter.iter().for_each(&mut note);
+        source.lookup.iter().for_each(|lookup| lookup.each_expr(&mut note));
         match &source.kind {
             SourceKind::Table(access) => {
                 access.filter.iter().for_each(&mut note);

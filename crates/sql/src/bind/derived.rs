@@ -35,6 +35,7 @@ pub(super) fn is_volatile(plan: &SelectPlan) -> bool {
         let mut inner =
             matches!(&s.kind, SourceKind::Table(access) if access.filter.iter().any(differ));
         s.kind.each_inner(&mut |select| inner = inner || is_volatile(select));
+        // The keys and conditions of a hash lookup never differ (bind/hash_join.rs).
         inner || s.filter.iter().any(differ)
     };
     let grouping = plan.grouping.iter().flat_map(|g| {

@@ -117,6 +117,9 @@ impl Explain {
                     extra.push("Using filesort");
                 }
             }
+            if source.lookup.is_some() {
+                extra.push("Using join buffer (hash join)");
+            }
             match &source.kind {
                 SourceKind::Table(access) => self.table(id, kind, access, extra),
                 SourceKind::Virtual(table) => {

@@ -3,6 +3,7 @@ use super::Binder;
 use super::dml::not_read_from;
 use super::expr::Env;
 use super::from::FromClause;
+use super::hash_join;
 use super::scope::{Clause, Scope, written};
 use super::select::{FOR_CHANGE, RawKind, flatten};
 use super::subquery::check_effects_of;
@@ -165,6 +166,8 @@ impl Binder<'_> {
             }
             self.writes(&target.table);
         }
+        // After the locks, which say what is changed (HASH-2).
+        hash_join::find(&mut select);
         Ok(ManyPlan { select, targets, ignore })
     }
 

@@ -26,6 +26,7 @@ mod expr;
 mod from;
 mod function;
 mod group;
+mod hash_join;
 mod index_def;
 mod insert;
 mod join_order;

@@ -6,6 +6,7 @@ use super::compare::and;
 use super::expr::Env;
 use super::from::{At, FromClause};
 use super::group::grouping_of;
+use super::hash_join;
 use super::order::Wanted;
 use super::scope::{Aliases, Clause, Scope, ScopeSource};
 use super::window::{check_names, has_window};
@@ -216,6 +217,7 @@ impl Binder<'_> {
             plan.distinct = false;
             self.order_joins(&mut plan, &mut from, &mut conjuncts, lock, select, &mut scope)?;
             self.place(&mut plan, from, conjuncts, lock, select, &scope)?;
+            hash_join::find(&mut plan);
             self.check_effects(&plan)?;
             plan = self.over_windows(plan, sorts, outputs, visible, columns)?;
             (plan.order, plan.distinct, plan.limit, plan.into) = (order, distinct, limit, into);
@@ -236,8 +238,10 @@ impl Binder<'_> {
         {
             let (mut probe, rest) = parts.probe(&plan);
             self.place(&mut probe.build, from, rest, lock, select, &scope)?;
+            hash_join::find(&mut probe.build);
             plan.probe = Some(Box::new(probe));
         }
+        hash_join::find(&mut plan);
         self.check_effects(&plan)?;
         Ok(plan)
     }
@@ -595,6 +599,7 @@ impl Binder<'_> {
                         )),
                         nest: item.nest,
                         filter: all(other),
+                        lookup: None,
                     }
                 }
                 kept => {
@@ -609,7 +614,7 @@ impl Binder<'_> {
                         RawKind::Iteration { slot, name } => SourceKind::Iteration { slot, name },
                         RawKind::Table { .. } => unreachable!("matched above"),
                     };
-                    Source { kind, nest: item.nest, filter: all(here) }
+                    Source { kind, nest: item.nest, filter: all(here), lookup: None }
                 }
             };
             plan.sources.push(source);

@@ -154,7 +154,7 @@ impl Binder<'_> {
         let dependent = output.iter().any(Expr::has_dependent);
         Ok(SelectPlan {
             nests: Vec::new(),
-            sources: vec![Source { kind: source, nest: None, filter: None }],
+            sources: vec![Source { kind: source, nest: None, filter: None, lookup: None }],
             condition: None,
             grouping: None,
             having: None,

@@ -2,6 +2,7 @@
 use super::ExecContext;
 use super::correlated::{self, answered};
 use super::eval::{Eval, Row, Scope};
+use super::hash_rows::HashRows;
 use super::lateral::Lateral;
 use super::rows::{Derived, Kept, kept_rows};
 use super::scan::{Scan, check_killed};
@@ -10,7 +11,7 @@ use super::set_operation::Counted;
 use super::{recursion, window};
 use crate::error::{Result, SqlError};
 use crate::information_schema;
-use crate::plan::{Expr, Nest, SelectPlan, Source, SourceKind};
+use crate::plan::{Expr, HashLookup, Nest, SelectPlan, Source, SourceKind};
 use redolith_engine::row::update::RowAt;
 use smallvec::SmallVec;
 
@@ -50,8 +51,19 @@ enum Rows<'p> {
 struct Level<'p> {
     source: &'p Source,
     rows: Rows<'p>,
+    hash: Hash<'p>,
     /// The nest whose rows of NULLs stand here (SEL-5).
     nulls: Option<u16>,
+}
+/// Whether the rows of a source are found by hash.
+enum Hash<'p> {
+    No,
+    /// From the second time on that the source is started. A dependent subquery is run for each
+    /// outer row, and a run that starts the source once is no faster with a hash table.
+    Later(&'p HashLookup),
+    /// The source has been started once, without its table.
+    Soon(&'p HashLookup),
+    Yes(Box<HashRows<'p>>),
 }
 
 /// Where the loops go on.
@@ -62,12 +74,20 @@ enum Step {
     Exhausted(usize),
 }
 
+/// The loops over all sources, one inside the other.
+///
+/// **LOOP-1** While rows are at hand, a step needs no future ([`Loops::go_on_at_hand`]): reading a
+/// page and making the rows of a source do. Between two steps `depth` is the source whose next row
+/// is wanted.
 pub struct Loops<'p> {
     levels: SmallVec<[Level<'p>; 1]>,
     nests: &'p [Nest],
     /// For each nest: whether rows of it have matched.
     matched: Vec<bool>,
     begun: bool,
+    depth: usize,
+    /// Whether the source number `depth` had a row when it was last asked for one.
+    more: bool,
 }
 
 /// The current rows of all sources.
@@ -75,7 +95,14 @@ pub type Current<'r> = SmallVec<[Row<'r>; 2]>;
 
 impl<'p> Loops<'p> {
     pub fn new() -> Loops<'p> {
-        Loops { levels: SmallVec::new(), nests: &[], matched: Vec::new(), begun: false }
+        Loops {
+            levels: SmallVec::new(),
+            nests: &[],
+            matched: Vec::new(),
+            begun: false,
+            depth: 0,
+            more: false,
+        }
     }
     /// Opens the sources, and makes the rows of sources that are not tables. Called once, before
     /// the first row.
@@ -147,7 +174,12 @@ impl<'p> Loops<'p> {
                     Rows::Kept(Box::new(Kept::few(rows)))
                 }
             };
-            levels.push(Level { source, rows, nulls: None });
+            let hash = match &source.lookup {
+                None => Hash::No,
+                Some(lookup) if cx.env.correlated.is_inside() => Hash::Later(lookup),
+                Some(lookup) => Hash::Yes(Box::new(HashRows::new(lookup))),
+            };
+            levels.push(Level { source, rows, hash, nulls: None });
         }
         Ok(())
     }
@@ -182,7 +214,8 @@ impl<'p> Loops<'p> {
     pub fn at(&self, source: usize) -> Option<RowAt<'_>> {
         match &self.levels[source] {
             Level { nulls: Some(_), .. } => None,
-            Level { rows: Rows::Scan(scan), .. } => Some(scan.at()),
+            // The cursor is not on a row that was found by hash (HASH-2).
+            Level { hash: Hash::No, rows: Rows::Scan(scan), .. } => Some(scan.at()),
             _ => None,
         }
     }
@@ -198,77 +231,140 @@ impl<'p> Loops<'p> {
     /// Goes to the next combination of rows. Returns false after the last. Without sources there is
     /// one combination.
     pub async fn next(&mut self, cx: &mut ExecContext<'_>, at: Scope<'_>) -> Result<bool> {
-        let last = match self.levels.len() {
-            0 => return Ok(!std::mem::replace(&mut self.begun, true)),
-            n => n - 1,
-        };
-        loop {
-            match self.next_at_hand(at, cx) {
-                Ok(true) => return Ok(true),
-                Ok(false) => break,
-                Err(error) => {
-                    if Box::pin(self.decided_late(at, cx, error)).await? {
-                        return Ok(true);
-                    }
-                }
-            }
+        if self.levels.is_empty() {
+            return Ok(!std::mem::replace(&mut self.begun, true));
         }
-        let mut depth = last;
         if !self.begun {
             self.begun = true;
-            depth = 0;
             self.start(0, at, cx)?;
         }
         loop {
-            match self.step(depth, at, cx).await? {
-                Step::Found(found) if found == last => return Ok(true),
-                Step::Found(found) => {
-                    depth = found + 1;
-                    self.start(depth, at, cx)?;
-                }
-                Step::Exhausted(0) => return Ok(false),
-                Step::Exhausted(exhausted) => depth = exhausted - 1,
-            }
-        }
-    }
-    /// Goes to the next row that passes, if the only source has such a row at hand. Most steps of a
-    /// scan need no future. After false, there may still be a row.
-    fn next_at_hand(&mut self, at: Scope<'_>, cx: &mut ExecContext<'_>) -> Result<bool> {
-        loop {
-            let [Level { rows: Rows::Scan(scan), .. }] = &mut self.levels[..] else {
-                return Ok(false);
+            let step = match self.go_on_at_hand(at, cx) {
+                Ok(Some(found)) => return Ok(found),
+                Ok(None) => self.step(at, cx).await?,
+                Err(error) => Box::pin(self.decided_late(at, cx, error)).await?,
             };
-            if !scan.advance_at_hand(cx.trx, &mut cx.scratch.handlers) {
-                return Ok(false);
+            if let Some(step) = step
+                && let Some(found) = self.move_on(step, at, cx)?
+            {
+                return Ok(found);
             }
-            cx.env.step()?;
-            check_killed(&cx.env)?;
-            if self.is_wanted(at, cx)? {
-                return Ok(true);
-            }
-            self.levels[0].refuse(cx);
         }
     }
-    /// Whether the row at hand passes, which has asked for a dependent subquery.
+    /// Goes on as far as no future is needed. Returns None where one is, and otherwise whether there
+    /// is a combination of rows.
+    fn go_on_at_hand(&mut self, at: Scope<'_>, cx: &mut ExecContext<'_>) -> Result<Option<bool>> {
+        loop {
+            let level = &mut self.levels[self.depth];
+            let step = if let Some(nest) = level.nulls {
+                Some(Step::Exhausted(self.nests[nest as usize].first as usize))
+            } else {
+                match level.advance_at_hand(cx)? {
+                    Some(more) => self.more = more,
+                    None => return Ok(None),
+                }
+                cx.env.step()?;
+                check_killed(&cx.env)?;
+                self.judge(at, cx)?
+            };
+            if let Some(step) = step
+                && let Some(found) = self.move_on(step, at, cx)?
+            {
+                return Ok(Some(found));
+            }
+        }
+    }
+    /// Goes to the next row of a source.
+    async fn step(&mut self, at: Scope<'_>, cx: &mut ExecContext<'_>) -> Result<Option<Step>> {
+        cx.env.step()?;
+        check_killed(&cx.env)?;
+        let depth = self.depth;
+        if self.levels[depth].has_to_be_made() {
+            Box::pin(self.make(depth, at, cx)).await?;
+        }
+        let level = &mut self.levels[depth];
+        self.more = match (&level.hash, &mut level.rows) {
+            // The rows are at hand now.
+            (Hash::Yes(_), _) | (_, Rows::Lateral(_) | Rows::Kept(_)) => {
+                cx.trx.give_way().await;
+                return Ok(None);
+            }
+            (_, Rows::Scan(scan)) => {
+                scan.advance(cx.trx, &mut cx.scratch.handlers, &mut cx.env).await?
+            }
+            (_, Rows::Union(union)) => {
+                cx.trx.give_way().await;
+                union.advance(cx, at).await?
+            }
+            (_, Rows::Counted(counted)) => {
+                cx.trx.give_way().await;
+                counted.advance()
+            }
+        };
+        Ok(answered!(cx, at, self.judge(at, cx)))
+    }
+    /// The step after a judgement that has asked for a dependent subquery.
     #[cold]
     async fn decided_late(
         &mut self,
         at: Scope<'_>,
         cx: &mut ExecContext<'_>,
         asked: SqlError,
-    ) -> Result<bool> {
+    ) -> Result<Option<Step>> {
         correlated::answer(cx, at, asked).await?;
-        let passes = answered!(cx, at, self.is_wanted(at, cx));
+        let step = answered!(cx, at, self.judge(at, cx));
         cx.env.correlated.end_unit();
-        if !passes {
-            self.levels[0].refuse(cx);
+        Ok(step)
+    }
+    /// Decides about the row to which the source number `depth` went last, or about its end: the
+    /// rows of NULLs of the nest that begins with the source may come. Returns None if the source's
+    /// next row is wanted. A judgement that has failed can be repeated.
+    fn judge(&mut self, at: Scope<'_>, cx: &mut ExecContext<'_>) -> Result<Option<Step>> {
+        let depth = self.depth;
+        let Level { source: Source { nest, .. }, nulls, .. } = self.levels[depth];
+        if !self.more {
+            // If the judgement is repeated, the rows of NULLs are there already.
+            let wants = |nest: &u16| nulls.is_some() || self.wants_nulls(*nest, depth);
+            let Some(nest) = nulls.or(*nest).filter(wants) else {
+                return Ok(Some(Step::Exhausted(depth)));
+            };
+            let Nest { first, last, .. } = self.nests[nest as usize];
+            let (first, last) = (first as usize, last as usize);
+            self.levels[first..=last].iter_mut().for_each(|level| level.nulls = Some(nest));
+            let passes = self.completes(Some(nest), last, at, cx)?;
+            return Ok(Some(if passes { Step::Found(last) } else { Step::Exhausted(first) }));
         }
-        Ok(passes)
+        if self.matches(depth, at, cx)?
+            && (nest.is_none() || self.completes(*nest, depth, at, cx)?)
+        {
+            return Ok(Some(Step::Found(depth)));
+        }
+        self.levels[depth].refuse(cx);
+        Ok(None)
     }
-    /// Whether the only source's row passes.
-    fn is_wanted(&self, at: Scope<'_>, cx: &mut ExecContext<'_>) -> Result<bool> {
-        self.matches(0, at, cx)
+    /// Goes to the source that comes next. Returns whether there is a combination of rows, if that
+    /// is known.
+    fn move_on(
+        &mut self,
+        step: Step,
+        at: Scope<'_>,
+        cx: &mut ExecContext<'_>,
+    ) -> Result<Option<bool>> {
+        match step {
+            Step::Found(found) => {
+                self.depth = found;
+                if found + 1 == self.levels.len() {
+                    return Ok(Some(true));
+                }
+                self.depth = found + 1;
+                self.start(found + 1, at, cx)?;
+            }
+            Step::Exhausted(0) => return Ok(Some(false)),
+            Step::Exhausted(exhausted) => self.depth = exhausted - 1,
+        }
+        Ok(None)
     }
+
     fn start(&mut self, depth: usize, at: Scope<'_>, cx: &mut ExecContext<'_>) -> Result<()> {
         let (outer, inner) = self.levels.split_at_mut(depth);
         let level = &mut inner[0];
@@ -278,93 +374,48 @@ impl<'p> Loops<'p> {
         {
             self.matched[nest as usize] = false;
         }
+        match level.hash {
+            Hash::Later(lookup) => level.hash = Hash::Soon(lookup),
+            Hash::Soon(lookup) => level.hash = Hash::Yes(Box::new(HashRows::new(lookup))),
+            Hash::No | Hash::Yes(_) => {}
+        }
+        let sources: Current<'_> = outer.iter().map(Level::row).collect();
+        let at = Scope { sources: &sources, ..at };
+        if let Hash::Yes(hash) = &mut level.hash {
+            // The table is made when the first row is wanted, and then asked.
+            return if hash.is_made() { hash.find(at, &mut cx.env) } else { Ok(()) };
+        }
         match &mut level.rows {
             Rows::Kept(kept) => kept.rewind(),
             Rows::Lateral(lateral) => lateral.is_made = false,
             // The only source is started once.
             Rows::Union(_) | Rows::Counted(_) => {}
             Rows::Scan(scan) => {
-                let sources: Current<'_> = outer.iter().map(Level::row).collect();
                 let mark = cx.env.held();
-                scan.start(Scope { sources: &sources, ..at }, &mut cx.env)?;
+                scan.start(at, &mut cx.env)?;
                 cx.env.release_to(mark);
             }
         }
         Ok(())
     }
-    /// Goes to the next row of one source that passes, or to the rows of NULLs of the nest that
-    /// begins with the source.
-    async fn step(
-        &mut self,
-        depth: usize,
-        at: Scope<'_>,
-        cx: &mut ExecContext<'_>,
-    ) -> Result<Step> {
-        loop {
-            cx.env.step()?;
-            check_killed(&cx.env)?;
-            if matches!(&self.levels[depth].rows, Rows::Lateral(rows) if !rows.is_made) {
-                Box::pin(self.make_lateral(depth, at, cx)).await?;
-            }
-            let level = &mut self.levels[depth];
-            if let Some(nest) = level.nulls {
-                return Ok(Step::Exhausted(self.nests[nest as usize].first as usize));
-            }
-            let more = match &mut level.rows {
-                Rows::Scan(scan) => {
-                    let handlers = &mut cx.scratch.handlers;
-                    scan.advance_at_hand(cx.trx, handlers)
-                        || scan.advance(cx.trx, handlers, &mut cx.env).await?
-                }
-                Rows::Kept(kept) => {
-                    cx.trx.give_way().await;
-                    kept.advance()?
-                }
-                Rows::Lateral(lateral) => {
-                    cx.trx.give_way().await;
-                    lateral.kept.advance()?
-                }
-                Rows::Union(union) => {
-                    cx.trx.give_way().await;
-                    union.advance(cx, at).await?
-                }
-                Rows::Counted(counted) => {
-                    cx.trx.give_way().await;
-                    counted.advance()
-                }
-            };
-            let nest = level.source.nest;
-            if !more {
-                let Some(nest) = nest.filter(|nest| self.wants_nulls(*nest, depth)) else {
-                    return Ok(Step::Exhausted(depth));
-                };
-                let Nest { first, last, .. } = self.nests[nest as usize];
-                let (first, last) = (first as usize, last as usize);
-                self.levels[first..=last].iter_mut().for_each(|level| level.nulls = Some(nest));
-                let passes = answered!(cx, at, self.completes(Some(nest), last, at, cx));
-                return Ok(if passes { Step::Found(last) } else { Step::Exhausted(first) });
-            }
-            if answered!(cx, at, self.matches(depth, at, cx))
-                && (nest.is_none() || answered!(cx, at, self.completes(nest, depth, at, cx)))
-            {
-                return Ok(Step::Found(depth));
-            }
-            self.levels[depth].refuse(cx);
-        }
-    }
-    /// Makes the rows of a LATERAL derived table.
-    async fn make_lateral(
-        &mut self,
-        depth: usize,
-        at: Scope<'_>,
-        cx: &mut ExecContext<'_>,
-    ) -> Result<()> {
+    /// Makes the rows of a LATERAL derived table, or the hash table of a source.
+    async fn make(&mut self, depth: usize, at: Scope<'_>, cx: &mut ExecContext<'_>) -> Result<()> {
         let (before, from) = self.levels.split_at_mut(depth);
-        let Some(Level { rows: Rows::Lateral(lateral), .. }) = from.first_mut() else {
-            return Ok(());
-        };
+        let level = &mut from[0];
         let sources: Current<'_> = before.iter().map(Level::row).collect();
-        lateral.make(cx, Scope { sources: &sources, ..at }).await
+        let here = Scope { sources: &sources, ..at };
+        match (&mut level.hash, &mut level.rows) {
+            (Hash::Yes(hash), Rows::Scan(scan)) => {
+                hash.make_of_scan(scan, depth, at, cx).await?;
+                hash.find(here, &mut cx.env)
+            }
+            (Hash::Yes(hash), Rows::Kept(kept)) => {
+                hash.make_of_kept(kept, depth, at, cx).await?;
+                hash.find(here, &mut cx.env)
+            }
+            (_, Rows::Lateral(lateral)) => lateral.make(cx, here).await,
+            _ => Ok(()),
+        }
     }
     /// Whether the nest begins with this source, whose rows have ended, and has met no match.
     fn wants_nulls(&self, nest: u16, depth: usize) -> bool {
@@ -400,7 +451,14 @@ impl<'p> Loops<'p> {
             SourceKind::Table(access) => access.filter.as_ref(),
             _ => None,
         };
-        Ok(self.holds(depth, own, at, cx)? && self.holds(depth, source.filter.as_ref(), at, cx)?)
+        let of_lookup = match self.levels[depth].hash {
+            Hash::Later(lookup) | Hash::Soon(lookup) => lookup.own.as_ref(),
+            // The table has no row that does not pass.
+            Hash::No | Hash::Yes(_) => None,
+        };
+        Ok(self.holds(depth, of_lookup, at, cx)?
+            && self.holds(depth, own, at, cx)?
+            && self.holds(depth, source.filter.as_ref(), at, cx)?)
     }
     #[inline]
     fn holds(
@@ -418,21 +476,47 @@ impl<'p> Loops<'p> {
 }
 
 impl Level<'_> {
+    /// Goes to the next row, if no future is needed for that; returns None otherwise, and whether
+    /// there is a row if it is known.
+    #[inline]
+    fn advance_at_hand(&mut self, cx: &mut ExecContext<'_>) -> Result<Option<bool>> {
+        if let Hash::Yes(hash) = &mut self.hash {
+            return if hash.is_made() { hash.advance().map(Some) } else { Ok(None) };
+        }
+        Ok(match &mut self.rows {
+            Rows::Scan(scan) => {
+                scan.advance_at_hand(cx.trx, &mut cx.scratch.handlers).then_some(true)
+            }
+            Rows::Kept(kept) => Some(kept.advance()?),
+            Rows::Lateral(lateral) if lateral.is_made => Some(lateral.kept.advance()?),
+            Rows::Lateral(_) | Rows::Union(_) | Rows::Counted(_) => None,
+        })
+    }
+    fn has_to_be_made(&self) -> bool {
+        match (&self.hash, &self.rows) {
+            (Hash::Yes(hash), _) => !hash.is_made(),
+            (_, Rows::Lateral(lateral)) => !lateral.is_made,
+            _ => false,
+        }
+    }
     /// Notes that the current row does not belong to the result.
     fn refuse(&mut self, cx: &ExecContext<'_>) {
-        match &mut self.rows {
-            Rows::Scan(scan) => scan.refuse(cx.trx),
-            Rows::Kept(_) | Rows::Lateral(_) | Rows::Union(_) | Rows::Counted(_) => {}
+        match (&self.hash, &mut self.rows) {
+            (Hash::Yes(_), _) => {}
+            (_, Rows::Scan(scan)) => scan.refuse(cx.trx),
+            (_, Rows::Kept(_) | Rows::Lateral(_) | Rows::Union(_) | Rows::Counted(_)) => {}
         }
     }
     fn row(&self) -> Row<'_> {
-        match &self.rows {
+        match (&self.hash, &self.rows) {
             _ if self.nulls.is_some() => Row::Nulls,
-            Rows::Scan(scan) => scan.row(),
-            Rows::Kept(kept) => Row::Values(kept.current()),
-            Rows::Lateral(lateral) => Row::Values(lateral.kept.current()),
-            Rows::Union(union) => Row::Values(union.kept.current()),
-            Rows::Counted(counted) => Row::Values(counted.current()),
+            (Hash::Yes(hash), Rows::Scan(scan)) => hash.row_of(scan),
+            (Hash::Yes(hash), Rows::Kept(kept)) => Row::Values(hash.values_of(kept)),
+            (_, Rows::Scan(scan)) => scan.row(),
+            (_, Rows::Kept(kept)) => Row::Values(kept.current()),
+            (_, Rows::Lateral(lateral)) => Row::Values(lateral.kept.current()),
+            (_, Rows::Union(union)) => Row::Values(union.kept.current()),
+            (_, Rows::Counted(counted)) => Row::Values(counted.current()),
         }
     }
 }

@@ -24,6 +24,7 @@ pub(crate) mod fixture;
 mod frame;
 pub(crate) mod global_read_lock;
 mod group;
+mod hash_rows;
 mod insert;
 mod insert_batch;
 mod insert_select;

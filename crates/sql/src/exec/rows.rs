@@ -143,11 +143,19 @@ impl Kept {
         self.current.extend(row.into_iter().map(Value::into_owned));
         Ok(true)
     }
+    /// Whether the rows are in a file.
+    pub fn is_in_file(&self) -> bool {
+        self.many.is_some()
+    }
     pub fn memory(&self) -> usize {
         self.bytes + self.many.as_ref().map_or(0, Spool::memory)
     }
     pub fn current(&self) -> &[Value<'static>] {
         if self.many.is_some() { &self.current } else { &self.few[self.next - 1] }
+    }
+    /// Row number `n`, if the rows are in memory.
+    pub fn at(&self, n: usize) -> &[Value<'static>] {
+        &self.few[n]
     }
     /// Frees the rows, beside the workers if that takes long.
     pub fn free(self, env: &mut Env<'_>) {

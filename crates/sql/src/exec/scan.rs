@@ -266,8 +266,13 @@ impl<'p> Scan<'p> {
     /// The current row for expressions.
     #[inline]
     pub fn row(&self) -> Row<'_> {
+        self.stored_row(self.payload())
+    }
+    /// A row that the scan had, from a copy of its payload.
+    #[inline]
+    pub fn stored_row<'r>(&'r self, payload: &'r [u8]) -> Row<'r> {
         let table = self.access.table.engine();
-        Row::Stored { def: &self.access.table.def, layout: &table.layout, payload: self.payload() }
+        Row::Stored { def: &self.access.table.def, layout: &table.layout, payload }
     }
     /// The current row for the engine.
     pub fn at(&self) -> RowAt<'_> {

@@ -100,7 +100,12 @@ fn select_plan(plan: &SelectPlan) -> usize {
             _ => 0,
         };
         s.kind.each_inner(&mut |inner| rows += select_plan(inner));
-        size_of::<Source>() + rows + exprs(&s.filter)
+        let lookup = s.lookup.as_ref().map_or(0, |lookup| {
+            let mut bytes = size_of::<HashLookup>() + size_of_val(&lookup.keys[..]);
+            lookup.each_expr(&mut |e| bytes += expr(e));
+            bytes
+        });
+        size_of::<Source>() + rows + lookup + exprs(&s.filter)
     };
     let grouping = plan.grouping.as_ref().map_or(0, |g| {
         let aggregates: usize = g

@@ -18,6 +18,7 @@
 use super::access::TableAccess;
 use super::expr::Expr;
 use super::expr_type::ExprType;
+use super::hash_lookup::HashLookup;
 use super::subquery::HashProbe;
 use super::window::WindowStage;
 use crate::information_schema::Virtual;
@@ -100,6 +101,8 @@ pub struct Source {
     pub nest: Option<u16>,
     /// The conditions that decide about the source's row and that its access does not check.
     pub filter: Option<Expr>,
+    /// How its rows are found for the rows of the sources before it, if no index finds them.
+    pub lookup: Option<Box<HashLookup>>,
 }
 /// Sources for which rows of NULLs stand together where no rows of theirs match: those on the inner
 /// side of an outer join (SEL-5).

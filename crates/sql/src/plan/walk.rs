@@ -259,6 +259,7 @@ impl SelectPlan {
     pub fn each_expr<'p>(&'p self, f: &mut dyn FnMut(&'p Expr)) {
         for source in &self.sources {
             source.filter.iter().for_each(&mut *f);
+            source.lookup.iter().for_each(|lookup| lookup.each_expr(f));
             match &source.kind {
                 SourceKind::Table(access) => {
                     access.filter.iter().for_each(&mut *f);

@@ -5,7 +5,7 @@
 //! calculation goes on. (MySQL, `do_div_mod` of strings/decimal.c)
 use std::cmp::Ordering;
 
-use super::{Decimal, DecimalOverflow, Wide};
+use super::{Decimal, DecimalOverflow, MAX_SCALE, POW10, Wide};
 
 /// Digits that MySQL keeps in a word.
 const GROUP: u32 = 9;
@@ -39,6 +39,14 @@ impl Decimal {
     }
 
     pub fn mul(&self, other: &Decimal) -> Result<Decimal, DecimalOverflow> {
+        let scale = self.scale + other.scale;
+        if let (Some(a), Some(b)) = (self.coef.to_u64(), other.coef.to_u64())
+            && scale <= MAX_SCALE
+        {
+            let product = u128::from(a) * u128::from(b);
+            let negative = self.negative != other.negative && product != 0;
+            return Ok(Decimal { coef: Wide::from_u128(product), scale, negative });
+        }
         Decimal::build(
             self.coef.mul(other.coef),
             u32::from(self.scale) + u32::from(other.scale),
@@ -92,10 +100,9 @@ impl Decimal {
 
     fn small_at(&self, scale: u8) -> Option<i128> {
         let coef = i128::try_from(self.coef.to_u128()?).ok()?;
-        let coef = if scale == self.scale {
-            coef
-        } else {
-            coef.checked_mul(10i128.checked_pow(u32::from(scale - self.scale))?)?
+        let coef = match scale - self.scale {
+            0 => coef,
+            power => coef.checked_mul(i128::from(*POW10.get(usize::from(power))?))?,
         };
         Some(if self.negative { -coef } else { coef })
     }

@@ -102,6 +102,11 @@ impl Decimal {
     pub fn scale(&self) -> u8 {
         self.scale
     }
+    /// The number times 10^scale, if it fits.
+    pub fn coefficient(&self) -> Option<i128> {
+        let coef = i128::try_from(self.coef.to_u128()?).ok()?;
+        Some(if self.negative { -coef } else { coef })
+    }
 
     pub fn is_negative(&self) -> bool {
         self.negative
@@ -368,8 +373,13 @@ impl Ord for Decimal {
             return other.negative.cmp(&self.negative);
         }
         let by = i32::from(self.scale) - i32::from(other.scale);
-        let magnitude = match by.cmp(&0) {
-            Ordering::Equal => self.coef.cmp(&other.coef),
+        let magnitude = match (by, self.coef.to_u64(), other.coef.to_u64()) {
+            (0, Some(a), Some(b)) => a.cmp(&b),
+            (0, ..) => self.coef.cmp(&other.coef),
+            (-19..=19, Some(a), Some(b)) => {
+                let grow = |n: u64, by: i32| u128::from(n) * u128::from(POW10[by.max(0) as usize]);
+                grow(a, -by).cmp(&grow(b, by))
+            }
             // 10^65 * 10^30 needs 316 bits.
             _ => {
                 let (a, b): (Wide<8>, Wide<8>) =

@@ -7,6 +7,9 @@ use super::{Decimal, POW10, Wide};
 /// Bytes that 0..=9 odd digits take.
 const ODD_BYTES: [usize; 10] = [0, 1, 1, 2, 2, 3, 3, 4, 4, 4];
 
+/// The most digits of a number whose coefficient fits in 64 bits.
+const MOST_SMALL: u8 = 18;
+
 /// Bytes of DECIMAL(precision, scale).
 pub const fn packed_len(precision: u8, scale: u8) -> usize {
     let (int, frac) = ((precision - scale) as usize, scale as usize);
@@ -64,6 +67,9 @@ impl Decimal {
     /// Reads the packed form at the start of `bytes`. Invalid digit groups (10^9 and above), which
     /// `pack` never writes, are read as they are.
     pub fn unpack(precision: u8, scale: u8, bytes: &[u8]) -> Decimal {
+        if precision <= MOST_SMALL {
+            return Decimal::unpack_small(precision, scale, bytes);
+        }
         let negative = bytes[0] & 0x80 == 0;
         let flip = if negative { 0xff } else { 0 };
         let (mut small, mut wide) = (0u128, None::<Wide<4>>);
@@ -91,11 +97,40 @@ impl Decimal {
         let coef = wide.unwrap_or_else(|| Wide::from_u128(small));
         Decimal { coef, scale, negative: negative && !coef.is_zero() }
     }
+
+    /// [`Self::unpack`] of a number whose digits fit in 64 bits.
+    #[inline]
+    fn unpack_small(precision: u8, scale: u8, bytes: &[u8]) -> Decimal {
+        let negative = bytes[0] & 0x80 == 0;
+        let flip = if negative { u32::MAX } else { 0 };
+        let (mut coef, mut rest) = (0u64, bytes);
+        let mut first = 0x80;
+        let mut group = |digits: u8| {
+            let len = ODD_BYTES[usize::from(digits)];
+            let (front, behind) = rest.split_at(len);
+            let mut word = [0; 4];
+            word[4 - len..].copy_from_slice(front);
+            if len > 0 {
+                word[4 - len] ^= std::mem::take(&mut first);
+            }
+            let mask = (1u64 << (8 * len)) - 1;
+            let number = u64::from(u32::from_be_bytes(word) ^ flip) & mask;
+            coef = coef.wrapping_mul(POW10[usize::from(digits)]).wrapping_add(number);
+            rest = behind;
+        };
+        let int = precision - scale;
+        group(int % 9);
+        (0..int / 9).for_each(|_| group(9));
+        (0..scale / 9).for_each(|_| group(9));
+        group(scale % 9);
+        Decimal { coef: Wide::from_u128(u128::from(coef)), scale, negative: negative && coef != 0 }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cmp::Ordering;
 
     #[test]
     fn the_manuals_example() {
@@ -142,6 +177,48 @@ mod tests {
             ([0x7f, 0xc4, 0x65, 0x35, 0xff], false),
         ] {
             assert_eq!(is_packed(10, 0, &bytes), is_number, "{bytes:x?}");
+        }
+    }
+
+    /// A number and the same number in a wider type, which takes the long way, are equal: unpacked,
+    /// in their order, and as factors and terms.
+    #[test]
+    fn short_numbers_are_read_and_calculated_as_long_ones() {
+        let wide = |n: &Decimal| {
+            let mut packed = vec![0; packed_len(40, n.scale())];
+            n.pack(40, n.scale(), &mut packed);
+            Decimal::unpack(40, n.scale(), &packed)
+        };
+        let numbers: Vec<Decimal> = [0, 1, 9, 10, 99, 123_456_789, 999_999_999, 1_000_000_000]
+            .into_iter()
+            .chain([123_456_789_012_345_678, 999_999_999_999_999_999, 100_000_000_000_000_000])
+            .flat_map(|n: i128| [n, -n])
+            .flat_map(|n| [0, 1, 2, 9, 10, 18].map(|scale| Decimal::from_parts(n, scale)))
+            .collect();
+        for a in &numbers {
+            let mut packed = vec![0; packed_len(18, a.scale())];
+            a.pack(18, a.scale(), &mut packed);
+            let read = Decimal::unpack(18, a.scale(), &packed);
+            assert_eq!((read.to_string(), read.cmp(a)), (a.to_string(), Ordering::Equal));
+            assert_eq!(wide(a).to_string(), a.to_string());
+            for b in &numbers {
+                let by_double = a.to_f64().partial_cmp(&b.to_f64()).unwrap();
+                let near = (a.to_f64() - b.to_f64()).abs() <= a.to_f64().abs() * 1e-12;
+                assert!(near || a.cmp(b) == by_double, "{a} {b}");
+                let difference = a.sub(b).unwrap();
+                let sign = match (difference.is_zero(), difference.is_negative()) {
+                    (true, _) => Ordering::Equal,
+                    (_, true) => Ordering::Less,
+                    (_, false) => Ordering::Greater,
+                };
+                assert_eq!(a.cmp(b), sign, "{a} {b}");
+                // (a + 10^20) * b needs more than 64 bits.
+                let far = Decimal::from_parts(10i128.pow(20), 0);
+                let long = a.add(&far).unwrap().mul(b).unwrap().sub(&far.mul(b).unwrap()).unwrap();
+                if a.scale() + b.scale() <= 30 {
+                    assert_eq!(a.mul(b).unwrap().to_string(), long.to_string(), "{a} {b}");
+                }
+            }
         }
     }
 }

@@ -32,6 +32,10 @@ impl<const N: usize> Wide<N> {
             .then(|| u128::from(self.0[1]) << 64 | u128::from(self.0[0]))
     }
 
+    pub fn to_u64(self) -> Option<u64> {
+        self.0[1..].iter().all(|limb| *limb == 0).then_some(self.0[0])
+    }
+
     pub fn is_zero(&self) -> bool {
         self.0.iter().all(|limb| *limb == 0)
     }

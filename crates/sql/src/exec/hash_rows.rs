@@ -1,0 +1,383 @@
+//! The rows of a source in a hash table, by the values that its join compares ([`HashLookup`]).
+//!
+//! **HASH-3** The rows that have the same hash are found in the order in which the source has them,
+//! so a join has its rows in the order of nested loops.
+//! **HASH-4** What a row takes in memory when all rows have gone to a temporary file is an
+//! [`Entry`]. A row is read from the file when it is found.
+use super::ExecContext;
+use super::env::Env;
+use super::eval::{Eval, Row, Scope};
+use super::loops::Current;
+use super::probe_table::{Pushed, push_key};
+use super::row_buffer::{read, write};
+use super::rows::Kept;
+use super::scan::{Scan, check_killed};
+use crate::error::{Result, SqlError};
+use crate::plan::HashLookup;
+use redolith_engine::temporary::TemporaryFile;
+use redolith_types::Value;
+use std::hash::{BuildHasher, Hasher};
+
+/// The most bytes that are written to a file at a time.
+const PIECE: usize = 1 << 20;
+/// The end of a chain of entries.
+const NONE: u32 = u32::MAX;
+/// The number of entries that are put into chains between two looks at the clock, and the steps
+/// that they count as.
+const ENTRIES_PER_LOOK: usize = 256;
+
+/// A row of the source.
+struct Entry {
+    hash: u64,
+    /// Where the row is: a place among the bytes, or the number of a kept row.
+    place: u64,
+    /// The row's bytes.
+    len: u32,
+    /// The next entry with a hash that begins in the same place.
+    next: u32,
+}
+
+/// How the rows are stored.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// As the payload of a table's row.
+    Payload,
+    /// In the [`Kept`] rows of the source.
+    Kept,
+    /// As values, because the kept rows are in a file.
+    Values,
+}
+
+/// The rows that are left to be looked at.
+#[derive(Clone, Copy)]
+enum Left {
+    /// The entries of a chain that have this hash; then those of `undecided`.
+    Chain { entry: u32, hash: u64 },
+    /// The entries of `undecided` from this one on.
+    Undecided(usize),
+    /// All entries from this one on: bytes do not decide what the value is equal to.
+    All(usize),
+}
+
+pub struct HashRows<'p> {
+    lookup: &'p HashLookup,
+    is_made: bool,
+    form: Form,
+    entries: Vec<Entry>,
+    /// The first entry of each chain. The number of chains is a power of two.
+    heads: Vec<u32>,
+    /// The entries whose values bytes do not decide.
+    undecided: Vec<u32>,
+    /// The bytes of the rows behind those in the file.
+    bytes: Vec<u8>,
+    file: Option<TemporaryFile>,
+    hasher: hashbrown::DefaultHashBuilder,
+    /// The bytes charged.
+    counted: usize,
+    left: Left,
+    current: usize,
+    /// The current row, if it is in the file, and if it is stored as values.
+    read: Vec<u8>,
+    values: Vec<Value<'static>>,
+    key: Vec<u8>,
+}
+
+impl<'p> HashRows<'p> {
+    pub fn new(lookup: &'p HashLookup) -> HashRows<'p> {
+        HashRows {
+            lookup,
+            is_made: false,
+            form: Form::Payload,
+            entries: Vec::new(),
+            heads: Vec::new(),
+            undecided: Vec::new(),
+            bytes: Vec::new(),
+            file: None,
+            hasher: hashbrown::DefaultHashBuilder::default(),
+            counted: 0,
+            left: Left::Undecided(0),
+            current: 0,
+            read: Vec::new(),
+            values: Vec::new(),
+            key: Vec::new(),
+        }
+    }
+    pub fn is_made(&self) -> bool {
+        self.is_made
+    }
+    fn memory(&self) -> usize {
+        self.entries.capacity() * size_of::<Entry>()
+            + self.heads.capacity() * size_of::<u32>()
+            + self.undecided.capacity() * size_of::<u32>()
+            + self.bytes.capacity()
+    }
+    /// Charges for what the table holds, and for `more` bytes.
+    fn charge(&mut self, more: usize, cx: &mut ExecContext<'_>) -> Result<()> {
+        let now = self.memory() + more;
+        cx.env.keep(&mut self.counted, now)
+    }
+
+    /// Makes the table of the rows of a scan. The source is number `depth`; `at` has what the query
+    /// takes from outside.
+    pub async fn make_of_scan(
+        &mut self,
+        scan: &mut Scan<'_>,
+        depth: usize,
+        at: Scope<'_>,
+        cx: &mut ExecContext<'_>,
+    ) -> Result<()> {
+        let mark = cx.env.held();
+        scan.start(at.given(), &mut cx.env)?;
+        cx.env.release_to(mark);
+        self.form = Form::Payload;
+        loop {
+            let handlers = &mut cx.scratch.handlers;
+            let more = scan.advance_at_hand(cx.trx, handlers)
+                || scan.advance(cx.trx, handlers, &mut cx.env).await?;
+            if !more {
+                break;
+            }
+            cx.env.step()?;
+            check_killed(&cx.env)?;
+            match self.key_of(scan.row(), depth, at, &mut cx.env)? {
+                Some(hash) => {
+                    let place = self.place();
+                    self.bytes.extend_from_slice(scan.payload());
+                    self.push(hash, place, scan.payload().len(), cx)?;
+                }
+                None => scan.refuse(cx.trx),
+            }
+            self.spill(cx).await?;
+        }
+        self.finish(cx).await
+    }
+
+    /// Makes the table of kept rows.
+    pub async fn make_of_kept(
+        &mut self,
+        kept: &mut Kept,
+        depth: usize,
+        at: Scope<'_>,
+        cx: &mut ExecContext<'_>,
+    ) -> Result<()> {
+        self.form = if kept.is_in_file() { Form::Values } else { Form::Kept };
+        kept.rewind();
+        let mut n = 0;
+        while kept.advance()? {
+            cx.env.step()?;
+            check_killed(&cx.env)?;
+            if let Some(hash) = self.key_of(Row::Values(kept.current()), depth, at, &mut cx.env)? {
+                match self.form {
+                    Form::Kept => self.push(hash, n, 0, cx)?,
+                    _ => {
+                        let place = self.place();
+                        kept.current().iter().for_each(|v| write(v, &mut self.bytes));
+                        self.push(hash, place, (self.place() - place) as usize, cx)?;
+                    }
+                }
+            }
+            n += 1;
+            if n.is_multiple_of(ENTRIES_PER_LOOK as u64) {
+                cx.trx.give_way().await;
+            }
+            self.spill(cx).await?;
+        }
+        self.finish(cx).await
+    }
+
+    /// The hash of a row of the source; the outer None says that no row before it matches, the
+    /// inner that bytes do not decide.
+    #[allow(clippy::option_option)]
+    fn key_of(
+        &mut self,
+        row: Row<'_>,
+        depth: usize,
+        at: Scope<'_>,
+        env: &mut Env<'_>,
+    ) -> Result<Option<Option<u64>>> {
+        let mut sources: Current<'_> = smallvec::smallvec![Row::Nulls; depth];
+        sources.push(row);
+        let mut eval = Eval::new(Scope { sources: &sources, ..at }, env);
+        if !eval.passes(self.lookup.own.as_ref())? {
+            return Ok(None);
+        }
+        self.key.clear();
+        let mut decided = true;
+        for key in &self.lookup.keys {
+            match push_key(&eval.eval(&key.own)?, key.by, &mut self.key) {
+                Pushed::Key => {}
+                // NULL is equal to nothing.
+                Pushed::Null => return Ok(None),
+                Pushed::Other => decided = false,
+            }
+        }
+        Ok(Some(decided.then(|| self.hash())))
+    }
+    fn hash(&self) -> u64 {
+        let mut hasher = self.hasher.build_hasher();
+        hasher.write(&self.key);
+        hasher.finish()
+    }
+
+    /// The place behind all bytes.
+    fn place(&self) -> u64 {
+        self.file.as_ref().map_or(0, TemporaryFile::size) + self.bytes.len() as u64
+    }
+    /// Notes a row that is stored already.
+    fn push(
+        &mut self,
+        hash: Option<u64>,
+        place: u64,
+        len: usize,
+        cx: &mut ExecContext<'_>,
+    ) -> Result<()> {
+        let too_many = || SqlError::new(1038, "Out of memory: too many rows for a hash join");
+        let n = u32::try_from(self.entries.len()).ok().filter(|n| *n < NONE);
+        let n = n.ok_or_else(too_many)?;
+        let len = u32::try_from(len).map_err(|_| too_many())?;
+        if hash.is_none() {
+            self.undecided.push(n);
+        }
+        self.entries.push(Entry { hash: hash.unwrap_or(0), place, len, next: NONE });
+        self.charge(0, cx)
+    }
+
+    /// Writes the bytes to a file if they have become many.
+    async fn spill(&mut self, cx: &mut ExecContext<'_>) -> Result<()> {
+        let most = if self.file.is_some() { PIECE } else { cx.env.spill_at().max(PIECE) };
+        if self.bytes.len() < most {
+            return Ok(());
+        }
+        self.write_out(cx).await
+    }
+    async fn write_out(&mut self, cx: &mut ExecContext<'_>) -> Result<()> {
+        let Some(space) = cx.env.temporary() else { return Ok(()) };
+        cx.env.be_heavy();
+        let file = match &mut self.file {
+            Some(file) => file,
+            None => self.file.insert(space.create(cx.env.disk)?),
+        };
+        for piece in self.bytes.chunks(PIECE) {
+            file.append(piece)?;
+            cx.trx.give_way().await;
+            check_killed(&cx.env)?;
+        }
+        self.bytes = Vec::with_capacity(PIECE);
+        self.charge(0, cx)
+    }
+
+    /// Puts the entries into chains.
+    async fn finish(&mut self, cx: &mut ExecContext<'_>) -> Result<()> {
+        if self.file.is_some() {
+            self.write_out(cx).await?;
+            self.bytes = Vec::new();
+        }
+        let chains = (self.entries.len() - self.undecided.len()).next_power_of_two();
+        self.charge(chains * size_of::<u32>(), cx)?;
+        self.heads = vec![NONE; chains];
+        let mut undecided = self.undecided.iter().rev().copied().peekable();
+        // From the last to the first: each entry is put before those behind it (HASH-3).
+        for n in (0..self.entries.len()).rev() {
+            if n.is_multiple_of(ENTRIES_PER_LOOK) {
+                cx.env.steps(ENTRIES_PER_LOOK)?;
+            }
+            if undecided.next_if_eq(&(n as u32)).is_some() {
+                continue;
+            }
+            let head = &mut self.heads[self.entries[n].hash as usize & (chains - 1)];
+            self.entries[n].next = std::mem::replace(head, n as u32);
+        }
+        self.is_made = true;
+        self.charge(0, cx)
+    }
+
+    /// Goes before the first row for the rows of the sources before, which `at` has.
+    pub fn find(&mut self, at: Scope<'_>, env: &mut Env<'_>) -> Result<()> {
+        self.key.clear();
+        let mut eval = Eval::new(at, env);
+        let mut decided = true;
+        for key in &self.lookup.keys {
+            match push_key(&eval.eval(&key.before)?, key.by, &mut self.key) {
+                Pushed::Key => {}
+                Pushed::Null => {
+                    self.left = Left::Undecided(self.undecided.len());
+                    return Ok(());
+                }
+                Pushed::Other => decided = false,
+            }
+        }
+        self.left = if decided {
+            let hash = self.hash();
+            Left::Chain { entry: self.heads[hash as usize & (self.heads.len() - 1)], hash }
+        } else {
+            Left::All(0)
+        };
+        Ok(())
+    }
+    /// Goes to the next row. Returns false after the last.
+    pub fn advance(&mut self) -> Result<bool> {
+        let found = loop {
+            match &mut self.left {
+                Left::Chain { entry: NONE, .. } => self.left = Left::Undecided(0),
+                Left::Chain { entry, hash } => {
+                    let n = *entry as usize;
+                    *entry = self.entries[n].next;
+                    if self.entries[n].hash == *hash {
+                        break n;
+                    }
+                }
+                Left::Undecided(n) => {
+                    let Some(&entry) = self.undecided.get(*n) else { return Ok(false) };
+                    *n += 1;
+                    break entry as usize;
+                }
+                Left::All(n) => {
+                    if *n == self.entries.len() {
+                        return Ok(false);
+                    }
+                    *n += 1;
+                    break *n - 1;
+                }
+            }
+        };
+        self.current = found;
+        if let Some(file) = &self.file {
+            let Entry { place, len, .. } = self.entries[found];
+            self.read.resize(len as usize, 0);
+            file.read(place, &mut self.read)?;
+        }
+        if self.form == Form::Values {
+            self.read_values();
+        }
+        Ok(true)
+    }
+    fn read_values(&mut self) {
+        let mut values = std::mem::take(&mut self.values);
+        values.clear();
+        let mut rest = self.stored();
+        while !rest.is_empty() {
+            values.push(read(&mut rest).into_owned());
+        }
+        self.values = values;
+    }
+    /// The bytes of the current row.
+    fn stored(&self) -> &[u8] {
+        let Entry { place, len, .. } = self.entries[self.current];
+        match self.file {
+            Some(_) => &self.read,
+            None => &self.bytes[place as usize..place as usize + len as usize],
+        }
+    }
+
+    /// The current row, of a source that is a table.
+    pub fn row_of<'r>(&'r self, scan: &'r Scan<'_>) -> Row<'r> {
+        scan.stored_row(self.stored())
+    }
+    /// The values of the current row, of a source whose rows are kept.
+    pub fn values_of<'r>(&'r self, kept: &'r Kept) -> &'r [Value<'static>] {
+        match self.form {
+            Form::Kept => kept.at(self.entries[self.current].place as usize),
+            _ => &self.values,
+        }
+    }
+}
