@@ -80,6 +80,15 @@ impl Accumulator {
         Accumulator { state, seen: call.distinct.then(Box::default) }
     }
 
+    /// Whether a row may change the bytes that the accumulator keeps beside itself.
+    #[inline]
+    pub fn may_grow(&self) -> bool {
+        let is_fixed = matches!(
+            self.state,
+            State::Count(_) | State::Sum { .. } | State::Bits(_) | State::Variance { .. }
+        );
+        self.seen.is_some() || !is_fixed
+    }
     /// The bytes that the accumulator keeps beside itself.
     pub fn memory(&self) -> usize {
         let state = match &self.state {

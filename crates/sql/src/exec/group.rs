@@ -22,6 +22,8 @@ pub struct Groups<'p> {
     kept: usize,
     /// The bytes that are charged to the statement's account.
     counted: usize,
+    /// The groups hold more than before the row.
+    grown: bool,
     key: Vec<u8>,
 }
 
@@ -37,6 +39,7 @@ impl<'p> Groups<'p> {
             accumulators: Vec::new(),
             kept: 0,
             counted: 0,
+            grown: true,
             key: Vec::new(),
         };
         if plan.implicit {
@@ -45,6 +48,7 @@ impl<'p> Groups<'p> {
         groups
     }
     fn open(&mut self) {
+        self.grown = true;
         self.ends.push(self.values.len());
         self.accumulators.extend(self.plan.aggregates.iter().map(Accumulator::new));
     }
@@ -68,6 +72,9 @@ impl<'p> Groups<'p> {
             self.add_to(n, at, env)?;
         }
         env.release_to(mark);
+        if !std::mem::take(&mut self.grown) {
+            return Ok(());
+        }
         let memory = self.memory();
         env.keep(&mut self.counted, memory)
     }
@@ -77,9 +84,14 @@ impl<'p> Groups<'p> {
     {
         let each = self.plan.aggregates.len();
         for (call, acc) in self.plan.aggregates.iter().zip(&mut self.accumulators[n * each..]) {
+            if !acc.may_grow() {
+                acc.add(call, at, env)?;
+                continue;
+            }
             let before = acc.memory();
             acc.add(call, at, env)?;
             self.kept = self.kept + acc.memory() - before;
+            self.grown = true;
         }
         Ok(())
     }

@@ -13,13 +13,15 @@ use super::row_buffer::{read, write};
 use super::rows::Kept;
 use super::scan::{Scan, check_killed};
 use crate::error::{Result, SqlError};
-use crate::plan::HashLookup;
+use crate::plan::{Expr, HashLookup};
 use redolith_engine::temporary::TemporaryFile;
 use redolith_types::Value;
 use std::hash::{BuildHasher, Hasher};
 
 /// The most bytes that are written to a file at a time.
 const PIECE: usize = 1 << 20;
+/// A row's columns are stored alone if they take so much less than the row.
+const NARROW: usize = 2;
 /// The end of a chain of entries.
 const NONE: u32 = u32::MAX;
 /// The number of entries that are put into chains between two looks at the clock, and the steps
@@ -42,6 +44,8 @@ struct Entry {
 enum Form {
     /// As the payload of a table's row.
     Payload,
+    /// As the values of those columns of a table's row that the statement reads.
+    Columns,
     /// In the [`Kept`] rows of the source.
     Kept,
     /// As values, because the kept rows are in a file.
@@ -79,6 +83,8 @@ pub struct HashRows<'p> {
     /// The current row, if it is in the file, and if it is stored as values.
     read: Vec<u8>,
     values: Vec<Value<'static>>,
+    /// The places of the stored values.
+    columns: Vec<u16>,
     key: Vec<u8>,
 }
 
@@ -99,6 +105,7 @@ impl<'p> HashRows<'p> {
             current: 0,
             read: Vec::new(),
             values: Vec::new(),
+            columns: Vec::new(),
             key: Vec::new(),
         }
     }
@@ -129,7 +136,7 @@ impl<'p> HashRows<'p> {
         let mark = cx.env.held();
         scan.start(at.given(), &mut cx.env)?;
         cx.env.release_to(mark);
-        self.form = Form::Payload;
+        let mut first = true;
         loop {
             let handlers = &mut cx.scratch.handlers;
             let more = scan.advance_at_hand(cx.trx, handlers)
@@ -139,17 +146,40 @@ impl<'p> HashRows<'p> {
             }
             cx.env.step()?;
             check_killed(&cx.env)?;
-            match self.key_of(scan.row(), depth, at, &mut cx.env)? {
+            match self.key_of(scan.row(), scan.rest(), depth, at, &mut cx.env)? {
                 Some(hash) => {
                     let place = self.place();
-                    self.bytes.extend_from_slice(scan.payload());
-                    self.push(hash, place, scan.payload().len(), cx)?;
+                    if std::mem::take(&mut first) {
+                        self.choose_form(scan);
+                    }
+                    self.store(scan);
+                    self.push(hash, place, (self.place() - place) as usize, cx)?;
                 }
                 None => scan.refuse(cx.trx),
             }
             self.spill(cx).await?;
         }
+        let (def, columns) = scan.read_columns();
+        self.columns = columns.to_vec();
+        self.values = vec![Value::Null; def.columns.len()];
         self.finish(cx).await
+    }
+
+    /// Rows of which the statement reads a small part are stored as that part.
+    fn choose_form(&mut self, scan: &Scan<'_>) {
+        self.form = Form::Columns;
+        self.store(scan);
+        if self.bytes.len() * NARROW > scan.payload().len() {
+            self.form = Form::Payload;
+        }
+        self.bytes.clear();
+    }
+    fn store(&mut self, scan: &Scan<'_>) {
+        if self.form == Form::Payload {
+            return self.bytes.extend_from_slice(scan.payload());
+        }
+        let (row, (_, columns)) = (scan.row(), scan.read_columns());
+        columns.iter().for_each(|c| write(&row.stored(*c as usize), &mut self.bytes));
     }
 
     /// Makes the table of kept rows.
@@ -160,13 +190,15 @@ impl<'p> HashRows<'p> {
         at: Scope<'_>,
         cx: &mut ExecContext<'_>,
     ) -> Result<()> {
+        let own = self.lookup.own.as_ref();
         self.form = if kept.is_in_file() { Form::Values } else { Form::Kept };
         kept.rewind();
         let mut n = 0;
         while kept.advance()? {
             cx.env.step()?;
             check_killed(&cx.env)?;
-            if let Some(hash) = self.key_of(Row::Values(kept.current()), depth, at, &mut cx.env)? {
+            let row = Row::Values(kept.current());
+            if let Some(hash) = self.key_of(row, own.as_slice(), depth, at, &mut cx.env)? {
                 match self.form {
                     Form::Kept => self.push(hash, n, 0, cx)?,
                     _ => {
@@ -182,15 +214,19 @@ impl<'p> HashRows<'p> {
             }
             self.spill(cx).await?;
         }
+        let width = kept.width();
+        self.columns = (0..width as u16).collect();
+        self.values = vec![Value::Null; width];
         self.finish(cx).await
     }
 
-    /// The hash of a row of the source; the outer None says that no row before it matches, the
+    /// The hash of a row of the source that meets the conditions `own`; the outer None says that no row before it matches, the
     /// inner that bytes do not decide.
     #[allow(clippy::option_option)]
     fn key_of(
         &mut self,
         row: Row<'_>,
+        own: &[&Expr],
         depth: usize,
         at: Scope<'_>,
         env: &mut Env<'_>,
@@ -198,8 +234,10 @@ impl<'p> HashRows<'p> {
         let mut sources: Current<'_> = smallvec::smallvec![Row::Nulls; depth];
         sources.push(row);
         let mut eval = Eval::new(Scope { sources: &sources, ..at }, env);
-        if !eval.passes(self.lookup.own.as_ref())? {
-            return Ok(None);
+        for condition in own {
+            if eval.truth(condition)? != Some(true) {
+                return Ok(None);
+            }
         }
         self.key.clear();
         let mut decided = true;
@@ -244,7 +282,7 @@ impl<'p> HashRows<'p> {
 
     /// Writes the bytes to a file if they have become many.
     async fn spill(&mut self, cx: &mut ExecContext<'_>) -> Result<()> {
-        let most = if self.file.is_some() { PIECE } else { cx.env.spill_at().max(PIECE) };
+        let most = if self.file.is_some() { PIECE } else { 2 * cx.env.spill_at().max(PIECE) };
         if self.bytes.len() < most {
             return Ok(());
         }
@@ -252,7 +290,7 @@ impl<'p> HashRows<'p> {
     }
     async fn write_out(&mut self, cx: &mut ExecContext<'_>) -> Result<()> {
         let Some(space) = cx.env.temporary() else { return Ok(()) };
-        cx.env.be_heavy();
+        cx.env.leave_worker();
         let file = match &mut self.file {
             Some(file) => file,
             None => self.file.insert(space.create(cx.env.disk)?),
@@ -315,7 +353,7 @@ impl<'p> HashRows<'p> {
         Ok(())
     }
     /// Goes to the next row. Returns false after the last.
-    pub fn advance(&mut self) -> Result<bool> {
+    pub fn advance(&mut self, env: &Env<'_>) -> Result<bool> {
         let found = loop {
             match &mut self.left {
                 Left::Chain { entry: NONE, .. } => self.left = Left::Undecided(0),
@@ -342,21 +380,22 @@ impl<'p> HashRows<'p> {
         };
         self.current = found;
         if let Some(file) = &self.file {
+            env.leave_worker();
             let Entry { place, len, .. } = self.entries[found];
             self.read.resize(len as usize, 0);
             file.read(place, &mut self.read)?;
         }
-        if self.form == Form::Values {
-            self.read_values();
+        match self.form {
+            Form::Values | Form::Columns => self.read_values(),
+            Form::Payload | Form::Kept => {}
         }
         Ok(true)
     }
     fn read_values(&mut self) {
         let mut values = std::mem::take(&mut self.values);
-        values.clear();
         let mut rest = self.stored();
-        while !rest.is_empty() {
-            values.push(read(&mut rest).into_owned());
+        for column in &self.columns {
+            values[*column as usize] = read(&mut rest).into_owned();
         }
         self.values = values;
     }
@@ -371,7 +410,10 @@ impl<'p> HashRows<'p> {
 
     /// The current row, of a source that is a table.
     pub fn row_of<'r>(&'r self, scan: &'r Scan<'_>) -> Row<'r> {
-        scan.stored_row(self.stored())
+        match self.form {
+            Form::Payload => scan.stored_row(self.stored()),
+            _ => Row::Decoded { def: scan.read_columns().0, values: &self.values },
+        }
     }
     /// The values of the current row, of a source whose rows are kept.
     pub fn values_of<'r>(&'r self, kept: &'r Kept) -> &'r [Value<'static>] {

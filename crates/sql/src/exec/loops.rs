@@ -88,6 +88,8 @@ pub struct Loops<'p> {
     depth: usize,
     /// Whether the source number `depth` had a row when it was last asked for one.
     more: bool,
+    /// Why a step without a future has failed, for the step with one.
+    failed: Option<SqlError>,
 }
 
 /// The current rows of all sources.
@@ -102,6 +104,7 @@ impl<'p> Loops<'p> {
             begun: false,
             depth: 0,
             more: false,
+            failed: None,
         }
     }
     /// Opens the sources, and makes the rows of sources that are not tables. Called once, before
@@ -119,7 +122,12 @@ impl<'p> Loops<'p> {
             let rows = match &source.kind {
                 SourceKind::Table(access) => {
                     let in_transaction = cx.env.settings.in_transaction;
-                    Rows::Scan(Scan::new(access, cx.trx, in_transaction, cx.scratch))
+                    let filter = match &source.lookup {
+                        Some(lookup) => lookup.own.as_ref(),
+                        None => access.filter.as_ref(),
+                    };
+                    let scan = Scan::new(access, cx.trx, in_transaction, cx.scratch);
+                    Rows::Scan(scan.of_source(levels.len() as u16, filter))
                 }
                 SourceKind::Derived(derived) => {
                     let kept = match cx.env.correlated.take_derived(derived) {
@@ -219,6 +227,19 @@ impl<'p> Loops<'p> {
             _ => None,
         }
     }
+    /// Calls `f` with the current rows of the first `n` sources.
+    #[inline]
+    fn with_rows<T>(&self, n: usize, f: impl FnOnce(&[Row<'_>]) -> T) -> T {
+        match &self.levels[..n] {
+            [only] => f(&[only.row()]),
+            _ => f(&self.upto(n)),
+        }
+    }
+    /// Calls `f` with the current rows of all sources.
+    #[inline]
+    pub fn with_current<T>(&self, f: impl FnOnce(&[Row<'_>]) -> T) -> T {
+        self.with_rows(self.levels.len(), f)
+    }
     pub fn current(&self) -> Current<'_> {
         self.upto(self.levels.len())
     }
@@ -228,6 +249,21 @@ impl<'p> Loops<'p> {
         rows
     }
 
+    /// Goes to the next combination of rows if it is at hand. Returns None if it may not be: then
+    /// the caller calls `next`. Most steps thus need no future.
+    #[inline]
+    pub fn next_at_hand(&mut self, cx: &mut ExecContext<'_>, at: Scope<'_>) -> Option<bool> {
+        if !self.begun || self.levels.is_empty() {
+            return None;
+        }
+        match self.go_on_at_hand(at, cx) {
+            Ok(found) => found,
+            Err(error) => {
+                self.failed = Some(error);
+                None
+            }
+        }
+    }
     /// Goes to the next combination of rows. Returns false after the last. Without sources there is
     /// one combination.
     pub async fn next(&mut self, cx: &mut ExecContext<'_>, at: Scope<'_>) -> Result<bool> {
@@ -239,7 +275,11 @@ impl<'p> Loops<'p> {
             self.start(0, at, cx)?;
         }
         loop {
-            let step = match self.go_on_at_hand(at, cx) {
+            let at_hand = match self.failed.take() {
+                Some(error) => Err(error),
+                None => self.go_on_at_hand(at, cx),
+            };
+            let step = match at_hand {
                 Ok(Some(found)) => return Ok(found),
                 Ok(None) => self.step(at, cx).await?,
                 Err(error) => Box::pin(self.decided_late(at, cx, error)).await?,
@@ -446,19 +486,36 @@ impl<'p> Loops<'p> {
     /// True if the combination of rows up to this source passes the conditions that decide about
     /// the source's row.
     fn matches(&self, depth: usize, at: Scope<'_>, cx: &mut ExecContext<'_>) -> Result<bool> {
-        let source = self.levels[depth].source;
-        let own = match &source.kind {
-            SourceKind::Table(access) => access.filter.as_ref(),
+        let Level { source, rows, hash, .. } = &self.levels[depth];
+        // What a lookup has left of the conditions on the source alone; its table has no rows that
+        // do not pass them.
+        let own;
+        let left = match (rows, hash) {
+            (_, Hash::Yes(_)) => &[],
+            (Rows::Scan(scan), _) => scan.rest(),
+            (_, Hash::Later(lookup) | Hash::Soon(lookup)) => {
+                own = lookup.own.as_ref();
+                own.as_slice()
+            }
+            (_, Hash::No) => &[],
+        };
+        let joined = match (&source.kind, &source.lookup) {
+            (SourceKind::Table(access), Some(_)) => access.filter.as_ref(),
             _ => None,
         };
-        let of_lookup = match self.levels[depth].hash {
-            Hash::Later(lookup) | Hash::Soon(lookup) => lookup.own.as_ref(),
-            // The table has no row that does not pass.
-            Hash::No | Hash::Yes(_) => None,
-        };
-        Ok(self.holds(depth, of_lookup, at, cx)?
-            && self.holds(depth, own, at, cx)?
-            && self.holds(depth, source.filter.as_ref(), at, cx)?)
+        let mut conditions = left.iter().copied().chain(joined).chain(&source.filter).peekable();
+        if conditions.peek().is_none() {
+            return Ok(true);
+        }
+        self.with_rows(depth + 1, |sources| {
+            for condition in conditions {
+                let at = Scope { sources, ..at };
+                if Eval::new(at, &mut cx.env).truth(condition)? != Some(true) {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        })
     }
     #[inline]
     fn holds(
@@ -469,9 +526,10 @@ impl<'p> Loops<'p> {
         cx: &mut ExecContext<'_>,
     ) -> Result<bool> {
         let Some(condition) = condition else { return Ok(true) };
-        let sources = self.upto(depth + 1);
-        Ok(Eval::new(Scope { sources: &sources, ..at }, &mut cx.env).truth(condition)?
-            == Some(true))
+        self.with_rows(depth + 1, |sources| {
+            let at = Scope { sources, ..at };
+            Ok(Eval::new(at, &mut cx.env).truth(condition)? == Some(true))
+        })
     }
 }
 
@@ -481,7 +539,7 @@ impl Level<'_> {
     #[inline]
     fn advance_at_hand(&mut self, cx: &mut ExecContext<'_>) -> Result<Option<bool>> {
         if let Hash::Yes(hash) = &mut self.hash {
-            return if hash.is_made() { hash.advance().map(Some) } else { Ok(None) };
+            return if hash.is_made() { hash.advance(&cx.env).map(Some) } else { Ok(None) };
         }
         Ok(match &mut self.rows {
             Rows::Scan(scan) => {

@@ -43,6 +43,7 @@ mod pace;
 mod probe_table;
 mod recursion;
 mod row_buffer;
+mod row_tests;
 mod rows;
 pub mod scan;
 mod select;

@@ -13,6 +13,7 @@ use super::env::Env;
 use super::scan::check_killed;
 use crate::error::{Result, SqlError};
 use crate::processes::Kill;
+use redolith_engine::runtime::Runtime;
 use std::time::Duration;
 
 /// The approximate time for which an evaluation may hold its worker without a pause.
@@ -41,6 +42,9 @@ pub struct Pace {
     cpu: Option<Duration>,
     /// The statement has met long values: it works beside the workers, also after each wait.
     heavy: bool,
+    /// The number of steps that a heavy statement may take before it looks at the clock, as long as
+    /// it is beside the workers.
+    quiet: i64,
     /// The time at which the statement must end.
     pub deadline: Option<Duration>,
     /// The number of looks, for tests.
@@ -55,6 +59,7 @@ impl Default for Pace {
             began: Duration::ZERO,
             cpu: None,
             heavy: false,
+            quiet: 0,
             deadline: None,
             looks: 0,
         }
@@ -119,6 +124,9 @@ impl Env<'_> {
     #[cold]
     #[inline(never)]
     pub fn look(&mut self) -> Result<()> {
+        if self.pace.heavy && self.goes_on_beside() {
+            return Ok(());
+        }
         self.pace.looks += 1;
         check_killed(self)?;
         self.session.memory.count_locks()?;
@@ -136,7 +144,7 @@ impl Env<'_> {
         if self.pace.heavy {
             runtime.leave_worker();
             // After a wait the statement is on a worker again, where it must not begin a long call.
-            self.pace.steps = 0;
+            (self.pace.steps, self.pace.quiet) = (0, STEPS);
         }
         let beside = runtime.has_left_worker();
         if now.saturating_sub(self.pace.began) >= if beside { BREATH } else { TURN } {
@@ -148,6 +156,18 @@ impl Env<'_> {
             self.pace.began = self.disk.now();
         }
         Ok(())
+    }
+    /// Whether a heavy statement is beside the workers since its last look, which is not long ago.
+    fn goes_on_beside(&mut self) -> bool {
+        // A step that has called for a look is one more than there were left.
+        let taken = -self.pace.steps;
+        let beside = self.runtime.is_some_and(Runtime::has_left_worker);
+        if !beside || self.pace.quiet < taken {
+            return false;
+        }
+        self.pace.quiet -= taken;
+        self.pace.steps = 0;
+        true
     }
     /// Whether the evaluation, which has filled a turn by the clock, has also calculated for a turn
     /// since it first had. By the clock alone, every statement looks long whose worker waits for a

@@ -153,6 +153,14 @@ impl Kept {
     pub fn current(&self) -> &[Value<'static>] {
         if self.many.is_some() { &self.current } else { &self.few[self.next - 1] }
     }
+    /// The number of columns, after a row was read.
+    pub fn width(&self) -> usize {
+        if self.is_in_file() {
+            self.current.len()
+        } else {
+            self.few.first().map_or(0, |row| row.len())
+        }
+    }
     /// Row number `n`, if the rows are in memory.
     pub fn at(&self, n: usize) -> &[Value<'static>] {
         &self.few[n]

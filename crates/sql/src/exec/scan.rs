@@ -1,13 +1,15 @@
 //! Reads the rows of an access path: computes ranges of key bytes, moves a cursor over each range,
-//! and applies the residual filter.
+//! and leaves out the rows that the tests of the filter refuse. The caller checks the conditions
+//! that are left ([`Scan::rest`]).
 use super::ExecContext;
 use super::correlated::answered;
 use super::env::Env;
 use super::eval::{Eval, Row, Scope};
 use super::key_bounds::{KeyRanges, encode_path};
 use super::long_rows;
+use super::row_tests::RowTests;
 use crate::error::Result;
-use crate::plan::{AccessKind, OnConflict, RowLock, TableAccess};
+use crate::plan::{AccessKind, Expr, OnConflict, RowLock, TableAccess};
 use crate::processes::{Kill, Process};
 use crate::status::Handlers;
 use redolith_engine::Isolation;
@@ -15,6 +17,7 @@ use redolith_engine::Trx;
 use redolith_engine::lock::Mode;
 use redolith_engine::row::cursor::{Cursor, OnConflict as EngineConflict, Read};
 use redolith_engine::row::update::RowAt;
+use redolith_types::TableDef;
 
 /// Between statements, a cursor keeps at most this many bytes of its last batch.
 const KEPT_BYTES: usize = 8 << 10;
@@ -70,6 +73,11 @@ impl Steps {
 /// A statement's scan of one table.
 pub struct Scan<'p> {
     access: &'p TableAccess,
+    /// The number of the source that the scan reads.
+    source: u16,
+    /// The conditions of the source. The tests among them are made when the scan starts first.
+    conditions: RowTests<'p>,
+    tests_are_made: bool,
     /// In a box, which the next statement uses again: a scan is moved, and a cursor is large.
     cursor: Box<Cursor>,
     ranges: KeyRanges,
@@ -135,6 +143,11 @@ impl<'p> Scan<'p> {
         let ranges = scratch.ranges.pop().unwrap_or_default();
         Scan {
             access,
+            source: 0,
+            conditions: RowTests::none(access.filter.as_ref()),
+            // A single row is not worth them.
+            tests_are_made: access.filter.is_none()
+                || matches!(access.path.kind, AccessKind::Point(_)),
             cursor,
             ranges,
             next_range: 0,
@@ -143,6 +156,12 @@ impl<'p> Scan<'p> {
             is_whole: false,
             counted: 0,
         }
+    }
+    /// The scan reads source number `source`, and leaves out rows that `filter` refuses.
+    pub fn of_source(self, source: u16, filter: Option<&'p Expr>) -> Scan<'p> {
+        let tests_are_made =
+            filter.is_none() || matches!(self.access.path.kind, AccessKind::Point(_));
+        Scan { source, conditions: RowTests::none(filter), tests_are_made, ..self }
     }
     /// Ends the scan at any point, and keeps its memory for the next statement.
     pub fn finish(mut self, cx: &mut ExecContext<'_>) {
@@ -165,23 +184,41 @@ impl<'p> Scan<'p> {
     /// Begins the scan: evaluates the path's key expressions. `at` has the rows of earlier sources.
     pub fn start(&mut self, at: Scope<'_>, env: &mut Env<'_>) -> Result<()> {
         self.next_range = 0;
+        if !self.tests_are_made {
+            self.tests_are_made = true;
+            let (filter, def) = (self.conditions.rest().first().copied(), &self.access.table.def);
+            self.conditions = RowTests::of(filter, self.source, def, at, env);
+        }
         encode_path(self.access, at, env, &mut self.ranges)
     }
 
-    /// Goes to the next row, without a future, if the row is at hand. After false, the caller must
-    /// call `advance`.
+    /// Goes to the next row that passes the tests, without a future, if the row is at hand. After
+    /// false, the caller must call `advance`.
     #[inline]
     pub fn advance_at_hand(&mut self, trx: &mut Trx, handlers: &mut Handlers) -> bool {
         // Before the first range, the cursor may have rows of another range.
-        let at_hand = self.next_range > 0 && self.cursor.next_at_hand(trx);
-        if at_hand {
+        while self.next_range > 0 && self.cursor.next_at_hand(trx) {
             self.count_step(handlers);
             self.is_whole = false;
             trx.rows.read += 1;
+            if self.passes_tests() {
+                return true;
+            }
+            self.refuse(trx);
         }
-        at_hand
+        false
     }
-    /// Goes to the next row without applying the filter.
+    #[inline]
+    fn passes_tests(&self) -> bool {
+        let table = self.access.table.engine();
+        self.conditions.pass(&table.layout, self.cursor.row().stored)
+    }
+    /// The conditions on a row that the tests have not decided.
+    #[inline]
+    pub fn rest(&self) -> &[&'p Expr] {
+        self.conditions.rest()
+    }
+    /// Goes to the next row that passes the tests.
     pub async fn advance(
         &mut self,
         trx: &mut Trx,
@@ -194,6 +231,10 @@ impl<'p> Scan<'p> {
                 if self.cursor.next(trx).await? {
                     self.is_whole = false;
                     trx.rows.read += 1;
+                    if !self.passes_tests() {
+                        self.refuse(trx);
+                        continue;
+                    }
                     if self.cursor.table().layout.has_externals(self.cursor.row().stored) {
                         self.fetch_long(trx, env).await?;
                     }
@@ -274,6 +315,10 @@ impl<'p> Scan<'p> {
         let table = self.access.table.engine();
         Row::Stored { def: &self.access.table.def, layout: &table.layout, payload }
     }
+    /// The definition of the table, and the columns that the statement reads.
+    pub fn read_columns(&self) -> (&'p TableDef, &'p [u16]) {
+        (&self.access.table.def, &self.access.columns)
+    }
     /// The current row for the engine.
     pub fn at(&self) -> RowAt<'_> {
         self.cursor.row()
@@ -283,12 +328,17 @@ impl<'p> Scan<'p> {
     pub fn refuse(&mut self, trx: &Trx) {
         self.cursor.refuse(trx);
     }
-    /// True if the row passes the conditions that the path does not guarantee. This is for a single
-    /// table; joins evaluate conditions against all their rows.
+    /// True if the row passes the conditions that are left. This is for a single table; joins
+    /// evaluate conditions against all their rows.
     pub fn passes(&self, at: Scope<'_>, env: &mut Env<'_>) -> Result<bool> {
-        let Some(filter) = &self.access.filter else { return Ok(true) };
         let sources = [self.row()];
-        Ok(Eval::new(Scope { sources: &sources, ..at }, env).truth(filter)? == Some(true))
+        let at = Scope { sources: &sources, ..at };
+        for condition in self.rest() {
+            if Eval::new(at, env).truth(condition)? != Some(true) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
     /// Goes to the next row that passes.
     pub async fn next(&mut self, cx: &mut ExecContext<'_>, at: Scope<'_>) -> Result<bool> {

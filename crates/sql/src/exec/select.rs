@@ -29,6 +29,16 @@ const ROWS_PER_TURN: u64 = 512;
 /// ER_DATA_OUT_OF_RANGE.
 const OUT_OF_RANGE: u16 = 1690;
 
+/// Goes to the next combination of rows.
+macro_rules! next {
+    ($loops:expr, $cx:expr, $at:expr) => {
+        match $loops.next_at_hand($cx, $at) {
+            Some(found) => found,
+            None => $loops.next($cx, $at).await?,
+        }
+    };
+}
+
 type Values<'v> = SmallVec<[Value<'v>; 8]>;
 
 pub async fn run(
@@ -269,7 +279,7 @@ async fn stream(
     };
     // A SELECT without FROM returns its row even if its SLEEP() is interrupted.
     cx.env.sleep_answers = plan.sources.is_empty();
-    while given < count && loops.next(cx, at).await? {
+    while given < count && next!(loops, cx, at) {
         if skip > 0 {
             skip -= 1;
             continue;
@@ -282,13 +292,14 @@ async fn stream(
         } else if plan.dependent {
             Box::pin(give_answered(cx, plan, loops, at, sink)).await?;
         } else {
-            let sources = loops.current();
-            let mut eval = Eval::new(Scope { sources: &sources, ..at }, &mut cx.env);
-            let mut values = Values::new();
-            for e in &plan.output[..plan.visible] {
-                values.push(eval.output(e)?);
-            }
-            give(&values, eval.env, sink)?;
+            loops.with_current(|sources| {
+                let mut eval = Eval::new(Scope { sources, ..at }, &mut cx.env);
+                let mut values = Values::new();
+                for e in &plan.output[..plan.visible] {
+                    values.push(eval.output(e)?);
+                }
+                give(&values, eval.env, sink)
+            })?;
         }
         cx.env.release_to(mark);
         if sink.wants_drain() {
@@ -523,13 +534,13 @@ async fn keep(
         return Ok(0);
     }
     let Some(grouping) = &plan.grouping else {
-        while !kept.is_full() && loops.next(cx, at).await? {
+        while !kept.is_full() && next!(loops, cx, at) {
             if plan.dependent {
                 Box::pin(prepare_row(cx, plan.output.iter(), loops, at)).await?;
             }
-            let sources = loops.current();
-            kept.row(Scope { sources: &sources, ..at }, plan, &mut cx.env, sink)?;
-            drop(sources);
+            loops.with_current(|sources| {
+                kept.row(Scope { sources, ..at }, plan, &mut cx.env, sink)
+            })?;
             if kept.is_large(&cx.env) {
                 kept.spill(cx).await?;
             }
@@ -548,13 +559,12 @@ async fn keep(
         Some(c) => answered!(cx, at, Eval::new(at, &mut cx.env).truth(c)) == Some(true),
         None => true,
     };
-    while open && loops.next(cx, at).await? {
+    while open && next!(loops, cx, at) {
         if plan.dependent {
             let args = grouping.aggregates.iter().flat_map(|a| &a.args);
             Box::pin(prepare_row(cx, grouping.keys.iter().chain(args), loops, at)).await?;
         }
-        let sources = loops.current();
-        groups.add(Scope { sources: &sources, ..at }, &mut cx.env)?;
+        loops.with_current(|sources| groups.add(Scope { sources, ..at }, &mut cx.env))?;
         if grouping.first_row && groups.has_value() {
             break;
         }

@@ -53,6 +53,11 @@ pub enum Row<'v> {
         layout: &'v RowLayout,
         payload: &'v [u8],
     },
+    /// The columns of a table's row that the statement reads; NULL for the others.
+    Decoded {
+        def: &'v TableDef,
+        values: &'v [Value<'v>],
+    },
     /// A row of a derived table.
     Values(&'v [Value<'v>]),
     /// The right side of a left join for a row without a match.
@@ -115,24 +120,38 @@ impl<'v> Row<'v> {
     fn get(&self, column: usize, kind: Kind, env: &Env<'_>) -> Value<'v> {
         match *self {
             Row::Stored { def, layout, payload } => {
-                let value = layout.get(payload, column);
-                match kind {
-                    Kind::Timestamp => local(value, env.settings.zone_offset_secs),
-                    Kind::Enum | Kind::Set => def.columns[column].ty.present(value),
-                    _ => value,
-                }
+                shown(layout.get(payload, column), column, kind, def, env)
             }
+            Row::Decoded { def, values } => shown(values[column].borrow(), column, kind, def, env),
             Row::Values(values) => values[column].borrow(),
             Row::Nulls => Value::Null,
         }
+    }
+    /// A column as stored: ENUM and SET are numbers, TIMESTAMP is in UTC.
+    pub fn stored(&self, column: usize) -> Value<'v> {
+        self.number(column)
     }
     /// A column as stored: ENUM and SET are numbers.
     fn number(&self, column: usize) -> Value<'v> {
         match *self {
             Row::Stored { layout, payload, .. } => layout.get(payload, column),
-            Row::Values(values) => values[column].borrow(),
+            Row::Values(values) | Row::Decoded { values, .. } => values[column].borrow(),
             Row::Nulls => Value::Null,
         }
+    }
+}
+#[inline]
+fn shown<'v>(
+    value: Value<'v>,
+    column: usize,
+    kind: Kind,
+    def: &'v TableDef,
+    env: &Env<'_>,
+) -> Value<'v> {
+    match kind {
+        Kind::Timestamp => local(value, env.settings.zone_offset_secs),
+        Kind::Enum | Kind::Set => def.columns[column].ty.present(value),
+        _ => value,
     }
 }
 
@@ -166,9 +185,35 @@ impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
 
     pub fn eval(&mut self, e: &'v Expr) -> Result<Value<'v>> {
         self.env.step()?;
+        // These make nothing that would have to be charged.
+        let there = match &e.kind {
+            ExprKind::Column { source, column } if e.ty.kind != Kind::Json => {
+                Some(self.source(*source).get(*column as usize, e.ty.kind, self.env))
+            }
+            ExprKind::Param(n) => Some(self.at.params[*n as usize].borrow()),
+            ExprKind::Literal(v) => Some(v.borrow()),
+            _ => None,
+        };
+        match there {
+            Some(Value::Bytes(b)) => {
+                self.env.bytes(b.len())?;
+                Ok(Value::Bytes(b))
+            }
+            Some(value @ Value::Json(_)) => self.weighed(value),
+            Some(value) => Ok(value),
+            None => self.eval_made(e),
+        }
+    }
+    /// Evaluates a node that makes its value.
+    fn eval_made(&mut self, e: &'v Expr) -> Result<Value<'v>> {
         let mark = self.env.held();
         let value = self.eval_node(e)?;
         self.env.release_to(mark);
+        self.weighed(value)
+    }
+    /// Counts the work that a value is, and charges for what was made.
+    #[inline]
+    fn weighed(&mut self, value: Value<'v>) -> Result<Value<'v>> {
         if let Value::Bytes(b) = &value {
             self.env.bytes(b.len())?;
             if let Cow::Owned(made) = b

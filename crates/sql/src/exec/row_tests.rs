@@ -1,0 +1,270 @@
+//! Conditions that compare a column with a value, decided on the bytes of a row.
+//!
+//! A scan checks them before anything else of the statement sees the row.
+//!
+//! **TEST-1** A test gives the answer of its condition: it refuses the rows for which the condition
+//! is false or NULL. A condition stays with the others ([`RowTests::rest`]) if the types of its sides
+//! do not compare as numbers of one kind, or if its value cannot be known before the first row
+//! without a warning or an error.
+//! **TEST-2** The tests come before the other conditions. So no condition of the filter may have an
+//! effect, or depend on how often it is evaluated.
+use super::env::Env;
+use super::eval::{Eval, Scope};
+use crate::plan::{CompareAs, CompareOp, Expr, ExprKind};
+use redolith_types::convert::to_datetime;
+use redolith_types::{RowLayout, SqlType, TableDef, Value};
+
+/// An interval of numbers in which the column's number lies, or outside of which.
+#[derive(Clone, Copy, Debug)]
+struct Test {
+    column: usize,
+    low: i128,
+    high: i128,
+    inside: bool,
+}
+
+/// The numbers of a column: its integers, its decimals without their point, its packed dates.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Numbers {
+    Integer,
+    Decimal(u8),
+    Date,
+    DateTime,
+}
+
+/// The tests of a filter, and its other conditions.
+pub struct RowTests<'p> {
+    tests: Vec<Test>,
+    rest: Rest<'p>,
+}
+enum Rest<'p> {
+    Whole(Option<&'p Expr>),
+    Parts(Vec<&'p Expr>),
+}
+
+impl<'p> RowTests<'p> {
+    /// No tests: all conditions are left.
+    pub fn none(filter: Option<&'p Expr>) -> RowTests<'p> {
+        RowTests { tests: Vec::new(), rest: Rest::Whole(filter) }
+    }
+    /// The tests of `filter`, for the rows of source number `source`.
+    pub fn of(
+        filter: Option<&'p Expr>,
+        source: u16,
+        def: &TableDef,
+        at: Scope<'_>,
+        env: &mut Env<'_>,
+    ) -> RowTests<'p> {
+        let Some(filter) = filter.filter(|e| !e.any(&Expr::is_volatile_node)) else {
+            return RowTests::none(filter);
+        };
+        let conditions = match &filter.kind {
+            ExprKind::And(parts) => &parts[..],
+            _ => std::slice::from_ref(filter),
+        };
+        let mut all = RowTests::none(None);
+        let mut rest = Vec::new();
+        for condition in conditions {
+            if !all.add(condition, source, def, at, env) {
+                rest.push(condition);
+            }
+        }
+        all.rest = Rest::Parts(rest);
+        all
+    }
+
+    /// Adds the test of a condition, if it has one.
+    fn add(
+        &mut self,
+        condition: &Expr,
+        source: u16,
+        def: &TableDef,
+        at: Scope<'_>,
+        env: &mut Env<'_>,
+    ) -> bool {
+        let column = |e: &Expr| match e.kind {
+            ExprKind::Column { source: s, column } if s == source => Some(column as usize),
+            _ => None,
+        };
+        match &condition.kind {
+            ExprKind::Compare { op, how, sides } => {
+                let (column, value, op) = match (column(&sides[0]), column(&sides[1])) {
+                    (Some(column), None) => (column, &sides[1], *op),
+                    (None, Some(column)) => (column, &sides[0], op.flipped()),
+                    _ => return false,
+                };
+                let Some(numbers) = Numbers::of(&def.columns[column].ty, *how) else {
+                    return false;
+                };
+                let Some(bound) = numbers.bound(value, at, env) else { return false };
+                let Some(test) = Test::of(column, op, bound) else { return false };
+                self.push(test);
+            }
+            ExprKind::Between { negated, how, args } => {
+                let Some(column) = column(&args[0]) else { return false };
+                let Some(numbers) = Numbers::of(&def.columns[column].ty, *how) else {
+                    return false;
+                };
+                let low = numbers.bound(&args[1], at, env);
+                let (Some(low), Some(high)) = (low, numbers.bound(&args[2], at, env)) else {
+                    return false;
+                };
+                // A NULL does not decide NOT BETWEEN alone.
+                if *negated && (low == Bound::Null || high == Bound::Null) {
+                    return false;
+                }
+                let low = Test::of(column, CompareOp::GreaterEq, low);
+                let (Some(low), Some(high)) = (low, Test::of(column, CompareOp::LessEq, high))
+                else {
+                    return false;
+                };
+                let both =
+                    Test { high: high.high.min(low.high), low: low.low.max(high.low), ..low };
+                self.push(Test { inside: !negated, ..both });
+            }
+            _ => return false,
+        }
+        true
+    }
+    /// Adds a test. Two intervals of one column are one.
+    fn push(&mut self, test: Test) {
+        let same = |t: &&mut Test| t.column == test.column && t.inside && test.inside;
+        match self.tests.iter_mut().find(same) {
+            Some(known) => {
+                (known.low, known.high) = (known.low.max(test.low), known.high.min(test.high));
+            }
+            None => self.tests.push(test),
+        }
+    }
+
+    /// Whether a row passes the tests.
+    #[inline]
+    pub fn pass(&self, layout: &RowLayout, payload: &[u8]) -> bool {
+        self.tests.iter().all(|test| test.passes(layout, payload))
+    }
+    /// The conditions that are left.
+    pub fn rest(&self) -> &[&'p Expr] {
+        match &self.rest {
+            Rest::Whole(filter) => filter.as_slice(),
+            Rest::Parts(parts) => parts,
+        }
+    }
+}
+
+/// A value among the numbers of a column.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Bound {
+    /// The greatest number that is not above it, and whether they are equal.
+    At(i128, bool),
+    Null,
+}
+
+impl Numbers {
+    /// The numbers as which a column is compared. None if it is compared in another way.
+    fn of(ty: &SqlType, how: CompareAs) -> Option<Numbers> {
+        match (ty, how) {
+            (SqlType::Int { .. }, CompareAs::Int | CompareAs::Decimal) => Some(Numbers::Integer),
+            // More digits than a number of 128 bits has.
+            (SqlType::Decimal { precision: 38.., .. }, _) => None,
+            (SqlType::Decimal { scale, .. }, CompareAs::Decimal) => Some(Numbers::Decimal(*scale)),
+            (SqlType::Date, CompareAs::Date | CompareAs::DateTime) => Some(Numbers::Date),
+            (SqlType::DateTime { .. }, CompareAs::DateTime) => Some(Numbers::DateTime),
+            _ => None,
+        }
+    }
+
+    /// The value of an expression that is the same for all rows (TEST-1).
+    fn bound(self, e: &Expr, at: Scope<'_>, env: &mut Env<'_>) -> Option<Bound> {
+        let is_known =
+            |e: &Expr| e.is_fixed() && !e.any(&|e| matches!(e.kind, ExprKind::Subquery(_)));
+        if !is_known(e) {
+            return None;
+        }
+        let (warnings, mark) = (env.session.warnings.count(), env.held());
+        let mut eval = Eval::new(at, env);
+        let value = match self {
+            Numbers::Integer | Numbers::Decimal(_) => eval.numeric(e),
+            Numbers::Date | Numbers::DateTime => eval.eval(e),
+        };
+        let bound = value.ok().and_then(|value| self.bound_of(&value, env));
+        env.release_to(mark);
+        if env.session.warnings.count() > warnings {
+            // The condition warns again where it is evaluated.
+            env.session.warnings.cut_to(warnings);
+            return None;
+        }
+        bound
+    }
+    fn bound_of(self, value: &Value<'_>, env: &mut Env<'_>) -> Option<Bound> {
+        let scaled = |n: i128, power: u8| Some(n.checked_mul(10i128.checked_pow(power.into())?)?);
+        match (self, value) {
+            (_, Value::Null) => Some(Bound::Null),
+            (Numbers::Integer, Value::Int(n)) => Some(Bound::At((*n).into(), true)),
+            (Numbers::Integer, Value::UInt(n)) => Some(Bound::At((*n).into(), true)),
+            (Numbers::Decimal(scale), Value::Int(n)) => {
+                Some(Bound::At(scaled((*n).into(), scale)?, true))
+            }
+            (Numbers::Decimal(scale), Value::UInt(n)) => {
+                Some(Bound::At(scaled((*n).into(), scale)?, true))
+            }
+            (Numbers::Integer | Numbers::Decimal(_), Value::Decimal(d)) => {
+                let scale = if let Numbers::Decimal(scale) = self { scale } else { 0 };
+                let n = d.coefficient()?;
+                if d.scale() <= scale {
+                    return Some(Bound::At(scaled(n, scale - d.scale())?, true));
+                }
+                let unit = 10i128.checked_pow((d.scale() - scale).into())?;
+                Some(Bound::At(n.div_euclid(unit), n.rem_euclid(unit) == 0))
+            }
+            (Numbers::Date, Value::Date(d)) => Some(Bound::At(d.packed().into(), true)),
+            (Numbers::DateTime, Value::DateTime(at)) => Some(Bound::At(at.packed().into(), true)),
+            (Numbers::Date, Value::DateTime(_) | Value::Bytes(_))
+            | (Numbers::DateTime, Value::Date(_) | Value::Bytes(_)) => {
+                let (today, zone) = (env.today(), env.settings.zone_offset_secs);
+                // A text with something behind the date warns.
+                let at = to_datetime(value, today, zone).filter(|at| !at.truncated)?.value;
+                Some(match self {
+                    Numbers::Date => Bound::At(at.date().packed().into(), at == at.date().at(0)),
+                    _ => Bound::At(at.packed().into(), true),
+                })
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Test {
+    /// The numbers for which `column op bound` is true. None if the comparison is another one.
+    fn of(column: usize, op: CompareOp, bound: Bound) -> Option<Test> {
+        let test = |low, high| Some(Test { column, low, high, inside: true });
+        let nothing = test(1, 0);
+        let Bound::At(at, is_exact) = bound else {
+            return if op == CompareOp::NullSafeEq { None } else { nothing };
+        };
+        match op {
+            CompareOp::Eq if is_exact => test(at, at),
+            CompareOp::Eq => nothing,
+            CompareOp::NotEq => {
+                let (low, high) = if is_exact { (at, at) } else { (1, 0) };
+                Some(Test { column, low, high, inside: false })
+            }
+            CompareOp::Less if is_exact => test(i128::MIN, at - 1),
+            CompareOp::Less | CompareOp::LessEq => test(i128::MIN, at),
+            CompareOp::GreaterEq if is_exact => test(at, i128::MAX),
+            CompareOp::Greater | CompareOp::GreaterEq => test(at + 1, i128::MAX),
+            CompareOp::NullSafeEq => None,
+        }
+    }
+    #[inline]
+    fn passes(&self, layout: &RowLayout, payload: &[u8]) -> bool {
+        let number = match layout.get(payload, self.column) {
+            Value::Int(n) => n.into(),
+            Value::UInt(n) => n.into(),
+            Value::Decimal(d) => d.coefficient().unwrap_or(i128::MAX),
+            Value::Date(d) => d.packed().into(),
+            Value::DateTime(at) => at.packed().into(),
+            _ => return false,
+        };
+        (self.low <= number && number <= self.high) == self.inside
+    }
+}
