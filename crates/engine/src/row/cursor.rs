@@ -66,7 +66,7 @@ pub enum OnConflict {
 
 /// The rows of the first batch, the most rows of a batch, and the bytes at which a batch ends.
 const FIRST_BATCH: usize = 8;
-const MAX_BATCH: usize = 128;
+const MAX_BATCH: usize = 512;
 const MAX_BATCH_BYTES: usize = 64 << 10;
 
 struct Item {

@@ -36,6 +36,8 @@ pub(super) struct Raw {
     pub nest: Option<u16>,
     /// The sources that stay before it because of STRAIGHT_JOIN: bit n stands for source n.
     pub after: u64,
+    /// Its rows are found by hash, although an index finds them, too (JOIN-6).
+    pub by_hash: bool,
 }
 #[derive(Clone)]
 pub(super) struct RawNest {
@@ -228,7 +230,7 @@ impl Binder<'_> {
             return Ok(std::mem::take(&mut scope.star));
         }
         let kind = self.leaf(factor, scope, around)?;
-        from.sources.push(Raw { kind, nest: around.nest, after: 0 });
+        from.sources.push(Raw { kind, nest: around.nest, after: 0, by_hash: false });
         Ok(std::mem::take(&mut scope.star))
     }
 

@@ -30,7 +30,8 @@ fn is_assignment(e: &Expr) -> bool {
     matches!(e.kind, ExprKind::AssignUserVariable(..))
 }
 
-fn is_one_row(source: &Source) -> bool {
+/// True if the source has at most one row for all rows of the sources before it.
+pub(super) fn is_one_row(source: &Source) -> bool {
     match &source.kind {
         SourceKind::Table(access) => {
             matches!(access.path.kind, AccessKind::Point(_) | AccessKind::Empty)
@@ -81,10 +82,20 @@ fn lookup(s: u16, source: &mut Source) -> Option<HashLookup> {
     Some(HashLookup { keys, own: all(own) })
 }
 
+/// Whether a condition is a key of the source `s` when the other sources that it reads are before.
+pub(super) fn may_be_key(s: u16, condition: &Expr) -> bool {
+    key_where(s, condition, |e| e.last_source().is_some() && !reads(s, e)).is_some()
+}
+fn reads(s: u16, e: &Expr) -> bool {
+    e.any(&|e| matches!(e.kind, ExprKind::Column { source, .. } if source == s))
+}
+
 /// The key that a condition of the source `s` is.
-fn key(s: u16, condition: &Expr) -> Option<HashKey> {
+pub(super) fn key(s: u16, condition: &Expr) -> Option<HashKey> {
+    key_where(s, condition, |e| e.last_source().is_some_and(|last| last < s))
+}
+fn key_where(s: u16, condition: &Expr, is_before: impl Fn(&Expr) -> bool) -> Option<HashKey> {
     let ExprKind::Compare { op: CompareOp::Eq, how, sides } = &condition.kind else { return None };
-    let is_before = |e: &Expr| e.last_source().is_some_and(|last| last < s);
     let (own, before) = match (&sides[0], &sides[1]) {
         (a, b) if reads_only(s, a) && is_before(b) => (a, b),
         (a, b) if reads_only(s, b) && is_before(a) => (b, a),
@@ -97,7 +108,7 @@ fn key(s: u16, condition: &Expr) -> Option<HashKey> {
     Some(HashKey { own: own.clone(), before: before.clone(), by })
 }
 
-fn reads_only(s: u16, e: &Expr) -> bool {
+pub(super) fn reads_only(s: u16, e: &Expr) -> bool {
     let mut others = false;
     e.walk(&mut |e| {
         others = others || matches!(e.kind, ExprKind::Column { source, .. } if source != s);

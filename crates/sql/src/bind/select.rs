@@ -563,7 +563,13 @@ impl Binder<'_> {
                     let (own, other): (Vec<Expr>, Vec<Expr>) = here.into_iter().partition(|e| {
                         e.last_source() == Some(s as u16) || e.last_source().is_none()
                     });
-                    let chosen = access_path::choose(
+                    let finds_once = plan.sources.iter().all(hash_join::is_one_row);
+                    let is_key = |e: &Expr| hash_join::key(s as u16, e).is_some();
+                    let by_hash = item.by_hash && !finds_once && own.iter().any(is_key);
+                    let (own, joined): (Vec<Expr>, Vec<Expr>) = own
+                        .into_iter()
+                        .partition(|e| !by_hash || hash_join::reads_only(s as u16, e));
+                    let mut chosen = access_path::choose(
                         &table,
                         s as u16,
                         own,
@@ -571,6 +577,9 @@ impl Binder<'_> {
                         if s == 0 { &wanted } else { &nothing },
                         || self.statistics(&table),
                     )?;
+                    if by_hash {
+                        chosen.filter = all(chosen.filter.into_iter().chain(joined).collect());
+                    }
                     if s == 0 {
                         wanted.satisfied(plan, &chosen, &table);
                     }

@@ -103,7 +103,7 @@ impl Binder<'_> {
                 }
                 keep_numbers(&mut plan, columns);
                 let kind = RawKind::Derived(plan);
-                from.sources.push(Raw { kind, nest: place.nest, after: 0 });
+                from.sources.push(Raw { kind, nest: place.nest, after: 0, by_hash: false });
                 Ok(())
             }
         }
@@ -274,7 +274,7 @@ impl Binder<'_> {
                 kind => kind,
             };
             let after = source.after.checked_shl(base.into()).unwrap_or(0);
-            from.sources.push(Raw { kind, nest: nest(source.nest), after });
+            from.sources.push(Raw { kind, nest: nest(source.nest), after, by_hash: false });
         }
         from.nests.extend(inner.nests.into_iter().map(|n| RawNest {
             first: n.first + base,

@@ -24,6 +24,8 @@ pub struct Groups<'p> {
     counted: usize,
     /// The groups hold more than before the row.
     grown: bool,
+    /// Whether an accumulator may hold more after a row than before.
+    may_grow: bool,
     key: Vec<u8>,
 }
 
@@ -40,6 +42,7 @@ impl<'p> Groups<'p> {
             kept: 0,
             counted: 0,
             grown: true,
+            may_grow: plan.aggregates.iter().any(|call| Accumulator::new(call).may_grow()),
             key: Vec::new(),
         };
         if plan.implicit {
@@ -61,6 +64,14 @@ impl<'p> Groups<'p> {
     where
         'p: 'v,
     {
+        if self.plan.implicit && !self.plan.rollup && !self.may_grow {
+            let mark = env.held();
+            for (call, accumulator) in self.plan.aggregates.iter().zip(&mut self.accumulators) {
+                accumulator.add(call, at, env)?;
+                env.release_to(mark);
+            }
+            return Ok(());
+        }
         let mark = env.held();
         if self.plan.rollup {
             let groups = self.groups_of(at, env)?;

@@ -28,6 +28,10 @@ const NONE: u32 = u32::MAX;
 /// that they count as.
 const ENTRIES_PER_LOOK: usize = 256;
 
+fn piece(env: &Env<'_>) -> usize {
+    PIECE.min(env.spill_at() / 2)
+}
+
 /// A row of the source.
 struct Entry {
     hash: u64,
@@ -282,7 +286,8 @@ impl<'p> HashRows<'p> {
 
     /// Writes the bytes to a file if they have become many.
     async fn spill(&mut self, cx: &mut ExecContext<'_>) -> Result<()> {
-        let most = if self.file.is_some() { PIECE } else { 2 * cx.env.spill_at().max(PIECE) };
+        // A quarter of the statement's memory.
+        let most = if self.file.is_some() { piece(&cx.env) } else { 2 * cx.env.spill_at() };
         if self.bytes.len() < most {
             return Ok(());
         }
@@ -295,12 +300,13 @@ impl<'p> HashRows<'p> {
             Some(file) => file,
             None => self.file.insert(space.create(cx.env.disk)?),
         };
-        for piece in self.bytes.chunks(PIECE) {
+        let piece = piece(&cx.env);
+        for piece in self.bytes.chunks(piece) {
             file.append(piece)?;
             cx.trx.give_way().await;
             check_killed(&cx.env)?;
         }
-        self.bytes = Vec::with_capacity(PIECE);
+        self.bytes = Vec::with_capacity(piece);
         self.charge(0, cx)
     }
 

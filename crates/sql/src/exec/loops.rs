@@ -8,7 +8,7 @@ use super::rows::{Derived, Kept, kept_rows};
 use super::scan::{Scan, check_killed};
 use super::select::give_to_boxed;
 use super::set_operation::Counted;
-use super::{recursion, window};
+use super::{Env, recursion, window};
 use crate::error::{Result, SqlError};
 use crate::information_schema;
 use crate::plan::{Expr, HashLookup, Nest, SelectPlan, Source, SourceKind};
@@ -249,6 +249,25 @@ impl<'p> Loops<'p> {
         rows
     }
 
+    /// Calls `f` with each combination of rows at hand, if it is no more than a row of a table that
+    /// its scan has decided about. Other combinations are left to `next`.
+    pub fn each_at_hand(
+        &mut self,
+        cx: &mut ExecContext<'_>,
+        mut f: impl FnMut(&[Row<'_>], &mut Env<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let [Level { source, rows: Rows::Scan(scan), .. }] = &mut self.levels[..] else {
+            return Ok(());
+        };
+        if !self.begun || source.filter.is_some() || !scan.rest().is_empty() {
+            return Ok(());
+        }
+        while scan.advance_at_hand(cx.trx, &mut cx.scratch.handlers) {
+            cx.env.step()?;
+            f(&[scan.row()], &mut cx.env)?;
+        }
+        Ok(())
+    }
     /// Goes to the next combination of rows if it is at hand. Returns None if it may not be: then
     /// the caller calls `next`. Most steps thus need no future.
     #[inline]

@@ -56,6 +56,7 @@ mod spool;
 pub mod subquery;
 #[cfg(test)]
 mod tests;
+mod text_tests;
 mod update;
 pub mod user_locks;
 mod view_check;

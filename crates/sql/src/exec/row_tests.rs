@@ -10,6 +10,7 @@
 //! effect, or depend on how often it is evaluated.
 use super::env::Env;
 use super::eval::{Eval, Scope};
+use super::text_tests::TextTest;
 use crate::plan::{CompareAs, CompareOp, Expr, ExprKind};
 use redolith_types::convert::to_datetime;
 use redolith_types::{RowLayout, SqlType, TableDef, Value};
@@ -35,6 +36,7 @@ enum Numbers {
 /// The tests of a filter, and its other conditions.
 pub struct RowTests<'p> {
     tests: Vec<Test>,
+    texts: Vec<TextTest>,
     rest: Rest<'p>,
 }
 enum Rest<'p> {
@@ -45,7 +47,7 @@ enum Rest<'p> {
 impl<'p> RowTests<'p> {
     /// No tests: all conditions are left.
     pub fn none(filter: Option<&'p Expr>) -> RowTests<'p> {
-        RowTests { tests: Vec::new(), rest: Rest::Whole(filter) }
+        RowTests { tests: Vec::new(), texts: Vec::new(), rest: Rest::Whole(filter) }
     }
     /// The tests of `filter`, for the rows of source number `source`.
     pub fn of(
@@ -65,8 +67,12 @@ impl<'p> RowTests<'p> {
         let mut all = RowTests::none(None);
         let mut rest = Vec::new();
         for condition in conditions {
-            if !all.add(condition, source, def, at, env) {
-                rest.push(condition);
+            if all.add(condition, source, def, at, env) {
+                continue;
+            }
+            match TextTest::of(condition, source, def, at, env) {
+                Some(test) => all.texts.push(test),
+                None => rest.push(condition),
             }
         }
         all.rest = Rest::Parts(rest);
@@ -141,6 +147,7 @@ impl<'p> RowTests<'p> {
     #[inline]
     pub fn pass(&self, layout: &RowLayout, payload: &[u8]) -> bool {
         self.tests.iter().all(|test| test.passes(layout, payload))
+            && self.texts.iter().all(|test| test.passes(layout, payload))
     }
     /// The conditions that are left.
     pub fn rest(&self) -> &[&'p Expr] {
@@ -173,27 +180,8 @@ impl Numbers {
         }
     }
 
-    /// The value of an expression that is the same for all rows (TEST-1).
     fn bound(self, e: &Expr, at: Scope<'_>, env: &mut Env<'_>) -> Option<Bound> {
-        let is_known =
-            |e: &Expr| e.is_fixed() && !e.any(&|e| matches!(e.kind, ExprKind::Subquery(_)));
-        if !is_known(e) {
-            return None;
-        }
-        let (warnings, mark) = (env.session.warnings.count(), env.held());
-        let mut eval = Eval::new(at, env);
-        let value = match self {
-            Numbers::Integer | Numbers::Decimal(_) => eval.numeric(e),
-            Numbers::Date | Numbers::DateTime => eval.eval(e),
-        };
-        let bound = value.ok().and_then(|value| self.bound_of(&value, env));
-        env.release_to(mark);
-        if env.session.warnings.count() > warnings {
-            // The condition warns again where it is evaluated.
-            env.session.warnings.cut_to(warnings);
-            return None;
-        }
-        bound
+        known(e, at, env, |value, eval| self.bound_of(value, eval.env))
     }
     fn bound_of(self, value: &Value<'_>, env: &mut Env<'_>) -> Option<Bound> {
         let scaled = |n: i128, power: u8| Some(n.checked_mul(10i128.checked_pow(power.into())?)?);
@@ -231,6 +219,29 @@ impl Numbers {
             _ => None,
         }
     }
+}
+
+/// What `f` makes of the value of an expression that is the same for all rows (TEST-1).
+pub fn known<T>(
+    e: &Expr,
+    at: Scope<'_>,
+    env: &mut Env<'_>,
+    f: impl FnOnce(&Value<'_>, &mut Eval<'_, '_, '_>) -> Option<T>,
+) -> Option<T> {
+    if !e.is_fixed() || e.any(&|e| matches!(e.kind, ExprKind::Subquery(_))) {
+        return None;
+    }
+    let (warnings, mark) = (env.session.warnings.count(), env.held());
+    let mut eval = Eval::new(at, env);
+    let value = eval.eval(e);
+    let made = value.ok().and_then(|value| f(&value, &mut eval));
+    env.release_to(mark);
+    if env.session.warnings.count() > warnings {
+        // The condition warns again where it is evaluated.
+        env.session.warnings.cut_to(warnings);
+        return None;
+    }
+    made
 }
 
 impl Test {

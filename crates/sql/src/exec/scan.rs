@@ -211,7 +211,7 @@ impl<'p> Scan<'p> {
     #[inline]
     fn passes_tests(&self) -> bool {
         let table = self.access.table.engine();
-        self.conditions.pass(&table.layout, self.cursor.row().stored)
+        self.conditions.pass(&table.layout, self.payload())
     }
     /// The conditions on a row that the tests have not decided.
     #[inline]
@@ -231,12 +231,12 @@ impl<'p> Scan<'p> {
                 if self.cursor.next(trx).await? {
                     self.is_whole = false;
                     trx.rows.read += 1;
+                    if self.cursor.table().layout.has_externals(self.cursor.row().stored) {
+                        self.fetch_long(trx, env).await?;
+                    }
                     if !self.passes_tests() {
                         self.refuse(trx);
                         continue;
-                    }
-                    if self.cursor.table().layout.has_externals(self.cursor.row().stored) {
-                        self.fetch_long(trx, env).await?;
                     }
                     return Ok(true);
                 }

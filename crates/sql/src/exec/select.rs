@@ -559,7 +559,13 @@ async fn keep(
         Some(c) => answered!(cx, at, Eval::new(at, &mut cx.env).truth(c)) == Some(true),
         None => true,
     };
-    while open && next!(loops, cx, at) {
+    while open {
+        if !plan.dependent && !grouping.first_row {
+            loops.each_at_hand(cx, |sources, env| groups.add(Scope { sources, ..at }, env))?;
+        }
+        if !next!(loops, cx, at) {
+            break;
+        }
         if plan.dependent {
             let args = grouping.aggregates.iter().flat_map(|a| &a.args);
             Box::pin(prepare_row(cx, grouping.keys.iter().chain(args), loops, at)).await?;

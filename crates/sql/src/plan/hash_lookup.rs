@@ -1,8 +1,8 @@
 //! Finds the rows of a source by a hash table, for joins that no index serves.
 //!
-//! **HASH-1** A lookup leaves rows out, and decides nothing else: for each row of the sources before
-//! it, it finds at least those rows of its source that satisfy the conditions of the source. The
-//! conditions that read other sources are checked for each row that it finds.
+//! **HASH-1** A lookup leaves rows out, and decides nothing else: for each row of the sources
+//! before, it finds at least those rows of its source that satisfy the conditions of the source.
+//! The conditions that read other sources are checked for each row that it finds.
 //! **HASH-2** The rows of a source that the statement changes or locks for a client (FOR UPDATE,
 //! FOR SHARE) are never found by hash: such a statement needs the cursor on the row.
 use super::expr::Expr;

@@ -2,6 +2,7 @@
 //! unit of cost is one row read in the order of its key.
 use super::super::access_path::{SECONDARY, allowed};
 use super::super::from::FromClause;
+use super::super::hash_join::may_be_key;
 use super::super::range::Finder;
 use super::super::select::RawKind;
 use super::super::selectivity::{DEFAULT_EQUAL, share_of, share_of_intervals};
@@ -14,7 +15,11 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 /// The cost of going from the root of an index to a leaf.
-const SEEK: f64 = 2.0;
+const SEEK: f64 = 10.0;
+/// The cost of putting a row into a hash table, beside that of reading it, and that of a search in
+/// the table.
+const HASH_ROW: f64 = 2.0;
+const HASH_SEARCH: f64 = 3.0;
 /// The cost of reading a row of a derived table that is there.
 const KEPT_ROW: f64 = 0.3;
 /// Rows of a derived table of which nothing is known.
@@ -25,6 +30,25 @@ const SOME_ROWS: f64 = 1000.0;
 pub(super) struct Visit {
     pub cost: f64,
     pub rows: f64,
+    /// The same with hash tables, if they can find rows of it.
+    pub hashed: Option<Hashed>,
+}
+/// The cost of making hash tables, and of finding rows for one row of the sources before.
+#[derive(Clone, Copy)]
+pub(super) struct Hashed {
+    once: f64,
+    each: f64,
+}
+impl Visit {
+    /// The cost for `times` rows of the sources before.
+    pub fn cost_of(&self, times: f64) -> f64 {
+        let plain = times * self.cost;
+        self.hashed.map_or(plain, |hashed| plain.min(hashed.once + times * hashed.each))
+    }
+    /// Whether the cost for `times` rows is that with hash tables.
+    pub fn is_hashed(&self, times: f64) -> bool {
+        self.hashed.is_some() && self.cost_of(times) < times * self.cost
+    }
 }
 
 /// A condition as it bears on one source.
@@ -36,6 +60,8 @@ struct Fact {
     search: Option<Search>,
     /// The condition is checked when an outer join has made its row.
     is_after: bool,
+    /// The condition can be a key of a hash table (HASH-1).
+    is_key: bool,
 }
 /// A condition that an index whose columns are fixed up to this one can use.
 #[derive(Clone, Copy)]
@@ -52,6 +78,8 @@ struct Input<'f> {
     cost: f64,
     /// The indexes that hints leave.
     indexes: Vec<usize>,
+    /// A hash table can hold its rows.
+    may_be_hashed: bool,
     facts: Vec<Fact>,
 }
 
@@ -127,13 +155,26 @@ impl<'f> Inputs<'f> {
         values.into_iter().flatten().reduce(f64::max).map(|values| 1.0 / values.max(1.0))
     }
 
+    /// What one source costs for one row of the sources `placed`.
+    pub fn visit_source(&self, source: usize, placed: Set) -> Visit {
+        self.list[source].visit(placed, |steps| self.step(steps))
+    }
     /// What a unit costs for one row of the sources `placed`.
     pub fn visit(&self, unit: &Unit, mut placed: Set) -> Visit {
-        let mut whole = Visit { cost: 0.0, rows: 1.0 };
+        let mut whole = Visit { cost: 0.0, rows: 1.0, hashed: None };
         let mut left = 1.0;
         for s in unit.sources() {
             let visit = self.list[s].visit(placed, |steps| self.step(steps));
-            whole.cost += whole.rows.max(1.0) * visit.cost;
+            let times = whole.rows.max(1.0);
+            if whole.hashed.is_some() || visit.hashed.is_some() {
+                let so_far = whole.hashed.unwrap_or(Hashed { once: 0.0, each: whole.cost });
+                let here = visit.hashed.unwrap_or(Hashed { once: 0.0, each: visit.cost });
+                whole.hashed = Some(Hashed {
+                    once: so_far.once + here.once,
+                    each: so_far.each + times * here.each,
+                });
+            }
+            whole.cost += times * visit.cost;
             whole.rows *= visit.rows;
             placed |= 1 << s;
             let after = self.list[s].facts.iter().filter(|f| f.is_after && f.needs & !placed == 0);
@@ -174,11 +215,15 @@ impl<'f> Input<'f> {
             (RawKind::Lateral(plan, _), _) => (rows, made) = (rows_of(plan), rows_read_by(plan)),
             _ => {}
         }
-        Input { table, rows, cost: rows * KEPT_ROW + made, indexes, facts: Vec::new() }
+        let may_be_hashed = !matches!(kind, RawKind::Lateral(..));
+        let cost = rows * KEPT_ROW + made;
+        Input { table, rows, cost, indexes, may_be_hashed, facts: Vec::new() }
     }
 
     fn fact(&self, source: usize, condition: &Expr, joined: Option<f64>, is_after: bool) -> Fact {
-        let mut fact = Fact { needs: 0, share: share_of(condition), search: None, is_after };
+        let is_key = !is_after && may_be_key(source as u16, condition);
+        let share = share_of(condition);
+        let mut fact = Fact { needs: 0, share, search: None, is_after, is_key };
         if let Some((table, _)) = &self.table {
             let finder = Finder { table, source: source as u16, anywhere: true };
             let test = finder.tests(std::slice::from_ref(condition)).pop();
@@ -212,15 +257,22 @@ impl<'f> Input<'f> {
     /// What the source costs for one row of the sources `placed`.
     fn visit(&self, placed: Set, step: impl Fn(usize) -> bool) -> Visit {
         if !step(4 + self.facts.len()) {
-            return Visit { cost: 1.0, rows: 1.0 };
+            return Visit { cost: 1.0, rows: 1.0, hashed: None };
         }
         let facts: Vec<&Fact> =
             self.facts.iter().filter(|f| !f.is_after && f.needs & !placed == 0).collect();
         let share: f64 = facts.iter().map(|f| f.share).product();
+        let is_key = |f: &&Fact| f.is_key && f.needs != 0;
+        let hashed = (self.may_be_hashed && facts.iter().any(|f| is_key(&f))).then(|| {
+            let own = facts.iter().filter(|f| f.needs == 0).map(|f| f.share).product::<f64>();
+            let read = if self.table.is_some() { self.rows } else { self.cost };
+            let once = read + self.rows * own * HASH_ROW;
+            Hashed { once, each: HASH_SEARCH + self.rows * share }
+        });
         let Some((table, statistics)) = &self.table else {
-            return Visit { cost: self.cost, rows: self.rows * share };
+            return Visit { cost: self.cost, rows: self.rows * share, hashed };
         };
-        let mut best = Visit { cost: self.rows, rows: self.rows * share };
+        let mut best = Visit { cost: self.rows, rows: self.rows * share, hashed };
         let clustered = table.def.clustered_index();
         for &i in &self.indexes {
             let parts = &table.def.indexes[i].columns;

@@ -17,6 +17,9 @@
 //! and where a table has no statistics.
 //! **JOIN-4** An order's estimated cost must be below [`CLEARLY`] of the cost of the text's order.
 //! So estimates that are nearly equal do not make plans change.
+//! **JOIN-6** In the order that is chosen, a source whose rows an index finds is read into a hash
+//! table instead if that costs less for the estimated number of rows before it. Where orders are
+//! not compared (JOIN-3), and in a subquery that is run for each row, the index is used.
 mod estimate;
 mod implied;
 mod search;
@@ -113,17 +116,15 @@ impl Binder<'_> {
         Ok(())
     }
 
-    /// The cheapest order of the sources; None if that of the text stays.
+    /// The cheapest order of the sources; None if that of the text stays. Notes which sources are
+    /// found by hash in that order.
     fn cheaper_order(
         &mut self,
         plan: &SelectPlan,
-        from: &FromClause,
+        from: &mut FromClause,
         conjuncts: &[Expr],
     ) -> Option<Vec<usize>> {
         let units = units(from);
-        if units.iter().enumerate().all(|(n, unit)| unit.after == (1 << n) - 1) {
-            return None;
-        }
         let mut is_fixed = false;
         let mut look = |e: &Expr| is_fixed = is_fixed || e.any(&depends_on_order);
         plan.each_expr(&mut look);
@@ -136,10 +137,23 @@ impl Binder<'_> {
             from.sources.iter().map(|source| self.statistics_of(&source.kind)).collect();
         let statistics = statistics.into_iter().collect::<Option<Vec<_>>>()?;
         let inputs = Inputs::of(from, conjuncts, statistics, self.join_steps);
-        let order = cheapest(plan, from, &inputs, &units);
+        let is_given = units.iter().enumerate().all(|(n, unit)| unit.after == (1 << n) - 1);
+        let order = if is_given { None } else { cheapest(plan, from, &inputs, &units) };
+        let is_run_once = !conjuncts.iter().chain(from.all_conditions()).any(|e| e.any(&is_outer));
+        // The first rows are enough, and no hash table pays for them.
+        let most = if plan.limit.count.is_some() { LIMITED_ROWS } else { f64::MAX };
+        let hashed = match is_run_once {
+            true => hashed(&inputs, order.as_deref(), from.sources.len(), most),
+            false => Vec::new(),
+        };
         self.join_steps = inputs.steps_left();
         // Estimates that ran out of steps mean nothing.
-        order.filter(|_| self.join_steps > 0)
+        if self.join_steps == 0 {
+            return None;
+        }
+        drop(inputs);
+        hashed.into_iter().for_each(|source| from.sources[source].by_hash = true);
+        order
     }
 
     /// The statistics of a source; None inside if it is not a table, None if they are wanted.
@@ -162,6 +176,10 @@ fn has_effects(source: &Raw) -> bool {
         RawKind::Derived(plan) | RawKind::Lateral(plan, _) => plan.locking || plan.is_volatile(),
         _ => false,
     }
+}
+
+fn is_outer(e: &Expr) -> bool {
+    matches!(e.kind, ExprKind::Outer(_))
 }
 
 /// True for what may have another value if rows come in another order (JOIN-3).
@@ -251,6 +269,21 @@ fn cheapest(
         .map(|(cost, order)| (order, cost))?;
     let is_better = best != text && least < cost(&text) * CLEARLY;
     is_better.then(|| best.into_iter().flat_map(|unit| units[unit].sources()).collect())
+}
+
+/// The sources that cost less by hash in an order; None is that of the text (JOIN-6).
+fn hashed(inputs: &Inputs<'_>, order: Option<&[usize]>, count: usize, most: f64) -> Vec<usize> {
+    let text: Vec<usize> = (0..count).collect();
+    let (mut rows, mut placed, mut hashed) = (1f64, 0, Vec::new());
+    for &source in order.unwrap_or(&text) {
+        let visit = inputs.visit_source(source, placed);
+        if visit.is_hashed(rows.min(most)) {
+            hashed.push(source);
+        }
+        rows = (rows * visit.rows).max(1.0);
+        placed |= 1 << source;
+    }
+    hashed
 }
 
 /// The unit whose index gives the rows in the order that ORDER BY .. LIMIT wants.

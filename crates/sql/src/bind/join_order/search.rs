@@ -62,7 +62,7 @@ impl<'u, F: Fn(&Unit, Set) -> Visit> Search<'u, F> {
         // A join that is estimated to have no row may have one.
         let times = before.rows.max(1.0);
         Joined {
-            cost: (before.cost + times * visit.cost).min(MOST),
+            cost: (before.cost + visit.cost_of(times)).min(MOST),
             rows: (before.rows * visit.rows).min(MOST),
             last: unit,
         }
@@ -142,8 +142,8 @@ mod tests {
         move |unit: &Unit, placed| {
             let rows = 10f64.powi((count - unit.first) as i32);
             match placed {
-                0 => Visit { cost: rows, rows },
-                _ => Visit { cost: 3.0, rows: 1.0 },
+                0 => Visit { cost: rows, rows, hashed: None },
+                _ => Visit { cost: 3.0, rows: 1.0, hashed: None },
             }
         }
     }

@@ -197,6 +197,15 @@ impl<'v> Eval<'v, '_, '_> {
             from == to || bytes.is_ascii() || from == Charset::Binary || to == Charset::Binary;
         if stays { Some(Cow::Borrowed(bytes)) } else { from.convert(bytes, to).ok() }
     }
+    /// [`Self::whole_string_in`] for other modules.
+    pub fn whole_string<'x>(
+        &self,
+        e: &Expr,
+        value: &'x Value<'_>,
+        to: Charset,
+    ) -> Option<Cow<'x, [u8]>> {
+        self.whole_string_in(e, value, to)
+    }
     /// Two strings in the character set of `collation`. If that character set lacks one of their
     /// characters, the strings are compared in a collation of utf8mb4, which has all characters.
     pub(super) fn strings<'x>(

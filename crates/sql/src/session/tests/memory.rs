@@ -56,6 +56,10 @@ const SPILLING: &[&str] = &[
     "SELECT c FROM big ORDER BY c LIMIT 3000",
     "SELECT COUNT(*) FROM (SELECT c FROM big LIMIT 4000) AS d",
     "SELECT COUNT(*), MIN(c) FROM (SELECT c FROM big ORDER BY c, id DESC LIMIT 4000) AS d",
+    // HASH-4: the hash tables of joins.
+    "SELECT COUNT(*), MAX(b.c) FROM big AS a STRAIGHT_JOIN big AS b ON a.id + 0 = b.id + 0",
+    "SELECT COUNT(*), MAX(d.c) FROM big AS a STRAIGHT_JOIN (SELECT id, c FROM big) AS d \
+        ON a.id = d.id",
     // Each of the two derived tables has room, but not both together.
     "SELECT COUNT(*) FROM (SELECT c FROM big LIMIT 1200) AS d, (SELECT c FROM big LIMIT 1200) AS e \
         WHERE d.c = 'x'",
