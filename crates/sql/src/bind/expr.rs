@@ -656,9 +656,20 @@ pub(super) fn operand(value: Expr) -> Expr {
 
 /// Converts a string to the character set of `collation`.
 pub(super) fn transcode(value: Expr, collation: Collation) -> Expr {
+    if collation == Collation::Binary {
+        return as_bytes(value);
+    }
     let nullable = value.ty.nullable || may_be_no_text(&value, collation);
     let ty = transcoded_type(&value, collation).nullable(nullable);
     Expr::new(ExprKind::Cast(Box::new(value)), ty)
+}
+/// The bytes of a string, all of them and no more. A cast to BINARY(n) would cut them, or pad them.
+fn as_bytes(value: Expr) -> Expr {
+    let mut ty = transcoded_type(&value, Collation::Binary);
+    if ty.length != u32::MAX && value.ty.kind.is_string() {
+        ty.length = ty.length.saturating_mul(value.ty.collation.charset().max_len());
+    }
+    Expr::new(ExprKind::ConvertTo(Box::new(value)), ty)
 }
 /// True if the value has bytes without a character set, which may be invalid in that of
 /// `collation`.
