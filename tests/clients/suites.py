@@ -60,7 +60,7 @@ def source(package):
 
 
 def run(command, cwd, seconds, **env):
-    """Runs a suite. Its output goes to a file, whose end is in the error if nothing came out."""
+    """Runs a suite, and returns its output."""
     os.makedirs(WORK, exist_ok=True)
     log = os.path.join(WORK, f'output-{os.getpid()}.txt')
     with open(log, 'w') as out:
@@ -74,7 +74,9 @@ def run(command, cwd, seconds, **env):
             timeout=seconds,
         )
     with open(log, errors='replace') as f:
-        return f.read()
+        output = f.read()
+    os.remove(log)
+    return output
 
 
 def create_databases(server, *names):
@@ -164,7 +166,9 @@ def by_pytest(python, arguments, cwd, **env):
         return complete([], output)
     results = {}
     for case in xml.parse(report).iter('testcase'):
-        name = f'{case.get("classname")}.{case.get("name")}'
+        # The class's name ends with the driver's name and the server's version.
+        name = re.sub(r'_mysql\+pymysql(_\d+)+$', '', case.get('classname'))
+        name = f'{name}.{case.get("name")}'
         bad = [child for child in case if child.tag in ('failure', 'error')]
         skipped = [child for child in case if child.tag == 'skipped']
         if bad:
@@ -180,7 +184,7 @@ def sqlalchemy(server, tests, quick):
     """SQLAlchemy's suite for dialects, and its own tests of the MySQL dialect, over PyMySQL."""
     python, folder = source('SQLAlchemy')
     create_databases(server, 'test', 'test_schema')
-    files = ['test/dialect/test_suite.py'] + ([] if quick else ['test/dialect/mysql'])
+    files = ['test/dialect/test_suite.py', 'test/dialect/mysql']
     return by_pytest(
         python,
         [
@@ -219,6 +223,8 @@ def by_go(arguments, cwd, **env):
 
 def go_mysql(server, tests, quick):
     """The tests of go-sql-driver/mysql."""
+    if not shutil.which('go'):
+        return [('go-sql-driver/mysql', 'skipped', 'there is no Go on this machine')]
     create_databases(server, 'gotest')
     # This test connects to an address on the internet.
     pattern = ['-skip', 'TestConnectorReturnsTimeout']
@@ -238,7 +244,7 @@ def go_mysql(server, tests, quick):
 def gorm(server, tests, quick):
     """GORM's tests, without foreign keys. No registry has them: GORM_SOURCE names a checkout."""
     checkout = os.environ.get('GORM_SOURCE')
-    if not checkout or quick:
+    if not checkout:
         return [('GORM', 'skipped', 'GORM_SOURCE=a checkout of GORM has its tests')]
     folder = os.path.join(WORK, 'gorm')
     shutil.rmtree(folder, ignore_errors=True)
@@ -251,9 +257,11 @@ def gorm(server, tests, quick):
     with open(opening, 'w') as f:
         f.write(text.replace(head, f'{head}\tcfg.DisableForeignKeyConstraintWhenMigrating = true\n'))
     create_databases(server, 'gorm')
+    folder = os.path.join(folder, 'tests')
+    run(['go', 'mod', 'tidy'], folder, 300)
     return by_go(
         [*(['-run', '|'.join(tests)] if tests else []), './...'],
-        os.path.join(folder, 'tests'),
+        folder,
         GORM_DIALECT='mysql',
         GORM_DSN=(
             f'root:@tcp(127.0.0.1:{server.port})/gorm?charset=utf8mb4&parseTime=True&loc=Local'
@@ -261,6 +269,7 @@ def gorm(server, tests, quick):
     )
 
 
+QUICK = ['django', 'go-mysql']
 ALL = {
     'django': django,
     'sqlalchemy': sqlalchemy,

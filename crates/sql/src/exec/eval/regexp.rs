@@ -339,7 +339,9 @@ impl<'v> Eval<'v, '_, '_> {
         } else {
             collation_of(&texts, "regexp_like")?.0
         };
-        Ok(self.regexp(collation, sides, how)?.map_or(Value::Null, |found| Value::Int(found.into())))
+        Ok(self
+            .regexp(collation, sides, how)?
+            .map_or(Value::Null, |found| Value::Int(found.into())))
     }
 }
 
@@ -454,7 +456,8 @@ mod tests {
     fn a_large_pattern_is_announced_or_refused() {
         let announced = |pattern: &str| {
             let mut announced = false;
-            let compiled = Compiled::new(pattern.as_bytes(), UTF8, AS_COLLATED, || announced = true);
+            let compiled =
+                Compiled::new(pattern.as_bytes(), UTF8, AS_COLLATED, || announced = true);
             compiled.map(|_| announced).map_err(|e| e.code)
         };
         assert_eq!(announced(r"^[a-z]+@\w+\.example$"), Ok(false));
