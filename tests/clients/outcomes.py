@@ -1,4 +1,4 @@
-"""A result of unittest that writes each test's outcome, a line of JSON, to the file SUITE_RESULTS."""
+"""A result of unittest that writes each outcome, a line of JSON, to the file SUITE_RESULTS."""
 
 import json
 import os

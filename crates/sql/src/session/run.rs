@@ -469,8 +469,8 @@ impl Session {
         params: &[Value<'_>],
         out: &mut impl ResultSink,
     ) -> Ran<Outcome> {
-        // A definition commits the open transaction first, READ ONLY or not, and then is in one that
-        // the session's variable characterises.
+        // A definition commits the open transaction first, READ ONLY or not. Then the session's
+        // variable alone counts.
         if matches!(plan.body, Statement::Ddl(_)) && self.derived.read_only {
             self.commit_open().await?;
             return Err(SqlError::read_only_transaction().into());
