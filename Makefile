@@ -48,8 +48,8 @@ BASELINE := $(TARGET)/baseline/release/redolith-baseline
 # for: no lint compiles it.
 OTHERS := bench/baseline bench/peers tests/e2e fuzz
 
-.PHONY: help run build test check profile lint fmt deny sim soak clients differ fuzz bench bench-quick \
-  bench-counting bench-build bench-instructions bench-engines lab-quick clean-data
+.PHONY: help run build test check profile lint fmt deny sim soak differ clients fuzz bench \
+  bench-quick bench-counting bench-build bench-instructions bench-engines lab-quick clean-data
 help:
 	@sed -n 's/^#   //p' Makefile
 
