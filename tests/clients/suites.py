@@ -193,6 +193,8 @@ def sqlalchemy(server, tests, quick):
         ],
         folder,
         PYTHONPATH=os.path.join(folder, 'lib'),
+        # Some names of tests are the texts of sets.
+        PYTHONHASHSEED='0',
     )
 
 

@@ -2,7 +2,7 @@
 
     [foreign keys]                          a reason, as in docs/compatibility.md
     delete.tests.OnDeleteTests.test_cascade
-    ? a.test.of.threads                     a test that does not always fail
+    ? a.test.of.threads                     a test that may also pass, or be missing
 """
 
 import os
@@ -11,7 +11,7 @@ FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'waivers')
 
 
 class Waivers:
-    """Of one suite: `reasons` by test, and `unsteady`, the tests that may pass, too."""
+    """Of one suite: `reasons` by test; `unsteady` are tests that may also pass or be missing."""
 
     def __init__(self, suite):
         self.path = os.path.join(FOLDER, f'{suite}.txt')
