@@ -8,10 +8,12 @@
 #                     minute when warm
 #   make lint         rustfmt, clippy and rustdoc with warnings as errors, licences
 #   make sim          crash simulation alone; SEEDS=100000 for a long one
-#   make soak         what make test has no time for, 40 minutes: 20,000 seeds, every operation,
-#                     200 power cuts
+#   make soak         what make test has no time for, an hour: 20,000 seeds, every operation,
+#                     200 power cuts, the whole tests of make clients
 #   make differ       random statements beside MariaDB, an hour; DIFFER_SECONDS=600 SEED=7 for
 #                     others
+#   make clients      the whole tests of Django, SQLAlchemy and drivers, half an hour;
+#                     ARGS='django --test queries' for some
 #   make fuzz         every fuzz target for a minute; ARGS='--seconds 3600 --only sql_text' for
 #                     others
 #   make bench        side by side with MariaDB and the baseline server, about an hour;
@@ -46,8 +48,8 @@ BASELINE := $(TARGET)/baseline/release/redolith-baseline
 # for: no lint compiles it.
 OTHERS := bench/baseline bench/peers tests/e2e fuzz
 
-.PHONY: help run build test check profile lint fmt deny sim soak differ fuzz bench bench-quick \
-  bench-counting bench-build bench-instructions bench-engines lab-quick clean-data
+.PHONY: help run build test check profile lint fmt deny sim soak differ clients fuzz bench \
+  bench-quick bench-counting bench-build bench-instructions bench-engines lab-quick clean-data
 help:
 	@sed -n 's/^#   //p' Makefile
 
@@ -103,6 +105,11 @@ soak:
 	EVERY_IO=1 tests/run sim --seeds 20000
 	POWER_LOSS_IMAGES=200 POWER_LOSS_TRANSACTIONS=600 SEED=$(SEED) \
 	  cargo test --locked -p redolith-server --test server power_loss:: -- --nocapture
+	$(MAKE) clients
+
+clients: build
+	@tools/setup test
+	tests/clients/run --binary $(BINARY) $(ARGS)
 
 differ: build
 	@tools/setup test

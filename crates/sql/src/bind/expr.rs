@@ -408,7 +408,10 @@ impl Binder<'_> {
                 Err(SqlError::unsupported("VALUES() in a subquery"))
             }
             ast::ExprKind::Values(column) => {
-                let bound = env.scope.resolve(&unqualified(column), env.clause)?;
+                // VALUES() names a column of the table.
+                let table = env.scope.beside_new_row().map(str::to_string);
+                let name = ColumnName { table, ..unqualified(column) };
+                let bound = env.scope.resolve(&name, env.clause)?;
                 Ok(match bound.kind {
                     ExprKind::Column { column, .. } => {
                         Expr::new(ExprKind::InsertedValue(column), bound.ty.nullable(true))
@@ -656,9 +659,20 @@ pub(super) fn operand(value: Expr) -> Expr {
 
 /// Converts a string to the character set of `collation`.
 pub(super) fn transcode(value: Expr, collation: Collation) -> Expr {
+    if collation == Collation::Binary {
+        return as_bytes(value);
+    }
     let nullable = value.ty.nullable || may_be_no_text(&value, collation);
     let ty = transcoded_type(&value, collation).nullable(nullable);
     Expr::new(ExprKind::Cast(Box::new(value)), ty)
+}
+/// The bytes of a string, all of them and no more. A cast to BINARY(n) would cut them, or pad them.
+fn as_bytes(value: Expr) -> Expr {
+    let mut ty = transcoded_type(&value, Collation::Binary);
+    if ty.length != u32::MAX && value.ty.kind.is_string() {
+        ty.length = ty.length.saturating_mul(value.ty.collation.charset().max_len());
+    }
+    Expr::new(ExprKind::ConvertTo(Box::new(value)), ty)
 }
 /// True if the value has bytes without a character set, which may be invalid in that of
 /// `collation`.

@@ -128,12 +128,7 @@ impl<'a> Regroup<'a> {
         }
         if let ExprKind::Column { source, column } = expr.kind {
             if self.strict && !self.depends_on_keys(source, column) {
-                let column = &self.scope.sources[source as usize].columns[column as usize].meta;
-                let name = [&*column.schema, &*column.table, &*column.name]
-                    .into_iter()
-                    .filter(|p| !p.is_empty())
-                    .collect::<Vec<_>>()
-                    .join(".");
+                let name = self.scope.full_name(source, column);
                 return Err(if self.implicit {
                     SqlError::nonaggregated_column(position, clause, name)
                 } else {

@@ -19,6 +19,7 @@ mod create_select;
 mod ddl;
 mod decorrelate;
 mod derived;
+mod distinct;
 mod dml;
 mod enum_set;
 mod explain;

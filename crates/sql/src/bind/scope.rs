@@ -154,6 +154,19 @@ impl Scope {
             None => &self.sources[place],
         }
     }
+    /// A column's name in messages: schema, table and column, as far as there are such names.
+    pub fn full_name(&self, source: u16, column: u16) -> String {
+        let column = &self.sources[source as usize].columns[column as usize].meta;
+        let names = [&*column.schema, &*column.table, &*column.name];
+        names.into_iter().filter(|name| !name.is_empty()).collect::<Vec<_>>().join(".")
+    }
+    /// The alias of the inserted table beside an alias of the new row, whose columns have the same
+    /// names.
+    pub fn beside_new_row(&self) -> Option<&str> {
+        let [table, row] = &self.sources[..] else { return None };
+        let column = row.columns.first()?;
+        matches!(column.expr, ExprKind::InsertedValue(_)).then_some(&*table.alias)
+    }
     /// True if a place is that of a merged view.
     pub fn is_view(&self, place: usize) -> bool {
         place >= FIRST_VIEW

@@ -139,9 +139,8 @@ impl Binder<'_> {
         } else {
             order(self)?
         };
-        if select.distinct && output.len() > visible {
-            let position = 1;
-            return Err(SqlError::not_in_select_list(position, "ORDER BY clause", "?", "DISTINCT"));
+        if select.distinct {
+            self.check_distinct_order(&scope, &output, visible, &order)?;
         }
         let all = output.len();
         output.extend(self.take_window_exprs()?);

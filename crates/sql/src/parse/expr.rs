@@ -178,7 +178,7 @@ impl Parser<'_> {
     }
 
     fn in_list(&mut self, negated: bool, value: Box<Expr>) -> Result<ExprKind> {
-        if self.at_symbol("(") && self.at_query(1) {
+        if self.at_symbol("(") && self.at_subquery() {
             let select = self.subselect()?;
             return Ok(ExprKind::InSelect { negated, value, select });
         }
@@ -408,7 +408,7 @@ impl Parser<'_> {
 
     fn parenthesized(&mut self) -> Result<Expr> {
         let position = self.position();
-        if self.at_query(1) {
+        if self.at_subquery() {
             let select = self.subselect()?;
             return self.node(position, ExprKind::Select(select));
         }

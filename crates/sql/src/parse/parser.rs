@@ -345,9 +345,22 @@ impl<'t> Parser<'t> {
         if !self.at_symbol_nth(1, "(") {
             return self.at_query(1);
         }
-        if self.read_ahead > TIMES_AHEAD * self.text.len() {
-            return true;
+        self.read_ahead > TIMES_AHEAD * self.text.len() || self.is_query_in_parens()
+    }
+    /// True if the parenthesis at the cursor is that of a subquery in an expression, which may
+    /// begin with a query in parentheses: `((SELECT 1) UNION (SELECT 2))`, not `((SELECT 1) + 2)`.
+    pub fn at_subquery(&mut self) -> bool {
+        let opened = (1..AHEAD - 1).find(|ahead| !self.at_symbol_nth(*ahead, "("));
+        match opened {
+            Some(1) => self.at_query(1),
+            Some(ahead) if self.at_query(ahead) => {
+                self.read_ahead <= TIMES_AHEAD * self.text.len() && self.is_query_in_parens()
+            }
+            _ => false,
         }
+    }
+    /// At two parentheses: reads ahead to what follows the query within.
+    fn is_query_in_parens(&mut self) -> bool {
         let (mut lexer, mut next) = (self.lexer.clone(), self.at);
         let (mut depth, mut opened, mut closed) = (0u32, false, false);
         let (is_query, end) = loop {

@@ -103,6 +103,7 @@ functions! {
     Sin "SIN" 1..=1 Double, Pure;
     Cos "COS" 1..=1 Double, Pure;
     Tan "TAN" 1..=1 Double, Pure;
+    Cot "COT" 1..=1 Double, Pure;
     Asin "ASIN" 1..=1 Double, Pure;
     Acos "ACOS" 1..=1 Double, Pure;
     Atan "ATAN" 1..=2 Double, Pure;
@@ -146,6 +147,7 @@ functions! {
     Space "SPACE" 1..=1 Ascii(16_777_215), Pure;
     Locate "LOCATE" 2..=3 Int(11), Pure;
     Instr "INSTR" 2..=2 Int(11), Pure;
+    RegexpLike "REGEXP_LIKE" 2..=3 Int(1), Pure;
     FindInSet "FIND_IN_SET" 2..=2 Int(3), Pure;
     Strcmp "STRCMP" 2..=2 Int(2), Pure;
     Ascii "ASCII" 1..=1 Int(3), Pure;

@@ -469,6 +469,12 @@ impl Session {
         params: &[Value<'_>],
         out: &mut impl ResultSink,
     ) -> Ran<Outcome> {
+        // A definition commits the open transaction first, READ ONLY or not. Then the session's
+        // variable alone counts.
+        if matches!(plan.body, Statement::Ddl(_)) && self.derived.read_only {
+            self.commit_open().await?;
+            return Err(SqlError::read_only_transaction().into());
+        }
         let done = match &plan.body {
             Statement::Ddl(DdlStmt::CreateSelect(create)) => {
                 return Box::pin(self.create_select(plan, create, text, params, out)).await;

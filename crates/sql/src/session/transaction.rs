@@ -1,8 +1,8 @@
 //! Transactions: BEGIN to COMMIT, autocommit, savepoints.
 //!
 //! **TXN-1** `active` says that the transaction goes on after the statement: the client has sent
-//! BEGIN, or autocommit is off and a statement has used a table. Otherwise each statement is a
-//! transaction of its own.
+//! BEGIN, or autocommit is off and a statement has used a table or set a savepoint. Otherwise each
+//! statement is a transaction of its own.
 use super::Session;
 use super::variables::{engine_isolation, flush_of};
 use crate::binlog::{Capture, Point, Sealed, semi_sync};
@@ -48,6 +48,9 @@ impl Session {
                 self.completed(*chain, *release, before);
             }
             TransactionStmt::Savepoint(name) => {
+                if !self.transaction.active && !self.derived.autocommit {
+                    self.start(None, false);
+                }
                 // Outside a transaction a savepoint has no use, so the statement does nothing.
                 if self.transaction.active {
                     self.scratch.handlers.savepoint += self.transaction.used as u64;

@@ -65,6 +65,7 @@ impl<'v> Eval<'v, '_, '_> {
                 None => Ok(Value::Null),
             },
             F::Interval => self.interval_position(args),
+            F::RegexpLike => self.regexp_like(args),
 
             F::Abs
             | F::Ceiling
@@ -83,6 +84,7 @@ impl<'v> Eval<'v, '_, '_> {
             | F::Sin
             | F::Cos
             | F::Tan
+            | F::Cot
             | F::Asin
             | F::Acos
             | F::Atan

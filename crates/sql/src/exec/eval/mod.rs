@@ -33,6 +33,7 @@ mod text;
 pub use cast::coerce;
 pub use like::like;
 pub use regexp::Compiled as CompiledRegexp;
+use regexp::MatchType;
 
 use super::env::Env;
 use super::pace::LONG;
@@ -386,7 +387,7 @@ impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
                 self.like(*collation, *escape, sides)?.map(|t| t != *negated)
             }
             ExprKind::Regexp { negated, collation, sides } => {
-                self.regexp(*collation, sides)?.map(|t| t != *negated)
+                self.regexp(*collation, &sides[..], MatchType::default())?.map(|t| t != *negated)
             }
             ExprKind::IsNull { negated, value } => Some(self.eval(value)?.is_null() != *negated),
             ExprKind::IsTruth { negated, truth, value } => {

@@ -106,6 +106,7 @@ impl<'v> Eval<'v, '_, '_> {
             F::Sin => |x| Some(x.sin()),
             F::Cos => |x| Some(x.cos()),
             F::Tan => |x| Some(x.tan()),
+            F::Cot => |x| Some(1.0 / x.tan()),
             F::Asin => |x| (x.abs() <= 1.0).then(|| x.asin()),
             F::Acos => |x| (x.abs() <= 1.0).then(|| x.acos()),
             F::Atan => |x| Some(x.atan()),

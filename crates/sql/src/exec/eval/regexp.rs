@@ -1,4 +1,4 @@
-//! REGEXP.
+//! REGEXP and REGEXP_LIKE().
 //!
 //! A search is linear in the text for every pattern, but the cost of each byte grows with the size
 //! of the pattern. Four megabytes of text and a pattern of four thousand repetitions took minutes,
@@ -8,9 +8,10 @@
 //! that are not ASCII; then the search goes on over sets of states (Thompson, 1968).
 use super::Eval;
 use super::pattern_size::PatternSize;
+use crate::bind::type_rules::collation_of;
 use crate::error::{Result, SqlError};
-use crate::plan::Expr;
-use redolith_types::{Charset, Collation};
+use crate::plan::{Expr, ExprType};
+use redolith_types::{Charset, Collation, Value};
 use regex::bytes::{Regex, RegexBuilder};
 use regex_automata::Input;
 use regex_automata::hybrid::dfa::{Cache, DFA};
@@ -38,11 +39,48 @@ const STEPS_PER_LOOK: usize = 64 << 10;
 pub struct Compiled {
     pattern: Vec<u8>,
     collation: Collation,
+    how: MatchType,
     regex: Regex,
     /// The compiled pattern takes no more than [`SMALL_PATTERN_BYTES`].
     is_small: bool,
     /// Made for the first long text. The inner None means that no automaton could be made.
     steps: Option<Option<Box<Steps>>>,
+}
+
+/// How REGEXP_LIKE is asked to match.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct MatchType {
+    /// Whether letters of either case are equal. If None, the collation says so.
+    ignores_case: Option<bool>,
+    /// `^` and `$` also match at the ends of lines.
+    by_line: bool,
+    /// `.` also matches the end of a line.
+    dot_matches_all: bool,
+}
+
+impl MatchType {
+    /// Reads the letters of an argument. The last of two that contradict each other counts. None if
+    /// there is no such type.
+    fn parse(letters: &[u8]) -> Option<MatchType> {
+        let mut how = MatchType::default();
+        for letter in letters {
+            match letter {
+                b'c' => how.ignores_case = Some(false),
+                b'i' => how.ignores_case = Some(true),
+                b'm' => how.by_line = true,
+                b'n' => how.dot_matches_all = true,
+                // Only a line feed ends a line: so it is without this letter, too.
+                b'u' => {}
+                _ => return None,
+            }
+        }
+        Some(how)
+    }
+    /// Bytes without a character set have no cases.
+    fn ignores_case(self, collation: Collation) -> bool {
+        let by_collation = collation.is_case_insensitive();
+        collation != Collation::Binary && self.ignores_case.unwrap_or(by_collation)
+    }
 }
 
 /// The pattern as an automaton that makes its states when it first meets them.
@@ -58,6 +96,7 @@ impl Compiled {
     pub fn new(
         pattern: &[u8],
         collation: Collation,
+        how: MatchType,
         before_long: impl FnOnce(),
     ) -> Result<Compiled> {
         let size = PatternSize::of(pattern);
@@ -68,7 +107,9 @@ impl Compiled {
             .map_err(|_| SqlError::invalid_string("utf8mb4", String::from_utf8_lossy(pattern)))?;
         let compile = |bytes| {
             RegexBuilder::new(&text)
-                .case_insensitive(collation.is_case_insensitive())
+                .case_insensitive(how.ignores_case(collation))
+                .multi_line(how.by_line)
+                .dot_matches_new_line(how.dot_matches_all)
                 .unicode(collation != Collation::Binary)
                 .size_limit(bytes)
                 .build()
@@ -85,10 +126,10 @@ impl Compiled {
             compile(PATTERN_BYTES)
         };
         let regex = regex.map_err(illegal)?;
-        Ok(Compiled { pattern: pattern.to_vec(), collation, regex, is_small, steps: None })
+        Ok(Compiled { pattern: pattern.to_vec(), collation, how, regex, is_small, steps: None })
     }
-    pub fn is_for(&self, pattern: &[u8], collation: Collation) -> bool {
-        self.pattern == pattern && self.collation == collation
+    pub fn is_for(&self, pattern: &[u8], collation: Collation, how: MatchType) -> bool {
+        self.pattern == pattern && self.collation == collation && self.how == how
     }
 
     /// True if the pattern is found in `text`. Now and then calls `stop`, whose error ends the
@@ -97,7 +138,8 @@ impl Compiled {
         if self.is_small && text.len() < LONG_TEXT {
             return Ok(self.regex.is_match(text));
         }
-        let steps = self.steps.get_or_insert_with(|| Steps::new(&self.pattern, self.collation));
+        let Compiled { pattern, collation, how, .. } = self;
+        let steps = self.steps.get_or_insert_with(|| Steps::new(pattern, *collation, *how));
         if let Some(steps) = steps
             && text.len().saturating_mul(steps.states) > FEW_STEPS
         {
@@ -111,9 +153,11 @@ impl Compiled {
 }
 
 impl Steps {
-    fn new(pattern: &[u8], collation: Collation) -> Option<Box<Steps>> {
+    fn new(pattern: &[u8], collation: Collation, how: MatchType) -> Option<Box<Steps>> {
         let syntax = syntax::Config::new()
-            .case_insensitive(collation.is_case_insensitive())
+            .case_insensitive(how.ignores_case(collation))
+            .multi_line(how.by_line)
+            .dot_matches_new_line(how.dot_matches_all)
             .unicode(collation != Collation::Binary)
             .utf8(false);
         let nfa = thompson::Config::new().utf8(false).which_captures(WhichCaptures::None);
@@ -249,7 +293,8 @@ impl<'v> Eval<'v, '_, '_> {
     pub(super) fn regexp(
         &mut self,
         collation: Collation,
-        sides: &'v [Expr; 2],
+        sides: &'v [Expr],
+        how: MatchType,
     ) -> Result<Option<bool>> {
         let (text, pattern) = (self.eval(&sides[0])?, self.eval(&sides[1])?);
         if text.is_null() || pattern.is_null() {
@@ -263,17 +308,40 @@ impl<'v> Eval<'v, '_, '_> {
         );
         // Usually all rows of a statement have the same pattern.
         let mut compiled =
-            match self.env.regex.take().filter(|kept| kept.is_for(&pattern, collation)) {
+            match self.env.regex.take().filter(|kept| kept.is_for(&pattern, collation, how)) {
                 Some(kept) => kept,
                 None => {
                     // Many steps: a statement that compiles a pattern for each row is killed too.
                     self.env.look()?;
-                    Box::new(Compiled::new(&pattern, collation, || self.env.be_heavy())?)
+                    Box::new(Compiled::new(&pattern, collation, how, || self.env.be_heavy())?)
                 }
             };
         let found = compiled.is_match(&text, &mut || self.env.look())?;
         self.env.regex = Some(compiled);
         Ok(Some(found))
+    }
+
+    /// REGEXP_LIKE(text, pattern [, match type]).
+    pub(super) fn regexp_like(&mut self, args: &'v [Expr]) -> Result<Value<'v>> {
+        let how = match args.get(2) {
+            Some(letters) => match self.arg_bytes(letters)? {
+                Some(letters) => MatchType::parse(&letters)
+                    .ok_or_else(|| SqlError::wrong_arguments("regexp_like"))?,
+                None => return Ok(Value::Null),
+            },
+            None => MatchType::default(),
+        };
+        let sides = &args[..2];
+        let texts: Vec<&ExprType> =
+            sides.iter().map(|side| &side.ty).filter(|ty| ty.kind.is_string()).collect();
+        let collation = if texts.is_empty() {
+            Collation::Utf8mb4GeneralCi
+        } else {
+            collation_of(&texts, "regexp_like")?.0
+        };
+        Ok(self
+            .regexp(collation, sides, how)?
+            .map_or(Value::Null, |found| Value::Int(found.into())))
     }
 }
 
@@ -282,6 +350,8 @@ mod tests {
     use super::*;
 
     const UTF8: Collation = Collation::Utf8mb4GeneralCi;
+    const AS_COLLATED: MatchType =
+        MatchType { ignores_case: None, by_line: false, dot_matches_all: false };
 
     fn text(bytes: usize) -> Vec<u8> {
         // Pseudo-random hexadecimal digits.
@@ -332,12 +402,18 @@ mod tests {
             r"n\b\w",
             r"(^|\b)end\b(\s|$)",
         ] {
-            for collation in [UTF8, Collation::Utf8mb4Bin, Collation::Binary] {
-                let Ok(compiled) = Compiled::new(pattern.as_bytes(), collation, || ()) else {
+            let lines = MatchType { by_line: true, dot_matches_all: true, ..AS_COLLATED };
+            for (collation, how) in [
+                (UTF8, AS_COLLATED),
+                (Collation::Utf8mb4Bin, AS_COLLATED),
+                (Collation::Binary, AS_COLLATED),
+                (UTF8, lines),
+            ] {
+                let Ok(compiled) = Compiled::new(pattern.as_bytes(), collation, how, || ()) else {
                     continue;
                 };
                 for text in [&long[..], &long[..5000], &long[4000..], b"", b"end 7"] {
-                    let mut steps = Steps::new(pattern.as_bytes(), collation).unwrap();
+                    let mut steps = Steps::new(pattern.as_bytes(), collation, how).unwrap();
                     let found = steps.is_match(text, &mut || Ok(())).unwrap();
                     let word_border = [r"\b", r"\B", "[["].iter().any(|b| pattern.contains(b));
                     assert!(found.is_some() || word_border, "{pattern}");
@@ -372,7 +448,7 @@ mod tests {
     #[test]
     fn a_search_for_a_large_pattern_is_ended() {
         let pattern = br"([0-7][0-9a-f]{4000}|[8-f][0-9a-f]{3000})[g-z]";
-        let mut compiled = Compiled::new(pattern, UTF8, || ()).unwrap();
+        let mut compiled = Compiled::new(pattern, UTF8, AS_COLLATED, || ()).unwrap();
         let found = compiled.is_match(&text(400), &mut || Err(SqlError::interrupted()));
         assert_eq!(found.unwrap_err().code, 1317);
     }
@@ -380,7 +456,8 @@ mod tests {
     fn a_large_pattern_is_announced_or_refused() {
         let announced = |pattern: &str| {
             let mut announced = false;
-            let compiled = Compiled::new(pattern.as_bytes(), UTF8, || announced = true);
+            let compiled =
+                Compiled::new(pattern.as_bytes(), UTF8, AS_COLLATED, || announced = true);
             compiled.map(|_| announced).map_err(|e| e.code)
         };
         assert_eq!(announced(r"^[a-z]+@\w+\.example$"), Ok(false));
@@ -392,7 +469,7 @@ mod tests {
         assert_eq!(announced("(a"), Err(3685));
     }
     fn is_ended_and_goes_on(pattern: &[u8], text: Vec<u8>) {
-        let mut compiled = Compiled::new(pattern, UTF8, || ()).unwrap();
+        let mut compiled = Compiled::new(pattern, UTF8, AS_COLLATED, || ()).unwrap();
         let mut left = 20;
         let stop = &mut || {
             left -= 1;
@@ -401,7 +478,7 @@ mod tests {
         assert_eq!(compiled.is_match(&text, stop).unwrap_err().code, 1317);
         // The pattern can still be used for the next text.
         assert!(!compiled.is_match(&text[..100], &mut || Ok(())).unwrap());
-        let cheap = &mut Compiled::new(b"zzz", UTF8, || ()).unwrap();
+        let cheap = &mut Compiled::new(b"zzz", UTF8, AS_COLLATED, || ()).unwrap();
         assert!(
             !cheap.is_match(&text[..50_000], &mut || Err(SqlError::interrupted())).unwrap(),
             "one call"

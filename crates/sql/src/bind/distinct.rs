@@ -1,0 +1,69 @@
+//! DISTINCT with ORDER BY: which expressions may sort rows that are given once.
+use super::Binder;
+use super::scope::Scope;
+use crate::error::{Result, SqlError};
+use crate::plan::expr_set::SameIndex;
+use crate::plan::{Expr, ExprKind, SortKey};
+use crate::sql_mode::SqlMode;
+
+impl Binder<'_> {
+    /// Checks the sort keys behind the first `visible` expressions of `output`. Rows that are equal
+    /// in the select list are one row, so a sort key has to follow from the select list, or this
+    /// row would have several. As in MySQL, this does not hold without ONLY_FULL_GROUP_BY: then the
+    /// first of the equal rows decides.
+    pub(super) fn check_distinct_order(
+        &self,
+        scope: &Scope,
+        output: &[Expr],
+        visible: usize,
+        order: &[SortKey],
+    ) -> Result<()> {
+        if output.len() == visible {
+            return Ok(());
+        }
+        let refuse = |at: usize, column: &str| {
+            Err(SqlError::not_in_select_list(at + 1, "ORDER BY clause", column, "DISTINCT"))
+        };
+        let (items, added) = output.split_at(visible);
+        let known = SameIndex::of(items);
+        for (at, key) in order.iter().enumerate() {
+            let Some(expr) = (key.output as usize).checked_sub(visible).map(|n| &added[n]) else {
+                continue;
+            };
+            if !self.windows.is_empty() {
+                return refuse(at, "?");
+            }
+            if !self.cx.mode.has(SqlMode::ONLY_FULL_GROUP_BY) {
+                continue;
+            }
+            match foreign(expr, items, &known).map(|e| &e.kind) {
+                None => {}
+                Some(ExprKind::Column { source, column }) => {
+                    return refuse(at, &scope.full_name(*source, *column));
+                }
+                Some(_) => return refuse(at, "?"),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The first column or aggregate in a sort key that is not in the select list.
+fn foreign<'e>(expr: &'e Expr, items: &[Expr], known: &SameIndex) -> Option<&'e Expr> {
+    if known.find_expr(expr, items).is_some() {
+        return None;
+    }
+    let differs = matches!(
+        expr.kind,
+        ExprKind::Column { .. }
+            | ExprKind::Member { .. }
+            | ExprKind::Aggregate(_)
+            | ExprKind::Window(_)
+    );
+    if differs {
+        return Some(expr);
+    }
+    let mut found = None;
+    expr.parts(&mut |part| found = found.or_else(|| foreign(part, items, known)));
+    found
+}
