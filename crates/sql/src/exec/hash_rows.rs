@@ -224,8 +224,8 @@ impl<'p> HashRows<'p> {
         self.finish(cx).await
     }
 
-    /// The hash of a row of the source that meets the conditions `own`; the outer None says that no row before it matches, the
-    /// inner that bytes do not decide.
+    /// The hash of a row of the source. The outer None says that the row fails a condition of
+    /// `own`, or that no row before it matches; the inner None that bytes do not decide.
     #[allow(clippy::option_option)]
     fn key_of(
         &mut self,

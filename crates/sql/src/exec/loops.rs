@@ -310,8 +310,8 @@ impl<'p> Loops<'p> {
             }
         }
     }
-    /// Goes on as far as no future is needed. Returns None where one is, and otherwise whether there
-    /// is a combination of rows.
+    /// Goes on as far as no future is needed. Returns None where a future is needed, and otherwise
+    /// whether there is a combination of rows.
     fn go_on_at_hand(&mut self, at: Scope<'_>, cx: &mut ExecContext<'_>) -> Result<Option<bool>> {
         loop {
             let level = &mut self.levels[self.depth];

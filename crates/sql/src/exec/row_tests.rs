@@ -3,9 +3,9 @@
 //! A scan checks them before anything else of the statement sees the row.
 //!
 //! **TEST-1** A test gives the answer of its condition: it refuses the rows for which the condition
-//! is false or NULL. A condition stays with the others ([`RowTests::rest`]) if the types of its sides
-//! do not compare as numbers of one kind, or if its value cannot be known before the first row
-//! without a warning or an error.
+//! is false or NULL. A condition stays with the others ([`RowTests::rest`]) if the types of its
+//! sides do not compare as numbers of one kind, or as strings of one character set, or if its value
+//! cannot be known before the first row without a warning or an error.
 //! **TEST-2** The tests come before the other conditions. So no condition of the filter may have an
 //! effect, or depend on how often it is evaluated.
 use super::env::Env;
@@ -184,7 +184,7 @@ impl Numbers {
         known(e, at, env, |value, eval| self.bound_of(value, eval.env))
     }
     fn bound_of(self, value: &Value<'_>, env: &mut Env<'_>) -> Option<Bound> {
-        let scaled = |n: i128, power: u8| Some(n.checked_mul(10i128.checked_pow(power.into())?)?);
+        let scaled = |n: i128, power: u8| n.checked_mul(10i128.checked_pow(power.into())?);
         match (self, value) {
             (_, Value::Null) => Some(Bound::Null),
             (Numbers::Integer, Value::Int(n)) => Some(Bound::At((*n).into(), true)),

@@ -559,11 +559,11 @@ async fn keep(
         Some(c) => answered!(cx, at, Eval::new(at, &mut cx.env).truth(c)) == Some(true),
         None => true,
     };
-    while open {
-        if !plan.dependent && !grouping.first_row {
+    loop {
+        if open && !plan.dependent && !grouping.first_row {
             loops.each_at_hand(cx, |sources, env| groups.add(Scope { sources, ..at }, env))?;
         }
-        if !next!(loops, cx, at) {
+        if !open || !next!(loops, cx, at) {
             break;
         }
         if plan.dependent {

@@ -262,8 +262,8 @@ impl<'f> Input<'f> {
         let facts: Vec<&Fact> =
             self.facts.iter().filter(|f| !f.is_after && f.needs & !placed == 0).collect();
         let share: f64 = facts.iter().map(|f| f.share).product();
-        let is_key = |f: &&Fact| f.is_key && f.needs != 0;
-        let hashed = (self.may_be_hashed && facts.iter().any(|f| is_key(&f))).then(|| {
+        let has_key = facts.iter().any(|f| f.is_key && f.needs != 0);
+        let hashed = (self.may_be_hashed && has_key).then(|| {
             let own = facts.iter().filter(|f| f.needs == 0).map(|f| f.share).product::<f64>();
             let read = if self.table.is_some() { self.rows } else { self.cost };
             let once = read + self.rows * own * HASH_ROW;
