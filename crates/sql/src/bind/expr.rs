@@ -356,6 +356,7 @@ impl Binder<'_> {
             let aliases = env.aliases.filter(|_| name.table.is_none())?;
             aliases.find(&name.column).map(|n| &aliases.list[n].1)
         };
+        let is_one = || env.aliases.is_some_and(|aliases| !aliases.has_several(&name.column));
         // Except inside an aggregate, HAVING looks at the columns of GROUP BY first, as the
         // standard has it, and then at the select list. Other clauses look at the columns first.
         if env.clause == Clause::Having && self.aggregates.is_some() {
@@ -378,14 +379,20 @@ impl Binder<'_> {
                 let column = self.column_value(env.scope, at)?;
                 let is_known = |n: Named<'_>| n.index.find_expr(&column, n.columns).is_some();
                 let known = env.named.is_some_and(is_known);
-                return if known {
-                    Ok(column)
-                } else {
-                    Err(SqlError::unknown_column(written(name), env.clause.name()))
-                };
+                if known {
+                    return Ok(column);
+                }
+                let outer = self.outer_name(env, name)?;
+                return outer
+                    .ok_or_else(|| SqlError::unknown_column(written(name), env.clause.name()));
             }
         }
-        match env.scope.find(name, env.clause)? {
+        let found = match env.scope.find(name, env.clause) {
+            // GROUP BY takes the item of the select list if several tables have the column.
+            Err(_) if env.clause == Clause::Group && alias().is_some_and(|_| is_one()) => None,
+            found => found?,
+        };
+        match found {
             Some(at) => self.column_value(env.scope, at),
             None => match alias() {
                 Some(expr) if env.windows.is_none() && has_window(expr) => {
@@ -677,7 +684,11 @@ pub(super) fn operand(value: Expr) -> Expr {
 /// Converts a string to the character set of `collation`.
 pub(super) fn transcode(value: Expr, collation: Collation) -> Expr {
     let nullable = value.ty.nullable || may_be_no_text(&value, collation);
-    let ty = transcoded_type(&value, collation).nullable(nullable);
+    let mut ty = transcoded_type(&value, collation).nullable(nullable);
+    if collation == Collation::Binary {
+        // CAST(x AS BINARY(n)) fills up with zeros. This is CAST(x AS BINARY).
+        ty.length = u32::MAX;
+    }
     Expr::new(ExprKind::Cast(Box::new(value)), ty)
 }
 /// True if the value has bytes without a character set, which may be invalid in that of

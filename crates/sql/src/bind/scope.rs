@@ -121,6 +121,11 @@ impl Aliases {
     pub fn find(&self, name: &str) -> Option<usize> {
         self.names.find(name, self.list.len(), |n| &self.list[n].0)
     }
+    /// True if the name means several items. Looks through the whole list.
+    pub fn has_several(&self, name: &str) -> bool {
+        let mut items = self.list.iter().filter(|(n, _)| n.eq_ignore_ascii_case(name));
+        items.next().is_some_and(|(_, first)| items.any(|(_, other)| !other.same(first)))
+    }
 }
 
 /// Columns by the names that a statement gives them.

@@ -110,7 +110,7 @@ impl Binder<'_> {
                 self.pinned(|b| b.group_key(&with_aliases(Clause::Group), ast_key, &items.output))?;
             if let A::Name(name) = &ast_key.kind
                 && select.having.is_some()
-                && scope.find(name, Clause::Group)?.is_some()
+                && matches!(scope.find(name, Clause::Group), Ok(Some(_)))
             {
                 grouped.add(&name.column, &key);
             }
@@ -422,7 +422,8 @@ impl Binder<'_> {
     ) -> Result<Option<usize>> {
         Ok(match &key.kind {
             A::Name(name)
-                if name.table.is_none() && env.scope.find(name, env.clause)?.is_none() =>
+                if name.table.is_none()
+                    && !matches!(env.scope.find(name, env.clause), Ok(Some(_))) =>
             {
                 items.aliases.find(&name.column)
             }

@@ -182,8 +182,17 @@ impl Parser<'_> {
             let select = self.subselect()?;
             return Ok(ExprKind::InSelect { negated, value, select });
         }
-        let list = self.in_parens(|p| p.comma_list(|p| p.expr()))?;
-        Ok(ExprKind::In { negated, value, list })
+        let mut list = self.in_parens(|p| p.comma_list(|p| p.expr()))?;
+        // A query in more parentheses is no list of one value.
+        Ok(match (list.pop(), list.is_empty()) {
+            (Some(Expr { kind: ExprKind::Select(select), .. }), true) => {
+                ExprKind::InSelect { negated, value, select }
+            }
+            (last, _) => {
+                list.extend(last);
+                ExprKind::In { negated, value, list }
+            }
+        })
     }
 
     fn bit_expr(&mut self) -> Result<Expr> {
