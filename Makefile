@@ -9,7 +9,8 @@
 #   make lint         rustfmt, clippy and rustdoc with warnings as errors, licences
 #   make sim          crash simulation alone; SEEDS=100000 for a long one
 #   make soak         what make test has no time for, an hour: 20,000 seeds, every operation,
-#                     200 power cuts, the whole tests of make clients
+#                     200 power cuts, all 5.7 million queries of the sqllogictest corpus, the whole
+#                     tests of make clients
 #   make differ       random statements beside MariaDB, an hour; DIFFER_SECONDS=600 SEED=7 for
 #                     others
 #   make clients      the whole tests of Django, SQLAlchemy and drivers, half an hour;
@@ -100,11 +101,12 @@ sim:
 	@tools/setup build
 	tests/run sim --seeds $(SEEDS)
 
-soak:
-	@tools/setup build
+soak: build
+	@tools/setup test
 	EVERY_IO=1 tests/run sim --seeds 20000
 	POWER_LOSS_IMAGES=200 POWER_LOSS_TRANSACTIONS=600 SEED=$(SEED) \
 	  cargo test --locked -p redolith-server --test server power_loss:: -- --nocapture
+	tests/logic.py --all --binary $(BINARY)
 	$(MAKE) clients
 
 clients: build

@@ -304,8 +304,8 @@ def _(sql, theirs, ours):
 
 @rule(
     'long-integers-and-texts',
-    'integers of more than 15 digits are compared with texts as doubles, as in MySQL; MariaDB'
-    ' compares some as decimals',
+    'integers of more than 15 digits are compared with texts as doubles, as in MySQL, unless a'
+    ' BIGINT column meets constants; MariaDB compares some as decimals',
 )
 def _(sql, theirs, ours):
     return (

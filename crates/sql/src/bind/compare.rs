@@ -111,7 +111,7 @@ impl Binder<'_> {
         let right = year_of(&left, right);
         let left = dated_year(left, &right.ty);
         let right = dated_year(right, &left.ty);
-        let how = type_rules::compare_as(&left.ty, &right.ty)?;
+        let how = type_rules::compare_sides(&left, &right)?;
         let is_param = |e: &Expr| matches!(e.kind, ExprKind::Param(_));
         let open = [self.is_open(&right, is_param(&left)), self.is_open(&left, is_param(&right))];
         self.meet(&left, &right.ty, open[0]);
@@ -203,6 +203,7 @@ impl Binder<'_> {
         self.meet(&bound[1], &bound[0].ty, is_open);
         self.meet(&bound[2], &bound[0].ty, is_open);
         let how = type_rules::compare_all([&bound[0].ty, &bound[1].ty, &bound[2].ty], is_range)?;
+        let how = type_rules::compare_with_all(&bound[0], &bound[1..], how);
         let nullable = bound.iter().any(|b| b.ty.nullable);
         let [value, low, high] = bound;
         let (low, high) = (year_for(&value, low), year_for(&value, high));
@@ -244,12 +245,13 @@ impl Binder<'_> {
             items.push(if hex && value.ty.kind.is_numeric() { as_number(bound) } else { bound });
         }
         let how = type_rules::common_of(&value.ty, items.iter().map(|i| &i.ty), "in")?;
+        let how = type_rules::compare_with_all(&value, &items, how);
         let nullable = value.ty.nullable || items.iter().any(|i| i.ty.nullable);
         let value = Box::new(fit(value, how));
         // If the items have several kinds, each has its own comparison.
         let how_of = |item: &Expr| {
             if how == CompareAs::ByValue {
-                type_rules::compare_as(&value.ty, &item.ty)
+                type_rules::compare_sides(&value, item)
             } else {
                 Ok(how)
             }
@@ -296,6 +298,7 @@ impl Binder<'_> {
         let (value, pattern) =
             (self.string_operand(env, value)?, self.string_operand(env, pattern)?);
         self.learn(&pattern, &value.ty);
+        let no_backslash = self.cx.mode.has(SqlMode::NO_BACKSLASH_ESCAPES);
         let escape = match escape {
             None => Some('\\'),
             Some(e) => {
@@ -304,7 +307,7 @@ impl Binder<'_> {
                     Some(Value::Bytes(b)) => {
                         let utf8 = e.ty.collation.charset().convert_lossy(b, Charset::Utf8mb4);
                         let text = String::from_utf8_lossy(&utf8);
-                        if text.chars().count() > 1 {
+                        if text.chars().count() > 1 || no_backslash && text.is_empty() {
                             return Err(SqlError::wrong_arguments("ESCAPE"));
                         }
                         text.chars().next()

@@ -1,6 +1,6 @@
 //! Binds expressions: each syntax node becomes a bound node.
 use super::compare::{and, or};
-use super::scope::{Aliases, Clause, Scope, written};
+use super::scope::{Aliases, Clause, ColumnNames, Scope, written};
 use super::window::has_window;
 use super::{Binder, type_rules};
 use crate::error::{Result, SqlError};
@@ -16,6 +16,18 @@ use redolith_types::{Charset, Collation, Decimal, Value};
 /// statements need about a hundredth.
 const COPIES_PER_BYTE: usize = 64;
 
+/// The columns that HAVING can name.
+#[derive(Clone, Copy)]
+pub struct Named<'s> {
+    /// The columns that are selected or grouped by.
+    pub columns: &'s [Expr],
+    pub index: &'s SameIndex,
+    /// The columns of GROUP BY.
+    pub grouped: &'s ColumnNames,
+    /// The items of the select list that are columns.
+    pub selected: &'s ColumnNames,
+}
+
 /// The names that are visible to an expression.
 #[derive(Clone, Copy)]
 pub struct Env<'s> {
@@ -23,8 +35,8 @@ pub struct Env<'s> {
     pub clause: Clause,
     /// The names of the select items, for GROUP BY, HAVING and ORDER BY.
     pub aliases: Option<&'s Aliases>,
-    /// For HAVING: the columns that are selected or grouped by.
-    pub named: Option<(&'s SameIndex, &'s [Expr])>,
+    /// For HAVING: what it can name beside the aliases.
+    pub named: Option<Named<'s>>,
     /// For the select list: the items so far, which only a subquery in it can name, and all items
     /// of the list.
     pub items: Option<(&'s Aliases, &'s [ast::SelectItem])>,
@@ -344,9 +356,18 @@ impl Binder<'_> {
             let aliases = env.aliases.filter(|_| name.table.is_none())?;
             aliases.find(&name.column).map(|n| &aliases.list[n].1)
         };
-        // HAVING looks at the select list first, except inside an aggregate. Other clauses look at
-        // the columns first.
+        let is_one = || env.aliases.is_some_and(|aliases| !aliases.has_several(&name.column));
+        // Except inside an aggregate, HAVING looks at the columns of GROUP BY first, as the
+        // standard has it, and then at the select list. Other clauses look at the columns first.
         if env.clause == Clause::Having && self.aggregates.is_some() {
+            if name.table.is_none()
+                && let Some(named) = env.named
+            {
+                if let Some(column) = named.grouped.find(&name.column, env.clause)? {
+                    return self.copy(env, column);
+                }
+                named.selected.find(&name.column, env.clause)?;
+            }
             if let Some(expr) = alias() {
                 if has_window(expr) {
                     return Err(SqlError::misplaced_window_alias(&name.column));
@@ -356,16 +377,22 @@ impl Binder<'_> {
             // HAVING knows only the columns that are selected or grouped by.
             if let Some(at) = env.scope.find(name, env.clause)? {
                 let column = self.column_value(env.scope, at)?;
-                let known =
-                    env.named.is_some_and(|(index, list)| index.find_expr(&column, list).is_some());
-                return if known {
-                    Ok(column)
-                } else {
-                    Err(SqlError::unknown_column(written(name), env.clause.name()))
-                };
+                let is_known = |n: Named<'_>| n.index.find_expr(&column, n.columns).is_some();
+                let known = env.named.is_some_and(is_known);
+                if known {
+                    return Ok(column);
+                }
+                let outer = self.outer_name(env, name)?;
+                return outer
+                    .ok_or_else(|| SqlError::unknown_column(written(name), env.clause.name()));
             }
         }
-        match env.scope.find(name, env.clause)? {
+        let found = match env.scope.find(name, env.clause) {
+            // GROUP BY takes the item of the select list if several tables have the column.
+            Err(_) if env.clause == Clause::Group && alias().is_some_and(|_| is_one()) => None,
+            found => found?,
+        };
+        match found {
             Some(at) => self.column_value(env.scope, at),
             None => match alias() {
                 Some(expr) if env.windows.is_none() && has_window(expr) => {

@@ -121,6 +121,32 @@ impl Aliases {
     pub fn find(&self, name: &str) -> Option<usize> {
         self.names.find(name, self.list.len(), |n| &self.list[n].0)
     }
+    /// True if the name means several items. Looks through the whole list.
+    pub fn has_several(&self, name: &str) -> bool {
+        let mut items = self.list.iter().filter(|(n, _)| n.eq_ignore_ascii_case(name));
+        items.next().is_some_and(|(_, first)| items.any(|(_, other)| !other.same(first)))
+    }
+}
+
+/// Columns by the names that a statement gives them.
+#[derive(Default)]
+pub struct ColumnNames(HashMap<Box<str>, Option<Expr>>);
+impl ColumnNames {
+    pub fn add(&mut self, name: &str, column: &Expr) {
+        let known =
+            self.0.entry(name.to_ascii_lowercase().into()).or_insert_with(|| Some(column.clone()));
+        if known.as_ref().is_some_and(|known| !known.same(column)) {
+            *known = None;
+        }
+    }
+    /// The column of this name. Error 1052 if the name has several.
+    pub fn find(&self, name: &str, clause: Clause) -> Result<Option<&Expr>> {
+        match self.0.get(&*name.to_ascii_lowercase()) {
+            Some(None) => Err(SqlError::ambiguous_column(name, clause.name())),
+            Some(column) => Ok(column.as_ref()),
+            None => Ok(None),
+        }
+    }
 }
 
 /// A view whose tables have been merged into the query: names mean its columns, which are

@@ -3,12 +3,12 @@
 use super::access_path;
 use super::aggregate::Aggregates;
 use super::compare::and;
-use super::expr::Env;
+use super::expr::{Env, Named};
 use super::from::{At, FromClause};
 use super::group::grouping_of;
 use super::hash_join;
 use super::order::Wanted;
-use super::scope::{Aliases, Clause, Scope, ScopeSource};
+use super::scope::{Aliases, Clause, ColumnNames, Scope, ScopeSource};
 use super::window::{check_names, has_window};
 use super::{Binder, slot};
 use crate::error::{Result, SqlError};
@@ -98,16 +98,24 @@ impl Binder<'_> {
         let with_aliases = |clause| Env { aliases: Some(&items.aliases), ..env(clause) };
         let outer_aggregates = self.aggregates.take();
         let (mut keys, mut known) = (Vec::new(), SameIndex::default());
+        // The keys that are columns, for HAVING.
+        let mut grouped = ColumnNames::default();
         // For each item that a key of ROLLUP names: the key.
         let mut named_keys = vec![None; if select.rollup { items.output.len() } else { 0 }];
-        for key in &select.group {
-            let item = self.item_of_key(&with_aliases(Clause::Group), key, &items)?;
+        for ast_key in &select.group {
+            let item = self.item_of_key(&with_aliases(Clause::Group), ast_key, &items)?;
             if let Some(named) = item.and_then(|item| named_keys.get_mut(item)) {
                 named.get_or_insert(keys.len());
             }
-            // A repeated key and a constant do not change the groups, except those of ROLLUP.
             let key =
-                self.pinned(|b| b.group_key(&with_aliases(Clause::Group), key, &items.output))?;
+                self.pinned(|b| b.group_key(&with_aliases(Clause::Group), ast_key, &items.output))?;
+            if let A::Name(name) = &ast_key.kind
+                && select.having.is_some()
+                && matches!(scope.find(name, Clause::Group), Ok(Some(_)))
+            {
+                grouped.add(&name.column, &key);
+            }
+            // A repeated key and a constant do not change the groups, except those of ROLLUP.
             let is_new = !key.is_constant() && known.find_expr(&key, &keys).is_none();
             if select.rollup || is_new {
                 known.insert_expr(&key, keys.len());
@@ -120,7 +128,14 @@ impl Binder<'_> {
             None => Vec::new(),
         };
         let index = SameIndex::of(&named);
-        let having_env = Env { named: Some((&index, &named)), ..with_aliases(Clause::Having) };
+        let mut selected = ColumnNames::default();
+        if select.having.is_some() {
+            let is_column = |item: &&(String, Expr)| is_column(&item.1);
+            items.aliases.list.iter().filter(is_column).for_each(|(n, e)| selected.add(n, e));
+        }
+        let named =
+            Named { columns: &named, index: &index, grouped: &grouped, selected: &selected };
+        let having_env = Env { named: Some(named), ..with_aliases(Clause::Having) };
         let mut having =
             select.having.as_ref().map(|h| self.condition(&having_env, h)).transpose()?;
         let visible = items.output.len();
@@ -410,7 +425,8 @@ impl Binder<'_> {
     ) -> Result<Option<usize>> {
         Ok(match &key.kind {
             A::Name(name)
-                if name.table.is_none() && env.scope.find(name, env.clause)?.is_none() =>
+                if name.table.is_none()
+                    && !matches!(env.scope.find(name, env.clause), Ok(Some(_))) =>
             {
                 items.aliases.find(&name.column)
             }

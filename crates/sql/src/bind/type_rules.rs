@@ -5,7 +5,9 @@
 //! Expressions", "Precision Math".
 use crate::error::{Result, SqlError};
 use crate::plan::expr_type::NOT_FIXED_DECIMALS;
-use crate::plan::{ArithOp, Coercibility, CompareAs, ExprType, Kind, fraction_digits};
+use crate::plan::{
+    ArithOp, Coercibility, CompareAs, Expr, ExprKind, ExprType, Kind, fraction_digits,
+};
 use redolith_types::decimal::MAX_PRECISION;
 use redolith_types::{Charset, Collation, Value};
 
@@ -276,6 +278,34 @@ pub fn compare_as(left: &ExprType, right: &ExprType) -> Result<CompareAs> {
         Domain::Decimal => CompareAs::Decimal,
         _ => CompareAs::Double,
     })
+}
+
+/// How the two sides of a comparison are compared. A BIGINT column and a constant text are compared
+/// by value: exactly if the text is an integer, which as a DOUBLE equals its neighbours.
+pub fn compare_sides(left: &Expr, right: &Expr) -> Result<CompareAs> {
+    let is_exact = |column: &Expr, text: &Expr| is_bigint(column) && is_constant_text(text);
+    Ok(match compare_as(&left.ty, &right.ty)? {
+        CompareAs::Double if is_exact(left, right) || is_exact(right, left) => CompareAs::ByValue,
+        how => how,
+    })
+}
+
+/// How a value is compared with several, which is `how` by their types: the constants that a BIGINT
+/// column is compared with are integers if all of them can be.
+pub fn compare_with_all(value: &Expr, others: &[Expr], how: CompareAs) -> CompareAs {
+    let is_integer = |e: &Expr| matches!(domain(&e.ty), Domain::Int) && e.is_constant();
+    let are_exact = how == CompareAs::Double
+        && is_bigint(value)
+        && others.iter().all(|e| is_constant_text(e) || is_integer(e));
+    if are_exact { CompareAs::ByValue } else { how }
+}
+
+fn is_bigint(column: &Expr) -> bool {
+    column.ty.kind == Kind::BigInt && column.is_column_of_any_query()
+}
+fn is_constant_text(e: &Expr) -> bool {
+    let is_text = e.ty.kind.is_string() && !matches!(e.ty.kind, Kind::Enum | Kind::Set);
+    is_text && (e.is_constant() || matches!(e.kind, ExprKind::UserVariable(_)))
 }
 
 /// How BETWEEN compares: in one domain for the value and both bounds. If `is_range`, the value is a

@@ -1,6 +1,6 @@
 //! Comparisons, BETWEEN, IN, CASE.
 use super::Eval;
-use crate::bind::type_rules::compare_as;
+use crate::bind::type_rules::{compare_as, compare_sides};
 use crate::error::{Result, SqlError};
 use crate::plan::{CompareAs, CompareOp, Expr, ExprType, Kind};
 use redolith_types::convert::{to_datetime, to_decimal, to_f64, to_integer, to_time};
@@ -95,7 +95,7 @@ impl<'v> Eval<'v, '_, '_> {
                         if !is_temporal(other) =>
                     {
                         self.check_number(text)?;
-                        a.compare(b, collation)
+                        integer_order(a, b).unwrap_or_else(|| a.compare(b, collation))
                     }
                     _ => a.compare(b, collation),
                 }
@@ -321,7 +321,7 @@ impl<'v> Eval<'v, '_, '_> {
         }
         let mut unknown = false;
         for item_expr in list {
-            let how = compare_as(&value.ty, &item_expr.ty)?;
+            let how = compare_sides(value, item_expr)?;
             let item = self.operand(how, item_expr)?;
             let v = match how {
                 CompareAs::Int | CompareAs::Decimal | CompareAs::Double => match &as_number {
@@ -345,22 +345,27 @@ impl<'v> Eval<'v, '_, '_> {
         if matches!(value.as_literal(), Some(Value::Null)) {
             return Ok(None);
         }
-        let above = self.order_of(value, low)?.map(Ordering::is_ge);
+        let above = self.order_by(compare_sides(value, low)?, value, low)?.map(Ordering::is_ge);
         // The high bound is evaluated even if the low bound has decided, as in `between`.
-        let below = self.order_of(value, high)?.map(Ordering::is_le);
+        let below = self.order_by(compare_sides(value, high)?, value, high)?.map(Ordering::is_le);
         let refused = [above, below].contains(&Some(false));
         Ok(if refused { Some(false) } else { above.and(below) })
     }
 
     /// Evaluates two operands as their comparison wants them, and compares them.
-    fn order_of(&mut self, left: &'v Expr, right: &'v Expr) -> Result<Option<Ordering>> {
-        let how = compare_as(&left.ty, &right.ty)?;
+    fn order_by(
+        &mut self,
+        how: CompareAs,
+        left: &'v Expr,
+        right: &'v Expr,
+    ) -> Result<Option<Ordering>> {
         let a = self.operand(how, left)?;
         let b = self.operand(how, right)?;
         self.order(how, (left, &a), (right, &b))
     }
     pub(super) fn equal(&mut self, left: &'v Expr, right: &'v Expr) -> Result<bool> {
-        Ok(self.order_of(left, right)? == Some(Ordering::Equal))
+        let how = compare_as(&left.ty, &right.ty)?;
+        Ok(self.order_by(how, left, right)? == Some(Ordering::Equal))
     }
 
     pub(super) fn case(
@@ -430,4 +435,15 @@ fn is_number(value: &Value<'_>) -> bool {
 
 fn is_temporal(value: &Value<'_>) -> bool {
     matches!(value, Value::Date(_) | Value::Time(_) | Value::DateTime(_))
+}
+
+/// The order of an integer and a text that is an integer, which may have more digits than a DOUBLE.
+fn integer_order(a: &Value<'_>, b: &Value<'_>) -> Option<Ordering> {
+    let integer = |value: &Value<'_>| match value {
+        Value::Int(n) => Some(i128::from(*n)),
+        Value::UInt(n) => Some(i128::from(*n)),
+        Value::Bytes(text) => std::str::from_utf8(text.trim_ascii()).ok()?.parse().ok(),
+        _ => None,
+    };
+    Some(integer(a)?.cmp(&integer(b)?))
 }

@@ -20,6 +20,7 @@ mod info;
 mod interval;
 mod json;
 mod like;
+mod locale;
 mod numeric;
 mod pattern_size;
 mod print;

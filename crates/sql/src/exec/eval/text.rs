@@ -1,10 +1,12 @@
 //! Functions that look into strings, and numbers written as strings.
 use super::Eval;
+use super::locale::NumberStyle;
 use crate::bind::type_rules::collation_of;
-use crate::error::Result;
+use crate::error::{Result, SqlError};
 use crate::plan::{Expr, ExprKind, Function, Kind};
 use memchr::memmem;
 use redolith_types::{Collation, Decimal, Value};
+use std::borrow::Cow;
 
 /// `LENGTHS + n` marks a character of n bytes. UTF-8 has no such bytes, so no weight contains one.
 const LENGTHS: u8 = 0xF8;
@@ -268,6 +270,7 @@ impl<'v> Eval<'v, '_, '_> {
         if value.is_null() {
             return Ok(Value::Null);
         }
+        let style = self.number_style(args.get(2))?;
         // MySQL takes the number of decimals as an int: only the low 32 bits count.
         let places = (places as i32).clamp(0, 30) as u8;
         let mut text = Vec::new();
@@ -282,13 +285,29 @@ impl<'v> Eval<'v, '_, '_> {
         let point = text.iter().position(|b| *b == b'.').unwrap_or(text.len());
         let mut out = text[..sign].to_vec();
         for (n, b) in text[sign..point].iter().enumerate() {
-            if n > 0 && (point - sign - n).is_multiple_of(3) {
-                out.push(b',');
+            if n > 0 && style.separates(point - sign - n) {
+                out.extend(style.separator);
             }
             out.push(*b);
         }
-        out.extend_from_slice(&text[point..]);
+        if point < text.len() {
+            out.push(style.point);
+            out.extend_from_slice(&text[point + 1..]);
+        }
         self.made(out)
+    }
+
+    /// The style of FORMAT's third argument. An unknown locale is warning 1649, and en_US.
+    fn number_style(&mut self, locale: Option<&'v Expr>) -> Result<NumberStyle> {
+        let Some(locale) = locale else { return Ok(NumberStyle::EN_US) };
+        let value = self.eval(locale)?;
+        let name = if value.is_null() { Cow::Borrowed(&b"NULL"[..]) } else { value.to_bytes() };
+        if let Some(style) = NumberStyle::named(&name) {
+            return Ok(style);
+        }
+        let name = String::from_utf8_lossy(&name).into_owned();
+        self.env.warn(SqlError::new(1649, format!("Unknown locale: '{name}'")))?;
+        Ok(NumberStyle::EN_US)
     }
 }
 
