@@ -14,22 +14,14 @@ def is_here():
     return all(shutil.which(program) for program in ('mvn', 'javac', 'java'))
 
 
-FOLDER = os.path.join(servers.TARGET, 'java')
-
-
-def fetched(artifact):
-    """The file of an artifact, fetched if it is not there."""
-    _, name, version = artifact.split(':')
-    jar = os.path.join(FOLDER, f'{name}-{version}.jar')
-    if not os.path.exists(jar):
-        fetch = ['mvn', '-q', '-B', COPY, f'-Dartifact={artifact}', f'-DoutputDirectory={FOLDER}']
-        subprocess.run(fetch, check=True)
-    return jar
-
-
 def program(source, artifact=CONNECTOR):
     """Compiles a program of one file. Returns the command that runs it."""
-    folder, jar = FOLDER, fetched(artifact)
+    folder = os.path.join(servers.TARGET, 'java')
+    group, name, version = artifact.split(':')
+    jar = os.path.join(folder, f'{name}-{version}.jar')
+    if not os.path.exists(jar):
+        fetch = ['mvn', '-q', '-B', COPY, f'-Dartifact={artifact}', f'-DoutputDirectory={folder}']
+        subprocess.run(fetch, check=True)
     subprocess.run(['javac', '-cp', jar, '-d', folder, source], check=True)
     main = os.path.splitext(os.path.basename(source))[0]
     return ['java', '-cp', f'{jar}:{folder}', main]
