@@ -368,6 +368,9 @@ pub(super) fn note_columns(plan: &mut SelectPlan) {
         if let SourceKind::Table(access) = &mut source.kind {
             columns.sort_unstable();
             columns.dedup();
+            if let Some(by_index) = &mut source.by_index {
+                set_columns(by_index, columns.clone());
+            }
             set_columns(access, columns);
         }
     }

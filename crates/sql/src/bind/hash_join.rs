@@ -12,15 +12,21 @@ use crate::plan::{
 pub(super) fn find(plan: &mut SelectPlan) {
     let mut assigns = false;
     plan.each_expr(&mut |e| assigns = assigns || e.any(&is_assignment));
-    // How often an assignment is run must not depend on a hash table.
-    if assigns {
-        return;
-    }
     // If all sources before it have one row, a source is read once anyway.
     let mut is_read_once = true;
     for (s, source) in plan.sources.iter_mut().enumerate() {
-        if !is_read_once && may_be_kept(source) {
+        let by_index = source.by_index.take();
+        // How often an assignment is run must not depend on a hash table.
+        if !assigns && !is_read_once && may_be_kept(source) {
             source.lookup = lookup(s as u16, source).map(Box::new);
+        }
+        match (&mut source.lookup, by_index) {
+            // An access that reads the same rows for each row before it is no better.
+            (Some(lookup), by_index) => {
+                lookup.instead = by_index.filter(|access| depends_on_sources(access));
+            }
+            (None, Some(access)) => source.kind = SourceKind::Table(*access),
+            (None, None) => {}
         }
         is_read_once = is_read_once && is_one_row(source);
     }
@@ -79,7 +85,7 @@ fn lookup(s: u16, source: &mut Source) -> Option<HashLookup> {
     let (own, rest): (Vec<Expr>, Vec<Expr>) = conditions.into_iter().partition(is_own);
     let all = |list: Vec<Expr>| Some(list).filter(|list| !list.is_empty()).map(and);
     *filter = all(rest);
-    Some(HashLookup { keys, own: all(own) })
+    Some(HashLookup { keys, own: all(own), instead: None })
 }
 
 /// Whether a condition is a key of the source `s` when the other sources that it reads are before.

@@ -580,7 +580,9 @@ impl Binder<'_> {
                     });
                     let finds_once = plan.sources.iter().all(hash_join::is_one_row);
                     let is_key = |e: &Expr| hash_join::key(s as u16, e).is_some();
-                    let by_hash = item.by_hash && !finds_once && own.iter().any(is_key);
+                    let by_hash =
+                        item.by_hash && hints.is_empty() && !finds_once && own.iter().any(is_key);
+                    let every = if by_hash { own.clone() } else { Vec::new() };
                     let (own, joined): (Vec<Expr>, Vec<Expr>) = own
                         .into_iter()
                         .partition(|e| !by_hash || hash_join::reads_only(s as u16, e));
@@ -615,15 +617,22 @@ impl Binder<'_> {
                             .filter(|t| Arc::ptr_eq(&t.table, &table))
                             .for_each(|t| t.write = true);
                     }
+                    let alias = &scope.sources[s].alias;
+                    let mut by_index = None;
+                    if by_hash {
+                        let found =
+                            access_path::choose(&table, s as u16, every, &hints, &nothing, || {
+                                self.statistics(&table)
+                            })?;
+                        let access = found.into_access(table.clone(), alias.clone(), lock);
+                        by_index = Some(Box::new(access));
+                    }
                     Source {
-                        kind: SourceKind::Table(chosen.into_access(
-                            table,
-                            scope.sources[s].alias.clone(),
-                            lock,
-                        )),
+                        kind: SourceKind::Table(chosen.into_access(table, alias.clone(), lock)),
                         nest: item.nest,
                         filter: all(other),
                         lookup: None,
+                        by_index,
                     }
                 }
                 kept => {
@@ -638,7 +647,13 @@ impl Binder<'_> {
                         RawKind::Iteration { slot, name } => SourceKind::Iteration { slot, name },
                         RawKind::Table { .. } => unreachable!("matched above"),
                     };
-                    Source { kind, nest: item.nest, filter: all(here), lookup: None }
+                    Source {
+                        kind,
+                        nest: item.nest,
+                        filter: all(here),
+                        lookup: None,
+                        by_index: None,
+                    }
                 }
             };
             plan.sources.push(source);

@@ -154,7 +154,13 @@ impl Binder<'_> {
         let dependent = output.iter().any(Expr::has_dependent);
         Ok(SelectPlan {
             nests: Vec::new(),
-            sources: vec![Source { kind: source, nest: None, filter: None, lookup: None }],
+            sources: vec![Source {
+                kind: source,
+                nest: None,
+                filter: None,
+                lookup: None,
+                by_index: None,
+            }],
             condition: None,
             grouping: None,
             having: None,

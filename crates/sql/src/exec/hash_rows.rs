@@ -20,10 +20,14 @@ use std::hash::{BuildHasher, Hasher};
 
 /// The most bytes that are written to a file at a time.
 const PIECE: usize = 1 << 20;
+/// The bytes of a row beside its values: entries and chains, and what their growth leaves unused.
+pub const ROW_BYTES: usize = 2 * size_of::<Entry>() + 2 * size_of::<u32>();
 /// A row's columns are stored alone if they take so much less than the row.
 const NARROW: usize = 2;
 /// The end of a chain of entries.
 const NONE: u32 = u32::MAX;
+/// The entries for which a table has room at first.
+const FIRST_ENTRIES: usize = 64;
 /// The number of entries that are put into chains between two looks at the clock, and the steps
 /// that they count as.
 const ENTRIES_PER_LOOK: usize = 256;
@@ -69,6 +73,7 @@ enum Left {
 
 pub struct HashRows<'p> {
     lookup: &'p HashLookup,
+    tables: usize,
     is_made: bool,
     form: Form,
     entries: Vec<Entry>,
@@ -93,9 +98,11 @@ pub struct HashRows<'p> {
 }
 
 impl<'p> HashRows<'p> {
-    pub fn new(lookup: &'p HashLookup) -> HashRows<'p> {
+    /// `tables` is the number of hash tables that share the memory of the statement.
+    pub fn new(lookup: &'p HashLookup, tables: usize) -> HashRows<'p> {
         HashRows {
             lookup,
+            tables,
             is_made: false,
             form: Form::Payload,
             entries: Vec::new(),
@@ -280,14 +287,23 @@ impl<'p> HashRows<'p> {
         if hash.is_none() {
             self.undecided.push(n);
         }
+        if self.entries.len() == self.entries.capacity() {
+            // What is about to be allocated is charged first.
+            let more = self.entries.capacity().max(FIRST_ENTRIES);
+            self.charge(more * size_of::<Entry>(), cx)?;
+            self.entries.reserve_exact(more);
+        }
         self.entries.push(Entry { hash: hash.unwrap_or(0), place, len, next: NONE });
         self.charge(0, cx)
     }
 
     /// Writes the bytes to a file if they have become many.
     async fn spill(&mut self, cx: &mut ExecContext<'_>) -> Result<()> {
-        // A quarter of the statement's memory.
-        let most = if self.file.is_some() { piece(&cx.env) } else { 2 * cx.env.spill_at() };
+        // A quarter of the statement's memory for all tables.
+        let most = match self.file {
+            Some(_) => piece(&cx.env),
+            None => 2 * cx.env.spill_at() / self.tables.max(1),
+        };
         if self.bytes.len() < most {
             return Ok(());
         }
@@ -337,6 +353,11 @@ impl<'p> HashRows<'p> {
 
     /// Goes before the first row for the rows of the sources before, which `at` has.
     pub fn find(&mut self, at: Scope<'_>, env: &mut Env<'_>) -> Result<()> {
+        if self.entries.is_empty() {
+            // Nested loops would not look at the value either.
+            self.left = Left::Undecided(0);
+            return Ok(());
+        }
         self.key.clear();
         let mut eval = Eval::new(at, env);
         let mut decided = true;

@@ -2,17 +2,19 @@
 use super::ExecContext;
 use super::correlated::{self, answered};
 use super::eval::{Eval, Row, Scope};
-use super::hash_rows::HashRows;
+use super::hash_rows::{self, HashRows};
 use super::lateral::Lateral;
 use super::rows::{Derived, Kept, kept_rows};
-use super::scan::{Scan, check_killed};
+use super::scan::{Scan, check_killed, read_mode};
 use super::select::give_to_boxed;
 use super::set_operation::Counted;
 use super::{Env, recursion, window};
 use crate::error::{Result, SqlError};
 use crate::information_schema;
-use crate::plan::{Expr, HashLookup, Nest, SelectPlan, Source, SourceKind};
+use crate::plan::{Expr, HashLookup, Nest, SelectPlan, Source, SourceKind, TableAccess};
+use redolith_engine::row::cursor::Read;
 use redolith_engine::row::update::RowAt;
+use redolith_types::{Column, SqlType};
 use smallvec::SmallVec;
 
 /// The rows of a UNION: those of one part are kept at a time.
@@ -52,6 +54,8 @@ struct Level<'p> {
     source: &'p Source,
     rows: Rows<'p>,
     hash: Hash<'p>,
+    /// What a lookup has left of the filter of a table: conditions that read other sources.
+    joined: Option<&'p Expr>,
     /// The nest whose rows of NULLs stand here (SEL-5).
     nulls: Option<u16>,
 }
@@ -59,11 +63,45 @@ struct Level<'p> {
 enum Hash<'p> {
     No,
     /// From the second time on that the source is started. A dependent subquery is run for each
-    /// outer row, and a run that starts the source once is no faster with a hash table.
-    Later(&'p HashLookup),
+    /// outer row, and a run that starts the source once is no faster with a hash table. The number
+    /// is that of all hash tables of the SELECT.
+    Later(&'p HashLookup, usize),
     /// The source has been started once, without its table.
-    Soon(&'p HashLookup),
+    Soon(&'p HashLookup, usize),
     Yes(Box<HashRows<'p>>),
+}
+
+/// A SELECT of which so few rows are wanted makes no hash table in the place of an index.
+const FEW: u64 = 100;
+
+/// The bytes that hash tables in the place of indexes may have together.
+fn room(env: &Env<'_>) -> usize {
+    2 * env.spill_at()
+}
+/// Whether a table that an index serves as well is read into a hash table (JOIN-6): not if the scan
+/// would lock its rows, or if the hash table might need more than what is left of `room`.
+fn is_hashed(access: &TableAccess, cx: &ExecContext<'_>, room: &mut usize) -> bool {
+    let in_transaction = cx.env.settings.in_transaction;
+    if read_mode(access.lock, cx.trx, in_transaction) != Read::Consistent {
+        return false;
+    }
+    let def = &access.table.def;
+    let width: usize = access.columns.iter().map(|c| most_bytes(&def.columns[*c as usize])).sum();
+    let rows = usize::try_from(access.table.rows()).unwrap_or(usize::MAX);
+    let bytes = rows.saturating_mul(hash_rows::ROW_BYTES + width);
+    let fits = bytes <= *room;
+    *room = room.saturating_sub(if fits { bytes } else { 0 });
+    fits
+}
+/// The bytes that a long value of a column takes in a hash table.
+fn most_bytes(column: &Column) -> usize {
+    match &column.ty {
+        SqlType::Char { chars, .. } | SqlType::VarChar { chars, .. } => *chars as usize,
+        SqlType::Binary { len } | SqlType::VarBinary { len } => *len as usize,
+        ty if ty.is_lob() => usize::from(u16::MAX),
+        SqlType::Json => usize::from(u16::MAX),
+        _ => 2 * size_of::<u128>(),
+    }
 }
 
 /// Where the loops go on.
@@ -108,23 +146,36 @@ impl<'p> Loops<'p> {
         }
     }
     /// Opens the sources, and makes the rows of sources that are not tables. Called once, before
-    /// the first row.
+    /// the first row. No more than the first `most` combinations of rows are going to be read.
     pub async fn open(
         &mut self,
         cx: &mut ExecContext<'_>,
         plan: &'p SelectPlan,
         at: Scope<'_>,
+        most: u64,
     ) -> Result<()> {
         self.nests = &plan.nests;
         self.matched = vec![false; plan.nests.len()];
+        let tables = plan.sources.iter().filter(|source| source.lookup.is_some()).count();
+        let mut room = if most < FEW { 0 } else { room(&cx.env) };
         let levels = &mut self.levels;
         for source in &plan.sources {
+            let mut lookup = source.lookup.as_deref();
+            let mut joined = None;
             let rows = match &source.kind {
                 SourceKind::Table(access) => {
                     let in_transaction = cx.env.settings.in_transaction;
-                    let filter = match &source.lookup {
-                        Some(lookup) => lookup.own.as_ref(),
-                        None => access.filter.as_ref(),
+                    let instead = lookup.and_then(|lookup| lookup.instead.as_deref());
+                    let (access, filter) = match (lookup, instead) {
+                        (Some(_), Some(instead)) if !is_hashed(access, cx, &mut room) => {
+                            lookup = None;
+                            (instead, instead.filter.as_ref())
+                        }
+                        (Some(lookup), _) => {
+                            joined = access.filter.as_ref();
+                            (access, lookup.own.as_ref())
+                        }
+                        (None, _) => (access, access.filter.as_ref()),
                     };
                     let scan = Scan::new(access, cx.trx, in_transaction, cx.scratch);
                     Rows::Scan(scan.of_source(levels.len() as u16, filter))
@@ -182,12 +233,12 @@ impl<'p> Loops<'p> {
                     Rows::Kept(Box::new(Kept::few(rows)))
                 }
             };
-            let hash = match &source.lookup {
+            let hash = match lookup {
                 None => Hash::No,
-                Some(lookup) if cx.env.correlated.is_inside() => Hash::Later(lookup),
-                Some(lookup) => Hash::Yes(Box::new(HashRows::new(lookup))),
+                Some(lookup) if cx.env.correlated.is_inside() => Hash::Later(lookup, tables),
+                Some(lookup) => Hash::Yes(Box::new(HashRows::new(lookup, tables))),
             };
-            levels.push(Level { source, rows, hash, nulls: None });
+            levels.push(Level { source, rows, hash, joined, nulls: None });
         }
         Ok(())
     }
@@ -434,8 +485,10 @@ impl<'p> Loops<'p> {
             self.matched[nest as usize] = false;
         }
         match level.hash {
-            Hash::Later(lookup) => level.hash = Hash::Soon(lookup),
-            Hash::Soon(lookup) => level.hash = Hash::Yes(Box::new(HashRows::new(lookup))),
+            Hash::Later(lookup, tables) => level.hash = Hash::Soon(lookup, tables),
+            Hash::Soon(lookup, tables) => {
+                level.hash = Hash::Yes(Box::new(HashRows::new(lookup, tables)));
+            }
             Hash::No | Hash::Yes(_) => {}
         }
         let sources: Current<'_> = outer.iter().map(Level::row).collect();
@@ -505,24 +558,20 @@ impl<'p> Loops<'p> {
     /// True if the combination of rows up to this source passes the conditions that decide about
     /// the source's row.
     fn matches(&self, depth: usize, at: Scope<'_>, cx: &mut ExecContext<'_>) -> Result<bool> {
-        let Level { source, rows, hash, .. } = &self.levels[depth];
+        let Level { source, rows, hash, joined, .. } = &self.levels[depth];
         // What a lookup has left of the conditions on the source alone; its table has no rows that
         // do not pass them.
         let own;
         let left = match (rows, hash) {
             (_, Hash::Yes(_)) => &[],
             (Rows::Scan(scan), _) => scan.rest(),
-            (_, Hash::Later(lookup) | Hash::Soon(lookup)) => {
+            (_, Hash::Later(lookup, _) | Hash::Soon(lookup, _)) => {
                 own = lookup.own.as_ref();
                 own.as_slice()
             }
             (_, Hash::No) => &[],
         };
-        let joined = match (&source.kind, &source.lookup) {
-            (SourceKind::Table(access), Some(_)) => access.filter.as_ref(),
-            _ => None,
-        };
-        let mut conditions = left.iter().copied().chain(joined).chain(&source.filter).peekable();
+        let mut conditions = left.iter().copied().chain(*joined).chain(&source.filter).peekable();
         if conditions.peek().is_none() {
             return Ok(true);
         }

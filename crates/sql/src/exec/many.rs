@@ -146,7 +146,7 @@ async fn find(
         return Ok(found);
     }
     let mut loops = Loops::new();
-    loops.open(cx, &plan.select, at).await?;
+    loops.open(cx, &plan.select, at, u64::MAX).await?;
     let mut failed = None;
     'rows: while loops.next(cx, at).await? {
         for (target, rows) in plan.targets.iter().zip(&mut found) {

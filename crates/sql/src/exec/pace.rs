@@ -25,7 +25,7 @@ const BREATH: Duration = Duration::from_micros(200);
 /// The number of steps between two looks.
 const STEPS: i64 = 1024;
 /// The number of bytes of a string that count as one step.
-const BYTES_PER_STEP: usize = 32;
+pub const BYTES_PER_STEP: usize = 32;
 /// A string of this many bytes counts as long.
 pub const LONG: usize = 64 << 10;
 /// This many bytes of rows and keys count as much: it takes long to sort them, to enlarge their

@@ -10,6 +10,7 @@
 //! effect, or depend on how often it is evaluated.
 use super::env::Env;
 use super::eval::{Eval, Scope};
+use super::pace::BYTES_PER_STEP;
 use super::text_tests::TextTest;
 use crate::plan::{CompareAs, CompareOp, Expr, ExprKind};
 use redolith_types::convert::to_datetime;
@@ -148,6 +149,11 @@ impl<'p> RowTests<'p> {
     pub fn pass(&self, layout: &RowLayout, payload: &[u8]) -> bool {
         self.tests.iter().all(|test| test.passes(layout, payload))
             && self.texts.iter().all(|test| test.passes(layout, payload))
+    }
+    /// The steps that the tests of a row with this many bytes take (PACE-3).
+    #[inline]
+    pub fn work(&self, bytes: usize) -> usize {
+        1 + if self.texts.is_empty() { 0 } else { bytes / BYTES_PER_STEP }
     }
     /// The conditions that are left.
     pub fn rest(&self) -> &[&'p Expr] {

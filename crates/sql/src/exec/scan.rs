@@ -88,6 +88,8 @@ pub struct Scan<'p> {
     at_start: bool,
     /// The cursor holds the whole row, because the statement reads a long column of the row.
     is_whole: bool,
+    /// The steps that the tests of refused rows have taken, which are not counted yet (PACE-3).
+    work: usize,
     /// The bytes charged for the last whole row, which stays in the cursor until the next one.
     counted: usize,
 }
@@ -154,6 +156,7 @@ impl<'p> Scan<'p> {
             steps: Steps::of(access),
             at_start: false,
             is_whole: false,
+            work: 0,
             counted: 0,
         }
     }
@@ -205,6 +208,7 @@ impl<'p> Scan<'p> {
                 return true;
             }
             self.refuse(trx);
+            self.work += self.conditions.work(self.payload().len());
         }
         false
     }
@@ -226,6 +230,9 @@ impl<'p> Scan<'p> {
         env: &mut Env<'_>,
     ) -> Result<bool> {
         loop {
+            // The rows that the tests have refused since the last call.
+            env.steps(std::mem::take(&mut self.work))?;
+            check_killed(env)?;
             if self.next_range > 0 {
                 self.count_step(handlers);
                 if self.cursor.next(trx).await? {
@@ -236,6 +243,7 @@ impl<'p> Scan<'p> {
                     }
                     if !self.passes_tests() {
                         self.refuse(trx);
+                        self.work += self.conditions.work(self.payload().len());
                         continue;
                     }
                     return Ok(true);

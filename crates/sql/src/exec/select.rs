@@ -232,12 +232,14 @@ async fn produce(
     {
         return Ok(0);
     }
-    let mut loops = Loops::new();
-    loops.open(cx, plan, at).await?;
     let streams = plan.grouping.is_none() && !plan.distinct && plan.order.is_empty();
-    if streams && !plan.counts_all {
-        loops.at_most(skip.saturating_add(count));
-    }
+    let wanted = match streams && !plan.counts_all {
+        true => skip.saturating_add(count),
+        false => u64::MAX,
+    };
+    let mut loops = Loops::new();
+    loops.open(cx, plan, at, wanted).await?;
+    loops.at_most(wanted);
     let done = if streams {
         stream(cx, plan, at, (skip, count), &mut loops, sink).await
     } else {

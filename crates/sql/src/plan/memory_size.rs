@@ -103,7 +103,8 @@ fn select_plan(plan: &SelectPlan) -> usize {
         let lookup = s.lookup.as_ref().map_or(0, |lookup| {
             let mut bytes = size_of::<HashLookup>() + size_of_val(&lookup.keys[..]);
             lookup.each_expr(&mut |e| bytes += expr(e));
-            bytes
+            let instead = lookup.instead.iter();
+            bytes + instead.map(|a| size_of::<TableAccess>() + access(a)).sum::<usize>()
         });
         size_of::<Source>() + rows + lookup + exprs(&s.filter)
     };

@@ -103,6 +103,8 @@ pub struct Source {
     pub filter: Option<Expr>,
     /// How its rows are found for the rows of the sources before it, if no index finds them.
     pub lookup: Option<Box<HashLookup>>,
+    /// While the plan is made: the access by an index in whose place a lookup is to come.
+    pub by_index: Option<Box<TableAccess>>,
 }
 /// Sources for which rows of NULLs stand together where no rows of theirs match: those on the inner
 /// side of an outer join (SEL-5).

@@ -19,7 +19,10 @@
 //! So estimates that are nearly equal do not make plans change.
 //! **JOIN-6** In the order that is chosen, a source whose rows an index finds is read into a hash
 //! table instead if that costs less for the estimated number of rows before it. Where orders are
-//! not compared (JOIN-3), and in a subquery that is run for each row, the index is used.
+//! not compared (JOIN-3), in a subquery that is run for each row, and where the statement gives a
+//! hint for the source's indexes, the index is used. The plan keeps the access by the index, and
+//! each run takes it if few rows are wanted, if reading locks rows, or if the table might need more
+//! than a quarter of the statement's memory.
 mod estimate;
 mod implied;
 mod search;

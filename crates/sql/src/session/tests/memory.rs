@@ -85,6 +85,8 @@ const STEADY: &[&str] = &[
     "INSERT INTO big (id, c) SELECT id, 'x' FROM big WHERE id % 9 = 0 ON DUPLICATE KEY UPDATE c = \
         LEFT(REPEAT(big.c, 200), 500)",
     "SELECT COUNT(*) FROM big a JOIN big b ON b.id = LENGTH(REPEAT(a.c, 200)) WHERE a.id < 100",
+    // An index serves where a hash table might not fit.
+    "SELECT COUNT(*), MAX(b.c) FROM big AS a JOIN big AS b ON a.id = b.id",
     "SELECT c FROM big ORDER BY c LIMIT 10",
     "SELECT DISTINCT c FROM big",
     "SHOW COLUMNS FROM wide0 WHERE LENGTH(REPEAT('a', 100000)) = 7",
