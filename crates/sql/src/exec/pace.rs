@@ -71,13 +71,13 @@ impl Env<'_> {
     #[inline(always)]
     pub fn step(&mut self) -> Result<()> {
         self.pace.steps -= 1;
-        if self.pace.steps < 0 { self.look() } else { Ok(()) }
+        if self.pace.steps < 0 { self.is_due() } else { Ok(()) }
     }
     /// Counts several steps.
     #[inline]
     pub fn steps(&mut self, steps: usize) -> Result<()> {
         self.pace.steps -= steps as i64;
-        if self.pace.steps < 0 { self.look() } else { Ok(()) }
+        if self.pace.steps < 0 { self.is_due() } else { Ok(()) }
     }
     /// Counts work on a string of `len` bytes.
     #[inline]
@@ -120,13 +120,21 @@ impl Env<'_> {
         }
     }
 
+    /// Looks if no steps are left. A heavy statement has none, so that it leaves its worker in time;
+    /// beside the workers it need not look at every step. A call that itself looks now and then,
+    /// because it takes long, looks each time.
+    #[cold]
+    #[inline(never)]
+    fn is_due(&mut self) -> Result<()> {
+        if self.pace.heavy && self.goes_on_beside() {
+            return Ok(());
+        }
+        self.look()
+    }
     /// Looks at the KILL flag and the clock, and leaves the worker if it is time (PACE-1, PACE-2).
     #[cold]
     #[inline(never)]
     pub fn look(&mut self) -> Result<()> {
-        if self.pace.heavy && self.goes_on_beside() {
-            return Ok(());
-        }
         self.pace.looks += 1;
         check_killed(self)?;
         self.session.memory.count_locks()?;
