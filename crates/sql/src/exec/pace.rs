@@ -120,9 +120,9 @@ impl Env<'_> {
         }
     }
 
-    /// Looks if no steps are left. A heavy statement has none, so that it leaves its worker in time;
-    /// beside the workers it need not look at every step. A call that itself looks now and then,
-    /// because it takes long, looks each time.
+    /// Looks if no steps are left. A heavy statement has none, so that it leaves its worker in
+    /// time; beside the workers it need not look at every step. A call that itself looks now and
+    /// then, because it takes long, looks each time.
     #[cold]
     #[inline(never)]
     fn is_due(&mut self) -> Result<()> {
