@@ -89,10 +89,7 @@ impl<'p> RowTests<'p> {
         at: Scope<'_>,
         env: &mut Env<'_>,
     ) -> bool {
-        let column = |e: &Expr| match e.kind {
-            ExprKind::Column { source: s, column } if s == source => Some(column as usize),
-            _ => None,
-        };
+        let column = |e: &Expr| e.column_of(source);
         match &condition.kind {
             ExprKind::Compare { op, how, sides } => {
                 let (column, value, op) = match (column(&sides[0]), column(&sides[1])) {

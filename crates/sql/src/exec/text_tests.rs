@@ -30,10 +30,7 @@ impl TextTest {
         at: Scope<'_>,
         env: &mut Env<'_>,
     ) -> Option<TextTest> {
-        let column = |e: &Expr| match e.kind {
-            ExprKind::Column { source: s, column } if s == source => Some(column as usize),
-            _ => None,
-        };
+        let column = |e: &Expr| e.column_of(source);
         // The collation of a comparison with a column in the collation's character set.
         let collation = |column: usize, how: Collation| match &def.columns[column].ty {
             SqlType::Char { collation, .. } | SqlType::VarChar { collation, .. } => {

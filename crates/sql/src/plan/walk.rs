@@ -135,6 +135,13 @@ impl Expr {
         })
     }
 
+    /// The column of a source that the expression is; None if it is something else.
+    pub fn column_of(&self, source: u16) -> Option<usize> {
+        match self.kind {
+            ExprKind::Column { source: s, column } if s == source => Some(column as usize),
+            _ => None,
+        }
+    }
     /// The last source whose column the expression reads; None if it reads no column.
     pub fn last_source(&self) -> Option<u16> {
         let mut last = None;

@@ -131,10 +131,6 @@ impl<'v> Row<'v> {
     }
     /// A column as stored: ENUM and SET are numbers, TIMESTAMP is in UTC.
     pub fn stored(&self, column: usize) -> Value<'v> {
-        self.number(column)
-    }
-    /// A column as stored: ENUM and SET are numbers.
-    fn number(&self, column: usize) -> Value<'v> {
         match *self {
             Row::Stored { layout, payload, .. } => layout.get(payload, column),
             Row::Values(values) | Row::Decoded { values, .. } => values[column].borrow(),
@@ -303,7 +299,7 @@ impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
     pub(super) fn number(&mut self, e: &'v Expr) -> Result<Value<'v>> {
         match (&e.kind, e.ty.kind) {
             (ExprKind::Column { source, column }, Kind::Enum | Kind::Set) => {
-                Ok(self.source(*source).number(*column as usize))
+                Ok(self.source(*source).stored(*column as usize))
             }
             (ExprKind::Member { number, .. }, _) => self.eval(number),
             (ExprKind::Hex(bytes), _) => Ok(big_endian(self.eval(bytes)?)),
