@@ -234,7 +234,7 @@ impl Beside {
 /// How long a session calculates before it may have to rest (BESIDE-5), how many times that long it
 /// rests, and the longest rest.
 const TURN: Duration = Duration::from_micros(200);
-const REST: u32 = 8;
+static REST: std::sync::LazyLock<u32> = std::sync::LazyLock::new(|| std::env::var("RL_REST").ok().and_then(|v| v.parse().ok()).unwrap_or(8));
 const LONGEST_REST: Duration = Duration::from_millis(100);
 
 /// How long the calling session rests now.
@@ -248,7 +248,7 @@ fn rest() -> Duration {
 }
 /// BESIDE-5. `waited`: how long the thread was ready to run and had no CPU.
 fn rest_after(ran: Duration, waited: Duration) -> Duration {
-    if ran < TURN || waited < ran / 4 { Duration::ZERO } else { (REST * ran).min(LONGEST_REST) }
+    if ran < TURN || waited < ran / 4 { Duration::ZERO } else { (*REST * ran).min(LONGEST_REST) }
 }
 
 /// Gives the calling thread's worker to another thread. Returns false if this thread still has the

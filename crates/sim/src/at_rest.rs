@@ -128,6 +128,8 @@ pub(crate) fn start(
     let mut ex = Executor::new(disk.clone(), seed);
     let main = live(world.copy(), disk.clone(), ex.runtime.clone(), seed, found.clone());
     let end = catch_unwind(AssertUnwindSafe(|| ex.run(Box::pin(main)))).map_err(complaint);
+    // The operations in flight hold the engine, and the disk holds them.
+    disk.kill();
     let found = std::mem::take(&mut *found.lock().expect("one thread"));
     (found, end)
 }
@@ -153,6 +155,8 @@ async fn live(
         Ok(opened) => opened,
         Err(e) => return found.lock().expect("one thread").refused = Some(e),
     };
+    // They hold the engine, and the engine holds them.
+    drop(e.take_prepared());
     found.lock().expect("one thread").end = report.end;
     let note = |done: Result<()>| found.lock().expect("one thread").failed += done.is_err() as u64;
     note(load::compare(&e, &w.known).await);

@@ -184,14 +184,20 @@ impl Executor {
                 self.fire();
             }
         };
-        self.runtime.off.store(true, SeqCst);
-        // A dropped task may panic in a half-done state. The panic is ignored, because the machine
-        // has crashed.
-        for t in std::mem::take(&mut self.tasks) {
-            let _ = catch_unwind(AssertUnwindSafe(move || drop(t)));
-        }
+        self.end_tasks();
         self.runtime = SimRuntime::new(self.disk.clone());
         end
+    }
+    /// Drops every task, as a crash does. A dropped task may panic in a half-done state. The panic is
+    /// ignored, because the machine has crashed.
+    fn end_tasks(&mut self) {
+        self.runtime.off.store(true, SeqCst);
+        let begun = std::mem::take(&mut self.tasks).into_iter().flatten().map(|t| t.future);
+        // A task that has never run holds the engine, and the engine holds the runtime.
+        let new = std::mem::take(&mut *self.runtime.spawned.lock().expect("one thread"));
+        for future in begun.chain(new.into_iter().map(|(_, future)| future)) {
+            let _ = catch_unwind(AssertUnwindSafe(move || drop(future)));
+        }
     }
     /// A panic ends the life, because the power is gone or because the engine gave up.
     fn death(&self, panic: Box<dyn Any + Send>) -> End {
@@ -229,5 +235,10 @@ impl Executor {
             };
             due.wake();
         }
+    }
+}
+impl Drop for Executor {
+    fn drop(&mut self) {
+        self.end_tasks();
     }
 }

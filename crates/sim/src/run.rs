@@ -341,6 +341,7 @@ pub(crate) fn one_life(world: &World, rng: &mut Rng, life: Life) {
     match end {
         End::Done => {
             if life.cut.is_none() {
+                disk.kill();
                 return;
             }
             disk.power_off();
