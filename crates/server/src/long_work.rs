@@ -5,13 +5,17 @@
 //! thread takes over the worker's tasks, and the session continues on its old thread until it waits
 //! for something. Then it is a task like the others again. Short statements never come here.
 //!
-//! BESIDE-1: a session that has left its worker calculates only in a seat. There are half as many
-//! seats as workers, so the workers find CPUs whatever is calculated beside them. A session holds
-//! its seat for a turn; then the seat goes to the session that has waited longest. A session that
-//! sleeps or waits for a lock holds no seat.
+//! BESIDE-1: a session that has left its worker calculates only in a seat. While clients send
+//! commands, there are half as many seats as workers, so the workers find CPUs whatever is
+//! calculated beside them; otherwise there are as many seats as workers. A session holds its seat
+//! for a turn; then the seat goes to the session that has waited longest. A session that sleeps or
+//! waits for a lock holds no seat.
 //! BESIDE-5: a session beside the workers runs behind the threads that answer clients: it has the
-//! policy of background work (`calculate_in_background`), and where it has to share its CPU, it
-//! rests after each turn for eight times as long as it has run, without giving its seat away.
+//! policy of background work (`calculate_in_background`). Where it has to share its CPU while
+//! clients send commands, it rests after each turn for `REST` times as long as it has run, without
+//! giving its seat away.
+//! BESIDE-7: where no commands come, the work beside the workers does not rest, whatever else runs
+//! on the machine. A command that comes is noticed at the end of a turn.
 //! BESIDE-6: only a task within [`run`] can leave its worker, because the seat goes back when `run`
 //! sees the task wait or end. Every task that the engine spawns is within it: a rollback in the
 //! background is as long as its transaction was.
@@ -28,13 +32,13 @@ use crate::worker_affinity::Workers;
 use parking_lot::{Condvar, Mutex};
 use redolith_disk::{Contention, calculate_in_background, calculate_in_foreground};
 use redolith_engine::runtime::{BoxFuture, block_on};
-use redolith_sql::status::{Status, StatusValue};
+use redolith_sql::status::{Counter, Status, StatusValue};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock, Weak};
 use std::task::{Context, Wake};
 use std::thread;
 use std::time::Duration;
@@ -63,8 +67,8 @@ thread_local! {
     static LEFT: Cell<bool> = const { Cell::new(false) };
     static WITH: RefCell<Option<Arc<Beside>>> = const { RefCell::new(None) };
     static SEATED: Cell<bool> = const { Cell::new(false) };
-    /// When this thread sat down or rested last.
-    static RESTED: Cell<Option<Contention>> = const { Cell::new(None) };
+    /// The time, and the number of commands received, when this thread sat down or rested last.
+    static RESTED: Cell<Option<(Contention, u64)>> = const { Cell::new(None) };
 }
 /// Each thread numbers its stretches in a range of its own, of `PER_THREAD` numbers.
 static NEXT_THREAD: AtomicU64 = AtomicU64::new(1);
@@ -122,19 +126,33 @@ pub struct Beside {
     seats: Seats,
     workers: Arc<Workers>,
     pub left: AtomicU64,
+    /// Where the commands of clients are counted.
+    status: OnceLock<Weak<Status>>,
+    /// The number of commands at the last look, and the time, in ns, at which the number was first
+    /// seen.
+    commands: AtomicU64,
+    commanded: AtomicU64,
 }
 
 impl Beside {
     pub fn new(workers: Arc<Workers>) -> Arc<Beside> {
-        let seats = Seats::new((workers.count() / 2).max(1));
-        Arc::new(Beside { count: AtomicUsize::new(0), seats, workers, left: AtomicU64::new(0) })
+        Arc::new(Beside {
+            count: AtomicUsize::new(0),
+            seats: Seats::default(),
+            workers,
+            left: AtomicU64::new(0),
+            status: OnceLock::new(),
+            commands: AtomicU64::new(0),
+            commanded: AtomicU64::new(0),
+        })
     }
     /// How many sessions are beside the workers now.
     pub fn count(&self) -> usize {
         self.count.load(Relaxed)
     }
 
-    pub fn register(self: &Arc<Self>, status: &Status) {
+    pub fn register(self: &Arc<Self>, status: &Arc<Status>) {
+        let _ = self.status.set(Arc::downgrade(status));
         let beside = self.clone();
         status.register(Box::new(move |put| {
             put("Redolith_sessions_beside", StatusValue::Int(beside.count() as u64));
@@ -184,13 +202,15 @@ impl Beside {
         true
     }
 
-    /// Ends the session's turn: passes the seat on if another session waits for a seat (BESIDE-1).
+    /// Ends the session's turn: rests (BESIDE-5), and passes the seat on if another session waits
+    /// for a seat (BESIDE-1).
     pub fn breathe(&self) {
         if !SEATED.get() {
             return;
         }
-        let rest = rest();
-        if rest.is_zero() && !self.seats.is_wanted() {
+        let rest = self.rest();
+        let seats = self.seats();
+        if rest.is_zero() && !self.seats.is_wanted(seats) {
             // A worker that is ready to run on this CPU need not wait for the end of this thread's
             // time slice.
             thread::yield_now();
@@ -202,6 +222,31 @@ impl Beside {
         }
         self.stand_up();
         self.sit_down();
+    }
+    /// How long the calling session rests now.
+    fn rest(&self) -> Duration {
+        let Some((rested, commands)) = RESTED.get() else { return Duration::ZERO };
+        let (ran, waited) = rested.end();
+        if ran < TURN {
+            return Duration::ZERO;
+        }
+        let now = self.commands();
+        RESTED.set(Some((Contention::begin(), now)));
+        if now == commands { Duration::ZERO } else { rest_after(ran, waited) }
+    }
+    /// The number of commands that the server has received.
+    fn commands(&self) -> u64 {
+        let status = self.status.get().and_then(Weak::upgrade);
+        status.map_or(0, |status| status.counters.get(Counter::Questions))
+    }
+    /// How many sessions may calculate beside the workers now (BESIDE-1).
+    fn seats(&self) -> usize {
+        let (commands, now) = (self.commands(), Contention::begin().clock());
+        if self.commands.swap(commands, Relaxed) != commands {
+            self.commanded.store(now.as_nanos() as u64, Relaxed);
+        }
+        let quiet = now.saturating_sub(Duration::from_nanos(self.commanded.load(Relaxed))) > QUIET;
+        if quiet { self.workers.count() } else { (self.workers.count() / 2).max(1) }
     }
     /// Blocks the thread until `wait` is ready. The session holds no seat meanwhile.
     pub fn block(&self, wait: BoxFuture<()>) {
@@ -220,35 +265,28 @@ impl Beside {
         tokio::task::block_in_place(work);
     }
     fn sit_down(&self) {
-        self.seats.take();
+        self.seats.take(self.seats());
         SEATED.set(true);
-        RESTED.set(Some(Contention::begin()));
+        RESTED.set(Some((Contention::begin(), self.commands())));
     }
     fn stand_up(&self) {
         if SEATED.replace(false) {
-            self.seats.give();
+            self.seats.give(self.seats());
         }
     }
 }
 
+/// Without a command for this long, the work beside the workers may use all CPUs.
+const QUIET: Duration = Duration::from_millis(20);
 /// How long a session calculates before it may have to rest (BESIDE-5), how many times that long it
 /// rests, and the longest rest.
 const TURN: Duration = Duration::from_micros(200);
-static REST: std::sync::LazyLock<u32> = std::sync::LazyLock::new(|| std::env::var("RL_REST").ok().and_then(|v| v.parse().ok()).unwrap_or(8));
+const REST: u32 = 24;
 const LONGEST_REST: Duration = Duration::from_millis(100);
 
-/// How long the calling session rests now.
-fn rest() -> Duration {
-    let Some(rested) = RESTED.get() else { return Duration::ZERO };
-    let (ran, waited) = rested.end();
-    if ran >= TURN {
-        RESTED.set(Some(Contention::begin()));
-    }
-    rest_after(ran, waited)
-}
 /// BESIDE-5. `waited`: how long the thread was ready to run and had no CPU.
 fn rest_after(ran: Duration, waited: Duration) -> Duration {
-    if ran < TURN || waited < ran / 4 { Duration::ZERO } else { (*REST * ran).min(LONGEST_REST) }
+    if waited < ran / 4 { Duration::ZERO } else { (REST * ran).min(LONGEST_REST) }
 }
 
 /// Gives the calling thread's worker to another thread. Returns false if this thread still has the
@@ -286,12 +324,15 @@ fn is_no_worker() -> bool {
     told.0.load(Relaxed)
 }
 
-/// A fair semaphore: seats go to the waiting threads in the order in which they came.
+/// A fair semaphore whose size changes: seats go to the waiting threads in the order in which they
+/// came.
+#[derive(Default)]
 struct Seats {
-    state: Mutex<Waiting>,
+    state: Mutex<Seated>,
 }
-struct Waiting {
-    free: usize,
+#[derive(Default)]
+struct Seated {
+    seated: usize,
     queue: VecDeque<Arc<Place>>,
 }
 #[derive(Default)]
@@ -300,38 +341,42 @@ struct Place {
     told: Condvar,
 }
 
-impl Seats {
-    fn new(count: usize) -> Seats {
-        Seats { state: Mutex::new(Waiting { free: count, queue: VecDeque::new() }) }
+impl Seated {
+    /// Gives the free ones of `seats` seats to the threads that have waited longest.
+    fn admit(&mut self, seats: usize) {
+        while self.seated < seats
+            && let Some(next) = self.queue.pop_front()
+        {
+            self.seated += 1;
+            *next.given.lock() = true;
+            next.told.notify_one();
+        }
     }
-    fn take(&self) {
-        let place = {
+}
+impl Seats {
+    /// Waits for one of `seats` seats. The threads that end their turns say how many there are
+    /// later.
+    fn take(&self, seats: usize) {
+        let place = Arc::new(Place::default());
+        {
             let mut s = self.state.lock();
-            if s.free > 0 {
-                s.free -= 1;
-                return;
-            }
-            let place = Arc::new(Place::default());
             s.queue.push_back(place.clone());
-            place
-        };
+            s.admit(seats);
+        }
         let mut given = place.given.lock();
         while !*given {
             place.told.wait(&mut given);
         }
     }
-    fn give(&self) {
+    fn give(&self, seats: usize) {
         let mut s = self.state.lock();
-        match s.queue.pop_front() {
-            Some(next) => {
-                *next.given.lock() = true;
-                next.told.notify_one();
-            }
-            None => s.free += 1,
-        }
+        s.seated -= 1;
+        s.admit(seats);
     }
-    fn is_wanted(&self) -> bool {
-        !self.state.lock().queue.is_empty()
+    /// Whether a thread waits for a seat, or more threads than `seats` have one.
+    fn is_wanted(&self, seats: usize) -> bool {
+        let s = self.state.lock();
+        s.seated > seats || !s.queue.is_empty()
     }
 }
 
@@ -508,36 +553,75 @@ mod tests {
         let rest = |ran, waited| {
             rest_after(Duration::from_micros(ran), Duration::from_micros(waited)).as_micros()
         };
-        assert_eq!((rest(199, 5000), rest(200, 49), rest(200, 50)), (0, 0, 1600));
+        assert_eq!((rest(200, 49), rest(200, 50)), (0, 4800));
         assert_eq!(rest(50_000, 50_000), 100_000);
     }
-    #[test]
-    fn seats_go_round_and_sleepers_hold_none() {
+    /// The greatest number of four sessions that calculated at once beside two workers.
+    fn calculate(commands: bool) -> usize {
         let runtime = runtime(2);
         let engine_runtime = engine_runtime(&runtime, 2);
-        let calculating = Arc::new(AtomicUsize::new(0));
-        let tasks: Vec<_> = (0..3)
-            .map(|n| {
-                let (engine_runtime, calculating) = (engine_runtime.clone(), calculating.clone());
-                runtime.spawn(run(async move {
-                    engine_runtime.leave_worker();
-                    for _ in 0..100 {
-                        assert_eq!(calculating.fetch_add(1, Relaxed), 0, "two CPUs have one seat");
-                        calculating.fetch_sub(1, Relaxed);
-                        if n == 0 {
-                            engine_runtime
-                                .block_beside(engine_runtime.sleep(Duration::from_micros(10)))
-                        } else {
-                            engine_runtime.breathe()
-                        }
+        let status = Arc::new(Status::default());
+        engine_runtime.0.beside().register(&status);
+        let (calculating, most) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
+        let session = |n| {
+            let (engine_runtime, status) = (engine_runtime.clone(), status.clone());
+            let (calculating, most) = (calculating.clone(), most.clone());
+            async move {
+                let command = || status.counters.add(Counter::Questions, commands as u64);
+                command();
+                engine_runtime.leave_worker();
+                for _ in 0..100 {
+                    most.fetch_max(calculating.fetch_add(1, Relaxed) + 1, Relaxed);
+                    command();
+                    thread::park_timeout(Duration::from_micros(100));
+                    calculating.fetch_sub(1, Relaxed);
+                    if n == 0 {
+                        let sleep = engine_runtime.sleep(Duration::from_micros(10));
+                        engine_runtime.block_beside(sleep)
+                    } else {
+                        engine_runtime.breathe()
                     }
-                }))
-            })
-            .collect();
+                }
+            }
+        };
+        let tasks: Vec<_> = (0..4).map(|n| runtime.spawn(run(session(n)))).collect();
         runtime.block_on(async {
             for task in tasks {
                 task.await.unwrap()
             }
         });
+        most.load(Relaxed)
+    }
+    /// On a busy machine the threads may see no command for `QUIET`, or may not meet.
+    /// Tests BESIDE-1 and BESIDE-7.
+    #[test]
+    fn seats_go_round_and_sleepers_hold_none() {
+        for (commands, seats) in [(true, 1), (false, 2)] {
+            let found: Vec<_> = (0..5).map(|_| calculate(commands)).collect();
+            assert!(found.contains(&seats) && found.iter().all(|n| *n <= 2), "{found:?}");
+        }
+    }
+    /// Tests BESIDE-5 and BESIDE-7: a session that shares its CPU rests only if commands come.
+    #[test]
+    fn a_session_rests_for_commands_only() {
+        let beside = Beside::new(Workers::new(2));
+        let status = Arc::new(Status::default());
+        beside.register(&status);
+        let turn = || {
+            beside.sit_down();
+            let began = Contention::begin();
+            while began.end().0 < 2 * TURN {
+                thread::yield_now();
+            }
+            thread::park_timeout(2 * TURN); // as if another thread had the CPU
+        };
+        turn();
+        assert_eq!(beside.rest(), Duration::ZERO);
+        beside.stand_up();
+        turn();
+        status.counters.add(Counter::Questions, 1);
+        assert!(beside.rest() >= REST * 2 * TURN);
+        assert_eq!(beside.rest(), Duration::ZERO, "the next turn has just begun");
+        beside.stand_up();
     }
 }

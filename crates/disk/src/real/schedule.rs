@@ -124,6 +124,10 @@ impl Contention {
             cpu: read(rustix::time::ClockId::ThreadCPUTime),
         }
     }
+    /// The monotonic time of [`Contention::begin`].
+    pub fn clock(self) -> Duration {
+        self.clock
+    }
     /// The time that the thread has run since [`Contention::begin`], and the time that it has not.
     /// A wait counts as the latter, like a time without a CPU.
     pub fn end(self) -> (Duration, Duration) {
