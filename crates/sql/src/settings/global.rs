@@ -206,7 +206,7 @@ impl Settings {
     /// The names and values of SHOW GLOBAL VARIABLES. NULL is shown as an empty text.
     pub fn list_global(&self) -> Vec<(&'static str, String)> {
         let snapshot = self.snapshot();
-        let all = Var::all().iter().filter(|v| v.get().scope != Scope::Session);
+        let all = Var::by_name().iter().filter(|v| v.get().scope != Scope::Session);
         all.map(|v| (v.get().name, v.get().show(snapshot.get(*v)).unwrap_or_default())).collect()
     }
 }

@@ -167,18 +167,25 @@ impl SessionVars {
         }
     }
 
-    /// The rows of `SHOW [SESSION] VARIABLES` without the values that the session itself keeps.
-    pub fn list(&self, settings: &Settings) -> Vec<(&'static str, String)> {
+    /// The rows of `SHOW [SESSION] VARIABLES`, by name. `of_session` returns the values that the
+    /// session itself keeps.
+    pub fn list(
+        &self,
+        settings: &Settings,
+        of_session: impl Fn(Var) -> String,
+    ) -> Vec<(&'static str, String)> {
         let global = settings.snapshot();
-        let all = Var::all().iter().filter(|v| v.get().kind != Kind::OfSession);
-        all.map(|var| {
+        let value = |var: &Var| {
             let v = var.get();
+            if v.kind == Kind::OfSession {
+                return (v.name, of_session(*var));
+            }
             let follows = v.scope == Scope::Followed && self.own_bits(*var).is_none();
             let setting =
                 if v.scope == Scope::Global || follows { global.get(*var) } else { self.get(*var) };
             (v.name, v.show(setting).unwrap_or_default())
-        })
-        .collect()
+        };
+        Var::by_name().iter().map(value).collect()
     }
 }
 
@@ -211,7 +218,9 @@ mod tests {
         let shown = |v: &SessionVars| v.value(&s, var, true).unwrap();
         s.set_global(var, Some(&Value::UInt(2))).unwrap();
         assert_eq!((v.own_bits(var), shown(&v)), (None, Some(Value::Int(2))));
-        assert!(v.list(&s).contains(&("innodb_flush_log_at_trx_commit", "2".into())));
+        assert!(
+            v.list(&s, |_| String::new()).contains(&("innodb_flush_log_at_trx_commit", "2".into()))
+        );
         v.set(&s, var, Some(&Value::UInt(1))).unwrap();
         s.set_global(var, Some(&Value::UInt(0))).unwrap();
         assert_eq!((v.own_bits(var), shown(&v)), (Some(1), Some(Value::Int(1))));
@@ -277,7 +286,7 @@ mod tests {
         }
         assert_eq!(v.bits(Var::TransactionIsolation), 1);
         assert!(v.sql_mode().has(SqlMode::NO_AUTO_VALUE_ON_ZERO));
-        assert!(v.list(&s).contains(&("autocommit", "OFF".into())));
+        assert!(v.list(&s, |_| String::new()).contains(&("autocommit", "OFF".into())));
         assert!(v.set(&s, Var::OptimizerSwitch, Some(&Value::text("semijoin=on"))).is_err());
     }
 }

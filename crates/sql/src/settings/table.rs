@@ -1,5 +1,6 @@
 //! The table of all system variables, sorted by name. A test checks the order.
 use super::variable::{Access::*, Kind, Kind::*, Scope::*, Variable};
+use std::sync::LazyLock;
 
 macro_rules! variables {
     ($($var:ident $name:literal $kind:expr, $scope:ident $access:ident $default:expr
@@ -425,6 +426,15 @@ impl Var {
     /// All variables in the order of their names.
     pub fn all() -> &'static [Var] {
         ALL
+    }
+    /// All variables in the order of their names.
+    pub fn by_name() -> &'static [Var] {
+        static SORTED: LazyLock<Vec<Var>> = LazyLock::new(|| {
+            let mut all = ALL.to_vec();
+            all.sort_unstable_by_key(|var| var.get().name);
+            all
+        });
+        &SORTED
     }
     /// True for a command in the form of a variable: `ON` does something at once, and the value
     /// stays `OFF`. Such a variable has no option.

@@ -13,6 +13,8 @@ use super::ddl::{self, DdlContext, Sorting};
 use super::env::Env;
 use super::eval::{Eval, Row, Scope};
 use super::locks::{SessionLocks, Wait};
+use super::scan::go_on;
+use super::server_rows;
 use super::set::{self, NextTransaction, SystemVariables, statement_settings};
 use super::show;
 use crate::binlog::Definition;
@@ -28,6 +30,7 @@ use crate::xa::XaTransactions;
 use redolith_engine::Engine;
 use redolith_engine::temporary::TemporarySpace;
 use redolith_replication::Binlog;
+use redolith_types::convert::to_bool;
 use redolith_types::{Collation, Value};
 use std::sync::Arc;
 use std::time::Duration;
@@ -187,6 +190,42 @@ impl AdminContext<'_> {
         params: &[Value<'_>],
         row: &[Value<'_>],
     ) -> Result<Value<'static>> {
+        self.evaluating(e, |env| {
+            let sources = [Row::Values(row)];
+            let scope = Scope { sources: &sources, ..Scope::new(params) };
+            Ok(Eval::new(scope, env).eval(e)?.into_owned())
+        })
+    }
+    /// The rows for which a condition is true. Each is the row of source 0.
+    pub(super) fn filter(
+        &mut self,
+        condition: &Expr,
+        params: &[Value<'_>],
+        mut rows: Vec<server_rows::Row>,
+    ) -> Result<Vec<server_rows::Row>> {
+        self.evaluating(condition, |env| {
+            let mark = env.session.memory.statement.used();
+            let mut done = Ok(());
+            rows.retain(|row| {
+                if done.is_err() {
+                    return false;
+                }
+                let sources = [Row::Values(row)];
+                let scope = Scope { sources: &sources, ..Scope::new(params) };
+                let passes = go_on(&env.session.process).and_then(|()| {
+                    Ok(to_bool(&Eval::new(scope, env).eval(condition)?).unwrap_or(false))
+                });
+                env.session.memory.statement.release_to(mark);
+                passes.unwrap_or_else(|e| {
+                    done = Err(e);
+                    false
+                })
+            });
+            done.map(|()| rows)
+        })
+    }
+    /// Calls `f` with an environment in which `e` can be evaluated.
+    fn evaluating<T>(&mut self, e: &Expr, f: impl FnOnce(&mut Env<'_>) -> Result<T>) -> Result<T> {
         if has_subquery(e) {
             return Err(SqlError::unsupported("subqueries in SET, SHOW and KILL"));
         }
@@ -195,9 +234,7 @@ impl AdminContext<'_> {
         let variables = SystemVariables { settings: self.settings, vars: self.vars, disk };
         let mut env = Env::new(self.session, &variables, disk, settings);
         env.runtime = Some(&*self.engine.runtime);
-        let sources = [Row::Values(row)];
-        let scope = Scope { sources: &sources, ..Scope::new(params) };
-        Ok(Eval::new(scope, &mut env).eval(e)?.into_owned())
+        f(&mut env)
     }
 }
 

@@ -67,16 +67,10 @@ pub fn session_variables(
     session: &SessionState,
 ) -> Vec<(&'static str, String)> {
     variables.settings.refresh(None);
-    let mut all = variables.vars.list(variables.settings);
-    for var in Var::all().iter().filter(|v| v.get().kind == Kind::OfSession) {
-        let value = match variables.of_session(session, *var) {
-            Value::Double(seconds) => format!("{seconds:.6}"),
-            value => value.to_string(),
-        };
-        all.push((var.get().name, value));
-    }
-    all.sort_unstable_by_key(|(name, _)| *name);
-    all
+    variables.vars.list(variables.settings, |var| match variables.of_session(session, var) {
+        Value::Double(seconds) => format!("{seconds:.6}"),
+        value => value.to_string(),
+    })
 }
 
 /// The type of `@@name`, for the binder. None if there is no such variable.
