@@ -61,6 +61,8 @@ pub struct MemFile {
     /// The operations submitted since [`MemFile::hold`], which run at [`MemFile::release`].
     held: Mutex<Option<Vec<Io>>>,
     pub fail_writes: AtomicBool,
+    /// The next sync fails, and the writes that it was for are lost.
+    pub fail_sync: AtomicBool,
     /// Whether the file says that it has atomic writes, and whether it refuses them nevertheless.
     pub atomic: AtomicBool,
     pub refuses_atomic: AtomicBool,
@@ -140,6 +142,10 @@ impl File for MemFile {
         self.sync()
     }
     fn sync(&self) -> io::Result<()> {
+        if self.fail_sync.swap(false, Relaxed) {
+            *self.now.lock() = self.synced.lock().clone();
+            return Err(io::Error::from_raw_os_error(5));
+        }
         self.syncs.fetch_add(1, Relaxed);
         self.log.lock().push((self.name.clone(), 's', 0));
         *self.synced.lock() = self.now.lock().clone();

@@ -5,6 +5,7 @@ use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Release};
 use std::task::{Context, Poll, Waker};
 
 /// One operation of a group.
@@ -26,13 +27,20 @@ pub(crate) struct Group(Arc<Mutex<State>>);
 
 /// Submits all operations. Consecutive operations on the same file are submitted together.
 pub(crate) fn submit(ops: Vec<Submission>) -> Group {
+    submit_noting(ops, None)
+}
+/// As [`submit`]. Sets `failed` as soon as an operation fails, before any task learns of it.
+pub(crate) fn submit_noting(ops: Vec<Submission>, failed: Option<&Arc<AtomicBool>>) -> Group {
     let state =
         State { left: ops.len(), failed: None, bufs: Vec::with_capacity(ops.len()), waker: None };
     let group = Group(Arc::new(Mutex::new(state)));
     let mut run: Option<(Arc<dyn File>, Vec<Io>)> = None;
     for (number, Submission { file, op, offset }) in ops.into_iter().enumerate() {
-        let state = group.0.clone();
+        let (state, failed) = (group.0.clone(), failed.cloned());
         let done = Box::new(move |result: io::Result<()>, buf: Option<AlignedBuf>| {
+            if let (Err(_), Some(failed)) = (&result, failed) {
+                failed.store(true, Release);
+            }
             finished(&state, number, result, buf)
         });
         let io = Io { op, offset, done };

@@ -8,12 +8,13 @@ use crate::checkpoint::{CheckpointSource, Checkpointer};
 use crate::page::header;
 use crate::runtime::BoxFuture;
 use crate::runtime::block_on;
-use crate::{PAGE_SIZE, PageId, WouldBlock};
+use crate::{PAGE_SIZE, PageId, SpaceId, WouldBlock};
 use parking_lot::Mutex;
 use redolith_disk::File;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::*};
+use std::task::{Context, Waker};
 
 const DBLWR: &str = doublewrite::FILE;
 /// The log id of the rigs.
@@ -286,6 +287,23 @@ fn a_slot_holds_the_checkpoint_and_so_does_the_source() {
         (Lsn(1150), Lsn(1150), Lsn(1150))
     );
     assert_eq!(held.write(), Lsn(1150));
+}
+
+/// Two syncs of a file are in flight. The first one fails and loses the writes; the second one
+/// succeeds, and its task runs first.
+/// Tests FLUSH-7.
+#[test]
+#[should_panic(expected = "an fsync of data files has failed")]
+fn a_sync_beside_a_failed_one_does_not_count() {
+    let rig = rig(10, 64, DoublewriteMode::Off);
+    let file = rig.disk.space(16);
+    file.hold();
+    file.fail_sync.store(true, Relaxed);
+    let mut syncs = [0; 2].map(|_| Box::pin(rig.writer.sync_files(vec![SpaceId(16)])));
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(syncs.iter_mut().all(|sync| sync.as_mut().poll(&mut cx).is_pending()));
+    file.release();
+    let _ = syncs[1].as_mut().poll(&mut cx);
 }
 
 /// Tests FLUSH-5.

@@ -1,7 +1,7 @@
 //! Writes batches of pages to disk, and syncs them.
 use super::batch::Batch;
 use super::doublewrite::{Copies, Doublewrite, Segment};
-use super::group::{Submission, submit};
+use super::group::{Submission, submit, submit_noting};
 use super::{DoublewriteMode, LogView};
 use crate::buf::BufferPool;
 use crate::canary::{Canary, planted};
@@ -40,6 +40,8 @@ pub(crate) struct Writer {
     /// See [`Alone`].
     syncing: AtomicBool,
     synced: Event,
+    /// Whether a sync of data files has failed (FLUSH-7).
+    sync_failed: Arc<AtomicBool>,
     /// Whether it has been said that a file has no atomic writes.
     told: AtomicBool,
 }
@@ -70,6 +72,7 @@ impl Writer {
             progress: Event::default(),
             syncing: AtomicBool::new(false),
             synced: Event::default(),
+            sync_failed: Arc::default(),
             told: AtomicBool::new(false),
         }
     }
@@ -307,8 +310,12 @@ impl Writer {
         } else {
             Some(self.alone().await)
         };
-        if let Err((op, e)) = submit(ops).await {
+        if let Err((op, e)) = submit_noting(ops, Some(&self.sync_failed)).await {
             poison(&format!("fsync of {} failed: {e}", self.pool.io.describe(files[op].0).0));
+        }
+        // FLUSH-7
+        if self.sync_failed.load(Acquire) {
+            poison("an fsync of data files has failed that ran at the same time as another");
         }
         counters.pending_fsyncs.sub(1);
     }
