@@ -16,8 +16,9 @@
 //! FLUSH-6: where files do not report their errors apart (page cache), syncs run one at a time,
 //! each to its end, because a sync may report the failure of another sync's page.
 //! FLUSH-7: a sync of data files, or of doublewrite files, counts only if no other sync of them has
-//! failed before its end. A failed sync may lose what the other sync was to make durable, and a device reports the loss only
-//! once. So the failure is noted where the operation ends, before the process does (FLUSH-5).
+//! failed before its end. A failed sync may lose what the other sync was to make durable, and a
+//! device reports the loss only once. So the failure is noted where the operation ends, before the
+//! process does (FLUSH-5).
 //!
 //! No latch is held during I/O or any other wait. Lock order: as in [`crate::buf`]; the mutexes
 //! here are leaves.
