@@ -404,8 +404,8 @@ impl Engine {
             self.store.spaces.set_redo_protects(false)?;
         }
         self.store.log.close().await;
-        // Prepared transactions that nobody has taken stay in the undo log (PREPARE-1). Each of them
-        // holds the engine, which would never be dropped.
+        // Prepared transactions that nobody has taken stay in the undo log (PREPARE-1). Each of
+        // them holds the engine, which would never be dropped.
         drop(self.take_prepared());
         self.dir_locks.lock().clear();
         Ok(())

@@ -188,8 +188,8 @@ impl Executor {
         self.runtime = SimRuntime::new(self.disk.clone());
         end
     }
-    /// Drops every task, as a crash does. A dropped task may panic in a half-done state. The panic is
-    /// ignored, because the machine has crashed.
+    /// Drops every task, as a crash does. A dropped task may panic in a half-done state. The panic
+    /// is ignored, because the machine has crashed.
     fn end_tasks(&mut self) {
         self.runtime.off.store(true, SeqCst);
         let begun = std::mem::take(&mut self.tasks).into_iter().flatten().map(|t| t.future);
