@@ -20,9 +20,9 @@ pub mod index_build;
 pub mod metadata_lock;
 pub mod new_table;
 #[allow(missing_docs)] // `testing` shows it
-#[cfg(feature = "testing")]
+#[cfg(any(test, feature = "testing"))]
 pub mod record;
-#[cfg(not(feature = "testing"))]
+#[cfg(not(any(test, feature = "testing")))]
 #[allow(unreachable_pub)]
 pub(crate) mod record;
 pub mod table;
