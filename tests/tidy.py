@@ -13,11 +13,14 @@
           that are one link
   TIDY-6  each rule is named by a test (in its name, its comment, its messages) or by the message of
           an assertion, so that a reader finds what holds the rule. BY_CONSTRUCTION has exceptions
+  TIDY-7  the server is built without the features that tests and simulation ask for: the engine
+          neither exports its inner parts (`testing`) nor has planted bugs (`canary`)
 """
 
 import collections
 import os
 import re
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -174,6 +177,26 @@ def wide(name, text):
             yield f'{name}:{n}: {len(line)} columns'
 
 
+def features_of(package):
+    """The features of the engine that a build of the package alone turns on, each on a line."""
+    command = ['cargo', 'tree', '--locked', '--prefix', 'none', '-p', package]
+    command += ['--edges', 'normal,build,features']
+    got = subprocess.run(command, cwd=REPO, capture_output=True, text=True)
+    if got.returncode:
+        sys.exit(f'{" ".join(command)}: {got.stderr}')
+    return set(re.findall(r'^redolith-engine feature "([^"]+)"', got.stdout, re.MULTILINE))
+
+
+def test_features():
+    known = {'testing', 'canary'}
+    # The simulation has both features: otherwise this rule looks for names that are gone.
+    for feature in sorted(known - features_of('redolith-sim')):
+        yield f'redolith-sim: the engine has no feature {feature}'
+    for package in ('redolith-server', 'redolith'):
+        for feature in sorted(known & features_of(package)):
+            yield f'{package}: the engine is built with {feature}; see cargo tree -e features'
+
+
 def lines(found):
     return '\n'.join(found)
 
@@ -226,6 +249,7 @@ def main():
         'TIDY-6: a test or an assertion names each rule',
         lines([f'{rule}: {", ".join(sorted(places[rule]))}' for rule in unnamed]),
     )
+    report.outcome('TIDY-7: the server has no feature of tests', lines(test_features()))
     return report.end()
 
 

@@ -23,9 +23,9 @@
 //! call.
 #![cfg_attr(not(test), deny(unreachable_pub, missing_docs))]
 mod base;
-#[allow(missing_docs)] // [`testing`] shows parts of it
+#[cfg_attr(feature = "testing", allow(missing_docs))]
 mod btree;
-#[allow(missing_docs)] // [`testing`] shows parts of it
+#[cfg_attr(feature = "testing", allow(missing_docs))]
 mod buf;
 mod bytes;
 pub mod canary;
@@ -37,29 +37,30 @@ pub mod dump;
 pub mod engine;
 mod flush;
 pub mod lock;
-#[allow(missing_docs)] // [`testing`] shows parts of it
+#[cfg_attr(feature = "testing", allow(missing_docs))]
 mod log;
 pub mod metrics;
-#[allow(missing_docs)] // [`testing`] shows parts of it
+#[cfg_attr(feature = "testing", allow(missing_docs))]
 mod mtr;
-#[allow(missing_docs)] // [`testing`] shows parts of it
+#[cfg_attr(feature = "testing", allow(missing_docs))]
 mod page;
 mod pool_list;
 pub mod progress;
-#[allow(missing_docs)] // [`testing`] shows parts of it
+#[cfg_attr(feature = "testing", allow(missing_docs))]
 mod purge;
 mod recovery;
 pub mod row;
 pub mod runtime;
 pub mod sort;
-#[allow(missing_docs)] // [`testing`] shows parts of it
+#[cfg_attr(feature = "testing", allow(missing_docs))]
 mod space;
 mod start;
 mod sync;
 pub mod temporary;
+#[cfg(any(test, feature = "testing"))]
 pub mod testing;
 mod trx;
-#[allow(missing_docs)] // [`testing`] shows parts of it
+#[cfg_attr(feature = "testing", allow(missing_docs))]
 mod undo;
 pub use base::*;
 pub use engine::{Config, Engine};

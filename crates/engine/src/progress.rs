@@ -73,7 +73,7 @@ impl Progress {
         self.stage.store(stage as u8, Relaxed);
     }
     /// Notes that so many rows of the stage are done.
-    pub fn set_done(&self, done: u64) {
+    pub(crate) fn set_done(&self, done: u64) {
         self.done.store(done, Relaxed);
     }
     /// Adds rows that are done. Only the task that works calls this.

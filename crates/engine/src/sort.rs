@@ -323,7 +323,7 @@ impl Sorter {
         Ok(more)
     }
     /// Whether the next [`Sorter::advance`] reads from the file.
-    pub fn reads_next(&self) -> bool {
+    pub(crate) fn reads_next(&self) -> bool {
         let Some(spilled) = &self.spilled else { return false };
         match spilled.heap.first() {
             Some(top) => spilled.parts.get(top.part).is_some_and(Records::reads_next),

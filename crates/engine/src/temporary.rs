@@ -59,7 +59,7 @@ impl TemporarySpace {
         self.used.load(Relaxed)
     }
     /// Counts a merge of the sorted parts of a file.
-    pub fn count_merge(&self) {
+    pub(crate) fn count_merge(&self) {
         self.merge_passes.fetch_add(1, Relaxed);
     }
 
@@ -116,7 +116,7 @@ impl TemporaryFile {
         self.file.write_at(&[byte[0] ^ 0x10], at).unwrap();
     }
     /// The error for a file that does not give back what was appended.
-    pub fn is_damaged(&self) -> Error {
+    pub(crate) fn is_damaged(&self) -> Error {
         let e = io::Error::other("it does not hold what was written");
         failed(FileCall::Read, &self.path, &e)
     }
@@ -224,7 +224,7 @@ impl Records {
         Ok(true)
     }
     /// Whether the next [`Records::advance`] reads from the file.
-    pub fn reads_next(&self) -> bool {
+    pub(crate) fn reads_next(&self) -> bool {
         let mut rest = &self.bytes[self.used..];
         _ = take_record(&mut rest);
         self.at < self.end && take_record(&mut rest).is_none()

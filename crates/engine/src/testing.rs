@@ -2,7 +2,9 @@
 //! the simulation (`crates/sim`), the fuzz targets (`crates/fuzzing`) and measurements.
 //!
 //! These parts are no API: they change with the engine, and a program that embeds the engine needs
-//! none of them.
+//! none of them. The module exists only with the feature `testing`. Without this feature, parts
+//! that only this module exports are `pub` and cannot be reached; these parts allow
+//! `unreachable_pub` for that build, and only for it.
 pub use crate::buf::Sharded;
 
 /// The tree: places to go to.

@@ -16,9 +16,6 @@ impl Patch for Sheet {
     fn write(&mut self, at: usize, data: &[u8]) {
         self.0[at..at + data.len()].copy_from_slice(data);
     }
-    fn fill(&mut self, at: usize, len: usize, byte: u8) {
-        self.0[at..at + len].fill(byte);
-    }
 }
 
 fn made(records: u8, level: u16) -> Sheet {

@@ -1,6 +1,6 @@
 //! Redo records, the contents of a frame's payload.
 use redolith_engine::testing::mtr::record::{
-    Change, Record, Records, put_commit, put_file, put_fill, put_init, put_page, put_write,
+    Change, Record, Records, put_commit, put_file, put_init, put_page, put_write,
 };
 use redolith_engine::{Lsn, PAGE_SIZE, PageId, SpaceId};
 
@@ -30,7 +30,8 @@ pub fn record_seeds() -> Vec<Vec<u8>> {
     put_commit(&mut payload, b"a record");
     put_init(&mut payload);
     put_write(&mut payload, 700, &[b"abc"]);
-    put_fill(&mut payload, 40, 900, 7);
+    // FILL, which only older redo logs have: 900 bytes at 40.
+    payload.extend_from_slice(&[4, 40, 0, 132, 3, 7]);
     put_page(&mut payload, PageId { space: SpaceId(4), no: 1 }, Lsn(1 << 40));
     put_write(&mut payload, 0, &[&[1; 300]]);
     vec![payload, vec![1; 40]]

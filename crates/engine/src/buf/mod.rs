@@ -36,7 +36,9 @@ pub(crate) mod testing;
 mod tests;
 #[cfg(test)]
 pub(crate) use counters::Counters;
+#[cfg_attr(not(feature = "testing"), allow(unreachable_pub))]
 pub use counters::Sharded;
+#[cfg_attr(not(feature = "testing"), allow(unreachable_pub))]
 pub use guard::Latch;
 pub(crate) use guard::PageGuard;
 pub(crate) use load::Prefetch;

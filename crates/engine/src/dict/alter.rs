@@ -15,7 +15,6 @@ use super::record::{self, TableRecord, TreeRecord, make_table};
 use super::table::Table;
 use crate::btree::Tree;
 use crate::engine::Engine;
-use crate::lock::KillFlag;
 use crate::mtr::Mtr;
 use crate::page::index::{self, Builder};
 use crate::trx::Turn;
@@ -108,6 +107,7 @@ impl Engine {
         self.replace_record(&t, t.record(), None).await
     }
     /// Adds secondary indexes.
+    #[cfg(any(test, feature = "testing"))]
     pub async fn create_indexes(
         self: &Arc<Self>,
         t: &Arc<Table>,
@@ -124,6 +124,7 @@ impl Engine {
         .await
     }
     /// Drops secondary indexes by their numbers in the definition.
+    #[cfg(any(test, feature = "testing"))]
     pub async fn drop_indexes(
         self: &Arc<Self>,
         t: &Arc<Table>,
@@ -148,7 +149,7 @@ impl Engine {
                 auto_increment: None,
                 record: None,
             },
-            &Building::in_memory(KillFlag::new()),
+            &Building::in_memory(crate::lock::KillFlag::new()),
         )
         .await
     }

@@ -20,7 +20,11 @@ pub mod index_build;
 pub mod metadata_lock;
 pub mod new_table;
 #[allow(missing_docs)] // `testing` shows it
+#[cfg(any(test, feature = "testing"))]
 pub mod record;
+#[cfg(not(any(test, feature = "testing")))]
+#[allow(unreachable_pub)]
+pub(crate) mod record;
 pub mod table;
 pub mod view;
 
@@ -36,19 +40,19 @@ use table::Table;
 use view::View;
 
 /// The id of the dictionary's own table.
-pub const DICT_TABLE: u64 = 1;
+pub(crate) const DICT_TABLE: u64 = 1;
 /// The id of its index.
-pub const DICT_INDEX: u64 = 1;
+pub(crate) const DICT_INDEX: u64 = 1;
 /// The root page of its index.
-pub const DICT_ROOT: u32 = 3;
+pub(crate) const DICT_ROOT: u32 = 3;
 /// The page of the engine's counters.
-pub const COUNTERS: PageId = PageId { space: SpaceId::SYSTEM, no: 2 };
+pub(crate) const COUNTERS: PageId = PageId { space: SpaceId::SYSTEM, no: 2 };
 /// Offsets in the counters' page.
-pub const NEXT_ID: usize = 24;
+pub(crate) const NEXT_ID: usize = 24;
 /// Transaction ids below this number may have been given.
-pub const HIGH_WATER: usize = 32;
+pub(crate) const HIGH_WATER: usize = 32;
 /// The first id of an object that is not the system's. It is above the reserved space ids.
-pub const FIRST_ID: u64 = 1024;
+pub(crate) const FIRST_ID: u64 = 1024;
 
 /// All definitions, in memory.
 #[derive(Default)]

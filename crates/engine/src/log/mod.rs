@@ -33,8 +33,10 @@ mod tests;
 mod write;
 mod write_policy;
 
+#[cfg_attr(not(feature = "testing"), allow(unreachable_pub))]
 pub use append::credit::Credit;
 pub(crate) use append::credit_wait::SpaceWait;
+#[cfg_attr(not(feature = "testing"), allow(unreachable_pub))]
 pub use append::frame::FRAME_HEADER;
 pub(crate) use append::frame::FRAME_PAYLOAD_MAX;
 pub(crate) use commit::leader::DurableWait;

@@ -32,6 +32,7 @@ pub enum WriterMode {
     Dedicated = 3,
 }
 impl WriterMode {
+    /// The mode's name in settings and counters.
     pub fn name(self) -> &'static str {
         ["", "session", "leader", "dedicated"][self as usize]
     }
@@ -60,9 +61,12 @@ impl Default for WritePolicy {
 /// The parts of the policy that an operator has set. Measurement finds the parts that are None.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PolicySettings {
+    /// Who writes the redo log.
     pub mode: Option<WriterMode>,
+    /// The number of durable writes that may be in flight.
     /// Values above [`DEPTH_MAX`] count as `DEPTH_MAX`, and zero counts as one.
     pub depth: Option<usize>,
+    /// The least time from the beginning of one flush to the beginning of the next.
     pub hold: Option<Duration>,
 }
 impl PolicySettings {

@@ -80,25 +80,25 @@ fn undescribed(name: &'static str) -> Metric {
 #[derive(Default)]
 pub struct Counts {
     /// Rows that statements have read.
-    pub rows_read: Sharded,
+    pub(crate) rows_read: Sharded,
     /// Rows inserted.
-    pub rows_inserted: Sharded,
+    pub(crate) rows_inserted: Sharded,
     /// Rows changed.
-    pub rows_updated: Sharded,
+    pub(crate) rows_updated: Sharded,
     /// Rows deleted.
-    pub rows_deleted: Sharded,
+    pub(crate) rows_deleted: Sharded,
     /// Commits of transactions that had changed something.
-    pub rw_commits: Sharded,
+    pub(crate) rw_commits: Sharded,
     /// Commits of transactions that had only read.
-    pub ro_commits: Sharded,
+    pub(crate) ro_commits: Sharded,
     /// Ends of single statements that read without locks.
-    pub nl_ro_commits: Sharded,
+    pub(crate) nl_ro_commits: Sharded,
     /// Rollbacks of whole transactions.
-    pub rollbacks: Sharded,
+    pub(crate) rollbacks: Sharded,
     /// Rollbacks to savepoints.
-    pub savepoint_rollbacks: Sharded,
+    pub(crate) savepoint_rollbacks: Sharded,
     /// The time from the request for durability to durability, for each commit with changes.
-    pub commit_wait: Histogram,
+    pub(crate) commit_wait: Histogram,
 }
 
 /// The effects of one statement on rows, which are added to [`Counts`] when the statement ends.
@@ -115,7 +115,7 @@ pub struct RowCounts {
 }
 impl Counts {
     /// Adds what a statement has done.
-    pub fn add_rows(&self, rows: RowCounts) {
+    pub(crate) fn add_rows(&self, rows: RowCounts) {
         for (counter, n) in [
             (&self.rows_read, rows.read),
             (&self.rows_inserted, rows.inserted),

@@ -17,6 +17,7 @@
 //!   which credit was taken.
 //! - MTR-3: a thread that takes credit holds none: otherwise its second request could wait for ever
 //!   for the credit that the thread itself holds.
+#[cfg_attr(not(feature = "testing"), allow(unreachable_pub))]
 pub mod record;
 
 use crate::buf::{BufferPool, Latch, PageGuard};
@@ -31,6 +32,7 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 /// The most bytes of redo of one mini-transaction: a split writes three whole pages and some more.
+#[cfg_attr(not(feature = "testing"), allow(unreachable_pub))]
 pub const MAX_FRAME: usize = 5 * crate::PAGE_SIZE;
 /// The most bytes of a frame that marks a transaction as committed, without the record that travels
 /// with the commit.
@@ -267,11 +269,6 @@ impl Patch for PagePatch<'_, '_> {
     }
     fn write(&mut self, at: usize, data: &[u8]) {
         self.write_parts(at, &[data]);
-    }
-    fn fill(&mut self, at: usize, len: usize, byte: u8) {
-        self.mtr.enter(self.at);
-        record::put_fill(&mut self.mtr.frame, at, len, byte);
-        self.mtr.pages[self.at.0].guard.bytes_mut()[at..at + len].fill(byte);
     }
     fn write_parts(&mut self, at: usize, parts: &[&[u8]]) {
         self.mtr.enter(self.at);

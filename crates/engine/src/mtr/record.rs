@@ -6,7 +6,7 @@
 //! | 1 PAGE | space u32, page u32 | the records that follow are of this page (format 2) |
 //! | 2 WRITE | at u16, len u8, bytes | |
 //! | 3 WRITE | at u16, len u16, bytes | |
-//! | 4 FILL | at u16, len u16, byte | |
+//! | 4 FILL | at u16, len u16, byte | read from older redo logs; nothing writes this record |
 //! | 5 INIT | | the page is all zeros but for its number and space |
 //! | 7 PAGE | space u32, page u32, before u32 | as 1; `before`: the low half of the page's LSN before this frame |
 //! | 8 FILE | space u32 | the file of this table space is being made or dropped: if no table has it, it may go |
@@ -63,10 +63,6 @@ pub fn put_write(out: &mut Vec<u8>, at: usize, parts: &[&[u8]]) {
     for p in parts {
         out.extend_from_slice(p);
     }
-}
-pub fn put_fill(out: &mut Vec<u8>, at: usize, len: usize, byte: u8) {
-    let (a, n) = ((at as u16).to_le_bytes(), (len as u16).to_le_bytes());
-    out.extend_from_slice(&[FILL, a[0], a[1], n[0], n[1], byte]);
 }
 pub fn put_init(out: &mut Vec<u8>) {
     out.push(INIT);
@@ -205,7 +201,7 @@ mod tests {
         v.extend_from_slice(&[PAGE_2, 4, 0, 0, 0, 1, 0, 0, 0]);
         put_file(&mut v, SpaceId(77));
         put_commit(&mut v, b"record");
-        put_fill(&mut v, 40, 900, 7);
+        v.extend_from_slice(&[FILL, 40, 0, 132, 3, 7]);
         put_write(&mut v, 0, &[&[1; 300]]);
         let got: Vec<_> = Records::new(&v).map(|r| r.unwrap()).collect();
         assert_eq!(

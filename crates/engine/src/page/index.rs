@@ -529,9 +529,6 @@ impl Patch for Builder {
     fn write(&mut self, at: usize, data: &[u8]) {
         self.page[at..at + data.len()].copy_from_slice(data);
     }
-    fn fill(&mut self, at: usize, len: usize, byte: u8) {
-        self.page[at..at + len].fill(byte);
-    }
 }
 impl Builder {
     pub fn new(index: u64, level: u16) -> Builder {

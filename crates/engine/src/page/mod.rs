@@ -9,10 +9,13 @@
 //! | 14 | 2 | 0 |
 //! | 16 | 8 | page LSN: end of the last frame that changed the page |
 //! | 24 | | body |
+#[cfg_attr(not(feature = "testing"), allow(unreachable_pub))]
 pub mod header;
+#[cfg_attr(not(feature = "testing"), allow(unreachable_pub))]
 pub mod index;
 pub(crate) mod patch;
 
+#[cfg_attr(not(feature = "testing"), allow(unreachable_pub))]
 pub use patch::Patch;
 
 /// Offset of the first byte after the common header.

@@ -3,10 +3,10 @@
 use crate::PAGE_SIZE;
 
 /// A page that is open for change. Redo repeats the writes.
+#[cfg_attr(not(feature = "testing"), allow(unreachable_pub))]
 pub trait Patch {
     fn bytes(&self) -> &[u8; PAGE_SIZE];
     fn write(&mut self, at: usize, data: &[u8]);
-    fn fill(&mut self, at: usize, len: usize, byte: u8);
     /// Writes the parts one behind the other. An implementation that writes redo makes one record
     /// of them.
     fn write_parts(&mut self, at: usize, parts: &[&[u8]]) {
@@ -78,9 +78,6 @@ pub(crate) mod tests {
         fn write(&mut self, at: usize, data: &[u8]) {
             self.page[at..at + data.len()].copy_from_slice(data);
             self.log.push((at, data.to_vec()));
-        }
-        fn fill(&mut self, at: usize, len: usize, byte: u8) {
-            self.write(at, &vec![byte; len]);
         }
     }
 

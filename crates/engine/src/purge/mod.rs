@@ -47,6 +47,7 @@ mod rate_limited_log;
 mod work;
 
 pub(crate) use history::History;
+#[cfg(any(test, feature = "testing"))]
 pub use history::State;
 pub(crate) use work::{help, run};
 

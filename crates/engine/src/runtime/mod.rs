@@ -65,7 +65,7 @@ pub trait Runtime: Send + Sync + 'static {
 
 /// Called between two parts of long work: work that is held back for a batch is done, and the other
 /// tasks have their turn.
-pub async fn let_others_run(runtime: &dyn Runtime) {
+pub(crate) async fn let_others_run(runtime: &dyn Runtime) {
     runtime.before_blocking();
     runtime.yield_now().await;
 }

@@ -14,6 +14,7 @@
 //! - SPACE-2: bitmap pages are latched after all other pages of a mini-transaction.
 //! - SPACE-3: a mini-transaction that holds a bitmap page latches only later bitmap pages of the
 //!   same space. So it does not keep the latch of a bitmap page without a free page.
+#[cfg_attr(not(feature = "testing"), allow(unreachable_pub))]
 pub mod bitmap;
 pub(crate) mod register;
 pub(crate) mod stamping;
@@ -680,12 +681,14 @@ fn of(label: &str) -> String {
 
 /// Free pages that a mini-transaction has found, with their bitmap pages latched.
 /// [`Reserved::take`] puts them in use.
+#[cfg_attr(not(feature = "testing"), allow(unreachable_pub))]
 pub struct Reserved {
     pub pages: SmallVec<[PageNo; 4]>,
     maps: SmallVec<[At; 4]>,
 }
 /// Finds `n` free pages near `hint` (0: anywhere). The search latches bitmap pages, so it comes
 /// after all other latches (SPACE-2).
+#[cfg_attr(not(feature = "testing"), allow(unreachable_pub))]
 pub fn reserve(m: &mut Mtr<'_>, id: SpaceId, n: usize, hint: PageNo) -> Try<Reserved> {
     let space =
         m.store().spaces.get(id).ok_or_else(|| {
@@ -729,6 +732,7 @@ pub fn reserve(m: &mut Mtr<'_>, id: SpaceId, n: usize, hint: PageNo) -> Try<Rese
 }
 impl Reserved {
     /// Marks the pages as used, which is a change of the mini-transaction.
+    #[cfg_attr(not(feature = "testing"), allow(unreachable_pub))]
     pub fn take(&self, m: &mut Mtr<'_>) {
         for (no, map) in self.pages.iter().zip(&self.maps) {
             bitmap::set(&mut m.patch(*map), *no, true);
@@ -755,9 +759,6 @@ impl Patch for Fresh {
     }
     fn write(&mut self, at: usize, data: &[u8]) {
         self.0[at..at + data.len()].copy_from_slice(data);
-    }
-    fn fill(&mut self, at: usize, len: usize, byte: u8) {
-        self.0[at..at + len].fill(byte);
     }
 }
 

@@ -58,7 +58,7 @@ pub enum Isolation {
 }
 impl Isolation {
     /// Whether locking reads also lock the ranges they scan.
-    pub fn locks_ranges(self) -> bool {
+    pub(crate) fn locks_ranges(self) -> bool {
         self >= Isolation::RepeatableRead && !planted(Canary::NoRangeLocks)
     }
 }

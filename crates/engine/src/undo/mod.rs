@@ -22,6 +22,7 @@
 //! - UNDO-4: undo pages are latched after index and bitmap pages.
 //! - UNDO-5: up to the place where its last owner released it, a page holds only undo logs that
 //!   have ended, and long logs. If purge has not read all of this part, the page is listed.
+#[cfg_attr(not(feature = "testing"), allow(unreachable_pub))]
 pub mod record;
 pub(crate) mod truncate;
 

@@ -507,7 +507,7 @@ fn full_parts_of_a_file_are_not_held() {
             let mut m = Mtr::begin(&e.store).ok().unwrap();
             let at = m.x(map(k)).ok().unwrap();
             let bits = redolith_engine::PAGE_SIZE - bitmap::PAGES as usize / 8;
-            m.patch(at).fill(bits, bitmap::PAGES as usize / 8, 0xff);
+            m.patch(at).write(bits, &[0xff; bitmap::PAGES as usize / 8]);
             if k == 1 {
                 last = e.store.spaces.get(t.space).unwrap().pages() - 1;
                 bitmap::set(&mut m.patch(at), last, false);

@@ -263,7 +263,8 @@ impl MetadataLock {
         place.is_some()
     }
 
-    /// Whether a request waits for the lock (SHOW PROCESSLIST, tests).
+    /// Whether a request waits for the lock.
+    #[cfg(any(test, feature = "testing"))]
     pub fn has_waiters(&self) -> bool {
         self.word.load(Ordering::Relaxed) & QUEUED != 0
     }

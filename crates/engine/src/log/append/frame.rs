@@ -26,6 +26,7 @@
 use crate::bytes::{u32_at, u64_at};
 
 /// The bytes before the payload.
+#[cfg_attr(not(feature = "testing"), allow(unreachable_pub))]
 pub const FRAME_HEADER: usize = 20;
 /// The bytes before the payload in format 2. No frame has a shorter header.
 pub(in crate::log) const FRAME_HEADER_2: usize = 16;
