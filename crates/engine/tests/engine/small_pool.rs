@@ -198,8 +198,9 @@ fn cold_scans_read_ahead() {
     });
 }
 
-/// Copies a directory that an engine has open. The redo log comes last, so that no page in the copy
-/// is newer, and the copies of pages that are written meanwhile come behind the pages.
+/// Copies a directory that an engine has open. The register of files comes first, so that it asks
+/// for no stamp that a copied file lacks (REGISTER-1). The redo log comes last, so that no page in
+/// the copy is newer, and the copies of pages that are written meanwhile come behind the pages.
 #[allow(clippy::disallowed_methods)] // it copies behind the engine's back
 fn copied(from: &Path, name: &str) -> Dir {
     let dir = Dir::new(name);
@@ -207,11 +208,13 @@ fn copied(from: &Path, name: &str) -> Dir {
         std::fs::create_dir_all(dir.0.join(folder)).unwrap();
         for entry in std::fs::read_dir(from.join(folder)).unwrap().map(|e| e.unwrap().path()) {
             let name = entry.file_name().unwrap();
-            if entry.is_file() && name != "doublewrite.rdl" {
+            if entry.is_file() && name != "doublewrite.rdl" && name != "files.rdl" {
                 std::fs::copy(&entry, dir.0.join(folder).join(name)).unwrap();
             }
         }
     };
+    std::fs::create_dir_all(&dir.0).unwrap();
+    std::fs::copy(from.join("files.rdl"), dir.0.join("files.rdl")).unwrap();
     copy("");
     copy("tables");
     std::fs::copy(from.join("doublewrite.rdl"), dir.0.join("doublewrite.rdl")).unwrap();
