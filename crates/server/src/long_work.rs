@@ -209,7 +209,7 @@ impl Beside {
             return;
         }
         let rest = self.rest();
-        let seats = self.seats();
+        let seats = self.seat_count();
         if rest.is_zero() && !self.seats.is_wanted(seats) {
             // A worker that is ready to run on this CPU need not wait for the end of this thread's
             // time slice.
@@ -240,7 +240,7 @@ impl Beside {
         status.map_or(0, |status| status.counters.get(Counter::Questions))
     }
     /// How many sessions may calculate beside the workers now (BESIDE-1).
-    fn seats(&self) -> usize {
+    fn seat_count(&self) -> usize {
         let (commands, now) = (self.commands(), Contention::begin().clock());
         if self.commands.swap(commands, Relaxed) != commands {
             self.commanded.store(now.as_nanos() as u64, Relaxed);
@@ -265,13 +265,13 @@ impl Beside {
         tokio::task::block_in_place(work);
     }
     fn sit_down(&self) {
-        self.seats.take(self.seats());
+        self.seats.take(self.seat_count());
         SEATED.set(true);
         RESTED.set(Some((Contention::begin(), self.commands())));
     }
     fn stand_up(&self) {
         if SEATED.replace(false) {
-            self.seats.give(self.seats());
+            self.seats.give(self.seat_count());
         }
     }
 }
