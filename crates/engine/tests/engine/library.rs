@@ -2,8 +2,8 @@
 //! crate `redolith` is what programs embed; its tests are about transactions.)
 #![allow(clippy::disallowed_methods)] // the tests damage files behind the engine's back
 
-use crate::common::Dir;
 use crate::common::filling::Filling;
+use crate::common::{Dir, at_one_moment};
 use redolith_disk::{Disk, RealDisk};
 use redolith_engine::Forced;
 use redolith_engine::lock::KillFlag;
@@ -111,7 +111,8 @@ fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let of = |dir: PathBuf| std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
     let all = of(dir.into()).chain(of(dir.join("redo"))).chain(of(dir.join("tables")));
     all.filter(|path| path.is_file() && !path.ends_with("redolith.lock"))
-        .map(|path| (path.clone(), std::fs::read(path).unwrap()))
+        // A file of a running engine may be gone by now.
+        .filter_map(|path| Some((path.clone(), std::fs::read(path).ok()?)))
         .collect()
 }
 
@@ -184,7 +185,7 @@ fn killed(name: &str) -> (Dir, BTreeMap<PathBuf, Vec<u8>>) {
         comment: String::new(),
     };
     block_on(engine.create_table(def, 1, None)).unwrap();
-    let image = files(&made.0);
+    let image = block_on(at_one_moment(&engine, &made.0, || files(&made.0)));
     block_on(engine.close()).unwrap();
     (made, image)
 }

@@ -1,15 +1,14 @@
 //! Definitions of views in the dictionary: they survive a crash as tables do, whole or not at all.
 #![allow(clippy::disallowed_methods)] // the test copies the directory behind the engine's back
 
-use crate::common::Dir;
 use crate::common::tables::{create, open};
+use crate::common::{Dir, at_one_moment};
 use redolith_engine::dict::view::{Algorithm, CheckOption, ViewDef};
 use redolith_engine::runtime::block_on;
 use redolith_engine::{DEFAULT_COLLATION, Engine, Error};
 use redolith_types::{Column, SqlType, TableDef};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
 
 fn view(name: &str, select: &str) -> ViewDef {
     ViewDef {
@@ -44,32 +43,14 @@ fn copy(from: &Path, to: &Path) {
         }
     }
 }
-/// The files below a folder, with their lengths and the times of their last changes.
-fn state(dir: &Path, files: &mut Vec<(PathBuf, u64, SystemTime)>) {
-    for entry in std::fs::read_dir(dir).unwrap().map(Result::unwrap) {
-        match entry.metadata() {
-            Ok(at) if at.is_dir() => state(&entry.path(), files),
-            Ok(at) => files.push((entry.path(), at.len(), at.modified().unwrap())),
-            Err(_) => {} // it is gone
-        }
-    }
-    files.sort();
-}
-/// The names of the tables, and of the views with their SELECTs, in a directory after a crash. A
-/// crash leaves all files as they are at one moment, so the copy is taken while none changes: a
-/// write may be on its way for a while after its file has the time of the change.
+/// The names of the tables, and of the views with their SELECTs, in a directory after a crash.
 async fn after_a_crash(running: &Engine, dir: &Dir) -> Vec<String> {
-    let crashed = loop {
-        let (mut before, mut after) = (Vec::new(), Vec::new());
-        state(&dir.0, &mut before);
-        running.runtime.sleep(Duration::from_millis(500)).await;
+    let crashed = at_one_moment(running, &dir.0, || {
         let crashed = Dir::new("views-crashed");
         copy(&dir.0, &crashed.0);
-        state(&dir.0, &mut after);
-        if before == after {
-            break crashed;
-        }
-    };
+        crashed
+    })
+    .await;
     let (e, _) = open(&crashed);
     names(&e)
 }

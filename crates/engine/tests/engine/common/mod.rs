@@ -3,7 +3,9 @@ pub mod filling;
 pub mod table;
 pub mod tables;
 
-use std::path::PathBuf;
+use redolith_engine::Engine;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 /// A directory of the test's own, gone when the test is over.
 pub struct Dir(pub PathBuf);
@@ -19,5 +21,33 @@ impl Drop for Dir {
     #[allow(clippy::disallowed_methods)]
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The files below a folder, with their lengths and the times of their last changes.
+#[allow(clippy::disallowed_methods)] // behind the back of the engine
+fn state(dir: &Path, files: &mut Vec<(PathBuf, u64, SystemTime)>) {
+    for entry in std::fs::read_dir(dir).unwrap().map(Result::unwrap) {
+        match entry.metadata() {
+            Ok(at) if at.is_dir() => state(&entry.path(), files),
+            Ok(at) => files.push((entry.path(), at.len(), at.modified().unwrap())),
+            Err(_) => {} // it is gone
+        }
+    }
+    files.sort();
+}
+/// What `copy` makes of a directory while none of its files changes. A crash leaves all files as
+/// they are at one moment; a write may be on its way for a while after its file has the time of the
+/// change.
+pub async fn at_one_moment<T>(running: &Engine, dir: &Path, copy: impl Fn() -> T) -> T {
+    loop {
+        let (mut before, mut after) = (Vec::new(), Vec::new());
+        state(dir, &mut before);
+        running.runtime.sleep(Duration::from_millis(500)).await;
+        let copied = copy();
+        state(dir, &mut after);
+        if before == after {
+            return copied;
+        }
     }
 }
