@@ -21,7 +21,7 @@
 //! its next use.
 //! DBLWR-3: a page torn by a crash has a whole copy in a segment with a whole header, since the
 //! page's file was not synced after the copy was written.
-use super::group::{Submission, submit, submit_noting};
+use super::group::{Submission, Syncs, submit};
 use super::{DoublewriteConfig, DoublewriteMode};
 use crate::bytes::{u32_at, u64_at};
 use crate::page::header;
@@ -32,7 +32,7 @@ use redolith_disk::{ALIGN, AlignedBuf, Disk, File, Op, OpenHow};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Acquire, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 /// The number of pages of a segment, and the largest batch.
 pub(crate) const SEGMENT_PAGES: usize = 128;
@@ -143,8 +143,8 @@ pub(crate) struct Doublewrite {
     ring: Mutex<Ring>,
     /// A segment has become free.
     pub(super) freed: Event,
-    /// Whether a sync of a file has failed (FLUSH-7).
-    sync_failed: Arc<AtomicBool>,
+    /// The syncs of the files.
+    syncs: Syncs,
 }
 struct Ring {
     busy: Vec<bool>,
@@ -201,7 +201,7 @@ impl Doublewrite {
             batch_pages: config.pages.clamp(1, SEGMENT_PAGES),
             ring,
             freed: Event::default(),
-            sync_failed: Arc::default(),
+            syncs: Syncs::default(),
         }))
     }
     pub(crate) fn mode(&self) -> DoublewriteMode {
@@ -253,14 +253,7 @@ impl Doublewrite {
             .map_err(|(_, e)| e)?
             .pop()
             .expect("a write gives its buffer back");
-        let sync = Submission { file: file.clone(), op: Op::Sync, offset: 0 };
-        submit_noting(vec![sync], Some(&self.sync_failed)).await.map_err(|(_, e)| e)?;
-        // FLUSH-7
-        if self.sync_failed.load(Acquire) {
-            return Err(io::Error::other(
-                "an fsync has failed that ran at the same time as another",
-            ));
-        }
+        self.syncs.sync(std::iter::once(file.clone())).await.map_err(|(_, e)| e)?;
         Ok(Copies { buf, ids, max_lsn })
     }
 }

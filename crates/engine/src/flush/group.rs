@@ -5,7 +5,7 @@ use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Release};
+use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
 use std::task::{Context, Poll, Waker};
 
 /// One operation of a group.
@@ -29,8 +29,29 @@ pub(crate) struct Group(Arc<Mutex<State>>);
 pub(crate) fn submit(ops: Vec<Submission>) -> Group {
     submit_noting(ops, None)
 }
+/// The syncs of data files, or of doublewrite files (FLUSH-7).
+#[derive(Default)]
+pub(crate) struct Syncs {
+    failed: Arc<AtomicBool>,
+}
+impl Syncs {
+    /// Syncs files. Returns the first failure with the number of its file, and a failure also if
+    /// another of these syncs has failed before this one ended.
+    pub(crate) async fn sync(
+        &self,
+        files: impl Iterator<Item = Arc<dyn File>>,
+    ) -> Result<(), (usize, io::Error)> {
+        let ops = files.map(|file| Submission { file, op: Op::Sync, offset: 0 }).collect();
+        submit_noting(ops, Some(&self.failed)).await?;
+        if self.failed.load(Acquire) {
+            let why = "another fsync, which ran at the same time, has failed";
+            return Err((0, io::Error::other(why)));
+        }
+        Ok(())
+    }
+}
 /// As [`submit`]. Sets `failed` as soon as an operation fails, before any task learns of it.
-pub(crate) fn submit_noting(ops: Vec<Submission>, failed: Option<&Arc<AtomicBool>>) -> Group {
+fn submit_noting(ops: Vec<Submission>, failed: Option<&Arc<AtomicBool>>) -> Group {
     let state =
         State { left: ops.len(), failed: None, bufs: Vec::with_capacity(ops.len()), waker: None };
     let group = Group(Arc::new(Mutex::new(state)));

@@ -293,7 +293,7 @@ fn a_slot_holds_the_checkpoint_and_so_does_the_source() {
 /// succeeds, and its task runs first.
 /// Tests FLUSH-7.
 #[test]
-#[should_panic(expected = "an fsync of data files has failed")]
+#[should_panic(expected = "another fsync, which ran at the same time, has failed")]
 fn a_sync_beside_a_failed_one_does_not_count() {
     let rig = rig(10, 64, DoublewriteMode::Off);
     let file = rig.disk.space(16);

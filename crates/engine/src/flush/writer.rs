@@ -1,7 +1,7 @@
 //! Writes batches of pages to disk, and syncs them.
 use super::batch::Batch;
 use super::doublewrite::{Copies, Doublewrite, Segment};
-use super::group::{Submission, submit, submit_noting};
+use super::group::{Submission, Syncs, submit};
 use super::{DoublewriteMode, LogView};
 use crate::buf::BufferPool;
 use crate::canary::{Canary, planted};
@@ -40,8 +40,8 @@ pub(crate) struct Writer {
     /// See [`Alone`].
     syncing: AtomicBool,
     synced: Event,
-    /// Whether a sync of data files has failed (FLUSH-7).
-    sync_failed: Arc<AtomicBool>,
+    /// The syncs of data files.
+    syncs: Syncs,
     /// Whether it has been said that a file has no atomic writes.
     told: AtomicBool,
 }
@@ -72,7 +72,7 @@ impl Writer {
             progress: Event::default(),
             syncing: AtomicBool::new(false),
             synced: Event::default(),
-            sync_failed: Arc::default(),
+            syncs: Syncs::default(),
             told: AtomicBool::new(false),
         }
     }
@@ -297,12 +297,8 @@ impl Writer {
     pub(crate) async fn sync_files(&self, spaces: Vec<SpaceId>) {
         let files: Vec<_> =
             spaces.into_iter().filter_map(|space| Some((space, self.file(space)?))).collect();
-        let ops: Vec<_> = files
-            .iter()
-            .map(|(_, file)| Submission { file: file.clone(), op: Op::Sync, offset: 0 })
-            .collect();
         let counters = &self.pool.counters;
-        counters.data_fsyncs.add(ops.len() as u64);
+        counters.data_fsyncs.add(files.len() as u64);
         counters.pending_fsyncs.add(1);
         // FLUSH-6
         let _alone = if files.iter().all(|(_, file)| file.reports_apart()) {
@@ -310,12 +306,9 @@ impl Writer {
         } else {
             Some(self.alone().await)
         };
-        if let Err((op, e)) = submit_noting(ops, Some(&self.sync_failed)).await {
+        let synced = self.syncs.sync(files.iter().map(|(_, file)| file.clone())).await;
+        if let Err((op, e)) = synced {
             poison(&format!("fsync of {} failed: {e}", self.pool.io.describe(files[op].0).0));
-        }
-        // FLUSH-7
-        if self.sync_failed.load(Acquire) {
-            poison("an fsync of data files has failed that ran at the same time as another");
         }
         counters.pending_fsyncs.sub(1);
     }

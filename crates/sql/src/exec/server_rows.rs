@@ -7,6 +7,12 @@ use redolith_types::Value;
 
 pub type Row = Box<[Value<'static>]>;
 
+/// The rows that `keep` returns true for, up to its first error.
+pub fn filtered(rows: Vec<Row>, mut keep: impl FnMut(&Row) -> Result<bool>) -> Result<Vec<Row>> {
+    let kept = |row| keep(&row).map(|keeps| keeps.then_some(row)).transpose();
+    rows.into_iter().filter_map(kept).collect()
+}
+
 pub struct Gathered<'m> {
     rows: Vec<Row>,
     memory: &'m mut Account,

@@ -14,7 +14,7 @@ use super::env::Env;
 use super::eval::{Eval, Row, Scope};
 use super::locks::{SessionLocks, Wait};
 use super::scan::go_on;
-use super::server_rows;
+use super::server_rows::{self, filtered};
 use super::set::{self, NextTransaction, SystemVariables, statement_settings};
 use super::show;
 use crate::binlog::Definition;
@@ -201,27 +201,18 @@ impl AdminContext<'_> {
         &mut self,
         condition: &Expr,
         params: &[Value<'_>],
-        mut rows: Vec<server_rows::Row>,
+        rows: Vec<server_rows::Row>,
     ) -> Result<Vec<server_rows::Row>> {
         self.evaluating(condition, |env| {
             let mark = env.session.memory.statement.used();
-            let mut done = Ok(());
-            rows.retain(|row| {
-                if done.is_err() {
-                    return false;
-                }
+            filtered(rows, |row| {
+                go_on(&env.session.process)?;
                 let sources = [Row::Values(row)];
                 let scope = Scope { sources: &sources, ..Scope::new(params) };
-                let passes = go_on(&env.session.process).and_then(|()| {
-                    Ok(to_bool(&Eval::new(scope, env).eval(condition)?).unwrap_or(false))
-                });
+                let passes = to_bool(&Eval::new(scope, env).eval(condition)?).unwrap_or(false);
                 env.session.memory.statement.release_to(mark);
-                passes.unwrap_or_else(|e| {
-                    done = Err(e);
-                    false
-                })
-            });
-            done.map(|()| rows)
+                Ok(passes)
+            })
         })
     }
     /// Calls `f` with an environment in which `e` can be evaluated.

@@ -21,7 +21,7 @@ use super::eval::like;
 use super::pace::LONG;
 use super::row_bytes;
 use super::scan::go_on;
-use super::server_rows::{Gathered, Row};
+use super::server_rows::{Gathered, Row, filtered};
 use super::set::{SystemVariables, session_variables};
 use crate::error::{Result, SqlError};
 use crate::generated_key::shown;
@@ -35,9 +35,6 @@ use redolith_engine::Engine;
 use redolith_types::{Collation, Value};
 
 const MANY_TABLES: usize = 500;
-/// A condition on so many rows takes some tens of microseconds. Then the statements of other
-/// sessions come first: most of them are shorter than a SHOW.
-const ROWS_PER_TURN: usize = 64;
 
 /// A row of SHOW before it is charged for.
 pub(crate) type Made = Vec<Value<'static>>;
@@ -69,30 +66,16 @@ pub async fn run(
 ) -> Result<Outcome> {
     before_tables(cx.engine);
     let mark = cx.session.memory.statement.used();
-    let mut kept = rows(cx, &stmt.kind).await?;
-    match &stmt.filter {
-        ShowFilter::None => {}
-        ShowFilter::Like(pattern) => {
-            let mut done = Ok(());
-            kept.retain(|row| {
-                if done.is_ok() {
-                    done = go_on(&cx.session.process);
-                }
-                let name = row.first().and_then(|v| v.as_bytes()).unwrap_or_default();
-                done.is_ok()
-                    && like(Collation::Utf8mb4GeneralCi, Some('\\'), name, pattern.as_bytes())
-            });
-            done?;
-        }
-        ShowFilter::Where(condition) => {
-            let mut rows = std::mem::take(&mut kept).into_iter();
-            while rows.len() > 0 {
-                let some = rows.by_ref().take(ROWS_PER_TURN).collect();
-                kept.extend(cx.filter(condition, params, some)?);
-                cx.engine.runtime.yield_now().await;
-            }
-        }
-    }
+    let rows = rows(cx, &stmt.kind).await?;
+    let kept = match &stmt.filter {
+        ShowFilter::None => rows,
+        ShowFilter::Like(pattern) => filtered(rows, |row| {
+            go_on(&cx.session.process)?;
+            let name = row.first().and_then(|v| v.as_bytes()).unwrap_or_default();
+            Ok(like(Collation::Utf8mb4GeneralCi, Some('\\'), name, pattern.as_bytes()))
+        })?,
+        ShowFilter::Where(condition) => cx.filter(condition, params, rows)?,
+    };
     sink.columns(columns);
     let mut sent = 0;
     for row in &kept {
