@@ -45,6 +45,7 @@ mod mtr;
 #[cfg_attr(feature = "testing", allow(missing_docs))]
 mod page;
 mod pool_list;
+mod prefetch;
 pub mod progress;
 #[cfg_attr(feature = "testing", allow(missing_docs))]
 mod purge;

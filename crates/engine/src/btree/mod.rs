@@ -197,6 +197,8 @@ impl Tree {
         }
     }
     fn goes_right(&self, p: &Page, seek: Seek<'_>) -> bool {
+        // A search follows the look at the high key.
+        index::prefetch_directory(p);
         match (index::high_key(p), seek) {
             (None, _) => false,
             (Some(h), Seek::Key(k)) => k >= h,

@@ -15,6 +15,7 @@
 //! PIN-4: `writing` is set only on a dirty frame in the dirty index. The one task that set the flag
 //! clears it after the write, and until then the frame is not evicted.
 use super::mapping::Mapping;
+use crate::prefetch::{LINE, prefetch};
 use crate::sync::buf::{AtomicBool, AtomicU32, AtomicU64, RawRwLock, latch};
 use crate::{PAGE_SIZE, PageId, Result, SpaceId, page::header::Page};
 use parking_lot::lock_api::RawRwLock as _;
@@ -110,6 +111,14 @@ impl Frame {
 
     pub(crate) fn page_id(&self) -> PageId {
         unpack(self.id.load(Acquire))
+    }
+    /// Asks for the memory of the page's head and end, where the directory of an index page begins,
+    /// while the latch is taken.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self) {
+        let page = self.data.as_ptr().cast_const();
+        prefetch(page);
+        prefetch(page.wrapping_add(PAGE_SIZE - LINE));
     }
     /// Pins the frame if it holds page `id`.
     #[inline]

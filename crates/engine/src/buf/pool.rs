@@ -92,6 +92,7 @@ impl Pool {
     #[inline]
     pub fn fix(&self, id: PageId, latch: Latch) -> Try<PageGuard> {
         let hit = self.table.find(&self.frames, pack(id));
+        hit.inspect(|(_, frame)| frame.prefetch());
         if let Some((index, frame)) = hit
             && let Some(guard) = PageGuard::try_lock(self, index, frame, pack(id), latch)
         {

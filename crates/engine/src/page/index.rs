@@ -28,6 +28,9 @@
 //! - INDEX-2: the groups' counts add up to records + 1, and no slot is empty.
 //! - INDEX-3: live record bytes + garbage = heap top - HEAP.
 pub mod run;
+mod search;
+
+pub use search::{behind, prefetch_directory, prev_rec, search, search_child, search_end};
 
 use super::{BODY, Patch, kind};
 use crate::bytes::{u16_at, u32_at, u64_at};
@@ -172,50 +175,6 @@ pub fn fits(p: &Page, key_len: usize, value_len: usize) -> bool {
     contiguous(p) + u16_at(p, GARBAGE) as usize >= REC + key_len + value_len + SLOT
 }
 
-/// Finds the last record below `k` and the record equal to it.
-pub fn search(p: &Page, k: &[u8]) -> Pos {
-    let (mut lo, mut hi) = (0, n_slots(p));
-    while hi - lo > 1 {
-        let mid = (lo + hi) / 2;
-        if key(p, slot_rec(p, mid)) < k { lo = mid } else { hi = mid }
-    }
-    let mut prev = slot_rec(p, lo);
-    let mut found = None;
-    while let Some(r) = next_rec(p, prev) {
-        match key(p, r).cmp(k) {
-            std::cmp::Ordering::Less => prev = r,
-            std::cmp::Ordering::Equal => {
-                found = Some(r);
-                break;
-            }
-            std::cmp::Ordering::Greater => break,
-        }
-    }
-    Pos { prev, slot: lo, found }
-}
-/// The page's last position, behind all records.
-pub fn search_end(p: &Page) -> Pos {
-    let slot = n_slots(p) - 1;
-    let mut prev = slot_rec(p, slot);
-    while let Some(r) = next_rec(p, prev) {
-        prev = r;
-    }
-    Pos { prev, slot, found: None }
-}
-/// The position behind all records, if `last` is the last record and its key is below `k`.
-pub fn behind(p: &Page, last: Rec, k: &[u8]) -> Option<Pos> {
-    let is_behind = next_rec(p, last).is_none() && key(p, last) < k;
-    is_behind.then(|| Pos { prev: last, slot: n_slots(p) - 1, found: None })
-}
-/// The node record whose subtree holds `k`: the last record with a key <= k.
-pub fn search_child(p: &Page, k: &[u8]) -> Rec {
-    let pos = search(p, k);
-    pos.found.unwrap_or(pos.prev)
-}
-/// The record before `r` in key order; the infimum if `r` is the first record.
-pub fn prev_rec(p: &Page, r: Rec) -> Rec {
-    search(p, key(p, r)).prev
-}
 pub fn records(p: &Page) -> impl Iterator<Item = Rec> + '_ {
     let mut at = INFIMUM;
     std::iter::from_fn(move || {

@@ -348,6 +348,17 @@ impl<'p> Scan<'p> {
         }
         Ok(true)
     }
+    /// Goes to the next row, without a future, if it is at hand and the tests have decided about it.
+    /// After false, the caller must call `next`.
+    #[inline]
+    pub fn next_at_hand(&mut self, cx: &mut ExecContext<'_>) -> Result<bool> {
+        if !self.rest().is_empty() || !self.advance_at_hand(cx.trx, &mut cx.scratch.handlers) {
+            return Ok(false);
+        }
+        cx.env.step()?;
+        check_killed(&cx.env)?;
+        Ok(true)
+    }
     /// Goes to the next row that passes.
     pub async fn next(&mut self, cx: &mut ExecContext<'_>, at: Scope<'_>) -> Result<bool> {
         loop {

@@ -4,16 +4,16 @@
 //! their bytes in one buffer. These buffers, the rows of derived tables and the row being sent are
 //! charged to the statement's account ([`crate::memory`]).
 use super::correlated::answered;
-use super::eval::{Eval, Known, Scope};
+use super::eval::{Eval, Known, Row, Scope};
 use super::group::Groups;
 use super::loops::Loops;
 use super::row_buffer::{KeySet, read_row, write};
 use super::rows::Collected;
-use super::scan::go_on;
+use super::scan::{Scan, go_on};
 use super::subquery::{Found, Results};
 use super::{Env, ExecContext, into_file, sortkey, waits};
 use crate::error::{Result, SqlError};
-use crate::plan::{Expr, ExprKind, Kind, Limit, SelectPlan};
+use crate::plan::{Expr, ExprKind, Kind, Limit, SelectPlan, Source, SourceKind, TableAccess};
 use crate::session_state::{Done, Outcome};
 use crate::sink::{ColumnMeta, ResultSink};
 use redolith_engine::runtime::give_way;
@@ -237,6 +237,9 @@ async fn produce(
         true => skip.saturating_add(count),
         false => u64::MAX,
     };
+    if let Some(access) = only_table(plan).filter(|_| streams && !plan.counts_all) {
+        return stream_table(cx, plan, access, at, (skip, count), sink).await;
+    }
     let mut loops = Loops::new();
     loops.open(cx, plan, at, wanted).await?;
     loops.at_most(wanted);
@@ -249,6 +252,78 @@ async fn produce(
     done
 }
 
+/// The table of a SELECT that reads one table and nothing else: no dependent subquery, and no
+/// SLEEP() for each row. Its rows need no loops over sources.
+fn only_table(plan: &SelectPlan) -> Option<&TableAccess> {
+    match &plan.sources[..] {
+        [
+            Source {
+                kind: SourceKind::Table(access), lookup: None, filter: None, nest: None, ..
+            },
+        ] => (!plan.dependent && alone(plan).is_none()).then_some(access),
+        _ => None,
+    }
+}
+/// Gives the rows of [`only_table`] to the sink.
+async fn stream_table(
+    cx: &mut ExecContext<'_>,
+    plan: &SelectPlan,
+    access: &TableAccess,
+    at: Scope<'_>,
+    (mut skip, count): (u64, u64),
+    sink: &mut impl RowTarget,
+) -> Result<u64> {
+    let mut scan = Scan::new(access, cx.trx, cx.env.settings.in_transaction, cx.scratch);
+    let (mut given, mut sent) = (0, 0);
+    let done: Result<()> = async {
+        let mark = cx.env.held();
+        scan.start(at, &mut cx.env)?;
+        cx.env.release_to(mark);
+        while given < count && (scan.next_at_hand(cx)? || scan.next(cx, at).await?) {
+            if skip > 0 {
+                skip -= 1;
+                continue;
+            }
+            given += 1;
+            give_row(plan, &[scan.row()], at, &mut cx.env, sink)?;
+            if sink.wants_drain() {
+                drain(&mut sent, cx, sink).await?;
+                super::scan::check_killed(&cx.env)?;
+            }
+        }
+        Ok(())
+    }
+    .await;
+    scan.finish(cx);
+    done.map(|()| given)
+}
+
+/// The only output of a SELECT, if it waits for each row.
+fn alone(plan: &SelectPlan) -> Option<waits::Alone<'_>> {
+    match &plan.output[..plan.visible] {
+        [e] => waits::Alone::of(e),
+        _ => None,
+    }
+}
+/// Gives the outputs of a row to the sink.
+#[inline]
+fn give_row(
+    plan: &SelectPlan,
+    sources: &[Row<'_>],
+    at: Scope<'_>,
+    env: &mut Env<'_>,
+    sink: &mut impl RowTarget,
+) -> Result<()> {
+    let mark = env.held();
+    let mut eval = Eval::new(Scope { sources, ..at }, env);
+    let mut values = Values::new();
+    for e in &plan.output[..plan.visible] {
+        values.push(eval.output(e)?);
+    }
+    give(&values, eval.env, sink)?;
+    env.release_to(mark);
+    Ok(())
+}
 /// Gives the current row to the sink, and runs the dependent subqueries among its outputs.
 async fn give_answered(
     cx: &mut ExecContext<'_>,
@@ -275,10 +350,7 @@ async fn stream(
     sink: &mut impl RowTarget,
 ) -> Result<u64> {
     let (mut given, mut sent, offset) = (0, 0, skip);
-    let alone = match &plan.output[..plan.visible] {
-        [e] => waits::Alone::of(e),
-        _ => None,
-    };
+    let alone = alone(plan);
     // A SELECT without FROM returns its row even if its SLEEP() is interrupted.
     cx.env.sleep_answers = plan.sources.is_empty();
     while given < count && next!(loops, cx, at) {
@@ -294,14 +366,7 @@ async fn stream(
         } else if plan.dependent {
             Box::pin(give_answered(cx, plan, loops, at, sink)).await?;
         } else {
-            loops.with_current(|sources| {
-                let mut eval = Eval::new(Scope { sources, ..at }, &mut cx.env);
-                let mut values = Values::new();
-                for e in &plan.output[..plan.visible] {
-                    values.push(eval.output(e)?);
-                }
-                give(&values, eval.env, sink)
-            })?;
+            loops.with_current(|sources| give_row(plan, sources, at, &mut cx.env, sink))?;
         }
         cx.env.release_to(mark);
         if sink.wants_drain() {
