@@ -73,6 +73,7 @@ impl<K: Key, V: Value> TableDefinition<K, V> {
             indexes,
             collation: DEFAULT_COLLATION,
             comment: String::new(),
+            checks: Vec::new(),
         }
     }
     /// Whether the stored table is the one defined. Names of columns do not matter, nor secondary

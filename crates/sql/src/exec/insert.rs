@@ -13,7 +13,7 @@ use super::scan::check_killed;
 use super::spool::Spool;
 use super::subquery::Found;
 use super::update::{assign, keep_changed, moves, now_for};
-use super::{ExecContext, column_conversion, view_check};
+use super::{ExecContext, check, column_conversion, view_check};
 use crate::error::{Result, SqlError};
 use crate::plan::{
     Assignment, DefaultFill, Expr, Fill, InsertPlan, InsertRows, InsertValue, OnDuplicate,
@@ -232,6 +232,14 @@ impl<'p> Work<'p> {
             let (info, ignore) = (&self.plan.table, self.plan.ignore);
             let row = (&info.def, &**info.engine(), &payload[..]);
             match view_check::passes(check, row, ignore, at, &mut cx.env) {
+                Ok(passes) => is_left_out = !passes,
+                Err(e) => made = Err(e),
+            }
+        }
+        if let (Some(constraints), Ok(()), false) = (&self.plan.constraints, &made, is_left_out) {
+            let (info, ignore) = (&self.plan.table, self.plan.ignore);
+            let row = (&info.def, &**info.engine(), &payload[..]);
+            match check::passes(constraints, row, ignore, &mut cx.env) {
                 Ok(passes) => is_left_out = !passes,
                 Err(e) => made = Err(e),
             }
@@ -573,6 +581,16 @@ impl<'p> Work<'p> {
                 if column.on_update_now && !assignments.iter().any(|a| a.column as usize == n) {
                     changes.push((n, now_for(&column.ty, &mut cx.env)));
                 }
+            }
+            if let (Some(constraints), Row::Stored { payload, .. }) =
+                (&self.plan.constraints, current)
+            {
+                layout.update(payload, &changes, &mut new);
+                let ignore = self.plan.ignore;
+                if !check::passes(constraints, (def, table, &new), ignore, &mut cx.env)? {
+                    return Ok(());
+                }
+                new.clear();
             }
             layout.update(stored, &changes, &mut new);
             charge_write(
