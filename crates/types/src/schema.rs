@@ -68,8 +68,8 @@ pub struct TableDef {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckDef {
     pub name: String,
-    /// The condition as SQL text in UTF-8, with an outer pair of parentheses. The text means the
-    /// same whatever the session's settings are.
+    /// The condition as SQL text in UTF-8, which means the same whatever the session's settings
+    /// are.
     pub condition: String,
     /// False: rows are not checked.
     pub enforced: bool,

@@ -15,7 +15,7 @@
 //! | column | 1 name; 2 type; 3 flags u8: 1 nullable, 2 AUTO_INCREMENT, 4 ON UPDATE CURRENT_TIMESTAMP, 8 invisible; 4 default; 5 comment |
 //! | default | a byte: 0 NULL, 1 literal and its bytes, 2 CURRENT_TIMESTAMP and its digits, 3 expression and its text |
 //! | type | 1 kind u8 ([`kind`]); 2 length or size u32; 3 precision u8; 4 scale u8; 5 sign u8: 1 unsigned, 2 zerofill; 6 display width u8; 7 collation u16; 8 member, repeated |
-//! | check | 1 name; 2 condition, an expression in parentheses; 3 flags u8: 1 not enforced |
+//! | check | 1 name; 2 condition; 3 flags u8: 1 not enforced |
 //! | index | 1 name; 2 flags u8: 1 unique, 2 primary; 3 column, repeated: position u32, prefix u32 (all ones: none), descending u8 |
 //!
 //! Collations have MySQL's numbers. A program must know all flags and all tags from 0x8000 on: it
@@ -29,8 +29,8 @@ pub(super) mod view;
 use super::record::{SchemaRecord, TableRecord, TreeRecord};
 use crate::bytes::{u16_at, u32_at};
 use redolith_types::{
-    CheckDef, Collation, Column, DefaultValue, IndexColumn, IndexDef, IntSize, LobSize, Sign, SqlType,
-    TableDef,
+    CheckDef, Collation, Column, DefaultValue, IndexColumn, IndexDef, IntSize, LobSize, Sign,
+    SqlType, TableDef,
 };
 
 const VERSION: u8 = 1;

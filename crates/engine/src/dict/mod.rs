@@ -120,12 +120,7 @@ impl Dictionary {
     }
     /// Whether a table of the schema, other than those named in `besides`, has a check constraint
     /// whose name is wanted.
-    pub fn has_check(
-        &self,
-        schema: &str,
-        besides: &[&str],
-        wanted: impl Fn(&str) -> bool,
-    ) -> bool {
+    pub fn has_check(&self, schema: &str, besides: &[&str], wanted: impl Fn(&str) -> bool) -> bool {
         let state = self.state.read();
         let tables = state.tables.get(schema).into_iter().flatten();
         let mut others = tables.filter(|(name, _)| !besides.contains(&name.as_str()));

@@ -367,11 +367,11 @@ impl Binder<'_> {
             }
         }
         let mut place = vec![None; old.def.columns.len()];
-        from.iter().enumerate().filter_map(|(n, from)| Some((n, (*from)?))).for_each(
-            |(n, from)| {
-                place[from] = Some(n);
-            },
-        );
+        for (n, from) in from.iter().enumerate() {
+            if let Some(from) = from {
+                place[*from] = Some(n);
+            }
+        }
         let changed: Vec<u16> = (0..place.len())
             .filter(|n| {
                 let name = place[*n].map(|n: usize| &*def.columns[n].name);
@@ -380,9 +380,8 @@ impl Binder<'_> {
             .map(|n| n as u16)
             .collect();
         if !changed.is_empty() {
-            for (check, kept) in old.def.checks.iter().zip(&mut kept) {
+            for (columns, kept) in self.columns_of_checks(old)?.iter().zip(&mut kept) {
                 let Some(now) = kept else { continue };
-                let columns = self.columns_of_check(old, check)?;
                 let Some(column) = changed.iter().find(|c| columns.contains(c)) else { continue };
                 let is_dropped = place[usize::from(*column)].is_none();
                 if is_dropped && columns.len() == 1 {
@@ -544,14 +543,12 @@ impl Binder<'_> {
 /// The actions with what DROP CONSTRAINT and ALTER CONSTRAINT mean: a check constraint, or a unique
 /// key.
 fn named_constraints<'a>(def: &TableDef, actions: &'a [Alter]) -> Result<Cow<'a, [Alter]>> {
-    let by_name =
-        |a: &Alter| matches!(a, Alter::DropConstraint(_) | Alter::EnforceConstraint(..));
+    let by_name = |a: &Alter| matches!(a, Alter::DropConstraint(_) | Alter::EnforceConstraint(..));
     if !actions.iter().any(by_name) {
         return Ok(Cow::Borrowed(actions));
     }
-    let is_key = |name: &str| {
-        def.indexes.iter().any(|i| i.unique && i.name.eq_ignore_ascii_case(name))
-    };
+    let is_key =
+        |name: &str| def.indexes.iter().any(|i| i.unique && i.name.eq_ignore_ascii_case(name));
     let meant = |action: &Alter| match action {
         Alter::DropConstraint(name) => match (def.check(name).is_some(), is_key(name)) {
             (true, true) => Err(SqlError::several_constraints(name)),

@@ -1,10 +1,10 @@
 //! Binds CHECK constraints: their definitions, and the conditions that the rows of a statement must
 //! pass.
 //!
-//! **CHECK-1** A condition is bound from the text of the dictionary (CHKTEXT-1) in a context of its
+//! **CONSTRAINT-1** A condition is bound from the text of the dictionary (CHECKTEXT-1) in a context of its
 //! own, so it means the same in each session. A definition is refused unless its text can be bound
 //! so.
-//! **CHECK-2** No condition has a subquery, a variable, or a function whose value depends on more
+//! **CONSTRAINT-2** No condition has a subquery, a variable, or a function whose value depends on more
 //! than the row and the session's time zone. It needs nothing but the row.
 use super::check_text::{Written, is_boolean};
 use super::ddl::check_name;
@@ -22,6 +22,9 @@ use redolith_types::{CheckDef, Collation, TableDef};
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
+/// The most constraints of a table: each statement that writes rows binds them.
+const MAX_CHECKS: usize = 4096;
+
 impl Binder<'_> {
     /// The enforced constraints of a table, for a plan that writes its rows.
     pub(super) fn constraints(
@@ -31,24 +34,27 @@ impl Binder<'_> {
         if !table.def.checks.iter().any(|check| check.enforced) {
             return Ok(None);
         }
+        let scope = scope_of(table)?;
         let (mut list, mut columns) = (Vec::new(), BTreeSet::new());
         for check in table.def.checks.iter().filter(|check| check.enforced) {
-            let condition = self.check_condition(table, check)?;
+            let condition = self.check_condition(&scope, check)?;
             columns.extend(columns_of(&condition));
             list.push(Constraint { name: check.name.as_str().into(), condition });
         }
         Ok(Some(Box::new(Constraints { list, columns: columns.into_iter().collect() })))
     }
 
-    /// Binds a condition from its text (CHECK-1). Source 0 is the table.
-    fn check_condition(&mut self, table: &Arc<TableInfo>, check: &CheckDef) -> Result<Expr> {
+    /// Binds a condition from its text (CONSTRAINT-1). Source 0 of the scope is the table.
+    fn check_condition(&mut self, scope: &Scope, check: &CheckDef) -> Result<Expr> {
         let bounds = self.cx.bounds;
         let left = Bounds { memory: bounds.memory.saturating_sub(self.memory), ..bounds };
         let text = format!("DO {}", check.condition);
         let mode = SqlMode(0);
         let parsed =
             parse::parse(text.as_bytes(), 0..text.len(), None, mode, TextCharsets::UTF8, left)
-                .map_err(|e| if e.code == bounds.exceeded().code { bounds.exceeded() } else { e })?;
+                .map_err(
+                    |e| if e.code == bounds.exceeded().code { bounds.exceeded() } else { e },
+                )?;
         let ast::Statement::Do(list) = &parsed.statement else {
             return Err(SqlError::internal("a check constraint that is no expression"));
         };
@@ -59,13 +65,11 @@ impl Binder<'_> {
             untyped: &[],
             ..*self.cx
         };
-        let mut scope = Scope::default();
-        scope.add_table(table, None, false)?;
         self.memory += parsed.memory;
         let mut inner = Binder::new(&parsed, &cx, false);
         inner.memory = self.memory;
         let bound = match &list[..] {
-            [condition] => inner.condition(&Env::new(&scope, Clause::None), condition),
+            [condition] => inner.condition(&Env::new(scope, Clause::None), condition),
             _ => Err(SqlError::internal("a check constraint of several expressions")),
         };
         self.memory = inner.memory;
@@ -103,7 +107,8 @@ impl Binder<'_> {
             if !names.insert(name.to_ascii_lowercase()) {
                 return Err(SqlError::duplicate_check_name(&name));
             }
-            let Written { text, columns, refused } = self.check_text(&name, &spec.condition)?;
+            let Written { text, columns, refused } =
+                self.check_text(&name, def, &spec.condition)?;
             let is_other = |column: &&ColumnName| {
                 spec.column.as_ref().is_some_and(|own| !own.eq_ignore_ascii_case(&column.column))
             };
@@ -119,6 +124,11 @@ impl Binder<'_> {
             if let Some(column) = columns.iter().find(|column| !is_of(column, def)) {
                 return Err(SqlError::check_of_unknown_column(&name, &column.column));
             }
+            if def.checks.len() >= MAX_CHECKS {
+                return Err(SqlError::unsupported(format!(
+                    "more than {MAX_CHECKS} CHECK constraints of a table"
+                )));
+            }
             def.checks.push(CheckDef { name, condition: text, enforced: spec.enforced });
         }
         if !def.checks.is_empty() {
@@ -129,9 +139,9 @@ impl Binder<'_> {
 
     /// Checks that all constraints of a definition, enforced or not, can be bound.
     fn check_all_conditions(&mut self, def: &TableDef) -> Result<()> {
-        let table = Arc::new(TableInfo::definition(def.clone()));
+        let scope = scope_of(&Arc::new(TableInfo::definition(def.clone())))?;
         for check in &def.checks {
-            let condition = self.check_condition(&table, check)?;
+            let condition = self.check_condition(&scope, check)?;
             let counts = |column: u16| def.columns[usize::from(column)].auto_increment;
             if columns_of(&condition).into_iter().any(counts) {
                 return Err(SqlError::check_of_auto_increment(&check.name));
@@ -140,14 +150,22 @@ impl Binder<'_> {
         Ok(())
     }
 
-    /// The numbers of the columns that a constraint of an existing table reads.
-    pub(super) fn columns_of_check(
+    /// The numbers of the columns that each constraint of an existing table reads.
+    pub(super) fn columns_of_checks(
         &mut self,
         table: &Arc<TableInfo>,
-        check: &CheckDef,
-    ) -> Result<BTreeSet<u16>> {
-        Ok(columns_of(&self.check_condition(table, check)?))
+    ) -> Result<Vec<BTreeSet<u16>>> {
+        let scope = scope_of(table)?;
+        let checks = table.def.checks.iter();
+        checks.map(|check| Ok(columns_of(&self.check_condition(&scope, check)?))).collect()
     }
+}
+
+/// What a condition can name.
+fn scope_of(table: &Arc<TableInfo>) -> Result<Scope> {
+    let mut scope = Scope::default();
+    scope.add_table(table, None, false)?;
+    Ok(scope)
 }
 
 fn columns_of(condition: &Expr) -> BTreeSet<u16> {

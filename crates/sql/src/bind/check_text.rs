@@ -1,6 +1,6 @@
 //! The text of a CHECK constraint's condition, as the dictionary keeps it and SHOW prints it.
 //!
-//! **CHKTEXT-1** The text means the same whatever the session's settings are: each operation has
+//! **CHECKTEXT-1** The text means the same whatever the session's settings are: each operation has
 //! its own parentheses, columns stand without their table, names are in backticks, strings have the
 //! name of their character set. It is MySQL's form of the condition.
 //!
@@ -13,7 +13,7 @@ use crate::parse::ast::{self, BinaryOp, CastType, ColumnName, ExprKind as A, Una
 use crate::parse::lexer::TokenKind;
 use crate::plan::function::Purity;
 use crate::plan::{ArithOp, CompareOp, Function, IntervalUnit};
-use redolith_types::{Charset, Collation};
+use redolith_types::{Charset, Collation, TableDef};
 
 /// A condition as text, and what it names.
 pub(super) struct Written<'e> {
@@ -28,20 +28,23 @@ struct Writer<'w, 'b, 'e> {
     binder: &'w mut Binder<'b>,
     /// The constraint's name, for messages.
     name: &'w str,
+    /// The table, which tells how the names of columns are spelt.
+    def: &'w TableDef,
     out: Written<'e>,
 }
 
 impl Binder<'_> {
-    /// The condition of the constraint `name` as text (CHKTEXT-1).
-    pub(super) fn check_text<'e>(&mut self, name: &str, e: &'e ast::Expr) -> Result<Written<'e>> {
+    /// The condition of the constraint `name` as text (CHECKTEXT-1).
+    pub(super) fn check_text<'e>(
+        &mut self,
+        name: &str,
+        def: &TableDef,
+        e: &'e ast::Expr,
+    ) -> Result<Written<'e>> {
         let out = Written { text: String::new(), columns: Vec::new(), refused: None };
-        let mut writer = Writer { binder: self, name, out };
+        let mut writer = Writer { binder: self, name, def, out };
         writer.expr(e)?;
-        let mut out = writer.out;
-        if !out.text.starts_with('(') {
-            out.text = format!("({})", out.text);
-        }
-        Ok(out)
+        Ok(writer.out)
     }
 }
 
@@ -105,7 +108,9 @@ impl<'e> Writer<'_, '_, 'e> {
                 Ok(())
             }
             A::Name(name) => {
-                self.put(&quoted_name(&name.column));
+                let found = self.def.column(&name.column).map(|n| &self.def.columns[n].name);
+                let column = quoted_name(found.unwrap_or(&name.column));
+                self.put(&column);
                 self.out.columns.push(name);
                 Ok(())
             }
@@ -178,7 +183,10 @@ impl<'e> Writer<'_, '_, 'e> {
             A::Collate(value, name) => {
                 let collation = Collation::from_name(name);
                 let collation = collation.ok_or_else(|| SqlError::unknown_collation(name))?;
-                self.around("(", value, &format!(" collate {})", collation.name()))
+                // COLLATE binds more tightly than a sign.
+                let is_signed = matches!(value.kind, A::Unary(..));
+                let [before, after] = if is_signed { ["((", ")"] } else { ["(", ""] };
+                self.around(before, value, &format!("{after} collate {})", collation.name()))
             }
             A::Interval { subtract, date, amount, unit } => {
                 self.around("(", date, if *subtract { " - interval " } else { " + interval " })?;
@@ -299,7 +307,7 @@ impl<'e> Writer<'_, '_, 'e> {
     fn call(&mut self, call: &'e ast::Call) -> Result<()> {
         let known = Function::by_name(&call.name);
         let is_aggregate = call.star || call.distinct || super::view::is_aggregate(&call.name);
-        if is_aggregate || known.is_some_and(|f| is_disallowed(f, call)) || is_unfit(&call.name) {
+        if is_aggregate || known.is_some_and(|f| is_disallowed(f, call)) {
             self.refuse_function(known.map_or(call.name.as_str(), |function| function.name()));
         }
         match (call.name.as_str(), &call.args[..]) {
@@ -321,8 +329,8 @@ impl<'e> Writer<'_, '_, 'e> {
                 self.around("", to, ")")
             }
             ("MEMBER OF", [value, array]) => {
-                self.around("", value, " member of (")?;
-                self.around("", array, ")")
+                self.around("(", value, " member of (")?;
+                self.around("", array, "))")
             }
             ("JSON_VALUE", _) => Err(SqlError::unsupported("JSON_VALUE in a CHECK constraint")),
             (name, args) => {
@@ -346,13 +354,6 @@ fn is_disallowed(function: Function, call: &ast::Call) -> bool {
         _ => function.purity() != Purity::Pure,
     }
 }
-/// Functions that this server does not have and that no condition may call.
-fn is_unfit(name: &str) -> bool {
-    const NAMES: [&str; 6] =
-        ["LOAD_FILE", "RELEASE_ALL_LOCKS", "UUID_SHORT", "MASTER_POS_WAIT", "ROLES", "PS_THREAD_ID"];
-    NAMES.contains(&name)
-}
-
 fn charset_named(name: &str) -> Result<Charset> {
     Charset::from_name(name).ok_or_else(|| SqlError::unknown_character_set(name))
 }

@@ -110,8 +110,7 @@ impl Binder<'_> {
             let table = joined.table(s, "DELETE")?;
             let source = s as u16;
             let (assignments, on_update_now) = (Vec::new(), Vec::new());
-            let target =
-                Target { source, table, assignments, on_update_now, constraints: None };
+            let target = Target { source, table, assignments, on_update_now, constraints: None };
             if targets.insert(source, target).is_some() {
                 return Err(SqlError::not_unique_table(&name.name));
             }

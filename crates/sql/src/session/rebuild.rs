@@ -128,7 +128,7 @@ impl Session {
         self.end_table(new, done).await
     }
 
-    /// Locks tables, and names of check constraints in a database (CHECK-3).
+    /// Locks tables, and names of check constraints in a database (CONSTRAINT-3).
     async fn lock_exclusively(
         &mut self,
         names: &[(&str, &str)],

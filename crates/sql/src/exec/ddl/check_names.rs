@@ -1,6 +1,6 @@
 //! The names of check constraints, which are unique in a database.
 //!
-//! **CHECK-3** A statement that brings a name into a database holds a lock on the name while it
+//! **CONSTRAINT-3** A statement that brings a name into a database holds a lock on the name while it
 //! looks for other constraints of the name, and until its change is done. The lock is a metadata
 //! lock under a name that no table can have.
 use crate::error::{Result, SqlError};
@@ -10,7 +10,7 @@ use std::collections::HashSet;
 
 const MAX_NAME_CHARS: usize = 64;
 
-/// The names to lock (CHECK-3) for constraints that `old`, the table's present definition, does not
+/// The names to lock (CONSTRAINT-3) for constraints that `old`, the table's present definition, does not
 /// have.
 pub(crate) fn locks(def: &TableDef, old: Option<&TableDef>) -> Vec<String> {
     let old = old.filter(|old| old.schema == def.schema);
@@ -31,8 +31,9 @@ pub(crate) fn require_free(engine: &Engine, def: &TableDef, besides: &[&str]) ->
         return Err(SqlError::name_too_long(&check.name));
     }
     let names: HashSet<String> = def.checks.iter().map(|check| lower(&check.name)).collect();
-    let is_taken =
-        |names: &HashSet<String>| engine.dict.has_check(&def.schema, besides, |name| names.contains(&lower(name)));
+    let is_taken = |names: &HashSet<String>| {
+        engine.dict.has_check(&def.schema, besides, |name| names.contains(&lower(name)))
+    };
     if !is_taken(&names) {
         return Ok(());
     }

@@ -116,7 +116,7 @@ impl DdlContext<'_> {
     async fn lock_tables(&mut self, tables: &[(&str, &str)]) -> Result<()> {
         self.lock_with_checks(tables, &[]).await
     }
-    /// Locks names of check constraints, too (CHECK-3): each is a database and a name.
+    /// Locks names of check constraints, too (CONSTRAINT-3): each is a database and a name.
     async fn lock_with_checks(
         &mut self,
         tables: &[(&str, &str)],

@@ -194,7 +194,7 @@ pub(super) async fn rename(
     Ok(done(0))
 }
 
-/// Locks the names, and those of the check constraints that change with their tables (CHECK-3).
+/// Locks the names, and those of the check constraints that change with their tables (CONSTRAINT-3).
 /// Which constraints a table has may change until the table is locked: then the statement begins
 /// again.
 async fn lock_for_rename(

@@ -4,7 +4,9 @@ use super::text;
 use crate::error::Result;
 use crate::exec::server_rows::Gathered;
 use crate::memory::Account;
-use redolith_types::{CheckDef, Collation, Column, DefaultValue, IndexDef, SqlType, TableDef, Value};
+use redolith_types::{
+    CheckDef, Collation, Column, DefaultValue, IndexDef, SqlType, TableDef, Value,
+};
 use std::fmt::Write as _;
 
 /// A column's default in the output of SHOW.
