@@ -246,3 +246,22 @@ impl<K: Key, V: Value> Table<K, V> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use redolith_types::CheckDef;
+
+    #[test]
+    fn a_table_with_check_constraints_is_another_one() {
+        let wanted = TableDefinition::<u64, u64>::new("t");
+        let mut stored = wanted.stored();
+        let check =
+            |enforced| CheckDef { name: "c".into(), condition: "(`v` > 0)".into(), enforced };
+        stored.checks = vec![check(false)];
+        assert!(wanted.check_stored(&stored).is_ok());
+        stored.checks.push(check(true));
+        let refused = wanted.check_stored(&stored).unwrap_err().to_string();
+        assert!(refused.contains("CHECK ((`v` > 0))"), "{refused}");
+    }
+}

@@ -1,11 +1,11 @@
 //! Binds CHECK constraints: their definitions, and the conditions that the rows of a statement must
 //! pass.
 //!
-//! **CONSTRAINT-1** A condition is bound from the text of the dictionary (CHECKTEXT-1) in a context of its
-//! own, so it means the same in each session. A definition is refused unless its text can be bound
-//! so.
-//! **CONSTRAINT-2** No condition has a subquery, a variable, or a function whose value depends on more
-//! than the row and the session's time zone. It needs nothing but the row.
+//! **CONSTRAINT-1** A condition is bound from the text of the dictionary (CHECKTEXT-1) in a context
+//! of its own, so it means the same in each session. A definition is refused unless its text can be
+//! bound so.
+//! **CONSTRAINT-2** No condition has a subquery, a variable, or a function whose value depends on
+//! more than the row and the session's time zone. It needs nothing but the row.
 use super::check_text::{Written, is_boolean};
 use super::ddl::check_name;
 use super::expr::Env;

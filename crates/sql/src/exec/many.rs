@@ -263,7 +263,9 @@ async fn update_rows(
                 changes.push((*column as usize, now_for(ty, &mut cx.env)));
             }
             let (checks, at) = ((None, target.constraints.as_deref()), Scope::new(&[]));
-            if may_become(cx, info, checks, current, &changes, at, plan.ignore)? {
+            if target.constraints.is_none()
+                || may_become(cx, info, checks, current, &changes, at, plan.ignore)?
+            {
                 let changed = write_changes(cx, info, plan.ignore, row, current, changes).await?;
                 tally.changed += changed as u64;
             }

@@ -100,9 +100,11 @@ async fn change(
         return Ok(());
     }
     let info = &plan.access.table;
-    let checks = (plan.check.as_deref(), plan.constraints.as_deref());
-    if !may_become(cx, info, checks, current, &changes, at, plan.ignore)? {
-        return Ok(());
+    if plan.check.is_some() || plan.constraints.is_some() {
+        let checks = (plan.check.as_deref(), plan.constraints.as_deref());
+        if !may_become(cx, info, checks, current, &changes, at, plan.ignore)? {
+            return Ok(());
+        }
     }
     let changed = write_changes(cx, info, plan.ignore, row, current, changes).await?;
     tally.changed += changed as u64;
@@ -121,9 +123,6 @@ pub fn may_become(
     ignore: bool,
 ) -> Result<bool> {
     let Row::Stored { def, layout, payload } = current else { return Ok(true) };
-    if view.is_none() && constraints.is_none() {
-        return Ok(true);
-    }
     let mut new = std::mem::take(&mut cx.scratch.row);
     new.clear();
     let mark = cx.env.held();

@@ -1,7 +1,7 @@
 //! The names of check constraints, which are unique in a database.
 //!
-//! **CONSTRAINT-3** A statement that brings a name into a database holds a lock on the name while it
-//! looks for other constraints of the name, and until its change is done. The lock is a metadata
+//! **CONSTRAINT-3** A statement that brings a name into a database holds a lock on the name while
+//! it looks for other constraints of the name, and until its change is done. The lock is a metadata
 //! lock under a name that no table can have.
 use crate::error::{Result, SqlError};
 use redolith_engine::Engine;
@@ -10,8 +10,8 @@ use std::collections::HashSet;
 
 const MAX_NAME_CHARS: usize = 64;
 
-/// The names to lock (CONSTRAINT-3) for constraints that `old`, the table's present definition, does not
-/// have.
+/// The names to lock (CONSTRAINT-3) for constraints that `old`, the table's present definition,
+/// does not have.
 pub(crate) fn locks(def: &TableDef, old: Option<&TableDef>) -> Vec<String> {
     let old = old.filter(|old| old.schema == def.schema);
     let is_new = |name: &str| old.is_none_or(|old| old.check(name).is_none());

@@ -194,9 +194,9 @@ pub(super) async fn rename(
     Ok(done(0))
 }
 
-/// Locks the names, and those of the check constraints that change with their tables (CONSTRAINT-3).
-/// Which constraints a table has may change until the table is locked: then the statement begins
-/// again.
+/// Locks the names, and those of the check constraints that change with their tables
+/// (CONSTRAINT-3). Which constraints a table has may change until the table is locked: then the
+/// statement begins again.
 async fn lock_for_rename(
     cx: &mut DdlContext<'_>,
     names: &[(&str, &str)],
