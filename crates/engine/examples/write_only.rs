@@ -31,6 +31,7 @@ fn def(n: usize) -> TableDef {
         indexes: vec![IndexDef::primary([0]), IndexDef::secondary("k", false, [1])],
         collation: DEFAULT_COLLATION,
         comment: String::new(),
+        checks: Vec::new(),
     }
 }
 struct Rng(u64);

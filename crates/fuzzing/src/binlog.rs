@@ -135,6 +135,7 @@ fn table() -> Table {
         indexes: Vec::new(),
         collation,
         comment: String::new(),
+        checks: Vec::new(),
     };
     Table::of(TableId(9), &def, RowMetadata::Full)
 }

@@ -4,7 +4,7 @@ use crate::take;
 use redolith_engine::dict::Dictionary;
 use redolith_engine::dict::view::{Algorithm, CheckOption, ViewDef};
 use redolith_engine::testing::dict::record::{self, Named, SchemaRecord, TableRecord, TreeRecord};
-use redolith_types::{Collation, Column, IndexDef, SqlType, TableDef, Value};
+use redolith_types::{CheckDef, Collation, Column, IndexDef, SqlType, TableDef, Value};
 
 /// The input is the length of a name, the name, and the record's bytes.
 pub fn record(data: &[u8]) {
@@ -54,6 +54,11 @@ pub fn seeds() -> Vec<Vec<u8>> {
             indexes: vec![IndexDef::primary([0]), IndexDef::secondary("v", true, [1])],
             collation: Collation::Utf8mb4GeneralCi,
             comment: "a table".into(),
+            checks: vec![CheckDef {
+                name: "t_chk_1".into(),
+                condition: "(`a` > 0)".into(),
+                enforced: false,
+            }],
         },
         unfinished: vec![TreeRecord { id: 5, root: 6 }],
     };

@@ -42,6 +42,7 @@ async fn fill(e: Arc<Engine>) -> Result<()> {
         indexes,
         collation: DEFAULT_COLLATION,
         comment: String::new(),
+        checks: Vec::new(),
     };
     let t = e.create_table(def, 1, None).await?;
     for round in 0..8 {

@@ -73,10 +73,12 @@ impl<K: Key, V: Value> TableDefinition<K, V> {
             indexes,
             collation: DEFAULT_COLLATION,
             comment: String::new(),
+            checks: Vec::new(),
         }
     }
     /// Whether the stored table is the one defined. Names of columns do not matter, nor secondary
-    /// indexes, which the engine maintains.
+    /// indexes, which the engine maintains. A table with check constraints, which only the server
+    /// knows how to check, is another one.
     pub(crate) fn check_stored(&self, stored: &TableDef) -> Result<()> {
         let wanted = self.stored();
         let same_key = stored
@@ -85,7 +87,8 @@ impl<K: Key, V: Value> TableDefinition<K, V> {
             .is_some_and(|index| index.primary && index.columns == wanted.indexes[0].columns);
         let same_columns = stored.columns.len() == wanted.columns.len()
             && stored.columns.iter().zip(&wanted.columns).all(|(s, w)| is_column(s, w));
-        if same_key && same_columns {
+        let is_checked = stored.checks.iter().any(|check| check.enforced);
+        if same_key && same_columns && !is_checked {
             return Ok(());
         }
         Err(Error::TableMismatch {
@@ -141,6 +144,8 @@ fn described(table: &TableDef) -> String {
             index.columns.iter().map(|c| table.columns[c.column].name.as_str()).collect();
         parts.push(format!("PRIMARY KEY ({})", names.join(", ")));
     }
+    let checks = table.checks.iter().filter(|check| check.enforced);
+    parts.extend(checks.map(|check| format!("CHECK ({})", check.condition)));
     parts.join(", ")
 }
 
@@ -239,5 +244,24 @@ impl<K: Key, V: Value> Table<K, V> {
             let wrong = "a row holds text that is not UTF-8";
             Error::Damaged(format!("table '{}': {wrong}", self.name()))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use redolith_types::CheckDef;
+
+    #[test]
+    fn a_table_with_check_constraints_is_another_one() {
+        let wanted = TableDefinition::<u64, u64>::new("t");
+        let mut stored = wanted.stored();
+        let check =
+            |enforced| CheckDef { name: "c".into(), condition: "(`v` > 0)".into(), enforced };
+        stored.checks = vec![check(false)];
+        assert!(wanted.check_stored(&stored).is_ok());
+        stored.checks.push(check(true));
+        let refused = wanted.check_stored(&stored).unwrap_err().to_string();
+        assert!(refused.contains("CHECK ((`v` > 0))"), "{refused}");
     }
 }

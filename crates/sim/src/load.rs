@@ -68,6 +68,7 @@ pub(crate) fn table(name: &str, columns: Vec<Column>, indexes: Vec<IndexDef>) ->
         indexes,
         collation: DEFAULT_COLLATION,
         comment: String::new(),
+        checks: Vec::new(),
     }
 }
 /// Returns the tables if they exist.

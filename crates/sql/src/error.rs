@@ -299,6 +299,31 @@ errors! {
     fixed_rows_to_variable() = 1409, "Can't load value from file with fixed size rows to \
         variable";
     separators_not_ascii() = 1638, "Non-ASCII separator arguments are not fully supported";
+    check_not_boolean(name) = 3812, "An expression of non-boolean type specified to a check \
+        constraint '{name}'.";
+    check_names_other_column(name) = 3813, "Column check constraint '{name}' references other \
+        column.";
+    check_function(name, function) = 3814, "An expression of a check constraint '{name}' contains \
+        disallowed function: {function}.";
+    check_nameless_function(name) = 3815, "An expression of a check constraint '{name}' contains \
+        disallowed function.";
+    check_variable(name) = 3816, "An expression of a check constraint '{name}' cannot refer to a \
+        user or system variable.";
+    check_of_auto_increment(name) = 3818, "Check constraint '{name}' cannot refer to an \
+        auto-increment column.";
+    check_violated(name) = 3819, "Check constraint '{name}' is violated.";
+    check_of_unknown_column(name, column) = 3820, "Check constraint '{name}' refers to \
+        non-existing column '{column}'.";
+    no_such_check(name) = 3821, "Check constraint '{name}' is not found in the table.";
+    duplicate_check_name(name) = 3822, "Duplicate check constraint name '{name}'.";
+    several_constraints(name) = 3939, "Table has multiple constraints with the name '{name}'. \
+        Please use constraint specific 'DROP' clause.";
+    no_such_constraint(name) = 3940, "Constraint '{name}' does not exist.";
+    enforcement_is_fixed(name) = 3941, "Altering constraint enforcement is not supported for the \
+        constraint '{name}'. Enforcement state alter is not supported for the PRIMARY, UNIQUE and \
+        FOREIGN KEY type constraints.";
+    column_of_check(name, column) = 3959, "Check constraint '{name}' uses column '{column}', hence \
+        column cannot be dropped or renamed.";
     misplaced_into() = 3954, "Misplaced INTO clause, INTO is not allowed inside subqueries, and \
         must be placed at end of UNION clauses.";
     local_infile_disabled() = 3948, "Loading local data is disabled; this must be enabled on both \

@@ -83,6 +83,7 @@ mod tests {
             indexes,
             collation: Collation::Utf8mb4GeneralCi,
             comment: String::new(),
+            checks: Vec::new(),
         }
     }
 

@@ -185,6 +185,7 @@ fn a_stored_default_with_a_subquery_is_refused_where_it_is_read() {
         indexes: Vec::new(),
         collation: Collation::Utf8mb4GeneralCi,
         comment: String::new(),
+        checks: Vec::new(),
     };
     let mut tables = Tables::default();
     tables.tables.insert(("test".into(), "d".into()), Arc::new(TableInfo::definition(def)));

@@ -57,6 +57,22 @@ pub struct TableDef {
     /// The default collation of new columns.
     pub collation: Collation,
     pub comment: String,
+    /// The CHECK constraints, in the order in which they were made. (Records of format 2 of the
+    /// data directory, which serde reads, have none.)
+    #[serde(skip)]
+    pub checks: Vec<CheckDef>,
+}
+
+/// A CHECK constraint. Its name is unique among the check constraints of a database, without regard
+/// to case.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckDef {
+    pub name: String,
+    /// The condition as SQL text in UTF-8, which means the same whatever the session's settings
+    /// are.
+    pub condition: String,
+    /// False: rows are not checked.
+    pub enforced: bool,
 }
 
 impl Column {
@@ -122,9 +138,50 @@ impl TableDef {
         self.clustered_index().or_else(|| self.indexes.iter().position(fits))
     }
 
+    /// Position of a check constraint by name, without regard to case.
+    pub fn check(&self, name: &str) -> Option<usize> {
+        self.checks.iter().position(|c| c.name.eq_ignore_ascii_case(name))
+    }
+
+    /// Gives the table another name. As in MySQL, the check constraints whose names were made from
+    /// the table's name (`t_chk_1`) get names that are made from the new one.
+    pub fn rename(&mut self, schema: impl Into<String>, name: impl Into<String>) {
+        let name = name.into();
+        for check in &mut self.checks {
+            if let Some(number) = generated_check_number(&self.name, &check.name) {
+                check.name = format!("{name}{GENERATED_CHECK}{number}");
+            }
+        }
+        (self.schema, self.name) = (schema.into(), name);
+    }
+
+    /// The number of the next generated name of a check constraint: the least that is greater than
+    /// those of the names that the table has.
+    pub fn next_check_number(&self) -> u64 {
+        let numbers = self.checks.iter().filter_map(|c| {
+            generated_check_number(&self.name, &c.name).and_then(|n| n.parse::<u64>().ok())
+        });
+        numbers.max().unwrap_or(0).saturating_add(1)
+    }
+    /// The name of a check constraint that was defined without one.
+    pub fn generated_check_name(&self, number: u64) -> String {
+        format!("{}{GENERATED_CHECK}{number}", self.name)
+    }
+
     pub fn auto_increment_column(&self) -> Option<usize> {
         self.columns.iter().position(|c| c.auto_increment)
     }
+}
+
+/// What stands between the table's name and the number in a generated name of a check constraint.
+const GENERATED_CHECK: &str = "_chk_";
+
+/// The digits behind `table_chk_`, if the name has that form.
+fn generated_check_number<'n>(table: &str, check: &'n str) -> Option<&'n str> {
+    let (start, rest) = check.split_at_checked(table.len())?;
+    let digits = rest.strip_prefix(GENERATED_CHECK)?;
+    let counts = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+    (start.eq_ignore_ascii_case(table) && counts).then_some(digits)
 }
 
 #[cfg(test)]
@@ -142,6 +199,7 @@ mod tests {
             indexes: vec![IndexDef::secondary("ua", true, [0])],
             collation: Collation::Utf8mb4GeneralCi,
             comment: String::new(),
+            checks: Vec::new(),
         };
         let indexes = |table: &TableDef| (table.clustered_index(), table.shown_as_primary());
         assert_eq!(indexes(&table), (None, None));
@@ -150,5 +208,30 @@ mod tests {
         table.indexes.insert(0, IndexDef::primary([1]));
         assert_eq!(indexes(&table), (Some(0), Some(0)));
         assert_eq!((table.column("b"), table.column("c")), (Some(1), None));
+    }
+
+    #[test]
+    fn generated_names_of_checks_follow_the_table() {
+        let check = |name: &str| CheckDef {
+            name: name.into(),
+            condition: "(1 = 1)".into(),
+            enforced: true,
+        };
+        let mut table = TableDef {
+            schema: "s".into(),
+            name: "t".into(),
+            columns: Vec::new(),
+            indexes: Vec::new(),
+            collation: Collation::Utf8mb4GeneralCi,
+            comment: String::new(),
+            checks: Vec::new(),
+        };
+        assert_eq!(table.generated_check_name(table.next_check_number()), "t_chk_1");
+        table.checks = ["T_chk_7", "t_chk_", "t_chk_2x", "own", "tt_chk_9"].map(check).into();
+        assert_eq!(table.next_check_number(), 8);
+        table.rename("s", "new");
+        let names: Vec<&str> = table.checks.iter().map(|c| &*c.name).collect();
+        assert_eq!(names, ["new_chk_7", "t_chk_", "t_chk_2x", "own", "tt_chk_9"]);
+        assert_eq!((table.check("OWN"), table.check("gone")), (Some(3), None));
     }
 }

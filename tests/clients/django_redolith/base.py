@@ -1,7 +1,7 @@
 """Django's MySQL backend without what the server refuses on purpose. Only what the tests would set
-up for nearly every model is switched off: foreign keys, CHECK constraints, generated columns and
-functional indexes. Django then makes no such constraint, and leaves out the tests that are about
-them alone. Nothing here changes a statement or a result.
+up for nearly every model is switched off: foreign keys, generated columns and functional indexes.
+Django then makes no such constraint, and leaves out the tests that are about them alone. Nothing
+here changes a statement or a result.
 """
 
 from django.db.backends.mysql import base, features
@@ -10,9 +10,6 @@ from django.db.backends.mysql import base, features
 class DatabaseFeatures(features.DatabaseFeatures):
     supports_foreign_keys = False
     can_introspect_foreign_keys = False
-    supports_column_check_constraints = False
-    supports_table_check_constraints = False
-    can_introspect_check_constraints = False
     supports_stored_generated_columns = False
     supports_virtual_generated_columns = False
     supports_expression_indexes = False

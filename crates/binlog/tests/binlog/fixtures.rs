@@ -73,6 +73,7 @@ pub fn definition() -> TableDef {
         indexes: vec![IndexDef::primary([4])],
         collation: Collation::Utf8mb4GeneralCi,
         comment: String::new(),
+        checks: Vec::new(),
     }
 }
 

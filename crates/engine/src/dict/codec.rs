@@ -8,13 +8,14 @@
 //! | record | fields |
 //! |---|---|
 //! | schema | 1 collation u16 |
-//! | table | 1 id u64; 2 space u32; 3 tree, repeated; 4 AUTO_INCREMENT u64; 5 schema; 6 name; 7 column, repeated; 8 index, repeated; 9 collation u16; 10 comment; 11 unfinished tree, repeated; 12 format of its rows u16 |
+//! | table | 1 id u64; 2 space u32; 3 tree, repeated; 4 AUTO_INCREMENT u64; 5 schema; 6 name; 7 column, repeated; 8 index, repeated; 9 collation u16; 10 comment; 11 unfinished tree, repeated; 12 format of its rows u16; 0x8002 check, repeated |
 //! | view | as a table: 5, 6, 7 and 9; 0x8001 what is the view's own |
 //! | view's own | 1 text of the SELECT; 2 user and 3 host of DEFINER; 4 sql_mode u64; 5 collation of character_set_client u16; 6 collation_connection u16; 7 algorithm u8: 0 UNDEFINED, 1 MERGE, 2 TEMPTABLE; 8 check option u8: 0 none, 1 LOCAL, 2 CASCADED; 9 flags u8: 1 SQL SECURITY INVOKER, 2 rows can be changed, 4 the columns' names are listed |
 //! | tree | id u64, root u32, without tags |
 //! | column | 1 name; 2 type; 3 flags u8: 1 nullable, 2 AUTO_INCREMENT, 4 ON UPDATE CURRENT_TIMESTAMP, 8 invisible; 4 default; 5 comment |
 //! | default | a byte: 0 NULL, 1 literal and its bytes, 2 CURRENT_TIMESTAMP and its digits, 3 expression and its text |
 //! | type | 1 kind u8 ([`kind`]); 2 length or size u32; 3 precision u8; 4 scale u8; 5 sign u8: 1 unsigned, 2 zerofill; 6 display width u8; 7 collation u16; 8 member, repeated |
+//! | check | 1 name; 2 condition; 3 flags u8: 1 not enforced |
 //! | index | 1 name; 2 flags u8: 1 unique, 2 primary; 3 column, repeated: position u32, prefix u32 (all ones: none), descending u8 |
 //!
 //! Collations have MySQL's numbers. A program must know all flags and all tags from 0x8000 on: it
@@ -28,13 +29,16 @@ pub(super) mod view;
 use super::record::{SchemaRecord, TableRecord, TreeRecord};
 use crate::bytes::{u16_at, u32_at};
 use redolith_types::{
-    Collation, Column, DefaultValue, IndexColumn, IndexDef, IntSize, LobSize, Sign, SqlType,
-    TableDef,
+    CheckDef, Collation, Column, DefaultValue, IndexColumn, IndexDef, IntSize, LobSize, Sign,
+    SqlType, TableDef,
 };
 
 const VERSION: u8 = 1;
 /// A program must know all tags from this number on.
 const CRITICAL: u16 = 0x8000;
+/// The field of a check constraint. A program that did not know it would write rows that the
+/// constraint forbids.
+const CHECK: u16 = CRITICAL + 2;
 /// The format of rows that this program writes (`types/row.rs`).
 const ROW_FORMAT: u16 = 1;
 
@@ -117,6 +121,14 @@ pub(super) fn encode_table(r: &TableRecord) -> Vec<u8> {
     f.put_text(10, &r.def.comment);
     r.unfinished.iter().for_each(|t| f.put(11, &tree(t)));
     f.put(12, &ROW_FORMAT.to_le_bytes());
+    r.def.checks.iter().for_each(|c| f.put(CHECK, &check_constraint(c)));
+    f.0
+}
+fn check_constraint(c: &CheckDef) -> Vec<u8> {
+    let mut f = Fields::nested();
+    f.put_text(1, &c.name);
+    f.put_text(2, &c.condition);
+    f.put(3, &[!c.enforced as u8]);
     f.0
 }
 fn tree(t: &TreeRecord) -> [u8; 12] {
@@ -309,6 +321,7 @@ pub(super) fn decode_table(body: &[u8]) -> Decoded<TableRecord> {
         indexes: Vec::new(),
         collation: Collation::Binary,
         comment: String::new(),
+        checks: Vec::new(),
     };
     let mut r = TableRecord {
         id: 0,
@@ -331,6 +344,7 @@ pub(super) fn decode_table(body: &[u8]) -> Decoded<TableRecord> {
             9 => collation = Some(collation_of(b)?),
             10 => r.def.comment = text_of("comment", b)?,
             11 => r.unfinished.push(decode_tree(b)?),
+            CHECK => r.def.checks.push(decode_check(b)?),
             12 => match u16_of("format of rows", b)? {
                 ROW_FORMAT => {}
                 other => {
@@ -395,6 +409,19 @@ fn decode_default(b: &[u8]) -> Decoded<DefaultValue> {
         [3, text @ ..] => Ok(DefaultValue::Expr(text_of("default", text)?)),
         _ => Err(format!("a default of kind {:?} is none that this program knows", b.first())),
     }
+}
+fn decode_check(b: &[u8]) -> Decoded<CheckDef> {
+    let mut c = CheckDef { name: String::new(), condition: String::new(), enforced: true };
+    fields("check constraint", b, |tag, b| {
+        match tag {
+            1 => c.name = text_of("check constraint's name", b)?,
+            2 => c.condition = text_of("check constraint's condition", b)?,
+            3 => c.enforced = flags_of("check constraint's flags", b, 1)? == 0,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    })?;
+    Ok(c)
 }
 fn decode_index(b: &[u8]) -> Decoded<IndexDef> {
     let mut i =
@@ -559,6 +586,13 @@ mod tests {
                 ],
                 collation: Collation::Utf8mb4Bin,
                 comment: "about".into(),
+                checks: [(true, "t_chk_1"), (false, "ü")]
+                    .map(|(enforced, name)| CheckDef {
+                        name: name.into(),
+                        condition: "(`c0` > 0)".into(),
+                        enforced,
+                    })
+                    .into(),
             },
             unfinished: vec![TreeRecord { id: 1030, root: 9 }],
         }
@@ -607,7 +641,9 @@ mod tests {
     fn records_without_tags_are_read() {
         let old = postcard::to_allocvec(&table()).unwrap();
         assert_ne!(old[0], 0);
-        same(&decode_table(&old).unwrap(), &table());
+        let mut without_checks = table();
+        without_checks.def.checks.clear();
+        same(&decode_table(&old).unwrap(), &without_checks);
         for collation in Collation::ALL {
             let old = postcard::to_allocvec(&SchemaRecord { collation }).unwrap();
             assert_eq!((old.len(), decode_schema(&old).unwrap().collation), (1, collation));

@@ -256,7 +256,7 @@ impl Engine {
         for (t, schema, name) in renames {
             self.dict.require_schema(schema)?;
             let mut r = t.record();
-            (r.def.schema, r.def.name) = (schema.clone(), name.clone());
+            r.def.rename(schema, name);
             let new = record::table_name(schema, name);
             changes.push(Change::Remove(record::table_name(&t.def.schema, &t.def.name)));
             records.push((new, r));

@@ -118,6 +118,14 @@ impl Dictionary {
             .map(|t| t.values().cloned().collect())
             .unwrap_or_default()
     }
+    /// Whether a table of the schema, other than those named in `besides`, has a check constraint
+    /// whose name is wanted.
+    pub fn has_check(&self, schema: &str, besides: &[&str], wanted: impl Fn(&str) -> bool) -> bool {
+        let state = self.state.read();
+        let tables = state.tables.get(schema).into_iter().flatten();
+        let mut others = tables.filter(|(name, _)| !besides.contains(&name.as_str()));
+        others.any(|(_, t)| t.def.checks.iter().any(|c| wanted(&c.name)))
+    }
     /// The number of tables.
     pub fn len(&self) -> usize {
         self.state.read().ids.len()

@@ -51,6 +51,7 @@ pub fn dictionary_table(dict: &Dictionary) -> Arc<Table> {
         indexes: vec![IndexDef::primary([0])],
         collation: Collation::Binary,
         comment: String::new(),
+        checks: Vec::new(),
     };
     def.indexes[0].columns = vec![IndexColumn::new(0)];
     let record = TableRecord {

@@ -50,6 +50,7 @@ fn def() -> TableDef {
         indexes: vec![IndexDef::primary([0]), IndexDef::secondary("k", false, [1])],
         collation: DEFAULT_COLLATION,
         comment: String::new(),
+        checks: Vec::new(),
     }
 }
 fn row(t: &Table, id: i64) -> Vec<u8> {

@@ -19,6 +19,7 @@ fn view(name: &str, select: &str) -> ViewDef {
             indexes: Vec::new(),
             collation: DEFAULT_COLLATION,
             comment: String::new(),
+            checks: Vec::new(),
         },
         select: select.into(),
         names_columns: false,

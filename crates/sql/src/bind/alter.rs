@@ -22,7 +22,8 @@ use crate::plan::{
     OnDuplicate, Rebuild, RowLock, SourceKind,
 };
 use crate::table_info::TableInfo;
-use redolith_types::{Collation, Column, DefaultValue, LobSize, SqlType, TableDef};
+use redolith_types::{CheckDef, Collation, Column, DefaultValue, LobSize, SqlType, TableDef};
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -38,6 +39,7 @@ struct NewColumn {
 impl Binder<'_> {
     pub(super) fn alter_table(&mut self, name: &ast::Name, actions: &[Alter]) -> Result<DdlStmt> {
         let existing = self.existing(name)?;
+        let actions = &*named_constraints(&existing.def, actions)?;
         if actions.iter().any(rebuilds) {
             return Ok(DdlStmt::Rebuild(Box::new(self.rebuild(name, actions)?)));
         }
@@ -76,7 +78,7 @@ impl Binder<'_> {
                 }
                 Alter::RenameTo(to) => {
                     let to = self.new_table_name(to)?;
-                    (def.schema, def.name) = (to.schema.into(), to.name.into());
+                    def.rename(to.schema, to.name);
                 }
                 Alter::Unsupported(what) => return Err(SqlError::unsupported(what)),
                 _ => {}
@@ -86,7 +88,8 @@ impl Binder<'_> {
         let columns = self.new_columns(&old.def, &def, actions, convert, &mut specs)?;
         self.new_indexes(&old.def, &mut def, columns.iter(), actions, specs)?;
         let from: Vec<Option<usize>> = columns.iter().map(|c| c.from).collect();
-        let in_place = is_stored_alike(&old.def, &def, &from);
+        let checks_rows = self.new_checks(&old, &mut def, &from, actions)?;
+        let in_place = !checks_rows && is_stored_alike(&old.def, &def, &from);
         if !in_place {
             index_def::sort(&mut def);
         }
@@ -329,6 +332,72 @@ impl Binder<'_> {
         Ok(())
     }
 
+    /// Gives the new definition its check constraints: those that stay, then the new ones. `def`
+    /// has the old ones, with the names that they have after the statement. Returns true if the
+    /// rows must be checked, because a constraint is enforced that was not.
+    fn new_checks(
+        &mut self,
+        old: &Arc<TableInfo>,
+        def: &mut TableDef,
+        from: &[Option<usize>],
+        actions: &[Alter],
+    ) -> Result<bool> {
+        let mut kept: Vec<Option<CheckDef>> =
+            std::mem::take(&mut def.checks).into_iter().map(Some).collect();
+        let mut checks_rows = false;
+        let mut added = Vec::new();
+        for action in actions {
+            self.step(kept.len() + 1)?;
+            match action {
+                Alter::DropCheck(name) => {
+                    let dropped = old.def.check(name).and_then(|n| kept[n].take());
+                    dropped.ok_or_else(|| SqlError::no_such_check(name))?;
+                }
+                Alter::Enforce(name, enforced) => {
+                    let check = old.def.check(name).and_then(|n| kept[n].as_mut());
+                    let check = check.ok_or_else(|| SqlError::no_such_check(name))?;
+                    checks_rows |= *enforced && !check.enforced;
+                    check.enforced = *enforced;
+                }
+                Alter::AddCheck(spec) => added.push(spec),
+                Alter::AddColumn(column, _) | Alter::ChangeColumn { column, .. } => {
+                    added.extend(&column.checks);
+                }
+                _ => {}
+            }
+        }
+        let mut place = vec![None; old.def.columns.len()];
+        for (n, from) in from.iter().enumerate() {
+            if let Some(from) = from {
+                place[*from] = Some(n);
+            }
+        }
+        let changed: Vec<u16> = (0..place.len())
+            .filter(|n| {
+                let name = place[*n].map(|n: usize| &*def.columns[n].name);
+                name.is_none_or(|name| !name.eq_ignore_ascii_case(&old.def.columns[*n].name))
+            })
+            .map(|n| n as u16)
+            .collect();
+        if !changed.is_empty() {
+            for (columns, kept) in self.columns_of_checks(old)?.iter().zip(&mut kept) {
+                let Some(now) = kept else { continue };
+                let Some(column) = changed.iter().find(|c| columns.contains(c)) else { continue };
+                let is_dropped = place[usize::from(*column)].is_none();
+                if is_dropped && columns.len() == 1 {
+                    *kept = None;
+                    continue;
+                }
+                let column = &old.def.columns[usize::from(*column)].name;
+                return Err(SqlError::column_of_check(&now.name, column));
+            }
+        }
+        def.checks = kept.into_iter().flatten().collect();
+        checks_rows |= added.iter().any(|spec| spec.enforced);
+        self.add_checks(def, added)?;
+        Ok(checks_rows)
+    }
+
     /// The plan that inserts the old table's rows, in the order of their keys, into the new table.
     fn copy_of_rows(
         &mut self,
@@ -387,6 +456,7 @@ impl Binder<'_> {
                 *default = DefaultFill::Zero;
             }
         }
+        let constraints = self.constraints(&table)?;
         Ok(InsertPlan {
             table,
             rows: InsertRows::Select { select: Box::new(select), buffer: false },
@@ -395,6 +465,7 @@ impl Binder<'_> {
             on_duplicate: OnDuplicate::Error,
             ignore: false,
             check: None,
+            constraints,
             names_columns: false,
         })
     }
@@ -469,7 +540,35 @@ impl Binder<'_> {
     }
 }
 
-/// True if the action changes columns or the primary key.
+/// The actions with what DROP CONSTRAINT and ALTER CONSTRAINT mean: a check constraint, or a unique
+/// key.
+fn named_constraints<'a>(def: &TableDef, actions: &'a [Alter]) -> Result<Cow<'a, [Alter]>> {
+    let by_name = |a: &Alter| matches!(a, Alter::DropConstraint(_) | Alter::EnforceConstraint(..));
+    if !actions.iter().any(by_name) {
+        return Ok(Cow::Borrowed(actions));
+    }
+    let is_key =
+        |name: &str| def.indexes.iter().any(|i| i.unique && i.name.eq_ignore_ascii_case(name));
+    let meant = |action: &Alter| match action {
+        Alter::DropConstraint(name) => match (def.check(name).is_some(), is_key(name)) {
+            (true, true) => Err(SqlError::several_constraints(name)),
+            (true, false) => Ok(Alter::DropCheck(name.clone())),
+            (false, true) => Ok(Alter::DropIndex(name.clone())),
+            (false, false) => Err(SqlError::no_such_constraint(name)),
+        },
+        Alter::EnforceConstraint(name, enforced) => {
+            match (def.check(name).is_some(), is_key(name)) {
+                (true, _) => Ok(Alter::Enforce(name.clone(), *enforced)),
+                (false, true) => Err(SqlError::enforcement_is_fixed(name)),
+                (false, false) => Err(SqlError::no_such_constraint(name)),
+            }
+        }
+        action => Ok(action.clone()),
+    };
+    Ok(Cow::Owned(actions.iter().map(meant).collect::<Result<_>>()?))
+}
+
+/// True if the action changes columns, check constraints or the primary key.
 fn rebuilds(action: &Alter) -> bool {
     match action {
         Alter::AddColumn(..)
@@ -479,6 +578,11 @@ fn rebuilds(action: &Alter) -> bool {
         | Alter::Default { .. }
         | Alter::Visible(..)
         | Alter::Convert(..)
+        | Alter::AddCheck(_)
+        | Alter::DropCheck(_)
+        | Alter::DropConstraint(_)
+        | Alter::Enforce(..)
+        | Alter::EnforceConstraint(..)
         | Alter::DropPrimaryKey => true,
         Alter::AddIndex(spec) => spec.kind == IndexKind::Primary,
         Alter::DropIndex(name) => name.eq_ignore_ascii_case("PRIMARY"),

@@ -86,6 +86,7 @@ impl Binder<'_> {
             (table.def.columns.len() - select.visible..table.def.columns.len()).collect();
         fit_outputs(&table, &columns, &mut select);
         let (fill, defaults) = self.fill(&table, &columns)?;
+        let constraints = self.constraints(&table)?;
         let insert = InsertPlan {
             table,
             rows: InsertRows::Select { select: Box::new(select), buffer: false },
@@ -97,6 +98,7 @@ impl Binder<'_> {
             },
             ignore: on_duplicate == ast::OnTaken::Ignore,
             check: None,
+            constraints,
             names_columns: false,
         };
         debug_assert!(

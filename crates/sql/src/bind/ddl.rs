@@ -148,6 +148,7 @@ impl Binder<'_> {
             indexes: Vec::new(),
             collation,
             comment: options.comment.map(|n| self.literal_text(n)).transpose()?.unwrap_or_default(),
+            checks: Vec::new(),
         };
         let mut indexes = Vec::new();
         for column in &create.columns {
@@ -199,6 +200,7 @@ impl Binder<'_> {
         index_def::sort(&mut def);
         index_def::check_auto_increment(&def)?;
         check_table(&def)?;
+        self.add_checks(&mut def, &create.checks)?;
         let auto_increment = options.auto_increment;
         let if_not_exists = create.if_not_exists;
         Ok((CreateTable { def, if_not_exists, auto_increment, notes }, select))
@@ -224,7 +226,7 @@ impl Binder<'_> {
 }
 
 /// Checks a name. Err(None) means an invalid name, Err(Some) a name that is too long.
-fn check_name(name: &str) -> std::result::Result<(), Option<SqlError>> {
+pub(super) fn check_name(name: &str) -> std::result::Result<(), Option<SqlError>> {
     if name.is_empty() || name.ends_with(' ') || name.contains('\0') {
         return Err(None);
     }

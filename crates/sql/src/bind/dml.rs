@@ -29,7 +29,8 @@ impl Binder<'_> {
             &update.order,
             update.limit.count.is_some(),
         )?;
-        let mut read = Vec::new();
+        let constraints = self.constraints(&table)?;
+        let mut read = constraints.as_ref().map_or_else(Vec::new, |c| c.columns.clone());
         assignments.iter().for_each(|a| columns_of(&a.value, &mut read));
         assignments.iter().try_for_each(|a| not_read_from(&a.value, &table))?;
         let filter = access.filter.iter();
@@ -50,6 +51,7 @@ impl Binder<'_> {
             limit: self.limit(&update.limit)?,
             ignore: update.ignore,
             check,
+            constraints,
             access,
         })
     }

@@ -67,6 +67,7 @@ impl Binder<'_> {
         } else {
             OnDuplicate::Update(self.on_duplicate(target, insert)?)
         };
+        let constraints = self.constraints(&table)?;
         Ok(InsertPlan {
             names_columns: names_columns(&rows),
             table,
@@ -76,6 +77,7 @@ impl Binder<'_> {
             on_duplicate,
             ignore: insert.ignore,
             check,
+            constraints,
         })
     }
 

@@ -73,6 +73,7 @@ impl Binder<'_> {
             names_columns,
         };
         let rows = InsertRows::File(Box::new(plan));
+        let constraints = self.constraints(&table)?;
         Ok(InsertPlan {
             table,
             rows,
@@ -82,6 +83,7 @@ impl Binder<'_> {
             on_duplicate,
             ignore,
             check: None,
+            constraints,
         })
     }
 

@@ -76,11 +76,13 @@ impl Binder<'_> {
                 table,
                 assignments: Vec::new(),
                 on_update_now: Vec::new(),
+                constraints: None,
             });
             let column = column as u16;
             target.assignments.push(Assignment { column, value, reads_assigned });
         }
         for (source, target) in &mut targets {
+            target.constraints = self.constraints(&target.table)?;
             let set = &assigned[*source as usize];
             target.on_update_now = (0..set.len())
                 .filter(|&c| target.table.def.columns[c].on_update_now && !set[c])
@@ -108,7 +110,7 @@ impl Binder<'_> {
             let table = joined.table(s, "DELETE")?;
             let source = s as u16;
             let (assignments, on_update_now) = (Vec::new(), Vec::new());
-            let target = Target { source, table, assignments, on_update_now };
+            let target = Target { source, table, assignments, on_update_now, constraints: None };
             if targets.insert(source, target).is_some() {
                 return Err(SqlError::not_unique_table(&name.name));
             }

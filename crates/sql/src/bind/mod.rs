@@ -12,6 +12,8 @@ mod access_path;
 mod admin;
 mod aggregate;
 mod alter;
+mod check;
+mod check_text;
 mod column;
 mod column_def;
 mod compare;

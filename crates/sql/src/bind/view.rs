@@ -394,7 +394,7 @@ fn is_plain_value(e: &ast::Expr) -> bool {
         _ => false,
     }
 }
-fn is_aggregate(name: &str) -> bool {
+pub(super) fn is_aggregate(name: &str) -> bool {
     const NAMES: [&str; 20] = [
         "COUNT",
         "SUM",

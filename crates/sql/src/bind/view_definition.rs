@@ -59,6 +59,7 @@ impl Binder<'_> {
             indexes: Vec::new(),
             collation: database,
             comment: String::new(),
+            checks: Vec::new(),
         };
         name_view_columns(&mut plan, &create.columns)?;
         self.add_selected(&mut def, &mut Vec::new(), &plan)?;

@@ -13,7 +13,7 @@ use super::scan::check_killed;
 use super::spool::Spool;
 use super::subquery::Found;
 use super::update::{assign, keep_changed, moves, now_for};
-use super::{ExecContext, column_conversion, view_check};
+use super::{ExecContext, check, column_conversion};
 use crate::error::{Result, SqlError};
 use crate::plan::{
     Assignment, DefaultFill, Expr, Fill, InsertPlan, InsertRows, InsertValue, OnDuplicate,
@@ -228,11 +228,9 @@ impl<'p> Work<'p> {
             made = Box::pin(self.settle_counter(cx)).await;
         }
         let mut is_left_out = false;
-        if let (Some(check), Ok(())) = (&self.plan.check, &made) {
-            let (info, ignore) = (&self.plan.table, self.plan.ignore);
-            let row = (&info.def, &**info.engine(), &payload[..]);
-            match view_check::passes(check, row, ignore, at, &mut cx.env) {
-                Ok(passes) => is_left_out = !passes,
+        if made.is_ok() && (self.plan.check.is_some() || self.plan.constraints.is_some()) {
+            match check::may_insert(self.plan, &payload, at, &mut cx.env) {
+                Ok(may) => is_left_out = !may,
                 Err(e) => made = Err(e),
             }
         }
@@ -552,11 +550,8 @@ impl<'p> Work<'p> {
         {
             let (def, layout) = (&info.def, &table.layout);
             let stored = existing.row().stored;
-            let current = Row::Stored {
-                def,
-                layout,
-                payload: if is_long { existing.cursor.whole() } else { stored },
-            };
+            let whole = if is_long { existing.cursor.whole() } else { stored };
+            let current = Row::Stored { def, layout, payload: whole };
             let sources = [current];
             let inserted = Row::Stored { def, layout, payload };
             let known = Known { inserted, ..*at.known };
@@ -573,6 +568,13 @@ impl<'p> Work<'p> {
                 if column.on_update_now && !assignments.iter().any(|a| a.column as usize == n) {
                     changes.push((n, now_for(&column.ty, &mut cx.env)));
                 }
+            }
+            if self.plan.constraints.is_some() {
+                layout.update(whole, &changes, &mut new);
+                if !check::may_update(self.plan, &new, &mut cx.env)? {
+                    return Ok(());
+                }
+                new.clear();
             }
             layout.update(stored, &changes, &mut new);
             charge_write(

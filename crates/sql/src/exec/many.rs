@@ -15,7 +15,9 @@ use super::scan::check_killed;
 use super::select::RowTarget;
 use super::spool::Spool;
 use super::subquery::Found;
-use super::update::{Changes, Tally, assign, done, keep_changed, now_for, write_changes};
+use super::update::{
+    Changes, Tally, assign, done, keep_changed, may_become, now_for, write_changes,
+};
 use crate::error::Result;
 use crate::plan::{ManyPlan, Target};
 use crate::session_state::{Done, Outcome};
@@ -229,7 +231,8 @@ async fn update_rows(
             columns.push(a.column as usize);
         }
     }
-    let read: Vec<u16> = columns.iter().map(|c| *c as u16).collect();
+    let mut read: Vec<u16> = columns.iter().map(|c| *c as u16).collect();
+    read.extend(target.constraints.iter().flat_map(|c| &c.columns));
     let mut at_row = Rewriter::new(table);
     rows.spool.rewind();
     cx.env.keep(&mut rows.spooled, rows.spool.memory())?;
@@ -259,8 +262,13 @@ async fn update_rows(
                 let ty = &info.def.columns[*column as usize].ty;
                 changes.push((*column as usize, now_for(ty, &mut cx.env)));
             }
-            let changed = write_changes(cx, info, plan.ignore, row, current, changes).await?;
-            tally.changed += changed as u64;
+            let (checks, at) = ((None, target.constraints.as_deref()), Scope::new(&[]));
+            if target.constraints.is_none()
+                || may_become(cx, info, checks, current, &changes, at, plan.ignore)?
+            {
+                let changed = write_changes(cx, info, plan.ignore, row, current, changes).await?;
+                tally.changed += changed as u64;
+            }
         }
         at_row.let_go();
         cx.env.release_to(mark);

@@ -11,6 +11,7 @@
 pub mod admin;
 mod aggregate;
 pub mod auto_increment;
+mod check;
 mod column_conversion;
 pub(crate) mod correlated;
 pub mod ddl;

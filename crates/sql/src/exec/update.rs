@@ -4,12 +4,12 @@ use super::correlated::answered;
 use super::duplicate_entry::duplicate_entry;
 use super::env::Env;
 use super::eval::{Eval, Known, Row, Scope};
-use super::long_rows::{self, charge_write};
+use super::long_rows::{self, LONG_ROW, charge_write};
 use super::scan::{Scan, check_killed};
 use super::subquery::Found;
-use super::{ExecContext, column_conversion, select, sortkey, view_check};
+use super::{ExecContext, check, column_conversion, select, sortkey, view_check};
 use crate::error::{Result, SqlError};
-use crate::plan::{Assignment, DmlSort, Limit, TableAccess, UpdatePlan};
+use crate::plan::{Assignment, Constraints, DmlSort, Limit, TableAccess, UpdatePlan, ViewCheck};
 use crate::session_state::{Done, Outcome};
 use crate::table_info::TableInfo;
 use redolith_engine::Error as EngineError;
@@ -100,17 +100,50 @@ async fn change(
         return Ok(());
     }
     let info = &plan.access.table;
-    if let (Some(check), Row::Stored { def, layout, payload }) = (&plan.check, current) {
-        let mut new = Vec::new();
-        layout.update(payload, &changes, &mut new);
-        let row = (def, &**info.engine(), &new[..]);
-        if !view_check::passes(check, row, plan.ignore, at, &mut cx.env)? {
+    if plan.check.is_some() || plan.constraints.is_some() {
+        let checks = (plan.check.as_deref(), plan.constraints.as_deref());
+        if !may_become(cx, info, checks, current, &changes, at, plan.ignore)? {
             return Ok(());
         }
     }
     let changed = write_changes(cx, info, plan.ignore, row, current, changes).await?;
     tally.changed += changed as u64;
     Ok(())
+}
+
+/// Whether a row may get new values. Returns false if IGNORE leaves it as it is, with a warning.
+/// `current` has the long columns that the conditions read.
+pub fn may_become(
+    cx: &mut ExecContext<'_>,
+    info: &TableInfo,
+    (view, constraints): (Option<&ViewCheck>, Option<&Constraints>),
+    current: Row<'_>,
+    changes: &Changes<'_>,
+    at: Scope<'_>,
+    ignore: bool,
+) -> Result<bool> {
+    let Row::Stored { def, layout, payload } = current else { return Ok(true) };
+    let mut new = std::mem::take(&mut cx.scratch.row);
+    new.clear();
+    let mark = cx.env.held();
+    layout.update(payload, changes, &mut new);
+    let passes = |env: &mut Env<'_>| -> Result<bool> {
+        if new.len() > LONG_ROW {
+            env.charge(new.len())?;
+        }
+        let row = (def, &**info.engine(), &new[..]);
+        Ok(match view {
+            Some(view) => view_check::passes(view, row, ignore, at, env)?,
+            None => true,
+        } && match constraints {
+            Some(constraints) => check::passes(constraints, row, ignore, env)?,
+            None => true,
+        })
+    };
+    let passes = passes(&mut cx.env);
+    cx.env.release_to(mark);
+    cx.scratch.row = new;
+    passes
 }
 
 /// Gives a row new values. Returns false if IGNORE has left it as it was. `current` is the row with

@@ -53,6 +53,7 @@ pub(super) fn definition(table: Virtual) -> TableDef {
         indexes: Vec::new(),
         collation: Collation::Utf8mb4GeneralCi,
         comment: String::new(),
+        checks: Vec::new(),
     }
 }
 

@@ -99,6 +99,7 @@ pub async fn rows(
     show::before_tables(&db.engine);
     let mut out = Gathered::new(memory);
     match table {
+        Virtual::CheckConstraints => tables::check_constraints(&db.engine, &mut out)?,
         Virtual::CharacterSets => out.extend(server::character_sets())?,
         Virtual::CollationCharacterSetApplicability => {
             out.extend(server::collation_applicability())?
@@ -114,8 +115,7 @@ pub async fn rows(
         Virtual::TableConstraints => tables::table_constraints(&db.engine, shows_keys, &mut out)?,
         Virtual::Tables => tables::tables(&db.engine, asked, &mut out).await?,
         // The server has none of these objects.
-        Virtual::CheckConstraints
-        | Virtual::ColumnStatistics
+        Virtual::ColumnStatistics
         | Virtual::Events
         | Virtual::Files
         | Virtual::Partitions

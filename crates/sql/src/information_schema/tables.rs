@@ -237,6 +237,27 @@ pub(super) fn table_constraints(
                 text("YES"),
             ])?;
         }
+        for check in &d.checks {
+            out.push(vec![
+                def(),
+                text(&d.schema),
+                text(&check.name),
+                text(&d.schema),
+                text(&d.name),
+                text("CHECK"),
+                text(YES_NO[check.enforced as usize]),
+            ])?;
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn check_constraints(engine: &Engine, out: &mut Gathered<'_>) -> Result<()> {
+    for t in base_tables(engine) {
+        for check in &t.def.checks {
+            let names = [def(), text(&t.def.schema), text(&check.name)];
+            out.push(names.into_iter().chain([text(&check.condition)]).collect())?;
+        }
     }
     Ok(())
 }

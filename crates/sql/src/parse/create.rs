@@ -122,6 +122,7 @@ impl Parser<'_> {
             if_not_exists,
             columns: Vec::new(),
             indexes: Vec::new(),
+            checks: Vec::new(),
             options: TableOptions::default(),
             select: None,
             on_taken: OnTaken::Error,
@@ -151,26 +152,33 @@ impl Parser<'_> {
     }
 
     fn table_element(&mut self, table: &mut CreateTable) -> Result<()> {
-        if let Some(index) = self.index_element()? {
-            self.charge(size_of::<IndexSpec>());
-            if table.indexes.len() > MAX_INDEXES {
-                return Err(SqlError::too_many_keys(MAX_INDEXES));
+        match self.index_element()? {
+            Some(TableElement::Index(index)) => {
+                self.charge(size_of::<IndexSpec>());
+                if table.indexes.len() > MAX_INDEXES {
+                    return Err(SqlError::too_many_keys(MAX_INDEXES));
+                }
+                table.indexes.push(index);
+                return Ok(());
             }
-            table.indexes.extend(index);
-            return Ok(());
+            Some(TableElement::Check(check)) => {
+                table.checks.push(check);
+                return Ok(());
+            }
+            None => {}
         }
         self.charge(size_of::<ColumnDef>());
         if table.columns.len() >= MAX_COLUMNS {
             return Err(SqlError::too_many_columns());
         }
-        let column = self.column_def()?;
+        let mut column = self.column_def()?;
+        table.checks.append(&mut column.checks);
         table.columns.push(column);
         Ok(())
     }
 
     /// An index or constraint in CREATE TABLE or ALTER TABLE ADD. None: a column begins here.
-    /// Some(None): a constraint that the parser reads and ignores.
-    pub(super) fn index_element(&mut self) -> Result<Option<Option<IndexSpec>>> {
+    pub(super) fn index_element(&mut self) -> Result<Option<TableElement>> {
         let mut symbol = None;
         if self.accept("CONSTRAINT")
             && !["PRIMARY", "UNIQUE", "FOREIGN", "CHECK"].iter().any(|k| self.at(k))
@@ -191,7 +199,7 @@ impl Parser<'_> {
         } else if self.at("FOREIGN") {
             return Err(SqlError::unsupported("FOREIGN KEY"));
         } else if self.accept("CHECK") {
-            return Err(SqlError::unsupported("CHECK constraints"));
+            return self.check_rest(symbol, None).map(|check| Some(TableElement::Check(check)));
         } else if self.at("FULLTEXT") || self.at("SPATIAL") {
             return Err(SqlError::unsupported("FULLTEXT and SPATIAL indexes"));
         } else if symbol.is_some() {
@@ -206,7 +214,18 @@ impl Parser<'_> {
             None
         };
         self.using_clause()?;
-        Ok(Some(Some(self.index_rest(kind, name.or(symbol))?)))
+        Ok(Some(TableElement::Index(self.index_rest(kind, name.or(symbol))?)))
+    }
+
+    /// After CHECK: `(condition) [[NOT] ENFORCED]`.
+    fn check_rest(&mut self, name: Option<String>, column: Option<&str>) -> Result<CheckSpec> {
+        self.charge(size_of::<CheckSpec>());
+        let condition = self.in_parens(|p| p.expr())?;
+        let enforced = !self.accept_all(&["NOT", "ENFORCED"]);
+        if enforced {
+            self.accept("ENFORCED");
+        }
+        Ok(CheckSpec { name, condition, enforced, column: column.map(str::to_string) })
     }
 
     fn using_clause(&mut self) -> Result<()> {
@@ -292,6 +311,7 @@ impl Parser<'_> {
             comment: None,
             primary: false,
             unique: serial,
+            checks: Vec::new(),
             unsupported: None,
         };
         while self.column_attribute(&mut column)? {}
@@ -333,8 +353,14 @@ impl Parser<'_> {
             return Err(SqlError::unsupported("generated columns"));
         } else if self.at("REFERENCES") {
             return Err(SqlError::unsupported("FOREIGN KEY"));
-        } else if self.at("CHECK") || self.at("CONSTRAINT") {
-            return Err(SqlError::unsupported("CHECK constraints"));
+        } else if self.accept("CHECK") {
+            let check = self.check_rest(None, Some(&column.name))?;
+            column.checks.push(check);
+        } else if self.accept("CONSTRAINT") {
+            let name = if self.at("CHECK") { None } else { Some(self.ident()?) };
+            self.expect("CHECK")?;
+            let check = self.check_rest(name, Some(&column.name))?;
+            column.checks.push(check);
         } else {
             return Ok(false);
         }

@@ -113,9 +113,12 @@ impl Parser<'_> {
             return Ok(vec![Alter::Unsupported("partitions")]);
         }
         if !self.at("COLUMN")
-            && let Some(index) = self.index_element()?
+            && let Some(element) = self.index_element()?
         {
-            return Ok(index.map(Alter::AddIndex).into_iter().collect());
+            return Ok(vec![match element {
+                TableElement::Index(index) => Alter::AddIndex(index),
+                TableElement::Check(check) => Alter::AddCheck(check),
+            }]);
         }
         self.accept("COLUMN");
         if self.at_symbol("(") {
@@ -141,9 +144,18 @@ impl Parser<'_> {
 
     /// After ALTER as an action.
     fn alter_column(&mut self) -> Result<Alter> {
-        if ["INDEX", "CHECK", "CONSTRAINT"].iter().any(|k| self.at(k)) {
+        if self.at("INDEX") {
             self.skip_rest();
             return Ok(Alter::Unsupported("this form of ALTER TABLE"));
+        }
+        if let Some(kind) = self.accept_any(&["CHECK", "CONSTRAINT"]) {
+            let name = self.ident()?;
+            let enforced = !self.accept("NOT");
+            self.expect("ENFORCED")?;
+            return Ok(match kind {
+                "CHECK" => Alter::Enforce(name, enforced),
+                _ => Alter::EnforceConstraint(name, enforced),
+            });
         }
         self.accept("COLUMN");
         let column = self.ident()?;
@@ -182,9 +194,15 @@ impl Parser<'_> {
         if self.accept("INDEX") || self.accept("KEY") {
             return Ok(Alter::DropIndex(self.index_name()?));
         }
-        if self.at("FOREIGN") || self.at("CHECK") || self.at("CONSTRAINT") || self.at("PARTITION") {
+        if self.accept("CHECK") {
+            return Ok(Alter::DropCheck(self.ident()?));
+        }
+        if self.accept("CONSTRAINT") {
+            return Ok(Alter::DropConstraint(self.index_name()?));
+        }
+        if self.at("FOREIGN") || self.at("PARTITION") {
             self.skip_rest();
-            return Ok(Alter::Unsupported("constraints and partitions"));
+            return Ok(Alter::Unsupported("foreign keys and partitions"));
         }
         self.accept("COLUMN");
         Ok(Alter::DropColumn(self.ident()?))

@@ -9,7 +9,7 @@
 //! **DML-3** If a value of a VALUES list reads a `Column`, it reads the row that is being made, and
 //! `names_columns` is set: the executor then evaluates the values in the order of the list.
 use super::access::TableAccess;
-use super::expr::Expr;
+use super::expr::{Expr, ExprKind};
 use super::load::LoadPlan;
 use super::select::{Limit, SelectPlan, SortKey};
 use crate::table_info::TableInfo;
@@ -30,6 +30,35 @@ pub struct InsertPlan {
     /// INSERT IGNORE: errors of a row become warnings (values are adjusted, duplicates skipped).
     pub ignore: bool,
     pub check: Option<Box<ViewCheck>>,
+    pub constraints: Option<Box<Constraints>>,
+}
+
+/// The enforced CHECK constraints of a table, which each row that a statement makes or changes must
+/// pass; plans of other tables have none.
+#[derive(Clone, Debug)]
+pub struct Constraints {
+    pub list: Vec<Constraint>,
+    /// The columns that the conditions read, ascending.
+    pub columns: Vec<u16>,
+}
+impl Constraints {
+    /// Makes them constraints of the same table with one more column in front of the others.
+    pub fn shift_columns(&mut self) {
+        fn shift(e: &mut Expr) {
+            if let ExprKind::Column { column, .. } = &mut e.kind {
+                *column += 1;
+            }
+            e.parts_mut(&mut shift);
+        }
+        self.columns.iter_mut().for_each(|column| *column += 1);
+        self.list.iter_mut().for_each(|constraint| shift(&mut constraint.condition));
+    }
+}
+#[derive(Clone, Debug)]
+pub struct Constraint {
+    pub name: Box<str>,
+    /// `Column { source: 0, .. }` is a column of the new row.
+    pub condition: Expr,
 }
 
 /// WITH CHECK OPTION: what a row must pass that a statement writes through a view.
@@ -127,6 +156,7 @@ pub struct UpdatePlan {
     pub limit: Limit,
     pub ignore: bool,
     pub check: Option<Box<ViewCheck>>,
+    pub constraints: Option<Box<Constraints>>,
 }
 
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@
 //! **MANY-2** A row of a target is changed once, with the values of the first joined row in which
 //! it stands, however many joined rows it is in. Where a row of NULLs stands for it, nothing is
 //! changed.
-use super::dml::Assignment;
+use super::dml::{Assignment, Constraints};
 use super::select::SelectPlan;
 use crate::table_info::TableInfo;
 use std::sync::Arc;
@@ -28,6 +28,8 @@ pub struct Target {
     pub assignments: Vec<Assignment>,
     /// As in [`UpdatePlan`](super::UpdatePlan).
     pub on_update_now: Vec<u16>,
+    /// Of UPDATE.
+    pub constraints: Option<Box<Constraints>>,
 }
 
 impl ManyPlan {

@@ -12,6 +12,7 @@ impl Plan {
             Statement::Update(update) => {
                 let assignments: usize = update.assignments.iter().map(|a| expr(&a.value)).sum();
                 access(&update.access)
+                    + constraints(&update.constraints)
                     + assignments
                     + exprs(&update.sort.exprs)
                     + limit(&update.limit)
@@ -21,7 +22,10 @@ impl Plan {
             }
             Statement::UpdateMany(many) | Statement::DeleteMany(many) => {
                 let assignments = many.targets.iter().flat_map(|target| &target.assignments);
-                select_plan(&many.select) + exprs(assignments.map(|a| &a.value))
+                let checks = many.targets.iter().map(|target| constraints(&target.constraints));
+                select_plan(&many.select)
+                    + exprs(assignments.map(|a| &a.value))
+                    + checks.sum::<usize>()
             }
             Statement::Do(list) => exprs(list),
             Statement::Rows(rows) => rows.iter().flatten().map(value).sum(),
@@ -69,6 +73,13 @@ fn expr(e: &Expr) -> usize {
 }
 fn exprs<'e>(list: impl IntoIterator<Item = &'e Expr>) -> usize {
     list.into_iter().map(expr).sum()
+}
+fn constraints(all: &Option<Box<Constraints>>) -> usize {
+    let size = |all: &Constraints| {
+        let list = all.list.iter().map(|c| expr(&c.condition) + c.name.len()).sum::<usize>();
+        size_of::<Constraints>() + size_of_val(&all.columns[..]) + list
+    };
+    all.as_deref().map_or(0, size)
 }
 fn limit(limit: &Limit) -> usize {
     exprs(&limit.count) + exprs(&limit.offset)
@@ -151,5 +162,6 @@ fn insert_plan(plan: &InsertPlan) -> usize {
         OnDuplicate::Update(assignments) => assignments.iter().map(|a| expr(&a.value)).sum(),
         OnDuplicate::Error | OnDuplicate::Replace => 0,
     };
-    rows + plan.defaults.iter().map(default).sum::<usize>() + update
+    let checks = constraints(&plan.constraints);
+    rows + checks + plan.defaults.iter().map(default).sum::<usize>() + update
 }

@@ -12,7 +12,7 @@ use crate::bind::check_table;
 use crate::binlog::{Capture, Definition, Sealed, StatementText};
 use crate::error::{Result, SqlError};
 use crate::exec::ddl::alter::{building, duplicate, out_of_memory};
-use crate::exec::ddl::{DdlContext, Sorting, refuse_system};
+use crate::exec::ddl::{DdlContext, Sorting, check_names, refuse_system};
 use crate::generated_key::generate;
 use crate::plan::{
     CreateSelect, DefaultFill, Fill, InsertPlan, OnDuplicate, Plan, Statement, TableUse,
@@ -69,6 +69,7 @@ impl Session {
             return Ok(Outcome::Done(Done::default()));
         }
         engine.dict.require_schema(&made.def.schema)?;
+        check_names::require_free(&engine, &made.def, &[])?;
         if !plan.is_current() {
             return Err(Failure::Stale);
         }
@@ -77,6 +78,7 @@ impl Session {
             check_table(&def)?;
             insert.fill.insert(0, Fill::Default);
             insert.defaults.insert(0, DefaultFill::AutoIncrement);
+            insert.constraints.iter_mut().for_each(|constraints| constraints.shift_columns());
         }
         let first = made.auto_increment.unwrap_or(1).max(1);
         self.begin_engine_transaction(None);
@@ -131,7 +133,10 @@ impl Session {
     async fn lock_new_table(&mut self, def: &TableDef, sources: &[TableUse]) -> Result<()> {
         refuse_system(&self.state, &def.schema)?;
         self.locks.check(&def.schema, &def.name, true)?;
+        let checks = check_names::locks(def, None);
         let mut tables = vec![(&*def.schema, &*def.name, MetadataLockMode::Exclusive)];
+        let names = checks.iter().map(|name| (&*def.schema, &**name, MetadataLockMode::Exclusive));
+        tables.extend(names);
         for used in sources {
             let source = &used.table.def;
             self.locks.check(&source.schema, &source.name, false)?;

@@ -12,7 +12,7 @@ use super::Session;
 use super::run::{Failure, Ran};
 use crate::binlog::{Definition, StatementText};
 use crate::error::{Result, SqlError};
-use crate::exec::ddl::{DdlContext, refuse_system};
+use crate::exec::ddl::{DdlContext, check_names, refuse_system};
 use crate::generated_key::{NAME, has_generated_key};
 use crate::plan::{DdlStmt, DefaultFill, Expr, Fill, InsertPlan, Plan, Rebuild, Statement};
 use crate::session_state::{Done, Outcome};
@@ -66,7 +66,10 @@ impl Session {
         if is_renamed {
             names.push((&def.schema, &def.name));
         }
-        self.lock_exclusively(&names).await?;
+        // The plan is of the table that is there now, or it is made again.
+        let bound = engine.dict.table(&name.schema, &name.name);
+        let checks = check_names::locks(def, bound.as_ref().map(|table| &table.def));
+        self.lock_exclusively(&names, (&def.schema, &checks)).await?;
         let old = engine.dict.table(&name.schema, &name.name);
         let old = old.ok_or_else(|| SqlError::no_such_table(&name.schema, &name.name))?;
         if !plan.is_current() {
@@ -83,6 +86,9 @@ impl Session {
                 return Err(SqlError::table_exists(&def.name).into());
             }
         }
+        // A name in the table's own database may have been the table's before.
+        let besides = if name.schema[..] == def.schema[..] { vec![&*name.name] } else { vec![] };
+        check_names::require_free(&engine, def, &besides)?;
         let schemas: Vec<&str> = names.iter().map(|(schema, _)| *schema).collect();
         let record = self.alter_record(&schemas, text).await?;
         if record.is_some() && rebuild.copy.as_ref().is_some_and(fills_at_random) {
@@ -122,14 +128,24 @@ impl Session {
         self.end_table(new, done).await
     }
 
-    async fn lock_exclusively(&mut self, names: &[(&str, &str)]) -> Result<()> {
+    /// Locks tables, and names of check constraints in a database (CONSTRAINT-3).
+    async fn lock_exclusively(
+        &mut self,
+        names: &[(&str, &str)],
+        (schema, checks): (&str, &[String]),
+    ) -> Result<()> {
         for (schema, name) in names {
             refuse_system(&self.state, schema)?;
             self.locks.check(schema, name, true)?;
         }
         let schemas: Vec<_> = names.iter().map(|(s, _)| (*s, MetadataLockMode::Read)).collect();
-        let tables: Vec<_> =
-            names.iter().map(|(s, name)| (*s, *name, MetadataLockMode::Exclusive)).collect();
+        let checks = checks.iter().map(|name| (schema, name.as_str()));
+        let tables: Vec<_> = names
+            .iter()
+            .copied()
+            .chain(checks)
+            .map(|(schema, name)| (schema, name, MetadataLockMode::Exclusive))
+            .collect();
         let wait = MetadataLockWait {
             runtime: &self.db.engine.runtime,
             timeout: self.derived.lock_timeout,

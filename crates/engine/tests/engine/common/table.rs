@@ -29,6 +29,7 @@ pub fn def(name: &str) -> TableDef {
         indexes: vec![IndexDef::primary([0]), IndexDef::secondary("k", false, [1])],
         collation: DEFAULT_COLLATION,
         comment: String::new(),
+        checks: Vec::new(),
     }
 }
 pub fn row(t: &Table, id: i64, k: i64, c: &str) -> Vec<u8> {

@@ -55,6 +55,7 @@ pub async fn create(
         indexes: [IndexDef::primary([0])].into_iter().chain(indexes).collect(),
         collation: DEFAULT_COLLATION,
         comment: String::new(),
+        checks: Vec::new(),
     };
     // It may be there, with another table.
     let _ = e.create_schema("test", DEFAULT_COLLATION, None).await;

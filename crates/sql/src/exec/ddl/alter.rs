@@ -3,7 +3,7 @@
 //!
 //! All actions are checked against the definition before anything is done. Together they become one
 //! DDL operation (ALTER-1).
-use super::{DdlContext, Sorting, table};
+use super::{DdlContext, Sorting, check_names, table};
 use crate::error::{Result, SqlError};
 use crate::exec::duplicate_entry::duplicate_entry;
 use crate::plan::{AlterAction, TableName};
@@ -50,7 +50,17 @@ pub(super) async fn run(
     if cx.engine.dict.version() != bound_at {
         return Ok(None);
     }
-    cx.lock_tables(&names).await?;
+    let renamed = new_name.filter(|to| *to != name).map(|to| {
+        let mut def = bound.def.clone();
+        def.rename(&*to.schema, &*to.name);
+        def
+    });
+    let checks = renamed.iter().flat_map(|def| {
+        let locks = check_names::locks(def, Some(&bound.def));
+        locks.into_iter().map(|name| (&*def.schema, name))
+    });
+    let checks: Vec<_> = checks.collect();
+    cx.lock_with_checks(&names, &checks).await?;
     let table = table::find(cx, name)?;
     if !Arc::ptr_eq(&bound, &table) {
         return Ok(None);
@@ -61,6 +71,9 @@ pub(super) async fn run(
         if cx.engine.dict.is_taken(&to.schema, &to.name) {
             return Err(SqlError::table_exists(&to.name));
         }
+    }
+    if let Some(def) = &renamed {
+        check_names::require_free(cx.engine, def, &[&table.def.name])?;
     }
     let schemas: Vec<&str> = names.iter().map(|(schema, _)| *schema).collect();
     let record = cx.record(&schemas).await?;
@@ -156,7 +169,7 @@ async fn apply(
     def.comment = changes.comment.unwrap_or(def.comment);
     def.collation = changes.collation.unwrap_or(def.collation);
     if let Some(to) = changes.rename {
-        (def.schema, def.name) = (to.schema.into(), to.name.into());
+        def.rename(to.schema, to.name);
     }
     let to = Alteration {
         def,

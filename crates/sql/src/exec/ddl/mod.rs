@@ -7,6 +7,7 @@
 //! **DDL-3** A definition is in the binary log if and only if it is done: the engine commits its
 //! record with the change. As in MySQL, a definition that has had nothing to change is logged too.
 pub(crate) mod alter;
+pub(crate) mod check_names;
 mod database;
 mod table;
 #[cfg(test)]
@@ -113,6 +114,14 @@ impl DdlContext<'_> {
     /// Locks tables exclusively, and their schemas in `Read`. Under LOCK TABLES, the tables must be
     /// locked for writing.
     async fn lock_tables(&mut self, tables: &[(&str, &str)]) -> Result<()> {
+        self.lock_with_checks(tables, &[]).await
+    }
+    /// Locks names of check constraints, too (CONSTRAINT-3): each is a database and a name.
+    async fn lock_with_checks(
+        &mut self,
+        tables: &[(&str, &str)],
+        checks: &[(&str, String)],
+    ) -> Result<()> {
         for (schema, name) in tables {
             refuse_system(self.session, schema)?;
             self.locks.check(schema, name, true)?;
@@ -121,7 +130,9 @@ impl DdlContext<'_> {
             tables.iter().map(|(schema, _)| (*schema, MetadataLockMode::Read)).collect();
         let tables: Vec<_> = tables
             .iter()
-            .map(|(schema, name)| (*schema, *name, MetadataLockMode::Exclusive))
+            .copied()
+            .chain(checks.iter().map(|(schema, name)| (*schema, name.as_str())))
+            .map(|(schema, name)| (schema, name, MetadataLockMode::Exclusive))
             .collect();
         self.take(&schemas, &tables).await
     }

@@ -1,5 +1,5 @@
 //! Runs CREATE, DROP, TRUNCATE and RENAME TABLE.
-use super::{DdlContext, done};
+use super::{DdlContext, check_names, done};
 use crate::bind::check_table;
 use crate::error::{Result, SqlError};
 use crate::exec::show::{create_text, quoted_name};
@@ -9,7 +9,7 @@ use crate::session_state::{Done, Level};
 use redolith_engine::dict::table::Table;
 use redolith_engine::dict::view::View;
 use redolith_types::TableDef;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 pub(super) async fn create(cx: &mut DdlContext<'_>, create: &CreateTable) -> Result<Done> {
@@ -31,11 +31,15 @@ pub(super) async fn create_like(
         .dict
         .table(&like.schema, &like.name)
         .ok_or_else(|| SqlError::no_such_table(&like.schema, &like.name))?;
-    let def = TableDef {
+    let mut def = TableDef {
         schema: name.schema.to_string(),
         name: name.name.to_string(),
         ..model.def.clone()
     };
+    // As in MySQL, all check constraints get generated names.
+    for n in 0..def.checks.len() {
+        def.checks[n].name = def.generated_check_name(n as u64 + 1);
+    }
     create_def(cx, def, 1, if_not_exists).await
 }
 
@@ -49,7 +53,9 @@ async fn create_def(
     // sessions that use an existing table.
     let mut there = exists(cx, &def, if_not_exists)?;
     if !there {
-        cx.lock_tables(&[(&def.schema, &def.name)]).await?;
+        let checks = check_names::locks(&def, None);
+        let checks: Vec<_> = checks.into_iter().map(|name| (&*def.schema, name)).collect();
+        cx.lock_with_checks(&[(&def.schema, &def.name)], &checks).await?;
         cx.engine.dict.require_schema(&def.schema)?;
         there = exists(cx, &def, if_not_exists)?;
     }
@@ -57,6 +63,7 @@ async fn create_def(
         cx.append(cx.record(&[&def.schema]).await?).await?;
         return Ok(done(0));
     }
+    check_names::require_free(cx.engine, &def, &[])?;
     let record = if cx.generates_keys && generate(&mut def)? {
         check_table(&def)?;
         cx.whole_record(&def, auto_increment, if_not_exists).await?
@@ -164,8 +171,7 @@ pub(super) async fn rename(
         renames.iter().flat_map(|(from, to)| [from, to]).map(|t| (&*t.schema, &*t.name)).collect();
     names.sort_unstable();
     names.dedup();
-    cx.lock_tables(&names).await?;
-    let moves = resolve(cx, renames)?;
+    let moves = lock_for_rename(cx, &names, renames).await?;
     let (mut tables, mut views) = (Vec::new(), Vec::new());
     for (object, to) in moves {
         let (schema, name) = (to.schema.to_string(), to.name.to_string());
@@ -177,6 +183,7 @@ pub(super) async fn rename(
             Object::View(view) => views.push((view, schema, name)),
         }
     }
+    check_renamed(cx, &tables)?;
     let schemas: Vec<&str> = names.iter().map(|(schema, _)| *schema).collect();
     let record = cx.record(&schemas).await?;
     if tables.is_empty() && views.is_empty() {
@@ -185,6 +192,58 @@ pub(super) async fn rename(
         cx.engine.rename_tables(&tables, &views, record).await?;
     }
     Ok(done(0))
+}
+
+/// Locks the names, and those of the check constraints that change with their tables
+/// (CONSTRAINT-3). Which constraints a table has may change until the table is locked: then the
+/// statement begins again.
+async fn lock_for_rename(
+    cx: &mut DdlContext<'_>,
+    names: &[(&str, &str)],
+    renames: &[(TableName, TableName)],
+) -> Result<Vec<(Object, TableName)>> {
+    let mark = cx.locks.metadata_lock.mark();
+    loop {
+        let seen = resolve(cx, renames).unwrap_or_default();
+        let checks = check_locks(&seen);
+        let held: Vec<_> = checks.iter().map(|(schema, name)| (&**schema, name.clone())).collect();
+        cx.lock_with_checks(names, &held).await?;
+        let moves = resolve(cx, renames)?;
+        if check_locks(&moves).iter().all(|lock| checks.contains(lock)) {
+            return Ok(moves);
+        }
+        cx.locks.metadata_lock.release_to(mark);
+    }
+}
+fn check_locks(moves: &[(Object, TableName)]) -> Vec<(Box<str>, String)> {
+    let mut locks = Vec::new();
+    for (object, to) in moves {
+        if let Object::Table(table) = object {
+            let mut def = table.def.clone();
+            def.rename(&*to.schema, &*to.name);
+            let names = check_names::locks(&def, Some(&table.def));
+            locks.extend(names.into_iter().map(|name| (to.schema.clone(), name)));
+        }
+    }
+    locks
+}
+/// Error 3822 if two check constraints would have one name afterwards.
+fn check_renamed(cx: &DdlContext<'_>, tables: &[(Arc<Table>, String, String)]) -> Result<()> {
+    let mut names = HashSet::new();
+    for (table, schema, name) in tables.iter().filter(|(table, ..)| !table.def.checks.is_empty()) {
+        let mut def = table.def.clone();
+        def.rename(schema.as_str(), name.as_str());
+        let moved = tables.iter().map(|(table, ..)| &table.def);
+        let gone: Vec<&str> =
+            moved.filter(|def| def.schema == *schema).map(|def| &*def.name).collect();
+        check_names::require_free(cx.engine, &def, &gone)?;
+        for check in &def.checks {
+            if !names.insert((schema, check.name.to_ascii_lowercase())) {
+                return Err(SqlError::duplicate_check_name(&check.name));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// What RENAME TABLE can rename.

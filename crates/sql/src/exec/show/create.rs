@@ -4,7 +4,9 @@ use super::text;
 use crate::error::Result;
 use crate::exec::server_rows::Gathered;
 use crate::memory::Account;
-use redolith_types::{Collation, Column, DefaultValue, IndexDef, SqlType, TableDef, Value};
+use redolith_types::{
+    CheckDef, Collation, Column, DefaultValue, IndexDef, SqlType, TableDef, Value,
+};
 use std::fmt::Write as _;
 
 /// A column's default in the output of SHOW.
@@ -104,8 +106,9 @@ pub(crate) fn table(
     let mut out = format!("CREATE TABLE {called} (\n");
     let columns = def.columns.iter().map(|c| column(c, def.collation));
     let indexes = in_display_order(def).into_iter().map(|i| index(def, i));
+    let checks = def.checks.iter().map(check);
     let mut counted = 0;
-    for (n, line) in columns.chain(indexes).enumerate() {
+    for (n, line) in columns.chain(indexes).chain(checks).enumerate() {
         out.extend([if n > 0 { ",\n" } else { "" }, &line]);
         memory.recount(&mut counted, out.capacity())?;
     }
@@ -154,6 +157,11 @@ fn column(c: &Column, table: Collation) -> String {
         out.extend([" COMMENT ", &quoted(&c.comment)]);
     }
     out
+}
+
+fn check(c: &CheckDef) -> String {
+    let enforced = if c.enforced { "" } else { " /*!80016 NOT ENFORCED */" };
+    format!("  CONSTRAINT {} CHECK ({}){enforced}", name(&c.name), c.condition)
 }
 
 fn index(def: &TableDef, i: &IndexDef) -> String {

@@ -31,6 +31,7 @@ pub struct ColumnDef {
     pub comment: Option<u32>,
     pub primary: bool,
     pub unique: bool,
+    pub checks: Vec<CheckSpec>,
     /// SERIAL DEFAULT VALUE, GENERATED, REFERENCES, ...
     pub unsupported: Option<&'static str>,
 }
@@ -53,6 +54,22 @@ pub struct IndexSpec {
     pub parts: Vec<IndexPart>,
     pub comment: Option<u32>,
 }
+/// `[CONSTRAINT [name]] CHECK (condition) [[NOT] ENFORCED]`
+#[derive(Clone, Debug)]
+pub struct CheckSpec {
+    pub name: Option<String>,
+    pub condition: Expr,
+    pub enforced: bool,
+    /// The column in whose definition the constraint stands, which is the only one that it may
+    /// name.
+    pub column: Option<String>,
+}
+/// What CREATE TABLE and ALTER TABLE ADD may have beside columns.
+#[derive(Clone, Debug)]
+pub enum TableElement {
+    Index(IndexSpec),
+    Check(CheckSpec),
+}
 #[derive(Clone, Debug, Default)]
 pub struct TableOptions {
     pub engine: Option<String>,
@@ -68,6 +85,8 @@ pub struct CreateTable {
     pub if_not_exists: bool,
     pub columns: Vec<ColumnDef>,
     pub indexes: Vec<IndexSpec>,
+    /// The check constraints of the table and of its columns, in the order of the text.
+    pub checks: Vec<CheckSpec>,
     pub options: TableOptions,
     pub select: Option<Box<Select>>,
     /// What becomes of a row of the SELECT whose key is taken.
@@ -107,6 +126,14 @@ pub enum Alter {
     AddIndex(IndexSpec),
     DropIndex(String),
     DropPrimaryKey,
+    AddCheck(CheckSpec),
+    DropCheck(String),
+    /// DROP CONSTRAINT of any kind.
+    DropConstraint(String),
+    /// ALTER CHECK name [NOT] ENFORCED
+    Enforce(String, bool),
+    /// ALTER CONSTRAINT name [NOT] ENFORCED
+    EnforceConstraint(String, bool),
     RenameIndex(String, String),
     RenameTo(Name),
     Options(TableOptions),

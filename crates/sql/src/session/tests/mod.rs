@@ -1,6 +1,7 @@
 //! Tests sessions on a real engine: the answers to statements.
 mod auto_increment;
 mod binlog;
+mod checks;
 mod classic_commit;
 mod correlated;
 mod counters;

@@ -1,0 +1,43 @@
+//! The names of check constraints, which are unique in a database.
+//!
+//! **CONSTRAINT-3** A statement that brings a name into a database holds a lock on the name while
+//! it looks for other constraints of the name, and until its change is done. The lock is a metadata
+//! lock under a name that no table can have.
+use crate::error::{Result, SqlError};
+use redolith_engine::Engine;
+use redolith_types::TableDef;
+use std::collections::HashSet;
+
+const MAX_NAME_CHARS: usize = 64;
+
+/// The names to lock (CONSTRAINT-3) for constraints that `old`, the table's present definition,
+/// does not have.
+pub(crate) fn locks(def: &TableDef, old: Option<&TableDef>) -> Vec<String> {
+    let old = old.filter(|old| old.schema == def.schema);
+    let is_new = |name: &str| old.is_none_or(|old| old.check(name).is_none());
+    let new = def.checks.iter().filter(|check| is_new(&check.name));
+    new.map(|check| format!("\0check/{}", check.name.to_ascii_lowercase())).collect()
+}
+
+/// Error 3822 if a table of the database, other than those named in `besides`, has a constraint of
+/// the same name. A name may also have become too long with its table's.
+pub(crate) fn require_free(engine: &Engine, def: &TableDef, besides: &[&str]) -> Result<()> {
+    if def.checks.is_empty() {
+        return Ok(());
+    }
+    let lower = |name: &str| name.to_ascii_lowercase();
+    let long = def.checks.iter().find(|check| check.name.chars().count() > MAX_NAME_CHARS);
+    if let Some(check) = long {
+        return Err(SqlError::name_too_long(&check.name));
+    }
+    let names: HashSet<String> = def.checks.iter().map(|check| lower(&check.name)).collect();
+    let is_taken = |names: &HashSet<String>| {
+        engine.dict.has_check(&def.schema, besides, |name| names.contains(&lower(name)))
+    };
+    if !is_taken(&names) {
+        return Ok(());
+    }
+    let one = |check: &&redolith_types::CheckDef| is_taken(&HashSet::from([lower(&check.name)]));
+    let taken = def.checks.iter().find(one).or(def.checks.first());
+    Err(SqlError::duplicate_check_name(taken.map_or("", |check| &check.name)))
+}
