@@ -211,6 +211,15 @@ impl Collation {
         }
     }
 
+    /// MySQL's `SORTLEN`: what its sort keys take for each character.
+    pub fn sort_length(self) -> u64 {
+        match self.weights() {
+            Weights::Uca(uca) if uca.pads() => 8,
+            Weights::Uca(_) => 0,
+            _ => 1,
+        }
+    }
+
     /// Whether strings compare by their bytes alone: `binary` and the `_bin` collations.
     pub fn is_bin(self) -> bool {
         matches!(self.weights(), Weights::Identity)
