@@ -372,7 +372,8 @@ impl KeyLayout {
         // bytes that every such key has.
         let known = weights / CHUNK * (CHUNK + 1) + weights % CHUNK;
         low.truncate(
-            chunks_start + if weights % CHUNK == 0 { known.saturating_sub(1) } else { known },
+            chunks_start
+                + if weights.is_multiple_of(CHUNK) { known.saturating_sub(1) } else { known },
         );
         if part.desc {
             low[part_start..].iter_mut().for_each(|byte| *byte = !*byte);

@@ -107,7 +107,7 @@ fn default_for_utf8mb4(vars: &SessionVars) -> Collation {
 }
 
 /// Sets the variables that the handshake determines. A client library of MySQL 8 that is asked for
-/// utf8mb4 names utf8mb4_0900_ai_ci, the default collation there. It gets the default of this server.
+/// utf8mb4 names utf8mb4_0900_ai_ci, the default collation there. It gets this server's default.
 fn login_variables(vars: &mut SessionVars, collation_id: u16, interactive: bool) {
     let named = Collation::from_id(collation_id);
     let named = named.filter(|c| *c != Collation::Utf8mb4Uca0900AiCi);

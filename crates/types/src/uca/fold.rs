@@ -58,7 +58,7 @@ pub(super) fn of(table: &'static Table, levels: u8) -> Fold {
     };
     let mut first: HashMap<Vec<u16>, u32> = HashMap::new();
     let in_table = (0..table.pages.len()).filter(|page| table.pages[*page] != 0);
-    for code in in_table.flat_map(|page| (page << 8) as u32..(page + 1 << 8) as u32) {
+    for code in in_table.flat_map(|page| (page << 8) as u32..((page + 1) << 8) as u32) {
         let elements = table.elements_of(code);
         let own = key(elements.as_slice(), levels);
         // An ideograph that weighs as another one, which may have no entry.

@@ -5,7 +5,7 @@
 
 The first two are Unicode's allkeys.txt of these versions, which the Python package pyuca 1.2
 carries. Version 4.0.0 is hard to find today. Its file has a line `code point TAB weights in hex`
-for every code point, with NULL for no weights and for surrogates. A MariaDB server writes the lines:
+for every code point, with NULL for no weights and for surrogates. A MariaDB server writes them:
 
   SELECT seq, IFNULL(NULLIF(HEX(WEIGHT_STRING(CONVERT(CHAR(seq USING utf32) USING utf8mb4)
          COLLATE utf8mb4_unicode_ci)), ''), 'NULL') FROM seq_0_to_1114111

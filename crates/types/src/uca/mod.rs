@@ -2,9 +2,9 @@
 //! table: 9.0.0 (`utf8mb4_0900_*`), 5.2.0 (`*_unicode_520_ci`) and 4.0.0 (`*_unicode_ci`).
 //!
 //! A character has up to 8 *collation elements* of three weights. The primary weight tells letters
-//! apart, the secondary one accents and the tertiary one cases. A weight of 0 does not count. Strings
-//! are compared level by level: first by all their primary weights. Like MySQL's, these collations
-//! neither normalize nor know contractions, and punctuation counts as letters do.
+//! apart, the secondary one accents and the tertiary one cases. A weight of 0 does not count.
+//! Strings are compared level by level: first by all their primary weights. Like MySQL's, these
+//! collations neither normalize nor know contractions, and punctuation counts as letters do.
 //!
 //! UCA-1: the weights of a string are those of its characters, one after the other. So a common
 //! start of two strings never matters, and what begins with the same weights lies together.

@@ -67,6 +67,7 @@ fn codes_keep_the_bytes_of_spaces_and_separators() {
     }
 }
 
+/// UCA-1
 #[test]
 fn a_prefix_cuts_between_weights() {
     let all: String = ['a', '東', '\u{e000}', '😀', 'ß', '\u{301}', '\u{3358}', '\u{fdfa}', '각']
