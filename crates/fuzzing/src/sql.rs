@@ -70,6 +70,7 @@ fn plan(tables: &Tables, parsed: &Parsed<'_>, params: Params) -> Option<Bound> {
         account: ("root", "localhost"),
         mode: parsed.mode,
         collation: Collation::Utf8mb4GeneralCi,
+        utf8mb4: Collation::Utf8mb4GeneralCi,
         file_charset: redolith_types::Charset::Utf8mb4,
         div_precision_increment: 4,
         variable_type: &variable_type,

@@ -525,6 +525,8 @@ errors! {
         NOWAIT is set.";
     pattern_too_big() = 3700, "The regular expression pattern exceeds limits on size or \
         complexity.";
+    invalid_default_collation(name) = 3721, "Invalid default collation {name}: utf8mb4_0900_ai_ci \
+        or utf8mb4_general_ci expected";
     default_not_allowed(column) = 3769, "Default value expression of column '{column}' contains a \
         disallowed function.";
 }

@@ -44,6 +44,8 @@ pub struct PlanContext {
     pub client: Charset,
     /// `@@collation_connection`: the collation of the string literals.
     pub collation: Collation,
+    /// `@@default_collation_for_utf8mb4`
+    pub utf8mb4: Collation,
     pub div_precision_increment: u8,
 }
 impl PlanContext {
@@ -370,6 +372,7 @@ mod tests {
             mode: SqlMode::default(),
             client: Charset::Utf8mb4,
             collation: Collation::Utf8mb4GeneralCi,
+            utf8mb4: Collation::Utf8mb4GeneralCi,
             div_precision_increment: 4,
         }
     }

@@ -48,6 +48,7 @@ fn plan(tables: &Tables, sql: &str, params: Params) -> Result<(Plan, Vec<String>
         account: ("root", "localhost"),
         mode,
         collation: Collation::Utf8mb4GeneralCi,
+        utf8mb4: Collation::Utf8mb4GeneralCi,
         file_charset: redolith_types::Charset::Utf8mb4,
         div_precision_increment: 4,
         variable_type: &known,

@@ -1,11 +1,13 @@
 //! Collations: comparison and weights of strings. Index keys hold a string's *weight bytes*. Under
-//! memcmp, and padded with spaces in all collations but `binary`, they order as the strings do.
+//! memcmp, and padded with spaces in collations that pad (`pads`), they order as the strings do.
 //!
 //! - `binary`: the bytes, nothing padded.
-//! - `*_bin`: the bytes; UTF-8 orders as its code points do.
+//! - `*_bin`: the bytes; UTF-8 orders as its code points do. `utf8mb4_0900_bin` pads nothing.
 //! - `latin1_swedish_ci`, `ascii_general_ci`: one weight byte per character.
 //! - `utf8mb4_general_ci`: the character's weight (`general_ci`), written as UTF-8 would write it:
 //!   order is kept and ASCII takes one byte.
+//! - `utf8mb4_0900_*`, `*_unicode_ci`, `*_unicode_520_ci`: the weights of `uca`, of one, two or
+//!   three levels. A character may have several weights, or none.
 //!
 //! COLL-1: `compare` and the weight bytes agree. Bytes that are not valid UTF-8 weigh 0xff00 + byte
 //! each in both.
@@ -17,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::charset::{Charset, decode_utf8};
 use crate::general_ci;
+use crate::uca::{self, Uca};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Collation {
@@ -29,6 +32,14 @@ pub enum Collation {
     Latin1Bin,
     AsciiGeneralCi,
     AsciiBin,
+    Utf8mb4Uca0900AiCi,
+    Utf8mb4Uca0900AsCi,
+    Utf8mb4Uca0900AsCs,
+    Utf8mb4Bin0900,
+    Utf8mb4UnicodeCi,
+    Utf8mb4Unicode520Ci,
+    Utf8mb3UnicodeCi,
+    Utf8mb3Unicode520Ci,
 }
 
 const fn upper_case_table() -> [u8; 256] {
@@ -64,10 +75,11 @@ enum Weights {
     Identity,
     Table(&'static [u8; 256]),
     General,
+    Uca(&'static Uca),
 }
 
 impl Collation {
-    pub const ALL: [Collation; 9] = [
+    pub const ALL: [Collation; 17] = [
         Collation::Binary,
         Collation::Utf8mb4GeneralCi,
         Collation::Utf8mb4Bin,
@@ -77,6 +89,14 @@ impl Collation {
         Collation::Latin1Bin,
         Collation::AsciiGeneralCi,
         Collation::AsciiBin,
+        Collation::Utf8mb4Uca0900AiCi,
+        Collation::Utf8mb4Uca0900AsCi,
+        Collation::Utf8mb4Uca0900AsCs,
+        Collation::Utf8mb4Bin0900,
+        Collation::Utf8mb4UnicodeCi,
+        Collation::Utf8mb4Unicode520Ci,
+        Collation::Utf8mb3UnicodeCi,
+        Collation::Utf8mb3Unicode520Ci,
     ];
 
     /// MySQL's collation id.
@@ -91,6 +111,14 @@ impl Collation {
             Collation::Binary => 63,
             Collation::AsciiBin => 65,
             Collation::Utf8mb3Bin => 83,
+            Collation::Utf8mb3UnicodeCi => 192,
+            Collation::Utf8mb3Unicode520Ci => 214,
+            Collation::Utf8mb4UnicodeCi => 224,
+            Collation::Utf8mb4Unicode520Ci => 246,
+            Collation::Utf8mb4Uca0900AiCi => 255,
+            Collation::Utf8mb4Uca0900AsCs => 278,
+            Collation::Utf8mb4Uca0900AsCi => 305,
+            Collation::Utf8mb4Bin0900 => 309,
         }
     }
 
@@ -109,6 +137,14 @@ impl Collation {
             Collation::Latin1Bin => "latin1_bin",
             Collation::AsciiGeneralCi => "ascii_general_ci",
             Collation::AsciiBin => "ascii_bin",
+            Collation::Utf8mb4Uca0900AiCi => "utf8mb4_0900_ai_ci",
+            Collation::Utf8mb4Uca0900AsCi => "utf8mb4_0900_as_ci",
+            Collation::Utf8mb4Uca0900AsCs => "utf8mb4_0900_as_cs",
+            Collation::Utf8mb4Bin0900 => "utf8mb4_0900_bin",
+            Collation::Utf8mb4UnicodeCi => "utf8mb4_unicode_ci",
+            Collation::Utf8mb4Unicode520Ci => "utf8mb4_unicode_520_ci",
+            Collation::Utf8mb3UnicodeCi => "utf8mb3_unicode_ci",
+            Collation::Utf8mb3Unicode520Ci => "utf8mb3_unicode_520_ci",
         }
     }
 
@@ -126,8 +162,18 @@ impl Collation {
     pub fn charset(self) -> Charset {
         match self {
             Collation::Binary => Charset::Binary,
-            Collation::Utf8mb4GeneralCi | Collation::Utf8mb4Bin => Charset::Utf8mb4,
-            Collation::Utf8mb3GeneralCi | Collation::Utf8mb3Bin => Charset::Utf8mb3,
+            Collation::Utf8mb4GeneralCi
+            | Collation::Utf8mb4Bin
+            | Collation::Utf8mb4Uca0900AiCi
+            | Collation::Utf8mb4Uca0900AsCi
+            | Collation::Utf8mb4Uca0900AsCs
+            | Collation::Utf8mb4Bin0900
+            | Collation::Utf8mb4UnicodeCi
+            | Collation::Utf8mb4Unicode520Ci => Charset::Utf8mb4,
+            Collation::Utf8mb3GeneralCi
+            | Collation::Utf8mb3Bin
+            | Collation::Utf8mb3UnicodeCi
+            | Collation::Utf8mb3Unicode520Ci => Charset::Utf8mb3,
             Collation::Latin1SwedishCi | Collation::Latin1Bin => Charset::Latin1,
             Collation::AsciiGeneralCi | Collation::AsciiBin => Charset::Ascii,
         }
@@ -151,11 +197,39 @@ impl Collation {
     /// Whether comparison ignores trailing spaces (PAD SPACE).
     #[inline]
     pub fn pads(self) -> bool {
-        self != Collation::Binary
+        match self.weights() {
+            Weights::Uca(uca) => uca.pads(),
+            _ => !matches!(self, Collation::Binary | Collation::Utf8mb4Bin0900),
+        }
     }
 
     pub fn is_case_insensitive(self) -> bool {
-        !matches!(self.weights(), Weights::Identity)
+        match self.weights() {
+            Weights::Identity => false,
+            Weights::Uca(uca) => !uca.has_cases(),
+            _ => true,
+        }
+    }
+
+    /// MySQL's `SORTLEN`: what its sort keys take for each character.
+    pub fn sort_length(self) -> u64 {
+        match self.weights() {
+            Weights::Uca(uca) if uca.pads() => 8,
+            Weights::Uca(_) => 0,
+            _ => 1,
+        }
+    }
+
+    /// Whether strings compare by their bytes alone: `binary` and the `_bin` collations.
+    pub fn is_bin(self) -> bool {
+        matches!(self.weights(), Weights::Identity)
+    }
+
+    /// Whether the keys of two strings' prefixes (`append_prefix_weights`) are in order if the
+    /// strings are. Where accents or cases count only after all letters, they are not: "Aa" is
+    /// before "ab", but "A" is after "a".
+    pub fn orders_prefixes(self) -> bool {
+        !matches!(self.weights(), Weights::Uca(uca) if !uca.has_one_level())
     }
 
     #[inline]
@@ -165,22 +239,31 @@ impl Collation {
             | Collation::Utf8mb4Bin
             | Collation::Utf8mb3Bin
             | Collation::Latin1Bin
-            | Collation::AsciiBin => Weights::Identity,
+            | Collation::AsciiBin
+            | Collation::Utf8mb4Bin0900 => Weights::Identity,
             Collation::Latin1SwedishCi => Weights::Table(&SWEDISH_CI),
             Collation::AsciiGeneralCi => Weights::Table(&ASCII_CI),
             Collation::Utf8mb4GeneralCi | Collation::Utf8mb3GeneralCi => Weights::General,
+            Collation::Utf8mb4Uca0900AiCi => Weights::Uca(&uca::UCA_0900_AI_CI),
+            Collation::Utf8mb4Uca0900AsCi => Weights::Uca(&uca::UCA_0900_AS_CI),
+            Collation::Utf8mb4Uca0900AsCs => Weights::Uca(&uca::UCA_0900_AS_CS),
+            Collation::Utf8mb4UnicodeCi | Collation::Utf8mb3UnicodeCi => {
+                Weights::Uca(&uca::UNICODE_CI)
+            }
+            Collation::Utf8mb4Unicode520Ci | Collation::Utf8mb3Unicode520Ci => {
+                Weights::Uca(&uca::UNICODE_520_CI)
+            }
         }
     }
 
     /// Compares two strings of this collation's character set.
     pub fn compare(self, a: &[u8], b: &[u8]) -> Ordering {
-        if self == Collation::Binary {
-            return a.cmp(b);
-        }
         match self.weights() {
+            Weights::Identity if !self.pads() => a.cmp(b),
             Weights::Identity => compare_padded(a, b, |byte| byte),
             Weights::Table(table) => compare_padded(a, b, |byte| table[usize::from(byte)]),
             Weights::General => compare_general(a, b),
+            Weights::Uca(uca) => uca.compare(a, b),
         }
     }
 
@@ -188,8 +271,8 @@ impl Collation {
         a == b || self.compare(a, b) == Ordering::Equal
     }
 
-    /// The weight of the character at the start of non-empty `bytes`, and its length; for LIKE and
-    /// LOCATE.
+    /// A number that is the same for all characters that compare equal to the one at the start of
+    /// non-empty `bytes`, and the length of that one; for LIKE and LOCATE.
     #[inline]
     pub fn char_weight(self, bytes: &[u8]) -> (u32, usize) {
         match self.weights() {
@@ -198,6 +281,7 @@ impl Collation {
                 let (weight, len) = general_weight(bytes);
                 (u32::from(weight), len)
             }
+            Weights::Uca(uca) => uca.char_weight(bytes),
             Weights::Identity if self.charset().is_utf8() => {
                 decode_utf8(bytes).unwrap_or((0xff00 + u32::from(bytes[0]), 1))
             }
@@ -207,16 +291,43 @@ impl Collation {
 
     /// Appends the weight bytes. Trailing spaces are removed if comparison ignores them.
     pub fn append_weights(self, bytes: &[u8], out: &mut Vec<u8>) {
+        if let Weights::Uca(uca) = self.weights() {
+            return uca.append_weights(bytes, out);
+        }
         let bytes = if self.pads() { trim_spaces(bytes) } else { bytes };
         match self.weights() {
             Weights::Identity => out.extend_from_slice(bytes),
             Weights::Table(table) => out.extend(bytes.iter().map(|byte| table[usize::from(*byte)])),
             Weights::General => append_general(bytes, out),
+            Weights::Uca(_) => {}
         }
     }
 
-    /// The weight bytes with trailing spaces, for searching a string in another string. If they are
-    /// UTF-8, no character's bytes begin inside another character's bytes.
+    /// Appends the weight bytes that a key of the first `chars` characters has. Where a character
+    /// may have several weights or none, it is the first `chars` weights: so the prefixes of equal
+    /// strings are equal.
+    pub fn append_prefix_weights(self, bytes: &[u8], chars: usize, out: &mut Vec<u8>) {
+        match self.weights() {
+            Weights::Uca(uca) if uca.has_one_level() => uca.append_prefix(bytes, chars, out),
+            _ => self.append_weights(&bytes[..self.charset().prefix_len(bytes, chars)], out),
+        }
+    }
+
+    /// Appends weight bytes with which those of every string begin that starts with `bytes`: as
+    /// above, but without levels after the first. `None` for `chars` takes all.
+    pub fn append_common_weights(self, bytes: &[u8], chars: Option<usize>, out: &mut Vec<u8>) {
+        let chars = chars.unwrap_or(usize::MAX);
+        match self.weights() {
+            Weights::Uca(uca) if uca.has_one_level() => uca.append_prefix(bytes, chars, out),
+            Weights::Uca(uca) => {
+                uca.append_primary(&bytes[..self.charset().prefix_len(bytes, chars)], out)
+            }
+            _ => self.append_prefix_weights(bytes, chars, out),
+        }
+    }
+
+    /// The characters' weights (`char_weight`) with trailing spaces, for searching a string in
+    /// another string. If they are UTF-8, no character's bytes begin inside another's.
     pub fn weight_bytes(self, bytes: &[u8]) -> Cow<'_, [u8]> {
         match self.weights() {
             Weights::Table(table) => {
@@ -227,7 +338,9 @@ impl Collation {
             {
                 Cow::Borrowed(bytes)
             }
-            Weights::Identity => self.chars(bytes).collect::<String>().into_bytes().into(),
+            Weights::Identity | Weights::Uca(_) => {
+                self.chars(bytes).collect::<String>().into_bytes().into()
+            }
             Weights::General => {
                 let mut out = Vec::with_capacity(bytes.len());
                 append_general(bytes, &mut out);
@@ -248,9 +361,14 @@ impl Collation {
     /// joins). The hasher gets the weight bytes in blocks whose borders do not depend on the
     /// characters.
     pub fn hash(self, bytes: &[u8], state: &mut impl Hasher) {
-        let bytes = if self.pads() { trim_spaces(bytes) } else { bytes };
         let mut block = Block { bytes: [0; BLOCK + 2], len: 0 };
-        match self.weights() {
+        let weights = self.weights();
+        if let Weights::Uca(uca) = weights {
+            uca.each(bytes, |weight| block.push(weight, state));
+        }
+        let bytes = if self.pads() { trim_spaces(bytes) } else { bytes };
+        match weights {
+            Weights::Uca(_) => {}
             Weights::Identity => state.write(bytes),
             Weights::Table(table) => {
                 bytes.iter().for_each(|byte| block.push(&[table[usize::from(*byte)]], state))
@@ -428,10 +546,11 @@ mod tests {
     }
 
     #[test]
-    fn trailing_spaces_count_only_in_binary() {
+    fn trailing_spaces_count_where_nothing_is_padded() {
         for collation in Collation::ALL {
             let equal = collation.equal(b"a", b"a  ");
-            assert_eq!(equal, collation != Collation::Binary, "{collation:?}");
+            let name = collation.name();
+            assert_eq!(equal, name != "binary" && !name.contains("0900"), "{collation:?}");
             // A character below the space sorts before the padded string.
             assert_eq!(
                 collation.compare(b"a\t", b"a"),

@@ -15,7 +15,7 @@
 //! | TIME, TIMESTAMP | i64 us, big-endian, sign flipped |
 //! | strings, PAD SPACE | weight bytes in chunks of 8, the last padded with spaces, each followed by how the rest of the string compares with |
 //! | | spaces: 1 less, 2 equal (the last chunk), 3 greater |
-//! | binary strings | chunks of 8, the last padded with zeros, each followed by 9 (more follows) or how many bytes of it are valid, 0..=8 |
+//! | strings, NO PAD | weight bytes in chunks of 8, the last padded with zeros, each followed by 9 (more follows) or how many bytes of it are valid, 0..=8 |
 //! | DESC | the column's bytes, the NULL byte included, inverted |
 use std::cmp::Ordering;
 
@@ -146,12 +146,13 @@ impl Kind {
             (Kind::Enum, Value::UInt(v)) => out.extend_from_slice(&(*v as u16).to_be_bytes()),
             (Kind::Bits, Value::UInt(v)) => out.extend_from_slice(&v.to_be_bytes()),
             (Kind::String { collation, chars }, Value::Bytes(bytes)) => {
-                let bytes = if chars == u32::MAX {
-                    bytes
+                let start = out.len();
+                if chars == u32::MAX {
+                    collation.append_weights(bytes, out);
                 } else {
-                    &bytes[..collation.charset().prefix_len(bytes, chars as usize)]
-                };
-                encode_string(collation, bytes, out);
+                    collation.append_prefix_weights(bytes, chars as usize, out);
+                }
+                spread(collation, start, out);
             }
             (kind, value) => panic!("KEY: the column is {kind:?}, the value {value:?}"),
         }
@@ -199,12 +200,16 @@ impl Kind {
     }
 }
 
-/// Appends a string in the memcomparable form of keys, for sorting and grouping elsewhere. The
-/// weight bytes are appended first and then spread into chunks from the last to the first, so no
-/// second buffer is needed.
+/// Appends a string in the memcomparable form of keys, for sorting and grouping elsewhere.
 pub fn encode_string(collation: Collation, bytes: &[u8], out: &mut Vec<u8>) {
     let start = out.len();
     collation.append_weights(bytes, out);
+    spread(collation, start, out);
+}
+
+/// Spreads the weight bytes from `start` into chunks, from the last to the first, so that no second
+/// buffer is needed.
+fn spread(collation: Collation, start: usize, out: &mut Vec<u8>) {
     let len = out.len() - start;
     let before_last = len.div_ceil(CHUNK).max(1) - 1;
     out.resize(start + (before_last + 1) * (CHUNK + 1), 0);
@@ -357,17 +362,18 @@ impl KeyLayout {
         if part.nullable {
             low.push(1);
         }
-        let prefix = &prefix[..collation.charset().prefix_len(prefix, chars as usize)];
         let chunks_start = low.len();
-        encode_string(collation, prefix, low);
+        let chars = (chars != u32::MAX).then_some(chars as usize);
+        collation.append_common_weights(prefix, chars, low);
+        let weights = low.len() - chunks_start;
+        spread(collation, chunks_start, low);
         // The bytes after the prefix are not known. So the last chunk's padding and flag are not
-        // known either, nor the flags before trailing spaces, which `append_weights` removes. Keep
-        // only the bytes that every such key has.
-        let mut weights = Vec::with_capacity(prefix.len());
-        collation.append_weights(prefix, &mut weights);
-        let known = weights.len() / CHUNK * (CHUNK + 1) + weights.len() % CHUNK;
+        // known either, nor the flags before trailing spaces, which are removed. Keep only the
+        // bytes that every such key has.
+        let known = weights / CHUNK * (CHUNK + 1) + weights % CHUNK;
         low.truncate(
-            chunks_start + if weights.len() % CHUNK == 0 { known.saturating_sub(1) } else { known },
+            chunks_start
+                + if weights.is_multiple_of(CHUNK) { known.saturating_sub(1) } else { known },
         );
         if part.desc {
             low[part_start..].iter_mut().for_each(|byte| *byte = !*byte);
@@ -383,7 +389,8 @@ impl KeyLayout {
         let part_len = |part: &Part| {
             let Kind::String { collation, chars } = part.kind else { return part.kind.width() };
             let charset = collation.charset();
-            // No character's weight takes more bytes than the longest character of its set.
+            // No weight takes more bytes than the longest character of its set. A whole string in
+            // which characters have several weights may have a longer key; its row is refused.
             let of_chars = |chars: u64| chars * u64::from(charset.max_len());
             let ty = &columns[part.column as usize].ty;
             let bytes = if chars == u32::MAX {

@@ -16,6 +16,7 @@ pub mod schema;
 pub mod sql_type;
 pub mod store;
 pub mod temporal;
+mod uca;
 pub mod value;
 
 pub use charset::Charset;

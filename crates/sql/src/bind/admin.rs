@@ -207,15 +207,15 @@ impl Binder<'_> {
                 SetItem::System { target: *target, name: name.as_str().into(), value }
             }
             ast::SetItem::Names { charset, collation } => {
-                let default = Some(Collation::Utf8mb4GeneralCi);
+                let default = Some(self.cx.utf8mb4);
                 SetItem::Names(
-                    collation_option(charset.as_deref(), collation.as_deref(), default)?
-                        .unwrap_or(Collation::Utf8mb4GeneralCi),
+                    collation_option(self.cx, charset.as_deref(), collation.as_deref(), default)?
+                        .unwrap_or(self.cx.utf8mb4),
                 )
             }
             ast::SetItem::CharacterSet(charset) => SetItem::CharacterSet(
-                collation_option(charset.as_deref(), None, None)?
-                    .unwrap_or(Collation::Utf8mb4GeneralCi),
+                collation_option(self.cx, charset.as_deref(), None, None)?
+                    .unwrap_or(self.cx.utf8mb4),
             ),
             ast::SetItem::Transaction { target, isolation, read_only } => SetItem::Transaction {
                 target: *target,

@@ -67,12 +67,13 @@ impl Binder<'_> {
                     }
                     let (charset, collation) = (&options.charset, &options.collation);
                     def.collation =
-                        collation_option(charset.as_deref(), collation.as_deref(), None)?
+                        collation_option(self.cx, charset.as_deref(), collation.as_deref(), None)?
                             .unwrap_or(def.collation);
                 }
                 Alter::Convert(charset, collation) => {
                     let database = self.cx.catalog.schema(&table.schema);
-                    let to = collation_option(Some(charset), collation.as_deref(), database)?;
+                    let to =
+                        collation_option(self.cx, Some(charset), collation.as_deref(), database)?;
                     convert = to.or(database);
                     def.collation = convert.unwrap_or(def.collation);
                 }
@@ -531,9 +532,12 @@ impl Binder<'_> {
         if let Some(number) = options.comment {
             out.push(AlterAction::Comment(self.literal_text(number)?.into()));
         }
-        if let Some(collation) =
-            collation_option(options.charset.as_deref(), options.collation.as_deref(), None)?
-        {
+        if let Some(collation) = collation_option(
+            self.cx,
+            options.charset.as_deref(),
+            options.collation.as_deref(),
+            None,
+        )? {
             out.push(AlterAction::Collation(collation));
         }
         Ok(())

@@ -71,7 +71,7 @@ impl Binder<'_> {
             n @ 0..=6 => Ok(n as u8),
             n => Err(SqlError::too_big_precision(n, name, 6)),
         };
-        let collation = column_collation(ty, context.table)?;
+        let collation = column_collation(self.cx, ty, context.table)?;
         let size = |size| SqlType::Int { size, sign, display: first.map(|n| n.min(255) as u8) };
         if ty.args.len() > 2
             || (ty.args.len() == 2 && !matches!(ty.name, "DECIMAL" | "FLOAT" | "DOUBLE"))
@@ -240,13 +240,17 @@ fn number_of_bytes(value: &Value<'_>) -> Value<'static> {
     Value::UInt(bytes.iter().fold(0, |n: u64, b| n << 8 | u64::from(*b)))
 }
 
-fn column_collation(ty: &DataType, table: Collation) -> Result<Collation> {
+fn column_collation(
+    cx: &super::BindContext<'_>,
+    ty: &DataType,
+    table: Collation,
+) -> Result<Collation> {
     // BINARY after a type means the _bin collation of its character set.
     if ty.collation.as_deref() == Some("") {
-        let charset = collation_option(ty.charset.as_deref(), None, Some(table))?;
+        let charset = collation_option(cx, ty.charset.as_deref(), None, Some(table))?;
         return Ok(charset.unwrap_or(table).bin());
     }
-    Ok(collation_option(ty.charset.as_deref(), ty.collation.as_deref(), Some(table))?
+    Ok(collation_option(cx, ty.charset.as_deref(), ty.collation.as_deref(), Some(table))?
         .unwrap_or(table))
 }
 

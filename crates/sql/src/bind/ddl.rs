@@ -19,7 +19,8 @@ impl Binder<'_> {
         Ok(match statement {
             S::CreateDatabase { name, if_not_exists, charset, collation } => {
                 check_name(name).map_err(|_| SqlError::wrong_database_name(name))?;
-                let collation = collation_option(charset.as_deref(), collation.as_deref(), None)?;
+                let collation =
+                    collation_option(self.cx, charset.as_deref(), collation.as_deref(), None)?;
                 DdlStmt::CreateDatabase {
                     name: name.as_str().into(),
                     if_not_exists: *if_not_exists,
@@ -30,7 +31,12 @@ impl Binder<'_> {
                 let name = name.as_deref().or(self.cx.schema).ok_or_else(SqlError::no_database)?;
                 DdlStmt::AlterDatabase {
                     name: name.into(),
-                    collation: collation_option(charset.as_deref(), collation.as_deref(), None)?,
+                    collation: collation_option(
+                        self.cx,
+                        charset.as_deref(),
+                        collation.as_deref(),
+                        None,
+                    )?,
                 }
             }
             S::DropDatabase { name, if_exists } => {
@@ -132,6 +138,7 @@ impl Binder<'_> {
         let (name, database) = self.new_name_in_database(&create.name)?;
         let options = &create.options;
         let collation = collation_option(
+            self.cx,
             options.charset.as_deref(),
             options.collation.as_deref(),
             Some(database),
@@ -240,9 +247,17 @@ pub(super) fn check_column_name(name: &str) -> Result<()> {
     check_name(name).map_err(|e| e.unwrap_or_else(|| SqlError::wrong_column_name(name)))
 }
 
+impl super::BindContext<'_> {
+    /// The collation that the name of a character set selects.
+    pub(super) fn default_collation(&self, charset: Charset) -> Collation {
+        if charset == Charset::Utf8mb4 { self.utf8mb4 } else { charset.default_collation() }
+    }
+}
+
 /// The collation that CHARACTER SET and COLLATE select together. `CHARACTER SET DEFAULT` means
 /// `default`.
 pub(super) fn collation_option(
+    cx: &super::BindContext<'_>,
     charset: Option<&str>,
     collation: Option<&str>,
     default: Option<Collation>,
@@ -266,7 +281,7 @@ pub(super) fn collation_option(
             }
             Ok(Some(collation))
         }
-        (Some(charset), None) => Ok(Some(charset.default_collation())),
+        (Some(charset), None) => Ok(Some(cx.default_collation(charset))),
         (None, None) => Ok(None),
     }
 }

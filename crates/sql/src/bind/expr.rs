@@ -161,7 +161,7 @@ impl Binder<'_> {
             A::Transcode(value, charset) => {
                 let charset = charset_named(charset)?;
                 let value = self.expr(env, value)?;
-                Ok(transcode(value, charset.default_collation()))
+                Ok(transcode(value, self.cx.default_collation(charset)))
             }
             A::Collate(value, name) => self.collate(env, value, name),
             A::Interval { subtract, date, amount, unit } => {
@@ -260,7 +260,7 @@ impl Binder<'_> {
     /// Binds `_latin1'..'`: a literal with the name of its character set. A hexadecimal literal is
     /// checked, as in MySQL, because its bytes may be invalid UTF-8 or ASCII.
     fn introduced(&mut self, charset: Charset, number: u32) -> Result<Expr> {
-        let collation = charset.default_collation();
+        let collation = self.cx.default_collation(charset);
         let any_bytes = matches!(charset, Charset::Binary | Charset::Latin1)
             || self.parsed.literal_kind(number).is_string();
         let mut literal =
@@ -533,7 +533,7 @@ impl Binder<'_> {
             C::Unsigned => ExprType::unsigned_bigint(value.ty.length.clamp(1, 21)),
             C::Char { length, charset } => {
                 let collation = match charset {
-                    Some(name) => charset_named(name)?.default_collation(),
+                    Some(name) => self.cx.default_collation(charset_named(name)?),
                     None => self.cx.collation,
                 };
                 ExprType {

@@ -79,6 +79,8 @@ pub struct BindContext<'a> {
     pub account: (&'a str, &'a str),
     /// `@@collation_connection`: the collation of string literals.
     pub collation: Collation,
+    /// `@@default_collation_for_utf8mb4`
+    pub utf8mb4: Collation,
     /// The character set of files that statements read, unless they name another.
     pub file_charset: Charset,
     /// `@@div_precision_increment`: the number of decimals that `/` and AVG add.

@@ -120,6 +120,11 @@ impl Finder<'_> {
         is_read && is_made_at_once(expr)
     }
 
+    /// Whether bounds on the column hold for keys of its values' prefixes, too.
+    fn orders_prefixes(&self, column: usize) -> bool {
+        self.table.def.columns[column].ty.compare_collation().orders_prefixes()
+    }
+
     fn column_of(&self, expr: &Expr) -> Option<usize> {
         match expr.kind {
             ExprKind::Column { source, column } if source == self.source => Some(column as usize),
@@ -252,7 +257,9 @@ impl Finder<'_> {
                 found.consumed.push(test.conjunct);
                 continue;
             }
-            last = self.last_bounds(&here, exact, &mut found);
+            if exact || self.orders_prefixes(part.column) {
+                last = self.last_bounds(&here, exact, &mut found);
+            }
             break;
         }
         if found.equal_columns == 0 && last.is_empty() {

@@ -215,10 +215,10 @@ fn stronger(
         Equal => {
             let (ca, cb) = (a.0.charset(), b.0.charset());
             if ca == cb {
-                // The _bin collation of a character set wins over others of the same set.
-                return if a.0 == a.0.bin() {
+                // A _bin collation of a character set wins over others of the same set.
+                return if a.0.is_bin() {
                     Some(a)
-                } else if b.0 == b.0.bin() {
+                } else if b.0.is_bin() {
                     Some(b)
                 } else {
                     None

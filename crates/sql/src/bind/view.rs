@@ -175,6 +175,7 @@ impl Binder<'_> {
             mode: SqlMode(view.def.mode),
             account: self.cx.account,
             collation: view.def.collation_connection,
+            utf8mb4: self.cx.utf8mb4,
             file_charset: self.cx.file_charset,
             div_precision_increment: self.cx.div_precision_increment,
             variable_type: self.cx.variable_type,

@@ -200,6 +200,7 @@ impl Session<'_> {
             account: (&self.state.user, &self.state.host),
             mode,
             collation: Collation::Utf8mb4GeneralCi,
+            utf8mb4: Collation::Utf8mb4GeneralCi,
             file_charset: redolith_types::Charset::Utf8mb4,
             div_precision_increment: 4,
             variable_type: &variable_type,

@@ -102,9 +102,16 @@ fn without_nul(text: &[u8]) -> &[u8] {
     text.strip_suffix(b"\0").unwrap_or(text)
 }
 
-/// Sets the variables that the handshake determines.
+fn default_for_utf8mb4(vars: &SessionVars) -> Collation {
+    vars.collation(Var::DefaultCollationForUtf8mb4).unwrap_or(Collation::Utf8mb4GeneralCi)
+}
+
+/// Sets the variables that the handshake determines. A client library of MySQL 8 that is asked for
+/// utf8mb4 names utf8mb4_0900_ai_ci, the default collation there. It gets this server's default.
 fn login_variables(vars: &mut SessionVars, collation_id: u16, interactive: bool) {
-    vars.set_names(Collation::from_id(collation_id).unwrap_or(Collation::Utf8mb4GeneralCi));
+    let named = Collation::from_id(collation_id);
+    let named = named.filter(|c| *c != Collation::Utf8mb4Uca0900AiCi);
+    vars.set_names(named.unwrap_or_else(|| default_for_utf8mb4(vars)));
     if interactive {
         vars.store_bits(Var::WaitTimeout, vars.bits(Var::InteractiveTimeout));
     }
@@ -128,6 +135,7 @@ impl Session {
                 mode: derived.plan_mode,
                 client: derived.charsets.client,
                 collation: derived.exec.connection,
+                utf8mb4: default_for_utf8mb4(&vars),
                 div_precision_increment: derived.exec.div_precision_increment,
             },
             derived,

@@ -193,6 +193,7 @@ impl Session {
             account: (&self.state.user, &self.state.host),
             mode: context.mode,
             collation: context.collation,
+            utf8mb4: context.utf8mb4,
             file_charset: self
                 .vars
                 .collation(Var::CollationDatabase)

@@ -89,6 +89,7 @@ impl Session {
         self.context.mode = self.derived.plan_mode;
         self.context.client = self.derived.charsets.client;
         self.context.collation = self.derived.exec.connection;
+        self.context.utf8mb4 = super::default_for_utf8mb4(&self.vars);
         self.context.div_precision_increment = self.derived.exec.div_precision_increment;
         if self.context.schema != self.state.schema {
             self.context.schema = self.state.schema.clone();

@@ -116,7 +116,7 @@ variables! {
         Global AtStart is("mysql_native_password"),
         only "the server has no other authentication method yet";
     DefaultCollationForUtf8mb4 "default_collation_for_utf8mb4" Collation,
-        Both Dynamic is("utf8mb4_general_ci"), only "the server has no 0900 collations yet";
+        Both Dynamic is("utf8mb4_general_ci");
     DefaultStorageEngine "default_storage_engine" Engine, Both Dynamic is("InnoDB");
     DefaultTmpStorageEngine "default_tmp_storage_engine" Engine, Both Dynamic is("InnoDB");
     DefaultWeekFormat "default_week_format" int(0, 7), Both Dynamic is("0");

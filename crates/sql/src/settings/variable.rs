@@ -186,6 +186,7 @@ impl Variable {
             Kind::Collation => {
                 let collation =
                     Collation::from_name(text).ok_or_else(|| SqlError::unknown_collation(text))?;
+                self.check_collation(collation)?;
                 Setting::bits(collation.id() as u64).into()
             }
             Kind::TimeZone => {
@@ -237,7 +238,11 @@ impl Variable {
                 .take_collation_id(*n as u64)
                 .map(|c| c.charset().default_collation())
                 .map(by_id),
-            (Kind::Collation, Value::Int(n)) => self.take_collation_id(*n as u64).map(by_id),
+            (Kind::Collation, Value::Int(n)) => {
+                let collation = self.take_collation_id(*n as u64)?;
+                self.check_collation(collation)?;
+                Ok(by_id(collation))
+            }
             (Kind::Text { .. } | Kind::TimeZone | Kind::OptimizerSwitch | Kind::CpuList, v)
                 if v.as_bytes().is_none() =>
             {
@@ -276,6 +281,15 @@ impl Variable {
         } else {
             Ok(Setting::bits(SqlMode(bits).expanded().0))
         }
+    }
+    /// As in MySQL, only the two collations that servers have had as default may be the default.
+    fn check_collation(&self, collation: Collation) -> Result<()> {
+        use Collation::{Utf8mb4GeneralCi, Utf8mb4Uca0900AiCi};
+        let is_default = matches!(collation, Utf8mb4GeneralCi | Utf8mb4Uca0900AiCi);
+        if self.name == "default_collation_for_utf8mb4" && !is_default {
+            return Err(SqlError::invalid_default_collation(collation.name()));
+        }
+        Ok(())
     }
     fn take_collation_id(&self, id: u64) -> Result<Collation> {
         u16::try_from(id)

@@ -105,7 +105,7 @@ pub(crate) fn collations() -> Vec<Made> {
             int(c.id()),
             text(if c.is_default() { "Yes" } else { "" }),
             text("Yes"),
-            int(1u64),
+            int(c.sort_length()),
             text(if c.pads() { "PAD SPACE" } else { "NO PAD" }),
         ]
     };

@@ -88,7 +88,49 @@ fn string_bytes(collation: Collation) -> BoxedStrategy<Vec<u8>> {
             b"\t",
             "東".as_bytes(),
         ]),
-        Collation::Utf8mb4GeneralCi | Collation::Utf8mb4Bin => {
+        Collation::Utf8mb3UnicodeCi | Collation::Utf8mb3Unicode520Ci => {
+            let pieces = [
+                "\0", " ", "        ", "a", "A", "é", "e", "\u{301}", "ß", "s", "\t", "東", "각",
+                "\u{a0}", "\u{f900}", "\u{fdfa}", "\u{e000}",
+            ];
+            prop::sample::select(pieces.map(str::as_bytes).to_vec())
+        }
+        Collation::Utf8mb4Uca0900AiCi
+        | Collation::Utf8mb4Uca0900AsCi
+        | Collation::Utf8mb4Uca0900AsCs
+        | Collation::Utf8mb4UnicodeCi
+        | Collation::Utf8mb4Unicode520Ci => {
+            let pieces = [
+                "\0",
+                " ",
+                "        ",
+                "a",
+                "A",
+                "é",
+                "e",
+                "\u{301}",
+                "\u{300}",
+                "ß",
+                "s",
+                "ﬁ",
+                "\t",
+                "東",
+                "각",
+                "ᄀ",
+                "\u{a0}",
+                "\u{f900}",
+                "\u{fdfa}",
+                "😀",
+                "\u{e000}",
+                "\u{20000}",
+                "\u{10ffff}",
+                "ж",
+                "²",
+                "2",
+            ];
+            prop::sample::select(pieces.map(str::as_bytes).to_vec())
+        }
+        Collation::Utf8mb4GeneralCi | Collation::Utf8mb4Bin | Collation::Utf8mb4Bin0900 => {
             let pieces = [
                 "\0", " ", "        ", "a", "A", "é", "E", "ß", "s", "\t", "東", "😀", "🦀",
                 "\u{fffd}", "\u{ff21}",
