@@ -3,8 +3,8 @@
 /// The bytes of a cache line.
 pub(crate) const LINE: usize = 64;
 
-/// Asks for the cache line of `at`, and does not wait for it. It is a hint: `at` may be any address,
-/// and other processors than x86-64, and Miri, do nothing.
+/// Asks for the cache line of `at`, and does not wait for it. It is a hint: `at` may be any
+/// address, and other processors than x86-64, and Miri, do nothing.
 #[inline(always)]
 pub(crate) fn prefetch(at: *const u8) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]

@@ -348,8 +348,8 @@ impl<'p> Scan<'p> {
         }
         Ok(true)
     }
-    /// Goes to the next row, without a future, if it is at hand and the tests have decided about it.
-    /// After false, the caller must call `next`.
+    /// Goes to the next row, without a future, if it is at hand and the tests have decided about
+    /// it. After false, the caller must call `next`.
     #[inline]
     pub fn next_at_hand(&mut self, cx: &mut ExecContext<'_>) -> Result<bool> {
         if !self.rest().is_empty() || !self.advance_at_hand(cx.trx, &mut cx.scratch.handlers) {

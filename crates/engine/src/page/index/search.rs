@@ -4,8 +4,8 @@
 //! directory, and the keys of the records that the search compares. One line after the other, each
 //! a wait for memory, is most of the time of a descent. So the lines are asked for ahead: the
 //! directory as a whole, the two records of which one is compared next, and at last the first
-//! records of all groups that are left. What the processor is asked for too much costs it less
-//! than a wait ([decision 034](../../../../../../docs/decisions/034-a-search-asks-for-memory-ahead.md)).
+//! records of all groups that are left. Lines that are asked for in vain cost less than a wait
+//! (decision 034).
 //!
 //! Keys are compared by their first eight bytes as one number, and byte by byte only if these are
 //! equal.
