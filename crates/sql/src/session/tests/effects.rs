@@ -113,6 +113,7 @@ const ELSEWHERE: &[&str] = &[
     "character_set_server",
     "collation_database",
     "collation_server",
+    "default_collation_for_utf8mb4",
     "gtid_next",
     "identity",
     "innodb_flush_log_at_trx_commit",
