@@ -46,6 +46,7 @@ fn definition(value_bytes: usize) -> TableDef {
         indexes: vec![IndexDef::primary([0])],
         collation: DEFAULT_COLLATION,
         comment: String::new(),
+        checks: Vec::new(),
     }
 }
 
