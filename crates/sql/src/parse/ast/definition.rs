@@ -130,9 +130,9 @@ pub enum Alter {
     DropCheck(String),
     /// DROP CONSTRAINT of any kind.
     DropConstraint(String),
-    /// ALTER CHECK name [NOT] ENFORCED
+    /// `ALTER CHECK name [NOT] ENFORCED`
     Enforce(String, bool),
-    /// ALTER CONSTRAINT name [NOT] ENFORCED
+    /// `ALTER CONSTRAINT name [NOT] ENFORCED`
     EnforceConstraint(String, bool),
     RenameIndex(String, String),
     RenameTo(Name),
