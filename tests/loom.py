@@ -19,7 +19,7 @@ TARGET = os.environ.get('CARGO_TARGET_DIR') or os.path.join(REPO, 'target')
 
 def built():
     """The test program. The flag recompiles everything, so it has its own target directory."""
-    command = ['cargo', 'test', '--release', '--locked', '-p', 'redolith-engine', '--lib']
+    command = ['cargo', 'test', '--profile', 'models', '--locked', '-p', 'redolith-engine', '--lib']
     command += ['--no-run', '--message-format=json-render-diagnostics']
     command += ['--target-dir', os.path.join(TARGET, 'loom')]
     env = {**os.environ, 'RUSTFLAGS': '--cfg loom'}

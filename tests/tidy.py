@@ -14,7 +14,8 @@
   TIDY-6  each rule is named by a test (in its name, its comment, its messages) or by the message of
           an assertion, so that a reader finds what holds the rule. BY_CONSTRUCTION has exceptions
   TIDY-7  the server is built without the features that tests and simulation ask for: the engine
-          neither exports its inner parts (`testing`) nor has planted bugs (`canary`)
+          neither exports its inner parts (`testing`) nor has planted bugs (`canary`), and there are
+          no simulated disks
 """
 
 import collections
@@ -178,23 +179,27 @@ def wide(name, text):
 
 
 def features_of(package):
-    """The features of the engine that a build of the package alone turns on, each on a line."""
+    """The features of the engine and of the disks that a build of the package alone turns on."""
     command = ['cargo', 'tree', '--locked', '--prefix', 'none', '-p', package]
     command += ['--edges', 'normal,build,features']
     got = subprocess.run(command, cwd=REPO, capture_output=True, text=True)
     if got.returncode:
         sys.exit(f'{" ".join(command)}: {got.stderr}')
-    return set(re.findall(r'^redolith-engine feature "([^"]+)"', got.stdout, re.MULTILINE))
+    return set(re.findall(r'^(redolith-(?:engine|disk) feature "[^"]+")', got.stdout, re.MULTILINE))
 
 
 def test_features():
-    known = {'testing', 'canary'}
-    # The simulation has both features: otherwise this rule looks for names that are gone.
+    known = {
+        'redolith-engine feature "testing"',
+        'redolith-engine feature "canary"',
+        'redolith-disk feature "testing"',
+    }
+    # The simulation has all these features: otherwise this rule looks for names that are gone.
     for feature in sorted(known - features_of('redolith-sim')):
-        yield f'redolith-sim: the engine has no feature {feature}'
+        yield f'redolith-sim: no {feature}'
     for package in ('redolith-server', 'redolith'):
         for feature in sorted(known & features_of(package)):
-            yield f'{package}: the engine is built with {feature}; see cargo tree -e features'
+            yield f'{package} is built with {feature}; see cargo tree -e features'
 
 
 def lines(found):

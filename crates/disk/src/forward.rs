@@ -1,4 +1,5 @@
-//! Macros for tests' disks and files that wrap another disk or file and forward some methods to it.
+//! Macros for disks and files that wrap another disk or file and forward some methods to it: for
+//! [`OverlayDisk`](crate::OverlayDisk), and for those of tests.
 
 /// In an `impl Disk`, forwards the named methods to the disk in the field `$inner`.
 ///

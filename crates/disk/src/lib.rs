@@ -1,9 +1,9 @@
 //! The engine's only access to files, time and randomness.
 //!
-//! Everything that the engine does to the outside goes through [`Disk`]. The implementations are
-//! the real disk (`real`), a simulated disk that tears, loses and reorders unsynced changes
-//! (`sim`), and a disk that records every write and sync of a real run (`record`). [`OverlayDisk`]
-//! lies over any other disk, which it only reads.
+//! Everything that the engine does to the outside goes through [`Disk`]. The implementation that a
+//! server runs on is the real disk (`real`). [`OverlayDisk`] lies over any other disk, which it only
+//! reads. The feature `testing` adds a simulated disk that tears, loses and reorders unsynced
+//! changes (`sim`), and a disk that records every write and sync of a real run (`record`).
 use std::any::Any;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,17 +12,23 @@ use std::time::Duration;
 
 mod buf;
 mod forward;
+#[cfg(any(test, feature = "testing"))]
 mod image;
+#[cfg(any(test, feature = "testing"))]
 mod medium;
 mod overlay;
 mod real;
+#[cfg(any(test, feature = "testing"))]
 pub mod record;
+#[cfg(any(test, feature = "testing"))]
 mod rng;
+#[cfg(any(test, feature = "testing"))]
 pub mod sim;
 #[cfg(test)]
 mod test_dir;
 
 pub use buf::AlignedBuf;
+#[cfg(any(test, feature = "testing"))]
 pub use medium::Loss;
 pub use overlay::OverlayDisk;
 pub use real::{
@@ -30,7 +36,9 @@ pub use real::{
     calculate_in_foreground, memory_bytes, place_thread, process_cpus, standard_output_to,
     this_thread, unbind_this_thread,
 };
+#[cfg(any(test, feature = "testing"))]
 pub use record::RecordingDisk;
+#[cfg(any(test, feature = "testing"))]
 pub use sim::SimDisk;
 
 /// Alignment, in bytes, of offsets, lengths and memory of direct I/O.

@@ -193,7 +193,7 @@ impl Engine {
         spaces.iter().map(|s| (s.path.clone(), s.file.writes_atomically(PAGE_SIZE))).collect()
     }
     /// The number of rollbacks in the background, for sessions that are gone or could not wait.
-    pub fn background_rollbacks(&self) -> usize {
+    pub(crate) fn background_rollbacks(&self) -> usize {
         self.rollbacks.load(std::sync::atomic::Ordering::Acquire)
     }
     /// Waits until no rollback is left in the background, or fails like a wait for a lock. These

@@ -41,6 +41,20 @@ pub mod space {
 }
 /// Undo records and undo files.
 pub mod undo {
+    use crate::Engine;
     pub use crate::undo::record;
     pub use crate::undo::truncate::Truncation;
+
+    /// Makes one step of truncation, if possible, as the background task does regularly.
+    pub fn truncate(engine: &Engine) {
+        engine.truncate_undo();
+    }
+    /// The number of undo files that are not closed to be emptied.
+    pub fn open_files(engine: &Engine) -> usize {
+        engine.undo_files().1
+    }
+    /// The number of rollbacks in the background, for sessions that are gone or could not wait.
+    pub fn background_rollbacks(engine: &Engine) -> usize {
+        engine.background_rollbacks()
+    }
 }

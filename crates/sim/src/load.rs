@@ -16,6 +16,7 @@ use redolith_engine::dict::table::Table;
 use redolith_engine::lock::{KillFlag, Mode};
 use redolith_engine::row::batch::RowBatch;
 use redolith_engine::row::cursor::{Cursor, OnConflict, Read};
+use redolith_engine::testing::undo;
 use redolith_engine::{DEFAULT_COLLATION, Engine, Error, Isolation, Result, Trx};
 use redolith_engine::{PolicySettings, WriterMode};
 use redolith_replication::Binlog;
@@ -320,7 +321,7 @@ pub async fn client(
             log.set_policy(|settings| *settings = policy);
         }
         // The background task pauses for longer than a life, so the client truncates undo itself.
-        trx.engine().truncate_undo();
+        undo::truncate(trx.engine());
         if rng.chance(12) {
             settings(trx.engine(), &mut rng);
         }
@@ -413,7 +414,7 @@ pub async fn client(
             Err(e) if shared.forgives(&e) => {
                 trx.rollback().await?;
                 shared.seen.lock().expect("one thread").rolled_back_later +=
-                    trx.engine().background_rollbacks() as u64;
+                    undo::background_rollbacks(trx.engine()) as u64;
                 if !is_conflict(&e) {
                     trx.engine().runtime.sleep(Duration::from_millis(20)).await;
                 }

@@ -14,7 +14,7 @@ use redolith_disk::{Disk, Loss, SimDisk};
 use redolith_engine::PageId;
 use redolith_engine::testing::buf::Latch;
 use redolith_engine::testing::space::bitmap;
-use redolith_engine::testing::undo::Truncation;
+use redolith_engine::testing::undo::{self, Truncation};
 use redolith_engine::{Config, DoublewriteConfig, DoublewriteMode, Engine, Error, Report, Result};
 use redolith_replication::Binlog;
 use std::ops::AddAssign;
@@ -579,7 +579,7 @@ async fn pages_behind_the_first_bitmap(e: &Arc<Engine>, t: &load::Tables) -> Res
 }
 /// Waits until all background rollbacks are done.
 async fn settle(e: &Arc<Engine>) {
-    while e.background_rollbacks() > 0 {
+    while undo::background_rollbacks(e) > 0 {
         e.runtime.sleep(Duration::from_millis(5)).await;
     }
 }

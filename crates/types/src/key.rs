@@ -342,45 +342,35 @@ impl KeyLayout {
         true
     }
 
-    /// The bounds of the keys whose first columns are `values` and whose next column, a string,
-    /// starts with `prefix` (LIKE 'prefix%'). The low bound is inclusive; the high bound is
-    /// exclusive, and empty if there is none. The range may contain a few other keys, because the
-    /// filter is applied anyway.
-    pub fn encode_prefix_range(
-        &self,
-        values: &[Value<'_>],
-        prefix: &[u8],
-        low: &mut Vec<u8>,
-        high: &mut Vec<u8>,
-    ) {
-        let (low_start, part) = (low.len(), self.parts[values.len()]);
+    /// Appends bytes with which all keys begin whose first columns are `values` and whose next
+    /// column, a string, starts with `start` (LIKE 'start%'). Other keys may begin with these bytes,
+    /// too.
+    pub fn encode_start(&self, values: &[Value<'_>], start: &[u8], out: &mut Vec<u8>) {
+        let part = self.parts[values.len()];
         let Kind::String { collation, chars } = part.kind else {
-            panic!("KEY: a prefix of {:?}", part.kind)
+            panic!("KEY: the start of {:?}", part.kind)
         };
-        self.encode_values(values, low);
-        let part_start = low.len();
+        self.encode_values(values, out);
+        let part_start = out.len();
         if part.nullable {
-            low.push(1);
+            out.push(1);
         }
-        let chunks_start = low.len();
+        let chunks_start = out.len();
         let chars = (chars != u32::MAX).then_some(chars as usize);
-        collation.append_common_weights(prefix, chars, low);
-        let weights = low.len() - chunks_start;
-        spread(collation, chunks_start, low);
-        // The bytes after the prefix are not known. So the last chunk's padding and flag are not
+        collation.append_common_weights(start, chars, out);
+        let weights = out.len() - chunks_start;
+        spread(collation, chunks_start, out);
+        // The bytes after the start are not known. So the last chunk's padding and flag are not
         // known either, nor the flags before trailing spaces, which are removed. Keep only the
         // bytes that every such key has.
         let known = weights / CHUNK * (CHUNK + 1) + weights % CHUNK;
-        low.truncate(
+        out.truncate(
             chunks_start
                 + if weights.is_multiple_of(CHUNK) { known.saturating_sub(1) } else { known },
         );
         if part.desc {
-            low[part_start..].iter_mut().for_each(|byte| *byte = !*byte);
+            out[part_start..].iter_mut().for_each(|byte| *byte = !*byte);
         }
-        high.clear();
-        high.extend_from_slice(&low[low_start..]);
-        KeyLayout::successor(high);
     }
 
     /// The maximum length in bytes of a key of these columns. `None` if it contains a string

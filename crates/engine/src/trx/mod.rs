@@ -383,6 +383,7 @@ impl Trx {
         self.engine.counts.add_rows(std::mem::take(&mut self.rows));
     }
     /// The number of its undo records.
+    #[cfg(any(test, feature = "testing"))]
     pub fn undo_records(&self) -> u32 {
         self.undo.count
     }

@@ -130,7 +130,7 @@ pub(crate) async fn run(engine: Arc<Engine>) {
 
 impl Engine {
     /// Makes one step of truncation, if possible. The background task calls this regularly.
-    pub fn truncate_undo(&self) {
+    pub(crate) fn truncate_undo(&self) {
         let t = &self.undo.truncation;
         let mut step = t.step.lock();
         let enabled = t.enabled.load(Relaxed);
@@ -216,7 +216,7 @@ impl Engine {
         Ok(())
     }
     /// The bytes of each undo file, and the number of spaces that are not closed.
-    pub fn undo_files(&self) -> ([u64; 2], usize) {
+    pub(crate) fn undo_files(&self) -> ([u64; 2], usize) {
         let bytes = SpaceId::UNDO
             .map(|id| self.store.spaces.get(id).map_or(0, |s| s.pages() as u64 * PAGE_SIZE as u64));
         (bytes, 2 - self.undo.state.lock().closed.is_some() as usize)

@@ -12,6 +12,7 @@ use redolith_engine::runtime::{Threads, block_on};
 use redolith_engine::testing::btree::Seek;
 use redolith_engine::testing::mtr::MAX_FRAME;
 use redolith_engine::testing::page::index;
+use redolith_engine::testing::undo;
 use redolith_engine::{Config, Engine, Error, Isolation, PAGE_SIZE};
 use redolith_types::{IndexDef, LobSize, SqlType, Value};
 use std::borrow::Cow;
@@ -331,7 +332,7 @@ fn a_unique_key_is_not_free_before_the_rollback_of_a_start_is_done() {
     let (e, _) = open(&dir);
     block_on(async {
         let t = e.table("test", "u").await.unwrap().unwrap();
-        assert_eq!(e.background_rollbacks(), 1);
+        assert_eq!(undo::background_rollbacks(&e), 1);
         let mut trx = e.begin(KillFlag::new());
         trx.lock_wait_timeout = Duration::from_millis(50);
         let taken = trx.insert(&t, &row(&t, 5000, 1)).await;

@@ -11,6 +11,7 @@ use redolith_engine::row::cursor::{Cursor, Read};
 use redolith_engine::runtime::{BoxFuture, Runtime, Threads, block_on};
 use redolith_engine::testing::mtr::MAX_FRAME;
 use redolith_engine::testing::purge::State;
+use redolith_engine::testing::undo;
 use redolith_engine::{Config, Engine, Error, Trx};
 use redolith_types::{IndexDef, Value};
 use std::borrow::Cow;
@@ -126,7 +127,7 @@ fn truncations(e: &Arc<Engine>) -> u64 {
 /// Both files are short, and the truncation has ended: it is counted after the new file has its
 /// name.
 async fn shrunk(e: &Arc<Engine>, dir: &Dir) {
-    within(e, "short undo files", || undo_bytes(dir) < 3 << 20 && e.undo_files().1 == 2).await;
+    within(e, "short undo files", || undo_bytes(dir) < 3 << 20 && undo::open_files(e) == 2).await;
 }
 
 #[test]
@@ -143,7 +144,7 @@ fn undo_files_grow_and_shrink_again() {
         assert!(undo_bytes(&dir) > 4 << 20, "{}", undo_bytes(&dir));
         // The view needs it all: the file is closed, and stays as it is.
         e.runtime.sleep(Duration::from_millis(300)).await;
-        assert_eq!(e.undo_files().1, 1, "one space is being emptied");
+        assert_eq!(undo::open_files(&e), 1, "one space is being emptied");
         assert_eq!(truncations(&e), 0);
         assert_eq!(seen(&mut reader, &t).await, [0; 200]);
         commit(&mut reader).await;
@@ -381,7 +382,7 @@ fn a_full_log_fails_definitions_in_time_and_what_cannot_fail_waits_and_says_why(
         within(&e, "two waits that look again", || loops() >= before + 4).await;
         assert!(!log.tell_full(), "the reason has been told");
         assert!(
-            !rollback.is_finished() && e.background_rollbacks() == 0 && e.history.len() == 1,
+            !rollback.is_finished() && undo::background_rollbacks(&e) == 0 && e.history.len() == 1,
             "both wait"
         );
         let failed = e.create_table(another.clone(), 1, None).await.map(|_| ());
@@ -398,7 +399,7 @@ fn a_full_log_fails_definitions_in_time_and_what_cannot_fail_waits_and_says_why(
         let index = || vec![IndexDef::secondary("c", false, [2])];
         let failed = e.drop_tables(std::slice::from_ref(&t), None).await;
         assert!(matches!(failed, Err(Error::LogFull)), "{failed:?}");
-        assert_eq!((files(), e.background_rollbacks()), (files_before, 0));
+        assert_eq!((files(), undo::background_rollbacks(&e)), (files_before, 0));
         drop(held);
         // An index's root has room or has not, then the record that names it.
         for spare in (0..6).map(|n| MAX_FRAME + (40 << n)).chain([0]) {

@@ -119,15 +119,6 @@ impl Output {
         });
     }
 
-    /// Writes an ERR packet before the client has said that it speaks protocol 4.1.
-    pub fn error_before_handshake(&mut self, code: u16, message: &str) {
-        self.packet(|b| {
-            b.push(0xff);
-            b.extend_from_slice(&code.to_le_bytes());
-            b.extend_from_slice(message.as_bytes());
-        });
-    }
-
     /// Empties the buffer after it was sent. Memory that a long row has taken is freed at once.
     pub fn sent(&mut self) {
         self.buf.clear();

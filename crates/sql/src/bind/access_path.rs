@@ -143,6 +143,7 @@ pub(super) fn choose(
             kind: AccessKind::Empty,
             reverse: false,
             covering: false,
+            keeps_order: false,
         };
         return Ok(Chosen { path, filter: None, ordered: true, possible: Vec::new() });
     }
@@ -208,6 +209,8 @@ impl Bounded {
             Bounded::No => 1.0,
             Bounded::OneSide => 0.33,
             Bounded::BothSides => 0.1,
+            // Better than the whole table, and worse than anything else.
+            Bounded::Perhaps => 0.39,
         }
     }
 }
@@ -315,7 +318,13 @@ fn finish(
     let rest: Vec<Expr> =
         conjuncts.into_iter().zip(left).filter(|(_, left)| *left).map(|(e, _)| e).collect();
     let filter = Some(rest).filter(|r| !r.is_empty()).map(and);
-    let path = AccessPath { index: best.index, kind, reverse: best.reverse, covering: false };
+    let path = AccessPath {
+        index: best.index,
+        kind,
+        reverse: best.reverse,
+        covering: false,
+        keeps_order: best.ordered,
+    };
     Chosen { path, filter, ordered: best.ordered, possible }
 }
 

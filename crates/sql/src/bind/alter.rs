@@ -436,7 +436,8 @@ impl Binder<'_> {
         if let Some(SourceKind::Table(access)) = select.sources.first_mut().map(|s| &mut s.kind) {
             let index = old.def.clustered_index();
             let kind = AccessKind::FullScan;
-            access.path = AccessPath { index, kind, reverse: false, covering: false };
+            access.path =
+                AccessPath { index, kind, reverse: false, covering: false, keeps_order: true };
             access.lock = RowLock::None;
         }
         let table = Arc::new(TableInfo::definition(def.clone()));

@@ -3,7 +3,7 @@ use super::expr::{Env, as_number, in_compared_charset, operand};
 use super::{Binder, type_rules};
 use crate::error::{Result, SqlError};
 use crate::parse::ast::{self, BinaryOp};
-use crate::plan::{ArithOp, CompareAs, CompareOp, Expr, ExprKind, ExprType, Kind};
+use crate::plan::{ArithOp, CompareAs, CompareOp, Expr, ExprKind, ExprType, Kind, PatternStart};
 use crate::sql_mode::SqlMode;
 use redolith_types::{Charset, Value};
 
@@ -295,6 +295,10 @@ impl Binder<'_> {
         pattern: &ast::Expr,
         escape: Option<&ast::Expr>,
     ) -> Result<Expr> {
+        let start = match pattern.kind {
+            ast::ExprKind::Literal(number) => self.parsed.pattern_start(number),
+            _ => PatternStart::Unknown,
+        };
         let (value, pattern) =
             (self.string_operand(env, value)?, self.string_operand(env, pattern)?);
         self.learn(&pattern, &value.ty);
@@ -321,7 +325,7 @@ impl Binder<'_> {
         let nullable = value.ty.nullable || pattern.ty.nullable;
         let sides = Box::new([fit(value, how), fit(pattern, how)]);
         Ok(Expr::new(
-            ExprKind::Like { negated, collation, escape, sides },
+            ExprKind::Like { negated, collation, escape, start, sides },
             ExprType::boolean().nullable(nullable),
         ))
     }

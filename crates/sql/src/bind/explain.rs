@@ -1,8 +1,8 @@
 //! EXPLAIN in the traditional format: one row per table, in the order they are read.
 use crate::error::{Result, SqlError};
 use crate::plan::{
-    AccessKind, DeletePlan, Expr, ExprKind, ExprType, InsertPlan, InsertRows, KeyRange, ManyPlan,
-    Nest, SelectPlan, SetKind, Source, SourceKind, Statement, TableAccess, UpdatePlan, WindowStage,
+    AccessKind, DeletePlan, Expr, ExprKind, ExprType, InsertPlan, InsertRows, ManyPlan, Nest,
+    SelectPlan, SetKind, Source, SourceKind, Statement, TableAccess, UpdatePlan, WindowStage,
 };
 use crate::sink::ColumnMeta;
 use redolith_types::{Collation, SqlType, Value};
@@ -321,7 +321,7 @@ impl Explain {
             AccessKind::Ranges(ranges) => {
                 let used = ranges
                     .iter()
-                    .map(|r| r.prefix.len() + (r.low.is_some() || r.high.is_some()) as usize)
+                    .map(|r| r.prefix.len() + usize::from(!r.next.is_any()))
                     .max()
                     .unwrap_or(0);
                 let reference = (how == "ref").then_some("const");
@@ -419,8 +419,11 @@ fn access_type(access: &TableAccess, changes: bool) -> &'static str {
         }
         AccessKind::Point(_) => "const",
         AccessKind::Ranges(ranges) => {
-            let only_equal = |r: &KeyRange| r.low.is_none() && r.high.is_none();
-            if !changes && ranges.len() == 1 && only_equal(&ranges[0]) { "ref" } else { "range" }
+            if !changes && ranges.len() == 1 && ranges[0].next.is_any() {
+                "ref"
+            } else {
+                "range"
+            }
         }
         AccessKind::FullScan
             if access.path.index.is_some()

@@ -3,7 +3,9 @@
 //! A *test* is a condition that compares one column with values known before the table is read. It
 //! is a list of intervals of that column. An index uses the tests on its first columns: first
 //! equalities (each IN list multiplies the ranges), then one list of intervals.
-use crate::plan::{Bound, CompareAs, CompareOp, Expr, ExprKind, KeyRange, Kind};
+use crate::plan::{
+    Bound, CompareAs, CompareOp, Expr, ExprKind, KeyRange, Kind, NextColumn, PatternStart,
+};
 use crate::table_info::TableInfo;
 use redolith_types::{IndexDef, SqlType, Value};
 
@@ -21,19 +23,46 @@ pub(super) enum Interval {
         low: Option<Bound>,
         high: Option<Bound>,
     },
+    /// The strings that may match a pattern (PATH-6).
+    Like {
+        pattern: Expr,
+        escape: Option<char>,
+        start: PatternStart,
+    },
 }
 impl Interval {
-    fn bounds(self) -> (Option<Bound>, Option<Bound>) {
+    /// The interval as what a range asks. The key of a column's prefix cannot tell a value from a
+    /// longer one, so its bounds are inclusive.
+    fn next(self, of_prefix: bool) -> NextColumn {
         match self {
-            Interval::Equal { value, .. } => (
-                Some(Bound { value: value.clone(), inclusive: true }),
-                Some(Bound { value, inclusive: true }),
-            ),
-            Interval::Between { low, high } => (low, high),
+            Interval::Equal { value, .. } => {
+                let bound = Some(Bound { value, inclusive: true });
+                NextColumn::Between { low: bound.clone(), high: bound }
+            }
+            Interval::Between { low, high } => {
+                let widen = |bound: Option<Bound>| {
+                    bound.map(|b| Bound { inclusive: b.inclusive || of_prefix, ..b })
+                };
+                NextColumn::Between { low: widen(low), high: widen(high) }
+            }
+            Interval::Like { pattern, escape, .. } => NextColumn::Like { pattern, escape },
+        }
+    }
+    fn bounded(&self) -> Bounded {
+        match self {
+            Interval::Equal { .. } | Interval::Between { low: Some(_), high: Some(_) } => {
+                Bounded::BothSides
+            }
+            Interval::Between { .. } => Bounded::OneSide,
+            Interval::Like { start: PatternStart::Text, .. } => Bounded::BothSides,
+            Interval::Like { .. } => Bounded::Perhaps,
         }
     }
     fn is_equal(&self) -> bool {
         matches!(self, Interval::Equal { .. })
+    }
+    fn is_like(&self) -> bool {
+        matches!(self, Interval::Like { .. })
     }
 }
 
@@ -64,9 +93,12 @@ pub(super) struct IndexRanges {
     /// The bounds of the column after the fixed columns.
     pub bounded: Bounded,
 }
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// From the weakest bounds to the strongest.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Bounded {
     No,
+    /// The pattern of a LIKE may begin with a wildcard.
+    Perhaps,
     OneSide,
     BothSides,
 }
@@ -182,6 +214,19 @@ impl Finder<'_> {
                     )
                 })
             }
+            ExprKind::Like { negated: false, collation, escape, start, sides } => {
+                let column = self.column_of(&sides[0])?;
+                let ty = &self.table.def.columns[column].ty;
+                // The matches of a pattern that begins with a wildcard may lie anywhere.
+                let usable = *start != PatternStart::Wildcard
+                    && ty.is_string()
+                    && fits(column, CompareAs::String(*collation))
+                    && known(&sides[1]);
+                let pattern = sides[1].clone();
+                usable.then(|| {
+                    (column, vec![Interval::Like { pattern, escape: *escape, start: *start }])
+                })
+            }
             ExprKind::IsNull { negated: false, value } => {
                 let column = self.column_of(value)?;
                 let null = Expr::literal(Value::Null, crate::plan::ExprType::null());
@@ -239,7 +284,7 @@ impl Finder<'_> {
             bounded: Bounded::No,
         };
         let mut prefixes: Vec<(Vec<Expr>, u32)> = vec![(Vec::new(), 0)];
-        let mut last: Vec<(Option<Bound>, Option<Bound>)> = Vec::new();
+        let mut last: Vec<NextColumn> = Vec::new();
         for (position, part) in index.columns.iter().enumerate() {
             let here: Vec<&Test> = tests.iter().filter(|t| t.column == part.column).collect();
             let exact = part.prefix.is_none();
@@ -258,7 +303,7 @@ impl Finder<'_> {
                 continue;
             }
             if exact || self.orders_prefixes(part.column) {
-                last = self.last_bounds(&here, exact, &mut found);
+                last = last_bounds(&here, exact, &mut found);
             }
             break;
         }
@@ -266,83 +311,15 @@ impl Finder<'_> {
             return None;
         }
         if last.is_empty() {
-            last.push((None, None));
+            last.push(NextColumn::Any);
         }
         for (prefix, null_safe) in prefixes {
-            for (low, high) in &last {
-                found.ranges.push(KeyRange {
-                    prefix: prefix.clone(),
-                    null_safe,
-                    low: low.clone(),
-                    high: high.clone(),
-                });
+            for next in &last {
+                let (prefix, next) = (prefix.clone(), next.clone());
+                found.ranges.push(KeyRange { prefix, null_safe, next });
             }
         }
         Some(found)
-    }
-
-    /// The intervals of the first column that is not fixed: one list of intervals, or the
-    /// intersection of several single intervals.
-    fn last_bounds(
-        &self,
-        here: &[&Test],
-        exact: bool,
-        found: &mut IndexRanges,
-    ) -> Vec<(Option<Bound>, Option<Bound>)> {
-        // A bound on the prefix of a column is weaker: it must be inclusive, and the condition is
-        // checked again.
-        let widen = |b: Option<Bound>| b.map(|b| Bound { inclusive: b.inclusive || !exact, ..b });
-        let both = |l: &[(Option<Bound>, Option<Bound>)]| {
-            l.iter().all(|(low, high)| low.is_some() && high.is_some())
-        };
-        if let Some(many) = here.iter().find(|t| t.intervals.len() > 1) {
-            let list: Vec<_> = many
-                .intervals
-                .iter()
-                .cloned()
-                .map(|i| i.bounds())
-                .map(|(l, h)| (widen(l), widen(h)))
-                .collect();
-            found.bounded = if both(&list) { Bounded::BothSides } else { Bounded::OneSide };
-            // Bounds cannot express `IS NULL` within the list.
-            if many.intervals.iter().any(|i| matches!(i, Interval::Equal { null_safe: true, .. })) {
-                found.bounded = Bounded::No;
-                return Vec::new();
-            }
-            if exact {
-                found.consumed.push(many.conjunct);
-            }
-            return list;
-        }
-        let mut merged: Option<Interval> = None;
-        for test in here {
-            let Some(next) = test.intervals.first().cloned() else { continue };
-            if matches!(next, Interval::Equal { null_safe: true, .. }) {
-                continue;
-            }
-            match merged.take() {
-                None => merged = Some(next),
-                Some(so_far) => match intersect(so_far.clone(), next) {
-                    Some(met) => merged = Some(met),
-                    None => {
-                        merged = Some(so_far);
-                        continue;
-                    }
-                },
-            }
-            if exact {
-                found.consumed.push(test.conjunct);
-            }
-        }
-        match merged {
-            None => Vec::new(),
-            Some(interval) => {
-                let (low, high) = interval.bounds();
-                let list = vec![(widen(low), widen(high))];
-                found.bounded = if both(&list) { Bounded::BothSides } else { Bounded::OneSide };
-                list
-            }
-        }
     }
 
     /// The ranges of an OR, if every branch gives ranges of the index: (a = 1 AND b = 2) OR (a = 3
@@ -365,8 +342,8 @@ impl Finder<'_> {
                 let Some(found) = self.ranges(index, &parts, &tests) else { return false };
                 whole &= not_consumed(parts.len(), &found.consumed).all(|left| !left);
                 union.equal_columns = union.equal_columns.min(found.equal_columns);
-                if found.bounded == Bounded::OneSide {
-                    union.bounded = Bounded::OneSide;
+                if found.bounded != Bounded::No {
+                    union.bounded = union.bounded.min(found.bounded);
                 }
                 union.ranges.extend(found.ranges);
                 union.ranges.len() <= MAX_RANGES
@@ -379,6 +356,56 @@ impl Finder<'_> {
             }
         }
         None
+    }
+}
+
+/// The intervals of the first column that is not fixed: one list of intervals, or the intersection
+/// of several single intervals. `exact`: the index has the whole column. The conditions that the
+/// intervals express completely are noted as consumed: those on a prefix and LIKE are checked again.
+fn last_bounds(here: &[&Test], exact: bool, found: &mut IndexRanges) -> Vec<NextColumn> {
+    if let Some(many) = here.iter().find(|t| t.intervals.len() > 1) {
+        // Bounds cannot express `IS NULL` within the list.
+        if many.intervals.iter().any(|i| matches!(i, Interval::Equal { null_safe: true, .. })) {
+            found.bounded = Bounded::No;
+            return Vec::new();
+        }
+        found.bounded = many.intervals.iter().map(Interval::bounded).min().unwrap_or(Bounded::No);
+        if exact && !many.intervals.iter().any(Interval::is_like) {
+            found.consumed.push(many.conjunct);
+        }
+        return many.intervals.iter().cloned().map(|i| i.next(!exact)).collect();
+    }
+    let mut merged: Option<Interval> = None;
+    let mut best_like: Option<&Interval> = None;
+    for test in here {
+        let Some(next) = test.intervals.first() else { continue };
+        if next.is_like() {
+            best_like = best_like.into_iter().chain([next]).max_by_key(|like| like.bounded());
+            continue;
+        }
+        if matches!(next, Interval::Equal { null_safe: true, .. }) {
+            continue;
+        }
+        match merged.take() {
+            None => merged = Some(next.clone()),
+            Some(so_far) => match intersect(so_far.clone(), next.clone()) {
+                Some(met) => merged = Some(met),
+                None => {
+                    merged = Some(so_far);
+                    continue;
+                }
+            },
+        }
+        if exact {
+            found.consumed.push(test.conjunct);
+        }
+    }
+    match merged.as_ref().or(best_like) {
+        None => Vec::new(),
+        Some(interval) => {
+            found.bounded = interval.bounded();
+            vec![interval.clone().next(!exact)]
+        }
     }
 }
 

@@ -81,6 +81,9 @@ pub struct Scan<'p> {
     /// In a box, which the next statement uses again: a scan is moved, and a cursor is large.
     cursor: Box<Cursor>,
     ranges: KeyRanges,
+    read: Read,
+    /// The cursor reads the clustered index instead of the path's (PATH-6).
+    scans_table: bool,
     /// The number, from 1, of the cursor's range.
     next_range: usize,
     steps: Steps,
@@ -152,6 +155,8 @@ impl<'p> Scan<'p> {
                 || matches!(access.path.kind, AccessKind::Point(_)),
             cursor,
             ranges,
+            read,
+            scans_table: false,
             next_range: 0,
             steps: Steps::of(access),
             at_start: false,
@@ -193,6 +198,18 @@ impl<'p> Scan<'p> {
             self.conditions = RowTests::of(filter, self.source, def, at, env);
         }
         encode_path(self.access, at, env, &mut self.ranges)
+    }
+    /// Moves the cursor from the path's index to the clustered index, or back.
+    #[cold]
+    fn change_index(&mut self) {
+        let table = self.access.table.engine();
+        let path = &self.access.path;
+        let (no, reverse) = match path.index {
+            Some(i) if !self.scans_table => (table.index_no(i), path.reverse),
+            _ => (0, false),
+        };
+        self.cursor.aim(table.clone(), no, reverse, self.read);
+        self.steps = if self.scans_table { Steps::Table } else { Steps::of(self.access) };
     }
 
     /// Goes to the next row that passes the tests, without a future, if the row is at hand. After
@@ -249,9 +266,16 @@ impl<'p> Scan<'p> {
                     return Ok(true);
                 }
             }
-            let Some(range) = self.ranges.get(self.next_range) else { return Ok(false) };
+            if self.ranges.get(self.next_range).is_none() {
+                return Ok(false);
+            }
             // The previous range may not have been read to its end.
             self.cursor.stop(trx);
+            if self.ranges.scans_table() != self.scans_table {
+                self.scans_table = !self.scans_table;
+                self.change_index();
+            }
+            let Some(range) = self.ranges.get(self.next_range) else { return Ok(false) };
             self.cursor.reset(range.low, range.high, range.point);
             self.next_range += 1;
             self.at_start = true;

@@ -65,7 +65,7 @@ impl TextTest {
                 }
                 (column, collation, Wanted::OneOf(members), *negated)
             }
-            ExprKind::Like { negated, collation: how, escape, sides } => {
+            ExprKind::Like { negated, collation: how, escape, sides, .. } => {
                 let column = column(&sides[0])?;
                 let collation = collation(column, *how)?;
                 let wanted = match text(&sides[1], collation, at, env)? {
@@ -111,7 +111,7 @@ fn text(
     super::row_tests::known(e, at, env, |value, eval| match value {
         Value::Null => Some(None),
         Value::Bytes(_) => {
-            Some(Some(eval.whole_string(e, value, collation.charset())?.into_owned().into()))
+            Some(Some(eval.whole_string_in(e, value, collation.charset())?.into_owned().into()))
         }
         _ => None,
     })

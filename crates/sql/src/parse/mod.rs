@@ -34,6 +34,7 @@ pub mod window;
 mod with;
 
 use crate::error::{Result, SqlError};
+use crate::plan::PatternStart;
 use crate::processes::{Kill, Process};
 use crate::sql_mode::SqlMode;
 use ast::Statement;
@@ -74,6 +75,10 @@ impl<'t> Parsed<'t> {
     }
     pub fn literal_kind(&self, number: u32) -> TokenKind {
         self.literals[number as usize].kind
+    }
+    /// How the LIKE pattern begins that a literal is.
+    pub fn pattern_start(&self, number: u32) -> PatternStart {
+        parameterize::pattern_start(self.literals[number as usize], self.text)
     }
     /// A string literal as text in UTF-8, in which the server keeps it; error 1300 if it is not
     /// valid.

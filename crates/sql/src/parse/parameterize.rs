@@ -14,6 +14,7 @@
 use super::lexer::{Lexer, Token, TokenKind};
 use super::{Bounds, Rest};
 use crate::error::{Result, SqlError};
+use crate::plan::PatternStart;
 use crate::sql_mode::SqlMode;
 use std::ops::Range;
 
@@ -25,6 +26,9 @@ const FLOAT: u8 = 4;
 const STRING: u8 = 5;
 const HEX: u8 = 6;
 const BITS: u8 = 7;
+/// A pattern that begins with a wildcard. The patterns of one plan all do or all do not, because an
+/// index does not find the matches of those that do.
+const WILD_PATTERN: u8 = 15;
 /// More rows with the shape of the first row follow.
 const MORE_ROWS: u8 = 8;
 const NATIONAL: u8 = 14;
@@ -72,8 +76,32 @@ pub struct Repeat {
     pub rows: usize,
 }
 
-fn kind_byte(token: Token) -> u8 {
+/// How the LIKE pattern begins that a literal is. Only a string right after LIKE is known to be a
+/// pattern: the shape of other strings does not tell how they begin (PARAM-1).
+pub fn pattern_start(token: Token, text: &[u8]) -> PatternStart {
+    let is_wild = matches!(text.get(token.start as usize + 1), Some(b'%' | b'_'));
+    let before = text[..token.start as usize].trim_ascii_end();
+    match before.last_chunk::<4>() {
+        Some(word) if token.kind == TokenKind::String && word.eq_ignore_ascii_case(b"LIKE") => {
+            if is_wild {
+                PatternStart::Wildcard
+            } else {
+                PatternStart::Text
+            }
+        }
+        _ => PatternStart::Unknown,
+    }
+}
+
+fn kind_byte(token: Token, text: &[u8]) -> u8 {
     match token.kind {
+        // Most strings begin with text.
+        TokenKind::String
+            if matches!(text.get(token.start as usize + 1), Some(b'%' | b'_'))
+                && pattern_start(token, text) == PatternStart::Wildcard =>
+        {
+            WILD_PATTERN
+        }
         TokenKind::Integer if is_wide_integer(token) => WIDE_INTEGER,
         TokenKind::Integer => INTEGER,
         TokenKind::Decimal => DECIMAL,
@@ -223,7 +251,7 @@ impl Pass<'_> {
 
     fn literal(&mut self, parameterized: &mut Parameterized, token: Token) {
         self.copy(parameterized, token.start as usize);
-        parameterized.shape.push(kind_byte(token));
+        parameterized.shape.push(kind_byte(token, self.text));
         self.copied = token.end as usize;
         parameterized.literals.push(token);
     }
@@ -339,7 +367,7 @@ impl SameRows<'_> {
             }
             at += between.len();
             if token.kind.is_literal() {
-                if parameterized.shape.get(at) != Some(&kind_byte(token)) {
+                if parameterized.shape.get(at) != Some(&kind_byte(token, self.text)) {
                     return None;
                 }
                 at += 1;

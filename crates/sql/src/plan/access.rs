@@ -13,6 +13,10 @@
 //! merges.
 //! **PATH-5** Which of several indexes is searched may depend on statistics. A path by a whole
 //! unique key does not.
+//! **PATH-6** A range by LIKE has every string that begins as the pattern does up to its first
+//! wildcard. The condition stays in the filter. If the pattern turns out to begin with a wildcard,
+//! the executor reads the whole table, unless the statement wants the path's order or the index
+//! covers it.
 use super::expr::Expr;
 use crate::table_info::TableInfo;
 use std::sync::Arc;
@@ -44,6 +48,8 @@ pub struct AccessPath {
     /// Every column in `TableAccess::columns` is in this secondary index (or in the primary key). A
     /// hint: rows are still read from the clustered record, but EXPLAIN says "Using index".
     pub covering: bool,
+    /// The statement wants the rows in the order of the path.
+    pub keeps_order: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -66,10 +72,40 @@ pub struct KeyRange {
     /// has the column's bit (`<=>`, IS NULL).
     pub prefix: Vec<Expr>,
     pub null_safe: u32,
-    /// Bounds on the column after the prefix. A bound that is NULL at run time makes the range
-    /// empty. A range with only an upper bound leaves NULLs out.
-    pub low: Option<Bound>,
-    pub high: Option<Bound>,
+    pub next: NextColumn,
+}
+
+/// What a range asks of the column after its prefix.
+#[derive(Clone, Debug)]
+pub enum NextColumn {
+    Any,
+    /// A bound that is NULL at run time makes the range empty. A range with only an upper bound
+    /// leaves NULLs out.
+    Between {
+        low: Option<Bound>,
+        high: Option<Bound>,
+    },
+    /// Strings that begin as every match of `column LIKE pattern` does (PATH-6). A pattern that is
+    /// NULL makes the range empty. A pattern that begins with a wildcard leaves out NULLs only.
+    Like {
+        pattern: Expr,
+        escape: Option<char>,
+    },
+}
+impl NextColumn {
+    pub fn is_any(&self) -> bool {
+        matches!(self, NextColumn::Any)
+    }
+    /// Calls `f` with each expression.
+    pub fn each_expr<'p>(&'p self, f: &mut dyn FnMut(&'p Expr)) {
+        match self {
+            NextColumn::Any => {}
+            NextColumn::Between { low, high } => {
+                low.iter().chain(high).for_each(|bound| f(&bound.value));
+            }
+            NextColumn::Like { pattern, .. } => f(pattern),
+        }
+    }
 }
 
 #[derive(Clone, Debug)]

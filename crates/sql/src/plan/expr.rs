@@ -21,6 +21,16 @@ use redolith_types::{Collation, Value};
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+/// What the binder knows of the first character of a LIKE pattern.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PatternStart {
+    /// The pattern is a literal, and begins with text.
+    Text,
+    /// The pattern is a literal, and begins with `%` or `_`.
+    Wildcard,
+    Unknown,
+}
+
 #[derive(Clone, Debug)]
 pub struct Expr {
     pub kind: ExprKind,
@@ -90,6 +100,7 @@ pub enum ExprKind {
         negated: bool,
         collation: Collation,
         escape: Option<char>,
+        start: PatternStart,
         sides: Box<[Expr; 2]>,
     },
     /// `pattern` has the syntax of MySQL's REGEXP.

@@ -90,9 +90,9 @@ fn columns(list: &[ColumnMeta]) -> usize {
 
 fn access(access: &TableAccess) -> usize {
     let range = |r: &KeyRange| {
-        size_of::<KeyRange>()
-            + exprs(&r.prefix)
-            + r.low.iter().chain(&r.high).map(|b| expr(&b.value)).sum::<usize>()
+        let mut next = 0;
+        r.next.each_expr(&mut |e| next += expr(e));
+        size_of::<KeyRange>() + exprs(&r.prefix) + next
     };
     let path = match &access.path.kind {
         AccessKind::Point(values) => exprs(values),

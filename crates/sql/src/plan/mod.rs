@@ -27,7 +27,9 @@ mod walk;
 mod window;
 
 use crate::xa::Xid;
-pub use access::{AccessKind, AccessPath, Bound, KeyRange, OnConflict, RowLock, TableAccess};
+pub use access::{
+    AccessKind, AccessPath, Bound, KeyRange, NextColumn, OnConflict, RowLock, TableAccess,
+};
 pub use admin::*;
 pub use ddl::*;
 pub use dml::*;

@@ -254,7 +254,7 @@ impl TableAccess {
             AccessKind::Ranges(ranges) => {
                 for range in ranges {
                     range.prefix.iter().for_each(&mut *f);
-                    range.low.iter().chain(&range.high).for_each(|b| f(&b.value));
+                    range.next.each_expr(f);
                 }
             }
         }

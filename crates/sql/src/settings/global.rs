@@ -27,6 +27,7 @@ type FindOut = Box<dyn Fn() -> String + Send + Sync>;
 
 /// The result of SET GLOBAL.
 #[derive(Debug, Default, PartialEq, Eq)]
+#[cfg(test)]
 pub struct Applied {
     /// The value was moved into the variable's range.
     pub truncated: bool,
@@ -116,6 +117,7 @@ impl Settings {
         call_hooks(&self.hooks.lock(), var, &setting)
     }
     /// Runs SET GLOBAL. A `value` of None is DEFAULT.
+    #[cfg(test)]
     pub fn set_global(&self, var: Var, value: Option<&Value<'_>>) -> Result<Applied> {
         let Taken { setting, truncated } = Settings::check(var, value)?;
         Ok(Applied { truncated, refused: self.apply(var, setting) })

@@ -185,7 +185,7 @@ impl<'v> Eval<'v, '_, '_> {
         }
     }
     /// Like [`Self::string_in`], but None if the character set lacks a character of the text.
-    pub(super) fn whole_string_in<'x>(
+    pub(in crate::exec) fn whole_string_in<'x>(
         &self,
         e: &Expr,
         value: &'x Value<'_>,
@@ -196,15 +196,6 @@ impl<'v> Eval<'v, '_, '_> {
         let stays =
             from == to || bytes.is_ascii() || from == Charset::Binary || to == Charset::Binary;
         if stays { Some(Cow::Borrowed(bytes)) } else { from.convert(bytes, to).ok() }
-    }
-    /// [`Self::whole_string_in`] for other modules.
-    pub fn whole_string<'x>(
-        &self,
-        e: &Expr,
-        value: &'x Value<'_>,
-        to: Charset,
-    ) -> Option<Cow<'x, [u8]>> {
-        self.whole_string_in(e, value, to)
     }
     /// Two strings in the character set of `collation`. If that character set lacks one of their
     /// characters, the strings are compared in a collation of utf8mb4, which has all characters.

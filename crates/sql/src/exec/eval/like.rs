@@ -34,6 +34,31 @@ fn like_unless(
     }
 }
 
+/// The characters of a pattern before its first wildcard, without escapes: every match begins with
+/// these characters or with characters that compare equal to them. At most about [`MOST_START`]
+/// bytes are returned.
+pub fn fixed_start(collation: Collation, escape: Option<char>, pattern: &[u8]) -> Vec<u8> {
+    let mut escape_bytes = Vec::new();
+    if let Some(c) = escape {
+        collation.charset().encode(c, &mut escape_bytes);
+    }
+    let matcher = Matcher { collation, escape: &escape_bytes };
+    let (mut rest, mut start) = (pattern, Vec::new());
+    while start.len() < MOST_START {
+        let is_escaped = matcher.is_escape(rest);
+        let from = rest.len() - if is_escaped { escape_bytes.len() } else { 0 };
+        match matcher.item(&mut rest) {
+            Some(Item::Char(_)) => {
+                start.extend_from_slice(&pattern[pattern.len() - from..pattern.len() - rest.len()]);
+            }
+            _ => break,
+        }
+    }
+    start
+}
+/// Longer than any index key.
+const MOST_START: usize = 4096;
+
 /// The greatest number of comparisons for which [`Matcher::matches`] is used.
 const FEW: usize = 1 << 16;
 /// The number of comparisons between two calls of `stop`.
@@ -63,14 +88,18 @@ impl Matcher<'_> {
             _ => 1,
         }
     }
+    /// Whether the pattern begins with an escape and the character that it escapes.
+    #[inline]
+    fn is_escape(&self, pattern: &[u8]) -> bool {
+        !self.escape.is_empty()
+            && pattern.len() > self.escape.len()
+            && pattern.starts_with(self.escape)
+    }
     /// Takes the item at the front of a pattern.
     #[inline]
     fn item(&self, pattern: &mut &[u8]) -> Option<Item> {
         let first = *pattern.first()?;
-        if !self.escape.is_empty()
-            && pattern.len() > self.escape.len()
-            && pattern.starts_with(self.escape)
-        {
+        if self.is_escape(pattern) {
             *pattern = &pattern[self.escape.len()..];
         } else if matches!(first, b'%' | b'_') {
             *pattern = &pattern[1..];

@@ -32,7 +32,7 @@ mod tests;
 mod text;
 
 pub use cast::coerce;
-pub use like::like;
+pub use like::{fixed_start, like};
 pub use regexp::Compiled as CompiledRegexp;
 use regexp::MatchType;
 
@@ -380,7 +380,7 @@ impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
             ExprKind::In { negated, how, value, list, sorted } => {
                 self.is_in(*how, value, list, *sorted)?.map(|t| t != *negated)
             }
-            ExprKind::Like { negated, collation, escape, sides } => {
+            ExprKind::Like { negated, collation, escape, sides, .. } => {
                 self.like(*collation, *escape, sides)?.map(|t| t != *negated)
             }
             ExprKind::Regexp { negated, collation, sides } => {

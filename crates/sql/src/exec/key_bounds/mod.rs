@@ -4,10 +4,10 @@
 //! the nearest value that the column can hold replaces the bound. The order of the nearest value
 //! and the wanted value decides whether the nearest value itself is in the range.
 use super::env::Env;
-use super::eval::{Eval, Scope};
+use super::eval::{Eval, Scope, fixed_start};
 use crate::error::Result;
 use crate::memory::CREDIT;
-use crate::plan::{AccessKind, Bound, Expr, KeyRange, TableAccess};
+use crate::plan::{AccessKind, Bound, Expr, KeyRange, NextColumn, TableAccess};
 use redolith_engine::dict::table::{Index, Table};
 use redolith_types::convert::{to_datetime, to_decimal, to_time};
 use redolith_types::store::{StoreMode, TIMESTAMP_US};
@@ -24,6 +24,8 @@ use std::ops::Range;
 pub struct KeyRanges {
     bytes: Vec<u8>,
     list: Vec<Entry>,
+    /// The ranges leave out nothing but NULLs, and the table should be scanned instead (PATH-6).
+    scans_table: bool,
     /// The memory that the statement's account knows of, in bytes.
     charged: usize,
 }
@@ -45,6 +47,16 @@ impl KeyRanges {
     fn clear(&mut self) {
         self.bytes.clear();
         self.list.clear();
+        self.scans_table = false;
+    }
+    /// Whether the one range is the whole table instead of a part of the path's index.
+    pub fn scans_table(&self) -> bool {
+        self.scans_table
+    }
+    /// Replaces the ranges by all keys of an index.
+    fn set_whole(&mut self) {
+        self.clear();
+        self.list.push(Entry { low: 0..0, high: None, point: false });
     }
     fn held(&self) -> usize {
         self.bytes.capacity() + self.list.capacity() * size_of::<Entry>()
@@ -151,24 +163,21 @@ pub fn encode_path(
     let table = access.table.engine();
     match &access.path.kind {
         AccessKind::Empty => {}
-        AccessKind::FullScan => out.list.push(Entry { low: 0..0, high: None, point: false }),
+        AccessKind::FullScan => out.set_whole(),
         AccessKind::Point(values) => {
             let index = Target::new(access, table);
-            encode_range(&index, values, 0, None, None, at, env, out)?;
+            encode_range(&index, values, 0, &NextColumn::Any, at, env, out)?;
         }
         AccessKind::Ranges(ranges) => {
             let index = Target::new(access, table);
-            for KeyRange { prefix, null_safe, low, high } in ranges {
-                encode_range(
-                    &index,
-                    prefix,
-                    *null_safe,
-                    low.as_ref(),
-                    high.as_ref(),
-                    at,
-                    env,
-                    out,
-                )?;
+            let may_scan = !index.clustered && !access.path.covering && !access.path.keeps_order;
+            for KeyRange { prefix, null_safe, next } in ranges {
+                let found = encode_range(&index, prefix, *null_safe, next, at, env, out)?;
+                if found == Found::AllStrings && prefix.is_empty() && may_scan {
+                    out.set_whole();
+                    out.scans_table = true;
+                    return Ok(());
+                }
                 out.charge(env)?;
             }
             out.merge(access.path.reverse);
@@ -192,18 +201,23 @@ impl<'a> Target<'a> {
     }
 }
 
-#[allow(clippy::too_many_arguments)]
+#[derive(PartialEq, Eq)]
+enum Found {
+    ARange,
+    /// The pattern of a LIKE begins with a wildcard.
+    AllStrings,
+}
+
 fn encode_range<'v>(
     target: &Target<'_>,
     prefix: &'v [Expr],
     null_safe: u32,
-    low: Option<&'v Bound>,
-    high: Option<&'v Bound>,
+    next: &'v NextColumn,
     at: Scope<'v>,
     env: &mut Env<'_>,
     out: &mut KeyRanges,
-) -> Result<()> {
-    let start = out.bytes.len();
+) -> Result<Found> {
+    let start_of_range = out.bytes.len();
     let key = &target.index.key;
     let mut values: SmallVec<[Value<'v>; 4]> = SmallVec::new();
     for (n, e) in prefix.iter().enumerate() {
@@ -211,7 +225,7 @@ fn encode_range<'v>(
         let value = operand(e, column, at, env)?;
         if value.is_null() {
             if null_safe >> n & 1 == 0 || !column.nullable {
-                return Ok(());
+                return Ok(Found::ARange);
             }
             values.push(Value::Null);
             continue;
@@ -219,12 +233,30 @@ fn encode_range<'v>(
         let from = env.charset_of(e);
         match nearest(value, column, from, env) {
             Some((n, Ordering::Equal)) => values.push(n),
-            _ => return Ok(()),
+            _ => return Ok(Found::ARange),
         }
     }
+    let n = prefix.len();
+    let (low, high) = match next {
+        NextColumn::Any => (None, None),
+        NextColumn::Between { low, high } => (low.as_ref(), high.as_ref()),
+        NextColumn::Like { pattern, escape } => {
+            let column = target.column(n);
+            let start = match start_of_matches(pattern, *escape, column, at, env)? {
+                Some(start) => start,
+                None => return Ok(Found::ARange),
+            };
+            key.encode_start(&values, &start, &mut out.bytes);
+            let low = out.span(start_of_range);
+            let from = out.copy(&low);
+            let high = out.successor(from);
+            out.list.push(Entry { low, high, point: false });
+            return Ok(if start.is_empty() { Found::AllStrings } else { Found::ARange });
+        }
+    };
     if low.is_none() && high.is_none() {
         key.encode_values(&values, &mut out.bytes);
-        let low = out.span(start);
+        let low = out.span(start_of_range);
         if target.clustered && values.len() == key.len() {
             out.list.push(Entry { low, high: None, point: true });
         } else {
@@ -232,9 +264,8 @@ fn encode_range<'v>(
             let high = out.successor(from);
             out.list.push(Entry { low, high, point: false });
         }
-        return Ok(());
+        return Ok(Found::ARange);
     }
-    let n = prefix.len();
     let part = &target.index.def.columns[n];
     let column = target.column(n);
     let mut edge = |bound: Option<&'v Bound>,
@@ -265,7 +296,7 @@ fn encode_range<'v>(
     };
     let (low, high) = (edge(low, true, env, out)?, edge(high, false, env, out)?);
     if matches!(low, Edge::Never) || matches!(high, Edge::Never) {
-        return Ok(());
+        return Ok(Found::ARange);
     }
     // In a descending column, greater values come first.
     let (first, last) = if part.desc { (high, low) } else { (low, high) };
@@ -275,7 +306,7 @@ fn encode_range<'v>(
             let from = out.copy(&span);
             match out.successor(from) {
                 Some(span) => Some(span),
-                None => return Ok(()),
+                None => return Ok(Found::ARange),
             }
         }
         _ => {
@@ -310,7 +341,30 @@ fn encode_range<'v>(
     if high.as_ref().is_none_or(|h| out.at(&low) < out.at(h)) {
         out.list.push(Entry { low, high, point: false });
     }
-    Ok(())
+    Ok(Found::ARange)
+}
+
+/// The text with which all matches of a LIKE pattern begin, in the column's character set; empty if
+/// that is not known. None: a pattern that is NULL matches nothing.
+fn start_of_matches(
+    pattern: &Expr,
+    escape: Option<char>,
+    column: &Column,
+    at: Scope<'_>,
+    env: &mut Env<'_>,
+) -> Result<Option<Vec<u8>>> {
+    let value = operand(pattern, column, at, env)?;
+    if value.is_null() {
+        return Ok(None);
+    }
+    let from = env.charset_of(pattern);
+    Ok(Some(match nearest(value, column, from, env) {
+        Some((Value::Bytes(pattern), Ordering::Equal)) => {
+            fixed_start(column.ty.compare_collation(), escape, &pattern)
+        }
+        // The column's character set lacks a character of the pattern.
+        _ => Vec::new(),
+    }))
 }
 
 enum Edge {
