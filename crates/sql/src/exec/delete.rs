@@ -38,6 +38,9 @@ pub async fn run(
                 log.deleted(&plan.access.table, scan.at(), scan.payload(), memory)?;
             }
             affected += 1;
+            if scan.has_only_row() {
+                break;
+            }
         }
         scan.finish(cx);
     } else {

@@ -40,6 +40,7 @@ mod loops;
 mod many;
 mod more_rows;
 mod number_bounds;
+mod one_table;
 mod pace;
 mod probe_table;
 mod recursion;

@@ -351,6 +351,11 @@ impl<'p> Scan<'p> {
     pub fn read_columns(&self) -> (&'p TableDef, &'p [u16]) {
         (&self.access.table.def, &self.access.columns)
     }
+    /// Whether no row can follow the current one: the path is one whole unique key.
+    #[inline]
+    pub fn has_only_row(&self) -> bool {
+        matches!(self.access.path.kind, AccessKind::Point(_))
+    }
     /// The current row for the engine.
     pub fn at(&self) -> RowAt<'_> {
         self.cursor.row()

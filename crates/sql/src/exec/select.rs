@@ -9,11 +9,11 @@ use super::group::Groups;
 use super::loops::Loops;
 use super::row_buffer::{KeySet, read_row, write};
 use super::rows::Collected;
-use super::scan::{Scan, go_on};
+use super::scan::go_on;
 use super::subquery::{Found, Results};
-use super::{Env, ExecContext, into_file, sortkey, waits};
+use super::{Env, ExecContext, into_file, one_table, sortkey, waits};
 use crate::error::{Result, SqlError};
-use crate::plan::{Expr, ExprKind, Kind, Limit, SelectPlan, Source, SourceKind, TableAccess};
+use crate::plan::{Expr, ExprKind, Kind, Limit, SelectPlan};
 use crate::session_state::{Done, Outcome};
 use crate::sink::{ColumnMeta, ResultSink};
 use redolith_engine::runtime::give_way;
@@ -204,7 +204,7 @@ fn give(values: &[Value<'_>], env: &mut Env<'_>, sink: &mut impl RowTarget) -> R
     Ok(())
 }
 /// Lets the sink send its bytes. The bytes that the sink holds are charged before and after.
-async fn drain(
+pub(super) async fn drain(
     counted: &mut usize,
     cx: &mut ExecContext<'_>,
     sink: &mut impl RowTarget,
@@ -237,8 +237,8 @@ async fn produce(
         true => skip.saturating_add(count),
         false => u64::MAX,
     };
-    if let Some(access) = only_table(plan).filter(|_| streams && !plan.counts_all) {
-        return stream_table(cx, plan, access, at, (skip, count), sink).await;
+    if let Some(access) = one_table::only_table(plan).filter(|_| streams && !plan.counts_all) {
+        return one_table::stream(cx, plan, access, at, (skip, count), sink).await;
     }
     let mut loops = Loops::new();
     loops.open(cx, plan, at, wanted).await?;
@@ -252,54 +252,8 @@ async fn produce(
     done
 }
 
-/// The table of a SELECT that reads one table and nothing else: no dependent subquery, and no
-/// SLEEP() for each row. Its rows need no loops over sources.
-fn only_table(plan: &SelectPlan) -> Option<&TableAccess> {
-    match &plan.sources[..] {
-        [
-            Source {
-                kind: SourceKind::Table(access), lookup: None, filter: None, nest: None, ..
-            },
-        ] => (!plan.dependent && alone(plan).is_none()).then_some(access),
-        _ => None,
-    }
-}
-/// Gives the rows of [`only_table`] to the sink.
-async fn stream_table(
-    cx: &mut ExecContext<'_>,
-    plan: &SelectPlan,
-    access: &TableAccess,
-    at: Scope<'_>,
-    (mut skip, count): (u64, u64),
-    sink: &mut impl RowTarget,
-) -> Result<u64> {
-    let mut scan = Scan::new(access, cx.trx, cx.env.settings.in_transaction, cx.scratch);
-    let (mut given, mut sent) = (0, 0);
-    let done: Result<()> = async {
-        let mark = cx.env.held();
-        scan.start(at, &mut cx.env)?;
-        cx.env.release_to(mark);
-        while given < count && (scan.next_at_hand(cx)? || scan.next(cx, at).await?) {
-            if skip > 0 {
-                skip -= 1;
-                continue;
-            }
-            given += 1;
-            give_row(plan, &[scan.row()], at, &mut cx.env, sink)?;
-            if sink.wants_drain() {
-                drain(&mut sent, cx, sink).await?;
-                super::scan::check_killed(&cx.env)?;
-            }
-        }
-        Ok(())
-    }
-    .await;
-    scan.finish(cx);
-    done.map(|()| given)
-}
-
 /// The only output of a SELECT, if it waits for each row.
-fn alone(plan: &SelectPlan) -> Option<waits::Alone<'_>> {
+pub(super) fn alone(plan: &SelectPlan) -> Option<waits::Alone<'_>> {
     match &plan.output[..plan.visible] {
         [e] => waits::Alone::of(e),
         _ => None,
@@ -307,7 +261,7 @@ fn alone(plan: &SelectPlan) -> Option<waits::Alone<'_>> {
 }
 /// Gives the outputs of a row to the sink.
 #[inline]
-fn give_row(
+pub(super) fn give_row(
     plan: &SelectPlan,
     sources: &[Row<'_>],
     at: Scope<'_>,

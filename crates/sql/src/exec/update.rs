@@ -56,6 +56,9 @@ pub async fn run(
             cx.env.row = tally.matched;
             scan.fetch_logged(cx).await?;
             change(cx, plan, scan.at(), scan.row(), at, &mut tally).await?;
+            if scan.has_only_row() {
+                break;
+            }
         }
         scan.finish(cx);
     }
