@@ -2,8 +2,8 @@
 use redolith_binlog::file::{FIRST_EVENT_AT, MAGIC, new_file};
 use redolith_binlog::{
     Change, Checksum, ColumnSet, EncodeOptions, Event, EventType, FormatDescription, Gtid, GtidSet,
-    GtidTemplate, Header, Image, Incident, LogicalClock, Placement, Query, Reader, RowMetadata,
-    Stamp, Table, TableId, TransactionBuilder, TransactionEvents, XaPrepare, append, dump,
+    GtidTemplate, Header, Image, Incident, LogicalClock, Placement, Placer, Query, Reader, RowMetadata,
+    Stamp, Table, TableId, TransactionBuilder, XaPrepare, append, dump,
 };
 use redolith_disk::{Disk, OpenHow, SimDisk};
 use redolith_types::json::JsonRef;
@@ -87,8 +87,11 @@ pub fn event(data: &[u8]) {
         return;
     };
     assert_eq!(placement.encode(), body[..Placement::LEN]);
-    if let Ok(events) = TransactionEvents::from_unplaced(body[Placement::LEN..].to_vec()) {
-        events.finish(&placement);
+    let mut events = body[Placement::LEN..].to_vec();
+    let mut placer = Placer::new(placement);
+    if placer.place(&mut events).is_ok() {
+        let end = placement.start.offset + events.len() as u64;
+        assert_eq!(placer.position(), end, "EVENTS-2");
     }
 }
 

@@ -20,6 +20,7 @@ use std::time::Duration;
 /// The stages of a life.
 pub struct Stages {
     disk: SimDisk,
+    settings: StageSettings,
     /// The commits that were placed, by the ends of their frames.
     placed: Mutex<BTreeMap<Lsn, TrxId>>,
 }
@@ -39,12 +40,12 @@ impl Stages {
             no_delay_count: rng.below(4),
         };
         binlog.set_stages(|settings| *settings = drawn);
-        Stages { disk: disk.clone(), placed: Mutex::default() }
+        Stages { disk: disk.clone(), settings: drawn, placed: Mutex::default() }
     }
 
     /// What readers may see is on the disk, whatever a power cut takes.
     pub fn look(&self, binlog: &Binlog, rng: &mut Rng) {
-        let settings = binlog.stage_settings();
+        let settings = self.settings;
         let Some(end) = binlog.end().filter(|_| settings.classic && settings.sync_every == 1)
         else {
             return;
@@ -99,7 +100,7 @@ pub async fn commit(
     assert!(e.sys.is_active(id), "STAGES-1: a commit shows before it has passed the stages");
     stages.placed.lock().expect("one thread").insert(end, id);
     binlog.pass_stages(&e, end, &KillFlag::new()).await;
-    let settings = binlog.stage_settings();
+    let settings = stages.settings;
     if settings.order {
         let placed = stages.placed.lock().expect("one thread");
         let first = placed.range(..=end).find(|(_, id)| e.sys.is_active(**id));

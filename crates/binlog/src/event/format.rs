@@ -52,9 +52,6 @@ pub struct FormatDescription {
 }
 
 impl FormatDescription {
-    /// Bytes of the whole event, with header and CRC-32, as this crate writes the event.
-    pub const EVENT_LEN: usize = 122;
-
     /// The description of a file that this crate writes.
     pub fn new(server_version: &str, created: u32, checksum: Checksum) -> FormatDescription {
         FormatDescription {

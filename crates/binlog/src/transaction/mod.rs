@@ -22,7 +22,7 @@ pub use builder::{Change, EncodeOptions, GtidTemplate, Image, Savepoint, Transac
 pub use placer::Placer;
 pub use recode::{count_events, encoded_checksum, recode, recode_events, recode_first};
 
-use crate::{DecodeError, Placement};
+use crate::Placement;
 
 /// The events of a transaction, in one buffer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,13 +33,6 @@ pub struct TransactionEvents {
 }
 
 impl TransactionEvents {
-    /// Takes a buffer that [`TransactionEvents::as_bytes`] gave, for recovery. Fails if the buffer
-    /// is not whole events that begin with a GTID event.
-    pub fn from_unplaced(bytes: Vec<u8>) -> Result<TransactionEvents, DecodeError> {
-        placer::verify(&bytes)?;
-        Ok(TransactionEvents { bytes, start: 0 })
-    }
-
     /// The events.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[self.start..]
@@ -61,7 +54,7 @@ impl TransactionEvents {
     pub fn finish(mut self, placement: &Placement) -> PlacedEvents {
         let events = &mut self.bytes[self.start..];
         let placed = Placer::new(*placement).place(events);
-        placed.expect("the buffer is whole events, as it was made or verified");
+        placed.expect("the builder makes whole events");
         PlacedEvents(self)
     }
 }

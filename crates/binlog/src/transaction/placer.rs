@@ -101,17 +101,3 @@ pub(super) fn checksum_of(event: &[u8]) -> Result<Checksum, DecodeError> {
 pub(super) fn mark(event: &mut [u8], checksum: Checksum) {
     event[END_AT..END_AT + 4].copy_from_slice(&u32::from(checksum.code()).to_le_bytes());
 }
-
-/// Whether [`Placer::place`] will place the events.
-pub(super) fn verify(mut events: &[u8]) -> Result<(), DecodeError> {
-    let first = events.get(..next_len(events)?).unwrap_or(events);
-    let least = Header::LEN + checksum_of(first)?.len();
-    while !events.is_empty() {
-        let len = next_len(events)?;
-        if len < least {
-            return Err(DecodeError::Short { what: WHAT });
-        }
-        events = &events[len..];
-    }
-    Ok(())
-}

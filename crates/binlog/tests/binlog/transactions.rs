@@ -26,8 +26,9 @@ fn placing_is_a_function_of_events_and_placement() {
         for placement in [placement(157, 0), placement(157, 9), placement(u64::from(u32::MAX), 9)] {
             let placed = events.clone().finish(&placement).as_bytes().to_vec();
             // Recovery: from the bytes, and in pieces.
-            let again = TransactionEvents::from_unplaced(unplaced.clone()).unwrap();
-            assert_eq!(again.finish(&placement).as_bytes(), placed);
+            let mut again = unplaced.clone();
+            Placer::new(placement).place(&mut again).unwrap();
+            assert_eq!(again, placed);
             let mut pieces = unplaced.clone();
             let mut placer = Placer::new(placement);
             let mut at = 0;
@@ -39,9 +40,9 @@ fn placing_is_a_function_of_events_and_placement() {
             assert_eq!(placer.position(), placement.start.offset + placed.len() as u64);
             check(&placed, &placement, checksum);
         }
-        assert!(TransactionEvents::from_unplaced(unplaced[1..].to_vec()).is_err());
-        assert!(TransactionEvents::from_unplaced(unplaced[..90].to_vec()).is_err());
-        assert!(TransactionEvents::from_unplaced(Vec::new()).is_err());
+        for part in [&unplaced[1..], &unplaced[..90]] {
+            assert!(Placer::new(placement(157, 9)).place(&mut part.to_vec()).is_err());
+        }
     }
 }
 

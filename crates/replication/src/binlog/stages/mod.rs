@@ -179,10 +179,6 @@ impl Stages {
 }
 
 impl Binlog {
-    /// How commits go through the stages.
-    pub fn stage_settings(&self) -> StageSettings {
-        self.stages.settings()
-    }
     /// Changes how commits go through the stages, from the next commit on.
     pub fn set_stages(&self, change: impl FnOnce(&mut StageSettings)) {
         let mut settings = self.stages.settings.lock();
