@@ -123,7 +123,7 @@ impl Compiled {
                 .which_captures(WhichCaptures::Implicit)
                 .nfa_size_limit(Some(bytes));
             let syntax = how.syntax(collation);
-            Regex::builder().configure(config).syntax(syntax).build(&text)
+            Regex::builder().configure(config).syntax(syntax).build(&text).map_err(Box::new)
         };
         let at_once = match size {
             PatternSize::Small => Some(compile(SMALL_PATTERN_BYTES))
