@@ -38,7 +38,7 @@ const fn sqlstate(code: u16) -> &'static [u8; 5] {
         1090 | 1091 | 1101 | 1102 | 1103 | 1110 | 1113 | 1115 | 1118 | 1140 | 1166 | 1170
         | 1171 | 1176 => b"42000",
         1227 | 1230 | 1234 | 1231 | 1232 | 1235 | 1239 | 1248 | 1250 | 1253 | 1305 | 1425
-        | 1426 | 1427 | 1439 | 1461 | 1582 | 1083 | 1084 | 3948 | 3954 => b"42000",
+        | 1426 | 1427 | 1439 | 1461 | 1582 | 1583 | 1083 | 1084 | 3948 | 3954 => b"42000",
         1045 => b"28000",
         1046 => b"3D000",
         1047 | 1053 | 1153 => b"08S01",
@@ -482,6 +482,8 @@ errors! {
     row_not_logged() = 1534, "Writing one row to the row-based binary log failed";
     transaction_in_progress() = 1568, "Transaction characteristics can't be changed while a \
         transaction is in progress";
+    wrong_native_parameters(function) = 1583, "Incorrect parameters in the call to native function \
+        '{function}'";
     wrong_parameter_count(function) = 1582, "Incorrect parameter count in the call to native \
         function '{function}'";
     unsafe_function() = 1674, "Statement is unsafe because it uses a system function that may \
@@ -523,6 +525,9 @@ errors! {
         specified path.";
     lock_nowait() = 3572, "Statement aborted because lock(s) could not be acquired immediately and \
         NOWAIT is set.";
+    regexp_result_too_long() = 3684, "The result string is larger than the result buffer.";
+    regexp_index() = 3686, "Index out of bounds in regular expression search.";
+    regexp_group_name() = 3887, "A capture group has an invalid name.";
     pattern_too_big() = 3700, "The regular expression pattern exceeds limits on size or \
         complexity.";
     invalid_default_collation(name) = 3721, "Invalid default collation {name}: utf8mb4_0900_ai_ci \

@@ -162,8 +162,15 @@ impl Binder<'_> {
             }
             Returns::Concat => self.concat_type(args)?,
             Returns::Text(length) => {
+                // These give text in the collation of the search.
+                let searches = matches!(function, Function::RegexpSubstr | Function::RegexpReplace);
+                let counted = if searches { &args[..2] } else { &args[..] };
+                let length = match function {
+                    Function::RegexpSubstr => first.length.min(length),
+                    _ => length,
+                };
                 let strings: Vec<&ExprType> =
-                    args.iter().map(|a| &a.ty).filter(|t| t.kind.is_string()).collect();
+                    counted.iter().map(|a| &a.ty).filter(|t| t.kind.is_string()).collect();
                 let (collation, coercibility) = if strings.is_empty() {
                     (self.cx.collation, Coercibility::Literal)
                 } else {

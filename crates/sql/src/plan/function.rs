@@ -148,6 +148,9 @@ functions! {
     Locate "LOCATE" 2..=3 Int(11), Pure;
     Instr "INSTR" 2..=2 Int(11), Pure;
     RegexpLike "REGEXP_LIKE" 2..=3 Int(1), Pure;
+    RegexpInstr "REGEXP_INSTR" 2..=6 Int(21), Pure;
+    RegexpSubstr "REGEXP_SUBSTR" 2..=5 Text(16_777_215), Pure;
+    RegexpReplace "REGEXP_REPLACE" 3..=6 Text(16_777_215), Pure;
     FindInSet "FIND_IN_SET" 2..=2 Int(3), Pure;
     Strcmp "STRCMP" 2..=2 Int(2), Pure;
     Ascii "ASCII" 1..=1 Int(3), Pure;

@@ -66,6 +66,9 @@ impl<'v> Eval<'v, '_, '_> {
             },
             F::Interval => self.interval_position(args),
             F::RegexpLike => self.regexp_like(args),
+            F::RegexpInstr | F::RegexpSubstr | F::RegexpReplace => {
+                self.regexp_search(function, args, node)
+            }
 
             F::Abs
             | F::Ceiling

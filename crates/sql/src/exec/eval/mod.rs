@@ -22,7 +22,6 @@ mod json;
 mod like;
 mod locale;
 mod numeric;
-mod pattern_size;
 mod print;
 mod regexp;
 mod strings;
