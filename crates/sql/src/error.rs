@@ -467,6 +467,7 @@ errors! {
     too_many_placeholders() = 1390, "Prepared statement contains too many placeholders";
     data_too_long(column, row) = 1406, "Data too long for column '{column}' at row {row}";
     table_changed() = 1412, "Table definition has changed, please retry transaction";
+    temporary_table_in_view(name) = 1352, "View's SELECT refers to a temporary table '{name}'";
     too_big_scale(scale, column, max) = 1425, "Too big scale {scale} specified for column \
         '{column}'. Maximum is {max}.";
     too_big_precision(precision, column, max) = 1426, "Too-big precision {precision} specified for \
@@ -498,6 +499,8 @@ errors! {
         incompatible with {what}";
     execution_time_exceeded() = 3024, "Query execution was interrupted, maximum statement \
         execution time exceeded";
+    temporary_table_in_xa() = 4091, "XA: Temporary tables cannot be accessed inside XA transactions \
+        when xa_detach_on_prepare=ON";
     capacity_exceeded(bytes, setting, what) = 3170, "Memory capacity of {bytes} bytes for \
         '{setting}' exceeded. {what}";
     invalid_json_argument(number, function, why, position) = 3141, "Invalid JSON text in argument \
