@@ -489,6 +489,10 @@ errors! {
         return a different value on the replica.";
     /// `kind` is "BIGINT", "BIGINT UNSIGNED", "DOUBLE", "DECIMAL"; `expression` is its text.
     sql_log_bin_in_transaction() = 1694, "Cannot modify @@session.sql_log_bin inside a transaction";
+    temporary_table_stays() = 1751, "The creation of some temporary tables could not be rolled \
+        back.";
+    temporary_table_stays_dropped() = 1752, "Attempted to drop some temporary tables, but these \
+        operations could not be rolled back.";
     value_out_of_range(kind, expression) = 1690, "{kind} value is out of range in '{expression}'";
     /// A bug in this server; the error ends only the statement.
     internal(what) = 1815, "Internal error: {what}";

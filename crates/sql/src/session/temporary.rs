@@ -7,6 +7,7 @@
 use super::Session;
 use super::rebuild::{check_generated_key, first_value};
 use super::run::{Failure, Ran};
+use super::transaction::Transaction;
 use crate::bind::check_table;
 use crate::binlog::StatementText;
 use crate::error::{Result, SqlError};
@@ -46,12 +47,27 @@ impl Session {
         if if self.transaction.active { self.trx.read_only } else { next } {
             return Err(SqlError::read_only_transaction().into());
         }
-        match ddl {
+        let is_open = self.transaction.active;
+        let ran = match ddl {
             DdlStmt::CreateSelect(create) => {
                 self.create_temporary_filled(plan, create, params, out).await
             }
             _ => self.administer(plan, text, params, out).await,
+        };
+        if is_open && ran.is_ok() {
+            let drops = matches!(ddl, DdlStmt::DropTables { .. });
+            self.transaction.made_temporary |= !drops;
+            self.transaction.dropped_temporary |= drops;
         }
+        ran
+    }
+
+    /// Warns that a rollback does not take back what the transaction has done to temporary tables.
+    pub(super) fn warn_of_temporary(&mut self) {
+        let Transaction { made_temporary, dropped_temporary, .. } = self.transaction;
+        let made = made_temporary.then(SqlError::temporary_table_stays);
+        let dropped = dropped_temporary.then(SqlError::temporary_table_stays_dropped);
+        made.into_iter().chain(dropped).for_each(|warning| self.state.warnings.warn(warning));
     }
 
     /// Runs CREATE TEMPORARY TABLE .. SELECT. A statement that fails leaves no table.
