@@ -503,8 +503,8 @@ errors! {
         incompatible with {what}";
     execution_time_exceeded() = 3024, "Query execution was interrupted, maximum statement \
         execution time exceeded";
-    temporary_table_in_xa() = 4091, "XA: Temporary tables cannot be accessed inside XA transactions \
-        when xa_detach_on_prepare=ON";
+    temporary_table_in_xa() = 4091, "XA: Temporary tables cannot be accessed inside XA \
+        transactions when xa_detach_on_prepare=ON";
     capacity_exceeded(bytes, setting, what) = 3170, "Memory capacity of {bytes} bytes for \
         '{setting}' exceeded. {what}";
     invalid_json_argument(number, function, why, position) = 3141, "Invalid JSON text in argument \

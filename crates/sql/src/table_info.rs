@@ -26,8 +26,8 @@ pub trait Catalog: Send + Sync {
 /// A table as plans hold it: the definition, and the engine's table for reads and writes.
 pub struct TableInfo {
     pub def: TableDef,
-    /// Only one session has the table (TEMPTABLE-5). Then `def` has the name that the session knows, and
-    /// the engine's table has another one.
+    /// Only one session has the table (TEMPTABLE-5). Then `def` has the name that the session
+    /// knows, and the engine's table has another one.
     temporary: bool,
     /// None in tests of the binder, which need no engine.
     engine: Option<Arc<Table>>,

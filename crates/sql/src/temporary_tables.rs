@@ -29,8 +29,8 @@ use redolith_engine::dict::view::View;
 use redolith_types::{Collation, Column, SqlType, TableDef};
 use std::sync::Arc;
 
-/// Approximate memory of a table: the engine's, which keeps its definition and the state of its file
-/// and trees, and the definition here.
+/// Approximate memory of a table: the engine's, which keeps its definition and the state of its
+/// file and trees, and the definition here.
 const TABLE_BYTES: usize = 8 << 10;
 const INDEX_BYTES: usize = 1 << 10;
 const COLUMN_BYTES: usize = 512;

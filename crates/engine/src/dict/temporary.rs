@@ -1,17 +1,17 @@
 //! Temporary tables: tables of one session, which end with it.
 //!
-//! The engine keeps them like all other tables, with rows, undo log, locks and versions. They differ
-//! in their name only: they are in a schema that has no record and that no client can name, under a
-//! number. Which session has which of them, under what name, only the sessions know.
+//! The engine keeps them like all other tables, with rows, undo log, locks and versions. They
+//! differ in their name only: they are in a schema that has no record and that no client can name,
+//! under a number. Which session has which of them, under what name, only the sessions know.
 //!
-//! - TEMPTABLE-1: a temporary table is made and dropped by a transaction of the dictionary's own. So
-//!   the transaction that a session has open goes on, and its rollback takes rows back but neither
-//!   the table nor its end. A rollback passes over the rows of a table that is gone.
-//! - TEMPTABLE-2: every read view reads a temporary table, also a view that is older than the table:
-//!   only the session whose view it is has put rows into the table.
-//! - TEMPTABLE-3: no temporary table outlives the server: a start drops those that are left, once it
-//!   has rolled back the transactions that a crash has left open. Only a forced start, which changes
-//!   nothing, leaves them as they are, where nobody finds them.
+//! - TEMPTABLE-1: a temporary table is made and dropped by a transaction of the dictionary's own.
+//!   So the transaction that a session has open goes on, and its rollback takes rows back but
+//!   neither the table nor its end. A rollback passes over the rows of a table that is gone.
+//! - TEMPTABLE-2: every read view reads a temporary table, also a view that is older than the
+//!   table: only the session whose view it is has put rows into the table.
+//! - TEMPTABLE-3: no temporary table outlives the server: a start drops those that are left, once
+//!   it has rolled back the transactions that a crash has left open. Only a forced start, which
+//!   changes nothing, leaves them as they are, where nobody finds them.
 use super::ddl::Change;
 use super::record;
 use super::table::Table;

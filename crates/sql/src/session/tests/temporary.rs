@@ -259,3 +259,101 @@ fn a_select_that_fails_leaves_no_table() {
     s.state.process.forget_kill_query();
     assert_eq!(kept(&w), usize::from(query(&mut s, "SELECT x FROM t").lines != ["error 1146"]));
 }
+
+/// Tests TEMPTABLE-4, and TEMPTABLE-6 with every kind of statement that takes names.
+#[test]
+fn only_their_session_can_name_them() {
+    let w = World::new();
+    let (mut a, mut b) = (w.session(), w.session());
+    run(
+        &mut a,
+        &[
+            "CREATE TABLE t (x INT)",
+            "INSERT INTO t VALUES (1)",
+            "CREATE VIEW v AS SELECT x FROM t",
+            "CREATE TEMPORARY TABLE t (x INT, y INT)",
+            "INSERT INTO t VALUES (2, 2)",
+        ],
+    );
+    assert_eq!(lines(&mut a, "SELECT x FROM t UNION ALL SELECT x FROM v"), ["2", "1"]);
+    assert_eq!(lines(&mut b, "SELECT x FROM t UNION ALL SELECT x FROM v"), ["1", "1"]);
+    assert_eq!(lines(&mut a, "CREATE VIEW u AS SELECT * FROM t"), ["error 1352"]);
+    assert_eq!(lines(&mut a, "CREATE OR REPLACE VIEW v AS SELECT * FROM t"), ["error 1352"]);
+    // A change of a view of the table behind the name, with rows of the temporary table.
+    run(&mut a, &["UPDATE v SET x = 5", "INSERT INTO v SELECT x FROM t", "DELETE FROM t"]);
+    assert_eq!(lines(&mut b, "SELECT x FROM t ORDER BY x"), ["2", "5"]);
+    let inner = w.db.engine.dict.tables(TEMPORARY_SCHEMA)[0].def.name.clone();
+    let name = format!("`{TEMPORARY_SCHEMA}`.`{inner}`");
+    for text in [
+        format!("SELECT * FROM {name}"),
+        format!("INSERT INTO {name} VALUES (1, 1)"),
+        format!("UPDATE {name} SET x = 1"),
+        format!("DELETE FROM {name}"),
+        format!("DROP TABLE {name}"),
+        format!("DROP TEMPORARY TABLE {name}"),
+        format!("TRUNCATE {name}"),
+        format!("ALTER TABLE {name} ADD z INT"),
+        format!("CREATE INDEX z ON {name} (x)"),
+        format!("RENAME TABLE {name} TO z"),
+        format!("RENAME TABLE t TO {name}"),
+        format!("ALTER TABLE t RENAME TO `{TEMPORARY_SCHEMA}`.z"),
+        format!("CREATE TABLE z LIKE {name}"),
+        format!("CREATE TABLE `{TEMPORARY_SCHEMA}`.z (x INT)"),
+        format!("CREATE TEMPORARY TABLE `{TEMPORARY_SCHEMA}`.z (x INT)"),
+        format!("CREATE VIEW `{TEMPORARY_SCHEMA}`.z AS SELECT 1"),
+        format!("SHOW CREATE TABLE {name}"),
+        format!("SHOW COLUMNS FROM {name}"),
+        format!("SHOW INDEX FROM {name}"),
+        format!("SHOW TABLES FROM `{TEMPORARY_SCHEMA}`"),
+        format!("SHOW TABLE STATUS FROM `{TEMPORARY_SCHEMA}`"),
+        format!("CHECK TABLE {name}"),
+        format!("LOCK TABLES {name} READ"),
+        format!("FLUSH TABLES {name} WITH READ LOCK"),
+        format!("USE `{TEMPORARY_SCHEMA}`"),
+        format!("DROP DATABASE `{TEMPORARY_SCHEMA}`"),
+        format!("CREATE DATABASE `{TEMPORARY_SCHEMA}`"),
+        format!("ALTER DATABASE `{TEMPORARY_SCHEMA}` COLLATE utf8mb4_bin"),
+    ] {
+        for s in [&mut a, &mut b] {
+            let out = lines(s, &text);
+            assert!(out.len() == 1 && out[0].starts_with("error"), "{text}: {out:?}");
+        }
+    }
+    let listed = "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema LIKE '#%'";
+    assert_eq!(lines(&mut a, listed), ["0"]);
+    assert_eq!(lines(&mut a, "SHOW DATABASES LIKE '#%'"), [""; 0]);
+    assert_eq!(lines(&mut a, &format!("SHOW OPEN TABLES FROM `{TEMPORARY_SCHEMA}`")), [""; 0]);
+    assert_eq!(kept(&w), 1);
+}
+
+/// Tests TEMPTABLE-7 and TEMPTABLE-10: an open definition of another session does not hold up what
+/// is said of a temporary table, and the transaction stays open.
+#[test]
+fn they_wait_for_nobody() {
+    let w = World::new();
+    let (mut a, mut b) = (w.session(), w.session());
+    run(&mut a, &["CREATE TABLE t (x INT)"]);
+    run(&mut b, &["FLUSH TABLES WITH READ LOCK"]);
+    run(
+        &mut a,
+        &[
+            "SET lock_wait_timeout = 1",
+            "CREATE TEMPORARY TABLE t (x INT)",
+            "BEGIN",
+            "INSERT INTO t VALUES (1)",
+            "CREATE TEMPORARY TABLE u LIKE t",
+            "INSERT INTO u SELECT x FROM t",
+            "DROP TEMPORARY TABLE u",
+        ],
+    );
+    assert!(a.transaction.active, "TEMPTABLE-10");
+    run(&mut b, &["UNLOCK TABLES"]);
+    assert_eq!(query(&mut a, "ROLLBACK").last.warnings, 2, "TEMPTABLE-10");
+    assert_eq!(lines(&mut a, "SELECT * FROM t"), [""; 0]);
+    run(&mut a, &["XA START 'x'"]);
+    for text in ["SELECT * FROM t", "CREATE TEMPORARY TABLE u (x INT)", "DROP TEMPORARY TABLE t"] {
+        assert_eq!(lines(&mut a, text), ["error 4091"], "{text}");
+    }
+    run(&mut a, &["XA END 'x'", "XA ROLLBACK 'x'", "DROP TABLE t"]);
+    assert_eq!(kept(&w), 0);
+}
