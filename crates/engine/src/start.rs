@@ -254,7 +254,9 @@ impl Engine {
             trx.rollback().await?;
         }
         self.clear_orphans(&explained, report).await?;
-        self.free_unfinished().await
+        self.free_unfinished().await?;
+        report.temporary_tables = self.drop_left_temporary_tables().await as u64;
+        Ok(())
     }
     /// As `resolve`, for a damaged directory: the dictionary consists of its readable part, and
     /// unfinished transactions may stay unfinished.

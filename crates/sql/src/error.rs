@@ -467,6 +467,7 @@ errors! {
     too_many_placeholders() = 1390, "Prepared statement contains too many placeholders";
     data_too_long(column, row) = 1406, "Data too long for column '{column}' at row {row}";
     table_changed() = 1412, "Table definition has changed, please retry transaction";
+    temporary_table_in_view(name) = 1352, "View's SELECT refers to a temporary table '{name}'";
     too_big_scale(scale, column, max) = 1425, "Too big scale {scale} specified for column \
         '{column}'. Maximum is {max}.";
     too_big_precision(precision, column, max) = 1426, "Too-big precision {precision} specified for \
@@ -490,6 +491,10 @@ errors! {
         return a different value on the replica.";
     /// `kind` is "BIGINT", "BIGINT UNSIGNED", "DOUBLE", "DECIMAL"; `expression` is its text.
     sql_log_bin_in_transaction() = 1694, "Cannot modify @@session.sql_log_bin inside a transaction";
+    temporary_table_stays() = 1751, "The creation of some temporary tables could not be rolled \
+        back.";
+    temporary_table_stays_dropped() = 1752, "Attempted to drop some temporary tables, but these \
+        operations could not be rolled back.";
     value_out_of_range(kind, expression) = 1690, "{kind} value is out of range in '{expression}'";
     /// A bug in this server; the error ends only the statement.
     internal(what) = 1815, "Internal error: {what}";
@@ -500,6 +505,8 @@ errors! {
         incompatible with {what}";
     execution_time_exceeded() = 3024, "Query execution was interrupted, maximum statement \
         execution time exceeded";
+    temporary_table_in_xa() = 4091, "XA: Temporary tables cannot be accessed inside XA \
+        transactions when xa_detach_on_prepare=ON";
     capacity_exceeded(bytes, setting, what) = 3170, "Memory capacity of {bytes} bytes for \
         '{setting}' exceeded. {what}";
     invalid_json_argument(number, function, why, position) = 3141, "Invalid JSON text in argument \

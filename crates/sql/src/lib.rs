@@ -22,6 +22,7 @@ pub mod sql_mode;
 pub mod status;
 pub mod table_info;
 mod temporary;
+mod temporary_tables;
 pub mod text_file;
 mod xa;
 

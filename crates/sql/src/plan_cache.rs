@@ -245,7 +245,9 @@ impl PlanCache {
         plan: Arc<Plan>,
     ) -> Result<Arc<Entry>> {
         let variant = Variant::new(Vec::new(), plan);
-        let entry = match self.room_for(text, &variant) {
+        // TEMPTABLE-5: other sessions would not find the tables.
+        let room = self.room_for(text, &variant).filter(|_| !variant.plan.is_private());
+        let entry = match room {
             Some(more) => {
                 self.put(Kind::Prepared, context, text, more, |v| v.plans = vec![variant])
             }

@@ -4,6 +4,7 @@ use crate::memory::SessionMemory;
 use crate::plan::Expr;
 use crate::processes::Process;
 use crate::status::Handlers;
+use crate::temporary_tables::TemporaryTables;
 use redolith_types::{Collation, Value};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -196,6 +197,7 @@ pub struct SessionState {
     /// The two generators of RAND() without a seed, once `@@rand_seed1` or `@@rand_seed2` was set.
     pub random: Option<(u64, u64)>,
     pub user_variables: UserVariables,
+    pub temporary: TemporaryTables,
     pub warnings: Warnings,
     /// LAST_INSERT_ID(), ROW_COUNT(), FOUND_ROWS().
     pub last_insert_id: u64,

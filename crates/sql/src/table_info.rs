@@ -17,11 +17,18 @@ pub trait Catalog: Send + Sync {
     fn view(&self, _schema: &str, _name: &str) -> Option<Arc<View>> {
         None
     }
+    /// The catalog that all sessions see, if this one has temporary tables besides (TEMPTABLE-4).
+    fn shared(&self) -> Option<&dyn Catalog> {
+        None
+    }
 }
 
 /// A table as plans hold it: the definition, and the engine's table for reads and writes.
 pub struct TableInfo {
     pub def: TableDef,
+    /// Only one session has the table (TEMPTABLE-5). Then `def` has the name that the session
+    /// knows, and the engine's table has another one.
+    temporary: bool,
     /// None in tests of the binder, which need no engine.
     engine: Option<Arc<Table>>,
     /// The table in the events of the binary log, with minimal and with full metadata
@@ -31,14 +38,31 @@ pub struct TableInfo {
 
 impl TableInfo {
     pub fn new(engine: Arc<Table>) -> TableInfo {
-        TableInfo { def: engine.def.clone(), engine: Some(engine), logged: Default::default() }
+        let def = engine.def.clone();
+        TableInfo { def, temporary: false, engine: Some(engine), logged: Default::default() }
+    }
+    /// A temporary table, under the name that its session knows.
+    pub fn temporary(engine: Arc<Table>, schema: &str, name: &str) -> TableInfo {
+        let def = TableDef { schema: schema.into(), name: name.into(), ..engine.def.clone() };
+        TableInfo { temporary: true, def, ..TableInfo::new(engine) }
     }
     /// A definition without an engine's table.
     pub fn definition(def: TableDef) -> TableInfo {
-        TableInfo { def, engine: None, logged: Default::default() }
+        TableInfo { def, temporary: false, engine: None, logged: Default::default() }
     }
     pub fn engine(&self) -> &Arc<Table> {
         self.engine.as_ref().expect("a plan that runs was bound against an engine")
+    }
+    /// Whether the table is a temporary one.
+    #[inline]
+    pub fn is_temporary(&self) -> bool {
+        self.temporary
+    }
+    /// Whether both are one table for a statement, which sees one definition of each table.
+    pub fn is_same(&self, other: &TableInfo) -> bool {
+        self.def.schema == other.def.schema
+            && self.def.name == other.def.name
+            && self.temporary == other.temporary
     }
     /// CAT-1: false once DDL has replaced or dropped the table.
     #[inline]

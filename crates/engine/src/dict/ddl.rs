@@ -150,7 +150,7 @@ impl Engine {
         ))
     }
     /// Enters a table whose record has been put, or removes its file if that failed.
-    async fn enter(
+    pub(super) async fn enter(
         &self,
         r: TableRecord,
         made: SpaceId,

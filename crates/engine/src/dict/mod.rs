@@ -26,6 +26,7 @@ pub mod record;
 #[allow(unreachable_pub)]
 pub(crate) mod record;
 pub mod table;
+pub mod temporary;
 pub mod view;
 
 use crate::{Error, PageId, Result, SpaceId};
@@ -60,6 +61,8 @@ pub struct Dictionary {
     state: RwLock<State>,
     metadata_lock: Mutex<MetadataLocks>,
     version: AtomicU64,
+    /// The number of the next temporary table.
+    temporary: AtomicU64,
 }
 #[derive(Default)]
 struct State {

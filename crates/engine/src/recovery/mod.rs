@@ -57,6 +57,8 @@ pub struct Report {
     pub history: u64,
     /// Files that a crash had left half made or half removed.
     pub removed_files: Vec<String>,
+    /// Temporary tables that were dropped (TEMPTABLE-3).
+    pub temporary_tables: u64,
     /// Files that belong to no table, under their new names.
     pub set_aside: Vec<String>,
     /// Damage that a forced start ignored.
@@ -101,6 +103,9 @@ impl std::fmt::Display for Report {
         }
         for r in &self.removed_files {
             write!(f, "\n  removed {r}, left by an unfinished statement")?;
+        }
+        if self.temporary_tables > 0 {
+            write!(f, "\n  dropped {} temporary tables of sessions", self.temporary_tables)?;
         }
         for n in &self.passed_over {
             write!(f, "\n  passed over: {n}")?;

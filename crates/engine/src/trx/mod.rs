@@ -235,6 +235,9 @@ pub struct Trx {
     pub isolation: Isolation,
     /// Whether the transaction may not write.
     pub read_only: bool,
+    /// The running statement changes temporary tables only, which a transaction that may not write
+    /// may change.
+    pub writes_temporary: bool,
     /// How long it waits for a row lock.
     pub lock_wait_timeout: Duration,
     /// Whether the transaction is a single statement that reads without locks (for
@@ -293,6 +296,7 @@ impl Trx {
             scratch: Scratch::default(),
             isolation: Isolation::default(),
             read_only: false,
+            writes_temporary: false,
             lock_wait_timeout: Duration::from_secs(50),
             single_read: false,
             rows: RowCounts::default(),
@@ -327,6 +331,7 @@ impl Trx {
             scratch: Scratch::default(),
             isolation: self.isolation,
             read_only: false,
+            writes_temporary: false,
             lock_wait_timeout: self.lock_wait_timeout,
             broken: None,
             prepared: false,
@@ -397,13 +402,14 @@ impl Trx {
     pub fn begin_statement(&mut self) {
         self.turn = Turn::default();
         self.scratch.appended = None;
+        self.writes_temporary = false;
         if self.isolation <= Isolation::ReadCommitted {
             self.view.close();
         }
     }
     /// Gives the transaction an id before its first write.
     pub(crate) async fn ensure_id(&mut self) -> Result<()> {
-        if self.read_only {
+        if self.read_only && !self.writes_temporary {
             return Err(Error::ReadOnly);
         }
         if self.engine.config.forced.is_on() {

@@ -653,3 +653,36 @@ fn strange_files_cost_no_table() {
         e.close().await.unwrap();
     });
 }
+
+/// Tests TEMPTABLE-2 and TEMPTABLE-3.
+#[test]
+fn a_start_drops_temporary_tables() {
+    let dir = Dir::new("space-temporary");
+    let (e, _) = open(&dir);
+    block_on(async {
+        let t = table(&e).await;
+        fill(&e, &t, 10).await;
+        let mut trx = e.begin(KillFlag::new());
+        trx.open_view();
+        for n in 0..3 {
+            let own = e.create_temporary_table(t.def.clone(), 1).await.unwrap();
+            trx.insert(&own, &row(&own, n, 0)).await.unwrap();
+            let mut rows = Cursor::new(own, 0, Vec::new(), None, false, Read::Consistent);
+            assert!(rows.next(&mut trx).await.unwrap(), "TEMPTABLE-2");
+        }
+        commit(&mut trx).await;
+        e.close().await.unwrap();
+    });
+    drop(e);
+    for dropped in [3, 0] {
+        let (e, report) = open(&dir);
+        assert_eq!(report.temporary_tables, dropped, "TEMPTABLE-3");
+        assert!(e.dict.tables(redolith_engine::dict::temporary::TEMPORARY_SCHEMA).is_empty());
+        assert_eq!(e.disk.list(&dir.0.join("tables")).unwrap().len(), 1);
+        block_on(async {
+            let t = table(&e).await;
+            sound(&e, &t, 10).await;
+            e.close().await.unwrap();
+        });
+    }
+}

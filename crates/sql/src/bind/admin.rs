@@ -47,7 +47,11 @@ impl Binder<'_> {
             S::UnlockTables => Statement::Admin(AdminStmt::UnlockTables),
             S::FlushTables { names, read_lock } => {
                 Statement::Admin(AdminStmt::Flush(FlushWhat::Tables {
-                    names: self.names(names)?,
+                    names: self
+                        .names(names)?
+                        .into_iter()
+                        .filter(|n| !self.is_temporary(n))
+                        .collect(),
                     read_lock: *read_lock,
                 }))
             }

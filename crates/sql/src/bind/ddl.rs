@@ -53,23 +53,24 @@ impl Binder<'_> {
                     )?)),
                 }
             }
-            S::CreateTableLike { name, like, if_not_exists } => {
+            S::CreateTableLike { name, like, temporary, if_not_exists } => {
                 self.refuse_view(like)?;
                 self.existing(like)?;
                 DdlStmt::CreateTableLike {
                     name: self.table_name(name)?,
                     like: self.table_name(like)?,
+                    temporary: *temporary,
                     if_not_exists: *if_not_exists,
                 }
             }
-            S::DropTables { names, if_exists } => {
+            S::DropTables { names, temporary, if_exists } => {
                 let names: Vec<TableName> =
                     names.iter().map(|n| self.table_name(n)).collect::<Result<_>>()?;
                 let mut seen = HashSet::with_capacity(names.len());
                 if let Some(twice) = names.iter().find(|name| !seen.insert(*name)) {
                     return Err(SqlError::not_unique_table(&twice.name));
                 }
-                DdlStmt::DropTables { names, if_exists: *if_exists }
+                DdlStmt::DropTables { names, temporary: *temporary, if_exists: *if_exists }
             }
             S::CreateView(create) => DdlStmt::CreateView(Box::new(self.create_view(create)?)),
             S::DropViews { names, if_exists } => {
@@ -116,6 +117,12 @@ impl Binder<'_> {
         }
     }
 
+    /// Whether the name is that of a temporary table of the session.
+    pub(super) fn is_temporary(&self, name: &TableName) -> bool {
+        self.cx.catalog.shared().is_some()
+            && self.cx.catalog.table(&name.schema, &name.name).is_some_and(|t| t.is_temporary())
+    }
+
     /// Looks up a table without noting its use: DDL takes its own locks.
     pub(super) fn existing(&self, name: &ast::Name) -> Result<Arc<crate::TableInfo>> {
         let schema = self.schema_of(name)?;
@@ -132,9 +139,6 @@ impl Binder<'_> {
         &mut self,
         create: &ast::CreateTable,
     ) -> Result<(CreateTable, Option<SelectPlan>)> {
-        if create.temporary {
-            return Err(SqlError::unsupported("CREATE TEMPORARY TABLE"));
-        }
         let (name, database) = self.new_name_in_database(&create.name)?;
         let options = &create.options;
         let collation = collation_option(
@@ -210,7 +214,8 @@ impl Binder<'_> {
         self.add_checks(&mut def, &create.checks)?;
         let auto_increment = options.auto_increment;
         let if_not_exists = create.if_not_exists;
-        Ok((CreateTable { def, if_not_exists, auto_increment, notes }, select))
+        let temporary = create.temporary;
+        Ok((CreateTable { def, temporary, if_not_exists, auto_increment, notes }, select))
     }
 
     /// Refuses a comment: the definition of an index has no place for it.

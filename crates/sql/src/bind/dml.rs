@@ -138,9 +138,7 @@ fn columns_of(expr: &Expr, into: &mut Vec<u16>) {
 
 /// Error 1093: a subquery may read the changed table only through a derived table.
 pub(super) fn not_read_from(expr: &Expr, table: &TableInfo) -> Result<()> {
-    let is_target = |access: &TableAccess| {
-        access.table.def.schema == table.def.schema && access.table.def.name == table.def.name
-    };
+    let is_target = |access: &TableAccess| access.table.is_same(table);
     let reads = |e: &Expr| match &e.kind {
         ExprKind::Subquery(s) => s.body.plan.reads_directly(&is_target),
         _ => false,

@@ -294,9 +294,7 @@ fn new_row(table: &Arc<TableInfo>, alias: &str, names: &[String]) -> Result<Scop
 /// True if a source reads this table while its rows come out.
 pub(super) fn reads(source: &crate::plan::Source, table: &TableInfo) -> bool {
     match &source.kind {
-        crate::plan::SourceKind::Table(access) => {
-            access.table.def.schema == table.def.schema && access.table.def.name == table.def.name
-        }
+        crate::plan::SourceKind::Table(access) => access.table.is_same(table),
         crate::plan::SourceKind::Union(parts) => {
             parts.iter().flat_map(|part| &part.sources).any(|source| reads(source, table))
         }

@@ -64,6 +64,7 @@ use crate::table_info::{Catalog, TableInfo};
 use aggregate::Aggregates;
 pub(crate) use ddl::check_table;
 use redolith_engine::dict::estimate::Statistics;
+use redolith_engine::dict::temporary::TEMPORARY_SCHEMA;
 use redolith_engine::dict::view::View;
 use redolith_types::{Charset, Collation, Value};
 use std::collections::BTreeSet;
@@ -140,7 +141,8 @@ pub fn bind(parsed: &Parsed<'_>, cx: &BindContext<'_>, params: Params) -> Result
             | Statement::Transaction(_)
     );
     let is_load = matches!(&body, Statement::Insert(insert) if insert.loads());
-    let cacheable = shared && !is_load && !binder.reads_user_variables;
+    let is_private = binder.tables.iter().any(|used| used.table.is_temporary());
+    let cacheable = shared && !is_load && !is_private && !binder.reads_user_variables;
     let params = if parameterize { parsed.literals.len() as u32 } else { parsed.params };
     let untyped = if cx.untyped.is_empty() {
         binder.untyped.iter().map(|n| (*n, ExprType::null())).collect()
@@ -407,7 +409,11 @@ impl<'a> Binder<'a> {
     }
 
     fn schema_of<'n>(&'n self, name: &'n ast::Name) -> Result<&'n str> {
-        name.schema.as_deref().or(self.cx.schema).ok_or_else(SqlError::no_database)
+        match name.schema.as_deref().or(self.cx.schema) {
+            // TEMPTABLE-6
+            Some(TEMPORARY_SCHEMA) => Err(SqlError::unknown_database(TEMPORARY_SCHEMA)),
+            schema => schema.ok_or_else(SqlError::no_database),
+        }
     }
 
     /// The table of INFORMATION_SCHEMA with this name; None if the schema is another one.
@@ -455,8 +461,11 @@ impl<'a> Binder<'a> {
             });
         };
         let def = &table.def;
+        if table.is_temporary() && self.rewrites.is_some() {
+            return Err(SqlError::temporary_table_in_view(&def.name));
+        }
         let hash = self.tables_by_name.hash((&def.schema, &def.name), std::iter::empty());
-        let same = |t: &TableUse| t.table.def.schema == def.schema && t.table.def.name == def.name;
+        let same = |t: &TableUse| t.table.is_same(&table);
         match self.tables_by_name.find(hash, |place| same(&self.tables[place])) {
             // A statement sees one definition of each table.
             Some(place) => {

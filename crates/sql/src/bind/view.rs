@@ -170,7 +170,8 @@ impl Binder<'_> {
         f: impl FnOnce(&mut Binder<'_>) -> Result<T>,
     ) -> Result<T> {
         let cx = BindContext {
-            catalog: self.cx.catalog,
+            // TEMPTABLE-4: a view's names are those of all sessions.
+            catalog: self.cx.catalog.shared().unwrap_or(self.cx.catalog),
             schema: Some(&view.def.def.schema),
             mode: SqlMode(view.def.mode),
             account: self.cx.account,

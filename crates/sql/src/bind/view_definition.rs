@@ -24,7 +24,8 @@ impl Binder<'_> {
     pub(super) fn create_view(&mut self, create: &ast::CreateView) -> Result<CreateView> {
         let (name, database) = self.new_name_in_database(&create.name)?;
         if create.change != ViewChange::Create
-            && let Some(view) = self.cx.catalog.view(&name.schema, &name.name)
+            && let catalog = self.cx.catalog.shared().unwrap_or(self.cx.catalog)
+            && let Some(view) = catalog.view(&name.schema, &name.name)
         {
             // The new definition must not name the view itself (VBIND-3).
             self.inside_views.around.push(view);
@@ -183,7 +184,11 @@ impl Binder<'_> {
     ) -> Result<Vec<(TableName, TableLock)>> {
         let mut all = Vec::with_capacity(tables.len());
         for (name, lock) in tables {
-            all.push((self.table_name(name)?, *lock));
+            let table = self.table_name(name)?;
+            // Nobody else has a temporary table, so there is nothing to lock.
+            if !self.is_temporary(&table) {
+                all.push((table, *lock));
+            }
         }
         let mut known: HashSet<TableName> = all.iter().map(|(name, _)| name.clone()).collect();
         for (name, lock) in tables {

@@ -149,7 +149,9 @@ impl Capture {
         self.start = self.savepoint()?;
         let server = &db.settings;
         let mut tables = Images::of(statement, settings.image, server, &self.table_ids);
-        let logs = |info: &Arc<TableInfo>| self.filter.logs(&info.def.schema);
+        // TEMPTABLE-8
+        let logs =
+            |info: &Arc<TableInfo>| !info.is_temporary() && self.filter.logs(&info.def.schema);
         match &tables[..] {
             [] => return Ok(()),
             tables => self.ignored = !tables.iter().any(|(_, info)| logs(info)),

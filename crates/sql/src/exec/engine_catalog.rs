@@ -82,7 +82,8 @@ impl EngineCatalog {
     pub async fn ready(&self, plan: &Plan, attempt: usize) -> Result<bool> {
         let mut is_ready = true;
         for used in &plan.tables {
-            let def = &used.table.def;
+            // A temporary table has another name there.
+            let def = &used.table.engine().def;
             let table = self.engine.table(&def.schema, &def.name).await?;
             if !table.is_some_and(|t| Arc::ptr_eq(&t, used.table.engine())) {
                 return Ok(false);

@@ -18,6 +18,7 @@ use crate::session_state::{Done, SessionState, Warnings};
 use crate::settings::{SessionVars, Settings, Var};
 use crate::sql_mode::SqlMode;
 use crate::status::Status;
+use crate::temporary_tables::TemporaryTables;
 use redolith_disk::{Disk, RealDisk};
 use redolith_engine::commit_stream::{CommitStream, no_stream};
 use redolith_engine::dict::table::Table;
@@ -135,6 +136,7 @@ impl Server {
             found_rows_flag: false,
             random: None,
             user_variables: Default::default(),
+            temporary: TemporaryTables::new(&self.engine, &self.memory),
             warnings: Warnings::default(),
             last_insert_id: 0,
             row_count: 0,

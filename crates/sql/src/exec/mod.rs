@@ -116,10 +116,12 @@ pub async fn run(
     params: &[Value<'_>],
     sink: &mut impl ResultSink,
 ) -> Result<Outcome> {
-    if cx.trx.read_only && plan.body.changes_rows() {
+    let is_refused = cx.trx.read_only && plan.body.changes_rows();
+    if is_refused && !plan.changes_only_temporary() {
         return Err(SqlError::read_only_transaction());
     }
     cx.trx.begin_statement();
+    cx.trx.writes_temporary = is_refused;
     let start = cx.trx.savepoint();
     let outcome = match &plan.body {
         Statement::Select(select) => select::run(cx, select, &plan.columns, params, sink).await,

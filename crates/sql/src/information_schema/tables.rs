@@ -200,7 +200,7 @@ pub(super) async fn statistics(
     for table in asked {
         // `Engine::table` opens the file. A table that has been dropped meanwhile is left out.
         let Some(t) = engine.table(&table.def.schema, &table.def.name).await? else { continue };
-        for shown in show::indexes(engine, &t, shows_keys).await? {
+        for shown in show::indexes(engine, &t, &t.def, shows_keys).await? {
             // SHOW INDEX begins with Table and Non_unique. Here the index's schema follows them.
             let mut shown = shown.into_iter().skip(1);
             let mut row = place(&t.def);

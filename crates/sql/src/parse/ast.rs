@@ -595,10 +595,12 @@ pub enum Statement {
     CreateTableLike {
         name: Name,
         like: Name,
+        temporary: bool,
         if_not_exists: bool,
     },
     DropTables {
         names: Vec<Name>,
+        temporary: bool,
         if_exists: bool,
     },
     CreateView(Box<CreateView>),

@@ -106,6 +106,7 @@ impl Parser<'_> {
             return Ok(Statement::CreateTableLike {
                 like: self.table_name()?,
                 name,
+                temporary,
                 if_not_exists,
             });
         }
@@ -114,7 +115,7 @@ impl Parser<'_> {
             self.advance();
             let like = self.table_name()?;
             self.expect_symbol(")")?;
-            return Ok(Statement::CreateTableLike { like, name, if_not_exists });
+            return Ok(Statement::CreateTableLike { like, name, temporary, if_not_exists });
         }
         let mut table = CreateTable {
             name,

@@ -235,12 +235,15 @@ impl Parser<'_> {
             let if_exists = self.if_exists()?;
             return Ok(Statement::DropDatabase { name: self.ident()?, if_exists });
         }
-        self.accept("TEMPORARY");
+        let temporary = self.accept("TEMPORARY");
         if self.accept("TABLE") || self.accept("TABLES") {
             let if_exists = self.if_exists()?;
             let names = self.comma_list(|p| p.table_name())?;
             self.accept_any(&["RESTRICT", "CASCADE"]);
-            return Ok(Statement::DropTables { names, if_exists });
+            return Ok(Statement::DropTables { names, temporary, if_exists });
+        }
+        if temporary {
+            return self.fail();
         }
         if self.accept("INDEX") {
             let name = self.index_name()?;

@@ -28,10 +28,13 @@ pub enum DdlStmt {
     CreateTableLike {
         name: TableName,
         like: TableName,
+        temporary: bool,
         if_not_exists: bool,
     },
     DropTables {
         names: Vec<TableName>,
+        /// Only temporary tables are meant. Without it, a temporary table hides another one.
+        temporary: bool,
         if_exists: bool,
     },
     CreateView(Box<CreateView>),
@@ -51,9 +54,24 @@ pub enum DdlStmt {
     Rebuild(Box<Rebuild>),
 }
 
+impl DdlStmt {
+    /// CREATE TEMPORARY TABLE and DROP TEMPORARY TABLE: these end no transaction.
+    pub fn is_temporary(&self) -> bool {
+        match self {
+            DdlStmt::CreateTable(create) => create.temporary,
+            DdlStmt::CreateSelect(create) => create.create.temporary,
+            DdlStmt::CreateTableLike { temporary, .. } | DdlStmt::DropTables { temporary, .. } => {
+                *temporary
+            }
+            _ => false,
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub struct CreateTable {
     pub def: TableDef,
+    pub temporary: bool,
     pub if_not_exists: bool,
     /// The table option AUTO_INCREMENT = n.
     pub auto_increment: Option<u64>,

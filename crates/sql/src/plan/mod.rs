@@ -207,6 +207,14 @@ impl Plan {
         self.tables.iter().all(|t| t.table.is_current())
             && self.views.iter().all(|v| v.is_current())
     }
+    /// Whether the plan names a temporary table, so that it is of use for one session only.
+    pub fn is_private(&self) -> bool {
+        self.tables.iter().any(|used| used.table.is_temporary())
+    }
+    /// Whether all tables that the statement changes are temporary.
+    pub fn changes_only_temporary(&self) -> bool {
+        self.tables.iter().all(|used| !used.write || used.table.is_temporary())
+    }
     /// PLAN-3: true if the plan still may be taken from a cache: it is current, and the statistics
     /// by which its join order and its indexes were chosen are current, too.
     #[inline]
@@ -217,7 +225,7 @@ impl Plan {
     /// Cause an Implicit Commit").
     pub fn commits_implicitly(&self) -> bool {
         match &self.body {
-            Statement::Ddl(_) => true,
+            Statement::Ddl(ddl) => !ddl.is_temporary(),
             Statement::Admin(a) => a.commits_implicitly(),
             _ => false,
         }

@@ -139,6 +139,9 @@ impl Session {
         tables.extend(names);
         for used in sources {
             let source = &used.table.def;
+            if used.table.is_temporary() {
+                continue;
+            }
             self.locks.check(&source.schema, &source.name, false)?;
             tables.push((&source.schema, &source.name, MetadataLockMode::Read));
         }
@@ -165,7 +168,11 @@ impl Session {
         if later {
             new.build_later();
         }
-        let table = Arc::new(TableInfo::new(new.table().clone()));
+        let mut table = TableInfo::new(new.table().clone());
+        // The engine may call it otherwise (a temporary table).
+        let name = insert.table.def.name.clone();
+        (table.def.schema, table.def.name) = (insert.table.def.schema.clone(), name.clone());
+        let table = Arc::new(table);
         let plan = Plan {
             body: Statement::Insert(InsertPlan { table, ..insert }),
             columns: Vec::new(),
@@ -180,15 +187,16 @@ impl Session {
         // An INSERT that fails does not change LAST_INSERT_ID().
         let last_insert_id = self.state.last_insert_id;
         let filled = self.run_in_engine(&plan, params, None, None, false, out).await?;
-        if later && let Err(e) = self.build_indexes(new).await {
+        if later && let Err(e) = self.build_indexes(new, &name).await {
             self.state.last_insert_id = last_insert_id;
             return Err(e);
         }
         Ok(filled)
     }
 
-    /// Builds the secondary indexes of a table that has all its rows (NEWTABLE-4).
-    async fn build_indexes(&mut self, new: &NewTable) -> Result<()> {
+    /// Builds the secondary indexes of a table that has all its rows (NEWTABLE-4). `name` is what
+    /// messages call it.
+    async fn build_indexes(&mut self, new: &NewTable, name: &str) -> Result<()> {
         if new.table().secondary().next().is_none() {
             return Ok(());
         }
@@ -205,7 +213,7 @@ impl Session {
             Err(EngineError::DuplicateKey { index_no, row, .. }) => {
                 let (table, kill) = (new.table(), self.state.process.interrupt.clone());
                 let def = &table.indexes[index_no].def;
-                Err(duplicate(&self.db.engine, kill, table, def, row).await?)
+                Err(duplicate(&self.db.engine, kill, (table, name), def, row).await?)
             }
             built => Ok(built?),
         }

@@ -16,6 +16,7 @@ mod prepared;
 mod rebuild;
 mod run;
 mod statement_counter;
+mod temporary;
 #[cfg(test)]
 mod tests;
 mod transaction;
@@ -36,6 +37,7 @@ use crate::processes::Process;
 use crate::session_state::{SessionState, Warnings};
 use crate::settings::{SessionVars, Var};
 use crate::sink::{ResultSink, StatusFlags};
+use crate::temporary_tables::TemporaryTables;
 use prepared::Statements;
 use redolith_engine::Trx;
 use redolith_types::{Collation, Value};
@@ -164,6 +166,7 @@ impl Session {
                 found_rows_flag: client.found_rows,
                 random: None,
                 user_variables: Default::default(),
+                temporary: TemporaryTables::new(&db.engine, &db.memory),
                 warnings: Warnings::default(),
                 last_insert_id: 0,
                 row_count: 0,
@@ -205,7 +208,8 @@ impl Session {
         Ok(())
     }
 
-    /// COM_RESET_CONNECTION: rolls back, and forgets statements, variables and locks. The session
+    /// COM_RESET_CONNECTION: rolls back, and forgets statements, variables,
+    /// temporary tables and locks. The session
     /// keeps its user and database.
     pub async fn reset(&mut self) {
         self.end().await;
@@ -220,12 +224,13 @@ impl Session {
         self.refresh();
     }
 
-    /// Ends the connection: rolls back, and releases its locks and statements.
+    /// Ends the connection: rolls back, and releases its locks, statements and temporary tables.
     pub async fn end(&mut self) {
         self.xa = None;
         // A failing rollback poisons the engine or leaves the transaction to recovery. No client is
         // left that could receive the error.
         let _ = self.rollback_open().await;
+        self.state.temporary.drop_all().await;
         self.count_handlers();
         self.locks.unlock_tables();
         self.locks.unlock_everything();

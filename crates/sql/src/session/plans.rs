@@ -13,6 +13,7 @@ use crate::plan::{ExprType, Plan};
 use crate::plan_cache::{Entry, PlanContext};
 use crate::settings::Var;
 use crate::sql_mode::SqlMode;
+use crate::temporary_tables::SessionCatalog;
 use redolith_types::{Charset, Collation, Value};
 use smallvec::SmallVec;
 use std::ops::Range;
@@ -104,6 +105,7 @@ impl Session {
         let literal = |n: u32| parameterized.literal_text(text, n);
         if !parameterized.invalid
             && let Some(plan) = self.db.plans.text(&self.context, &parameterized.shape, literal)
+            && !self.state.temporary.hide_from(&plan)
         {
             return Ok(plan);
         }
@@ -187,8 +189,9 @@ impl Session {
         untyped: &[(u32, ExprType)],
         bounds: Bounds<'_>,
     ) -> Result<Bound> {
+        let own = SessionCatalog { all: &self.db.catalog, temporary: &self.state.temporary };
         let cx = BindContext {
-            catalog: &self.db.catalog,
+            catalog: if self.state.temporary.is_empty() { &self.db.catalog } else { &own },
             schema: context.schema.as_deref(),
             account: (&self.state.user, &self.state.host),
             mode: context.mode,
@@ -277,7 +280,7 @@ impl Session {
     /// Finds or makes the shared entry and the plan of a text that a client prepares.
     pub(super) async fn find_prepared(&mut self, text: &[u8]) -> Result<(Arc<Entry>, Arc<Plan>)> {
         if let Some(entry) = self.db.plans.prepared(&self.context, text)
-            && let Some(plan) = entry.plan()
+            && let Some(plan) = entry.plan().filter(|p| !self.state.temporary.hide_from(p))
         {
             return Ok((entry, plan));
         }
@@ -290,7 +293,8 @@ impl Session {
         &mut self,
         entry: &Arc<Entry>,
     ) -> Result<(Arc<Entry>, Arc<Plan>)> {
-        if let Some(plan) = entry.plan().filter(|p| p.cacheable) {
+        let is_good = |p: &Arc<Plan>| p.cacheable && !self.state.temporary.hide_from(p);
+        if let Some(plan) = entry.plan().filter(is_good) {
             return Ok((entry.clone(), plan));
         }
         self.make_prepared(entry.context(), entry.text()).await

@@ -214,7 +214,9 @@ impl Session {
             };
             // Some statements look things up when they are bound (SHOW, DDL). Their plans are not
             // cacheable: such a statement is bound again for each execution.
-            let (entry, plan) = match handle.plan.take().filter(|p| p.cacheable && p.serves()) {
+            let temporary = &self.state.temporary;
+            let is_good = |p: &Arc<Plan>| p.cacheable && p.serves() && !temporary.hide_from(p);
+            let (entry, plan) = match handle.plan.take().filter(is_good) {
                 Some(plan) => (None, plan),
                 None => {
                     let entry = handle.entry.clone();

@@ -39,13 +39,17 @@ impl Session {
         out: &mut impl ResultSink,
     ) -> Ran<Outcome> {
         self.commit_open().await?;
-        let ran = self.rebuild_locked(plan, rebuild, text, params, out).await;
+        let own = self.state.temporary.named(&rebuild.table).cloned();
+        let ran = match &own {
+            Some(old) => self.rebuild_temporary(old, plan, rebuild, params, out).await,
+            None => self.rebuild_locked(plan, rebuild, text, params, out).await,
+        };
         self.ended();
         if let Statement::Ddl(ddl @ DdlStmt::Rebuild(_)) = &plan.body {
             self.db.catalog.forget_after(ddl);
         }
         let done = ran?;
-        if self.derived.log.on {
+        if self.derived.log.on && own.is_none() {
             self.events_are_safe(self.db.engine.store.log.durable()).await?;
         }
         Ok(Outcome::Done(done))
@@ -156,7 +160,7 @@ impl Session {
 
     /// Copies the rows (ALTER-5). Neither they nor the new table's values are events of the binary
     /// log, whose readers run the statement's text.
-    async fn copy_rows(
+    pub(super) async fn copy_rows(
         &mut self,
         new: &NewTable,
         rebuild: &Rebuild,
@@ -186,7 +190,7 @@ impl Session {
         }
     }
 
-    async fn commit_replacement(
+    pub(super) async fn commit_replacement(
         &mut self,
         new: &mut NewTable,
         record: Option<Vec<u8>>,
@@ -232,14 +236,18 @@ fn fills_at_random(copy: &InsertPlan) -> bool {
 }
 
 /// The first AUTO_INCREMENT value that the new table generates, unless its rows have greater ones.
-fn first_value(old: &Table, rebuild: &Rebuild) -> u64 {
+pub(super) fn first_value(old: &Table, rebuild: &Rebuild) -> u64 {
     let kept = if rebuild.keeps_counter { old.auto_increment.load(Acquire) } else { 1 };
     rebuild.auto_increment.unwrap_or(kept).max(1)
 }
 
 /// A generated primary key goes only with its column, and while the server generates keys, a table
 /// keeps one, as in MySQL.
-fn check_generated_key(old: &TableDef, rebuild: &Rebuild, generates: bool) -> Result<()> {
+pub(super) fn check_generated_key(
+    old: &TableDef,
+    rebuild: &Rebuild,
+    generates: bool,
+) -> Result<()> {
     let loses = old.clustered_index().is_some() && rebuild.def.clustered_index().is_none();
     if generates && loses {
         return Err(SqlError::unsupported(

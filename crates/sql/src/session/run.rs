@@ -242,7 +242,7 @@ impl Session {
 
     /// Runs SELECT, INSERT, UPDATE, DELETE or DO in the open transaction, or in a transaction of
     /// its own.
-    async fn run_rows(
+    pub(super) async fn run_rows(
         &mut self,
         plan: &Arc<Plan>,
         params: &[Value<'_>],
@@ -420,6 +420,11 @@ impl Session {
     async fn lock_tables_of(&mut self, plan: &Plan) -> Ran<()> {
         for used in &plan.tables {
             let table = used.table.engine();
+            if used.table.is_temporary() {
+                // TEMPTABLE-7
+                self.no_temporary_in_xa()?;
+                continue;
+            }
             self.locks.check(&used.table.def.schema, &used.table.def.name, used.write)?;
             if let Some(branch) = &mut self.xa {
                 branch.uses(table.id, used.write);
@@ -469,6 +474,11 @@ impl Session {
         params: &[Value<'_>],
         out: &mut impl ResultSink,
     ) -> Ran<Outcome> {
+        if let Statement::Ddl(ddl) = &plan.body
+            && ddl.is_temporary()
+        {
+            return Box::pin(self.define_temporary(plan, ddl, text, params, out)).await;
+        }
         // A definition commits the open transaction first, READ ONLY or not. Then the session's
         // variable alone counts.
         if matches!(plan.body, Statement::Ddl(_)) && self.derived.read_only {
@@ -499,7 +509,7 @@ impl Session {
         Ok(Outcome::Done(done))
     }
 
-    async fn administer(
+    pub(super) async fn administer(
         &mut self,
         plan: &Arc<Plan>,
         text: StatementText<'_>,
@@ -509,7 +519,8 @@ impl Session {
         if plan.commits_implicitly() {
             self.commit_open().await?;
         }
-        let logged = matches!(plan.body, Statement::Ddl(_)) && self.derived.log.on;
+        let logged =
+            matches!(&plan.body, Statement::Ddl(ddl) if !ddl.is_temporary()) && self.derived.log.on;
         let binlog = self.db.binlog.as_ref().filter(|_| logged);
         let definition = binlog.map(|binlog| Definition {
             binlog,

@@ -23,6 +23,9 @@ pub(super) struct Transaction {
     /// A statement of the transaction has used a table.
     pub used: bool,
     savepoints: Savepoints,
+    /// It has made or dropped a temporary table, which no rollback takes back (TEMPTABLE-10).
+    pub made_temporary: bool,
+    pub dropped_temporary: bool,
     pub next: NextTransaction,
     /// After COMMIT AND CHAIN or ROLLBACK AND CHAIN: the isolation of the last transaction, which
     /// the next transaction takes over.
@@ -44,6 +47,7 @@ impl Session {
             }
             TransactionStmt::Rollback { chain, release } => {
                 let before = self.characteristics();
+                self.warn_of_temporary();
                 self.rollback_open().await?;
                 self.completed(*chain, *release, before);
             }
@@ -68,6 +72,7 @@ impl Session {
                 let (found, point) = self.find_savepoint(name)?;
                 self.scratch.handlers.savepoint_rollback += self.transaction.used as u64;
                 self.trx.rollback_to(point.engine).await?;
+                self.warn_of_temporary();
                 if let (Some(capture), Some(events)) = (&mut self.capture, point.events) {
                     capture.roll_back_to(events, &mut self.state.memory);
                 }
@@ -217,6 +222,7 @@ impl Session {
     /// memory.
     pub(super) fn ended(&mut self) {
         (self.transaction.active, self.transaction.used) = (false, false);
+        (self.transaction.made_temporary, self.transaction.dropped_temporary) = (false, false);
         self.transaction.savepoints.forget_from(0);
         self.forget_events();
         self.locks.end_transaction();

@@ -56,19 +56,18 @@ type Rows = Vec<Vec<Value<'static>>>;
 /// DDL.
 async fn one(cx: &mut AdminContext<'_>, op: &'static str, name: &TableName) -> Result<Rows> {
     let full_name = format!("{}.{}", name.schema, name.name);
+    let own = cx.session.temporary.named(name).map(|table| table.engine().clone());
     let mode = if op == "check" { MetadataLockMode::NoWrite } else { MetadataLockMode::Read };
-    cx.locks.check(&name.schema, &name.name, false)?;
     let (wait, engine) = (cx.wait(), cx.engine);
-    let wait = wait.on(engine);
-    cx.locks
-        .take(
-            engine,
-            &[(&name.schema, MetadataLockMode::Read)],
-            &[(&name.schema, &name.name, mode)],
-            wait,
-        )
-        .await?;
-    let table = engine.table(&name.schema, &name.name).await?;
+    let table = if own.is_some() {
+        own
+    } else {
+        cx.locks.check(&name.schema, &name.name, false)?;
+        let schema = [(&*name.schema, MetadataLockMode::Read)];
+        let table = [(&*name.schema, &*name.name, mode)];
+        cx.locks.take(engine, &schema, &table, wait.on(engine)).await?;
+        engine.table(&name.schema, &name.name).await?
+    };
     let text = |s: &str| Value::owned(s.as_bytes().to_vec());
     let said =
         |kind: &str, message: &str| vec![text(&full_name), text(op), text(kind), text(message)];

@@ -3,7 +3,7 @@
 //!
 //! All actions are checked against the definition before anything is done. Together they become one
 //! DDL operation (ALTER-1).
-use super::{DdlContext, Sorting, check_names, table};
+use super::{DdlContext, Sorting, check_names, table, temporary};
 use crate::error::{Result, SqlError};
 use crate::exec::duplicate_entry::duplicate_entry;
 use crate::plan::{AlterAction, TableName};
@@ -23,7 +23,7 @@ const MAX_INDEXES: usize = 64;
 
 /// The changes that the actions ask for, one after the other.
 #[derive(Default)]
-struct Changes {
+pub(super) struct Changes {
     add: Vec<IndexDef>,
     /// The numbers of the dropped indexes in the old definition.
     drop: Vec<usize>,
@@ -41,6 +41,9 @@ pub(super) async fn run(
     actions: &[AlterAction],
     bound_at: u64,
 ) -> Result<Option<Done>> {
+    if let Some(own) = cx.session.temporary.named(name).cloned() {
+        return temporary::alter(cx, &own, name, actions).await.map(Some);
+    }
     let new_name = actions
         .iter()
         .find_map(|a| if let AlterAction::RenameTable(to) = a { Some(to) } else { None });
@@ -77,11 +80,16 @@ pub(super) async fn run(
     }
     let schemas: Vec<&str> = names.iter().map(|(schema, _)| *schema).collect();
     let record = cx.record(&schemas).await?;
-    apply(cx, table, changes, record).await?;
+    let def = changes.definition(&table.def);
+    apply(cx, &table, &table.def.name, changes, def, record).await?;
     Ok(Some(Done { info: "Records: 0  Duplicates: 0  Warnings: 0".into(), ..Done::default() }))
 }
 
-fn plan_changes(def: &TableDef, name: &TableName, actions: &[AlterAction]) -> Result<Changes> {
+pub(super) fn plan_changes(
+    def: &TableDef,
+    name: &TableName,
+    actions: &[AlterAction],
+) -> Result<Changes> {
     let mut c = Changes::default();
     for action in actions {
         match action {
@@ -149,28 +157,35 @@ impl Changes {
         }
         Ok(())
     }
+    /// The new definition of a table.
+    pub(super) fn definition(&self, old: &TableDef) -> TableDef {
+        let kept = old.indexes.iter().enumerate().filter(|(no, _)| self.keeps(*no));
+        let kept = kept.map(|(_, x)| IndexDef { name: self.new_name(&x.name).into(), ..x.clone() });
+        let mut def = TableDef {
+            indexes: kept.chain(self.add.iter().cloned()).collect(),
+            comment: self.comment.as_ref().unwrap_or(&old.comment).clone(),
+            collation: self.collation.unwrap_or(old.collation),
+            ..old.clone()
+        };
+        if let Some(to) = &self.rename {
+            def.rename(&*to.schema, &*to.name);
+        }
+        def
+    }
     fn new_name<'n>(&'n self, name: &'n str) -> &'n str {
         self.rename_index.iter().find(|(from, _)| same(from, name)).map_or(name, |(_, to)| to)
     }
 }
 
-async fn apply(
+/// Gives a table a new definition. Messages call the table by `name`.
+pub(super) async fn apply(
     cx: &mut DdlContext<'_>,
-    table: Arc<Table>,
+    table: &Arc<Table>,
+    name: &str,
     changes: Changes,
+    def: TableDef,
     record: Option<Vec<u8>>,
 ) -> Result<()> {
-    let mut def = table.def.clone();
-    let kept = table.def.indexes.iter().enumerate().filter(|(no, _)| changes.keeps(*no));
-    def.indexes = kept
-        .map(|(_, x)| IndexDef { name: changes.new_name(&x.name).to_string(), ..x.clone() })
-        .collect();
-    def.indexes.extend_from_slice(&changes.add);
-    def.comment = changes.comment.unwrap_or(def.comment);
-    def.collation = changes.collation.unwrap_or(def.collation);
-    if let Some(to) = changes.rename {
-        def.rename(to.schema, to.name);
-    }
     let to = Alteration {
         def,
         added: changes.add.len(),
@@ -178,7 +193,7 @@ async fn apply(
         auto_increment: changes.auto_increment,
         record,
     };
-    match alter_table(cx, &table, to).await? {
+    match alter_table(cx, table, to).await? {
         Err(EngineError::DuplicateKey { index, row, .. }) => {
             let now = cx.engine.dict.table(&table.def.schema, &table.def.name);
             let now = now.ok_or_else(|| SqlError::internal("a table that was altered"))?;
@@ -186,7 +201,7 @@ async fn apply(
             let def = added.find(|x| x.name == index);
             let def = def.ok_or_else(|| SqlError::internal("an index that was added"))?;
             let kill = cx.session.process.interrupt.clone();
-            Err(duplicate(cx.engine, kill, &now, def, row).await?)
+            Err(duplicate(cx.engine, kill, (&now, name), def, row).await?)
         }
         done => Ok(done?),
     }
@@ -238,12 +253,13 @@ pub(crate) fn out_of_memory(session: &mut SessionState) -> SqlError {
     refused.err().unwrap_or_else(|| SqlError::internal("memory without an end"))
 }
 
-/// Error 1062, with the value of a new unique index that occurs twice. `row` is the clustered key
+/// Error 1062, with the value of a new unique index that occurs twice. `name` is what the message
+/// calls the table. `row` is the clustered key
 /// of a row with the value.
 pub(crate) async fn duplicate(
     engine: &Arc<Engine>,
     kill: Arc<KillFlag>,
-    table: &Arc<Table>,
+    (table, name): (&Arc<Table>, &str),
     def: &IndexDef,
     row: Vec<u8>,
 ) -> Result<SqlError> {
@@ -251,11 +267,12 @@ pub(crate) async fn duplicate(
     let mut rows = Cursor::new(table.clone(), 0, row, None, false, Read::Newest);
     let found = rows.next(&mut trx).await?;
     let error = if found {
-        let with_index = TableInfo::new(engine.with_index(table, def));
+        let mut with_index = TableInfo::new(engine.with_index(table, def));
+        with_index.def.name = name.into();
         let last = with_index.engine().indexes.len() - 1;
         duplicate_entry(&with_index, last, rows.row().stored)
     } else {
-        SqlError::duplicate_entry("?", format!("{}.{}", table.def.name, def.name))
+        SqlError::duplicate_entry("?", format!("{name}.{}", def.name))
     };
     trx.rollback().await?;
     Ok(error)

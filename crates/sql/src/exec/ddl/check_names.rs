@@ -2,7 +2,8 @@
 //!
 //! **CONSTRAINT-3** A statement that brings a name into a database holds a lock on the name while
 //! it looks for other constraints of the name, and until its change is done. The lock is a metadata
-//! lock under a name that no table can have.
+//! lock under a name that no table can have. Names of a temporary table's constraints need only be
+//! unique in the table, since the database does not have them.
 use crate::error::{Result, SqlError};
 use redolith_engine::Engine;
 use redolith_types::TableDef;
@@ -20,16 +21,13 @@ pub(crate) fn locks(def: &TableDef, old: Option<&TableDef>) -> Vec<String> {
 }
 
 /// Error 3822 if a table of the database, other than those named in `besides`, has a constraint of
-/// the same name. A name may also have become too long with its table's.
+/// the same name.
 pub(crate) fn require_free(engine: &Engine, def: &TableDef, besides: &[&str]) -> Result<()> {
     if def.checks.is_empty() {
         return Ok(());
     }
     let lower = |name: &str| name.to_ascii_lowercase();
-    let long = def.checks.iter().find(|check| check.name.chars().count() > MAX_NAME_CHARS);
-    if let Some(check) = long {
-        return Err(SqlError::name_too_long(&check.name));
-    }
+    require_short(def)?;
     let names: HashSet<String> = def.checks.iter().map(|check| lower(&check.name)).collect();
     let is_taken = |names: &HashSet<String>| {
         engine.dict.has_check(&def.schema, besides, |name| names.contains(&lower(name)))
@@ -40,4 +38,10 @@ pub(crate) fn require_free(engine: &Engine, def: &TableDef, besides: &[&str]) ->
     let one = |check: &&redolith_types::CheckDef| is_taken(&HashSet::from([lower(&check.name)]));
     let taken = def.checks.iter().find(one).or(def.checks.first());
     Err(SqlError::duplicate_check_name(taken.map_or("", |check| &check.name)))
+}
+
+/// A name may have become too long with its table's.
+pub(crate) fn require_short(def: &TableDef) -> Result<()> {
+    let long = def.checks.iter().find(|check| check.name.chars().count() > MAX_NAME_CHARS);
+    long.map_or(Ok(()), |check| Err(SqlError::name_too_long(&check.name)))
 }

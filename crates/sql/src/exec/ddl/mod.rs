@@ -10,6 +10,7 @@ pub(crate) mod alter;
 pub(crate) mod check_names;
 mod database;
 mod table;
+mod temporary;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -83,11 +84,11 @@ async fn run_locking(
         DdlStmt::CreateSelect(_) | DdlStmt::Rebuild(_) => {
             Err(SqlError::internal("the session makes tables with rows"))
         }
-        DdlStmt::CreateTableLike { name, like, if_not_exists } => {
-            table::create_like(cx, name, like, *if_not_exists).await.map(Some)
+        DdlStmt::CreateTableLike { name, like, temporary, if_not_exists } => {
+            table::create_like(cx, name, like, *temporary, *if_not_exists).await.map(Some)
         }
-        DdlStmt::DropTables { names, if_exists } => {
-            table::drop(cx, names, *if_exists).await.map(Some)
+        DdlStmt::DropTables { names, temporary, if_exists } => {
+            table::drop(cx, names, *temporary, *if_exists).await.map(Some)
         }
         DdlStmt::CreateView(create) => view::create(cx, create).await.map(Some),
         DdlStmt::DropViews { names, if_exists } => {

@@ -1,5 +1,5 @@
 //! Runs CREATE, DROP, TRUNCATE and RENAME TABLE.
-use super::{DdlContext, check_names, done};
+use super::{DdlContext, check_names, done, temporary};
 use crate::bind::check_table;
 use crate::error::{Result, SqlError};
 use crate::exec::show::{create_text, quoted_name};
@@ -16,38 +16,44 @@ pub(super) async fn create(cx: &mut DdlContext<'_>, create: &CreateTable) -> Res
     for (code, message) in &create.notes {
         cx.session.warnings.push(Level::Warning, *code, message.as_str());
     }
-    let def = create.def.clone();
-    create_def(cx, def, create.auto_increment.unwrap_or(1), create.if_not_exists).await
+    let (def, first) = (create.def.clone(), create.auto_increment.unwrap_or(1));
+    if create.temporary {
+        return temporary::create(cx, def, first, create.if_not_exists).await;
+    }
+    create_def(cx, def, first, create.if_not_exists, false).await
 }
 
 pub(super) async fn create_like(
     cx: &mut DdlContext<'_>,
     name: &TableName,
     like: &TableName,
+    is_temporary: bool,
     if_not_exists: bool,
 ) -> Result<Done> {
-    let model = cx
-        .engine
-        .dict
-        .table(&like.schema, &like.name)
-        .ok_or_else(|| SqlError::no_such_table(&like.schema, &like.name))?;
-    let mut def = TableDef {
-        schema: name.schema.to_string(),
-        name: name.name.to_string(),
-        ..model.def.clone()
+    let own = cx.session.temporary.named(like).cloned();
+    let model = match &own {
+        Some(table) => table.def.clone(),
+        None => find(cx, like)?.def.clone(),
     };
+    let (schema, table) = (name.schema.to_string(), name.name.to_string());
+    let mut def = TableDef { schema, name: table, ..model };
     // As in MySQL, all check constraints get generated names.
     for n in 0..def.checks.len() {
         def.checks[n].name = def.generated_check_name(n as u64 + 1);
     }
-    create_def(cx, def, 1, if_not_exists).await
+    if is_temporary {
+        return temporary::create(cx, def, 1, if_not_exists).await;
+    }
+    create_def(cx, def, 1, if_not_exists, own.is_some()).await
 }
 
+/// `in_full`: the statement's text means nothing to a replica, so the whole definition is logged.
 async fn create_def(
     cx: &mut DdlContext<'_>,
     mut def: TableDef,
     auto_increment: u64,
     if_not_exists: bool,
+    in_full: bool,
 ) -> Result<Done> {
     // Whether the table exists is first checked without a lock, so CREATE does not wait for
     // sessions that use an existing table.
@@ -60,12 +66,19 @@ async fn create_def(
         there = exists(cx, &def, if_not_exists)?;
     }
     if there {
-        cx.append(cx.record(&[&def.schema]).await?).await?;
+        let record = match in_full {
+            true => cx.whole_record(&def, auto_increment, if_not_exists).await?,
+            false => cx.record(&[&def.schema]).await?,
+        };
+        cx.append(record).await?;
         return Ok(done(0));
     }
     check_names::require_free(cx.engine, &def, &[])?;
-    let record = if cx.generates_keys && generate(&mut def)? {
+    let is_completed = cx.generates_keys && generate(&mut def)?;
+    if is_completed {
         check_table(&def)?;
+    }
+    let record = if is_completed || in_full {
         cx.whole_record(&def, auto_increment, if_not_exists).await?
     } else {
         cx.record(&[&def.schema]).await?
@@ -106,8 +119,29 @@ fn exists(cx: &mut DdlContext<'_>, def: &TableDef, if_not_exists: bool) -> Resul
 pub(super) async fn drop(
     cx: &mut DdlContext<'_>,
     names: &[TableName],
+    only_temporary: bool,
     if_exists: bool,
 ) -> Result<Done> {
+    let (own, names) = temporary::among(cx, names);
+    if only_temporary || names.is_empty() {
+        let missing: Vec<_> = names.iter().map(|n| format!("{}.{}", n.schema, n.name)).collect();
+        allow_missing(cx, &missing, if_exists)?;
+        cx.session.temporary.drop(&own).await?;
+        return Ok(done(0));
+    }
+    drop_shared(cx, &names, if_exists, !own.is_empty()).await?;
+    cx.session.temporary.drop(&own).await?;
+    Ok(done(0))
+}
+
+/// Drops tables that all sessions have. `in_part`: the statement names temporary tables too, so its
+/// text is not what is logged.
+async fn drop_shared(
+    cx: &mut DdlContext<'_>,
+    names: &[TableName],
+    if_exists: bool,
+    in_part: bool,
+) -> Result<()> {
     let all: Vec<_> = names.iter().map(|t| (&*t.schema, &*t.name)).collect();
     cx.lock_tables(&all).await?;
     let (mut there, mut missing) = (Vec::new(), Vec::new());
@@ -123,13 +157,18 @@ pub(super) async fn drop(
     }
     allow_missing(cx, &missing, if_exists)?;
     let schemas: Vec<&str> = names.iter().map(|name| &*name.schema).collect();
-    let record = cx.record(&schemas).await?;
+    let text = in_part.then(|| drop_text(names, if_exists));
+    let record = cx.record_as(&schemas, text.as_deref().map(str::as_bytes)).await?;
     if there.is_empty() {
-        cx.append(record).await?;
+        cx.append(record).await
     } else {
-        cx.engine.drop_tables(&there, record).await?;
+        Ok(cx.engine.drop_tables(&there, record).await?)
     }
-    Ok(done(0))
+}
+fn drop_text(names: &[TableName], if_exists: bool) -> String {
+    let names = names.iter().map(|n| [quoted_name(&n.schema), quoted_name(&n.name)].join("."));
+    let names: Vec<String> = names.collect();
+    format!("DROP TABLE {}{}", if if_exists { "IF EXISTS " } else { "" }, names.join(","))
 }
 
 /// What DROP says of names that are not there: an error, or with IF EXISTS a note for each.
@@ -146,6 +185,9 @@ pub(super) fn allow_missing(
 }
 
 pub(super) async fn truncate(cx: &mut DdlContext<'_>, name: &TableName) -> Result<Done> {
+    if let Some(own) = cx.session.temporary.named(name).cloned() {
+        return temporary::truncate(cx, &own).await;
+    }
     cx.lock_tables(&[(&name.schema, &name.name)]).await?;
     let table = find(cx, name)?;
     cx.engine.truncate_table(&table, cx.record(&[&name.schema]).await?).await?;

@@ -71,8 +71,12 @@ pub(crate) fn extra(c: &Column) -> String {
 }
 
 /// The rows of SHOW INDEX: at most some hundred. `shows_keys` as for [`columns`].
-pub(crate) async fn indexes(engine: &Engine, table: &Table, shows_keys: bool) -> Result<Vec<Made>> {
-    let def = &table.def;
+pub(crate) async fn indexes(
+    engine: &Engine,
+    table: &Table,
+    def: &TableDef,
+    shows_keys: bool,
+) -> Result<Vec<Made>> {
     let hidden = hidden_column(def, shows_keys);
     let rows = table.rows.load(Relaxed).max(0) as u64;
     let mut out = Vec::new();

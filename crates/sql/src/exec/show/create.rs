@@ -86,9 +86,17 @@ pub(super) fn in_display_order(def: &TableDef) -> Vec<&IndexDef> {
 }
 
 /// Makes the row of SHOW CREATE TABLE. `next` is the next AUTO_INCREMENT value.
-pub(super) fn show(def: &TableDef, next: u64, out: &mut Gathered<'_>) -> Result<()> {
+pub(super) fn show(
+    def: &TableDef,
+    temporary: bool,
+    next: u64,
+    out: &mut Gathered<'_>,
+) -> Result<()> {
     let mark = out.memory().used();
     let mut made = table(def, &name(&def.name), next, out.memory())?;
+    if temporary {
+        made.insert_str("CREATE".len(), " TEMPORARY");
+    }
     made.shrink_to_fit();
     // From here on, the charge for the row includes the text.
     out.memory().release_to(mark);

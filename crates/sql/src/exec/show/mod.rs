@@ -23,7 +23,7 @@ use super::row_bytes;
 use super::scan::go_on;
 use super::server_rows::{Gathered, Row, filtered};
 use super::set::{SystemVariables, session_variables};
-use crate::error::{Result, SqlError};
+use crate::error::Result;
 use crate::generated_key::shown;
 use crate::information_schema::{SCHEMA, is_schema};
 use crate::plan::{ShowFilter, ShowKind, ShowStmt, VariableScope};
@@ -122,7 +122,9 @@ async fn rows(cx: &mut AdminContext<'_>, kind: &ShowKind) -> Result<Vec<Row>> {
             out.extend(columns::columns(tables::virtual_def(table)?, *full, true))?
         }
         ShowKind::Index { table } if is_schema(&table.schema) => {}
-        ShowKind::Index { table } if cx.engine.dict.view(&table.schema, &table.name).is_some() => {}
+        ShowKind::Index { table }
+            if cx.session.temporary.named(table).is_none()
+                && cx.engine.dict.view(&table.schema, &table.name).is_some() => {}
         ShowKind::ViewColumns { def, full } => out.extend(columns::columns(def, *full, true))?,
         ShowKind::CreateView { name, text: made, client, connection } => out.push(vec![
             text(name),
@@ -131,7 +133,7 @@ async fn rows(cx: &mut AdminContext<'_>, kind: &ShowKind) -> Result<Vec<Row>> {
             text(connection.name()),
         ])?,
         ShowKind::CreateTable(table) if is_schema(&table.schema) => {
-            create::show(tables::virtual_def(table)?, 0, &mut out)?
+            create::show(tables::virtual_def(table)?, false, 0, &mut out)?
         }
         ShowKind::CreateDatabase { name, if_not_exists } if is_schema(name) => {
             out.push(vec![
@@ -145,25 +147,19 @@ async fn rows(cx: &mut AdminContext<'_>, kind: &ShowKind) -> Result<Vec<Row>> {
             out.extend(tables::open(cx.engine, schema.as_deref()))?
         }
         ShowKind::Columns { table, full } => {
-            let table = tables::find(cx.engine, table)?;
+            let table = tables::find(cx.engine, &cx.session.temporary, table).await?;
             out.extend(columns::columns(&table.def, *full, shows_keys))?
         }
         ShowKind::Index { table } => {
-            let table = cx
-                .engine
-                .table(&table.schema, &table.name)
-                .await?
-                .ok_or_else(|| SqlError::no_such_table(&table.schema, &table.name))?;
-            out.extend(columns::indexes(cx.engine, &table, shows_keys).await?)?;
+            let table = tables::find(cx.engine, &cx.session.temporary, table).await?;
+            let rows = columns::indexes(cx.engine, table.engine(), &table.def, shows_keys).await?;
+            out.extend(rows)?;
         }
         ShowKind::CreateTable(table) => {
-            let table = cx
-                .engine
-                .table(&table.schema, &table.name)
-                .await?
-                .ok_or_else(|| SqlError::no_such_table(&table.schema, &table.name))?;
-            let next = table.auto_increment.load(std::sync::atomic::Ordering::Relaxed);
-            create::show(&shown(&table.def, shows_keys), next, &mut out)?;
+            let table = tables::find(cx.engine, &cx.session.temporary, table).await?;
+            let next = table.engine().auto_increment.load(std::sync::atomic::Ordering::Relaxed);
+            let (def, temporary) = (shown(&table.def, shows_keys), table.is_temporary());
+            create::show(&def, temporary, next, &mut out)?;
         }
         ShowKind::CreateDatabase { name, if_not_exists } => {
             let record = cx.engine.dict.require_schema(name)?;

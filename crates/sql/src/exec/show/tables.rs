@@ -4,6 +4,8 @@ use crate::error::{Result, SqlError};
 use crate::exec::server_rows::Gathered;
 use crate::information_schema::Virtual;
 use crate::plan::TableName;
+use crate::table_info::TableInfo;
+use crate::temporary_tables::TemporaryTables;
 use redolith_engine::dict::table::Table;
 use redolith_engine::dict::view::View;
 use redolith_engine::{Engine, PAGE_SIZE};
@@ -11,11 +13,19 @@ use redolith_types::{TableDef, Value};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-pub(super) fn find(engine: &Engine, name: &TableName) -> Result<Arc<Table>> {
-    engine
-        .dict
-        .table(&name.schema, &name.name)
-        .ok_or_else(|| SqlError::no_such_table(&name.schema, &name.name))
+/// The table that a name means in a session.
+pub(super) async fn find(
+    engine: &Engine,
+    temporary: &TemporaryTables,
+    name: &TableName,
+) -> Result<Arc<TableInfo>> {
+    if let Some(own) = temporary.named(name) {
+        return Ok(own.clone());
+    }
+    match engine.table(&name.schema, &name.name).await? {
+        Some(table) => Ok(Arc::new(TableInfo::new(table))),
+        None => Err(SqlError::no_such_table(&name.schema, &name.name)),
+    }
 }
 
 pub(super) fn names(
@@ -112,7 +122,8 @@ fn status_row(engine: &Engine, t: &Table) -> Made {
 /// in use.
 pub(super) fn open(engine: &Engine, schema: Option<&str>) -> impl Iterator<Item = Made> {
     let schemas = schema.map_or_else(|| engine.dict.schemas(), |s| vec![s.to_string()]);
-    let tables = schemas.into_iter().flat_map(|s| engine.dict.tables(&s));
+    let shown = schemas.into_iter().filter(|s| engine.dict.schema(s).is_some());
+    let tables = shown.flat_map(|s| engine.dict.tables(&s));
     tables.map(|t| {
         vec![
             text(&t.def.schema),

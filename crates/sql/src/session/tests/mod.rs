@@ -20,6 +20,7 @@ mod productions;
 mod rebuild;
 mod set_operations;
 mod statistics;
+mod temporary;
 mod views;
 mod windows;
 
