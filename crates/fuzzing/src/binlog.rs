@@ -2,8 +2,9 @@
 use redolith_binlog::file::{FIRST_EVENT_AT, MAGIC, new_file};
 use redolith_binlog::{
     Change, Checksum, ColumnSet, EncodeOptions, Event, EventType, FormatDescription, Gtid, GtidSet,
-    GtidTemplate, Header, Image, Incident, LogicalClock, Placement, Placer, Query, Reader, RowMetadata,
-    Stamp, Table, TableId, TransactionBuilder, XaPrepare, append, dump,
+    GtidTemplate, Header, Image, Incident, LogicalClock, Placement, Placer, Query, Reader,
+    RowMetadata, Stamp, Table, TableId, TransactionBuilder, TransactionEvents, XaPrepare, append,
+    dump,
 };
 use redolith_disk::{Disk, OpenHow, SimDisk};
 use redolith_types::json::JsonRef;

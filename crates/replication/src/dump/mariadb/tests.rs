@@ -3,9 +3,7 @@ use super::*;
 use crate::binlog::Purged;
 use crate::record::{Options, Record, Why, transaction};
 use crate::rig::Rig;
-use redolith_binlog::{
-    EncodeOptions, GtidTemplate, Query, Stamp, TransactionBuilder,
-};
+use redolith_binlog::{EncodeOptions, GtidTemplate, Query, Stamp, TransactionBuilder};
 
 const DOMAIN: u32 = 3;
 

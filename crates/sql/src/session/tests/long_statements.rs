@@ -210,6 +210,12 @@ fn evaluations_leave_their_worker_and_are_killed() {
         "SELECT BENCHMARK(1000000, MD5(REPEAT('a', 1000000)))".to_string(),
         "SELECT BENCHMARK(1000000, REPEAT('a', 1000000) LIKE '%b%')".to_string(),
         "SELECT BENCHMARK(1000000, REPEAT('a', 1000000) REGEXP 'b')".to_string(),
+        "SELECT BENCHMARK(1000000, REGEXP_INSTR(REPEAT('a', 1000000), 'b'))".to_string(),
+        "SELECT BENCHMARK(1000000, REGEXP_SUBSTR(REPEAT('a', 1000000), 'a', 1, 1000000))"
+            .to_string(),
+        "SELECT BENCHMARK(1000000, REGEXP_REPLACE(REPEAT('a', 1000000), '(a)', '$1'))".to_string(),
+        // Each search goes to the end of the text.
+        "SELECT REGEXP_REPLACE(REPEAT('a', 10000000), 'a.*z|a', 'b')".to_string(),
         "SELECT BENCHMARK(1000000, REPLACE(REPEAT('a', 1000000), 'a', 'b'))".to_string(),
         "SELECT BENCHMARK(1000000, LOCATE('b', REPEAT('a', 1000000)))".to_string(),
         "SELECT BENCHMARK(1000000, CONVERT(REPEAT('a', 1000000) USING latin1))".to_string(),

@@ -66,9 +66,9 @@ impl<'v> Eval<'v, '_, '_> {
             .map(Some)
             .ok_or_else(|| SqlError::wrong_arguments(function.name().to_ascii_lowercase()))
     }
-    /// The value of an argument that is a number, and 1 if there is none.
-    fn number_or_one(&mut self, arg: Option<&'v Expr>) -> Result<Option<i64>> {
-        arg.map_or(Ok(Some(1)), |arg| self.arg_int(arg))
+    /// The value of an argument that is a number, or `default` if there is no such argument.
+    fn number_or(&mut self, arg: Option<&'v Expr>, default: i64) -> Result<Option<i64>> {
+        arg.map_or(Ok(Some(default)), |arg| self.arg_int(arg))
     }
 
     /// REGEXP_LIKE(text, pattern [, match type]).
@@ -94,8 +94,10 @@ impl<'v> Eval<'v, '_, '_> {
         let name = function.name().to_ascii_lowercase();
         let first = if function == Function::RegexpReplace { 3 } else { 2 };
         let letters = if function == Function::RegexpSubstr { 4 } else { 5 };
+        // Without a number, all matches are replaced.
+        let which = i64::from(function != Function::RegexpReplace);
         let (Some(position), Some(occurrence)) =
-            (self.number_or_one(args.get(first))?, self.number_or_one(args.get(first + 1))?)
+            (self.number_or(args.get(first), 1)?, self.number_or(args.get(first + 1), which)?)
         else {
             return Ok(Value::Null);
         };
