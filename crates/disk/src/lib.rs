@@ -1,8 +1,8 @@
 //! The engine's only access to files, time and randomness.
 //!
 //! Everything that the engine does to the outside goes through [`Disk`]. The implementation that a
-//! server runs on is the real disk (`real`). [`OverlayDisk`] lies over any other disk, which it only
-//! reads. The feature `testing` adds a simulated disk that tears, loses and reorders unsynced
+//! server runs on is the real disk (`real`). [`OverlayDisk`] lies over any other disk, which it
+//! only reads. The feature `testing` adds a simulated disk that tears, loses and reorders unsynced
 //! changes (`sim`), and a disk that records every write and sync of a real run (`record`).
 use std::any::Any;
 use std::io;

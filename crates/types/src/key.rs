@@ -343,8 +343,8 @@ impl KeyLayout {
     }
 
     /// Appends bytes with which all keys begin whose first columns are `values` and whose next
-    /// column, a string, starts with `start` (LIKE 'start%'). Other keys may begin with these bytes,
-    /// too.
+    /// column, a string, starts with `start` (LIKE 'start%'). Other keys may begin with these
+    /// bytes, too.
     pub fn encode_start(&self, values: &[Value<'_>], start: &[u8], out: &mut Vec<u8>) {
         let part = self.parts[values.len()];
         let Kind::String { collation, chars } = part.kind else {

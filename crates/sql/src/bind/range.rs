@@ -361,7 +361,8 @@ impl Finder<'_> {
 
 /// The intervals of the first column that is not fixed: one list of intervals, or the intersection
 /// of several single intervals. `exact`: the index has the whole column. The conditions that the
-/// intervals express completely are noted as consumed: those on a prefix and LIKE are checked again.
+/// intervals express completely are noted as consumed: those on a prefix and LIKE are checked
+/// again.
 fn last_bounds(here: &[&Test], exact: bool, found: &mut IndexRanges) -> Vec<NextColumn> {
     if let Some(many) = here.iter().find(|t| t.intervals.len() > 1) {
         // Bounds cannot express `IS NULL` within the list.
