@@ -133,13 +133,23 @@ impl TemporaryTables {
     /// Drops tables, all or none.
     pub async fn drop(&mut self, tables: &[Arc<TableInfo>]) -> Result<()> {
         let dropped: Vec<Arc<Table>> = tables.iter().map(|t| t.engine().clone()).collect();
-        self.engine.drop_tables(&dropped, None).await?;
-        for table in tables {
-            if let Some(entry) = self.take(&table.def.schema, &table.def.name) {
-                self.give_back(entry.bytes);
+        let done = self.engine.drop_tables(&dropped, None).await;
+        tables.iter().for_each(|table| self.look_again(table));
+        Ok(done?)
+    }
+    /// Finds out what has become of a table that the engine was asked to drop or to replace. An
+    /// error does not tell: the engine has done it if only the old file could not be removed.
+    pub fn look_again(&mut self, old: &TableInfo) {
+        let (inner, def) = (&old.engine().def, &old.def);
+        match self.engine.dict.table(&inner.schema, &inner.name) {
+            Some(now) if Arc::ptr_eq(&now, old.engine()) => {}
+            Some(now) => self.replace(old, now, &def.schema, &def.name),
+            None => {
+                if let Some(entry) = self.take(&def.schema, &def.name) {
+                    self.give_back(entry.bytes);
+                }
             }
         }
-        Ok(())
     }
     /// Drops all tables: the session ends or begins anew. Tables that cannot be dropped now are
     /// dropped by the next start of the server.

@@ -46,14 +46,11 @@ impl Binder<'_> {
             }
             S::UnlockTables => Statement::Admin(AdminStmt::UnlockTables),
             S::FlushTables { names, read_lock } => {
-                Statement::Admin(AdminStmt::Flush(FlushWhat::Tables {
-                    names: self
-                        .names(names)?
-                        .into_iter()
-                        .filter(|n| !self.is_temporary(n))
-                        .collect(),
-                    read_lock: *read_lock,
-                }))
+                let mut others = self.names(names)?;
+                others.retain(|name| !self.is_temporary(name));
+                // No names stand for all tables, and temporary ones are not locked.
+                let read_lock = *read_lock && others.is_empty() == names.is_empty();
+                Statement::Admin(AdminStmt::Flush(FlushWhat::Tables { names: others, read_lock }))
             }
             S::Flush(what) => Statement::Admin(AdminStmt::Flush(what.clone())),
             S::ResetMaster(first) => Statement::Admin(AdminStmt::ResetMaster(*first)),

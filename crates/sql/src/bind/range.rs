@@ -376,6 +376,7 @@ fn last_bounds(here: &[&Test], exact: bool, found: &mut IndexRanges) -> Vec<Next
         }
         return many.intervals.iter().cloned().map(|i| i.next(!exact)).collect();
     }
+    let consumed = found.consumed.len();
     let mut merged: Option<Interval> = None;
     let mut best_like: Option<&Interval> = None;
     for test in here {
@@ -401,7 +402,17 @@ fn last_bounds(here: &[&Test], exact: bool, found: &mut IndexRanges) -> Vec<Next
             found.consumed.push(test.conjunct);
         }
     }
-    match merged.as_ref().or(best_like) {
+    let is_better = |like: &&Interval| {
+        merged.as_ref().is_none_or(|interval| like.bounded() > interval.bounded())
+    };
+    let best = match best_like.filter(is_better) {
+        Some(like) => {
+            found.consumed.truncate(consumed);
+            Some(like)
+        }
+        None => merged.as_ref(),
+    };
+    match best {
         None => Vec::new(),
         Some(interval) => {
             found.bounded = interval.bounded();

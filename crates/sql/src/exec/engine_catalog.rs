@@ -3,7 +3,7 @@
 //! **ECAT-1** Each table of the engine has one `TableInfo`, which all plans share. It is made when
 //! a statement first names the table, and replaced when DDL has replaced the table (CAT-1). After a
 //! DDL statement, the catalog forgets the tables that were dropped or replaced.
-use crate::error::Result;
+use crate::error::{Result, SqlError};
 use crate::information_schema::is_schema;
 use crate::plan::{DdlStmt, Plan, StatisticsUse};
 use crate::table_info::{Catalog, TableInfo};
@@ -86,6 +86,11 @@ impl EngineCatalog {
             let def = &used.table.engine().def;
             let table = self.engine.table(&def.schema, &def.name).await?;
             if !table.is_some_and(|t| Arc::ptr_eq(&t, used.table.engine())) {
+                if used.table.is_temporary() {
+                    // No other session replaces it, so another look would find the same.
+                    let def = &used.table.def;
+                    return Err(SqlError::no_such_table(&def.schema, &def.name));
+                }
                 return Ok(false);
             }
             if attempt < 2 && matches!(used.statistics, StatisticsUse::Wanted) {

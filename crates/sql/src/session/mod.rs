@@ -227,10 +227,11 @@ impl Session {
     /// Ends the connection: rolls back, and releases its locks, statements and temporary tables.
     pub async fn end(&mut self) {
         self.xa = None;
+        // The rollback passes over the rows of tables that are gone.
+        self.state.temporary.drop_all().await;
         // A failing rollback poisons the engine or leaves the transaction to recovery. No client is
         // left that could receive the error.
         let _ = self.rollback_open().await;
-        self.state.temporary.drop_all().await;
         self.count_handlers();
         self.locks.unlock_tables();
         self.locks.unlock_everything();

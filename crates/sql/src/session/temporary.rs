@@ -198,8 +198,11 @@ impl Session {
             Ok(done) => self.commit_replacement(&mut new, None).await.map(|()| done),
             Err(e) => Err(e),
         };
-        let done = self.end_table(new, done).await?;
-        self.state.temporary.replace(old, table, &def.schema, &def.name);
-        Ok(done)
+        let done = self.end_table(new, done).await;
+        match &done {
+            Ok(_) => self.state.temporary.replace(old, table, &def.schema, &def.name),
+            Err(_) => self.state.temporary.look_again(old),
+        }
+        done
     }
 }

@@ -62,8 +62,9 @@ pub(super) fn among(
 
 /// Empties a table. As with all tables, the session has ended its transaction.
 pub(super) async fn truncate(cx: &mut DdlContext<'_>, table: &TableInfo) -> Result<Done> {
-    let new = cx.engine.truncate_table(table.engine(), None).await?;
-    cx.session.temporary.replace(table, new, &table.def.schema, &table.def.name);
+    let new = cx.engine.truncate_table(table.engine(), None).await;
+    cx.session.temporary.look_again(table);
+    new?;
     Ok(done(0))
 }
 

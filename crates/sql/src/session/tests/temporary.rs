@@ -1,8 +1,13 @@
 //! Temporary tables: whose they are, when they end, and what nobody sees of them.
 use super::{Lines, Session, World, execute, lines, query};
 use crate::exec::fixture::Server;
+use redolith_disk::{Disk, RealDisk};
 use redolith_engine::dict::temporary::TEMPORARY_SCHEMA;
 use redolith_engine::runtime::block_on;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 /// The number of temporary tables that the engine has.
@@ -356,4 +361,54 @@ fn they_wait_for_nobody() {
     }
     run(&mut a, &["XA END 'x'", "XA ROLLBACK 'x'", "DROP TABLE t"]);
     assert_eq!(kept(&w), 0);
+}
+
+/// A disk from which files cannot be removed while `refuses` is set.
+struct Keeping {
+    disk: RealDisk,
+    refuses: AtomicBool,
+}
+impl Disk for Keeping {
+    redolith_disk::forward_disk! {
+        disk: open exists list create_dir_all rename sync_dir lock_dir now wall_us random
+    }
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        match self.refuses.load(Relaxed) {
+            true => Err(io::ErrorKind::PermissionDenied.into()),
+            false => self.disk.remove(path),
+        }
+    }
+}
+
+/// The engine has dropped or replaced a table when the old file cannot be removed, so the session
+/// must not name the old table any more.
+#[test]
+fn a_file_that_cannot_be_removed_leaves_no_table_behind() {
+    let disk = Arc::new(Keeping { disk: RealDisk::new(), refuses: AtomicBool::new(false) });
+    let w = World::over(Server::on(disk.clone(), |_| ()));
+    let mut s = w.session();
+    for (statement, after) in [
+        ("TRUNCATE t", vec![]),
+        ("ALTER TABLE t ADD COLUMN z INT DEFAULT 5", vec!["1|5".to_string()]),
+        ("DROP TEMPORARY TABLE t", vec!["error 1146".to_string()]),
+    ] {
+        run(&mut s, &["CREATE TEMPORARY TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1)"]);
+        disk.refuses.store(true, Relaxed);
+        assert_eq!(lines(&mut s, statement), ["error 1030"], "{statement}");
+        disk.refuses.store(false, Relaxed);
+        assert_eq!(lines(&mut s, "SELECT * FROM t"), after, "{statement}");
+        run(&mut s, &["DROP TEMPORARY TABLE IF EXISTS t"]);
+    }
+    assert_eq!(kept(&w), 0);
+    block_on(s.end());
+}
+
+/// FLUSH TABLES without names locks everything, and temporary tables are not locked.
+#[test]
+fn flush_of_temporary_tables_locks_nothing() {
+    let w = World::new();
+    let (mut a, mut b) = (w.session(), w.session());
+    run(&mut a, &["CREATE TABLE other (id INT)", "CREATE TEMPORARY TABLE t (id INT)"]);
+    run(&mut a, &["FLUSH TABLES t WITH READ LOCK", "INSERT INTO other VALUES (1)"]);
+    run(&mut b, &["SET lock_wait_timeout = 1", "INSERT INTO other VALUES (2)"]);
 }
