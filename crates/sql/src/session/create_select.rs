@@ -73,13 +73,7 @@ impl Session {
         if !plan.is_current() {
             return Err(Failure::Stale);
         }
-        let (mut def, mut insert) = (made.def.clone(), create.insert.clone());
-        if self.vars.is_on(Var::SqlGenerateInvisiblePrimaryKey) && generate(&mut def)? {
-            check_table(&def)?;
-            insert.fill.insert(0, Fill::Default);
-            insert.defaults.insert(0, DefaultFill::AutoIncrement);
-            insert.constraints.iter_mut().for_each(|constraints| constraints.shift_columns());
-        }
+        let (def, insert) = self.with_generated_key(create)?;
         let first = made.auto_increment.unwrap_or(1).max(1);
         self.begin_engine_transaction(None);
         self.trx.single_read = false;
@@ -97,6 +91,21 @@ impl Session {
             Err(e) => Err(e),
         };
         self.end_table(new, done).await
+    }
+
+    /// The definition and the INSERT, with a generated primary key if the table is to get one.
+    pub(super) fn with_generated_key(
+        &self,
+        create: &CreateSelect,
+    ) -> Result<(TableDef, InsertPlan)> {
+        let (mut def, mut insert) = (create.create.def.clone(), create.insert.clone());
+        if self.vars.is_on(Var::SqlGenerateInvisiblePrimaryKey) && generate(&mut def)? {
+            check_table(&def)?;
+            insert.fill.insert(0, Fill::Default);
+            insert.defaults.insert(0, DefaultFill::AutoIncrement);
+            insert.constraints.iter_mut().for_each(|constraints| constraints.shift_columns());
+        }
+        Ok((def, insert))
     }
 
     /// Shows a table whose transaction has committed, or takes back what there is of it.

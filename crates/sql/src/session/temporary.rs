@@ -8,14 +8,11 @@ use super::Session;
 use super::rebuild::{check_generated_key, first_value};
 use super::run::{Failure, Ran};
 use super::transaction::Transaction;
-use crate::bind::check_table;
 use crate::binlog::StatementText;
 use crate::error::{Result, SqlError};
 use crate::exec::ddl::{check_names, refuse_system};
-use crate::generated_key::generate;
 use crate::plan::{
-    CreateSelect, DdlStmt, DefaultFill, Fill, InsertPlan, Plan, Rebuild, Statement, StatisticsUse,
-    TableUse,
+    CreateSelect, DdlStmt, InsertPlan, Plan, Rebuild, Statement, StatisticsUse, TableUse,
 };
 use crate::session_state::{Done, Level, Outcome};
 use crate::settings::Var;
@@ -82,7 +79,7 @@ impl Session {
         for (code, message) in &made.notes {
             self.state.warnings.push(Level::Warning, *code, message.as_str());
         }
-        let (mut def, mut insert) = (made.def.clone(), create.insert.clone());
+        let def = &made.def;
         refuse_system(&self.state, &def.schema)?;
         if self.state.temporary.find(&def.schema, &def.name).is_some() {
             let error = SqlError::table_exists(&def.name);
@@ -93,13 +90,8 @@ impl Session {
             return Ok(Outcome::Done(Done::default()));
         }
         self.db.engine.dict.require_schema(&def.schema)?;
-        check_names::require_short(&def)?;
-        if self.vars.is_on(Var::SqlGenerateInvisiblePrimaryKey) && generate(&mut def)? {
-            check_table(&def)?;
-            insert.fill.insert(0, Fill::Default);
-            insert.defaults.insert(0, DefaultFill::AutoIncrement);
-            insert.constraints.iter_mut().for_each(|constraints| constraints.shift_columns());
-        }
+        check_names::require_short(def)?;
+        let (def, insert) = self.with_generated_key(create)?;
         let first = made.auto_increment.unwrap_or(1).max(1);
         let table = self.state.temporary.create(def, first).await?;
         let filled = self.fill_temporary(&table, insert, plan, params, out).await;

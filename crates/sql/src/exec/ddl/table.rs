@@ -106,6 +106,15 @@ pub(super) fn logged_text(
 /// is an error.
 fn exists(cx: &mut DdlContext<'_>, def: &TableDef, if_not_exists: bool) -> Result<bool> {
     let there = cx.engine.dict.is_taken(&def.schema, &def.name);
+    note_if(there, cx, def, if_not_exists)
+}
+/// Returns `there`, which says that the table exists, as [`exists`] does.
+pub(super) fn note_if(
+    there: bool,
+    cx: &mut DdlContext<'_>,
+    def: &TableDef,
+    if_not_exists: bool,
+) -> Result<bool> {
     if there {
         let error = SqlError::table_exists(&def.name);
         if !if_not_exists {

@@ -2,7 +2,7 @@
 //! TABLE, and what else is said of a table that is a temporary one.
 //!
 //! They take no metadata locks (TEMPTABLE-7) and write no record (TEMPTABLE-8).
-use super::{DdlContext, alter, check_names, done, refuse_system};
+use super::{DdlContext, alter, check_names, done, refuse_system, table};
 use crate::bind::check_table;
 use crate::error::{Result, SqlError};
 use crate::generated_key::generate;
@@ -16,14 +16,7 @@ use std::sync::Arc;
 /// NOT EXISTS that is an error. Other tables and views of the name do not matter.
 pub(crate) fn exists(cx: &mut DdlContext<'_>, def: &TableDef, if_not_exists: bool) -> Result<bool> {
     let there = cx.session.temporary.find(&def.schema, &def.name).is_some();
-    if there {
-        let error = SqlError::table_exists(&def.name);
-        if !if_not_exists {
-            return Err(error);
-        }
-        cx.note(error);
-    }
-    Ok(there)
+    table::note_if(there, cx, def, if_not_exists)
 }
 
 pub(super) async fn create(
