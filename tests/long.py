@@ -12,6 +12,7 @@ served hangs, and the client's time-out of a minute ends the test.
 
 import argparse
 import os
+import subprocess
 import sys
 import threading
 
@@ -161,6 +162,35 @@ class Four:
             connection.io.close()
 
 
+class Loops:
+    """Four clients that run a short statement again and again, to measure others meanwhile. They
+    are C programs and give way to others (nice), so that what others feel is the server's work.
+    """
+
+    def __init__(self, server, sql):
+        self.processes = []
+        for n in range(FOUR):
+            text = sql or f'CREATE INDEX i{n} ON many (c, k); DROP INDEX i{n} ON many'
+            statements = subprocess.Popen(['yes', text + ';'], stdout=subprocess.PIPE)
+            client = ['nice', '-n', '19', 'mariadb', '--no-defaults', '-uroot', '-S', server.socket]
+            self.processes += [
+                statements,
+                subprocess.Popen(
+                    [*client, '--force', 'long_test'],
+                    stdin=statements.stdout,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                ),
+            ]
+            statements.stdout.close()
+
+    def end(self, _):
+        assert all(p.poll() is None for p in self.processes), 'a client has ended by itself'
+        for p in self.processes:
+            p.kill()
+            p.wait()
+
+
 def running(c, four):
     """Waits until all four statements run. The previous statements may still be in the list, and a
     KILL of these would end nothing.
@@ -260,7 +290,7 @@ def measure(time_s, threads, only):
             ] + [(k, s, True) for k, s in AGAIN.items()]:
                 if only and not any(text in name for text in only):
                     continue
-                four = Four(server, sql, again)
+                four = Loops(server, sql) if again else Four(server, sql)
                 beside, rate = p99(server, n, time_s)
                 four.end(c)
                 print(

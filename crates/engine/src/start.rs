@@ -250,12 +250,13 @@ impl Engine {
             let prepared = self.restore_prepared(trx).await?;
             self.prepared.lock().push(prepared);
         }
+        self.clear_orphans(&explained, report).await?;
+        // TEMPTABLE-3. Rollbacks pass over the rows of these tables.
+        report.temporary_tables = self.drop_left_temporary_tables().await as u64;
         for mut trx in then {
             trx.rollback().await?;
         }
-        self.clear_orphans(&explained, report).await?;
         self.free_unfinished().await?;
-        report.temporary_tables = self.drop_left_temporary_tables().await as u64;
         Ok(())
     }
     /// As `resolve`, for a damaged directory: the dictionary consists of its readable part, and

@@ -16,15 +16,17 @@ fn inputs(folder: &str, target: &str) -> Vec<(String, Vec<u8>)> {
         .collect()
 }
 
-/// Runs an input on a thread with a stack as long as the server's threads have.
+/// Frames of unoptimized code are several times larger than those of the server's threads.
+const STACK_BYTES: usize = 16 * redolith_sql::LEAST_STACK_BYTES;
+
+/// Runs an input on a thread of its own, so that one that hangs is noticed.
 fn run(target: &'static Target, name: &str, input: Vec<u8>) {
     let (sender, done) = std::sync::mpsc::channel();
     let body = move || {
         (target.run)(&input);
         let _ = sender.send(());
     };
-    let thread =
-        std::thread::Builder::new().stack_size(redolith_sql::STACK_BYTES).spawn(body).unwrap();
+    let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn(body).unwrap();
     match done.recv_timeout(std::time::Duration::from_secs(HANGS_S)) {
         Err(std::sync::mpsc::RecvTimeoutError::Timeout) => panic!("{}: {name} hangs", target.name),
         _ => assert!(thread.join().is_ok(), "{}: {name} fails", target.name),

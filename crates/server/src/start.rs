@@ -67,7 +67,7 @@ pub fn run(settings: Arc<Settings>, notes: &[String], disk: Arc<dyn Disk>) -> Re
         .on_thread_park(move || rests.rests())
         .max_blocking_threads(long_work::MOST_THREADS)
         .thread_name("redolith")
-        .thread_stack_size(redolith_sql::STACK_BYTES)
+        .thread_stack_size(settings.bits(Var::ThreadStack) as usize)
         .enable_all()
         .build()
         .map_err(|e| format!("cannot start {workers} worker threads: {e}"))?;

@@ -9,9 +9,10 @@
 //!   neither the table nor its end. A rollback passes over the rows of a table that is gone.
 //! - TEMPTABLE-2: every read view reads a temporary table, also a view that is older than the
 //!   table: only the session whose view it is has put rows into the table.
-//! - TEMPTABLE-3: no temporary table outlives the server: a start drops those that are left, once
-//!   it has rolled back the transactions that a crash has left open. Only a forced start, which
-//!   changes nothing, leaves them as they are, where nobody finds them.
+//! - TEMPTABLE-3: no temporary table outlives the server: a start drops those that are left, before
+//!   it rolls back the transactions that a crash has left open, so that it need not take back their
+//!   rows. Only a forced start, which changes nothing, leaves them as they are, where nobody finds
+//!   them.
 use super::ddl::Change;
 use super::record;
 use super::table::Table;

@@ -159,8 +159,8 @@ const LOG: &[Row] = &[
     (
         "log_cpus_idle_milli",
         Value,
-        "Of them, what nobody used in the last fifth of a second in which commits were made \
-            durable",
+        "Thousandths of these CPUs that stood idle in the last fifth of a second in which commits \
+            became durable",
     ),
     (
         "log_auto_windows",

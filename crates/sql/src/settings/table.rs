@@ -1,5 +1,6 @@
 //! The table of all system variables, sorted by name. A test checks the order.
 use super::variable::{Access::*, Kind, Kind::*, Scope::*, Variable};
+use crate::LEAST_STACK_BYTES;
 use std::sync::LazyLock;
 
 macro_rules! variables {
@@ -386,6 +387,9 @@ variables! {
         inert "a table is opened once for all connections";
     ThreadCacheSize "thread_cache_size" int(0, 16384), Global Dynamic is("0"), inert "sessions are \
         tasks on one thread per core";
+    // Twice the least; pages of a stack that no statement reaches cost nothing.
+    ThreadStack "thread_stack" steps(LEAST_STACK_BYTES as u64, 1 << 30, 1024), Global AtStart
+        is("33554432");
     TimeZone "time_zone" TimeZone, Both Dynamic is("SYSTEM");
     Timestamp "timestamp" OfSession, Session Dynamic None;
     TlsVersion "tls_version" TEXT, Global AtStart is(""), only "TLS is not built yet";

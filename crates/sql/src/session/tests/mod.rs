@@ -6,7 +6,6 @@ mod classic_commit;
 mod correlated;
 mod counters;
 mod create_select;
-mod depth;
 mod effects;
 mod handler_counters;
 mod json;

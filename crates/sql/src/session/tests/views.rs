@@ -1,6 +1,5 @@
 //! Views: what a text becomes, which views are merged, and views that use views without end.
 use super::{World, lines};
-use crate::STACK_BYTES;
 use crate::plan::{SourceKind, Statement};
 use crate::session::Session;
 
@@ -117,35 +116,6 @@ fn plain_views_are_merged() {
     ] {
         assert_eq!(kinds(&format!("SELECT COUNT(*) FROM {from}")), expected, "{from}");
     }
-}
-
-/// Tests VBIND-3, on half the stack of a session's thread.
-#[test]
-fn views_in_views_end_somewhere() {
-    let w = World::new();
-    let body = || {
-        let mut s = w.session();
-        all(&mut s, &["CREATE TABLE t (a INT)", "INSERT INTO t VALUES (1)"]);
-        for select in ["SELECT a FROM", "SELECT a + 1 AS a FROM", "SELECT MAX(a) AS a FROM"] {
-            all(&mut s, &[&format!("CREATE OR REPLACE VIEW v0 AS {select} t")]);
-            let refused = (1..1000).find(|n| {
-                let view = format!("CREATE OR REPLACE VIEW v{n} AS {select} v{}", n - 1);
-                let made = lines(&mut s, &view);
-                let ended = made == ["error 1436"];
-                assert!(ended || made[0].starts_with("ok"), "{n}: {made:?}");
-                ended
-            });
-            let n = refused.expect("a thousand views are too many");
-            assert!((60..200).contains(&n), "{n} of {select}");
-            assert_eq!(lines(&mut s, &format!("SELECT COUNT(*) FROM v{}", n - 1))[0], "1");
-            // A long chain of expressions in the place of a column.
-            all(&mut s, &[&format!("SELECT a FROM v{} WHERE a{} > 0", n - 1, "+1".repeat(900))]);
-        }
-    };
-    std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().stack_size(STACK_BYTES / 2);
-        thread.spawn_scoped(scope, body).unwrap().join().unwrap();
-    });
 }
 
 /// Each view uses the one before twice: the thirtieth would be a thousand million tables.
