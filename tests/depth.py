@@ -172,7 +172,7 @@ def copies(c):
         names = ', '.join(f'c{n}' for n in range(columns))
         values = ''.join(f', c{n} + c{n}' for n in range(columns - 1))
         c.query(f'INSERT INTO doubled ({names}) VALUES (1{values})')
-    assert c.rows('SELECT c6, c7, c8 FROM doubled LIMIT 1') == [[b'64', b'128', None]]
+    assert c.rows('SELECT c6, c7, c8 FROM doubled LIMIT 1') == [(b'64', b'128', None)]
     assert c.value('SELECT c59 = POW(2, 59) FROM doubled WHERE c59 > 0') == '1'
 
     def having(names):
@@ -196,7 +196,7 @@ def counts(c):
         exists = 'EXISTS (SELECT 1 FROM t d WHERE d.k = t.k)'
         return f'SELECT id FROM t WHERE {" AND ".join([exists] * n)}'
 
-    assert c.rows(conditions(1000)) == [[b'1'], [b'2'], [b'3']]
+    assert c.rows(conditions(1000)) == [(b'1',), (b'2',), (b'3',)]
     expect(c, conditions(1001), 1235)
     expect(c, conditions(10_000), 1235)
 
