@@ -264,6 +264,16 @@ impl Binder<'_> {
                 let forced = around.straight && !scope.sources.is_empty();
                 self.itself(name, *inside, left || forced, alias, scope)?
             }
+            FactorKind::JsonTable(table) => {
+                let alias = factor.alias.as_deref().unwrap_or_default();
+                scope.seen_from = 0;
+                let env =
+                    Env { scope, outer: around.outer, ..Env::new(scope, Clause::TableFunction) };
+                let (mut plan, outer) = self.json_table(&env, table, alias)?;
+                let source = scope.add_derived(alias, &plan.columns, nullable)?;
+                keep_numbers(&mut plan, &mut scope.sources[source as usize].columns);
+                RawKind::Lateral(Box::new(plan), outer)
+            }
             FactorKind::Derived { select, columns, lateral: true, .. } => {
                 let alias = factor.alias.as_deref().ok_or_else(SqlError::derived_needs_alias)?;
                 scope.seen_from = 0;

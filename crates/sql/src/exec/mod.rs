@@ -31,6 +31,8 @@ mod insert_batch;
 mod insert_select;
 mod into_file;
 mod json_items;
+pub(crate) mod json_column;
+mod json_table;
 mod key_bounds;
 mod lateral;
 mod load;

@@ -138,17 +138,28 @@ impl<'v> Eval<'v, '_, '_> {
         args: &'v [Expr],
         n: usize,
     ) -> Result<Option<Document<'v>>> {
-        let e = &args[n];
-        let name = || function.name().to_ascii_lowercase();
+        self.document_of(&args[n], n + 1, &|| function.name().to_ascii_lowercase())
+    }
+    /// The document of a JSON_TABLE. None for NULL.
+    pub(in crate::exec) fn table_document(&mut self, e: &'v Expr) -> Result<Option<Document<'v>>> {
+        self.document_of(e, 1, &|| "json_table".to_string())
+    }
+    /// The document that argument `number`, from 1, of the function `name` is.
+    fn document_of(
+        &mut self,
+        e: &'v Expr,
+        number: usize,
+        name: &dyn Fn() -> String,
+    ) -> Result<Option<Document<'v>>> {
         match self.eval(e)? {
             Value::Null => Ok(None),
             Value::Json(document) => Ok(Some(document)),
             Value::Bytes(text) => {
                 let text = self.json_text(e, text)?;
-                let wrong = |why, at| SqlError::invalid_json_argument(n + 1, name(), why, at);
+                let wrong = |why, at| SqlError::invalid_json_argument(number, name(), why, at);
                 Ok(Some(Cow::Owned(self.parsed(&text, wrong)?)))
             }
-            _ => Err(SqlError::invalid_json_type(n + 1, name())),
+            _ => Err(SqlError::invalid_json_type(number, name())),
         }
     }
 
