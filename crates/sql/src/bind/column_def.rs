@@ -27,7 +27,8 @@ impl Binder<'_> {
         if let Some(what) = def.unsupported {
             return Err(SqlError::unsupported(what));
         }
-        let mut column = Column::new(def.name.clone(), self.column_type(&def.ty, &def.name, context)?);
+        let mut column =
+            Column::new(def.name.clone(), self.column_type(&def.ty, &def.name, context)?);
         column.nullable = def.nullable.unwrap_or(true) && !def.primary;
         column.invisible = def.invisible;
         if let Some(number) = def.comment {

@@ -18,7 +18,7 @@ use crate::plan::{
     Expr, ExprKind, ExprType, JsonInstead, JsonTable, JsonTableColumn, JsonTableRows, SelectPlan,
     Source, SourceKind,
 };
-use crate::sink::ColumnMeta;
+use crate::sink::{ColumnFlags, ColumnMeta};
 use crate::table_info::TableInfo;
 use redolith_types::json::{self, JsonRef, Path};
 use redolith_types::sql_type::Sign;
@@ -48,8 +48,7 @@ impl Binder<'_> {
         table: &ast::JsonTable,
         alias: &str,
     ) -> Result<(SelectPlan, Vec<Expr>)> {
-        let mut columns =
-            Columns { list: Vec::new(), names: HashSet::new(), nested: 0, alias };
+        let mut columns = Columns { list: Vec::new(), names: HashSet::new(), nested: 0, alias };
         let rows = self.json_table_rows(&table.rows, &mut columns)?;
         let (document, outer) = self.json_table_document(env, &table.document)?;
         let def = TableDef {
@@ -65,7 +64,9 @@ impl Binder<'_> {
         for (n, column) in def.columns.iter().enumerate() {
             let ty = column_type(column);
             output.push(Expr::new(ExprKind::Column { source: 0, column: slot(n)? }, ty));
-            metas.push(ColumnMeta::expression(&column.name, ty));
+            let mut meta = ColumnMeta::expression(&column.name, ty);
+            meta.flags.set(ColumnFlags::ZEROFILL, ty.zerofill);
+            metas.push(meta);
         }
         let info = Arc::new(TableInfo::definition(def));
         let kind = SourceKind::JsonTable(Box::new(JsonTable { document, info, rows }));

@@ -103,7 +103,11 @@ impl<'p> JsonRows<'p> {
                 }
             }
             let Some(place) = level.found.get(level.at) else {
-                level.rows.columns.iter().for_each(|(n, _)| self.current[*n as usize] = Value::Null);
+                level
+                    .rows
+                    .columns
+                    .iter()
+                    .for_each(|(n, _)| self.current[*n as usize] = Value::Null);
                 self.open.pop();
                 continue;
             };
