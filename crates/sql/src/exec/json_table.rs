@@ -4,14 +4,15 @@
 //! found, and the row itself. All of it is charged to the statement. Each search and each row
 //! counts its steps, so KILL and time limits reach a JSON_TABLE of any size.
 use super::env::Env;
-use super::eval::{Eval, Row, Scope};
+use super::eval::{Eval, Row, Scope, metered};
 use super::json_column::json_for_column;
 use super::rows::row_bytes;
 use crate::error::{Result, SqlError};
 use crate::plan::{JsonInstead, JsonTable, JsonTableColumn, JsonTableRows};
 use redolith_types::json::{self, Json, JsonError, JsonRef, Place};
 use redolith_types::store::StoreMode;
-use redolith_types::{Column, Value};
+use redolith_types::{Column, SqlType, Value};
+use smallvec::SmallVec;
 use std::borrow::Cow;
 
 pub struct JsonRows<'p> {
@@ -103,11 +104,9 @@ impl<'p> JsonRows<'p> {
                 }
             }
             let Some(place) = level.found.get(level.at) else {
-                level
-                    .rows
-                    .columns
-                    .iter()
-                    .for_each(|(n, _)| self.current[*n as usize] = Value::Null);
+                for (n, _) in &level.rows.columns {
+                    self.current[*n as usize] = Value::Null;
+                }
                 self.open.pop();
                 continue;
             };
@@ -126,23 +125,6 @@ impl<'p> Level<'p> {
     fn new(rows: &'p JsonTableRows, found: Vec<Place>) -> Level<'p> {
         Level { rows, found, at: 0, next_nested: 0, has_row: false }
     }
-}
-
-/// Does work that tells a meter how far it is (EVAL-JSON).
-fn metered<T>(
-    env: &mut Env<'_>,
-    work: impl FnOnce(json::Meter<'_>) -> json::Result<T>,
-) -> Result<T> {
-    let mut ended = Ok(());
-    let done = work(&mut |values, bytes| {
-        ended = env.steps(values);
-        if ended.is_ok() && bytes > 0 {
-            ended = env.charge(bytes);
-        }
-        ended.is_err()
-    });
-    ended?;
-    Ok(done?)
 }
 
 /// The places of the values that a path finds.
@@ -182,33 +164,33 @@ fn column_value(
         }
         JsonTableColumn::Value { path, on_empty, on_error } => (path, on_empty, on_error),
     };
-    let is_json = def.ty == redolith_types::SqlType::Json;
-    let (mut first, mut many) = (None, Vec::new());
+    let is_json = def.ty == SqlType::Json;
+    let mut found = SmallVec::<[JsonRef<'_>; 2]>::new();
     if is_json && path.has_wildcard() {
-        many = metered(env, |meter| {
-            let found = json::seek(value, path, meter)?;
-            let more = found.len() * 2 * size_of::<Json<'_>>();
-            if meter(found.len(), more) { Err(JsonError::Stopped) } else { Ok(found) }
-        })?;
-        first = many.first().copied();
+        found = SmallVec::from_vec(metered(env, |meter| {
+            let all = json::seek(value, path, meter)?;
+            // The values are in the array, too.
+            let more = all.len() * 2 * size_of::<Json<'_>>();
+            if meter(all.len(), more) { Err(JsonError::Stopped) } else { Ok(all) }
+        })?);
     } else {
+        // Two values are as wrong as many.
         metered(env, |meter| {
             json::seek_where(value, path, meter, &mut |value| {
-                many.push(value);
-                many.len() < 2
+                found.push(value);
+                found.len() < 2
             })
         })?;
-        first = first.or(many.first().copied());
     }
-    let Some(first) = first else {
+    let Some(first) = found.first().copied() else {
         let missing = || SqlError::json_table_value_missing(&def.name);
         return instead(on_empty, def, mode, missing);
     };
-    if many.len() > 1 {
+    if found.len() > 1 {
         if !is_json {
             return instead(on_error, def, mode, || SqlError::json_table_not_scalar(&def.name));
         }
-        let array = Json::Array(many.into_iter().map(Json::Raw).collect());
+        let array = Json::Array(found.into_iter().map(Json::Raw).collect());
         let size = json::size(&array)?;
         env.bytes(size)?;
         env.charge(size)?;

@@ -108,8 +108,8 @@ fn bytes_that_are_no_text_are_refused() {
     assert_eq!(refused(b"SELECT JSON_OBJECT('~', 1)"), ["error 1300"]);
 }
 
-/// JTAB-4: the document of a JSON_TABLE and the places of its values are in the statement's account,
-/// and rows go to a file when they have outgrown their memory.
+/// JTAB-4: the document of a JSON_TABLE and the places of its values are in the statement's
+/// account, and rows go to a file when they have outgrown their memory.
 #[test]
 fn rows_of_json_table_are_charged() {
     let world = World::new();
@@ -138,7 +138,7 @@ fn columns_of_json_table_are_bounded() {
     let mut s = world.session();
     let table = |columns: usize| {
         let list: Vec<String> = (0..columns).map(|n| format!("c{n} INT PATH '$'")).collect();
-        format!("SELECT c0, c{} FROM JSON_TABLE('[7]', '$' COLUMNS ({})) t", columns - 1, {
+        format!("SELECT c0, c{} FROM JSON_TABLE('7', '$' COLUMNS ({})) t", columns - 1, {
             list.join(", ")
         })
     };

@@ -306,6 +306,7 @@ const WIDE: &[Wide] = &[
     ("", "SELECT #", " EXCEPT ", "", 0),
     ("", "SELECT 1", " INTERSECT ALL ", "", 0),
     ("", "SELECT # INTERSECT SELECT #", " UNION ALL ", "", 0),
+    ("SELECT 1 FROM JSON_TABLE('1', '$' COLUMNS (", "c# INT PATH '$'", ", ", ")) t", 1117),
     ("WITH ", "a# AS (SELECT 1)", ", ", " SELECT 1", 0),
     ("WITH RECURSIVE ", "a# AS (SELECT 1 UNION ALL SELECT 1 FROM a#)", ", ", " SELECT 1", 0),
     (

@@ -12,6 +12,7 @@ mod value;
 
 use super::Eval;
 use crate::error::{Result, SqlError};
+use crate::exec::env::Env;
 use crate::exec::pace::LONG;
 use crate::plan::{Expr, ExprKind, Function, Kind, SubqueryTest, UnaryOp};
 use redolith_types::json::binary::field;
@@ -37,19 +38,9 @@ impl<'v> Eval<'v, '_, '_> {
         Ok(value)
     }
 
-    /// Does work on documents that tells a meter how far it is: KILL ends the work, and the
-    /// statement is charged for what the work makes.
+    /// [`metered`] in this evaluation.
     fn metered<T>(&mut self, work: impl FnOnce(Meter<'_>) -> json::Result<T>) -> Result<T> {
-        let (env, mut ended) = (&mut *self.env, Ok(()));
-        let done = work(&mut |values, bytes| {
-            ended = env.steps(values);
-            if ended.is_ok() && bytes > 0 {
-                ended = env.charge(bytes);
-            }
-            ended.is_err()
-        });
-        ended?;
-        Ok(done?)
+        metered(self.env, work)
     }
     /// The text of a document, or NULL and a warning if it is longer than a packet.
     fn printed(
@@ -311,6 +302,24 @@ impl<'v> Eval<'v, '_, '_> {
     fn made_bool(truth: bool) -> Value<'v> {
         Value::Int(i64::from(truth))
     }
+}
+
+/// Does work on documents that tells a meter how far it is: KILL ends the work, and the statement is
+/// charged for what the work makes.
+pub(in crate::exec) fn metered<T>(
+    env: &mut Env<'_>,
+    work: impl FnOnce(Meter<'_>) -> json::Result<T>,
+) -> Result<T> {
+    let mut ended = Ok(());
+    let done = work(&mut |values, bytes| {
+        ended = env.steps(values);
+        if ended.is_ok() && bytes > 0 {
+            ended = env.charge(bytes);
+        }
+        ended.is_err()
+    });
+    ended?;
+    Ok(done?)
 }
 
 /// A string that has to be text.
