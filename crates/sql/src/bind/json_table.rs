@@ -102,7 +102,7 @@ impl Binder<'_> {
         rows: &ast::JsonTableRows,
         columns: &mut Columns<'_>,
     ) -> Result<JsonTableRows> {
-        let path = self.json_table_path(rows.path)?;
+        let path = self.json_table_path(&rows.path)?;
         let mut bound = JsonTableRows { path, columns: Vec::new(), nested: Vec::new() };
         for part in &rows.parts {
             match part {
@@ -141,11 +141,11 @@ impl Binder<'_> {
             }
             JsonTableColumnKind::Exists { ty, path } => {
                 let def = self.json_table_def(name, ty)?;
-                (def, JsonTableColumn::Exists(self.json_table_path(*path)?))
+                (def, JsonTableColumn::Exists(self.json_table_path(path)?))
             }
             JsonTableColumnKind::Value { ty, path, on_empty, on_error } => {
                 let def = self.json_table_def(name, ty)?;
-                let path = self.json_table_path(*path)?;
+                let path = self.json_table_path(path)?;
                 let on_empty = self.json_instead(on_empty, &def)?;
                 let on_error = self.json_instead(on_error, &def)?;
                 (def, JsonTableColumn::Value { path, on_empty, on_error })
@@ -163,13 +163,31 @@ impl Binder<'_> {
         Ok(Column::new(name.to_string(), self.column_type(ty, name, &context)?))
     }
 
-    fn json_table_path(&mut self, literal: u32) -> Result<Path<'static>> {
-        let text = self.connection_text(literal, Charset::Utf8mb4)?;
-        self.charge(text.len())?;
-        match Path::parse(&text) {
+    fn json_table_path(&mut self, path: &ast::Expr) -> Result<Path<'static>> {
+        let text = self.json_table_literal(path)?;
+        let text =
+            std::str::from_utf8(&text).map_err(|e| SqlError::invalid_json_path(e.valid_up_to()))?;
+        match Path::parse(text) {
             Ok(path) => Ok(path.into_owned()),
             Err(at) => Err(SqlError::invalid_json_path(at)),
         }
+    }
+
+    /// The text of a literal in UTF-8.
+    fn json_table_literal(&mut self, literal: &ast::Expr) -> Result<Vec<u8>> {
+        let scope = Scope::default();
+        let bound = self.pinned(|b| b.expr(&Env::new(&scope, Clause::None), literal))?;
+        let Some(value) = bound.as_literal().filter(|value| !value.is_null()) else {
+            return Err(self.syntax_at(literal.span));
+        };
+        let text = match value {
+            Value::Bytes(text) => {
+                bound.ty.collation.charset().convert_lossy(text, Charset::Utf8mb4)
+            }
+            value => value.to_bytes(),
+        };
+        self.charge(text.len())?;
+        Ok(text.into_owned())
     }
 
     fn json_instead(&mut self, instead: &ast::JsonInstead, column: &Column) -> Result<JsonInstead> {
@@ -179,18 +197,7 @@ impl Binder<'_> {
             ast::JsonInstead::Default(default) => default,
         };
         let invalid = || SqlError::invalid_default(&column.name);
-        let scope = Scope::default();
-        let bound = self.pinned(|b| b.expr(&Env::new(&scope, Clause::None), default))?;
-        let Some(value) = bound.as_literal().filter(|value| !value.is_null()) else {
-            return Err(self.syntax_at(default.span));
-        };
-        let text = match value {
-            Value::Bytes(text) => {
-                bound.ty.collation.charset().convert_lossy(text, Charset::Utf8mb4)
-            }
-            value => value.to_bytes(),
-        };
-        self.charge(text.len())?;
+        let text = self.json_table_literal(default)?;
         self.charge(json::parse_cost(&text))?;
         let document = json::parse(&text).and_then(|json| json.to_binary());
         let document = document.map_err(|_| invalid())?;

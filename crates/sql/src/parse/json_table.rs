@@ -30,7 +30,7 @@ impl Parser<'_> {
 
     /// `path COLUMNS (..)`. `columns` counts the columns of the whole JSON_TABLE.
     fn json_table_rows(&mut self, columns: &mut usize) -> Result<JsonTableRows> {
-        let path = self.string_literal()?;
+        let path = self.json_path()?;
         self.expect("COLUMNS")?;
         let parts =
             self.in_parens(|p| p.comma_list(|p| p.deeper(|p| p.json_table_part(columns))))?;
@@ -68,10 +68,10 @@ impl Parser<'_> {
         }
         if self.accept("EXISTS") {
             self.expect("PATH")?;
-            return Ok(JsonTableColumnKind::Exists { ty, path: self.string_literal()? });
+            return Ok(JsonTableColumnKind::Exists { ty, path: self.json_path()? });
         }
         self.expect("PATH")?;
-        let path = self.string_literal()?;
+        let path = self.json_path()?;
         let mut on_empty = self.json_instead("EMPTY")?;
         let on_error = self.json_instead("ERROR")?;
         if on_empty.is_none() && on_error.is_some() {

@@ -11,8 +11,8 @@ pub struct JsonTable {
 /// A path, and the columns of the rows that its values give.
 #[derive(Clone, Debug)]
 pub struct JsonTableRows {
-    /// The number of the literal.
-    pub path: u32,
+    /// A literal, as each path.
+    pub path: Expr,
     pub parts: Vec<JsonTablePart>,
 }
 
@@ -35,9 +35,9 @@ pub enum JsonTableColumnKind {
     /// FOR ORDINALITY
     Ordinality,
     /// type EXISTS PATH path
-    Exists { ty: DataType, path: u32 },
+    Exists { ty: DataType, path: Expr },
     /// type PATH path [.. ON EMPTY] [.. ON ERROR]
-    Value { ty: DataType, path: u32, on_empty: JsonInstead, on_error: JsonInstead },
+    Value { ty: DataType, path: Expr, on_empty: JsonInstead, on_error: JsonInstead },
 }
 
 /// What stands for a value that is missing or wrong.

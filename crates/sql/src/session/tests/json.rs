@@ -153,12 +153,15 @@ fn columns_of_json_table_are_bounded() {
 fn nested_paths_follow_one_another() {
     let world = World::new();
     let mut s = world.session();
-    let text = "SELECT * FROM JSON_TABLE('[{\"a\":[1,2],\"b\":[{\"c\":[]},{\"c\":[3]}]},{}]', '$[*]' \
-        COLUMNS (n FOR ORDINALITY, NESTED '$.a[*]' COLUMNS (a INT PATH '$'), NESTED '$.b[*]' \
-        COLUMNS (m FOR ORDINALITY, NESTED '$.c[*]' COLUMNS (c INT PATH '$')))) t";
+    let document = r#"[{"a": [1, 2], "b": [{"c": []}, {"c": [3]}]}, {}]"#;
+    let text = format!(
+        "SELECT * FROM JSON_TABLE('{document}', '$[*]' COLUMNS (n FOR ORDINALITY, NESTED '$.a[*]' \
+         COLUMNS (a INT PATH '$'), NESTED '$.b[*]' COLUMNS (m FOR ORDINALITY, NESTED '$.c[*]' \
+         COLUMNS (c INT PATH '$')))) t"
+    );
     let expected =
         ["1|1|NULL|NULL", "1|2|NULL|NULL", "1|NULL|1|NULL", "1|NULL|2|3", "2|NULL|NULL|NULL"];
-    assert_eq!(lines(&mut s, text), expected);
+    assert_eq!(lines(&mut s, &text), expected);
     // Each row of the table before begins anew, and rows that are wanted no more are not made.
     lines(&mut s, "CREATE TABLE d (id INT PRIMARY KEY, j JSON)");
     lines(&mut s, "INSERT INTO d VALUES (1, '[1,2]'), (2, '[]'), (3, '[3]')");

@@ -304,8 +304,8 @@ impl<'v> Eval<'v, '_, '_> {
     }
 }
 
-/// Does work on documents that tells a meter how far it is: KILL ends the work, and the statement is
-/// charged for what the work makes.
+/// Does work on documents that tells a meter how far it is: KILL ends the work, and the statement
+/// is charged for what the work makes.
 pub(in crate::exec) fn metered<T>(
     env: &mut Env<'_>,
     work: impl FnOnce(Meter<'_>) -> json::Result<T>,
