@@ -72,7 +72,9 @@ const fn sqlstate(code: u16) -> &'static [u8; 5] {
         1792 => b"25006",
         3140 | 3141 | 3144..=3146 | 3147 | 3150 | 3151 | 3157 | 3158 => b"22032",
         3143 | 3149 | 3152 | 3153 | 3154 | 3165 => b"42000",
+        3155 | 3669 => b"22003",
         3156 => b"22018",
+        3667 | 3670 => b"42000",
         3665 | 3966 => b"22035",
         3666 => b"2203F",
         3967 => b"22034",
@@ -530,6 +532,20 @@ errors! {
         path.";
     json_values_many(function) = 3967, "More than one value was found by '{function}' on the \
         specified path.";
+    json_number_out_of_range(target, column) = 3155, "Out of range JSON value for CAST to {target} \
+        from column {column} at row 1";
+    json_cast(target, column) = 3156, "Invalid JSON value for CAST to {target} from column \
+        {column} at row 1";
+    json_table_value_missing(column) = 3665, "Missing value for JSON_TABLE column '{column}'";
+    json_table_not_scalar(column) = 3666, "Can't store an array or an object in the scalar \
+        JSON_TABLE column '{column}'";
+    table_function_needs_alias() = 3667, "Every table function must have an alias.";
+    lateral_right_join(alias) = 3668, "INNER or LEFT JOIN must be used for LATERAL references made \
+        by '{alias}'";
+    json_table_out_of_range(column) = 3669, "Value is out of range for JSON_TABLE's column \
+        '{column}'";
+    json_table_nested(most, alias) = 3670, "More than supported {most} NESTED PATHs were found in \
+        JSON_TABLE '{alias}'";
     lock_nowait() = 3572, "Statement aborted because lock(s) could not be acquired immediately and \
         NOWAIT is set.";
     regexp_result_too_long() = 3684, "The result string is larger than the result buffer.";

@@ -27,7 +27,8 @@ impl Binder<'_> {
         if let Some(what) = def.unsupported {
             return Err(SqlError::unsupported(what));
         }
-        let mut column = Column::new(def.name.clone(), self.column_type(def, context)?);
+        let mut column =
+            Column::new(def.name.clone(), self.column_type(&def.ty, &def.name, context)?);
         column.nullable = def.nullable.unwrap_or(true) && !def.primary;
         column.invisible = def.invisible;
         if let Some(number) = def.comment {
@@ -63,8 +64,13 @@ impl Binder<'_> {
         Ok(column)
     }
 
-    fn column_type(&mut self, def: &ast::ColumnDef, context: &ColumnContext) -> Result<SqlType> {
-        let (ty, name) = (&def.ty, &def.name);
+    /// The type of the column `name`.
+    pub(super) fn column_type(
+        &mut self,
+        ty: &DataType,
+        name: &str,
+        context: &ColumnContext,
+    ) -> Result<SqlType> {
         let first = ty.args.first().copied();
         let sign = Sign { unsigned: ty.unsigned, zerofill: ty.zerofill };
         let fsp = || match first.unwrap_or(0) {

@@ -151,6 +151,7 @@ fn origin<'p>(select: &'p SelectPlan, e: &'p Expr) -> Option<(&'p TableInfo, usi
             let column = usize::from(*column);
             match &select.sources.get(usize::from(*source))?.kind {
                 SourceKind::Table(access) => Some((&access.table, column)),
+                SourceKind::JsonTable(table) => Some((&table.info, column)),
                 SourceKind::Derived(inner) | SourceKind::Lateral { plan: inner, .. } => {
                     origin(inner, inner.output.get(column)?)
                 }

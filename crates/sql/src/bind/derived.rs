@@ -34,6 +34,9 @@ pub(super) fn is_volatile(plan: &SelectPlan) -> bool {
     let source = |s: &Source| {
         let mut inner =
             matches!(&s.kind, SourceKind::Table(access) if access.filter.iter().any(differ));
+        if let SourceKind::JsonTable(table) = &s.kind {
+            return differ(&table.document);
+        }
         s.kind.each_inner(&mut |select| inner = inner || is_volatile(select));
         // The keys and conditions of a hash lookup never differ (bind/hash_join.rs).
         inner || s.filter.iter().any(differ)

@@ -57,6 +57,7 @@ pub(super) fn keep_numbers(plan: &mut SelectPlan, columns: &mut [ScopeColumn]) {
 pub(super) fn give_number(plan: &mut SelectPlan, output: usize) -> Option<(ExprType, Names)> {
     let table = |source: usize| match &plan.sources[source].kind {
         SourceKind::Table(access) => Some(access.table.clone()),
+        SourceKind::JsonTable(table) => Some(table.info.clone()),
         _ => None,
     };
     let (number, names) = number_of(&plan.output[output], table)?;

@@ -69,10 +69,12 @@ impl Explain {
 
     fn select(&mut self, plan: &SelectPlan, kind: &str) {
         let id = self.id();
-        let derived = plan
-            .sources
-            .iter()
-            .any(|s| matches!(s.kind, SourceKind::Derived(_) | SourceKind::Lateral { .. }));
+        let derived = plan.sources.iter().any(|s| match &s.kind {
+            SourceKind::Derived(inner) | SourceKind::Lateral { plan: inner, .. } => {
+                inner.json_table().is_none()
+            }
+            _ => false,
+        });
         let mut has_subqueries = false;
         plan.each_expr(&mut |e| e.each_subquery(&mut |_| has_subqueries = true));
         let is_outermost = kind == "SIMPLE" && (derived || has_subqueries);
@@ -139,6 +141,7 @@ impl Explain {
                 SourceKind::Union(_)
                 | SourceKind::Combined(_)
                 | SourceKind::Recursive(_)
+                | SourceKind::JsonTable(_)
                 | SourceKind::Windows(_) => {
                     unreachable!("the only source of its SELECT")
                 }
@@ -149,6 +152,18 @@ impl Explain {
                     }
                     let (name, extra) = (Some(name.to_string()), extra.join("; "));
                     self.push(id, kind, name, Some("ALL"), None, Some(2), extra);
+                }
+                SourceKind::Derived(inner) | SourceKind::Lateral { plan: inner, .. }
+                    if let Some(table) = inner.json_table() =>
+                {
+                    let words = ["Table function: json_table", "Using temporary"];
+                    extra.retain(|word| !words.contains(word));
+                    extra.splice(0..0, words);
+                    if is_checked(n) {
+                        extra.push("Using where");
+                    }
+                    let (name, extra) = (table.info.def.name.clone(), extra.join("; "));
+                    self.push(id, kind, Some(name), Some("ALL"), None, Some(2), extra);
                 }
                 SourceKind::Derived(plan) => {
                     if is_checked(n) {

@@ -48,6 +48,9 @@ pub(super) struct RawNest {
     pub on: Vec<Expr>,
 }
 
+/// ER_BAD_FIELD_ERROR
+const UNKNOWN_COLUMN: u16 = 1054;
+
 /// The columns of a join in the order of `*`: source and column of each.
 type Star = Vec<(usize, usize)>;
 
@@ -138,7 +141,13 @@ impl Binder<'_> {
         let mut at = around;
         for right in chain.iter().filter(is_right).rev() {
             let first = scope.sources.len();
-            let star = self.factor(right, from, scope, at)?;
+            let star = match self.factor(right, from, scope, at) {
+                Err(error) if self.refers_to_left(chain, right, &error, around) => {
+                    let alias = right.alias.as_deref().unwrap_or_default();
+                    return Err(SqlError::lateral_right_join(alias));
+                }
+                star => star?,
+            };
             waiting.push((first, star, at));
             at.nest = Some(from.open(at.nest)?);
         }
@@ -205,6 +214,27 @@ impl Binder<'_> {
         Ok(star)
     }
 
+    /// Whether the right side of a RIGHT JOIN has failed only because it names tables of the left
+    /// side, which are read after it. The statement fails in either case.
+    fn refers_to_left(
+        &mut self,
+        chain: &[TableFactor],
+        right: &TableFactor,
+        error: &SqlError,
+        around: Around<'_>,
+    ) -> bool {
+        let is_lateral = matches!(
+            right.kind,
+            FactorKind::JsonTable(_) | FactorKind::Derived { lateral: true, .. }
+        );
+        if !is_lateral || error.code != UNKNOWN_COLUMN {
+            return false;
+        }
+        let left = chain.iter().take_while(|factor| !std::ptr::eq(*factor, right));
+        let (mut from, mut scope) = (FromClause::default(), Scope::default());
+        left.chain([right]).all(|factor| self.factor(factor, &mut from, &mut scope, around).is_ok())
+    }
+
     fn factor(
         &mut self,
         factor: &TableFactor,
@@ -263,6 +293,16 @@ impl Binder<'_> {
                 let alias = factor.alias.as_deref().unwrap_or(name);
                 let forced = around.straight && !scope.sources.is_empty();
                 self.itself(name, *inside, left || forced, alias, scope)?
+            }
+            FactorKind::JsonTable(table) => {
+                let alias = factor.alias.as_deref().unwrap_or_default();
+                scope.seen_from = 0;
+                let env =
+                    Env { scope, outer: around.outer, ..Env::new(scope, Clause::TableFunction) };
+                let (mut plan, outer) = self.json_table(&env, table, alias)?;
+                let source = scope.add_derived(alias, &plan.columns, nullable)?;
+                keep_numbers(&mut plan, &mut scope.sources[source as usize].columns);
+                RawKind::Lateral(Box::new(plan), outer)
             }
             FactorKind::Derived { select, columns, lateral: true, .. } => {
                 let alias = factor.alias.as_deref().ok_or_else(SqlError::derived_needs_alias)?;

@@ -33,6 +33,7 @@ mod hash_join;
 mod index_def;
 mod insert;
 mod join_order;
+mod json_table;
 mod load;
 mod many;
 mod order;

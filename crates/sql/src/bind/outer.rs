@@ -55,7 +55,9 @@ impl Binder<'_> {
             _ if name.table.is_some() => None,
             Clause::Fields => env.items.map(|(so_far, _)| so_far),
             Clause::Group | Clause::Having | Clause::Order => env.aliases,
-            Clause::Where | Clause::On | Clause::From | Clause::None => None,
+            Clause::Where | Clause::On | Clause::From | Clause::TableFunction | Clause::None => {
+                None
+            }
         };
         let named =
             |aliases: &Aliases| aliases.find(&name.column).map(|n| aliases.list[n].1.clone());

@@ -21,6 +21,8 @@ pub enum Clause {
     Group,
     Having,
     Order,
+    /// The document of a JSON_TABLE.
+    TableFunction,
     /// LIMIT, SET, DEFAULT (..), VALUES (..): places without a clause that messages could name.
     None,
 }
@@ -31,6 +33,7 @@ impl Clause {
             Clause::Where => "where clause",
             Clause::On => "on clause",
             Clause::From => "from clause",
+            Clause::TableFunction => "a table function argument",
             Clause::Group => "group statement",
             Clause::Having => "having clause",
             Clause::Order => "order clause",

@@ -3,6 +3,7 @@ use super::ExecContext;
 use super::correlated::{self, answered};
 use super::eval::{Eval, Row, Scope};
 use super::hash_rows::{self, HashRows};
+use super::json_table::JsonRows;
 use super::lateral::Lateral;
 use super::rows::{Derived, Kept, kept_rows};
 use super::scan::{Scan, check_killed, read_mode};
@@ -49,6 +50,7 @@ enum Rows<'p> {
     Lateral(Box<Lateral<'p>>),
     Union(Box<UnionRows<'p>>),
     Counted(Box<Counted>),
+    JsonTable(Box<JsonRows<'p>>),
 }
 struct Level<'p> {
     source: &'p Source,
@@ -197,6 +199,9 @@ impl<'p> Loops<'p> {
                 SourceKind::Lateral { plan, outer } => {
                     Rows::Lateral(Box::new(Lateral::new(plan, outer)))
                 }
+                SourceKind::JsonTable(table) => {
+                    Rows::JsonTable(Box::new(JsonRows::open(table, at, &mut cx.env)?))
+                }
                 SourceKind::Union(parts) => Rows::Union(Box::new(UnionRows::new(parts))),
                 SourceKind::Combined(parts) => {
                     Rows::Counted(Box::new(Box::pin(Counted::make(cx, parts, at)).await?))
@@ -264,6 +269,7 @@ impl<'p> Loops<'p> {
                 Rows::Lateral(lateral) => lateral.kept.free(&mut cx.env),
                 Rows::Union(union) => union.kept.free(&mut cx.env),
                 Rows::Counted(counted) => counted.free(&mut cx.env),
+                Rows::JsonTable(rows) => rows.free(&mut cx.env),
             }
         }
         Ok(())
@@ -395,7 +401,7 @@ impl<'p> Loops<'p> {
         let level = &mut self.levels[depth];
         self.more = match (&level.hash, &mut level.rows) {
             // The rows are at hand now.
-            (Hash::Yes(_), _) | (_, Rows::Lateral(_) | Rows::Kept(_)) => {
+            (Hash::Yes(_), _) | (_, Rows::Lateral(_) | Rows::Kept(_) | Rows::JsonTable(_)) => {
                 cx.trx.give_way().await;
                 return Ok(None);
             }
@@ -501,7 +507,7 @@ impl<'p> Loops<'p> {
             Rows::Kept(kept) => kept.rewind(),
             Rows::Lateral(lateral) => lateral.is_made = false,
             // The only source is started once.
-            Rows::Union(_) | Rows::Counted(_) => {}
+            Rows::Union(_) | Rows::Counted(_) | Rows::JsonTable(_) => {}
             Rows::Scan(scan) => {
                 let mark = cx.env.held();
                 scan.start(at, &mut cx.env)?;
@@ -614,6 +620,7 @@ impl Level<'_> {
                 scan.advance_at_hand(cx.trx, &mut cx.scratch.handlers).then_some(true)
             }
             Rows::Kept(kept) => Some(kept.advance()?),
+            Rows::JsonTable(rows) => Some(rows.advance(&mut cx.env)?),
             Rows::Lateral(lateral) if lateral.is_made => Some(lateral.kept.advance()?),
             Rows::Lateral(_) | Rows::Union(_) | Rows::Counted(_) => None,
         })
@@ -631,6 +638,7 @@ impl Level<'_> {
             (Hash::Yes(_), _) => {}
             (_, Rows::Scan(scan)) => scan.refuse(cx.trx),
             (_, Rows::Kept(_) | Rows::Lateral(_) | Rows::Union(_) | Rows::Counted(_)) => {}
+            (_, Rows::JsonTable(_)) => {}
         }
     }
     fn row(&self) -> Row<'_> {
@@ -643,6 +651,7 @@ impl Level<'_> {
             (_, Rows::Lateral(lateral)) => Row::Values(lateral.kept.current()),
             (_, Rows::Union(union)) => Row::Values(union.kept.current()),
             (_, Rows::Counted(counted)) => Row::Values(counted.current()),
+            (_, Rows::JsonTable(rows)) => rows.row(),
         }
     }
 }

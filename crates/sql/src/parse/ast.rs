@@ -1,6 +1,7 @@
 //! The syntax tree: the statement before any name is looked up. Names are owned, because parsing is
 //! not the hot path. Literals are numbers into [`Parsed::literals`](super::Parsed).
 mod definition;
+mod json_table;
 
 pub use super::window::{Frame, FrameBound, Over, WindowCall, WindowSpec};
 use crate::plan::{
@@ -8,6 +9,7 @@ use crate::plan::{
     XaVerb,
 };
 pub use definition::*;
+pub use json_table::*;
 use redolith_types::Charset;
 
 /// A range of bytes in the statement's text.
@@ -332,6 +334,7 @@ pub enum FactorKind {
         /// The name, if WITH RECURSIVE has defined it by itself.
         recursive: Option<String>,
     },
+    JsonTable(Box<JsonTable>),
     /// The name of a common table expression within its own definition: the rows of the iteration
     /// before. `inside` if it stands in a subquery or a derived table.
     Itself {

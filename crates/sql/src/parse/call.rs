@@ -326,7 +326,7 @@ impl Parser<'_> {
         self.in_parens(|p| {
             let document = p.expr()?;
             p.expect_symbol(",")?;
-            let path = p.json_value_path()?;
+            let path = p.json_path()?;
             let ty = if p.accept("RETURNING") {
                 p.cast_type()?
             } else {
@@ -345,8 +345,8 @@ impl Parser<'_> {
         })
     }
 
-    /// The path of JSON_VALUE, which is a literal.
-    fn json_value_path(&mut self) -> Result<Expr> {
+    /// A path of JSON_VALUE or JSON_TABLE, which is a literal.
+    pub(super) fn json_path(&mut self) -> Result<Expr> {
         let before = self.position();
         let is_text = self.peek().kind.is_string();
         let path = self.expr()?;

@@ -378,7 +378,7 @@ impl Parser<'_> {
     }
 
     /// The type of a column. The second value says whether the text was SERIAL.
-    fn data_type(&mut self, column: &str) -> Result<(DataType, bool)> {
+    pub(super) fn data_type(&mut self, column: &str) -> Result<(DataType, bool)> {
         let token = self.peek();
         if token.kind != TokenKind::Word {
             return self.fail();

@@ -141,8 +141,8 @@ impl Parser<'_> {
                 join: Join::None,
             });
         }
-        if self.at("JSON_TABLE") && self.at_symbol_nth(1, "(") {
-            return Err(SqlError::unsupported("JSON_TABLE"));
+        if self.at_json_table() {
+            return self.json_table();
         }
         self.named_table()
     }

@@ -3,6 +3,8 @@
 
 /// Columns of a table.
 pub const MAX_COLUMNS: usize = 1017;
+/// Columns of a JSON_TABLE, as of MySQL's temporary tables.
+pub const MAX_JSON_TABLE_COLUMNS: usize = 4096;
 /// Indexes of a table.
 pub const MAX_INDEXES: usize = 64;
 /// Columns of an index.

@@ -18,6 +18,7 @@ mod dml;
 mod expr;
 pub mod hints;
 mod joins;
+mod json_table;
 pub mod lexer;
 pub mod limits;
 pub mod literal;

@@ -107,6 +107,7 @@ fn select_plan(plan: &SelectPlan) -> usize {
         let mut rows = match &s.kind {
             SourceKind::Table(table) => access(table),
             SourceKind::Lateral { outer, .. } => exprs(outer),
+            SourceKind::JsonTable(table) => table.memory() + expr(&table.document),
             SourceKind::Recursive(recursion) => size_of::<Recursion>() + limit(&recursion.limit),
             _ => 0,
         };

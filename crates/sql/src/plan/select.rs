@@ -19,6 +19,7 @@ use super::access::TableAccess;
 use super::expr::Expr;
 use super::expr_type::ExprType;
 use super::hash_lookup::HashLookup;
+use super::json_table::JsonTable;
 use super::subquery::HashProbe;
 use super::window::WindowStage;
 use crate::information_schema::Virtual;
@@ -59,6 +60,13 @@ pub struct SelectPlan {
     pub probe: Option<Box<HashProbe>>,
 }
 impl SelectPlan {
+    /// The JSON_TABLE whose rows the SELECT gives.
+    pub fn json_table(&self) -> Option<&JsonTable> {
+        match &self.sources[..] {
+            [Source { kind: SourceKind::JsonTable(table), .. }] => Some(table),
+            _ => None,
+        }
+    }
     /// A SELECT of these outputs, which has no sources and no clauses yet.
     pub fn of_outputs(output: Vec<Expr>) -> SelectPlan {
         SelectPlan {
@@ -145,6 +153,8 @@ pub enum SourceKind {
     /// The rows of a SELECT with the values of window functions (WIN-1). The only source of its
     /// SELECT.
     Windows(Box<WindowStage>),
+    /// The rows of a JSON_TABLE (JTAB-2). The only source of its SELECT, which gives its columns.
+    JsonTable(Box<JsonTable>),
     /// A table of INFORMATION_SCHEMA, which the executor also makes once, keeps and reads in order.
     Virtual(Virtual),
 }
@@ -153,7 +163,10 @@ impl SourceKind {
     /// Calls `f` with each SELECT of which the source is made.
     pub fn each_inner<'p>(&'p self, f: &mut dyn FnMut(&'p SelectPlan)) {
         match self {
-            SourceKind::Table(_) | SourceKind::Virtual(_) | SourceKind::Iteration { .. } => {}
+            SourceKind::Table(_)
+            | SourceKind::JsonTable(_)
+            | SourceKind::Virtual(_)
+            | SourceKind::Iteration { .. } => {}
             SourceKind::Derived(inner) | SourceKind::Lateral { plan: inner, .. } => f(inner),
             SourceKind::Windows(stage) => f(&stage.inner),
             SourceKind::Union(parts) => parts.iter().for_each(f),

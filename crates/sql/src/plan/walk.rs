@@ -273,6 +273,7 @@ impl SelectPlan {
                     access.each_key(f);
                 }
                 SourceKind::Lateral { outer, .. } => outer.iter().for_each(&mut *f),
+                SourceKind::JsonTable(table) => f(&table.document),
                 _ => {}
             }
         }

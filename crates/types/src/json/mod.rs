@@ -19,6 +19,7 @@ mod encode;
 mod number;
 mod parse;
 mod path;
+mod place;
 mod print;
 mod seek;
 #[cfg(test)]
@@ -36,6 +37,7 @@ pub(crate) use convert::{compare_values, hash, is_true, write_text};
 pub use encode::{encode, size};
 pub use parse::{parse, parse_cost};
 pub use path::{Index, Leg, Path};
+pub use place::Place;
 pub use print::{pretty, print, print_metered, print_unquoted, quote, quoted_len};
 pub use seek::{seek, seek_where};
 

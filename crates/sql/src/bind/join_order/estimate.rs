@@ -377,8 +377,9 @@ fn rows_read_of(source: &Source) -> f64 {
         SourceKind::Union(parts) => parts.iter().map(rows_of).sum(),
         SourceKind::Combined(parts) => parts.iter().map(|(_, part)| rows_of(part)).sum(),
         SourceKind::Windows(stage) => rows_of(&stage.inner),
-        SourceKind::Recursive(_) | SourceKind::Iteration { .. } | SourceKind::Virtual(_) => {
-            SOME_ROWS
-        }
+        SourceKind::Recursive(_)
+        | SourceKind::Iteration { .. }
+        | SourceKind::JsonTable(_)
+        | SourceKind::Virtual(_) => SOME_ROWS,
     }
 }

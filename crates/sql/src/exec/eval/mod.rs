@@ -31,6 +31,7 @@ mod tests;
 mod text;
 
 pub use cast::coerce;
+pub(in crate::exec) use json::metered;
 pub use like::{fixed_start, like};
 pub use regexp::Compiled as CompiledRegexp;
 use regexp::MatchType;

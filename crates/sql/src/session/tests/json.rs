@@ -107,3 +107,83 @@ fn bytes_that_are_no_text_are_refused() {
     assert_eq!(refused(b"SELECT JSON_QUOTE('~')"), ["error 1300"]);
     assert_eq!(refused(b"SELECT JSON_OBJECT('~', 1)"), ["error 1300"]);
 }
+
+/// JTAB-4: the document of a JSON_TABLE and the places of its values are in the statement's
+/// account, and rows go to a file when they have outgrown their memory.
+#[test]
+fn rows_of_json_table_are_charged() {
+    let world = World::new();
+    let mut s = world.session();
+    let count = |elements: usize| {
+        format!(
+            "SELECT COUNT(*), SUM(v) FROM JSON_TABLE(CONCAT('[', REPEAT('1,', {elements}), '1]'), \
+             '$[*]' COLUMNS (v INT PATH '$')) t"
+        )
+    };
+    assert_eq!(lines(&mut s, &count(99_999)), ["100000|100000"]);
+    lines(&mut s, "SET redolith_statement_memory = 1048576");
+    assert_eq!(lines(&mut s, &count(99_999)), ["error 3170"]);
+    assert_eq!(lines(&mut s, &count(999)), ["1000|1000"]);
+    // Of one document there are as many values as a path finds, and each of them can be large.
+    let many = "SELECT COUNT(*) FROM JSON_TABLE(CONCAT(REPEAT('[', 90), '\"', REPEAT('x', 20000), \
+        '\"', REPEAT(']', 90)), '$**[*]' COLUMNS (j JSON PATH '$')) t";
+    assert_eq!(lines(&mut s, many), ["90"]);
+    assert_eq!(lines(&mut s, "SELECT 1"), ["1"]);
+}
+
+/// JTAB-1: the columns of a JSON_TABLE are counted while they are read.
+#[test]
+fn columns_of_json_table_are_bounded() {
+    let world = World::new();
+    let mut s = world.session();
+    let table = |columns: usize| {
+        let list: Vec<String> = (0..columns).map(|n| format!("c{n} INT PATH '$'")).collect();
+        format!("SELECT c0, c{} FROM JSON_TABLE('7', '$' COLUMNS ({})) t", columns - 1, {
+            list.join(", ")
+        })
+    };
+    assert_eq!(lines(&mut s, &table(1_000)), ["7|7"]);
+    assert_eq!(lines(&mut s, &table(4_096)), ["7|7"]);
+    assert_eq!(lines(&mut s, &table(4_097)), ["error 1117"]);
+    assert_eq!(lines(&mut s, &table(100_000)), ["error 1117"]);
+}
+
+/// JTAB-2: a path gives rows for its own values and for those of the paths in it, in their order.
+#[test]
+fn nested_paths_follow_one_another() {
+    let world = World::new();
+    let mut s = world.session();
+    let document = r#"[{"a": [1, 2], "b": [{"c": []}, {"c": [3]}]}, {}]"#;
+    let text = format!(
+        "SELECT * FROM JSON_TABLE('{document}', '$[*]' COLUMNS (n FOR ORDINALITY, NESTED '$.a[*]' \
+         COLUMNS (a INT PATH '$'), NESTED '$.b[*]' COLUMNS (m FOR ORDINALITY, NESTED '$.c[*]' \
+         COLUMNS (c INT PATH '$')))) t"
+    );
+    let expected =
+        ["1|1|NULL|NULL", "1|2|NULL|NULL", "1|NULL|1|NULL", "1|NULL|2|3", "2|NULL|NULL|NULL"];
+    assert_eq!(lines(&mut s, &text), expected);
+    // Each row of the table before begins anew, and rows that are wanted no more are not made.
+    lines(&mut s, "CREATE TABLE d (id INT PRIMARY KEY, j JSON)");
+    lines(&mut s, "INSERT INTO d VALUES (1, '[1,2]'), (2, '[]'), (3, '[3]')");
+    let join = "SELECT id, v FROM d LEFT JOIN JSON_TABLE(j, '$[*]' COLUMNS (v INT PATH '$')) t ON \
+        v <> 2 ORDER BY id";
+    assert_eq!(lines(&mut s, join), ["1|1", "2|NULL", "3|3"]);
+}
+
+/// JTAB-3: a default that its column cannot hold fails the statement without a row.
+#[test]
+fn defaults_of_json_table_are_checked() {
+    let world = World::new();
+    let mut s = world.session();
+    let mut table = |column: &str| {
+        lines(&mut s, &format!("SELECT * FROM JSON_TABLE('[]', '$[*]' COLUMNS ({column})) t"))
+    };
+    assert_eq!(table("a INT PATH '$' DEFAULT 'x' ON EMPTY"), ["error 1067"]);
+    assert_eq!(table("a INT PATH '$' DEFAULT '[]' ON ERROR"), ["error 1067"]);
+    assert_eq!(table("a TINYINT PATH '$' DEFAULT '128' ON ERROR"), ["error 3669"]);
+    assert!(table("a TINYINT PATH '$' DEFAULT '127' ON ERROR").is_empty());
+    let nested = "NESTED PATH '$' COLUMNS (";
+    let paths = |n: usize| format!("{}a INT PATH '$'{}", nested.repeat(n), ")".repeat(n));
+    assert!(table(&paths(14)).is_empty());
+    assert_eq!(table(&paths(15)), ["error 3670"]);
+}

@@ -12,6 +12,7 @@ mod value;
 
 use super::Eval;
 use crate::error::{Result, SqlError};
+use crate::exec::env::Env;
 use crate::exec::pace::LONG;
 use crate::plan::{Expr, ExprKind, Function, Kind, SubqueryTest, UnaryOp};
 use redolith_types::json::binary::field;
@@ -37,19 +38,9 @@ impl<'v> Eval<'v, '_, '_> {
         Ok(value)
     }
 
-    /// Does work on documents that tells a meter how far it is: KILL ends the work, and the
-    /// statement is charged for what the work makes.
+    /// [`metered`] in this evaluation.
     fn metered<T>(&mut self, work: impl FnOnce(Meter<'_>) -> json::Result<T>) -> Result<T> {
-        let (env, mut ended) = (&mut *self.env, Ok(()));
-        let done = work(&mut |values, bytes| {
-            ended = env.steps(values);
-            if ended.is_ok() && bytes > 0 {
-                ended = env.charge(bytes);
-            }
-            ended.is_err()
-        });
-        ended?;
-        Ok(done?)
+        metered(self.env, work)
     }
     /// The text of a document, or NULL and a warning if it is longer than a packet.
     fn printed(
@@ -138,17 +129,28 @@ impl<'v> Eval<'v, '_, '_> {
         args: &'v [Expr],
         n: usize,
     ) -> Result<Option<Document<'v>>> {
-        let e = &args[n];
-        let name = || function.name().to_ascii_lowercase();
+        self.document_of(&args[n], n + 1, &|| function.name().to_ascii_lowercase())
+    }
+    /// The document of a JSON_TABLE. None for NULL.
+    pub(in crate::exec) fn table_document(&mut self, e: &'v Expr) -> Result<Option<Document<'v>>> {
+        self.document_of(e, 1, &|| "json_table".to_string())
+    }
+    /// The document that argument `number`, from 1, of the function `name` is.
+    fn document_of(
+        &mut self,
+        e: &'v Expr,
+        number: usize,
+        name: &dyn Fn() -> String,
+    ) -> Result<Option<Document<'v>>> {
         match self.eval(e)? {
             Value::Null => Ok(None),
             Value::Json(document) => Ok(Some(document)),
             Value::Bytes(text) => {
                 let text = self.json_text(e, text)?;
-                let wrong = |why, at| SqlError::invalid_json_argument(n + 1, name(), why, at);
+                let wrong = |why, at| SqlError::invalid_json_argument(number, name(), why, at);
                 Ok(Some(Cow::Owned(self.parsed(&text, wrong)?)))
             }
-            _ => Err(SqlError::invalid_json_type(n + 1, name())),
+            _ => Err(SqlError::invalid_json_type(number, name())),
         }
     }
 
@@ -300,6 +302,24 @@ impl<'v> Eval<'v, '_, '_> {
     fn made_bool(truth: bool) -> Value<'v> {
         Value::Int(i64::from(truth))
     }
+}
+
+/// Does work on documents that tells a meter how far it is: KILL ends the work, and the statement
+/// is charged for what the work makes.
+pub(in crate::exec) fn metered<T>(
+    env: &mut Env<'_>,
+    work: impl FnOnce(Meter<'_>) -> json::Result<T>,
+) -> Result<T> {
+    let mut ended = Ok(());
+    let done = work(&mut |values, bytes| {
+        ended = env.steps(values);
+        if ended.is_ok() && bytes > 0 {
+            ended = env.charge(bytes);
+        }
+        ended.is_err()
+    });
+    ended?;
+    Ok(done?)
 }
 
 /// A string that has to be text.

@@ -92,13 +92,13 @@ impl<'v> Eval<'v, '_, '_> {
         let mut text = Vec::new();
         if ty.kind.is_string() {
             if !json::print_unquoted(&view, &mut text) {
-                return Err(not_scalar(column));
+                return Err(SqlError::json_table_not_scalar(column));
             }
             return self.typed(Value::owned(text), Charset::Utf8mb4, ty, column);
         }
         match json::binary::scalar(&view) {
             Some(scalar) => self.typed(scalar.into_owned(), Charset::Utf8mb4, ty, column),
-            None => Err(not_scalar(column)),
+            None => Err(SqlError::json_table_not_scalar(column)),
         }
     }
 
@@ -131,13 +131,6 @@ impl<'v> Eval<'v, '_, '_> {
             }
         }
     }
-}
-
-fn not_scalar(column: &str) -> SqlError {
-    SqlError::new(
-        3666,
-        format!("Can't store an array or an object in the scalar JSON_TABLE column '{column}'"),
-    )
 }
 
 /// The column type of a type that CAST gives.
