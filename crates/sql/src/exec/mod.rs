@@ -33,6 +33,7 @@ mod into_file;
 mod json_items;
 mod key_bounds;
 mod lateral;
+mod list_tests;
 mod load;
 pub mod locks;
 mod long_rows;
