@@ -10,6 +10,8 @@ use crate::plan::{CompareAs, CompareOp, EqualBy, Expr, ExprKind};
 /// The most columns of a class for which conditions are made, and the most columns of all classes.
 const MOST_COLUMNS: usize = 8;
 const MOST_OF_ALL: usize = 128;
+/// The most conditions that are looked at: a statement may have very many.
+const MOST_CONDITIONS: usize = 1000;
 
 /// A source and its column.
 type Place = (u16, u16);
@@ -24,7 +26,7 @@ impl Classes {
     pub fn of<'e>(from: &FromClause, conditions: impl Iterator<Item = &'e Expr>) -> Classes {
         let mut classes = Classes::default();
         let mut known = 0;
-        for condition in conditions {
+        for condition in conditions.take(MOST_CONDITIONS) {
             let Some([a, b]) = places(condition).filter(|_| known < MOST_OF_ALL) else { continue };
             if [a, b].iter().any(|(source, _)| from.sources[*source as usize].nest.is_some()) {
                 continue;
@@ -64,7 +66,8 @@ impl Classes {
         let is_small = |class: &&Vec<Place>| (3..=MOST_COLUMNS).contains(&class.len());
         for class in self.list.iter().filter(is_small) {
             let own = |e: &&&Expr| places(e).is_some_and(|[a, _]| class.contains(&a));
-            let own: Vec<&Expr> = conditions.iter().filter(own).copied().collect();
+            let own: Vec<&Expr> =
+                conditions.iter().take(MOST_CONDITIONS).filter(own).copied().collect();
             for (n, a) in class.iter().enumerate() {
                 for b in class[n + 1..].iter().filter(|b| a.0 != b.0) {
                     let is_given = |e: &&Expr| {
@@ -90,7 +93,7 @@ impl Classes {
     ) -> Vec<Expr> {
         let classes = Classes::of(from, given.clone());
         let place = |e: &Expr| Some((classes.class_of(e)?, e.last_source()?));
-        let mut there: Vec<(usize, u16)> = given.filter_map(place).collect();
+        let mut there: Vec<(usize, u16)> = given.take(MOST_CONDITIONS).filter_map(place).collect();
         implied.retain(|e| match place(e) {
             Some(place) if !there.contains(&place) => {
                 there.push(place);
@@ -104,10 +107,10 @@ impl Classes {
 
 /// The columns of a comparison that may make a class.
 fn places(condition: &Expr) -> Option<[Place; 2]> {
-    let ExprKind::Compare { op: CompareOp::Eq, how: how @ CompareAs::Int, sides } = &condition.kind
-    else {
+    let ExprKind::Compare { op: CompareOp::Eq, how, sides } = &condition.kind else { return None };
+    if *how != CompareAs::Int {
         return None;
-    };
+    }
     let place = |e: &Expr| match e.kind {
         ExprKind::Column { source, column } => Some((source, column)),
         _ => None,
@@ -119,13 +122,11 @@ fn places(condition: &Expr) -> Option<[Place; 2]> {
 
 /// `a = b`, of the parts of the conditions that name `a` and `b`.
 fn equality(a: Place, b: Place, own: &[&Expr]) -> Option<Expr> {
-    let sides = |e: &Expr| match &e.kind {
-        ExprKind::Compare { sides, .. } => Some(sides.clone()),
-        _ => None,
-    };
-    let find = |(s, c): Place| {
-        let is_it = |e: &Expr| matches!(e.kind, ExprKind::Column { source, column } if (source, column) == (s, c));
-        own.iter().filter_map(|e| sides(e)).flat_map(|sides| *sides).find(is_it)
+    let find = |(source, column): Place| {
+        own.iter().find_map(|e| {
+            let ExprKind::Compare { sides, .. } = &e.kind else { return None };
+            sides.iter().find(|side| side.column_of(source) == Some(column.into())).cloned()
+        })
     };
     let (a, b) = (find(a)?, find(b)?);
     let mut made = own.first().copied()?.clone();
