@@ -17,7 +17,7 @@ use crate::canary::{Canary, planted};
 use crate::engine::Engine;
 use crate::mtr::{At, Mtr, Store};
 use crate::page::Patch;
-use crate::page::index::{self, Rec};
+use crate::page::index::{self, Page, Rec};
 use crate::{Lsn, PageId, Result, Try};
 use redolith_types::Value;
 use redolith_types::convert::to_integer;
@@ -174,18 +174,46 @@ fn last_entry(store: &Store, tree: &Tree) -> Try<(PageGuard, Option<Rec>)> {
     Ok((leaf, (end != index::INFIMUM).then_some(end)))
 }
 
-/// A rough number of rows: the records of the first leaf times an estimate of the number of leaves.
+/// The number of paths from the root to a leaf that [`estimate_rows`] looks at.
+const PATHS: usize = 8;
+
+/// A rough number of rows, told by some paths from the root to a leaf: the product of the numbers
+/// of records on a path is what the tree would have if all its pages were as full.
 fn estimate_rows(store: &Store, tree: &Tree) -> Try<u64> {
-    let leaf = tree.leaf(store, Seek::Key(b""))?;
-    let per_leaf = index::n_recs(&leaf) as u64;
-    drop(leaf);
-    let g = store.pool.fix(PageId { space: tree.space, no: tree.root }, Latch::S)?;
-    match index::level(&g) {
-        0 => Ok(per_leaf),
-        1 => Ok(per_leaf * index::n_recs(&g) as u64),
-        level => {
-            let below = index::n_recs(&g) as u64;
-            Ok(per_leaf.max(1) * below * 300u64.saturating_pow(level as u32 - 1))
+    let (mut starts, children, level) = {
+        let root = store.pool.fix(PageId { space: tree.space, no: tree.root }, Latch::S)?;
+        let (level, children) = (index::level(&root), usize::from(index::n_recs(&root)));
+        if level == 0 {
+            return Ok(children as u64);
         }
+        (spread_keys(&root, PATHS), children as u128, level)
+    };
+    let (mut sum, paths) = (0u128, starts.len() as u128);
+    for key in &mut starts {
+        let mut rows = children;
+        for level in (0..level).rev() {
+            let page = tree.descend(store, Seek::Key(key), level, Latch::S, None)?;
+            rows = rows.saturating_mul(index::n_recs(&page).into());
+            // The path goes on in the middle of the page: what is at its ends is often not full.
+            if let Some(middle) = spread_keys(&page, 2).pop() {
+                *key = middle;
+            }
+        }
+        sum = sum.saturating_add(rows);
     }
+    Ok(u64::try_from(sum / paths.max(1)).unwrap_or(u64::MAX).min(i64::MAX as u64))
+}
+/// The keys of at most `most` records of a page, evenly spread over it.
+pub(super) fn spread_keys(page: &Page, most: usize) -> Vec<Vec<u8>> {
+    let n = usize::from(index::n_recs(page));
+    let mut keys = Vec::with_capacity(most.min(n));
+    let mut at = index::first_rec(page);
+    for i in 0..n {
+        let Some(r) = at else { break };
+        if i * most / n >= keys.len() || n <= most {
+            keys.push(index::key(page, r).to_vec());
+        }
+        at = index::next_rec(page, r);
+    }
+    keys
 }

@@ -3,6 +3,7 @@
 //!
 //! **SAMPLE-1** Statistics never change. Newer ones take their place in the table, and those who
 //! hold the old ones find out by [`Statistics::are_current`].
+use super::counters::spread_keys;
 use super::table::Table;
 use crate::btree::Seek;
 use crate::buf::Latch;
@@ -102,19 +103,8 @@ impl Engine {
             let root =
                 self.store.pool.fix(PageId { space: t.space, no: ix.tree.root }, Latch::S)?;
             ix.tree.expect(&self.store, &root, None)?;
-            let mut keys: Vec<Vec<u8>> = Vec::new();
-            let n =
-                if index::level(&root) == 0 { 1 } else { usize::from(index::n_recs(&root)).max(1) };
-            let mut at = index::first_rec(&root);
-            for i in 0..n {
-                let Some(r) = at else { break };
-                // `LEAVES` of the n children, evenly spread, or all of them.
-                if i * LEAVES / n >= keys.len() || n <= LEAVES {
-                    keys.push(index::key(&root, r).to_vec());
-                }
-                at = index::next_rec(&root, r);
-            }
-            keys
+            // A root that is a leaf is read once.
+            spread_keys(&root, if index::level(&root) == 0 { 1 } else { LEAVES })
         };
         for start in starts {
             let leaf = ix.tree.leaf(&self.store, Seek::Key(&start))?;

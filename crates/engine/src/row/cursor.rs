@@ -140,6 +140,8 @@ pub struct Cursor {
     hint: Option<(u32, u64, Rec)>,
     batch: Batch,
     batch_rows: usize,
+    /// The most rows of the first batch of each range.
+    first_batch: usize,
     ahead: ReadAhead,
     /// The rows of the batch's entries below this number have been asked for.
     rows_ahead: usize,
@@ -178,6 +180,7 @@ impl Cursor {
             hint: None,
             batch: Batch::default(),
             batch_rows: if read.locks() { 1 } else { FIRST_BATCH },
+            first_batch: FIRST_BATCH,
             ahead: ReadAhead::default(),
             rows_ahead: 0,
             range_locked: false,
@@ -207,7 +210,7 @@ impl Cursor {
         }
         (self.point, self.place, self.hint, self.range_locked) = (point, Place::Start, None, false);
         (self.open_range, self.taken, self.awaited) = (None, None, None);
-        self.batch_rows = if self.read.locks() || point { 1 } else { FIRST_BATCH };
+        self.batch_rows = if self.read.locks() || point { 1 } else { self.first_batch };
         self.ahead = ReadAhead::default();
         self.batch.clear();
     }
@@ -215,9 +218,14 @@ impl Cursor {
     /// follow.
     pub fn aim(&mut self, table: Arc<Table>, no: usize, reverse: bool, read: Read) {
         (self.table, self.no, self.reverse, self.read) = (table, no, reverse, read);
-        self.place = Place::Done;
+        (self.place, self.first_batch) = (Place::Done, FIRST_BATCH);
         (self.open_range, self.taken, self.awaited) = (None, None, None);
         self.batch.clear();
+    }
+    /// About so many rows are going to be wanted of each range. More than those are not read before
+    /// the caller asks for more: the row of an entry of a secondary index is a search of its own.
+    pub fn expect(&mut self, rows: u64) {
+        self.first_batch = rows.clamp(1, FIRST_BATCH as u64) as usize;
     }
     /// Frees memory beyond `bytes`.
     pub fn trim(&mut self, bytes: usize) {

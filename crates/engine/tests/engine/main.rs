@@ -9,6 +9,7 @@ mod library;
 mod pool_list;
 mod purge;
 mod purge_pace;
+mod row_estimate;
 mod rows;
 mod small_pool;
 mod space;

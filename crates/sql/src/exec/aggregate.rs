@@ -2,6 +2,7 @@
 use super::env::Env;
 use super::eval::{Eval, Scope};
 use super::json_items::JsonItems;
+use super::pace::LONG;
 use super::row_buffer::KeySet;
 use super::sortkey;
 use crate::error::{Result, SqlError};
@@ -115,15 +116,14 @@ impl Accumulator {
             return Ok(());
         }
         if let Some(seen) = &mut self.seen {
-            let mut key = Vec::new();
-            for e in own(call) {
-                let value = Eval::new(at, env).eval(e)?;
-                if value.is_null() {
-                    return Ok(());
-                }
-                sortkey::push(&value, &e.ty, e.ty.collation, env, &mut key);
+            let mut key = std::mem::take(&mut env.correlated.key);
+            key.clear();
+            let has_value = distinct_key(call, at, env, &mut key);
+            let is_new = has_value.map(|has_value| has_value && seen.insert(&key).1);
+            if key.capacity() < LONG {
+                env.correlated.key = key;
             }
-            if !seen.insert(&key).1 {
+            if !is_new? {
                 return Ok(());
             }
         }
@@ -297,6 +297,23 @@ impl Accumulator {
             }
         })
     }
+}
+
+/// Makes the key of the values that DISTINCT compares. Returns false if one of them is NULL.
+fn distinct_key<'v>(
+    call: &'v AggregateCall,
+    at: Scope<'v>,
+    env: &mut Env<'_>,
+    key: &mut Vec<u8>,
+) -> Result<bool> {
+    for e in own(call) {
+        let value = Eval::new(at, env).eval(e)?;
+        if value.is_null() {
+            return Ok(false);
+        }
+        sortkey::push(&value, &e.ty, e.ty.collation, env, key);
+    }
+    Ok(true)
 }
 
 /// An item of GROUP_CONCAT; None if an argument is NULL.

@@ -27,6 +27,9 @@ pub struct Groups<'p> {
     /// Whether an accumulator may hold more after a row than before.
     may_grow: bool,
     key: Vec<u8>,
+    /// The key of the last row and its group: rows of one group often follow each other.
+    last: Vec<u8>,
+    last_group: Option<usize>,
 }
 
 pub type Finished<'v> = (SmallVec<[Value<'v>; 4]>, SmallVec<[Value<'v>; 4]>);
@@ -44,6 +47,8 @@ impl<'p> Groups<'p> {
             grown: true,
             may_grow: plan.aggregates.iter().any(|call| Accumulator::new(call).may_grow()),
             key: Vec::new(),
+            last: Vec::new(),
+            last_group: None,
         };
         if plan.implicit {
             groups.open();
@@ -109,7 +114,8 @@ impl<'p> Groups<'p> {
     pub fn memory(&self) -> usize {
         let accumulators = self.accumulators.capacity() * size_of::<Accumulator>();
         let ends = self.ends.capacity() * size_of::<usize>();
-        self.keys.memory() + self.values.capacity() + ends + accumulators + self.kept
+        let keys = self.keys.memory() + self.key.capacity() + self.last.capacity();
+        keys + self.values.capacity() + ends + accumulators + self.kept
     }
     fn group_of<'v>(&mut self, at: Scope<'v>, env: &mut Env<'_>) -> Result<usize>
     where
@@ -123,11 +129,18 @@ impl<'p> Groups<'p> {
             sortkey::push(&value, &e.ty, e.ty.collation, env, &mut self.key);
             values.push(value);
         }
+        if let Some(n) = self.last_group
+            && self.key == self.last
+        {
+            return Ok(n);
+        }
         let (n, new) = self.keys.insert(&self.key);
         if new {
             values.iter().for_each(|v| write(v, &mut self.values));
             self.open();
         }
+        std::mem::swap(&mut self.key, &mut self.last);
+        self.last_group = Some(n);
         Ok(n)
     }
 

@@ -179,7 +179,10 @@ impl<'p> Loops<'p> {
                         }
                         (None, _) => (access, access.filter.as_ref()),
                     };
-                    let scan = Scan::new(access, cx.trx, in_transaction, cx.scratch);
+                    let mut scan = Scan::new(access, cx.trx, in_transaction, cx.scratch);
+                    if plan.sources.len() == 1 {
+                        scan.expect(most);
+                    }
                     Rows::Scan(scan.of_source(levels.len() as u16, filter))
                 }
                 SourceKind::Derived(derived) => {

@@ -35,6 +35,7 @@ mod json_items;
 mod json_table;
 mod key_bounds;
 mod lateral;
+mod list_tests;
 mod load;
 pub mod locks;
 mod long_rows;

@@ -29,6 +29,7 @@ pub async fn stream(
     sink: &mut impl RowTarget,
 ) -> Result<u64> {
     let mut scan = Scan::new(access, cx.trx, cx.env.settings.in_transaction, cx.scratch);
+    scan.expect(skip.saturating_add(count));
     let (mut given, mut sent) = (0, 0);
     let done: Result<()> = async {
         let mark = cx.env.held();

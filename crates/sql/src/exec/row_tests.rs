@@ -10,6 +10,7 @@
 //! effect, or depend on how often it is evaluated.
 use super::env::Env;
 use super::eval::{Eval, Scope};
+use super::list_tests::ListTest;
 use super::pace::BYTES_PER_STEP;
 use super::text_tests::TextTest;
 use crate::plan::{CompareAs, CompareOp, Expr, ExprKind};
@@ -27,7 +28,7 @@ struct Test {
 
 /// The numbers of a column: its integers, its decimals without their point, its packed dates.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Numbers {
+pub enum Numbers {
     Integer,
     Decimal(u8),
     Date,
@@ -37,6 +38,7 @@ enum Numbers {
 /// The tests of a filter, and its other conditions.
 pub struct RowTests<'p> {
     tests: Vec<Test>,
+    lists: Vec<ListTest>,
     texts: Vec<TextTest>,
     rest: Rest<'p>,
 }
@@ -48,7 +50,8 @@ enum Rest<'p> {
 impl<'p> RowTests<'p> {
     /// No tests: all conditions are left.
     pub fn none(filter: Option<&'p Expr>) -> RowTests<'p> {
-        RowTests { tests: Vec::new(), texts: Vec::new(), rest: Rest::Whole(filter) }
+        let rest = Rest::Whole(filter);
+        RowTests { tests: Vec::new(), lists: Vec::new(), texts: Vec::new(), rest }
     }
     /// The tests of `filter`, for the rows of source number `source`.
     pub fn of(
@@ -69,6 +72,10 @@ impl<'p> RowTests<'p> {
         let mut rest = Vec::new();
         for condition in conditions {
             if all.add(condition, source, def, at, env) {
+                continue;
+            }
+            if let Some(test) = ListTest::of(condition, source, def, at, env) {
+                all.lists.push(test);
                 continue;
             }
             match TextTest::of(condition, source, def, at, env) {
@@ -145,6 +152,7 @@ impl<'p> RowTests<'p> {
     #[inline]
     pub fn pass(&self, layout: &RowLayout, payload: &[u8]) -> bool {
         self.tests.iter().all(|test| test.passes(layout, payload))
+            && self.lists.iter().all(|test| test.passes(layout, payload))
             && self.texts.iter().all(|test| test.passes(layout, payload))
     }
     /// The steps that the tests of a row with this many bytes take (PACE-3).
@@ -163,7 +171,7 @@ impl<'p> RowTests<'p> {
 
 /// A value among the numbers of a column.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Bound {
+pub enum Bound {
     /// The greatest number that is not above it, and whether they are equal.
     At(i128, bool),
     Null,
@@ -171,7 +179,7 @@ enum Bound {
 
 impl Numbers {
     /// The numbers as which a column is compared. None if it is compared in another way.
-    fn of(ty: &SqlType, how: CompareAs) -> Option<Numbers> {
+    pub fn of(ty: &SqlType, how: CompareAs) -> Option<Numbers> {
         match (ty, how) {
             (SqlType::Int { .. }, CompareAs::Int | CompareAs::Decimal) => Some(Numbers::Integer),
             // More digits than a number of 128 bits has.
@@ -183,10 +191,23 @@ impl Numbers {
         }
     }
 
-    fn bound(self, e: &Expr, at: Scope<'_>, env: &mut Env<'_>) -> Option<Bound> {
+    /// The value of an expression that is the same for all rows. None if it is no such number.
+    pub fn bound(self, e: &Expr, at: Scope<'_>, env: &mut Env<'_>) -> Option<Bound> {
         known(e, at, env, |value, eval| self.bound_of(value, eval.env))
     }
-    fn bound_of(self, value: &Value<'_>, env: &mut Env<'_>) -> Option<Bound> {
+    /// The number of a column in a row; None for NULL.
+    #[inline]
+    pub fn get(layout: &RowLayout, payload: &[u8], column: usize) -> Option<i128> {
+        Some(match layout.get(payload, column) {
+            Value::Int(n) => n.into(),
+            Value::UInt(n) => n.into(),
+            Value::Decimal(d) => d.coefficient().unwrap_or(i128::MAX),
+            Value::Date(d) => d.packed().into(),
+            Value::DateTime(at) => at.packed().into(),
+            _ => return None,
+        })
+    }
+    pub fn bound_of(self, value: &Value<'_>, env: &mut Env<'_>) -> Option<Bound> {
         let scaled = |n: i128, power: u8| n.checked_mul(10i128.checked_pow(power.into())?);
         match (self, value) {
             (_, Value::Null) => Some(Bound::Null),
@@ -271,14 +292,7 @@ impl Test {
     }
     #[inline]
     fn passes(&self, layout: &RowLayout, payload: &[u8]) -> bool {
-        let number = match layout.get(payload, self.column) {
-            Value::Int(n) => n.into(),
-            Value::UInt(n) => n.into(),
-            Value::Decimal(d) => d.coefficient().unwrap_or(i128::MAX),
-            Value::Date(d) => d.packed().into(),
-            Value::DateTime(at) => at.packed().into(),
-            _ => return false,
-        };
+        let Some(number) = Numbers::get(layout, payload, self.column) else { return false };
         (self.low <= number && number <= self.high) == self.inside
     }
 }

@@ -171,6 +171,11 @@ impl<'p> Scan<'p> {
             filter.is_none() || matches!(self.access.path.kind, AccessKind::Point(_));
         Scan { source, conditions: RowTests::none(filter), tests_are_made, ..self }
     }
+    /// No more than `most` rows are going to be wanted. Called before the scan starts.
+    #[inline]
+    pub fn expect(&mut self, most: u64) {
+        self.cursor.expect(most);
+    }
     /// Ends the scan at any point, and keeps its memory for the next statement.
     pub fn finish(mut self, cx: &mut ExecContext<'_>) {
         let scratch = &mut *cx.scratch;

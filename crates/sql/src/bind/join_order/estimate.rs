@@ -6,11 +6,13 @@ use super::super::hash_join::may_be_key;
 use super::super::range::Finder;
 use super::super::select::RawKind;
 use super::super::selectivity::{DEFAULT_EQUAL, share_of, share_of_intervals};
+use super::equal_columns::Classes;
 use super::{Set, Unit, set_of};
 use crate::plan::{AccessKind, CompareOp, Expr, ExprKind, SelectPlan, Source, SourceKind};
 use crate::table_info::TableInfo;
 use redolith_engine::dict::estimate::Statistics;
 use redolith_types::IndexDef;
+use smallvec::SmallVec;
 use std::cell::Cell;
 use std::sync::Arc;
 
@@ -62,6 +64,9 @@ struct Fact {
     is_after: bool,
     /// The condition can be a key of a hash table (HASH-1).
     is_key: bool,
+    /// The class of equal columns that the condition is about, and the source's column: of several
+    /// conditions with the same one says all (JOIN-7).
+    class: Option<(usize, u16)>,
 }
 /// A condition that an index whose columns are fixed up to this one can use.
 #[derive(Clone, Copy)]
@@ -86,6 +91,7 @@ struct Input<'f> {
 /// The sources of a FROM clause with what is known of their rows.
 pub(super) struct Inputs<'f> {
     list: Vec<Input<'f>>,
+    classes: Classes,
     /// The steps that are left. Without steps the estimates are made up.
     steps: Cell<usize>,
 }
@@ -101,7 +107,8 @@ impl<'f> Inputs<'f> {
         let sources = from.sources.iter().zip(statistics);
         let list =
             sources.map(|(source, statistics)| Input::of(&source.kind, statistics)).collect();
-        let mut inputs = Inputs { list, steps: Cell::new(steps) };
+        let classes = Classes::of(from, conjuncts.iter().chain(&from.on));
+        let mut inputs = Inputs { list, classes, steps: Cell::new(steps) };
         conjuncts.iter().chain(&from.on).for_each(|e| inputs.note(from, None, e));
         for (n, nest) in from.nests.iter().enumerate() {
             nest.on.iter().for_each(|e| inputs.note(from, Some(n as u16), e));
@@ -134,8 +141,9 @@ impl<'f> Inputs<'f> {
                 continue;
             }
             let is_after = owner.is_none() && nest.is_some();
+            let class = self.classes.class_at(s, condition);
             let fact = self.list[s].fact(s, condition, joined, is_after);
-            self.list[s].facts.push(Fact { needs: reads & !(1 << s), ..fact });
+            self.list[s].facts.push(Fact { needs: reads & !(1 << s), class, ..fact });
         }
     }
 
@@ -223,7 +231,7 @@ impl<'f> Input<'f> {
     fn fact(&self, source: usize, condition: &Expr, joined: Option<f64>, is_after: bool) -> Fact {
         let is_key = !is_after && may_be_key(source as u16, condition);
         let share = share_of(condition);
-        let mut fact = Fact { needs: 0, share, search: None, is_after, is_key };
+        let mut fact = Fact { needs: 0, share, search: None, is_after, is_key, class: None };
         if let Some((table, _)) = &self.table {
             let finder = Finder { table, source: source as u16, anywhere: true };
             let test = finder.tests(std::slice::from_ref(condition)).pop();
@@ -259,8 +267,16 @@ impl<'f> Input<'f> {
         if !step(4 + self.facts.len()) {
             return Visit { cost: 1.0, rows: 1.0, hashed: None };
         }
-        let facts: Vec<&Fact> =
+        let mut facts: Vec<&Fact> =
             self.facts.iter().filter(|f| !f.is_after && f.needs & !placed == 0).collect();
+        let mut known: SmallVec<[(usize, u16); 4]> = SmallVec::new();
+        facts.retain(|f| match f.class {
+            Some(class) if known.contains(&class) => false,
+            class => {
+                known.extend(class);
+                true
+            }
+        });
         let share: f64 = facts.iter().map(|f| f.share).product();
         let has_key = facts.iter().any(|f| f.is_key && f.needs != 0);
         let hashed = (self.may_be_hashed && has_key).then(|| {

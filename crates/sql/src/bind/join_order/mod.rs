@@ -23,6 +23,7 @@
 //! hint for the source's indexes, the index is used. The plan keeps the access by the index, and
 //! each run takes it if few rows are wanted, if reading locks rows, or if the table might need more
 //! than a quarter of the statement's memory.
+mod equal_columns;
 mod estimate;
 mod implied;
 mod search;
@@ -36,6 +37,7 @@ use crate::error::Result;
 use crate::parse::ast;
 use crate::plan::function::Purity;
 use crate::plan::{Expr, ExprKind, RowLock, SelectPlan};
+use equal_columns::Classes;
 use estimate::Inputs;
 use implied::Implied;
 use redolith_engine::dict::estimate::Statistics;
@@ -108,14 +110,26 @@ impl Binder<'_> {
             && matches!(lock, RowLock::None | RowLock::ShareForChange)
             && !plan.locking
             && from.sources.iter().all(moves);
+        let ors = conjuncts.len();
+        if may_move {
+            let equal = {
+                let given: Vec<&Expr> = conjuncts[..given].iter().chain(&from.on).collect();
+                Classes::of(from, given.iter().copied()).implied(&given)
+            };
+            self.charge(3 * equal.len())?;
+            conjuncts.extend(equal);
+        }
         let order = if may_move { self.cheaper_order(plan, from, conjuncts) } else { None };
         let order = order.unwrap_or_else(|| (0..from.sources.len()).collect());
         renumber(plan, from, conjuncts, scope, &order);
+        let equal = conjuncts.split_off(ors);
+        let equal = Classes::needed(from, conjuncts[..given].iter().chain(&from.on), equal);
         // An implied condition on the last source of its OR says nothing new there.
         let last = |of: &Set| order.iter().rposition(|old| of & 1 << old != 0);
         let implied = conjuncts.split_off(given).into_iter().zip(origins);
         let is_early = |(e, of): &(Expr, Set)| e.last_source().map(usize::from) < last(of);
         conjuncts.extend(implied.filter(is_early).map(|(e, _)| e));
+        conjuncts.extend(equal);
         Ok(())
     }
 

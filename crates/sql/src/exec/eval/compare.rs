@@ -2,7 +2,7 @@
 use super::Eval;
 use crate::bind::type_rules::{compare_as, compare_sides};
 use crate::error::{Result, SqlError};
-use crate::plan::{CompareAs, CompareOp, Expr, ExprType, Kind};
+use crate::plan::{CompareAs, CompareOp, Expr, ExprKind, ExprType, Kind};
 use redolith_types::convert::{to_datetime, to_decimal, to_f64, to_integer, to_time};
 use redolith_types::temporal::Parsed;
 use redolith_types::{Charset, Collation, DateTime, Decimal, Time, Value};
@@ -291,6 +291,11 @@ impl<'v> Eval<'v, '_, '_> {
             }
             return Ok(Some(false));
         }
+        if let CompareAs::String(collation) = how
+            && let Some(text) = self.whole_string_in(value, &v, collation.charset())
+        {
+            return self.is_text_in(collation, (value, &v, &text), list);
+        }
         let mut unknown = false;
         for item_expr in list {
             let item = self.operand(how, item_expr)?;
@@ -298,6 +303,49 @@ impl<'v> Eval<'v, '_, '_> {
                 Some(Ordering::Equal) => return Ok(Some(true)),
                 Some(_) => {}
                 None => unknown = true,
+            }
+        }
+        Ok(if unknown { None } else { Some(false) })
+    }
+
+    /// IN for a string whose text in the collation's character set is known.
+    fn is_text_in(
+        &mut self,
+        collation: Collation,
+        (value, v, text): (&Expr, &Value<'_>, &[u8]),
+        list: &'v [Expr],
+    ) -> Result<Option<bool>> {
+        let mut unknown = false;
+        for item_expr in list {
+            let evaluated;
+            let item = match &item_expr.kind {
+                // Nothing is to be evaluated or charged.
+                ExprKind::Param(n) => {
+                    self.env.step()?;
+                    &self.at.params[*n as usize]
+                }
+                ExprKind::Literal(item) => {
+                    self.env.step()?;
+                    item
+                }
+                _ => {
+                    evaluated = self.eval(item_expr)?;
+                    &evaluated
+                }
+            };
+            let is_equal = match self.whole_string_in(item_expr, item, collation.charset()) {
+                _ if item.is_null() => {
+                    unknown = true;
+                    continue;
+                }
+                Some(other) => collation.equal(text, &other),
+                None => {
+                    let how = CompareAs::String(collation);
+                    self.order(how, (value, v), (item_expr, item))? == Some(Ordering::Equal)
+                }
+            };
+            if is_equal {
+                return Ok(Some(true));
             }
         }
         Ok(if unknown { None } else { Some(false) })
