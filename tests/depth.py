@@ -201,6 +201,14 @@ def counts(c):
     expect(c, conditions(10_000), 1235)
 
 
+def errors(c):
+    """An error in the innermost of many levels is told soon."""
+    levels = 30
+    opens = 'SELECT 1 FROM t RIGHT JOIN LATERAL (' * levels
+    closes = ') d ON TRUE' * levels
+    expect(c, f'{opens}SELECT nothing FROM t{closes}', 1054)
+
+
 def views(c):
     """Views in views end somewhere (VBIND-3)."""
     for select in ('SELECT id FROM', 'SELECT id + 1 AS id FROM', 'SELECT MAX(id) AS id FROM'):
@@ -219,7 +227,7 @@ def main():
     report = Report()
     with servers.Redolith(servers.scratch('depth'), {'thread_stack': STACK}) as server:
         assert server.connect().value('SELECT @@thread_stack') == str(16 << 20)
-        for test in (rows, levels, rows_in_rows, flat, copies, counts, views):
+        for test in (rows, levels, rows_in_rows, flat, copies, counts, errors, views):
             c = server.connect(timeout=120)
             try:
                 c.query(

@@ -53,12 +53,24 @@ impl Engine {
             let next = u64::try_from(greatest.max(0)).unwrap_or(u64::MAX).saturating_add(1);
             t.auto_increment.fetch_max(next, AcqRel);
         }
-        t.rows.store(
-            self.retry(|| estimate_rows(&self.store, &t.clustered().tree)).await? as i64,
-            Relaxed,
-        );
+        t.rows.store(self.estimate_rows(&t.clustered().tree).await? as i64, Relaxed);
         t.counters_ready.store(true, Release);
         Ok(())
+    }
+    /// A rough number of rows, told by some paths from the root to a leaf: the product of the
+    /// numbers of records on a path is what the tree would have if all its pages were as full.
+    /// Paths with a damaged page are passed over: all that is not damaged can be read.
+    async fn estimate_rows(&self, tree: &Tree) -> Result<u64> {
+        let (children, level, starts) = self.retry(|| root_of(&self.store, tree)).await?;
+        let (mut sum, mut paths) = (0u128, 0);
+        for start in &starts {
+            let product = self.retry(|| records_on_path(&self.store, tree, level, start)).await;
+            if let Ok(product) = product {
+                (sum, paths) = (sum.saturating_add(product), paths + 1);
+            }
+        }
+        let rows = (sum / paths.max(1)).saturating_mul(u128::from(children));
+        Ok(rows.min(i64::MAX as u128) as u64)
     }
     /// Saves the counter if it has increased; with `exactly`, also if it has decreased.
     pub(crate) async fn save_counter(&self, t: &Table, exactly: bool) -> Result<()> {
@@ -174,34 +186,28 @@ fn last_entry(store: &Store, tree: &Tree) -> Try<(PageGuard, Option<Rec>)> {
     Ok((leaf, (end != index::INFIMUM).then_some(end)))
 }
 
-/// The number of paths from the root to a leaf that [`estimate_rows`] looks at.
+/// The number of paths from the root to a leaf that tell how many rows a table has.
 const PATHS: usize = 8;
 
-/// A rough number of rows, told by some paths from the root to a leaf: the product of the numbers
-/// of records on a path is what the tree would have if all its pages were as full.
-fn estimate_rows(store: &Store, tree: &Tree) -> Try<u64> {
-    let (mut starts, children, level) = {
-        let root = store.pool.fix(PageId { space: tree.space, no: tree.root }, Latch::S)?;
-        let (level, children) = (index::level(&root), usize::from(index::n_recs(&root)));
-        if level == 0 {
-            return Ok(children as u64);
+/// What the root of a tree tells: its number of records, its level, and the keys of some records.
+fn root_of(store: &Store, tree: &Tree) -> Try<(u16, u16, Vec<Vec<u8>>)> {
+    let root = store.pool.fix(PageId { space: tree.space, no: tree.root }, Latch::S)?;
+    let keys = spread_keys(&root, PATHS);
+    Ok((index::n_recs(&root), index::level(&root), keys))
+}
+/// The product of the numbers of records on the path that begins below the root, whose level is
+/// `level`, with the key `start`.
+fn records_on_path(store: &Store, tree: &Tree, level: u16, start: &[u8]) -> Try<u128> {
+    let (mut product, mut key) = (1u128, start.to_vec());
+    for level in (0..level).rev() {
+        let page = tree.descend(store, Seek::Key(&key), level, Latch::S, None)?;
+        product = product.saturating_mul(index::n_recs(&page).into());
+        // The path goes on in the middle of the page: what is at its ends is often not full.
+        if let Some(middle) = spread_keys(&page, 2).pop() {
+            key = middle;
         }
-        (spread_keys(&root, PATHS), children as u128, level)
-    };
-    let (mut sum, paths) = (0u128, starts.len() as u128);
-    for key in &mut starts {
-        let mut rows = children;
-        for level in (0..level).rev() {
-            let page = tree.descend(store, Seek::Key(key), level, Latch::S, None)?;
-            rows = rows.saturating_mul(index::n_recs(&page).into());
-            // The path goes on in the middle of the page: what is at its ends is often not full.
-            if let Some(middle) = spread_keys(&page, 2).pop() {
-                *key = middle;
-            }
-        }
-        sum = sum.saturating_add(rows);
     }
-    Ok(u64::try_from(sum / paths.max(1)).unwrap_or(u64::MAX).min(i64::MAX as u64))
+    Ok(product)
 }
 /// The keys of at most `most` records of a page, evenly spread over it.
 pub(super) fn spread_keys(page: &Page, most: usize) -> Vec<Vec<u8>> {

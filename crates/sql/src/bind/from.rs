@@ -215,7 +215,8 @@ impl Binder<'_> {
     }
 
     /// Whether the right side of a RIGHT JOIN has failed only because it names tables of the left
-    /// side, which are read after it. The statement fails in either case.
+    /// side, which are read after it. The statement fails in either case. This is asked once in a
+    /// statement: joins within joins would each be bound twice as often as the one around them.
     fn refers_to_left(
         &mut self,
         chain: &[TableFactor],
@@ -227,9 +228,10 @@ impl Binder<'_> {
             right.kind,
             FactorKind::JsonTable(_) | FactorKind::Derived { lateral: true, .. }
         );
-        if !is_lateral || error.code != UNKNOWN_COLUMN {
+        if !is_lateral || error.code != UNKNOWN_COLUMN || self.tells_error {
             return false;
         }
+        self.tells_error = true;
         let left = chain.iter().take_while(|factor| !std::ptr::eq(*factor, right));
         let (mut from, mut scope) = (FromClause::default(), Scope::default());
         left.chain([right]).all(|factor| self.factor(factor, &mut from, &mut scope, around).is_ok())

@@ -223,6 +223,8 @@ pub(crate) struct Binder<'a> {
     until_look: usize,
     /// The steps that are left for the choice of join orders.
     join_steps: usize,
+    /// A join has been bound once more for the sake of its error ([`from`]).
+    tells_error: bool,
     /// The columns of `Statement::Rows`.
     rows_columns: Vec<crate::ColumnMeta>,
 }
@@ -270,6 +272,7 @@ impl<'a> Binder<'a> {
             memory: 0,
             until_look: STEPS_PER_LOOK,
             join_steps: join_order::STEPS,
+            tells_error: false,
             rows_columns: Vec::new(),
         }
     }

@@ -20,7 +20,7 @@ pub struct JsonTableRows {
 #[derive(Clone, Debug)]
 pub enum JsonTablePart {
     Column(JsonTableColumn),
-    /// NESTED [PATH] path COLUMNS (..)
+    /// `NESTED [PATH] path COLUMNS (..)`
     Nested(JsonTableRows),
 }
 
