@@ -18,7 +18,7 @@ use crate::engine::Engine;
 use crate::mtr::{At, Mtr, Store};
 use crate::page::Patch;
 use crate::page::index::{self, Page, Rec};
-use crate::{Lsn, PageId, Result, Try};
+use crate::{Error, Lsn, PageId, Result, Try};
 use redolith_types::Value;
 use redolith_types::convert::to_integer;
 use std::sync::atomic::Ordering::*;
@@ -65,11 +65,14 @@ impl Engine {
         let (mut sum, mut paths) = (0u128, 0);
         for start in &starts {
             let product = self.retry(|| records_on_path(&self.store, tree, level, start)).await;
-            if let Ok(product) = product {
-                (sum, paths) = (sum.saturating_add(product), paths + 1);
+            match product {
+                Ok(product) => (sum, paths) = (sum.saturating_add(product), paths + 1),
+                Err(Error::Corrupt { .. } | Error::Io { .. }) => {}
+                Err(error) => return Err(error),
             }
         }
-        let rows = (sum / paths.max(1)).saturating_mul(u128::from(children));
+        let rows_below = sum.checked_div(paths).unwrap_or(1);
+        let rows = rows_below.saturating_mul(u128::from(children));
         Ok(rows.min(i64::MAX as u128) as u64)
     }
     /// Saves the counter if it has increased; with `exactly`, also if it has decreased.
@@ -188,12 +191,17 @@ fn last_entry(store: &Store, tree: &Tree) -> Try<(PageGuard, Option<Rec>)> {
 
 /// The number of paths from the root to a leaf that tell how many rows a table has.
 const PATHS: usize = 8;
+/// No tree has more levels above its leaves: a page of a node has two records at least.
+const MOST_LEVELS: u16 = 32;
 
 /// What the root of a tree tells: its number of records, its level, and the keys of some records.
 fn root_of(store: &Store, tree: &Tree) -> Try<(u16, u16, Vec<Vec<u8>>)> {
     let root = store.pool.fix(PageId { space: tree.space, no: tree.root }, Latch::S)?;
-    let keys = spread_keys(&root, PATHS);
-    Ok((index::n_recs(&root), index::level(&root), keys))
+    tree.expect(store, &root, None)?;
+    let level = index::level(&root);
+    // A root that is a leaf tells all by itself, and a level that no tree reaches tells nothing.
+    let paths = if (1..=MOST_LEVELS).contains(&level) { PATHS } else { 0 };
+    Ok((index::n_recs(&root), level, spread_keys(&root, paths)))
 }
 /// The product of the numbers of records on the path that begins below the root, whose level is
 /// `level`, with the key `start`.

@@ -53,11 +53,13 @@ impl<'p> RowTests<'p> {
         let rest = Rest::Whole(filter);
         RowTests { tests: Vec::new(), lists: Vec::new(), texts: Vec::new(), rest }
     }
-    /// The tests of `filter`, for the rows of source number `source`.
+    /// The tests of `filter`, for the rows of source number `source`. Their lists have at most
+    /// `members` values together.
     pub fn of(
         filter: Option<&'p Expr>,
         source: u16,
         def: &TableDef,
+        mut members: usize,
         at: Scope<'_>,
         env: &mut Env<'_>,
     ) -> RowTests<'p> {
@@ -74,7 +76,8 @@ impl<'p> RowTests<'p> {
             if all.add(condition, source, def, at, env) {
                 continue;
             }
-            if let Some(test) = ListTest::of(condition, source, def, at, env) {
+            if let Some(test) = ListTest::of(condition, source, def, members, at, env) {
+                members -= test.len();
                 all.lists.push(test);
                 continue;
             }

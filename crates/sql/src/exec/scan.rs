@@ -6,6 +6,7 @@ use super::correlated::answered;
 use super::env::Env;
 use super::eval::{Eval, Row, Scope};
 use super::key_bounds::{KeyRanges, encode_path};
+use super::list_tests::most_members;
 use super::long_rows;
 use super::row_tests::RowTests;
 use crate::error::Result;
@@ -200,7 +201,8 @@ impl<'p> Scan<'p> {
         if !self.tests_are_made {
             self.tests_are_made = true;
             let (filter, def) = (self.conditions.rest().first().copied(), &self.access.table.def);
-            self.conditions = RowTests::of(filter, self.source, def, at, env);
+            let members = most_members(self.access);
+            self.conditions = RowTests::of(filter, self.source, def, members, at, env);
         }
         encode_path(self.access, at, env, &mut self.ranges)
     }
