@@ -273,9 +273,9 @@ def hostile_clients():
             time.sleep(0.5)
             started = time.monotonic()
             s.c.query(f'{how} {c.connection_id}')
-            # The rows are given up, whatever the client sends: it would send for ever.
+            # The rows are given up at once, whatever the client sends.
             s.is_well()
-            assert time.monotonic() - started < 20
+            assert time.monotonic() - started < 2
             stream.join(30)
             assert not stream.is_alive(), how
         # A KILL QUERY lets a client go on that ends its file.

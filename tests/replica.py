@@ -284,7 +284,7 @@ def following():
             c.query(f'{how} {dump.c.connection_id}')
             wait_for(f'{how} of a dump', lambda: dumps(c) == 1)
         began = time.monotonic()
-        assert s.stop() == 0 and time.monotonic() - began < 20
+        assert s.stop() == 0 and time.monotonic() - began < 5
 
 
 def dumps(c):

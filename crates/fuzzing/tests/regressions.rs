@@ -16,10 +16,10 @@ fn inputs(folder: &str, target: &str) -> Vec<(String, Vec<u8>)> {
         .collect()
 }
 
-/// Frames of unoptimized code are several times larger than those of the server's threads.
-const STACK_BYTES: usize = 16 * redolith_sql::LEAST_STACK_BYTES;
+/// The default stack of the server's threads.
+const STACK_BYTES: usize = 2 * redolith_sql::LEAST_STACK_BYTES;
 
-/// Runs an input on a thread of its own, so that one that hangs is noticed.
+/// Runs an input on a thread with a stack as long as the server's threads have.
 fn run(target: &'static Target, name: &str, input: Vec<u8>) {
     let (sender, done) = std::sync::mpsc::channel();
     let body = move || {

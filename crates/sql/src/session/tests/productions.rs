@@ -8,10 +8,10 @@ use crate::session::Session;
 use redolith_engine::runtime::block_on;
 
 const MANY: usize = 200_000;
-/// Frames of unoptimized code are several times larger than those of the server's threads.
-const STACK_BYTES: usize = 16 * crate::LEAST_STACK_BYTES;
+/// The default stack of the server's threads.
+const STACK_BYTES: usize = 2 * crate::LEAST_STACK_BYTES;
 
-/// Runs `f` on a long stack, with a session over a table of three rows.
+/// Runs `f` on a session's stack, with a session over a table of three rows.
 fn on_a_stack(f: impl FnOnce(&mut Session) + Send) {
     let world = World::new();
     let body = || {
