@@ -15,7 +15,6 @@ mod long_statements;
 mod long_texts;
 mod memory;
 mod preparing;
-mod productions;
 mod rebuild;
 mod set_operations;
 mod statistics;

@@ -1,66 +1,30 @@
-//! Runs every production of the grammar, 200,000 levels deep and up to 200,000 items wide: as text
-//! and prepared. `tests/depth.py` runs the highest statements that are accepted.
-//!
-//! A statement with too many levels or items is refused by their number, before any code recurses
-//! over them or searches them again and again. Other statements run.
-use super::{TABLE, World, execute, lines};
-use crate::session::Session;
-use redolith_engine::runtime::block_on;
+#!/usr/bin/env python3
+"""Runs every production of the grammar, 200,000 levels deep and up to 200,000 items wide, as text
+and prepared.
 
-const MANY: usize = 200_000;
-/// The default stack of the server's threads.
-const STACK_BYTES: usize = 2 * crate::LEAST_STACK_BYTES;
+  tests/productions.py
 
-/// Runs `f` on a session's stack, with a session over a table of three rows.
-fn on_a_stack(f: impl FnOnce(&mut Session) + Send) {
-    let world = World::new();
-    let body = || {
-        let mut s = world.session();
-        lines(&mut s, TABLE);
-        lines(&mut s, "INSERT INTO t (k, c) VALUES (5, 'a'), (6, 'it''s'), (7, NULL)");
-        f(&mut s);
-    };
-    std::thread::scope(|scope| {
-        std::thread::Builder::new()
-            .stack_size(STACK_BYTES)
-            .spawn_scoped(scope, body)
-            .unwrap()
-            .join()
-            .unwrap();
-    });
-}
+A statement with too many levels or items has to be refused by their number, before any code
+recurses over them or searches them again and again. Other statements run. `tests/depth.py` runs the
+highest statements that are accepted.
+"""
 
-/// The number of a statement's error, or 0.
-fn outcome(answered: &[String]) -> u16 {
-    answered
-        .iter()
-        .find_map(|line| line.strip_prefix("error "))
-        .map_or(0, |code| code.parse().unwrap())
-}
-/// Runs a statement as text, then prepares and executes it unless it cannot be prepared. Returns
-/// both outcomes.
-fn both(s: &mut Session, text: &str) -> [u16; 2] {
-    lines(s, "BEGIN");
-    let as_text = outcome(&lines(s, text));
-    lines(s, "ROLLBACK; UNLOCK TABLES; BEGIN");
-    let prepared = match block_on(s.prepare(text.as_bytes())) {
-        Err(e) if e.code == 1295 => as_text,
-        Err(e) => e.code,
-        Ok(prepared) => {
-            let answered = execute(s, prepared.id, &[]);
-            s.close_statement(prepared.id);
-            outcome(&answered)
-        }
-    };
-    lines(s, "ROLLBACK; UNLOCK TABLES");
-    [as_text, prepared]
-}
+import concurrent.futures
+import os
+import sys
 
-/// The text before the levels, the text that opens a level, the innermost text, the text that
-/// closes a level, the text after the levels, and the error.
-type Deep = (&'static str, &'static str, &'static str, &'static str, &'static str, u16);
-const DEEP: &[Deep] = &[
-    // Operators.
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from rig import servers  # noqa: E402
+from rig.client import MySQLError  # noqa: E402
+from rig.report import Report  # noqa: E402
+
+MANY = 200_000
+# A production does not take so many seconds, even beside other stages.
+AT_MOST = 60
+# The text before the levels, the text that opens a level, the innermost text, the text that closes
+# a level, the text after the levels, and the error.
+DEEP = [
+    # Operators.
     ("SELECT ", "(", "1", ")", "", 1436),
     ("SELECT ", "- ", "1", "", "", 1436),
     ("SELECT ", "+ ", "1", "", "", 1436),
@@ -97,7 +61,7 @@ const DEEP: &[Deep] = &[
     ("SELECT ", "'2020-01-01' + INTERVAL (", "1", ") DAY", "", 1436),
     ("SELECT ", "INTERVAL (", "1", ") DAY + '2020-01-01'", "", 1436),
     ("SELECT ", "INTERVAL 1 DAY + ", "'2020-01-01'", "", "", 1436),
-    // Functions and similar forms.
+    # Functions and similar forms.
     ("SELECT ", "UPPER(", "1", ")", "", 1436),
     ("SELECT ", "CONCAT('a', ", "1", ")", "", 1436),
     ("SELECT ", "COALESCE(NULL, ", "1", ")", "", 1436),
@@ -163,7 +127,7 @@ const DEEP: &[Deep] = &[
         " DAY PRECEDING) FROM t",
         1436,
     ),
-    // Selects within selects.
+    # Selects within selects.
     ("", "(", "SELECT 1", ")", "", 1436),
     ("SELECT ", "(SELECT ", "1", ")", "", 1436),
     ("SELECT ", "EXISTS (SELECT ", "1", ")", "", 1436),
@@ -193,7 +157,7 @@ const DEEP: &[Deep] = &[
     ("SELECT 1 FROM t HAVING ", "(", "k", ")", "", 1436),
     ("SELECT 1 FROM t ORDER BY ", "(", "k", ")", "", 1436),
     ("SELECT 1 LIMIT ", "(", "1", ")", "", 1064),
-    // FROM.
+    # FROM.
     ("SELECT * FROM ", "(SELECT * FROM ", "t", ") d", "", 1436),
     ("SELECT * FROM ", "LATERAL (SELECT * FROM ", "t", ") d", "", 1436),
     ("SELECT 1 FROM ", "(", "t", ")", "", 1436),
@@ -210,7 +174,7 @@ const DEEP: &[Deep] = &[
     ("SELECT 1 FROM ", "t a STRAIGHT_JOIN (", "t", ")", "", 1116),
     ("SELECT 1 FROM t JOIN t u ON ", "(", "1", ")", "", 1436),
     ("SELECT 1 FROM t JOIN t u USING ", "(", "id", ")", "", 1064),
-    // Changes.
+    # Changes.
     ("INSERT INTO t (k) VALUES ", "(", "1", ")", "", 1436),
     ("INSERT INTO t (k) VALUES (1", ", (1", "", ")", ")", 1436),
     ("INSERT INTO t SET k = ", "(", "1", ")", "", 1436),
@@ -225,7 +189,7 @@ const DEEP: &[Deep] = &[
     ("DELETE FROM t WHERE ", "(", "1", ")", "", 1436),
     ("DELETE t FROM ", "(t a JOIN ", "t", ")", "", 1116),
     ("DELETE FROM ", "(t, ", "t", ")", "", 1064),
-    // Definitions.
+    # Definitions.
     ("CREATE TABLE x (a INT DEFAULT ", "(", "1", ")", ")", 1436),
     ("CREATE TABLE x (a INT DEFAULT ", "- ", "1", "", ")", 1436),
     ("CREATE TABLE x (a TIMESTAMP ON UPDATE ", "(", "NOW()", ")", ")", 1436),
@@ -244,7 +208,7 @@ const DEEP: &[Deep] = &[
     ("ALTER TABLE t ALTER k SET DEFAULT ", "(", "1", ")", "", 1436),
     ("ALTER TABLE t MODIFY k INT DEFAULT ", "(", "1", ")", "", 1436),
     ("ALTER TABLE t ADD ", "(", "x INT", ")", "", 1064),
-    // The rest.
+    # The rest.
     ("SET @a = ", "(", "1", ")", "", 1436),
     ("SET sql_mode = ", "(", "''", ")", "", 1436),
     ("DO ", "(", "1", ")", "", 1436),
@@ -257,36 +221,11 @@ const DEEP: &[Deep] = &[
     ("LOCK TABLES ", "(", "t", ")", " READ", 1064),
     ("SELECT ", "/*! ", "1", " */", "", 1064),
     ("SELECT ", "{d ", "'2020-01-01'", "}", "", 1064),
-];
-
-#[test]
-fn every_production_is_refused_when_it_is_too_deep() {
-    on_a_stack(|s| {
-        let mut wrong = Vec::new();
-        for (before, open, inner, close, after, code) in DEEP {
-            for levels in [129, MANY] {
-                let text = format!(
-                    "{before}{}{inner}{}{after}",
-                    open.repeat(levels),
-                    close.repeat(levels)
-                );
-                let got = both(s, &text);
-                if got != [*code; 2] {
-                    wrong.push(format!(
-                        "{before}{open}{inner}{close}{after} {levels}: {got:?}, not {code}"
-                    ));
-                }
-            }
-        }
-        assert!(wrong.is_empty(), "{wrong:#?}");
-    });
-}
-
-/// The text before the list, an item (`#` is its number), the text between two items, the text
-/// after the list, and the error or 0.
-type Wide = (&'static str, &'static str, &'static str, &'static str, u16);
-const WIDE: &[Wide] = &[
-    // Chains to the left.
+]
+# The text before the list, an item (`#` is its number), the text between two items, the text after
+# the list, and the error or 0.
+WIDE = [
+    # Chains to the left.
     ("SELECT ", "1", "+", "", 1436),
     ("SELECT ", "1", " - ", "", 1436),
     ("SELECT ", "1", "|", "", 1436),
@@ -321,7 +260,7 @@ const WIDE: &[Wide] = &[
     ("WITH a (", "c#", ", ", ") AS (SELECT 1) SELECT 1 FROM a", 1117),
     ("WITH a AS (SELECT 1) SELECT 1 FROM ", "a a#", ", ", "", 1116),
     ("WITH a AS (SELECT 1) ", "SELECT * FROM a", " UNION ALL ", "", 0),
-    // Lists.
+    # Lists.
     ("SELECT ", "1", ", ", "", 1117),
     ("SELECT ", "*", ", ", " FROM t", 1117),
     ("SELECT ", "t.*", ", ", " FROM t", 1117),
@@ -370,7 +309,7 @@ const WIDE: &[Wide] = &[
     ("SELECT ", "DISTINCT", " ", " 1", 0),
     ("SELECT ", "(SELECT 1)", " + ", "", 1436),
     ("SELECT 1 IN (", "(SELECT 1)", ", ", ")", 1436),
-    // Changes.
+    # Changes.
     ("INSERT INTO t (k) VALUES ", "(#)", ", ", "", 0),
     ("INSERT INTO t (k) VALUES ", "(DEFAULT)", ", ", "", 0),
     ("INSERT INTO t VALUES (1, 1, 1), ", "()", ", ", "", 1136),
@@ -386,7 +325,7 @@ const WIDE: &[Wide] = &[
     ("UPDATE ", "t", ", ", " SET k = 1", 1116),
     ("DELETE FROM ", "t", ", ", "", 1064),
     ("DELETE FROM t WHERE k IN (", "#", ", ", ")", 0),
-    // Definitions.
+    # Definitions.
     ("CREATE TABLE x (", "c# INT", ", ", ")", 1117),
     ("CREATE TABLE x (", "c INT", ", ", ")", 1117),
     ("CREATE TABLE x (a ENUM (", "'m#'", ", ", "))", 1097),
@@ -420,7 +359,7 @@ const WIDE: &[Wide] = &[
     ("DROP TABLE ", "t", ", ", "", 1066),
     ("DROP TABLE IF EXISTS ", "x#", ", ", "", 0),
     ("RENAME TABLE ", "x# TO y#", ", ", "", 1146),
-    // The rest.
+    # The rest.
     ("SET ", "@a = #", ", ", "", 0),
     ("SET ", "@a# = @a#", ", ", "", 0),
     ("SET ", "sort_buffer_size = 65536", ", ", "", 0),
@@ -437,73 +376,144 @@ const WIDE: &[Wide] = &[
     ("SELECT 1", "", ";", "", 0),
     ("", "/* x */", " ", "", 0),
     ("", "", ";", "", 1065),
-];
+]
 
-#[test]
-fn every_list_is_read_once() {
-    on_a_stack(|s| {
-        let mut wrong = Vec::new();
-        for (before, item, between, after, code) in WIDE {
-            // A statement that runs, or looks each table up, works on each item, so it gets fewer.
-            let many = if [0, 1146].contains(code) { MANY / 10 } else { MANY };
-            let mut text = before.to_string();
-            for n in 0..many {
-                text += if n > 0 { between } else { "" };
-                text += &item.replace('#', &n.to_string());
-            }
-            text.push_str(after);
-            let got = both(s, &text);
-            if got != [*code; 2] {
-                wrong.push(format!("{before}{item}{between}{after}: {got:?}, not {code}"));
-            }
-        }
-        assert!(wrong.is_empty(), "{wrong:#?}");
-    });
-}
 
-#[test]
-fn savepoints_are_found_by_name() {
-    on_a_stack(|s| {
-        lines(s, "BEGIN");
-        for n in 0..25_000 {
-            assert_eq!(lines(s, &format!("SAVEPOINT s{n}")), ["ok 0 0"]);
-        }
-        // A savepoint with a known name moves to the end.
-        lines(s, "SAVEPOINT S7");
-        for (text, code) in [
-            ("ROLLBACK TO s7", 0),
-            ("ROLLBACK TO s24999", 0),
-            ("ROLLBACK TO s7", 1305),
-            ("RELEASE SAVEPOINT s8", 0),
-            ("ROLLBACK TO s8", 1305),
-            ("ROLLBACK TO s9", 1305),
-            ("ROLLBACK TO s6", 0),
-        ] {
-            assert_eq!(outcome(&lines(s, text)), code, "{text}");
-        }
-        lines(s, "COMMIT");
-        assert_eq!(lines(s, "ROLLBACK TO s6"), ["error 1305"]);
-    });
-}
+def outcome(f, *args):
+    """The error number with which a call ends, or 0."""
+    try:
+        f(*args)
+        return 0
+    except MySQLError as e:
+        return e.code
 
-/// Common table expressions of which each uses the one before twice: the statement is refused by
-/// its size, before its tree is made.
-#[test]
-fn definitions_that_double_are_refused() {
-    on_a_stack(|s| {
-        for (levels, code) in [(8, 0), (30, 3170), (60, 3170)] {
-            let more = (1..levels)
-                .map(|n| format!(", c{n} AS (SELECT 1 FROM c{0} x, c{0} y)", n - 1))
-                .collect::<String>();
-            let text = format!("WITH c0 AS (SELECT 1){more} SELECT COUNT(*) FROM c{}", levels - 1);
-            assert_eq!(both(s, &text), [code; 2], "{levels}");
-        }
-        for (levels, code) in [(120, 0), (200, 1436), (20_000, 1436)] {
-            let more = (1..levels)
-                .map(|n| format!(", c{n} AS (SELECT x + 1 AS x FROM c{})", n - 1))
-                .collect::<String>();
-            let text = format!("WITH c0 AS (SELECT 1 AS x){more} SELECT x FROM c{}", levels - 1);
-            assert_eq!(both(s, &text), [code; 2], "{levels}");
-        }
-    });
-}
+
+def both(c, text):
+    """Runs a statement as text, then prepares and executes it unless it cannot be prepared. Returns
+    both outcomes.
+    """
+    c.query('BEGIN')
+    as_text = outcome(c.query, text)
+    c.query('ROLLBACK; UNLOCK TABLES; BEGIN')
+    try:
+        prepared = c.prepare(text)
+        executed = outcome(c.execute, prepared)
+        c.close_statement(prepared)
+    except MySQLError as e:
+        executed = as_text if e.code == 1295 else e.code
+    c.query('ROLLBACK; UNLOCK TABLES')
+    return as_text, executed
+
+
+def deep(production):
+    """The statements of a production of DEEP: (a short form, the text, the error)."""
+    before, opens, inner, closes, after, code = production
+    for levels in (129, MANY):
+        text = f'{before}{opens * levels}{inner}{closes * levels}{after}'
+        yield f'{before}{opens}{inner}{closes}{after}, {levels} levels', text, code
+
+
+def wide(production):
+    """The statement of a production of WIDE: (a short form, the text, the error)."""
+    before, item, between, after, code = production
+    # A statement that runs, or looks each table up, works on each item, so it gets fewer.
+    many = MANY // 10 if code in (0, 1146) else MANY
+    items = between.join(item.replace('#', str(n)) for n in range(many))
+    return f'{before}{item}{between}{after}, {many} items', f'{before}{items}{after}', code
+
+
+def all_end(c, statements):
+    wrong = []
+    for short, text, code in statements:
+        got = both(c, text)
+        if got != (code, code):
+            wrong.append(f'{short}: {got}, not {code}')
+    assert not wrong, '\n'.join(wrong)
+
+
+def too_deep(c):
+    """Productions that are too deep are refused."""
+    all_end(c, (statement for production in DEEP for statement in deep(production)))
+
+
+def wide_lists(c):
+    """Lists are read once."""
+    all_end(c, (wide(production) for production in WIDE))
+
+
+def doubled(c):
+    """Common table expressions that double each time are refused. The size of the statement is
+    checked before its tree is made.
+    """
+
+    def nested(levels, first, next):
+        more = ''.join(f', c{n} AS ({next.replace("#", f"c{n - 1}")})' for n in range(1, levels))
+        return f'WITH c0 AS ({first}){more} SELECT COUNT(*) FROM c{levels - 1}'
+
+    twice = 'SELECT 1 FROM # x, # y'
+    all_end(
+        c,
+        (
+            (f'{n} twice', nested(n, 'SELECT 1', twice), e)
+            for n, e in [(8, 0), (30, 3170), (60, 3170)]
+        ),
+    )
+    once = 'SELECT x + 1 AS x FROM #'
+    all_end(
+        c,
+        (
+            (f'{n} once', nested(n, 'SELECT 1 AS x', once), e)
+            for n, e in [(120, 0), (200, 1436), (20_000, 1436)]
+        ),
+    )
+
+
+def savepoints(c):
+    """Savepoints are found by name."""
+    c.query('BEGIN')
+    for n in range(25_000):
+        c.query(f'SAVEPOINT s{n}')
+    # A savepoint with a known name moves to the end.
+    c.query('SAVEPOINT S7')
+    for text, code in [
+        ('ROLLBACK TO s7', 0),
+        ('ROLLBACK TO s24999', 0),
+        ('ROLLBACK TO s7', 1305),
+        ('RELEASE SAVEPOINT s8', 0),
+        ('ROLLBACK TO s8', 1305),
+        ('ROLLBACK TO s9', 1305),
+        ('ROLLBACK TO s6', 0),
+        ('COMMIT', 0),
+        ('ROLLBACK TO s6', 1305),
+    ]:
+        got = outcome(c.query, text)
+        assert got == code, f'{text}: {got}, not {code}'
+
+
+def run(server, test):
+    """Runs a test in a database of its own: what is wrong, or None."""
+    try:
+        c = server.connect(timeout=AT_MOST)
+        database = f'p_{test.__name__}'
+        c.query(
+            f'CREATE DATABASE {database}; USE {database}; CREATE TABLE t (id INT NOT NULL'
+            ' AUTO_INCREMENT PRIMARY KEY, k INT NOT NULL DEFAULT 0, c VARCHAR(20), KEY (k)); INSERT'
+            " INTO t (k, c) VALUES (5, 'a'), (6, 'it''s'), (7, NULL)"
+        )
+        test(c)
+    except (AssertionError, OSError, MySQLError) as e:
+        return f'{type(e).__name__}: {e}\n{server.last_words()}'
+
+
+def main():
+    report, tests = Report(), (too_deep, wide_lists, doubled, savepoints)
+    with servers.Redolith(servers.scratch('productions')) as server:
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            for test, wrong in zip(tests, pool.map(lambda test: run(server, test), tests)):
+                name = test.__doc__.split('.')[0].replace('\n    ', ' ')
+                report.outcome(name, wrong)
+    return report.end()
+
+
+if __name__ == '__main__':
+    sys.exit(main())
