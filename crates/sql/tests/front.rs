@@ -8,13 +8,13 @@
 //! - `columns`: the names of the result's columns, one per line.
 //! - `types`: the names and types of the result's columns, one per line.
 //! - `pinned`: the text of the literals on which the plan depends.
-use redolith_sql::SqlError;
 use redolith_sql::bind::{BindContext, Params, bind};
 use redolith_sql::parse::{self, Bounds, parameterize::Parameterized};
 use redolith_sql::plan::{DdlStmt, ExprType, Plan, Statement};
 use redolith_sql::processes::Processes;
 use redolith_sql::sql_mode::SqlMode;
 use redolith_sql::table_info::{Catalog, TableInfo};
+use redolith_sql::{LEAST_STACK_BYTES, SqlError};
 use redolith_types::{Collation, Column, DefaultValue, SqlType, TableDef, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -168,7 +168,10 @@ macro_rules! files {
         $(#[test]
         fn $name() {
             let cases = include_str!(concat!("cases/", stringify!($name), ".test"));
-            run(stringify!($name), cases);
+            let body = || run(stringify!($name), cases);
+            // A stack as long as the server's threads have.
+            let thread = std::thread::Builder::new().stack_size(2 * LEAST_STACK_BYTES);
+            thread.spawn(body).unwrap().join().unwrap();
         })*
     };
 }
