@@ -33,6 +33,7 @@ pub struct FakeSession {
     last_id: u32,
     pub max_allowed_packet: usize,
     wait_timeout_s: u32,
+    net_write_timeout_s: u32,
 }
 
 impl Backend for Fake {
@@ -44,6 +45,8 @@ impl Backend for Fake {
             last_id: 0,
             max_allowed_packet: 32 << 20,
             wait_timeout_s: 28800,
+            // A client that takes nothing for so long is given up. Replicas take their time.
+            net_write_timeout_s: if self.binlog.is_some() { 60 } else { 2 },
         }
     }
     fn limits(&self) -> Limits {
@@ -214,7 +217,7 @@ impl Session for FakeSession {
         2
     }
     fn net_write_timeout_s(&self) -> u32 {
-        2
+        self.net_write_timeout_s
     }
     /// What a replica has set that knows checksums.
     fn user_variable(&self, name: &str) -> Option<String> {
