@@ -13,7 +13,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from rig import servers  # noqa: E402
-from rig.client import MySQLError  # noqa: E402
+from rig.client import MySQLError, outcome  # noqa: E402
 from rig.report import Report  # noqa: E402
 
 STACK = '16M'
@@ -68,15 +68,6 @@ LEVELS = [
     ('SELECT 1 FROM t WHERE ', 'NOT ', '1', ''),
     ('', '(', 'SELECT 1', ')'),
 ]
-
-
-def outcome(f, *args):
-    """The error number with which a call ends, or 0."""
-    try:
-        f(*args)
-        return 0
-    except MySQLError as e:
-        return e.code
 
 
 def expect(c, sql, code):

@@ -15,7 +15,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from rig import servers  # noqa: E402
-from rig.client import MySQLError  # noqa: E402
+from rig.client import MySQLError, outcome  # noqa: E402
 from rig.report import Report  # noqa: E402
 
 MANY = 200_000
@@ -379,15 +379,6 @@ WIDE = [
 ]
 
 
-def outcome(f, *args):
-    """The error number with which a call ends, or 0."""
-    try:
-        f(*args)
-        return 0
-    except MySQLError as e:
-        return e.code
-
-
 def both(c, text):
     """Runs a statement as text, then prepares and executes it unless it cannot be prepared. Returns
     both outcomes.
@@ -423,6 +414,7 @@ def wide(production):
 
 
 def all_end(c, statements):
+    """Runs statements: (a short form, the text, the error with which it has to end)."""
     wrong = []
     for short, text, code in statements:
         got = both(c, text)

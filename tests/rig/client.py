@@ -66,6 +66,15 @@ class MySQLError(Exception):
         self.code, self.sqlstate, self.message = code, sqlstate, message
 
 
+def outcome(f, *args):
+    """The error number with which a call ends, or 0."""
+    try:
+        f(*args)
+        return 0
+    except MySQLError as e:
+        return e.code
+
+
 @dataclass
 class Column:
     schema: str
