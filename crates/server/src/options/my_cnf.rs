@@ -212,6 +212,7 @@ mod tests {
     }
 
     #[test]
+    #[allow(clippy::disallowed_methods)]
     fn files_include_files() {
         let disk = RealDisk::new();
         let dir = std::env::temp_dir().join(format!("redolith-cnf-{}", std::process::id()));
@@ -242,9 +243,6 @@ mod tests {
         });
         write("wide9.cnf", "");
         assert!(read(&disk, &dir.join("wide0.cnf")).unwrap_err().contains("too many files"));
-        (0..10).for_each(|n| disk.remove(&dir.join(format!("wide{n}.cnf"))).unwrap());
-        for name in ["a.cnf", "b.cnf", "d/c.cnf", "d/ignored.txt", "loop.cnf"] {
-            disk.remove(&dir.join(name)).unwrap();
-        }
+        std::fs::remove_dir_all(dir).unwrap();
     }
 }
