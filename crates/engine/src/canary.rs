@@ -42,6 +42,8 @@ pub enum Canary {
     UniqueUnlocked,
     /// A view sees uncommitted changes.
     DirtyReads,
+    /// CURSOR-3: rows are made from entries whose page has changes that the view does not see.
+    EntriesForRows,
     /// COUNTER-1, COUNTER-2: AUTO_INCREMENT goes on at the value that was saved last, and no row
     /// saves it.
     CounterForgets,

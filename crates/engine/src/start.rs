@@ -225,7 +225,7 @@ impl Engine {
         report.prepared = prepared.len() as u64;
         {
             let mut horizon = self.horizon.write();
-            self.sys.open_view(&mut horizon, TrxId::NONE);
+            self.sys.open_view(&mut horizon, TrxId::NONE, || self.store.log.tail());
             horizon.close();
         }
         if self.config.forced.is_on() {

@@ -387,6 +387,32 @@ impl Work<'_> {
         }
         Ok(())
     }
+    /// Reads a table in the order of k, once from the rows and once from the entries alone, where
+    /// the page allows that, and checks that both are the same (CURSOR-3).
+    async fn entries(&self, trx: &mut Trx, rng: &mut Rng) -> Result<()> {
+        let t = &self.t.tables[rng.below(NAMES.len() as u64) as usize];
+        let (index, reverse) = (t.indexes.len() - 1, rng.chance(2));
+        let runtime = trx.engine().runtime.clone();
+        let mut seen = [Vec::new(), Vec::new()];
+        let first = rng.chance(2);
+        for covered in [first, !first] {
+            let mut c = Cursor::new(t.clone(), index, Vec::new(), None, reverse, Read::Consistent);
+            if covered {
+                c.cover(&[2]);
+            }
+            while c.next(trx).await? {
+                seen[usize::from(covered)]
+                    .push((c.row().key.to_vec(), number(t, c.row().stored, 2)));
+            }
+            runtime.yield_now().await;
+        }
+        // Without a view that lasts, rows may have changed in between.
+        assert!(
+            seen[0] == seen[1] || trx.isolation == Isolation::ReadUncommitted,
+            "entries tell another story than their rows: {seen:?}"
+        );
+        Ok(())
+    }
     /// Locks a range, and checks: where ranges are locked, the scan finds every row of the range
     /// and no other.
     async fn range(&self, trx: &mut Trx, rng: &mut Rng) -> Result<()> {
@@ -426,6 +452,7 @@ impl Work<'_> {
             0 if rng.chance(2) => self.insert_batch(trx, rng).await,
             0..=3 => self.insert(trx, rng).await,
             4..=6 => self.change(trx, rng).await,
+            7 if rng.chance(4) => self.entries(trx, rng).await,
             7 | 8 => self.read(trx, rng).await,
             _ => self.range(trx, rng).await,
         }

@@ -91,6 +91,7 @@ const BUGS: &[(Bug, &[&str])] = &[
     (Engine(Canary::LogFromCache), &[LOG_WAS_LONGER, LOST, LOST_SHARED]),
     (Engine(Canary::UniqueUnlocked), &["a unique index has a value twice", "is said to be taken"]),
     (Engine(Canary::DirtyReads), &[DIRTY, "a view with half of a transaction"]),
+    (Engine(Canary::EntriesForRows), &["entries tell another story than their rows"]),
     // COUNTER-1, COUNTER-2.
     (Engine(Canary::CounterForgets), &["the next AUTO_INCREMENT value is", "is said to be there"]),
     // STREAM-3.

@@ -4,6 +4,7 @@
 //! DESC columns reversed.
 //! KEY-2: no column's bytes are a proper prefix of another value's bytes of that column, so columns
 //! can simply follow each other.
+//! KEY-3: the bytes of a column of `whole_columns` are those of one value only.
 //!
 //! | column | bytes |
 //! |---|---|
@@ -183,6 +184,26 @@ impl Kind {
         })
     }
 
+    /// Whether a value can be made from its bytes in a key. Strings are there by their weights, and
+    /// of FLOAT and DOUBLE -0 is there as 0.
+    fn is_whole(self) -> bool {
+        !matches!(self, Kind::Float | Kind::Double | Kind::String { .. })
+    }
+    /// Makes a value's bytes in a row from its bytes in a key.
+    fn restore(self, key: &[u8], desc: bool, row: &mut [u8]) {
+        row.copy_from_slice(&key[..row.len()]);
+        if desc {
+            row.iter_mut().for_each(|byte| *byte = !*byte);
+        }
+        if let Kind::Decimal { .. } = self {
+            return;
+        }
+        if let Kind::Int(_) | Kind::Time | Kind::Timestamp = self {
+            row[0] ^= 0x80;
+        }
+        row.reverse();
+    }
+
     /// The number of bytes of this column at the start of `key`. The value is not NULL.
     fn skip(self, key: &[u8], desc: bool) -> usize {
         let Kind::String { collation, .. } = self else {
@@ -324,6 +345,20 @@ impl KeyLayout {
     pub fn leading_number(&self, key: &[u8]) -> Option<Value<'static>> {
         let part = self.parts.first()?;
         part.kind.number(part.value_in(key)?, part.desc)
+    }
+
+    /// The table columns whose values `restore` makes.
+    pub fn whole_columns(&self) -> impl Iterator<Item = usize> + '_ {
+        self.parts.iter().filter(|part| part.kind.is_whole()).map(|part| part.column as usize)
+    }
+    /// Writes the values that `key` has into a row's payload, all of whose columns are NULL.
+    pub fn restore(&self, mut key: &[u8], rows: &RowLayout, payload: &mut [u8]) {
+        for part in &self.parts {
+            if let Some(value) = part.value_in(key).filter(|_| part.kind.is_whole()) {
+                part.kind.restore(value, part.desc, rows.not_null(payload, part.column as usize));
+            }
+            key = &key[part.skip(key)..];
+        }
     }
 
     /// Length in bytes of the first `n` columns' bytes of a key.

@@ -192,6 +192,17 @@ impl RowLayout {
         });
     }
 
+    /// Appends the payload of a row whose columns are all NULL.
+    pub fn encode_nulls(&self, out: &mut Vec<u8>) {
+        let (start, columns) = (out.len(), self.slots.len());
+        out.resize(start + self.ends + 2 * self.variable.len(), 0);
+        let bits = &mut out[start + 1..][..columns.div_ceil(8)];
+        bits.fill(0xff);
+        if let Some(last) = bits.last_mut().filter(|_| columns % 8 != 0) {
+            *last = (1 << (columns % 8)) - 1;
+        }
+    }
+
     /// The value of a column, borrowing strings from the payload. The column must not be external.
     #[inline]
     pub fn get<'p>(&self, payload: &'p [u8], col: usize) -> Value<'p> {
@@ -257,6 +268,13 @@ impl RowLayout {
         }
     }
 
+    /// The bytes of a fixed-width column, which is not NULL from now on.
+    pub(crate) fn not_null<'p>(&self, payload: &'p mut [u8], col: usize) -> &'p mut [u8] {
+        let slot = self.slots[col];
+        let width = slot.kind.width().expect("ROW: a column of a fixed width");
+        payload[1 + col / 8] &= !(1 << (col % 8));
+        &mut payload[slot.at as usize..][..width]
+    }
     /// Writes a fixed-width column in place.
     pub fn set_fixed(&self, payload: &mut [u8], col: usize, value: &Value<'_>) {
         if value.is_null() {

@@ -127,6 +127,25 @@ impl Table {
         self.indexes[no].key.encode_row(&self.layout, payload, out);
         out.extend_from_slice(clustered);
     }
+    /// Whether the entries of secondary index `no` have the values of all these columns, in their
+    /// own columns or in the clustered key.
+    pub fn entries_have(&self, no: usize, columns: &[u16]) -> bool {
+        let has = |ix: &Index, column| ix.key.whole_columns().any(|whole| whole == column);
+        columns.iter().map(|column| usize::from(*column)).all(|column| {
+            has(&self.indexes[no], column) || !self.hidden_key && has(self.clustered(), column)
+        })
+    }
+    /// Appends a row with the values that an entry of index `no` has; other columns are NULL. `own`
+    /// is the length of the index's own columns in the entry, which the clustered key follows.
+    pub(crate) fn row_of_entry(&self, no: usize, entry: &[u8], own: usize, out: &mut Vec<u8>) {
+        let start = out.len();
+        self.layout.encode_nulls(out);
+        let row = &mut out[start..];
+        self.indexes[no].key.restore(&entry[..own], &self.layout, row);
+        if !self.hidden_key {
+            self.clustered().key.restore(&entry[own..], &self.layout, row);
+        }
+    }
     /// Takes `n` consecutive AUTO_INCREMENT values and returns the first.
     pub fn take_auto_increment(&self, n: u64) -> u64 {
         let first = self

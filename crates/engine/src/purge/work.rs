@@ -101,7 +101,7 @@ impl Engine {
     async fn purge_pass(&self, batch: &mut Batch, turn: &mut Turn) -> bool {
         self.history.counts.rounds.fetch_add(1, Relaxed);
         let mut view = self.sys.new_view();
-        self.sys.open_view(&mut view, TrxId::NONE);
+        self.sys.open_view(&mut view, TrxId::NONE, || self.store.log.tail());
         while self.sys.oldest_view_no() < view.low_no() && !planted(Canary::PurgeTooEarly) {
             self.history.lag.look(self.history.len());
             if self.closing.load(Acquire) || self.history.is_stopped() {
@@ -129,6 +129,9 @@ impl Engine {
             self.history.lag.look(self.history.len());
         }
         self.history.done_below.store(seen.0, Relaxed);
+        if purged {
+            self.sys.outdate_views();
+        }
         purged
     }
     /// Purges the undo logs of one page, or one long log.

@@ -19,6 +19,10 @@
 //!   deleted, no longer belongs to the entry, or is refused by the caller.
 //! - Rows found through a secondary index are checked against the entry: the version that is read
 //!   must have the entry's key.
+//! - CURSOR-3: a row is made from its entry alone if the caller allows it and the view sees all
+//!   changes of the entry's page (VIEW-3). Then no transaction that the view does not see has
+//!   touched the entry, and those that it sees are done with it. So the version that the view sees
+//!   has the entry unless the entry is delete-marked, whatever became of the row's other columns.
 use super::read_ahead::{self, ReadAhead};
 use super::update::RowAt;
 use super::{overflow, value, version};
@@ -142,6 +146,8 @@ pub struct Cursor {
     batch_rows: usize,
     /// The most rows of the first batch of each range.
     first_batch: usize,
+    /// Whether the caller wants no more of rows than their entries have.
+    covered: bool,
     ahead: ReadAhead,
     /// The rows of the batch's entries below this number have been asked for.
     rows_ahead: usize,
@@ -181,6 +187,7 @@ impl Cursor {
             batch: Batch::default(),
             batch_rows: if read.locks() { 1 } else { FIRST_BATCH },
             first_batch: FIRST_BATCH,
+            covered: false,
             ahead: ReadAhead::default(),
             rows_ahead: 0,
             range_locked: false,
@@ -218,7 +225,7 @@ impl Cursor {
     /// follow.
     pub fn aim(&mut self, table: Arc<Table>, no: usize, reverse: bool, read: Read) {
         (self.table, self.no, self.reverse, self.read) = (table, no, reverse, read);
-        (self.place, self.first_batch) = (Place::Done, FIRST_BATCH);
+        (self.place, self.first_batch, self.covered) = (Place::Done, FIRST_BATCH, false);
         (self.open_range, self.taken, self.awaited) = (None, None, None);
         self.batch.clear();
     }
@@ -226,6 +233,13 @@ impl Cursor {
     /// the caller asks for more: the row of an entry of a secondary index is a search of its own.
     pub fn expect(&mut self, rows: u64) {
         self.first_batch = rows.clamp(1, FIRST_BATCH as u64) as usize;
+    }
+    /// Rows may lack all columns but `columns`, which the entries of the secondary index have
+    /// ([`Table::entries_have`]). Consistent reads then mostly need no search for the row of an
+    /// entry.
+    pub fn cover(&mut self, columns: &[u16]) {
+        debug_assert!(self.table.entries_have(self.no, columns));
+        self.covered = self.read == Read::Consistent;
     }
     /// Frees memory beyond `bytes`.
     pub fn trim(&mut self, bytes: usize) {
@@ -543,9 +557,27 @@ impl Cursor {
         if self.no == 0 {
             return self.take_clustered(trx, g, r);
         }
+        // Rows come in the order of their entries: none is made before an entry whose row is still
+        // to be searched.
+        if self.covered && self.batch.entries.is_empty() && trx.view.sees_page(g.lsn()) {
+            if !index::is_marked(g, r) {
+                self.take_entry(index::key(g, r));
+            }
+            return Ok(());
+        }
         let entry = self.batch.put(index::key(g, r));
         self.batch.entries.push(entry);
         Ok(())
+    }
+    /// Makes a row from its entry.
+    fn take_entry(&mut self, entry: &[u8]) {
+        let ix = &self.table.indexes[self.no];
+        let own = ix.key.skip_columns(entry, ix.columns);
+        let key = self.batch.put(&entry[own..]);
+        let start = self.batch.bytes.len() as u32;
+        self.table.row_of_entry(self.no, entry, own, &mut self.batch.bytes);
+        let stored = start..self.batch.bytes.len() as u32;
+        self.batch.rows.push(Item { key, stored, leaf: (0, 0) });
     }
     fn take_clustered(&mut self, trx: &Trx, g: &PageGuard, r: Rec) -> Try<()> {
         let leaf = (g.id().no, g.lsn().0);

@@ -395,7 +395,11 @@ impl Trx {
     /// Opens the read view now (START TRANSACTION WITH CONSISTENT SNAPSHOT).
     pub fn open_view(&mut self) {
         if !self.view.is_open() {
-            self.engine.sys.open_view(&mut self.view, self.id);
+            let engine = &self.engine;
+            // Pages of a forced start may disagree, so entries alone tell no rows.
+            let is_forced = engine.config.forced.is_on();
+            let tail = || if is_forced { Lsn(0) } else { engine.store.log.tail() };
+            engine.sys.open_view(&mut self.view, self.id, tail);
         }
     }
     /// Begins a statement. At READ COMMITTED and below each statement reads from a new view.
@@ -416,7 +420,7 @@ impl Trx {
             return Err(Error::ForcedRecovery);
         }
         while self.id == TrxId::NONE {
-            match self.engine.sys.register(&self.locks) {
+            match self.engine.sys.register(&self.locks, self.engine.store.log.tail()) {
                 Some(id) => {
                     self.scratch.appended = None;
                     self.id = id;

@@ -14,15 +14,16 @@
 //! - TRX-4: `min_active` never falls. Ids below it belong to finished transactions.
 //! - TRX-5: `low_no` of the state (the least number of a commit in progress, or else the next
 //!   number) never falls. It passes the number of a finished commit only when `version` changes.
+//! - TRX-6: all redo of a transaction lies behind the LSN at which it began, and transactions that
+//!   begin later begin at no lower LSN.
 //!
 //! A transaction ends in this order: its commit record goes to the redo log, then `end_commit`,
 //! then `LockTable::release_all`.
-//! `LockTable::release_all`.
 use super::view::{Slots, State};
-use crate::TrxId;
 use crate::lock::TrxLocks;
 use crate::sync::lock::Mutex;
 use crate::sync::lock::atomic::{AtomicU64, Ordering};
+use crate::{Lsn, TrxId};
 use std::sync::Arc;
 
 /// The amount of numbers that one write of the high-water mark allows to be drawn.
@@ -48,6 +49,8 @@ struct Active {
     next: u64,
     /// The ids of the active transactions, sorted.
     ids: Vec<TrxId>,
+    /// The LSN at which each of them began, in the same order.
+    begun: Vec<Lsn>,
     /// The commit numbers that are drawn but not yet visible, sorted.
     committing: Vec<TrxId>,
 }
@@ -58,7 +61,12 @@ impl TrxSys {
     pub fn new(next: TrxId, high_water: TrxId) -> Arc<TrxSys> {
         assert!(next > TrxId::NONE && next <= high_water);
         Arc::new(TrxSys {
-            state: Mutex::new(Active { next: next.0, ids: Vec::new(), committing: Vec::new() }),
+            state: Mutex::new(Active {
+                next: next.0,
+                ids: Vec::new(),
+                begun: Vec::new(),
+                committing: Vec::new(),
+            }),
             min_active: AtomicU64::new(next.0),
             version: AtomicU64::new(0),
             next: AtomicU64::new(next.0),
@@ -90,8 +98,9 @@ impl TrxSys {
     }
 
     /// Gives a transaction its id, at its first write. After `None` the caller has to persist the
-    /// mark that `reserve_needed` returns (TRX-2) and call again.
-    pub fn register(&self, trx: &Arc<TrxLocks>) -> Option<TrxId> {
+    /// mark that `reserve_needed` returns (TRX-2) and call again. `tail` is that of the redo log
+    /// (TRX-6).
+    pub fn register(&self, trx: &Arc<TrxLocks>, tail: Lsn) -> Option<TrxId> {
         assert_eq!(trx.trx_id(), TrxId::NONE, "a transaction is registered once");
         let id = {
             let mut state = self.state.lock();
@@ -100,6 +109,10 @@ impl TrxSys {
             }
             let id = TrxId(state.draw(&self.next));
             state.ids.push(id);
+            // The tail was read before this transaction's turn. The one before may have read it
+            // later.
+            let before = state.begun.last().copied();
+            state.begun.push(tail.max(before.unwrap_or(tail)));
             id
         };
         // The transaction must be listed before its id is in any record.
@@ -115,6 +128,7 @@ impl TrxSys {
         assert!(id > TrxId::NONE && id.0 < state.next);
         let place = state.ids.binary_search(&id).expect_err("resurrected once");
         state.ids.insert(place, id);
+        state.begun.insert(place, Lsn(0));
         self.min_active.store(state.min_active(), Ordering::Release);
         drop(state);
         self.shard(id).lock().push((id, trx.clone()));
@@ -153,7 +167,7 @@ impl TrxSys {
             assert!(state.next < self.high_water.load(Ordering::Acquire), "TRX-2");
             // The number is drawn and used in one step, so it is in no list.
             state.draw(&self.next);
-            state.ids.remove(place);
+            state.remove(place);
             self.min_active.store(state.min_active(), Ordering::Release);
             self.version.fetch_add(1, Ordering::SeqCst);
             // Who finds that the transaction has ended already must not find it listed any more.
@@ -174,7 +188,7 @@ impl TrxSys {
             state.committing.remove(place);
         }
         let place = state.ids.binary_search(&id).expect("only an active transaction ends");
-        state.ids.remove(place);
+        state.remove(place);
         self.min_active.store(state.min_active(), Ordering::Release);
         self.version.fetch_add(1, Ordering::SeqCst);
         drop(state);
@@ -219,6 +233,11 @@ impl TrxSys {
         &self.shards[id.0 as usize % SHARDS]
     }
     #[inline]
+    /// Views that are opened from now on are made anew: purge has changed pages, and only a new
+    /// view is known to see all changes of these (VIEW-3).
+    pub fn outdate_views(&self) {
+        self.version.fetch_add(1, Ordering::SeqCst);
+    }
     pub(super) fn version(&self) -> u64 {
         self.version.load(Ordering::SeqCst)
     }
@@ -229,6 +248,7 @@ impl TrxSys {
         read(State {
             next,
             active: &state.ids,
+            begun: state.begun.first().copied(),
             low_no,
             version: self.version.load(Ordering::SeqCst),
         })
@@ -241,6 +261,11 @@ impl Active {
         self.next += 1;
         copy.store(self.next, Ordering::Release);
         number
+    }
+    fn remove(&mut self, place: usize) {
+        debug_assert!(self.ids.len() == self.begun.len() && self.begun.is_sorted(), "TRX-6");
+        self.ids.remove(place);
+        self.begun.remove(place);
     }
     fn min_active(&self) -> u64 {
         self.ids.first().map_or(self.next, |id| id.0)
@@ -265,7 +290,7 @@ mod tests {
     fn numbers_stop_at_the_high_water_mark_with_room_for_commits() {
         let (sys, locks) = (TrxSys::new(TrxId(10), TrxId(20)), table());
         let mut ids = Vec::new();
-        while let Some(id) = sys.register(&locks.new_trx(KillFlag::new())) {
+        while let Some(id) = sys.register(&locks.new_trx(KillFlag::new()), Lsn(0)) {
             ids.push(id);
         }
         assert_eq!(ids.len(), 5);
@@ -273,14 +298,14 @@ mod tests {
         assert_eq!(sys.reserve_needed(), Some(TrxId(20 + 2 * ID_BLOCK)));
         sys.set_high_water(TrxId(20 + 2 * ID_BLOCK));
         assert_eq!(sys.reserve_needed(), None);
-        assert_eq!(sys.register(&locks.new_trx(KillFlag::new())), Some(TrxId(20)));
+        assert_eq!(sys.register(&locks.new_trx(KillFlag::new()), Lsn(0)), Some(TrxId(20)));
     }
 
     #[test]
     fn a_transaction_is_active_from_register_to_end_commit() {
         let (sys, locks) = (TrxSys::new(TrxId(1), TrxId(1000)), table());
         let (a, b) = (locks.new_trx(KillFlag::new()), locks.new_trx(KillFlag::new()));
-        let (ia, ib) = (sys.register(&a).unwrap(), sys.register(&b).unwrap());
+        let (ia, ib) = (sys.register(&a, Lsn(0)).unwrap(), sys.register(&b, Lsn(0)).unwrap());
         assert!(Arc::ptr_eq(&sys.find(ib).unwrap(), &b));
         let no = sys.begin_commit(ib);
         assert!(sys.is_active(ib) && no > ib);
@@ -296,7 +321,7 @@ mod tests {
     fn a_transaction_ends_once_whoever_ends_it() {
         let (sys, locks) = (TrxSys::new(TrxId(1), TrxId(100_000)), table());
         for _ in 0..1000 {
-            let id = sys.register(&locks.new_trx(KillFlag::new())).unwrap();
+            let id = sys.register(&locks.new_trx(KillFlag::new()), Lsn(0)).unwrap();
             let ended = std::thread::scope(|scope| {
                 let other = scope.spawn(|| sys.commit_once(id));
                 [sys.commit_once(id), other.join().unwrap()]
@@ -313,7 +338,7 @@ mod tests {
             sys.resurrect(&locks.new_trx(KillFlag::new()), TrxId(id));
         }
         let mut view = sys.new_view();
-        sys.open_view(&mut view, TrxId::NONE);
+        sys.open_view(&mut view, TrxId::NONE, || Lsn(0));
         assert!(view.sees(TrxId(39)) && view.sees(TrxId(50)) && view.sees(TrxId(99)));
         assert!(
             !view.sees(TrxId(40))
@@ -330,8 +355,8 @@ mod tests {
     fn a_view_sees_its_creator() {
         let (sys, locks) = (TrxSys::new(TrxId(1), TrxId(1000)), table());
         let mut view = sys.new_view();
-        sys.open_view(&mut view, TrxId::NONE);
-        let id = sys.register(&locks.new_trx(KillFlag::new())).unwrap();
+        sys.open_view(&mut view, TrxId::NONE, || Lsn(0));
+        let id = sys.register(&locks.new_trx(KillFlag::new()), Lsn(0)).unwrap();
         assert!(!view.sees(id));
         view.set_creator(id);
         assert!(view.sees(id));
@@ -360,7 +385,9 @@ mod tests {
                 (0..6).map(|_| (sys.new_view(), BTreeSet::new(), false)).collect();
             for _ in 0..600 {
                 match random.below(12) {
-                    0..=2 => active.push(sys.register(&locks.new_trx(KillFlag::new())).unwrap()),
+                    0..=2 => {
+                        active.push(sys.register(&locks.new_trx(KillFlag::new()), Lsn(0)).unwrap())
+                    }
                     3..=4 if !active.is_empty() => {
                         let id = active.swap_remove(random.below(active.len() as u64) as usize);
                         let no = sys.begin_commit(id);
@@ -381,7 +408,7 @@ mod tests {
                     }
                     8..=9 => {
                         let (view, sees, open) = &mut views[random.below(6) as usize];
-                        sys.open_view(view, TrxId::NONE);
+                        sys.open_view(view, TrxId::NONE, || Lsn(0));
                         *sees = finished.clone();
                         *open = true;
                     }
@@ -435,7 +462,7 @@ mod tests {
                     scope.spawn(|| {
                         let trx = locks.new_trx(KillFlag::new());
                         for _ in 0..3000 {
-                            let id = sys.register(&trx).unwrap();
+                            let id = sys.register(&trx, Lsn(0)).unwrap();
                             let no = sys.begin_commit(id);
                             history.lock().insert(no, id);
                             sys.end_commit(id, no);
@@ -456,7 +483,7 @@ mod tests {
                 scope.spawn(|| {
                     let mut view = sys.new_view();
                     while !stop.load(Ordering::Relaxed) {
-                        sys.open_view(&mut view, TrxId::NONE);
+                        sys.open_view(&mut view, TrxId::NONE, || Lsn(0));
                         let ids: Vec<TrxId> = (view.low_no().0.saturating_sub(20)
                             ..view.low_no().0 + 20)
                             .map(TrxId)

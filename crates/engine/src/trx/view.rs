@@ -10,11 +10,13 @@
 //!   so the view does not need the undo of such a transaction.
 //! - VIEW-2: `low_no` of an open view is in its slot before the view is used. Purge reads the slots
 //!   after it has read the state.
+//! - VIEW-3: the redo of a transaction that the view does not see lies behind the view's `low_lsn`
+//!   (TRX-6). So the view sees all changes of a page whose LSN is not above `low_lsn`.
 use super::sys::TrxSys;
-use crate::TrxId;
 use crate::canary::{Canary, planted};
 use crate::sync::lock::Mutex;
 use crate::sync::lock::atomic::{AtomicU64, Ordering};
+use crate::{Lsn, TrxId};
 use std::sync::Arc;
 
 /// The part of a view that purge reads: `low_no`, or `u64::MAX` while the view is closed. The slot
@@ -49,6 +51,7 @@ pub struct ReadView {
     active: Vec<TrxId>,
     creator: TrxId,
     low_no: TrxId,
+    low_lsn: Lsn,
     version: u64,
     slot: Arc<Slot>,
     slots: Arc<Slots>,
@@ -58,6 +61,8 @@ pub struct ReadView {
 pub(super) struct State<'a> {
     pub(super) next: TrxId,
     pub(super) active: &'a [TrxId],
+    /// The LSN at which the first of the active transactions began.
+    pub(super) begun: Option<Lsn>,
     pub(super) low_no: TrxId,
     pub(super) version: u64,
 }
@@ -72,6 +77,7 @@ impl ReadView {
             active: Vec::new(),
             creator: TrxId::NONE,
             low_no: TrxId::NONE,
+            low_lsn: Lsn(0),
             version: NEVER,
             slot,
             slots,
@@ -85,6 +91,11 @@ impl ReadView {
             return true;
         }
         id == self.creator || (id < self.high && self.active.binary_search(&id).is_err())
+    }
+    /// Whether the view sees all changes of a page with this LSN (VIEW-3).
+    #[inline]
+    pub fn sees_page(&self, lsn: Lsn) -> bool {
+        lsn <= self.low_lsn || planted(Canary::EntriesForRows)
     }
     /// Sets the view's own transaction, once the transaction has an id: the view sees its writes.
     pub fn set_creator(&mut self, id: TrxId) {
@@ -110,12 +121,13 @@ impl ReadView {
         self.slot.0.store(self.low_no.0, Ordering::SeqCst);
     }
     /// Copies the state. The caller holds the transaction system's mutex.
-    pub(super) fn copy(&mut self, state: State<'_>) {
+    pub(super) fn copy(&mut self, state: State<'_>, tail: impl FnOnce() -> Lsn) {
         self.low = state.active.first().copied().unwrap_or(state.next);
         self.high = state.next;
         self.active.clear();
         self.active.extend_from_slice(state.active);
         self.low_no = state.low_no;
+        self.low_lsn = state.begun.unwrap_or_else(tail);
         self.version = state.version;
         self.publish();
     }
@@ -140,14 +152,14 @@ impl TrxSys {
     }
 
     /// Opens `view`, or opens it again, on the present state for the transaction `creator`
-    /// (`TrxId::NONE` while the transaction has no id).
+    /// (`TrxId::NONE` while the transaction has no id). `tail` is the redo log's: VIEW-3.
     ///
     /// The way without the mutex is safe from purge. Here the slot is stored first, and then the
     /// version is read again, both SeqCst; purge reads the state under the mutex first, and then
     /// the slot. If purge misses the value in the slot, then purge read the state before the
     /// version was read here. The version was the same at that time, so what purge derives from
     /// that state keeps all that the view needs.
-    pub fn open_view(&self, view: &mut ReadView, creator: TrxId) {
+    pub fn open_view(&self, view: &mut ReadView, creator: TrxId, tail: impl FnOnce() -> Lsn) {
         view.creator = creator;
         if view.version() == self.version() {
             view.publish();
@@ -155,7 +167,7 @@ impl TrxSys {
                 return;
             }
         }
-        self.with_state(|state| view.copy(state));
+        self.with_state(|state| view.copy(state, tail));
     }
 
     /// No view, open now or opened later, needs the undo of a transaction with a commit number

@@ -2,6 +2,7 @@
 mod batch;
 mod check_files;
 mod common;
+mod covered;
 mod dump;
 mod hidden_commits;
 mod index_build;

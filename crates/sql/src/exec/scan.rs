@@ -147,7 +147,7 @@ impl<'p> Scan<'p> {
             }
         };
         let ranges = scratch.ranges.pop().unwrap_or_default();
-        Scan {
+        let mut scan = Scan {
             access,
             source: 0,
             conditions: RowTests::none(access.filter.as_ref()),
@@ -164,6 +164,21 @@ impl<'p> Scan<'p> {
             is_whole: false,
             work: 0,
             counted: 0,
+        };
+        scan.cover();
+        scan
+    }
+    /// Lets the cursor make rows from the entries of the path's index, if they have all columns
+    /// that the statement reads.
+    #[inline]
+    fn cover(&mut self) {
+        let path = &self.access.path;
+        if path.covering && !self.scans_table {
+            let table = self.access.table.engine();
+            let no = path.index.map_or(0, |i| table.index_no(i));
+            if no > 0 && table.entries_have(no, &self.access.columns) {
+                self.cursor.cover(&self.access.columns);
+            }
         }
     }
     /// The scan reads source number `source`, and leaves out rows that `filter` refuses.
@@ -216,6 +231,7 @@ impl<'p> Scan<'p> {
             _ => (0, false),
         };
         self.cursor.aim(table.clone(), no, reverse, self.read);
+        self.cover();
         self.steps = if self.scans_table { Steps::Table } else { Steps::of(self.access) };
     }
 

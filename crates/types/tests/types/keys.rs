@@ -165,6 +165,22 @@ proptest! {
         prop_assert_eq!(inside, order_of_values(&columns[..n], &a[..n], &b[..n]).is_eq());
     }
 
+    /// Tests KEY-3.
+    #[test]
+    fn values_are_restored_from_keys((columns, a, _) in two_rows()) {
+        let (rows, keys) = layouts(&columns);
+        let (mut row, mut restored) = (Vec::new(), Vec::new());
+        rows.encode(&a, &mut row);
+        rows.encode_nulls(&mut restored);
+        prop_assert!(rows.is_well_formed(&restored));
+        keys.restore(&key(&keys, &a), &rows, &mut restored);
+        let whole: Vec<usize> = keys.whole_columns().collect();
+        for col in 0..a.len() {
+            let wanted = if whole.contains(&col) { rows.get(&row, col) } else { Value::Null };
+            prop_assert_eq!(rows.get(&restored, col), wanted);
+        }
+    }
+
     #[test]
     fn keys_of_strings_begin_as_their_start_does(
         (columns, a, b) in two_rows(),

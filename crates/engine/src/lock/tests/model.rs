@@ -3,12 +3,12 @@
 //! wake-up or an undetected deadlock no thread can run, which shuttle reports.
 use super::Mode::{S, X};
 use super::*;
-use crate::TrxId;
 use crate::dict::metadata_lock::{
     MetadataLock, MetadataLockMode, MetadataLockSet, MetadataLockWait,
 };
 use crate::sync::lock::atomic::{AtomicI64, AtomicUsize};
 use crate::trx::sys::TrxSys;
+use crate::{Lsn, TrxId};
 use shuttle::future::block_on;
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::thread;
@@ -115,7 +115,7 @@ fn implicit_locks() {
             thread::spawn(move || {
                 let trx = locks.new_trx(KillFlag::new());
                 for _ in 0..2 {
-                    let id = sys.register(&trx).unwrap();
+                    let id = sys.register(&trx, Lsn(0)).unwrap();
                     let done = wait_for(&runtime, || {
                         let mut latched = record.lock();
                         let by = *latched;
@@ -224,7 +224,7 @@ fn views_and_purge() {
             threads.push(thread::spawn(move || {
                 let trx = locks.new_trx(KillFlag::new());
                 for _ in 0..2 {
-                    let id = sys.register(&trx).unwrap();
+                    let id = sys.register(&trx, Lsn(0)).unwrap();
                     let no = sys.begin_commit(id);
                     history.lock().push((no, id));
                     sys.end_commit(id, no);
@@ -237,7 +237,7 @@ fn views_and_purge() {
             threads.push(thread::spawn(move || {
                 let mut view = sys.new_view();
                 for _ in 0..3 {
-                    sys.open_view(&mut view, TrxId::NONE);
+                    sys.open_view(&mut view, TrxId::NONE, || Lsn(0));
                     assert!(purged.lock().iter().all(|id| view.sees(*id)), "an earlier purge");
                     thread::yield_now();
                     assert!(purged.lock().iter().all(|id| view.sees(*id)), "VIEW-2");
