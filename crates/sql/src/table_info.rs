@@ -53,6 +53,11 @@ impl TableInfo {
     pub fn engine(&self) -> &Arc<Table> {
         self.engine.as_ref().expect("a plan that runs was bound against an engine")
     }
+    /// Whether a secondary index, given by its number in the definition, has the values of all
+    /// these columns.
+    pub fn entries_have(&self, index: usize, columns: &[u16]) -> bool {
+        self.engine.as_ref().is_some_and(|t| t.entries_have(t.index_no(index), columns))
+    }
     /// Whether the table is a temporary one.
     #[inline]
     pub fn is_temporary(&self) -> bool {

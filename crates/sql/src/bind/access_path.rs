@@ -5,16 +5,15 @@
 //!
 //! The unit of cost is one row read from a table of a million rows. An equality leaves a hundredth
 //! of the rows, two bounds leave a tenth, one bound leaves a third. A row read through a secondary
-//! index costs 2.5; sorting costs 0.5 more per row. Among equal costs the first index wins, so
-//! PRIMARY wins.
+//! index costs 2.5, or 1 if the entry has all columns that the statement reads; sorting costs 0.5
+//! more per row. Among equal costs the first index wins, so PRIMARY wins.
+use super::columns_read::IndexSet;
 use super::compare::and;
 use super::order::{Purpose, Wanted, index_order};
 use super::range::{Bounded, Finder, IndexRanges, not_consumed};
 use crate::error::{Result, SqlError};
 use crate::parse::ast::{HintKind, IndexHint};
-use crate::plan::{
-    AccessKind, AccessPath, Expr, ExprKind, RowLock, SelectPlan, SourceKind, TableAccess,
-};
+use crate::plan::{AccessKind, AccessPath, Expr, ExprKind, RowLock, TableAccess};
 use crate::table_info::TableInfo;
 use redolith_engine::dict::estimate::Statistics;
 use redolith_types::{IndexDef, TableDef, Value};
@@ -23,7 +22,8 @@ use std::sync::Arc;
 const TABLE_ROWS: f64 = 1e6;
 /// Statistics of fewer rows than this tell nothing of the rows to come.
 const MANY_ROWS: u64 = 1000;
-pub(super) const SECONDARY: f64 = 2.5;
+/// The cost of a row that is searched for its entry in a secondary index.
+const SECONDARY: f64 = 2.5;
 const SORT: f64 = 0.5;
 
 pub(super) struct Chosen {
@@ -64,7 +64,7 @@ struct Candidate {
 
 impl Candidate {
     /// The cost of searching the index, by statistics.
-    fn cost_by(&self, known: &Statistics, def: &TableDef, wanted: &Wanted) -> f64 {
+    fn cost_by(&self, known: &Statistics, def: &TableDef, row: f64, wanted: &Wanted) -> f64 {
         let (Some(i), Some(found)) = (self.index, &self.ranges) else { return f64::MAX };
         let all = known.rows as f64;
         let each = match found.equal_columns {
@@ -73,7 +73,7 @@ impl Candidate {
             n => known.rows_per_key(i, n).unwrap_or(all),
         };
         let rows = (each * found.bounded.share() * lists(found)).min(all);
-        cost_of(rows, Some(i) == def.clustered_index(), self.ordered, wanted)
+        cost_of(rows, row, self.ordered, wanted)
     }
 }
 
@@ -127,9 +127,16 @@ pub(super) fn allowed(table: &TableInfo, hints: &[IndexHint]) -> Result<Allowed>
     Ok(result)
 }
 
+/// The cost of reading a row by an index.
+pub(super) fn row_cost(def: &TableDef, covered_by: IndexSet, index: usize) -> f64 {
+    let needs_search = def.clustered_index() != Some(index) && !covered_by.contains(index);
+    if needs_search { SECONDARY } else { 1.0 }
+}
+
 pub(super) fn choose(
     table: &Arc<TableInfo>,
     source: u16,
+    covered_by: IndexSet,
     mut conjuncts: Vec<Expr>,
     hints: &[IndexHint],
     wanted: &Wanted,
@@ -148,6 +155,7 @@ pub(super) fn choose(
         return Ok(Chosen { path, filter: None, ordered: true, possible: Vec::new() });
     }
     conjuncts.retain(|c| !always(c));
+    let row = |index| row_cost(&table.def, covered_by, index);
     let finder = Finder { table, source, anywhere: false };
     let tests = finder.tests(&conjuncts);
     let mut candidates = Vec::new();
@@ -156,7 +164,7 @@ pub(super) fn choose(
         let index = &table.def.indexes[i];
         if let Some(found) = finder.ranges(index, &conjuncts, &tests) {
             possible.push(i as u16);
-            candidates.push(searching(&table.def, i, found, wanted, clustered));
+            candidates.push(searching(&table.def, i, found, wanted, row(i)));
         }
     }
     let is_one =
@@ -165,12 +173,14 @@ pub(super) fn choose(
         && !candidates.iter().any(is_one)
         && let Some(known) = statistics().filter(|known| known.rows >= MANY_ROWS)
     {
-        let cost = |c: &Candidate| c.cost_by(&known, &table.def, wanted);
+        let cost = |c: &Candidate| c.cost_by(&known, &table.def, c.index.map_or(1.0, row), wanted);
         let best = candidates.into_iter().reduce(|a, b| if cost(&b) < cost(&a) { b } else { a });
         candidates = best.into_iter().collect();
     }
     for &i in &allowed.order {
-        candidates.extend(scanning(&table.def, Some(i), wanted, clustered, conjuncts.is_empty()));
+        if Some(i) != clustered {
+            candidates.extend(scanning(&table.def, i, wanted, row(i), conjuncts.is_empty()));
+        }
     }
     // The last candidate is a scan of the whole table in its stored order.
     let mut whole = scan_all(&table.def, clustered, wanted);
@@ -216,11 +226,10 @@ impl Bounded {
 }
 
 /// The cost of reading these rows of an index, and of sorting them.
-fn cost_of(rows: f64, is_clustered: bool, ordered: bool, wanted: &Wanted) -> f64 {
-    let per_row = if is_clustered { 1.0 } else { SECONDARY };
+fn cost_of(rows: f64, row: f64, ordered: bool, wanted: &Wanted) -> f64 {
     let sort = if ordered || wanted.purpose == Purpose::Nothing { 0.0 } else { rows * SORT };
     let read = if ordered && wanted.limited { rows * 0.5 } else { rows };
-    read * per_row + sort
+    read * row + sort
 }
 
 /// True if each range is one key of a unique index. (A unique index may hold many NULLs.)
@@ -230,13 +239,7 @@ fn at_most_one_each(index: &IndexDef, found: &IndexRanges) -> bool {
         && found.ranges.iter().all(|r| r.null_safe == 0)
 }
 
-fn searching(
-    def: &TableDef,
-    i: usize,
-    found: IndexRanges,
-    wanted: &Wanted,
-    clustered: Option<usize>,
-) -> Candidate {
+fn searching(def: &TableDef, i: usize, found: IndexRanges, wanted: &Wanted, row: f64) -> Candidate {
     let rows = rows(def, i, &found);
     let order = (wanted.purpose != Purpose::Nothing)
         .then(|| index_order(def, Some(i), &found.constant, &wanted.order))
@@ -248,34 +251,29 @@ fn searching(
         ranges: Some(found),
         reverse: order.unwrap_or(false),
         ordered,
-        cost: cost_of(rows, Some(i) == clustered, ordered, wanted),
+        cost: cost_of(rows, row, ordered, wanted),
     }
 }
 
 /// The candidate that reads an index from end to end for its order.
 fn scanning(
     def: &TableDef,
-    index: Option<usize>,
+    index: usize,
     wanted: &Wanted,
-    clustered: Option<usize>,
+    row: f64,
     no_filter: bool,
 ) -> Option<Candidate> {
-    if wanted.purpose == Purpose::Nothing || index == clustered {
+    if wanted.purpose == Purpose::Nothing {
         return None;
     }
-    let reverse = index_order(def, index, &[], &wanted.order)?;
+    let reverse = index_order(def, Some(index), &[], &wanted.order)?;
     let share = match (wanted.limited, no_filter) {
         (true, true) => 1e-4,
         (true, false) => 0.5,
         (false, _) => 1.0,
     };
-    Some(Candidate {
-        index,
-        ranges: None,
-        reverse,
-        ordered: true,
-        cost: TABLE_ROWS * share * SECONDARY,
-    })
+    let cost = TABLE_ROWS * share * row;
+    Some(Candidate { index: Some(index), ranges: None, reverse, ordered: true, cost })
 }
 
 fn scan_all(def: &TableDef, clustered: Option<usize>, wanted: &Wanted) -> Candidate {
@@ -341,61 +339,4 @@ fn never(e: &Expr) -> bool {
 }
 fn always(e: &Expr) -> bool {
     matches!(e.as_literal(), Some(Value::Int(n)) if *n != 0)
-}
-
-/// Notes the columns that a complete plan reads of each table.
-pub(super) fn note_columns(plan: &mut SelectPlan) {
-    let mut read: Vec<Vec<u16>> = vec![Vec::new(); plan.sources.len()];
-    let mut note = |e: &Expr| {
-        e.walk(&mut |e| {
-            if let ExprKind::Column { source, column } = e.kind
-                && let Some(list) = read.get_mut(source as usize)
-            {
-                list.push(column);
-            }
-        })
-    };
-    plan.output.iter().for_each(&mut note);
-    if let Some(g) = &plan.grouping {
-        g.keys.iter().for_each(&mut note);
-        g.aggregates.iter().flat_map(|a| &a.args).for_each(&mut note);
-    }
-    plan.nests.iter().flat_map(|nest| &nest.after).for_each(&mut note);
-    for source in &plan.sources {
-        source.filter.iter().for_each(&mut note);
-        source.lookup.iter().for_each(|lookup| lookup.each_expr(&mut note));
-        match &source.kind {
-            SourceKind::Table(access) => {
-                access.filter.iter().for_each(&mut note);
-                access.each_key(&mut note);
-            }
-            SourceKind::Lateral { outer, .. } => outer.iter().for_each(&mut note),
-            _ => {}
-        }
-    }
-    for (source, mut columns) in plan.sources.iter_mut().zip(read) {
-        if let SourceKind::Table(access) = &mut source.kind {
-            columns.sort_unstable();
-            columns.dedup();
-            if let Some(by_index) = &mut source.by_index {
-                set_columns(by_index, columns.clone());
-            }
-            set_columns(access, columns);
-        }
-    }
-}
-
-pub(super) fn set_columns(access: &mut TableAccess, columns: Vec<u16>) {
-    let def = &access.table.def;
-    let held = |i: usize, c: u16| {
-        def.indexes[i].columns.iter().any(|p| p.column == c as usize && p.prefix.is_none())
-    };
-    let clustered = def.clustered_index();
-    access.path.covering = match access.path.index {
-        Some(i) if Some(i) != clustered => {
-            columns.iter().all(|&c| held(i, c) || clustered.is_some_and(|k| held(k, c)))
-        }
-        _ => false,
-    };
-    access.columns = columns;
 }

@@ -1,6 +1,7 @@
 //! Binds UPDATE and DELETE of one table.
 use super::Binder;
 use super::access_path;
+use super::columns_read::{self, IndexSet};
 use super::expr::Env;
 use super::order::{Purpose, Wanted};
 use super::scope::{Aliases, Clause, Scope};
@@ -117,8 +118,11 @@ impl Binder<'_> {
             Some(order) if !order.is_empty() => Wanted { order, purpose: Purpose::Order, limited },
             _ => Wanted::NOTHING,
         };
-        let chosen =
-            access_path::choose(table, 0, conjuncts, hints, &wanted, || self.statistics(table))?;
+        // A change needs the whole row.
+        let covered_by = IndexSet::NONE;
+        let chosen = access_path::choose(table, 0, covered_by, conjuncts, hints, &wanted, || {
+            self.statistics(table)
+        })?;
         let sort = if chosen.ordered && wanted.purpose == Purpose::Order {
             DmlSort::default()
         } else {
@@ -161,7 +165,7 @@ fn note(access: &mut TableAccess, sort: &mut DmlSort, mut read: Vec<u16>) {
     sort.exprs.iter().for_each(|e| columns_of(e, &mut read));
     read.sort_unstable();
     read.dedup();
-    access_path::set_columns(access, read);
+    columns_read::set_columns(access, read);
     // The change needs the whole row, so an index is never enough.
     access.path.covering = false;
 }

@@ -6,6 +6,7 @@
 //! ([`plan::Nest`](crate::plan::Nest)): the right side of a LEFT JOIN, the left side of a RIGHT
 //! JOIN. A nest never begins with a nest: the source before which it stands is not in it.
 use super::Binder;
+use super::columns_read::IndexSet;
 use super::derived::{is_volatile, name_columns};
 use super::enum_set::keep_numbers;
 use super::expr::Env;
@@ -38,6 +39,8 @@ pub(super) struct Raw {
     pub after: u64,
     /// Its rows are found by hash, although an index finds them, too (JOIN-6).
     pub by_hash: bool,
+    /// The table's indexes that have all columns that the statement reads.
+    pub covered_by: IndexSet,
 }
 #[derive(Clone)]
 pub(super) struct RawNest {
@@ -262,7 +265,13 @@ impl Binder<'_> {
             return Ok(std::mem::take(&mut scope.star));
         }
         let kind = self.leaf(factor, scope, around)?;
-        from.sources.push(Raw { kind, nest: around.nest, after: 0, by_hash: false });
+        from.sources.push(Raw {
+            kind,
+            nest: around.nest,
+            after: 0,
+            by_hash: false,
+            covered_by: IndexSet::NONE,
+        });
         Ok(std::mem::take(&mut scope.star))
     }
 

@@ -161,7 +161,9 @@ impl Binder<'_> {
         let reads = self.reads;
         self.place(&mut select, from, conjuncts, reads, &ast::Select::default(), &scope)?;
         for target in &targets {
-            if let SourceKind::Table(access) = &mut select.sources[target.source as usize].kind {
+            let source = &mut select.sources[target.source as usize];
+            debug_assert!(source.by_index.is_none(), "joins are not ordered here");
+            if let SourceKind::Table(access) = &mut source.kind {
                 access.lock = FOR_CHANGE;
                 // The change needs the whole row, so an index is never enough.
                 access.path.covering = false;

@@ -16,6 +16,7 @@ mod check;
 mod check_text;
 mod column;
 mod column_def;
+mod columns_read;
 mod compare;
 mod create_select;
 mod ddl;

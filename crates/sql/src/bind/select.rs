@@ -2,6 +2,7 @@
 //! access paths.
 use super::access_path;
 use super::aggregate::Aggregates;
+use super::columns_read;
 use super::compare::and;
 use super::expr::{Env, Named};
 use super::from::{At, FromClause};
@@ -229,6 +230,7 @@ impl Binder<'_> {
             let (distinct, limit) = (plan.distinct, std::mem::take(&mut plan.limit));
             let into = std::mem::take(&mut plan.into);
             plan.distinct = false;
+            columns_read::find_covering(&plan, &mut from, &conjuncts, lock);
             self.order_joins(&mut plan, &mut from, &mut conjuncts, lock, select, &mut scope)?;
             self.place(&mut plan, from, conjuncts, lock, select, &scope)?;
             hash_join::find(&mut plan);
@@ -243,6 +245,7 @@ impl Binder<'_> {
         if !plan.into.is_empty() && plan.into.len() != visible {
             return Err(SqlError::wrong_select_columns());
         }
+        columns_read::find_covering(&plan, &mut from, &conjuncts, lock);
         self.order_joins(&mut plan, &mut from, &mut conjuncts, lock, select, &mut scope)?;
         let probe = self.probe_parts(&plan, &from, &conjuncts, select);
         let again = probe.is_some().then(|| from.clone());
@@ -589,6 +592,7 @@ impl Binder<'_> {
                     let mut chosen = access_path::choose(
                         &table,
                         s as u16,
+                        item.covered_by,
                         own,
                         &hints,
                         if s == 0 { &wanted } else { &nothing },
@@ -620,10 +624,15 @@ impl Binder<'_> {
                     let alias = &scope.sources[s].alias;
                     let mut by_index = None;
                     if by_hash {
-                        let found =
-                            access_path::choose(&table, s as u16, every, &hints, &nothing, || {
-                                self.statistics(&table)
-                            })?;
+                        let found = access_path::choose(
+                            &table,
+                            s as u16,
+                            item.covered_by,
+                            every,
+                            &hints,
+                            &nothing,
+                            || self.statistics(&table),
+                        )?;
                         let access = found.into_access(table.clone(), alias.clone(), lock);
                         by_index = Some(Box::new(access));
                     }
@@ -659,7 +668,7 @@ impl Binder<'_> {
             plan.sources.push(source);
         }
         plan.condition = all(constant);
-        access_path::note_columns(plan);
+        columns_read::note(plan);
         Ok(())
     }
 }

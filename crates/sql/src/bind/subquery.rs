@@ -1,5 +1,5 @@
 //! Binds subqueries in expressions.
-use super::access_path;
+use super::columns_read;
 use super::compare::year_for;
 use super::expr::Env;
 use super::outer::Taken;
@@ -37,7 +37,7 @@ impl Binder<'_> {
         if plan.grouping.is_none() && !plan.distinct && plan.order.is_empty() {
             plan.output = vec![Expr::literal(Value::Int(1), ExprType::bigint(1))];
             plan.visible = 1;
-            access_path::note_columns(&mut plan);
+            columns_read::note(&mut plan);
         }
         self.subquery(plan, outer, SubqueryTest::Exists, ExprType::boolean())
     }
@@ -223,6 +223,6 @@ fn probe_for(
         return None;
     }
     probe.build.visible = probe.build.output.len();
-    access_path::note_columns(&mut probe.build);
+    columns_read::note(&mut probe.build);
     Some(probe)
 }

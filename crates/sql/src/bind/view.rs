@@ -14,6 +14,7 @@
 //! **VBIND-3** No statement binds a view within itself (error 1462), and views in views are not
 //! deeper than what the parser allows for queries in queries (error 1436).
 use super::Binder;
+use super::columns_read::{self, IndexSet};
 use super::derived::name_columns;
 use super::enum_set::keep_numbers;
 use super::expr::Env;
@@ -103,7 +104,13 @@ impl Binder<'_> {
                 }
                 keep_numbers(&mut plan, columns);
                 let kind = RawKind::Derived(plan);
-                from.sources.push(Raw { kind, nest: place.nest, after: 0, by_hash: false });
+                from.sources.push(Raw {
+                    kind,
+                    nest: place.nest,
+                    after: 0,
+                    by_hash: false,
+                    covered_by: IndexSet::NONE,
+                });
                 Ok(())
             }
         }
@@ -195,7 +202,7 @@ impl Binder<'_> {
     /// Binds a SELECT that may be merged.
     fn plain_view(&mut self, select: &ast::Select, nested: bool, room: usize) -> Result<Expanded> {
         let (mut scope, dependents) = (Scope::default(), self.dependents);
-        let from = self.from(select, &mut scope, None)?;
+        let mut from = self.from(select, &mut scope, None)?;
         self.aggregates = None;
         let mut conditions = Vec::new();
         if let Some(filter) = &select.filter {
@@ -219,7 +226,6 @@ impl Binder<'_> {
         };
         if scope.sources.len() <= room && items.output.iter().all(fits) {
             let tables = scope.sources;
-            let (mut from, conditions) = (from, conditions);
             from.checks = self.checks(&mut from, &conditions);
             return Ok(Expanded::Merged(Box::new(Merged { from, conditions, items, tables })));
         }
@@ -230,6 +236,7 @@ impl Binder<'_> {
             dependent: self.dependents > dependents,
             ..SelectPlan::of_outputs(items.output)
         };
+        columns_read::find_covering(&plan, &mut from, &conditions, lock);
         self.place(&mut plan, from, conditions, lock, select, &scope)?;
         self.check_effects(&plan)?;
         Ok(Expanded::Made(Box::new(plan)))
@@ -276,7 +283,13 @@ impl Binder<'_> {
                 kind => kind,
             };
             let after = source.after.checked_shl(base.into()).unwrap_or(0);
-            from.sources.push(Raw { kind, nest: nest(source.nest), after, by_hash: false });
+            from.sources.push(Raw {
+                kind,
+                nest: nest(source.nest),
+                after,
+                by_hash: false,
+                covered_by: IndexSet::NONE,
+            });
         }
         from.nests.extend(inner.nests.into_iter().map(|n| RawNest {
             first: n.first + base,

@@ -1,7 +1,8 @@
 //! Estimates what it costs to find the rows of a source for one row of the sources before it. The
 //! unit of cost is one row read in the order of its key.
-use super::super::access_path::{SECONDARY, allowed};
-use super::super::from::FromClause;
+use super::super::access_path::{allowed, row_cost};
+use super::super::columns_read::IndexSet;
+use super::super::from::{FromClause, Raw};
 use super::super::hash_join::may_be_key;
 use super::super::range::Finder;
 use super::super::select::RawKind;
@@ -83,6 +84,7 @@ struct Input<'f> {
     cost: f64,
     /// The indexes that hints leave.
     indexes: Vec<usize>,
+    covered_by: IndexSet,
     /// A hash table can hold its rows.
     may_be_hashed: bool,
     facts: Vec<Fact>,
@@ -105,8 +107,7 @@ impl<'f> Inputs<'f> {
         steps: usize,
     ) -> Inputs<'f> {
         let sources = from.sources.iter().zip(statistics);
-        let list =
-            sources.map(|(source, statistics)| Input::of(&source.kind, statistics)).collect();
+        let list = sources.map(|(source, statistics)| Input::of(source, statistics)).collect();
         let classes = Classes::of(from, conjuncts.iter().chain(&from.on));
         let mut inputs = Inputs { list, classes, steps: Cell::new(steps) };
         conjuncts.iter().chain(&from.on).for_each(|e| inputs.note(from, None, e));
@@ -208,7 +209,8 @@ fn is_inside(from: &FromClause, mut nest: Option<u16>, around: u16) -> bool {
 }
 
 impl<'f> Input<'f> {
-    fn of(kind: &'f RawKind, statistics: Option<Arc<Statistics>>) -> Input<'f> {
+    fn of(raw: &'f Raw, statistics: Option<Arc<Statistics>>) -> Input<'f> {
+        let kind = &raw.kind;
         let (mut rows, mut table, mut indexes) = (SOME_ROWS, None, Vec::new());
         let mut made = 0.0;
         match (kind, statistics) {
@@ -225,7 +227,15 @@ impl<'f> Input<'f> {
         }
         let may_be_hashed = !matches!(kind, RawKind::Lateral(..));
         let cost = rows * KEPT_ROW + made;
-        Input { table, rows, cost, indexes, may_be_hashed, facts: Vec::new() }
+        Input {
+            table,
+            rows,
+            cost,
+            indexes,
+            covered_by: raw.covered_by,
+            may_be_hashed,
+            facts: Vec::new(),
+        }
     }
 
     fn fact(&self, source: usize, condition: &Expr, joined: Option<f64>, is_after: bool) -> Fact {
@@ -289,7 +299,6 @@ impl<'f> Input<'f> {
             return Visit { cost: self.cost, rows: self.rows * share, hashed };
         };
         let mut best = Visit { cost: self.rows, rows: self.rows * share, hashed };
-        let clustered = table.def.clustered_index();
         for &i in &self.indexes {
             let parts = &table.def.indexes[i].columns;
             if !step(8 + facts.len() * parts.len()) {
@@ -300,7 +309,7 @@ impl<'f> Input<'f> {
             else {
                 continue;
             };
-            let row = if Some(i) == clustered { 1.0 } else { SECONDARY };
+            let row = row_cost(&table.def, self.covered_by, i);
             best.cost = best.cost.min(SEEK * seeks + read * row);
             best.rows = best.rows.min(read * rest);
         }
