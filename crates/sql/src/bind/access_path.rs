@@ -218,6 +218,7 @@ impl Bounded {
         match self {
             Bounded::No => 1.0,
             Bounded::OneSide => 0.33,
+            Bounded::Members => 0.3,
             Bounded::BothSides => 0.1,
             // Better than the whole table, and worse than anything else.
             Bounded::Perhaps => 0.39,

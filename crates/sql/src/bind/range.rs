@@ -5,9 +5,11 @@
 //! equalities (each IN list multiplies the ranges), then one list of intervals.
 use crate::plan::{
     Bound, CompareAs, CompareOp, Expr, ExprKind, KeyRange, Kind, NextColumn, PatternStart,
+    SubqueryBody, SubqueryTest,
 };
 use crate::table_info::TableInfo;
 use redolith_types::{IndexDef, SqlType, Value};
+use std::sync::Arc;
 
 /// The greatest number of ranges. Beyond this, the remaining columns stay conditions.
 const MAX_RANGES: usize = 10_000;
@@ -29,6 +31,8 @@ pub(super) enum Interval {
         escape: Option<char>,
         start: PatternStart,
     },
+    /// The values of a subquery (PATH-7).
+    Members(Arc<SubqueryBody>),
 }
 impl Interval {
     /// The interval as what a range asks. The key of a column's prefix cannot tell a value from a
@@ -46,6 +50,7 @@ impl Interval {
                 NextColumn::Between { low: widen(low), high: widen(high) }
             }
             Interval::Like { pattern, escape, .. } => NextColumn::Like { pattern, escape },
+            Interval::Members(body) => NextColumn::Members(body),
         }
     }
     fn bounded(&self) -> Bounded {
@@ -56,13 +61,15 @@ impl Interval {
             Interval::Between { .. } => Bounded::OneSide,
             Interval::Like { start: PatternStart::Text, .. } => Bounded::BothSides,
             Interval::Like { .. } => Bounded::Perhaps,
+            Interval::Members(_) => Bounded::Members,
         }
     }
     fn is_equal(&self) -> bool {
         matches!(self, Interval::Equal { .. })
     }
-    fn is_like(&self) -> bool {
-        matches!(self, Interval::Like { .. })
+    /// The interval has values that do not satisfy the condition, or may have them.
+    fn is_wider(&self) -> bool {
+        matches!(self, Interval::Like { .. } | Interval::Members(_))
     }
 }
 
@@ -100,6 +107,8 @@ pub(super) enum Bounded {
     /// The pattern of a LIKE may begin with a wildcard.
     Perhaps,
     OneSide,
+    /// The values of a subquery.
+    Members,
     BothSides,
 }
 
@@ -117,6 +126,20 @@ fn usable(ty: &SqlType, how: CompareAs) -> bool {
             how,
             CompareAs::Int | CompareAs::Decimal | CompareAs::Double | CompareAs::ByValue
         ),
+    }
+}
+
+/// True if a value of an expression of this kind can be made a key of the column without the
+/// expression itself: as a number, hexadecimal literals and members of an ENUM are not their value.
+fn has_values_of(column: &SqlType, kind: Kind) -> bool {
+    match column {
+        SqlType::Date | SqlType::DateTime { .. } | SqlType::Timestamp { .. } => {
+            matches!(kind, Kind::Date | Kind::DateTime | Kind::Timestamp)
+        }
+        SqlType::Time { .. } => kind == Kind::Time,
+        _ if column.is_string() => matches!(kind, Kind::Char | Kind::VarChar | Kind::Blob),
+        SqlType::Bit { .. } | SqlType::Year => false,
+        _ => kind.is_integer() || kind == Kind::Decimal,
     }
 }
 
@@ -226,6 +249,15 @@ impl Finder<'_> {
                 usable.then(|| {
                     (column, vec![Interval::Like { pattern, escape: *escape, start: *start }])
                 })
+            }
+            ExprKind::Subquery(q) if !q.dependent => {
+                let SubqueryTest::In { negated: false, values } = &q.test else { return None };
+                let [(value, how)] = &values[..] else { return None };
+                let column = self.column_of(value)?;
+                let column_type = &self.table.def.columns[column].ty;
+                let usable =
+                    fits(column, *how) && has_values_of(column_type, q.body.plan.output[0].ty.kind);
+                usable.then(|| (column, vec![Interval::Members(q.body.clone())]))
             }
             ExprKind::IsNull { negated: false, value } => {
                 let column = self.column_of(value)?;
@@ -361,8 +393,8 @@ impl Finder<'_> {
 
 /// The intervals of the first column that is not fixed: one list of intervals, or the intersection
 /// of several single intervals. `exact`: the index has the whole column. The conditions that the
-/// intervals express completely are noted as consumed: those on a prefix and LIKE are checked
-/// again.
+/// intervals express completely are noted as consumed: those on a prefix, LIKE and IN of a subquery
+/// are checked again.
 fn last_bounds(here: &[&Test], exact: bool, found: &mut IndexRanges) -> Vec<NextColumn> {
     if let Some(many) = here.iter().find(|t| t.intervals.len() > 1) {
         // Bounds cannot express `IS NULL` within the list.
@@ -371,18 +403,18 @@ fn last_bounds(here: &[&Test], exact: bool, found: &mut IndexRanges) -> Vec<Next
             return Vec::new();
         }
         found.bounded = many.intervals.iter().map(Interval::bounded).min().unwrap_or(Bounded::No);
-        if exact && !many.intervals.iter().any(Interval::is_like) {
+        if exact && !many.intervals.iter().any(Interval::is_wider) {
             found.consumed.push(many.conjunct);
         }
         return many.intervals.iter().cloned().map(|i| i.next(!exact)).collect();
     }
     let consumed = found.consumed.len();
     let mut merged: Option<Interval> = None;
-    let mut best_like: Option<&Interval> = None;
+    let mut best_wider: Option<&Interval> = None;
     for test in here {
         let Some(next) = test.intervals.first() else { continue };
-        if next.is_like() {
-            best_like = best_like.into_iter().chain([next]).max_by_key(|like| like.bounded());
+        if next.is_wider() {
+            best_wider = best_wider.into_iter().chain([next]).max_by_key(|wider| wider.bounded());
             continue;
         }
         if matches!(next, Interval::Equal { null_safe: true, .. }) {
@@ -402,13 +434,13 @@ fn last_bounds(here: &[&Test], exact: bool, found: &mut IndexRanges) -> Vec<Next
             found.consumed.push(test.conjunct);
         }
     }
-    let is_better = |like: &&Interval| {
-        merged.as_ref().is_none_or(|interval| like.bounded() > interval.bounded())
+    let is_better = |wider: &&Interval| {
+        merged.as_ref().is_none_or(|interval| wider.bounded() > interval.bounded())
     };
-    let best = match best_like.filter(is_better) {
-        Some(like) => {
+    let best = match best_wider.filter(is_better) {
+        Some(wider) => {
             found.consumed.truncate(consumed);
-            Some(like)
+            Some(wider)
         }
         None => merged.as_ref(),
     };

@@ -40,6 +40,7 @@ pub(super) fn share_of_intervals(intervals: &[Interval]) -> f64 {
         Interval::Between { low: Some(_), high: Some(_) } => TWO_BOUNDS,
         Interval::Between { .. } => ONE_BOUND,
         Interval::Like { .. } => LIKE,
+        Interval::Members(_) => SOME,
     };
     intervals.iter().map(each).sum::<f64>().min(1.0)
 }

@@ -17,7 +17,11 @@
 //! wildcard. The condition stays in the filter. If the pattern turns out to begin with a wildcard,
 //! the executor reads the whole table, unless the statement wants the path's order or the index
 //! covers it.
+//! **PATH-7** A path by `column IN (SELECT ..)` has a range for each value of the subquery, which
+//! has been run before. The condition stays in the filter. If there are too many values, the range
+//! is the one around them, and the executor reads the whole table where PATH-6 says so.
 use super::expr::Expr;
+use super::subquery::SubqueryBody;
 use crate::table_info::TableInfo;
 use std::sync::Arc;
 
@@ -45,8 +49,9 @@ pub struct AccessPath {
     pub kind: AccessKind,
     /// The path returns the last row first.
     pub reverse: bool,
-    /// Every column in `TableAccess::columns` is in this secondary index (or in the primary key). A
-    /// hint: rows are still read from the clustered record, but EXPLAIN says "Using index".
+    /// Every column in `TableAccess::columns` is in this secondary index (or in the primary key):
+    /// EXPLAIN says "Using index". Where the engine can make the values from the index's entries,
+    /// consistent reads mostly do without the rows.
     pub covering: bool,
     /// The statement wants the rows in the order of the path.
     pub keeps_order: bool,
@@ -91,15 +96,18 @@ pub enum NextColumn {
         pattern: Expr,
         escape: Option<char>,
     },
+    /// The values of a subquery that takes nothing from the rows (PATH-7).
+    Members(Arc<SubqueryBody>),
 }
 impl NextColumn {
     pub fn is_any(&self) -> bool {
         matches!(self, NextColumn::Any)
     }
-    /// Calls `f` with each expression.
+    /// Calls `f` with each expression. The subquery of `Members` is in the filter, too, which names
+    /// it.
     pub fn each_expr<'p>(&'p self, f: &mut dyn FnMut(&'p Expr)) {
         match self {
-            NextColumn::Any => {}
+            NextColumn::Any | NextColumn::Members(_) => {}
             NextColumn::Between { low, high } => {
                 low.iter().chain(high).for_each(|bound| f(&bound.value));
             }

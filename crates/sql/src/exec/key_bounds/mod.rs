@@ -24,7 +24,8 @@ use std::ops::Range;
 pub struct KeyRanges {
     bytes: Vec<u8>,
     list: Vec<Entry>,
-    /// The ranges leave out nothing but NULLs, and the table should be scanned instead (PATH-6).
+    /// The ranges leave out little or nothing, and the table should be scanned instead (PATH-6,
+    /// PATH-7).
     scans_table: bool,
     /// The memory that the statement's account knows of, in bytes.
     charged: usize,
@@ -169,11 +170,11 @@ pub fn encode_path(
             encode_range(&index, values, 0, &NextColumn::Any, at, env, out)?;
         }
         AccessKind::Ranges(ranges) => {
-            let index = Target::new(access, table);
+            let index = Target { members: most_members(access), ..Target::new(access, table) };
             let may_scan = !index.clustered && !access.path.covering && !access.path.keeps_order;
             for KeyRange { prefix, null_safe, next } in ranges {
                 let found = encode_range(&index, prefix, *null_safe, next, at, env, out)?;
-                if found == Found::AllStrings && prefix.is_empty() && may_scan {
+                if found == Found::NearlyAll && prefix.is_empty() && may_scan {
                     out.set_whole();
                     out.scans_table = true;
                     return Ok(());
@@ -190,11 +191,13 @@ struct Target<'a> {
     index: &'a Index,
     def: &'a TableDef,
     clustered: bool,
+    /// The most values of a subquery that are ranges of their own.
+    members: usize,
 }
 impl<'a> Target<'a> {
     fn new(access: &'a TableAccess, table: &'a Table) -> Target<'a> {
         let no = access.path.index.map_or(0, |i| table.index_no(i));
-        Target { index: &table.indexes[no], def: &table.def, clustered: no == 0 }
+        Target { index: &table.indexes[no], def: &table.def, clustered: no == 0, members: 0 }
     }
     fn column(&self, n: usize) -> &'a Column {
         &self.def.columns[self.index.def.columns[n].column]
@@ -204,8 +207,16 @@ impl<'a> Target<'a> {
 #[derive(PartialEq, Eq)]
 enum Found {
     ARange,
-    /// The pattern of a LIKE begins with a wildcard.
-    AllStrings,
+    /// The pattern of a LIKE begins with a wildcard, or a subquery has very many values.
+    NearlyAll,
+}
+
+/// How many values of a subquery are looked for in an index (PATH-7). Ranges are made without
+/// giving way. A row that is searched for costs as much as a few rows of a scan.
+fn most_members(access: &TableAccess) -> usize {
+    const MOST: u64 = 10_000;
+    const ROWS_PER_SEARCH: u64 = 8;
+    (access.table.rows() / ROWS_PER_SEARCH).clamp(16, MOST) as usize
 }
 
 fn encode_range<'v>(
@@ -251,19 +262,33 @@ fn encode_range<'v>(
             let from = out.copy(&low);
             let high = out.successor(from);
             out.list.push(Entry { low, high, point: false });
-            return Ok(if start.is_empty() { Found::AllStrings } else { Found::ARange });
+            return Ok(if start.is_empty() { Found::NearlyAll } else { Found::ARange });
+        }
+        NextColumn::Members(body) => {
+            let results = at.known.subqueries.get(body.slot as usize);
+            match results.filter(|result| result.rows.len() <= target.members) {
+                Some(result) => {
+                    let column = target.column(n);
+                    let from = env.charset_of(&body.plan.output[0]);
+                    for row in result.rows.iter().filter(|row| !row[0].is_null()) {
+                        let near = nearest(row[0].borrow(), column, from, env);
+                        if let Some((value, Ordering::Equal)) = near {
+                            values.push(value);
+                            push_equal(target, &values, out);
+                            values.pop();
+                        }
+                    }
+                    return Ok(Found::ARange);
+                }
+                None => {
+                    push_equal(target, &values, out);
+                    return Ok(Found::NearlyAll);
+                }
+            }
         }
     };
     if low.is_none() && high.is_none() {
-        key.encode_values(&values, &mut out.bytes);
-        let low = out.span(start_of_range);
-        if target.clustered && values.len() == key.len() {
-            out.list.push(Entry { low, high: None, point: true });
-        } else {
-            let from = out.copy(&low);
-            let high = out.successor(from);
-            out.list.push(Entry { low, high, point: false });
-        }
+        push_equal(target, &values, out);
         return Ok(Found::ARange);
     }
     let part = &target.index.def.columns[n];
@@ -342,6 +367,21 @@ fn encode_range<'v>(
         out.list.push(Entry { low, high, point: false });
     }
     Ok(Found::ARange)
+}
+
+/// Adds the range of the keys whose first columns have these values.
+fn push_equal(target: &Target<'_>, values: &[Value<'_>], out: &mut KeyRanges) {
+    let key = &target.index.key;
+    let start = out.bytes.len();
+    key.encode_values(values, &mut out.bytes);
+    let low = out.span(start);
+    if target.clustered && values.len() == key.len() {
+        out.list.push(Entry { low, high: None, point: true });
+    } else {
+        let from = out.copy(&low);
+        let high = out.successor(from);
+        out.list.push(Entry { low, high, point: false });
+    }
 }
 
 /// The text with which all matches of a LIKE pattern begin, in the column's character set; empty if
