@@ -6,6 +6,7 @@
 //! is false or NULL. A condition stays with the others ([`RowTests::rest`]) if the types of its
 //! sides do not compare as numbers of one kind, or as strings of one character set, or if its value
 //! cannot be known before the first row without a warning or an error.
+//! An OR has a test if each of its branches is made of conditions that have one.
 //! **TEST-2** The tests come before the other conditions. So no condition of the filter may have an
 //! effect, or depend on how often it is evaluated.
 use super::env::Env;
@@ -37,21 +38,30 @@ pub enum Numbers {
 
 /// The tests of a filter, and its other conditions.
 pub struct RowTests<'p> {
-    tests: Vec<Test>,
-    lists: Vec<ListTest>,
-    texts: Vec<TextTest>,
+    tests: Tests,
     rest: Rest<'p>,
 }
 enum Rest<'p> {
     Whole(Option<&'p Expr>),
     Parts(Vec<&'p Expr>),
 }
+/// Tests all of which a row has to pass.
+#[derive(Default)]
+struct Tests {
+    numbers: Vec<Test>,
+    lists: Vec<ListTest>,
+    texts: Vec<TextTest>,
+    /// Of each OR its branches, one of which a row has to pass.
+    ors: Vec<Vec<Tests>>,
+}
+
+/// The most tests in the branches of ORs: they count as one step for each row (PACE-3).
+const MOST_IN_ORS: usize = 64;
 
 impl<'p> RowTests<'p> {
     /// No tests: all conditions are left.
     pub fn none(filter: Option<&'p Expr>) -> RowTests<'p> {
-        let rest = Rest::Whole(filter);
-        RowTests { tests: Vec::new(), lists: Vec::new(), texts: Vec::new(), rest }
+        RowTests { tests: Tests::default(), rest: Rest::Whole(filter) }
     }
     /// The tests of `filter`, for the rows of source number `source`. Their lists have at most
     /// `members` values together.
@@ -59,39 +69,109 @@ impl<'p> RowTests<'p> {
         filter: Option<&'p Expr>,
         source: u16,
         def: &TableDef,
-        mut members: usize,
+        members: usize,
         at: Scope<'_>,
         env: &mut Env<'_>,
     ) -> RowTests<'p> {
         let Some(filter) = filter.filter(|e| !e.any(&Expr::is_volatile_node)) else {
             return RowTests::none(filter);
         };
-        let conditions = match &filter.kind {
-            ExprKind::And(parts) => &parts[..],
-            _ => std::slice::from_ref(filter),
-        };
-        let mut all = RowTests::none(None);
-        let mut rest = Vec::new();
-        for condition in conditions {
-            if all.add(condition, source, def, at, env) {
-                continue;
-            }
-            if let Some(test) = ListTest::of(condition, source, def, members, at, env) {
-                members -= test.len();
-                all.lists.push(test);
-                continue;
-            }
-            match TextTest::of(condition, source, def, at, env) {
-                Some(test) => all.texts.push(test),
-                None => rest.push(condition),
-            }
+        let mut maker = Maker { source, def, members, in_ors: MOST_IN_ORS, at, env };
+        let mut tests = Tests::default();
+        let left = |condition: &&Expr| !tests.add(condition, &mut maker, true);
+        let rest = parts_of_and(filter).iter().filter(left).collect();
+        RowTests { tests, rest: Rest::Parts(rest) }
+    }
+    /// Whether a row passes the tests.
+    #[inline]
+    pub fn pass(&self, layout: &RowLayout, payload: &[u8]) -> bool {
+        self.tests.pass(layout, payload)
+    }
+    /// The steps that the tests of a row with this many bytes take (PACE-3).
+    #[inline]
+    pub fn work(&self, bytes: usize) -> usize {
+        1 + if self.tests.read_texts() { bytes / BYTES_PER_STEP } else { 0 }
+    }
+    /// The conditions that are left.
+    pub fn rest(&self) -> &[&'p Expr] {
+        match &self.rest {
+            Rest::Whole(filter) => filter.as_slice(),
+            Rest::Parts(parts) => parts,
         }
-        all.rest = Rest::Parts(rest);
-        all
+    }
+}
+
+fn parts_of_and(condition: &Expr) -> &[Expr] {
+    match &condition.kind {
+        ExprKind::And(parts) => parts,
+        _ => std::slice::from_ref(condition),
+    }
+}
+
+/// What tests are made of, and how many may still be made.
+struct Maker<'m, 'e> {
+    source: u16,
+    def: &'m TableDef,
+    members: usize,
+    in_ors: usize,
+    at: Scope<'m>,
+    env: &'m mut Env<'e>,
+}
+
+impl Tests {
+    #[inline]
+    fn pass(&self, layout: &RowLayout, payload: &[u8]) -> bool {
+        self.numbers.iter().all(|test| test.passes(layout, payload))
+            && self.lists.iter().all(|test| test.passes(layout, payload))
+            && self.texts.iter().all(|test| test.passes(layout, payload))
+            && self.ors.iter().all(|or| or.iter().any(|branch| branch.pass_branch(layout, payload)))
+    }
+    /// The same for the branch of an OR, which is not made part of the loop over the rows.
+    #[inline(never)]
+    fn pass_branch(&self, layout: &RowLayout, payload: &[u8]) -> bool {
+        self.pass(layout, payload)
+    }
+    fn read_texts(&self) -> bool {
+        !self.texts.is_empty() || self.ors.iter().flatten().any(Tests::read_texts)
     }
 
     /// Adds the test of a condition, if it has one.
-    fn add(
+    fn add(&mut self, condition: &Expr, maker: &mut Maker<'_, '_>, with_ors: bool) -> bool {
+        let Maker { source, def, at, .. } = *maker;
+        if self.add_number(condition, source, def, at, maker.env) {
+            return true;
+        }
+        if let Some(test) = ListTest::of(condition, source, def, maker.members, at, maker.env) {
+            maker.members -= test.len();
+            self.lists.push(test);
+            return true;
+        }
+        if let Some(test) = TextTest::of(condition, source, def, at, maker.env) {
+            self.texts.push(test);
+            return true;
+        }
+        match &condition.kind {
+            ExprKind::Or(branches) if with_ors => {
+                let branches = branches.iter().map(|branch| Tests::of_branch(branch, maker));
+                let branches: Option<Vec<Tests>> = branches.collect();
+                branches.map(|branches| self.ors.push(branches)).is_some()
+            }
+            _ => false,
+        }
+    }
+    /// The tests of a branch of an OR. None if one of its conditions has no test.
+    fn of_branch(branch: &Expr, maker: &mut Maker<'_, '_>) -> Option<Tests> {
+        let mut tests = Tests::default();
+        for condition in parts_of_and(branch) {
+            maker.in_ors = maker.in_ors.checked_sub(1)?;
+            if !tests.add(condition, maker, false) {
+                return None;
+            }
+        }
+        Some(tests)
+    }
+    /// Adds the test of a condition on the number of a column, if it has one.
+    fn add_number(
         &mut self,
         condition: &Expr,
         source: u16,
@@ -143,31 +223,11 @@ impl<'p> RowTests<'p> {
     /// Adds a test. Two intervals of one column are one.
     fn push(&mut self, test: Test) {
         let same = |t: &&mut Test| t.column == test.column && t.inside && test.inside;
-        match self.tests.iter_mut().find(same) {
+        match self.numbers.iter_mut().find(same) {
             Some(known) => {
                 (known.low, known.high) = (known.low.max(test.low), known.high.min(test.high));
             }
-            None => self.tests.push(test),
-        }
-    }
-
-    /// Whether a row passes the tests.
-    #[inline]
-    pub fn pass(&self, layout: &RowLayout, payload: &[u8]) -> bool {
-        self.tests.iter().all(|test| test.passes(layout, payload))
-            && self.lists.iter().all(|test| test.passes(layout, payload))
-            && self.texts.iter().all(|test| test.passes(layout, payload))
-    }
-    /// The steps that the tests of a row with this many bytes take (PACE-3).
-    #[inline]
-    pub fn work(&self, bytes: usize) -> usize {
-        1 + if self.texts.is_empty() { 0 } else { bytes / BYTES_PER_STEP }
-    }
-    /// The conditions that are left.
-    pub fn rest(&self) -> &[&'p Expr] {
-        match &self.rest {
-            Rest::Whole(filter) => filter.as_slice(),
-            Rest::Parts(parts) => parts,
+            None => self.numbers.push(test),
         }
     }
 }

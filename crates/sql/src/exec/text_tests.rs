@@ -1,17 +1,25 @@
-//! Conditions that compare a string column with constants (TEST-1): comparisons, IN and LIKE.
+//! Conditions that compare a string column, or the same part of it in all rows, with constants
+//! (TEST-1): comparisons, IN and LIKE.
 use super::env::Env;
 use super::eval::{Scope, like};
-use crate::plan::{CompareAs, CompareOp, Expr, ExprKind};
+use crate::plan::{CompareAs, CompareOp, Expr, ExprKind, Function};
 use memchr::memmem::Finder;
-use redolith_types::{Collation, RowLayout, SqlType, TableDef, Value};
+use redolith_types::{Charset, Collation, RowLayout, SqlType, TableDef, Value};
 use smallvec::SmallVec;
 
 /// A condition on a string column.
 pub struct TextTest {
     column: usize,
+    part: Option<Part>,
     collation: Collation,
     wanted: Wanted,
     negated: bool,
+}
+/// The characters of a text that are compared: at most `count` behind the first `skip`.
+#[derive(Clone, Copy)]
+struct Part {
+    skip: usize,
+    count: usize,
 }
 enum Wanted {
     /// The condition is NULL for every row.
@@ -30,7 +38,7 @@ impl TextTest {
         at: Scope<'_>,
         env: &mut Env<'_>,
     ) -> Option<TextTest> {
-        let column = |e: &Expr| e.column_of(source);
+        let column = |e: &Expr| text_of(e).column_of(source);
         // The collation of a comparison with a column in the collation's character set.
         let collation = |column: usize, how: Collation| match &def.columns[column].ty {
             SqlType::Char { collation, .. } | SqlType::VarChar { collation, .. } => {
@@ -38,11 +46,11 @@ impl TextTest {
             }
             _ => None,
         };
-        let (column, collation, wanted, negated) = match &condition.kind {
+        let (column, side, collation, wanted, negated) = match &condition.kind {
             ExprKind::Compare { op, how: CompareAs::String(how), sides } => {
-                let (column, value, op) = match (column(&sides[0]), column(&sides[1])) {
-                    (Some(column), None) => (column, &sides[1], *op),
-                    (None, Some(column)) => (column, &sides[0], op.flipped()),
+                let (column, side, value, op) = match (column(&sides[0]), column(&sides[1])) {
+                    (Some(column), None) => (column, &sides[0], &sides[1], *op),
+                    (None, Some(column)) => (column, &sides[1], &sides[0], op.flipped()),
                     _ => return None,
                 };
                 let collation = collation(column, *how)?;
@@ -51,7 +59,7 @@ impl TextTest {
                     Some(text) => Wanted::Compared(op, text),
                     None => Wanted::Nothing,
                 };
-                (column, collation, wanted, false)
+                (column, side, collation, wanted, false)
             }
             ExprKind::In { negated, how: CompareAs::String(how), value, list, .. }
                 if list.len() <= MOST_MEMBERS =>
@@ -63,7 +71,7 @@ impl TextTest {
                     // With a NULL in the list, NOT IN is never true.
                     members.push(text(item, collation, at, env)??);
                 }
-                (column, collation, Wanted::OneOf(members), *negated)
+                (column, &**value, collation, Wanted::OneOf(members), *negated)
             }
             ExprKind::Like { negated, collation: how, escape, sides, .. } => {
                 let column = column(&sides[0])?;
@@ -74,25 +82,72 @@ impl TextTest {
                     }
                     None => Wanted::Nothing,
                 };
-                (column, collation, wanted, *negated)
+                (column, &sides[0], collation, wanted, *negated)
             }
             _ => return None,
         };
-        Some(TextTest { column, collation, wanted, negated })
+        let part = match &side.kind {
+            ExprKind::Call { function, args } => Some(
+                Part::of(*function, &args[1..], at, env)
+                    .filter(|_| side.ty.collation.charset() == collation.charset())?,
+            ),
+            _ => None,
+        };
+        Some(TextTest { column, part, collation, wanted, negated })
     }
 
     pub fn passes(&self, layout: &RowLayout, payload: &[u8]) -> bool {
         let Value::Bytes(text) = layout.get(payload, self.column) else { return false };
+        let text = match self.part {
+            Some(part) => part.cut(self.collation.charset(), &text),
+            None => &text,
+        };
         let holds = match &self.wanted {
             Wanted::Nothing => return false,
-            Wanted::Compared(CompareOp::Eq, value) => self.collation.equal(&text, value),
-            Wanted::Compared(op, value) => op.holds(self.collation.compare(&text, value)),
+            Wanted::Compared(CompareOp::Eq, value) => self.collation.equal(text, value),
+            Wanted::Compared(op, value) => op.holds(self.collation.compare(text, value)),
             Wanted::OneOf(members) => {
-                members.iter().any(|member| self.collation.equal(&text, member))
+                members.iter().any(|member| self.collation.equal(text, member))
             }
-            Wanted::Like(pattern) => pattern.matches(&text),
+            Wanted::Like(pattern) => pattern.matches(text),
         };
         holds != self.negated
+    }
+}
+
+/// The text of which LEFT and SUBSTRING take a part; any other expression itself.
+fn text_of(e: &Expr) -> &Expr {
+    match &e.kind {
+        ExprKind::Call { function: Function::Left | Function::Substring, args } => &args[0],
+        _ => e,
+    }
+}
+
+impl Part {
+    /// What LEFT or SUBSTRING takes of each text, if all their numbers are known before the rows
+    /// and count from the start of the text.
+    fn of(function: Function, numbers: &[Expr], at: Scope<'_>, env: &mut Env<'_>) -> Option<Part> {
+        let mut number = |e: &Expr| {
+            super::row_tests::known(e, at, env, |value, _| match value {
+                Value::Int(n) => Some(*n),
+                _ => None,
+            })
+        };
+        let mut count = |e: &Expr| Some(usize::try_from(number(e)?.max(0)).unwrap_or(usize::MAX));
+        match (function, numbers) {
+            (Function::Left, [n]) => Some(Part { skip: 0, count: count(n)? }),
+            (Function::Substring, [from]) => {
+                Some(Part { skip: count(from)?.checked_sub(1)?, count: usize::MAX })
+            }
+            (Function::Substring, [from, n]) => {
+                Some(Part { skip: count(from)?.checked_sub(1)?, count: count(n)? })
+            }
+            _ => None,
+        }
+    }
+    fn cut(self, charset: Charset, text: &[u8]) -> &[u8] {
+        let text = &text[charset.prefix_len(text, self.skip)..];
+        &text[..charset.prefix_len(text, self.count)]
     }
 }
 
