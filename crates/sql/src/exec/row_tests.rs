@@ -5,8 +5,8 @@
 //! **TEST-1** A test gives the answer of its condition: it refuses the rows for which the condition
 //! is false or NULL. A condition stays with the others ([`RowTests::rest`]) if the types of its
 //! sides do not compare as numbers of one kind, or as strings of one character set, or if its value
-//! cannot be known before the first row without a warning or an error.
-//! An OR has a test if each of its branches is made of conditions that have one.
+//! cannot be known before the first row without a warning or an error. An OR has a test if each of
+//! its branches is made of conditions that have one.
 //! **TEST-2** The tests come before the other conditions. So no condition of the filter may have an
 //! effect, or depend on how often it is evaluated.
 use super::env::Env;
@@ -39,6 +39,8 @@ pub enum Numbers {
 /// The tests of a filter, and its other conditions.
 pub struct RowTests<'p> {
     tests: Tests,
+    /// How many of the tests read texts.
+    text_tests: usize,
     rest: Rest<'p>,
 }
 enum Rest<'p> {
@@ -61,7 +63,7 @@ const MOST_IN_ORS: usize = 64;
 impl<'p> RowTests<'p> {
     /// No tests: all conditions are left.
     pub fn none(filter: Option<&'p Expr>) -> RowTests<'p> {
-        RowTests { tests: Tests::default(), rest: Rest::Whole(filter) }
+        RowTests { tests: Tests::default(), text_tests: 0, rest: Rest::Whole(filter) }
     }
     /// The tests of `filter`, for the rows of source number `source`. Their lists have at most
     /// `members` values together.
@@ -80,7 +82,7 @@ impl<'p> RowTests<'p> {
         let mut tests = Tests::default();
         let left = |condition: &&Expr| !tests.add(condition, &mut maker, true);
         let rest = parts_of_and(filter).iter().filter(left).collect();
-        RowTests { tests, rest: Rest::Parts(rest) }
+        RowTests { text_tests: tests.text_tests(), tests, rest: Rest::Parts(rest) }
     }
     /// Whether a row passes the tests.
     #[inline]
@@ -90,7 +92,7 @@ impl<'p> RowTests<'p> {
     /// The steps that the tests of a row with this many bytes take (PACE-3).
     #[inline]
     pub fn work(&self, bytes: usize) -> usize {
-        1 + if self.tests.read_texts() { bytes / BYTES_PER_STEP } else { 0 }
+        1 + self.text_tests * bytes / BYTES_PER_STEP
     }
     /// The conditions that are left.
     pub fn rest(&self) -> &[&'p Expr] {
@@ -131,8 +133,8 @@ impl Tests {
     fn pass_branch(&self, layout: &RowLayout, payload: &[u8]) -> bool {
         self.pass(layout, payload)
     }
-    fn read_texts(&self) -> bool {
-        !self.texts.is_empty() || self.ors.iter().flatten().any(Tests::read_texts)
+    fn text_tests(&self) -> usize {
+        self.texts.len() + self.ors.iter().flatten().map(Tests::text_tests).sum::<usize>()
     }
 
     /// Adds the test of a condition, if it has one.
