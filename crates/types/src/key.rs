@@ -351,14 +351,16 @@ impl KeyLayout {
     pub fn whole_columns(&self) -> impl Iterator<Item = usize> + '_ {
         self.parts.iter().filter(|part| part.kind.is_whole()).map(|part| part.column as usize)
     }
-    /// Writes the values that `key` has into a row's payload, all of whose columns are NULL.
-    pub fn restore(&self, mut key: &[u8], rows: &RowLayout, payload: &mut [u8]) {
+    /// Writes the values that `key` has into a row's payload, in which these columns are NULL.
+    /// Returns what follows the key.
+    pub fn restore<'k>(&self, mut key: &'k [u8], rows: &RowLayout, payload: &mut [u8]) -> &'k [u8] {
         for part in &self.parts {
             if let Some(value) = part.value_in(key).filter(|_| part.kind.is_whole()) {
                 part.kind.restore(value, part.desc, rows.not_null(payload, part.column as usize));
             }
             key = &key[part.skip(key)..];
         }
+        key
     }
 
     /// Length in bytes of the first `n` columns' bytes of a key.

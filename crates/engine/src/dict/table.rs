@@ -135,16 +135,22 @@ impl Table {
             has(&self.indexes[no], column) || !self.hidden_key && has(self.clustered(), column)
         })
     }
-    /// Appends a row with the values that an entry of index `no` has; other columns are NULL. `own`
-    /// is the length of the index's own columns in the entry, which the clustered key follows.
-    pub(crate) fn row_of_entry(&self, no: usize, entry: &[u8], own: usize, out: &mut Vec<u8>) {
+    /// Appends a row with the values that an entry of index `no` has; other columns are NULL.
+    /// Returns the clustered key, which the entry ends with.
+    pub(crate) fn row_of_entry<'e>(
+        &self,
+        no: usize,
+        entry: &'e [u8],
+        out: &mut Vec<u8>,
+    ) -> &'e [u8] {
         let start = out.len();
         self.layout.encode_nulls(out);
-        let row = &mut out[start..];
-        self.indexes[no].key.restore(&entry[..own], &self.layout, row);
+        let (row, ix) = (&mut out[start..], &self.indexes[no]);
+        let clustered = ix.key.restore(entry, &self.layout, row);
         if !self.hidden_key {
-            self.clustered().key.restore(&entry[own..], &self.layout, row);
+            self.clustered().key.restore(clustered, &self.layout, row);
         }
+        clustered
     }
     /// Takes `n` consecutive AUTO_INCREMENT values and returns the first.
     pub fn take_auto_increment(&self, n: u64) -> u64 {

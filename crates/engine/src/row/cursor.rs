@@ -571,12 +571,10 @@ impl Cursor {
     }
     /// Makes a row from its entry.
     fn take_entry(&mut self, entry: &[u8]) {
-        let ix = &self.table.indexes[self.no];
-        let own = ix.key.skip_columns(entry, ix.columns);
-        let key = self.batch.put(&entry[own..]);
         let start = self.batch.bytes.len() as u32;
-        self.table.row_of_entry(self.no, entry, own, &mut self.batch.bytes);
+        let key = self.table.row_of_entry(self.no, entry, &mut self.batch.bytes);
         let stored = start..self.batch.bytes.len() as u32;
+        let key = self.batch.put(key);
         self.batch.rows.push(Item { key, stored, leaf: (0, 0) });
     }
     fn take_clustered(&mut self, trx: &Trx, g: &PageGuard, r: Rec) -> Try<()> {

@@ -13,7 +13,7 @@ use super::order::{Purpose, Wanted, index_order};
 use super::range::{Bounded, Finder, IndexRanges, not_consumed};
 use crate::error::{Result, SqlError};
 use crate::parse::ast::{HintKind, IndexHint};
-use crate::plan::{AccessKind, AccessPath, Expr, ExprKind, RowLock, TableAccess};
+use crate::plan::{AccessKind, AccessPath, Covering, Expr, ExprKind, RowLock, TableAccess};
 use crate::table_info::TableInfo;
 use redolith_engine::dict::estimate::Statistics;
 use redolith_types::{IndexDef, TableDef, Value};
@@ -149,7 +149,7 @@ pub(super) fn choose(
             index: clustered,
             kind: AccessKind::Empty,
             reverse: false,
-            covering: false,
+            covering: Covering::No,
             keeps_order: false,
         };
         return Ok(Chosen { path, filter: None, ordered: true, possible: Vec::new() });
@@ -321,7 +321,7 @@ fn finish(
         index: best.index,
         kind,
         reverse: best.reverse,
-        covering: false,
+        covering: Covering::No,
         keeps_order: best.ordered,
     };
     Chosen { path, filter, ordered: best.ordered, possible }

@@ -18,8 +18,8 @@ use crate::generated_key::has_generated_key;
 use crate::parse::ast::{self, Alter, IndexKind, IndexPart, IndexSpec, Place};
 use crate::parse::limits::MAX_COLUMNS;
 use crate::plan::{
-    AccessKind, AccessPath, AlterAction, DdlStmt, DefaultFill, Fill, InsertPlan, InsertRows,
-    OnDuplicate, Rebuild, RowLock, SourceKind,
+    AccessKind, AccessPath, AlterAction, Covering, DdlStmt, DefaultFill, Fill, InsertPlan,
+    InsertRows, OnDuplicate, Rebuild, RowLock, SourceKind,
 };
 use crate::table_info::TableInfo;
 use redolith_types::{CheckDef, Collation, Column, DefaultValue, LobSize, SqlType, TableDef};
@@ -436,8 +436,13 @@ impl Binder<'_> {
         if let Some(SourceKind::Table(access)) = select.sources.first_mut().map(|s| &mut s.kind) {
             let index = old.def.clustered_index();
             let kind = AccessKind::FullScan;
-            access.path =
-                AccessPath { index, kind, reverse: false, covering: false, keeps_order: true };
+            access.path = AccessPath {
+                index,
+                kind,
+                reverse: false,
+                covering: Covering::No,
+                keeps_order: true,
+            };
             access.lock = RowLock::None;
         }
         let table = Arc::new(TableInfo::definition(def.clone()));

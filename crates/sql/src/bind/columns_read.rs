@@ -4,7 +4,7 @@
 //! what else a row has may be NULL there, or left in its external pages.
 use super::from::FromClause;
 use super::select::RawKind;
-use crate::plan::{Expr, ExprKind, RowLock, SelectPlan, SourceKind, TableAccess};
+use crate::plan::{Covering, Expr, ExprKind, RowLock, SelectPlan, SourceKind, TableAccess};
 use crate::table_info::TableInfo;
 
 /// Indexes of a table, by their numbers in its definition. Numbers from 64 on are left out.
@@ -122,11 +122,12 @@ pub(super) fn set_columns(access: &mut TableAccess, columns: Vec<u16>) {
         def.indexes[i].columns.iter().any(|p| p.column == c as usize && p.prefix.is_none())
     };
     let clustered = def.clustered_index();
+    let covers = |i| columns.iter().all(|&c| held(i, c) || clustered.is_some_and(|k| held(k, c)));
     access.path.covering = match access.path.index {
-        Some(i) if Some(i) != clustered => {
-            columns.iter().all(|&c| held(i, c) || clustered.is_some_and(|k| held(k, c)))
-        }
-        _ => false,
+        Some(i) if Some(i) == clustered || !covers(i) => Covering::No,
+        Some(i) if access.table.entries_have(i, &columns) => Covering::Values,
+        Some(_) => Covering::Columns,
+        None => Covering::No,
     };
     access.columns = columns;
 }

@@ -11,7 +11,7 @@ use super::view_target::ChangeTarget;
 use crate::error::{Result, SqlError};
 use crate::parse::ast::{self, FactorKind};
 use crate::plan::{
-    AccessKind, Assignment, DeletePlan, DmlSort, Expr, ExprKind, TableAccess, UpdatePlan,
+    AccessKind, Assignment, Covering, DeletePlan, DmlSort, Expr, ExprKind, TableAccess, UpdatePlan,
 };
 use crate::table_info::TableInfo;
 use std::sync::Arc;
@@ -167,7 +167,7 @@ fn note(access: &mut TableAccess, sort: &mut DmlSort, mut read: Vec<u16>) {
     read.dedup();
     columns_read::set_columns(access, read);
     // The change needs the whole row, so an index is never enough.
-    access.path.covering = false;
+    access.path.covering = Covering::No;
 }
 
 /// True if the statement changes a column of the scanned index. The change moves the row within the

@@ -1,8 +1,8 @@
 //! EXPLAIN in the traditional format: one row per table, in the order they are read.
 use crate::error::{Result, SqlError};
 use crate::plan::{
-    AccessKind, DeletePlan, Expr, ExprKind, ExprType, InsertPlan, InsertRows, ManyPlan, Nest,
-    SelectPlan, SetKind, Source, SourceKind, Statement, TableAccess, UpdatePlan, WindowStage,
+    AccessKind, Covering, DeletePlan, Expr, ExprKind, ExprType, InsertPlan, InsertRows, ManyPlan,
+    Nest, SelectPlan, SetKind, Source, SourceKind, Statement, TableAccess, UpdatePlan, WindowStage,
 };
 use crate::sink::ColumnMeta;
 use redolith_types::{Collation, SqlType, Value};
@@ -352,11 +352,11 @@ impl Explain {
         let mut extra = Vec::new();
         if access.filter.is_some()
             || (changes && !matches!(access.path.kind, AccessKind::FullScan))
-            || (how == "range" && !access.path.covering)
+            || (how == "range" && access.path.covering == Covering::No)
         {
             extra.push("Using where");
         }
-        if access.path.covering {
+        if access.path.covering != Covering::No {
             extra.push("Using index");
         }
         if access.path.reverse {

@@ -42,6 +42,11 @@ pub(super) struct Raw {
     /// The table's indexes that have all columns that the statement reads.
     pub covered_by: IndexSet,
 }
+impl Raw {
+    pub fn new(kind: RawKind, nest: Option<u16>, after: u64) -> Raw {
+        Raw { kind, nest, after, by_hash: false, covered_by: IndexSet::NONE }
+    }
+}
 #[derive(Clone)]
 pub(super) struct RawNest {
     pub first: u16,
@@ -265,13 +270,7 @@ impl Binder<'_> {
             return Ok(std::mem::take(&mut scope.star));
         }
         let kind = self.leaf(factor, scope, around)?;
-        from.sources.push(Raw {
-            kind,
-            nest: around.nest,
-            after: 0,
-            by_hash: false,
-            covered_by: IndexSet::NONE,
-        });
+        from.sources.push(Raw::new(kind, around.nest, 0));
         Ok(std::mem::take(&mut scope.star))
     }
 

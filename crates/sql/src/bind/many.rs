@@ -9,7 +9,7 @@ use super::select::{FOR_CHANGE, RawKind, flatten};
 use super::subquery::check_effects_of;
 use crate::error::{Result, SqlError};
 use crate::parse::ast;
-use crate::plan::{Assignment, Expr, ExprKind, ManyPlan, SelectPlan, SourceKind, Target};
+use crate::plan::{Assignment, Covering, Expr, ExprKind, ManyPlan, SelectPlan, SourceKind, Target};
 use crate::table_info::TableInfo;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -166,7 +166,7 @@ impl Binder<'_> {
             if let SourceKind::Table(access) = &mut source.kind {
                 access.lock = FOR_CHANGE;
                 // The change needs the whole row, so an index is never enough.
-                access.path.covering = false;
+                access.path.covering = Covering::No;
             }
             self.writes(&target.table);
         }

@@ -14,7 +14,7 @@
 //! **VBIND-3** No statement binds a view within itself (error 1462), and views in views are not
 //! deeper than what the parser allows for queries in queries (error 1436).
 use super::Binder;
-use super::columns_read::{self, IndexSet};
+use super::columns_read;
 use super::derived::name_columns;
 use super::enum_set::keep_numbers;
 use super::expr::Env;
@@ -104,13 +104,7 @@ impl Binder<'_> {
                 }
                 keep_numbers(&mut plan, columns);
                 let kind = RawKind::Derived(plan);
-                from.sources.push(Raw {
-                    kind,
-                    nest: place.nest,
-                    after: 0,
-                    by_hash: false,
-                    covered_by: IndexSet::NONE,
-                });
+                from.sources.push(Raw::new(kind, place.nest, 0));
                 Ok(())
             }
         }
@@ -283,13 +277,7 @@ impl Binder<'_> {
                 kind => kind,
             };
             let after = source.after.checked_shl(base.into()).unwrap_or(0);
-            from.sources.push(Raw {
-                kind,
-                nest: nest(source.nest),
-                after,
-                by_hash: false,
-                covered_by: IndexSet::NONE,
-            });
+            from.sources.push(Raw::new(kind, nest(source.nest), after));
         }
         from.nests.extend(inner.nests.into_iter().map(|n| RawNest {
             first: n.first + base,

@@ -10,7 +10,7 @@ use super::list_tests::most_members;
 use super::long_rows;
 use super::row_tests::RowTests;
 use crate::error::Result;
-use crate::plan::{AccessKind, Expr, OnConflict, RowLock, TableAccess};
+use crate::plan::{AccessKind, Covering, Expr, OnConflict, RowLock, TableAccess};
 use crate::processes::{Kill, Process};
 use crate::status::Handlers;
 use redolith_engine::Isolation;
@@ -172,13 +172,8 @@ impl<'p> Scan<'p> {
     /// that the statement reads.
     #[inline]
     fn cover(&mut self) {
-        let path = &self.access.path;
-        if path.covering && !self.scans_table {
-            let table = self.access.table.engine();
-            let no = path.index.map_or(0, |i| table.index_no(i));
-            if no > 0 && table.entries_have(no, &self.access.columns) {
-                self.cursor.cover(&self.access.columns);
-            }
+        if self.access.path.covering == Covering::Values && !self.scans_table {
+            self.cursor.cover(&self.access.columns);
         }
     }
     /// The scan reads source number `source`, and leaves out rows that `filter` refuses.

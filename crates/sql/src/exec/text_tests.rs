@@ -87,10 +87,10 @@ impl TextTest {
             _ => return None,
         };
         let part = match &side.kind {
-            ExprKind::Call { function, args } => Some(
-                Part::of(*function, &args[1..], at, env)
-                    .filter(|_| side.ty.collation.charset() == collation.charset())?,
-            ),
+            ExprKind::Call { .. } if side.ty.collation.charset() != collation.charset() => {
+                return None;
+            }
+            ExprKind::Call { function, args } => Some(Part::of(*function, &args[1..], at, env)?),
             _ => None,
         };
         Some(TextTest { column, part, collation, wanted, negated })

@@ -49,12 +49,20 @@ pub struct AccessPath {
     pub kind: AccessKind,
     /// The path returns the last row first.
     pub reverse: bool,
-    /// Every column in `TableAccess::columns` is in this secondary index (or in the primary key):
-    /// EXPLAIN says "Using index". Where the engine can make the values from the index's entries,
-    /// consistent reads mostly do without the rows.
-    pub covering: bool,
+    pub covering: Covering,
     /// The statement wants the rows in the order of the path.
     pub keeps_order: bool,
+}
+
+/// Whether the path's secondary index, with the primary key that each entry has, has every column
+/// in `TableAccess::columns`. Then EXPLAIN says "Using index".
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Covering {
+    No,
+    /// It has the columns, but not all as values: texts are in keys by their weights.
+    Columns,
+    /// It has the values, so consistent reads mostly do without the rows.
+    Values,
 }
 
 #[derive(Clone, Debug)]

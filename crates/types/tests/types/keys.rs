@@ -173,7 +173,8 @@ proptest! {
         rows.encode(&a, &mut row);
         rows.encode_nulls(&mut restored);
         prop_assert!(rows.is_well_formed(&restored));
-        keys.restore(&key(&keys, &a), &rows, &mut restored);
+        let entry = [&key(&keys, &a)[..], b"behind"].concat();
+        prop_assert_eq!(keys.restore(&entry, &rows, &mut restored), b"behind");
         let whole: Vec<usize> = keys.whole_columns().collect();
         for col in 0..a.len() {
             let wanted = if whole.contains(&col) { rows.get(&row, col) } else { Value::Null };

@@ -7,7 +7,7 @@ use super::env::Env;
 use super::eval::{Eval, Scope, fixed_start};
 use crate::error::Result;
 use crate::memory::CREDIT;
-use crate::plan::{AccessKind, Bound, Expr, KeyRange, NextColumn, TableAccess};
+use crate::plan::{AccessKind, Bound, Covering, Expr, KeyRange, NextColumn, TableAccess};
 use redolith_engine::dict::table::{Index, Table};
 use redolith_types::convert::{to_datetime, to_decimal, to_time};
 use redolith_types::store::{StoreMode, TIMESTAMP_US};
@@ -170,8 +170,10 @@ pub fn encode_path(
             encode_range(&index, values, 0, &NextColumn::Any, at, env, out)?;
         }
         AccessKind::Ranges(ranges) => {
-            let index = Target { members: most_members(access), ..Target::new(access, table) };
-            let may_scan = !index.clustered && !access.path.covering && !access.path.keeps_order;
+            let members = most_members(access, ranges.len());
+            let index = Target { members, ..Target::new(access, table) };
+            let is_covering = access.path.covering != Covering::No;
+            let may_scan = !index.clustered && !is_covering && !access.path.keeps_order;
             for KeyRange { prefix, null_safe, next } in ranges {
                 let found = encode_range(&index, prefix, *null_safe, next, at, env, out)?;
                 if found == Found::NearlyAll && prefix.is_empty() && may_scan {
@@ -191,7 +193,7 @@ struct Target<'a> {
     index: &'a Index,
     def: &'a TableDef,
     clustered: bool,
-    /// The most values of a subquery that are ranges of their own.
+    /// The most values of a subquery that are ranges of their own, for each range of the path.
     members: usize,
 }
 impl<'a> Target<'a> {
@@ -211,12 +213,14 @@ enum Found {
     NearlyAll,
 }
 
-/// How many values of a subquery are looked for in an index (PATH-7). Ranges are made without
-/// giving way. A row that is searched for costs as much as a few rows of a scan.
-fn most_members(access: &TableAccess) -> usize {
-    const MOST: u64 = 10_000;
+/// How many values of a subquery each of the path's `ranges` looks for in the index (PATH-7).
+/// Ranges are made without giving way, so all of them together have at most `MOST`. A row that is
+/// searched for costs as much as a few rows of a scan.
+fn most_members(access: &TableAccess, ranges: usize) -> usize {
+    const MOST: usize = 10_000;
     const ROWS_PER_SEARCH: u64 = 8;
-    (access.table.rows() / ROWS_PER_SEARCH).clamp(16, MOST) as usize
+    let worth = (access.table.rows() / ROWS_PER_SEARCH).clamp(16, MOST as u64) as usize;
+    worth.min(MOST / ranges.max(1))
 }
 
 fn encode_range<'v>(
@@ -268,6 +272,8 @@ fn encode_range<'v>(
             let results = at.known.subqueries.get(body.slot as usize);
             match results.filter(|result| result.rows.len() <= target.members) {
                 Some(result) => {
+                    // A join makes these ranges for each row before it.
+                    env.steps(result.rows.len())?;
                     let column = target.column(n);
                     let from = env.charset_of(&body.plan.output[0]);
                     for row in result.rows.iter().filter(|row| !row[0].is_null()) {
