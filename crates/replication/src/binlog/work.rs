@@ -2,17 +2,15 @@
 use super::Binlog;
 use super::counters::add;
 use super::reset::Reset;
-use crate::files::Files;
+use crate::files::{Files, Unsynced};
 use crate::maker::{Maker, Taken};
 use crate::queue::Queue;
 use crate::record;
 use crate::spill::{self, SpillReader};
 use redolith_binlog::{BinlogPosition, GtidSet};
-use redolith_disk::{Disk, File};
+use redolith_disk::Disk;
 use redolith_engine::Lsn;
 use std::io;
-use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
 
 /// Parts of this size are written at once.
@@ -56,7 +54,7 @@ pub(super) struct Reached {
     pub(super) position: Option<BinlogPosition>,
     pub(super) executed: GtidSet,
     /// The file that has bytes that are not synced. Those before it are.
-    pub(super) file: Option<(PathBuf, Arc<dyn File>)>,
+    pub(super) file: Option<Unsynced>,
 }
 
 impl Binlog {

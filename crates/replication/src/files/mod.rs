@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, Ordering::*};
 
 /// Where the binary log is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,8 +55,9 @@ pub struct Files {
     index: Index,
     /// The file that is written, and its number.
     open: Option<(u32, Arc<dyn File>)>,
-    /// Whether bytes were written since the last sync.
-    unsynced: bool,
+    /// How many bytes were written to all files.
+    written: u64,
+    syncs: Arc<Syncs>,
     /// What is to be written.
     parts: VecDeque<Part>,
     /// What was written last, for those who read the end of the log.
@@ -65,6 +66,56 @@ pub struct Files {
     /// The record of the last reset, until a checkpoint has passed it (BINLOG-FILES-2).
     reset_mark: Option<Lsn>,
     counts: Arc<Counts>,
+}
+
+/// A file with bytes that no sync had made durable when this was made.
+pub(crate) struct Unsynced {
+    path: PathBuf,
+    file: Arc<dyn File>,
+    /// How many bytes were written to all files so far.
+    written: u64,
+    syncs: Arc<Syncs>,
+}
+/// The syncs of the open file: by the task, and by sessions of the classic commit.
+#[derive(Default)]
+struct Syncs {
+    /// How many of the written bytes are synced.
+    bytes: AtomicU64,
+    /// Held during a sync that waits for the disk on its thread.
+    busy: Mutex<()>,
+}
+impl Unsynced {
+    fn is_synced(&self) -> bool {
+        self.syncs.bytes.load(Acquire) >= self.written
+    }
+    /// Takes what a sync said. An error ends the process: the system may have lost the bytes, and
+    /// tells only once. The redo log still has them, so the next start writes them again.
+    fn synced(&self, said: io::Result<()>) {
+        if let Err(e) = said {
+            redolith_engine::poison(&format!("syncing {}: {e}", self.path.display()));
+        }
+        self.syncs.bytes.fetch_max(self.written, AcqRel);
+    }
+    /// Syncs the file if nobody else has done it since. Returns whether it has.
+    pub(crate) fn sync(&self) -> bool {
+        let _busy = self.syncs.busy.lock();
+        let wanted = !self.is_synced();
+        if wanted {
+            self.synced(self.file.sync());
+        }
+        wanted
+    }
+    /// As `sync`, with `submit` to sync a file without holding the thread.
+    pub(crate) async fn sync_by<F: Future<Output = io::Result<()>>>(
+        &self,
+        submit: impl FnOnce(Arc<dyn File>) -> F,
+    ) -> bool {
+        let wanted = !self.is_synced();
+        if wanted {
+            self.synced(submit(self.file.clone()).await);
+        }
+        wanted
+    }
 }
 
 /// The lengths of the files that are not written any more, by their numbers.
@@ -84,7 +135,8 @@ impl Files {
             place,
             index,
             open: None,
-            unsynced: false,
+            written: 0,
+            syncs: Arc::default(),
             parts: VecDeque::new(),
             tail: Arc::default(),
             closed: Arc::default(),
@@ -145,7 +197,7 @@ impl Files {
             file.write_at(&part.bytes, part.at)?;
             add(&self.counts.writes, 1);
             add(&self.counts.bytes, part.bytes.len() as u64);
-            self.unsynced = true;
+            self.written += part.bytes.len() as u64;
             if self.tail.is_wanted() {
                 self.tail.add(number, part.at, &part.bytes);
             }
@@ -180,23 +232,23 @@ impl Files {
         Ok(file)
     }
 
-    /// Makes what was written durable. An error ends the process: the system may have lost the
-    /// bytes, and tells only once. The redo log still has them, so the next start writes them
-    /// again.
+    /// Makes what was written durable. An error ends the process ([`Unsynced::synced`]).
     pub fn sync(&mut self) {
-        if let Some((number, file)) = self.open.as_ref().filter(|_| self.unsynced)
-            && let Err(e) = file.sync()
-        {
-            let path = self.place.path(*number);
-            redolith_engine::poison(&format!("syncing {}: {e}", path.display()));
+        if self.unsynced().is_some_and(|unsynced| unsynced.sync()) {
+            self.counts.syncs.fetch_add(1, Relaxed);
         }
-        let synced = std::mem::take(&mut self.unsynced);
-        self.counts.syncs.fetch_add(synced.into(), Relaxed);
     }
-    /// The file with bytes that were written since the last sync.
-    pub(crate) fn unsynced(&self) -> Option<(PathBuf, Arc<dyn File>)> {
-        let (number, file) = self.open.as_ref().filter(|_| self.unsynced)?;
-        Some((self.place.path(*number), file.clone()))
+    /// The open file, if it has bytes that were written since the last sync. (Those before it were
+    /// synced when they were left.)
+    pub(crate) fn unsynced(&self) -> Option<Unsynced> {
+        let (number, file) = self.open.as_ref()?;
+        let unsynced = Unsynced {
+            path: self.place.path(*number),
+            file: file.clone(),
+            written: self.written,
+            syncs: self.syncs.clone(),
+        };
+        (!unsynced.is_synced()).then_some(unsynced)
     }
     /// Counts a spill file that was copied.
     pub(crate) fn count_spilled(&self, bytes: u64) {

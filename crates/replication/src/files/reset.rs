@@ -56,7 +56,7 @@ impl Files {
     /// Removes all files, for a reset whose record begins at `at`. What was to be written is
     /// forgotten.
     pub fn reset(&mut self, at: Lsn) -> io::Result<()> {
-        (self.open, self.unsynced) = (None, false);
+        self.open = None;
         self.parts.clear();
         self.tail.begin_anew();
         self.closed.lock().clear();

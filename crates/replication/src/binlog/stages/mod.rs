@@ -33,6 +33,7 @@ pub use counters::StageCounted;
 
 use super::work::Reached;
 use super::{Binlog, BinlogStatus};
+use crate::files::Unsynced;
 use parking_lot::Mutex;
 use redolith_disk::{File, Io, Op};
 use redolith_engine::canary::{Canary, planted};
@@ -41,7 +42,6 @@ use redolith_engine::{Engine, Lsn, TrxId};
 use stage::{Group, Role, Seat, Stage, Working};
 use std::collections::BTreeMap;
 use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 use std::time::Duration;
@@ -105,7 +105,7 @@ pub(super) struct Stages {
     done: AtomicU64,
     /// Groups since the last sync, and the file that has bytes which no stage has synced. Only who
     /// works in the sync stage changes them.
-    unsynced: Mutex<(u64, Option<(PathBuf, Arc<dyn File>)>)>,
+    unsynced: Mutex<(u64, Option<Unsynced>)>,
     /// Whether the flush stage has worked on the files since the task looked.
     flushed_lately: AtomicBool,
 }
@@ -334,27 +334,24 @@ impl Binlog {
     /// The sync stage. Returns how far all who have come are done with it.
     async fn sync_group(&self, engine: &Engine, sessions: usize, every: u64) -> Lsn {
         let stages = &self.stages;
-        let (upto, reached) = {
+        let (upto, mut reached) = {
             let mut flushed = stages.flushed.lock();
             (flushed.0, flushed.1.take())
         };
         let (groups, before) = std::mem::take(&mut *stages.unsynced.lock());
         // A group may find its bytes in what the leader before has taken along, and not synced.
-        let file = reached.as_ref().and_then(|reached| reached.file.clone()).or(before);
+        let unsynced = reached.as_mut().and_then(|reached| reached.file.take()).or(before);
         let due = every > 0 && groups + 1 >= every;
-        match file {
-            file if !due => *stages.unsynced.lock() = (groups + 1, file),
-            Some((path, file)) if !planted(Canary::StageSyncsNothing) => {
+        match unsynced {
+            unsynced if !due => *stages.unsynced.lock() = (groups + 1, unsynced),
+            Some(unsynced) if !planted(Canary::StageSyncsNothing) => {
                 let synced = if sessions <= SYNC_ON_WORKER {
                     engine.runtime.before_blocking();
-                    file.sync()
+                    unsynced.sync()
                 } else {
-                    sync(&*file).await
+                    unsynced.sync_by(sync).await
                 };
-                if let Err(e) = synced {
-                    redolith_engine::poison(&format!("syncing {}: {e}", path.display()));
-                }
-                self.counts.syncs.fetch_add(1, Relaxed);
+                self.counts.syncs.fetch_add(synced.into(), Relaxed);
             }
             _ => {}
         }
@@ -369,7 +366,7 @@ impl Binlog {
 }
 
 /// Syncs a file without holding the worker.
-async fn sync(file: &dyn File) -> io::Result<()> {
+async fn sync(file: Arc<dyn File>) -> io::Result<()> {
     let over: Arc<(Seat, Mutex<io::Result<()>>)> = Arc::new((Seat::default(), Mutex::new(Ok(()))));
     let told = over.clone();
     let done = Box::new(move |result, _| {
