@@ -189,19 +189,28 @@ impl Kind {
     fn is_whole(self) -> bool {
         !matches!(self, Kind::Float | Kind::Double | Kind::String { .. })
     }
-    /// Makes a value's bytes in a row from its bytes in a key.
+    /// Makes a value's bytes in a row from its bytes in a key, which are as many.
+    #[inline]
     fn restore(self, key: &[u8], desc: bool, row: &mut [u8]) {
-        row.copy_from_slice(&key[..row.len()]);
-        if desc {
-            row.iter_mut().for_each(|byte| *byte = !*byte);
-        }
+        let flip = if desc { u64::MAX } else { 0 };
         if let Kind::Decimal { .. } = self {
+            row.iter_mut().zip(key).for_each(|(to, byte)| *to = byte ^ flip as u8);
             return;
         }
-        if let Kind::Int(_) | Kind::Time | Kind::Timestamp = self {
-            row[0] ^= 0x80;
+        // A number: the highest byte is first in a key, and last in a row.
+        let sign = u8::from(matches!(self, Kind::Int(_) | Kind::Time | Kind::Timestamp)) << 7;
+        if let (Ok(row), Some(key)) = (<&mut [u8; 8]>::try_from(&mut *row), key.first_chunk()) {
+            let flip = flip ^ u64::from(sign) << 56;
+            *row = (u64::from_be_bytes(*key) ^ flip).to_le_bytes();
+        } else if let (Ok(row), Some(key)) =
+            (<&mut [u8; 4]>::try_from(&mut *row), key.first_chunk())
+        {
+            let flip = flip as u32 ^ u32::from(sign) << 24;
+            *row = (u32::from_be_bytes(*key) ^ flip).to_le_bytes();
+        } else {
+            row.iter_mut().rev().zip(key).for_each(|(to, byte)| *to = byte ^ flip as u8);
+            row[row.len() - 1] ^= sign;
         }
-        row.reverse();
     }
 
     /// The number of bytes of this column at the start of `key`. The value is not NULL.
@@ -355,10 +364,14 @@ impl KeyLayout {
     /// Returns what follows the key.
     pub fn restore<'k>(&self, mut key: &'k [u8], rows: &RowLayout, payload: &mut [u8]) -> &'k [u8] {
         for part in &self.parts {
-            if let Some(value) = part.value_in(key).filter(|_| part.kind.is_whole()) {
-                part.kind.restore(value, part.desc, rows.not_null(payload, part.column as usize));
+            match part.value_in(key).filter(|_| part.kind.is_whole()) {
+                Some(value) => {
+                    let row = rows.not_null(payload, part.column as usize);
+                    part.kind.restore(value, part.desc, row);
+                    key = &value[row.len()..];
+                }
+                None => key = &key[part.skip(key)..],
             }
-            key = &key[part.skip(key)..];
         }
         key
     }

@@ -480,9 +480,12 @@ impl Cursor {
     }
     /// Takes the records behind `at`, and moves `at` along.
     fn take_leaf(&mut self, trx: &Trx, g: &PageGuard, at: &mut Rec) -> Try<Taken> {
+        // If the range goes beyond the leaf, the keys in the leaf need no comparison.
+        let within = |high: &[u8]| index::high_key(g).is_none_or(|fence| fence > high);
+        let ends_here = self.high.as_deref().is_some_and(within);
         while !self.full() {
             let Some(r) = index::next_rec(g, *at) else { return Ok(Taken::Leaf) };
-            if self.high.as_deref().is_some_and(|h| index::key(g, r) >= h) {
+            if ends_here && self.high.as_deref().is_some_and(|h| index::key(g, r) >= h) {
                 return Ok(Taken::Range);
             }
             self.take(trx, g, r)?;
