@@ -69,6 +69,7 @@ pub struct Files {
 }
 
 /// A file with bytes that no sync had made durable when this was made.
+#[derive(Clone)]
 pub(crate) struct Unsynced {
     path: PathBuf,
     file: Arc<dyn File>,
@@ -77,44 +78,36 @@ pub(crate) struct Unsynced {
     syncs: Arc<Syncs>,
 }
 /// The syncs of the open file: by the task, and by sessions of the classic commit.
-#[derive(Default)]
 struct Syncs {
     /// How many of the written bytes are synced.
     bytes: AtomicU64,
     /// Held during a sync that waits for the disk on its thread.
     busy: Mutex<()>,
+    counts: Arc<Counts>,
 }
 impl Unsynced {
-    fn is_synced(&self) -> bool {
+    pub(crate) fn file(&self) -> &dyn File {
+        &*self.file
+    }
+    /// Whether somebody has synced the file since.
+    pub(crate) fn is_synced(&self) -> bool {
         self.syncs.bytes.load(Acquire) >= self.written
     }
     /// Takes what a sync said. An error ends the process: the system may have lost the bytes, and
     /// tells only once. The redo log still has them, so the next start writes them again.
-    fn synced(&self, said: io::Result<()>) {
+    pub(crate) fn synced(&self, said: io::Result<()>) {
         if let Err(e) = said {
             redolith_engine::poison(&format!("syncing {}: {e}", self.path.display()));
         }
+        self.syncs.counts.syncs.fetch_add(1, Relaxed);
         self.syncs.bytes.fetch_max(self.written, AcqRel);
     }
-    /// Syncs the file if nobody else has done it since. Returns whether it has.
-    pub(crate) fn sync(&self) -> bool {
+    /// Syncs the file, on this thread, if nobody else has done it since.
+    pub(crate) fn sync(&self) {
         let _busy = self.syncs.busy.lock();
-        let wanted = !self.is_synced();
-        if wanted {
+        if !self.is_synced() {
             self.synced(self.file.sync());
         }
-        wanted
-    }
-    /// As `sync`, with `submit` to sync a file without holding the thread.
-    pub(crate) async fn sync_by<F: Future<Output = io::Result<()>>>(
-        &self,
-        submit: impl FnOnce(Arc<dyn File>) -> F,
-    ) -> bool {
-        let wanted = !self.is_synced();
-        if wanted {
-            self.synced(submit(self.file.clone()).await);
-        }
-        wanted
     }
 }
 
@@ -136,7 +129,11 @@ impl Files {
             index,
             open: None,
             written: 0,
-            syncs: Arc::default(),
+            syncs: Arc::new(Syncs {
+                bytes: AtomicU64::new(0),
+                busy: Mutex::new(()),
+                counts: counts.clone(),
+            }),
             parts: VecDeque::new(),
             tail: Arc::default(),
             closed: Arc::default(),
@@ -203,6 +200,8 @@ impl Files {
             }
             if ends {
                 mark_closed(&*file)?;
+                // The mark is to be synced, also where the part has no bytes.
+                self.written += 1;
                 self.closed.lock().insert(number, part.at + part.bytes.len() as u64);
                 self.sync();
                 self.open = None;
@@ -234,8 +233,8 @@ impl Files {
 
     /// Makes what was written durable. An error ends the process ([`Unsynced::synced`]).
     pub fn sync(&mut self) {
-        if self.unsynced().is_some_and(|unsynced| unsynced.sync()) {
-            self.counts.syncs.fetch_add(1, Relaxed);
+        if let Some(unsynced) = self.unsynced() {
+            unsynced.sync();
         }
     }
     /// The open file, if it has bytes that were written since the last sync. (Those before it were

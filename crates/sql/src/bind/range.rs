@@ -335,7 +335,14 @@ impl Finder<'_> {
                 continue;
             }
             if exact || self.orders_prefixes(part.column) {
+                let consumed = found.consumed.len();
                 last = last_bounds(&here, exact, &mut found);
+                // Two lists multiply. (One list is as long as its text.)
+                if prefixes.len() > 1 && prefixes.len() * last.len() > MAX_RANGES {
+                    last.clear();
+                    found.consumed.truncate(consumed);
+                    found.bounded = Bounded::No;
+                }
             }
             break;
         }

@@ -144,9 +144,7 @@ impl<'p> HashRows<'p> {
         at: Scope<'_>,
         cx: &mut ExecContext<'_>,
     ) -> Result<()> {
-        let mark = cx.env.held();
         scan.start(at.given(), &mut cx.env)?;
-        cx.env.release_to(mark);
         let mut first = true;
         loop {
             let handlers = &mut cx.scratch.handlers;

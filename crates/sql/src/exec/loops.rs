@@ -512,9 +512,7 @@ impl<'p> Loops<'p> {
             // The only source is started once.
             Rows::Union(_) | Rows::Counted(_) | Rows::JsonTable(_) => {}
             Rows::Scan(scan) => {
-                let mark = cx.env.held();
                 scan.start(at, &mut cx.env)?;
-                cx.env.release_to(mark);
             }
         }
         Ok(())

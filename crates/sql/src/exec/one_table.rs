@@ -32,9 +32,7 @@ pub async fn stream(
     scan.expect(skip.saturating_add(count));
     let (mut given, mut sent) = (0, 0);
     let done: Result<()> = async {
-        let mark = cx.env.held();
         scan.start(at, &mut cx.env)?;
-        cx.env.release_to(mark);
         while given < count && (scan.next_at_hand(cx)? || scan.next(cx, at).await?) {
             if skip > 0 {
                 skip -= 1;

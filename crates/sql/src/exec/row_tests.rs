@@ -39,8 +39,8 @@ pub enum Numbers {
 /// The tests of a filter, and its other conditions.
 pub struct RowTests<'p> {
     tests: Tests,
-    /// How many of the tests read texts.
-    text_tests: usize,
+    /// How often the texts of a row are read.
+    text_reads: usize,
     rest: Rest<'p>,
 }
 enum Rest<'p> {
@@ -57,13 +57,17 @@ struct Tests {
     ors: Vec<Vec<Tests>>,
 }
 
-/// The most tests in the branches of ORs: they count as one step for each row (PACE-3).
+/// The most tests outside of ORs, and in the branches of ORs: but for those of texts, they count as
+/// one step for each row (PACE-3).
+const MOST_TESTS: usize = 64;
 const MOST_IN_ORS: usize = 64;
+/// The most bytes of all texts that rows are compared with, which no account knows of (MEM-3).
+const MOST_TEXT_BYTES: usize = 64 << 10;
 
 impl<'p> RowTests<'p> {
     /// No tests: all conditions are left.
     pub fn none(filter: Option<&'p Expr>) -> RowTests<'p> {
-        RowTests { tests: Tests::default(), text_tests: 0, rest: Rest::Whole(filter) }
+        RowTests { tests: Tests::default(), text_reads: 0, rest: Rest::Whole(filter) }
     }
     /// The tests of `filter`, for the rows of source number `source`. Their lists have at most
     /// `members` values together.
@@ -78,11 +82,17 @@ impl<'p> RowTests<'p> {
         let Some(filter) = filter.filter(|e| !e.any(&Expr::is_volatile_node)) else {
             return RowTests::none(filter);
         };
-        let mut maker = Maker { source, def, members, in_ors: MOST_IN_ORS, at, env };
+        let (in_ors, text_bytes) = (MOST_IN_ORS, MOST_TEXT_BYTES);
+        let mut maker = Maker { source, def, members, in_ors, text_bytes, at, env };
         let mut tests = Tests::default();
-        let left = |condition: &&Expr| !tests.add(condition, &mut maker, true);
+        let mut outside = 0;
+        let left = |condition: &&Expr| {
+            let is_test = outside < MOST_TESTS && tests.add(condition, &mut maker, true);
+            outside += usize::from(is_test);
+            !is_test
+        };
         let rest = parts_of_and(filter).iter().filter(left).collect();
-        RowTests { text_tests: tests.text_tests(), tests, rest: Rest::Parts(rest) }
+        RowTests { text_reads: tests.text_reads(), tests, rest: Rest::Parts(rest) }
     }
     /// Whether a row passes the tests.
     #[inline]
@@ -92,7 +102,7 @@ impl<'p> RowTests<'p> {
     /// The steps that the tests of a row with this many bytes take (PACE-3).
     #[inline]
     pub fn work(&self, bytes: usize) -> usize {
-        1 + self.text_tests * bytes / BYTES_PER_STEP
+        1 + self.text_reads * bytes / BYTES_PER_STEP
     }
     /// The conditions that are left.
     pub fn rest(&self) -> &[&'p Expr] {
@@ -116,6 +126,7 @@ struct Maker<'m, 'e> {
     def: &'m TableDef,
     members: usize,
     in_ors: usize,
+    text_bytes: usize,
     at: Scope<'m>,
     env: &'m mut Env<'e>,
 }
@@ -133,8 +144,9 @@ impl Tests {
     fn pass_branch(&self, layout: &RowLayout, payload: &[u8]) -> bool {
         self.pass(layout, payload)
     }
-    fn text_tests(&self) -> usize {
-        self.texts.len() + self.ors.iter().flatten().map(Tests::text_tests).sum::<usize>()
+    fn text_reads(&self) -> usize {
+        let of_ors = self.ors.iter().flatten().map(Tests::text_reads);
+        self.texts.iter().map(TextTest::reads).chain(of_ors).sum()
     }
 
     /// Adds the test of a condition, if it has one.
@@ -148,7 +160,10 @@ impl Tests {
             self.lists.push(test);
             return true;
         }
-        if let Some(test) = TextTest::of(condition, source, def, at, maker.env) {
+        if let Some(test) = TextTest::of(condition, source, def, at, maker.env)
+            && let Some(left) = maker.text_bytes.checked_sub(test.bytes())
+        {
+            maker.text_bytes = left;
             self.texts.push(test);
             return true;
         }
@@ -348,10 +363,16 @@ impl Test {
                 let (low, high) = if is_exact { (at, at) } else { (1, 0) };
                 Some(Test { column, low, high, inside: false })
             }
-            CompareOp::Less if is_exact => test(i128::MIN, at - 1),
+            CompareOp::Less if is_exact => match at.checked_sub(1) {
+                Some(high) => test(i128::MIN, high),
+                None => nothing,
+            },
             CompareOp::Less | CompareOp::LessEq => test(i128::MIN, at),
             CompareOp::GreaterEq if is_exact => test(at, i128::MAX),
-            CompareOp::Greater | CompareOp::GreaterEq => test(at + 1, i128::MAX),
+            CompareOp::Greater | CompareOp::GreaterEq => match at.checked_add(1) {
+                Some(low) => test(low, i128::MAX),
+                None => nothing,
+            },
             CompareOp::NullSafeEq => None,
         }
     }

@@ -199,6 +199,7 @@ impl<'p> Scan<'p> {
             self.cursor.trim(KEPT_BYTES);
             scratch.cursors.push(self.cursor);
         }
+        self.ranges.give_back(&mut cx.env);
         if scratch.ranges.len() < KEPT_CURSORS {
             self.ranges.trim(KEPT_BYTES);
             scratch.ranges.push(self.ranges);

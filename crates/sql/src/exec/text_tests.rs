@@ -96,6 +96,20 @@ impl TextTest {
         Some(TextTest { column, part, collation, wanted, negated })
     }
 
+    /// The bytes of the texts that rows are compared with.
+    pub fn bytes(&self) -> usize {
+        match &self.wanted {
+            Wanted::Nothing => 0,
+            Wanted::Compared(_, text) => text.len(),
+            Wanted::OneOf(members) => members.iter().map(|member| member.len()).sum(),
+            Wanted::Like(pattern) => pattern.whole.len(),
+        }
+    }
+    /// How often the text of a row is read.
+    pub fn reads(&self) -> usize {
+        if let Wanted::OneOf(members) = &self.wanted { members.len() } else { 1 }
+    }
+
     pub fn passes(&self, layout: &RowLayout, payload: &[u8]) -> bool {
         let Value::Bytes(text) = layout.get(payload, self.column) else { return false };
         let text = match self.part {
@@ -172,6 +186,10 @@ fn text(
     })
 }
 
+/// The longest pattern: each of its parts is prepared for the search, and a pattern beyond ASCII is
+/// read once for each row.
+const MOST_PATTERN: usize = 256;
+
 /// A pattern of LIKE without `_` and without an escape. Texts of ASCII characters, which are most,
 /// are searched as bytes.
 struct Pattern {
@@ -196,6 +214,9 @@ impl Pattern {
         let mut escape_bytes = Vec::new();
         if let Some(c) = escape {
             collation.charset().encode(c, &mut escape_bytes);
+        }
+        if whole.len() > MOST_PATTERN {
+            return None;
         }
         let has_escape = escape_bytes.first().is_some_and(|first| whole.contains(first));
         if has_escape || whole.contains(&b'_') {
@@ -293,7 +314,8 @@ mod tests {
                     seen += 1;
                 }
             }
-            for pattern in ["a_", "\\%", "%\\"] {
+            let long = "%a".repeat(MOST_PATTERN / 2 + 1);
+            for pattern in ["a_", "\\%", "%\\", &long] {
                 let bytes: Box<[u8]> = pattern.as_bytes().into();
                 assert!(Pattern::of(collation, Some('\\'), bytes).is_none(), "{pattern}");
             }

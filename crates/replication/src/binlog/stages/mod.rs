@@ -35,13 +35,12 @@ use super::work::Reached;
 use super::{Binlog, BinlogStatus};
 use crate::files::Unsynced;
 use parking_lot::Mutex;
-use redolith_disk::{File, Io, Op};
+use redolith_disk::{Io, Op};
 use redolith_engine::canary::{Canary, planted};
 use redolith_engine::lock::KillFlag;
 use redolith_engine::{Engine, Lsn, TrxId};
 use stage::{Group, Role, Seat, Stage, Working};
 use std::collections::BTreeMap;
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 use std::time::Duration;
@@ -345,13 +344,12 @@ impl Binlog {
         match unsynced {
             unsynced if !due => *stages.unsynced.lock() = (groups + 1, unsynced),
             Some(unsynced) if !planted(Canary::StageSyncsNothing) => {
-                let synced = if sessions <= SYNC_ON_WORKER {
+                if sessions <= SYNC_ON_WORKER {
                     engine.runtime.before_blocking();
-                    unsynced.sync()
-                } else {
-                    unsynced.sync_by(sync).await
-                };
-                self.counts.syncs.fetch_add(synced.into(), Relaxed);
+                    unsynced.sync();
+                } else if !unsynced.is_synced() {
+                    submit_sync(unsynced).await;
+                }
             }
             _ => {}
         }
@@ -366,14 +364,14 @@ impl Binlog {
 }
 
 /// Syncs a file without holding the worker.
-async fn sync(file: Arc<dyn File>) -> io::Result<()> {
-    let over: Arc<(Seat, Mutex<io::Result<()>>)> = Arc::new((Seat::default(), Mutex::new(Ok(()))));
-    let told = over.clone();
+async fn submit_sync(unsynced: Unsynced) {
+    let over: Arc<Seat> = Arc::default();
+    let (told, judged) = (over.clone(), unsynced.clone());
     let done = Box::new(move |result, _| {
-        *told.1.lock() = result;
-        told.0.release();
+        // Here and not behind the wait, because the system tells another sync of the file nothing.
+        judged.synced(result);
+        told.release();
     });
-    file.submit(Io { op: Op::Sync, offset: 0, done });
-    over.0.released().await;
-    std::mem::replace(&mut *over.1.lock(), Ok(()))
+    unsynced.file().submit(Io { op: Op::Sync, offset: 0, done });
+    over.released().await;
 }

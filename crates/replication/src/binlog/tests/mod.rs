@@ -2,13 +2,13 @@
 mod admin;
 
 use super::*;
-use crate::record::{Record, spilled, transaction};
+use crate::record::{Record, Why, spilled, transaction};
 use crate::rig::Rig;
 use redolith_binlog::{
     Checksum, EncodeOptions, Event, GtidTemplate, Query, Stamp, TransactionBuilder, file,
 };
 use redolith_disk::sim::{Damage, Fault, OpKind};
-use redolith_disk::{Disk, OpenHow};
+use redolith_disk::{Disk, Loss, OpenHow};
 use redolith_engine::commit_stream::CommitStream;
 use std::future::Future;
 use std::pin::pin;
@@ -267,4 +267,24 @@ fn a_file_that_is_older_than_the_state_is_refused() {
     for wrong in [&state[..state.len() - 1], &[9], &[&state[..], &[0]].concat()] {
         assert!(anew.judge(wrong).is_err());
     }
+}
+
+/// A power loss leaves the file before the newest marked as closed, also where its end is the mark
+/// alone.
+#[test]
+fn the_mark_of_a_closed_file_is_synced() {
+    let mut rig = Rig::new(1 << 20);
+    rig.transaction("a");
+    rig.barrier();
+    let in_use = |rig: &Rig, number| {
+        let mut reader = rig.binlog.open_file(number).unwrap().0;
+        match reader.next_event().unwrap().unwrap().decode().unwrap() {
+            Event::FormatDescription(format) => format.in_use,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert!(in_use(&rig, 1));
+    rig.rotate(Why::Start, 1 << 20);
+    rig.disk.crash_with(Loss::Nothing);
+    assert!(!in_use(&rig, 1));
 }

@@ -27,7 +27,7 @@ pub struct KeyRanges {
     /// The ranges leave out little or nothing, and the table should be scanned instead (PATH-6,
     /// PATH-7).
     scans_table: bool,
-    /// The memory that the statement's account knows of, in bytes.
+    /// The memory that the statement's account knows of, in bytes, until the scan ends.
     charged: usize,
 }
 #[derive(Clone, Debug)]
@@ -68,6 +68,19 @@ impl KeyRanges {
         if self.held() > bytes {
             *self = KeyRanges::default();
         }
+    }
+    /// The account knows of what the ranges hold, and of nothing that was charged for them since
+    /// it had `held` bytes: of their expressions' values, too, it knows no more. `charged`: what it
+    /// knew of then.
+    fn settle(&mut self, held: usize, charged: usize, env: &mut Env<'_>) -> Result<()> {
+        env.release_to(held);
+        self.charged = charged;
+        let now = Some(self.held()).filter(|now| *now > CREDIT).unwrap_or(0);
+        env.keep(&mut self.charged, now)
+    }
+    /// The account is told that the ranges are no longer there.
+    pub fn give_back(&mut self, env: &mut Env<'_>) {
+        env.keeps_no_more(std::mem::take(&mut self.charged));
     }
     /// Charges the growth since the last charge to the statement (MEM-1). Few ranges are free
     /// (MEM-3).
@@ -153,8 +166,19 @@ impl KeyRanges {
     }
 }
 
-/// Evaluates the key expressions of an access path.
+/// Evaluates the key expressions of an access path. Of the memory that this takes, the account
+/// keeps what the ranges hold, until [`KeyRanges::give_back`].
 pub fn encode_path(
+    access: &TableAccess,
+    at: Scope<'_>,
+    env: &mut Env<'_>,
+    out: &mut KeyRanges,
+) -> Result<()> {
+    let (held, charged) = (env.held(), out.charged);
+    encode_ranges(access, at, env, out)?;
+    out.settle(held, charged, env)
+}
+fn encode_ranges(
     access: &TableAccess,
     at: Scope<'_>,
     env: &mut Env<'_>,
@@ -277,11 +301,15 @@ fn encode_range<'v>(
                     let column = target.column(n);
                     let from = env.charset_of(&body.plan.output[0]);
                     for row in result.rows.iter().filter(|row| !row[0].is_null()) {
+                        if let Value::Bytes(text) = &row[0] {
+                            env.bytes(text.len())?;
+                        }
                         let near = nearest(row[0].borrow(), column, from, env);
                         if let Some((value, Ordering::Equal)) = near {
                             values.push(value);
                             push_equal(target, &values, out);
                             values.pop();
+                            out.charge(env)?;
                         }
                     }
                     return Ok(Found::ARange);

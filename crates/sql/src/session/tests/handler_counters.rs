@@ -162,3 +162,28 @@ fn sessions_count_for_themselves_and_together() {
         ["Handler_read_key|2"]
     );
 }
+
+/// Lists on two columns of an index multiply up to a bound. Beyond it the second is a condition.
+#[test]
+fn lists_multiply_up_to_a_bound() {
+    let world = World::new();
+    let mut s = world.session();
+    query(&mut s, "CREATE TABLE m (a INT NOT NULL, b INT NOT NULL, KEY ab (a, b))");
+    query(&mut s, "INSERT INTO m VALUES (4, 4), (4, 1000), (300, 300), (1000, 2)");
+    // Ranges that touch each other would be one.
+    let list = |n| (0..n).map(|n: u32| (2 * n).to_string()).collect::<Vec<_>>().join(", ");
+    let or = |n| (0..n).map(|n: u32| format!("b < {n} - 1000")).collect::<Vec<_>>().join(" OR ");
+    for (n, found, keys) in [(20, 1, 400), (90, 1, 8100), (200, 2, 200), (10_000, 4, 10_000)] {
+        let in_lists = format!("a IN ({}) AND b IN ({})", list(n), list(n));
+        query(&mut s, "FLUSH STATUS");
+        let text = format!("SELECT COUNT(*) FROM m FORCE INDEX (ab) WHERE {in_lists}");
+        assert_eq!(lines(&mut s, &text), [found.to_string()], "{n}");
+        assert_eq!(
+            lines(&mut s, "SHOW SESSION STATUS LIKE 'Handler_read_key'"),
+            [format!("Handler_read_key|{keys}")],
+            "{n}"
+        );
+    }
+    let text = format!("SELECT COUNT(*) FROM m WHERE a IN ({}) AND ({})", list(5000), or(1000));
+    assert_eq!(lines(&mut s, &text), ["0"]);
+}

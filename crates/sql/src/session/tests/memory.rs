@@ -144,6 +144,30 @@ fn the_key_ranges_of_a_long_list_are_charged_and_given_back() {
     assert!(!failed(&lines(&mut s, &text)));
 }
 
+/// The key ranges of a statement's scans are there together, and those of a scan that has ended are
+/// given back while the statement goes on.
+#[test]
+fn the_key_ranges_of_all_scans_are_charged_together() {
+    let (world, mut s) = world();
+    for text in ["CREATE TABLE few (v VARCHAR(10), KEY (v))", "INSERT INTO few VALUES ('x')"] {
+        assert!(!failed(&lines(&mut s, text)), "{text}");
+    }
+    let start = world.db.memory.used();
+    world.db.memory.set_limit(start + (16 << 20));
+    let joined = |tables| {
+        let join = |n| format!(" LEFT JOIN few AS f{n} ON f{n}.v = REPEAT('a', 500000)");
+        format!("SELECT COUNT(*) FROM few AS f{}", (0..tables).map(join).collect::<String>())
+    };
+    for _ in 0..2 {
+        assert_eq!(lines(&mut s, &joined(2)), ["1"]);
+        assert_eq!(lines(&mut s, &joined(20)), ["error 3170"]);
+        let runs = "SELECT COUNT(*) FROM big WHERE id <= 100 AND (SELECT COUNT(*) FROM few WHERE \
+            v = CONCAT(REPEAT('a', 500000), big.id)) = 0";
+        assert_eq!(lines(&mut s, runs), ["100"]);
+        assert_eq!((s.state.memory.statement.used(), world.db.memory.used()), (0, start), "MEM-2");
+    }
+}
+
 /// Tests EVAL-4.
 #[test]
 fn every_consumer_is_bounded_and_gives_back() {
