@@ -211,7 +211,11 @@ impl Engine {
         let (mut first, mut then, mut prepared) = (Vec::new(), Vec::new(), Vec::new());
         for l in judged.undo.logs {
             if l.state == undo_record::PREPARED {
-                prepared.push(self.resurrect(&l));
+                let mut trx = self.resurrect(&l);
+                // A start that ends before it has restored the transaction, or a forced start,
+                // leaves it as it is (PREPARE-2).
+                trx.abandoned = true;
+                prepared.push(trx);
             } else if l.state == undo_record::ACTIVE && !planted(Canary::NoUndoAtRecovery) {
                 let trx = self.resurrect(&l);
                 if l.dictionary { first.push(trx) } else { then.push(trx) }
@@ -229,8 +233,7 @@ impl Engine {
             horizon.close();
         }
         if self.config.forced.is_on() {
-            // Nobody can end them, and readers do not see their changes.
-            prepared.iter_mut().for_each(|trx| trx.abandoned = true);
+            // Nobody can end prepared transactions, and readers do not see their changes.
             return self
                 .resolve_forced(judged.definitions, first.into_iter().chain(then), report)
                 .await;

@@ -417,9 +417,13 @@ impl Log {
     /// `CHECKPOINT_PAYLOAD_MAX` bytes. All changes of pages below `lsn` must be synced in their
     /// files. Segments that lie wholly below `lsn` are reused afterwards.
     pub fn write_checkpoint(&self, lsn: Lsn, payload: &[u8]) {
-        let (durable, segments_end) = (self.durable(), self.segments.end());
+        let durable = self.durable();
         assert!(lsn <= durable, "LOG-1: checkpoint {lsn} above durable {durable}");
         let mut c = self.control.lock();
+        // Segments that are about to be cut still have their names. Their end was lowered first.
+        let segment = self.segments.bytes;
+        let files_end = self.room.bounds().files_end / segment * segment;
+        let segments_end = self.segments.end().min(files_end);
         let past = c.epochs.partition_point(|e| e.0 <= lsn.0);
         assert!(past > 0, "CTL-2: checkpoint {lsn} goes back");
         let epoch = c.epochs[past - 1].1;

@@ -214,7 +214,7 @@ impl Engine {
                 ranges.lock_range(&trx.locks, range);
             }
         }
-        trx.prepared = true;
+        (trx.prepared, trx.abandoned) = (true, false);
         Ok(Prepared { name: held.name, tables: held.tables, trx })
     }
 }

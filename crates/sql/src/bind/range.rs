@@ -269,10 +269,10 @@ impl Finder<'_> {
                 let (column, mut intervals) = parts.next()??;
                 for part in parts {
                     let (other, more) = part?;
-                    if other != column {
+                    intervals.extend(more);
+                    if other != column || intervals.len() > MAX_RANGES {
                         return None;
                     }
-                    intervals.extend(more);
                 }
                 Some((column, intervals))
             }

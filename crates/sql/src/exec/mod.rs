@@ -72,7 +72,7 @@ mod window;
 pub use env::{Env, NoVariables, StatementSettings, Variables};
 pub use more_rows::MoreRows;
 pub(crate) use rows::row_bytes;
-pub use scan::Scratch;
+pub use scan::{Scratch, go_on};
 pub use user_locks::UserLocks;
 
 use crate::binlog::{Capture, Sealed};

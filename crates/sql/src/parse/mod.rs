@@ -164,7 +164,7 @@ pub fn parse<'t>(
     let mut parser = parser::Parser::new(text, range, skip, mode, charsets, bounds);
     let statement = if parser.at_end() {
         // A semicolon without a statement before it is an error if a statement follows.
-        match end < text.len() && rest_after(text, end, mode) == Rest::Statement {
+        match end < text.len() && rest_after(text, end, mode, false) == Rest::Statement {
             true => Err(SqlError::syntax(&charsets.shown(&text[end..]), 1)),
             false if parser.begins_with_comment() => Ok(Statement::Empty),
             false => Err(SqlError::empty_query()),
@@ -219,7 +219,7 @@ pub fn split(text: &[u8], start: usize, mode: SqlMode) -> (Range<usize>, Option<
             let end = token.end as usize;
             return (
                 start..token.start as usize,
-                (rest_after(text, end, mode) == Rest::Statement).then_some(end),
+                (rest_after(text, end, mode, false) == Rest::Statement).then_some(end),
             );
         }
     }
@@ -233,10 +233,14 @@ enum Rest {
     Comment,
     Statement,
 }
-fn rest_after(text: &[u8], pos: usize, mode: SqlMode) -> Rest {
+/// `last`: it is known that no statement follows.
+fn rest_after(text: &[u8], pos: usize, mode: SqlMode, last: bool) -> Rest {
     let mut lexer = lexer::Lexer::at(text, pos, mode);
     loop {
         let token = lexer.next_token();
+        if last && lexer.has_comment() {
+            return Rest::Comment;
+        }
         if token.kind == TokenKind::End {
             return if lexer.has_comment() { Rest::Comment } else { Rest::Nothing };
         }

@@ -55,6 +55,8 @@ pub struct Parameterized {
     /// The text has bytes that form no token. Such a byte may equal a literal's byte, so the shape
     /// does not identify the statement (PARAM-1).
     pub invalid: bool,
+    /// The statement has nothing but comments.
+    pub blank: bool,
     /// The end of the statement and, if another statement follows the semicolon, the start of the
     /// next.
     pub end: usize,
@@ -62,6 +64,9 @@ pub struct Parameterized {
     /// Only a comment follows the semicolon. For clients that may send several statements the
     /// comment is a statement of its own.
     pub comment: Option<usize>,
+    /// No statement follows in the text, which holds until a read at 0 begins another text. (To
+    /// look for a statement behind each of many comments would take quadratic time.)
+    last: bool,
 }
 
 /// The rows of a VALUES list that have the first row's shape.
@@ -144,6 +149,7 @@ impl Parameterized {
         bounds: Bounds<'_>,
     ) -> Result<()> {
         self.clear();
+        (self.blank, self.last) = (true, self.last && start > 0);
         let mut pass = Pass {
             text,
             mode,
@@ -157,6 +163,9 @@ impl Parameterized {
         let mut first_word = true;
         loop {
             let token = lexer.next_token();
+            if self.blank {
+                self.blank = token.kind == TokenKind::End || token.text(text) == b";";
+            }
             match token.kind {
                 TokenKind::End => {
                     pass.copy(self, text.len());
@@ -186,11 +195,12 @@ impl Parameterized {
                     if token.text(text) == b";" {
                         pass.copy(self, token.start as usize);
                         self.end = token.start as usize;
-                        match super::rest_after(text, token.end as usize, mode) {
+                        match super::rest_after(text, token.end as usize, mode, self.last) {
                             Rest::Nothing => {}
                             Rest::Comment => self.comment = Some(token.end as usize),
                             Rest::Statement => self.next = Some(token.end as usize),
                         }
+                        self.last = self.next.is_none();
                         break;
                     }
                     pass.symbol(self, token, &mut lexer)?;

@@ -166,6 +166,9 @@ impl Session {
                 }
             }
         }
+        // The parser looks for a statement behind one without words, and here none follows.
+        let is_last = parameterized.blank && parameterized.next.is_none();
+        let text = if is_last { &text[..range.end] } else { text };
         let parsed = parse::parse(text, range, None, mode, charsets, bounds)?;
         let params = Params::Literals { row_stride: None };
         let bound = self.bind_parsed(&parsed, &self.context, params, bounds)?;

@@ -16,10 +16,13 @@ use crate::settings::Var;
 use crate::sink::{OkInfo, ResultSink, StatusFlags};
 use crate::status::{Counter, Handlers};
 use redolith_engine::dict::metadata_lock::{MetadataLockMode, MetadataLockWait};
+use redolith_engine::runtime::give_way;
 use redolith_types::{Charset, Value};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// After so many statements of a text, others run.
+const STATEMENTS_PER_TURN: usize = 64;
 /// From this length of the text on, freeing the plan takes long.
 const LARGE_PLAN_BYTES: usize = 256 << 10;
 
@@ -45,9 +48,18 @@ pub(super) type Ran<T> = Result<T, Failure>;
 impl Session {
     pub(super) async fn run_text(&mut self, text: &[u8], out: &mut impl ResultSink) {
         let mut parameterized = std::mem::take(&mut self.parameterized);
-        let mut next = Some(0);
+        let (mut next, mut statements) = (Some(0), 0);
         while let Some(start) = next {
-            let mut ran = self.parameterize(&mut parameterized, text, start);
+            let mut ran = Ok(());
+            if statements > 0 {
+                // Of short statements, none may give way itself, or look whether it is killed.
+                if statements % STATEMENTS_PER_TURN == 0 {
+                    give_way(&*self.db.engine.runtime).await;
+                }
+                ran = exec::go_on(&self.state.process);
+            }
+            statements += 1;
+            ran = ran.and_then(|()| self.parameterize(&mut parameterized, text, start));
             ran = ran.and_then(|()| self.state.memory.text.set(parameterized.bytes()));
             next = parameterized.next.or(parameterized.comment.filter(|_| self.multi_statements));
             if ran.is_ok() {

@@ -225,6 +225,29 @@ fn the_capacity_changes_and_files_come_and_go() {
     assert!(age(&log) <= 1 << 20);
 }
 
+/// A cut lowers the end of the segments that may be written, then the control file's end, and then
+/// removes segments: a checkpoint in between leaves the lower end in the control file.
+#[test]
+fn a_checkpoint_during_a_cut_names_no_segment_that_goes() {
+    let (log, runtime) = created(&MemDisk::default());
+    log.set_capacity(1 << 22);
+    runtime.run();
+    while log.segments.count() < 4 {
+        match log.credit(1000) {
+            Ok(c) => drop(append_with(&log, c, &[1; 900])),
+            Err(_) => runtime.block_on(log.flush_to(log.tail())),
+        }
+        runtime.run();
+    }
+    let end_told = || log.control.lock().control.state().segments_end;
+    log.write_checkpoint(log.durable(), b"");
+    assert_eq!(end_told(), log.segments.end());
+    let lower = log.room.lower_files_end(log.segments.end() - log.segments.bytes);
+    assert!(lower < log.segments.end());
+    log.write_checkpoint(log.durable(), b"");
+    assert_eq!(end_told(), lower);
+}
+
 #[test]
 fn a_log_that_is_nearly_full_holds_its_writers_up() {
     let (log, runtime) = created(&MemDisk::default());

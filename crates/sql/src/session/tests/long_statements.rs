@@ -646,3 +646,26 @@ fn definitions_that_double_are_bound_as_long_work() {
     assert!(answer.last().is_some_and(|l| l.starts_with("error")), "{answer:?}");
     assert_eq!(times("SELECT 1").0, ["1"]);
 }
+
+/// Texts of many short statements take time in proportion to their length, and a KILL between two
+/// statements ends them.
+#[test]
+fn many_short_statements_are_read_once_and_can_be_killed() {
+    let world = World::new();
+    let mut s = world.session();
+    let answers = lines(&mut s, &"/**/;".repeat(200_000));
+    assert!(answers.len() == 200_000 && answers.iter().all(|line| line == "ok 0 0"));
+    // A statement at the end makes the first without words an error.
+    assert_eq!(lines(&mut s, "/**/;/**/;DO 1"), ["error 1064"]);
+    assert_eq!(lines(&mut s, "DO 1;/**/;/**/ ; "), ["ok 0 0", "ok 0 0", "ok 0 0"]);
+    let process = s.state.process.clone();
+    std::thread::scope(|scope| {
+        let text = "/**/;".repeat(2_000_000);
+        let run = scope.spawn(move || lines(&mut s, &text).pop());
+        while !run.is_finished() {
+            process.kill(Kill::Query);
+            std::thread::yield_now();
+        }
+        assert_eq!(run.join().unwrap().as_deref(), Some("error 1317"));
+    });
+}
