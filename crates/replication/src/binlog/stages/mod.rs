@@ -368,7 +368,8 @@ async fn submit_sync(unsynced: Unsynced) {
     let over: Arc<Seat> = Arc::default();
     let (told, judged) = (over.clone(), unsynced.clone());
     let done = Box::new(move |result, _| {
-        // Here and not behind the wait, because the system tells another sync of the file nothing.
+        // The result is judged here and not behind the wait: the system tells one sync of an error,
+        // so another sync of the file may succeed meanwhile.
         judged.synced(result);
         told.release();
     });

@@ -69,10 +69,10 @@ impl KeyRanges {
             *self = KeyRanges::default();
         }
     }
-    /// The account knows of what the ranges hold, and of nothing that was charged for them since
-    /// it had `held` bytes: of their expressions' values, too, it knows no more. `charged`: what it
-    /// knew of then.
-    fn settle(&mut self, held: usize, charged: usize, env: &mut Env<'_>) -> Result<()> {
+    /// Replaces all that was charged since the account held `held` bytes, for the ranges and for
+    /// the values of their expressions, by what the ranges hold. `charged` is what the account knew
+    /// of the ranges then.
+    fn recharge(&mut self, held: usize, charged: usize, env: &mut Env<'_>) -> Result<()> {
         env.release_to(held);
         self.charged = charged;
         let now = Some(self.held()).filter(|now| *now > CREDIT).unwrap_or(0);
@@ -176,7 +176,7 @@ pub fn encode_path(
 ) -> Result<()> {
     let (held, charged) = (env.held(), out.charged);
     encode_ranges(access, at, env, out)?;
-    out.settle(held, charged, env)
+    out.recharge(held, charged, env)
 }
 fn encode_ranges(
     access: &TableAccess,
