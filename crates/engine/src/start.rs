@@ -132,7 +132,11 @@ impl Engine {
             // The counters themselves may be damaged: the numbers begin far above all numbers ever
             // drawn.
             Err(_) if forced.is_on() => (TrxId(TrxId::MAX.0 / 2), TrxId::MAX),
-            ids => ids?,
+            Err(e) => {
+                flusher.stop().await;
+                return Err(e);
+            }
+            Ok(ids) => ids,
         };
         let sys = sys::TrxSys::new(next, mark);
         let dict = Dictionary::default();
@@ -163,7 +167,14 @@ impl Engine {
             unfinished: Default::default(),
             prepared: Default::default(),
         });
-        engine.resolve(judged, &mut report).await?;
+        if let Err(e) = engine.resolve(judged, &mut report).await {
+            // The directory stays as after a crash, and nobody is left who writes.
+            engine.end_tasks().await;
+            engine.flusher.stop().await;
+            engine.store.log.close().await;
+            drop(engine.take_prepared());
+            return Err(e);
+        }
         if !forced.is_on() {
             engine.spawn("purge", purge::run);
             for helper in 1..engine.config.purge_threads {
@@ -211,11 +222,7 @@ impl Engine {
         let (mut first, mut then, mut prepared) = (Vec::new(), Vec::new(), Vec::new());
         for l in judged.undo.logs {
             if l.state == undo_record::PREPARED {
-                let mut trx = self.resurrect(&l);
-                // A start that ends before it has restored the transaction, or a forced start,
-                // leaves it as it is (PREPARE-2).
-                trx.abandoned = true;
-                prepared.push(trx);
+                prepared.push(self.resurrect(&l));
             } else if l.state == undo_record::ACTIVE && !planted(Canary::NoUndoAtRecovery) {
                 let trx = self.resurrect(&l);
                 if l.dictionary { first.push(trx) } else { then.push(trx) }
@@ -276,17 +283,18 @@ impl Engine {
                 trx.rollback().await?;
             } else {
                 report.rolled_back -= 1;
-                trx.abandoned = true;
             }
         }
         Ok(())
     }
-    /// An unfinished transaction found in the undo spaces.
+    /// An unfinished transaction found in the undo spaces. A start that ends early, or a forced
+    /// start, leaves it as it is (PREPARE-2).
     fn resurrect(self: &Arc<Engine>, l: &undo_scan::Found) -> Trx {
         let mut trx = Trx::new(self.clone(), KillFlag::new());
         self.sys.resurrect(&trx.locks, l.trx);
         trx.id = l.trx;
         trx.undo = l.log();
+        trx.abandoned = true;
         trx
     }
     async fn load_dictionary(self: &Arc<Engine>) -> Result<()> {
@@ -357,7 +365,6 @@ impl Engine {
     /// Moves the file of a space that no table owns to the folder of orphans. Returns its new name.
     async fn set_aside(&self, space: SpaceId, name: &str) -> Result<String> {
         let dir = self.config.dir.join(ORPHANS_DIR);
-        self.forget_space(space).await;
         let moved = || {
             self.disk.create_dir_all(&dir)?;
             let taken = self.disk.list(&dir)?;
@@ -375,22 +382,26 @@ impl Engine {
         let to = moved().map_err(|e| {
             Error::io(format_args!("setting tables/{name} aside in {}", dir.display()), &e)
         })?;
-        self.store.spaces.forget(space);
+        // FILES-2
+        self.forget_space(space).await;
         Ok(to)
     }
 
-    /// Stops the engine cleanly, so that the next start has nothing to recover. The caller has
-    /// ended all work.
-    pub async fn close(&self) -> Result<()> {
+    async fn end_tasks(&self) {
         self.closing.store(true, Release);
         self.close_step.notify();
         loop {
             let seen = self.close_step.seen();
             if self.running.load(Acquire) == 0 {
-                break;
+                return;
             }
             self.close_step.after(seen).await;
         }
+    }
+    /// Stops the engine cleanly, so that the next start has nothing to recover. The caller has
+    /// ended all work.
+    pub async fn close(&self) -> Result<()> {
+        self.end_tasks().await;
         save_counters(self).await?;
         self.store.spaces.closing.store(true, Release);
         // The first flush writes pages, whose files are then stamped; the second flush writes the

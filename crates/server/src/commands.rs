@@ -3,7 +3,7 @@ use crate::backend::{Backend, Session};
 use crate::client_file::ClientFile;
 use crate::connection::{Connection, Over};
 use crate::error;
-use crate::login;
+use crate::login::{self, MAX_LOGIN_BODY};
 use crate::protocol::capabilities::{Capabilities, command};
 use crate::protocol::column;
 use crate::protocol::handshake::Login;
@@ -14,6 +14,7 @@ use crate::result_writer::{Format, RowState, Wire};
 use crate::socket::Ended;
 use redolith_sql::plan::expr_type::ExprType;
 use redolith_sql::processes::{Command, Kill};
+use redolith_sql::session::MAX_NAME_BYTES;
 use redolith_sql::status::Counter;
 use redolith_sql::{ColumnMeta, SqlError};
 use redolith_types::Value;
@@ -334,6 +335,10 @@ impl<B: Backend> Connection<B> {
         let Ok(table) = Reader::new(self.channel.input.body(args)).nul_string() else {
             return self.answer_error(&error::malformed_packet());
         };
+        if let Some(begin) = table.get(..MAX_NAME_BYTES).filter(|begin| begin.len() < table.len()) {
+            let e = SqlError::name_too_long(String::from_utf8_lossy(begin));
+            return self.answer_error(&e);
+        }
         let mut text = b"SELECT * FROM `".to_vec();
         table
             .iter()
@@ -383,6 +388,9 @@ impl<B: Backend> Connection<B> {
     /// COM_CHANGE_USER: starts a new session for another user on the same connection. A refusal
     /// ends the connection.
     async fn change_user(&mut self, args: Range<usize>) -> Result<(), Over> {
+        if args.len() > MAX_LOGIN_BODY {
+            return Err(Over::Refused(error::malformed_packet()));
+        }
         let body = self.channel.input.body(args).to_vec();
         let login = Login::read_change_user(&body, self.capabilities, 0)
             .map_err(|_| Over::Refused(error::malformed_packet()))?;

@@ -12,7 +12,7 @@ use redolith_sql::processes::State;
 use redolith_types::{Charset, Collation};
 
 /// The largest packet accepted from a client that has not logged in.
-const MAX_LOGIN_BODY: usize = 16 << 10;
+pub(crate) const MAX_LOGIN_BODY: usize = 16 << 10;
 
 /// An authenticated client.
 #[derive(Clone, Debug)]

@@ -251,13 +251,23 @@ impl PlanCache {
             Some(more) => {
                 self.put(Kind::Prepared, context, text, more, |v| v.plans = vec![variant])
             }
-            None => {
-                let entry = Entry::new(Kind::Prepared, context, text, &self.memory);
-                entry.variants.write().plans.push(variant);
-                Arc::new(entry)
-            }
+            None => self.apart(context, text, variant),
         };
         entry.count()
+    }
+    /// An entry of a session's own, which no other session finds.
+    pub fn own_prepared(
+        &self,
+        context: &PlanContext,
+        text: &[u8],
+        plan: Arc<Plan>,
+    ) -> Result<Arc<Entry>> {
+        self.apart(context, text, Variant::new(Vec::new(), plan)).count()
+    }
+    fn apart(&self, context: &PlanContext, text: &[u8], variant: Variant) -> Arc<Entry> {
+        let entry = Entry::new(Kind::Prepared, context, text, &self.memory);
+        entry.variants.write().plans.push(variant);
+        Arc::new(entry)
     }
 
     /// The current plan of a text statement. `literal` returns the text of a literal by number.

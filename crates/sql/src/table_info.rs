@@ -2,6 +2,8 @@
 //!
 //! **CAT-1** A `TableInfo` never changes: DDL makes a new table and marks the old one dropped,
 //! under the table's exclusive metadata lock.
+use crate::bind::result_columns;
+use crate::sink::ColumnMeta;
 use redolith_engine::dict::estimate::Statistics;
 use redolith_engine::dict::table::Table;
 use redolith_engine::dict::view::View;
@@ -34,12 +36,14 @@ pub struct TableInfo {
     /// The table in the events of the binary log, with minimal and with full metadata
     /// (`crate::binlog`).
     pub(crate) logged: [OnceLock<Box<redolith_binlog::Table>>; 2],
+    /// What results say of the columns, under the table's own name.
+    metas: OnceLock<Box<[ColumnMeta]>>,
 }
 
 impl TableInfo {
     pub fn new(engine: Arc<Table>) -> TableInfo {
         let def = engine.def.clone();
-        TableInfo { def, temporary: false, engine: Some(engine), logged: Default::default() }
+        TableInfo { engine: Some(engine), ..TableInfo::definition(def) }
     }
     /// A temporary table, under the name that its session knows.
     pub fn temporary(engine: Arc<Table>, schema: &str, name: &str) -> TableInfo {
@@ -48,7 +52,17 @@ impl TableInfo {
     }
     /// A definition without an engine's table.
     pub fn definition(def: TableDef) -> TableInfo {
-        TableInfo { def, temporary: false, engine: None, logged: Default::default() }
+        TableInfo {
+            def,
+            temporary: false,
+            engine: None,
+            logged: Default::default(),
+            metas: OnceLock::new(),
+        }
+    }
+    /// What results say of the columns, under the table's own name.
+    pub fn metas(&self) -> &[ColumnMeta] {
+        self.metas.get_or_init(|| result_columns::table_metas(&self.def))
     }
     pub fn engine(&self) -> &Arc<Table> {
         self.engine.as_ref().expect("a plan that runs was bound against an engine")

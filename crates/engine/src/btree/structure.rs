@@ -160,10 +160,13 @@ impl Tree {
                 continue;
             }
             match pos.found {
-                Some(r) => assert!(
-                    index::child(m.page(p), r) == right,
-                    "TREE-2: two pages with one low key"
-                ),
+                Some(r) if index::child(m.page(p), r) == right => {}
+                Some(r) => {
+                    // TREE-2. One of the pages is older than the others.
+                    let (page, child) = (m.id(p), index::child(m.page(p), r));
+                    let why = format!("it has page {child} where page {right} belongs");
+                    return Err(self.corrupt(store, page, why));
+                }
                 None => {
                     index::insert(&mut m.patch(p), pos, 0, &separator, &[&right.to_le_bytes()]);
                 }

@@ -169,15 +169,16 @@ impl Engine {
         if old != name {
             changes.insert(0, Change::Remove(old));
         }
-        let trx = self.change_dictionary(&changes, travels).await?;
-        let same = r.trees.len() >= t.indexes.len()
-            && t.indexes.iter().zip(&r.trees).all(|(ix, tree)| ix.id == tree.id);
-        let new = make_table(&self.dict, r, if same { t.numbered_since } else { trx }, |tree| {
-            made_by(t, tree, trx)
-        });
-        copy_counters(t, &new);
-        self.dict.put_table(new.clone());
-        Ok(new)
+        let replaced = |trx| {
+            let same = r.trees.len() >= t.indexes.len()
+                && t.indexes.iter().zip(&r.trees).all(|(ix, tree)| ix.id == tree.id);
+            let since = if same { t.numbered_since } else { trx };
+            let new = make_table(&self.dict, r, since, |tree| made_by(t, tree, trx));
+            copy_counters(t, &new);
+            self.dict.put_table(new.clone());
+            new
+        };
+        self.change_dictionary(&changes, travels, replaced).await
     }
     /// Makes the trees of new indexes and fills them with the entries of the present rows. Returns
     /// the trees, and the table, whose record names them as unfinished.

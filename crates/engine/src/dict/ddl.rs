@@ -1,22 +1,24 @@
 //! DDL: each statement is one transaction on the dictionary's rows, with the work on files and
 //! trees around it (DICT-1).
 //!
+//! The dictionary in memory changes in the moment of the commit, before the commit is durable. So a
+//! future that is dropped while it waits leaves both alike. Nobody can do anything with the change
+//! that becomes durable before the change itself: its commit is later in the redo log.
+//!
 //! The record that a statement's function may get travels with the commit of that transaction
 //! ([`crate::commit_stream`]).
 //!
 //! The callers hold the metadata locks: `Exclusive` on the table, and `Read` on its schema, or
 //! `Exclusive` to create or drop the schema.
+use super::files::NewFile;
 use super::record::{self, SchemaRecord, TableRecord, TreeRecord, make_table};
 use super::table::Table;
 use super::view::View;
-use crate::canary::{Canary, planted};
 use crate::engine::Engine;
 use crate::lock::{KillFlag, Mode};
-use crate::mtr::Mtr;
-use crate::page::index::Builder;
 use crate::row::cursor::{Cursor, OnConflict, Read};
 use crate::trx::Trx;
-use crate::{Error, Lsn, PageNo, Result, SpaceId, TrxId};
+use crate::{CommitTicket, Error, Result, SpaceId, TrxId};
 use redolith_types::{Collation, TableDef};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
@@ -42,16 +44,10 @@ impl Engine {
             return Err(Error::DatabaseExists(name.to_string()));
         }
         let r = SchemaRecord { collation };
-        self.change_dictionary(
-            &[Change::Put(
-                record::schema_name(name),
-                record::schema_row(&self.dict_table, &record::schema_name(name), &r),
-            )],
-            record,
-        )
-        .await?;
-        self.dict.put_schema(name, r);
-        Ok(())
+        let key = record::schema_name(name);
+        let row = record::schema_row(&self.dict_table, &key, &r);
+        let put = |_| self.dict.put_schema(name, r);
+        self.change_dictionary(&[Change::Put(key, row)], record, put).await
     }
     /// Changes the default collation of a schema.
     pub async fn alter_schema(
@@ -62,16 +58,10 @@ impl Engine {
     ) -> Result<()> {
         self.dict.require_schema(name)?;
         let r = SchemaRecord { collation };
-        self.change_dictionary(
-            &[Change::Put(
-                record::schema_name(name),
-                record::schema_row(&self.dict_table, &record::schema_name(name), &r),
-            )],
-            record,
-        )
-        .await?;
-        self.dict.put_schema(name, r);
-        Ok(())
+        let key = record::schema_name(name);
+        let row = record::schema_row(&self.dict_table, &key, &r);
+        let put = |_| self.dict.put_schema(name, r);
+        self.change_dictionary(&[Change::Put(key, row)], record, put).await
     }
     /// Drops the schema with its tables and views, all or none. Returns their number.
     pub async fn drop_schema(
@@ -85,11 +75,15 @@ impl Engine {
             tables.iter().map(|t| Change::Remove(record::table_name(name, &t.def.name))).collect();
         changes.extend(views.iter().map(|v| Change::Remove(v.key())));
         changes.push(Change::Remove(record::schema_name(name)));
-        self.note_tables(&tables).await?;
-        self.change_dictionary(&changes, record).await?;
-        self.dict.remove_schema(name);
-        self.dict.replace_views(&views, Vec::new());
-        self.discard(&tables).await?;
+        let spaces: Vec<SpaceId> = tables.iter().map(|t| t.space).collect();
+        self.note_all_files(&spaces).await?;
+        let gone = |_| {
+            tables.iter().for_each(|t| self.dict.remove_table(t));
+            self.dict.remove_schema(name);
+            self.dict.replace_views(&views, Vec::new());
+        };
+        let ((), ticket) = self.commit_changes(&changes, record, gone).await?;
+        self.discard_after(Some(ticket), spaces).await?;
         Ok(tables.len() + views.len())
     }
 
@@ -104,67 +98,37 @@ impl Engine {
         if self.dict.is_taken(&def.schema, &def.name) {
             return Err(Error::TableExists(def.name.clone()));
         }
-        let (r, made) = self.new_space(def, auto_increment).await?;
-        let name = record::table_name(&r.def.schema, &r.def.name);
-        let done = self
-            .change_dictionary(
-                &[Change::Put(name.clone(), record::table_row(&self.dict_table, &name, &r))],
-                record,
-            )
-            .await;
-        self.enter(r, made, done).await
+        let (r, file) = self.new_file(def, auto_increment).await?;
+        let (new, ticket) = self.enter(r, file, record, |now| now).await?;
+        ticket.durable().await;
+        Ok(new)
     }
-    /// Makes a file with an empty tree for each index.
-    pub(super) async fn new_space(
-        &self,
-        def: TableDef,
-        auto_increment: u64,
-    ) -> Result<(TableRecord, SpaceId)> {
-        let hidden = !def.indexes.first().is_some_and(|i| i.primary);
-        let n = def.indexes.len() + hidden as usize;
-        let first = self.take_ids(n as u64 + 2).await?;
-        let space = SpaceId(u32::try_from(first + 1).map_err(|_| {
-            Error::Unsupported("more than 4 thousand million objects were created".into())
-        })?);
-        let trees: Vec<TreeRecord> = (0..n)
-            .map(|i| TreeRecord { id: first + 2 + i as u64, root: 2 + i as PageNo })
-            .collect();
-        let roots: Vec<Builder> = trees.iter().map(|t| Builder::new(t.id, 0)).collect();
-        let pages: Vec<_> = roots.iter().map(|b| b.page()).collect();
-        let label = format!("{}.{}", def.schema, def.name);
-        // The note must be durable before the file exists. Otherwise a crash could leave a file
-        // without an explanation in the redo log.
-        let noted = self.note_files(&[space]).await?;
-        self.store.log.flush_to(noted).await;
-        self.store.spaces.create(space, &label, &pages)?;
-        Ok((
-            TableRecord {
-                id: first,
-                space: space.0,
-                trees,
-                auto_increment,
-                def,
-                unfinished: Vec::new(),
-            },
-            space,
-        ))
-    }
-    /// Enters a table whose record has been put, or removes its file if that failed.
+    /// Commits the record of a table whose file has been made, and with that enters the table. If
+    /// this fails, the file goes. `since` says from the transaction's number which views see the
+    /// table's trees.
     pub(super) async fn enter(
-        &self,
+        self: &Arc<Self>,
         r: TableRecord,
-        made: SpaceId,
-        done: Result<TrxId>,
-    ) -> Result<Arc<Table>> {
-        match done {
-            Ok(since) => {
-                let t = make_table(&self.dict, r, TrxId::NONE, |_| since);
-                t.counters_ready.store(true, Release);
-                self.dict.put_table(t.clone());
-                Ok(t)
+        file: NewFile,
+        record: Option<Vec<u8>>,
+        since: impl FnOnce(TrxId) -> TrxId,
+    ) -> Result<(Arc<Table>, CommitTicket)> {
+        let name = record::table_name(&r.def.schema, &r.def.name);
+        let row = record::table_row(&self.dict_table, &name, &r);
+        let put = |now| {
+            let since = since(now);
+            let t = make_table(&self.dict, r, TrxId::NONE, |_| since);
+            t.counters_ready.store(true, Release);
+            self.dict.put_table(t.clone());
+            t
+        };
+        match self.commit_changes(&[Change::Put(name, row)], record, put).await {
+            Ok(entered) => {
+                file.keep();
+                Ok(entered)
             }
             Err(e) => {
-                self.discard_space(made).await?;
+                file.discard().await?;
                 Err(e)
             }
         }
@@ -179,48 +143,11 @@ impl Engine {
             .iter()
             .map(|t| Change::Remove(record::table_name(&t.def.schema, &t.def.name)))
             .collect();
-        self.note_tables(tables).await?;
-        self.change_dictionary(&changes, record).await?;
-        self.discard(tables).await
-    }
-    /// Forgets tables whose records have gone durably, and removes their files. The next start
-    /// removes files that cannot be removed now.
-    async fn discard(&self, tables: &[Arc<Table>]) -> Result<()> {
-        tables.iter().for_each(|t| self.dict.remove_table(t));
-        let mut done = Ok(());
-        for t in tables {
-            done = done.and(self.discard_space(t.space).await);
-        }
-        done
-    }
-    pub(crate) async fn discard_space(&self, space: SpaceId) -> Result<()> {
-        self.forget_space(space).await;
-        self.store.spaces.remove(space)
-    }
-    /// Removes the pages of a space from the buffer pool. The space's file keeps its content.
-    pub(crate) async fn forget_space(&self, space: SpaceId) {
-        let log = &self.store.log;
-        while let Some(lsn) = self.store.pool.drop_space(space, log.durable()) {
-            log.flush_to(lsn).await;
-        }
-    }
-    async fn note_tables(&self, tables: &[Arc<Table>]) -> Result<()> {
         let spaces: Vec<SpaceId> = tables.iter().map(|t| t.space).collect();
-        // A redo log frame has room for thousands of notes.
-        for some in spaces.chunks(1000) {
-            self.note_files(some).await?;
-        }
-        Ok(())
-    }
-    /// Notes in the redo log that the files of these spaces are being made or dropped. After that,
-    /// a start may delete the files if no table has them.
-    pub(super) async fn note_files(&self, spaces: &[SpaceId]) -> Result<Lsn> {
-        self.retry_in_time(|| {
-            let mut m = Mtr::begin_reserved(&self.store)?;
-            spaces.iter().for_each(|s| m.note_file(*s));
-            Ok(m.commit())
-        })
-        .await
+        self.note_all_files(&spaces).await?;
+        let gone = |_| tables.iter().for_each(|t| self.dict.remove_table(t));
+        let ((), ticket) = self.commit_changes(&changes, record, gone).await?;
+        self.discard_after(Some(ticket), spaces).await
     }
     /// Empties a table by giving it a new file.
     pub async fn truncate_table(
@@ -229,16 +156,9 @@ impl Engine {
         record: Option<Vec<u8>>,
     ) -> Result<Arc<Table>> {
         self.note_files(&[t.space]).await?;
-        let (r, made) = self.new_space(t.def.clone(), 1).await?;
-        let name = record::table_name(&r.def.schema, &r.def.name);
-        let done = self
-            .change_dictionary(
-                &[Change::Put(name.clone(), record::table_row(&self.dict_table, &name, &r))],
-                record,
-            )
-            .await;
-        let new = self.enter(r, made, done).await?;
-        self.discard_space(t.space).await?;
+        let (r, file) = self.new_file(t.def.clone(), 1).await?;
+        let (new, ticket) = self.enter(r, file, record, |now| now).await?;
+        self.discard_after(Some(ticket), vec![t.space]).await?;
         Ok(new)
     }
     /// Renames tables and views one after the other, all or none. A rename is `(table, new schema,
@@ -285,32 +205,47 @@ impl Engine {
             }
             changes.push(Change::Put(new.clone(), record::table_row(&self.dict_table, new, r)));
         }
-        self.change_dictionary(&changes, record).await?;
-        let renamed = renames.iter().zip(records).map(|((t, ..), (_, r))| {
-            let new =
-                make_table(&self.dict, r, t.numbered_since, |tree| made_by(t, tree, TrxId::NONE));
-            copy_counters(t, &new);
-            if let Some(s) = self.store.spaces.get(new.space) {
-                s.set_label(&new.full_name());
+        let renamed = |_| {
+            let renamed = renames.iter().zip(records).map(|((t, ..), (_, r))| {
+                let new = make_table(&self.dict, r, t.numbered_since, |tree| {
+                    made_by(t, tree, TrxId::NONE)
+                });
+                copy_counters(t, &new);
+                if let Some(s) = self.store.spaces.get(new.space) {
+                    s.set_label(&new.full_name());
+                }
+                new
+            });
+            let renamed: Vec<_> = renamed.collect();
+            let old: Vec<&Table> = renames.iter().map(|(t, ..)| &**t).collect();
+            self.dict.replace_tables(&old, renamed);
+            if !views.is_empty() {
+                let old: Vec<Arc<View>> = views.iter().map(|(v, ..)| v.clone()).collect();
+                self.dict.replace_views(&old, renamed_views);
             }
-            new
-        });
-        let renamed: Vec<_> = renamed.collect();
-        let old: Vec<&Table> = renames.iter().map(|(t, ..)| &**t).collect();
-        self.dict.replace_tables(&old, renamed);
-        if !views.is_empty() {
-            let old: Vec<Arc<View>> = views.iter().map(|(v, ..)| v.clone()).collect();
-            self.dict.replace_views(&old, renamed_views);
-        }
-        Ok(())
+        };
+        self.change_dictionary(&changes, record, renamed).await
     }
-    /// Makes changes of the dictionary's rows durably, in one transaction. Returns the
-    /// transaction's id.
-    pub(super) async fn change_dictionary(
+    /// Makes changes of the dictionary's rows durably, in one transaction. `apply` makes them in
+    /// memory, and gets the transaction's id.
+    pub(super) async fn change_dictionary<T>(
         self: &Arc<Self>,
         changes: &[Change],
         record: Option<Vec<u8>>,
-    ) -> Result<TrxId> {
+        apply: impl FnOnce(TrxId) -> T,
+    ) -> Result<T> {
+        let (applied, ticket) = self.commit_changes(changes, record, apply).await?;
+        ticket.durable().await;
+        Ok(applied)
+    }
+    /// As [`change_dictionary`](Self::change_dictionary), without the wait until the changes are
+    /// durable.
+    pub(super) async fn commit_changes<T>(
+        self: &Arc<Self>,
+        changes: &[Change],
+        record: Option<Vec<u8>>,
+        apply: impl FnOnce(TrxId) -> T,
+    ) -> Result<(T, CommitTicket)> {
         let mut trx = self.begin(KillFlag::new());
         let mut done = Ok(());
         for c in changes {
@@ -324,11 +259,9 @@ impl Engine {
             return Err(e);
         }
         let id = trx.id();
+        // Nothing waits between the commit and `apply`.
         let ticket = trx.commit_with(record.as_deref()).await?;
-        if !planted(Canary::FileGoesFirst) {
-            ticket.durable().await;
-        }
-        Ok(id)
+        Ok((apply(id), ticket))
     }
     pub(super) async fn change_row(&self, trx: &mut Trx, change: &Change) -> Result<()> {
         let (Change::Put(name, _) | Change::Remove(name)) = change;

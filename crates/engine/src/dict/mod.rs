@@ -16,6 +16,7 @@ mod codec;
 pub(crate) mod counters;
 mod ddl;
 pub mod estimate;
+mod files;
 pub mod index_build;
 pub mod metadata_lock;
 pub mod new_table;

@@ -15,6 +15,7 @@
 //!   ([`NewTable::build_later`], [`NewTable::build_indexes`]), and are built before the commit.
 //!   Until then nobody knows whether a key of a unique index is taken.
 use super::ddl::Change;
+use super::files::NewFile;
 use super::index_build::Building;
 use super::record::{self, make_table};
 use super::table::Table;
@@ -25,14 +26,20 @@ use redolith_types::TableDef;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
 
-/// A table that is being made. Its file goes if it is dropped before it was entered.
+/// A table that is being made. If it is dropped before the commit, its file goes; if it is dropped
+/// after the commit, the table is entered.
 pub struct NewTable {
     engine: Arc<Engine>,
     table: Arc<Table>,
     /// The table whose place it takes.
     replaces: Option<Arc<Table>>,
-    /// None once the transaction has committed, or the file was removed.
-    made: Option<SpaceId>,
+    state: State,
+}
+enum State {
+    Filling(NewFile),
+    Committed,
+    /// Everybody sees the table, or nobody ever will.
+    Done,
 }
 
 impl Engine {
@@ -64,15 +71,6 @@ impl Engine {
         }
         self.make_in(trx, def, auto_increment, Some(old.clone())).await
     }
-    /// Removes the file of a table that was not made. Without a word in the redo log, a crash
-    /// before the file is gone would leave the file unexplained.
-    async fn discard_new(&self, space: SpaceId) -> Result<()> {
-        match self.note_files(&[space]).await {
-            Ok(lsn) => self.store.log.flush_to(lsn).await,
-            Err(e) => tracing::warn!("the redo log does not say that a file goes: {e}"),
-        }
-        self.discard_space(space).await
-    }
     fn require_free_name(&self, def: &TableDef) -> Result<()> {
         self.dict.require_schema(&def.schema)?;
         match self.dict.is_taken(&def.schema, &def.name) {
@@ -89,14 +87,15 @@ impl Engine {
     ) -> Result<NewTable> {
         trx.ensure_id().await?;
         let since = trx.id();
-        let (r, made) = self.new_space(def, auto_increment).await?;
+        let (r, file) = self.new_file(def, auto_increment).await?;
         let name = record::table_name(&r.def.schema, &r.def.name);
         let row = record::table_row(&self.dict_table, &name, &r);
         let table = make_table(&self.dict, r, TrxId::NONE, |_| since);
         table.counters_ready.store(true, Release);
         trx.fills = Some(table.clone());
         let old = replaces.as_ref().map(|t| record::table_name(&t.def.schema, &t.def.name));
-        let new = NewTable { engine: self.clone(), table, replaces, made: Some(made) };
+        let state = State::Filling(file);
+        let new = NewTable { engine: self.clone(), table, replaces, state };
         if let Some(old) = old.filter(|old| *old != name) {
             self.change_row(trx, &Change::Remove(old)).await?;
         }
@@ -124,7 +123,9 @@ impl NewTable {
             self.engine.note_files(&[old.space]).await?;
         }
         let ticket = trx.commit_with(record).await?;
-        self.made = None;
+        if let State::Filling(file) = std::mem::replace(&mut self.state, State::Committed) {
+            file.keep();
+        }
         Ok(ticket)
     }
     /// The table, for the transaction that fills it.
@@ -149,31 +150,39 @@ impl NewTable {
     /// Shows the table to everybody: its transaction has committed durably. Then the file of the
     /// table goes whose place it takes. An error says that this file could not be removed.
     pub async fn enter(mut self) -> Result<()> {
-        assert!(self.made.is_none(), "NEWTABLE-2: the transaction has committed");
+        let old = self.show();
+        self.engine.discard_after(None, old.into_iter().collect()).await
+    }
+    /// Returns the space that is not needed any more.
+    fn show(&mut self) -> Option<SpaceId> {
+        let state = std::mem::replace(&mut self.state, State::Done);
+        assert!(matches!(state, State::Committed), "NEWTABLE-2: the transaction has committed");
         let old = self.replaces.take();
         self.engine.dict.replace_tables(old.as_deref().as_slice(), [self.table.clone()]);
-        match old {
-            Some(old) => self.engine.discard_space(old.space).await,
-            None => Ok(()),
-        }
+        old.map(|old| old.space)
     }
     /// Removes the file: the transaction was rolled back.
     pub async fn discard(mut self) -> Result<()> {
-        match self.made.take() {
-            Some(space) => self.engine.discard_new(space).await,
-            None => Ok(()),
+        match std::mem::replace(&mut self.state, State::Done) {
+            State::Filling(file) => file.discard().await,
+            State::Committed | State::Done => Ok(()),
         }
     }
 }
 
 impl Drop for NewTable {
     fn drop(&mut self) {
-        let Some(space) = self.made.take() else { return };
         // The session is gone in the middle of its statement.
-        self.engine.spawn("discard", move |engine| async move {
-            if let Err(e) = engine.discard_new(space).await {
-                tracing::warn!("the file of a table that was not made stays: {e}");
-            }
-        });
+        if matches!(self.state, State::Committed)
+            && let Some(old) = self.show()
+        {
+            let committed = self.engine.store.log.tail();
+            self.engine.spawn("discard", move |engine| async move {
+                engine.store.log.flush_to(committed).await;
+                if let Err(e) = engine.discard_space(old).await {
+                    tracing::warn!("the file of a table that was replaced stays: {e}");
+                }
+            });
+        }
     }
 }

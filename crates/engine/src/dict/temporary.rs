@@ -13,8 +13,6 @@
 //!   it rolls back the transactions that a crash has left open, so that it need not take back their
 //!   rows. Only a forced start, which changes nothing, leaves them as they are, where nobody finds
 //!   them.
-use super::ddl::Change;
-use super::record;
 use super::table::Table;
 use crate::engine::Engine;
 use crate::{Result, TrxId};
@@ -44,12 +42,11 @@ impl Engine {
                 break;
             }
         }
-        let (r, made) = self.new_space(def, auto_increment).await?;
-        let name = record::table_name(&r.def.schema, &r.def.name);
-        let row = record::table_row(&self.dict_table, &name, &r);
-        let done = self.change_dictionary(&[Change::Put(name, row)], None).await;
+        let (r, file) = self.new_file(def, auto_increment).await?;
         // TEMPTABLE-2
-        self.enter(r, made, done.map(|_| TrxId::NONE)).await
+        let (new, ticket) = self.enter(r, file, None, |_| TrxId::NONE).await?;
+        ticket.durable().await;
+        Ok(new)
     }
     /// Drops temporary tables in the background: nobody is left who could wait.
     pub fn drop_temporary_tables_later(self: &Arc<Self>, tables: Vec<Arc<Table>>) {

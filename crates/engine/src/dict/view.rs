@@ -148,9 +148,8 @@ impl Engine {
         }
         let key = record::table_name(schema, name);
         let row = record::view_row(&self.dict_table, &key, &def);
-        self.change_dictionary(&[Change::Put(key, row)], log).await?;
-        self.dict.replace_views(&[], vec![View::new(&self.dict, def)]);
-        Ok(())
+        let entered = |_| self.dict.replace_views(&[], vec![View::new(&self.dict, def)]);
+        self.change_dictionary(&[Change::Put(key, row)], log, entered).await
     }
     /// Drops views, all or none.
     pub async fn drop_views(
@@ -159,8 +158,7 @@ impl Engine {
         log: Option<Vec<u8>>,
     ) -> Result<()> {
         let changes: Vec<Change> = views.iter().map(|v| Change::Remove(v.key())).collect();
-        self.change_dictionary(&changes, log).await?;
-        self.dict.replace_views(views, Vec::new());
-        Ok(())
+        let gone = |_| self.dict.replace_views(views, Vec::new());
+        self.change_dictionary(&changes, log, gone).await
     }
 }

@@ -135,7 +135,7 @@ pub(crate) async fn recover(
         Arc::new(NoLimit),
         config.page_cleaners,
     );
-    apply::apply(
+    let applied = apply::apply(
         &mut scanner,
         end,
         std::mem::take(&mut judged.unreadable),
@@ -148,8 +148,10 @@ pub(crate) async fn recover(
         config.forced,
         stream,
     )
-    .await?;
+    .await;
+    // Also a start that fails leaves nobody behind who writes.
     cleaner.stop().await;
+    applied?;
     Ok((scanner.finish(runtime.clone())?, dblwr, judged))
 }
 

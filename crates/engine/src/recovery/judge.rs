@@ -487,7 +487,7 @@ impl<'a> Judge<'a> {
         for space in SpaceId::UNDO {
             pages.extend(self.in_use(space)?.into_iter().map(|no| PageId { space, no }));
         }
-        let mut undo = undo_scan::read(pages.into_iter().map(|id| Ok((id, *self.whole(id)?))))?;
+        let mut undo = undo_scan::read(pages.into_iter().map(|id| Ok((id, self.passing(id)?))))?;
         // Transaction numbers are given only below the mark.
         let mark =
             self.whole(dict::COUNTERS).map_or(u64::MAX, |page| u64_at(page, dict::HIGH_WATER));
@@ -512,14 +512,25 @@ impl<'a> Judge<'a> {
         }
         match &self.system[&id] {
             Ok(page) => Ok(page),
-            Err(why) => Err(Error::Damaged(format!(
-                "page {id} of {} cannot be read ({why}), and the server cannot start without that \
-                 page. Nothing has been changed: restore the file or a backup, or start with \
-                 innodb_force_recovery={} to read the tables",
-                self.spaces.path(id.space).display(),
-                if id.space == SpaceId::SYSTEM { 1 } else { 5 }
-            ))),
+            Err(why) => Err(self.needed(id, why)),
         }
+    }
+    /// The same, for one look: undo files may have more pages than there is memory, and only those
+    /// that the redo log changes are kept.
+    fn passing(&mut self, id: PageId) -> Result<Page> {
+        if self.system.contains_key(&id) {
+            return self.whole(id).copied();
+        }
+        self.read(id)?.map(|page| *page).map_err(|why| self.needed(id, &why))
+    }
+    fn needed(&self, id: PageId, why: &str) -> Error {
+        Error::Damaged(format!(
+            "page {id} of {} cannot be read ({why}), and the server cannot start without that \
+             page. Nothing has been changed: restore the file or a backup, or start with \
+             innodb_force_recovery={} to read the tables",
+            self.spaces.path(id.space).display(),
+            if id.space == SpaceId::SYSTEM { 1 } else { 5 }
+        ))
     }
     /// The pages of a space that are in use, except its bitmap pages.
     fn in_use(&mut self, space: SpaceId) -> Result<Vec<PageNo>> {

@@ -600,21 +600,25 @@ impl Spaces {
         before.iter().for_each(|s| self.needs_no_stamp(s));
         s
     }
-    /// Forgets a space and removes its file. The space's pages have left the buffer pool.
+    /// Removes the file of a space that has no pages in the buffer pool, and forgets the space.
     pub fn remove(&self, id: SpaceId) -> Result<()> {
+        self.remove_file(id)?;
+        self.forget(id);
+        Ok(())
+    }
+    /// Removes the file of a space durably. The space stays known, because a cleaner that has
+    /// copied pages looks the space up and would open the file again.
+    pub fn remove_file(&self, id: SpaceId) -> Result<()> {
         let path = self.path(id);
-        let dir = path.parent().unwrap_or(&self.dir);
         let gone = if self.disk.exists(&path) {
+            let dir = path.parent().unwrap_or(&self.dir);
             self.disk.remove(&path).and_then(|()| self.disk.sync_dir(dir))
         } else {
             Ok(())
         };
-        // The space is forgotten after its file is removed, because a cleaner that has copied pages
-        // looks the space up and would open the file again.
-        self.forget(id);
         gone.map_err(|e| Error::io(format_args!("cannot remove {}", path.display()), &e))
     }
-    /// Forgets a space whose file has been moved away.
+    /// Forgets a space whose file has been removed or moved away.
     pub fn forget(&self, id: SpaceId) {
         let known = self.open.write().remove(&id);
         known.iter().for_each(|s| self.needs_no_stamp(s));

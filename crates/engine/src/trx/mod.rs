@@ -255,7 +255,8 @@ pub struct Trx {
     /// Where the transaction's commit ends in the redo log, if it is hidden
     /// ([`Trx::place_commit`]).
     placed: Option<Lsn>,
-    /// Whether the transaction is being rolled back in the background (TRX-C).
+    /// Whether the transaction is being rolled back in the background (TRX-C), or was found by a
+    /// start: a transaction that is not ended by that is left to the next start.
     pub(crate) abandoned: bool,
     /// When the session's last transaction with changes committed; zero if there was none yet.
     last_commit: Duration,

@@ -126,8 +126,15 @@ impl Pages {
     /// Counts one undo log less in page `no`, and returns the number of logs left.
     fn forgo(&mut self, no: PageNo) -> u32 {
         let p = self.page(no);
-        p.live -= 1;
-        let left = p.live;
+        let Some(left) = p.live.checked_sub(1) else {
+            crate::poison(&format!(
+                "the undo files are damaged: more undo logs end in page {} than begin, because a \
+                 page is older than the others. Start with innodb_force_recovery=5 to read the \
+                 tables",
+                page_id(no)
+            ))
+        };
+        p.live = left;
         if left == 0 {
             self.spaces[space_of(no)].live -= 1;
         }

@@ -2,8 +2,8 @@
 //! the redo log when its capacity changes.
 
 use crate::common::Dir;
+use crate::common::hanging::Hanging;
 use crate::common::tables::*;
-use redolith_disk::{Disk, File, Io, Op, OpenHow, RealDisk};
 use redolith_engine::dict::index_build::Building;
 use redolith_engine::dict::table::Table;
 use redolith_engine::lock::KillFlag;
@@ -15,7 +15,6 @@ use redolith_engine::testing::undo;
 use redolith_engine::{Config, Engine, Error, Trx};
 use redolith_types::{IndexDef, Value};
 use std::borrow::Cow;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -192,50 +191,10 @@ fn undo_files_grow_and_shrink_again() {
     });
 }
 
-/// A disk whose writes to data files can be made to hang.
-struct Hanging {
-    disk: RealDisk,
-    state: Arc<std::sync::Mutex<Option<Vec<(Arc<dyn File>, Io)>>>>,
-}
-struct HangingFile {
-    file: Arc<dyn File>,
-    state: Arc<std::sync::Mutex<Option<Vec<(Arc<dyn File>, Io)>>>>,
-}
-impl Hanging {
-    fn hang(&self) {
-        *self.state.lock().unwrap() = Some(Vec::new());
-    }
-    fn go_on(&self) {
-        let held = self.state.lock().unwrap().take().unwrap();
-        held.into_iter().for_each(|(file, io)| file.submit(io));
-    }
-}
-impl File for HangingFile {
-    redolith_disk::forward_file!(file: read_at write_at write_durable_at sync len set_len);
-    fn submit(&self, io: Io) {
-        if let (Some(held), Op::Write(_)) = (&mut *self.state.lock().unwrap(), &io.op) {
-            return held.push((self.file.clone(), io));
-        }
-        self.file.submit(io);
-    }
-}
-impl Disk for Hanging {
-    fn open(&self, path: &Path, how: OpenHow) -> std::io::Result<Arc<dyn File>> {
-        let file = self.disk.open(path, how)?;
-        let is_data =
-            path.extension().is_some_and(|e| e == "rdl") && !path.ends_with("doublewrite.rdl");
-        Ok(if is_data { Arc::new(HangingFile { file, state: self.state.clone() }) } else { file })
-    }
-    redolith_disk::forward_disk! {
-        disk: exists list
-        create_dir_all remove rename sync_dir lock_dir now wall_us random
-    }
-}
-
 #[test]
 fn a_log_that_cannot_be_emptied_fails_statements_in_time() {
     let dir = Dir::new("log-full");
-    let disk = Arc::new(Hanging { disk: RealDisk::new(), state: Arc::default() });
+    let disk = Hanging::new();
     let open = || {
         let mut c = Config::new(&dir.0);
         (c.pool_bytes, c.log_capacity_bytes, c.log_buffer_bytes) = (8 << 20, 2 << 20, 256 << 10);
@@ -332,7 +291,7 @@ impl Runtime for Hasty {
 #[test]
 fn a_full_log_fails_definitions_in_time_and_what_cannot_fail_waits_and_says_why() {
     let dir = Dir::new("log-full-ddl");
-    let disk = Arc::new(Hanging { disk: RealDisk::new(), state: Arc::default() });
+    let disk = Hanging::new();
     let mut c = Config::new(&dir.0);
     (c.pool_bytes, c.log_capacity_bytes, c.log_buffer_bytes) = (8 << 20, 4 << 20, 16 << 20);
     let (e, _) =

@@ -1,13 +1,11 @@
 //! Definitions of views in the dictionary: they survive a crash as tables do, whole or not at all.
-#![allow(clippy::disallowed_methods)] // the test copies the directory behind the engine's back
 
 use crate::common::tables::{create, open};
-use crate::common::{Dir, at_one_moment};
+use crate::common::{Dir, at_one_moment, copy};
 use redolith_engine::dict::view::{Algorithm, CheckOption, ViewDef};
 use redolith_engine::runtime::block_on;
 use redolith_engine::{DEFAULT_COLLATION, Engine, Error};
 use redolith_types::{Column, SqlType, TableDef};
-use std::path::Path;
 use std::sync::Arc;
 
 fn view(name: &str, select: &str) -> ViewDef {
@@ -31,17 +29,6 @@ fn view(name: &str, select: &str) -> ViewDef {
         charset_client: DEFAULT_COLLATION,
         collation_connection: DEFAULT_COLLATION,
         updatable: true,
-    }
-}
-fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
-        let to = to.join(entry.file_name());
-        match entry.file_type().unwrap().is_dir() {
-            true => copy(&entry.path(), &to),
-            // A file that has gone meanwhile makes another copy necessary.
-            false => drop(std::fs::copy(entry.path(), to)),
-        }
     }
 }
 /// The names of the tables, and of the views with their SELECTs, in a directory after a crash.

@@ -224,6 +224,10 @@ fn small_commands() {
     raw.command(4, b"t\0%");
     assert_eq!(raw.read().last(), Some(&0xfb), "FIELD_LIST");
     assert_eq!(raw.read()[0], 0xfe);
+    // Names that are too long are not copied.
+    let long = vec![b'`'; 1 << 20];
+    assert_eq!(raw.ask_error(2, &long), 1049);
+    assert_eq!(raw.ask_error(4, &[&long[..], b"\0%"].concat()), 1059);
     raw.command(1, b"");
     assert!(raw.try_read().is_err(), "QUIT");
 }
@@ -238,6 +242,9 @@ fn change_user_makes_a_new_session() {
     }
     assert_eq!(raw.ask(0x11, b"root\0\0test\0\x2d\0mysql_native_password\0")[0], 0);
     assert_eq!(raw.ask_error(EXECUTE, &[1, 0, 0, 0, 0, 1, 0, 0, 0]), 1243);
+    let mut other = Raw::logged_in(&server);
+    assert_eq!(other.ask_error(0x11, &vec![b'r'; 1 << 20]), 1835);
+    assert!(other.try_read().is_err(), "the connection is closed");
     // The server asks for the password again, with a new scramble.
     raw.command(0x11, b"root\0\x14aaaaaaaaaaaaaaaaaaaa\0\x2d\0mysql_native_password\0");
     assert!(raw.read().starts_with(b"\xfemysql_native_password\0"));

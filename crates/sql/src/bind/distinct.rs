@@ -12,7 +12,7 @@ impl Binder<'_> {
     /// row would have several. As in MySQL, this does not hold without ONLY_FULL_GROUP_BY: then the
     /// first of the equal rows decides.
     pub(super) fn check_distinct_order(
-        &self,
+        &mut self,
         scope: &Scope,
         output: &[Expr],
         visible: usize,
@@ -36,7 +36,8 @@ impl Binder<'_> {
             if !self.cx.mode.has(SqlMode::ONLY_FULL_GROUP_BY) {
                 continue;
             }
-            match foreign(expr, items, &known).map(|e| &e.kind) {
+            let foreign = self.foreign(expr, items, &known)?;
+            match foreign.map(|e| &e.kind) {
                 None => {}
                 Some(ExprKind::Column { source, column }) => {
                     return refuse(at, &scope.full_name(*source, *column));
@@ -46,24 +47,36 @@ impl Binder<'_> {
         }
         Ok(())
     }
-}
 
-/// The first column or aggregate in a sort key that is not in the select list.
-fn foreign<'e>(expr: &'e Expr, items: &[Expr], known: &SameIndex) -> Option<&'e Expr> {
-    if known.find_expr(expr, items).is_some() {
-        return None;
+    /// The first column or aggregate in a sort key that is not in the select list.
+    fn foreign<'e>(
+        &mut self,
+        expr: &'e Expr,
+        items: &[Expr],
+        known: &SameIndex,
+    ) -> Result<Option<&'e Expr>> {
+        let mut steps = 1;
+        let found = known.find_counted(expr, items, &mut steps);
+        self.step(steps)?;
+        if found.is_some() {
+            return Ok(None);
+        }
+        let differs = matches!(
+            expr.kind,
+            ExprKind::Column { .. }
+                | ExprKind::Member { .. }
+                | ExprKind::Aggregate(_)
+                | ExprKind::Window(_)
+        );
+        if differs {
+            return Ok(Some(expr));
+        }
+        let mut found = Ok(None);
+        expr.parts(&mut |part| {
+            if matches!(found, Ok(None)) {
+                found = self.foreign(part, items, known);
+            }
+        });
+        found
     }
-    let differs = matches!(
-        expr.kind,
-        ExprKind::Column { .. }
-            | ExprKind::Member { .. }
-            | ExprKind::Aggregate(_)
-            | ExprKind::Window(_)
-    );
-    if differs {
-        return Some(expr);
-    }
-    let mut found = None;
-    expr.parts(&mut |part| found = found.or_else(|| foreign(part, items, known)));
-    found
 }

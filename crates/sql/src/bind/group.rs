@@ -29,10 +29,10 @@ impl Binder<'_> {
         named_keys: &[Option<usize>],
     ) -> Result<Grouping> {
         let strict = self.cx.mode.has(SqlMode::ONLY_FULL_GROUP_BY);
-        let mut regroup = Regroup::new(scope, keys, known, aggregates, conjuncts);
+        let mut step = |steps| self.step(steps);
+        let mut regroup = Regroup::new(scope, keys, known, aggregates, conjuncts, &mut step);
         (regroup.strict, regroup.implicit, regroup.rollup) = (strict, implicit, rollup);
         for (n, expr) in output.iter_mut().enumerate() {
-            self.step(1)?;
             if let Some(Some(key)) = named_keys.get(n) {
                 regroup.replace(expr, *key)?;
                 continue;
@@ -61,6 +61,8 @@ impl Binder<'_> {
 }
 
 struct Regroup<'a> {
+    /// Counts work, and fails if the statement has been killed.
+    step: &'a mut dyn FnMut(usize) -> Result<()>,
     scope: &'a Scope,
     keys: Vec<Expr>,
     /// An index of the keys by their expressions.
@@ -84,6 +86,7 @@ impl<'a> Regroup<'a> {
         known: SameIndex,
         aggregates: Vec<AggregateCall>,
         conjuncts: &[Expr],
+        step: &'a mut dyn FnMut(usize) -> Result<()>,
     ) -> Regroup<'a> {
         let keyed = keys.iter().filter_map(column_of);
         let constant = keyed.chain(conjuncts.iter().flat_map(fixed_by)).collect();
@@ -97,6 +100,7 @@ impl<'a> Regroup<'a> {
         }
         let dependent = HashMap::new();
         Regroup {
+            step,
             scope,
             keys,
             known,
@@ -111,7 +115,10 @@ impl<'a> Regroup<'a> {
     }
 
     fn rewrite(&mut self, expr: &mut Expr, clause: &str, position: usize) -> Result<()> {
-        if let Some(key) = self.known.find_expr(expr, &self.keys) {
+        let mut steps = 1;
+        let key = self.known.find_counted(expr, &self.keys, &mut steps);
+        (self.step)(steps)?;
+        if let Some(key) = key {
             return self.replace(expr, key);
         }
         if let ExprKind::Call { function: Function::Grouping, args } = &expr.kind {

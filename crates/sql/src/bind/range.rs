@@ -9,10 +9,14 @@ use crate::plan::{
 };
 use crate::table_info::TableInfo;
 use redolith_types::{IndexDef, SqlType, Value};
+use std::borrow::Borrow;
 use std::sync::Arc;
 
 /// The greatest number of ranges. Beyond this, the remaining columns stay conditions.
 const MAX_RANGES: usize = 10_000;
+/// ORs within ORs give ranges down to this depth. Each level looks at all conditions below it, for
+/// each index.
+const MAX_NESTED_ORS: usize = 8;
 
 #[derive(Clone, Debug)]
 pub(super) enum Interval {
@@ -187,12 +191,16 @@ impl Finder<'_> {
         }
     }
 
-    pub fn tests(&self, conjuncts: &[Expr]) -> Vec<Test> {
+    pub fn tests<E: Borrow<Expr>>(&self, conjuncts: &[E]) -> Vec<Test> {
         conjuncts
             .iter()
             .enumerate()
             .filter_map(|(n, e)| {
-                self.test(e).map(|(column, intervals)| Test { column, intervals, conjunct: n })
+                self.test(e.borrow()).map(|(column, intervals)| Test {
+                    column,
+                    intervals,
+                    conjunct: n,
+                })
             })
             .collect()
     }
@@ -305,8 +313,18 @@ impl Finder<'_> {
         conjuncts: &[Expr],
         tests: &[Test],
     ) -> Option<IndexRanges> {
+        self.ranges_inside(index, conjuncts, tests, 0)
+    }
+    /// `ors` is the number of ORs around the conditions.
+    fn ranges_inside<E: Borrow<Expr>>(
+        &self,
+        index: &IndexDef,
+        conjuncts: &[E],
+        tests: &[Test],
+        ors: usize,
+    ) -> Option<IndexRanges> {
         if !tests.iter().any(|t| t.column == index.columns[0].column) {
-            return self.union(index, conjuncts);
+            return if ors < MAX_NESTED_ORS { self.union(index, conjuncts, ors) } else { None };
         }
         let mut found = IndexRanges {
             ranges: Vec::new(),
@@ -363,9 +381,14 @@ impl Finder<'_> {
 
     /// The ranges of an OR, if every branch gives ranges of the index: (a = 1 AND b = 2) OR (a = 3
     /// AND b > 4).
-    fn union(&self, index: &IndexDef, conjuncts: &[Expr]) -> Option<IndexRanges> {
+    fn union<E: Borrow<Expr>>(
+        &self,
+        index: &IndexDef,
+        conjuncts: &[E],
+        ors: usize,
+    ) -> Option<IndexRanges> {
         for (n, conjunct) in conjuncts.iter().enumerate() {
-            let ExprKind::Or(branches) = &conjunct.kind else { continue };
+            let ExprKind::Or(branches) = &conjunct.borrow().kind else { continue };
             let mut union = IndexRanges {
                 ranges: Vec::new(),
                 consumed: Vec::new(),
@@ -376,9 +399,11 @@ impl Finder<'_> {
             let mut whole = true;
             let useful = branches.iter().all(|branch| {
                 let mut parts = Vec::new();
-                super::select::flatten(branch.clone(), &mut parts);
+                conjuncts_of(branch, &mut parts);
                 let tests = self.tests(&parts);
-                let Some(found) = self.ranges(index, &parts, &tests) else { return false };
+                let Some(found) = self.ranges_inside(index, &parts, &tests, ors + 1) else {
+                    return false;
+                };
                 whole &= not_consumed(parts.len(), &found.consumed).all(|left| !left);
                 union.equal_columns = union.equal_columns.min(found.equal_columns);
                 if found.bounded != Bounded::No {
@@ -457,6 +482,13 @@ fn last_bounds(here: &[&Test], exact: bool, found: &mut IndexRanges) -> Vec<Next
             found.bounded = interval.bounded();
             vec![interval.clone().next(!exact)]
         }
+    }
+}
+
+fn conjuncts_of<'e>(expr: &'e Expr, into: &mut Vec<&'e Expr>) {
+    match &expr.kind {
+        ExprKind::And(parts) => parts.iter().for_each(|part| conjuncts_of(part, into)),
+        _ => into.push(expr),
     }
 }
 

@@ -3,7 +3,7 @@ use crate::plan::expr_type::NOT_FIXED_DECIMALS;
 use crate::plan::{Coercibility, ExprType, Kind};
 use crate::sink::{ColumnFlags, ColumnMeta};
 use crate::table_info::TableInfo;
-use redolith_types::{Collation, Column, IntSize, SqlType};
+use redolith_types::{Collation, Column, IntSize, SqlType, TableDef};
 use std::sync::Arc;
 
 /// The type of a column used as an expression.
@@ -94,21 +94,33 @@ pub fn column_meta(
     column: usize,
     name: Option<&str>,
 ) -> ColumnMeta {
-    let def = &table.def.columns[column];
-    let ty = column_type(def);
-    ColumnMeta {
-        schema: Arc::from(table.def.schema.as_str()),
-        table: alias.clone(),
-        org_table: Arc::from(table.def.name.as_str()),
-        name: Arc::from(name.unwrap_or(&def.name)),
-        org_name: Arc::from(def.name.as_str()),
-        flags: column_flags(table, column, &ty),
-        ty,
+    let mut meta = table.metas()[column].clone();
+    meta.table = alias.clone();
+    if let Some(name) = name {
+        meta.name = Arc::from(name);
     }
+    meta
+}
+/// The metadata of all columns of a table, under the table's own name.
+pub fn table_metas(table: &TableDef) -> Box<[ColumnMeta]> {
+    let [schema, name]: [Arc<str>; 2] = [Arc::from(&*table.schema), Arc::from(&*table.name)];
+    let meta = |(n, column): (usize, &Column)| {
+        let (of_column, ty): (Arc<str>, _) = (Arc::from(&*column.name), column_type(column));
+        ColumnMeta {
+            schema: schema.clone(),
+            table: name.clone(),
+            org_table: name.clone(),
+            name: of_column.clone(),
+            org_name: of_column,
+            flags: column_flags(table, n, &ty),
+            ty,
+        }
+    };
+    table.columns.iter().enumerate().map(meta).collect()
 }
 
-fn column_flags(table: &TableInfo, column: usize, ty: &ExprType) -> ColumnFlags {
-    let def = &table.def.columns[column];
+fn column_flags(table: &TableDef, column: usize, ty: &ExprType) -> ColumnFlags {
+    let def = &table.columns[column];
     let mut flags = ColumnFlags::of_type(ty);
     flags.set(ColumnFlags::NOT_NULL, !def.nullable);
     flags.set(ColumnFlags::AUTO_INCREMENT, def.auto_increment);
@@ -119,7 +131,7 @@ fn column_flags(table: &TableInfo, column: usize, ty: &ExprType) -> ColumnFlags 
     flags.set(ColumnFlags::TIMESTAMP, def.on_update_now);
     flags.set(ColumnFlags::ON_UPDATE_NOW, def.on_update_now);
     flags.set(ColumnFlags::ZEROFILL, ty.zerofill);
-    for index in &table.def.indexes {
+    for index in &table.indexes {
         match index.columns.iter().position(|c| c.column == column) {
             Some(_) if index.primary => {
                 flags.set(ColumnFlags::PRIMARY_KEY | ColumnFlags::PART_KEY, true)

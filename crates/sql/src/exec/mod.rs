@@ -138,8 +138,7 @@ pub async fn run(
         Statement::DeleteMany(many) => Box::pin(many::delete(cx, many, params)).await,
         Statement::Rows(rows) => {
             sink.columns(&plan.columns);
-            rows.iter().for_each(|row| sink.row(row));
-            Ok(Outcome::Rows(rows.len() as u64))
+            run_rows(rows, sink).await
         }
         Statement::Do(exprs) => run_do(cx, exprs, params).await,
         other => unreachable!("{other:?} is not run here"),
@@ -156,6 +155,17 @@ pub async fn run(
     };
     cx.trx.release_counter();
     outcome
+}
+
+/// Sends rows that the plan has (EXPLAIN).
+async fn run_rows(rows: &[Vec<Value<'_>>], sink: &mut impl ResultSink) -> Result<Outcome> {
+    for row in rows {
+        sink.row(row);
+        if sink.wants_drain() {
+            sink.drain().await?;
+        }
+    }
+    Ok(Outcome::Rows(rows.len() as u64))
 }
 
 /// Rolls back a statement that has failed (EXEC-1).

@@ -3,6 +3,7 @@
 use super::{Expr, ExprKind};
 use hashbrown::{DefaultHashBuilder, HashTable};
 use redolith_types::Value;
+use std::cell::Cell;
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::mem::discriminant;
 
@@ -29,7 +30,17 @@ impl SameIndex {
         index
     }
     pub fn find_expr(&self, expr: &Expr, list: &[Expr]) -> Option<usize> {
-        self.find(self.hash((), [expr]), |place| list[place].same(expr))
+        self.find_counted(expr, list, &mut 0)
+    }
+    /// The same. `compared` grows by the number of comparisons.
+    pub fn find_counted(&self, expr: &Expr, list: &[Expr], compared: &mut usize) -> Option<usize> {
+        let (hash, counted) = (self.hash((), [expr]), Cell::new(0));
+        let found = self.find(hash, |place| {
+            counted.set(counted.get() + 1);
+            list[place].same(expr)
+        });
+        *compared += counted.get();
+        found
     }
     /// Adds an expression. An expression whose value may change from call to call equals nothing,
     /// not even itself, and is not added.

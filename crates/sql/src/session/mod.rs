@@ -100,6 +100,9 @@ pub struct Session {
 
 /// MariaDB's mysqlslap sends the NUL that ends its C strings. MySQL takes the NUL for the end of
 /// the text, as a lexer of C strings does.
+/// The most bytes that a name of 64 characters can have.
+pub const MAX_NAME_BYTES: usize = 64 * 4;
+
 fn without_nul(text: &[u8]) -> &[u8] {
     text.strip_suffix(b"\0").unwrap_or(text)
 }
@@ -198,6 +201,10 @@ impl Session {
 
     /// COM_INIT_DB and USE.
     pub async fn init_db(&mut self, name: &[u8]) -> Result<(), SqlError> {
+        if name.len() > MAX_NAME_BYTES {
+            let begin = String::from_utf8_lossy(&name[..MAX_NAME_BYTES]);
+            return Err(SqlError::unknown_database(begin));
+        }
         let name = self
             .derived
             .charsets

@@ -95,7 +95,8 @@ impl Session {
         })
     }
 
-    /// Finds or makes the plan of the statement at `start`, whose shape is in `parameterized`.
+    /// Finds or makes the plan of the statement at `start`, whose shape is in `parameterized`. The
+    /// memory of a plan that is made stays in the account of the text.
     pub(super) async fn text_plan(
         &mut self,
         text: &[u8],
@@ -120,6 +121,7 @@ impl Session {
                 attempt += 1;
                 continue;
             }
+            self.state.memory.text.charge(plan.bytes())?;
             if plan.cacheable && exact {
                 self.db.plans.insert_text(
                     &self.context,
@@ -303,13 +305,14 @@ impl Session {
         self.make_prepared(entry.context(), entry.text()).await
     }
 
-    /// Makes another plan of a prepared statement, for parameters of these types (BIND-3).
+    /// Makes another plan of a prepared statement, for parameters of these types (BIND-3), with an
+    /// entry of the session's own.
     pub(super) async fn retype_prepared(
         &mut self,
         entry: &Entry,
         plan: &Plan,
         params: &[Value<'_>],
-    ) -> Result<Arc<Plan>> {
+    ) -> Result<(Arc<Entry>, Arc<Plan>)> {
         // Parameters have the present character set, whatever it was when the statement was
         // prepared.
         let collation = |n| {
@@ -328,16 +331,16 @@ impl Session {
         loop {
             let (text, context) = (entry.text(), entry.context());
             self.bound_at = self.db.engine.dict.version();
-            let range = parse::split(text, 0, context.mode).0;
             let bound = self.bind_within(text.len(), |s, bounds| {
+                let range = parse::split(text, 0, context.mode).0;
                 let charsets = context.charsets();
-                let parsed =
-                    parse::parse(text, range.clone(), None, context.mode, charsets, bounds)?;
+                let parsed = parse::parse(text, range, None, context.mode, charsets, bounds)?;
                 s.bind_for(&parsed, context, Params::Marks, &untyped, bounds)
             })?;
             let plan = Arc::new(bound.plan);
             if self.db.catalog.ready(&plan, attempt).await? {
-                return Ok(plan);
+                let own = self.db.plans.own_prepared(context, text, plan.clone())?;
+                return Ok((own, plan));
             }
             attempt += 1;
         }

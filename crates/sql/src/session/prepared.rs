@@ -239,7 +239,11 @@ impl Session {
                 let Some(entry) = self.statements.get(id).map(|h| h.entry.clone()) else {
                     continue;
                 };
-                self.retype_prepared(&entry, &plan, params).await?
+                let (own, plan) = self.retype_prepared(&entry, &plan, params).await?;
+                if let Some(handle) = self.statements.get(id) {
+                    handle.entry = own;
+                }
+                plan
             };
             // The text of a definition is logged, and definitions are not cacheable.
             let entry = match entry {

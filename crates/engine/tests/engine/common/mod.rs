@@ -1,5 +1,6 @@
 //! What the tests of this folder share.
 pub mod filling;
+pub mod hanging;
 pub mod table;
 pub mod tables;
 
@@ -48,6 +49,19 @@ pub async fn at_one_moment<T>(running: &Engine, dir: &Path, copy: impl Fn() -> T
         state(dir, &mut after);
         if before == after {
             return copied;
+        }
+    }
+}
+/// Copies a directory.
+#[allow(clippy::disallowed_methods)]
+pub fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let to = to.join(entry.file_name());
+        match entry.file_type().unwrap().is_dir() {
+            true => copy(&entry.path(), &to),
+            // A file that has gone meanwhile makes another copy necessary.
+            false => drop(std::fs::copy(entry.path(), to)),
         }
     }
 }

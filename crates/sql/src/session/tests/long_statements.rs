@@ -647,6 +647,26 @@ fn definitions_that_double_are_bound_as_long_work() {
     assert_eq!(times("SELECT 1").0, ["1"]);
 }
 
+/// The columns of all tables of FROM are described before the statement is bound.
+#[test]
+fn wide_tables_are_described_as_long_work() {
+    let w = Watched::new();
+    let mut s = w.world.session();
+    let columns = (0..1000).map(|n| format!("c{n} INT")).collect::<Vec<_>>().join(", ");
+    assert_eq!(
+        lines(&mut s, &format!("CREATE TABLE wide (id INT PRIMARY KEY, {columns})")),
+        ["ok 0 0"]
+    );
+    let mut long = |tables: usize| {
+        let from = (0..tables).map(|n| format!("wide w{n}")).collect::<Vec<_>>().join(", ");
+        w.runtime.long_work.store(0, Relaxed);
+        assert_eq!(lines(&mut s, &format!("SELECT COUNT(*) FROM {from}")), ["0"]);
+        w.runtime.long_work.load(Relaxed)
+    };
+    assert_eq!(long(2), 0);
+    assert!(long(40) > 0);
+}
+
 /// Texts of many short statements take time in proportion to their length, and a KILL between two
 /// statements ends them.
 #[test]

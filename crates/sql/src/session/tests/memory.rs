@@ -536,3 +536,39 @@ fn prepared_statements_are_in_the_account() {
     block_on(s.end());
     assert_eq!(world.db.memory.used(), start);
 }
+
+/// The first execution makes a plan for the types of the parameters. Statements that share a text do
+/// not share these plans.
+#[test]
+fn plans_for_types_of_parameters_are_in_the_account() {
+    let (world, mut s) = world();
+    let text = format!("SELECT ? + 1 IN ({})", vec!["1"; 100].join(", "));
+    let prepare = |s: &mut Session| block_on(s.prepare(text.as_bytes())).unwrap().id;
+    prepare(&mut s);
+    let start = world.db.memory.used();
+    let all: Vec<u32> = (0..200).map(|_| prepare(&mut s)).collect();
+    assert!(world.db.memory.used() - start < 200 << 10, "one plan for all");
+    for id in &all {
+        assert_eq!(execute(&mut s, *id, &[Value::Int(0)]), ["1"]);
+    }
+    let used = world.db.memory.used() - start;
+    assert!(used > 200 * 100 * 64, "{used}");
+    all.iter().for_each(|id| s.close_statement(*id));
+    assert_eq!(world.db.memory.used(), start);
+}
+
+/// The plan of a text is in the account while it runs.
+#[test]
+fn a_plan_that_runs_is_in_the_account() {
+    let (_world, mut s) = world();
+    let mut used = |list: &str| {
+        let text = format!(
+            "SELECT VARIABLE_VALUE + 0 FROM performance_schema.global_status WHERE VARIABLE_NAME = \
+             'Redolith_memory_used' AND 1 IN ({list})"
+        );
+        let answer = lines(&mut s, &text);
+        answer[0].parse::<f64>().unwrap_or_else(|_| panic!("{answer:?}")) as usize
+    };
+    let (few, many) = (used("1"), used(&vec!["1"; 20_000].join(", ")));
+    assert_eq!(many - few, 0);
+}

@@ -1,0 +1,170 @@
+//! The files of tables: how they come and how they go.
+//!
+//! - FILES-1: a note in the redo log says that a file is being made or dropped ([`Engine`]'s
+//!   `note_files`), and is durable while the file has no record in the dictionary. With the note a
+//!   start may delete a file that no table has.
+//! - FILES-2: a dropped table's file is durably gone before its pages leave the buffer pool with
+//!   changes that were not written. Else the checkpoint might pass changes that are in no file,
+//!   and after a crash the start would find a file that is older than the redo log. If the file
+//!   cannot be removed, its pages are written like all others.
+//! - FILES-3: what a statement leaves to be removed is removed by a task, so a statement that ends
+//!   in the middle leaves nothing.
+use super::record::{TableRecord, TreeRecord};
+use crate::canary::{Canary, planted};
+use crate::engine::Engine;
+use crate::mtr::Mtr;
+use crate::page::index::Builder;
+use crate::sync::event::Event;
+use crate::{CommitTicket, Error, Lsn, PageNo, Result, SpaceId};
+use parking_lot::Mutex;
+use redolith_types::TableDef;
+use std::sync::Arc;
+
+/// So many files are removed for one note, and a frame of the redo log has room for many more.
+const FILES_PER_NOTE: usize = 100;
+
+/// The file of a table that is being made. The file goes unless it is kept.
+#[must_use = "the file of a new table is kept or discarded"]
+pub(super) struct NewFile {
+    engine: Arc<Engine>,
+    /// None once it is known what becomes of the file.
+    space: Option<SpaceId>,
+}
+impl NewFile {
+    /// The table has a durable record, or will have one.
+    pub(super) fn keep(mut self) {
+        self.space = None;
+    }
+    /// Removes the file.
+    pub(super) async fn discard(mut self) -> Result<()> {
+        match self.space.take() {
+            Some(space) => self.engine.discard_new(space).await,
+            None => Ok(()),
+        }
+    }
+}
+impl Drop for NewFile {
+    fn drop(&mut self) {
+        let Some(space) = self.space.take() else { return };
+        // The statement has ended in the middle.
+        self.engine.spawn("discard", move |engine| async move {
+            if let Err(e) = engine.discard_new(space).await {
+                tracing::warn!("the file of a table that was not made stays: {e}");
+            }
+        });
+    }
+}
+
+impl Engine {
+    /// Makes a file with an empty tree for each index.
+    pub(super) async fn new_file(
+        self: &Arc<Self>,
+        def: TableDef,
+        auto_increment: u64,
+    ) -> Result<(TableRecord, NewFile)> {
+        let hidden = !def.indexes.first().is_some_and(|i| i.primary);
+        let n = def.indexes.len() + hidden as usize;
+        let first = self.take_ids(n as u64 + 2).await?;
+        let space = SpaceId(u32::try_from(first + 1).map_err(|_| {
+            Error::Unsupported("more than 4 thousand million objects were created".into())
+        })?);
+        let trees: Vec<TreeRecord> = (0..n)
+            .map(|i| TreeRecord { id: first + 2 + i as u64, root: 2 + i as PageNo })
+            .collect();
+        let roots: Vec<Builder> = trees.iter().map(|t| Builder::new(t.id, 0)).collect();
+        let pages: Vec<_> = roots.iter().map(|b| b.page()).collect();
+        let label = format!("{}.{}", def.schema, def.name);
+        // FILES-1
+        let noted = self.note_files(&[space]).await?;
+        self.store.log.flush_to(noted).await;
+        self.store.spaces.create(space, &label, &pages)?;
+        let (id, unfinished) = (first, Vec::new());
+        Ok((
+            TableRecord { id, space: space.0, trees, auto_increment, def, unfinished },
+            NewFile { engine: self.clone(), space: Some(space) },
+        ))
+    }
+    /// Notes in the redo log that the files of these spaces are being made or dropped (FILES-1).
+    pub(super) async fn note_files(&self, spaces: &[SpaceId]) -> Result<Lsn> {
+        self.retry_in_time(|| {
+            let mut m = Mtr::begin_reserved(&self.store)?;
+            spaces.iter().for_each(|s| m.note_file(*s));
+            Ok(m.commit())
+        })
+        .await
+    }
+    /// As `note_files`, for any number of spaces.
+    pub(super) async fn note_all_files(&self, spaces: &[SpaceId]) -> Result<()> {
+        for some in spaces.chunks(FILES_PER_NOTE) {
+            self.note_files(some).await?;
+        }
+        Ok(())
+    }
+    /// Removes the files of tables that the dictionary has no more, when `ticket` says that this is
+    /// durable. The files were noted before the commit. Goes on if the future is dropped (FILES-3).
+    /// The next start removes files that cannot be removed now.
+    pub(super) async fn discard_after(
+        self: &Arc<Self>,
+        ticket: Option<CommitTicket>,
+        spaces: Vec<SpaceId>,
+    ) -> Result<()> {
+        let done = Arc::new((Mutex::new(None), Event::default()));
+        let result = done.clone();
+        self.spawn("discard", move |engine| async move {
+            if let Some(ticket) = ticket
+                && !planted(Canary::FileGoesFirst)
+            {
+                ticket.durable().await;
+            }
+            let discarded = engine.discard_all(&spaces).await;
+            *result.0.lock() = Some(discarded);
+            result.1.notify();
+        });
+        loop {
+            let seen = done.1.seen();
+            if let Some(discarded) = done.0.lock().take() {
+                return discarded;
+            }
+            done.1.after(seen).await;
+        }
+    }
+    async fn discard_all(&self, spaces: &[SpaceId]) -> Result<()> {
+        let mut done = Ok(());
+        for (n, some) in spaces.chunks(FILES_PER_NOTE).enumerate() {
+            // Meanwhile the checkpoint may have passed the note from before the commit.
+            if n > 0 {
+                self.note_again(some).await;
+            }
+            for space in some {
+                done = done.and(self.discard_space(*space).await);
+            }
+        }
+        done
+    }
+    /// Removes the file of a table that was not made.
+    async fn discard_new(&self, space: SpaceId) -> Result<()> {
+        self.note_again(&[space]).await;
+        self.discard_space(space).await
+    }
+    async fn note_again(&self, spaces: &[SpaceId]) {
+        match self.note_files(spaces).await {
+            Ok(lsn) => self.store.log.flush_to(lsn).await,
+            // A crash before the files are gone would leave files that nothing explains.
+            Err(e) => tracing::warn!("the redo log does not say that a file goes: {e}"),
+        }
+    }
+    /// Removes a space: first its file, then its pages (FILES-2).
+    pub(crate) async fn discard_space(&self, space: SpaceId) -> Result<()> {
+        self.store.spaces.remove_file(space)?;
+        self.forget_space(space).await;
+        Ok(())
+    }
+    /// Forgets a space whose file is gone, and its pages.
+    pub(crate) async fn forget_space(&self, space: SpaceId) {
+        let log = &self.store.log;
+        while let Some(lsn) = self.store.pool.drop_space(space, log.durable()) {
+            log.flush_to(lsn).await;
+        }
+        self.store.spaces.forget(space);
+    }
+}

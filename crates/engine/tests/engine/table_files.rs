@@ -1,0 +1,170 @@
+//! The files of tables come and go with their tables, whatever becomes of the statement.
+#![allow(clippy::disallowed_methods)] // the tests look at the directory behind the engine's back
+
+use crate::common::hanging::Hanging;
+use crate::common::tables::*;
+use crate::common::{Dir, at_one_moment, copy};
+use redolith_engine::dict::table::Table;
+use redolith_engine::lock::KillFlag;
+use redolith_engine::runtime::{Threads, block_on};
+use redolith_engine::{Config, Engine, Error};
+use redolith_types::Value;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
+use std::task::{Context, Waker};
+use std::time::Duration;
+
+async fn put(e: &Arc<Engine>, t: &Arc<Table>, id: i64) {
+    let mut trx = e.begin(KillFlag::new());
+    trx.insert(t, &encoded(t, &[Value::Int(id), Value::Int(id)])).await.unwrap();
+    commit(&mut trx).await;
+}
+async fn make(e: &Arc<Engine>, name: &str) -> Arc<Table> {
+    create(e, name, vec![("k", int())], Vec::new()).await
+}
+/// The numbers of the spaces with a file, and those of the tables.
+fn spaces(e: &Arc<Engine>, dir: &Dir) -> (Vec<u32>, Vec<u32>) {
+    let files = std::fs::read_dir(dir.0.join("tables")).unwrap();
+    let number = |f: std::io::Result<std::fs::DirEntry>| {
+        f.unwrap().file_name().to_str().unwrap().strip_suffix(".rdl").unwrap().parse().unwrap()
+    };
+    let mut files: Vec<u32> = files.map(number).collect();
+    let mut tables: Vec<u32> = e.dict.tables("test").iter().map(|t| t.space.0).collect();
+    (files.sort_unstable(), tables.sort_unstable());
+    (files, tables)
+}
+
+/// A program may drop a future in any of its waits.
+#[test]
+fn a_definition_that_is_given_up_is_made_or_not_and_leaves_no_file() {
+    let dir = Dir::new("given-up");
+    let (e, _) = open(&dir);
+    let (mut expected, mut gone) = (Vec::new(), 0);
+    block_on(async {
+        for polls in 0..12 {
+            let names = ["create", "drop", "truncate", "schema"].map(|n| format!("{n}{polls}"));
+            let [_, dropped, truncated, schema] = &names;
+            let dropped = make(&e, dropped).await;
+            let truncated = make(&e, truncated).await;
+            put(&e, &dropped, 1).await;
+            put(&e, &truncated, 1).await;
+            let mut def = dropped.def.clone();
+            def.name = names[0].clone();
+            let (old, old_space) = ([dropped], truncated.space);
+            {
+                let mut all = (
+                    pin!(e.create_table(def, 1, None)),
+                    pin!(e.drop_tables(&old, None)),
+                    pin!(e.truncate_table(&truncated, None)),
+                    pin!(e.create_schema(schema, redolith_engine::DEFAULT_COLLATION, None)),
+                );
+                let mut done = [false; 4];
+                let cx = &mut Context::from_waker(Waker::noop());
+                for _ in 0..polls {
+                    done[0] = done[0] || all.0.as_mut().poll(cx).is_ready();
+                    done[1] = done[1] || all.1.as_mut().poll(cx).is_ready();
+                    done[2] = done[2] || all.2.as_mut().poll(cx).is_ready();
+                    done[3] = done[3] || all.3.as_mut().poll(cx).is_ready();
+                    e.runtime.sleep(Duration::from_millis(3)).await;
+                }
+            }
+            for name in &names[..3] {
+                match e.table("test", name).await.unwrap() {
+                    // A rollback in the background may still have the row of the dictionary.
+                    Some(t) => {
+                        put(&e, &t, 7).await;
+                        let rows =
+                            match name == &names[0] || t.space != old_space && name == &names[2] {
+                                true => 1,
+                                false => 2,
+                            };
+                        expected.push((name.clone(), rows));
+                    }
+                    None => gone += 1,
+                }
+            }
+            let made = e.create_schema(schema, redolith_engine::DEFAULT_COLLATION, None).await;
+            assert!(matches!(made, Ok(()) | Err(Error::DatabaseExists(_))), "{made:?}");
+        }
+        within(&e, "each file has a table", || {
+            let (files, tables) = spaces(&e, &dir);
+            files == tables
+        })
+        .await;
+        e.close().await.unwrap();
+    });
+    drop(e);
+    assert!(gone > 2, "no statement got to its end, or none was given up");
+    let (e, report) = open(&dir);
+    block_on(async {
+        assert!(report.removed_files.is_empty() && report.set_aside.is_empty(), "{report:?}");
+        let mut names: Vec<_> = e.dict.tables("test").iter().map(|t| t.def.name.clone()).collect();
+        names.sort();
+        expected.sort();
+        assert_eq!(names, expected.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>());
+        for (name, rows) in expected {
+            sound(&e, &e.table("test", &name).await.unwrap().unwrap(), rows).await;
+        }
+        e.close().await.unwrap();
+    });
+}
+
+/// FILES-2
+#[test]
+fn pages_of_a_file_that_cannot_be_removed_stay_dirty() {
+    let dir = Dir::new("stubborn-file");
+    let disk = Hanging::new();
+    let open = || {
+        let mut c = Config::new(&dir.0);
+        (c.pool_bytes, c.log_capacity_bytes, c.log_buffer_bytes) = (8 << 20, 4 << 20, 1 << 20);
+        block_on(Engine::open(c, disk.clone(), Threads::new(disk.clone()))).unwrap()
+    };
+    let (e, _) = open();
+    block_on(async {
+        let (t, other) = (make(&e, "dropped").await, make(&e, "other").await);
+        put(&e, &t, 1).await;
+        put(&e, &other, 1).await;
+        e.close().await.unwrap();
+    });
+    drop(e);
+    let (e, _) = open();
+    let crashed = block_on(async {
+        let t = e.table("test", "dropped").await.unwrap().unwrap();
+        let other = e.table("test", "other").await.unwrap().unwrap();
+        disk.hang();
+        disk.keeps_files.store(true, SeqCst);
+        let mut trx = e.begin(KillFlag::new());
+        for id in 2..10_000 {
+            trx.insert(&t, &encoded(&t, &[Value::Int(id), Value::Int(id)])).await.unwrap();
+        }
+        commit(&mut trx).await;
+        put(&e, &other, 2).await;
+        let before = e.store.pool.pages().dirty;
+        let dropped = e.drop_tables(&[t], None).await;
+        assert!(matches!(dropped, Err(Error::Io { .. })), "{dropped:?}");
+        assert!(e.table("test", "dropped").await.unwrap().is_none());
+        let dirty = e.store.pool.pages().dirty;
+        assert!(dirty >= before, "the checkpoint would pass changes: {dirty} < {before}");
+        let crashed = at_one_moment(&e, &dir.0, || {
+            let crashed = Dir::new("stubborn-file-crashed");
+            copy(&dir.0, &crashed.0);
+            crashed
+        })
+        .await;
+        disk.go_on();
+        disk.keeps_files.store(false, SeqCst);
+        e.close().await.unwrap();
+        crashed
+    });
+    drop(e);
+    for dir in [crashed, dir] {
+        let (e, report) = crate::common::tables::open(&dir);
+        assert_eq!(report.removed_files.len() + report.set_aside.len(), 1, "{report:?}");
+        block_on(async {
+            sound(&e, &e.table("test", "other").await.unwrap().unwrap(), 2).await;
+            assert_eq!(spaces(&e, &dir).0.len(), 1);
+            e.close().await.unwrap();
+        });
+    }
+}
