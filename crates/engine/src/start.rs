@@ -382,7 +382,7 @@ impl Engine {
         let to = moved().map_err(|e| {
             Error::io(format_args!("setting tables/{name} aside in {}", dir.display()), &e)
         })?;
-        // FILES-2
+        // TABLEFILE-2
         self.forget_space(space).await;
         Ok(to)
     }

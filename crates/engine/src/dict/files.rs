@@ -1,14 +1,14 @@
 //! The files of tables: how they come and how they go.
 //!
-//! - FILES-1: a note in the redo log says that a file is being made or dropped ([`Engine`]'s
-//!   `note_files`), and is durable while the file has no record in the dictionary. With the note a
-//!   start may delete a file that no table has.
-//! - FILES-2: a dropped table's file is durably gone before its pages leave the buffer pool with
-//!   changes that were not written. Else the checkpoint might pass changes that are in no file,
-//!   and after a crash the start would find a file that is older than the redo log. If the file
-//!   cannot be removed, its pages are written like all others.
-//! - FILES-3: what a statement leaves to be removed is removed by a task, so a statement that ends
-//!   in the middle leaves nothing.
+//! - TABLEFILE-1: a note in the redo log says that a file is being made or dropped
+//!   (`note_files`), and is durable while the file has no record in the dictionary. With the note
+//!   a start may delete a file that no table has.
+//! - TABLEFILE-2: a dropped table's file is durably gone before its pages leave the buffer pool
+//!   with changes that were not written. Else the checkpoint might pass changes that are in no
+//!   file, and after a crash the start would find a file that is older than the redo log. If the
+//!   file cannot be removed, its pages are written like all others.
+//! - TABLEFILE-3: what a statement leaves to be removed is removed by a task, so a statement that
+//!   ends in the middle leaves nothing.
 use super::record::{TableRecord, TreeRecord};
 use crate::canary::{Canary, planted};
 use crate::engine::Engine;
@@ -74,7 +74,7 @@ impl Engine {
         let roots: Vec<Builder> = trees.iter().map(|t| Builder::new(t.id, 0)).collect();
         let pages: Vec<_> = roots.iter().map(|b| b.page()).collect();
         let label = format!("{}.{}", def.schema, def.name);
-        // FILES-1
+        // TABLEFILE-1
         let noted = self.note_files(&[space]).await?;
         self.store.log.flush_to(noted).await;
         self.store.spaces.create(space, &label, &pages)?;
@@ -84,7 +84,8 @@ impl Engine {
             NewFile { engine: self.clone(), space: Some(space) },
         ))
     }
-    /// Notes in the redo log that the files of these spaces are being made or dropped (FILES-1).
+    /// Notes in the redo log that the files of these spaces are being made or dropped
+    /// (TABLEFILE-1).
     pub(super) async fn note_files(&self, spaces: &[SpaceId]) -> Result<Lsn> {
         self.retry_in_time(|| {
             let mut m = Mtr::begin_reserved(&self.store)?;
@@ -101,8 +102,8 @@ impl Engine {
         Ok(())
     }
     /// Removes the files of tables that the dictionary has no more, when `ticket` says that this is
-    /// durable. The files were noted before the commit. Goes on if the future is dropped (FILES-3).
-    /// The next start removes files that cannot be removed now.
+    /// durable. The files were noted before the commit. Goes on if the future is dropped
+    /// (TABLEFILE-3). The next start removes files that cannot be removed now, or sets them aside.
     pub(super) async fn discard_after(
         self: &Arc<Self>,
         ticket: Option<CommitTicket>,
@@ -153,7 +154,7 @@ impl Engine {
             Err(e) => tracing::warn!("the redo log does not say that a file goes: {e}"),
         }
     }
-    /// Removes a space: first its file, then its pages (FILES-2).
+    /// Removes a space: first its file, then its pages (TABLEFILE-2).
     pub(crate) async fn discard_space(&self, space: SpaceId) -> Result<()> {
         self.store.spaces.remove_file(space)?;
         self.forget_space(space).await;

@@ -8,6 +8,7 @@ mod failed_start;
 mod hidden_commits;
 mod index_build;
 mod library;
+mod mixed_pages;
 mod pool_list;
 mod purge;
 mod purge_pace;
