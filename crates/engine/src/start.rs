@@ -112,7 +112,10 @@ impl Engine {
         // A damaged directory is read with pages that are newer than the rest of its redo log.
         if !forced.is_on() {
             spaces.set_log(log.clone());
-            stream.begin(log.tail())?;
+            if let Err(e) = stream.begin(log.tail()) {
+                log.close().await;
+                return Err(e);
+            }
         }
         let settings = Arc::new(FlushSettings::default());
         settings.io_capacity.set(config.io_capacity);
@@ -134,6 +137,7 @@ impl Engine {
             Err(_) if forced.is_on() => (TrxId(TrxId::MAX.0 / 2), TrxId::MAX),
             Err(e) => {
                 flusher.stop().await;
+                store.log.close().await;
                 return Err(e);
             }
             Ok(ids) => ids,
@@ -173,6 +177,7 @@ impl Engine {
             engine.flusher.stop().await;
             engine.store.log.close().await;
             drop(engine.take_prepared());
+            engine.dir_locks.lock().clear();
             return Err(e);
         }
         if !forced.is_on() {

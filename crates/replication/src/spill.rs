@@ -56,8 +56,11 @@ impl Spill {
         self.len += events.len() as u64;
         Ok(())
     }
-    /// Removes all bytes from `len` on: a rollback to a savepoint.
+    /// Removes all bytes from `len` on: a rollback to a savepoint. Fails if there are fewer.
     pub fn cut(&mut self, len: u64) -> io::Result<()> {
+        if len > self.len {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "events are missing"));
+        }
         if len < self.len {
             self.file.set_len(len)?;
             self.len = len;

@@ -1,4 +1,8 @@
 //! Tasks that wait for something to move.
+//!
+//! WAKERS-1: a wait that is dropped leaves nothing, and a wait costs the same however many others
+//! there are.
+use hashbrown::HashMap;
 use parking_lot::Mutex;
 use std::future::poll_fn;
 use std::task::{Poll, Waker};
@@ -7,7 +11,9 @@ use std::task::{Poll, Waker};
 struct State {
     /// How often the tasks were woken.
     count: u64,
-    wakers: Vec<Waker>,
+    /// By the number of the wait.
+    wakers: HashMap<u64, Waker>,
+    next: u64,
 }
 
 /// Tasks that wait.
@@ -21,7 +27,7 @@ impl Wakers {
             state.count += 1;
             std::mem::take(&mut state.wakers)
         };
-        wakers.into_iter().for_each(Waker::wake);
+        wakers.into_values().for_each(Waker::wake);
     }
     /// To be read before the condition; then [`Wakers::after`] misses no wake.
     pub(crate) fn seen(&self) -> u64 {
@@ -29,16 +35,72 @@ impl Wakers {
     }
     /// Resolves when the tasks are woken, or at once if they were after `seen`.
     pub(crate) async fn after(&self, seen: u64) {
+        let mut wait = Wait { wakers: self, number: None };
         poll_fn(|cx| {
             let mut state = self.0.lock();
             if state.count != seen {
                 return Poll::Ready(());
             }
-            if !state.wakers.iter().any(|w| w.will_wake(cx.waker())) {
-                state.wakers.push(cx.waker().clone());
+            let number = *wait.number.get_or_insert_with(|| {
+                state.next += 1;
+                state.next
+            });
+            match state.wakers.get_mut(&number) {
+                Some(waker) => waker.clone_from(cx.waker()),
+                None => drop(state.wakers.insert(number, cx.waker().clone())),
             }
             Poll::Pending
         })
         .await;
+    }
+}
+
+/// A wait that may have a waker.
+struct Wait<'a> {
+    wakers: &'a Wakers,
+    number: Option<u64>,
+}
+impl Drop for Wait<'_> {
+    fn drop(&mut self) {
+        if let Some(number) = self.number {
+            // The waker is dropped outside the mutex: it may be the last to hold its task.
+            let waker = self.wakers.0.lock().wakers.remove(&number);
+            drop(waker);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::pin::pin;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+    use std::task::{Context, Wake};
+
+    #[derive(Default)]
+    struct Woken(AtomicUsize);
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// Tests WAKERS-1.
+    #[test]
+    fn a_wait_that_is_dropped_leaves_nothing() {
+        let (wakers, woken) = (Wakers::default(), Arc::new(Woken::default()));
+        let waker = Waker::from(woken.clone());
+        let cx = &mut Context::from_waker(&waker);
+        let mut waits = pin!(wakers.after(wakers.seen()));
+        assert!(waits.as_mut().poll(cx).is_pending() && waits.as_mut().poll(cx).is_pending());
+        for _ in 0..100 {
+            assert!(pin!(wakers.after(wakers.seen())).poll(cx).is_pending());
+        }
+        assert_eq!(wakers.0.lock().wakers.len(), 1);
+        wakers.wake();
+        assert_eq!((woken.0.load(Relaxed), wakers.0.lock().wakers.len()), (1, 0));
+        assert!(waits.as_mut().poll(cx).is_ready());
+        assert!(pin!(wakers.after(wakers.seen() - 1)).poll(cx).is_ready());
     }
 }

@@ -132,12 +132,9 @@ fn spill(
     events: &mut TransactionBuilder,
 ) -> std::io::Result<(Spill, spill::Spilled)> {
     let mut file = binlog.spill()?;
-    let mut drained = Vec::new();
-    let mut copy = events.clone();
-    copy.drain(&mut drained);
-    file.append(&drained)?;
+    file.append(events.drainable())?;
     let spilled = file.seal()?;
-    *events = copy;
+    events.drain();
     Ok((file, spilled))
 }
 

@@ -367,6 +367,7 @@ mod tests {
 
     fn plan() -> Arc<Plan> {
         Arc::new(Plan {
+            size: Default::default(),
             body: Statement::Nothing,
             columns: Vec::new(),
             params: 0,

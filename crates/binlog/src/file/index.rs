@@ -16,13 +16,14 @@ const MAX_BYTES: u64 = 256 << 20;
 pub struct Index {
     path: PathBuf,
     files: Vec<String>,
+    exists: bool,
 }
 
 impl Index {
-    /// Reads an index. An index that does not exist is empty. Fails if the file is not lines of
-    /// text, each with a path.
+    /// Reads an index. An index that does not exist is empty. Fails if the file is not whole lines
+    /// of text, each with a path.
     pub fn open(disk: &dyn Disk, path: &Path) -> io::Result<Index> {
-        let files = match disk.open(path, OpenHow::existing(false)) {
+        let (files, exists) = match disk.open(path, OpenHow::existing(false)) {
             Ok(file) => {
                 let len = file.len()?;
                 if len > MAX_BYTES {
@@ -30,12 +31,17 @@ impl Index {
                 }
                 let mut bytes = vec![0; len as usize];
                 file.read_at(&mut bytes, 0)?;
-                parse(path, &bytes)?
+                (parse(path, &bytes)?, true)
             }
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Vec::new(),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => (Vec::new(), false),
             Err(e) => return Err(e),
         };
-        Ok(Index { path: path.to_path_buf(), files })
+        Ok(Index { path: path.to_path_buf(), files, exists })
+    }
+
+    /// Whether there is a file, which may be empty.
+    pub fn exists(&self) -> bool {
+        self.exists
     }
 
     /// The paths as the index has them, the oldest first. A relative path is relative to the folder
@@ -66,7 +72,7 @@ impl Index {
         disk.rename(&temporary, &self.path)?;
         let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
         disk.sync_dir(folder.unwrap_or(Path::new(".")))?;
-        self.files = files;
+        (self.files, self.exists) = (files, true);
         Ok(())
     }
 
@@ -95,6 +101,9 @@ fn wrong(path: &Path, why: &str) -> io::Error {
 
 fn parse(path: &Path, bytes: &[u8]) -> io::Result<Vec<String>> {
     let text = std::str::from_utf8(bytes).map_err(|_| wrong(path, "it is not text"))?;
+    if !text.is_empty() && !text.ends_with('\n') {
+        return Err(wrong(path, "its last line has no line feed: the file was cut"));
+    }
     let mut files = Vec::new();
     for (i, line) in text.lines().enumerate() {
         if line.is_empty() || line.contains('\0') {
@@ -146,12 +155,13 @@ mod tests {
             (&b"a\n\nb\n"[..], "line 2 is not a path"),
             (b"a\nb\0\n", "line 2 is not a path"),
             (b"\xff\n", "it is not text"),
+            (b"a\nb", "its last line has no line feed: the file was cut"),
         ] {
             write(&disk, path, bytes);
             let error = Index::open(&disk, path).unwrap_err().to_string();
             assert_eq!(error, format!("binlog index /data/binlog.index: {why}"));
         }
-        write(&disk, path, b"./a\n./b");
+        write(&disk, path, b"./a\n./b\n");
         assert_eq!(Index::open(&disk, path).unwrap().files(), ["./a", "./b"]);
     }
 }

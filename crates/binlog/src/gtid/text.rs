@@ -4,7 +4,8 @@
 //! set may be written with white space anywhere but inside a UUID or a number, with upper-case
 //! digits, with UUIDs in any order and twice, and with empty parts between commas. An interval
 //! whose end is below its start has no GTID.
-use super::{Gtid, GtidSet, MAX_NUMBER, Uuid};
+use super::{Gtid, GtidSet, Interval, MAX_NUMBER, Uuid};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
@@ -100,15 +101,19 @@ impl fmt::Display for GtidSet {
     }
 }
 
-/// Adds `uuid:interval[:interval]..` to a set.
-fn add_part(set: &mut GtidSet, part: &str) -> Option<()> {
+/// Adds the intervals of `uuid:interval[:interval]..`.
+fn add_part(servers: &mut BTreeMap<Uuid, Vec<Interval>>, part: &str) -> Option<()> {
     let mut fields = part.split(':');
     let uuid = uuid_of(fields.next()?.trim())?;
     let mut intervals = fields.peekable();
     intervals.peek()?;
+    let numbers = servers.entry(uuid).or_default();
     for interval in intervals {
         let (start, end) = interval.split_once('-').unwrap_or((interval, interval));
-        set.add_interval(uuid, number_of(start)?, number_of(end)? + 1);
+        let (start, end) = (number_of(start)?, number_of(end)? + 1);
+        if start < end {
+            numbers.push((start, end));
+        }
     }
     Some(())
 }
@@ -116,11 +121,11 @@ fn add_part(set: &mut GtidSet, part: &str) -> Option<()> {
 impl FromStr for GtidSet {
     type Err = GtidParseError;
     fn from_str(text: &str) -> Result<GtidSet, GtidParseError> {
-        let mut set = GtidSet::new();
+        let mut servers = BTreeMap::new();
         for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
-            add_part(&mut set, part).ok_or_else(|| GtidParseError(text.to_string()))?;
+            add_part(&mut servers, part).ok_or_else(|| GtidParseError(text.to_string()))?;
         }
-        Ok(set)
+        Ok(GtidSet::of(servers))
     }
 }
 

@@ -288,12 +288,18 @@ impl TransactionBuilder {
         self.out.truncate(MAX_GTID_LEN + kept);
     }
 
-    /// Appends to `spill` all events that cannot change any more, and forgets them: for large
-    /// transactions, whose events go to a file. The last ROWS event of a statement stays.
-    pub fn drain(&mut self, spill: &mut Vec<u8>) {
+    /// The events in memory that cannot change any more: for large transactions, whose events go to
+    /// a file. The last ROWS event of a statement is not among them.
+    pub fn drainable(&self) -> &[u8] {
+        &self.out[MAX_GTID_LEN..self.drainable_end()]
+    }
+    fn drainable_end(&self) -> usize {
         let open = self.open.as_ref().map(|open| open.at);
-        let end = self.last_rows.or(open).unwrap_or(self.out.len());
-        spill.extend_from_slice(&self.out[MAX_GTID_LEN..end]);
+        self.last_rows.or(open).unwrap_or(self.out.len())
+    }
+    /// Forgets the events that [`drainable`](Self::drainable) has: the file has them now.
+    pub fn drain(&mut self) {
+        let end = self.drainable_end();
         self.out.drain(MAX_GTID_LEN..end);
         let moved = end - MAX_GTID_LEN;
         self.drained += moved as u64;

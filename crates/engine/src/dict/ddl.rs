@@ -18,7 +18,7 @@ use crate::engine::Engine;
 use crate::lock::{KillFlag, Mode};
 use crate::row::cursor::{Cursor, OnConflict, Read};
 use crate::trx::Trx;
-use crate::{CommitTicket, Error, Result, SpaceId, TrxId};
+use crate::{CommitTicket, Error, Lsn, Result, SpaceId, TrxId};
 use redolith_types::{Collation, TableDef};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
@@ -76,14 +76,14 @@ impl Engine {
         changes.extend(views.iter().map(|v| Change::Remove(v.key())));
         changes.push(Change::Remove(record::schema_name(name)));
         let spaces: Vec<SpaceId> = tables.iter().map(|t| t.space).collect();
-        self.note_all_files(&spaces).await?;
+        let noted = self.note_all_files(&spaces).await?;
         let gone = |_| {
             tables.iter().for_each(|t| self.dict.remove_table(t));
             self.dict.remove_schema(name);
             self.dict.replace_views(&views, Vec::new());
         };
         let ((), ticket) = self.commit_changes(&changes, record, gone).await?;
-        self.discard_after(Some(ticket), spaces).await?;
+        self.discard_after(Some(ticket), spaces, noted).await?;
         Ok(tables.len() + views.len())
     }
 
@@ -144,10 +144,10 @@ impl Engine {
             .map(|t| Change::Remove(record::table_name(&t.def.schema, &t.def.name)))
             .collect();
         let spaces: Vec<SpaceId> = tables.iter().map(|t| t.space).collect();
-        self.note_all_files(&spaces).await?;
+        let noted = self.note_all_files(&spaces).await?;
         let gone = |_| tables.iter().for_each(|t| self.dict.remove_table(t));
         let ((), ticket) = self.commit_changes(&changes, record, gone).await?;
-        self.discard_after(Some(ticket), spaces).await
+        self.discard_after(Some(ticket), spaces, noted).await
     }
     /// Empties a table by giving it a new file.
     pub async fn truncate_table(
@@ -155,10 +155,10 @@ impl Engine {
         t: &Arc<Table>,
         record: Option<Vec<u8>>,
     ) -> Result<Arc<Table>> {
-        self.note_files(&[t.space]).await?;
+        let noted = self.note_files(&[t.space]).await?;
         let (r, file) = self.new_file(t.def.clone(), 1).await?;
         let (new, ticket) = self.enter(r, file, record, |now| now).await?;
-        self.discard_after(Some(ticket), vec![t.space]).await?;
+        self.discard_after(Some(ticket), vec![t.space], noted).await?;
         Ok(new)
     }
     /// Renames tables and views one after the other, all or none. A rename is `(table, new schema,
@@ -261,7 +261,17 @@ impl Engine {
         let id = trx.id();
         // Nothing waits between the commit and `apply`.
         let ticket = trx.commit_with(record.as_deref()).await?;
+        if let Some(lsn) = ticket.lsn() {
+            self.dict.changed_to.fetch_max(lsn.0, AcqRel);
+        }
         Ok((apply(id), ticket))
+    }
+    /// Waits until all that the dictionary says is durable.
+    pub async fn definitions_durable(&self) {
+        let changed = Lsn(self.dict.changed_to.load(Acquire));
+        if changed > self.store.log.durable() {
+            self.store.log.flush_to(changed).await;
+        }
     }
     pub(super) async fn change_row(&self, trx: &mut Trx, change: &Change) -> Result<()> {
         let (Change::Put(name, _) | Change::Remove(name)) = change;

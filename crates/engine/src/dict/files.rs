@@ -20,7 +20,7 @@ use parking_lot::Mutex;
 use redolith_types::TableDef;
 use std::sync::Arc;
 
-/// So many files are removed for one note, and a frame of the redo log has room for many more.
+/// The files of one note. A frame of the redo log has room for many more.
 const FILES_PER_NOTE: usize = 100;
 
 /// The file of a table that is being made. The file goes unless it is kept.
@@ -37,10 +37,11 @@ impl NewFile {
     }
     /// Removes the file.
     pub(super) async fn discard(mut self) -> Result<()> {
-        match self.space.take() {
-            Some(space) => self.engine.discard_new(space).await,
-            None => Ok(()),
-        }
+        let Some(space) = self.space else { return Ok(()) };
+        let done = self.engine.discard_new(space).await;
+        // Until here the task of `drop` would begin again.
+        self.space = None;
+        done
     }
 }
 impl Drop for NewFile {
@@ -94,21 +95,29 @@ impl Engine {
         })
         .await
     }
-    /// As `note_files`, for any number of spaces.
-    pub(super) async fn note_all_files(&self, spaces: &[SpaceId]) -> Result<()> {
+    /// As `note_files`, for any number of spaces. Returns the end of the first note.
+    pub(super) async fn note_all_files(&self, spaces: &[SpaceId]) -> Result<Lsn> {
+        let mut first = Lsn::MAX;
         for some in spaces.chunks(FILES_PER_NOTE) {
-            self.note_files(some).await?;
+            first = first.min(self.note_files(some).await?);
         }
-        Ok(())
+        Ok(first)
     }
     /// Removes the files of tables that the dictionary has no more, when `ticket` says that this is
-    /// durable. The files were noted before the commit. Goes on if the future is dropped
+    /// durable. The notes of the files end at `noted` or later. Goes on if the future is dropped
     /// (TABLEFILE-3). The next start removes files that cannot be removed now, or sets them aside.
     pub(super) async fn discard_after(
         self: &Arc<Self>,
         ticket: Option<CommitTicket>,
         spaces: Vec<SpaceId>,
+        noted: Lsn,
     ) -> Result<()> {
+        if spaces.is_empty() {
+            if let Some(ticket) = ticket {
+                ticket.durable().await;
+            }
+            return Ok(());
+        }
         let done = Arc::new((Mutex::new(None), Event::default()));
         let result = done.clone();
         self.spawn("discard", move |engine| async move {
@@ -117,7 +126,12 @@ impl Engine {
             {
                 ticket.durable().await;
             }
-            let discarded = engine.discard_all(&spaces).await;
+            let discarded = engine.discard_all(&spaces, noted).await;
+            if Arc::strong_count(&result) == 1
+                && let Err(e) = &discarded
+            {
+                tracing::warn!("the file of a dropped table stays: {e}");
+            }
             *result.0.lock() = Some(discarded);
             result.1.notify();
         });
@@ -129,16 +143,15 @@ impl Engine {
             done.1.after(seen).await;
         }
     }
-    async fn discard_all(&self, spaces: &[SpaceId]) -> Result<()> {
-        let mut done = Ok(());
-        for (n, some) in spaces.chunks(FILES_PER_NOTE).enumerate() {
-            // Meanwhile the checkpoint may have passed the note from before the commit.
-            if n > 0 {
-                self.note_again(some).await;
+    async fn discard_all(&self, spaces: &[SpaceId], mut noted: Lsn) -> Result<()> {
+        let (mut done, mut covered) = (Ok(()), spaces.len());
+        for (n, space) in spaces.iter().enumerate() {
+            // TABLEFILE-1: a checkpoint may have passed the notes meanwhile.
+            if n == covered || self.store.log.checkpoint_lsn() >= noted {
+                covered = (n + FILES_PER_NOTE).min(spaces.len());
+                noted = self.note_again(&spaces[n..covered]).await;
             }
-            for space in some {
-                done = done.and(self.discard_space(*space).await);
-            }
+            done = done.and(self.discard_space(*space).await);
         }
         done
     }
@@ -147,11 +160,18 @@ impl Engine {
         self.note_again(&[space]).await;
         self.discard_space(space).await
     }
-    async fn note_again(&self, spaces: &[SpaceId]) {
+    /// Returns the end of the note.
+    async fn note_again(&self, spaces: &[SpaceId]) -> Lsn {
         match self.note_files(spaces).await {
-            Ok(lsn) => self.store.log.flush_to(lsn).await,
+            Ok(lsn) => {
+                self.store.log.flush_to(lsn).await;
+                lsn
+            }
             // A crash before the files are gone would leave files that nothing explains.
-            Err(e) => tracing::warn!("the redo log does not say that a file goes: {e}"),
+            Err(e) => {
+                tracing::warn!("the redo log does not say that a file goes: {e}");
+                Lsn::MAX
+            }
         }
     }
     /// Removes a space: first its file, then its pages (TABLEFILE-2).

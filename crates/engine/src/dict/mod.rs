@@ -59,6 +59,8 @@ pub(crate) const FIRST_ID: u64 = 1024;
 /// All definitions, in memory.
 #[derive(Default)]
 pub struct Dictionary {
+    /// Where the last commit that changed a definition ends in the redo log.
+    pub(crate) changed_to: AtomicU64,
     state: RwLock<State>,
     metadata_lock: Mutex<MetadataLocks>,
     version: AtomicU64,

@@ -21,7 +21,7 @@ use super::record::{self, make_table};
 use super::table::Table;
 use crate::engine::Engine;
 use crate::trx::Trx;
-use crate::{CommitTicket, Error, Result, SpaceId, TrxId};
+use crate::{CommitTicket, Error, Lsn, Result, SpaceId, TrxId};
 use redolith_types::TableDef;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
@@ -33,6 +33,8 @@ pub struct NewTable {
     table: Arc<Table>,
     /// The table whose place it takes.
     replaces: Option<Arc<Table>>,
+    /// Where the note ends that its file goes (NEWTABLE-3).
+    noted: Lsn,
     state: State,
 }
 enum State {
@@ -95,7 +97,7 @@ impl Engine {
         trx.fills = Some(table.clone());
         let old = replaces.as_ref().map(|t| record::table_name(&t.def.schema, &t.def.name));
         let state = State::Filling(file);
-        let new = NewTable { engine: self.clone(), table, replaces, state };
+        let new = NewTable { engine: self.clone(), table, replaces, noted: Lsn::MAX, state };
         if let Some(old) = old.filter(|old| *old != name) {
             self.change_row(trx, &Change::Remove(old)).await?;
         }
@@ -120,7 +122,7 @@ impl NewTable {
     pub async fn commit(&mut self, trx: &mut Trx, record: Option<&[u8]>) -> Result<CommitTicket> {
         assert!(!self.table.entries_later.load(Acquire), "NEWTABLE-4: every row has its entries");
         if let Some(old) = &self.replaces {
-            self.engine.note_files(&[old.space]).await?;
+            self.noted = self.engine.note_files(&[old.space]).await?;
         }
         let ticket = trx.commit_with(record).await?;
         if let State::Filling(file) = std::mem::replace(&mut self.state, State::Committed) {
@@ -151,7 +153,8 @@ impl NewTable {
     /// table goes whose place it takes. An error says that this file could not be removed.
     pub async fn enter(mut self) -> Result<()> {
         let old = self.show();
-        self.engine.discard_after(None, old.into_iter().collect()).await
+        let spaces = old.into_iter().collect();
+        self.engine.discard_after(None, spaces, self.noted).await
     }
     /// Returns the space that is not needed any more.
     fn show(&mut self) -> Option<SpaceId> {

@@ -131,6 +131,8 @@ impl Database {
                 self.created(definition).await.map_err(named)?
             }
         };
+        // Another task may have made it a moment ago.
+        self.inner.engine.definitions_durable().await;
         definition.check_stored(&table.def)?;
         Ok(Table::new(table, self.inner.number))
     }

@@ -18,8 +18,9 @@ impl Binlog {
     /// Removes the files before `number`. The file that is written stays, those that the next start
     /// may have to make again, and those from the first on that a reader is in.
     pub fn purge_before(&self, number: u32) -> io::Result<Purged> {
-        let kept = self.safe.lock().file;
+        // The order is that of a reset, which begins again with low numbers.
         let mut work = self.work.lock();
+        let kept = self.safe.lock().file;
         let read = self.readers.lock().values().min().copied().unwrap_or(u32::MAX);
         let number = number.min(kept);
         let files = work.files.purge_before(number.min(read))?;

@@ -28,6 +28,8 @@ impl Binlog {
         // A full disk does not hold the server.
         either(stop, self.until(|me| me.failed.lock().is_some())).await;
         ordered?;
+        // The task takes what is durable, and after it the engine's last checkpoint passes all.
+        engine.store.log.flush_to(engine.store.log.tail()).await;
         self.closing.store(true, Release);
         self.wanted.wake();
         self.until(|me| me.ended.load(Acquire)).await;

@@ -25,6 +25,14 @@ impl CommitStream for Binlog {
         let anew = state.file > 0
             && work.reset_ahead.is_none()
             && work.files.numbers().iter().all(|n| *n > state.file);
+        if anew && work.files.index_is_empty() {
+            return Err(Error::Damaged(format!(
+                "{} is empty, and the binary log went on in {}. Restore the index, or remove it to \
+                 begin a new binary log; then replicas have to be set up again",
+                place.index().display(),
+                place.path(state.file).display()
+            )));
+        }
         if state.file > 0 && !anew && work.reset_ahead.is_none() {
             let path = place.path(state.file);
             let len = work.files.len(state.file).map_err(|e| {

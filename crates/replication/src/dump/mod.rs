@@ -495,7 +495,11 @@ impl Dump {
         let end = match end {
             Some(end) if end.file == self.file => end.offset,
             // Nothing is added to a file behind which there is another.
-            _ => self.binlog.file_len(self.file).unwrap_or(self.end),
+            // A file that cannot be opened now is no file without further events.
+            _ => self
+                .binlog
+                .file_len(self.file)
+                .map_err(|e| DumpError(format!("{}: {e}", self.name)))?,
         };
         let grown = end > self.end;
         if grown {

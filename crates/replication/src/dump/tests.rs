@@ -2,6 +2,7 @@ use super::*;
 use crate::record::{Record, Why};
 use crate::rig::{Rig, UUID};
 use redolith_binlog::Gtid;
+use redolith_disk::Disk;
 use std::path::Path;
 
 impl Rig {
@@ -74,6 +75,25 @@ fn a_dump_follows_what_is_published_through_rotations_and_stops() {
     let next = ["made rotate binlog.000004:4", "format 126 1 false", "Previous_gtids"];
     assert_eq!(all(&mut dump).unwrap(), next);
     assert_eq!(all(&mut rig.dump("binlog.000001", 4).unwrap()).unwrap().len(), 20);
+}
+
+/// A dump that waits in a file which is closed meanwhile, and which it cannot open then.
+#[test]
+fn a_file_that_cannot_be_opened_has_not_ended() {
+    let mut rig = Rig::new(1 << 20);
+    rig.transaction("one");
+    let mut dump = rig.dump("binlog.000001", 4).unwrap();
+    all(&mut dump).unwrap();
+    rig.transaction("two");
+    rig.rotate(Why::Flush, 1 << 20);
+    rig.transaction("three");
+    let path = rig.binlog.place().path(1);
+    let aside = path.with_extension("aside");
+    rig.disk.rename(&path, &aside).unwrap();
+    assert!(all(&mut dump).is_err(), "the replica would miss \"two\"");
+    rig.disk.rename(&aside, &path).unwrap();
+    let rest = all(&mut dump).unwrap().join(" ");
+    assert!(rest.contains("two") && rest.contains("three"), "{rest}");
 }
 
 #[test]

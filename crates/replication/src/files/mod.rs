@@ -111,6 +111,26 @@ impl Unsynced {
     }
 }
 
+/// Refuses an index that this server has not written: a line that is no name of a file of the
+/// binary log would be passed over, and its file with it.
+fn judge_lines(index: &Index, place: &Place) -> io::Result<()> {
+    let mut before = 0;
+    for (i, line) in index.files().iter().enumerate() {
+        let number = file_number(line).filter(|n| *n > before && *line == place.line(*n));
+        before = number.ok_or_else(|| {
+            let (path, n) = (place.index(), i + 1);
+            let why = format!(
+                "{}: line {n}, {line:?}, is not the name of the binary log's next file. Restore \
+                 the index, or mend it: it has a line for each file, such as {:?}, the oldest first",
+                path.display(),
+                place.line(before + 1)
+            );
+            io::Error::new(io::ErrorKind::InvalidData, why)
+        })?;
+    }
+    Ok(())
+}
+
 /// The lengths of the files that are not written any more, by their numbers.
 pub(crate) type ClosedFiles = Mutex<BTreeMap<u32, u64>>;
 
@@ -122,6 +142,7 @@ impl Files {
         counts: Arc<Counts>,
     ) -> io::Result<Files> {
         let index = Index::open(&*disk, &place.index())?;
+        judge_lines(&index, &place)?;
         let files = Files {
             reset_mark: reset::read(&*disk, &place)?,
             disk,
@@ -159,6 +180,11 @@ impl Files {
     /// The files' place.
     pub fn place(&self) -> &Place {
         &self.place
+    }
+
+    /// Whether there is an index that names no file.
+    pub(crate) fn index_is_empty(&self) -> bool {
+        self.index.exists() && self.index.files().is_empty()
     }
 
     /// The numbers of the files in the index, the oldest first.

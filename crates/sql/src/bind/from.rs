@@ -295,7 +295,7 @@ impl Binder<'_> {
                 }
                 None => {
                     let table = self.open_table(name, false)?;
-                    self.charge(table.def.columns.len())?;
+                    self.describe(table.def.columns.len())?;
                     scope.add_table(&table, factor.alias.as_deref(), nullable)?;
                     RawKind::Table { table, hints: hints.clone() }
                 }

@@ -154,6 +154,7 @@ pub fn bind(parsed: &Parsed<'_>, cx: &BindContext<'_>, params: Params) -> Result
     let param_types = std::mem::take(&mut binder.param_types);
     let (tables, views) = (std::mem::take(&mut binder.tables), std::mem::take(&mut binder.views));
     let plan = Plan {
+        size: Default::default(),
         body,
         columns,
         params,
@@ -222,6 +223,8 @@ pub(crate) struct Binder<'a> {
     memory: usize,
     /// The number of steps until the next look at the KILL flag.
     until_look: usize,
+    /// The number of columns that were described.
+    described: usize,
     /// The steps that are left for the choice of join orders.
     join_steps: usize,
     /// A join has been bound once more for the sake of its error ([`from`]).
@@ -232,6 +235,8 @@ pub(crate) struct Binder<'a> {
 
 /// The number of nodes bound or visited between two looks at the KILL flag: about a millisecond.
 const STEPS_PER_LOOK: usize = 4096;
+/// To describe more columns of tables is long work: a column takes some 50 ns.
+const SHORT_COLUMNS: usize = 10_000;
 
 /// The number of a subquery, an aggregate or an output in the form that plans keep.
 fn slot(n: usize) -> Result<u16> {
@@ -272,6 +277,7 @@ impl<'a> Binder<'a> {
             copied: 0,
             memory: 0,
             until_look: STEPS_PER_LOOK,
+            described: 0,
             join_steps: join_order::STEPS,
             tells_error: false,
             rows_columns: Vec::new(),
@@ -334,6 +340,14 @@ impl<'a> Binder<'a> {
             }
         }
         Ok(())
+    }
+    /// Counts columns of tables that are described for a SELECT, and forgotten with it.
+    fn describe(&mut self, columns: usize) -> Result<()> {
+        self.described += columns;
+        if self.described > SHORT_COLUMNS && self.cx.bounds.is_short() {
+            return Err(self.cx.bounds.exceeded());
+        }
+        self.step(columns)
     }
     /// Charges for nodes of the plan beyond the nodes of the syntax tree, which the parser has
     /// charged for. Names and lists may stand for many nodes.

@@ -16,7 +16,7 @@ use std::sync::Arc;
 const MAX_RANGES: usize = 10_000;
 /// ORs within ORs give ranges down to this depth. Each level looks at all conditions below it, for
 /// each index.
-const MAX_NESTED_ORS: usize = 8;
+const MAX_NESTED_ORS: usize = 16;
 
 #[derive(Clone, Debug)]
 pub(super) enum Interval {

@@ -362,9 +362,11 @@ impl Capture {
             Some(spill) => spill,
             none => none.insert(self.binlog.spill().map_err(|e| spill_error(&e))?),
         };
-        let mut events = Vec::new();
-        builder.drain(&mut events);
-        spill.append(&events).map_err(|e| spill_error(&e))
+        // After a failure the events stay: the statement is rolled back, and the transaction may
+        // commit what it did before.
+        spill.append(builder.drainable()).map_err(|e| spill_error(&e))?;
+        builder.drain();
+        Ok(())
     }
 
     /// The record that [`Capture::seal`] has made.

@@ -80,7 +80,11 @@ impl Server {
     }
     /// A server whose binary log is on.
     pub fn logging() -> Server {
-        let (dir, disk) = (Dir::new(), Arc::new(RealDisk::new()));
+        Server::logging_on(Arc::new(RealDisk::new()))
+    }
+    /// The same, on the caller's disk.
+    pub fn logging_on(disk: Arc<dyn Disk>) -> Server {
+        let dir = Dir::new();
         let place = Place { dir: dir.0.clone(), base: "binlog".into() };
         let binlog = Binlog::new(disk.clone(), place).unwrap();
         let server =

@@ -136,6 +136,14 @@ pub struct Bounds<'k> {
     pub process: &'k Process,
 }
 impl Bounds<'_> {
+    /// A statement with so little memory is bound on its worker.
+    pub const SHORT_MEMORY: usize = 1 << 20;
+
+    /// Whether the work is done on the worker. Work that turns out to be long fails with
+    /// [`Bounds::exceeded`], and is done again elsewhere, with more memory.
+    pub fn is_short(&self) -> bool {
+        self.memory <= Self::SHORT_MEMORY
+    }
     pub fn is_killed(&self) -> bool {
         self.process.killed() != Kill::None
     }

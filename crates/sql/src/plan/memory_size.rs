@@ -2,32 +2,38 @@
 //! and names, which the plan shares with the catalog.
 use super::*;
 use redolith_types::Value;
+use std::cell::RefCell;
+use std::collections::HashSet;
 
 impl Plan {
-    /// The estimated memory in bytes, for caches.
+    /// The estimated memory in bytes, for caches and accounts. It is counted once.
     pub fn bytes(&self) -> usize {
+        *self.size.get_or_init(|| self.count_bytes())
+    }
+    fn count_bytes(&self) -> usize {
+        let s = Sizes::default();
         let body = match &self.body {
-            Statement::Select(select) => select_plan(select),
-            Statement::Insert(insert) => insert_plan(insert),
+            Statement::Select(select) => s.select_plan(select),
+            Statement::Insert(insert) => s.insert_plan(insert),
             Statement::Update(update) => {
-                let assignments: usize = update.assignments.iter().map(|a| expr(&a.value)).sum();
-                access(&update.access)
-                    + constraints(&update.constraints)
+                let assignments: usize = update.assignments.iter().map(|a| s.expr(&a.value)).sum();
+                s.access(&update.access)
+                    + s.constraints(&update.constraints)
                     + assignments
-                    + exprs(&update.sort.exprs)
-                    + limit(&update.limit)
+                    + s.exprs(&update.sort.exprs)
+                    + s.limit(&update.limit)
             }
             Statement::Delete(delete) => {
-                access(&delete.access) + exprs(&delete.sort.exprs) + limit(&delete.limit)
+                s.access(&delete.access) + s.exprs(&delete.sort.exprs) + s.limit(&delete.limit)
             }
             Statement::UpdateMany(many) | Statement::DeleteMany(many) => {
                 let assignments = many.targets.iter().flat_map(|target| &target.assignments);
-                let checks = many.targets.iter().map(|target| constraints(&target.constraints));
-                select_plan(&many.select)
-                    + exprs(assignments.map(|a| &a.value))
+                let checks = many.targets.iter().map(|target| s.constraints(&target.constraints));
+                s.select_plan(&many.select)
+                    + s.exprs(assignments.map(|a| &a.value))
                     + checks.sum::<usize>()
             }
-            Statement::Do(list) => exprs(list),
+            Statement::Do(list) => s.exprs(list),
             Statement::Rows(rows) => rows.iter().flatten().map(value).sum(),
             // Other plans are no larger than their text, which the cache counts separately.
             _ => 0,
@@ -47,122 +53,141 @@ fn value(value: &Value<'_>) -> usize {
 impl Expr {
     /// The estimated memory in bytes of the nodes and the values in them.
     pub fn bytes(&self) -> usize {
-        expr(self)
+        Sizes::default().expr(self)
     }
-}
-fn expr(e: &Expr) -> usize {
-    let mut bytes = 0;
-    e.walk(&mut |node| {
-        bytes += size_of::<Expr>();
-        bytes += match &node.kind {
-            ExprKind::Literal(v) => value(v),
-            ExprKind::Subquery(q) => {
-                let probe = q.body.probe.as_ref().map_or(0, |p| {
-                    let keys = p.keys.iter().map(|(e, _)| e).chain(&p.condition);
-                    size_of::<HashProbe>() + select_plan(&p.build) + exprs(keys)
-                });
-                size_of::<Subquery>()
-                    + size_of::<SubqueryBody>()
-                    + select_plan(&q.body.plan)
-                    + probe
-            }
-            _ => 0,
-        };
-    });
-    bytes
-}
-fn exprs<'e>(list: impl IntoIterator<Item = &'e Expr>) -> usize {
-    list.into_iter().map(expr).sum()
-}
-fn constraints(all: &Option<Box<Constraints>>) -> usize {
-    let size = |all: &Constraints| {
-        let list = all.list.iter().map(|c| expr(&c.condition) + c.name.len()).sum::<usize>();
-        size_of::<Constraints>() + size_of_val(&all.columns[..]) + list
-    };
-    all.as_deref().map_or(0, size)
-}
-fn limit(limit: &Limit) -> usize {
-    exprs(&limit.count) + exprs(&limit.offset)
 }
 fn columns(list: &[ColumnMeta]) -> usize {
     list.iter().map(|c| size_of::<ColumnMeta>() + c.name.len()).sum()
 }
 
-fn access(access: &TableAccess) -> usize {
-    let range = |r: &KeyRange| {
-        let mut next = 0;
-        r.next.each_expr(&mut |e| next += expr(e));
-        size_of::<KeyRange>() + exprs(&r.prefix) + next
-    };
-    let path = match &access.path.kind {
-        AccessKind::Point(values) => exprs(values),
-        AccessKind::Ranges(ranges) => ranges.iter().map(range).sum(),
-        AccessKind::Empty | AccessKind::FullScan => 0,
-    };
-    path + exprs(&access.filter) + size_of_val(&access.columns[..])
+/// Sizes of the parts of one plan.
+#[derive(Default)]
+struct Sizes {
+    /// The bodies of the subqueries that were counted.
+    counted: RefCell<HashSet<*const SubqueryBody>>,
 }
-
-fn select_plan(plan: &SelectPlan) -> usize {
-    let source = |s: &Source| {
-        let mut rows = match &s.kind {
-            SourceKind::Table(table) => access(table),
-            SourceKind::Lateral { outer, .. } => exprs(outer),
-            SourceKind::JsonTable(table) => table.memory() + expr(&table.document),
-            SourceKind::Recursive(recursion) => size_of::<Recursion>() + limit(&recursion.limit),
-            _ => 0,
-        };
-        s.kind.each_inner(&mut |inner| rows += select_plan(inner));
-        let lookup = s.lookup.as_ref().map_or(0, |lookup| {
-            let mut bytes = size_of::<HashLookup>() + size_of_val(&lookup.keys[..]);
-            lookup.each_expr(&mut |e| bytes += expr(e));
-            let instead = lookup.instead.iter();
-            bytes + instead.map(|a| size_of::<TableAccess>() + access(a)).sum::<usize>()
+impl Sizes {
+    fn is_new(&self, body: &Arc<SubqueryBody>) -> bool {
+        self.counted.borrow_mut().insert(Arc::as_ptr(body))
+    }
+    fn expr(&self, e: &Expr) -> usize {
+        let mut bytes = 0;
+        e.walk(&mut |node| {
+            bytes += size_of::<Expr>();
+            bytes += match &node.kind {
+                ExprKind::Literal(v) => value(v),
+                // Copies of an expression share the query (plan::Subquery).
+                ExprKind::Subquery(q) if !self.is_new(&q.body) => size_of::<Subquery>(),
+                ExprKind::Subquery(q) => {
+                    let probe = q.body.probe.as_ref().map_or(0, |p| {
+                        let keys = p.keys.iter().map(|(e, _)| e).chain(&p.condition);
+                        size_of::<HashProbe>() + self.select_plan(&p.build) + self.exprs(keys)
+                    });
+                    size_of::<Subquery>()
+                        + size_of::<SubqueryBody>()
+                        + self.select_plan(&q.body.plan)
+                        + probe
+                }
+                _ => 0,
+            };
         });
-        size_of::<Source>() + rows + lookup + exprs(&s.filter)
-    };
-    let grouping = plan.grouping.as_ref().map_or(0, |g| {
-        let aggregates: usize = g
-            .aggregates
-            .iter()
-            .map(|a| size_of::<AggregateCall>() + exprs(&a.args) + a.separator.len())
-            .sum();
-        exprs(&g.keys) + aggregates
-    });
-    size_of::<SelectPlan>()
-        + plan.sources.iter().map(source).sum::<usize>()
-        + size_of_val(&plan.nests[..])
-        + exprs(plan.nests.iter().flat_map(|nest| &nest.after))
-        + grouping
-        + exprs(plan.condition.iter().chain(&plan.having).chain(&plan.output))
-        + limit(&plan.limit)
-        + columns(&plan.columns)
-}
+        bytes
+    }
+    fn exprs<'e>(&self, list: impl IntoIterator<Item = &'e Expr>) -> usize {
+        list.into_iter().map(|e| self.expr(e)).sum()
+    }
+    fn constraints(&self, all: &Option<Box<Constraints>>) -> usize {
+        let size = |all: &Constraints| {
+            let list =
+                all.list.iter().map(|c| self.expr(&c.condition) + c.name.len()).sum::<usize>();
+            size_of::<Constraints>() + size_of_val(&all.columns[..]) + list
+        };
+        all.as_deref().map_or(0, size)
+    }
+    fn limit(&self, limit: &Limit) -> usize {
+        self.exprs(&limit.count) + self.exprs(&limit.offset)
+    }
 
-fn insert_plan(plan: &InsertPlan) -> usize {
-    let insert_value = |v: &InsertValue| match v {
-        InsertValue::Expr(e) => expr(e),
-        InsertValue::Default => size_of::<InsertValue>(),
-    };
-    let rows = match &plan.rows {
-        InsertRows::Rows(rows) => rows
-            .iter()
-            .map(|row| size_of_val(row) + row.iter().map(insert_value).sum::<usize>())
-            .sum(),
-        InsertRows::Repeat { row, .. } => row.iter().map(insert_value).sum(),
-        InsertRows::Select { select, .. } => select_plan(select),
-        InsertRows::File(load) => load.set.iter().map(|a| expr(&a.value)).sum(),
-    };
-    let default = |d: &DefaultFill| match d {
-        DefaultFill::Literal(v) => value(v),
-        DefaultFill::Expr(e) => expr(e),
-        DefaultFill::AutoIncrement | DefaultFill::Missing | DefaultFill::Zero => {
-            size_of::<DefaultFill>()
-        }
-    };
-    let update = match &plan.on_duplicate {
-        OnDuplicate::Update(assignments) => assignments.iter().map(|a| expr(&a.value)).sum(),
-        OnDuplicate::Error | OnDuplicate::Replace => 0,
-    };
-    let checks = constraints(&plan.constraints);
-    rows + checks + plan.defaults.iter().map(default).sum::<usize>() + update
+    fn access(&self, access: &TableAccess) -> usize {
+        let range = |r: &KeyRange| {
+            let mut next = 0;
+            r.next.each_expr(&mut |e| next += self.expr(e));
+            size_of::<KeyRange>() + self.exprs(&r.prefix) + next
+        };
+        let path = match &access.path.kind {
+            AccessKind::Point(values) => self.exprs(values),
+            AccessKind::Ranges(ranges) => ranges.iter().map(range).sum(),
+            AccessKind::Empty | AccessKind::FullScan => 0,
+        };
+        path + self.exprs(&access.filter) + size_of_val(&access.columns[..])
+    }
+
+    fn select_plan(&self, plan: &SelectPlan) -> usize {
+        let source = |s: &Source| {
+            let mut rows = match &s.kind {
+                SourceKind::Table(table) => self.access(table),
+                SourceKind::Lateral { outer, .. } => self.exprs(outer),
+                SourceKind::JsonTable(table) => table.memory() + self.expr(&table.document),
+                SourceKind::Recursive(recursion) => {
+                    size_of::<Recursion>() + self.limit(&recursion.limit)
+                }
+                _ => 0,
+            };
+            s.kind.each_inner(&mut |inner| rows += self.select_plan(inner));
+            let lookup = s.lookup.as_ref().map_or(0, |lookup| {
+                let mut bytes = size_of::<HashLookup>() + size_of_val(&lookup.keys[..]);
+                lookup.each_expr(&mut |e| bytes += self.expr(e));
+                let instead = lookup.instead.iter();
+                bytes + instead.map(|a| size_of::<TableAccess>() + self.access(a)).sum::<usize>()
+            });
+            size_of::<Source>() + rows + lookup + self.exprs(&s.filter)
+        };
+        let grouping = plan.grouping.as_ref().map_or(0, |g| {
+            let aggregates: usize = g
+                .aggregates
+                .iter()
+                .map(|a| size_of::<AggregateCall>() + self.exprs(&a.args) + a.separator.len())
+                .sum();
+            self.exprs(&g.keys) + aggregates
+        });
+        size_of::<SelectPlan>()
+            + plan.sources.iter().map(source).sum::<usize>()
+            + size_of_val(&plan.nests[..])
+            + self.exprs(plan.nests.iter().flat_map(|nest| &nest.after))
+            + grouping
+            + self.exprs(plan.condition.iter().chain(&plan.having).chain(&plan.output))
+            + self.limit(&plan.limit)
+            + columns(&plan.columns)
+    }
+
+    fn insert_plan(&self, plan: &InsertPlan) -> usize {
+        let insert_value = |v: &InsertValue| match v {
+            InsertValue::Expr(e) => self.expr(e),
+            InsertValue::Default => size_of::<InsertValue>(),
+        };
+        let rows = match &plan.rows {
+            InsertRows::Rows(rows) => rows
+                .iter()
+                .map(|row| size_of_val(row) + row.iter().map(insert_value).sum::<usize>())
+                .sum(),
+            InsertRows::Repeat { row, .. } => row.iter().map(insert_value).sum(),
+            InsertRows::Select { select, .. } => self.select_plan(select),
+            InsertRows::File(load) => load.set.iter().map(|a| self.expr(&a.value)).sum(),
+        };
+        let default = |d: &DefaultFill| match d {
+            DefaultFill::Literal(v) => value(v),
+            DefaultFill::Expr(e) => self.expr(e),
+            DefaultFill::AutoIncrement | DefaultFill::Missing | DefaultFill::Zero => {
+                size_of::<DefaultFill>()
+            }
+        };
+        let update = match &plan.on_duplicate {
+            OnDuplicate::Update(assignments) => {
+                assignments.iter().map(|a| self.expr(&a.value)).sum()
+            }
+            OnDuplicate::Error | OnDuplicate::Replace => 0,
+        };
+        let checks = self.constraints(&plan.constraints);
+        rows + checks + plan.defaults.iter().map(default).sum::<usize>() + update
+    }
 }

@@ -52,7 +52,7 @@ use crate::table_info::TableInfo;
 use redolith_engine::dict::estimate::Statistics;
 use redolith_engine::dict::view::View;
 use redolith_types::{Collation, Value};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 #[derive(Debug)]
 pub struct Plan {
@@ -75,6 +75,8 @@ pub struct Plan {
     /// are not kept, because these statements are rare and cheap to bind.
     pub cacheable: bool,
     pub hints: Option<Box<Hints>>,
+    /// What [`Plan::bytes`] has counted.
+    pub size: OnceLock<usize>,
 }
 
 impl Plan {

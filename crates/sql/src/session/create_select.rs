@@ -61,11 +61,11 @@ impl Session {
         }
         // The first look takes no lock, so that the statement does not wait for sessions that use
         // an existing table.
-        if self.is_there(create)? {
+        if self.is_there(create).await? {
             return Ok(Outcome::Done(Done::default()));
         }
         self.lock_new_table(&made.def, &plan.tables).await?;
-        if self.is_there(create)? {
+        if self.is_there(create).await? {
             return Ok(Outcome::Done(Done::default()));
         }
         engine.dict.require_schema(&made.def.schema)?;
@@ -125,7 +125,7 @@ impl Session {
 
     /// True if the table is there and IF NOT EXISTS allows it. As in MySQL the statement then
     /// inserts nothing, and is not logged.
-    fn is_there(&mut self, create: &CreateSelect) -> Result<bool> {
+    async fn is_there(&mut self, create: &CreateSelect) -> Result<bool> {
         let def = &create.create.def;
         if !self.db.engine.dict.is_taken(&def.schema, &def.name) {
             return Ok(false);
@@ -134,6 +134,7 @@ impl Session {
         if !create.create.if_not_exists {
             return Err(error);
         }
+        self.db.engine.definitions_durable().await;
         self.state.warnings.push(Level::Note, error.code, error.message);
         Ok(true)
     }
@@ -183,6 +184,7 @@ impl Session {
         (table.def.schema, table.def.name) = (insert.table.def.schema.clone(), name.clone());
         let table = Arc::new(table);
         let plan = Plan {
+            size: Default::default(),
             body: Statement::Insert(InsertPlan { table, ..insert }),
             columns: Vec::new(),
             params: plan.params,

@@ -30,7 +30,7 @@ const FEW_LITERALS: usize = 64;
 const TREE_BYTES_PER_BYTE: usize = 64;
 /// The memory of the tree and the plan that are made of a short text in the worker. The time that
 /// this takes is some milliseconds.
-const SHORT_TREE_BYTES: usize = 1 << 20;
+const SHORT_TREE_BYTES: usize = Bounds::SHORT_MEMORY;
 /// How much more memory the next attempt to bind a short text gets.
 const MORE_MEMORY: usize = 8;
 /// From this length of the text on, parsing and binding take long.
@@ -214,7 +214,10 @@ impl Session {
             untyped,
             bounds,
         };
-        bind(parsed, &cx, params)
+        let bound = bind(parsed, &cx, params)?;
+        // Where a long text is long work, so is this walk.
+        bound.plan.bytes();
+        Ok(bound)
     }
 
     /// The most memory that [`Self::literals`] takes. A string with escapes is copied, and in

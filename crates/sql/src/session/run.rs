@@ -103,6 +103,7 @@ impl Session {
                 line,
             ));
         }
+        let mark = self.state.memory.text.used();
         loop {
             let plan = self.text_plan(text, start, parameterized).await?;
             let literals = if plan.params > 0 {
@@ -153,7 +154,7 @@ impl Session {
             match ran {
                 Ok(()) => return Ok(()),
                 Err(Failure::Error(e)) => return Err(e),
-                Err(Failure::Stale) => {}
+                Err(Failure::Stale) => self.state.memory.text.release_to(mark),
             }
         }
     }

@@ -115,6 +115,7 @@ impl Session {
         let statistics = StatisticsUse::None;
         tables.push(TableUse { table: table.clone(), write: true, statistics });
         let filling = Plan {
+            size: Default::default(),
             body: Statement::Insert(InsertPlan { table: table.clone(), ..insert }),
             columns: Vec::new(),
             params: plan.params,

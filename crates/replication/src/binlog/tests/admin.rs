@@ -227,8 +227,8 @@ fn checksums_change_under_transactions() {
                 let text = vec![b'x'; 700 << 10];
                 builder.query(STAMP, &Query { text: &text, ..Query::default() }).unwrap();
             }
-            let mut drained = Vec::new();
-            builder.drain(&mut drained);
+            let drained = builder.drainable().to_vec();
+            builder.drain();
             let mut spill = rig.binlog.spill().unwrap();
             spill.append(&drained).unwrap();
             builder.put_first(STAMP, &Query::begin(1, b"", StatusVars::default())).unwrap();

@@ -121,8 +121,8 @@ fn a_spill_file_stays_until_a_checkpoint_has_passed() {
         names.iter().filter(|name| name.contains(".spill.")).count()
     };
     let mut builder = events(b"first");
-    let mut drained = Vec::new();
-    builder.drain(&mut drained);
+    let drained = builder.drainable().to_vec();
+    builder.drain();
     let mut spill = binlog.spill().unwrap();
     spill.append(&drained).unwrap();
     spill.append(&[7; 100]).unwrap();
@@ -162,8 +162,8 @@ fn a_spill_file_that_reads_wrong_is_read_again() {
     (0..3).for_each(|_| {
         builder.query(STAMP, &Query { text: &text, ..Query::default() }).unwrap();
     });
-    let mut drained = Vec::new();
-    builder.drain(&mut drained);
+    let drained = builder.drainable().to_vec();
+    builder.drain();
     let mut spill = binlog.spill().unwrap();
     spill.append(&drained).unwrap();
     let sealed = spill.seal().unwrap();
@@ -267,6 +267,44 @@ fn a_file_that_is_older_than_the_state_is_refused() {
     for wrong in [&state[..state.len() - 1], &[9], &[&state[..], &[0]].concat()] {
         assert!(anew.judge(wrong).is_err());
     }
+}
+
+/// An index that was cut, or that somebody else has written, is not the index of a log with fewer
+/// files.
+#[test]
+fn a_damaged_index_is_refused() {
+    let mut rig = Rig::new(1 << 20);
+    rig.transaction("one");
+    rig.rotate(Why::Flush, 1 << 20);
+    rig.barrier();
+    let (state, place) = (rig.binlog.state(), rig.binlog.place().clone());
+    let whole = String::from_utf8(rig.disk.contents(&place.index()).unwrap()).unwrap();
+    let judge = |text: &str| {
+        let file = rig.disk.open(&place.index(), OpenHow::existing(false)).unwrap();
+        file.set_len(0).unwrap();
+        file.write_at(text.as_bytes(), 0).unwrap();
+        match Binlog::new(rig.disk.clone(), place.clone()) {
+            Ok(binlog) => binlog.judge(&state).map_err(|e| e.to_string()),
+            Err(e) => Err(e.to_string()),
+        }
+    };
+    judge(&whole).unwrap();
+    for len in 0..whole.len() {
+        assert!(judge(&whole[..len]).is_err() || whole[..len].ends_with('\n'), "{len}");
+    }
+    assert!(judge("").unwrap_err().contains("is empty"));
+    let [first, second] = [place.path(1), place.path(2)].map(|p| p.display().to_string());
+    for (wrong, n) in [
+        (whole.replace("binlog.000002", "binlog.2"), 2),
+        (whole.replace("binlog.000001", "other.000001"), 1),
+        (whole.replace("000001", "000002"), 2),
+        (format!("{second}\n"), 1),
+        (format!("{whole}{first}\n"), 3),
+    ] {
+        let why = judge(&wrong).unwrap_err();
+        assert!(why.contains(&format!("line {n}, ")), "{why}");
+    }
+    judge(&whole).unwrap();
 }
 
 /// A power loss leaves the file before the newest marked as closed, also where its end is the mark

@@ -61,6 +61,8 @@ const SYSTEM_SCHEMAS: [&str; 4] = ["information_schema", "performance_schema", "
 pub async fn run(cx: &mut DdlContext<'_>, stmt: &DdlStmt, bound_at: u64) -> Result<Option<Done>> {
     let mark = cx.locks.metadata_lock.mark();
     let done = run_locking(cx, stmt, bound_at).await;
+    // A definition that had nothing to change relies on those of other sessions.
+    cx.engine.definitions_durable().await;
     cx.locks.metadata_lock.release_to(mark);
     done
 }

@@ -4,9 +4,13 @@ use crate::exec::fixture::Server;
 use crate::settings::Var;
 use redolith_binlog::rows::Row;
 use redolith_binlog::{Event, GtidEvent, Query, Reader, RowsKind, Table, TableId};
+use redolith_disk::{Disk, File, OpenHow, RealDisk};
 use redolith_engine::runtime::block_on;
 use redolith_types::Value;
 use std::collections::{BTreeSet, HashMap};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// Tables by the number that rows have.
 type Tables = HashMap<TableId, Table>;
@@ -662,6 +666,68 @@ fn a_long_transaction_spills_its_events() {
     log.run(&["INSERT INTO t VALUES (2, '')"]);
     assert_eq!(log.new_lines(), ["BEGIN", "map t", "+(2,);", "COMMIT"]);
     assert_eq!(log.session.state.memory.binlog.used(), 0);
+}
+
+/// A disk on which spill files have no room at times.
+struct Narrow {
+    disk: RealDisk,
+    full: Arc<AtomicBool>,
+}
+struct NarrowFile {
+    file: Arc<dyn File>,
+    full: Arc<AtomicBool>,
+}
+impl File for NarrowFile {
+    redolith_disk::forward_file!(file: read_at write_durable_at sync len set_len submit);
+    fn write_at(&self, bytes: &[u8], offset: u64) -> std::io::Result<()> {
+        match self.full.load(Relaxed) {
+            true => Err(std::io::ErrorKind::StorageFull.into()),
+            false => self.file.write_at(bytes, offset),
+        }
+    }
+}
+impl Disk for Narrow {
+    fn open(&self, path: &Path, how: OpenHow) -> std::io::Result<Arc<dyn File>> {
+        let file = self.disk.open(path, how)?;
+        let full = self.full.clone();
+        let spills = path.to_string_lossy().contains(".spill.");
+        Ok(if spills { Arc::new(NarrowFile { file, full }) } else { file })
+    }
+    redolith_disk::forward_disk! {
+        disk: exists list
+        create_dir_all remove rename sync_dir lock_dir now wall_us random
+    }
+}
+
+/// A statement whose events have no room is rolled back, and the log has what the others did.
+#[test]
+fn a_spill_without_room_loses_no_events() {
+    let full = Arc::new(AtomicBool::new(false));
+    let disk = Arc::new(Narrow { disk: RealDisk::new(), full: full.clone() });
+    let world = World::over(Server::logging_on(disk));
+    let mut log = Log { session: world.session(), world, seen: 0 };
+    log.run(&["CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(3000))"]);
+    log.skip();
+    let double = "INSERT INTO t SELECT id + (SELECT MAX(id) FROM t), v FROM t ORDER BY id";
+    // The first time nothing was spilled before; then a part was.
+    for (round, doublings) in [(0, 8), (1, 10)] {
+        log.run(&["DELETE FROM t", "BEGIN", "INSERT INTO t VALUES (1, REPEAT('a', 3000))"]);
+        log.skip();
+        (0..doublings).for_each(|_| log.run(&[double]));
+        assert_eq!(log.spill_files().is_empty(), round == 0, "{round}");
+        full.store(true, Relaxed);
+        let failed = (0..3).any(|_| lines(&mut log.session, double) == ["error 1026"]);
+        assert!(failed);
+        full.store(false, Relaxed);
+        let rows: usize = lines(&mut log.session, "SELECT COUNT(*) FROM t")[0].parse().unwrap();
+        assert!(rows >= 1 << doublings);
+        log.run(&["COMMIT"]);
+        let all = log.new_lines();
+        assert_eq!((&*all[0], &*all[all.len() - 1]), ("BEGIN", "COMMIT"));
+        let inserted = all.iter().filter(|line| line.starts_with('+'));
+        let inserted: usize = inserted.map(|line| line.matches("(").count()).sum();
+        assert_eq!(inserted, rows, "{round}");
+    }
 }
 
 #[test]
