@@ -120,8 +120,8 @@ fn judge_lines(index: &Index, place: &Place) -> io::Result<()> {
         before = number.ok_or_else(|| {
             let (path, n) = (place.index(), i + 1);
             let why = format!(
-                "{}: line {n}, {line:?}, is not the name of the binary log's next file. Restore \
-                 the index, or mend it: it has a line for each file, such as {:?}, the oldest first",
+                "{}: line {n}, {line:?}, is not the name of the next file. Restore the index, \
+                 or mend it: it has a line for each file, such as {:?}, the oldest first",
                 path.display(),
                 place.line(before + 1)
             );

@@ -13,6 +13,7 @@ use crate::error::{Result, SqlError};
 use crate::plan::{
     EqualBy, Expr, ExprKind, InsertValue, SelectPlan, Subquery, SubqueryTest, TableAccess,
 };
+use hashbrown::HashSet;
 use redolith_types::Value;
 use std::sync::Arc;
 
@@ -32,6 +33,8 @@ pub type Results = Vec<Arc<SubqueryResult>>;
 /// own subqueries when it is run.
 #[derive(Default)]
 pub struct Found<'p> {
+    /// By slot: copies of an expression share a subquery.
+    seen: HashSet<u16>,
     once: Vec<&'p Subquery>,
     dependent: Vec<&'p Subquery>,
 }
@@ -43,7 +46,9 @@ impl<'p> Found<'p> {
             ExprKind::Subquery(q) => {
                 // What it takes may be the value of another subquery.
                 e.parts(&mut |part| self.expr(part));
-                if q.dependent { self.dependent.push(q) } else { self.once.push(q) }
+                if self.seen.insert(q.body.slot) {
+                    if q.dependent { self.dependent.push(q) } else { self.once.push(q) }
+                }
             }
             _ => e.parts(&mut |part| self.expr(part)),
         }

@@ -3,7 +3,8 @@ use super::access::{AccessKind, TableAccess};
 use super::expr::{Expr, ExprKind};
 use super::function::{Function, Purity};
 use super::select::{SelectPlan, SourceKind};
-use super::subquery::{Subquery, SubqueryTest};
+use super::subquery::{Subquery, SubqueryBody, SubqueryTest};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Calls `f` with each direct part of a node, by shared or mutable reference.
@@ -287,16 +288,29 @@ impl SelectPlan {
     }
 
     /// Calls `f` with this SELECT and with each SELECT inside it: operands of set operations,
-    /// subqueries and, if `derived`, derived tables.
+    /// subqueries and, if `derived`, derived tables. A subquery that copies of an expression share
+    /// comes once: copies of copies may be any number.
     pub fn each_select<'p>(&'p self, derived: bool, f: &mut dyn FnMut(&'p SelectPlan)) {
+        self.each_new_select(derived, &mut HashSet::new(), f);
+    }
+    fn each_new_select<'p>(
+        &'p self,
+        derived: bool,
+        seen: &mut HashSet<*const SubqueryBody>,
+        f: &mut dyn FnMut(&'p SelectPlan),
+    ) {
         f(self);
         for source in &self.sources {
             if derived || !matches!(source.kind, SourceKind::Derived(_)) {
-                source.kind.each_inner(&mut |inner| inner.each_select(derived, f));
+                source.kind.each_inner(&mut |inner| inner.each_new_select(derived, seen, f));
             }
         }
         self.each_expr(&mut |e| {
-            e.each_subquery(&mut |q| q.body.plan.each_select(derived, f));
+            e.each_subquery(&mut |q| {
+                if seen.insert(Arc::as_ptr(&q.body)) {
+                    q.body.plan.each_new_select(derived, seen, f);
+                }
+            });
         });
     }
 

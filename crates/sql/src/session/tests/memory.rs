@@ -584,3 +584,22 @@ fn a_plan_that_runs_is_in_the_account() {
         }
     }
 }
+
+/// Copies of an expression share its subquery, which is in memory once, and is looked at and run
+/// once: else this text of a kilobyte would take more time than there is.
+#[test]
+fn a_subquery_with_many_names_is_one_subquery() {
+    let (_world, mut s) = world();
+    let condition = vec!["x"; 10].join(" AND ");
+    let text = (0..14).fold("SELECT 1".to_string(), |inner, _| {
+        format!("SELECT ({inner}) AS x FROM few HAVING {condition}")
+    });
+    assert_eq!(lines(&mut s, "CREATE TABLE few (a INT); INSERT INTO few VALUES (1)").len(), 2);
+    let mut parameterized = Parameterized::default();
+    s.parameterize(&mut parameterized, text.as_bytes(), 0).unwrap();
+    let plan = block_on(s.text_plan(text.as_bytes(), 0, &parameterized)).unwrap();
+    assert!(plan.bytes() < 1 << 20, "{}", plan.bytes());
+    assert_eq!(lines(&mut s, &text), ["1"]);
+    assert_eq!(lines(&mut s, &format!("EXPLAIN {text}")).len(), 15);
+    assert_eq!(lines(&mut s, &format!("INSERT INTO few {text}")), ["ok 1 0"]);
+}
