@@ -31,7 +31,8 @@ fn spaces(e: &Arc<Engine>, dir: &Dir) -> (Vec<u32>, Vec<u32>) {
     };
     let mut files: Vec<u32> = files.map(number).collect();
     let mut tables: Vec<u32> = e.dict.tables("test").iter().map(|t| t.space.0).collect();
-    (files.sort_unstable(), tables.sort_unstable());
+    files.sort_unstable();
+    tables.sort_unstable();
     (files, tables)
 }
 

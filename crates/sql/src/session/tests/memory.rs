@@ -590,7 +590,7 @@ fn a_plan_that_runs_is_in_the_account() {
 #[test]
 fn a_subquery_with_many_names_is_one_subquery() {
     let (_world, mut s) = world();
-    let condition = vec!["x"; 10].join(" AND ");
+    let condition = ["x"; 10].join(" AND ");
     let text = (0..14).fold("SELECT 1".to_string(), |inner, _| {
         format!("SELECT ({inner}) AS x FROM few HAVING {condition}")
     });
