@@ -128,6 +128,13 @@ def rows_in_rows(c):
         nested = f'({nested}{"+1" * 900})'
     expect(c, f'SELECT {nested}', TOO_HIGH)
     expect(c, f"SELECT 'a'{' COLLATE binary' * 50_000}", TOO_HIGH)
+    # So do orders of rows, of which each column is a level or two, and names of names.
+    for links, code in ((1, 0), (2, 0), (3, 0), (16, TOO_HIGH), (120, TOO_HIGH)):
+        ordered, before, after = '1', '(' + '0,' * 999, ')<(' + '0,' * 999 + '0)'
+        expect(c, f'SELECT {before * links}{ordered}{after * links}', code)
+    for links, code in ((1, 0), (2, 0), (16, TOO_HIGH)):
+        named = [f'(SELECT a{n}){"+1" * 3000} AS a{n + 1}' for n in range(links)]
+        expect(c, f'SELECT 1 AS a0, {", ".join(named)}', code)
     # A value that names a column does not include the tree of that column's value.
     c.query('CREATE TABLE w (a INT, b INT, c INT, d INT)')
     row = '+1' * 1600

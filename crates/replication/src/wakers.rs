@@ -45,9 +45,11 @@ impl Wakers {
                 state.next += 1;
                 state.next
             });
-            match state.wakers.get_mut(&number) {
-                Some(waker) => waker.clone_from(cx.waker()),
-                None => drop(state.wakers.insert(number, cx.waker().clone())),
+            if !state.wakers.get(&number).is_some_and(|w| w.will_wake(cx.waker())) {
+                let before = state.wakers.insert(number, cx.waker().clone());
+                // Outside the mutex: it may be the last to hold its task.
+                drop(state);
+                drop(before);
             }
             Poll::Pending
         })
@@ -63,7 +65,7 @@ struct Wait<'a> {
 impl Drop for Wait<'_> {
     fn drop(&mut self) {
         if let Some(number) = self.number {
-            // The waker is dropped outside the mutex: it may be the last to hold its task.
+            // Outside the mutex as well.
             let waker = self.wakers.0.lock().wakers.remove(&number);
             drop(waker);
         }

@@ -102,7 +102,7 @@ fn wrong(path: &Path, why: &str) -> io::Error {
 fn parse(path: &Path, bytes: &[u8]) -> io::Result<Vec<String>> {
     let text = std::str::from_utf8(bytes).map_err(|_| wrong(path, "it is not text"))?;
     if !text.is_empty() && !text.ends_with('\n') {
-        return Err(wrong(path, "its last line has no line feed: the file was cut"));
+        return Err(wrong(path, "its last line has no end: the file was cut, or edited"));
     }
     let mut files = Vec::new();
     for (i, line) in text.lines().enumerate() {
@@ -155,7 +155,7 @@ mod tests {
             (&b"a\n\nb\n"[..], "line 2 is not a path"),
             (b"a\nb\0\n", "line 2 is not a path"),
             (b"\xff\n", "it is not text"),
-            (b"a\nb", "its last line has no line feed: the file was cut"),
+            (b"a\nb", "its last line has no end: the file was cut, or edited"),
         ] {
             write(&disk, path, bytes);
             let error = Index::open(&disk, path).unwrap_err().to_string();

@@ -261,9 +261,7 @@ impl Engine {
         let id = trx.id();
         // Nothing waits between the commit and `apply`.
         let ticket = trx.commit_with(record.as_deref()).await?;
-        if let Some(lsn) = ticket.lsn() {
-            self.dict.changed_to.fetch_max(lsn.0, AcqRel);
-        }
+        self.dict.changed_by(&ticket);
         Ok((apply(id), ticket))
     }
     /// Waits until all that the dictionary says is durable.

@@ -143,7 +143,8 @@ impl Engine {
             done.1.after(seen).await;
         }
     }
-    async fn discard_all(&self, spaces: &[SpaceId], mut noted: Lsn) -> Result<()> {
+    /// Removes files of which the notes end at `noted` or later.
+    pub(super) async fn discard_all(&self, spaces: &[SpaceId], mut noted: Lsn) -> Result<()> {
         let (mut done, mut covered) = (Ok(()), spaces.len());
         for (n, space) in spaces.iter().enumerate() {
             // TABLEFILE-1: a checkpoint may have passed the notes meanwhile.

@@ -30,7 +30,7 @@ pub mod table;
 pub mod temporary;
 pub mod view;
 
-use crate::{Error, PageId, Result, SpaceId};
+use crate::{CommitTicket, Error, PageId, Result, SpaceId};
 use hashbrown::HashMap;
 use metadata_lock::MetadataLock;
 use parking_lot::{Mutex, RwLock};
@@ -162,6 +162,12 @@ impl Dictionary {
     pub(crate) fn put_schema(&self, name: &str, record: SchemaRecord) {
         self.state.write().schemas.insert(name.to_string(), record);
         self.version.fetch_add(1, AcqRel);
+    }
+    /// Notes a commit that changes definitions, before anybody sees the change.
+    fn changed_by(&self, commit: &CommitTicket) {
+        if let Some(lsn) = commit.lsn() {
+            self.changed_to.fetch_max(lsn.0, AcqRel);
+        }
     }
     pub(crate) fn remove_schema(&self, name: &str) {
         self.state.write().schemas.remove(name);

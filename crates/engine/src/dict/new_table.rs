@@ -125,6 +125,7 @@ impl NewTable {
             self.noted = self.engine.note_files(&[old.space]).await?;
         }
         let ticket = trx.commit_with(record).await?;
+        self.engine.dict.changed_by(&ticket);
         if let State::Filling(file) = std::mem::replace(&mut self.state, State::Committed) {
             file.keep();
         }
@@ -179,10 +180,10 @@ impl Drop for NewTable {
         if matches!(self.state, State::Committed)
             && let Some(old) = self.show()
         {
-            let committed = self.engine.store.log.tail();
+            let (committed, noted) = (self.engine.store.log.tail(), self.noted);
             self.engine.spawn("discard", move |engine| async move {
                 engine.store.log.flush_to(committed).await;
-                if let Err(e) = engine.discard_space(old).await {
+                if let Err(e) = engine.discard_all(&[old], noted).await {
                     tracing::warn!("the file of a table that was replaced stays: {e}");
                 }
             });

@@ -34,6 +34,15 @@ impl CommitStream for Binlog {
             )));
         }
         if state.file > 0 && !anew && work.reset_ahead.is_none() {
+            if !work.files.numbers().contains(&state.file) {
+                return Err(Error::Damaged(format!(
+                    "{} does not name {}, in which the binary log goes on: it is an older copy, or \
+                     was cut. Restore it, or remove it to begin a new binary log; then replicas \
+                     have to be set up again",
+                    place.index().display(),
+                    place.path(state.file).display()
+                )));
+            }
             let path = place.path(state.file);
             let len = work.files.len(state.file).map_err(|e| {
                 Error::Damaged(format!(

@@ -496,10 +496,11 @@ impl Dump {
             Some(end) if end.file == self.file => end.offset,
             // Nothing is added to a file behind which there is another.
             // A file that cannot be opened now is no file without further events.
-            _ => self
-                .binlog
-                .file_len(self.file)
-                .map_err(|e| DumpError(format!("{}: {e}", self.name)))?,
+            _ => match self.binlog.file_len(self.file) {
+                Ok(len) => len,
+                Err(_) if self.binlog.place_now().0 != self.resets => return Err(RESET.into()),
+                Err(e) => return Err(DumpError(format!("{}: {e}", self.name))),
+            },
         };
         let grown = end > self.end;
         if grown {

@@ -181,7 +181,9 @@ impl Binder<'_> {
             let equal = self.compare(CompareOp::Eq, l2, r2)?;
             ordered = Some(or(vec![first, and(vec![equal, rest])]));
         }
-        ordered.ok_or_else(|| SqlError::operand_columns(1))
+        let ordered = ordered.ok_or_else(|| SqlError::operand_columns(1))?;
+        self.check_height(&ordered)?;
+        Ok(ordered)
     }
 
     pub(super) fn between(

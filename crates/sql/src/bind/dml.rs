@@ -14,6 +14,8 @@ use crate::plan::{
     AccessKind, Assignment, Covering, DeletePlan, DmlSort, Expr, ExprKind, TableAccess, UpdatePlan,
 };
 use crate::table_info::TableInfo;
+use std::cell::RefCell;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 impl Binder<'_> {
@@ -143,8 +145,12 @@ fn columns_of(expr: &Expr, into: &mut Vec<u16>) {
 /// Error 1093: a subquery may read the changed table only through a derived table.
 pub(super) fn not_read_from(expr: &Expr, table: &TableInfo) -> Result<()> {
     let is_target = |access: &TableAccess| access.table.is_same(table);
+    // By slot: copies of an expression share their subqueries.
+    let seen = RefCell::new(HashSet::new());
     let reads = |e: &Expr| match &e.kind {
-        ExprKind::Subquery(s) => s.body.plan.reads_directly(&is_target),
+        ExprKind::Subquery(s) => {
+            seen.borrow_mut().insert(s.body.slot) && s.body.plan.reads_directly(&is_target)
+        }
         _ => false,
     };
     if expr.any(&reads) {

@@ -341,9 +341,10 @@ impl Binder<'_> {
         self.copy_alias(expr)
     }
     pub(super) fn copy_alias(&mut self, expr: &Expr) -> Result<Expr> {
-        let before = self.copied;
+        self.check_height(expr)?;
         expr.walk(&mut |_| self.copied += 1);
-        self.charge(self.copied - before)?;
+        // Strings are copied, too.
+        self.charge(expr.bytes().div_ceil(size_of::<Expr>()))?;
         if self.copied > COPIES_PER_BYTE * self.parsed.text.len() {
             Err(SqlError::nested_too_deeply())
         } else {

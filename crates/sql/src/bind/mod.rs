@@ -58,7 +58,7 @@ use crate::error::{Result, SqlError};
 use crate::information_schema::{SCHEMA, Virtual, is_schema};
 use crate::parse::charsets::TextCharsets;
 use crate::parse::lexer::TokenKind;
-use crate::parse::{Bounds, Parsed, ast};
+use crate::parse::{self, Bounds, Parsed, ast};
 use crate::plan::expr_set::SameIndex;
 use crate::plan::{ExprType, Plan, RowLock, Statement, StatisticsUse, TableUse};
 use crate::sql_mode::SqlMode;
@@ -235,6 +235,9 @@ pub(crate) struct Binder<'a> {
 
 /// The number of nodes bound or visited between two looks at the KILL flag: about a millisecond.
 const STEPS_PER_LOOK: usize = 4096;
+/// The greatest number of levels of an expression that goes into others. Between two levels of the
+/// text the binder puts one of its own at most.
+const MAX_BOUND_HEIGHT: u32 = 2 * parse::MAX_HEIGHT;
 /// To describe more columns of tables is long work: a column takes some 50 ns.
 const SHORT_COLUMNS: usize = 10_000;
 
@@ -349,6 +352,11 @@ impl<'a> Binder<'a> {
         }
         self.step(columns)
     }
+    /// Refuses an expression that has become too high to be put into another one: copies of copies,
+    /// and rows within rows, add up to more than the parser has counted.
+    fn check_height(&self, expr: &crate::plan::Expr) -> Result<()> {
+        if expr.height() > MAX_BOUND_HEIGHT { Err(SqlError::nested_too_deeply()) } else { Ok(()) }
+    }
     /// Charges for nodes of the plan beyond the nodes of the syntax tree, which the parser has
     /// charged for. Names and lists may stand for many nodes.
     fn charge(&mut self, nodes: usize) -> Result<()> {
@@ -382,7 +390,9 @@ impl<'a> Binder<'a> {
     /// Returns the value of a literal and pins the literal.
     fn literal_value(&mut self, number: u32) -> Result<Value<'static>> {
         self.pinned.insert(number);
-        Ok(self.parsed.literal(number)?.into_owned())
+        let value = self.parsed.literal(number)?.into_owned();
+        self.charge(crate::memory::bytes_of(&value) / size_of::<crate::plan::Expr>())?;
+        Ok(value)
     }
     /// The collation of a string literal without an introducer.
     fn literal_collation(&self, number: u32) -> Collation {

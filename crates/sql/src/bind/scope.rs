@@ -6,7 +6,7 @@ use crate::parse::ast::ColumnName;
 use crate::plan::{Expr, ExprKind, ExprType};
 use crate::sink::ColumnMeta;
 use crate::table_info::TableInfo;
-use std::cell::OnceCell;
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -88,9 +88,15 @@ impl ScopeSource {
 const FEW_NAMES: usize = 16;
 
 /// The places of names in a list, without regard to the case of ASCII letters. The index is made at
-/// the first search in a long list.
+/// the first search in a long list, and grows with the list.
 #[derive(Default)]
-pub struct NameIndex(OnceCell<HashMap<Box<str>, u32>>);
+pub struct NameIndex(RefCell<IndexedNames>);
+#[derive(Default)]
+struct IndexedNames {
+    places: HashMap<Box<str>, u32>,
+    /// The number of names that the index knows.
+    count: usize,
+}
 impl NameIndex {
     /// The first place of `name` among the `count` names that `name_of` gives. These names must not
     /// change between calls.
@@ -103,14 +109,12 @@ impl NameIndex {
         if count <= FEW_NAMES {
             return (0..count).find(|&n| name_of(n).eq_ignore_ascii_case(name));
         }
-        let places = self.0.get_or_init(|| {
-            let mut places = HashMap::with_capacity(count);
-            for n in 0..count {
-                places.entry(name_of(n).to_ascii_lowercase().into()).or_insert(n as u32);
-            }
-            places
-        });
-        places.get(&*name.to_ascii_lowercase()).map(|n| *n as usize)
+        let mut index = self.0.borrow_mut();
+        for n in index.count..count {
+            index.places.entry(name_of(n).to_ascii_lowercase().into()).or_insert(n as u32);
+        }
+        index.count = count;
+        index.places.get(&*name.to_ascii_lowercase()).map(|n| *n as usize)
     }
 }
 

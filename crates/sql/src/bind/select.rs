@@ -440,7 +440,10 @@ impl Binder<'_> {
     /// Binds a GROUP BY item: a position, an alias or an expression.
     fn group_key(&mut self, env: &Env<'_>, key: &ast::Expr, output: &[Expr]) -> Result<Expr> {
         let expr = match self.position(key, output.len(), env.clause)? {
-            Some(n) => output[n].clone(),
+            Some(n) => {
+                self.charge(output[n].bytes().div_ceil(size_of::<Expr>()))?;
+                output[n].clone()
+            }
             None => self.expr(env, key)?,
         };
         if has_window(&expr) {

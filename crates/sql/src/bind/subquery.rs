@@ -123,7 +123,8 @@ impl Binder<'_> {
         let volatile = plan.is_volatile();
         let probe = plan.probe.take().filter(|_| dependent && !volatile);
         let probe = probe.and_then(|probe| probe_for(&test, &plan, probe));
-        let body = Arc::new(SubqueryBody { plan, slot, volatile, probe });
+        let height = plan.height();
+        let body = Arc::new(SubqueryBody { plan, slot, height, volatile, probe });
         let subquery = Subquery { body, test, outer, dependent };
         Ok(Expr::new(ExprKind::Subquery(Box::new(subquery)), ty))
     }

@@ -324,7 +324,7 @@ fn share(from: &mut Binder<'_>, to: &mut Binder<'_>) {
     to.inside_views = take(&mut from.inside_views);
     (to.subqueries, to.recursion_count) = (from.subqueries, from.recursion_count);
     (to.dependents, to.memory, to.until_look) = (from.dependents, from.memory, from.until_look);
-    to.join_steps = from.join_steps;
+    (to.join_steps, to.described) = (from.join_steps, from.described);
 }
 
 fn names_of(view: &View) -> [Arc<str>; 2] {

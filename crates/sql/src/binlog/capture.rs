@@ -390,6 +390,10 @@ impl Capture {
         }
         if let Some(builder) = &mut self.builder {
             builder.end_statement()?;
+            if builder.drained_bytes() == 0 && builder.bytes_in_memory() <= self.most_in_memory {
+                // What the file had was taken back, or never got there.
+                self.spill = None;
+            }
             if self.spill.is_some() || builder.bytes_in_memory() > self.most_in_memory {
                 self.write_spill()?;
             }

@@ -25,6 +25,7 @@ pub mod literal;
 mod load;
 pub mod parameterize;
 mod parser;
+pub use parser::MAX_HEIGHT;
 pub(crate) mod reserved;
 mod select;
 mod set;

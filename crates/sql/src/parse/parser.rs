@@ -17,7 +17,7 @@ pub(super) const MAX_DEPTH: u32 = 128;
 /// The greatest number of levels in a tree. Binding, evaluating and dropping a tree recurse over
 /// its levels. Operators in a row (`1+1+1..`) add one level each, and such rows in nested
 /// parentheses add up, so this limit is separate from [`MAX_DEPTH`].
-const MAX_HEIGHT: u32 = 4000;
+pub const MAX_HEIGHT: u32 = 4000;
 /// The cost of a SELECT within another, in levels of an expression: the clauses of a SELECT have
 /// recursive functions of their own.
 pub(super) const SELECT_LEVELS: u32 = 8;

@@ -35,6 +35,8 @@ pub struct SubqueryBody {
     pub plan: SelectPlan,
     /// The subquery's number in its statement; the executor keeps results under this number.
     pub slot: u16,
+    /// The number of levels of its tree.
+    pub height: u32,
     /// The rows may be others each time, although nothing that the query takes has changed.
     pub volatile: bool,
     pub probe: Option<Box<HashProbe>>,

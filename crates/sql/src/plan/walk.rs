@@ -66,9 +66,12 @@ impl Expr {
         self.parts(&mut |part| part.walk(f));
     }
 
-    /// The number of levels of the tree from this node down.
+    /// The number of levels of the tree from this node down, with those of subqueries.
     pub fn height(&self) -> u32 {
-        let mut below = 0;
+        let mut below = match &self.kind {
+            ExprKind::Subquery(q) => q.body.height,
+            _ => 0,
+        };
         self.parts(&mut |part| below = below.max(part.height()));
         below + 1
     }
@@ -285,6 +288,16 @@ impl SelectPlan {
             g.aggregates.iter().flat_map(|a| &a.args).for_each(&mut *f);
         }
         self.having.iter().chain(&self.output).for_each(f);
+    }
+
+    /// The number of levels of the tree.
+    pub fn height(&self) -> u32 {
+        let mut below = 0;
+        self.each_expr(&mut |e| below = below.max(e.height()));
+        for source in &self.sources {
+            source.kind.each_inner(&mut |inner| below = below.max(inner.height()));
+        }
+        below + 1
     }
 
     /// Calls `f` with this SELECT and with each SELECT inside it: operands of set operations,

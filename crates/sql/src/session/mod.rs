@@ -98,11 +98,11 @@ pub struct Session {
     interactive: bool,
 }
 
-/// MariaDB's mysqlslap sends the NUL that ends its C strings. MySQL takes the NUL for the end of
-/// the text, as a lexer of C strings does.
 /// The most bytes that a name of 64 characters can have.
 pub const MAX_NAME_BYTES: usize = 64 * 4;
 
+/// MariaDB's mysqlslap sends the NUL that ends its C strings. MySQL takes the NUL for the end of
+/// the text, as a lexer of C strings does.
 fn without_nul(text: &[u8]) -> &[u8] {
     text.strip_suffix(b"\0").unwrap_or(text)
 }

@@ -12,7 +12,7 @@ pub fn like(collation: Collation, escape: Option<char>, text: &[u8], pattern: &[
 }
 /// Like [`like`], but now and then calls `stop` with the number of characters compared since the
 /// last call. An error of `stop` ends the search.
-fn like_unless(
+pub(super) fn like_unless(
     collation: Collation,
     escape: Option<char>,
     text: &[u8],

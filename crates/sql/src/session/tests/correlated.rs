@@ -170,3 +170,14 @@ fn parameters_stand_inside_and_outside() {
         assert_eq!(lines(&mut s, &text), [rows]);
     }
 }
+
+/// A subquery in a long select list that names an earlier item does not hide the later ones.
+#[test]
+fn later_items_of_a_long_list_have_names() {
+    let world = World::new();
+    let mut s = world.session();
+    let items = (0..20).map(|n| format!("{n} AS a{n}")).collect::<Vec<_>>().join(", ");
+    let text = format!("SELECT {items}, (SELECT a3) AS b, 5 AS c HAVING c = 5 AND b = 3");
+    let row = (0..20).chain([3, 5]).map(|n| n.to_string()).collect::<Vec<_>>().join("|");
+    assert_eq!(lines(&mut s, &text), [row]);
+}

@@ -1,7 +1,7 @@
 //! JSON_CONTAINS, JSON_CONTAINS_PATH, JSON_OVERLAPS, MEMBER OF and JSON_SEARCH.
 use super::{Eval, one};
 use crate::error::{Result, SqlError};
-use crate::exec::eval::like::like;
+use crate::exec::eval::like::like_unless;
 use crate::plan::{Expr, Function};
 use redolith_types::json::{self, Json, JsonError, JsonRef, MAX_DEPTH, Meter, View, quote};
 use redolith_types::{Charset, Collation, Value};
@@ -173,7 +173,17 @@ impl Search<'_, '_> {
             View::String(text) => {
                 let collation = Collation::Utf8mb4Bin;
                 self.count(text.len() / 16, 0)?;
-                if within && like(collation, Some(self.escape), text.as_bytes(), self.pattern) {
+                // KILL ends a pattern that takes long, and the work leaves its worker.
+                let meter = &mut self.meter;
+                let mut stop = |steps: usize| match meter(steps / 16, 0) {
+                    true => Err(SqlError::interrupted()),
+                    false => Ok(()),
+                };
+                let (escape, text) = (Some(self.escape), text.as_bytes());
+                let matches = within
+                    && like_unless(collation, escape, text, self.pattern, &mut stop)
+                        .map_err(|_| JsonError::Stopped)?;
+                if matches {
                     let place = String::from_utf8_lossy(path).into_owned();
                     // The place, its node in the answer's tree, and a vector that grows.
                     self.count(1, place.len() + 3 * size_of::<Json<'_>>())?;
