@@ -14,7 +14,6 @@ use super::{BindContext, Binder};
 use crate::error::{Result, SqlError};
 use crate::parse::ast::{self, ColumnName};
 use crate::parse::charsets::TextCharsets;
-use crate::parse::{self, Bounds};
 use crate::plan::{Constraint, Constraints, Expr, ExprKind};
 use crate::sql_mode::SqlMode;
 use crate::table_info::TableInfo;
@@ -46,15 +45,9 @@ impl Binder<'_> {
 
     /// Binds a condition from its text (CONSTRAINT-1). Source 0 of the scope is the table.
     fn check_condition(&mut self, scope: &Scope, check: &CheckDef) -> Result<Expr> {
-        let bounds = self.cx.bounds;
-        let left = Bounds { memory: bounds.memory.saturating_sub(self.memory), ..bounds };
         let text = format!("DO {}", check.condition);
         let mode = SqlMode(0);
-        let parsed =
-            parse::parse(text.as_bytes(), 0..text.len(), None, mode, TextCharsets::UTF8, left)
-                .map_err(
-                    |e| if e.code == bounds.exceeded().code { bounds.exceeded() } else { e },
-                )?;
+        let parsed = self.parse_kept(text.as_bytes(), mode, TextCharsets::UTF8)?;
         let ast::Statement::Do(list) = &parsed.statement else {
             return Err(SqlError::internal("a check constraint that is no expression"));
         };
@@ -65,7 +58,6 @@ impl Binder<'_> {
             untyped: &[],
             ..*self.cx
         };
-        self.memory += parsed.memory;
         let mut inner = Binder::new(&parsed, &cx, false);
         inner.memory = self.memory;
         let bound = match &list[..] {

@@ -4,8 +4,8 @@ use super::result_columns;
 use super::scope::{Clause, Scope};
 use super::{BindContext, Binder};
 use crate::error::{Result, SqlError};
+use crate::parse::ast;
 use crate::parse::charsets::TextCharsets;
-use crate::parse::{self, Bounds, ast};
 use crate::plan::{DefaultFill, Expr, ExprKind, ExprType, Function};
 use crate::table_info::TableInfo;
 use redolith_types::store::{StoreMode, convert_for_column};
@@ -57,21 +57,12 @@ impl Binder<'_> {
 
     /// Binds the text of DEFAULT (expression), in which no column may be named.
     fn default_expression(&mut self, column: &Column, text: &str) -> Result<Expr> {
-        let bounds = self.cx.bounds;
-        let left = Bounds { memory: bounds.memory.saturating_sub(self.memory), ..bounds };
-        let (statement, mode) = (format!("DO {text}"), self.cx.mode);
-        let range = 0..statement.len();
-        let parsed =
-            parse::parse(statement.as_bytes(), range, None, mode, TextCharsets::UTF8, left)
-                .map_err(
-                    |e| if e.code == bounds.exceeded().code { bounds.exceeded() } else { e },
-                )?;
+        let statement = format!("DO {text}");
+        let parsed = self.parse_kept(statement.as_bytes(), self.cx.mode, TextCharsets::UTF8)?;
         let ast::Statement::Do(list) = &parsed.statement else {
             return Err(SqlError::unsupported("this DEFAULT expression"));
         };
         let cx = BindContext { collation: Collation::Utf8mb4GeneralCi, ..*self.cx };
-        self.memory += parsed.memory;
-        self.step(parsed.memory / size_of::<Expr>())?;
         let mut inner = Binder::new(&parsed, &cx, false);
         inner.memory = self.memory;
         let bound = inner.expr(&Env::new(&Scope::default(), Clause::None), &list[0]);

@@ -4,6 +4,7 @@ use super::scope::{Aliases, Clause, ColumnNames, Scope, written};
 use super::window::has_window;
 use super::{Binder, type_rules};
 use crate::error::{Result, SqlError};
+use crate::memory::bytes_of;
 use crate::parse::ast::{self, ColumnName};
 use crate::parse::lexer::TokenKind;
 use crate::parse::parameterize::is_wide_integer;
@@ -342,9 +343,15 @@ impl Binder<'_> {
     }
     pub(super) fn copy_alias(&mut self, expr: &Expr) -> Result<Expr> {
         self.check_height(expr)?;
-        expr.walk(&mut |_| self.copied += 1);
-        // Strings are copied, too.
-        self.charge(expr.bytes().div_ceil(size_of::<Expr>()))?;
+        let (mut nodes, mut strings) = (0, 0);
+        expr.walk(&mut |node| {
+            nodes += 1;
+            if let ExprKind::Literal(value) = &node.kind {
+                strings += bytes_of(value);
+            }
+        });
+        self.copied += nodes;
+        self.charge(nodes + strings / size_of::<Expr>())?;
         if self.copied > COPIES_PER_BYTE * self.parsed.text.len() {
             Err(SqlError::nested_too_deeply())
         } else {

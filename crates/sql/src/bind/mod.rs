@@ -368,6 +368,29 @@ impl<'a> Binder<'a> {
         }
     }
 
+    /// Parses a text that the dictionary keeps, with the memory that the statement has left, and
+    /// charges for the tree.
+    fn parse_kept<'t>(
+        &mut self,
+        text: &'t [u8],
+        mode: SqlMode,
+        charsets: TextCharsets,
+    ) -> Result<Parsed<'t>>
+    where
+        Self: 't,
+    {
+        let bounds = self.cx.bounds;
+        let left = Bounds { memory: bounds.memory.saturating_sub(self.memory), ..bounds };
+        let parsed = parse::parse(text, 0..text.len(), None, mode, charsets, left);
+        let parsed = parsed.map_err(|e| match e.code == bounds.exceeded().code {
+            true => bounds.exceeded(),
+            false => e,
+        })?;
+        self.memory += parsed.memory;
+        self.step(text.len() / 8 + 1)?;
+        Ok(parsed)
+    }
+
     /// Runs `f` with pinned literals.
     fn pinned<T>(&mut self, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let before = std::mem::replace(&mut self.pinning, true);

@@ -24,10 +24,10 @@ use super::select::{Items, RawKind, flatten};
 use super::{aggregate::Aggregates, slot};
 use crate::bind::BindContext;
 use crate::error::{Result, SqlError};
+use crate::parse::Parsed;
 use crate::parse::ast::{self, ExprKind as A, SelectItem};
 use crate::parse::charsets::TextCharsets;
 use crate::parse::limits::{MAX_TABLES, MAX_VIEW_HEIGHT};
-use crate::parse::{self, Bounds, Parsed};
 use crate::plan::{Expr, ExprKind, RowLock, SelectPlan};
 use crate::sql_mode::SqlMode;
 use redolith_engine::dict::view::{Algorithm, CheckOption, View};
@@ -145,22 +145,11 @@ impl Binder<'_> {
     where
         Self: 'v,
     {
-        let bounds = self.cx.bounds;
-        let left = Bounds { memory: bounds.memory.saturating_sub(self.memory), ..bounds };
         let charsets = TextCharsets {
             client: Charset::Utf8mb4,
             connection: view.def.collation_connection.charset(),
         };
-        let text = view.def.select.as_bytes();
-        let mode = SqlMode(view.def.mode);
-        let parsed = parse::parse(text, 0..text.len(), None, mode, charsets, left);
-        let parsed = parsed.map_err(|e| match e.code == bounds.exceeded().code {
-            true => bounds.exceeded(),
-            false => e,
-        })?;
-        self.memory += parsed.memory;
-        self.step(text.len() / 8 + 1)?;
-        Ok(parsed)
+        self.parse_kept(view.def.select.as_bytes(), SqlMode(view.def.mode), charsets)
     }
 
     /// Runs `f` with a binder for another text, which goes on with what belongs to the statement.
