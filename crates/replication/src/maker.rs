@@ -332,7 +332,8 @@ impl Maker {
         }
         self.state.options = options;
         let stamp = self.stamp(us);
-        let created = if why == Why::Start { stamp.timestamp } else { 0 };
+        // 0 tells of a rotation (REPL-8), whatever the clock says.
+        let created = if why == Why::Start { stamp.timestamp.max(1) } else { 0 };
         let options = &self.state.options;
         let format = FormatDescription::new(&options.server_version, created, options.checksum);
         let bytes = new_file(&format, &self.state.executed, stamp)

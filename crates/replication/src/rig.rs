@@ -17,6 +17,8 @@ pub(crate) struct Rig {
     pub(crate) disk: Arc<SimDisk>,
     pub(crate) binlog: Arc<Binlog>,
     pub(crate) lsn: u64,
+    /// Whether the next files' transactions have GTIDs.
+    pub(crate) gtids: bool,
 }
 impl Rig {
     pub(crate) fn new(max_file_bytes: u64) -> Rig {
@@ -24,7 +26,7 @@ impl Rig {
         let place = Place { dir: "/data".into(), base: "binlog".into() };
         let binlog = Binlog::new(disk.clone(), place).unwrap();
         binlog.begin(Lsn(0)).unwrap();
-        let mut rig = Rig { disk, binlog, lsn: 0 };
+        let mut rig = Rig { disk, binlog, lsn: 0, gtids: true };
         rig.rotate(Why::Start, max_file_bytes);
         rig
     }
@@ -42,7 +44,7 @@ impl Rig {
             server_id: 5,
             checksum: Checksum::Crc32,
             max_file_bytes,
-            gtids: true,
+            gtids: self.gtids,
             uuid: UUID,
             server_version: "8.0.36-redolith".into(),
         };

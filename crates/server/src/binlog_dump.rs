@@ -121,9 +121,14 @@ impl<B: Backend> Connection<B> {
             _ => None,
         };
         let (mut begun, mut start) = (None, Some(start));
+        let goes_on = || is_ended(self.channel.process.killed()).is_pending();
         source.runtime.work_long(&mut || {
-            begun = start.take().map(|start| Dump::begin(&source.binlog, start, checksum));
+            let begin = |start| Dump::begin(&source.binlog, start, checksum, &goes_on);
+            begun = start.take().map(begin);
         });
+        if !goes_on() {
+            return Err(Ended::Killed.into());
+        }
         match begun {
             Some(dump) => self.follow(&source, dump.map_err(refused)?, flags).await,
             None => Err(Over::Refused(error::interrupted())),

@@ -2,8 +2,8 @@
 //! each.
 //!
 //! LOG-INDEX-1: the index is never changed in place. A new index is written to a file beside it and
-//! made durable, takes the index's name, and the folder is made durable. So after a crash the index
-//! is the old one or the new one.
+//! made durable, and takes the index's name. So after a crash the index is the old one or the new
+//! one. It is the new one for certain when the caller has made the folder durable.
 use redolith_disk::{Disk, OpenHow};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -50,8 +50,8 @@ impl Index {
         &self.files
     }
 
-    /// Replaces the list, durably. If that fails, the list in memory stays as it was, and the list
-    /// on the disk is the old or the new one.
+    /// Replaces the list. If that fails, the list in memory stays as it was, and the list on the
+    /// disk is the old or the new one. The caller syncs the folder.
     pub fn replace(&mut self, disk: &dyn Disk, files: Vec<String>) -> io::Result<()> {
         let mut text = String::new();
         for file in &files {
@@ -70,21 +70,19 @@ impl Index {
         file.write_at(text.as_bytes(), 0)?;
         file.sync()?;
         disk.rename(&temporary, &self.path)?;
-        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        disk.sync_dir(folder.unwrap_or(Path::new(".")))?;
         (self.files, self.exists) = (files, true);
         Ok(())
     }
 
-    /// Adds a file at the end, durably.
+    /// Adds a file at the end, as [`Index::replace`] does.
     pub fn push(&mut self, disk: &dyn Disk, file: &str) -> io::Result<()> {
         let mut files = self.files.clone();
         files.push(file.to_string());
         self.replace(disk, files)
     }
 
-    /// Takes the names of files that are gone out of the list, durably. If that fails, the list on
-    /// the disk still has them until the next change.
+    /// Takes the names of files that are gone out of the list, as [`Index::replace`] does. If that
+    /// fails, the list on the disk still has them until the next change.
     pub fn forget(&mut self, disk: &dyn Disk, is_gone: impl Fn(&str) -> bool) -> io::Result<()> {
         let before = self.files.len();
         self.files.retain(|file| !is_gone(file));

@@ -1,6 +1,6 @@
 //! Damaged files are told with their name and position, and never make the reader fail otherwise.
 use crate::fixtures::{self, disk_with};
-use redolith_binlog::file::mark_closed;
+use redolith_binlog::file::{mark_closed, new_file};
 use redolith_binlog::*;
 use redolith_disk::{Disk, OpenHow};
 
@@ -81,6 +81,47 @@ fn a_reader_begins_only_where_an_event_begins() {
     assert_eq!(reader.position(), positions[2]);
     reader.set_end(positions[3]);
     assert_eq!(reader.next_event().unwrap().unwrap().end(), positions[3]);
+}
+
+/// Rows may have the bytes of headers that claim the rest of the file.
+/// Tests READ-2.
+#[test]
+fn a_claim_inside_an_event_takes_no_memory() {
+    for checksum in [Checksum::Crc32, Checksum::None] {
+        let format = FormatDescription::new(fixtures::VERSION, 0, checksum);
+        let stamp = fixtures::STAMP;
+        let mut bytes = new_file(&format, &GtidSet::new(), stamp).unwrap();
+        let (at, len) = (bytes.len() as u64, 3 << 20);
+        let inner = at + Header::LEN as u64;
+        let mut text = Vec::new();
+        let claimed = Header {
+            timestamp: 1,
+            event_type: EventType::ROWS_QUERY,
+            server_id: 1,
+            len: 2 << 20,
+            end_pos: (inner + 1 + (2 << 20)) as u32,
+            flags: 0,
+        };
+        claimed.encode(&mut text);
+        text.resize(len, b'x');
+        append(&mut bytes, &Event::RowsQuery(&text), stamp, at, checksum).unwrap();
+        let end = bytes.len() as u64;
+        append(&mut bytes, &Event::Stop, stamp, end, checksum).unwrap();
+        let (disk, path) = disk_with(&bytes);
+        let mut reader = Reader::open(&disk, &path).unwrap();
+        // A byte of the event's own stands before its text.
+        reader.seek(inner + 1);
+        let error = reader.next_event().unwrap_err();
+        match checksum {
+            Checksum::Crc32 => assert!(matches!(error.damage, Damage::Checksum { .. }), "{error}"),
+            Checksum::None => assert!(matches!(error.damage, Damage::Position { .. }), "{error}"),
+        }
+        assert!(reader.buffer_bytes() <= 64 << 10, "{}", reader.buffer_bytes());
+        // The event itself is given, also to who goes there.
+        reader.seek(at);
+        assert_eq!(reader.next_event().unwrap().unwrap().end(), end);
+        assert_eq!(reader.next_event().unwrap().unwrap().header.event_type, EventType::STOP);
+    }
 }
 
 #[test]

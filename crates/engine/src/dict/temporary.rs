@@ -48,8 +48,11 @@ impl Engine {
         ticket.durable().await;
         Ok(new)
     }
-    /// Drops temporary tables in the background: nobody is left who could wait.
+    /// Drops temporary tables in the background: nobody is left who could wait. A table that a
+    /// replacement has taken the place of, unknown to the caller, goes as what it has become.
     pub fn drop_temporary_tables_later(self: &Arc<Self>, tables: Vec<Arc<Table>>) {
+        let now = |table: &Arc<Table>| self.dict.table(&table.def.schema, &table.def.name);
+        let tables: Vec<Arc<Table>> = tables.iter().filter_map(now).collect();
         self.spawn("temporary", move |engine| async move {
             if let Err(e) = engine.drop_tables(&tables, None).await {
                 tracing::warn!("temporary tables stay until the next start: {e}");

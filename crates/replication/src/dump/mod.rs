@@ -17,10 +17,12 @@
 //!   of a file, or one event that is longer. At the end of the log it has no memory of its own
 //!   (LATEST-2).
 mod mariadb;
+mod passing;
 
 use crate::binlog::{Binlog, Reading};
 use crate::tail::Chunk;
 use mariadb::{Dialect, Translated};
+use passing::Passing;
 use redolith_binlog::file::{FIRST_EVENT_AT, file_name, file_number};
 use redolith_binlog::{
     BinlogPosition, Checksum, Damage, Event, EventType, GtidEvent, GtidSet, Header, ReadError,
@@ -143,15 +145,19 @@ pub struct Dump {
     made: Option<Vec<u8>>,
     /// Where the present event is in memory, if it was not read from the file.
     shared: Option<(Chunk, Range<usize>)>,
+    /// What was seen of the present file.
+    passing: Passing,
 }
 
 impl Dump {
     /// Begins a dump. `checksum`: what the replica has set `@source_binlog_checksum` to. Reads
-    /// files, so it may block.
+    /// files, so it may block. If `goes_on` returns false, nothing is read any more, and the result
+    /// is of no use.
     pub fn begin(
         binlog: &Arc<Binlog>,
         start: Start,
         checksum: Option<Checksum>,
+        goes_on: &dyn Fn() -> bool,
     ) -> Result<Dump, DumpError> {
         let log = binlog.tail().log();
         let resets = binlog.place_now().0;
@@ -173,10 +179,10 @@ impl Dump {
                 if ahead > binlog.status().executed.last_number(options.uuid) {
                     return Err(MORE_GTIDS.into());
                 }
-                (first_missing(binlog, &has)?, FIRST_EVENT_AT, Some(has))
+                (first_missing(binlog, &has, goes_on)?, FIRST_EVENT_AT, Some(has))
             }
             Start::Mariadb(start) => {
-                let begin = mariadb::find(binlog, &start)?;
+                let begin = mariadb::find(binlog, &start, goes_on)?;
                 dialect = Some(begin.dialect);
                 (begin.file, FIRST_EVENT_AT, Some(begin.has))
             }
@@ -205,9 +211,13 @@ impl Dump {
             holds: false,
             made: None,
             shared: None,
+            passing: Passing::begin(from),
         };
         dump.look()?;
         dump.check_start()?;
+        if from == dump.end && binlog.end().is_some_and(|end| end.file > file) {
+            dump.passing = Passing::of_file(binlog, file, from, goes_on)?;
+        }
         Ok(dump)
     }
 
@@ -404,11 +414,11 @@ impl Dump {
                 self.go_on_to(self.file + 1)?;
                 return self.advance();
             };
+            let name = self.name_in(&header)?;
+            self.passing.event(header.event_type, name.and_then(|name| name.gtid));
             if self.has.is_some() {
-                self.skip(&header)?;
-                let is_name =
-                    matches!(header.event_type, EventType::GTID | EventType::ANONYMOUS_GTID);
-                if is_name && !self.skips {
+                self.skip(&header, name)?;
+                if name.is_some() && !self.skips {
                     let len = u64::from(header.len);
                     self.begins_to_give(self.reader.position().saturating_sub(len));
                 }
@@ -461,27 +471,36 @@ impl Dump {
         self.shared = None;
         Ok(self.reader.next_event()?.map(|event| event.header))
     }
+    /// What the present event says if a transaction begins with it.
+    fn name_in(&self, header: &Header) -> Result<Option<GtidEvent>, DumpError> {
+        if !matches!(header.event_type, EventType::GTID | EventType::ANONYMOUS_GTID) {
+            return Ok(None);
+        }
+        let event = self.event();
+        let body = &event[Header::LEN..event.len() - self.checksum.len()];
+        match Event::decode(header, body) {
+            Ok(Event::Gtid(name)) => Ok(Some(name)),
+            Ok(_) => Ok(None),
+            Err(e) => Err(DumpError(format!("{}: {e}", self.name))),
+        }
+    }
     /// Looks whether the replica has the transaction of the present event.
-    fn skip(&mut self, header: &Header) -> Result<(), DumpError> {
-        match header.event_type {
-            EventType::GTID | EventType::ANONYMOUS_GTID => {
-                let event = self.event();
-                let body = &event[Header::LEN..event.len() - self.checksum.len()];
-                let wrong = |e| DumpError(format!("{}: {e}", self.name));
-                if let Event::Gtid(event) = Event::decode(header, body).map_err(wrong)? {
-                    let has = self.has.as_ref().zip(event.gtid);
-                    self.skips = has.is_some_and(|(has, gtid)| has.contains(gtid));
-                    // A position in MariaDB's form is a place in the log: the replica has all
-                    // before it.
-                    self.skips |= self.dialect.as_ref().is_some_and(Dialect::is_before_last);
-                    if let Some(dialect) = self.dialect.as_mut().filter(|_| self.skips) {
-                        dialect.check(header, &event)?;
-                    }
-                }
+    fn skip(&mut self, header: &Header, name: Option<GtidEvent>) -> Result<(), DumpError> {
+        if let Some(name) = name {
+            let has = self.has.as_ref().zip(name.gtid);
+            self.skips = has.is_some_and(|(has, gtid)| has.contains(gtid));
+            // A position in MariaDB's form is a place in the log: the replica has all before it.
+            self.skips |= self.dialect.as_ref().is_some_and(Dialect::is_before_last);
+            if let Some(dialect) = self.dialect.as_mut().filter(|_| self.skips) {
+                dialect.check(header, &name)?;
             }
-            // They stand between transactions.
-            EventType::ROTATE | EventType::STOP | EventType::PREVIOUS_GTIDS => self.skips = false,
-            _ => {}
+        }
+        // They stand between transactions.
+        if matches!(
+            header.event_type,
+            EventType::ROTATE | EventType::STOP | EventType::PREVIOUS_GTIDS
+        ) {
+            self.skips = false;
         }
         Ok(())
     }
@@ -511,6 +530,8 @@ impl Dump {
     }
 
     fn go_on_to(&mut self, file: u32) -> Result<(), DumpError> {
+        self.passing.judge(&self.binlog, self.file, file)?;
+        self.passing = Passing::begin(FIRST_EVENT_AT);
         self.reading.moves_to(file);
         (self.reader, _) = self.binlog.open_file(file)?;
         (self.file, self.from, self.end, self.next) = (file, FIRST_EVENT_AT, 0, Next::Rotate);
@@ -537,9 +558,13 @@ fn number_of(base: &str, name: &[u8]) -> Option<u32> {
 }
 
 /// The last file before which there is no transaction that the replica does not have.
-fn first_missing(binlog: &Binlog, has: &GtidSet) -> Result<u32, DumpError> {
+fn first_missing(
+    binlog: &Binlog,
+    has: &GtidSet,
+    goes_on: &dyn Fn() -> bool,
+) -> Result<u32, DumpError> {
     let mut missing = GtidSet::new();
-    for number in binlog.numbers().into_iter().rev() {
+    for number in binlog.numbers().into_iter().rev().take_while(|_| goes_on()) {
         let (_, previous) = binlog.open_file(number)?;
         if previous.is_subset(has) {
             return Ok(number);

@@ -2,13 +2,13 @@ use super::*;
 use crate::record::{Record, Why};
 use crate::rig::{Rig, UUID};
 use redolith_binlog::Gtid;
-use redolith_disk::Disk;
+use redolith_disk::{Disk, OpenHow};
 use std::path::Path;
 
 impl Rig {
     fn dump(&self, file: &str, position: u64) -> Result<Dump, DumpError> {
         let start = Start::File { name: file.into(), position };
-        Dump::begin(&self.binlog, start, Some(Checksum::Crc32))
+        Dump::begin(&self.binlog, start, Some(Checksum::Crc32), &|| true)
     }
 }
 
@@ -35,7 +35,7 @@ fn shown(bytes: &[u8]) -> String {
             format!("format {} {} {}", header.end_pos, f.created, f.in_use)
         }
         Event::Query(q) => String::from_utf8_lossy(q.text).into_owned(),
-        Event::Gtid(g) => format!("gtid {}", g.gtid.unwrap().number),
+        Event::Gtid(g) => format!("gtid {}", g.gtid.map_or(0, |gtid| gtid.number)),
         Event::Heartbeat(name) => {
             format!("heartbeat {}:{}", String::from_utf8_lossy(name), header.end_pos)
         }
@@ -96,6 +96,50 @@ fn a_file_that_cannot_be_opened_has_not_ended() {
     assert!(rest.contains("two") && rest.contains("three"), "{rest}");
 }
 
+/// A file whose end is missing is told before the replica goes on to the next one.
+/// Tests REPL-8.
+#[test]
+fn a_file_without_its_end_is_not_passed_over() {
+    /// The ends of a closed file's transactions, a rig whose first file is closed, and that file.
+    fn rig(gtids: bool, why: Why) -> (Rig, Vec<u64>, Vec<u8>) {
+        let mut rig = Rig::new(1 << 20);
+        rig.gtids = gtids;
+        rig.rotate(Why::Start, 1 << 20);
+        let mut ends = Vec::new();
+        for text in ["a", "b", "c"] {
+            rig.transaction(text);
+            ends.push(rig.binlog.end().unwrap().offset);
+        }
+        let open = rig.file(2);
+        rig.rotate(why, 1 << 20);
+        rig.transaction("d");
+        (rig, ends, open)
+    }
+    let told = |rig: &Rig, name: &str, at: u64| {
+        let given = rig.dump(name, at).and_then(|mut dump| all(&mut dump));
+        given.map(|seen| seen.len()).map_err(|e| e.0)
+    };
+    let path = Path::new("/data/binlog.000002");
+    for (gtids, why) in [(true, Why::Flush), (false, Why::Flush), (true, Why::Start)] {
+        let (rig, ends, open) = rig(gtids, why);
+        assert!(told(&rig, "", 4).is_ok());
+        assert!(ends.iter().all(|end| told(&rig, "binlog.000002", *end).is_ok()));
+        let file = rig.disk.open(path, OpenHow::existing(false)).unwrap();
+        // Cut between two events.
+        file.set_len(ends[1]).unwrap();
+        for (name, at) in [("", 4), ("binlog.000002", ends[0]), ("binlog.000002", ends[1])] {
+            let error = told(&rig, name, at).unwrap_err();
+            let begins = "binary log /data/binlog.000002: its end is missing: ";
+            assert!(error.starts_with(begins), "{error}");
+        }
+        // An older copy, from when the file was open.
+        file.set_len(0).unwrap();
+        file.write_at(&open, 0).unwrap();
+        let error = told(&rig, "", 4).unwrap_err();
+        assert!(error.contains("the file was not closed, and binlog.000003 follows"), "{error}");
+    }
+}
+
 #[test]
 fn a_dump_begins_at_an_event_and_nowhere_else() {
     let mut rig = Rig::new(1 << 20);
@@ -121,7 +165,7 @@ fn a_dump_begins_at_an_event_and_nowhere_else() {
         assert_eq!(error(unknown, 4), UNKNOWN_FILE);
     }
     let start = Start::File { name: Vec::new(), position: 4 };
-    let mut dump = Dump::begin(&rig.binlog, start, None).unwrap();
+    let mut dump = Dump::begin(&rig.binlog, start, None, &|| true).unwrap();
     assert_eq!(dump.advance().unwrap(), Step::Event);
     assert_eq!(dump.advance().unwrap_err().0, NO_CHECKSUMS);
 }
@@ -179,7 +223,7 @@ fn any_request_gets_whole_events_or_an_error() {
             let position = if random(4) == 0 { 126 } else { random(2000) };
             Start::File { name, position }
         };
-        let Ok(mut dump) = Dump::begin(&rig.binlog, start, Some(Checksum::Crc32)) else {
+        let Ok(mut dump) = Dump::begin(&rig.binlog, start, Some(Checksum::Crc32), &|| true) else {
             refused += 1;
             continue;
         };
@@ -251,7 +295,7 @@ fn transactions_that_the_replica_has_are_passed_over() {
     }
     let dump = |numbers: &[u64]| {
         let has = numbers.iter().map(|n| Gtid { uuid: UUID, number: *n }).collect();
-        Dump::begin(&rig.binlog, Start::Gtids(has), Some(Checksum::Crc32))
+        Dump::begin(&rig.binlog, Start::Gtids(has), Some(Checksum::Crc32), &|| true)
     };
     let given = |numbers: &[u64]| {
         let seen = all(&mut dump(numbers).unwrap()).unwrap();
@@ -268,7 +312,7 @@ fn transactions_that_the_replica_has_are_passed_over() {
     assert_eq!(rig.binlog.purge_before(2).unwrap().files, 1);
     let dump = |numbers: &[u64]| {
         let has = numbers.iter().map(|n| Gtid { uuid: UUID, number: *n }).collect();
-        Dump::begin(&rig.binlog, Start::Gtids(has), Some(Checksum::Crc32))
+        Dump::begin(&rig.binlog, Start::Gtids(has), Some(Checksum::Crc32), &|| true)
     };
     let error = dump(&[1, 3]).err().unwrap().0;
     assert!(error.ends_with(&format!("The missing transactions are '{UUID}:2'")), "{error}");

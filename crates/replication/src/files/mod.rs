@@ -9,6 +9,9 @@
 //! BINLOG-FILES-3: the index names every file: from before the file is made until it is gone. What
 //! a crash leaves is a name without a file. Behind the last transaction, a start makes that file;
 //! before it, [`Files::forget_gone`] takes the name out.
+//! BINLOG-FILES-4: a failed sync of a file of the log, or of the folder, ends the process: the system
+//! tells only once, and another try would succeed without what is lost. (An index and a mark are
+//! written anew before the next try.)
 mod reset;
 
 use crate::binlog::counters::{Counts, add};
@@ -245,10 +248,11 @@ impl Files {
             self.disk.create_dir_all(&self.place.dir)?;
             if !self.numbers().contains(&number) {
                 self.index.push(&*self.disk, &self.place.line(number))?;
+                self.sync_dir();
             }
             let file = self.disk.open(&path, OpenHow::create(false))?;
             file.set_len(0)?;
-            self.disk.sync_dir(&self.place.dir)?;
+            self.sync_dir();
             file
         } else {
             self.disk.open(&path, OpenHow::existing(false))?
@@ -305,10 +309,11 @@ impl Files {
                     aside.display()
                 );
             }
-            self.disk.sync_dir(&self.place.dir)?;
+            self.sync_dir();
             let kept = self.numbers().into_iter().filter(|n| *n <= end.file);
             let lines = kept.map(|n| self.place.line(n)).collect();
             self.index.replace(&*self.disk, lines)?;
+            self.sync_dir();
         }
         let file = self.disk.open(&self.place.path(end.file), OpenHow::existing(false))?;
         let len = file.len()?;
@@ -320,7 +325,11 @@ impl Files {
             );
             file.set_len(end.offset)?;
         }
-        file.sync()
+        file.sync().unwrap_or_else(|e| {
+            let path = self.place.path(end.file);
+            redolith_engine::poison(&format!("syncing {}: {e}", path.display()))
+        });
+        Ok(())
     }
 
     /// Removes the files before `number`, oldest first. Returns how many.
@@ -362,8 +371,17 @@ impl Files {
         if gone.is_empty() {
             return Ok(());
         }
-        self.disk.sync_dir(&self.place.dir)?;
-        self.index.forget(&*self.disk, |file| file_number(file).is_some_and(|n| gone.contains(&n)))
+        self.sync_dir();
+        let is_gone = |file: &str| file_number(file).is_some_and(|n| gone.contains(&n));
+        self.index.forget(&*self.disk, is_gone)?;
+        self.sync_dir();
+        Ok(())
+    }
+    /// Makes durable which files the folder has, and under which names (BINLOG-FILES-4).
+    fn sync_dir(&self) {
+        if let Err(e) = self.disk.sync_dir(&self.place.dir) {
+            redolith_engine::poison(&format!("syncing {}: {e}", self.place.dir.display()));
+        }
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {

@@ -7,6 +7,7 @@
 //! of the rows, two bounds leave a tenth, one bound leaves a third. A row read through a secondary
 //! index costs 2.5, or 1 if the entry has all columns that the statement reads; sorting costs 0.5
 //! more per row. Among equal costs the first index wins, so PRIMARY wins.
+use super::Binder;
 use super::columns_read::IndexSet;
 use super::compare::and;
 use super::order::{Purpose, Wanted, index_order};
@@ -25,6 +26,11 @@ const MANY_ROWS: u64 = 1000;
 /// The cost of a row that is searched for its entry in a secondary index.
 const SECONDARY: f64 = 2.5;
 const SORT: f64 = 0.5;
+/// The steps for the ranges of a statement's indexes: a range, or a condition in an OR, is one, for
+/// each index that it is looked at for. Without steps the other indexes are not searched. More than
+/// `SHORT_RANGE_STEPS` are long work: a range takes some 200 ns.
+pub(super) const RANGE_STEPS: usize = 1_000_000;
+const SHORT_RANGE_STEPS: usize = 20_000;
 
 pub(super) struct Chosen {
     pub path: AccessPath,
@@ -49,14 +55,53 @@ impl Chosen {
     }
 }
 
-fn is_point(def: &TableDef, c: &Candidate, found: &IndexRanges) -> bool {
-    let index = c.index.map(|i| &def.indexes[i]);
-    found.ranges.len() == 1 && index.is_some_and(|index| at_most_one_each(index, found))
+/// What the choice has to know of the ranges of an index.
+#[derive(Clone, Copy)]
+struct Search {
+    /// How many ranges there are.
+    ranges: usize,
+    equal_columns: usize,
+    bounded: Bounded,
+    /// Each range is one key of a unique index. (A unique index may hold many NULLs.)
+    at_most_one_each: bool,
 }
 
+impl Search {
+    fn of(index: &IndexDef, found: &IndexRanges) -> Search {
+        let at_most_one_each = index.unique
+            && found.equal_columns == index.columns.len()
+            && found.ranges.iter().all(|r| r.null_safe == 0);
+        Search {
+            ranges: found.ranges.len(),
+            equal_columns: found.equal_columns,
+            bounded: found.bounded,
+            at_most_one_each,
+        }
+    }
+    fn is_point(&self) -> bool {
+        self.ranges == 1 && self.at_most_one_each
+    }
+    /// The number of rows that the ranges leave of a million.
+    fn rows(&self) -> f64 {
+        if self.at_most_one_each {
+            return self.ranges as f64;
+        }
+        let equal = 0.01f64.powi(self.equal_columns.min(8) as i32);
+        let each = (TABLE_ROWS * equal * self.bounded.share()).max(1.0);
+        (each * self.lists()).min(TABLE_ROWS)
+    }
+    /// How many times the rows of a range are read. Many intervals of one column share its rows, so
+    /// only the root of their number counts.
+    fn lists(&self) -> f64 {
+        let ranges = self.ranges as f64;
+        if self.equal_columns > 0 { ranges } else { ranges.sqrt() }
+    }
+}
+
+/// The ranges of several indexes may be many, so the candidates do not have them.
 struct Candidate {
     index: Option<usize>,
-    ranges: Option<IndexRanges>,
+    search: Option<Search>,
     reverse: bool,
     ordered: bool,
     cost: f64,
@@ -64,15 +109,15 @@ struct Candidate {
 
 impl Candidate {
     /// The cost of searching the index, by statistics.
-    fn cost_by(&self, known: &Statistics, def: &TableDef, row: f64, wanted: &Wanted) -> f64 {
-        let (Some(i), Some(found)) = (self.index, &self.ranges) else { return f64::MAX };
+    fn cost_by(&self, known: &Statistics, row: f64, wanted: &Wanted) -> f64 {
+        let (Some(i), Some(search)) = (self.index, &self.search) else { return f64::MAX };
         let all = known.rows as f64;
-        let each = match found.equal_columns {
-            _ if at_most_one_each(&def.indexes[i], found) => 1.0,
+        let each = match search.equal_columns {
+            _ if search.at_most_one_each => 1.0,
             0 => all,
             n => known.rows_per_key(i, n).unwrap_or(all),
         };
-        let rows = (each * found.bounded.share() * lists(found)).min(all);
+        let rows = (each * search.bounded.share() * search.lists()).min(all);
         cost_of(rows, row, self.ordered, wanted)
     }
 }
@@ -133,83 +178,99 @@ pub(super) fn row_cost(def: &TableDef, covered_by: IndexSet, index: usize) -> f6
     if needs_search { SECONDARY } else { 1.0 }
 }
 
-pub(super) fn choose(
-    table: &Arc<TableInfo>,
-    source: u16,
-    covered_by: IndexSet,
-    mut conjuncts: Vec<Expr>,
-    hints: &[IndexHint],
-    wanted: &Wanted,
-    statistics: impl FnOnce() -> Option<Arc<Statistics>>,
-) -> Result<Chosen> {
-    let allowed = allowed(table, hints)?;
-    let clustered = table.def.clustered_index();
-    if conjuncts.iter().any(never) {
-        let path = AccessPath {
-            index: clustered,
-            kind: AccessKind::Empty,
-            reverse: false,
-            covering: Covering::No,
-            keeps_order: false,
-        };
-        return Ok(Chosen { path, filter: None, ordered: true, possible: Vec::new() });
-    }
-    conjuncts.retain(|c| !always(c));
-    let row = |index| row_cost(&table.def, covered_by, index);
-    let finder = Finder { table, source, anywhere: false };
-    let tests = finder.tests(&conjuncts);
-    let mut candidates = Vec::new();
-    let mut possible = Vec::new();
-    for &i in &allowed.search {
-        let index = &table.def.indexes[i];
-        if let Some(found) = finder.ranges(index, &conjuncts, &tests) {
+impl Binder<'_> {
+    /// Chooses the index of a table, and derives its ranges from the conditions.
+    pub(super) fn choose_path(
+        &mut self,
+        table: &Arc<TableInfo>,
+        source: u16,
+        covered_by: IndexSet,
+        mut conjuncts: Vec<Expr>,
+        hints: &[IndexHint],
+        wanted: &Wanted,
+    ) -> Result<Chosen> {
+        let allowed = allowed(table, hints)?;
+        let clustered = table.def.clustered_index();
+        if conjuncts.iter().any(never) {
+            let path = AccessPath {
+                index: clustered,
+                kind: AccessKind::Empty,
+                reverse: false,
+                covering: Covering::No,
+                keeps_order: false,
+            };
+            return Ok(Chosen { path, filter: None, ordered: true, possible: Vec::new() });
+        }
+        conjuncts.retain(|c| !always(c));
+        let row = |index| row_cost(&table.def, covered_by, index);
+        let finder = Finder::new(table, source);
+        let tests = finder.tests(&conjuncts);
+        let mut candidates: Vec<Candidate> = Vec::new();
+        let mut possible = Vec::new();
+        // The ranges of the index that is the best one by the rules so far.
+        let mut kept: Option<(usize, IndexRanges)> = None;
+        for &i in &allowed.search {
+            let index = &table.def.indexes[i];
+            finder.left.set(self.range_steps);
+            let found = finder.ranges(index, &conjuncts, &tests);
+            self.count_ranges(finder.left.get())?;
+            let Some(found) = found else { continue };
             possible.push(i as u16);
-            candidates.push(searching(&table.def, i, found, wanted, row(i)));
+            let candidate = searching(&table.def, i, &found, wanted, row(i));
+            if candidates.iter().all(|c| candidate.cost < c.cost) {
+                kept = Some((i, found));
+            }
+            candidates.push(candidate);
         }
-    }
-    let is_one =
-        |c: &Candidate| c.ranges.as_ref().is_some_and(|found| is_point(&table.def, c, found));
-    if candidates.len() > 1
-        && !candidates.iter().any(is_one)
-        && let Some(known) = statistics().filter(|known| known.rows >= MANY_ROWS)
-    {
-        let cost = |c: &Candidate| c.cost_by(&known, &table.def, c.index.map_or(1.0, row), wanted);
-        let best = candidates.into_iter().reduce(|a, b| if cost(&b) < cost(&a) { b } else { a });
-        candidates = best.into_iter().collect();
-    }
-    for &i in &allowed.order {
-        if Some(i) != clustered {
-            candidates.extend(scanning(&table.def, i, wanted, row(i), conjuncts.is_empty()));
+        let is_one = |c: &Candidate| c.search.is_some_and(|search| search.is_point());
+        if candidates.len() > 1
+            && !candidates.iter().any(is_one)
+            && let Some(known) = self.statistics(table).filter(|known| known.rows >= MANY_ROWS)
+        {
+            let cost = |c: &Candidate| c.cost_by(&known, c.index.map_or(1.0, row), wanted);
+            let best =
+                candidates.into_iter().reduce(|a, b| if cost(&b) < cost(&a) { b } else { a });
+            candidates = best.into_iter().collect();
         }
+        for &i in &allowed.order {
+            if Some(i) != clustered {
+                candidates.extend(scanning(&table.def, i, wanted, row(i), conjuncts.is_empty()));
+            }
+        }
+        // The last candidate is a scan of the whole table in its stored order.
+        let mut whole = scan_all(&table.def, clustered, wanted);
+        if allowed.forced && candidates.iter().any(|c| c.search.is_some() || c.ordered) {
+            whole.cost = f64::MAX;
+        }
+        candidates.push(whole);
+        let best = candidates
+            .into_iter()
+            .reduce(|a, b| if b.cost < a.cost { b } else { a })
+            .expect("the scan of the whole table is a candidate");
+        let found = match (best.index.filter(|_| best.search.is_some()), kept) {
+            (None, _) => None,
+            (Some(i), Some((of, found))) if of == i => Some(found),
+            (Some(i), _) => {
+                // They were found before, within the steps of the statement.
+                finder.left.set(usize::MAX);
+                finder.ranges(&table.def.indexes[i], &conjuncts, &tests)
+            }
+        };
+        if let Some(found) = &found {
+            self.charge(found.ranges.len() * (found.equal_columns + 2))?;
+        }
+        Ok(finish(best, found, conjuncts, possible))
     }
-    // The last candidate is a scan of the whole table in its stored order.
-    let mut whole = scan_all(&table.def, clustered, wanted);
-    if allowed.forced && candidates.iter().any(|c| c.ranges.is_some() || c.ordered) {
-        whole.cost = f64::MAX;
-    }
-    candidates.push(whole);
-    let best = candidates
-        .into_iter()
-        .reduce(|a, b| if b.cost < a.cost { b } else { a })
-        .expect("the scan of the whole table is a candidate");
-    Ok(finish(table, best, conjuncts, possible))
-}
 
-/// The number of rows that the ranges leave of a million.
-fn rows(def: &TableDef, index: usize, found: &IndexRanges) -> f64 {
-    if at_most_one_each(&def.indexes[index], found) {
-        return found.ranges.len() as f64;
+    /// Notes how many steps are left for the derivation of ranges. Many are long work.
+    fn count_ranges(&mut self, left: usize) -> Result<()> {
+        let steps = self.range_steps - left;
+        self.range_steps = left;
+        if left < RANGE_STEPS - SHORT_RANGE_STEPS && self.cx.bounds.is_short() {
+            return Err(self.cx.bounds.exceeded());
+        }
+        self.step(steps)
     }
-    let equal = 0.01f64.powi(found.equal_columns.min(8) as i32);
-    let each = (TABLE_ROWS * equal * found.bounded.share()).max(1.0);
-    (each * lists(found)).min(TABLE_ROWS)
-}
-
-/// How many times the rows of a range are read. Many intervals of one column share its rows, so
-/// only the root of their number counts.
-fn lists(found: &IndexRanges) -> f64 {
-    let ranges = found.ranges.len() as f64;
-    if found.equal_columns > 0 { ranges } else { ranges.sqrt() }
 }
 
 impl Bounded {
@@ -233,26 +294,24 @@ fn cost_of(rows: f64, row: f64, ordered: bool, wanted: &Wanted) -> f64 {
     read * row + sort
 }
 
-/// True if each range is one key of a unique index. (A unique index may hold many NULLs.)
-fn at_most_one_each(index: &IndexDef, found: &IndexRanges) -> bool {
-    index.unique
-        && found.equal_columns == index.columns.len()
-        && found.ranges.iter().all(|r| r.null_safe == 0)
-}
-
-fn searching(def: &TableDef, i: usize, found: IndexRanges, wanted: &Wanted, row: f64) -> Candidate {
-    let rows = rows(def, i, &found);
+fn searching(
+    def: &TableDef,
+    i: usize,
+    found: &IndexRanges,
+    wanted: &Wanted,
+    row: f64,
+) -> Candidate {
+    let search = Search::of(&def.indexes[i], found);
     let order = (wanted.purpose != Purpose::Nothing)
         .then(|| index_order(def, Some(i), &found.constant, &wanted.order))
         .flatten();
-    let one = found.ranges.len() == 1 && at_most_one_each(&def.indexes[i], &found);
-    let ordered = order.is_some() || one;
+    let ordered = order.is_some() || search.is_point();
     Candidate {
         index: Some(i),
-        ranges: Some(found),
+        search: Some(search),
         reverse: order.unwrap_or(false),
         ordered,
-        cost: cost_of(rows, row, ordered, wanted),
+        cost: cost_of(search.rows(), row, ordered, wanted),
     }
 }
 
@@ -274,7 +333,7 @@ fn scanning(
         (false, _) => 1.0,
     };
     let cost = TABLE_ROWS * share * row;
-    Some(Candidate { index: Some(index), ranges: None, reverse, ordered: true, cost })
+    Some(Candidate { index: Some(index), search: None, reverse, ordered: true, cost })
 }
 
 fn scan_all(def: &TableDef, clustered: Option<usize>, wanted: &Wanted) -> Candidate {
@@ -287,7 +346,7 @@ fn scan_all(def: &TableDef, clustered: Option<usize>, wanted: &Wanted) -> Candid
     let share = if order.is_some() && wanted.limited { 0.5 } else { 1.0 };
     Candidate {
         index: clustered,
-        ranges: None,
+        search: None,
         reverse: order.unwrap_or(false),
         ordered: order.is_some(),
         cost: TABLE_ROWS * share + sort,
@@ -295,21 +354,19 @@ fn scan_all(def: &TableDef, clustered: Option<usize>, wanted: &Wanted) -> Candid
 }
 
 fn finish(
-    table: &Arc<TableInfo>,
     best: Candidate,
+    found: Option<IndexRanges>,
     conjuncts: Vec<Expr>,
     possible: Vec<u16>,
 ) -> Chosen {
-    let (kind, consumed) = match best.ranges {
+    let (kind, consumed) = match found {
         None => (AccessKind::FullScan, Vec::new()),
         Some(mut found) => {
-            let index = best.index.map(|i| &table.def.indexes[i]);
-            let kind =
-                if found.ranges.len() == 1 && index.is_some_and(|i| at_most_one_each(i, &found)) {
-                    AccessKind::Point(std::mem::take(&mut found.ranges[0].prefix))
-                } else {
-                    AccessKind::Ranges(found.ranges)
-                };
+            let kind = if best.search.is_some_and(|search| search.is_point()) {
+                AccessKind::Point(std::mem::take(&mut found.ranges[0].prefix))
+            } else {
+                AccessKind::Ranges(found.ranges)
+            };
             (kind, found.consumed)
         }
     };

@@ -1,6 +1,5 @@
 //! Binds UPDATE and DELETE of one table.
 use super::Binder;
-use super::access_path;
 use super::columns_read::{self, IndexSet};
 use super::expr::Env;
 use super::order::{Purpose, Wanted};
@@ -122,9 +121,7 @@ impl Binder<'_> {
         };
         // A change needs the whole row.
         let covered_by = IndexSet::NONE;
-        let chosen = access_path::choose(table, 0, covered_by, conjuncts, hints, &wanted, || {
-            self.statistics(table)
-        })?;
+        let chosen = self.choose_path(table, 0, covered_by, conjuncts, hints, &wanted)?;
         let sort = if chosen.ordered && wanted.purpose == Purpose::Order {
             DmlSort::default()
         } else {

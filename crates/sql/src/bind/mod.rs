@@ -227,6 +227,8 @@ pub(crate) struct Binder<'a> {
     described: usize,
     /// The steps that are left for the choice of join orders.
     join_steps: usize,
+    /// The steps that are left for the ranges of indexes.
+    range_steps: usize,
     /// A join has been bound once more for the sake of its error ([`from`]).
     tells_error: bool,
     /// The columns of `Statement::Rows`.
@@ -282,6 +284,7 @@ impl<'a> Binder<'a> {
             until_look: STEPS_PER_LOOK,
             described: 0,
             join_steps: join_order::STEPS,
+            range_steps: access_path::RANGE_STEPS,
             tells_error: false,
             rows_columns: Vec::new(),
         }

@@ -10,6 +10,7 @@ use crate::plan::{
 use crate::table_info::TableInfo;
 use redolith_types::{IndexDef, SqlType, Value};
 use std::borrow::Borrow;
+use std::cell::Cell;
 use std::sync::Arc;
 
 /// The greatest number of ranges. Beyond this, the remaining columns stay conditions.
@@ -161,13 +162,29 @@ fn is_made_at_once(expr: &Expr) -> bool {
 }
 
 pub(super) struct Finder<'a> {
-    pub table: &'a TableInfo,
-    pub source: u16,
+    table: &'a TableInfo,
+    source: u16,
     /// The columns of all other sources count as known: the order of the sources is not chosen yet.
-    pub anywhere: bool,
+    anywhere: bool,
+    /// The steps that are left for ranges. Without steps no index has ranges.
+    pub left: Cell<usize>,
 }
 
-impl Finder<'_> {
+impl<'a> Finder<'a> {
+    pub fn new(table: &'a TableInfo, source: u16) -> Finder<'a> {
+        Finder { table, source, anywhere: false, left: Cell::new(0) }
+    }
+    /// For the choice of the order of the sources, which needs no ranges.
+    pub fn anywhere(table: &'a TableInfo, source: u16) -> Finder<'a> {
+        Finder { anywhere: true, ..Finder::new(table, source) }
+    }
+
+    fn spend(&self, steps: usize) -> Option<()> {
+        let left = self.left.get();
+        self.left.set(left.saturating_sub(steps));
+        (left >= steps).then_some(())
+    }
+
     /// True if the value is known before the source is read (PATH-2).
     fn is_known(&self, expr: &Expr) -> bool {
         let is_own =
@@ -344,6 +361,7 @@ impl Finder<'_> {
                 && (position == 0 || prefixes.len() * test.intervals.len() <= MAX_RANGES / 10)
                 && exact
             {
+                self.spend(prefixes.len() * test.intervals.len())?;
                 prefixes = multiply(&prefixes, &test.intervals, position);
                 found.equal_columns = position + 1;
                 if test.intervals.len() == 1 {
@@ -370,6 +388,7 @@ impl Finder<'_> {
         if last.is_empty() {
             last.push(NextColumn::Any);
         }
+        self.spend(prefixes.len() * last.len())?;
         for (prefix, null_safe) in prefixes {
             for next in &last {
                 let (prefix, next) = (prefix.clone(), next.clone());
@@ -401,6 +420,10 @@ impl Finder<'_> {
                 let mut parts = Vec::new();
                 conjuncts_of(branch, &mut parts);
                 let tests = self.tests(&parts);
+                let steps = tests.iter().fold(parts.len(), |sum, t| sum + t.intervals.len());
+                if self.spend(steps).is_none() {
+                    return false;
+                }
                 let Some(found) = self.ranges_inside(index, &parts, &tests, ors + 1) else {
                     return false;
                 };

@@ -1,6 +1,5 @@
 //! Binds SELECT: first the clauses, in the order in which they see each other's names, then the
 //! access paths.
-use super::access_path;
 use super::aggregate::Aggregates;
 use super::columns_read;
 use super::compare::and;
@@ -117,7 +116,13 @@ impl Binder<'_> {
                 grouped.add(&name.column, &key);
             }
             // A repeated key and a constant do not change the groups, except those of ROLLUP.
-            let is_new = !key.is_constant() && known.find_expr(&key, &keys).is_none();
+            let mut compared = 0;
+            let is_new =
+                !key.is_constant() && known.find_counted(&key, &keys, &mut compared).is_none();
+            if compared > 1 {
+                // Long keys that begin alike.
+                self.step(compared * key.bytes().div_ceil(size_of::<Expr>()))?;
+            }
             if select.rollup || is_new {
                 known.insert_expr(&key, keys.len());
                 keys.push(key);
@@ -592,14 +597,13 @@ impl Binder<'_> {
                     let (own, joined): (Vec<Expr>, Vec<Expr>) = own
                         .into_iter()
                         .partition(|e| !by_hash || hash_join::reads_only(s as u16, e));
-                    let mut chosen = access_path::choose(
+                    let mut chosen = self.choose_path(
                         &table,
                         s as u16,
                         item.covered_by,
                         own,
                         &hints,
                         if s == 0 { &wanted } else { &nothing },
-                        || self.statistics(&table),
                     )?;
                     if by_hash {
                         chosen.filter = all(chosen.filter.into_iter().chain(joined).collect());
@@ -627,14 +631,13 @@ impl Binder<'_> {
                     let alias = &scope.sources[s].alias;
                     let mut by_index = None;
                     if by_hash {
-                        let found = access_path::choose(
+                        let found = self.choose_path(
                             &table,
                             s as u16,
                             item.covered_by,
                             every,
                             &hints,
                             &nothing,
-                            || self.statistics(&table),
                         )?;
                         let access = found.into_access(table.clone(), alias.clone(), lock);
                         by_index = Some(Box::new(access));

@@ -19,6 +19,8 @@ use crate::plan::{
 };
 use crate::sink::ColumnMeta;
 use redolith_types::{Collation, Value};
+use smallvec::SmallVec;
+use std::collections::HashMap;
 
 /// The window functions of a SELECT so far.
 #[derive(Default)]
@@ -27,6 +29,10 @@ pub(super) struct Windows {
     sorts: Vec<Order>,
     /// What the functions need of a row. GROUP BY rewrites it.
     exprs: Vec<Expr>,
+    /// The keys of sorts among `exprs`, and the sorts by the numbers of their keys: a text may have
+    /// a thousand functions over a thousand keys.
+    keys: SameIndex,
+    by_keys: HashMap<(Vec<usize>, Vec<(usize, bool)>), usize>,
 }
 /// Partitions and order: numbers of expressions.
 struct Order {
@@ -123,31 +129,29 @@ impl Windows {
         self.exprs.push(e);
         self.exprs.len() - 1
     }
-    /// The number of the sort with these keys, an earlier one if it is the same.
-    fn sort(&mut self, partition: Vec<Expr>, order: Vec<(Expr, bool)>) -> usize {
-        let same = |sort: &Order| {
-            sort.partition.len() == partition.len()
-                && sort.order.len() == order.len()
-                && sort.partition.iter().zip(&partition).all(|(n, e)| self.exprs[*n].same(e))
-                && sort
-                    .order
-                    .iter()
-                    .zip(&order)
-                    .all(|((n, down, _), (e, d))| down == d && self.exprs[*n].same(e))
-        };
-        if let Some(n) = self.sorts.iter().position(same) {
+    /// The number of a sort's key, an earlier one if it is the same.
+    fn key(&mut self, e: Expr) -> usize {
+        if let Some(n) = self.keys.find_expr(&e, &self.exprs) {
             return n;
         }
-        let partition = partition.into_iter().map(|e| self.expr(e)).collect();
-        let order = order
-            .into_iter()
-            .map(|(e, descending)| {
-                let collation = e.ty.collation;
-                (self.expr(e), descending, collation)
-            })
-            .collect();
-        self.sorts.push(Order { partition, order });
-        self.sorts.len() - 1
+        self.keys.insert_expr(&e, self.exprs.len());
+        self.expr(e)
+    }
+    /// The number of the sort with these keys, an earlier one if it is the same.
+    fn sort(&mut self, partition: Vec<Expr>, order: Vec<(Expr, bool)>) -> usize {
+        let partition: Vec<usize> = partition.into_iter().map(|e| self.key(e)).collect();
+        let collations: Vec<Collation> = order.iter().map(|(e, _)| e.ty.collation).collect();
+        let order: Vec<(usize, bool)> =
+            order.into_iter().map(|(e, descending)| (self.key(e), descending)).collect();
+        let next = self.sorts.len();
+        let keys = (partition.clone(), order.clone());
+        let number = *self.by_keys.entry(keys).or_insert(next);
+        if number == next {
+            let with_collation = |((n, descending), collation)| (n, descending, collation);
+            let order = order.into_iter().zip(collations).map(with_collation).collect();
+            self.sorts.push(Order { partition, order });
+        }
+        number
     }
 }
 
@@ -545,7 +549,9 @@ impl Binder<'_> {
             sort.calls.push(WindowCall { function, args, number: call.number, frame: call.frame });
         }
         for e in output.iter_mut() {
-            split.find_inputs(e)?;
+            if !split.find_inputs(e)? {
+                split.make_input(e)?;
+            }
         }
         let inputs = split.inputs;
         let mut next = inputs.len();
@@ -599,17 +605,30 @@ impl Split<'_> {
         self.inputs.push(e);
         slot(self.inputs.len() - 1)
     }
-    /// Makes inputs of all that an output needs of the inner SELECT.
-    fn find_inputs(&mut self, e: &mut Expr) -> Result<()> {
-        if has_window(e) {
-            let mut result = Ok(());
-            e.parts_mut(&mut |part| {
-                if result.is_ok() {
-                    result = self.find_inputs(part);
-                }
-            });
-            return result;
+    /// Makes inputs of all that an output with window functions needs of the inner SELECT. Returns
+    /// false, and changes nothing, if it has no window function.
+    fn find_inputs(&mut self, e: &mut Expr) -> Result<bool> {
+        if is_window(e) {
+            return Ok(true);
         }
+        let (mut found, mut failed) = (SmallVec::<[bool; 8]>::new(), None);
+        e.parts_mut(&mut |part| match self.find_inputs(part) {
+            Ok(has_window) => found.push(has_window),
+            Err(e) => failed = Some(e),
+        });
+        if failed.is_none() && !found.contains(&true) {
+            return Ok(false);
+        }
+        let mut found = found.into_iter();
+        e.parts_mut(&mut |part| {
+            if failed.is_none() && found.next() == Some(false) {
+                failed = self.make_input(part).err();
+            }
+        });
+        failed.map_or(Ok(true), Err)
+    }
+    /// Makes an input of an expression without window functions.
+    fn make_input(&mut self, e: &mut Expr) -> Result<()> {
         if e.is_fixed() && !e.has_dependent() {
             return Ok(());
         }

@@ -11,6 +11,7 @@ use redolith_disk::sim::{Damage, Fault, OpKind};
 use redolith_disk::{Disk, Loss, OpenHow};
 use redolith_engine::commit_stream::CommitStream;
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::task::{Context, Waker};
 
@@ -85,6 +86,20 @@ fn the_checkpoint_waits_at_the_last_synced_barrier() {
     rig.binlog.advance(Lsn(rig.lsn)).unwrap();
     assert_eq!(rig.binlog.limit(), Lsn(rig.lsn));
     assert_eq!(texts(&rig), ["one", "two", "three", "four"]);
+}
+
+/// Another try would succeed, and a power loss could then take the name of the file.
+/// Tests BINLOG-FILES-4.
+#[test]
+fn a_folder_that_cannot_be_synced_ends_the_process() {
+    for nth in [1, 2] {
+        let mut rig = Rig::new(1 << 20);
+        rig.disk.fail(Fault::new(OpKind::SyncDir, Damage::Eio).on("data").nth(nth));
+        let begins = AssertUnwindSafe(|| rig.rotate(Why::Flush, 1 << 20));
+        let ended = catch_unwind(begins).unwrap_err();
+        let why = ended.downcast_ref::<String>().unwrap();
+        assert!(why.starts_with("poisoned: syncing /data: "), "{why}");
+    }
 }
 
 /// Tests FOLLOW-3.

@@ -66,7 +66,11 @@ pub(super) struct Begin {
 
 /// Finds where a replica begins, and checks that the last transaction that it has is this server's,
 /// if that is in a file before. (In the first file the dump itself comes to it.)
-pub(super) fn find(binlog: &Arc<Binlog>, start: &MariadbStart) -> Result<Begin, DumpError> {
+pub(super) fn find(
+    binlog: &Arc<Binlog>,
+    start: &MariadbStart,
+    goes_on: &dyn Fn() -> bool,
+) -> Result<Begin, DumpError> {
     let options = binlog.options();
     if !options.gtids {
         return Err(NO_GTIDS.into());
@@ -81,7 +85,7 @@ pub(super) fn find(binlog: &Arc<Binlog>, start: &MariadbStart) -> Result<Begin, 
         let oldest = binlog.numbers().first().copied().unwrap_or_default();
         let (_, previous) = binlog.open_file(oldest)?;
         let has = GtidSet::new();
-        let file = if previous.is_empty() { oldest } else { first_missing(binlog, &has)? };
+        let file = if previous.is_empty() { oldest } else { first_missing(binlog, &has, goes_on)? };
         return Ok(Begin { file, has, dialect });
     };
     let newest = binlog.status().executed.last_number(options.uuid);
@@ -90,14 +94,14 @@ pub(super) fn find(binlog: &Arc<Binlog>, start: &MariadbStart) -> Result<Begin, 
     }
     let mut has = GtidSet::new();
     has.add_interval(options.uuid, 1, last.number + 1);
-    let file = first_missing(binlog, &has)?;
+    let file = first_missing(binlog, &has, goes_on)?;
     let (_, previous) = binlog.open_file(file)?;
     if previous.last_number(options.uuid) >= last.number {
         let mut before = GtidSet::new();
         before.add_interval(options.uuid, 1, last.number);
         // The files before may be gone.
-        if let Ok(earlier) = first_missing(binlog, &before) {
-            dialect.look_for_last(binlog, earlier)?;
+        if let Ok(earlier) = first_missing(binlog, &before, goes_on) {
+            dialect.look_for_last(binlog, earlier, goes_on)?;
         }
         dialect.last = None;
     }
@@ -194,11 +198,17 @@ impl Dialect {
     }
 
     /// Checks the last transaction that the replica has, which is in this file.
-    fn look_for_last(&mut self, binlog: &Arc<Binlog>, file: u32) -> Result<(), DumpError> {
+    fn look_for_last(
+        &mut self,
+        binlog: &Arc<Binlog>,
+        file: u32,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<(), DumpError> {
         let _kept = binlog.reader(file);
         let (mut reader, _) = binlog.open_file(file)?;
         reader.seek(FIRST_EVENT_AT);
         while self.last.is_some()
+            && goes_on()
             && let Some(event) = reader.next_event()?
         {
             if event.header.event_type == EventType::GTID

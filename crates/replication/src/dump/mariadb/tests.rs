@@ -22,7 +22,7 @@ impl Rig {
     fn mariadb(&self, position: &str) -> Result<Dump, DumpError> {
         let position = MariadbGtid::position(position).unwrap();
         let start = Start::Mariadb(MariadbStart { position, domain: DOMAIN });
-        Dump::begin(&self.binlog, start, Some(Checksum::Crc32))
+        Dump::begin(&self.binlog, start, Some(Checksum::Crc32), &|| true)
     }
     /// The transactions' events that a replica gets.
     fn given(&self, position: &str) -> Result<Vec<String>, DumpError> {

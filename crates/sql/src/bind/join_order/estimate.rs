@@ -243,7 +243,7 @@ impl<'f> Input<'f> {
         let share = share_of(condition);
         let mut fact = Fact { needs: 0, share, search: None, is_after, is_key, class: None };
         if let Some((table, _)) = &self.table {
-            let finder = Finder { table, source: source as u16, anywhere: true };
+            let finder = Finder::anywhere(table, source as u16);
             let test = finder.tests(std::slice::from_ref(condition)).pop();
             if let Some(test) = test {
                 let equal = test.all_equal().then_some(test.intervals.len());

@@ -117,11 +117,14 @@ pub(super) async fn events(
         return Err(failed("Wrong offset or I/O error"));
     }
     reader.seek(wanted.from);
-    let (mut passed, mut shown) = (0, 0);
+    let (mut passed, mut shown, mut buffer) = (0, 0, 0);
     loop {
         let mut batch = Vec::new();
         let ended = source.read(|_| -> Result<bool> {
-            while batch.len() < BATCH && shown < wanted.count {
+            for _ in 0..BATCH {
+                if shown >= wanted.count {
+                    return Ok(true);
+                }
                 let Some(event) = reader.next_event().map_err(|e| match e.damage {
                     Damage::Position { .. } => failed("Wrong offset or I/O error"),
                     _ => failed(e),
@@ -136,11 +139,13 @@ pub(super) async fn events(
                 shown += 1;
                 batch.push(row(&name, &event)?);
             }
-            Ok(shown >= wanted.count)
+            Ok(false)
         })??;
         out.extend(batch)?;
+        out.memory().recount(&mut buffer, reader.buffer_bytes())?;
         go_on(process)?;
         if ended {
+            out.memory().recount(&mut buffer, 0)?;
             return Ok(());
         }
     }

@@ -668,6 +668,66 @@ fn wide_tables_are_described_as_long_work() {
     assert!(long(40) > 0);
 }
 
+/// The ranges of many indexes are derived as long work, and where they are too many, the rows are
+/// found without them. The ranges of one index are kept.
+#[test]
+fn ranges_of_many_indexes_are_long_work() {
+    let w = Watched::new();
+    let mut s = w.world.session();
+    let keys = (0..60).map(|n| format!("KEY k{n} (a, b, c, d)")).collect::<Vec<_>>().join(", ");
+    let table = format!("CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT, c INT, d INT, {keys})");
+    assert_eq!(lines(&mut s, &table), ["ok 0 0"]);
+    assert_eq!(lines(&mut s, "INSERT INTO t VALUES (1, 3, 3, 3, 3), (2, 3, 4, 99, 3)"), ["ok 2 0"]);
+    let list = |n: usize| (0..n).map(|n| n.to_string()).collect::<Vec<_>>().join(",");
+    let mut found = |text: &str| {
+        w.runtime.long_work.store(0, Relaxed);
+        let answer = w.watch(|| lines(&mut s, text));
+        (answer, w.runtime.long_work.load(Relaxed))
+    };
+    assert_eq!(found("SELECT id FROM t WHERE a IN (1, 3) AND b IN (2, 3)"), (vec!["1".into()], 0));
+    let (a, b) = (list(100), list(9));
+    let many = format!("SELECT id FROM t WHERE a IN ({a}) AND b IN ({b}) AND c < 9 AND d = 3");
+    let (answer, long) = found(&many);
+    assert!(answer == ["1"] && long > 0, "{answer:?} {long}");
+    // Each of many ORs makes ranges that are of no use, because its last branch has none.
+    let or = format!("(a IN ({a}) AND b IN ({b}) OR d = 3)");
+    let many = format!("SELECT id FROM t WHERE {} AND c < 9", vec![or; 200].join(" AND "));
+    let (answer, long) = found(&many);
+    assert!(answer == ["1"] && long > 0, "{answer:?} {long}");
+    let branch = |n: usize| format!("a IN ({a}) AND b IN ({b}) AND c = {n}");
+    let branches = (0..10).map(branch).collect::<Vec<_>>().join(" OR ");
+    let (explained, long) = found(&format!("EXPLAIN SELECT id FROM t WHERE {branches}"));
+    assert!(long > 0 && explained[0].contains("|range|k0,k1,k2,"), "{explained:?} {long}");
+    assert!(!explained[0].contains("k59"), "{explained:?}");
+    assert_eq!(found(&format!("SELECT id FROM t WHERE {branches}")).0, ["1"]);
+}
+
+/// A function under thousands of operators, and many functions over one long window, take steps in
+/// proportion to their number.
+#[test]
+fn windows_are_bound_once() {
+    let w = World::new();
+    let mut s = w.session();
+    let deep = format!("SELECT {}ROW_NUMBER() OVER (){}", "(1 + ".repeat(30), ")".repeat(30));
+    assert_eq!(lines(&mut s, &deep), ["31"]);
+    let keys = (0..100).map(|n| format!("x + {n}")).collect::<Vec<_>>().join(", ");
+    let calls = (0..200)
+        .map(|n| format!("COUNT(*) OVER (w ORDER BY x * {} DESC, x)", n % 3))
+        .collect::<Vec<_>>()
+        .join(", ");
+    let many = format!(
+        "SELECT {calls} FROM (SELECT 1 AS x UNION SELECT 2) t WINDOW w AS (PARTITION BY {keys})"
+    );
+    assert_eq!(lines(&mut s, &many), vec![vec!["1"; 200].join("|"); 2]);
+    assert_eq!(
+        lines(&mut s, &many.replacen("SELECT", "EXPLAIN SELECT", 1))
+            .iter()
+            .filter(|l| l.contains("filesort"))
+            .count(),
+        1
+    );
+}
+
 /// Texts of many short statements take time in proportion to their length, and a KILL between two
 /// statements ends them.
 #[test]

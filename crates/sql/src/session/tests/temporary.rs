@@ -4,10 +4,13 @@ use crate::exec::fixture::Server;
 use redolith_disk::{Disk, RealDisk};
 use redolith_engine::dict::temporary::TEMPORARY_SCHEMA;
 use redolith_engine::runtime::block_on;
+use std::future::Future;
 use std::io;
 use std::path::Path;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 /// The number of temporary tables that the engine has.
@@ -69,6 +72,40 @@ fn they_end_with_their_session() {
         wait_until(&w, || kept(&w) == 0 && files(&w) == before.0);
         assert_eq!(w.db.memory.used(), before.1);
     }
+}
+
+/// A connection's task goes at any of its waits, while a table takes the place of another.
+/// Tests TEMPTABLE-9.
+#[test]
+fn a_replacement_that_is_given_up_leaves_no_table() {
+    let w = World::new();
+    let before = files(&w);
+    let (mut given_up, mut finished) = (0, 0);
+    while finished < 3 {
+        let mut s = w.session();
+        run(&mut s, &["CREATE TEMPORARY TABLE a (x INT)", "INSERT INTO a VALUES (1), (2)"]);
+        let mut out = Lines::default();
+        {
+            let text = b"ALTER TABLE a MODIFY x BIGINT, ALGORITHM = COPY";
+            let mut altering = pin!(s.query(text, &mut out));
+            let mut poll = || altering.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            // Each turn gives up later.
+            let waits = given_up / 2;
+            let ready = (0..=waits).any(|n| {
+                if n > 0 {
+                    block_on(w.db.engine.runtime.sleep(Duration::from_millis(1)));
+                }
+                poll().is_ready()
+            });
+            if ready {
+                finished += 1;
+            }
+            given_up += 1;
+        }
+        drop(s);
+        wait_until(&w, || kept(&w) == 0 && files(&w) == before);
+    }
+    assert!(given_up > 6, "{given_up}");
 }
 
 /// Tests TEMPTABLE-5: neither the cache of texts nor that of prepared statements knows them.
