@@ -141,6 +141,12 @@ pub enum Error {
         /// The bytes that it may have.
         max: usize,
     },
+    /// The transaction has changed as many rows as a transaction can.
+    #[error("a transaction changes at most {max} rows; commit, and go on with another one")]
+    TooManyChanges {
+        /// The changes that it may have.
+        max: u32,
+    },
     /// The key does not fit into an index page.
     #[error("key too long: {size} bytes, the maximum is {max}")]
     KeyTooLong {

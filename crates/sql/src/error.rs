@@ -617,6 +617,7 @@ impl From<EngineError> for SqlError {
             EngineError::RowTooLarge { max, .. } => SqlError::row_too_large(max),
             EngineError::RecordTooLong(_) => SqlError::binlog_cache_full(),
             EngineError::UndoTooLong { .. } => SqlError::new(1713, "Undo log record is too big."),
+            e @ EngineError::TooManyChanges { .. } => SqlError::unknown_error(e),
             EngineError::KeyTooLong { max, .. } => SqlError::key_too_long(max),
             EngineError::AutoIncrementExhausted(_) => SqlError::auto_increment_failed(),
             EngineError::DiskFull(what) => SqlError::table_full(dotted(&what)),

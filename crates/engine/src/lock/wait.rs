@@ -52,7 +52,8 @@ impl LockWait {
             }
             if self.trx.kill().poll(cx.waker()) {
                 self.withdraw();
-                return Poll::Ready(Err(Error::Interrupted));
+                // The request may have been granted at the last moment.
+                return Poll::Ready(self.ended().unwrap_or(Err(Error::Interrupted)));
             }
             if timer.as_mut().poll(cx).is_pending() {
                 return Poll::Pending;

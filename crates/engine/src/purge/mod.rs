@@ -106,24 +106,13 @@ impl Engine {
                 let mut items = Vec::new();
                 match self.retry(|| self.logs_of(&unread, found.to, &mut items)).await {
                     Ok(()) => found.items = items,
-                    Err(e) => self.log_failure(false, &e),
+                    Err(e) if self.reads_later(&unread, &e) => return Step::Later,
+                    Err(_) => {}
                 }
                 0
             }
-            Err(e) => {
-                // The page cannot be read.
-                let mut unreadable = self.history.unreadable.lock();
-                if unreadable.0 != unread.no {
-                    *unreadable = (unread.no, 0);
-                }
-                let passes = may_pass(&e, &mut unreadable.1);
-                drop(unreadable);
-                self.log_failure(passes, &e);
-                if passes {
-                    self.history.counts.retries.fetch_add(1, Relaxed);
-                    self.undo.have_read(unread.no, unread.from, 0, true);
-                    return Step::Later;
-                }
+            Err(e) if self.reads_later(&unread, &e) => return Step::Later,
+            Err(_) => {
                 found.to = unread.to;
                 0
             }
@@ -137,6 +126,21 @@ impl Engine {
         self.undo.have_read(unread.no, found.to, logs, false);
         self.history.done(logs.into());
         step
+    }
+    /// Notes that a page cannot be read. Returns false if it has been tried often enough.
+    fn reads_later(&self, unread: &Unread, e: &Error) -> bool {
+        let mut unreadable = self.history.unreadable.lock();
+        if unreadable.0 != unread.no {
+            *unreadable = (unread.no, 0);
+        }
+        let passes = may_pass(e, &mut unreadable.1);
+        drop(unreadable);
+        self.log_failure(passes, e);
+        if passes {
+            self.history.counts.retries.fetch_add(1, Relaxed);
+            self.undo.have_read(unread.no, unread.from, 0, true);
+        }
+        passes
     }
     /// Gathers the items that the undo logs which the horizon sees have made obsolete.
     fn read_page(&self, unread: &Unread, batch: &mut Batch, found: &mut Found) -> Try<()> {

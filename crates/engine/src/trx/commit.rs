@@ -106,7 +106,7 @@ impl Trx {
         if self.undo.count as usize >= MANY {
             self.engine.runtime.leave_worker();
         }
-        let marked = match self.broken.take() {
+        let marked = match self.broken.clone() {
             Some(e) => Err(e),
             None => self.mark(record::COMMITTED, record).await,
         };

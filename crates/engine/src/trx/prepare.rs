@@ -85,8 +85,8 @@ impl Trx {
         record: Option<&[u8]>,
     ) -> Result<CommitTicket> {
         assert!(!self.prepared && name.len() <= NAME_MAX, "a name of {} bytes", name.len());
-        if let Some(e) = self.broken.take() {
-            return Err(e);
+        if let Some(e) = &self.broken {
+            return Err(e.clone());
         }
         self.view.close();
         let engine = self.engine.clone();

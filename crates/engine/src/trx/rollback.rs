@@ -13,7 +13,7 @@ use crate::row::version::{self, Version};
 use crate::row::{entry, overflow, value};
 use crate::undo;
 use crate::undo::record::{self, Entry, RollPtr};
-use crate::{Result, TrxId, Try};
+use crate::{Error, Result, TrxId, Try};
 use std::sync::Arc;
 
 /// A rollback tells how far it is whenever it has taken back so many changes more.
@@ -36,10 +36,10 @@ impl Trx {
         if planted(Canary::SavepointForgets) {
             self.undo.last = to.0;
         }
+        // If the caller gives the future up, a part of the changes stays.
+        let before = self.broken.replace(Error::Interrupted);
         let done = self.back_to(to.0, true).await;
-        if let Err(e) = &done {
-            self.broken = Some(e.clone());
-        }
+        self.broken = done.as_ref().err().cloned().or(before);
         done
     }
     /// Takes back changes down to `to`. `goes_on` says that the rest of the transaction may still
@@ -93,6 +93,7 @@ impl Trx {
     /// rollback.
     pub(crate) async fn take_back_all(&mut self) -> Result<()> {
         self.give_up_table();
+        self.broken = Some(Error::Interrupted);
         self.back_to(RollPtr::NONE, false).await?;
         let engine = self.engine.clone();
         if self.id != TrxId::NONE {
@@ -122,7 +123,8 @@ fn mark_undone(engine: &Engine, at: RollPtr) -> Try<()> {
     Ok(())
 }
 fn read_step(engine: &Engine, at: RollPtr) -> Try<(RollPtr, Step)> {
-    undo::read(&engine.store, at, |e| match e {
+    let mut wrong = None;
+    let read = undo::read(&engine.store, at, |e| match e {
         Some(Entry::Insert { head, key }) => {
             (head.before, Step::Insert { table: head.table, key: key.to_vec() })
         }
@@ -140,9 +142,20 @@ fn read_step(engine: &Engine, at: RollPtr) -> Try<(RollPtr, Step)> {
         }
         Some(Entry::Undone { head } | Entry::Held { head, .. }) => (head.before, Step::Nothing),
         other => {
-            crate::poison(&format!("undo record {at:?} of an active transaction is {other:?}"))
+            let page = undo::page_id(at.page());
+            wrong = Some(Error::Corrupt {
+                page,
+                file: engine.store.spaces.path(page.space).display().to_string(),
+                table: "(undo)".into(),
+                why: format!(
+                    "no record at offset {} for a change that is to be taken back: {other:?}",
+                    at.at()
+                ),
+            });
+            (RollPtr::NONE, Step::Nothing)
         }
-    })
+    })?;
+    wrong.map_or(Ok(read), |wrong| Err(wrong.into()))
 }
 
 impl Engine {

@@ -30,8 +30,8 @@ use crate::buf::Latch;
 use crate::commit_stream::StreamRecord;
 use crate::mtr::{At, Mtr, Store};
 use crate::page::{Patch, kind};
-use crate::{Lsn, PageId, PageNo, SpaceId, TrxId, Try, space};
-use hashbrown::HashMap;
+use crate::{Error, Lsn, PageId, PageNo, SpaceId, TrxId, Try, space};
+use hashbrown::{HashMap, HashSet};
 use parking_lot::Mutex;
 use record::RollPtr;
 use smallvec::SmallVec;
@@ -61,6 +61,10 @@ struct PageState {
     /// while purge reads the page.
     live: u32,
     owned: bool,
+    /// Whether a transaction may take the page: it is in [`Pages::available`].
+    offered: bool,
+    /// Whether the page is in [`Pages::empty`].
+    noted_empty: bool,
     /// Whether the page is in the list of pages to read, or purge is reading it (UNDO-5).
     listed: bool,
     /// The offsets at which long undo logs begin, in the part that purge has not read.
@@ -76,6 +80,11 @@ pub struct Unread {
 }
 /// A page with less room than this is not given to a new transaction.
 const WORTH: u16 = 2048;
+/// The most records of a transaction: the records of one more page have numbers, too.
+const MOST_RECORDS: u32 = u32::MAX - crate::PAGE_SIZE as u32;
+/// How many pages are tried that may have room for a record. The next one is an empty page: among
+/// thousands of pages with some room, none may have enough.
+const TRIES: usize = 4;
 impl PageState {
     /// Whether a transaction may take the page when it has no owner.
     fn is_worth_it(&self) -> bool {
@@ -92,8 +101,11 @@ pub struct UndoPages {
 #[derive(Default)]
 struct Pages {
     all: HashMap<PageNo, PageState>,
-    /// The pages that a transaction may take, the most recently used last.
-    available: Vec<PageNo>,
+    /// The pages that a transaction may take, the most recently used last. Some entries are left of
+    /// pages that were taken as empty pages.
+    available: VecDeque<PageNo>,
+    /// Pages that had no undo log that is needed when they were noted here, each once.
+    empty: Vec<PageNo>,
     /// The pages that purge has not read to their end, the longest waiting first.
     unread: VecDeque<PageNo>,
     /// The usage of each space.
@@ -143,6 +155,54 @@ impl Pages {
     fn is_open(&self, no: PageNo) -> bool {
         self.closed != Some(space_of(no))
     }
+    /// Offers the page to transactions, before all other pages unless `last`.
+    fn offer(&mut self, no: PageNo, last: bool) {
+        let p = self.page(no);
+        p.offered = true;
+        let is_empty = p.live == 0;
+        if last {
+            self.available.push_front(no);
+        } else {
+            self.available.push_back(no);
+        }
+        if is_empty {
+            self.note_empty(no);
+        }
+        if self.available.len() > 2 * self.all.len() {
+            self.forget_left_entries();
+        }
+    }
+    fn note_empty(&mut self, no: PageNo) {
+        if !std::mem::replace(&mut self.page(no).noted_empty, true) {
+            self.empty.push(no);
+        }
+    }
+    #[cold]
+    fn forget_left_entries(&mut self) {
+        let mut seen = HashSet::new();
+        let is_offered = |no: &PageNo| self.all.get(no).is_some_and(|p| p.offered);
+        // The last entry of a page is the one that counts.
+        let kept = self.available.iter().rev().filter(|no| is_offered(no) && seen.insert(**no));
+        let mut kept: VecDeque<PageNo> = kept.copied().collect();
+        kept.make_contiguous().reverse();
+        self.available = kept;
+    }
+    /// Gives an offered page an owner.
+    fn own(&mut self, no: PageNo) -> Current {
+        let p = self.page(no);
+        assert!(!p.owned, "UNDO-1: page {no} has an owner");
+        let fresh = p.live == 0;
+        if fresh {
+            // No undo log in the page is needed, and purge is not reading it, which would count as
+            // a log.
+            (p.used, p.read) = (record::FIRST as u16, record::FIRST as u16);
+            p.long.clear();
+        }
+        (p.owned, p.offered) = (true, false);
+        let used = p.used;
+        self.need(no);
+        Current { no, used, fresh }
+    }
     /// Lists the page if it has a part for purge to read (UNDO-5).
     fn list(&mut self, no: PageNo) {
         let p = self.page(no);
@@ -156,15 +216,11 @@ impl Pages {
         let left = (0..logs).map(|_| self.forgo(no)).last();
         let open = self.is_open(no);
         let p = self.page(no);
-        // A page that was too full to be available becomes available again. Other pages are
-        // available already.
-        if left == Some(0)
-            && !p.owned
-            && p.used as usize + WORTH as usize > crate::PAGE_SIZE
-            && open
-        {
-            self.available.push(no);
+        if left != Some(0) || p.owned || !open {
+            return;
         }
+        // A page that was too full to be offered is offered again.
+        if p.offered { self.note_empty(no) } else { self.offer(no, false) }
     }
 }
 /// A page to which a transaction writes.
@@ -178,20 +234,33 @@ struct Current {
 impl UndoPages {
     fn take(&self) -> Option<Current> {
         let mut s = self.state.lock();
-        let no = s.available.pop()?;
-        let p = s.page(no);
-        assert!(!p.owned, "UNDO-1: page {no} has an owner");
-        let fresh = p.live == 0;
-        if fresh {
-            // No undo log in the page is needed, and purge is not reading it, which would count as
-            // a log.
-            (p.used, p.read) = (record::FIRST as u16, record::FIRST as u16);
-            p.long.clear();
+        loop {
+            let no = s.available.pop_back()?;
+            if s.all.get(&no).is_some_and(|p| p.offered) {
+                return Some(s.own(no));
+            }
         }
-        p.owned = true;
-        let used = p.used;
-        s.need(no);
-        Some(Current { no, used, fresh })
+    }
+    /// Takes a page in which no undo log is needed.
+    fn take_empty(&self) -> Option<Current> {
+        let mut s = self.state.lock();
+        loop {
+            let no = s.empty.pop()?;
+            let Some(p) = s.all.get_mut(&no) else { continue };
+            p.noted_empty = false;
+            if p.offered && p.live == 0 {
+                return Some(s.own(no));
+            }
+        }
+    }
+    /// Releases a page to which its owner has written nothing.
+    fn return_unused(&self, c: Current) {
+        let mut s = self.state.lock();
+        s.forgo(c.no);
+        s.page(c.no).owned = false;
+        if s.is_open(c.no) {
+            s.offer(c.no, true);
+        }
     }
     /// Releases a page that a transaction has written up to `used`. `long` is the offset in the
     /// page at which the transaction's undo log begins, if the log continues in another page.
@@ -202,7 +271,7 @@ impl UndoPages {
         p.owned = false;
         p.long.extend(long);
         if p.is_worth_it() && s.is_open(no) {
-            s.available.push(no);
+            s.offer(no, false);
         }
         s.list(no);
     }
@@ -251,14 +320,15 @@ impl UndoPages {
     pub fn enter(&self, no: PageNo, used: u16, live: u32, long: SmallVec<[u16; 4]>) {
         let mut s = self.state.lock();
         let read = if live > 0 { record::FIRST as u16 } else { used };
-        let p = PageState { used, read, live, owned: false, listed: false, long };
+        let (owned, offered, noted_empty, listed) = (false, false, false, false);
+        let p = PageState { used, read, live, owned, offered, noted_empty, listed, long };
         let offer = p.is_worth_it() && s.is_open(no);
         s.all.insert(no, p);
         let space = &mut s.spaces[space_of(no)];
         space.pages += 1;
         space.live += (live > 0) as usize;
         if offer {
-            s.available.push(no);
+            s.offer(no, false);
         }
         s.list(no);
     }
@@ -291,6 +361,28 @@ impl UndoPages {
         let s = self.state.lock();
         (s.all.len(), s.all.values().filter(|p| p.live > 0).count())
     }
+}
+
+/// Takes a page that has enough room: one of the few that were used last, or an empty one. The
+/// pages that were `tried` come last afterwards.
+fn take_fitting(
+    pages: &UndoPages,
+    fits: impl Fn(&Current) -> bool,
+    mut tried: impl FnMut(PageNo),
+) -> Option<Current> {
+    let mut unfit: SmallVec<[Current; TRIES]> = SmallVec::new();
+    let found = loop {
+        let taken = if unfit.len() < TRIES { pages.take() } else { pages.take_empty() };
+        match taken {
+            Some(c) if !fits(&c) => unfit.push(c),
+            found => break found,
+        }
+    };
+    for c in unfit {
+        tried(c.no);
+        pages.return_unused(c);
+    }
+    found
 }
 
 /// The undo log of one transaction.
@@ -363,37 +455,26 @@ impl UndoLog {
         let fits = |c: &Current| c.used as usize + record::LOG_LEN + len + 2 <= crate::PAGE_SIZE;
         if let Some(c) = self.next.take() {
             // The page is too full for this record, so other transactions may have it.
-            self.return_unused(pages, c);
+            pages.return_unused(c);
         }
-        let mut unfit: SmallVec<[Current; 4]> = SmallVec::new();
         let found = loop {
-            match pages.take() {
-                Some(c) if fits(&c) => break Ok(c),
-                Some(c) => unfit.push(c),
-                None => {
-                    if let Err(e) = pages.grow(store) {
-                        break Err(e);
-                    }
-                }
+            match take_fitting(pages, fits, |_| {}) {
+                Some(c) => break c,
+                None => pages.grow(store)?,
             }
         };
-        for c in unfit {
-            self.return_unused(pages, c);
-        }
-        self.next = Some(found?);
+        self.next = Some(found);
         Ok(())
-    }
-    fn return_unused(&self, pages: &UndoPages, c: Current) {
-        let mut s = pages.state.lock();
-        s.forgo(c.no);
-        s.page(c.no).owned = false;
-        if s.is_open(c.no) {
-            s.available.insert(0, c.no);
-        }
     }
     /// Latches the page for a record of `len` bytes, for which [`UndoLog::make_room`] has been
     /// called.
+    ///
+    /// # Errors
+    /// [`Error::TooManyChanges`] if no page's records can be numbered.
     pub(crate) fn reserve(&self, m: &mut Mtr<'_>, trx: TrxId, len: usize) -> Try<Slot> {
+        if self.count > MOST_RECORDS {
+            return Err(Error::TooManyChanges { max: MOST_RECORDS }.into());
+        }
         let here = self.current.filter(|c| c.used as usize + len + 2 <= crate::PAGE_SIZE);
         let c = here.or(self.next).expect("make_room comes before reserve");
         let at = if c.fresh { m.create(page_id(c.no))? } else { m.x(page_id(c.no))? };
@@ -480,7 +561,7 @@ impl UndoLog {
             pages.give_back(c.no, c.used, None);
         }
         if let Some(c) = self.next.take() {
-            self.return_unused(pages, c);
+            pages.return_unused(c);
         }
     }
     /// An undo log found at start, which has to be rolled back.
@@ -508,148 +589,4 @@ pub(crate) fn read<R>(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// An undo log in a page: its offset, whether it continues in another page, and whether it is
-    /// needed.
-    #[derive(Clone, Copy, Debug, PartialEq)]
-    struct Log {
-        at: u16,
-        long: bool,
-        needed: bool,
-    }
-
-    /// Transactions take pages, continue in other pages, and end, while purge reads some pages and
-    /// leaves others half read. Each undo log must be read once, no page may have two owners, and
-    /// no page may start over while a log in it is needed or while purge reads it.
-    /// Tests UNDO-5.
-    #[test]
-    fn released_undo_is_read_once() {
-        for seed in 1..=300 {
-            let mut random = crate::lock::tests::Random(seed);
-            let pages = UndoPages::default();
-            (1..=6).for_each(|no| pages.enter(no, record::FIRST as u16, 0, SmallVec::new()));
-            // The undo logs in each page since it started over, the pages with an owner, and the
-            // parts that purge is reading.
-            let mut logs: HashMap<PageNo, Vec<Log>> = HashMap::new();
-            let mut open: Vec<(Current, Vec<(PageNo, u16)>)> = Vec::new();
-            let mut reading: Vec<Unread> = Vec::new();
-            let mut long: Vec<Vec<(PageNo, u16)>> = Vec::new();
-            let (mut written, mut read) = (0, 0);
-            for _ in 0..2000 {
-                match random.below(5) {
-                    0 | 1 if open.len() < 4 => {
-                        let Some(c) = pages.take() else { continue };
-                        assert!(open.iter().all(|o| o.0.no != c.no), "UNDO-1, seed {seed}");
-                        let of = logs.entry(c.no).or_default();
-                        if c.fresh {
-                            assert!(
-                                of.iter().all(|l| !l.needed)
-                                    && reading.iter().all(|u| u.no != c.no),
-                                "UNDO-3, seed {seed}"
-                            );
-                            of.clear();
-                        }
-                        of.push(Log { at: c.used, long: false, needed: true });
-                        open.push((c, vec![(c.no, c.used)]));
-                    }
-                    2 if !open.is_empty() => {
-                        let i = random.below(open.len() as u64) as usize;
-                        let (c, mut parts) = open.swap_remove(i);
-                        let end = (c.used + 40 + random.below(6000) as u16)
-                            .min(crate::PAGE_SIZE as u16 - 2);
-                        let goes_on = parts.len() < 3 && random.below(3) == 0;
-                        let first = goes_on && parts.len() == 1;
-                        if first {
-                            logs.get_mut(&c.no).unwrap().last_mut().unwrap().long = true;
-                        }
-                        let next = if goes_on { pages.take() } else { None };
-                        pages.give_back(c.no, end, (first && next.is_some()).then_some(c.used));
-                        match next {
-                            Some(n) => {
-                                let of = logs.entry(n.no).or_default();
-                                if n.fresh {
-                                    of.clear();
-                                }
-                                of.push(Log { at: n.used, long: true, needed: true });
-                                parts.push((n.no, n.used));
-                                open.push((n, parts));
-                            }
-                            None if parts.len() > 1 => long.push(parts),
-                            None => {
-                                logs.get_mut(&c.no).unwrap().last_mut().unwrap().long = false;
-                                written += 1;
-                            }
-                        }
-                    }
-                    3 if reading.len() < 2 => reading.extend(pages.next_to_read()),
-                    _ if random.below(3) == 0 && !long.is_empty() => {
-                        // A long undo log is purged by itself.
-                        for (no, at) in long.swap_remove(0) {
-                            logs.get_mut(&no)
-                                .unwrap()
-                                .iter_mut()
-                                .find(|l| l.at == at)
-                                .unwrap()
-                                .needed = false;
-                            pages.purged(no);
-                        }
-                    }
-                    _ if !reading.is_empty() => {
-                        let u = reading.swap_remove(0);
-                        let of = logs.get_mut(&u.no).unwrap();
-                        let mut purged = 0;
-                        let mut to = u.to;
-                        for l in of.iter_mut().filter(|l| (u.from..u.to).contains(&l.at)) {
-                            let first_of_long = u.long.contains(&l.at);
-                            assert!(!first_of_long || l.long, "seed {seed}: {l:?}");
-                            if l.long {
-                                continue;
-                            }
-                            if random.below(8) == 0 {
-                                // The horizon does not see this log.
-                                to = l.at;
-                                break;
-                            }
-                            assert!(l.needed, "seed {seed}: read twice");
-                            l.needed = false;
-                            purged += 1;
-                        }
-                        read += purged;
-                        pages.have_read(u.no, to, purged, random.below(2) == 0);
-                    }
-                    _ => {}
-                }
-            }
-            // All transactions end, and purge reads everything.
-            for (c, parts) in open {
-                pages.give_back(c.no, c.used + 40, None);
-                let of = logs.get_mut(&c.no).unwrap();
-                match parts.len() {
-                    1 => {
-                        of.last_mut().unwrap().long = false;
-                        written += 1;
-                    }
-                    _ => long.push(parts),
-                }
-            }
-            for u in reading {
-                pages.have_read(u.no, u.from, 0, false);
-            }
-            for (no, _) in long.into_iter().flatten() {
-                pages.purged(no);
-            }
-            while let Some(u) = pages.next_to_read() {
-                let here = logs[&u.no]
-                    .iter()
-                    .filter(|l| !l.long && (u.from..u.to).contains(&l.at))
-                    .count();
-                read += here as u32;
-                pages.have_read(u.no, u.to, here as u32, false);
-            }
-            assert_eq!((read, pages.counts().1, pages.unread()), (written, 0, 0), "seed {seed}");
-            assert!(written > 100);
-        }
-    }
-}
+mod tests;

@@ -89,6 +89,9 @@ impl Pages {
         self.closed = Some(which);
         self.growing = 1 - which;
         self.available.retain(|no| space_of(*no) != which);
+        self.empty.retain(|no| space_of(*no) != which);
+        let of_space = self.all.iter_mut().filter(|(no, _)| space_of(**no) == which);
+        of_space.for_each(|(_, p)| (p.offered, p.noted_empty) = (false, false));
     }
     fn open(&mut self) {
         let Some(which) = self.closed.take() else { return };
@@ -98,7 +101,7 @@ impl Pages {
         let mut free: Vec<PageNo> = self.all.iter().filter_map(free).collect();
         // The pages are offered in order, so that a run of the simulation can be repeated.
         free.sort_unstable();
-        self.available.splice(0..0, free);
+        free.into_iter().rev().for_each(|no| self.offer(no, true));
     }
     /// Whether no undo log in the closed space is needed, and no thread is adding a page to it.
     fn is_empty(&self, which: usize) -> bool {

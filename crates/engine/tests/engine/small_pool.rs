@@ -10,9 +10,12 @@ use redolith_engine::runtime::{BoxFuture, Runtime, Threads, block_on};
 use redolith_engine::{Config, DEFAULT_COLLATION, Engine, Error, PAGE_SIZE, Report, Trx};
 use redolith_types::{Collation, Column, IndexDef, IntSize, SqlType, TableDef, Value};
 use std::borrow::Cow;
+use std::future::Future;
 use std::path::Path;
+use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, mpsc};
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 const ROWS: i64 = 12_000;
@@ -102,6 +105,52 @@ async fn fill(e: &Arc<Engine>) {
             trx.commit().await.unwrap().wait();
         }
     }
+}
+
+/// A program drops the rollback of a statement in any of its waits: the transaction cannot commit
+/// what is left of the statement.
+#[test]
+fn half_a_statement_is_not_committed() {
+    let dir = Dir::new("half-a-statement");
+    let (e, _) = open(&dir);
+    block_on(fill(&e));
+    let t = e.dict.table("test", "big").unwrap();
+    let (mut given_up, mut whole) = (0, 0);
+    for polls in 1.. {
+        let mut trx = e.begin(KillFlag::new());
+        block_on(change(&mut trx, &t, 0)).unwrap();
+        let before = trx.savepoint();
+        for id in 1..800 {
+            block_on(change(&mut trx, &t, id * 13)).unwrap();
+        }
+        let is_done = {
+            let mut back = pin!(trx.rollback_to(before));
+            (0..polls * polls * 20).any(|n| {
+                if n > 0 {
+                    std::thread::yield_now();
+                }
+                back.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready()
+            })
+        };
+        let committed = block_on(trx.commit());
+        match is_done {
+            true => {
+                committed.unwrap().wait();
+                whole += 1;
+            }
+            false => {
+                assert!(matches!(committed, Err(Error::Interrupted)));
+                given_up += 1;
+            }
+        }
+        let mut reader = e.begin(KillFlag::new());
+        let (rows, changes) = block_on(check(&mut reader, &t, 0));
+        assert_eq!((rows, changes), (ROWS, whole), "{given_up}");
+        if whole == 2 {
+            break;
+        }
+    }
+    assert!(given_up > 0);
 }
 
 /// Tests TREE-1, SPACE-2 and UNDO-4.

@@ -9,9 +9,9 @@
 //! BINLOG-FILES-3: the index names every file: from before the file is made until it is gone. What
 //! a crash leaves is a name without a file. Behind the last transaction, a start makes that file;
 //! before it, [`Files::forget_gone`] takes the name out.
-//! BINLOG-FILES-4: a failed sync of a file of the log, or of the folder, ends the process: the system
-//! tells only once, and another try would succeed without what is lost. (An index and a mark are
-//! written anew before the next try.)
+//! BINLOG-FILES-4: a failed sync of a file of the log, or of the folder, ends the process: the
+//! system tells only once, and another try would succeed without what is lost. (An index and a mark
+//! are written anew before the next try.)
 mod reset;
 
 use crate::binlog::counters::{Counts, add};

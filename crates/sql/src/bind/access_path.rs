@@ -14,7 +14,9 @@ use super::order::{Purpose, Wanted, index_order};
 use super::range::{Bounded, Finder, IndexRanges, not_consumed};
 use crate::error::{Result, SqlError};
 use crate::parse::ast::{HintKind, IndexHint};
-use crate::plan::{AccessKind, AccessPath, Covering, Expr, ExprKind, RowLock, TableAccess};
+use crate::plan::{
+    AccessKind, AccessPath, Covering, Expr, ExprKind, KeyRange, RowLock, TableAccess,
+};
 use crate::table_info::TableInfo;
 use redolith_engine::dict::estimate::Statistics;
 use redolith_types::{IndexDef, TableDef, Value};
@@ -27,8 +29,9 @@ const MANY_ROWS: u64 = 1000;
 const SECONDARY: f64 = 2.5;
 const SORT: f64 = 0.5;
 /// The steps for the ranges of a statement's indexes: a range, or a condition in an OR, is one, for
-/// each index that it is looked at for. Without steps the other indexes are not searched. More than
-/// `SHORT_RANGE_STEPS` are long work: a range takes some 200 ns.
+/// each index that it is looked at for. Without steps an index is searched only if its ranges are no
+/// product of lists, and no other index is searched. More than `SHORT_RANGE_STEPS` are long work: a
+/// range takes some 200 ns.
 pub(super) const RANGE_STEPS: usize = 1_000_000;
 const SHORT_RANGE_STEPS: usize = 20_000;
 
@@ -212,6 +215,8 @@ impl Binder<'_> {
         for &i in &allowed.search {
             let index = &table.def.indexes[i];
             finder.left.set(self.range_steps);
+            // As the first one, an index is searched however long the list.
+            finder.lists_are_free.set(candidates.is_empty());
             let found = finder.ranges(index, &conjuncts, &tests);
             self.count_ranges(finder.left.get())?;
             let Some(found) = found else { continue };
@@ -257,7 +262,8 @@ impl Binder<'_> {
             }
         };
         if let Some(found) = &found {
-            self.charge(found.ranges.len() * (found.equal_columns + 2))?;
+            let bytes = found.bytes + found.ranges.len() * size_of::<KeyRange>();
+            self.charge(bytes.div_ceil(size_of::<Expr>()))?;
         }
         Ok(finish(best, found, conjuncts, possible))
     }

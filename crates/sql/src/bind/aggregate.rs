@@ -6,6 +6,7 @@ use crate::error::{Result, SqlError};
 use crate::parse::ast::{self, Call};
 use crate::plan::expr_set::SameIndex;
 use crate::plan::{Aggregate, AggregateCall, Expr, ExprKind, ExprType, SortKey};
+use std::cell::Cell;
 
 pub(super) fn by_name(name: &str) -> Option<Aggregate> {
     Some(match name {
@@ -40,7 +41,11 @@ pub(super) struct Aggregates {
 }
 impl Aggregates {
     /// The place of a call in the list. Adds the call if it is new.
-    pub fn place(&mut self, call: AggregateCall) -> usize {
+    pub fn place(
+        &mut self,
+        call: AggregateCall,
+        mut count: impl FnMut(usize) -> Result<()>,
+    ) -> Result<usize> {
         let same = |other: &AggregateCall| {
             other.function == call.function
                 && other.distinct == call.distinct
@@ -54,15 +59,44 @@ impl Aggregates {
             (std::mem::discriminant(&call.function), call.distinct, call.args.len()),
             &call.args,
         );
-        if let Some(place) = self.known.find(hash, |n| same(&self.list[n])) {
-            return place;
+        let compared = Cell::new(0);
+        let found = self.known.find(hash, |n| {
+            compared.set(compared.get() + 1);
+            same(&self.list[n])
+        });
+        if compared.get() > 1 {
+            let bytes: usize = call.args.iter().map(Expr::bytes).sum();
+            count(compared.get() * bytes.div_ceil(size_of::<Expr>()))?;
+        }
+        if let Some(place) = found {
+            return Ok(place);
         }
         if same(&call) {
             self.known.insert(hash, self.list.len());
         }
         self.list.push(call);
-        self.list.len() - 1
+        Ok(self.list.len() - 1)
     }
+}
+
+/// Checks how many arguments a call has, and of which form, with OVER or without.
+pub(super) fn check_arguments(function: Aggregate, call: &Call) -> Result<()> {
+    if call.star && function != Aggregate::Count {
+        return Err(SqlError::syntax("*)", 1));
+    }
+    let is_json = matches!(function, Aggregate::JsonArrayAgg | Aggregate::JsonObjectAgg);
+    if is_json && call.distinct {
+        return Err(SqlError::syntax("DISTINCT", 1));
+    }
+    if function == Aggregate::JsonObjectAgg && call.args.len() != 2 {
+        return Err(SqlError::wrong_parameter_count(&call.name));
+    }
+    let many = matches!(function, Aggregate::GroupConcat | Aggregate::JsonObjectAgg)
+        || (function == Aggregate::Count && call.distinct);
+    if !call.star && (call.args.is_empty() || (call.args.len() > 1 && !many)) {
+        return Err(SqlError::wrong_parameter_count(&call.name));
+    }
+    Ok(())
 }
 
 impl Binder<'_> {
@@ -72,21 +106,7 @@ impl Binder<'_> {
         function: Aggregate,
         call: &Call,
     ) -> Result<Expr> {
-        if call.star && function != Aggregate::Count {
-            return Err(SqlError::syntax("*)", 1));
-        }
-        let is_json = matches!(function, Aggregate::JsonArrayAgg | Aggregate::JsonObjectAgg);
-        if is_json && call.distinct {
-            return Err(SqlError::syntax("DISTINCT", 1));
-        }
-        if function == Aggregate::JsonObjectAgg && call.args.len() != 2 {
-            return Err(SqlError::wrong_parameter_count(&call.name));
-        }
-        let many = matches!(function, Aggregate::GroupConcat | Aggregate::JsonObjectAgg)
-            || (function == Aggregate::Count && call.distinct);
-        if !call.star && (call.args.is_empty() || (call.args.len() > 1 && !many)) {
-            return Err(SqlError::wrong_parameter_count(&call.name));
-        }
+        check_arguments(function, call)?;
         // An aggregate may not stand in an aggregate or in a clause before grouping.
         let Some(mut list) = self.aggregates.take() else {
             if self.taken.is_empty() {
@@ -99,7 +119,8 @@ impl Binder<'_> {
         let bound = self.aggregate_call(&Env { windows: None, ..*env }, function, call);
         let result = bound.and_then(|call| {
             let ty = call.ty;
-            Ok(Expr::new(ExprKind::Aggregate(slot(list.place(call))?), ty))
+            let place = list.place(call, |nodes| self.compared(nodes))?;
+            Ok(Expr::new(ExprKind::Aggregate(slot(place)?), ty))
         });
         self.aggregates = Some(list);
         result
@@ -185,7 +206,10 @@ impl Binder<'_> {
     ) -> Result<Vec<SortKey>> {
         let mut keys = Vec::with_capacity(order.len());
         let values = args.len();
-        let mut known = if order.is_empty() { SameIndex::default() } else { SameIndex::of(args) };
+        let mut known = match order {
+            [] => SameIndex::default(),
+            _ => SameIndex::of(args, |nodes| self.compared(nodes))?,
+        };
         for item in order {
             if let Some(n) = self.position(&item.expr, values, Clause::Order)? {
                 let collation = args[n].ty.collation;
@@ -193,7 +217,7 @@ impl Binder<'_> {
                 continue;
             }
             let expr = self.expr(env, &item.expr)?;
-            let output = match known.find_expr(&expr, args) {
+            let output = match self.find_same(&known, &expr, args)? {
                 Some(n) => n,
                 None => {
                     known.insert_expr(&expr, args.len());

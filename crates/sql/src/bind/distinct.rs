@@ -25,7 +25,7 @@ impl Binder<'_> {
             Err(SqlError::not_in_select_list(at + 1, "ORDER BY clause", column, "DISTINCT"))
         };
         let (items, added) = output.split_at(visible);
-        let known = SameIndex::of(items);
+        let known = SameIndex::of(items, |nodes| self.compared(nodes))?;
         for (at, key) in order.iter().enumerate() {
             let Some(expr) = (key.output as usize).checked_sub(visible).map(|n| &added[n]) else {
                 continue;

@@ -225,6 +225,8 @@ pub(crate) struct Binder<'a> {
     until_look: usize,
     /// The number of columns that were described.
     described: usize,
+    /// The number of nodes that were compared in lists of expressions that begin alike.
+    compared_nodes: usize,
     /// The steps that are left for the choice of join orders.
     join_steps: usize,
     /// The steps that are left for the ranges of indexes.
@@ -242,6 +244,8 @@ const STEPS_PER_LOOK: usize = 4096;
 const MAX_BOUND_HEIGHT: u32 = 2 * parse::MAX_HEIGHT;
 /// To describe more columns of tables is long work: a column takes some 50 ns.
 const SHORT_COLUMNS: usize = 10_000;
+/// To compare more nodes of expressions is long work: a node takes some 100 ns.
+const SHORT_COMPARED: usize = 50_000;
 
 /// The number of a subquery, an aggregate or an output in the form that plans keep.
 fn slot(n: usize) -> Result<u16> {
@@ -283,6 +287,7 @@ impl<'a> Binder<'a> {
             memory: 0,
             until_look: STEPS_PER_LOOK,
             described: 0,
+            compared_nodes: 0,
             join_steps: join_order::STEPS,
             range_steps: access_path::RANGE_STEPS,
             tells_error: false,
@@ -354,6 +359,23 @@ impl<'a> Binder<'a> {
             return Err(self.cx.bounds.exceeded());
         }
         self.step(columns)
+    }
+    /// Looks an expression up in a list.
+    fn find_same(
+        &mut self,
+        known: &SameIndex,
+        expr: &crate::plan::Expr,
+        list: &[crate::plan::Expr],
+    ) -> Result<Option<usize>> {
+        known.find_counting(expr, list, |nodes| self.compared(nodes))
+    }
+    /// Counts nodes of expressions that were compared because they begin alike.
+    fn compared(&mut self, nodes: usize) -> Result<()> {
+        self.compared_nodes += nodes;
+        if self.compared_nodes > SHORT_COMPARED && self.cx.bounds.is_short() {
+            return Err(self.cx.bounds.exceeded());
+        }
+        self.step(nodes)
     }
     /// Refuses an expression that has become too high to be put into another one: copies of copies,
     /// and rows within rows, add up to more than the parser has counted.

@@ -87,10 +87,18 @@ impl Binder<'_> {
         // A group without rows has NULLs for columns.
         let is_grouped = matches!(outer.clause, Clause::Fields | Clause::Having | Clause::Order);
         let taken_ty = value.ty.nullable(value.ty.nullable || is_grouped);
-        let taken = &mut self.taken[of];
-        let place = match taken.known.find_expr(&value, &taken.list) {
+        let taken = &self.taken[of];
+        let mut compared = 0;
+        let count = |nodes| {
+            compared = nodes;
+            Ok::<_, std::convert::Infallible>(())
+        };
+        let Ok(found) = taken.known.find_counting(&value, &taken.list, count);
+        self.compared(compared)?;
+        let place = match found {
             Some(place) => place,
             None => {
+                let taken = &mut self.taken[of];
                 taken.known.insert_expr(&value, taken.list.len());
                 taken.list.push(value);
                 taken.list.len() - 1

@@ -15,6 +15,10 @@ use std::sync::Arc;
 
 /// The greatest number of ranges. Beyond this, the remaining columns stay conditions.
 const MAX_RANGES: usize = 10_000;
+/// The most bytes of a product of lists: each range has copies of its values.
+const MAX_RANGE_BYTES: usize = 16 << 20;
+/// To copy so many bytes is a step.
+const BYTES_PER_STEP: usize = 1024;
 /// ORs within ORs give ranges down to this depth. Each level looks at all conditions below it, for
 /// each index.
 const MAX_NESTED_ORS: usize = 16;
@@ -72,6 +76,15 @@ impl Interval {
     fn is_equal(&self) -> bool {
         matches!(self, Interval::Equal { .. })
     }
+    fn bytes(&self) -> usize {
+        let of = |bound: &Option<Bound>| bound.as_ref().map_or(0, |bound| bound.value.bytes());
+        match self {
+            Interval::Equal { value, .. } => 2 * value.bytes(),
+            Interval::Between { low, high } => of(low) + of(high),
+            Interval::Like { pattern, .. } => pattern.bytes(),
+            Interval::Members(_) => 0,
+        }
+    }
     /// The interval has values that do not satisfy the condition, or may have them.
     fn is_wider(&self) -> bool {
         matches!(self, Interval::Like { .. } | Interval::Members(_))
@@ -96,6 +109,8 @@ impl Test {
 #[derive(Clone, Debug)]
 pub(super) struct IndexRanges {
     pub ranges: Vec<KeyRange>,
+    /// The memory of the ranges' values.
+    pub bytes: usize,
     /// The conditions that the ranges express completely.
     pub consumed: Vec<usize>,
     /// The number of index columns, from the first, that an equality fixes in every range.
@@ -168,11 +183,14 @@ pub(super) struct Finder<'a> {
     anywhere: bool,
     /// The steps that are left for ranges. Without steps no index has ranges.
     pub left: Cell<usize>,
+    /// Lists that are no longer than their text take no steps.
+    pub lists_are_free: Cell<bool>,
 }
 
 impl<'a> Finder<'a> {
     pub fn new(table: &'a TableInfo, source: u16) -> Finder<'a> {
-        Finder { table, source, anywhere: false, left: Cell::new(0) }
+        let (left, lists_are_free) = (Cell::new(0), Cell::new(false));
+        Finder { table, source, anywhere: false, left, lists_are_free }
     }
     /// For the choice of the order of the sources, which needs no ranges.
     pub fn anywhere(table: &'a TableInfo, source: u16) -> Finder<'a> {
@@ -183,6 +201,15 @@ impl<'a> Finder<'a> {
         let left = self.left.get();
         self.left.set(left.saturating_sub(steps));
         (left >= steps).then_some(())
+    }
+    /// Spends steps for what is as long as the text.
+    fn spend_for_text(&self, steps: usize) -> Option<()> {
+        if self.lists_are_free.get() { Some(()) } else { self.spend(steps) }
+    }
+    /// Spends steps for a product of two lists.
+    fn spend_for_product(&self, a: usize, b: usize, bytes: usize) -> Option<()> {
+        let steps = a * b + bytes / BYTES_PER_STEP;
+        if a > 1 && b > 1 { self.spend(steps) } else { self.spend_for_text(steps) }
     }
 
     /// True if the value is known before the source is read (PATH-2).
@@ -345,23 +372,31 @@ impl<'a> Finder<'a> {
         }
         let mut found = IndexRanges {
             ranges: Vec::new(),
+            bytes: 0,
             consumed: Vec::new(),
             equal_columns: 0,
             constant: Vec::new(),
             bounded: Bounded::No,
         };
         let mut prefixes: Vec<(Vec<Expr>, u32)> = vec![(Vec::new(), 0)];
+        let mut prefix_bytes = 0;
         let mut last: Vec<NextColumn> = Vec::new();
+        let mut last_bytes = None;
         for (position, part) in index.columns.iter().enumerate() {
             let here: Vec<&Test> = tests.iter().filter(|t| t.column == part.column).collect();
             let exact = part.prefix.is_none();
             let equal = here.iter().filter(|t| t.all_equal()).min_by_key(|t| t.intervals.len());
-            if let Some(test) = equal
+            let equal_bytes = |test: &Test| {
+                let list: usize = test.intervals.iter().map(Interval::bytes).sum();
+                product_bytes((prefixes.len(), prefix_bytes), (test.intervals.len(), list))
+            };
+            if let Some((test, bytes)) = equal.and_then(|test| Some((test, equal_bytes(test)?)))
                 && prefixes.len() * test.intervals.len() <= MAX_RANGES
                 && (position == 0 || prefixes.len() * test.intervals.len() <= MAX_RANGES / 10)
                 && exact
             {
-                self.spend(prefixes.len() * test.intervals.len())?;
+                self.spend_for_product(prefixes.len(), test.intervals.len(), bytes)?;
+                prefix_bytes = bytes;
                 prefixes = multiply(&prefixes, &test.intervals, position);
                 found.equal_columns = position + 1;
                 if test.intervals.len() == 1 {
@@ -373,8 +408,12 @@ impl<'a> Finder<'a> {
             if exact || self.orders_prefixes(part.column) {
                 let consumed = found.consumed.len();
                 last = last_bounds(&here, exact, &mut found);
+                let bytes = last.iter().map(next_bytes).sum();
+                last_bytes = product_bytes((prefixes.len(), prefix_bytes), (last.len(), bytes));
                 // Two lists multiply. (One list is as long as its text.)
-                if prefixes.len() > 1 && prefixes.len() * last.len() > MAX_RANGES {
+                if prefixes.len() > 1 && prefixes.len() * last.len() > MAX_RANGES
+                    || last_bytes.is_none()
+                {
                     last.clear();
                     found.consumed.truncate(consumed);
                     found.bounded = Bounded::No;
@@ -387,8 +426,10 @@ impl<'a> Finder<'a> {
         }
         if last.is_empty() {
             last.push(NextColumn::Any);
+            last_bytes = None;
         }
-        self.spend(prefixes.len() * last.len())?;
+        found.bytes = last_bytes.unwrap_or(prefix_bytes);
+        self.spend_for_product(prefixes.len(), last.len(), found.bytes)?;
         for (prefix, null_safe) in prefixes {
             for next in &last {
                 let (prefix, next) = (prefix.clone(), next.clone());
@@ -410,6 +451,7 @@ impl<'a> Finder<'a> {
             let ExprKind::Or(branches) = &conjunct.borrow().kind else { continue };
             let mut union = IndexRanges {
                 ranges: Vec::new(),
+                bytes: 0,
                 consumed: Vec::new(),
                 equal_columns: usize::MAX,
                 constant: Vec::new(),
@@ -421,7 +463,8 @@ impl<'a> Finder<'a> {
                 conjuncts_of(branch, &mut parts);
                 let tests = self.tests(&parts);
                 let steps = tests.iter().fold(parts.len(), |sum, t| sum + t.intervals.len());
-                if self.spend(steps).is_none() {
+                let spent = if ors == 0 { self.spend_for_text(steps) } else { self.spend(steps) };
+                if spent.is_none() {
                     return false;
                 }
                 let Some(found) = self.ranges_inside(index, &parts, &tests, ors + 1) else {
@@ -433,6 +476,7 @@ impl<'a> Finder<'a> {
                     union.bounded = union.bounded.min(found.bounded);
                 }
                 union.ranges.extend(found.ranges);
+                union.bytes += found.bytes;
                 union.ranges.len() <= MAX_RANGES
             });
             if useful {
@@ -520,6 +564,18 @@ pub(super) fn not_consumed(count: usize, consumed: &[usize]) -> impl Iterator<It
     let mut left = vec![true; count];
     consumed.iter().for_each(|n| left[*n] = false);
     left.into_iter()
+}
+
+fn next_bytes(next: &NextColumn) -> usize {
+    let mut bytes = 0;
+    next.each_expr(&mut |e| bytes += e.bytes());
+    bytes
+}
+/// The bytes of all pairs of two lists, each given as its length and its bytes. None if they are
+/// more than the lists, and too many.
+fn product_bytes(a: (usize, usize), b: (usize, usize)) -> Option<usize> {
+    let bytes = a.1.saturating_mul(b.0).saturating_add(b.1.saturating_mul(a.0));
+    (bytes <= MAX_RANGE_BYTES.max(a.1 + b.1)).then_some(bytes)
 }
 
 fn multiply(

@@ -116,13 +116,7 @@ impl Binder<'_> {
                 grouped.add(&name.column, &key);
             }
             // A repeated key and a constant do not change the groups, except those of ROLLUP.
-            let mut compared = 0;
-            let is_new =
-                !key.is_constant() && known.find_counted(&key, &keys, &mut compared).is_none();
-            if compared > 1 {
-                // Long keys that begin alike.
-                self.step(compared * key.bytes().div_ceil(size_of::<Expr>()))?;
-            }
+            let is_new = !key.is_constant() && self.find_same(&known, &key, &keys)?.is_none();
             if select.rollup || is_new {
                 known.insert_expr(&key, keys.len());
                 keys.push(key);
@@ -133,7 +127,7 @@ impl Binder<'_> {
             Some(_) => self.named_columns(select, &scope, &items, &keys)?,
             None => Vec::new(),
         };
-        let index = SameIndex::of(&named);
+        let index = SameIndex::of(&named, |nodes| self.compared(nodes))?;
         let mut selected = ColumnNames::default();
         if select.having.is_some() {
             let is_column = |item: &&(String, Expr)| is_column(&item.1);
@@ -501,8 +495,14 @@ impl Binder<'_> {
                         if expr.is_constant() {
                             continue;
                         }
-                        let known = known.get_or_insert_with(|| SameIndex::of(output));
-                        match known.find_expr(&expr, output) {
+                        let known = match &mut known {
+                            Some(known) => known,
+                            none => {
+                                let compare = |nodes| self.compared(nodes);
+                                none.insert(SameIndex::of(output, compare)?)
+                            }
+                        };
+                        match self.find_same(known, &expr, output)? {
                             Some(n) => n,
                             None => {
                                 known.insert_expr(&expr, output.len());

@@ -20,7 +20,7 @@ use crate::plan::{
 use crate::sink::ColumnMeta;
 use redolith_types::{Collation, Value};
 use smallvec::SmallVec;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// The window functions of a SELECT so far.
 #[derive(Default)]
@@ -129,26 +129,12 @@ impl Windows {
         self.exprs.push(e);
         self.exprs.len() - 1
     }
-    /// The number of a sort's key, an earlier one if it is the same.
-    fn key(&mut self, e: Expr) -> usize {
-        if let Some(n) = self.keys.find_expr(&e, &self.exprs) {
-            return n;
-        }
-        self.keys.insert_expr(&e, self.exprs.len());
-        self.expr(e)
-    }
     /// The number of the sort with these keys, an earlier one if it is the same.
-    fn sort(&mut self, partition: Vec<Expr>, order: Vec<(Expr, bool)>) -> usize {
-        let partition: Vec<usize> = partition.into_iter().map(|e| self.key(e)).collect();
-        let collations: Vec<Collation> = order.iter().map(|(e, _)| e.ty.collation).collect();
-        let order: Vec<(usize, bool)> =
-            order.into_iter().map(|(e, descending)| (self.key(e), descending)).collect();
+    fn sort(&mut self, partition: Vec<usize>, order: Vec<(usize, bool, Collation)>) -> usize {
         let next = self.sorts.len();
-        let keys = (partition.clone(), order.clone());
-        let number = *self.by_keys.entry(keys).or_insert(next);
+        let by = order.iter().map(|(n, descending, _)| (*n, *descending)).collect();
+        let number = *self.by_keys.entry((partition.clone(), by)).or_insert(next);
         if number == next {
-            let with_collation = |((n, descending), collation)| (n, descending, collation);
-            let order = order.into_iter().zip(collations).map(with_collation).collect();
             self.sorts.push(Order { partition, order });
         }
         number
@@ -179,7 +165,7 @@ impl Binder<'_> {
         let (mut partition, mut known) = (Vec::new(), SameIndex::default());
         for e in window.partition {
             let bound = self.window_key(env, e, &window.name).map_err(nested)?;
-            if !bound.is_constant() && known.find_expr(&bound, &partition).is_none() {
+            if !bound.is_constant() && self.find_same(&known, &bound, &partition)?.is_none() {
                 known.insert_expr(&bound, partition.len());
                 partition.push(bound);
             }
@@ -191,15 +177,6 @@ impl Binder<'_> {
         }
         let (function, args, number, ty) = self.window_function(env, call)?;
         let frame = self.window_frame(env, window, &order, !order.is_empty())?;
-        let (mut sorted, mut known) = (Vec::new(), SameIndex::default());
-        order.retain(|(e, _)| {
-            let adds = !e.is_constant() && known.find_expr(e, &sorted).is_none();
-            if adds {
-                known.insert_expr(e, sorted.len());
-                sorted.push(e.clone());
-            }
-            adds
-        });
         let framed = matches!(
             function,
             WindowFunction::FirstValue
@@ -208,13 +185,40 @@ impl Binder<'_> {
                 | WindowFunction::Aggregate(_)
         );
         let frame = if framed { frame } else { Frame::PARTITION };
-        let sort = self.windows.sort(partition, order);
+        // The map of sorts and the plan have the numbers of the keys once more.
+        let numbers = (partition.len() + order.len()) * size_of::<(usize, SortKey)>();
+        self.charge(numbers.div_ceil(size_of::<Expr>()))?;
+        let mut partition_keys = Vec::with_capacity(partition.len());
+        for e in partition {
+            partition_keys.push(self.number_of_key(e)?);
+        }
+        let (mut order_keys, mut sorted) = (Vec::with_capacity(order.len()), HashSet::new());
+        for (e, descending) in order.into_iter().filter(|(e, _)| !e.is_constant()) {
+            let collation = e.ty.collation;
+            let key = self.number_of_key(e)?;
+            if sorted.insert(key) {
+                order_keys.push((key, descending, collation));
+            }
+        }
+        let sort = self.windows.sort(partition_keys, order_keys);
         let args = args.into_iter().map(|e| self.windows.expr(e)).collect();
         self.windows.calls.push(Pending { function, args, number, frame, sort });
         if self.windows.calls.len() > MOST_CALLS {
             return Err(SqlError::unsupported("more than 1000 window functions in a SELECT"));
         }
         Ok(Expr::new(ExprKind::Window(slot(self.windows.calls.len() - 1)?), ty))
+    }
+
+    /// The number of a sort's key, an earlier one if it is the same.
+    fn number_of_key(&mut self, e: Expr) -> Result<usize> {
+        let windows = std::mem::take(&mut self.windows);
+        let found = self.find_same(&windows.keys, &e, &windows.exprs);
+        self.windows = windows;
+        if let Some(number) = found? {
+            return Ok(number);
+        }
+        self.windows.keys.insert_expr(&e, self.windows.exprs.len());
+        Ok(self.windows.expr(e))
     }
 
     fn window_key(&mut self, env: &Env<'_>, e: &ast::Expr, name: &str) -> Result<Expr> {
@@ -327,15 +331,18 @@ impl Binder<'_> {
             }
             _ => {}
         }
+        aggregate::check_arguments(function, call)?;
         let mut bound = self.aggregate_call(env, function, call)?;
-        if let [arg] = &mut bound.args[..]
-            && matches!(arg.ty.kind, Kind::Enum | Kind::Set)
-            && matches!(function, Aggregate::Min | Aggregate::Max)
-        {
-            // The texts are compared.
-            let ty = column_type(&[arg.ty])?.nullable(true);
-            arg.change(|arg| as_column(arg, &ty));
-            bound.ty = ty;
+        let picks = matches!(function, Aggregate::Min | Aggregate::Max);
+        if picks || matches!(function, Aggregate::JsonArrayAgg | Aggregate::JsonObjectAgg) {
+            // They take the texts of ENUM and SET, and the rows have the numbers.
+            for arg in &mut bound.args {
+                if matches!(arg.ty.kind, Kind::Enum | Kind::Set) {
+                    let ty = column_type(&[arg.ty])?.nullable(true);
+                    arg.change(|arg| as_column(arg, &ty));
+                    bound.ty = if picks { ty } else { bound.ty };
+                }
+            }
         }
         if bound.args.iter().any(has_window) {
             return Err(misplaced(call));
@@ -494,7 +501,8 @@ impl Binder<'_> {
         exprs: Vec<Expr>,
     ) -> Result<(Vec<Expr>, Vec<WindowSort>)> {
         let windows = std::mem::take(&mut self.windows);
-        let mut split = Split { scope, inputs: Vec::new(), known: SameIndex::default() };
+        let compare = &mut |nodes| self.compared(nodes);
+        let mut split = Split { scope, inputs: Vec::new(), known: SameIndex::default(), compare };
         let numbers = exprs.into_iter().map(|e| split.number(e)).collect::<Result<Vec<u16>>>()?;
         let mut places = vec![0; windows.calls.len()];
         let mut sorts: Vec<WindowSort> = windows
@@ -592,13 +600,15 @@ struct Split<'s> {
     scope: &'s Scope,
     inputs: Vec<Expr>,
     known: SameIndex,
+    /// [`Binder::compared`].
+    compare: &'s mut dyn FnMut(usize) -> Result<()>,
 }
 impl Split<'_> {
     /// The place of an expression among the inputs, which have the numbers of ENUM and SET.
     fn number(&mut self, e: Expr) -> Result<u16> {
         let table = |source: usize| self.scope.sources.get(source).and_then(|s| s.table.clone());
         let e = number_of(&e, table).map_or(e, |(number, _)| number);
-        if let Some(n) = self.known.find_expr(&e, &self.inputs) {
+        if let Some(n) = self.known.find_counting(&e, &self.inputs, &mut *self.compare)? {
             return slot(n);
         }
         self.known.insert_expr(&e, self.inputs.len());

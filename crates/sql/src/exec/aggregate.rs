@@ -289,11 +289,17 @@ impl Accumulator {
                 items.sort_by(|a, b| a.key.cmp(&b.key));
                 let separator = Charset::Utf8mb4
                     .convert_lossy(call.separator.as_bytes(), call.ty.collation.charset());
-                cut(
-                    items.iter().map(|i| &i.text[..]).collect::<Vec<_>>().join(&separator[..]),
-                    call,
-                    env,
-                )
+                let mut text = Vec::new();
+                for (n, item) in items.iter().enumerate() {
+                    if n > 0 {
+                        text.extend_from_slice(&separator);
+                    }
+                    text.extend_from_slice(&item.text);
+                    if text.len() > env.settings.group_concat_max_len {
+                        break;
+                    }
+                }
+                cut(text, call, env)
             }
         })
     }

@@ -151,6 +151,13 @@ impl Sliding {
         Sliding { state, best: VecDeque::new(), covered: 0..0, last: None }
     }
 
+    /// The bytes that the function keeps from row to row.
+    pub fn memory(&self) -> usize {
+        self.state.as_ref().map_or(0, Accumulator::memory)
+            + self.last.as_ref().map_or(0, crate::memory::bytes_of)
+            + self.best.capacity() * size_of::<usize>()
+    }
+
     pub fn value(
         &mut self,
         call: &AggregateCall,

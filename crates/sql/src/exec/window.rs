@@ -257,9 +257,10 @@ impl<'p> Work<'p> {
                 call,
                 frames: Frames::new(&call.frame, self.at, &mut cx.env)?,
                 sliding: Sliding::new(call),
+                counted: 0,
             });
         }
-        let mut group = 0;
+        let (mut group, mut charged_functions) = (0, 0);
         for n in 0..partition.rows() {
             while partition.peers(group).1 <= n {
                 group += 1;
@@ -267,17 +268,26 @@ impl<'p> Work<'p> {
             let mark = cx.env.held();
             let mut values = read_row(partition.packed(n));
             for (state, number) in functions.iter_mut().zip(&self.numbers) {
-                values.push(state.value(&partition, n, group, *number, self.at, &mut cx.env)?);
+                let value = state.value(&partition, n, group, *number, self.at, &mut cx.env)?;
+                let memory = state.sliding.memory();
+                let more = memory.saturating_sub(state.counted);
+                cx.env.charge(crate::memory::bytes_of(&value) + more)?;
+                state.counted = memory;
+                values.push(value);
             }
             self.made.row(&values);
             drop(values);
             cx.env.release_to(mark);
+            let functions_now = functions.iter().map(|state| state.counted).sum();
+            cx.env.keep(&mut charged_functions, functions_now)?;
             if self.made.wants_drain() {
                 self.made.drain(cx).await?;
             }
             cx.env.keep(&mut self.charged, memory + self.made.held())?;
             turn(cx).await?;
         }
+        drop(functions);
+        cx.env.keeps_no_more(charged_functions);
         cx.env.keeps(memory);
         self.partition = partition;
         self.partition.clear();
@@ -312,6 +322,8 @@ struct State<'p> {
     call: &'p WindowCall,
     frames: Frames<'p>,
     sliding: Sliding,
+    /// The bytes of `sliding` that are charged.
+    counted: usize,
 }
 
 impl State<'_> {

@@ -19,15 +19,19 @@ pub struct SameIndex {
 }
 
 impl SameIndex {
-    /// Indexes a list of expressions: each expression that equals no earlier expression.
-    pub fn of(list: &[Expr]) -> SameIndex {
+    /// Indexes a list of expressions: each expression that equals no earlier expression. `count` as
+    /// in [`SameIndex::find_counting`].
+    pub fn of<E>(
+        list: &[Expr],
+        mut count: impl FnMut(usize) -> Result<(), E>,
+    ) -> Result<SameIndex, E> {
         let mut index = SameIndex::default();
         for (place, expr) in list.iter().enumerate() {
-            if index.find_expr(expr, list).is_none() {
+            if index.find_counting(expr, list, &mut count)?.is_none() {
                 index.insert_expr(expr, place);
             }
         }
-        index
+        Ok(index)
     }
     pub fn find_expr(&self, expr: &Expr, list: &[Expr]) -> Option<usize> {
         self.find_counted(expr, list, &mut 0)
@@ -41,6 +45,21 @@ impl SameIndex {
         });
         *compared += counted.get();
         found
+    }
+    /// The same. Where expressions begin alike, as many comparisons as there are expressions may be
+    /// needed: `count` gets the number of nodes that were compared, and may refuse to go on.
+    pub fn find_counting<E>(
+        &self,
+        expr: &Expr,
+        list: &[Expr],
+        count: impl FnOnce(usize) -> Result<(), E>,
+    ) -> Result<Option<usize>, E> {
+        let mut compared = 0;
+        let found = self.find_counted(expr, list, &mut compared);
+        if compared > 1 {
+            count(compared * expr.bytes().div_ceil(size_of::<Expr>()))?;
+        }
+        Ok(found)
     }
     /// Adds an expression. An expression whose value may change from call to call equals nothing,
     /// not even itself, and is not added.
@@ -100,6 +119,7 @@ fn add(e: &Expr, left: &mut usize, state: &mut impl Hasher) {
 mod tests {
     use super::*;
     use crate::plan::{ArithOp, ExprType, Function};
+    use std::convert::Infallible;
 
     fn column(n: u16) -> Expr {
         Expr::new(ExprKind::Column { source: 0, column: n }, ExprType::bigint(20))
@@ -125,7 +145,7 @@ mod tests {
             deep(1),
             deep(2),
         ];
-        let index = SameIndex::of(&list);
+        let Ok(index) = SameIndex::of(&list, |_| Ok::<_, Infallible>(()));
         for (expr, place) in [
             (column(2), Some(2)),
             (plus(column(1), 7), Some(1)),

@@ -702,6 +702,59 @@ fn ranges_of_many_indexes_are_long_work() {
     assert_eq!(found(&format!("SELECT id FROM t WHERE {branches}")).0, ["1"]);
 }
 
+/// Each range of a product has copies of its values, so a long value is tested row by row.
+#[test]
+fn products_of_long_values_are_no_ranges() {
+    let w = World::new();
+    let mut s = w.session();
+    lines(&mut s, "CREATE TABLE t (id INT PRIMARY KEY, a INT, b VARCHAR(10), KEY (a, b))");
+    lines(&mut s, "INSERT INTO t VALUES (1, 3, 'x'), (2, 7, 'z')");
+    let list = (0..5000).map(|n| n.to_string()).collect::<Vec<_>>().join(",");
+    let (short, long) = ("w".to_string(), format!("w{}", "y".repeat(100_000)));
+    for (test, bound, key_bytes) in
+        [(">", &short, "48"), ("=", &short, "48"), (">", &long, "5"), ("=", &long, "5")]
+    {
+        let list = if test == "=" { &list[..999] } else { &list };
+        let list = list.trim_end_matches(',');
+        let rows = |list: &str| {
+            let rows = "SELECT id FROM t FORCE INDEX (a) WHERE a IN";
+            format!("{rows} ({list}) AND b {test} '{bound}' ORDER BY id")
+        };
+        let explained = lines(&mut s, &format!("EXPLAIN {}", rows(list))).remove(0);
+        assert!(explained.contains(&format!("|range|a|a|{key_bytes}|")), "{test} {explained}");
+        let found: &[&str] = if test == "=" { &[] } else { &["1", "2"] };
+        assert_eq!(lines(&mut s, &rows(list[..99].trim_end_matches(','))), found);
+    }
+}
+
+/// Expressions that differ only far inside are told apart by comparisons, which count.
+#[test]
+fn expressions_that_begin_alike_are_compared_as_long_work() {
+    let w = Watched::new();
+    let mut s = w.world.session();
+    let from = "FROM (SELECT 1 AS x UNION SELECT 2) t";
+    let alike = |n: usize| format!("x{} + {n}", " + 1".repeat(24));
+    let list = |n: usize| (0..n).map(alike).collect::<Vec<_>>().join(", ");
+    let mut long = |text: String| {
+        w.runtime.long_work.store(0, Relaxed);
+        let answer = w.watch(|| lines(&mut s, &text));
+        assert!(!answer.is_empty() && !answer[0].starts_with("error"), "{answer:?}");
+        w.runtime.long_work.load(Relaxed)
+    };
+    let texts = [
+        |list: &str, from: &str| format!("SELECT COUNT(*) OVER (PARTITION BY {list}) {from}"),
+        |list: &str, from: &str| format!("SELECT COUNT(*) OVER (ORDER BY {list}) {from}"),
+        |list: &str, from: &str| format!("SELECT COUNT(*) {from} GROUP BY {list}"),
+        |list: &str, from: &str| format!("SELECT x {from} ORDER BY {list}"),
+        |list: &str, from: &str| format!("SELECT {list} {from} ORDER BY x * 2"),
+        |list: &str, from: &str| format!("SELECT MAX({}) {from}", list.replace(", ", "), MAX(")),
+    ];
+    for text in texts {
+        assert_eq!(long(text(&list(3), from)), 0, "{}", text("..", from));
+        assert!(long(text(&list(70), from)) > 0, "{}", text("..", from));
+    }
+}
+
 /// A function under thousands of operators, and many functions over one long window, take steps in
 /// proportion to their number.
 #[test]
