@@ -73,7 +73,8 @@ pub trait Disk: Send + Sync + 'static {
     fn remove(&self, path: &Path) -> io::Result<()>;
     /// Renames a file atomically and replaces `to` if `to` exists.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
-    /// Makes creations, removals and renames in `dir` durable.
+    /// Makes creations, removals and renames in `dir` durable. If that fails, what of them is
+    /// durable is unknown, and a second success does not tell either, unless [`was_not_begun`].
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
     /// The path of an existing file or folder without symbolic links, `.` and `..`.
     fn resolve(&self, path: &Path) -> io::Result<PathBuf> {
@@ -224,4 +225,19 @@ fn assert_aligned(direct: bool, buf: &[u8], offset: u64) {
         buf.len(),
         buf.as_ptr()
     );
+}
+
+/// Why a folder could not be opened that was to be synced.
+#[derive(Debug)]
+struct NotBegun(io::Error);
+impl std::fmt::Display for NotBegun {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+impl std::error::Error for NotBegun {}
+/// Whether [`Disk::sync_dir`] has failed before it asked for anything, as without a free descriptor:
+/// then nothing is lost, and it may be tried again.
+pub fn was_not_begun(e: &io::Error) -> bool {
+    e.get_ref().is_some_and(|e| e.is::<NotBegun>())
 }

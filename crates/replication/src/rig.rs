@@ -19,15 +19,26 @@ pub(crate) struct Rig {
     pub(crate) lsn: u64,
     /// Whether the next files' transactions have GTIDs.
     pub(crate) gtids: bool,
+    /// The checksums of the next files.
+    pub(crate) checksum: Checksum,
+    uuid: Uuid,
 }
 impl Rig {
     pub(crate) fn new(max_file_bytes: u64) -> Rig {
-        let disk = Arc::new(SimDisk::new(3));
+        Rig::on(Arc::new(SimDisk::new(3)), max_file_bytes, UUID, 0)
+    }
+    /// The log of another data directory, with its files in the same folder, behind `after`.
+    pub(crate) fn beside(other: &Rig, server: u8) -> Rig {
+        let after = other.binlog.numbers().last().copied().unwrap_or(0);
+        Rig::on(other.disk.clone(), 1 << 20, Uuid([server; 16]), after)
+    }
+    fn on(disk: Arc<SimDisk>, max_file_bytes: u64, uuid: Uuid, after: u32) -> Rig {
         let place = Place { dir: "/data".into(), base: "binlog".into() };
         let binlog = Binlog::new(disk.clone(), place).unwrap();
         binlog.begin(Lsn(0)).unwrap();
-        let mut rig = Rig { disk, binlog, lsn: 0, gtids: true };
-        rig.rotate(Why::Start, max_file_bytes);
+        let checksum = Checksum::Crc32;
+        let mut rig = Rig { disk, binlog, lsn: 0, gtids: true, checksum, uuid };
+        rig.rotate_after(Why::Start, max_file_bytes, after);
         rig
     }
     /// Appends a record, and returns before it is in a file.
@@ -40,15 +51,18 @@ impl Rig {
         self.binlog.advance(Lsn(self.lsn)).unwrap();
     }
     pub(crate) fn rotate(&mut self, why: Why, max_file_bytes: u64) {
+        self.rotate_after(why, max_file_bytes, 0);
+    }
+    pub(crate) fn rotate_after(&mut self, why: Why, max_file_bytes: u64, after: u32) {
         let options = Options {
             server_id: 5,
-            checksum: Checksum::Crc32,
+            checksum: self.checksum,
             max_file_bytes,
             gtids: self.gtids,
-            uuid: UUID,
+            uuid: self.uuid,
             server_version: "8.0.36-redolith".into(),
         };
-        self.append(Record::Rotate { why, us: 1_000_000, after: 0, options }.encode());
+        self.append(Record::Rotate { why, us: 1_000_000, after, options }.encode());
         self.publish();
     }
     pub(crate) fn transaction(&mut self, text: &str) {

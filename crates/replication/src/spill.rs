@@ -7,7 +7,7 @@
 //! SPILL-1: a spill file is removed when its transaction is not going to commit, or when a
 //! checkpoint has passed the commit: until then a start may have to copy the events again. A start
 //! removes the spill files that no record behind the checkpoint names.
-use crate::files::Place;
+use crate::files::{Place, sync_dir};
 use redolith_binlog::Header;
 use redolith_disk::{Disk, File, OpenHow};
 use std::io;
@@ -70,7 +70,7 @@ impl Spill {
     /// Makes the file durable, for the commit's record.
     pub fn seal(&self) -> io::Result<Spilled> {
         self.file.sync()?;
-        self.disk.sync_dir(&self.place.dir)?;
+        sync_dir(&*self.disk, &self.place.dir)?;
         let (mut crc, mut at, mut bytes) = (0, 0, Vec::new());
         while at < self.len {
             bytes.resize(READ_BYTES.min((self.len - at) as usize), 0);

@@ -239,8 +239,19 @@ impl Reader {
 
     /// Goes to a position. If no event begins there, the next call of [`Reader::next_event`] fails.
     pub fn seek(&mut self, position: u64) {
-        self.position = position.max(FIRST_EVENT_AT);
-        self.walked = self.position == FIRST_EVENT_AT;
+        let position = position.max(FIRST_EVENT_AT);
+        self.walked = position == FIRST_EVENT_AT || self.walked && position == self.position;
+        self.position = position;
+    }
+
+    /// Goes on behind the next event, of `len` bytes, which the caller has from elsewhere.
+    pub fn pass(&mut self, len: u64) {
+        self.position += len;
+    }
+
+    /// Goes to a position at which the reader has met an event before.
+    pub fn return_to(&mut self, position: u64) {
+        (self.position, self.walked) = (position, true);
     }
 
     /// The next event. `None`: the file ends. After an error of a checksum alone, the reader stands

@@ -199,8 +199,10 @@ impl Disk for RealDisk {
         std::fs::rename(from, to).map_err(|e| at(from, e))
     }
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        let fd = open(dir, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC)
-            .map_err(|e| at(dir, e))?;
+        let fd = open(dir, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC).map_err(|e| {
+            let e = at(dir, e);
+            io::Error::new(e.kind(), crate::NotBegun(e))
+        })?;
         again(|| rustix::fs::fsync(&fd)).map_err(|e| at(dir, e))
     }
     fn resolve(&self, path: &Path) -> io::Result<PathBuf> {

@@ -8,8 +8,12 @@ use std::sync::atomic::Ordering::{Acquire, Release};
 impl Binlog {
     /// Begins another file, and returns when it is there.
     pub async fn rotate(&self, engine: &Engine, why: Why, options: Options) -> Result<()> {
-        // Files of another data directory stay: a new directory's have higher numbers.
-        let after = self.work.lock().files.numbers().last().copied().unwrap_or(0);
+        // Files of another data directory stay: a new directory's have higher numbers. Later the
+        // files may be those before a reset whose record is on its way.
+        let after = match why {
+            Why::Start => self.work.lock().files.numbers().last().copied().unwrap_or(0),
+            Why::Flush => 0,
+        };
         self.order(engine, Record::Rotate { why, us: self.now_us(), after, options }).await
     }
     /// Appends a record that belongs to no transaction, and returns when the files are up to it.

@@ -121,8 +121,9 @@ pub struct Dump {
     server_id: u32,
     file: u32,
     name: String,
-    /// Where the events begin in this file.
+    /// Where the events begin in this file, and whether one begins there for certain.
     from: u64,
+    from_is_event: bool,
     reader: Reader,
     /// The end of what is read: the last one that was looked up.
     end: u64,
@@ -198,6 +199,7 @@ impl Dump {
             server_id: options.server_id,
             file,
             from,
+            from_is_event: false,
             reader,
             end: 0,
             next: Next::Rotate,
@@ -215,8 +217,8 @@ impl Dump {
         };
         dump.look()?;
         dump.check_start()?;
-        if from == dump.end && binlog.end().is_some_and(|end| end.file > file) {
-            dump.passing = Passing::of_file(binlog, file, from, goes_on)?;
+        if from == dump.end && dump.has_next() {
+            dump.passing = Passing::of_file(binlog, file, dump.next_file(), from, goes_on)?;
         }
         Ok(dump)
     }
@@ -237,7 +239,10 @@ impl Dump {
                     | Damage::Body(_),
                 ..
             }) if self.from > FIRST_EVENT_AT => Err(BEHIND.into()),
-            _ => Ok(()),
+            found => {
+                self.from_is_event = matches!(found, Ok(Some(_)));
+                Ok(())
+            }
         }
     }
 
@@ -297,8 +302,10 @@ impl Dump {
 
     /// Whether the next [`Dump::advance`] may wait for the disk.
     pub fn may_block(&self) -> bool {
-        let far = self.end.saturating_sub(self.reader.position()) > NEAR;
+        let position = self.reader.position();
+        let far = self.end.saturating_sub(position) > NEAR;
         self.next != Next::Events
+            || (position >= self.end && self.has_next())
             || (far && !self.reader.next_is_buffered() && self.latest().is_none())
     }
 
@@ -342,7 +349,11 @@ impl Dump {
             }
             Next::Format => {
                 self.made = Some(self.format()?);
-                self.reader.seek(self.from.max(self.reader.position()));
+                match self.from {
+                    FIRST_EVENT_AT => {}
+                    from if self.from_is_event => self.reader.return_to(from),
+                    from => self.reader.seek(from),
+                }
                 self.next = Next::Events;
                 Ok(Step::Event)
             }
@@ -400,7 +411,7 @@ impl Dump {
                 if self.look()? {
                     continue;
                 }
-                if self.binlog.end().is_none_or(|end| end.file <= self.file) {
+                if !self.has_next() {
                     self.begins_to_give(self.reader.position());
                     self.shared = None;
                     self.reader.free_buffer();
@@ -411,7 +422,10 @@ impl Dump {
                 if self.look()? {
                     continue;
                 }
-                self.go_on_to(self.file + 1)?;
+                self.go_on().map_err(|e| match self.binlog.place_now().0 == self.resets {
+                    true => e,
+                    false => RESET.into(),
+                })?;
                 return self.advance();
             };
             let name = self.name_in(&header)?;
@@ -462,7 +476,7 @@ impl Dump {
                 && let Some((header, range)) = chunk.event(file, at)
                 && at + range.len() as u64 <= self.end
             {
-                self.reader.seek(at + range.len() as u64);
+                self.reader.pass(range.len() as u64);
                 self.reader.free_buffer();
                 self.shared = Some((chunk, range));
                 return Ok(Some(header));
@@ -529,11 +543,20 @@ impl Dump {
         Ok(grown)
     }
 
-    fn go_on_to(&mut self, file: u32) -> Result<(), DumpError> {
-        self.passing.judge(&self.binlog, self.file, file)?;
-        self.passing = Passing::begin(FIRST_EVENT_AT);
+    /// Whether another file follows.
+    fn has_next(&self) -> bool {
+        self.binlog.end().is_some_and(|end| end.file > self.file)
+    }
+    fn next_file(&self) -> u32 {
+        let next = self.binlog.numbers().into_iter().find(|n| *n > self.file);
+        next.unwrap_or(self.file + 1)
+    }
+    /// Goes on to the next file (REPL-8).
+    fn go_on(&mut self) -> Result<(), DumpError> {
+        let file = self.next_file();
+        let reader = self.passing.judge(&self.binlog, self.file, file)?;
         self.reading.moves_to(file);
-        (self.reader, _) = self.binlog.open_file(file)?;
+        (self.reader, self.passing) = (reader, Passing::begin(FIRST_EVENT_AT));
         (self.file, self.from, self.end, self.next) = (file, FIRST_EVENT_AT, 0, Next::Rotate);
         self.name = file_name(&self.binlog.place().base, file);
         self.look()?;

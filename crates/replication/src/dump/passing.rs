@@ -12,7 +12,7 @@
 use super::{DumpError, FIRST_EVENT_AT};
 use crate::binlog::Binlog;
 use redolith_binlog::file::file_name;
-use redolith_binlog::{Event, EventType, Gtid, ReadError};
+use redolith_binlog::{Event, EventType, Gtid, ReadError, Reader};
 
 /// What a dump has seen of the present file.
 #[derive(Default)]
@@ -42,23 +42,30 @@ impl Passing {
         }
     }
 
-    /// Reads a closed file up to `end`, for a dump that begins there and will see no event of it.
+    /// Reads a closed file up to `end`, for a dump that begins there and will see no event of it. A
+    /// file that cannot tell whether its end is missing is not read, and damage before the end is
+    /// no matter of this dump.
     pub(super) fn of_file(
         binlog: &Binlog,
         file: u32,
+        next: u32,
         end: u64,
         goes_on: &dyn Fn() -> bool,
     ) -> Result<Passing, ReadError> {
+        let nothing = Passing::begin(end);
+        let (mut reader, before) = binlog.open_file(file)?;
+        let (next_reader, mut of_file) = binlog.open_file(next)?;
+        of_file.subtract(&before);
+        if of_file.is_empty() && !is_by_rotation(&next_reader) {
+            return Ok(nothing);
+        }
         let mut passing = Passing::begin(FIRST_EVENT_AT);
-        let (mut reader, _) = binlog.open_file(file)?;
-        while reader.position() < end
-            && goes_on()
-            && let Some(event) = reader.next_event()?
-        {
+        while reader.position() < end && goes_on() {
+            let Ok(Some(event)) = reader.next_event() else { return Ok(nothing) };
             let gtid = match event.header.event_type {
-                EventType::GTID => match event.decode()? {
-                    Event::Gtid(name) => name.gtid,
-                    _ => None,
+                EventType::GTID => match event.decode() {
+                    Ok(Event::Gtid(name)) => name.gtid,
+                    _ => return Ok(nothing),
                 },
                 _ => None,
             };
@@ -67,23 +74,29 @@ impl Passing {
         Ok(passing)
     }
 
-    /// Judges `file`, whose end the dump has reached, before it goes on to `next`.
-    pub(super) fn judge(&self, binlog: &Binlog, file: u32, next: u32) -> Result<(), DumpError> {
+    /// Judges `file`, whose end the dump has reached, before it goes on to `next`. Returns the
+    /// reader of that.
+    pub(super) fn judge(&self, binlog: &Binlog, file: u32, next: u32) -> Result<Reader, DumpError> {
         let (reader, before) = binlog.open_file(file)?;
         let (next_reader, mut of_file) = binlog.open_file(next)?;
-        let rotated = next_reader.format().created == 0;
+        let by_rotation = is_by_rotation(&next_reader);
+        if !by_rotation && self.last.is_some_and(|gtid| !of_file.contains(gtid)) {
+            // The file is of another data directory, which nobody has closed.
+            return Ok(next_reader);
+        }
         of_file.subtract(&before);
         let last = self.last.map_or(0, |gtid| of_file.last_number(gtid.uuid));
         let names_miss = self.whole && self.transactions < of_file.len()
             || self.last.is_some_and(|gtid| gtid.number < last);
+        let ends_otherwise = self.last_type.is_some_and(|last| last != EventType::ROTATE);
         let why = if reader.format().in_use {
             "the file was not closed"
-        } else if rotated && self.last_type.is_some_and(|last| last != EventType::ROTATE) {
+        } else if by_rotation && ends_otherwise {
             "the file does not end with a ROTATE event"
         } else if names_miss {
             "the next file counts more transactions as those before it"
         } else {
-            return Ok(());
+            return Ok(next_reader);
         };
         let place = binlog.place();
         Err(DumpError(format!(
@@ -93,4 +106,9 @@ impl Passing {
             file_name(&place.base, next)
         )))
     }
+}
+
+/// Whether a rotation has begun the file, and not a start.
+fn is_by_rotation(reader: &Reader) -> bool {
+    reader.format().created == 0
 }

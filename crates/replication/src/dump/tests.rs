@@ -2,6 +2,7 @@ use super::*;
 use crate::record::{Record, Why};
 use crate::rig::{Rig, UUID};
 use redolith_binlog::Gtid;
+use redolith_disk::sim::OpKind;
 use redolith_disk::{Disk, OpenHow};
 use std::path::Path;
 
@@ -137,6 +138,64 @@ fn a_file_without_its_end_is_not_passed_over() {
         file.write_at(&open, 0).unwrap();
         let error = told(&rig, "", 4).unwrap_err();
         assert!(error.contains("the file was not closed, and binlog.000003 follows"), "{error}");
+    }
+}
+
+/// The files of another data directory, which was killed, stay in the folder.
+#[test]
+fn another_log_follows_a_file_that_nobody_closed() {
+    let mut rig = Rig::new(1 << 20);
+    rig.transaction("a");
+    rig.transaction("b");
+    let mut other = Rig::beside(&rig, 2);
+    other.transaction("c");
+    assert_eq!(other.binlog.numbers(), [1, 2]);
+    let seen = all(&mut other.dump("", 4).unwrap()).unwrap();
+    let texts: String = seen.iter().filter(|s| s.len() == 1).map(String::as_str).collect();
+    assert_eq!(texts, "abc");
+}
+
+/// Versions before left a gap where a rotation came beside a reset.
+#[test]
+fn a_gap_in_the_numbers_is_passed() {
+    let mut rig = Rig::new(1 << 20);
+    rig.rotate_after(Why::Flush, 1 << 20, 9);
+    rig.transaction("a");
+    assert_eq!(rig.binlog.numbers(), [1, 10]);
+    let seen = all(&mut rig.dump("", 4).unwrap()).unwrap();
+    assert_eq!((&seen[3][..], seen.last().map(String::as_str)), ("rotate binlog.000010:4", Some("a")));
+}
+
+/// Long events of a file without checksums are read from where the dump stands: the way there is
+/// not walked again, and no worker waits for it.
+#[test]
+fn long_events_without_checksums_are_read_once() {
+    let mut rig = Rig::new(64 << 20);
+    rig.checksum = Checksum::None;
+    rig.rotate(Why::Flush, 64 << 20);
+    for _ in 0..200 {
+        rig.transaction(&"x".repeat(9000));
+    }
+    let start = Start::File { name: b"binlog.000002".to_vec(), position: 4 };
+    let mut dump = Dump::begin(&rig.binlog, start, Some(Checksum::Crc32), &|| true).unwrap();
+    while dump.advance().unwrap() == Step::Event {}
+    rig.disk.keep_journal();
+    let reads = |rig: &Rig| {
+        let journal = rig.disk.take_journal();
+        rig.disk.keep_journal();
+        let of_file = |path: &Path| path.ends_with("binlog.000002");
+        journal.iter().filter(|(kind, path)| *kind == OpKind::Read && of_file(path)).count()
+    };
+    reads(&rig);
+    for _ in 0..5 {
+        rig.transaction(&"y".repeat(100_000));
+        let mut events = 0;
+        while dump.advance().unwrap() == Step::Event {
+            events += 1;
+        }
+        assert_eq!(events, 2);
+        let reads = reads(&rig);
+        assert!((1..=2).contains(&reads), "{reads} reads");
     }
 }
 

@@ -69,6 +69,8 @@ pub struct Files {
     /// The record of the last reset, until a checkpoint has passed it (BINLOG-FILES-2).
     reset_mark: Option<Lsn>,
     counts: Arc<Counts>,
+    /// Whether the folder is there for certain after a power loss.
+    folder_is_durable: bool,
 }
 
 /// A file with bytes that no sync had made durable when this was made.
@@ -111,6 +113,16 @@ impl Unsynced {
         if !self.is_synced() {
             self.synced(self.file.sync());
         }
+    }
+}
+
+/// Makes durable which files a folder has, and under which names (BINLOG-FILES-4).
+pub(crate) fn sync_dir(disk: &dyn Disk, dir: &Path) -> io::Result<()> {
+    match disk.sync_dir(dir) {
+        Err(e) if !redolith_disk::was_not_begun(&e) => {
+            redolith_engine::poison(&format!("syncing {}: {e}", dir.display()))
+        }
+        synced => synced,
     }
 }
 
@@ -162,6 +174,7 @@ impl Files {
             tail: Arc::default(),
             closed: Arc::default(),
             counts,
+            folder_is_durable: false,
         };
         for number in files.numbers() {
             // A file that is missing is told when it is read.
@@ -245,14 +258,22 @@ impl Files {
         self.sync();
         let path = self.place.path(number);
         let file = if new {
-            self.disk.create_dir_all(&self.place.dir)?;
+            if !self.folder_is_durable {
+                self.disk.create_dir_all(&self.place.dir)?;
+                // Another try may have made it, and not have synced it.
+                if let Some(parent) = self.place.dir.parent().filter(|p| !p.as_os_str().is_empty())
+                {
+                    sync_dir(&*self.disk, parent)?;
+                }
+                self.folder_is_durable = true;
+            }
             if !self.numbers().contains(&number) {
                 self.index.push(&*self.disk, &self.place.line(number))?;
-                self.sync_dir();
             }
+            self.sync_dir()?;
             let file = self.disk.open(&path, OpenHow::create(false))?;
             file.set_len(0)?;
-            self.sync_dir();
+            self.sync_dir()?;
             file
         } else {
             self.disk.open(&path, OpenHow::existing(false))?
@@ -309,11 +330,11 @@ impl Files {
                     aside.display()
                 );
             }
-            self.sync_dir();
+            self.sync_dir()?;
             let kept = self.numbers().into_iter().filter(|n| *n <= end.file);
             let lines = kept.map(|n| self.place.line(n)).collect();
             self.index.replace(&*self.disk, lines)?;
-            self.sync_dir();
+            self.sync_dir()?;
         }
         let file = self.disk.open(&self.place.path(end.file), OpenHow::existing(false))?;
         let len = file.len()?;
@@ -371,17 +392,13 @@ impl Files {
         if gone.is_empty() {
             return Ok(());
         }
-        self.sync_dir();
+        self.sync_dir()?;
         let is_gone = |file: &str| file_number(file).is_some_and(|n| gone.contains(&n));
         self.index.forget(&*self.disk, is_gone)?;
-        self.sync_dir();
-        Ok(())
+        self.sync_dir()
     }
-    /// Makes durable which files the folder has, and under which names (BINLOG-FILES-4).
-    fn sync_dir(&self) {
-        if let Err(e) = self.disk.sync_dir(&self.place.dir) {
-            redolith_engine::poison(&format!("syncing {}: {e}", self.place.dir.display()));
-        }
+    fn sync_dir(&self) -> io::Result<()> {
+        sync_dir(&*self.disk, &self.place.dir)
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {

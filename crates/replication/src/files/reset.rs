@@ -65,10 +65,9 @@ impl Files {
         for number in self.numbers() {
             self.remove(&self.place.path(number))?;
         }
-        self.sync_dir();
+        self.sync_dir()?;
         self.index.replace(&*self.disk, Vec::new())?;
-        self.sync_dir();
-        Ok(())
+        self.sync_dir()
     }
     fn write_mark(&mut self, at: Lsn) -> io::Result<()> {
         if self.reset_mark == Some(at) {
@@ -81,7 +80,7 @@ impl Files {
         file.write_at(text(at).as_bytes(), 0)?;
         file.sync()?;
         self.disk.rename(&made, &path)?;
-        self.sync_dir();
+        self.sync_dir()?;
         self.reset_mark = Some(at);
         Ok(())
     }
@@ -89,7 +88,7 @@ impl Files {
     pub fn forget_reset(&mut self) -> io::Result<()> {
         if self.reset_mark.is_some() {
             self.remove(&self.place.reset_mark())?;
-            self.sync_dir();
+            self.sync_dir()?;
             self.reset_mark = None;
         }
         Ok(())

@@ -102,3 +102,69 @@ fn long_partitions_are_ended() {
         b.v) AS x FROM w a, w b) d";
     assert_eq!(lines(&mut s, text), ["160000|400"]);
 }
+
+/// An aggregate has as many arguments with OVER as it has without.
+#[test]
+fn aggregates_over_have_their_arguments() {
+    let world = World::new();
+    let mut s = world.session();
+    lines(&mut s, "CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT)");
+    lines(&mut s, "INSERT INTO t VALUES (1, 1, NULL), (2, 2, NULL), (3, 3, 5)");
+    let aggregates = [
+        "COUNT",
+        "SUM",
+        "AVG",
+        "MIN",
+        "MAX",
+        "BIT_AND",
+        "BIT_OR",
+        "BIT_XOR",
+        "STD",
+        "STDDEV_SAMP",
+        "VAR_POP",
+        "VAR_SAMP",
+        "JSON_ARRAYAGG",
+        "JSON_OBJECTAGG",
+    ];
+    for name in aggregates {
+        for args in ["", "*", "a", "a, b", "a, b, id"] {
+            let over = "OVER (ORDER BY id ROWS 1 PRECEDING)";
+            let found = lines(&mut s, &format!("SELECT {name}({args}) {over} FROM t"));
+            let plain = lines(&mut s, &format!("SELECT {name}({args}) FROM t WHERE a = 1"));
+            let is_error = |lines: &[String]| lines[0].starts_with("error");
+            assert_eq!(is_error(&found), is_error(&plain), "{name}({args}): {found:?} {plain:?}");
+            assert!(is_error(&found) || found.len() == 3, "{name}({args}): {found:?}");
+        }
+    }
+}
+
+/// JSON aggregates take the texts of ENUM and SET.
+#[test]
+fn json_aggregates_over_enums_have_texts() {
+    let world = World::new();
+    let mut s = world.session();
+    lines(&mut s, "CREATE TABLE t (id INT PRIMARY KEY, e ENUM('z','b'), x SET('p','q'))");
+    lines(&mut s, "INSERT INTO t VALUES (1, 'z', 'q'), (2, 'b', 'p,q')");
+    for call in ["JSON_ARRAYAGG(e)", "JSON_ARRAYAGG(x)", "JSON_OBJECTAGG(e, x)", "MAX(e)"] {
+        let whole = lines(&mut s, &format!("SELECT {call} FROM t")).remove(0);
+        let over = lines(&mut s, &format!("SELECT {call} OVER (ORDER BY e) FROM t ORDER BY id"));
+        assert_eq!(over[1], whole, "{call}");
+    }
+}
+
+/// What an aggregate keeps from row to row is in the account.
+#[test]
+fn documents_of_windows_are_counted() {
+    let world = World::new();
+    let mut s = world.session();
+    lines(&mut s, "CREATE TABLE t (id INT PRIMARY KEY, s VARCHAR(1000))");
+    let rows = "INSERT INTO t WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r \
+        WHERE n < 500) SELECT n, REPEAT('x', 1000) FROM r";
+    assert_eq!(lines(&mut s, rows), ["ok 500 0"]);
+    lines(&mut s, "SET redolith_statement_memory = 20000000");
+    let calls = |n: usize| vec!["JSON_LENGTH(JSON_ARRAYAGG(s) OVER ())"; n].join(", ");
+    let found = lines(&mut s, &format!("SELECT {} FROM t LIMIT 1", calls(2)));
+    assert_eq!(found, ["500|500"]);
+    let found = lines(&mut s, &format!("SELECT {} FROM t LIMIT 1", calls(100)));
+    assert_eq!(found, ["error 3170"]);
+}
