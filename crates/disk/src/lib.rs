@@ -236,8 +236,8 @@ impl std::fmt::Display for NotBegun {
     }
 }
 impl std::error::Error for NotBegun {}
-/// Whether [`Disk::sync_dir`] has failed before it asked for anything, as without a free descriptor:
-/// then nothing is lost, and it may be tried again.
+/// Whether [`Disk::sync_dir`] has failed before it asked for anything, as without a free
+/// descriptor: then nothing is lost, and it may be tried again.
 pub fn was_not_begun(e: &io::Error) -> bool {
     e.get_ref().is_some_and(|e| e.is::<NotBegun>())
 }

@@ -29,9 +29,9 @@ const MANY_ROWS: u64 = 1000;
 const SECONDARY: f64 = 2.5;
 const SORT: f64 = 0.5;
 /// The steps for the ranges of a statement's indexes: a range, or a condition in an OR, is one, for
-/// each index that it is looked at for. Without steps an index is searched only if its ranges are no
-/// product of lists, and no other index is searched. More than `SHORT_RANGE_STEPS` are long work: a
-/// range takes some 200 ns.
+/// each index that it is looked at for. Without steps a table is searched by its first index that
+/// fits, and only if the ranges are no product of lists. More than `SHORT_RANGE_STEPS` are long
+/// work: a range takes some 200 ns.
 pub(super) const RANGE_STEPS: usize = 1_000_000;
 const SHORT_RANGE_STEPS: usize = 20_000;
 
