@@ -35,6 +35,8 @@ pub struct Socket {
     post: Arc<Post>,
     /// The batch into which the last answer was put.
     batch: Option<SharedBatch>,
+    /// A write has failed, perhaps in the middle of a packet (OUT-5).
+    broken: bool,
 }
 impl Drop for Socket {
     /// Sends the queued answer before the descriptor is closed (OUT-2).
@@ -65,7 +67,7 @@ pub enum Input {
 impl Socket {
     pub fn new(stream: Stream, process: Arc<Process>) -> Socket {
         let post = Post::new(process.clone());
-        Socket { stream, process, post, batch: None }
+        Socket { stream, process, post, batch: None, broken: false }
     }
 
     /// Appends what the client has sent to `buf`, waiting for at least one byte. A kill of the
@@ -149,6 +151,9 @@ impl Socket {
     /// this returns.
     pub async fn flush(&mut self, write_timeout_s: u32) -> Result<(), Ended> {
         self.hurry();
+        if self.broken {
+            return Err(Ended::Gone);
+        }
         while self.post.has_rest() {
             let rest = self.post.take_rest();
             self.write(&rest, write_timeout_s).await?;
@@ -196,6 +201,7 @@ impl Socket {
         if let Some((state, limit_s)) = before {
             self.process.wait_in_command(state, limit_s);
         }
+        self.broken |= done.is_err();
         done
     }
 
@@ -266,6 +272,41 @@ mod tests {
         assert_eq!(process.killed(), Kill::None);
         processes.tick(8);
         assert_eq!(process.killed(), Kill::Connection);
+    }
+
+    /// Tests OUT-5: what a client gets is a part of the answer, and nothing behind it.
+    #[tokio::test]
+    async fn nothing_follows_an_answer_that_was_cut() {
+        let processes = Processes::new();
+        let process = processes.add("h", 10);
+        let (ours, mut theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        let mut socket =
+            Socket::new(Stream::Unix(UnixStream::from_std(ours).unwrap()), process.clone());
+        crate::connection::be_woken_by(&process).await;
+        let answer = vec![1; 4 << 20];
+        let kill = async {
+            while processes.rows()[0].state != "Sending to client" {
+                tokio::task::yield_now().await;
+            }
+            process.kill(Kill::Shutdown);
+        };
+        let (ended, ()) = tokio::join!(socket.write_all(&answer, 100), kill);
+        assert_eq!(ended, Err(Ended::Killed));
+        // The client makes room.
+        let reader = std::thread::spawn(move || {
+            let mut got = Vec::new();
+            theirs.read_to_end(&mut got).unwrap();
+            got
+        });
+        for _ in 0..100 {
+            assert!(socket.flush(1).await.is_err() && socket.write_all(&[2], 1).await.is_err());
+            assert!(socket.send(&mut vec![2], 1).await.is_err());
+            std::thread::yield_now();
+        }
+        drop(socket);
+        let got = reader.join().unwrap();
+        assert!(got.len() < answer.len() && got.iter().all(|b| *b == 1));
     }
 
     #[tokio::test]

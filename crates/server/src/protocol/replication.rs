@@ -11,6 +11,8 @@ pub const NON_BLOCK: u16 = 1;
 pub const SEMI_SYNC: u8 = 0xef;
 /// The longest set of GTIDs that is taken: tens of thousands of intervals.
 const MAX_SET_BYTES: usize = 1 << 20;
+/// The longest name of a file. (MySQL, `FN_REFLEN`)
+const MAX_NAME_BYTES: usize = 512;
 
 /// What a replica asks for.
 #[derive(Debug, PartialEq, Eq)]
@@ -24,7 +26,11 @@ impl Request {
     /// COM_BINLOG_DUMP: position, flags, server id, name of the file.
     pub fn by_position(r: &mut Reader<'_>) -> Result<Request, Malformed> {
         let (position, flags, server_id) = (r.u32()?.into(), r.u16()?, r.u32()?);
-        let name = r.rest().to_vec();
+        let name = r.rest();
+        if name.len() > MAX_NAME_BYTES {
+            return Err(Malformed);
+        }
+        let name = name.to_vec();
         Ok(Request { flags, server_id, start: Start::File { name, position } })
     }
     /// COM_BINLOG_DUMP_GTID: flags, server id, length and name of a file, position, length and

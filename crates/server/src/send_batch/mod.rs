@@ -14,6 +14,8 @@
 //! runtime beforehand ([`send_held_back`]).
 //! OUT-4: an answer that the kernel does not take whole goes back to its connection, which waits
 //! until the client has room.
+//! OUT-5: nothing follows an answer of which a part could not be written: the client would take it
+//! for the rest of a packet.
 mod ring;
 
 use parking_lot::Mutex;

@@ -128,6 +128,7 @@ impl Session {
         login_variables(&mut vars, client.collation_id, client.interactive);
         let derived = Derived::of(&vars);
         client.process.set_who(&client.user, &client.host);
+        client.process.set_schema(None);
         client.process.set_client_charset(derived.charsets.client);
         let mut memory = SessionMemory::new(&db.memory);
         memory.set_limit(derived.exec.memory_limit);
@@ -228,6 +229,8 @@ impl Session {
         self.transaction = Transaction::default();
         self.vars = SessionVars::new(&self.db.settings);
         login_variables(&mut self.vars, self.collation_id, self.interactive);
+        // The new variables count their changes from 0.
+        self.derive();
         self.refresh();
     }
 

@@ -75,16 +75,20 @@ pub(super) fn flush_of(vars: &SessionVars, settings: &Settings) -> Flush {
 }
 
 impl Session {
+    /// Derives the values from variables that may be others than those of before.
+    pub(super) fn derive(&mut self) {
+        self.derived = Derived::of(&self.vars);
+        self.state.memory.set_limit(self.derived.exec.memory_limit);
+        self.state.process.set_client_charset(self.derived.charsets.client);
+        self.state.warnings.without_notes(!self.vars.is_on(Var::SqlNotes));
+        // Unlike the isolation level, the timeout also applies to the transaction that is open.
+        self.trx.lock_wait_timeout = self.derived.row_lock_timeout;
+    }
     /// Derives the values again if a variable has changed. Called after each statement that may set
     /// variables.
     pub(super) fn refresh(&mut self) {
         if self.derived.generation != self.vars.generation() {
-            self.derived = Derived::of(&self.vars);
-            self.state.memory.set_limit(self.derived.exec.memory_limit);
-            self.state.process.set_client_charset(self.derived.charsets.client);
-            self.state.warnings.without_notes(!self.vars.is_on(Var::SqlNotes));
-            // Unlike the isolation level, the timeout also applies to the transaction that is open.
-            self.trx.lock_wait_timeout = self.derived.row_lock_timeout;
+            self.derive();
         }
         self.context.mode = self.derived.plan_mode;
         self.context.client = self.derived.charsets.client;

@@ -744,6 +744,22 @@ fn a_reset_keeps_what_the_handshake_said() {
     );
 }
 
+/// A pool resets connections that have set nothing: they take the GLOBAL values of now.
+#[test]
+fn a_reset_takes_the_global_values_of_now() {
+    let world = World::new();
+    let (mut s, mut admin) = (world.session(), world.session());
+    assert_eq!(lines(&mut s, "SELECT 'a' || 'b'"), ["0"]);
+    query(&mut admin, "SET GLOBAL sql_mode = 'PIPES_AS_CONCAT', GLOBAL autocommit = 0");
+    assert_eq!(lines(&mut s, "SELECT 'a' || 'b'"), ["0"]);
+    for (mode, answer) in [("PIPES_AS_CONCAT", "ab"), ("", "0"), ("PIPES_AS_CONCAT", "ab")] {
+        query(&mut admin, &format!("SET GLOBAL sql_mode = '{mode}'"));
+        block_on(s.reset());
+        assert_eq!(lines(&mut s, "SELECT 'a' || 'b'"), [answer]);
+        assert!(!s.status().has(StatusFlags::AUTOCOMMIT));
+    }
+}
+
 /// A text may not contain the bytes that stand for literals in the keys of the cache.
 #[test]
 fn control_bytes_are_no_literals() {
