@@ -79,7 +79,7 @@ class Loaded:
         return int(self.server.connect(database='d').value('SELECT COUNT(*) FROM t'))
 
     def waits_for_statement(self, c):
-        """Returns when a statement of the connection runs: a KILL QUERY before would end nothing."""
+        """Returns when a statement of the connection runs. A KILL QUERY before ends nothing."""
         for _ in range(3000):
             rows = self.c.rows('SHOW PROCESSLIST')
             if any(int(r[0]) == c.connection_id and r[4] == b'Query' for r in rows):
@@ -357,7 +357,8 @@ def kills_and_crashes():
             assert s.c.rows('CHECK TABLE t')[0][3] == b'OK'
             return s.count() != 0
 
-        for stopped, waits in ((is_loaded, (0.05, 0.3, 0.8)), (is_loaded_before_crash, (0.2, 0.7))):
+        kills = (is_loaded, (0.05, 0.3, 0.8)), (is_loaded_before_crash, (0.2, 0.7))
+        for stopped, waits in kills:
             for wait in waits:
                 # A fast machine may have loaded the file by then.
                 while stopped(wait):
