@@ -246,14 +246,19 @@ mod tests {
     use redolith_sql::processes::{Command, Processes};
     use std::io::Read;
 
-    #[tokio::test]
-    async fn a_wait_for_room_leaves_other_limits_as_they_were() {
+    /// A connection and its client.
+    fn pair() -> (Arc<Processes>, Arc<Process>, Socket, std::os::unix::net::UnixStream) {
         let processes = Processes::new();
         let process = processes.add("h", 10);
-        let (ours, mut theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
         ours.set_nonblocking(true).unwrap();
-        let mut socket =
-            Socket::new(Stream::Unix(UnixStream::from_std(ours).unwrap()), process.clone());
+        let stream = Stream::Unix(UnixStream::from_std(ours).unwrap());
+        (processes, process.clone(), Socket::new(stream, process), theirs)
+    }
+
+    #[tokio::test]
+    async fn a_wait_for_room_leaves_other_limits_as_they_were() {
+        let (processes, process, mut socket, mut theirs) = pair();
         process.idle(7, false);
         let answer = vec![1; 4 << 20];
         let all = processes.clone();
@@ -277,12 +282,7 @@ mod tests {
     /// Tests OUT-5: what a client gets is a part of the answer, and nothing behind it.
     #[tokio::test]
     async fn nothing_follows_an_answer_that_was_cut() {
-        let processes = Processes::new();
-        let process = processes.add("h", 10);
-        let (ours, mut theirs) = std::os::unix::net::UnixStream::pair().unwrap();
-        ours.set_nonblocking(true).unwrap();
-        let mut socket =
-            Socket::new(Stream::Unix(UnixStream::from_std(ours).unwrap()), process.clone());
+        let (processes, process, mut socket, mut theirs) = pair();
         crate::connection::be_woken_by(&process).await;
         let answer = vec![1; 4 << 20];
         let kill = async {
@@ -311,12 +311,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_client_that_takes_nothing_is_ended_whatever_else_wakes_the_task() {
-        let processes = Processes::new();
-        let process = processes.add("h", 10);
-        let (ours, _theirs) = std::os::unix::net::UnixStream::pair().unwrap();
-        ours.set_nonblocking(true).unwrap();
-        let mut socket =
-            Socket::new(Stream::Unix(UnixStream::from_std(ours).unwrap()), process.clone());
+        let (processes, process, mut socket, _theirs) = pair();
         crate::connection::be_woken_by(&process).await;
         // The connection holds buffers, so the sweeper wakes it repeatedly.
         process.begin(Command::Ping, b"");

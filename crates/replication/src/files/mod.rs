@@ -101,9 +101,7 @@ impl Unsynced {
     /// Takes what a sync said. An error ends the process: the system may have lost the bytes, and
     /// tells only once. The redo log still has them, so the next start writes them again.
     pub(crate) fn synced(&self, said: io::Result<()>) {
-        if let Err(e) = said {
-            redolith_engine::poison(&format!("syncing {}: {e}", self.path.display()));
-        }
+        must_be_synced(&self.path, said);
         self.syncs.counts.syncs.fetch_add(1, Relaxed);
         self.syncs.bytes.fetch_max(self.written, AcqRel);
     }
@@ -119,10 +117,15 @@ impl Unsynced {
 /// Makes durable which files a folder has, and under which names (BINLOG-FILES-4).
 pub(crate) fn sync_dir(disk: &dyn Disk, dir: &Path) -> io::Result<()> {
     match disk.sync_dir(dir) {
-        Err(e) if !redolith_disk::was_not_begun(&e) => {
-            redolith_engine::poison(&format!("syncing {}: {e}", dir.display()))
-        }
-        synced => synced,
+        Err(e) if redolith_disk::was_not_begun(&e) => return Err(e),
+        said => must_be_synced(dir, said),
+    }
+    Ok(())
+}
+/// Ends the process if a sync has failed (BINLOG-FILES-4).
+fn must_be_synced(path: &Path, said: io::Result<()>) {
+    if let Err(e) = said {
+        redolith_engine::poison(&format!("syncing {}: {e}", path.display()));
     }
 }
 
@@ -346,10 +349,7 @@ impl Files {
             );
             file.set_len(end.offset)?;
         }
-        file.sync().unwrap_or_else(|e| {
-            let path = self.place.path(end.file);
-            redolith_engine::poison(&format!("syncing {}: {e}", path.display()))
-        });
+        must_be_synced(&self.place.path(end.file), file.sync());
         Ok(())
     }
 

@@ -162,12 +162,12 @@ impl Binder<'_> {
         let nested = |e: SqlError| {
             if e.code == 3593 { SqlError::window_function_in_window(&window.name) } else { e }
         };
-        let (mut partition, mut known) = (Vec::new(), SameIndex::default());
+        let (mut partition, mut known) = (Vec::new(), HashSet::new());
         for e in window.partition {
             let bound = self.window_key(env, e, &window.name).map_err(nested)?;
-            if !bound.is_constant() && self.find_same(&known, &bound, &partition)?.is_none() {
-                known.insert_expr(&bound, partition.len());
-                partition.push(bound);
+            if !bound.is_constant() {
+                let key = self.number_of_key(bound)?;
+                partition.extend(known.insert(key).then_some(key));
             }
         }
         let mut order = Vec::new();
@@ -188,10 +188,6 @@ impl Binder<'_> {
         // The map of sorts and the plan have the numbers of the keys once more.
         let numbers = (partition.len() + order.len()) * size_of::<(usize, SortKey)>();
         self.charge(numbers.div_ceil(size_of::<Expr>()))?;
-        let mut partition_keys = Vec::with_capacity(partition.len());
-        for e in partition {
-            partition_keys.push(self.number_of_key(e)?);
-        }
         let (mut order_keys, mut sorted) = (Vec::with_capacity(order.len()), HashSet::new());
         for (e, descending) in order.into_iter().filter(|(e, _)| !e.is_constant()) {
             let collation = e.ty.collation;
@@ -200,7 +196,7 @@ impl Binder<'_> {
                 order_keys.push((key, descending, collation));
             }
         }
-        let sort = self.windows.sort(partition_keys, order_keys);
+        let sort = self.windows.sort(partition, order_keys);
         let args = args.into_iter().map(|e| self.windows.expr(e)).collect();
         self.windows.calls.push(Pending { function, args, number, frame, sort });
         if self.windows.calls.len() > MOST_CALLS {
