@@ -22,7 +22,7 @@ def built():
     command = ['cargo', 'test', '--profile', 'models', '--locked', '-p', 'redolith-engine', '--lib']
     command += ['--no-run', '--message-format=json-render-diagnostics']
     command += ['--target-dir', os.path.join(TARGET, 'loom')]
-    env = {**os.environ, 'RUSTFLAGS': '--cfg loom'}
+    env = {**os.environ, 'RUSTFLAGS': '--cfg loom --cfg model'}
     got = subprocess.run(command, cwd=REPO, env=env, stdout=subprocess.PIPE, text=True, check=True)
     messages = [json.loads(line) for line in got.stdout.splitlines()]
     return next(m['executable'] for m in reversed(messages) if m.get('executable'))

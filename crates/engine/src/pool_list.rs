@@ -205,7 +205,7 @@ fn pages_of(text: &[u8], most: usize) -> Option<Vec<PageId>> {
     (whole > 0 || text.is_empty()).then_some(pages)
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(model)))]
 mod tests {
     use super::*;
 

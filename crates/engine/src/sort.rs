@@ -503,7 +503,7 @@ impl Spilled {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(model)))]
 mod tests {
     use super::*;
     use crate::runtime::{Threads, block_on};

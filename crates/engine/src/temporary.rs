@@ -235,7 +235,7 @@ impl Records {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(model)))]
 mod tests {
     use super::*;
     use redolith_disk::SimDisk;

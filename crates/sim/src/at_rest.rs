@@ -20,7 +20,7 @@ const FILES: [&str; 7] =
 /// So many of these kinds, the first ones, are files of pages.
 const PAGES: usize = 3;
 /// The complaints which say that rows are older than they should be, and no more than that.
-pub(crate) const OLDER: [&str; 5] = [
+pub const OLDER: [&str; 5] = [
     // of a client that has locked the row
     "and not one of",
     "an acknowledged commit is lost or half a transaction survived",
@@ -30,7 +30,7 @@ pub(crate) const OLDER: [&str; 5] = [
 ];
 
 /// The complaints which say that one page is older than another.
-pub(crate) const MIXED: [&str; 3] = [
+pub const MIXED: [&str; 3] = [
     "tells another story than the rows",
     "markers and counters",
     "a unique index has a value twice",
@@ -38,7 +38,7 @@ pub(crate) const MIXED: [&str; 3] = [
 
 /// The result of a start on a damaged disk.
 #[derive(Default)]
-pub(crate) struct Found {
+pub struct Found {
     pub refused: Option<Error>,
     /// The number of statements that failed.
     pub failed: u64,
@@ -46,7 +46,7 @@ pub(crate) struct Found {
 }
 
 /// Flips a bit of some file in a copy of the disk, and starts on the copy.
-pub(crate) fn flip(world: &World, rng: &mut Rng) {
+pub fn flip(world: &World, rng: &mut Rng) {
     let kind = rng.below(FILES.len() as u64) as usize;
     // TORN-3: where the redo log protects pages, it may take a damaged page for a torn one.
     if world.kind.redo && kind < PAGES {
@@ -119,7 +119,7 @@ fn undamaged_end(world: &World, seed: u64) -> Lsn {
 }
 
 /// Starts an engine, reads everything, and ends. Returns the complaint if something was wrong.
-pub(crate) fn start(
+pub fn start(
     world: &World,
     disk: &SimDisk,
     seed: u64,
@@ -133,7 +133,7 @@ pub(crate) fn start(
     let found = std::mem::take(&mut *found.lock().expect("one thread"));
     (found, end)
 }
-pub(crate) fn complaint(panic: Box<dyn Any + Send>) -> String {
+pub fn complaint(panic: Box<dyn Any + Send>) -> String {
     match panic.downcast::<String>() {
         Ok(why) => *why,
         Err(other) => match other.downcast::<&str>() {
@@ -142,7 +142,7 @@ pub(crate) fn complaint(panic: Box<dyn Any + Send>) -> String {
         },
     }
 }
-async fn live(
+pub async fn live(
     w: World,
     disk: SimDisk,
     runtime: Arc<crate::executor::SimRuntime>,

@@ -4,16 +4,16 @@
 //! Everything that happens in a run follows from its seed:
 //! `SEED=n cargo test -p redolith-sim --test seeds one_seed` repeats it.
 #![forbid(unsafe_code)]
-mod at_rest;
+pub mod at_rest;
 pub mod binlog;
 pub mod ddl;
 pub mod every_io;
 pub mod executor;
 pub mod fault_plan;
-mod ledger;
+pub mod ledger;
 pub mod load;
-mod prepared;
+pub mod prepared;
 pub mod run;
-mod scan;
-mod shared;
+pub mod scan;
+pub mod shared;
 pub mod stages;

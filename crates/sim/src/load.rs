@@ -29,7 +29,7 @@ use std::time::Duration;
 
 pub const CLIENTS: usize = 4;
 const COUNTERS: i64 = 3;
-pub(crate) const KEYS: u64 = 60;
+pub const KEYS: u64 = 60;
 
 /// A row: k, u, the length of the text, and the byte of which the text consists.
 pub type Row = (i64, i64, usize, u8);
@@ -58,10 +58,10 @@ pub struct Tables {
     pub rows: Arc<Table>,
     pub sums: Arc<Table>,
 }
-pub(crate) fn int() -> SqlType {
+pub fn int() -> SqlType {
     SqlType::Int { size: IntSize::Int, sign: Sign::SIGNED, display: None }
 }
-pub(crate) fn table(name: &str, columns: Vec<Column>, indexes: Vec<IndexDef>) -> TableDef {
+pub fn table(name: &str, columns: Vec<Column>, indexes: Vec<IndexDef>) -> TableDef {
     TableDef {
         schema: "sim".into(),
         name: name.into(),
@@ -113,23 +113,23 @@ pub async fn tables(e: &Arc<Engine>) -> Result<Tables> {
     trx.commit().await?.durable().await;
     Ok(t)
 }
-pub(crate) fn encode(t: &Table, values: &[Value<'_>]) -> Vec<u8> {
+pub fn encode(t: &Table, values: &[Value<'_>]) -> Vec<u8> {
     let mut out = Vec::new();
     t.layout.encode(values, &mut out);
     out
 }
-pub(crate) fn key(t: &Table, id: i64) -> Vec<u8> {
+pub fn key(t: &Table, id: i64) -> Vec<u8> {
     let mut k = Vec::new();
     t.clustered().key.encode_values(&[Value::Int(id)], &mut k);
     k
 }
-pub(crate) fn number(t: &Table, payload: &[u8], column: usize) -> i64 {
+pub fn number(t: &Table, payload: &[u8], column: usize) -> i64 {
     match t.layout.get(payload, column) {
         Value::Int(n) => n,
         other => panic!("an INT column holds {other:?}"),
     }
 }
-pub(crate) const LOCK: Read = Read::Locking { mode: Mode::X, conflict: OnConflict::Wait };
+pub const LOCK: Read = Read::Locking { mode: Mode::X, conflict: OnConflict::Wait };
 
 /// The sums of the markers and of the counters in one view. `None` while there are no rows.
 pub async fn sum(trx: &mut Trx, t: &Tables) -> Result<Option<(i64, i64)>> {
@@ -169,7 +169,7 @@ fn random_row(rng: &mut Rng, n: usize, shared: &Shared) -> Row {
         b'a' + rng.below(26) as u8,
     )
 }
-pub(crate) fn values(id: i64, r: &Row) -> [Value<'static>; 4] {
+pub fn values(id: i64, r: &Row) -> [Value<'static>; 4] {
     [Value::Int(id), Value::Int(r.0), Value::Int(r.1), Value::Bytes(Cow::Owned(vec![r.3; r.2]))]
 }
 /// Inserts some of a client's rows in one batch. The model follows up to the row that fails.

@@ -69,7 +69,7 @@ pub struct Ended {
 
 /// The properties of a seed's instances, the same in all lives.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Kind {
+pub struct Kind {
     /// All clients also work on shared rows.
     pub shared: bool,
     /// One tree has four levels.
@@ -191,7 +191,7 @@ pub fn wanted_protection() -> Option<DoublewriteMode> {
 
 /// The state that outlives an instance.
 #[derive(Clone)]
-pub(crate) struct World {
+pub struct World {
     pub disk: SimDisk,
     pub known: Knowledge,
     pub definitions: Definitions,
@@ -257,7 +257,7 @@ impl World {
 }
 /// The plan of one life.
 #[derive(Clone)]
-pub(crate) struct Life {
+pub struct Life {
     pub plan: FaultPlan,
     /// The number of transactions of each client. `None`: drawn at random.
     pub count: Option<u64>,
@@ -311,7 +311,7 @@ pub fn run_sabotaged(seed: u64, sabotage: Option<Sabotage>) -> Ended {
     Ended { seen, trace: world.disk.trace() }
 }
 
-pub(crate) fn one_life(world: &World, rng: &mut Rng, life: Life) {
+pub fn one_life(world: &World, rng: &mut Rng, life: Life) {
     let disk = &world.disk;
     let fired = disk.faults_fired();
     if let Some(cut) = life.cut.filter(|_| life.early) {
@@ -378,7 +378,7 @@ pub(crate) fn one_life(world: &World, rng: &mut Rng, life: Life) {
     }
 }
 
-async fn live(w: World, runtime: Arc<SimRuntime>, seed: u64, life: Life) -> Result<()> {
+pub async fn live(w: World, runtime: Arc<SimRuntime>, seed: u64, life: Life) -> Result<()> {
     let mut rng = Rng(seed);
     let disk = &w.disk;
     let config = w.kind.config(&mut rng);
@@ -581,71 +581,5 @@ async fn pages_behind_the_first_bitmap(e: &Arc<Engine>, t: &load::Tables) -> Res
 async fn settle(e: &Arc<Engine>) {
     while undo::background_rollbacks(e) > 0 {
         e.runtime.sleep(Duration::from_millis(5)).await;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use redolith_disk::sim::OpKind;
-    use std::collections::BTreeSet;
-    use std::path::{Path, PathBuf};
-
-    /// The files of pages whose last write no sync has followed.
-    fn unsynced(journal: Vec<(OpKind, PathBuf)>) -> BTreeSet<PathBuf> {
-        let mut files = BTreeSet::new();
-        let has_pages = |p: &Path| {
-            let name = p.file_name().map_or(&b""[..], |name| name.as_encoded_bytes());
-            name.ends_with(b".rdl") && !name.starts_with(b"doublewrite") && name != b"files.rdl"
-        };
-        for (kind, path) in journal.into_iter().filter(|(_, path)| has_pages(path)) {
-            match kind {
-                OpKind::Write => files.insert(path),
-                OpKind::Sync | OpKind::Remove => files.remove(&path),
-                _ => false,
-            };
-        }
-        files
-    }
-
-    /// Tests REDO-2: what an ended process left in the cache is synced before a start writes to the
-    /// control file.
-    #[test]
-    fn a_start_syncs_what_an_ended_process_left_in_the_cache() {
-        let kind = Kind {
-            shared: true,
-            deep: false,
-            wide: false,
-            bulk: false,
-            atomic: true,
-            redo: false,
-            instances: 1,
-            binlog: false,
-            prepares: false,
-        };
-        let mut seen = 0;
-        for seed in 0..40 {
-            let w = World::new(SimDisk::new(seed), kind, None);
-            w.disk.keep_journal();
-            let mut ex = Executor::new(w.disk.clone(), seed);
-            let life = Life::new(FaultPlan::None, Some(1 << 11), false);
-            let main = live(w.clone(), ex.runtime.clone(), seed, life);
-            ex.run(Box::pin(async move { main.await.unwrap() }));
-            let left = unsynced(w.disk.take_journal());
-            w.disk.kill();
-            w.disk.keep_journal();
-            crate::at_rest::start(&w, &w.disk, seed).1.unwrap();
-            let start = w.disk.take_journal();
-            let sealed = start.iter().position(|(kind, path)| {
-                *kind == OpKind::DurableWrite && path.ends_with("redo/control")
-            });
-            for file in left.iter().filter(|file| w.disk.exists(file)) {
-                let synced =
-                    |(kind, path): &(OpKind, PathBuf)| *kind == OpKind::Sync && path == file;
-                assert!(start[..sealed.unwrap()].iter().any(synced), "seed {seed}: {file:?}");
-                seen += 1;
-            }
-        }
-        assert!(seen > 10, "{seen}");
     }
 }

@@ -129,7 +129,7 @@ pub struct PoolPages {
     pub made_young: u64,
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(model)))]
 mod tests {
     use super::*;
 

@@ -245,7 +245,7 @@ impl Lists {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(model)))]
 mod tests {
     use super::*;
 

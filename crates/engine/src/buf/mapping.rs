@@ -56,7 +56,7 @@ impl Drop for Mapping {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(model)))]
 mod tests {
     use super::*;
 

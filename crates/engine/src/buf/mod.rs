@@ -32,7 +32,7 @@ mod page_table;
 mod pool;
 #[cfg(test)]
 pub(crate) mod testing;
-#[cfg(test)]
+#[cfg(all(test, not(model)))]
 mod tests;
 #[cfg(test)]
 pub(crate) use counters::Counters;

@@ -509,7 +509,7 @@ fn decode_type(b: &[u8]) -> Decoded<SqlType> {
     })
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(model)))]
 mod tests {
     use super::*;
 

@@ -217,7 +217,7 @@ impl Dictionary {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(model)))]
 mod tests {
     use super::*;
 

@@ -38,7 +38,7 @@ pub(crate) mod protection;
 mod rate;
 pub(crate) mod repair;
 mod settings;
-#[cfg(test)]
+#[cfg(all(test, not(model)))]
 mod tests;
 mod writer;
 pub(crate) use doublewrite::Doublewrite;

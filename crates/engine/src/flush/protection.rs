@@ -102,7 +102,7 @@ impl Default for DoublewriteConfig {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(model)))]
 mod tests {
     use super::*;
 

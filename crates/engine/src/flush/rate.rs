@@ -58,7 +58,7 @@ pub(crate) fn pages_per_second(load: &Load, limits: &Limits) -> f64 {
     for_share.max(for_age).max(for_idleness).min(limits.io_capacity_max)
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(model)))]
 mod tests {
     use super::*;
 

@@ -193,7 +193,7 @@ impl<O> IntervalTree<O> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(model)))]
 mod tests {
     use super::*;
 

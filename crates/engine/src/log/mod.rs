@@ -28,7 +28,7 @@ mod counters;
 mod policy;
 mod recovery;
 mod resize;
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(model)))]
 mod tests;
 mod write;
 mod write_policy;
@@ -40,7 +40,7 @@ pub(crate) use append::credit_wait::SpaceWait;
 pub use append::frame::FRAME_HEADER;
 pub(crate) use append::frame::FRAME_PAYLOAD_MAX;
 pub(crate) use commit::leader::DurableWait;
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(model)))]
 use commit::leader::OwnedWait;
 pub(crate) use recovery::checkpoint_file::CHECKPOINT_PAYLOAD_MAX;
 pub(crate) use recovery::inspect;
@@ -357,7 +357,7 @@ impl Log {
         DurableWait::new(self, lsn, false)
     }
     /// As `wait_durable`, but the future borrows nothing.
-    #[cfg(all(test, not(loom)))]
+    #[cfg(all(test, not(model)))]
     fn owned_wait(self: &Arc<Self>, lsn: Lsn) -> OwnedWait {
         OwnedWait::new(self.clone(), lsn)
     }

@@ -261,7 +261,7 @@ impl Log {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(model)))]
 mod tests {
     use super::*;
     use crate::log::tests::created;

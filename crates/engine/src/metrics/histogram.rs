@@ -80,7 +80,7 @@ pub fn split(name: &str) -> Option<(&str, Option<u64>)> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(model)))]
 mod tests {
     use super::*;
 

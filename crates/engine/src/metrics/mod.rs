@@ -277,7 +277,7 @@ fn rest(engine: &Engine, put: &mut impl FnMut(&'static str, u64)) {
     put("metadata_table_handles_opened", engine.dict.all_tables().len() as u64);
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(model)))]
 mod tests {
     use super::*;
 

@@ -187,7 +187,7 @@ impl<'a> Iterator for Records<'a> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(model)))]
 mod tests {
     use super::*;
 

@@ -87,7 +87,7 @@ pub fn verify(page: &Page, id_wanted: PageId) -> Result<(), Bad> {
     if found != id_wanted { Err(Bad::Misplaced(found)) } else { Ok(()) }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(model)))]
 mod tests {
     use super::*;
 

@@ -630,7 +630,7 @@ impl Heap {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(model)))]
 mod tests {
     use super::super::patch::tests::Sheet;
     use super::*;

@@ -47,7 +47,7 @@ pub trait Patch {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(model)))]
 pub(crate) mod tests {
     use super::*;
 

@@ -43,7 +43,7 @@ fn delay_us(len: u64, max: u64, max_delay_us: u64) -> u64 {
     if max_delay_us > 0 { us.min(max_delay_us) } else { us }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(model)))]
 mod tests {
     use super::*;
 

@@ -29,7 +29,7 @@ impl RateLimitedLog {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(model)))]
 mod tests {
     use super::*;
 

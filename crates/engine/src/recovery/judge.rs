@@ -671,5 +671,5 @@ fn of_table(label: &str) -> String {
     if label.is_empty() { String::new() } else { format!(" ({label})") }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(model)))]
 mod tests;

@@ -187,7 +187,7 @@ impl Group<'_> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(model)))]
 mod tests {
     use super::*;
     use crate::mtr::record::{put_commit, put_file, put_init, put_page, put_write};

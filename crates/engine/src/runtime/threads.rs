@@ -128,7 +128,7 @@ impl Drop for Threads {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(model)))]
 mod tests {
     use super::*;
     use redolith_disk::RealDisk;

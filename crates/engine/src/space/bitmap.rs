@@ -104,7 +104,7 @@ pub fn count(p: &Page) -> u32 {
     (0..PAGES / EXTENT).map(|e| word(p, e).count_ones()).sum()
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(model)))]
 mod tests {
     use super::*;
     use crate::page::patch::tests::Sheet;

@@ -766,7 +766,7 @@ impl Patch for Fresh {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(model)))]
 mod tests {
     use super::*;
     use redolith_disk::SimDisk;

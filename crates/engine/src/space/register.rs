@@ -153,7 +153,7 @@ impl Register {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(model)))]
 mod tests {
     use super::*;
 

@@ -109,7 +109,7 @@ pub(crate) async fn either(a: impl Future<Output = ()>, b: impl Future<Output = 
     .await
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(model)))]
 mod tests {
     use super::*;
     use std::sync::Arc;

@@ -306,7 +306,7 @@ impl<'b> Input<'b> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(model)))]
 mod tests {
     use super::*;
 

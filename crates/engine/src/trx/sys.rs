@@ -272,7 +272,7 @@ impl Active {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(model)))]
 mod tests {
     use super::super::view::ReadView;
     use super::*;

@@ -588,5 +588,5 @@ pub(crate) fn read<R>(
     Ok(f(record::parse(&g[..], roll.at())))
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(model)))]
 mod tests;

@@ -382,7 +382,7 @@ impl<'a> Rest<'a> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(model)))]
 mod tests {
     use super::*;
 

@@ -103,7 +103,7 @@ fn decode_own(own: &[u8], v: &mut ViewDef) -> Decoded<()> {
     })
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(model)))]
 mod tests {
     use super::*;
     use crate::dict::codec::decode_table;

@@ -540,5 +540,5 @@ impl fmt::Debug for MetadataLock {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(model)))]
 mod tests;

@@ -285,7 +285,7 @@ impl Ring {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(model)))]
 mod tests {
     use super::*;
 

@@ -405,7 +405,7 @@ fn delay_us(at: u64, from: u64, to: u64) -> u64 {
     ((100.0 * ((10.0 * way).exp2() - 1.0)) as u64).min(DELAY_MAX_US)
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(model)))]
 mod tests {
     use super::*;
 

@@ -133,7 +133,7 @@ pub(in crate::log) fn verifies(frame: &[u8], h: &Header, seed: u32) -> bool {
     frame[..4] == crc.to_le_bytes()
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(model)))]
 mod tests {
     use super::*;
 

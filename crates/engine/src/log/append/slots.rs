@@ -45,7 +45,7 @@ pub(in crate::log) fn high() -> usize {
     HIGH.load(Ordering::Relaxed)
 }
 /// Makes the log writer look at the first `n` slots, for tests that choose their slots.
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(model)))]
 pub(in crate::log) fn at_least(n: usize) {
     HIGH.fetch_max(n, Ordering::Relaxed);
 }
@@ -55,7 +55,7 @@ pub(in crate::log) fn high() -> usize {
     usize::MAX
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(model)))]
 mod tests {
     use super::*;
 

@@ -291,18 +291,18 @@ impl Drop for DurableWait<'_> {
 }
 
 /// A [`DurableWait`] that owns a reference to the log, for tests that hold several waits.
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(model)))]
 pub(in crate::log) struct OwnedWait {
     log: Arc<Log>,
     waiter: Waiter,
 }
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(model)))]
 impl OwnedWait {
     pub(in crate::log) fn new(log: Arc<Log>, lsn: Lsn) -> OwnedWait {
         OwnedWait { log, waiter: Waiter::new(Goal { lsn: lsn.0, durable: true }) }
     }
 }
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(model)))]
 impl Future for OwnedWait {
     type Output = ();
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
@@ -310,7 +310,7 @@ impl Future for OwnedWait {
         this.waiter.poll(&*this.log, cx)
     }
 }
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(model)))]
 impl Drop for OwnedWait {
     fn drop(&mut self) {
         self.waiter.leave(&*self.log);

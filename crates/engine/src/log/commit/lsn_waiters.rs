@@ -375,7 +375,7 @@ fn new_node(goal: Goal, waker: &Waker) -> Arc<Node> {
 #[cfg(loom)]
 pub(in crate::log) fn recycle(_: Arc<Node>) {}
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(model)))]
 mod tests {
     use super::*;
 

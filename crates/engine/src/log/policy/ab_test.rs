@@ -87,7 +87,7 @@ impl AbTest {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(model)))]
 mod tests {
     use super::*;
     use crate::log::write_policy::WriterMode;

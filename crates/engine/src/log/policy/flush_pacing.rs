@@ -27,7 +27,7 @@ pub(super) fn hold(measured: &Measured, cpus: f64, idle: f64, group: f64) -> Dur
     rate_capped.min(measured.session_cycle / 4).min(HOLD_MAX)
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(model)))]
 mod tests {
     use super::*;
     fn measured(flush_cpu: u64, session_cycle: u64) -> Measured {

@@ -369,7 +369,7 @@ impl Control {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(model)))]
 mod tests {
     use super::*;
     use crate::log::tests::fixture::MemDisk;

@@ -88,7 +88,7 @@ pub(in crate::log) async fn keep_current(
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(model)))]
 mod tests {
     use super::*;
 

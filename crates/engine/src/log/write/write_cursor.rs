@@ -155,7 +155,7 @@ impl LogWriter {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(model)))]
 mod tests {
     use super::*;
 

@@ -115,7 +115,7 @@ fn regroup(p: &mut impl Patch, slot: u16, more: u16) -> u16 {
     slots + added
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(model)))]
 mod tests {
     use super::super::super::patch::tests::Sheet;
     use super::*;

@@ -126,7 +126,7 @@ pub fn prev_rec(p: &Page, r: Rec) -> Rec {
     search(p, key(p, r)).prev
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(model)))]
 mod tests {
     use super::super::super::patch::tests::Sheet;
     use super::*;
