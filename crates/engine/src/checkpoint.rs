@@ -2,8 +2,8 @@
 //! durable in the data files.
 //!
 //! CKPT-1: the checkpoint never passes a change that is not yet in its data file and synced, a
-//! frame whose pages are not yet in the dirty index, the end of the durable redo log, or the
-//! position from which the source (the binary log) still needs the redo log.
+//! frame whose pages are not yet in the dirty index, the end of the last frame that is durable
+//! (WRITER-5), or the position from which the source (the binary log) still needs the redo log.
 //!
 //! **The order of reading is tail, slots, buckets.** A frame below the tail that was read announced
 //! itself in its slot before it reserved its place. Either the slot still shows the frame when the
@@ -55,7 +55,7 @@ impl Checkpointer {
         let slots = self.log.dirty_low();
         let buckets =
             if planted(Canary::CheckpointTooFar) { Lsn::MAX } else { self.pool.oldest_dirty() };
-        tail.min(slots).min(buckets).min(self.log.durable()).min(self.source.limit())
+        tail.min(slots).min(buckets).min(self.log.durable_frames()).min(self.source.limit())
     }
     /// Whether a checkpoint now, without a sync, would free at least `bytes` of redo log.
     pub(crate) fn would_gain(&self, bytes: u64) -> bool {

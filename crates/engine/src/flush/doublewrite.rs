@@ -177,8 +177,9 @@ impl Doublewrite {
                 if file.len()? < bytes {
                     file.set_len(bytes)?;
                     file.sync()?;
-                    disk.sync_dir(dir)?;
                 }
+                // A process that made the file may have ended before its name was durable.
+                disk.sync_dir(dir)?;
                 Ok(file)
             };
             open.push(opened().map_err(|e: io::Error| {

@@ -56,6 +56,10 @@ pub(crate) trait LogView: Send + Sync + 'static {
     /// there is none.
     fn dirty_low(&self) -> Lsn;
     fn durable(&self) -> Lsn;
+    /// The end of a frame below which all is durable.
+    fn durable_frames(&self) -> Lsn {
+        self.durable()
+    }
     /// The LSN of the last checkpoint written.
     fn checkpoint(&self) -> Lsn;
     /// The most bytes that may lie between checkpoint and tail.
@@ -77,6 +81,9 @@ impl LogView for Log {
     }
     fn durable(&self) -> Lsn {
         Log::durable(self)
+    }
+    fn durable_frames(&self) -> Lsn {
+        Log::durable_frames(self)
     }
     fn checkpoint(&self) -> Lsn {
         self.checkpoint_lsn()

@@ -391,6 +391,10 @@ impl Log {
     pub fn durable(&self) -> Lsn {
         Lsn(self.waits.durable())
     }
+    /// The end of a frame below which all is durable: [`Log::durable`] may lie inside a frame.
+    pub fn durable_frames(&self) -> Lsn {
+        Lsn(self.writing.lock().state.durable_frames())
+    }
     /// Every frame below this LSN has been entered in the dirty index. A checkpoint reads this LSN
     /// first, and then the index.
     pub fn dirty_low(&self) -> Lsn {

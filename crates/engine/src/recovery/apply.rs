@@ -18,7 +18,7 @@ use crate::canary::{Canary, planted};
 use crate::commit_stream::CommitStream;
 use crate::flush::{LogView, Repaired};
 use crate::log::FrameScanner;
-use crate::page::header;
+use crate::page::header::{self, Page};
 use crate::runtime::{BoxFuture, Runtime};
 use crate::space::{READS, Space, Spaces};
 use crate::sync::event::Event;
@@ -71,8 +71,8 @@ struct Applier {
     spaces: Arc<Spaces>,
     /// Pages that could not be read when the start was judged.
     unreadable: HashSet<PageId>,
-    /// Pages that the redo log rebuilds (TORN-2).
-    torn: HashSet<PageId>,
+    /// Torn pages as the redo log has rebuilt them (TORN-2).
+    torn: HashMap<PageId, Box<Page>>,
     forced: Forced,
     found: Mutex<Found>,
 }
@@ -86,12 +86,12 @@ struct Found {
 }
 
 /// Applies the redo log to the pages. `end` is the LSN at which the log ended when it was judged,
-/// `unreadable` are the pages that could not be read then, and `torn` those that redo rebuilds.
+/// `unreadable` are the pages that could not be read then, and `torn` those that redo has rebuilt.
 pub(crate) async fn apply(
     scanner: &mut FrameScanner,
     end: Lsn,
     unreadable: HashSet<PageId>,
-    torn: HashSet<PageId>,
+    torn: HashMap<PageId, Box<Page>>,
     pool: &Arc<BufferPool>,
     spaces: &Arc<Spaces>,
     reading: &Reading,
@@ -205,7 +205,7 @@ impl Applier {
             // The task that changes the page meets an error again.
             if !gone.contains(&id.space)
                 && !self.unreadable.contains(&id)
-                && !self.torn.contains(&id)
+                && !self.torn.contains_key(&id)
                 && let Ok(Some(space)) = self.spaces.find_whole(id.space)
                 && id.no < space.pages()
             {
@@ -313,7 +313,7 @@ impl Applier {
         if id.no >= space.pages() {
             self.spaces.ensure(id.space, id.no)?;
         }
-        if !fresh && self.torn.contains(&id) && !self.found.lock().touched.contains(&id) {
+        if !fresh && self.torn.contains_key(&id) && !self.found.lock().touched.contains(&id) {
             return self.rebuild(&space, group).map(Some);
         }
         if !fresh {
@@ -331,19 +331,17 @@ impl Applier {
             fixed => fixed.map(Some),
         }
     }
-    /// Takes a torn page as it lies in its file (TORN-2).
+    /// Takes a torn page as judging has rebuilt it (TORN-2).
     fn rebuild(
         &self,
         space: &Space,
         first: &Group<'_>,
     ) -> std::result::Result<PageGuard, WouldBlock> {
         let id = first.id;
-        let torn = torn::raw(space, id)?;
+        let (torn, made) = (torn::raw(space, id)?, &self.torn[&id]);
         let mut page = self.pool.create(id)?;
-        page.bytes_mut().copy_from_slice(&torn[..]);
-        if !planted(Canary::TornKeepsLsn) {
-            header::set_lsn(page.bytes_mut(), first.lsn_before());
-        }
+        page.bytes_mut().copy_from_slice(&made[..]);
+        page.mark_dirty(first.start, header::lsn(made));
         let (file, table) = crate::buf::PageIo::describe(&*self.spaces, id.space);
         let why = header::verify(&torn, id).err().map_or(String::new(), |bad| bad.to_string());
         self.found.lock().rebuilt.push(Repaired { page: id, file, table, copy: None, why });

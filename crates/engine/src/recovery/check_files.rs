@@ -330,7 +330,7 @@ impl Check<'_> {
                 f.path.display(),
                 self.of(f.id)
             )),
-            Some(redo) if redo.judged.torn.contains(&id) => self.note(format!(
+            Some(redo) if redo.judged.torn.contains_key(&id) => self.note(format!(
                 "page {id} of {}{}: {bad}; a start rebuilds it from the redo log",
                 f.path.display(),
                 self.of(f.id)

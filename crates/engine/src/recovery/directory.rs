@@ -116,6 +116,17 @@ pub(crate) async fn recover(
         spaces.set_redo_protects(true)?;
     }
     let end = scanner.position();
+    if !judged.lost.is_empty() && !config.forced.is_on() {
+        spaces.ban(judged.lost.iter().map(|(space, _)| *space), end)?;
+        report.notes.extend(judged.lost.iter().map(|(space, table)| {
+            let file = spaces.path(*space);
+            format!(
+                "the table {table} was given up: its changes in the redo log are lost, and {} is \
+                 refused from now on",
+                file.display()
+            )
+        }));
+    }
     scanner.rewind();
     let reading = Arc::new(apply::Reading {
         at: AtomicU64::new(report.checkpoint.0),

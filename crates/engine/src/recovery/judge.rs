@@ -16,6 +16,10 @@
 //! JUDGE-6: judging never waits for a frame of the pool. No cleaner runs yet that would free one,
 //! and the redo log may change more pages than the pool has frames. A page for which no frame is at
 //! hand is read past the pool.
+//! JUDGE-7: the file of a table that the redo log changes is there. Redo passes over the changes of
+//! a file that is not, and a checkpoint makes that final: so the file may only be missing where the
+//! administrator has given the table up (`tables/<number>.rdl.lost`), and it is refused if it ever
+//! comes back.
 //!
 //! The pages of JUDGE-4 are built here, in memory of their own, from the files, the doublewrite
 //! copies and the redo log. Of other pages only the LSN is tracked.
@@ -26,6 +30,7 @@ use super::window::{Group, PageChanges, Window};
 use crate::buf::{BufferPool, Latch, Prefetch};
 use crate::bytes::{u16_at, u64_at};
 use crate::dict::record::{self, Named};
+use crate::dict::temporary::TEMPORARY_SCHEMA;
 use crate::dict::{self, Dictionary, table::Table};
 use crate::flush::Copies;
 use crate::log::FrameScanner;
@@ -34,7 +39,8 @@ use crate::page::header::{self, Bad, Page};
 use crate::page::{index, kind};
 use crate::row::{overflow, value};
 use crate::space::{READS, Space, Spaces, bitmap, register};
-use crate::{Error, Lsn, PAGE_SIZE, PageId, PageNo, Result, SpaceId, WouldBlock};
+use crate::undo::record as undo_record;
+use crate::{Error, Lsn, PAGE_SIZE, PageId, PageNo, Result, SpaceId, TrxId, WouldBlock};
 use hashbrown::{HashMap, HashSet};
 use redolith_disk::AlignedBuf;
 use std::sync::Arc;
@@ -50,8 +56,10 @@ pub(crate) struct Judged {
     /// Pages of tables that the redo log changes, and that can be read neither from their file nor
     /// from the doublewrite file.
     pub unreadable: HashSet<PageId>,
-    /// Pages that redo rebuilds.
-    pub torn: HashSet<PageId>,
+    /// Torn pages, as redo has rebuilt them here (TORN-2).
+    pub torn: HashMap<PageId, Box<Page>>,
+    /// Spaces of tables that were given up (JUDGE-7).
+    pub lost: Vec<(SpaceId, String)>,
     /// The LSNs that pages of tables have after the redo log; `None` for a page that cannot be
     /// read then.
     others: HashMap<PageId, Option<Lsn>>,
@@ -119,17 +127,27 @@ pub(crate) async fn judge(
     let read = read.and_then(|()| j.ages());
     let definitions = read.and_then(|()| j.dictionary());
     let undo = if forced.reads_undo() { j.undo() } else { Ok(Image::default()) };
+    let lost = match (&definitions, &undo) {
+        (Ok(definitions), Ok(undo)) => j.lost(definitions, undo),
+        _ => Ok(Vec::new()),
+    };
     match scanner.judge_end(j.newest) {
         Err(Error::Damaged(why)) if forced.ends_log_at_damage() => j.passed_over.push(why),
         judged => judged?,
     }
+    let definitions = definitions?.into_iter().map(|(_, named)| named).collect();
+    let torn = j.torn.into_pages().into_iter().filter_map(|id| match j.system.get(&id) {
+        Some(Ok(page)) => Some((id, page.clone())),
+        _ => None,
+    });
     Ok(Judged {
-        definitions: definitions?,
+        definitions,
         undo: undo?,
+        lost: lost?,
+        torn: torn.collect(),
         files: j.files,
         record: j.record,
         unreadable: j.unreadable,
-        torn: j.torn.into_pages(),
         others: j.others,
         built: j.system.iter().filter(|(_, page)| page.is_ok()).map(|(id, _)| *id).collect(),
         passed_over: j.passed_over,
@@ -145,7 +163,7 @@ pub(crate) fn judge_pages(
     forced: Forced,
 ) -> Result<Judged> {
     let mut j = Judge::new(pool, spaces, copies, forced);
-    let definitions = j.dictionary()?;
+    let definitions = j.dictionary()?.into_iter().map(|(_, named)| named).collect();
     Ok(Judged { definitions, passed_over: j.passed_over, ..Judged::default() })
 }
 
@@ -322,6 +340,7 @@ impl<'a> Judge<'a> {
                 ));
             }
         };
+        let in_file = why.is_none();
         if let Some(why) = why
             && !self.copies.get(id, &mut buf)?
         {
@@ -334,7 +353,8 @@ impl<'a> Judge<'a> {
             );
         }
         let page: Box<Page> = Box::new(*buf.first_chunk().expect("a page"));
-        if id.no == 0 {
+        // REGISTER-1. A copy may be older than the header that it replaces.
+        if id.no == 0 && in_file {
             self.stamps.insert(id.space, Spaces::stamp_of(&page));
         }
         Self::note(&mut self.newest, header::lsn(&page), || {
@@ -481,6 +501,40 @@ impl<'a> Judge<'a> {
         }
         Ok(())
     }
+    /// Checks JUDGE-7. Returns the spaces of tables that were given up, with their tables' names.
+    fn lost(
+        &mut self,
+        definitions: &[(TrxId, Named)],
+        undo: &Image,
+    ) -> Result<Vec<(SpaceId, String)>> {
+        let mut lost = Vec::new();
+        for (trx, named) in definitions {
+            let Named::Table(r) = named else { continue };
+            let space = SpaceId(r.space);
+            // An unfinished transaction may have removed a file that it made.
+            let is_unfinished = || {
+                self.files.contains(&space)
+                    && undo.logs.iter().any(|l| l.trx == *trx && l.state == undo_record::ACTIVE)
+            };
+            if !self.gone.contains(&space) || r.def.schema == TEMPORARY_SCHEMA || is_unfinished() {
+                continue;
+            }
+            let (file, name) =
+                (self.spaces.path(space), format!("{}.{}", r.def.schema, r.def.name));
+            if self.spaces.was_given_up(space) {
+                lost.push((space, name));
+                continue;
+            }
+            self.pass_over(Error::Damaged(format!(
+                "{} of table {name} is missing or cut short, and the redo log has changes that \
+                 belong there. Nothing has been changed: restore the file or a backup, start with \
+                 innodb_force_recovery=1 to read the other tables, or make an empty \
+                 file {0}.lost to give up this table alone",
+                file.display()
+            )))?;
+        }
+        Ok(lost)
+    }
     /// Checks JUDGE-4 for the undo spaces, and reads them.
     fn undo(&mut self) -> Result<Image> {
         let mut pages = Vec::new();
@@ -564,7 +618,7 @@ impl<'a> Judge<'a> {
     }
     /// Checks JUDGE-4 for the dictionary: every record can be understood, also the records of
     /// unfinished transactions.
-    fn dictionary(&mut self) -> Result<Vec<Named>> {
+    fn dictionary(&mut self) -> Result<Vec<(TrxId, Named)>> {
         let table = record::dictionary_table(&Dictionary::default());
         let counters = self.whole(dict::COUNTERS).map(|page| u16_at(page, 12) == kind::SYSTEM);
         match counters {
@@ -590,7 +644,12 @@ impl<'a> Judge<'a> {
         }
         Ok(found)
     }
-    fn dictionary_page(&mut self, no: PageNo, table: &Table, found: &mut Vec<Named>) -> Result<()> {
+    fn dictionary_page(
+        &mut self,
+        no: PageNo,
+        table: &Table,
+        found: &mut Vec<(TrxId, Named)>,
+    ) -> Result<()> {
         let page = *self.whole(PageId { space: SpaceId::SYSTEM, no })?;
         if !index::is_index(&page) || index::index_id(&page) != dict::DICT_INDEX {
             return Ok(());
@@ -608,17 +667,29 @@ impl<'a> Judge<'a> {
         }
         Ok(())
     }
-    fn dictionary_record(&mut self, table: &Table, v: &[u8]) -> Result<Named> {
+    /// A record, with the transaction that wrote it.
+    fn dictionary_record(&mut self, table: &Table, v: &[u8]) -> Result<(TrxId, Named)> {
+        let checked = |row: &[u8]| match table.layout.is_well_formed(row) {
+            true => Ok(()),
+            false => Err(Error::Damaged("a record of the dictionary is malformed".into())),
+        };
         let mut row = v.get(value::HEAD..).unwrap_or_default().to_vec();
+        checked(&row)?;
         while let Some((column, first, len)) = { table.layout.externals(&row).next() } {
             let bytes = self.chain(first, len)?;
             let mut whole = Vec::new();
             table.layout.internalize(&row, column, &bytes, &mut whole);
             row = whole;
+            checked(&row)?;
         }
-        record::parse(table, &row)
+        Ok((value::trx(v), record::parse(table, &row)?))
     }
     fn chain(&mut self, first: PageNo, len: u64) -> Result<Vec<u8>> {
+        if len > overflow::MAX_ROW {
+            return Err(Error::Damaged(format!(
+                "a record of the dictionary has a column of {len} bytes"
+            )));
+        }
         let (mut out, mut no) = (Vec::new(), first);
         while no != 0 && (out.len() as u64) < len {
             let page = *self.whole(PageId { space: SpaceId::SYSTEM, no })?;
@@ -663,8 +734,13 @@ pub(super) fn read_page(
     Ok(verified)
 }
 /// For messages: a further way out for a table's file.
-fn give_up(space: SpaceId) -> &'static str {
-    if is_engines(space) { "" } else { ", or move the file away to give up this table alone" }
+pub(crate) fn give_up(space: SpaceId) -> String {
+    match is_engines(space) {
+        true => String::new(),
+        false => {
+            format!(", or rename the file to {}.rdl.lost to give up this table alone", space.0)
+        }
+    }
 }
 /// For messages: the table's name, if it is known.
 fn of_table(label: &str) -> String {

@@ -23,7 +23,7 @@ mod torn;
 pub(crate) mod undo_scan;
 mod window;
 
-pub(crate) use judge::Judged;
+pub(crate) use judge::{Judged, give_up};
 use judge::{judge, judge_pages};
 
 use crate::flush::Repaired;

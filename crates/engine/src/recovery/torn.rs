@@ -2,8 +2,10 @@
 //! ([`crate::flush::protection`], TORN-2 to TORN-4).
 //!
 //! A torn page is taken as it lies in its file, and gets the LSN that it had before its first
-//! change behind the checkpoint. From there on it is a page like any other: it lacks all changes in
-//! the redo log, and redo makes them.
+//! change behind the checkpoint: it lacks all changes in the redo log, and judging makes them in
+//! memory. In between the page is no whole page, since some of its sectors are newer than its
+//! changes so far. So redo takes it as judging has left it, and no such state comes into the pool,
+//! which may write its pages, and reads them again, at any time.
 use super::judge::read_page;
 use super::window::Group;
 use crate::canary::{Canary, planted};
@@ -61,7 +63,9 @@ impl TornPages {
         } else {
             self.doubtful.insert(first.id, lsn);
         }
-        header::set_lsn(&mut page, first.lsn_before());
+        if !planted(Canary::TornKeepsLsn) {
+            header::set_lsn(&mut page, first.lsn_before());
+        }
         Ok(Some((page, lsn)))
     }
     /// Takes note of changes to a page.

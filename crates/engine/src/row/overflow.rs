@@ -32,7 +32,7 @@ const ROOM: usize = PAGE_SIZE - DATA;
 /// A shorter column stays in the row, because moving it would gain little.
 const WORTH: usize = 64;
 /// The upper limit of the bytes of a row.
-const MAX_ROW: u64 = 1 << 31;
+pub(crate) const MAX_ROW: u64 = 1 << 31;
 /// The most bytes of a payload that stays as it is. A longer row is shortened until it fits in half
 /// a page.
 fn max_payload(key_len: usize) -> usize {

@@ -453,6 +453,19 @@ impl Spaces {
             found => found,
         }
     }
+    /// Whether the administrator has given up the table whose file is missing (JUDGE-7).
+    pub fn was_given_up(&self, id: SpaceId) -> bool {
+        self.disk.exists(&self.path(id).with_extension("rdl.lost"))
+    }
+    /// Says durably that these files are older copies if they come back (JUDGE-7).
+    pub fn ban(&self, ids: impl Iterator<Item = SpaceId>, end: Lsn) -> Result<()> {
+        let next = {
+            let mut r = self.register.lock();
+            r.stamps.extend(ids.map(|id| (id, end.0)));
+            r.clone()
+        };
+        next.write(&*self.disk, &self.dir)
+    }
     /// The open spaces, ordered by id.
     pub fn all(&self) -> Vec<Arc<Space>> {
         let mut all: Vec<Arc<Space>> = self.open.read().values().cloned().collect();
@@ -573,7 +586,7 @@ impl Spaces {
                 "{}{} is cut off: it has {len} bytes. Restore it or a backup{}",
                 path.display(),
                 of(label),
-                if id < SpaceId::FIRST_TABLE { "" } else { ", or remove it to give up the table" }
+                crate::recovery::give_up(id)
             )));
         }
         let made = Space::new(id, file, path, pages, label);

@@ -111,6 +111,66 @@ fn a_definition_that_is_given_up_is_made_or_not_and_leaves_no_file() {
     });
 }
 
+/// Tests JUDGE-7: a file that is away, because its folder is not mounted or somebody has moved it,
+/// costs no commits, and none are missing in silence when the file is back.
+#[test]
+fn a_start_without_a_file_that_the_log_changes_is_refused() {
+    let dir = Dir::new("away");
+    let (e, _) = open(&dir);
+    let (crashed, space) = block_on(async {
+        e.flush_settings.checkpoint_interval_ms.set(u32::MAX);
+        let (t, other) = (make(&e, "t").await, make(&e, "other").await);
+        for id in 0..20 {
+            put(&e, &t, id).await;
+            put(&e, &other, id).await;
+        }
+        let crashed = at_one_moment(&e, &dir.0, || {
+            let crashed = Dir::new("away-crashed");
+            copy(&dir.0, &crashed.0);
+            crashed
+        })
+        .await;
+        e.close().await.unwrap();
+        (crashed, t.space.0)
+    });
+    let file = crashed.0.join(format!("tables/{space}.rdl"));
+    let (away, lost) = (crashed.0.join("away"), file.with_extension("rdl.lost"));
+    std::fs::rename(&file, &away).unwrap();
+    for cut in [false, true] {
+        if cut {
+            std::fs::write(&file, [0; 100]).unwrap();
+        }
+        let refused = try_open(&crashed).map(drop).unwrap_err();
+        let Error::Damaged(why) = refused else { panic!("{refused:?}") };
+        assert!(why.contains("test.t is missing") && why.contains(".lost"), "{why}");
+    }
+    // With the file, nothing is missing.
+    std::fs::rename(&away, &file).unwrap();
+    let copied = Dir::new("away-back");
+    copy(&crashed.0, &copied.0);
+    let (e, _) = open(&copied);
+    block_on(async {
+        sound(&e, &e.table("test", "t").await.unwrap().unwrap(), 20).await;
+        e.close().await.unwrap();
+    });
+    // The table is given up, and the file is put back later.
+    std::fs::rename(&file, &lost).unwrap();
+    for back in [false, true, true] {
+        if back && lost.exists() {
+            std::fs::rename(&lost, &file).unwrap();
+        }
+        let (e, report) = open(&crashed);
+        assert_eq!(report.to_string().contains("test.t was given up"), !back, "{report}");
+        block_on(async {
+            let refused = e.table("test", "t").await.map(drop).unwrap_err().to_string();
+            let expected = if back { "older copy" } else { "cannot open" };
+            assert!(refused.contains(expected), "{refused}");
+            sound(&e, &e.table("test", "other").await.unwrap().unwrap(), 20).await;
+            e.close().await.unwrap();
+        });
+    }
+}
+
 /// Tests TABLEFILE-1 and TABLEFILE-2.
 #[test]
 fn pages_of_a_file_that_cannot_be_removed_stay_dirty() {

@@ -99,9 +99,16 @@ async fn table(e: &Arc<Engine>) -> Arc<Table> {
     create(e, "t", columns, vec![IndexDef::secondary("k", false, [1])]).await
 }
 fn open_in(dir: &Path, mode: DoublewriteMode) -> Result<(Arc<Engine>, Report), Error> {
+    open_with(dir, mode, 8 << 20)
+}
+fn open_with(
+    dir: &Path,
+    mode: DoublewriteMode,
+    pool_bytes: usize,
+) -> Result<(Arc<Engine>, Report), Error> {
     let disk: Arc<dyn Disk> = Arc::new(RealDisk::new());
     let mut c = Config::new(dir);
-    c.pool_bytes = 8 << 20;
+    c.pool_bytes = pool_bytes as _;
     c.log_segment_bytes = 1 << 20;
     c.log_capacity_bytes = 16 << 20;
     c.log_buffer_bytes = 1 << 20;
@@ -109,8 +116,8 @@ fn open_in(dir: &Path, mode: DoublewriteMode) -> Result<(Arc<Engine>, Report), E
     block_on(Engine::open(c, disk.clone(), Threads::new(disk)))
 }
 
-/// Fills a table, and changes all of it once more behind the last checkpoint.
-fn crashed(name: &str, mode: DoublewriteMode) -> Image {
+/// Fills a table, and changes all of it so many times more behind the last checkpoint.
+fn crashed(name: &str, mode: DoublewriteMode, rounds: u8) -> Image {
     let dir = Dir::new(name);
     let (e, _) = open_in(&dir.0, mode).unwrap();
     block_on(async {
@@ -130,9 +137,9 @@ fn crashed(name: &str, mode: DoublewriteMode) -> Image {
     block_on(async {
         let t = e.table("test", "t").await.unwrap().unwrap();
         let mut trx: Trx = e.begin(KillFlag::new());
-        for id in 0..ROWS {
+        for (round, id) in (1..=rounds).flat_map(|round| (0..ROWS).map(move |id| (round, id))) {
             let at = locked(&mut trx, &t, id).await.unwrap();
-            trx.update(&t, at.row(), &row(&t, id, 1)).await.unwrap();
+            trx.update(&t, at.row(), &row(&t, id, round)).await.unwrap();
             if id % 10 == 9 {
                 commit(&mut trx).await;
             }
@@ -225,13 +232,13 @@ fn tear(written: &Written, page: &mut [u8], cut: usize, first: bool) -> bool {
     page != old
 }
 
-async fn all_is_there(e: &Arc<Engine>) {
+async fn all_is_there(e: &Arc<Engine>, round: u8) {
     let t = e.table("test", "t").await.unwrap().unwrap();
     let mut trx = e.begin(KillFlag::new());
     let mut c = Cursor::new(t.clone(), 0, Vec::new(), None, false, Read::Consistent);
     let mut id = 0;
     while c.next(&mut trx).await.unwrap() {
-        assert_eq!(c.payload(&trx).await.unwrap(), row(&t, id, 1), "row {id}");
+        assert_eq!(c.payload(&trx).await.unwrap(), row(&t, id, round), "row {id}");
         id += 1;
     }
     assert_eq!(id, ROWS);
@@ -241,7 +248,7 @@ async fn all_is_there(e: &Arc<Engine>) {
 /// Tests TORN-2 and TORN-4.
 #[test]
 fn redo_rebuilds_pages_torn_at_every_sector() {
-    let image = crashed("torn-redo", DoublewriteMode::Redo);
+    let image = crashed("torn-redo", DoublewriteMode::Redo, 1);
     let mut kinds = BTreeSet::new();
     for cut in (SECTOR..PAGE_SIZE).step_by(SECTOR) {
         for first in [false, true] {
@@ -260,7 +267,7 @@ fn redo_rebuilds_pages_torn_at_every_sector() {
             let fresh = |id: &PageId| image.pages[id].fresh;
             assert!(torn.iter().all(|id| rebuilt.contains(id) || fresh(id)), "{cut} {first}");
             assert!(report.bad_pages.is_empty() && torn.len() > 4, "{report}");
-            block_on(all_is_there(&e));
+            block_on(all_is_there(&e, 1));
             block_on(e.close()).unwrap();
             drop(e);
             let disk: Arc<dyn Disk> = Arc::new(RealDisk::new());
@@ -269,6 +276,28 @@ fn redo_rebuilds_pages_torn_at_every_sector() {
     }
     // Headers of spaces and bitmaps, pages of trees, undo, overflow and the counters.
     assert!(kinds.is_superset(&BTreeSet::from([1, 2, 3, 4, 5, 6])), "{kinds:?}");
+}
+
+/// Redo works on one window of the redo log after the other, and the pool may write a page and read
+/// it again in between. Tests TORN-2.
+#[test]
+fn redo_rebuilds_torn_pages_whose_changes_are_in_many_windows() {
+    const ROUNDS: u8 = 5;
+    let image = crashed("torn-windows", DoublewriteMode::Redo, ROUNDS);
+    for cut in [1, 2, 9, 17, 31].map(|n| n * SECTOR) {
+        for first in [false, true] {
+            let dir = image.with("torn-windows-cut", |_, written, page| {
+                tear(written, page, cut, first);
+            });
+            // Fewer frames than pages.
+            let (e, report) = open_with(&dir.0, DoublewriteMode::Redo, 2 << 20).unwrap();
+            let mib = (report.end.0 - report.checkpoint.0) >> 20;
+            assert!(report.bad_pages.is_empty() && mib > 4, "{mib} MiB; {report}");
+            assert!(report.pages > 128, "{report}");
+            block_on(all_is_there(&e, ROUNDS));
+            block_on(e.close()).unwrap();
+        }
+    }
 }
 
 fn torn_leaf(image: &Image) -> PageId {
@@ -310,7 +339,7 @@ fn bad_pages(dir: &Dir, mode: DoublewriteMode) -> Vec<PageId> {
 /// Tests TORN-3: what no crash can have done to a page is damage.
 #[test]
 fn redo_rebuilds_no_page_that_is_not_torn() {
-    let image = crashed("torn-not", DoublewriteMode::Redo);
+    let image = crashed("torn-not", DoublewriteMode::Redo, 1);
     let leaf = torn_leaf(&image);
     type Harm = fn(&Written, &mut [u8]);
     let harms: [(&str, Harm); 4] = [
@@ -351,7 +380,7 @@ fn redo_rebuilds_no_page_that_is_not_torn() {
 #[test]
 fn torn_pages_that_nothing_protects_are_named() {
     for mode in [DoublewriteMode::Off, DoublewriteMode::DetectOnly] {
-        let image = crashed("torn-off", mode);
+        let image = crashed("torn-off", mode, 1);
         let leaf = torn_leaf(&image);
         // Without the register's word, the redo log does not rebuild the page.
         for next in [mode, DoublewriteMode::Redo] {
@@ -414,7 +443,7 @@ fn doublewrite_files_have_a_folder_of_their_own() {
 
     let (e, _) = open(&dir, &copies.0, 1).unwrap();
     assert!(named(1).exists() && !named(2).exists() && !named(3).exists());
-    block_on(all_is_there(&e));
+    block_on(all_is_there(&e, 1));
     block_on(e.close()).unwrap();
 }
 

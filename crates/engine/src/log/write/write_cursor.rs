@@ -10,6 +10,9 @@
 //! - WRITER-4: `written` and `durable` move only over a contiguous prefix of writes that are over,
 //!   and `durable` only over writes that are known to be durable, whatever the order in which they
 //!   end.
+//! - WRITER-5: a write that is cut short (WRITER-2, [`WRITE_MAX`]) may end inside a frame, and so
+//!   may `durable`. `durable_frames` is always the end of a frame: recovery finds no frame where a
+//!   checkpoint lies inside one.
 use crate::canary::{Canary, planted};
 use std::collections::VecDeque;
 
@@ -39,6 +42,8 @@ impl Write {
 #[derive(Debug)]
 struct Flight {
     end: u64,
+    /// Whether the write ends with a frame.
+    is_whole: bool,
     /// Set when the write is over: whether it is durable by itself.
     over: Option<bool>,
 }
@@ -48,6 +53,9 @@ pub(in crate::log) struct LogWriter {
     segment_bytes: u64,
     written: u64,
     durable: u64,
+    /// The last ends of frames at which `written` and `durable` were (WRITER-5).
+    written_frames: u64,
+    durable_frames: u64,
     /// The end of the last write that has begun.
     begun: u64,
     in_flight: VecDeque<Flight>,
@@ -74,6 +82,8 @@ impl LogWriter {
             segment_bytes,
             written: at,
             durable: at,
+            written_frames: at,
+            durable_frames: at,
             begun: at,
             in_flight: VecDeque::new(),
             first: 0,
@@ -85,6 +95,9 @@ impl LogWriter {
     }
     pub(crate) fn durable(&self) -> u64 {
         self.durable
+    }
+    pub(crate) fn durable_frames(&self) -> u64 {
+        self.durable_frames
     }
     pub(crate) fn begun(&self) -> u64 {
         self.begun
@@ -98,7 +111,7 @@ impl LogWriter {
         self.in_flight.is_empty()
             || self.in_flight.len() < depth && self.begun.is_multiple_of(BLOCK)
     }
-    /// Begins the next write towards `ready`, if there are bytes to write and a write may begin.
+    /// Begins the next write towards `ready`, the end of a frame, if there are bytes to write and a write may begin.
     /// `finish` must follow.
     pub(crate) fn begin(&mut self, ready: u64, depth: usize) -> Option<Write> {
         if ready <= self.begun || !self.may_begin(depth) {
@@ -108,7 +121,11 @@ impl LogWriter {
         let segment_end = (start / self.segment_bytes + 1) * self.segment_bytes;
         self.begun = ready.min(segment_end).min(start + WRITE_MAX);
         let number = self.first + self.in_flight.len() as u64;
-        self.in_flight.push_back(Flight { end: self.begun, over: None });
+        self.in_flight.push_back(Flight {
+            end: self.begun,
+            is_whole: self.begun == ready,
+            over: None,
+        });
         Some(Write { number, start, end: self.begun })
     }
     /// The leader, which has begun `begun` writes, leaves. Returns the fate of the leadership.
@@ -139,11 +156,18 @@ impl LogWriter {
         if planted(Canary::DurableOutOfOrder) {
             self.in_flight.iter_mut().take(at).for_each(|f| f.over = Some(durable));
         }
-        while let Some(Flight { end, over: Some(durable) }) = self.in_flight.front() {
-            if *durable && self.durable == self.written {
+        while let Some(Flight { end, is_whole, over: Some(durable) }) = self.in_flight.front() {
+            let at_once = *durable && self.durable == self.written;
+            if at_once {
                 self.durable = *end;
             }
             self.written = *end;
+            if *is_whole {
+                self.written_frames = *end;
+                if at_once {
+                    self.durable_frames = *end;
+                }
+            }
             self.in_flight.pop_front();
             self.first += 1;
         }
@@ -152,6 +176,10 @@ impl LogWriter {
     pub(crate) fn synced(&mut self, upto: u64) {
         assert!(upto <= self.written, "WRITER-4");
         self.durable = self.durable.max(upto);
+        // Writes may have ended since the sync began. The next sync counts them.
+        if self.written_frames <= upto {
+            self.durable_frames = self.durable_frames.max(self.written_frames);
+        }
     }
 }
 
@@ -195,6 +223,27 @@ mod tests {
         assert_eq!(w.durable(), 200);
         write(&mut w, 3 << 20, true);
         assert_eq!(w.durable(), 1 << 20);
+    }
+
+    /// Tests WRITER-5.
+    #[test]
+    fn a_cut_write_ends_no_frame() {
+        let mut w = LogWriter::new(0, 16384);
+        write(&mut w, 20000, true);
+        assert_eq!((w.durable(), w.durable_frames()), (16384, 0));
+        write(&mut w, 20000, true);
+        assert_eq!((w.durable(), w.durable_frames()), (20000, 20000));
+        write(&mut w, 40000, false);
+        w.synced(32768);
+        assert_eq!((w.durable(), w.durable_frames()), (32768, 20000));
+        write(&mut w, 40000, false);
+        w.synced(40000);
+        assert_eq!((w.durable(), w.durable_frames()), (40000, 40000));
+        // A sync that began before the last write counts for what was written then.
+        write(&mut w, 40100, false);
+        write(&mut w, 40200, false);
+        w.synced(40100);
+        assert_eq!((w.durable(), w.durable_frames()), (40100, 40000));
     }
 
     #[test]
