@@ -639,6 +639,12 @@ fn position(names: &[String], wanted: &[u8], collation: Collation) -> Option<usi
     names.iter().position(same)
 }
 
+/// The text that is looked up among members: no member has trailing spaces, so they do not count,
+/// even where the collation compares them. Spaces of a binary string are bytes like others.
+fn member_text(text: &[u8], collation: Collation) -> &[u8] {
+    if collation == Collation::Binary { text } else { trim_spaces(text) }
+}
+
 /// Converts a temporal value to the text that BIT, ENUM and SET use.
 fn as_text(value: &Value<'_>) -> Value<'static> {
     Value::owned(value.to_bytes().into_owned())
@@ -656,7 +662,8 @@ fn store_enum<'a>(
             let converted = from.convert_lossy(text, collation.charset());
             // A number that is not a name is a position.
             let by_number = || std::str::from_utf8(text).ok()?.trim().parse::<usize>().ok();
-            position(names, &converted, collation).map(|i| i + 1).or_else(by_number)
+            let wanted = member_text(&converted, collation);
+            position(names, wanted, collation).map(|i| i + 1).or_else(by_number)
         }
         Value::Date(_) | Value::Time(_) | Value::DateTime(_) => {
             return store_enum(&as_text(value), names, collation, from, mode);
@@ -683,12 +690,10 @@ fn store_set<'a>(
         Value::Bytes(text) if text.is_empty() => (0, true),
         Value::Bytes(text) => {
             let converted = from.convert_lossy(text, collation.charset());
+            let members = || member_text(&converted, collation).split(|b| *b == b',');
             let found = |member: &[u8]| position(names, member, collation);
-            let bits = converted
-                .split(|b| *b == b',')
-                .filter_map(found)
-                .fold(0u64, |bits, i| bits | 1 << i);
-            let whole = converted.split(|b| *b == b',').all(|member| found(member).is_some());
+            let bits = members().filter_map(found).fold(0u64, |bits, i| bits | 1 << i);
+            let whole = members().all(|member| found(member).is_some());
             let number = || std::str::from_utf8(text).ok()?.trim().parse::<u64>().ok();
             match number().filter(|n| !whole && *n <= all) {
                 Some(number) => (number, true),
@@ -711,5 +716,32 @@ fn store_set<'a>(
         fit(Value::UInt(bits))
     } else {
         mode.lose(Value::UInt(bits), ConvertError::Truncated)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_are_found_without_trailing_spaces() {
+        let names = ["a", "b"].map(String::from).to_vec();
+        let bits = |ty: &SqlType, text: &'static str| {
+            let stored = convert_for_column(text.into(), ty, Charset::Utf8mb4, StoreMode::STRICT);
+            stored.map(|stored| stored.value).map_err(|error| error.code())
+        };
+        for collation in [Collation::Utf8mb4GeneralCi, Collation::Utf8mb4Uca0900AiCi] {
+            let one = SqlType::Enum { names: names.clone(), collation };
+            let set = SqlType::Set { names: names.clone(), collation };
+            assert_eq!(bits(&one, "b  "), Ok(Value::UInt(2)), "{collation:?}");
+            assert_eq!(bits(&one, " b"), Err(1265), "{collation:?}");
+            assert_eq!(bits(&set, "a,b  "), Ok(Value::UInt(3)), "{collation:?}");
+            assert_eq!(bits(&set, ""), Ok(Value::UInt(0)), "{collation:?}");
+            assert_eq!(bits(&set, "  "), Err(1265), "{collation:?}");
+        }
+        let set = SqlType::Set { names: names.clone(), collation: Collation::Utf8mb4Bin0900 };
+        assert_eq!(bits(&set, "a  ,b"), Err(1265));
+        let one = SqlType::Enum { names, collation: Collation::Binary };
+        assert_eq!(bits(&one, "b  "), Err(1265));
     }
 }

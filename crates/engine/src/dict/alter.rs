@@ -5,10 +5,13 @@
 //!    start frees them after a crash. Then they are built.
 //! 2. **The change:** one dictionary transaction puts the new record, which also names the trees of
 //!    dropped indexes as unfinished.
-//! 3. The trees of dropped indexes are freed, and the record forgets them.
+//! 3. The AUTO_INCREMENT counter is saved, if the statement sets it (COUNTER-3).
+//! 4. The trees of dropped indexes are freed, and the record forgets them.
 //!
 //! ALTER-1: an error or a crash before the end of step 2 leaves the table unchanged; after a later
-//! error or crash the table is fully changed.
+//! error or crash the table is fully changed. But a crash before the end of step 3 brings back a
+//! greater counter: in the other order, a crash could lower the counter of a table that is
+//! unchanged, and values would be given again (COUNTER-2).
 use super::ddl::{Change, copy_counters, made_by};
 use super::index_build::Building;
 use super::record::{self, TableRecord, TreeRecord, make_table};
@@ -57,6 +60,14 @@ impl Engine {
         if to.added > 0 || !to.dropped.is_empty() {
             self.wait_for_rollbacks().await?;
         }
+        let counter = match to.auto_increment {
+            Some(n) => {
+                // COUNTER-3: the new form begins with counters that are ready.
+                self.open_table(t).await?;
+                Some(n.max(self.least_next(t).await?))
+            }
+            None => None,
+        };
         let (t, trees) = match to.added {
             0 => (t.clone(), Vec::new()),
             added => {
@@ -67,11 +78,12 @@ impl Engine {
         let gone: Vec<TreeRecord> = to.dropped.iter().map(|n| r.trees[t.index_no(*n)]).collect();
         r.trees.retain(|tree| !gone.contains(tree));
         r.trees.extend(&trees);
-        (r.def, r.unfinished) = (to.def, gone.clone());
-        r.auto_increment = to.auto_increment.unwrap_or(r.auto_increment);
+        r.unfinished.retain(|tree| !trees.contains(tree));
+        r.unfinished.extend(&gone);
+        r.def = to.def;
         // Purge takes no metadata lock, so it may be in one of these trees.
         let _held = if gone.is_empty() { None } else { Some(self.hold_purge().await) };
-        let new = match self.replace_record(&t, r, to.record).await {
+        let new = match self.replace_record(&t, r, counter, to.record).await {
             Ok(new) => new,
             Err(e) => {
                 self.forget_trees(&t, &trees).await?;
@@ -81,13 +93,10 @@ impl Engine {
         if moved && let Some(s) = self.store.spaces.get(new.space) {
             s.set_label(&new.full_name());
         }
+        let saved = if counter.is_some() { self.save_counter(&new, true).await } else { Ok(None) };
         let new = if gone.is_empty() { new } else { self.clear_away(new, &gone).await? };
-        if let Some(n) = to.auto_increment {
-            // `ready_counters` then raises the counter above the values in the table.
-            new.auto_increment.store(n, Release);
-            new.counters_ready.store(false, Release);
-            self.save_counter(&new, true).await?;
-            self.ready_counters(&new).await?;
+        if let Some(end) = saved? {
+            self.store.log.flush_to(end).await;
         }
         Ok(new)
     }
@@ -104,7 +113,9 @@ impl Engine {
                 t.full_name()
             );
         }
-        self.replace_record(&t, t.record(), None).await
+        let mut r = t.record();
+        r.unfinished.retain(|tree| !trees.contains(tree));
+        self.replace_record(&t, r, None, None).await
     }
     /// Adds secondary indexes.
     #[cfg(any(test, feature = "testing"))]
@@ -153,28 +164,34 @@ impl Engine {
         )
         .await
     }
-    /// Replaces the table's record, and thereby possibly its name.
+    /// Replaces the table's record, and thereby possibly its name. `counter` is the next
+    /// AUTO_INCREMENT value, if that changes.
     async fn replace_record(
         self: &Arc<Self>,
         t: &Arc<Table>,
-        r: TableRecord,
+        mut r: TableRecord,
+        counter: Option<u64>,
         travels: Option<Vec<u8>>,
     ) -> Result<Arc<Table>> {
+        r.auto_increment = counter.unwrap_or(r.auto_increment);
         let (old, name) = (
             record::table_name(&t.def.schema, &t.def.name),
             record::table_name(&r.def.schema, &r.def.name),
         );
-        let mut changes =
-            vec![Change::Put(name.clone(), record::table_row(&self.dict_table, &name, &r))];
-        if old != name {
-            changes.insert(0, Change::Remove(old));
-        }
+        let row = record::table_row(&self.dict_table, &name, &r);
+        let changes = match old == name {
+            true => vec![Change::Put(name, row)],
+            false => vec![Change::Remove(old), Change::Add(name, row)],
+        };
         let replaced = |trx| {
             let same = r.trees.len() >= t.indexes.len()
                 && t.indexes.iter().zip(&r.trees).all(|(ix, tree)| ix.id == tree.id);
             let since = if same { t.numbered_since } else { trx };
             let new = make_table(&self.dict, r, since, |tree| made_by(t, tree, trx));
             copy_counters(t, &new);
+            if let Some(n) = counter {
+                new.auto_increment.store(n, Release);
+            }
             self.dict.put_table(new.clone());
             new
         };
@@ -200,8 +217,8 @@ impl Engine {
             }
         }
         let mut r = t.record();
-        r.unfinished = trees.clone();
-        let t = match self.replace_record(t, r, None).await {
+        r.unfinished.extend(&trees);
+        let t = match self.replace_record(t, r, None, None).await {
             Ok(new) => new,
             Err(e) => {
                 // No record names the trees, so they are freed here.

@@ -9,6 +9,10 @@
 //! - COUNTER-1: the next AUTO_INCREMENT value is above every value in the table. The saved counter
 //!   may be older than the newest rows, so the greatest entry, delete-marked or not, of an index
 //!   with this leading column counts too.
+//! - COUNTER-3: ALTER TABLE may lower the counter. The table's new form has the lower counter,
+//!   ready, before anybody finds it, and saves it after the old form is marked as dropped. A
+//!   dropped form saves nothing, which it finds out under the latch of page 0: so it cannot save
+//!   its greater counter over the lower one.
 use super::table::{Index, Table};
 use crate::btree::{Path, Seek, Tree};
 use crate::buf::{Latch, PageGuard};
@@ -38,24 +42,26 @@ impl Engine {
                 ))
             })
             .await?;
-        t.auto_increment.fetch_max(saved, AcqRel);
+        t.auto_increment.fetch_max(saved.max(self.least_next(t).await?), AcqRel);
         if t.hidden_key
             && let Some(key) = self.retry(|| greatest_key(&self.store, t.clustered())).await?
         {
             let id = u64::from_be_bytes(key[..8].try_into().expect("a row id"));
             t.row_id.fetch_max(id + 1, AcqRel);
         }
-        if let Some(ix) = counting_index(t)
-            && !planted(Canary::CounterForgets)
-            && let Some(key) = self.retry(|| greatest_key(&self.store, ix)).await?
-        {
-            let greatest = ix.key.leading_number(&key).map_or(0, |v| to_integer(&v).value);
-            let next = u64::try_from(greatest.max(0)).unwrap_or(u64::MAX).saturating_add(1);
-            t.auto_increment.fetch_max(next, AcqRel);
-        }
         t.rows.store(self.estimate_rows(&t.clustered().tree).await? as i64, Relaxed);
         t.counters_ready.store(true, Release);
         Ok(())
+    }
+    /// The least next AUTO_INCREMENT value that is above every value in the table's tree
+    /// (COUNTER-1).
+    pub(super) async fn least_next(&self, t: &Table) -> Result<u64> {
+        let Some(ix) = counting_index(t).filter(|_| !planted(Canary::CounterForgets)) else {
+            return Ok(1);
+        };
+        let Some(key) = self.retry(|| greatest_key(&self.store, ix)).await? else { return Ok(1) };
+        let greatest = ix.key.leading_number(&key).map_or(0, |v| to_integer(&v).value);
+        Ok(u64::try_from(greatest.max(0)).unwrap_or(u64::MAX).saturating_add(1))
     }
     /// A rough number of rows, told by some paths from the root to a leaf: the product of the
     /// numbers of records on a path is what the tree would have if all its pages were as full.
@@ -75,19 +81,29 @@ impl Engine {
         let rows = rows_below.saturating_mul(u128::from(children));
         Ok(rows.min(i64::MAX as u128) as u64)
     }
-    /// Saves the counter if it has increased; with `exactly`, also if it has decreased.
-    pub(crate) async fn save_counter(&self, t: &Table, exactly: bool) -> Result<()> {
-        self.retry(|| {
+    /// Saves the counter if it has increased; with `exactly`, also if it has decreased. Returns
+    /// where the change ends in the redo log. A table that DDL has dropped or replaced has no
+    /// counter to save.
+    pub(crate) async fn save_counter(&self, t: &Table, exactly: bool) -> Result<Option<Lsn>> {
+        let saved = self.retry(|| {
             let mut m = Mtr::begin_reserved(&self.store)?;
             let p = m.x(PageId { space: t.space, no: 0 })?;
+            // COUNTER-3: under the latch.
+            if t.dropped.load(Acquire) {
+                return Ok(None);
+            }
             let (saved, value) = (u64_at(m.page(p), COUNTER), t.auto_increment.load(Acquire));
             if saved < value || exactly && saved != value {
                 m.patch(p).write_u64(COUNTER, value);
-                m.commit();
+                return Ok(Some(m.commit()));
             }
-            Ok(())
-        })
-        .await
+            Ok(None)
+        });
+        match saved.await {
+            // The page may be gone with the file.
+            Err(_) if t.dropped.load(Acquire) => Ok(None),
+            saved => saved,
+        }
     }
 }
 
@@ -230,4 +246,62 @@ pub(super) fn spread_keys(page: &Page, most: usize) -> Vec<Vec<u8>> {
         at = index::next_rec(page, r);
     }
     keys
+}
+
+#[cfg(all(test, not(model)))]
+mod tests {
+    use super::*;
+    use crate::dict::alter::Alteration;
+    use crate::dict::index_build::Building;
+    use crate::lock::KillFlag;
+    use crate::runtime::{Threads, block_on};
+    use crate::{Config, DEFAULT_COLLATION};
+    use redolith_disk::{Disk, RealDisk};
+    use redolith_types::{Column, IndexDef, IntSize, SqlType, TableDef};
+    use std::sync::Arc;
+
+    /// The task that saves counters may have found the old form of the table before ALTER TABLE
+    /// replaced it. Tests COUNTER-3.
+    #[test]
+    fn a_replaced_table_does_not_save_its_counter() {
+        let dir = std::env::temp_dir().join(format!("redolith-counters-{}", std::process::id()));
+        let disk: Arc<dyn Disk> = Arc::new(RealDisk::new());
+        let mut config = Config::new(&dir);
+        config.pool_bytes = 5 << 20;
+        block_on(async {
+            let (e, _) =
+                Engine::open(config, disk.clone(), Threads::new(disk.clone())).await.unwrap();
+            let sign = redolith_types::sql_type::Sign::SIGNED;
+            let int = SqlType::Int { size: IntSize::Int, sign, display: None };
+            let mut def = TableDef {
+                schema: "s".into(),
+                name: "t".into(),
+                columns: vec![Column::new("id", int).not_null()],
+                indexes: vec![IndexDef::primary([0])],
+                collation: DEFAULT_COLLATION,
+                comment: String::new(),
+                checks: Vec::new(),
+            };
+            def.columns[0].auto_increment = true;
+            e.create_schema("s", DEFAULT_COLLATION, None).await.unwrap();
+            let old = e.create_table(def.clone(), 1, None).await.unwrap();
+            old.take_auto_increment(99);
+            e.save_counter(&old, false).await.unwrap();
+            let to = Alteration {
+                def,
+                added: 0,
+                dropped: Vec::new(),
+                auto_increment: Some(7),
+                record: None,
+            };
+            let how = Building::in_memory(KillFlag::new());
+            let new = e.alter_table(&old, to, &how).await.unwrap();
+            assert!(e.save_counter(&old, false).await.unwrap().is_none());
+            // As after a start.
+            e.ready_counters(&new).await.unwrap();
+            assert_eq!(new.auto_increment.load(Acquire), 7);
+            e.close().await.unwrap();
+        });
+        std::fs::remove_dir_all(dir).unwrap();
+    }
 }

@@ -19,6 +19,7 @@ use crate::lock::{KillFlag, Mode};
 use crate::row::cursor::{Cursor, OnConflict, Read};
 use crate::trx::Trx;
 use crate::{CommitTicket, Error, Lsn, Result, SpaceId, TrxId};
+use hashbrown::HashSet;
 use redolith_types::{Collation, TableDef};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
@@ -26,11 +27,21 @@ use std::sync::atomic::Ordering::*;
 impl Engine {
     /// The table, ready for use; `None` if there is no table of that name.
     pub async fn table(&self, schema: &str, name: &str) -> Result<Option<Arc<Table>>> {
-        let Some(t) = self.dict.table(schema, name) else { return Ok(None) };
-        if !t.counters_ready.load(Acquire) {
-            self.ready_counters(&t).await?;
+        loop {
+            let Some(t) = self.dict.table(schema, name) else { return Ok(None) };
+            let ready = self.open_table(&t).await;
+            // The caller need not hold a metadata lock, so the file may be gone meanwhile (DICT-2).
+            if !t.dropped.load(Acquire) {
+                return ready.map(|()| Some(t));
+            }
         }
-        Ok(Some(t))
+    }
+    /// Makes the table's counters ready if they are not.
+    pub(super) async fn open_table(&self, t: &Table) -> Result<()> {
+        match t.counters_ready.load(Acquire) {
+            true => Ok(()),
+            false => self.ready_counters(t).await,
+        }
     }
 
     /// Makes a schema. `DatabaseExists` if there is one of this name.
@@ -76,7 +87,7 @@ impl Engine {
         changes.extend(views.iter().map(|v| Change::Remove(v.key())));
         changes.push(Change::Remove(record::schema_name(name)));
         let spaces: Vec<SpaceId> = tables.iter().map(|t| t.space).collect();
-        let noted = self.note_all_files(&spaces).await?;
+        let (noted, _) = self.note_all_files(&spaces).await?;
         let gone = |_| {
             tables.iter().for_each(|t| self.dict.remove_table(t));
             self.dict.remove_schema(name);
@@ -99,30 +110,32 @@ impl Engine {
             return Err(Error::TableExists(def.name.clone()));
         }
         let (r, file) = self.new_file(def, auto_increment).await?;
-        let (new, ticket) = self.enter(r, file, record, |now| now).await?;
+        let (new, ticket) = self.enter(r, file, Change::Add, record, |now| now).await?;
         ticket.durable().await;
         Ok(new)
     }
     /// Commits the record of a table whose file has been made, and with that enters the table. If
-    /// this fails, the file goes. `since` says from the transaction's number which views see the
-    /// table's trees.
+    /// this fails, the file goes. `put` makes the change of the dictionary's row. `since` says from
+    /// the transaction's number which views see the table's trees.
     pub(super) async fn enter(
         self: &Arc<Self>,
         r: TableRecord,
         file: NewFile,
+        put: impl FnOnce(Vec<u8>, Vec<u8>) -> Change,
         record: Option<Vec<u8>>,
         since: impl FnOnce(TrxId) -> TrxId,
     ) -> Result<(Arc<Table>, CommitTicket)> {
         let name = record::table_name(&r.def.schema, &r.def.name);
         let row = record::table_row(&self.dict_table, &name, &r);
-        let put = |now| {
+        let change = put(name, row);
+        let entered = |now| {
             let since = since(now);
             let t = make_table(&self.dict, r, TrxId::NONE, |_| since);
             t.counters_ready.store(true, Release);
             self.dict.put_table(t.clone());
             t
         };
-        match self.commit_changes(&[Change::Put(name, row)], record, put).await {
+        match self.commit_changes(&[change], record, entered).await {
             Ok(entered) => {
                 file.keep();
                 Ok(entered)
@@ -144,7 +157,7 @@ impl Engine {
             .map(|t| Change::Remove(record::table_name(&t.def.schema, &t.def.name)))
             .collect();
         let spaces: Vec<SpaceId> = tables.iter().map(|t| t.space).collect();
-        let noted = self.note_all_files(&spaces).await?;
+        let (noted, _) = self.note_all_files(&spaces).await?;
         let gone = |_| tables.iter().for_each(|t| self.dict.remove_table(t));
         let ((), ticket) = self.commit_changes(&changes, record, gone).await?;
         self.discard_after(Some(ticket), spaces, noted).await
@@ -157,7 +170,7 @@ impl Engine {
     ) -> Result<Arc<Table>> {
         let noted = self.note_files(&[t.space]).await?;
         let (r, file) = self.new_file(t.def.clone(), 1).await?;
-        let (new, ticket) = self.enter(r, file, record, |now| now).await?;
+        let (new, ticket) = self.enter(r, file, Change::Put, record, |now| now).await?;
         self.discard_after(Some(ticket), vec![t.space], noted).await?;
         Ok(new)
     }
@@ -181,29 +194,28 @@ impl Engine {
             changes.push(Change::Remove(record::table_name(&t.def.schema, &t.def.name)));
             records.push((new, r));
         }
-        let replaced = |new: &Vec<u8>| {
-            let mut tables = renames.iter().map(|(t, ..)| &t.def);
-            tables.any(|def| record::table_name(&def.schema, &def.name) == *new)
-                || views.iter().any(|(v, ..)| v.key() == *new)
-        };
+        let old_tables =
+            renames.iter().map(|(t, ..)| record::table_name(&t.def.schema, &t.def.name));
+        let replaced: HashSet<Vec<u8>> =
+            old_tables.chain(views.iter().map(|(v, ..)| v.key())).collect();
         let mut renamed_views = Vec::with_capacity(views.len());
         for (view, schema, name) in views {
             self.dict.require_schema(schema)?;
             let mut def = view.def.clone();
             (def.def.schema, def.def.name) = (schema.clone(), name.clone());
             let new = record::table_name(schema, name);
-            if !replaced(&new) && self.dict.is_taken(schema, name) {
+            if !replaced.contains(&new) && self.dict.is_taken(schema, name) {
                 return Err(Error::TableExists(name.clone()));
             }
             let row = record::view_row(&self.dict_table, &new, &def);
-            changes.push(Change::Put(new, row));
+            changes.push(Change::Add(new, row));
             renamed_views.push(View::new(&self.dict, def));
         }
         for (new, r) in &records {
-            if !replaced(new) && self.dict.is_taken(&r.def.schema, &r.def.name) {
+            if !replaced.contains(new) && self.dict.is_taken(&r.def.schema, &r.def.name) {
                 return Err(Error::TableExists(r.def.name.clone()));
             }
-            changes.push(Change::Put(new.clone(), record::table_row(&self.dict_table, new, r)));
+            changes.push(Change::Add(new.clone(), record::table_row(&self.dict_table, new, r)));
         }
         let renamed = |_| {
             let renamed = renames.iter().zip(records).map(|((t, ..), (_, r))| {
@@ -272,7 +284,7 @@ impl Engine {
         }
     }
     pub(super) async fn change_row(&self, trx: &mut Trx, change: &Change) -> Result<()> {
-        let (Change::Put(name, _) | Change::Remove(name)) = change;
+        let (Change::Put(name, _) | Change::Add(name, _) | Change::Remove(name)) = change;
         let mut key = Vec::new();
         let bytes = redolith_types::Value::Bytes(std::borrow::Cow::Borrowed(name));
         self.dict_table.clustered().key.encode_values(&[bytes], &mut key);
@@ -284,15 +296,21 @@ impl Engine {
         let there = c.next(trx).await?;
         match change {
             Change::Put(_, row) if there => trx.update(&self.dict_table, c.row(), row).await,
-            Change::Put(_, row) => trx.insert(&self.dict_table, row).await,
+            Change::Add(name, _) if there => Err(Error::TableExists(record::object_name(name))),
+            Change::Put(_, row) | Change::Add(_, row) => trx.insert(&self.dict_table, row).await,
             Change::Remove(_) if there => trx.delete(&self.dict_table, c.row()).await,
             Change::Remove(_) => Ok(()),
         }
     }
 }
 
+/// A change of the dictionary's rows: the name of a row, and the row.
 pub(super) enum Change {
+    /// The row may have the name already.
     Put(Vec<u8>, Vec<u8>),
+    /// No row has the name. The metadata locks see to that; if they should fail, an error is better
+    /// than the loss of another table's record.
+    Add(Vec<u8>, Vec<u8>),
     Remove(Vec<u8>),
 }
 /// The transaction that made a tree of table `t`: `now` if it is new.
@@ -300,8 +318,11 @@ pub(super) fn made_by(t: &Table, tree: &TreeRecord, now: TrxId) -> TrxId {
     t.indexes.iter().find(|i| i.id == tree.id).map_or(now, |i| i.since)
 }
 pub(super) fn copy_counters(from: &Table, to: &Table) {
+    // This is read first: `ready_counters` may be at work on the old table, and what is copied
+    // before it ends is not ready.
+    let ready = from.counters_ready.load(Acquire);
     to.auto_increment.store(from.auto_increment.load(Acquire), Release);
     to.row_id.store(from.row_id.load(Acquire), Release);
     to.rows.store(from.rows.load(Acquire), Release);
-    to.counters_ready.store(from.counters_ready.load(Acquire), Release);
+    to.counters_ready.store(ready, Release);
 }

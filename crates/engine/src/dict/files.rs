@@ -95,13 +95,14 @@ impl Engine {
         })
         .await
     }
-    /// As `note_files`, for any number of spaces. Returns the end of the first note.
-    pub(super) async fn note_all_files(&self, spaces: &[SpaceId]) -> Result<Lsn> {
-        let mut first = Lsn::MAX;
+    /// As `note_files`, for any number of spaces. Returns the ends of the first and the last note.
+    pub(super) async fn note_all_files(&self, spaces: &[SpaceId]) -> Result<(Lsn, Lsn)> {
+        let (mut first, mut last) = (Lsn::MAX, Lsn(0));
         for some in spaces.chunks(FILES_PER_NOTE) {
-            first = first.min(self.note_files(some).await?);
+            last = self.note_files(some).await?;
+            first = first.min(last);
         }
-        Ok(first)
+        Ok((first, last))
     }
     /// Removes the files of tables that the dictionary has no more, when `ticket` says that this is
     /// durable. The notes of the files end at `noted` or later. Goes on if the future is dropped
@@ -145,12 +146,12 @@ impl Engine {
     }
     /// Removes files of which the notes end at `noted` or later.
     pub(super) async fn discard_all(&self, spaces: &[SpaceId], mut noted: Lsn) -> Result<()> {
-        let (mut done, mut covered) = (Ok(()), spaces.len());
+        let mut done = Ok(());
         for (n, space) in spaces.iter().enumerate() {
-            // TABLEFILE-1: a checkpoint may have passed the notes meanwhile.
-            if n == covered || self.store.log.checkpoint_lsn() >= noted {
-                covered = (n + FILES_PER_NOTE).min(spaces.len());
-                noted = self.note_again(&spaces[n..covered]).await;
+            // TABLEFILE-1: a checkpoint may have passed the notes meanwhile. The files that come
+            // last need theirs at once, too, because nothing else explains them until their turn.
+            if self.store.log.checkpoint_lsn() >= noted {
+                noted = self.note_again(&spaces[n..]).await;
             }
             done = done.and(self.discard_space(*space).await);
         }
@@ -161,12 +162,12 @@ impl Engine {
         self.note_again(&[space]).await;
         self.discard_space(space).await
     }
-    /// Returns the end of the note.
+    /// Returns the end of the first note.
     async fn note_again(&self, spaces: &[SpaceId]) -> Lsn {
-        match self.note_files(spaces).await {
-            Ok(lsn) => {
-                self.store.log.flush_to(lsn).await;
-                lsn
+        match self.note_all_files(spaces).await {
+            Ok((first, last)) => {
+                self.store.log.flush_to(last).await;
+                first
             }
             // A crash before the files are gone would leave files that nothing explains.
             Err(e) => {

@@ -31,7 +31,7 @@ pub mod temporary;
 pub mod view;
 
 use crate::{CommitTicket, Error, PageId, Result, SpaceId};
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use metadata_lock::MetadataLock;
 use parking_lot::{Mutex, RwLock};
 use record::SchemaRecord;
@@ -127,9 +127,10 @@ impl Dictionary {
     /// Whether a table of the schema, other than those named in `besides`, has a check constraint
     /// whose name is wanted.
     pub fn has_check(&self, schema: &str, besides: &[&str], wanted: impl Fn(&str) -> bool) -> bool {
+        let besides: HashSet<&str> = besides.iter().copied().collect();
         let state = self.state.read();
         let tables = state.tables.get(schema).into_iter().flatten();
-        let mut others = tables.filter(|(name, _)| !besides.contains(&name.as_str()));
+        let mut others = tables.filter(|(name, _)| !besides.contains(name.as_str()));
         others.any(|(_, t)| t.def.checks.iter().any(|c| wanted(&c.name)))
     }
     /// The number of tables.

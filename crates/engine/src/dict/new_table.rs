@@ -14,12 +14,16 @@
 //! - NEWTABLE-4: the secondary indexes of a new table may be built when it has all its rows
 //!   ([`NewTable::build_later`], [`NewTable::build_indexes`]), and are built before the commit.
 //!   Until then nobody knows whether a key of a unique index is taken.
+//! - NEWTABLE-5: purge is held off from before the commit until the table is entered. It would not
+//!   find the table of the transaction's undo log, and take the log for done: what the transaction
+//!   itself has made obsolete would never be removed.
 use super::ddl::Change;
 use super::files::NewFile;
 use super::index_build::Building;
 use super::record::{self, make_table};
 use super::table::Table;
 use crate::engine::Engine;
+use crate::purge::{Held, hold_purge};
 use crate::trx::Trx;
 use crate::{CommitTicket, Error, Lsn, Result, SpaceId, TrxId};
 use redolith_types::TableDef;
@@ -39,7 +43,10 @@ pub struct NewTable {
 }
 enum State {
     Filling(NewFile),
-    Committed,
+    /// NEWTABLE-5
+    Committed {
+        _held: Held<Arc<Engine>>,
+    },
     /// Everybody sees the table, or nobody ever will.
     Done,
 }
@@ -96,12 +103,16 @@ impl Engine {
         table.counters_ready.store(true, Release);
         trx.fills = Some(table.clone());
         let old = replaces.as_ref().map(|t| record::table_name(&t.def.schema, &t.def.name));
+        let change = match &old {
+            Some(old) if *old == name => Change::Put(name, row),
+            _ => Change::Add(name, row),
+        };
         let state = State::Filling(file);
         let new = NewTable { engine: self.clone(), table, replaces, noted: Lsn::MAX, state };
-        if let Some(old) = old.filter(|old| *old != name) {
+        if let (Some(old), Change::Add(..)) = (old, &change) {
             self.change_row(trx, &Change::Remove(old)).await?;
         }
-        self.change_row(trx, &Change::Put(name, row)).await?;
+        self.change_row(trx, &change).await?;
         Ok(new)
     }
 }
@@ -124,9 +135,10 @@ impl NewTable {
         if let Some(old) = &self.replaces {
             self.noted = self.engine.note_files(&[old.space]).await?;
         }
+        let committed = State::Committed { _held: hold_purge(self.engine.clone()).await };
         let ticket = trx.commit_with(record).await?;
         self.engine.dict.changed_by(&ticket);
-        if let State::Filling(file) = std::mem::replace(&mut self.state, State::Committed) {
+        if let State::Filling(file) = std::mem::replace(&mut self.state, committed) {
             file.keep();
         }
         Ok(ticket)
@@ -159,8 +171,10 @@ impl NewTable {
     }
     /// Returns the space that is not needed any more.
     fn show(&mut self) -> Option<SpaceId> {
+        // Purge goes on when this is dropped, at the end of the function (NEWTABLE-5).
         let state = std::mem::replace(&mut self.state, State::Done);
-        assert!(matches!(state, State::Committed), "NEWTABLE-2: the transaction has committed");
+        let has_committed = matches!(state, State::Committed { .. });
+        assert!(has_committed, "NEWTABLE-2: the transaction has committed");
         let old = self.replaces.take();
         self.engine.dict.replace_tables(old.as_deref().as_slice(), [self.table.clone()]);
         old.map(|old| old.space)
@@ -169,7 +183,7 @@ impl NewTable {
     pub async fn discard(mut self) -> Result<()> {
         match std::mem::replace(&mut self.state, State::Done) {
             State::Filling(file) => file.discard().await,
-            State::Committed | State::Done => Ok(()),
+            State::Committed { .. } | State::Done => Ok(()),
         }
     }
 }
@@ -177,7 +191,7 @@ impl NewTable {
 impl Drop for NewTable {
     fn drop(&mut self) {
         // The session is gone in the middle of its statement.
-        if matches!(self.state, State::Committed)
+        if matches!(self.state, State::Committed { .. })
             && let Some(old) = self.show()
         {
             let (committed, noted) = (self.engine.store.log.tail(), self.noted);

@@ -36,7 +36,8 @@ pub struct TableRecord {
     pub auto_increment: u64,
     pub def: TableDef,
     /// Trees that belong to no index, because an index was being built or dropped when the record
-    /// was written. A start frees them.
+    /// was written. A start frees them. Later records of the table name them too: the statement may
+    /// have been given up in the middle.
     pub unfinished: Vec<TreeRecord>,
 }
 
@@ -102,6 +103,7 @@ pub fn make_table(
         rows: AtomicI64::new(0),
         statistics: RwLock::default(),
         numbered_since: numbered,
+        unfinished: r.unfinished,
         entries_later: AtomicBool::new(false),
         dropped: AtomicBool::new(false),
         counters_ready: AtomicBool::new(false),
@@ -121,7 +123,7 @@ impl Table {
                 .collect(),
             auto_increment: self.auto_increment.load(std::sync::atomic::Ordering::Relaxed),
             def: self.def.clone(),
-            unfinished: Vec::new(),
+            unfinished: self.unfinished.clone(),
         }
     }
 }
@@ -131,6 +133,11 @@ pub fn schema_name(schema: &str) -> Vec<u8> {
 }
 pub fn table_name(schema: &str, table: &str) -> Vec<u8> {
     [b"t", schema.as_bytes(), &[0], table.as_bytes()].concat()
+}
+/// The table's or view's own name, of the name of its row.
+pub fn object_name(name: &[u8]) -> String {
+    let own = name.splitn(2, |byte| *byte == 0).nth(1).unwrap_or_default();
+    String::from_utf8_lossy(own).into_owned()
 }
 /// The dictionary row with a name and a record's bytes.
 fn row(dict: &Table, name: &[u8], body: &[u8]) -> Vec<u8> {

@@ -2,6 +2,7 @@
 //! that have the table open.
 use super::estimate::Statistics;
 use super::metadata_lock::MetadataLock;
+use super::record::TreeRecord;
 use crate::btree::Tree;
 use crate::lock::RangeLocks;
 use crate::{PageNo, SpaceId, TrxId};
@@ -86,6 +87,10 @@ pub struct Table {
     pub(crate) counters_ready: AtomicBool,
     /// Undo records of transactions before this one may have other index numbers.
     pub(crate) numbered_since: TrxId,
+    /// Trees in its space that belong to no index, see [`TableRecord::unfinished`].
+    ///
+    /// [`TableRecord::unfinished`]: super::record::TableRecord::unfinished
+    pub(crate) unfinished: Vec<TreeRecord>,
     /// Whether rows get their entries in secondary indexes when all rows are there (NEWTABLE-4).
     pub(crate) entries_later: AtomicBool,
     /// Set when DDL dropped or replaced the table: users look the table up again.

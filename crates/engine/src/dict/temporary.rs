@@ -13,6 +13,7 @@
 //!   it rolls back the transactions that a crash has left open, so that it need not take back their
 //!   rows. Only a forced start, which changes nothing, leaves them as they are, where nobody finds
 //!   them.
+use super::ddl::Change;
 use super::table::Table;
 use crate::engine::Engine;
 use crate::{Result, TrxId};
@@ -44,7 +45,7 @@ impl Engine {
         }
         let (r, file) = self.new_file(def, auto_increment).await?;
         // TEMPTABLE-2
-        let (new, ticket) = self.enter(r, file, None, |_| TrxId::NONE).await?;
+        let (new, ticket) = self.enter(r, file, Change::Add, None, |_| TrxId::NONE).await?;
         ticket.durable().await;
         Ok(new)
     }

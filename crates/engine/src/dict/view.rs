@@ -149,7 +149,8 @@ impl Engine {
         let key = record::table_name(schema, name);
         let row = record::view_row(&self.dict_table, &key, &def);
         let entered = |_| self.dict.replace_views(&[], vec![View::new(&self.dict, def)]);
-        self.change_dictionary(&[Change::Put(key, row)], log, entered).await
+        let change = if there { Change::Put(key, row) } else { Change::Add(key, row) };
+        self.change_dictionary(&[change], log, entered).await
     }
     /// Drops views, all or none.
     pub async fn drop_views(

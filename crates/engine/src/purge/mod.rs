@@ -62,6 +62,7 @@ use crate::{Error, PageNo, Result, TrxId, Try};
 use batch::Batch;
 use history::{Item, Left, Place};
 use smallvec::SmallVec;
+use std::ops::Deref;
 use std::sync::atomic::Ordering::*;
 use std::time::Duration;
 use work::{Step, Turn};
@@ -298,13 +299,8 @@ impl Engine {
     }
     /// Holds purge off: purge is in no undo log, and begins none until the returned value is
     /// dropped.
-    pub(crate) async fn hold_purge(&self) -> Held<'_> {
-        self.history.held.fetch_add(1, SeqCst);
-        let held = Held(&self.history);
-        while self.history.is_purging() {
-            self.nap(Duration::from_millis(1)).await;
-        }
-        held
+    pub(crate) async fn hold_purge(&self) -> Held<&Engine> {
+        hold_purge(self).await
     }
     /// Gathers the items that a part of a transaction's undo log, in page `no`, has made obsolete.
     /// Gathers nothing if the part is gone because the page has been used again.
@@ -356,11 +352,20 @@ impl Engine {
     }
 }
 /// Holds purge off until it is dropped, see [`Engine::hold_purge`].
-pub(crate) struct Held<'h>(&'h History);
-impl Drop for Held<'_> {
+pub(crate) struct Held<E: Deref<Target = Engine>>(E);
+impl<E: Deref<Target = Engine>> Drop for Held<E> {
     fn drop(&mut self) {
-        self.0.held.fetch_sub(1, SeqCst);
+        self.0.history.held.fetch_sub(1, SeqCst);
     }
+}
+/// As [`Engine::hold_purge`], for a holder that may outlive its reference to the engine.
+pub(crate) async fn hold_purge<E: Deref<Target = Engine>>(engine: E) -> Held<E> {
+    engine.history.held.fetch_add(1, SeqCst);
+    let held = Held(engine);
+    while held.0.history.is_purging() {
+        held.0.nap(Duration::from_millis(1)).await;
+    }
+    held
 }
 /// Whether the failure may be temporary, so that the undo log is to be tried again.
 fn may_pass(e: &Error, errors: &mut u32) -> bool {

@@ -589,16 +589,22 @@ impl Spaces {
                 crate::recovery::give_up(id)
             )));
         }
-        let made = Space::new(id, file, path, pages, label);
+        let made = Space::new(id, file, path.clone(), pages, label);
         if !self.judging.load(Acquire) {
             if !self.forced {
                 self.check_age(&made)?;
             }
             made.init_bitmaps()?;
         }
+        let mut open = self.open.write();
+        // The file may have been removed after it was opened. Nobody would forget a space that is
+        // entered after that ([`Spaces::forget`] takes the same lock): its file would stay open.
+        if !self.disk.exists(&made.path) {
+            return Err(fail(std::io::ErrorKind::NotFound.into()));
+        }
         // Another thread may have been faster. The first space is kept, since two would each count
         // the pages of the file.
-        Ok(self.open.write().entry(id).or_insert(made).clone())
+        Ok(open.entry(id).or_insert(made).clone())
     }
     fn enter(
         &self,

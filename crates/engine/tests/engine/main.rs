@@ -3,6 +3,7 @@ mod batch;
 mod check_files;
 mod common;
 mod covered;
+mod definitions;
 mod dump;
 mod failed_start;
 mod hidden_commits;

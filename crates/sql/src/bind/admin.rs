@@ -19,9 +19,7 @@ impl Binder<'_> {
     pub(super) fn administration(&mut self, statement: &S) -> Result<Statement> {
         Ok(match statement {
             S::Show(show) => Statement::Show(self.show(show)?),
-            S::Set(items) => {
-                Statement::Set(items.iter().map(|i| self.set_item(i)).collect::<Result<_>>()?)
-            }
+            S::Set(items) => self.set(items)?,
             S::Transaction(t) => Statement::Transaction(t.clone()),
             S::Xa { verb, xid } => Statement::Xa { verb: *verb, xid: self.xid(xid)? },
             S::Use(name) => Statement::Use(name.as_str().into()),
@@ -194,6 +192,20 @@ impl Binder<'_> {
         }
     }
 
+    fn set(&mut self, items: &[ast::SetItem]) -> Result<Statement> {
+        let items: Vec<_> = items.iter().map(|i| self.set_item(i)).collect::<Result<_>>()?;
+        let is_variable = |item: &SetItem| matches!(item, SetItem::User { .. });
+        let has_subquery =
+            |item: &SetItem| matches!(item, SetItem::User { value, .. } if value.has_subquery());
+        if !items.iter().all(is_variable) || !items.iter().any(has_subquery) {
+            return Ok(Statement::Set(items));
+        }
+        let assignment = |item| match item {
+            SetItem::User { name, value } => Some((name, value)),
+            _ => None,
+        };
+        Ok(Statement::SetVariables(items.into_iter().filter_map(assignment).collect()))
+    }
     fn set_item(&mut self, item: &ast::SetItem) -> Result<SetItem> {
         Ok(match item {
             ast::SetItem::User(name, value) => {

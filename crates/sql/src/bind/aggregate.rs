@@ -5,7 +5,8 @@ use super::{Binder, slot, type_rules};
 use crate::error::{Result, SqlError};
 use crate::parse::ast::{self, Call};
 use crate::plan::expr_set::SameIndex;
-use crate::plan::{Aggregate, AggregateCall, Expr, ExprKind, ExprType, SortKey};
+use crate::plan::{Aggregate, AggregateCall, Expr, ExprKind, ExprType, Kind, SortKey};
+use redolith_types::{Charset, Collation};
 use std::cell::Cell;
 
 pub(super) fn by_name(name: &str) -> Option<Aggregate> {
@@ -135,8 +136,13 @@ impl Binder<'_> {
         let mut args = Vec::with_capacity(call.args.len());
         for arg in &call.args {
             let bound = self.expr(env, arg)?;
-            let as_number = matches!(function, Aggregate::Sum | Aggregate::Avg);
-            args.push(if as_number { operand(self.hex_as_number(arg, bound)) } else { bound });
+            args.push(match function {
+                Aggregate::Sum | Aggregate::Avg => operand(self.hex_as_number(arg, bound)),
+                Aggregate::BitAnd | Aggregate::BitOr | Aggregate::BitXor => {
+                    self.hex_as_number(arg, bound)
+                }
+                _ => bound,
+            });
         }
         if is_of_outer(&args) {
             return Err(SqlError::unsupported("an aggregate of an outer query in a subquery"));
@@ -149,9 +155,7 @@ impl Binder<'_> {
             Aggregate::Min | Aggregate::Max | Aggregate::AnyValue => {
                 ExprType { zerofill: false, ..arg.nullable(true) }
             }
-            Aggregate::BitAnd | Aggregate::BitOr | Aggregate::BitXor => {
-                ExprType::unsigned_bigint(21)
-            }
+            Aggregate::BitAnd | Aggregate::BitOr | Aggregate::BitXor => bits_of(&arg)?,
             Aggregate::StdDevPop
             | Aggregate::StdDevSamp
             | Aggregate::VarPop
@@ -172,9 +176,11 @@ impl Binder<'_> {
         let values = args.len();
         let order = self.group_concat_order(env, &call.order, &mut args)?;
         let separator = match call.separator {
-            Some(number) => self.connection_text(number, redolith_types::Charset::Utf8mb4)?,
+            Some(number) => self.connection_text(number, Charset::Utf8mb4)?,
             None => ",".to_string(),
         };
+        let separator =
+            Charset::Utf8mb4.convert_lossy(separator.as_bytes(), ty.collation.charset());
         // COUNT(expr) is COUNT(*) if the expression is never NULL.
         if function == Aggregate::Count
             && !call.distinct
@@ -192,7 +198,7 @@ impl Binder<'_> {
             args,
             ty,
             order,
-            separator: separator.into(),
+            separator: separator.into_owned().into(),
             values: slot(values)?,
         })
     }
@@ -230,6 +236,25 @@ impl Binder<'_> {
         }
         Ok(keys)
     }
+}
+
+/// The longest argument of a bit function over binary strings, in bytes, as in MySQL.
+const LONGEST_BITS: u32 = 511;
+
+/// The type of BIT_AND, BIT_OR and BIT_XOR: over binary strings, which are no literals, it is a
+/// binary string (MySQL manual, "Aggregate Function Descriptions").
+fn bits_of(arg: &ExprType) -> Result<ExprType> {
+    if !arg.is_binary() || !matches!(arg.kind, Kind::Char | Kind::VarChar | Kind::Blob) {
+        return Ok(ExprType::unsigned_bigint(21));
+    }
+    if arg.length > LONGEST_BITS {
+        return Err(SqlError::new(
+            3514,
+            "Aggregate bitwise functions cannot accept arguments longer than 511 bytes; consider \
+             using the SUBSTRING() function",
+        ));
+    }
+    Ok(ExprType::string(arg.length, Collation::Binary))
 }
 
 /// True for the arguments of an aggregate that belongs to an outer query, as in MySQL: all columns

@@ -506,6 +506,7 @@ impl Binder<'_> {
                     .iter()
                     .position(|i| i.name.eq_ignore_ascii_case(from) && !i.primary);
                 let found = found.ok_or_else(|| SqlError::no_such_key(from, &def.name))?;
+                index_def::check_name(to)?;
                 if def.indexes.iter().any(|i| i.name.eq_ignore_ascii_case(to)) {
                     return Err(SqlError::duplicate_key_name(to));
                 }

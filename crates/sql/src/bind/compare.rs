@@ -36,6 +36,9 @@ impl Binder<'_> {
             BinaryOp::Arith(op) => {
                 let hex = [self.is_hex_number(left), self.is_hex_number(right)];
                 let mut sides = [self.expr(env, left)?, self.expr(env, right)?];
+                if type_rules::works_on_bytes(op, &sides, hex) {
+                    return Ok(bits_of_bytes(op, sides, hex[1]));
+                }
                 for (side, hex) in sides.iter_mut().zip(hex) {
                     side.change(|side| operand(if hex { as_number(side) } else { side }));
                 }
@@ -306,7 +309,8 @@ impl Binder<'_> {
         self.learn(&pattern, &value.ty);
         let no_backslash = self.cx.mode.has(SqlMode::NO_BACKSLASH_ESCAPES);
         let escape = match escape {
-            None => Some('\\'),
+            // Where a backslash is no escape in literals, it is none in patterns, either.
+            None => (!no_backslash).then_some('\\'),
             Some(e) => {
                 let e = self.pinned(|b| b.expr(env, e))?;
                 match e.as_literal() {
@@ -331,6 +335,21 @@ impl Binder<'_> {
             ExprType::boolean().nullable(nullable),
         ))
     }
+}
+
+/// Binds a bit operator whose operands are binary strings. `hex`: the right side is a hexadecimal
+/// or bit literal, which is a number only as the count of a shift.
+fn bits_of_bytes(op: ArithOp, mut sides: [Expr; 2], hex: bool) -> Expr {
+    let [bits, other] = &mut sides;
+    let ty = if matches!(op, ArithOp::ShiftLeft | ArithOp::ShiftRight) {
+        if hex {
+            other.change(as_number);
+        }
+        type_rules::bytes(&[&bits.ty]).nullable(bits.ty.nullable || other.ty.nullable)
+    } else {
+        type_rules::bytes(&[&bits.ty, &other.ty])
+    };
+    Expr::new(ExprKind::Arith { op, sides: Box::new(sides) }, ty)
 }
 
 /// Joins conditions by AND and flattens inner ANDs.

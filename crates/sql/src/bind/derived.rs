@@ -1,7 +1,6 @@
 //! What the tables of a FROM clause ask of the SELECTs that make them.
 use crate::error::{Result, SqlError};
-use crate::plan::function::Purity;
-use crate::plan::{Expr, ExprKind, SelectPlan, Source, SourceKind};
+use crate::plan::{Expr, SelectPlan, Source, SourceKind};
 use std::sync::Arc;
 
 /// Gives the columns of a derived table their names.
@@ -22,22 +21,18 @@ pub(super) fn name_columns(plan: &mut SelectPlan, names: &[String]) -> Result<()
     Ok(())
 }
 
-/// Whether the rows may be others each time that they are made.
-pub(super) fn is_volatile(plan: &SelectPlan) -> bool {
-    let differ = |e: &Expr| {
-        e.any(&|e| match &e.kind {
-            ExprKind::AssignUserVariable(..) => true,
-            ExprKind::Call { function, .. } => function.purity() == Purity::Volatile,
-            _ => false,
-        })
-    };
+/// Whether the rows may be others each time that they are made, even when nothing else assigns the
+/// user variables that the query reads.
+pub(super) fn is_changing(plan: &SelectPlan) -> bool {
+    let differ = |e: &Expr| e.any(&Expr::is_changing_node);
     let source = |s: &Source| {
-        let mut inner =
-            matches!(&s.kind, SourceKind::Table(access) if access.filter.iter().any(differ));
-        if let SourceKind::JsonTable(table) = &s.kind {
-            return differ(&table.document);
-        }
-        s.kind.each_inner(&mut |select| inner = inner || is_volatile(select));
+        let mut inner = match &s.kind {
+            SourceKind::Table(access) => access.filter.iter().any(differ),
+            SourceKind::JsonTable(table) => differ(&table.document),
+            SourceKind::Lateral { outer, .. } => outer.iter().any(differ),
+            _ => false,
+        };
+        s.kind.each_inner(&mut |select| inner = inner || is_changing(select));
         // The keys and conditions of a hash lookup never differ (bind/hash_join.rs).
         inner || s.filter.iter().any(differ)
     };

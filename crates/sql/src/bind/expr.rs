@@ -474,10 +474,10 @@ impl Binder<'_> {
                 ExprKind::Unary(UnaryOp::Not, Box::new(operand)),
                 ExprType::boolean().nullable(nullable),
             ),
-            ast::UnaryOp::BitNot => Expr::new(
-                ExprKind::Unary(UnaryOp::BitNot, Box::new(operand)),
-                ExprType::unsigned_bigint(21).nullable(nullable),
-            ),
+            ast::UnaryOp::BitNot => {
+                let ty = type_rules::bit_not(&operand.ty);
+                Expr::new(ExprKind::Unary(UnaryOp::BitNot, Box::new(operand)), ty)
+            }
             ast::UnaryOp::Minus => negate(operand),
             ast::UnaryOp::Binary => transcode(operand, Collation::Binary),
         })

@@ -7,7 +7,7 @@
 //! JOIN. A nest never begins with a nest: the source before which it stands is not in it.
 use super::Binder;
 use super::columns_read::IndexSet;
-use super::derived::{is_volatile, name_columns};
+use super::derived::{is_changing, name_columns};
 use super::enum_set::keep_numbers;
 use super::expr::Env;
 use super::scope::{Clause, Scope};
@@ -341,7 +341,7 @@ impl Binder<'_> {
                 (self.taken, self.recursions) = (taken, recursions);
                 let mut plan = plan?;
                 name_columns(&mut plan, columns)?;
-                if *again && is_volatile(&plan) {
+                if *again && is_changing(&plan) {
                     return Err(SqlError::unsupported(
                         "several uses of a common table expression whose values differ",
                     ));
@@ -417,8 +417,15 @@ pub(super) enum At {
 }
 impl FromClause {
     pub fn place_of(&self, owner: Option<u16>, condition: &Expr) -> At {
-        let first = owner.map_or(0, |nest| self.nests[nest as usize].first);
-        let source = condition.last_source().unwrap_or(0).max(first) as usize;
+        let (first, last) = match owner {
+            Some(nest) => (self.nests[nest as usize].first, self.nests[nest as usize].last),
+            None => (0, self.sources.len() as u16 - 1),
+        };
+        // As in MySQL, RAND() has a number for each combination of rows.
+        let source = match condition.any(&Expr::is_changing_node) {
+            true => last as usize,
+            false => condition.last_source().unwrap_or(0).max(first) as usize,
+        };
         let (mut nest, mut inside) = (self.sources[source].nest, None);
         while nest != owner {
             inside = nest;

@@ -206,7 +206,7 @@ impl<'a> Regroup<'a> {
             values: 1,
             ty,
             order: Vec::new(),
-            separator: "".into(),
+            separator: Box::default(),
         };
         let same = |place: &&usize| {
             self.aggregates[**place].args.first().is_some_and(|arg| arg.same(&call.args[0]))

@@ -103,12 +103,7 @@ fn index_name(def: &TableDef, spec: &IndexSpec, columns: &[IndexColumn]) -> Resu
     }
     let taken = |name: &str| def.indexes.iter().any(|i| i.name.eq_ignore_ascii_case(name));
     if let Some(name) = &spec.name {
-        if name.eq_ignore_ascii_case("PRIMARY") || name.is_empty() || name.ends_with(' ') {
-            return Err(SqlError::new(1280, format!("Incorrect index name '{name}'")));
-        }
-        if name.chars().count() > 64 {
-            return Err(SqlError::name_too_long(name));
-        }
+        check_name(name)?;
         return if taken(name) {
             Err(SqlError::duplicate_key_name(name))
         } else {
@@ -120,6 +115,17 @@ fn index_name(def: &TableDef, spec: &IndexSpec, columns: &[IndexColumn]) -> Resu
         return Ok(base.clone());
     }
     Ok((2..).map(|n| format!("{base}_{n}")).find(|name| !taken(name)).unwrap_or_default())
+}
+
+/// Checks a name that a statement gives to an index other than the primary key.
+pub(super) fn check_name(name: &str) -> Result<()> {
+    if name.eq_ignore_ascii_case("PRIMARY") || name.is_empty() || name.ends_with(' ') {
+        return Err(SqlError::new(1280, format!("Incorrect index name '{name}'")));
+    }
+    if name.chars().count() > 64 {
+        return Err(SqlError::name_too_long(name));
+    }
+    Ok(())
 }
 
 /// Sorts the indexes in MySQL's order: PRIMARY, unique keys without NULLs, other unique keys, the

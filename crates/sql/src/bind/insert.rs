@@ -17,6 +17,9 @@ use crate::table_info::TableInfo;
 use redolith_types::SqlType;
 use std::sync::Arc;
 
+/// ER_BAD_FIELD_ERROR
+const UNKNOWN_COLUMN: u16 = 1054;
+
 /// A quotient is stored with all its decimals, not with the decimals that it shows, unless the rows
 /// pass through a temporary table.
 fn keep_digits(output: &mut Expr) {
@@ -166,9 +169,30 @@ impl Binder<'_> {
         if let Some((alias, names)) = &insert.row_alias {
             scope.add(new_row(&table, alias, names)?)?;
         }
-        let assignments = self.assignments(&scope, &table, &insert.on_duplicate)?;
+        let assignments = match self.assignments(&scope, &table, &insert.on_duplicate) {
+            Err(error) if error.code == UNKNOWN_COLUMN && self.names_selected(scope, insert) => {
+                return Err(SqlError::unsupported(
+                    "columns of the tables of SELECT in ON DUPLICATE KEY UPDATE",
+                ));
+            }
+            assignments => assignments?,
+        };
         check_effects_of(assignments.iter().map(|a| &a.value))?;
         Ok(assignments)
+    }
+    /// Whether the assignments of ON DUPLICATE KEY UPDATE have failed only because they name
+    /// columns of the tables of the SELECT, as they may in MySQL. `scope` has the changed table.
+    fn names_selected(&mut self, mut scope: Scope, insert: &ast::Insert) -> bool {
+        let InsertSource::Select(select) = &insert.source else { return false };
+        if !select.more.is_empty() || select.distinct || !select.group.is_empty() {
+            return false;
+        }
+        let (mut inner, table) = (Scope::default(), scope.sources[0].table.clone());
+        let Some(table) = table.filter(|_| self.from(select, &mut inner, None).is_ok()) else {
+            return false;
+        };
+        inner.sources.into_iter().all(|source| scope.add(source).is_ok())
+            && self.assignments(&scope, &table, &insert.on_duplicate).is_ok()
     }
 
     /// Binds SET c = value, .. of UPDATE and ON DUPLICATE KEY UPDATE. Source 0 of the scope is the

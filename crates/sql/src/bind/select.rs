@@ -584,8 +584,8 @@ impl Binder<'_> {
             let here = std::mem::take(&mut by_source[s]);
             let source = match item.kind {
                 RawKind::Table { table, hints } => {
-                    // Parts of an outer join's ON may name only earlier sources. Such a part is not
-                    // a condition on this table's rows.
+                    // Parts of an outer join's ON may name only earlier sources, as may conditions
+                    // with RAND(). Such a part is not a condition on this table's rows.
                     let (own, other): (Vec<Expr>, Vec<Expr>) = here.into_iter().partition(|e| {
                         e.last_source() == Some(s as u16) || e.last_source().is_none()
                     });

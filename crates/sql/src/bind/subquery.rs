@@ -1,8 +1,10 @@
 //! Binds subqueries in expressions.
 use super::columns_read;
 use super::compare::year_for;
+use super::derived::is_changing;
 use super::expr::Env;
 use super::outer::Taken;
+use super::scope::Clause;
 use super::{Binder, type_rules};
 use crate::error::{Result, SqlError};
 use crate::parse::ast;
@@ -25,7 +27,7 @@ impl Binder<'_> {
             return Err(SqlError::operand_columns(1));
         }
         let ty = plan.output[0].ty.nullable(true);
-        self.subquery(plan, outer, SubqueryTest::Scalar, ty)
+        self.subquery(env, plan, outer, SubqueryTest::Scalar, ty)
     }
 
     pub(super) fn exists(&mut self, env: &Env<'_>, select: &ast::Select) -> Result<Expr> {
@@ -39,7 +41,7 @@ impl Binder<'_> {
             plan.visible = 1;
             columns_read::note(&mut plan);
         }
-        self.subquery(plan, outer, SubqueryTest::Exists, ExprType::boolean())
+        self.subquery(env, plan, outer, SubqueryTest::Exists, ExprType::boolean())
     }
 
     pub(super) fn in_select(
@@ -71,7 +73,7 @@ impl Binder<'_> {
         let nullable = values.iter().any(|(value, _)| value.ty.nullable)
             || plan.output[..plan.visible].iter().any(|column| column.ty.nullable);
         let ty = ExprType::boolean().nullable(nullable);
-        self.subquery(plan, outer, SubqueryTest::In { negated, values }, ty)
+        self.subquery(env, plan, outer, SubqueryTest::In { negated, values }, ty)
     }
 
     /// Binds `value op ANY (SELECT ..)` and the same with ALL.
@@ -92,11 +94,12 @@ impl Binder<'_> {
         let value = year_for(&plan.output[0], value);
         let how = type_rules::compare_as(&value.ty, &plan.output[0].ty)?;
         let ty = ExprType::boolean().nullable(value.ty.nullable || plan.output[0].ty.nullable);
-        self.subquery(plan, outer, SubqueryTest::Quantified { op, all, how, value }, ty)
+        self.subquery(env, plan, outer, SubqueryTest::Quantified { op, all, how, value }, ty)
     }
 
     fn subquery(
         &mut self,
+        env: &Env<'_>,
         mut plan: SelectPlan,
         outer: Vec<Expr>,
         test: SubqueryTest,
@@ -115,7 +118,8 @@ impl Binder<'_> {
                 "a subquery that refers to a select item like RAND() or @a := 1",
             ));
         }
-        let dependent = outer.iter().any(|e| !e.is_fixed());
+        let changing = is_changing(&plan);
+        let dependent = changing && has_rows(env.clause) || outer.iter().any(|e| !e.is_fixed());
         self.dependents += dependent as usize;
         if self.dependents > MOST_DEPENDENT {
             return Err(SqlError::unsupported("more than 1000 correlated subqueries"));
@@ -124,7 +128,7 @@ impl Binder<'_> {
         let probe = plan.probe.take().filter(|_| dependent && !volatile);
         let probe = probe.and_then(|probe| probe_for(&test, &plan, probe));
         let height = plan.height();
-        let body = Arc::new(SubqueryBody { plan, slot, height, volatile, probe });
+        let body = Arc::new(SubqueryBody { plan, slot, height, volatile, changing, probe });
         let subquery = Subquery { body, test, outer, dependent };
         Ok(Expr::new(ExprKind::Subquery(Box::new(subquery)), ty))
     }
@@ -161,6 +165,12 @@ impl Binder<'_> {
     }
 }
 
+/// Whether the expressions of a clause are evaluated for rows. A row of VALUES and the document of
+/// JSON_TABLE have their own subqueries, which are run once for them.
+fn has_rows(clause: Clause) -> bool {
+    !matches!(clause, Clause::None | Clause::TableFunction)
+}
+
 /// As in MySQL.
 fn refuse_limit(plan: &SelectPlan) -> Result<()> {
     if plan.limit.is_none() {
@@ -169,8 +179,13 @@ fn refuse_limit(plan: &SelectPlan) -> Result<()> {
     Err(SqlError::unsupported("LIMIT & IN/ALL/ANY/SOME subquery"))
 }
 
-/// [`Binder::check_effects`] for expressions that are evaluated together.
+/// [`Binder::check_effects`] for expressions that are evaluated together. The value of the last
+/// evaluation is theirs, so it does no harm that RAND() has had other numbers in those before.
 pub(super) fn check_effects_of<'e>(exprs: impl Iterator<Item = &'e Expr> + Clone) -> Result<()> {
+    let has_effect = |e: &Expr| match &e.kind {
+        ExprKind::Call { function: Function::Rand, args } => !args.is_empty(),
+        _ => has_effect(e),
+    };
     if exprs.clone().any(Expr::has_dependent) && exprs.into_iter().any(|e| e.any(&has_effect)) {
         return Err(effects());
     }

@@ -86,6 +86,42 @@ pub fn arith(op: ArithOp, left: &ExprType, right: &ExprType, increment: u8) -> E
     ty.nullable(nullable || zero_divides)
 }
 
+/// Whether a bit operator works on bytes, not on 64 bits: its operands are binary strings, and not
+/// all of them are literals that can be a number (`are_numbers`) or NULL (MySQL manual, "Bit
+/// Functions and Operators"). The count of a shift is always a number.
+pub fn works_on_bytes(op: ArithOp, sides: &[Expr; 2], are_numbers: [bool; 2]) -> bool {
+    let is_bytes = |n: usize| sides[n].ty.is_binary() && !are_numbers[n];
+    let may_be_bytes =
+        |n: usize| sides[n].ty.is_binary() || matches!(sides[n].as_literal(), Some(Value::Null));
+    match op {
+        ArithOp::BitAnd | ArithOp::BitOr | ArithOp::BitXor => {
+            is_bytes(0) && may_be_bytes(1) || is_bytes(1) && may_be_bytes(0)
+        }
+        ArithOp::ShiftLeft | ArithOp::ShiftRight => is_bytes(0),
+        _ => false,
+    }
+}
+
+/// The type of a bit operator that works on the bytes of operands of these types.
+pub fn bytes(operands: &[&ExprType]) -> ExprType {
+    let is_long = operands.iter().any(|ty| ty.kind == Kind::Blob);
+    let length = operands.iter().map(|ty| ty.length).max().unwrap_or(0);
+    ExprType {
+        kind: if is_long { Kind::Blob } else { Kind::VarChar },
+        nullable: operands.iter().any(|ty| ty.nullable),
+        ..ExprType::string(length, Collation::Binary)
+    }
+}
+
+/// The type of `~operand`: a binary string's is one, too. A literal that can be a number has become
+/// one before.
+pub fn bit_not(operand: &ExprType) -> ExprType {
+    if operand.is_binary() {
+        return bytes(&[operand]);
+    }
+    ExprType::unsigned_bigint(21).nullable(operand.nullable)
+}
+
 /// The type of a value from outside: the value of a parameter or of a user variable. Strings may
 /// have any length.
 pub fn of_value(value: &Value<'_>, collation: Collation) -> ExprType {

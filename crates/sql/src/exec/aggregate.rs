@@ -6,9 +6,9 @@ use super::pace::LONG;
 use super::row_buffer::KeySet;
 use super::sortkey;
 use crate::error::{Result, SqlError};
-use crate::plan::{Aggregate, AggregateCall, Expr, Kind};
+use crate::plan::{Aggregate, AggregateCall, Expr, ExprType, Kind};
 use redolith_types::convert::{to_decimal, to_f64, to_integer};
-use redolith_types::{Charset, Decimal, Value};
+use redolith_types::{Collation, Decimal, Value};
 use std::cmp::Ordering;
 
 pub struct Accumulator {
@@ -27,6 +27,8 @@ enum State {
     /// The value so far of MIN, MAX or ANY_VALUE.
     Pick(Value<'static>),
     Bits(u64),
+    /// BIT_AND, BIT_OR and BIT_XOR of binary strings; None before the first value.
+    BitsOfBytes(Option<Vec<u8>>),
     /// Welford's running mean and sum of squared differences (Knuth, The Art of Computer
     /// Programming 2, 4.2.2).
     Variance {
@@ -34,8 +36,8 @@ enum State {
         mean: f64,
         squares: f64,
     },
-    /// The text so far of GROUP_CONCAT; None before the first item.
-    Concat(Option<Vec<u8>>),
+    /// The text so far of GROUP_CONCAT and the number of its items; None before the first item.
+    Concat(Option<Vec<u8>>, u64),
     /// JSON_ARRAYAGG and JSON_OBJECTAGG.
     Json(JsonItems),
     /// The items of GROUP_CONCAT with ORDER BY. `bytes` is the size of their keys and texts.
@@ -68,6 +70,11 @@ impl Accumulator {
                 State::Sum { rows: 0, sum }
             }
             Aggregate::Min | Aggregate::Max | Aggregate::AnyValue => State::Pick(Value::Null),
+            Aggregate::BitAnd | Aggregate::BitOr | Aggregate::BitXor
+                if call.ty.kind.is_string() =>
+            {
+                State::BitsOfBytes(None)
+            }
             Aggregate::BitAnd => State::Bits(u64::MAX),
             Aggregate::BitOr | Aggregate::BitXor => State::Bits(0),
             Aggregate::StdDevPop
@@ -75,7 +82,7 @@ impl Accumulator {
             | Aggregate::VarPop
             | Aggregate::VarSamp => State::Variance { rows: 0, mean: 0.0, squares: 0.0 },
             Aggregate::JsonArrayAgg | Aggregate::JsonObjectAgg => State::Json(JsonItems::default()),
-            Aggregate::GroupConcat if call.order.is_empty() => State::Concat(None),
+            Aggregate::GroupConcat if call.order.is_empty() => State::Concat(None, 0),
             Aggregate::GroupConcat => State::SortedConcat { items: Vec::new(), bytes: 0 },
         };
         Accumulator { state, seen: call.distinct.then(Box::default) }
@@ -95,7 +102,7 @@ impl Accumulator {
         let state = match &self.state {
             State::Pick(Value::Bytes(b) | Value::Json(b)) => b.len(),
             State::Pick(_) => 0,
-            State::Concat(text) => text.as_ref().map_or(0, Vec::len),
+            State::Concat(text, _) | State::BitsOfBytes(text) => text.as_ref().map_or(0, Vec::len),
             State::Json(items) => items.memory(),
             State::SortedConcat { items, bytes } => bytes + items.len() * size_of::<ConcatItem>(),
             State::Count(_) | State::Sum { .. } | State::Bits(_) | State::Variance { .. } => 0,
@@ -109,7 +116,7 @@ impl Accumulator {
         at: Scope<'v>,
         env: &mut Env<'_>,
     ) -> Result<()> {
-        if let State::Concat(Some(text)) = &self.state
+        if let State::Concat(Some(text), _) = &self.state
             && text.len() > env.settings.group_concat_max_len
         {
             // `finish` would cut off further items.
@@ -174,6 +181,12 @@ impl Accumulator {
                     }
                 }
             }
+            (State::BitsOfBytes(so_far), [e, ..]) => {
+                let value = eval.eval(e)?;
+                if let Some(bytes) = value.as_bytes() {
+                    combine_bits(so_far, call.function, bytes)?;
+                }
+            }
             (State::Variance { rows, mean, squares }, [e, ..]) => {
                 let value = eval.numeric(e)?;
                 if !value.is_null() {
@@ -185,12 +198,13 @@ impl Accumulator {
                 }
             }
             (State::Json(items), args) => items.add(args, &mut eval)?,
-            (State::Concat(so_far), args) => {
+            (State::Concat(so_far, items), args) => {
                 let Some(item) = concatenated(args, call, &mut eval)? else { return Ok(()) };
+                *items += 1;
                 match so_far {
                     None => *so_far = Some(item),
                     Some(text) => {
-                        text.extend_from_slice(call.separator.as_bytes());
+                        text.extend_from_slice(&call.separator);
                         text.extend_from_slice(&item);
                     }
                 }
@@ -250,7 +264,14 @@ impl Accumulator {
         matches!(&self.state, State::Pick(v) if !v.is_null())
     }
 
-    pub fn finish(&mut self, call: &AggregateCall, env: &Env<'_>) -> Result<Value<'static>> {
+    /// The result for the group. `concatenated` counts the items of GROUP_CONCAT in the groups so
+    /// far, for its warning.
+    pub fn finish(
+        &mut self,
+        call: &AggregateCall,
+        concatenated: &mut u64,
+        env: &mut Env<'_>,
+    ) -> Result<Value<'static>> {
         let out_of_range = |kind| SqlError::value_out_of_range(kind, "sum");
         Ok(match &mut self.state {
             State::Count(n) => Value::Int(*n as i64),
@@ -267,6 +288,11 @@ impl Accumulator {
             }
             State::Pick(best) => std::mem::take(best),
             State::Bits(bits) => Value::UInt(*bits),
+            State::BitsOfBytes(Some(bytes)) => Value::owned(bytes.clone()),
+            State::BitsOfBytes(None) => {
+                let neutral = if call.function == Aggregate::BitAnd { 0xff } else { 0 };
+                Value::owned(vec![neutral; call.ty.length as usize])
+            }
             State::Variance { rows, squares, .. } => {
                 let sample = matches!(call.function, Aggregate::StdDevSamp | Aggregate::VarSamp);
                 let divisor = rows.saturating_sub(sample as u64);
@@ -283,23 +309,26 @@ impl Accumulator {
             State::Json(items) => {
                 return items.finish(call.function == Aggregate::JsonObjectAgg);
             }
-            State::Concat(text) => text.take().map_or(Value::Null, |text| cut(text, call, env)),
+            State::Concat(text, items) => {
+                let Some(text) = text.take() else { return Ok(Value::Null) };
+                *concatenated += *items;
+                cut(text, call, *concatenated, env)?
+            }
             State::SortedConcat { items, .. } if items.is_empty() => Value::Null,
             State::SortedConcat { items, .. } => {
                 items.sort_by(|a, b| a.key.cmp(&b.key));
-                let separator = Charset::Utf8mb4
-                    .convert_lossy(call.separator.as_bytes(), call.ty.collation.charset());
                 let mut text = Vec::new();
                 for (n, item) in items.iter().enumerate() {
                     if n > 0 {
-                        text.extend_from_slice(&separator);
+                        text.extend_from_slice(&call.separator);
                     }
                     text.extend_from_slice(&item.text);
+                    *concatenated += 1;
                     if text.len() > env.settings.group_concat_max_len {
                         break;
                     }
                 }
-                cut(text, call, env)
+                cut(text, call, *concatenated, env)?
             }
         })
     }
@@ -313,6 +342,16 @@ fn distinct_key<'v>(
     key: &mut Vec<u8>,
 ) -> Result<bool> {
     for e in own(call) {
+        // SUM and AVG add the numbers of texts, so equal numbers are one.
+        if e.ty.kind.is_string() && matches!(call.function, Aggregate::Sum | Aggregate::Avg) {
+            let value = Eval::new(at, env).numeric(e)?;
+            if value.is_null() {
+                return Ok(false);
+            }
+            let number = Value::Double(to_f64(&value).value);
+            sortkey::push(&number, &ExprType::double(), Collation::Binary, env, key);
+            continue;
+        }
         let value = Eval::new(at, env).eval(e)?;
         if value.is_null() {
             return Ok(false);
@@ -339,16 +378,45 @@ fn concatenated<'v>(
     Ok(Some(text))
 }
 
-/// Cuts the text to at most `@@group_concat_max_len` bytes of whole characters.
-fn cut(mut text: Vec<u8>, call: &AggregateCall, env: &Env<'_>) -> Value<'static> {
+/// Cuts the text to at most `@@group_concat_max_len` bytes of whole characters. The warning counts
+/// the items that were concatenated, as in MySQL.
+fn cut(
+    mut text: Vec<u8>,
+    call: &AggregateCall,
+    items: u64,
+    env: &mut Env<'_>,
+) -> Result<Value<'static>> {
     let mut len = env.settings.group_concat_max_len;
     if text.len() > len {
+        env.warn(SqlError::cut_by_group_concat(items))?;
         while call.ty.collation.charset().is_utf8() && len > 0 && text[len] & 0xc0 == 0x80 {
             len -= 1;
         }
         text.truncate(len);
     }
-    Value::owned(text)
+    Ok(Value::owned(text))
+}
+
+/// Combines a value with those before it, byte by byte.
+fn combine_bits(so_far: &mut Option<Vec<u8>>, function: Aggregate, bytes: &[u8]) -> Result<()> {
+    let Some(so_far) = so_far else {
+        *so_far = Some(bytes.to_vec());
+        return Ok(());
+    };
+    if so_far.len() != bytes.len() {
+        return Err(SqlError::new(
+            3513,
+            "Binary operands of bitwise operators must be of equal length",
+        ));
+    }
+    for (bits, with) in so_far.iter_mut().zip(bytes) {
+        match function {
+            Aggregate::BitAnd => *bits &= with,
+            Aggregate::BitOr => *bits |= with,
+            _ => *bits ^= with,
+        }
+    }
+    Ok(())
 }
 
 /// The sum, or the average of `rows` rows. An average may have more decimals than its type, because

@@ -108,6 +108,8 @@ pub struct Correlated {
     tables: usize,
     /// The number of answers.
     count: usize,
+    /// How often answers were forgotten.
+    forgotten: u64,
     /// The slot of the last answer, and the number of warnings before the evaluation began again.
     again: Option<(u16, u64)>,
     /// Memory for keys.
@@ -205,12 +207,19 @@ impl Correlated {
         self.unit = outer;
     }
 
+    /// How often answers were forgotten. An answer that an evaluation has found is there for the
+    /// next as long as this number stays.
+    pub fn forgotten(&self) -> u64 {
+        self.forgotten
+    }
+
     /// Takes a derived table that an earlier run has made.
     pub fn take_derived(&mut self, plan: &SelectPlan) -> Option<Kept> {
         self.derived.remove(&(std::ptr::from_ref(plan) as usize))
     }
     /// Drops the answers that no evaluation under way may need.
     fn forget_answers(&mut self) {
+        self.forgotten += 1;
         (self.answers, self.count) = (0, 0);
         for slot in self.slots.iter_mut().flatten() {
             let Slot { answers, last, .. } = &mut **slot;

@@ -206,7 +206,7 @@ impl Sliding {
             let needed = [Row::Values(partition.needed(n))];
             state.add(call, Scope { sources: &needed, ..at }, env)?;
         }
-        let value = state.finish(call, env)?;
+        let value = state.finish(call, &mut 0, env)?;
         self.state = Some(state);
         // The value is one of a column. In a calculation, too, it has the decimals of its type.
         Ok(match value {

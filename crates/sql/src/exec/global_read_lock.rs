@@ -150,10 +150,8 @@ impl Passes {
         Ok(())
     }
     /// LOCK TABLES .. WRITE counts as a writing statement that lasts until UNLOCK TABLES.
+    /// The caller holds the catalog's lock (SLOCK-2).
     pub async fn lock_tables(&mut self, wait: MetadataLockWait<'_>) -> Result<()> {
-        if self.held.is_some() {
-            return Err(conflicting_read_lock());
-        }
         if !self.tables {
             self.enter(wait).await?;
             self.tables = true;

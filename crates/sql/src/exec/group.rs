@@ -18,6 +18,8 @@ pub struct Groups<'p> {
     ends: Vec<usize>,
     /// The accumulators: `aggregates.len()` for each group.
     accumulators: Vec<Accumulator>,
+    /// For each aggregate: what the finished groups have concatenated.
+    concatenated: SmallVec<[u64; 4]>,
     /// The bytes that the accumulators keep beside themselves.
     kept: usize,
     /// The bytes that are charged to the statement's account.
@@ -42,6 +44,7 @@ impl<'p> Groups<'p> {
             values: Vec::new(),
             ends: Vec::new(),
             accumulators: Vec::new(),
+            concatenated: SmallVec::from_elem(0, plan.aggregates.len()),
             kept: 0,
             counted: 0,
             grown: true,
@@ -180,15 +183,16 @@ impl<'p> Groups<'p> {
         self.accumulators.first().is_some_and(Accumulator::has_value)
     }
 
-    /// The key values and the results of group `n`.
-    pub fn finish(&mut self, n: usize, env: &Env<'_>) -> Result<Finished<'_>> {
+    /// The key values and the results of group `n`. The groups are finished in their order.
+    pub fn finish(&mut self, n: usize, env: &mut Env<'_>) -> Result<Finished<'_>> {
         let each = self.plan.aggregates.len();
         let aggregates = self
             .plan
             .aggregates
             .iter()
             .zip(&mut self.accumulators[n * each..])
-            .map(|(call, acc)| acc.finish(call, env))
+            .zip(&mut self.concatenated)
+            .map(|((call, acc), before)| acc.finish(call, before, env))
             .collect::<Result<_>>()?;
         let start = if n == 0 { 0 } else { self.ends[n - 1] };
         let mut packed = &self.values[start..self.ends[n]];

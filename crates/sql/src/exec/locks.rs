@@ -7,7 +7,9 @@
 //! **SLOCK-1** In `metadata_lock`, the locks of LOCK TABLES come first, up to `base`. The locks
 //! above `base` end with the transaction.
 //! **SLOCK-2** Every definition holds the catalog's lock in `Write`. FLUSH TABLES WITH READ LOCK
-//! takes this lock in `NoWrite` and so stops all definitions.
+//! takes this lock in `NoWrite` and so stops all definitions. LOCK TABLES .. WRITE takes it before
+//! all its other locks and keeps it: the session may define its tables anew while FLUSH TABLES WITH
+//! READ LOCK waits for the session, and must not wait for it in turn.
 use super::global_read_lock::{GlobalReadLock, Passes, conflicting_read_lock};
 use crate::error::{Result, SqlError};
 use crate::plan::{TableLock, TableName};
@@ -129,11 +131,17 @@ impl SessionLocks {
         tables: &[(&str, &str, MetadataLockMode)],
         wait: MetadataLockWait<'_>,
     ) -> Result<()> {
+        self.lock_catalog(engine, wait).await?;
+        self.take(engine, schemas, tables, wait).await
+    }
+    /// Takes the catalog's lock (SLOCK-2). A session that has stopped all definitions would wait
+    /// for itself.
+    async fn lock_catalog(&mut self, engine: &Engine, wait: MetadataLockWait<'_>) -> Result<()> {
         if self.passes.holds() {
             return Err(conflicting_read_lock());
         }
-        self.metadata_lock.lock(&catalog_lock(engine), MetadataLockMode::Write, wait).await?;
-        self.take(engine, schemas, tables, wait).await
+        let catalog = catalog_lock(engine);
+        Ok(self.metadata_lock.lock(&catalog, MetadataLockMode::Write, wait).await?)
     }
 
     /// FLUSH TABLES WITH READ LOCK, after the transaction has ended. From then on, no definition
@@ -170,6 +178,18 @@ impl SessionLocks {
         wait: MetadataLockWait<'_>,
     ) -> Result<()> {
         self.unlock_tables();
+        let locked = self.lock_named(engine, tables, wait).await;
+        if locked.is_err() {
+            self.unlock_tables();
+        }
+        locked
+    }
+    async fn lock_named(
+        &mut self,
+        engine: &Engine,
+        tables: &[(TableName, TableLock)],
+        wait: MetadataLockWait<'_>,
+    ) -> Result<()> {
         let schemas: Vec<_> =
             tables.iter().map(|(t, _)| (&*t.schema, MetadataLockMode::Read)).collect();
         let mode = |lock: &TableLock| {
@@ -182,15 +202,13 @@ impl SessionLocks {
         let names: Vec<_> =
             tables.iter().map(|(t, lock)| (&*t.schema, &*t.name, mode(lock))).collect();
         if tables.iter().any(|(_, lock)| *lock != TableLock::Read) {
+            // SLOCK-2. The gate is not shut then: whoever shuts it holds the catalog's lock.
+            self.lock_catalog(engine, wait).await?;
             self.passes.lock_tables(wait).await?;
         }
-        if let Err(e) = self.take(engine, &schemas, &names, wait).await {
-            self.unlock_tables();
-            return Err(e);
-        }
+        self.take(engine, &schemas, &names, wait).await?;
         for (table, _) in tables {
             if !engine.dict.is_taken(&table.schema, &table.name) {
-                self.unlock_tables();
                 return Err(SqlError::no_such_table(&table.schema, &table.name));
             }
         }

@@ -108,6 +108,7 @@ pub fn runs(plan: &Plan) -> bool {
             | Statement::DeleteMany(_)
             | Statement::Rows(_)
             | Statement::Do(_)
+            | Statement::SetVariables(_)
     )
 }
 
@@ -141,6 +142,7 @@ pub async fn run(
             run_rows(rows, sink).await
         }
         Statement::Do(exprs) => run_do(cx, exprs, params).await,
+        Statement::SetVariables(list) => set_variables(cx, list, params).await,
         other => unreachable!("{other:?} is not run here"),
     };
     cx.trx.count_rows();
@@ -254,14 +256,36 @@ pub async fn rollback(trx: &mut Trx, flush: Flush) -> Result<()> {
     Ok(())
 }
 
-async fn run_do(cx: &mut ExecContext<'_>, exprs: &[Expr], params: &[Value<'_>]) -> Result<Outcome> {
-    let mut found = subquery::Found::default();
-    for e in exprs {
+/// SET of user variables. As in `set`, all values are there before the first is assigned.
+async fn set_variables(
+    cx: &mut ExecContext<'_>,
+    list: &[(Box<str>, Expr)],
+    params: &[Value<'_>],
+) -> Result<Outcome> {
+    let (mark, mut values) = (cx.env.held(), Vec::with_capacity(list.len()));
+    for (_, e) in list {
+        let mut found = subquery::Found::default();
         found.expr(e);
+        let subqueries = found.run(cx, Scope::new(params)).await?;
+        let known = Known::results(&subqueries);
+        let scope = Scope { known: &known, ..Scope::new(params) };
+        values.push(Eval::new(scope, &mut cx.env).eval(e)?.into_owned());
     }
-    let subqueries = found.run(cx, Scope::new(params)).await?;
+    let scope = Scope::new(params);
+    for ((name, e), value) in list.iter().zip(values) {
+        Eval::new(scope, &mut cx.env).assign(name, e, value)?;
+    }
+    cx.env.release_to(mark);
+    Ok(Outcome::Done(Done::default()))
+}
+
+async fn run_do(cx: &mut ExecContext<'_>, exprs: &[Expr], params: &[Value<'_>]) -> Result<Outcome> {
     for e in exprs {
         let mark = cx.env.held();
+        // They may read what the expression before has assigned.
+        let mut found = subquery::Found::default();
+        found.expr(e);
+        let subqueries = found.run(cx, Scope::new(params)).await?;
         let known = Known::results(&subqueries);
         let scope = Scope { known: &known, ..Scope::new(params) };
         match waits::Alone::of(e) {

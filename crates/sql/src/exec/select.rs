@@ -604,7 +604,7 @@ async fn keep(
         go_on(&cx.env.session.process)?;
         cx.env.keeps(groups.memory());
         {
-            let (keys, aggregates) = groups.finish(n, &cx.env)?;
+            let (keys, aggregates) = groups.finish(n, &mut cx.env)?;
             let known = Known { keys: &keys, aggregates: &aggregates, ..*at.known };
             let at = Scope { known: &known, ..at };
             let having = plan.having.as_ref();
@@ -628,7 +628,7 @@ async fn keep(
 /// [`prepare`] for the current row. An ordinary statement has nothing of the row in its future.
 async fn prepare_row<'p>(
     cx: &mut ExecContext<'_>,
-    exprs: impl Iterator<Item = &'p Expr>,
+    exprs: impl Iterator<Item = &'p Expr> + Clone,
     loops: &Loops<'_>,
     at: Scope<'_>,
 ) -> Result<()> {
@@ -637,27 +637,40 @@ async fn prepare_row<'p>(
 }
 
 /// Runs the dependent subqueries of expressions for a row: what follows cannot stop and begin
-/// again. It finds the answers (CORR-1).
+/// again. It finds the answers.
+///
+/// An answer that was kept from an earlier row may be forgotten while the subquery of a later
+/// expression is run. Then all expressions are gone through again. This ends, because from the
+/// second time on each subquery has its last answer for this row (CORR-1).
 async fn prepare<'v, 'p: 'v>(
     cx: &mut ExecContext<'_>,
-    exprs: impl Iterator<Item = &'p Expr>,
+    exprs: impl Iterator<Item = &'p Expr> + Clone,
     at: Scope<'v>,
 ) -> Result<()> {
     cx.env.correlated.end_unit();
-    for e in exprs.filter(|e| e.has_dependent()) {
-        let mark = cx.env.held();
-        loop {
-            let own = cx.env.session.warnings.count();
-            let asked = Eval::new(at, &mut cx.env).eval(e).err();
-            if asked.is_none() || cx.env.correlated.is_asked() {
-                // The evaluation that counts warns again.
-                cx.env.session.warnings.cut_to(own);
-            }
-            let Some(error) = asked else { break };
-            super::correlated::answer(cx, at, error).await?;
+    loop {
+        let forgotten = cx.env.correlated.forgotten();
+        for e in exprs.clone().filter(|e| e.has_dependent()) {
+            prepare_one(cx, e, at).await?;
         }
-        cx.env.release_to(mark);
+        if cx.env.correlated.forgotten() == forgotten {
+            return Ok(());
+        }
     }
+}
+async fn prepare_one<'v>(cx: &mut ExecContext<'_>, e: &'v Expr, at: Scope<'v>) -> Result<()> {
+    let mark = cx.env.held();
+    loop {
+        let own = cx.env.session.warnings.count();
+        let asked = Eval::new(at, &mut cx.env).eval(e).err();
+        if asked.is_none() || cx.env.correlated.is_asked() {
+            // The evaluation that counts warns again.
+            cx.env.session.warnings.cut_to(own);
+        }
+        let Some(error) = asked else { break };
+        super::correlated::answer(cx, at, error).await?;
+    }
+    cx.env.release_to(mark);
     Ok(())
 }
 

@@ -4,6 +4,7 @@ use super::correlated::answered;
 use super::duplicate_entry::duplicate_entry;
 use super::env::Env;
 use super::eval::{Eval, Known, Row, Scope};
+use super::insert::Rewriter;
 use super::long_rows::{self, LONG_ROW, charge_write};
 use super::scan::{Scan, check_killed};
 use super::subquery::Found;
@@ -96,13 +97,20 @@ async fn change(
     let mark = cx.env.held();
     let sources = [current];
     let at = Scope { sources: &sources, ..at };
-    let changes = answered!(cx, at, changed_columns(plan, at, &mut cx.env));
+    let info = &plan.access.table;
+    let mut changes = answered!(cx, at, changed_columns(plan, at, &mut cx.env));
+    if may_keep_long(&changes, current) {
+        Box::pin(keep_changed_long(cx, info, row, &mut changes)).await?;
+    }
     // The charge for the values ends here; `charge_write` charges for the new row.
     cx.env.release_to(mark);
     if changes.is_empty() {
         return Ok(());
     }
-    let info = &plan.access.table;
+    for column in &plan.on_update_now {
+        let ty = &info.def.columns[*column as usize].ty;
+        changes.push((*column as usize, now_for(ty, &mut cx.env)));
+    }
     if plan.check.is_some() || plan.constraints.is_some() {
         let checks = (plan.check.as_deref(), plan.constraints.as_deref());
         if !may_become(cx, info, checks, current, &changes, at, plan.ignore)? {
@@ -218,7 +226,7 @@ pub fn refused(
     }
 }
 
-/// The columns that an UPDATE changes in a row, with their new values. Empty if nothing changes.
+/// The columns that an UPDATE assigns and changes in a row, with their new values.
 fn changed_columns<'v>(
     plan: &'v UpdatePlan,
     at: Scope<'v>,
@@ -226,12 +234,6 @@ fn changed_columns<'v>(
 ) -> Result<Changes<'v>> {
     let mut changes = assign(&plan.access.table, &plan.assignments, 0, at, env, true)?;
     keep_changed(&mut changes, at.sources[0]);
-    if !changes.is_empty() {
-        for column in &plan.on_update_now {
-            let ty = &plan.access.table.def.columns[*column as usize].ty;
-            changes.push((*column as usize, now_for(ty, env)));
-        }
-    }
     Ok(changes)
 }
 /// Leaves out columns that already have their new value. A long column stored outside the row
@@ -242,6 +244,31 @@ pub fn keep_changed(changes: &mut Changes<'_>, row: Row<'_>) {
             layout.external(payload, *column).is_some() || layout.get(payload, *column) != *value
         });
     }
+}
+
+/// Whether a long column stored outside the row may have its new value already: it has the length.
+fn may_keep_long(changes: &Changes<'_>, row: Row<'_>) -> bool {
+    let Row::Stored { layout, payload, .. } = row else { return false };
+    let has_length = |(column, value): &(usize, Value<'_>)| {
+        let (Value::Bytes(bytes) | Value::Json(bytes)) = value else { return false };
+        layout.external(payload, *column).is_some_and(|(_, len)| len == bytes.len() as u64)
+    };
+    layout.has_externals(payload) && changes.iter().any(has_length)
+}
+/// [`keep_changed`] for the long columns, too. They are read for that.
+async fn keep_changed_long(
+    cx: &mut ExecContext<'_>,
+    info: &TableInfo,
+    row: RowAt<'_>,
+    changes: &mut Changes<'_>,
+) -> Result<()> {
+    let table = info.engine();
+    let mut whole = Rewriter::new(table);
+    if whole.find_clustered(cx.trx, row.key).await? && whole.fetch(cx).await? {
+        let (def, layout) = (&info.def, &table.layout);
+        keep_changed(changes, Row::Stored { def, layout, payload: whole.whole() });
+    }
+    Ok(())
 }
 
 /// The value of CURRENT_TIMESTAMP as a column of type `ty` stores it.

@@ -159,10 +159,7 @@ impl AdminStmt {
     pub fn commits_implicitly(&self) -> bool {
         !matches!(
             self,
-            AdminStmt::Check(_)
-                | AdminStmt::Checksum(_)
-                | AdminStmt::UnlockTables
-                | AdminStmt::PurgeLogsTo(_)
+            AdminStmt::Checksum(_) | AdminStmt::UnlockTables | AdminStmt::PurgeLogsTo(_)
         )
     }
 }

@@ -254,7 +254,7 @@ functions! {
     TimeToSec "TIME_TO_SEC" 1..=1 Int(10), Pure;
     SecToTime "SEC_TO_TIME" 1..=1 Time, Pure;
     ToSeconds "TO_SECONDS" 1..=1 Int(12), Pure;
-    DateFormat "DATE_FORMAT" 2..=3 Ascii(240), Pure;
+    DateFormat "DATE_FORMAT" 2..=2 Ascii(240), Pure;
     TimeFormat "TIME_FORMAT" 2..=2 Ascii(240), Pure;
     StrToDate "STR_TO_DATE" 2..=2 DateTime, Pure;
     ConvertTz "CONVERT_TZ" 3..=3 DateTime, Statement;

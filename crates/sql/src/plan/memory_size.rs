@@ -33,6 +33,7 @@ impl Plan {
                     + s.exprs(assignments.map(|a| &a.value))
                     + checks.sum::<usize>()
             }
+            Statement::SetVariables(list) => list.iter().map(|(_, e)| s.expr(e)).sum(),
             Statement::Do(list) => s.exprs(list),
             Statement::Rows(rows) => rows.iter().flatten().map(value).sum(),
             // Other plans are no larger than their text, which the cache counts separately.

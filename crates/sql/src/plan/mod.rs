@@ -162,6 +162,8 @@ pub enum Statement {
         xid: Xid,
     },
     Set(Vec<SetItem>),
+    /// SET of user variables to values that have subqueries.
+    SetVariables(Vec<(Box<str>, Expr)>),
     Use(Box<str>),
     /// The executor evaluates the expressions and drops the results.
     Do(Vec<Expr>),

@@ -249,9 +249,9 @@ pub struct AggregateCall {
     /// The first `values` of `args` are the function's own arguments; the others serve only as sort
     /// keys.
     pub values: u16,
-    /// GROUP_CONCAT: ORDER BY over `args` by position, and SEPARATOR.
+    /// GROUP_CONCAT: ORDER BY over `args` by position, and SEPARATOR in the character set of `ty`.
     pub order: Vec<SortKey>,
-    pub separator: Box<str>,
+    pub separator: Box<[u8]>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Aggregate {

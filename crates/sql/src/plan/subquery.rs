@@ -9,7 +9,8 @@
 //!
 //! **SUB-1** A subquery whose `outer` differs from row to row is *dependent*. It is run for a row
 //! when an evaluation needs its value. Other subqueries are run once for each run of their query,
-//! and again only if what they take has changed.
+//! and again only if what they take has changed. As in MySQL, a subquery with RAND() or an
+//! assignment is dependent, too, except where there are no rows (SET, VALUES).
 //! **SUB-2** The rows of a subquery depend on the values of `outer` and on the statement alone,
 //! except where it is volatile. Results are kept by these values.
 //! **SUB-3** A [`HashProbe`] gives the same answers as the plan of its subquery: each of its keys
@@ -39,6 +40,8 @@ pub struct SubqueryBody {
     pub height: u32,
     /// The rows may be others each time, although nothing that the query takes has changed.
     pub volatile: bool,
+    /// It is volatile for another reason than that it reads user variables.
+    pub changing: bool,
     pub probe: Option<Box<HashProbe>>,
 }
 

@@ -111,6 +111,9 @@ impl Expr {
         // An assignment elsewhere in the statement may change a variable between rows.
         !self.differs_by_row() && !self.any(&|e| matches!(e.kind, ExprKind::UserVariable(_)))
     }
+    pub fn has_subquery(&self) -> bool {
+        self.any(&|e| matches!(e.kind, ExprKind::Subquery(_)))
+    }
     /// True if a dependent subquery stands in the expression (SUB-1).
     pub fn has_dependent(&self) -> bool {
         self.any(&|e| matches!(&e.kind, ExprKind::Subquery(q) if q.dependent))
@@ -121,6 +124,18 @@ impl Expr {
             ExprKind::AssignUserVariable(..) | ExprKind::UserVariable(_) => true,
             ExprKind::Call { function, .. } => function.purity() == Purity::Volatile,
             ExprKind::Subquery(q) => q.body.volatile,
+            _ => false,
+        }
+    }
+    /// True if an evaluation has an effect or may give another value next time, even when nothing
+    /// else assigns the user variables that the expression reads.
+    pub fn is_changing_node(&self) -> bool {
+        match &self.kind {
+            ExprKind::AssignUserVariable(..) => true,
+            // What an INSERT before this statement has left.
+            ExprKind::Call { function: Function::LastInsertId, args } => !args.is_empty(),
+            ExprKind::Call { function, .. } => function.purity() == Purity::Volatile,
+            ExprKind::Subquery(q) => q.body.changing,
             _ => false,
         }
     }
@@ -135,6 +150,7 @@ impl Expr {
             | ExprKind::InsertedValue(_)
             | ExprKind::AssignUserVariable(..) => true,
             ExprKind::Call { function, .. } => function.purity() == Purity::Volatile,
+            ExprKind::Subquery(q) => q.body.changing,
             _ => false,
         })
     }

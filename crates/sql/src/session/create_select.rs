@@ -12,7 +12,7 @@ use crate::bind::check_table;
 use crate::binlog::{Capture, Definition, Sealed, StatementText};
 use crate::error::{Result, SqlError};
 use crate::exec::ddl::alter::{building, duplicate, out_of_memory};
-use crate::exec::ddl::{DdlContext, Sorting, check_names, refuse_system};
+use crate::exec::ddl::{DdlContext, Sorting, check_names, has_old_collation, refuse_system};
 use crate::generated_key::generate;
 use crate::plan::{
     CreateSelect, DefaultFill, Fill, InsertPlan, OnDuplicate, Plan, Statement, TableUse,
@@ -70,7 +70,7 @@ impl Session {
         }
         engine.dict.require_schema(&made.def.schema)?;
         check_names::require_free(&engine, &made.def, &[])?;
-        if !plan.is_current() {
+        if !plan.is_current() || has_old_collation(&engine, &made.def, self.bound_at)? {
             return Err(Failure::Stale);
         }
         let (def, insert) = self.with_generated_key(create)?;

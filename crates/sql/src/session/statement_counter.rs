@@ -54,7 +54,7 @@ pub(super) fn counter(body: &Statement) -> Counter {
             XaVerb::Commit { .. } => Counter::ComXaCommit,
             XaVerb::Rollback => Counter::ComXaRollback,
         },
-        Statement::Set(_) => Counter::ComSetOption,
+        Statement::Set(_) | Statement::SetVariables(_) => Counter::ComSetOption,
         Statement::Use(_) => Counter::ComChangeDb,
         Statement::Do(_) => Counter::ComDo,
         Statement::Kill { .. } => Counter::ComKill,

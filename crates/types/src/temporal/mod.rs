@@ -129,7 +129,7 @@ impl Time {
 
     /// Makes a TIME from microseconds. `None` outside TIME's range.
     pub fn from_us(us: i64) -> Option<Time> {
-        (us.abs() <= MAX_TIME_US).then_some(Time(us))
+        (us.unsigned_abs() <= MAX_TIME_US as u64).then_some(Time(us))
     }
 
     /// The time clamped into TIME's range, and whether clamping changed it.
@@ -140,8 +140,8 @@ impl Time {
 
     pub fn new(negative: bool, hours: u32, minutes: u32, seconds: u32, us: u32) -> Option<Time> {
         let total = (i64::from(hours) * 3600 + i64::from(minutes) * 60 + i64::from(seconds))
-            * US_PER_SEC
-            + i64::from(us);
+            .saturating_mul(US_PER_SEC)
+            .saturating_add(i64::from(us));
         Time::from_us(if negative { -total } else { total })
     }
 

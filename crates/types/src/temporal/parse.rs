@@ -272,8 +272,8 @@ pub fn parse_time(text: &[u8]) -> Option<Parsed<Time>> {
         return None;
     }
     let total = (i64::from(hours) * 3600 + i64::from(minutes) * 60 + i64::from(seconds))
-        * US_PER_SEC
-        + i64::from(us);
+        .saturating_mul(US_PER_SEC)
+        .saturating_add(i64::from(us));
     let total = i64::from(days).saturating_mul(US_PER_DAY).saturating_add(total).min(i64::MAX / 2);
     let (value, clamped) = Time::clamped(if negative { -total } else { total });
     debug_assert!(value.us().abs() <= MAX_TIME_US);
@@ -435,6 +435,16 @@ mod tests {
             assert_eq!(time(text), Some((wanted.into(), false)), "{text}");
         }
         assert_eq!(time("839:00:00"), Some(("838:59:59".into(), true)));
+        for longest in ["3000000000:00:00", "4294967295:59:59.999999", "99999999999 9999999999:59"]
+        {
+            assert_eq!(
+                time(longest).map(|(text, _)| text[..9].into()),
+                Some("838:59:59".to_string())
+            );
+            let (text, truncated) = time(&format!("-{longest}")).unwrap();
+            assert_eq!((&text[..10], truncated), ("-838:59:59", true));
+        }
+        assert_eq!((Time::from_us(i64::MIN), Time::new(true, u32::MAX, 59, 59, 0)), (None, None));
         assert_eq!(time("12:00x"), Some(("12:00:00".into(), true)));
         assert_eq!((time("12:60:00"), time("x")), (None, None));
     }

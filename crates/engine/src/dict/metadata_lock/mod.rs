@@ -17,9 +17,9 @@
 //! There is no search for deadlocks. These rules leave no deadlock that lasts:
 //! - MDL-1: first come, first served: a request queues behind queued requests, so a queued DDL does
 //!   not starve.
-//! - MDL-2: DDL begins by ending the session's transaction. A session that holds `Exclusive` waits
-//!   for another lock at most a second, then gives all its locks back and begins again
-//!   (`lock_all`).
+//! - MDL-2: DDL begins by ending the session's transaction, and asks for all its `Exclusive` locks
+//!   at once (`lock_all`). While it holds one it waits for another at most a second, then gives all
+//!   of them back and begins again.
 //! - MDL-3: a session that holds other metadata locks waits for *queued* requests at most a second,
 //!   and after that only for holders (its request is hurried).
 //! - MDL-4: of two holders of a lock that wait to convert it, neither excludes the other. A

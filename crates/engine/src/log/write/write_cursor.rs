@@ -111,8 +111,8 @@ impl LogWriter {
         self.in_flight.is_empty()
             || self.in_flight.len() < depth && self.begun.is_multiple_of(BLOCK)
     }
-    /// Begins the next write towards `ready`, the end of a frame, if there are bytes to write and a write may begin.
-    /// `finish` must follow.
+    /// Begins the next write towards `ready`, the end of a frame, if there are bytes to write and a
+    /// write may begin. `finish` must follow.
     pub(crate) fn begin(&mut self, ready: u64, depth: usize) -> Option<Write> {
         if ready <= self.begun || !self.may_begin(depth) {
             return None;

@@ -20,7 +20,7 @@ use super::show;
 use crate::binlog::Definition;
 use crate::error::{Result, SqlError};
 use crate::information_schema::{SCHEMA, is_schema};
-use crate::plan::{AdminStmt, Expr, ExprKind, Plan, Statement};
+use crate::plan::{AdminStmt, DdlStmt, Expr, Plan, Statement};
 use crate::processes::Processes;
 use crate::session_state::{Done, Outcome, SessionState};
 use crate::settings::{SessionVars, Settings, Var};
@@ -104,7 +104,12 @@ pub async fn run(
         Statement::Use(schema) => done(use_schema(cx.engine, cx.session, cx.vars, schema)?),
         Statement::Kill { id, query_only } => done(kill::run(cx, id, *query_only, params)?),
         Statement::Ddl(stmt) => {
-            let ddl = ddl::run(&mut cx.ddl(), stmt, bound_at).await?;
+            let ddl = match stmt {
+                DdlStmt::CreateView(create) => {
+                    ddl::create_view(&mut cx.ddl(), create, plan).await?
+                }
+                stmt => ddl::run(&mut cx.ddl(), stmt, bound_at).await?,
+            };
             ddl.map_or(Ran::Stale, done)
         }
         Statement::Admin(AdminStmt::UnlockTables) => {
@@ -217,8 +222,8 @@ impl AdminContext<'_> {
     }
     /// Calls `f` with an environment in which `e` can be evaluated.
     fn evaluating<T>(&mut self, e: &Expr, f: impl FnOnce(&mut Env<'_>) -> Result<T>) -> Result<T> {
-        if has_subquery(e) {
-            return Err(SqlError::unsupported("subqueries in SET, SHOW and KILL"));
+        if e.has_subquery() {
+            return Err(SqlError::unsupported("subqueries in SHOW, KILL and SET with settings"));
         }
         let disk = &*self.engine.disk;
         let settings = statement_settings(self.vars, self.in_transaction);
@@ -227,10 +232,4 @@ impl AdminContext<'_> {
         env.runtime = Some(&*self.engine.runtime);
         f(&mut env)
     }
-}
-
-fn has_subquery(e: &Expr) -> bool {
-    let mut found = matches!(e.kind, ExprKind::Subquery(_));
-    e.parts(&mut |part| found |= has_subquery(part));
-    found
 }

@@ -44,8 +44,10 @@ pub(super) async fn run(
     if let Some(own) = cx.session.temporary.named(name).cloned() {
         return temporary::alter(cx, &own, name, actions).await.map(Some);
     }
+    // As in MySQL, the last RENAME counts.
     let new_name = actions
         .iter()
+        .rev()
         .find_map(|a| if let AlterAction::RenameTable(to) = a { Some(to) } else { None });
     let mut names = vec![(&*name.schema, &*name.name)];
     names.extend(new_name.filter(|to| *to != name).map(|to| (&*to.schema, &*to.name)));

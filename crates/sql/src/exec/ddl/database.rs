@@ -4,13 +4,38 @@ use crate::error::{Result, SqlError};
 use crate::session_state::Done;
 use redolith_engine::dict::metadata_lock::MetadataLockMode;
 use redolith_types::Collation;
+use std::collections::BTreeSet;
 
-async fn lock(cx: &mut DdlContext<'_>, name: &str) -> Result<()> {
+/// Locks a database, and in the same call what is in it (MDL-2).
+async fn lock(cx: &mut DdlContext<'_>, name: &str, objects: &BTreeSet<String>) -> Result<()> {
     refuse_system(cx.session, name)?;
     if cx.locks.has_locked_tables() {
         return Err(SqlError::lock_or_active_transaction());
     }
-    cx.take(&[(name, MetadataLockMode::Exclusive)], &[]).await
+    let objects: Vec<_> =
+        objects.iter().map(|object| (name, &**object, MetadataLockMode::Exclusive)).collect();
+    cx.take(&[(name, MetadataLockMode::Exclusive)], &objects).await
+}
+/// Locks a database with all its tables and views. A session that uses a table holds the table's
+/// lock, so these locks are waited for, while the database's lock prevents new tables.
+async fn lock_whole(cx: &mut DdlContext<'_>, name: &str) -> Result<()> {
+    let mark = cx.locks.metadata_lock.mark();
+    loop {
+        let seen = objects(cx, name);
+        lock(cx, name, &seen).await?;
+        // Another session may have made a table before the database was locked.
+        if objects(cx, name).is_subset(&seen) {
+            return Ok(());
+        }
+        cx.locks.metadata_lock.release_to(mark);
+    }
+}
+/// The names of the database's tables and views.
+fn objects(cx: &DdlContext<'_>, name: &str) -> BTreeSet<String> {
+    let (tables, views) = (cx.engine.dict.tables(name), cx.engine.dict.views(name));
+    let tables = tables.iter().map(|table| &table.def);
+    let all = tables.chain(views.iter().map(|view| &view.def.def));
+    all.map(|def| def.name.clone()).collect()
 }
 
 pub(super) async fn create(
@@ -19,7 +44,7 @@ pub(super) async fn create(
     if_not_exists: bool,
     collation: Option<Collation>,
 ) -> Result<Done> {
-    lock(cx, name).await?;
+    lock(cx, name, &BTreeSet::new()).await?;
     if cx.engine.dict.schema(name).is_some() {
         if !if_not_exists {
             return Err(SqlError::database_exists(name));
@@ -39,7 +64,7 @@ pub(super) async fn alter(
     name: &str,
     collation: Option<Collation>,
 ) -> Result<Done> {
-    lock(cx, name).await?;
+    lock(cx, name, &BTreeSet::new()).await?;
     let now = cx.engine.dict.require_schema(name)?;
     let record = cx.database_record(name).await?;
     match collation.filter(|c| *c != now.collation) {
@@ -51,7 +76,7 @@ pub(super) async fn alter(
 
 /// Drops a database. The affected rows are the number of its tables and views.
 pub(super) async fn drop(cx: &mut DdlContext<'_>, name: &str, if_exists: bool) -> Result<Done> {
-    lock(cx, name).await?;
+    lock_whole(cx, name).await?;
     if cx.engine.dict.schema(name).is_none() {
         if !if_exists {
             return Err(SqlError::cannot_drop_database(name));
@@ -60,13 +85,6 @@ pub(super) async fn drop(cx: &mut DdlContext<'_>, name: &str, if_exists: bool) -
         cx.append(cx.database_record(name).await?).await?;
         return Ok(done(0));
     }
-    // A session that uses a table holds the table's lock, so wait for these locks. Meanwhile the
-    // schema's lock prevents new tables.
-    let (tables, views) = (cx.engine.dict.tables(name), cx.engine.dict.views(name));
-    let names = tables.iter().map(|t| t.def.name.as_str());
-    let names = names.chain(views.iter().map(|v| v.def.def.name.as_str()));
-    let locks: Vec<_> = names.map(|t| (name, t, MetadataLockMode::Exclusive)).collect();
-    cx.take(&[], &locks).await?;
     let dropped = cx.engine.drop_schema(name, cx.database_record(name).await?).await?;
     if cx.session.schema.as_deref() == Some(name) {
         cx.session.schema = None;

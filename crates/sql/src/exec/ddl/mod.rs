@@ -3,7 +3,10 @@
 //! **DDL-1** The session ends its transaction before a definition (`Plan::commits_implicitly`).
 //! Each definition is atomic on disk.
 //! **DDL-2** A statement looks up an object again under its locks, because the object may have
-//! changed while the statement waited for them.
+//! changed while the statement waited for them. So do statements whose definition comes from other
+//! objects (the model of LIKE, the tables of a view, the database's default collation): they lock
+//! these objects in `Read` and are bound again if one has changed. Otherwise the binary log might
+//! give a replica another definition.
 //! **DDL-3** A definition is in the binary log if and only if it is done: the engine commits its
 //! record with the change. As in MySQL, a definition that has had nothing to change is logged too.
 pub(crate) mod alter;
@@ -18,7 +21,7 @@ mod view;
 use super::locks::{SessionLocks, Wait};
 use crate::binlog::Definition;
 use crate::error::{Result, SqlError};
-use crate::plan::DdlStmt;
+use crate::plan::{CreateView, DdlStmt, Plan};
 use crate::session_state::{Done, Level, SessionState};
 use redolith_engine::Engine;
 use redolith_engine::dict::metadata_lock::MetadataLockMode;
@@ -57,14 +60,29 @@ pub struct Sorting<'a> {
 const SYSTEM_SCHEMAS: [&str; 4] = ["information_schema", "performance_schema", "mysql", "sys"];
 
 /// Runs a definition. `bound_at` is the dictionary's version from before the statement was bound.
-/// Returns None if the table has been replaced since then; bind again.
+/// Returns None if what it was bound to has changed since then; bind again.
 pub async fn run(cx: &mut DdlContext<'_>, stmt: &DdlStmt, bound_at: u64) -> Result<Option<Done>> {
     let mark = cx.locks.metadata_lock.mark();
     let done = run_locking(cx, stmt, bound_at).await;
+    end(cx, mark).await;
+    done
+}
+/// Runs CREATE or ALTER VIEW. Returns None if a table or a view of the plan has changed; bind
+/// again.
+pub async fn create_view(
+    cx: &mut DdlContext<'_>,
+    create: &CreateView,
+    plan: &Plan,
+) -> Result<Option<Done>> {
+    let mark = cx.locks.metadata_lock.mark();
+    let done = view::create(cx, create, plan).await;
+    end(cx, mark).await;
+    done
+}
+async fn end(cx: &mut DdlContext<'_>, mark: usize) {
     // A definition that had nothing to change relies on those of other sessions.
     cx.engine.definitions_durable().await;
     cx.locks.metadata_lock.release_to(mark);
-    done
 }
 
 async fn run_locking(
@@ -82,17 +100,17 @@ async fn run_locking(
         DdlStmt::DropDatabase { name, if_exists } => {
             database::drop(cx, name, *if_exists).await.map(Some)
         }
-        DdlStmt::CreateTable(create) => table::create(cx, create).await.map(Some),
+        DdlStmt::CreateTable(create) => table::create(cx, create, bound_at).await,
         DdlStmt::CreateSelect(_) | DdlStmt::Rebuild(_) => {
             Err(SqlError::internal("the session makes tables with rows"))
         }
         DdlStmt::CreateTableLike { name, like, temporary, if_not_exists } => {
-            table::create_like(cx, name, like, *temporary, *if_not_exists).await.map(Some)
+            table::create_like(cx, name, like, *temporary, *if_not_exists).await
         }
         DdlStmt::DropTables { names, temporary, if_exists } => {
             table::drop(cx, names, *temporary, *if_exists).await.map(Some)
         }
-        DdlStmt::CreateView(create) => view::create(cx, create).await.map(Some),
+        DdlStmt::CreateView(_) => Err(SqlError::internal("a view is made with its plan")),
         DdlStmt::DropViews { names, if_exists } => {
             view::drop(cx, names, *if_exists).await.map(Some)
         }
@@ -125,17 +143,33 @@ impl DdlContext<'_> {
         tables: &[(&str, &str)],
         checks: &[(&str, String)],
     ) -> Result<()> {
+        self.lock_with_sources(tables, checks, &[]).await
+    }
+    /// Locks in `Read` what the definition comes from, too.
+    async fn lock_with_sources(
+        &mut self,
+        tables: &[(&str, &str)],
+        checks: &[(&str, String)],
+        sources: &[(&str, &str)],
+    ) -> Result<()> {
         for (schema, name) in tables {
             refuse_system(self.session, schema)?;
             self.locks.check(schema, name, true)?;
         }
+        for (schema, name) in sources {
+            self.locks.check(schema, name, false)?;
+        }
         let schemas: Vec<_> =
             tables.iter().map(|(schema, _)| (*schema, MetadataLockMode::Read)).collect();
+        // A source that is to be replaced is locked once, as what is replaced.
+        let sources = sources.iter().filter(|source| !tables.contains(source));
+        let sources = sources.map(|(schema, name)| (*schema, *name, MetadataLockMode::Read));
         let tables: Vec<_> = tables
             .iter()
             .copied()
             .chain(checks.iter().map(|(schema, name)| (*schema, name.as_str())))
             .map(|(schema, name)| (schema, name, MetadataLockMode::Exclusive))
+            .chain(sources)
             .collect();
         self.take(&schemas, &tables).await
     }
@@ -190,6 +224,14 @@ impl DdlContext<'_> {
     fn note(&mut self, error: SqlError) {
         self.session.warnings.push(Level::Note, error.code, error.message);
     }
+}
+
+/// True if a definition that was bound at the dictionary's version `bound_at` may have got a
+/// default collation that its database no longer has. The caller holds the database's lock. The
+/// error is that there is no such database.
+pub(crate) fn has_old_collation(engine: &Engine, def: &TableDef, bound_at: u64) -> Result<bool> {
+    let database = engine.dict.require_schema(&def.schema)?;
+    Ok(def.collation != database.collation && engine.dict.version() != bound_at)
 }
 
 pub(crate) fn refuse_system(session: &SessionState, schema: &str) -> Result<()> {

@@ -1,26 +1,52 @@
 //! Runs CREATE, DROP, TRUNCATE and RENAME TABLE.
-use super::{DdlContext, check_names, done, temporary};
+use super::{DdlContext, check_names, done, has_old_collation, temporary};
 use crate::bind::check_table;
 use crate::error::{Result, SqlError};
 use crate::exec::show::{create_text, quoted_name};
 use crate::generated_key::generate;
 use crate::plan::{CreateTable, TableName};
 use crate::session_state::{Done, Level};
+use redolith_engine::dict::metadata_lock::MetadataLockMode;
 use redolith_engine::dict::table::Table;
 use redolith_engine::dict::view::View;
 use redolith_types::TableDef;
-use std::collections::{HashMap, HashSet};
+use std::cell::Cell;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-pub(super) async fn create(cx: &mut DdlContext<'_>, create: &CreateTable) -> Result<Done> {
+/// A table that is to be made.
+struct New {
+    def: TableDef,
+    auto_increment: u64,
+    if_not_exists: bool,
+    source: Source,
+}
+/// What a definition comes from, which is looked at again under the locks (DDL-2).
+enum Source {
+    /// The statement, bound at this version of the dictionary.
+    Statement { bound_at: u64 },
+    /// A table of all sessions (LIKE).
+    Model(Arc<Table>),
+    /// A temporary table, which no other session changes. The statement's text means nothing to a
+    /// replica, so the whole definition is logged.
+    Temporary,
+}
+
+pub(super) async fn create(
+    cx: &mut DdlContext<'_>,
+    create: &CreateTable,
+    bound_at: u64,
+) -> Result<Option<Done>> {
     for (code, message) in &create.notes {
         cx.session.warnings.push(Level::Warning, *code, message.as_str());
     }
-    let (def, first) = (create.def.clone(), create.auto_increment.unwrap_or(1));
+    let (def, auto_increment) = (create.def.clone(), create.auto_increment.unwrap_or(1));
+    let if_not_exists = create.if_not_exists;
     if create.temporary {
-        return temporary::create(cx, def, first, create.if_not_exists).await;
+        return temporary::create(cx, def, auto_increment, if_not_exists).await.map(Some);
     }
-    create_def(cx, def, first, create.if_not_exists, false).await
+    let source = Source::Statement { bound_at };
+    create_def(cx, New { def, auto_increment, if_not_exists, source }).await
 }
 
 pub(super) async fn create_like(
@@ -29,11 +55,13 @@ pub(super) async fn create_like(
     like: &TableName,
     is_temporary: bool,
     if_not_exists: bool,
-) -> Result<Done> {
-    let own = cx.session.temporary.named(like).cloned();
-    let model = match &own {
-        Some(table) => table.def.clone(),
-        None => find(cx, like)?.def.clone(),
+) -> Result<Option<Done>> {
+    let (model, source) = match cx.session.temporary.named(like) {
+        Some(own) => (own.def.clone(), Source::Temporary),
+        None => {
+            let model = find(cx, like)?;
+            (model.def.clone(), Source::Model(model))
+        }
     };
     let (schema, table) = (name.schema.to_string(), name.name.to_string());
     let mut def = TableDef { schema, name: table, ..model };
@@ -42,36 +70,26 @@ pub(super) async fn create_like(
         def.checks[n].name = def.generated_check_name(n as u64 + 1);
     }
     if is_temporary {
-        return temporary::create(cx, def, 1, if_not_exists).await;
+        return temporary::create(cx, def, 1, if_not_exists).await.map(Some);
     }
-    create_def(cx, def, 1, if_not_exists, own.is_some()).await
+    create_def(cx, New { def, auto_increment: 1, if_not_exists, source }).await
 }
 
-/// `in_full`: the statement's text means nothing to a replica, so the whole definition is logged.
-async fn create_def(
-    cx: &mut DdlContext<'_>,
-    mut def: TableDef,
-    auto_increment: u64,
-    if_not_exists: bool,
-    in_full: bool,
-) -> Result<Done> {
-    // Whether the table exists is first checked without a lock, so CREATE does not wait for
-    // sessions that use an existing table.
-    let mut there = exists(cx, &def, if_not_exists)?;
-    if !there {
-        let checks = check_names::locks(&def, None);
-        let checks: Vec<_> = checks.into_iter().map(|name| (&*def.schema, name)).collect();
-        cx.lock_with_checks(&[(&def.schema, &def.name)], &checks).await?;
-        cx.engine.dict.require_schema(&def.schema)?;
-        there = exists(cx, &def, if_not_exists)?;
+/// Returns None if what the definition comes from has changed; bind again.
+async fn create_def(cx: &mut DdlContext<'_>, new: New) -> Result<Option<Done>> {
+    let there = lock_new(cx, &new).await?;
+    if !there && new.source.has_changed(cx, &new.def)? {
+        return Ok(None);
     }
-    if there {
+    let New { mut def, auto_increment, if_not_exists, source } = new;
+    let in_full = matches!(source, Source::Temporary);
+    if note_if(there, cx, &def, if_not_exists)? {
         let record = match in_full {
             true => cx.whole_record(&def, auto_increment, if_not_exists).await?,
             false => cx.record(&[&def.schema]).await?,
         };
         cx.append(record).await?;
-        return Ok(done(0));
+        return Ok(Some(done(0)));
     }
     check_names::require_free(cx.engine, &def, &[])?;
     let is_completed = cx.generates_keys && generate(&mut def)?;
@@ -84,7 +102,52 @@ async fn create_def(
         cx.record(&[&def.schema]).await?
     };
     cx.engine.create_table(def, auto_increment.max(1), record).await?;
-    Ok(done(0))
+    Ok(Some(done(0)))
+}
+
+/// Locks the new table's name, and tells whether the name is taken.
+async fn lock_new(cx: &mut DdlContext<'_>, new: &New) -> Result<bool> {
+    let def = &new.def;
+    let name = (&*def.schema, &*def.name);
+    let is_taken = |cx: &DdlContext<'_>| cx.engine.dict.is_taken(name.0, name.1);
+    if is_taken(cx) {
+        if !new.if_not_exists {
+            return Ok(true);
+        }
+        // The table stays until the statement is in the log, but CREATE does not wait for sessions
+        // that use it.
+        let mark = cx.locks.metadata_lock.mark();
+        cx.locks.check(name.0, name.1, true)?;
+        let mode = MetadataLockMode::Read;
+        cx.take(&[(name.0, mode)], &[(name.0, name.1, mode)]).await?;
+        if is_taken(cx) {
+            return Ok(true);
+        }
+        cx.locks.metadata_lock.release_to(mark);
+    }
+    let checks = check_names::locks(def, None);
+    let checks: Vec<_> = checks.into_iter().map(|check| (name.0, check)).collect();
+    let model = match &new.source {
+        Source::Model(model) => Some((&*model.def.schema, &*model.def.name)),
+        Source::Statement { .. } | Source::Temporary => None,
+    };
+    cx.lock_with_sources(&[name], &checks, model.as_slice()).await?;
+    cx.engine.dict.require_schema(name.0)?;
+    Ok(is_taken(cx))
+}
+
+impl Source {
+    /// Whether the definition may be another one now. The caller holds the locks.
+    fn has_changed(&self, cx: &DdlContext<'_>, def: &TableDef) -> Result<bool> {
+        match self {
+            Source::Statement { bound_at } => has_old_collation(cx.engine, def, *bound_at),
+            Source::Model(model) => {
+                let now = cx.engine.dict.table(&model.def.schema, &model.def.name);
+                Ok(!now.is_some_and(|now| Arc::ptr_eq(&now, model)))
+            }
+            Source::Temporary => Ok(false),
+        }
+    }
 }
 
 /// The text that makes the whole definition anew on a replica (GIPK-2, CTAS-3).
@@ -102,13 +165,8 @@ pub(super) fn logged_text(
     create_text(def, &called, auto_increment, &mut cx.session.memory.statement)
 }
 
-/// True if the table exists, with a note (IF NOT EXISTS). Without IF NOT EXISTS, an existing table
-/// is an error.
-fn exists(cx: &mut DdlContext<'_>, def: &TableDef, if_not_exists: bool) -> Result<bool> {
-    let there = cx.engine.dict.is_taken(&def.schema, &def.name);
-    note_if(there, cx, def, if_not_exists)
-}
-/// Returns `there`, which says that the table exists, as [`exists`] does.
+/// Returns `there`, which says that the table exists, with a note (IF NOT EXISTS). Without IF NOT
+/// EXISTS, an existing table is an error.
 pub(super) fn note_if(
     there: bool,
     cx: &mut DdlContext<'_>,
@@ -260,6 +318,7 @@ async fn lock_for_rename(
         let held: Vec<_> = checks.iter().map(|(schema, name)| (&**schema, name.clone())).collect();
         cx.lock_with_checks(names, &held).await?;
         let moves = resolve(cx, renames)?;
+        let checks: HashSet<_> = checks.iter().collect();
         if check_locks(&moves).iter().all(|lock| checks.contains(lock)) {
             return Ok(moves);
         }
@@ -280,18 +339,31 @@ fn check_locks(moves: &[(Object, TableName)]) -> Vec<(Box<str>, String)> {
 }
 /// Error 3822 if two check constraints would have one name afterwards.
 fn check_renamed(cx: &DdlContext<'_>, tables: &[(Arc<Table>, String, String)]) -> Result<()> {
-    let mut names = HashSet::new();
+    // The tables of a database are looked through once, however many come into it.
+    let mut names: BTreeMap<&str, HashMap<String, String>> = BTreeMap::new();
     for (table, schema, name) in tables.iter().filter(|(table, ..)| !table.def.checks.is_empty()) {
         let mut def = table.def.clone();
         def.rename(schema.as_str(), name.as_str());
-        let moved = tables.iter().map(|(table, ..)| &table.def);
-        let gone: Vec<&str> =
-            moved.filter(|def| def.schema == *schema).map(|def| &*def.name).collect();
-        check_names::require_free(cx.engine, &def, &gone)?;
+        check_names::require_short(&def)?;
+        let names = names.entry(schema).or_default();
         for check in &def.checks {
-            if !names.insert((schema, check.name.to_ascii_lowercase())) {
+            if names.insert(check.name.to_ascii_lowercase(), check.name.to_string()).is_some() {
                 return Err(SqlError::duplicate_check_name(&check.name));
             }
+        }
+    }
+    let mut gone: HashMap<&str, Vec<&str>> = HashMap::new();
+    for (table, ..) in tables {
+        gone.entry(&table.def.schema).or_default().push(&table.def.name);
+    }
+    for (schema, names) in &names {
+        let (taken, gone) = (Cell::new(None), gone.get(schema).map_or(&[][..], Vec::as_slice));
+        let is_taken = |name: &str| {
+            taken.set(names.get(&name.to_ascii_lowercase()));
+            taken.get().is_some()
+        };
+        if cx.engine.dict.has_check(schema, gone, is_taken) {
+            return Err(SqlError::duplicate_check_name(taken.get().map_or("", String::as_str)));
         }
     }
     Ok(())

@@ -1,6 +1,7 @@
 use crate::exec::fixture::{Server, Session};
 use crate::exec::locks::table_lock;
-use crate::plan::{Statement, TableLock, TableName};
+use crate::plan::{DdlStmt, Statement, TableLock, TableName};
+use crate::session_state::Done;
 use redolith_engine::dict::metadata_lock::{MetadataLockMode, MetadataLockSet, MetadataLockWait};
 use redolith_engine::runtime::block_on;
 use redolith_types::Value;
@@ -167,19 +168,14 @@ fn a_definition_waits_for_those_who_use_the_table() {
     assert!(tables(s).is_empty());
 }
 
-/// Tests DICT-2, BIND-2 and PLAN-2.
-#[test]
-fn what_was_bound_to_another_table_is_bound_again() {
-    let server = Server::new();
-    let s = &mut server.session();
-    s.ddl("CREATE TABLE t (a INT, b INT)").unwrap();
-    let bound_at = server.engine.dict.version();
-    let plan = s.plan("CREATE INDEX i ON t(b)").unwrap();
-    s.ddl("DROP TABLE t").unwrap();
-    s.ddl("CREATE TABLE t (b INT)").unwrap();
-    let Statement::Ddl(stmt) = &plan.body else { panic!() };
+/// Binds a definition, makes other definitions, and returns what running the first one answers.
+fn run_late(s: &mut Session<'_>, text: &str, meanwhile: &[&str]) -> Option<Done> {
+    let bound_at = s.server.engine.dict.version();
+    let plan = s.plan(text).unwrap();
+    meanwhile.iter().for_each(|text| drop(s.ddl(text).unwrap()));
+    let Statement::Ddl(stmt) = &plan.body else { panic!("not a definition: {text}") };
     let mut cx = super::DdlContext {
-        engine: &server.engine,
+        engine: &s.server.engine,
         session: &mut s.state,
         locks: &mut s.locks,
         lock_wait_timeout: s.lock_wait_timeout,
@@ -188,8 +184,64 @@ fn what_was_bound_to_another_table_is_bound_again() {
         sorting: None,
         log: None,
     };
-    assert_eq!(block_on(super::run(&mut cx, stmt, bound_at)).unwrap(), None);
+    let done = match stmt {
+        DdlStmt::CreateView(create) => block_on(super::create_view(&mut cx, create, &plan)),
+        stmt => block_on(super::run(&mut cx, stmt, bound_at)),
+    };
+    done.unwrap()
+}
+
+/// Tests DICT-2, BIND-2 and PLAN-2.
+#[test]
+fn what_was_bound_to_another_table_is_bound_again() {
+    let server = Server::new();
+    let s = &mut server.session();
+    s.ddl("CREATE TABLE t (a INT, b INT)").unwrap();
+    let again = ["DROP TABLE t", "CREATE TABLE t (b INT)"];
+    assert_eq!(run_late(s, "CREATE INDEX i ON t(b)", &again), None);
     assert!(s.table("t").def.indexes.is_empty());
+    let view = "CREATE VIEW v AS SELECT * FROM t";
+    assert_eq!(run_late(s, view, &["CREATE INDEX i ON t (b)"]), None);
+    assert!(run_late(s, view, &["CREATE TABLE another (a INT)"]).is_some());
+}
+
+/// Tests DDL-2.
+#[test]
+fn an_old_default_collation_is_not_used() {
+    let server = Server::new();
+    let s = &mut server.session();
+    s.ddl("CREATE DATABASE d COLLATE latin1_bin").unwrap();
+    s.ddl("CREATE TABLE x (a INT)").unwrap();
+    let change = |to: &str| format!("ALTER DATABASE d COLLATE {to}");
+    for text in ["CREATE TABLE d.t (c CHAR(5))", "CREATE VIEW d.v AS SELECT a FROM x"] {
+        s.ddl(&change("latin1_bin")).unwrap();
+        assert_eq!(run_late(s, text, &[&change("utf8mb4_bin")]), None, "{text}");
+        // Other definitions do not matter, although they change the dictionary's version.
+        let other = format!("CREATE TABLE another{} (a INT)", text.len());
+        assert!(run_late(s, text, &[&other]).is_some(), "{text}");
+    }
+    let t = server.engine.dict.table("d", "t").unwrap();
+    assert_eq!(t.def.collation, redolith_types::Collation::Utf8mb4Bin);
+}
+
+/// The last RENAME counts, and its name is what is locked.
+#[test]
+fn of_two_new_names_the_last_is_locked() {
+    let server = Server::new();
+    let s = &mut server.session();
+    s.ddl("CREATE TABLE t (a INT CHECK (a > 0))").unwrap();
+    s.ddl("CREATE TABLE other (a INT, CONSTRAINT b_chk_1 CHECK (a > 0))").unwrap();
+    let twice = "ALTER TABLE t RENAME TO a, RENAME TO b";
+    assert_eq!(s.ddl_error(twice).0, 3822, "the constraint goes with the last name");
+    s.ddl("DROP TABLE other").unwrap();
+    let (mut user, lock) =
+        (MetadataLockSet::new(), |name| table_lock(&server.engine, "test", name));
+    assert!(user.try_lock(&lock("b"), MetadataLockMode::Exclusive));
+    assert_eq!(s.ddl_after(20, twice).unwrap_err().code, 1205);
+    user.release_all();
+    assert!(user.try_lock(&lock("a"), MetadataLockMode::Exclusive));
+    s.ddl_after(20, twice).unwrap();
+    assert_eq!(tables(s), ["b"]);
 }
 
 #[test]

@@ -2,13 +2,24 @@
 use super::table::allow_missing;
 use super::{DdlContext, done};
 use crate::error::{Result, SqlError};
-use crate::plan::{CreateView, TableName, ViewChange};
+use crate::plan::{CreateView, Plan, TableName, ViewChange};
 use crate::session_state::{Done, Level};
 
-pub(super) async fn create(cx: &mut DdlContext<'_>, create: &CreateView) -> Result<Done> {
+/// The view's columns, and what `*` means in its text, come from the plan's tables and views.
+pub(super) async fn create(
+    cx: &mut DdlContext<'_>,
+    create: &CreateView,
+    plan: &Plan,
+) -> Result<Option<Done>> {
     let (schema, name) = (&create.def.def.schema, &create.def.def.name);
-    cx.lock_tables(&[(schema, name)]).await?;
-    cx.engine.dict.require_schema(schema)?;
+    let tables = plan.tables.iter().map(|used| &used.table.def);
+    let sources = tables.chain(plan.views.iter().map(|view| &view.def.def));
+    let sources: Vec<_> = sources.map(|def| (&*def.schema, &*def.name)).collect();
+    cx.lock_with_sources(&[(schema, name)], &[], &sources).await?;
+    let database = cx.engine.dict.require_schema(schema)?;
+    if !plan.is_current() || create.def.def.collation != database.collation {
+        return Ok(None);
+    }
     let is_new = create.change == ViewChange::Create;
     if cx.engine.dict.table(schema, name).is_some() {
         return Err(match is_new {
@@ -29,7 +40,7 @@ pub(super) async fn create(cx: &mut DdlContext<'_>, create: &CreateView) -> Resu
     }
     let record = cx.record(&[schema]).await?;
     cx.engine.create_view(create.def.clone(), there, record).await?;
-    Ok(done(0))
+    Ok(Some(done(0)))
 }
 
 pub(super) async fn drop(

@@ -45,6 +45,21 @@ fn times_power_of_ten(value: &Value<'_>, power: i32) -> Option<Decimal> {
     Decimal::parse(format!("{digits}e{exponent}").as_bytes())
 }
 
+/// The bits of all bytes as one number, shifted by `count` bits; what leaves the bytes is lost.
+fn shifted(bytes: &[u8], count: u64, left: bool) -> Vec<u8> {
+    let whole = usize::try_from(count / 8).map_or(bytes.len(), |n| n.min(bytes.len()));
+    let rest = (count % 8) as u32;
+    let byte = |at: Option<usize>| at.and_then(|at| bytes.get(at)).map_or(0, |b| u16::from(*b));
+    // Each byte of the result is a part of two neighbours.
+    if left {
+        let pair = |at: usize| byte(Some(at)) << 8 | byte(Some(at + 1));
+        (whole..whole + bytes.len()).map(|at| (pair(at) << rest >> 8) as u8).collect()
+    } else {
+        let pair = |at: usize| byte(at.checked_sub(whole + 1)) << 8 | byte(at.checked_sub(whole));
+        (0..bytes.len()).map(|at| (pair(at) >> rest) as u8).collect()
+    }
+}
+
 impl<'v> Eval<'v, '_, '_> {
     pub(super) fn arith(
         &mut self,
@@ -52,6 +67,9 @@ impl<'v> Eval<'v, '_, '_> {
         sides: &'v [Expr; 2],
         node: &'v Expr,
     ) -> Result<Value<'v>> {
+        if node.ty.kind.is_string() {
+            return self.bits_of_bytes(op, sides);
+        }
         let a = self.number(&sides[0])?;
         if a.is_null() {
             return Ok(Value::Null);
@@ -263,7 +281,36 @@ impl<'v> Eval<'v, '_, '_> {
             _ => u32::try_from(y).ok().and_then(|y| x.checked_shr(y)).unwrap_or(0),
         }))
     }
-    pub(super) fn bit_not(&mut self, e: &'v Expr) -> Result<Value<'v>> {
+    /// A bit operator on binary strings, byte by byte: the result is as long as its operands.
+    fn bits_of_bytes(&mut self, op: ArithOp, sides: &'v [Expr; 2]) -> Result<Value<'v>> {
+        let Some(a) = self.arg_bytes(&sides[0])? else { return Ok(Value::Null) };
+        let combine: fn(u8, u8) -> u8 = match op {
+            ArithOp::BitAnd => |a, b| a & b,
+            ArithOp::BitOr => |a, b| a | b,
+            ArithOp::BitXor => |a, b| a ^ b,
+            _ => {
+                let count = self.number(&sides[1])?;
+                if count.is_null() {
+                    return Ok(Value::Null);
+                }
+                let count = self.bit_operand(&count)?;
+                return Ok(Value::owned(shifted(&a, count, op == ArithOp::ShiftLeft)));
+            }
+        };
+        let Some(b) = self.arg_bytes(&sides[1])? else { return Ok(Value::Null) };
+        if a.len() != b.len() {
+            return Err(SqlError::new(
+                3513,
+                "Binary operands of bitwise operators must be of equal length",
+            ));
+        }
+        Ok(Value::owned(a.iter().zip(&*b).map(|(a, b)| combine(*a, *b)).collect()))
+    }
+    pub(super) fn bit_not(&mut self, e: &'v Expr, node: &'v Expr) -> Result<Value<'v>> {
+        if node.ty.kind.is_string() {
+            let bytes = self.arg_bytes(e)?;
+            return Ok(bytes.map_or(Value::Null, |b| Value::owned(b.iter().map(|b| !b).collect())));
+        }
         let value = self.number(e)?;
         if value.is_null() { Ok(Value::Null) } else { Ok(Value::UInt(!self.bit_operand(&value)?)) }
     }

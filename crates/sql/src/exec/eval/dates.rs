@@ -62,13 +62,10 @@ impl<'v> Eval<'v, '_, '_> {
                 if value.is_null() {
                     return Ok(Value::Null);
                 }
-                let us = to_decimal(&value)
-                    .value
-                    .mul(&Decimal::from(US_PER_SEC))
-                    .ok()
-                    .and_then(|d| d.to_i64())
-                    .unwrap_or(i64::MAX);
-                return self.clamped(us);
+                let seconds = to_decimal(&value).value;
+                let us = seconds.mul(&Decimal::from(US_PER_SEC)).ok().and_then(|d| d.to_i64());
+                let longest = if seconds.is_negative() { i64::MIN } else { i64::MAX };
+                return self.clamped(us.unwrap_or(longest));
             }
             F::DateDiff => {
                 let (Some(a), Some(b)) =
@@ -267,7 +264,8 @@ impl<'v> Eval<'v, '_, '_> {
             None => Ok(Value::DateTime(at)),
             Some(e) => {
                 let Some(pattern) = self.arg_bytes(e)? else { return Ok(Value::Null) };
-                Ok(super::format::format_date(at, &pattern).map_or(Value::Null, Value::owned))
+                let text = super::format::format_date(at, &pattern, self.most_bytes());
+                Ok(text.map_or(Value::Null, Value::owned))
             }
         }
     }

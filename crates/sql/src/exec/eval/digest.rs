@@ -213,8 +213,16 @@ fn wrong_uuid(text: &[u8], function: &str) -> SqlError {
 
 /// Reads a.b.c.d. If parts are missing, zeros stand before the last part.
 fn inet_aton(text: &[u8]) -> Option<u64> {
-    let text = std::str::from_utf8(text).ok()?;
-    let parts: Vec<u8> = text.split('.').map(|p| p.parse().ok()).collect::<Option<_>>()?;
+    if text.is_empty() || text.ends_with(b".") {
+        return None;
+    }
+    let digit = |n: u8, b: &u8| match b {
+        b'0'..=b'9' => n.checked_mul(10)?.checked_add(b - b'0'),
+        _ => None,
+    };
+    // Four parts are the most. A part without digits is 0, except the last.
+    let parts = text.split(|b| *b == b'.').take(5).map(|part| part.iter().try_fold(0, digit));
+    let parts: Vec<u8> = parts.collect::<Option<_>>()?;
     match &parts[..] {
         [a] => Some(*a as u64),
         [a, rest @ .., d] if rest.len() <= 2 => {
@@ -257,6 +265,13 @@ mod tests {
         assert_eq!(
             (inet_aton(b"127.1"), inet_aton(b"1.2.3.4.5"), inet_aton(b"x")),
             (Some(0x7f00_0001), None, None)
+        );
+        for wrong in ["", "+1.2.3.4", "1.2.+3.4", "-1", "256", "1.2.", "1.2.3.256", " 1"] {
+            assert_eq!(inet_aton(wrong.as_bytes()), None, "{wrong}");
+        }
+        assert_eq!(
+            (inet_aton(b"0001.2"), inet_aton(b"1..2"), inet_aton(b".1")),
+            (Some(0x0100_0002), Some(0x0100_0002), Some(1))
         );
     }
 }

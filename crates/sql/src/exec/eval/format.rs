@@ -49,17 +49,23 @@ fn format_time_part(t: Time, spec: u8, out: &mut Vec<u8>) -> bool {
     true
 }
 
-/// Returns None if a specifier needs a day and the date has none.
-pub(super) fn format_date(at: DateTime, pattern: &[u8]) -> Option<Vec<u8>> {
-    let mut out = Vec::with_capacity(pattern.len() * 2);
+/// Returns None if a specifier needs a day and the date has none. The text ends soon after `most`
+/// bytes: it is too long then (EVAL-3).
+pub(super) fn format_date(at: DateTime, pattern: &[u8], most: usize) -> Option<Vec<u8>> {
+    let mut out = Vec::with_capacity(pattern.len());
     let d = at.date();
     let mut rest = pattern.iter();
-    while let Some(b) = rest.next() {
+    while out.len() <= most
+        && let Some(b) = rest.next()
+    {
         if *b != b'%' {
             out.push(*b);
             continue;
         }
-        let Some(spec) = rest.next() else { break };
+        let Some(spec) = rest.next() else {
+            out.push(b'%');
+            break;
+        };
         if format_time_part(at.time(), *spec, &mut out) {
             continue;
         }
@@ -99,13 +105,16 @@ pub(super) fn format_date(at: DateTime, pattern: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-fn format_time(t: Time, pattern: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(pattern.len() * 2);
+/// As [`format_date`], the text ends soon after `most` bytes.
+fn format_time(t: Time, pattern: &[u8], most: usize) -> Vec<u8> {
+    let mut out = Vec::with_capacity(pattern.len());
     if t.is_negative() {
         out.push(b'-');
     }
     let mut rest = pattern.iter();
-    while let Some(b) = rest.next() {
+    while out.len() <= most
+        && let Some(b) = rest.next()
+    {
         match (b, if *b == b'%' { rest.next() } else { None }) {
             (b'%', Some(spec)) if format_time_part(t, *spec, &mut out) => {}
             // A time shows zeros for the parts of a date.
@@ -126,11 +135,58 @@ struct Parts {
     month: u32,
     day: u32,
     day_of_year: Option<u32>,
+    /// 1 is Monday, 7 is Sunday.
+    weekday: Option<u32>,
+    week: Option<Week>,
+    /// The year of %X or %x, and whether its weeks begin on Sunday (%X).
+    week_year: Option<(u32, bool)>,
     hour: u32,
     minute: u32,
     second: u32,
     us: u32,
     pm: Option<bool>,
+}
+
+/// The week that %U, %u, %V or %v has read.
+#[derive(Clone, Copy)]
+struct Week {
+    number: u32,
+    /// %U and %V: weeks begin on Sunday, and the first one is the first whole one of its year. The
+    /// others begin on Monday, and the first one has four days or more of its year.
+    from_sunday: bool,
+    /// %V and %v: the week belongs to the year of %X or %x, not to that of %Y.
+    has_own_year: bool,
+}
+
+impl Parts {
+    /// The day that a week and a weekday name, if both were read; the outer None says that the
+    /// specifiers do not belong together: %V goes with %X, %v with %x, %U and %u with neither.
+    fn day_of_week(&self) -> Option<Option<Date>> {
+        let (Some(week), Some(weekday)) = (self.week, self.weekday) else { return Some(None) };
+        let year = match self.week_year {
+            Some((year, from_sunday)) if week.has_own_year && from_sunday == week.from_sunday => {
+                year
+            }
+            None if !week.has_own_year => self.year,
+            _ => return None,
+        };
+        let first = Date::new(u16::try_from(year).ok()?, 1, 1)?;
+        let monday_based = i64::from(first.weekday()?);
+        // The days between the first of January and the first day of the first week.
+        let (into, until_week, day) = if week.from_sunday {
+            let into = (monday_based + 1) % 7;
+            (into, if into == 0 { 0 } else { 7 }, i64::from(weekday % 7))
+        } else {
+            (monday_based, if monday_based <= 3 { 0 } else { 7 }, i64::from(weekday) - 1)
+        };
+        let days = first.to_days()? + until_week - into + (i64::from(week.number) - 1) * 7 + day;
+        match days {
+            ..=0 => None,
+            // As FROM_DAYS, MySQL gives the zero date for the days of year 0.
+            1..=365 => Some(Some(Date::ZERO)),
+            _ => Date::from_days(days).map(Some),
+        }
+    }
 }
 
 struct Reader<'a> {
@@ -221,15 +277,24 @@ impl Reader<'_> {
                 }
                 b'r' => self.read(b"%I:%i:%S %p", parts)?,
                 b'T' => self.read(b"%H:%i:%S", parts)?,
-                b'W' => {
-                    self.name(&DAYS, false)?;
-                }
-                b'a' => {
-                    self.name(&DAYS, true)?;
-                }
+                b'W' => parts.weekday = Some(self.name(&DAYS, false)? as u32 + 1),
+                b'a' => parts.weekday = Some(self.name(&DAYS, true)? as u32 + 1),
                 b'w' => {
-                    self.number(1)?;
+                    parts.weekday = match self.number(1)?.0 {
+                        0 => Some(7),
+                        day @ 1..=6 => Some(day),
+                        _ => return None,
+                    };
                 }
+                b'U' | b'u' | b'V' | b'v' => {
+                    let (number, has_own_year) = (self.number(2)?.0, matches!(spec, b'V' | b'v'));
+                    if number > 53 || has_own_year && number == 0 {
+                        return None;
+                    }
+                    let from_sunday = matches!(spec, b'U' | b'V');
+                    parts.week = Some(Week { number, from_sunday, has_own_year });
+                }
+                b'X' | b'x' => parts.week_year = Some((self.number(4)?.0, spec == b'X')),
                 b'%' => self.text = self.text.strip_prefix(b"%")?,
                 b'#' => {
                     self.text =
@@ -315,8 +380,9 @@ fn parse(text: &[u8], pattern: &[u8]) -> Option<(Value<'static>, bool)> {
             rest,
         ));
     }
-    let date = match parts.day_of_year {
-        Some(n) if n > 0 => {
+    let date = match (parts.day_of_week()?, parts.day_of_year) {
+        (Some(date), _) => date,
+        (None, Some(n)) if n > 0 => {
             Date::new(u16::try_from(parts.year).ok()?, 1, 1)?.add_days(n as i64 - 1)?
         }
         _ => Date::new(
@@ -358,7 +424,8 @@ impl<'v> Eval<'v, '_, '_> {
                 else {
                     return Ok(Value::Null);
                 };
-                Ok(format_date(at, &pattern).map_or(Value::Null, Value::owned))
+                let text = format_date(at, &pattern, self.most_bytes());
+                Ok(text.map_or(Value::Null, Value::owned))
             }
             Function::TimeFormat => {
                 let (Some(t), Some(pattern)) =
@@ -366,7 +433,7 @@ impl<'v> Eval<'v, '_, '_> {
                 else {
                     return Ok(Value::Null);
                 };
-                self.made(format_time(t, &pattern))
+                self.made(format_time(t, &pattern, self.most_bytes()))
             }
             _ => {
                 let (Some(text), Some(pattern)) =
@@ -404,7 +471,8 @@ mod tests {
     #[test]
     fn formats() {
         let f = |text, pattern: &str| {
-            String::from_utf8(format_date(at(text), pattern.as_bytes()).unwrap()).unwrap()
+            let text = format_date(at(text), pattern.as_bytes(), usize::MAX).unwrap();
+            String::from_utf8(text).unwrap()
         };
         assert_eq!(f("2009-10-04 22:23:00", "%W %M %Y"), "Sunday October 2009");
         assert_eq!(f("2007-10-04 22:23:00", "%H:%i:%s"), "22:23:00");
@@ -415,9 +483,21 @@ mod tests {
         );
         assert_eq!(f("1999-01-01", "%X %V"), "1998 52");
         assert_eq!(
-            format_time(Time::new(false, 100, 0, 0, 0).unwrap(), b"%H %k %h %I %l"),
+            format_time(Time::new(false, 100, 0, 0, 0).unwrap(), b"%H %k %h %I %l", usize::MAX),
             b"100 100 04 04 4"
         );
+        assert_eq!((f("2024-01-02", "%Y%"), f("2024-01-02", "%%%")), ("2024%".into(), "%%".into()));
+    }
+    /// Tests EVAL-3.
+    #[test]
+    fn a_text_ends_where_it_is_too_long() {
+        let pattern = b"%r".repeat(1000);
+        for most in [0, 100, 101] {
+            let date = format_date(at("2024-01-02 03:04:05"), &pattern, most).unwrap();
+            let time = format_time(Time::ZERO, &pattern, most);
+            assert!(date.len() > most && time.len() > most, "{most}");
+            assert!(date.len() < most + 20 && time.len() < most + 20, "{most}");
+        }
     }
     #[test]
     fn reads_back() {
@@ -432,6 +512,31 @@ mod tests {
         assert_eq!(p("2004-04-31", "%Y-%m-%d"), None);
         assert_eq!(p("x", "%Y"), None);
         assert_eq!(p("12:05:06 AM", "%r"), ok("00:05:06"));
+        for (text, pattern, wanted) in [
+            ("200442 Monday", "%X%V %W", "2004-10-18"),
+            ("2004 42 Monday", "%Y %U %W", "2004-10-18"),
+            ("2004 42 1", "%Y %u %w", "2004-10-11"),
+            ("2004 42 Mon", "%x %v %a", "2004-10-11"),
+            ("2004 0 Mon", "%Y %U %a", "2003-12-29"),
+            ("2004 1 0", "%X %V %w", "2004-01-04"),
+            ("2004-03-04 42", "%Y-%m-%d %U", "2004-03-04"),
+            ("2004-03-04 42 Mon", "%Y-%m-%d %U %a", "2004-10-18"),
+            ("2004 42", "%Y %U", "2004-00-00"),
+            ("200442", "%X%V", "0000-00-00"),
+        ] {
+            assert_eq!(p(text, pattern), ok(wanted), "{text} {pattern}");
+        }
+        for (text, pattern) in [
+            ("2004 42 Monday", "%Y %V %W"),
+            ("2004 42 Monday", "%X %U %W"),
+            ("2004 42 Monday", "%x %V %W"),
+            ("2004 54 Monday", "%Y %U %W"),
+            ("2004 0 Monday", "%X %V %W"),
+            ("2004 42 7", "%Y %u %w"),
+            ("9999 53 Sat", "%Y %U %a"),
+        ] {
+            assert_eq!(p(text, pattern), None, "{text} {pattern}");
+        }
         assert_eq!(
             [p("10:60:00", "%H:%i:%s"), p("24:00:00", "%T"), p("10:00:60", "%T")],
             [None, None, None]

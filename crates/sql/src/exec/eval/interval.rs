@@ -53,7 +53,7 @@ fn simple(amount: &Value<'_>, unit: IntervalUnit) -> Option<Interval> {
 }
 
 /// The interval of an amount in a composite unit: numbers with any characters between. If
-/// numbers are missing, they are missing on the left.
+/// numbers are missing, they are missing on the left. More numbers than parts are no interval.
 fn composite(text: &[u8], unit: IntervalUnit) -> Option<Interval> {
     let parts = parts_of(unit);
     let text = text.trim_ascii_start();
@@ -63,15 +63,15 @@ fn composite(text: &[u8], unit: IntervalUnit) -> Option<Interval> {
     while at < text.len() {
         let digits = text[at..].iter().take_while(|b| b.is_ascii_digit()).count();
         if digits > 0 {
+            if numbers.len() == parts.len() {
+                return None;
+            }
             let n = text[at..at + digits]
                 .iter()
                 .try_fold(0i64, |n, b| n.checked_mul(10)?.checked_add((b - b'0') as i64))?;
             numbers.push((n, digits));
         }
         at += digits.max(1);
-    }
-    if numbers.is_empty() || numbers.len() > parts.len() {
-        return None;
     }
     // Microseconds after a point are a fraction: '1.5' SECOND_MICROSECOND is 1.500000.
     if parts.last() == Some(&1)

@@ -288,7 +288,7 @@ impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
             }
             ExprKind::Subquery(q) => self.subquery(q),
             ExprKind::Unary(UnaryOp::Minus, value) => self.negate(value, e),
-            ExprKind::Unary(UnaryOp::BitNot, value) => self.bit_not(value),
+            ExprKind::Unary(UnaryOp::BitNot, value) => self.bit_not(value, e),
             _ => Ok(self.truth(e)?.map_or(Value::Null, |t| Value::Int(t as i64))),
         }
     }

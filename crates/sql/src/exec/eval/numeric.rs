@@ -89,6 +89,10 @@ impl<'v> Eval<'v, '_, '_> {
                     .arg_bytes(&args[0])?
                     .map_or(Value::Null, |b| Value::UInt(crc32(&b) as u64)));
             }
+            F::BitCount if args[0].ty.is_binary() => {
+                let Some(bytes) = self.arg_bytes(&args[0])? else { return Ok(Value::Null) };
+                return Ok(Value::Int(bytes.iter().map(|b| i64::from(b.count_ones())).sum()));
+            }
             F::BitCount => {
                 let value = self.number(&args[0])?;
                 return Ok(if value.is_null() {

@@ -136,7 +136,7 @@ impl<'v> Eval<'v, '_, '_> {
                 else {
                     return Ok(Value::Null);
                 };
-                let (from, end) = part_before(&text, &separator, n);
+                let (from, end) = part_before(&text, &separator, n, to.is_utf8());
                 slice(text, from, end)
             }
             F::Trim | F::TrimLeading | F::TrimTrailing => {
@@ -283,17 +283,14 @@ fn change_case(text: &[u8], charset: Charset, upper: bool) -> Vec<u8> {
     if text.is_ascii() {
         return if upper { text.to_ascii_uppercase() } else { text.to_ascii_lowercase() };
     }
+    if charset == Charset::Latin1 {
+        return text.iter().map(|b| latin1_case(*b, upper)).collect();
+    }
     let mut out = Vec::with_capacity(text.len());
     let mut at = 0;
     while at < text.len() {
         let (c, len) = charset.decode(&text[at..]);
-        // Only a mapping to one character is used ("ß" stays).
-        let mapped = c.and_then(|c| {
-            let mut all: Box<dyn Iterator<Item = char>> =
-                if upper { Box::new(c.to_uppercase()) } else { Box::new(c.to_lowercase()) };
-            let first = all.next();
-            if all.next().is_some() { None } else { first }
-        });
+        let mapped = c.and_then(|c| if upper { upper_case(c) } else { lower_case(c) });
         if !mapped.is_some_and(|c| charset.encode(c, &mut out)) {
             out.extend_from_slice(&text[at..at + len]);
         }
@@ -302,14 +299,72 @@ fn change_case(text: &[u8], charset: Charset, upper: bool) -> Vec<u8> {
     out
 }
 
+/// The case of a byte of latin1, whose table of MySQL has ASCII and the letters from À to Þ: 'š',
+/// 'œ', 'ž' and 'ÿ' have no capitals.
+fn latin1_case(byte: u8, upper: bool) -> u8 {
+    match (byte, upper) {
+        (0xf7 | 0xd7, _) => byte,
+        (0xe0..=0xfe, true) => byte - 0x20,
+        (0xc0..=0xde, false) => byte + 0x20,
+        (_, true) => byte.to_ascii_uppercase(),
+        (_, false) => byte.to_ascii_lowercase(),
+    }
+}
+
+/// True if a letter has its other case since a Unicode of after 9, whose tables are the newest that
+/// MySQL 8.0 has: Georgian, Medefaidrin, Vithkuqi and others.
+fn is_newer(c: char) -> bool {
+    matches!(
+        u32::from(c),
+        0x10d0..=0x10ff
+            | 0x1c89..=0x1cbf
+            | 0x2c2f
+            | 0x2c5f
+            | 0xa7b8..=0xa7f6
+            | 0x10570..=0x105bc
+            | 0x10d50..=0x10d85
+            | 0x16e40..=0x16eff
+    )
+}
+
+/// The capital of a letter if that is one character: 'ß' has none.
+fn upper_case(c: char) -> Option<char> {
+    let mut all = c.to_uppercase();
+    let first = all.next().filter(|capital| !is_newer(c) && !is_newer(*capital))?;
+    if all.next().is_none() {
+        return Some(first);
+    }
+    // Greek letters with an iota below have two capitals: two characters, or one for titles, which
+    // MySQL takes.
+    match u32::from(c) {
+        code @ (0x1f80..=0x1f87 | 0x1f90..=0x1f97 | 0x1fa0..=0x1fa7) => char::from_u32(code + 8),
+        code @ (0x1fb3 | 0x1fc3 | 0x1ff3) => char::from_u32(code + 9),
+        _ => None,
+    }
+}
+
+/// The small letter of a capital: one character, unlike that of 'İ' in the full tables of Unicode.
+fn lower_case(c: char) -> Option<char> {
+    let small = if c == 'İ' { Some('i') } else { c.to_lowercase().next() };
+    small.filter(|small| !is_newer(c) && !is_newer(*small))
+}
+
 /// SUBSTRING_INDEX: the range before the n-th separator or, if n is negative, behind the n-th
-/// separator from the end.
-fn part_before(text: &[u8], separator: &[u8], n: i64) -> (usize, usize) {
+/// separator from the end. In a character set of several bytes (`multibyte`) MySQL finds the
+/// separators from the left even then, which matters where they overlap: behind the last 'aa' of
+/// 'aaa' is 'a' there.
+fn part_before(text: &[u8], separator: &[u8], n: i64, multibyte: bool) -> (usize, usize) {
     if separator.is_empty() || n == 0 {
         return (0, 0);
     }
     let wanted = n.unsigned_abs();
     let mut seen = 0;
+    if n < 0 && multibyte {
+        let count = memmem::find_iter(text, separator).count() as u64;
+        let before = count.checked_sub(wanted);
+        let at = before.and_then(|n| memmem::find_iter(text, separator).nth(n as usize));
+        return (at.map_or(0, |at| at + separator.len()), text.len());
+    }
     if n > 0 {
         let mut at = 0;
         while let Some(found) = memmem::find(&text[at..], separator) {
@@ -330,4 +385,37 @@ fn part_before(text: &[u8], separator: &[u8], n: i64) -> (usize, usize) {
         }
     }
     (0, text.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cases_are_those_of_mysql() {
+        let change = |text: &str, upper| {
+            String::from_utf8(change_case(text.as_bytes(), Charset::Utf8mb4, upper)).unwrap()
+        };
+        assert_eq!(change("İIıÀßΣ", false), "iiıàßσ");
+        assert_eq!(change("iıàßſÿɐ", true), "IIÀßSŸⱯ");
+        assert_eq!(change("ᾀᾗᾠᾳῃῳΐ", true), "ᾈᾟᾨᾼῌῼΐ");
+        // Georgian has had capitals since Unicode 11.
+        assert_eq!((change("აჰჽ", true), change("Აᲀ", false)), ("აჰჽ".into(), "Აᲀ".into()));
+        assert_eq!((change("ꭰ", true), change("Ꭰ", false)), ("Ꭰ".into(), "ꭰ".into()));
+        let latin1 = |bytes: &[u8], upper| change_case(bytes, Charset::Latin1, upper);
+        assert_eq!(latin1(b"a\xff\x9a\xe9\xdf\xf7\xb5", true), b"A\xff\x9a\xc9\xdf\xf7\xb5");
+        assert_eq!(latin1(b"A\x8a\xc9\xd7\x9f\xde", false), b"a\x8a\xe9\xd7\x9f\xfe");
+    }
+
+    #[test]
+    fn overlapping_separators_are_counted_as_mysql_does() {
+        let part = |text: &'static str, n, multibyte| {
+            let (from, end) = part_before(text.as_bytes(), b"aa", n, multibyte);
+            &text[from..end]
+        };
+        assert_eq!((part("aaa", -1, true), part("aaa", -1, false)), ("a", ""));
+        assert_eq!([part("aaaa", -1, true), part("aaaaa", -2, true)], ["", "aaa"]);
+        assert_eq!([part("aaaaa", -3, true), part("aaa", i64::MIN, true)], ["aaaaa", "aaa"]);
+        assert_eq!([part("aaa", 1, true), part("aaaaa", 2, true)], ["", "aa"]);
+    }
 }

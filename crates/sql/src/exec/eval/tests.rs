@@ -126,8 +126,9 @@ fn strings() {
             "foo,ar,ratica,ila,",
         ),
         (
-            "SUBSTRING_INDEX('www.mysql.com', '.', 2), SUBSTRING_INDEX('www.mysql.com', '.', -2)",
-            "www.mysql,mysql.com",
+            "SUBSTRING_INDEX('www.mysql.com', '.', 2), SUBSTRING_INDEX('www.mysql.com', '.', -2), \
+                SUBSTRING_INDEX('aaa', 'aa', -1), SUBSTRING_INDEX(BINARY 'aaa', 'aa', -1)",
+            "www.mysql,mysql.com,a,",
         ),
         (
             "TRIM('  a '), LTRIM(' a'), RTRIM('a '), TRIM(LEADING 'x' FROM 'xxa'), TRIM(BOTH 'x' \
@@ -163,8 +164,9 @@ fn strings() {
             "23097d223405d8228642a477bda255b32aadbce4bda0b3f7e36c9da7,NULL",
         ),
         (
-            "TO_BASE64('abc'), FROM_BASE64('YWJj'), INET_ATON('10.0.5.9'), INET_NTOA(167773449)",
-            "YWJj,abc,167773449,10.0.5.9",
+            "TO_BASE64('abc'), FROM_BASE64('YWJj'), INET_ATON('10.0.5.9'), INET_NTOA(167773449), \
+                INET_ATON('+1.2.3.4')",
+            "YWJj,abc,167773449,10.0.5.9,NULL",
         ),
         (
             "CHARSET('a'), COLLATION(_latin1'a'), CHARSET(1), LENGTH(UUID()), \
@@ -234,8 +236,9 @@ fn dates_and_times() {
         ),
         (
             "DATE_FORMAT('2009-10-04 22:23:00', '%W %M %Y'), TIME_FORMAT('25:00:00', '%H'), \
-                STR_TO_DATE('01,5,2013', '%d,%m,%Y') = DATE '2013-05-01'",
-            "Sunday October 2009,25,1",
+                STR_TO_DATE('01,5,2013', '%d,%m,%Y') = DATE '2013-05-01', \
+                STR_TO_DATE('200442 Monday', '%X%V %W'), FROM_UNIXTIME(0, '%Y%')",
+            "Sunday October 2009,25,1,2004-10-18,1970%",
         ),
         (
             "CONVERT_TZ('2004-01-01 12:00:00', '+00:00', '+10:00'), CONVERT_TZ('2004-01-01 \
@@ -308,6 +311,73 @@ fn the_session() {
     assert_eq!(c.rows("SELECT @p, @q", &[]), "1,x");
     assert_eq!(c.rows("SELECT LAST_INSERT_ID(7), LAST_INSERT_ID()", &[]), "7,7");
     assert_eq!(c.rows("SELECT SLEEP(0.01), BENCHMARK(10, 1 + 1)", &[]), "0,0");
+}
+
+/// Binary strings are operands of bit operators byte by byte, unless all of them are literals.
+#[test]
+fn bits_of_binary_strings() {
+    check(&[
+        (
+            "HEX(_binary X'F0F0' | _binary X'0F0F'), HEX(_binary X'FF00' & X'0FF0'), HEX(X'FF' ^ \
+                _binary X'0F'), HEX(CAST('a' AS BINARY(2)) | BINARY 'bb')",
+            "FFFF,0F00,F0,6362",
+        ),
+        ("HEX(~_binary X'F00F55'), ~X'01', ~_binary''", "0FF0AA,18446744073709551614,"),
+        ("X'F0' | X'0F', b'1' ^ X'03', X'01' << 4, '5' | '2', _binary'5' | 2", "255,2,16,7,7"),
+        (
+            "HEX(_binary X'0001' << 9), HEX(_binary X'8001' >> 1), HEX(_binary X'00FF' << 4), \
+                HEX(_binary X'0FF0' >> 4), HEX(_binary X'0102' << X'08')",
+            "0200,4000,0FF0,00FF,0200",
+        ),
+        (
+            "HEX(_binary X'FFFF' << 16), HEX(_binary X'FFFF' >> 17), HEX(_binary X'FFFF' << -1), \
+                HEX(_binary X'FFFF' >> 0), HEX(_binary'' << 3)",
+            "0000,0000,0000,FFFF,",
+        ),
+        (
+            "_binary'a' | NULL, NULL & _binary'a', _binary'a' << NULL, X'01' | NULL",
+            "NULL,NULL,NULL,NULL",
+        ),
+        (
+            "BIT_COUNT(_binary X'FF00FF00FF00FF00FF00'), BIT_COUNT(X'FF01'), BIT_COUNT(_binary''), \
+                BIT_COUNT('7')",
+            "40,9,0,3",
+        ),
+    ]);
+    let server = Server::new();
+    let mut c = Client::new(&server);
+    assert_eq!(
+        c.error("SELECT _binary'ab' | _binary'a'"),
+        (3513, "Binary operands of bitwise operators must be of equal length".into())
+    );
+}
+
+#[test]
+fn long_numbers_and_times() {
+    check(&[
+        (
+            "FORMAT(12345678901234567890123456789012345678901234567890123456789012345, 2)",
+            "12,345,678,901,234,567,890,123,456,789,012,345,678,901,234,567,890,123,456,789,012,\
+                345.00",
+        ),
+        ("FORMAT(12.5, 3), FORMAT(7, 1), FORMAT(-1.005, 2)", "12.500,7.0,-1.01"),
+        (
+            "CAST('3000000000:00:00' AS TIME), CAST('-3000000000:00:00' AS TIME), \
+                SEC_TO_TIME(-10000000000000), SEC_TO_TIME(10000000000000)",
+            "838:59:59,-838:59:59,-838:59:59,838:59:59",
+        ),
+        (
+            "'2024-01-01' + INTERVAL 'abc' DAY_HOUR, '2024-01-01' + INTERVAL '1 2x' DAY_HOUR, \
+                '2024-01-01' + INTERVAL '1 2 3' DAY_HOUR, \
+                DATE'2024-01-01' + INTERVAL '' YEAR_MONTH",
+            "2024-01-01 00:00:00,2024-01-02 02:00:00,NULL,2024-01-01",
+        ),
+    ]);
+    let server = Server::new();
+    let mut c = Client::new(&server);
+    c.rows("SELECT CAST('3000000000:00:00' AS TIME)", &[]);
+    let wrong = "Truncated incorrect time value: '3000000000:00:00'";
+    assert_eq!(c.session.warnings(), [(1292, wrong)]);
 }
 
 /// An expression that disagrees with its type (which the binder prevents) ends the statement, not

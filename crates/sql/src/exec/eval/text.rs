@@ -5,7 +5,7 @@ use crate::bind::type_rules::collation_of;
 use crate::error::{Result, SqlError};
 use crate::plan::{Expr, ExprKind, Function, Kind};
 use memchr::memmem;
-use redolith_types::{Collation, Decimal, Value};
+use redolith_types::{Collation, Value};
 use std::borrow::Cow;
 
 /// `LENGTHS + n` marks a character of n bytes. UTF-8 has no such bytes, so no weight contains one.
@@ -278,8 +278,18 @@ impl<'v> Eval<'v, '_, '_> {
             let double = super::numeric::round_double(self.double(&value)?, places.into(), false);
             redolith_types::number::write_fixed(double, places, &mut text);
         } else {
-            let rounded = self.decimal(&value)?.round(places).unwrap_or(Decimal::ZERO);
+            let number = self.decimal(&value)?;
+            // A DECIMAL of 65 digits has no room for more decimals; zeros as text need none.
+            let rounded = if places < number.scale() {
+                number.round(places).unwrap_or(number)
+            } else {
+                number
+            };
             rounded.write_text(&mut text);
+            if rounded.scale() == 0 && places > 0 {
+                text.push(b'.');
+            }
+            text.extend(std::iter::repeat_n(b'0', places.saturating_sub(rounded.scale()).into()));
         }
         let sign = usize::from(text.first() == Some(&b'-'));
         let point = text.iter().position(|b| *b == b'.').unwrap_or(text.len());

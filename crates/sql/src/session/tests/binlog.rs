@@ -16,13 +16,13 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 type Tables = HashMap<TableId, Table>;
 
 /// A server that logs, with a session, and how much of its log was read.
-struct Log {
+pub(super) struct Log {
     session: Session,
-    world: World,
+    pub world: World,
     seen: usize,
 }
 impl Log {
-    fn new() -> Log {
+    pub fn new() -> Log {
         let world = World::over(Server::logging());
         Log { session: world.session(), world, seen: 0 }
     }
@@ -51,10 +51,10 @@ impl Log {
         shown.split_off(std::mem::replace(&mut self.seen, shown.len()).min(shown.len()))
     }
     /// The new events as lines, without those that only frame transactions.
-    fn new_lines(&mut self) -> Vec<String> {
+    pub fn new_lines(&mut self) -> Vec<String> {
         self.all(line).into_iter().flatten().collect()
     }
-    fn skip(&mut self) {
+    pub fn skip(&mut self) {
         self.new_lines();
     }
     fn spill_files(&self) -> BTreeSet<String> {

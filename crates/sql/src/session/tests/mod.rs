@@ -6,6 +6,7 @@ mod classic_commit;
 mod correlated;
 mod counters;
 mod create_select;
+mod definitions;
 mod effects;
 mod handler_counters;
 mod json;
