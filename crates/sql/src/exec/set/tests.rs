@@ -41,7 +41,7 @@ fn scopes_and_errors() {
         ("SET @a = @@nonsense", 1193),
         ("SET @a = @@session.max_connections", 1238),
         ("SET timestamp = 'x'", 1232),
-        ("SET @a = (SELECT 1)", 1235),
+        ("SET autocommit = (SELECT 1)", 1235),
         ("SET PERSIST wait_timeout = 1", 1235),
     ] {
         assert_eq!(s.error(text), code, "{text}");
