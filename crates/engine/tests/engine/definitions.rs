@@ -128,7 +128,7 @@ fn a_table_that_goes_while_it_is_opened_is_looked_up_again() {
         told.recv().unwrap();
         let new = block_on(async {
             if drops {
-                e.drop_tables(&[old.clone()], None).await.unwrap();
+                e.drop_tables(std::slice::from_ref(&old), None).await.unwrap();
                 None
             } else {
                 Some(e.truncate_table(&old, None).await.unwrap())
