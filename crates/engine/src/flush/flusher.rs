@@ -320,8 +320,8 @@ impl Flusher {
                 c.pending_writes.get(),
                 c.pending_fsyncs.get()
             )
-        } else if log.durable() <= possible {
-            format!("the log itself is durable only up to LSN {}", log.durable())
+        } else if log.durable_frames() <= possible {
+            format!("the log itself is durable only up to LSN {}", log.durable_frames())
         } else if log.dirty_low() <= possible {
             format!("a mini-transaction at LSN {} has not ended", log.dirty_low())
         } else {

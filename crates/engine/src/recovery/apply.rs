@@ -72,7 +72,7 @@ struct Applier {
     /// Pages that could not be read when the start was judged.
     unreadable: HashSet<PageId>,
     /// Torn pages as the redo log has rebuilt them (TORN-2).
-    torn: HashMap<PageId, Box<Page>>,
+    torn: Mutex<HashMap<PageId, Box<Page>>>,
     forced: Forced,
     found: Mutex<Found>,
 }
@@ -101,7 +101,8 @@ pub(crate) async fn apply(
     stream: &dyn CommitStream,
 ) -> Result<()> {
     let (pool, spaces) = (pool.clone(), spaces.clone());
-    let a = Arc::new(Applier { pool, spaces, unreadable, torn, forced, found: Mutex::default() });
+    let (torn, found) = (Mutex::new(torn), Mutex::default());
+    let a = Arc::new(Applier { pool, spaces, unreadable, torn, forced, found });
     let (mut next, mut spare) = (Window::default(), Window::default());
     next.fill(scanner)?;
     a.read_ahead(&next);
@@ -205,7 +206,7 @@ impl Applier {
             // The task that changes the page meets an error again.
             if !gone.contains(&id.space)
                 && !self.unreadable.contains(&id)
-                && !self.torn.contains_key(&id)
+                && !self.torn.lock().contains_key(&id)
                 && let Ok(Some(space)) = self.spaces.find_whole(id.space)
                 && id.no < space.pages()
             {
@@ -313,7 +314,7 @@ impl Applier {
         if id.no >= space.pages() {
             self.spaces.ensure(id.space, id.no)?;
         }
-        if !fresh && self.torn.contains_key(&id) && !self.found.lock().touched.contains(&id) {
+        if !fresh && self.torn.lock().contains_key(&id) {
             return self.rebuild(&space, group).map(Some);
         }
         if !fresh {
@@ -338,10 +339,11 @@ impl Applier {
         first: &Group<'_>,
     ) -> std::result::Result<PageGuard, WouldBlock> {
         let id = first.id;
-        let (torn, made) = (torn::raw(space, id)?, &self.torn[&id]);
+        let torn = torn::raw(space, id)?;
         let mut page = self.pool.create(id)?;
+        let made = self.torn.lock().remove(&id).expect("REDO-4: no other task has it");
         page.bytes_mut().copy_from_slice(&made[..]);
-        page.mark_dirty(first.start, header::lsn(made));
+        page.mark_dirty(first.start, header::lsn(&made));
         let (file, table) = crate::buf::PageIo::describe(&*self.spaces, id.space);
         let why = header::verify(&torn, id).err().map_or(String::new(), |bad| bad.to_string());
         self.found.lock().rebuilt.push(Repaired { page: id, file, table, copy: None, why });

@@ -19,7 +19,7 @@
 //! JUDGE-7: the file of a table that the redo log changes is there. Redo passes over the changes of
 //! a file that is not, and a checkpoint makes that final: so the file may only be missing where the
 //! administrator has given the table up (`tables/<number>.rdl.lost`), and it is refused if it ever
-//! comes back.
+//! comes back. The record of an unfinished transaction proves nothing: its file may be gone.
 //!
 //! The pages of JUDGE-4 are built here, in memory of their own, from the files, the doublewrite
 //! copies and the redo log. Of other pages only the LSN is tracked.
@@ -136,20 +136,19 @@ pub(crate) async fn judge(
         judged => judged?,
     }
     let definitions = definitions?.into_iter().map(|(_, named)| named).collect();
-    let torn = j.torn.into_pages().into_iter().filter_map(|id| match j.system.get(&id) {
-        Some(Ok(page)) => Some((id, page.clone())),
-        _ => None,
-    });
+    let built = j.system.iter().filter(|(_, page)| page.is_ok()).map(|(id, _)| *id).collect();
+    let torn = j.torn.into_pages().into_iter();
+    let torn = torn.filter_map(|id| Some((id, j.system.remove(&id)?.ok()?))).collect();
     Ok(Judged {
         definitions,
         undo: undo?,
         lost: lost?,
-        torn: torn.collect(),
+        torn,
         files: j.files,
         record: j.record,
         unreadable: j.unreadable,
         others: j.others,
-        built: j.system.iter().filter(|(_, page)| page.is_ok()).map(|(id, _)| *id).collect(),
+        built,
         passed_over: j.passed_over,
     })
 }
@@ -511,11 +510,10 @@ impl<'a> Judge<'a> {
         for (trx, named) in definitions {
             let Named::Table(r) = named else { continue };
             let space = SpaceId(r.space);
-            // An unfinished transaction may have removed a file that it made.
-            let is_unfinished = || {
-                self.files.contains(&space)
-                    && undo.logs.iter().any(|l| l.trx == *trx && l.state == undo_record::ACTIVE)
-            };
+            // An unfinished transaction, or the start that took it back, may have removed a file
+            // that it made.
+            let is_unfinished =
+                || undo.logs.iter().any(|l| l.trx == *trx && l.state == undo_record::ACTIVE);
             if !self.gone.contains(&space) || r.def.schema == TEMPORARY_SCHEMA || is_unfinished() {
                 continue;
             }

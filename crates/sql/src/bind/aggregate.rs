@@ -155,7 +155,7 @@ impl Binder<'_> {
             Aggregate::Min | Aggregate::Max | Aggregate::AnyValue => {
                 ExprType { zerofill: false, ..arg.nullable(true) }
             }
-            Aggregate::BitAnd | Aggregate::BitOr | Aggregate::BitXor => bits_of(&arg)?,
+            Aggregate::BitAnd | Aggregate::BitOr | Aggregate::BitXor => bits_of(&args[0])?,
             Aggregate::StdDevPop
             | Aggregate::StdDevSamp
             | Aggregate::VarPop
@@ -239,22 +239,20 @@ impl Binder<'_> {
 }
 
 /// The longest argument of a bit function over binary strings, in bytes, as in MySQL.
-const LONGEST_BITS: u32 = 511;
+pub(crate) const LONGEST_BITS: u32 = 511;
 
 /// The type of BIT_AND, BIT_OR and BIT_XOR: over binary strings, which are no literals, it is a
 /// binary string (MySQL manual, "Aggregate Function Descriptions").
-fn bits_of(arg: &ExprType) -> Result<ExprType> {
+fn bits_of(e: &Expr) -> Result<ExprType> {
+    let arg = &e.ty;
     if !arg.is_binary() || !matches!(arg.kind, Kind::Char | Kind::VarChar | Kind::Blob) {
         return Ok(ExprType::unsigned_bigint(21));
     }
-    if arg.length > LONGEST_BITS {
-        return Err(SqlError::new(
-            3514,
-            "Aggregate bitwise functions cannot accept arguments longer than 511 bytes; consider \
-             using the SUBSTRING() function",
-        ));
+    // How long the values of other expressions are is seen when they are there.
+    if arg.length > LONGEST_BITS && matches!(e.kind, ExprKind::Column { .. }) {
+        return Err(SqlError::long_bits());
     }
-    Ok(ExprType::string(arg.length, Collation::Binary))
+    Ok(ExprType::string(arg.length.min(LONGEST_BITS), Collation::Binary))
 }
 
 /// True for the arguments of an aggregate that belongs to an outer query, as in MySQL: all columns

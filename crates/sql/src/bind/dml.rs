@@ -35,8 +35,8 @@ impl Binder<'_> {
         let mut read = constraints.as_ref().map_or_else(Vec::new, |c| c.columns.clone());
         assignments.iter().for_each(|a| columns_of(&a.value, &mut read));
         assignments.iter().try_for_each(|a| not_read_from(&a.value, &table))?;
-        let filter = access.filter.iter();
-        check_effects_of(filter.chain(assignments.iter().map(|a| &a.value)))?;
+        let chained = assignments.iter().any(|a| a.reads_assigned);
+        check_effects_of(access.filter.iter(), assignments.iter().map(|a| &a.value), chained)?;
         note(&mut access, &mut sort, read);
         let mut assigned = vec![false; table.def.columns.len()];
         assignments.iter().for_each(|a| assigned[a.column as usize] = true);
@@ -70,7 +70,7 @@ impl Binder<'_> {
             &delete.order,
             delete.limit.count.is_some(),
         )?;
-        check_effects_of(access.filter.iter())?;
+        check_effects_of(access.filter.iter(), [].iter(), false)?;
         note(&mut access, &mut sort, Vec::new());
         Ok(DeletePlan { sort, limit: self.limit(&delete.limit)?, ignore: delete.ignore, access })
     }

@@ -416,13 +416,15 @@ pub(super) enum At {
     After(usize),
 }
 impl FromClause {
-    pub fn place_of(&self, owner: Option<u16>, condition: &Expr) -> At {
+    /// Where a condition is decided. As in MySQL, RAND() has a number for each combination of rows,
+    /// but not beside correlated subqueries (`answers`): there it is decided with the first source,
+    /// because conditions that are decided together begin again when a subquery has its answer.
+    pub fn place_of(&self, owner: Option<u16>, condition: &Expr, answers: bool) -> At {
         let (first, last) = match owner {
             Some(nest) => (self.nests[nest as usize].first, self.nests[nest as usize].last),
             None => (0, self.sources.len() as u16 - 1),
         };
-        // As in MySQL, RAND() has a number for each combination of rows.
-        let source = match condition.any(&Expr::is_changing_node) {
+        let source = match !answers && condition.any(&Expr::is_changing_node) {
             true => last as usize,
             false => condition.last_source().unwrap_or(0).max(first) as usize,
         };

@@ -177,7 +177,8 @@ impl Binder<'_> {
             }
             assignments => assignments?,
         };
-        check_effects_of(assignments.iter().map(|a| &a.value))?;
+        let chained = assignments.iter().any(|a| a.reads_assigned);
+        check_effects_of([].iter(), assignments.iter().map(|a| &a.value), chained)?;
         Ok(assignments)
     }
     /// Whether the assignments of ON DUPLICATE KEY UPDATE have failed only because they name

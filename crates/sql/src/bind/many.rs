@@ -154,7 +154,9 @@ impl Binder<'_> {
                 .chain(&output)
                 .try_for_each(|e| not_read_from(e, &target.table))?;
         }
-        check_effects_of(conjuncts.iter().chain(from.all_conditions()).chain(&output))?;
+        let chained = targets.iter().flat_map(|t| &t.assignments).any(|a| a.reads_assigned);
+        let conditions = conjuncts.iter().chain(from.all_conditions());
+        check_effects_of(conditions, output.iter(), chained)?;
         let dependent =
             conjuncts.iter().chain(from.all_conditions()).chain(&output).any(Expr::has_dependent);
         let mut select = SelectPlan { dependent, ..SelectPlan::of_outputs(output) };

@@ -64,6 +64,7 @@ use crate::plan::{ExprType, Plan, RowLock, Statement, StatisticsUse, TableUse};
 use crate::sql_mode::SqlMode;
 use crate::table_info::{Catalog, TableInfo};
 use aggregate::Aggregates;
+pub(crate) use aggregate::LONGEST_BITS;
 pub(crate) use ddl::check_table;
 use redolith_engine::dict::estimate::Statistics;
 use redolith_engine::dict::temporary::TEMPORARY_SCHEMA;

@@ -100,12 +100,16 @@ impl Binder<'_> {
         let (mut keys, mut known) = (Vec::new(), SameIndex::default());
         // The keys that are columns, for HAVING.
         let mut grouped = ColumnNames::default();
-        // For each item that a key of ROLLUP names: the key.
-        let mut named_keys = vec![None; if select.rollup { items.output.len() } else { 0 }];
+        // For each item that a key of ROLLUP or a key with RAND() names: the key. Another
+        // evaluation would have another value.
+        let mut named_keys = vec![None; items.output.len()];
         for ast_key in &select.group {
             let item = self.item_of_key(&with_aliases(Clause::Group), ast_key, &items)?;
-            if let Some(named) = item.and_then(|item| named_keys.get_mut(item)) {
-                named.get_or_insert(keys.len());
+            if let Some(n) = item
+                && let Some(item) = items.output.get(n)
+                && (select.rollup || item.any(&Expr::is_changing_node))
+            {
+                named_keys[n].get_or_insert(keys.len());
             }
             let key =
                 self.pinned(|b| b.group_key(&with_aliases(Clause::Group), ast_key, &items.output))?;
@@ -559,9 +563,10 @@ impl Binder<'_> {
         for (n, nest) in from.nests.iter_mut().enumerate() {
             owned.push((Some(n as u16), std::mem::take(&mut nest.on)));
         }
+        let answers = owned.iter().any(|(_, list)| list.iter().any(Expr::has_dependent));
         for (owner, conditions) in owned {
             for condition in conditions {
-                match from.place_of(owner, &condition) {
+                match from.place_of(owner, &condition, answers) {
                     At::Source(s) => by_source[s].push(condition),
                     At::After(nest) => after[nest].push(condition),
                 }

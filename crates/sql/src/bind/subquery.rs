@@ -119,7 +119,7 @@ impl Binder<'_> {
             ));
         }
         let changing = is_changing(&plan);
-        let dependent = changing && has_rows(env.clause) || outer.iter().any(|e| !e.is_fixed());
+        let dependent = changing && has_rows(env) || outer.iter().any(|e| !e.is_fixed());
         self.dependents += dependent as usize;
         if self.dependents > MOST_DEPENDENT {
             return Err(SqlError::unsupported("more than 1000 correlated subqueries"));
@@ -165,10 +165,10 @@ impl Binder<'_> {
     }
 }
 
-/// Whether the expressions of a clause are evaluated for rows. A row of VALUES and the document of
-/// JSON_TABLE have their own subqueries, which are run once for them.
-fn has_rows(clause: Clause) -> bool {
-    !matches!(clause, Clause::None | Clause::TableFunction)
+/// Whether the expressions of a clause are evaluated for several rows. A row of VALUES and the
+/// document of JSON_TABLE have their own subqueries, which are run once for them.
+fn has_rows(env: &Env<'_>) -> bool {
+    !matches!(env.clause, Clause::None | Clause::TableFunction) && !env.scope.sources.is_empty()
 }
 
 /// As in MySQL.
@@ -179,17 +179,31 @@ fn refuse_limit(plan: &SelectPlan) -> Result<()> {
     Err(SqlError::unsupported("LIMIT & IN/ALL/ANY/SOME subquery"))
 }
 
-/// [`Binder::check_effects`] for expressions that are evaluated together. The value of the last
-/// evaluation is theirs, so it does no harm that RAND() has had other numbers in those before.
-pub(super) fn check_effects_of<'e>(exprs: impl Iterator<Item = &'e Expr> + Clone) -> Result<()> {
-    let has_effect = |e: &Expr| match &e.kind {
-        ExprKind::Call { function: Function::Rand, args } => !args.is_empty(),
-        _ => has_effect(e),
-    };
-    if exprs.clone().any(Expr::has_dependent) && exprs.into_iter().any(|e| e.any(&has_effect)) {
-        return Err(effects());
+/// [`Binder::check_effects`] for the conditions of a statement that changes rows and the values
+/// that it assigns. `chained` says that a value may read what the statement has assigned before.
+///
+/// Values are evaluated together, and the last evaluation counts. So RAND() may be a value beside
+/// other values. But it must not decide whether a subquery is asked for its answer: then it would
+/// have to decide so in each evaluation.
+pub(super) fn check_effects_of<'e>(
+    conditions: impl Iterator<Item = &'e Expr> + Clone,
+    values: impl Iterator<Item = &'e Expr> + Clone,
+    chained: bool,
+) -> Result<()> {
+    if !conditions.clone().chain(values.clone()).any(Expr::has_dependent) {
+        return Ok(());
     }
-    Ok(())
+    let is_number = |e: &Expr| match &e.kind {
+        ExprKind::Call { function: Function::Rand, args } => args.is_empty(),
+        _ => false,
+    };
+    let draws = |e: &Expr| e.any(&is_number);
+    let others = |e: &Expr| e.any(&|e| has_effect(e) && !is_number(e));
+    let decides = |e: &Expr| draws(e) && (chained || e.has_dependent());
+    let mixed = conditions.clone().any(draws) && conditions.clone().any(Expr::has_dependent);
+    let refused =
+        mixed || conditions.chain(values.clone()).any(others) || values.clone().any(decides);
+    if refused { Err(effects()) } else { Ok(()) }
 }
 fn effects() -> SqlError {
     SqlError::unsupported(

@@ -5,6 +5,7 @@ use super::json_items::JsonItems;
 use super::pace::LONG;
 use super::row_buffer::KeySet;
 use super::sortkey;
+use crate::bind::LONGEST_BITS;
 use crate::error::{Result, SqlError};
 use crate::plan::{Aggregate, AggregateCall, Expr, ExprType, Kind};
 use redolith_types::convert::{to_decimal, to_f64, to_integer};
@@ -399,6 +400,9 @@ fn cut(
 
 /// Combines a value with those before it, byte by byte.
 fn combine_bits(so_far: &mut Option<Vec<u8>>, function: Aggregate, bytes: &[u8]) -> Result<()> {
+    if bytes.len() > LONGEST_BITS as usize {
+        return Err(SqlError::long_bits());
+    }
     let Some(so_far) = so_far else {
         *so_far = Some(bytes.to_vec());
         return Ok(());

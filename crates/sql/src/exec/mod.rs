@@ -269,7 +269,13 @@ async fn set_variables(
         let subqueries = found.run(cx, Scope::new(params)).await?;
         let known = Known::results(&subqueries);
         let scope = Scope { known: &known, ..Scope::new(params) };
-        values.push(Eval::new(scope, &mut cx.env).eval(e)?.into_owned());
+        let value = Eval::new(scope, &mut cx.env).eval(e)?.into_owned();
+        // All values are held until the last one is there.
+        let bytes = size_of::<Value<'_>>() + value.as_bytes().map_or(0, <[u8]>::len);
+        cx.env.session.memory.statement.charge(bytes)?;
+        values.push(value);
+        go_on(&cx.env.session.process)?;
+        cx.trx.give_way().await;
     }
     let scope = Scope::new(params);
     for ((name, e), value) in list.iter().zip(values) {

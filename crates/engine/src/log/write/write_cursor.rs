@@ -12,7 +12,9 @@
 //!   end.
 //! - WRITER-5: a write that is cut short (WRITER-2, [`WRITE_MAX`]) may end inside a frame, and so
 //!   may `durable`. `durable_frames` is always the end of a frame: recovery finds no frame where a
-//!   checkpoint lies inside one.
+//!   checkpoint lies inside one. It follows `durable` however many writes there are: a sync counts
+//!   what was written when it began, and a place that a write was to reach is reached before the
+//!   next place is looked for.
 use crate::canary::{Canary, planted};
 use std::collections::VecDeque;
 
@@ -39,6 +41,12 @@ impl Write {
     }
 }
 
+/// How far the log is written: all bytes, and whole frames.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::log) struct Written {
+    bytes: u64,
+    frames: u64,
+}
 #[derive(Debug)]
 struct Flight {
     end: u64,
@@ -58,6 +66,8 @@ pub(in crate::log) struct LogWriter {
     durable_frames: u64,
     /// The end of the last write that has begun.
     begun: u64,
+    /// The end of a frame at which a write ends next, if it is above `begun`.
+    goal: u64,
     in_flight: VecDeque<Flight>,
     /// The number of the first write in flight.
     first: u64,
@@ -85,6 +95,7 @@ impl LogWriter {
             written_frames: at,
             durable_frames: at,
             begun: at,
+            goal: at,
             in_flight: VecDeque::new(),
             first: 0,
             kept: false,
@@ -117,13 +128,16 @@ impl LogWriter {
         if ready <= self.begun || !self.may_begin(depth) {
             return None;
         }
+        if self.goal <= self.begun {
+            self.goal = ready;
+        }
         let start = self.begun / BLOCK * BLOCK;
         let segment_end = (start / self.segment_bytes + 1) * self.segment_bytes;
-        self.begun = ready.min(segment_end).min(start + WRITE_MAX);
+        self.begun = self.goal.min(segment_end).min(start + WRITE_MAX);
         let number = self.first + self.in_flight.len() as u64;
         self.in_flight.push_back(Flight {
             end: self.begun,
-            is_whole: self.begun == ready,
+            is_whole: self.begun == self.goal,
             over: None,
         });
         Some(Write { number, start, end: self.begun })
@@ -172,14 +186,15 @@ impl LogWriter {
             self.first += 1;
         }
     }
-    /// Records that the bytes written up to `upto` have been synced.
-    pub(crate) fn synced(&mut self, upto: u64) {
-        assert!(upto <= self.written, "WRITER-4");
-        self.durable = self.durable.max(upto);
-        // Writes may have ended since the sync began. The next sync counts them.
-        if self.written_frames <= upto {
-            self.durable_frames = self.durable_frames.max(self.written_frames);
-        }
+    /// What a sync that begins now makes durable.
+    pub(crate) fn to_sync(&self) -> Written {
+        Written { bytes: self.written, frames: self.written_frames }
+    }
+    /// Records that this has been synced.
+    pub(crate) fn synced(&mut self, upto: Written) {
+        assert!(upto.bytes <= self.written, "WRITER-4");
+        self.durable = self.durable.max(upto.bytes);
+        self.durable_frames = self.durable_frames.max(upto.frames);
     }
 }
 
@@ -219,7 +234,7 @@ mod tests {
         write(&mut w, 100, false);
         write(&mut w, 200, true);
         assert_eq!((w.written(), w.durable()), (200, 0));
-        w.synced(200);
+        w.synced(w.to_sync());
         assert_eq!(w.durable(), 200);
         write(&mut w, 3 << 20, true);
         assert_eq!(w.durable(), 1 << 20);
@@ -234,16 +249,29 @@ mod tests {
         write(&mut w, 20000, true);
         assert_eq!((w.durable(), w.durable_frames()), (20000, 20000));
         write(&mut w, 40000, false);
-        w.synced(32768);
+        w.synced(w.to_sync());
         assert_eq!((w.durable(), w.durable_frames()), (32768, 20000));
         write(&mut w, 40000, false);
-        w.synced(40000);
+        w.synced(w.to_sync());
         assert_eq!((w.durable(), w.durable_frames()), (40000, 40000));
-        // A sync that began before the last write counts for what was written then.
-        write(&mut w, 40100, false);
-        write(&mut w, 40200, false);
-        w.synced(40100);
-        assert_eq!((w.durable(), w.durable_frames()), (40100, 40000));
+        // A write ends while a sync runs, again and again.
+        for end in (40100..41000).step_by(100) {
+            write(&mut w, end, false);
+            let sync = w.to_sync();
+            write(&mut w, end + 50, false);
+            w.synced(sync);
+            assert_eq!((w.durable(), w.durable_frames()), (end, end));
+        }
+        // Frames are ready faster than they are written.
+        let mut w = LogWriter::new(0, 16384);
+        let places: Vec<_> = (1..8)
+            .map(|n| {
+                write(&mut w, n * 30000, true);
+                (w.durable(), w.durable_frames())
+            })
+            .filter(|(durable, frames)| durable == frames)
+            .collect();
+        assert_eq!(places, [(30000, 30000), (90000, 90000)]);
     }
 
     #[test]

@@ -142,7 +142,7 @@ impl Log {
             if w.state.durable() == w.state.written() {
                 return;
             }
-            (std::mem::take(&mut w.unsynced), w.state.written())
+            (std::mem::take(&mut w.unsynced), w.state.to_sync())
         };
         for file in &files {
             if let Err(e) = file.sync() {

@@ -1,6 +1,7 @@
 //! Runs CREATE, ALTER and DROP DATABASE.
 use super::{DdlContext, done, refuse_system};
 use crate::error::{Result, SqlError};
+use crate::exec::locks::table_lock;
 use crate::session_state::Done;
 use redolith_engine::dict::metadata_lock::MetadataLockMode;
 use redolith_types::Collation;
@@ -23,8 +24,14 @@ async fn lock_whole(cx: &mut DdlContext<'_>, name: &str) -> Result<()> {
     loop {
         let seen = objects(cx, name);
         lock(cx, name, &seen).await?;
-        // Another session may have made a table before the database was locked.
-        if objects(cx, name).is_subset(&seen) {
+        // Another session may have made a table before the database was locked. Nobody can make one
+        // now, and a table that was just made is hardly in use.
+        let now = objects(cx, name);
+        let mut made = now.difference(&seen);
+        let (engine, own) = (cx.engine, &mut cx.locks.metadata_lock);
+        if made
+            .all(|made| own.try_lock(&table_lock(engine, name, made), MetadataLockMode::Exclusive))
+        {
             return Ok(());
         }
         cx.locks.metadata_lock.release_to(mark);

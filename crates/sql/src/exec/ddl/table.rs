@@ -117,7 +117,7 @@ async fn lock_new(cx: &mut DdlContext<'_>, new: &New) -> Result<bool> {
         // The table stays until the statement is in the log, but CREATE does not wait for sessions
         // that use it.
         let mark = cx.locks.metadata_lock.mark();
-        cx.locks.check(name.0, name.1, true)?;
+        cx.locks.check(name.0, name.1, false)?;
         let mode = MetadataLockMode::Read;
         cx.take(&[(name.0, mode)], &[(name.0, name.1, mode)]).await?;
         if is_taken(cx) {
