@@ -50,17 +50,7 @@ pub type Outcomes = BTreeMap<(Harm, Outcome), u64>;
 
 /// The seed of the run.
 const SEED: u64 = 20;
-const KIND: Kind = Kind {
-    shared: true,
-    deep: false,
-    wide: false,
-    bulk: false,
-    atomic: false,
-    redo: false,
-    instances: 1,
-    binlog: false,
-    prepares: true,
-};
+const KIND: Kind = Kind { shared: true, prepares: true, ..Kind::PLAIN };
 /// The number of transactions of each client.
 const COUNT: u64 = 12;
 

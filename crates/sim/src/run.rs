@@ -89,6 +89,17 @@ pub struct Kind {
     pub prepares: bool,
 }
 impl Kind {
+    pub const PLAIN: Kind = Kind {
+        shared: false,
+        deep: false,
+        wide: false,
+        bulk: false,
+        atomic: false,
+        redo: false,
+        instances: 1,
+        binlog: false,
+        prepares: false,
+    };
     fn draw(rng: &mut Rng, seed: u64) -> Kind {
         let mut kind = Kind::draw_any(rng, seed);
         if let Some(mode) = wanted_protection() {

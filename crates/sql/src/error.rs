@@ -291,6 +291,7 @@ errors! {
     file_not_readable(file) = 1085, "The file '{file}' must be in the database directory or be \
         readable by all";
     file_exists(file) = 1086, "File '{file}' already exists";
+    unequal_bits() = 3513, "Binary operands of bitwise operators must be of equal length";
     long_bits() = 3514, "Aggregate bitwise functions cannot accept arguments longer than 511 \
         bytes; consider using the SUBSTRING() function";
     cut_by_group_concat(row) = 1260, "Row {row} was cut by GROUP_CONCAT()";

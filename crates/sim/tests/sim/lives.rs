@@ -9,25 +9,14 @@ use redolith_sim::run::{Kind, Life, World, live, one_life};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-const KIND: Kind = Kind {
-    shared: false,
-    deep: false,
-    wide: false,
-    bulk: false,
-    atomic: false,
-    redo: false,
-    instances: 1,
-    binlog: true,
-    prepares: false,
-};
-
 /// After a crash the files may lack events that the redo log has. A start without the binary
 /// log is refused then, and leaves the directory as it was. Tests JUDGE-1 and STREAM-3.
 #[test]
 fn a_start_without_the_binary_log_is_refused_while_it_needs_events() {
+    let kind = Kind { binlog: true, ..Kind::PLAIN };
     let mut refusals = 0;
     for seed in 0..8 {
-        let world = World::new(SimDisk::new(seed), KIND, None);
+        let world = World::new(SimDisk::new(seed), kind, None);
         let life = Life::new(FaultPlan::None, Some(600), false);
         one_life(&world, &mut Rng(seed), life);
         let mut without = world.clone();
@@ -65,7 +54,7 @@ fn unsynced(journal: Vec<(OpKind, PathBuf)>) -> BTreeSet<PathBuf> {
 /// control file.
 #[test]
 fn a_start_syncs_what_an_ended_process_left_in_the_cache() {
-    let kind = Kind { shared: true, atomic: true, binlog: false, ..KIND };
+    let kind = Kind { shared: true, atomic: true, ..Kind::PLAIN };
     let mut seen = 0;
     for seed in 0..40 {
         let w = World::new(SimDisk::new(seed), kind, None);

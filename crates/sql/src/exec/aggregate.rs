@@ -408,10 +408,7 @@ fn combine_bits(so_far: &mut Option<Vec<u8>>, function: Aggregate, bytes: &[u8])
         return Ok(());
     };
     if so_far.len() != bytes.len() {
-        return Err(SqlError::new(
-            3513,
-            "Binary operands of bitwise operators must be of equal length",
-        ));
+        return Err(SqlError::unequal_bits());
     }
     for (bits, with) in so_far.iter_mut().zip(bytes) {
         match function {

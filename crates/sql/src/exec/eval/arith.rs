@@ -299,10 +299,7 @@ impl<'v> Eval<'v, '_, '_> {
         };
         let Some(b) = self.arg_bytes(&sides[1])? else { return Ok(Value::Null) };
         if a.len() != b.len() {
-            return Err(SqlError::new(
-                3513,
-                "Binary operands of bitwise operators must be of equal length",
-            ));
+            return Err(SqlError::unequal_bits());
         }
         Ok(Value::owned(a.iter().zip(&*b).map(|(a, b)| combine(*a, *b)).collect()))
     }
