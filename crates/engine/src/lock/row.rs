@@ -5,7 +5,7 @@
 //! holders an index tells the place of each, so that a thousand sessions that share a key do not
 //! take a million steps.
 //!
-//! - ROW-1: an entry with more than [`MANY`] holders has an index. An index has the place of each
+//! - LOCK-8: an entry with more than [`MANY`] holders has an index. An index has the place of each
 //!   holder, and the number of holders in mode X.
 use super::owner::{Outcome, TrxLocks};
 use super::{LockKey, Mode};
@@ -71,7 +71,7 @@ struct More {
     queue: Queue,
     index: Option<Index>,
 }
-/// An index of the holders (ROW-1).
+/// An index of the holders (LOCK-8).
 #[derive(Default)]
 struct Index {
     places: HashMap<usize, u32>,
@@ -262,14 +262,14 @@ impl Row {
     pub(super) fn blockers(&self, all: bool) -> impl Iterator<Item = &Arc<TrxLocks>> {
         self.holders.iter().filter(move |h| all || h.mode == Mode::X).map(|h| &h.trx)
     }
-    /// Fails if ROW-1 does not hold.
+    /// Fails if LOCK-8 does not hold.
     #[cfg(test)]
     pub(super) fn check(&self) {
-        let Some(index) = self.index() else { return assert!(self.holders.len() <= MANY, "ROW-1") };
+        let Some(index) = self.index() else { return assert!(self.holders.len() <= MANY, "LOCK-8") };
         let exclusive = self.holders.iter().filter(|h| h.mode == Mode::X).count();
-        assert_eq!((index.exclusive, index.places.len()), (exclusive, self.holders.len()), "ROW-1");
+        assert_eq!((index.exclusive, index.places.len()), (exclusive, self.holders.len()), "LOCK-8");
         for (i, h) in self.holders.iter().enumerate() {
-            assert_eq!(index.places.get(&identity(&h.trx)), Some(&(i as u32)), "ROW-1");
+            assert_eq!(index.places.get(&identity(&h.trx)), Some(&(i as u32)), "LOCK-8");
         }
     }
 }

@@ -263,8 +263,8 @@ impl LockTable {
         true
     }
 
-    /// Calls `look` with the row for which request `ticket` of `trx` waits, for the deadlock search.
-    /// Does nothing if the wait has ended since the caller saw it (LOCK-4).
+    /// Calls `look` with the row for which request `ticket` of `trx` waits, for the deadlock
+    /// search. Does nothing if the wait has ended since the caller saw it (LOCK-4).
     pub(super) fn with_row(
         &self,
         key: LockKey,
@@ -291,7 +291,7 @@ impl LockTable {
     pub(super) fn now(&self) -> Duration {
         (self.clock)()
     }
-    /// Fails if ROW-1 does not hold.
+    /// Fails if LOCK-8 does not hold.
     #[cfg(test)]
     pub(super) fn check(&self) {
         self.shards.iter().for_each(|s| s.0.lock().iter().for_each(Row::check));

@@ -306,7 +306,7 @@ fn a_row_is_followed_for_each_kind_of_wait() {
 }
 
 /// Requests of both modes, conversions, timeouts and releases on one key with many holders.
-/// Tests ROW-1.
+/// Tests LOCK-8.
 #[test]
 fn a_key_with_many_holders_keeps_its_rules() {
     for seed in 1..=40 {

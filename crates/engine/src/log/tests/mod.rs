@@ -477,8 +477,8 @@ fn a_refund_wakes_who_waits() {
     assert!(log.credit(5000).is_ok());
 }
 
-/// Tests CREDIT-3: an append that has used all of its credit gives nothing back, but leaves bytes to
-/// flush. Here no other session flushes.
+/// Tests CREDIT-3: an append that has used all of its credit gives nothing back, but leaves bytes
+/// to flush. Here no other session flushes.
 #[test]
 fn an_append_wakes_who_waits_for_something_to_flush() {
     struct Woken(AtomicBool);
