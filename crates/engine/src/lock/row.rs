@@ -265,9 +265,15 @@ impl Row {
     /// Fails if LOCK-8 does not hold.
     #[cfg(test)]
     pub(super) fn check(&self) {
-        let Some(index) = self.index() else { return assert!(self.holders.len() <= MANY, "LOCK-8") };
+        let Some(index) = self.index() else {
+            return assert!(self.holders.len() <= MANY, "LOCK-8");
+        };
         let exclusive = self.holders.iter().filter(|h| h.mode == Mode::X).count();
-        assert_eq!((index.exclusive, index.places.len()), (exclusive, self.holders.len()), "LOCK-8");
+        assert_eq!(
+            (index.exclusive, index.places.len()),
+            (exclusive, self.holders.len()),
+            "LOCK-8"
+        );
         for (i, h) in self.holders.iter().enumerate() {
             assert_eq!(index.places.get(&identity(&h.trx)), Some(&(i as u32)), "LOCK-8");
         }
