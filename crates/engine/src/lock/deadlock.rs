@@ -8,13 +8,16 @@
 //! The graph is not stored; the search reads its edges off the queues. A waiter for a row is
 //! blocked by the holders and by the waiters ahead of it in the queue. The waiters ahead wait for
 //! holders of the same row and for nothing else, so the search only follows the holders. It follows
-//! a row with a thousand waiters only once: the next search behind a hot row costs one step. The
-//! exception is a conversion, which overtakes the queue: every waiter in the queue waits for it, so
-//! reaching its row again closes the cycle.
+//! a row with a thousand waiters only once: the next search behind a hot row costs one step. This
+//! one step is the look whether the first waiter itself is a holder there, which the search passed
+//! over if it came to the row as this holder's wait.
+//!
+//! - LOCK-7: a shared request with no exclusive request ahead of it does not wait for the shared
+//!   holders. It meets them where a record's implicit lock was made explicit beside them (LOCK-1).
 use super::owner::{Outcome, Target, TrxLocks};
 use super::row::Wakers;
 use super::table::{LockTable, wake};
-use super::{LockKey, WaitInfo};
+use super::{LockKey, Mode, WaitInfo};
 use crate::TrxId;
 use crate::sync::lock::atomic::Ordering;
 use hashbrown::HashSet;
@@ -27,7 +30,8 @@ use std::time::Duration;
 pub(super) struct Graph {
     nodes: Vec<Node>,
     seen_trxs: HashSet<usize>,
-    seen_rows: HashSet<LockKey>,
+    /// The rows that were followed; true: to all holders, false: to the exclusive ones.
+    seen_rows: HashSet<(LockKey, bool)>,
     latest: Option<Arc<DeadlockReport>>,
 }
 struct Node {
@@ -125,11 +129,7 @@ impl LockTable {
         nodes.clear();
         seen_trxs.clear();
         seen_rows.clear();
-        let (first, _) = start.announced_wait()?;
-        let start_row = match &first {
-            Target::Row { key, converts, .. } => Some((*key, *converts)),
-            Target::Insert { .. } => None,
-        };
+        start.announced_wait()?;
         seen_trxs.insert(Arc::as_ptr(start).addr());
         nodes.push(Node { trx: start.clone(), parent: 0, ticket: 0 });
         let mut at = 0;
@@ -148,15 +148,15 @@ impl LockTable {
                     }
                 };
                 match target {
-                    Target::Row { key, .. }
-                        if at > 0 && start_row.is_some_and(|(row, _)| row == key) =>
-                    {
-                        closes = start_row.is_some_and(|(_, converts)| converts);
-                    }
-                    Target::Row { key, .. } => {
-                        if seen_rows.insert(key) {
-                            self.with_holders(key, edge);
-                        }
+                    Target::Row { key, mode, place } => {
+                        self.with_row(key, (&trx, ticket), |row| {
+                            let all = row.waits_for_all(mode, place);
+                            if seen_rows.insert((key, all)) {
+                                row.blockers(all).for_each(&mut edge);
+                            } else if row.mode_of(start).is_some_and(|m| all || m == Mode::X) {
+                                edge(start);
+                            }
+                        });
                     }
                     Target::Insert { ranges, key } => ranges.with_blockers(&trx, &key, &mut edge),
                 }

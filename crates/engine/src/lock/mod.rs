@@ -9,6 +9,7 @@
 //! | `row.rs` | one locked key: holders, queue, the rules of granting |
 //! | `table.rs` | all locked keys, in shards: lock, release, implicit locks |
 //! | `interval.rs` | a set of intervals that answers "who covers this key" |
+//! | `slots.rs` | the ordered list of one owner's ranges |
 //! | `range.rs` | range locks of one index, waiting inserts |
 //! | `owner.rs` | a transaction's side: what it holds, what it waits for, its kill flag |
 //! | `wait.rs` | the future that waits |
@@ -37,6 +38,7 @@ mod interval;
 mod owner;
 mod range;
 mod row;
+mod slots;
 mod table;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -55,11 +57,6 @@ pub enum Mode {
     S,
     /// Exclusive.
     X,
-}
-impl Mode {
-    fn conflicts(self, other: Mode) -> bool {
-        self == Mode::X || other == Mode::X
-    }
 }
 
 /// The name of a row lock: an index, and the hash of a key in it. If two keys have the same hash,

@@ -4,6 +4,7 @@
 //! vectors keep their memory. Its identity is the address of the `Arc`. A transaction that is
 //! detached from its session keeps its `TrxLocks`, and the session makes another.
 use super::range::RangeLocks;
+use super::row::Place;
 use super::{LockKey, Mode};
 use crate::TrxId;
 use crate::sync::lock::Mutex;
@@ -42,16 +43,8 @@ pub(super) struct Held {
 /// The lock that a queued request asks for.
 #[derive(Clone)]
 pub(super) enum Target {
-    /// `converts` says that the owner is a holder already, and wants a stronger mode.
-    Row {
-        key: LockKey,
-        mode: Mode,
-        converts: bool,
-    },
-    Insert {
-        ranges: Arc<RangeLocks>,
-        key: KeyBuf,
-    },
+    Row { key: LockKey, mode: Mode, place: Place },
+    Insert { ranges: Arc<RangeLocks>, key: KeyBuf },
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -14,12 +14,14 @@
 use super::interval::{High, IntervalTree, Slot, below, high_at_least};
 use super::owner::{KeyBuf, Outcome, Target, TrxLocks};
 use super::row::Wakers;
+use super::slots::Slots;
 use super::table::{LockTable, wake};
 use super::wait::LockWait;
 use crate::sync::lock::Mutex;
 use crate::sync::lock::atomic::{AtomicUsize, Ordering};
 use crate::{Try, WouldBlock};
 use hashbrown::HashMap;
+use smallvec::SmallVec;
 use std::fmt;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -112,7 +114,7 @@ struct RangeSet {
 #[derive(Default)]
 struct Owned {
     /// The held ranges, ordered by low bound (RANGE-2).
-    held: Vec<Slot>,
+    held: Slots,
     /// The ranges of scans that are running.
     open: Vec<RangeToken>,
 }
@@ -196,8 +198,8 @@ impl RangeLocks {
     pub fn each_range(&self, trx: &Arc<TrxLocks>, mut each: impl FnMut(KeyRange)) {
         let set = self.set.lock();
         let Some(owned) = set.owned.get(&identity(trx)) else { return };
-        for slot in &owned.held {
-            let (low, high) = set.tree.bounds(*slot);
+        for slot in owned.held.iter() {
+            let (low, high) = set.tree.bounds(slot);
             each(KeyRange { low: low.clone(), high: high.clone() });
         }
     }
@@ -215,7 +217,7 @@ impl RangeLocks {
         let mut set = self.set.lock();
         let owned = set.owned.remove(&identity(trx)).expect("an owner of ranges is listed");
         trx.ranges.fetch_sub(owned.held.len() + owned.open.len(), Ordering::Relaxed);
-        for slot in owned.held.into_iter().chain(owned.open.iter().map(|t| t.slot)) {
+        for slot in owned.held.iter().chain(owned.open.iter().map(|t| t.slot)) {
             set.tree.remove(slot);
         }
         self.live.store(set.tree.len(), Ordering::Release);
@@ -268,19 +270,19 @@ impl RangeSet {
         let held =
             &mut self.owned.get_mut(&identity(trx)).expect("an owner of ranges is listed").held;
         let first = held.partition_point(|slot| {
-            tree.bounds(*slot).1.as_ref().is_some_and(|high| *high < range.low)
+            tree.bounds(slot).1.as_ref().is_some_and(|high| *high < range.low)
         });
-        let last = first
-            + held[first..].partition_point(|slot| {
-                range.high.as_ref().is_none_or(|high| tree.bounds(*slot).0 <= high)
-            });
-        if last == first + 1 {
-            let (low, high) = tree.bounds(held[first]);
+        let joined: SmallVec<[Slot; 4]> = held
+            .from(first)
+            .take_while(|slot| range.high.as_ref().is_none_or(|high| tree.bounds(*slot).0 <= high))
+            .collect();
+        if let [slot] = joined[..] {
+            let (low, high) = tree.bounds(slot);
             if *low <= range.low && high_at_least(high, &range.high) {
                 return;
             }
         }
-        for slot in &held[first..last] {
+        for slot in &joined {
             let (low, high) = tree.remove(*slot);
             range.low = range.low.min(low);
             if high_at_least(&high, &range.high) {
@@ -288,9 +290,9 @@ impl RangeSet {
             }
         }
         let slot = tree.insert(range.low, range.high, trx.clone());
-        held.splice(first..last, [slot]);
+        held.replace(first, joined.len(), slot);
         trx.ranges.fetch_add(1, Ordering::Relaxed);
-        trx.ranges.fetch_sub(last - first, Ordering::Relaxed);
+        trx.ranges.fetch_sub(joined.len(), Ordering::Relaxed);
     }
 
     fn blocks(&self, trx: &Arc<TrxLocks>, key: &[u8]) -> bool {

@@ -105,8 +105,8 @@ impl LockTable {
             }
             Answer::Busy { .. } if !queue => Ok(None),
             Answer::Busy { converts } => {
-                row.enqueue(trx, mode, converts);
-                let ticket = trx.queue(Target::Row { key, mode, converts });
+                let place = row.enqueue(trx, mode, converts);
+                let ticket = trx.queue(Target::Row { key, mode, place });
                 drop(shard);
                 Err(WouldBlock::Lock(LockWait::new(self.clone(), trx.clone(), ticket)))
             }
@@ -179,9 +179,7 @@ impl LockTable {
         let spread = key.spread();
         let shard = self.shard(spread);
         let row = shard.find(spread, |row| row.key == key);
-        row.is_some_and(|row| {
-            row.holders.iter().any(|h| Arc::ptr_eq(&h.trx, trx) && h.mode >= mode)
-        })
+        row.and_then(|row| row.mode_of(trx)).is_some_and(|held| held >= mode)
     }
 
     /// Gives back one row lock before the end of the transaction, as READ COMMITTED does for rows
@@ -244,9 +242,9 @@ impl LockTable {
         wakers: &mut Wakers,
     ) -> bool {
         let Some(target) = trx.pending(ticket) else { return false };
-        let key = match target {
+        let (key, mode, place) = match target {
             Target::Insert { ranges, .. } => return ranges.withdraw(trx, ticket, outcome, wakers),
-            Target::Row { key, .. } => key,
+            Target::Row { key, mode, place } => (key, mode, place),
         };
         let spread = key.spread();
         let mut shard = self.shard(spread);
@@ -257,7 +255,7 @@ impl LockTable {
         }
         let mut entry = shard.find_entry(spread, |row| row.key == key).ok().expect("LOCK-4");
         let row = entry.get_mut();
-        row.dequeue(trx);
+        row.dequeue(trx, mode, place);
         wakers.extend(trx.end_wait(outcome));
         if row.grant(wakers) {
             entry.remove();
@@ -265,12 +263,18 @@ impl LockTable {
         true
     }
 
-    /// Calls `each` with the holders of a key, for the deadlock search.
-    pub(super) fn with_holders(&self, key: LockKey, mut each: impl FnMut(&Arc<TrxLocks>)) {
+    /// Calls `look` with the row for which request `ticket` of `trx` waits, for the deadlock
+    /// search. Does nothing if the wait has ended since the caller saw it (LOCK-4).
+    pub(super) fn with_row(
+        &self,
+        key: LockKey,
+        (trx, ticket): (&Arc<TrxLocks>, u64),
+        look: impl FnOnce(&Row),
+    ) {
         let spread = key.spread();
         let shard = self.shard(spread);
-        if let Some(row) = shard.find(spread, |row| row.key == key) {
-            row.holders.iter().for_each(|h| each(&h.trx));
+        if trx.pending(ticket).is_some() {
+            look(shard.find(spread, |row| row.key == key).expect("LOCK-4"));
         }
     }
 
@@ -286,6 +290,11 @@ impl LockTable {
     }
     pub(super) fn now(&self) -> Duration {
         (self.clock)()
+    }
+    /// Fails if LOCK-8 does not hold.
+    #[cfg(test)]
+    pub(super) fn check(&self) {
+        self.shards.iter().for_each(|s| s.0.lock().iter().for_each(Row::check));
     }
     /// The number of locked keys, for tests and status. This locks every shard in turn.
     pub fn locked_keys(&self) -> usize {

@@ -6,6 +6,7 @@
 //! page, and the logs that need more than one pass through a page.
 use crate::undo::{UndoLog, UndoPages};
 use crate::{PageNo, SpaceId, TrxId};
+use hashbrown::HashMap;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
@@ -30,9 +31,39 @@ pub(super) enum Left {
 #[derive(Default)]
 pub(super) struct Place {
     /// The next part to purge.
-    pub part: usize,
+    part: usize,
+    /// The number of parts before it in each page, except the first part.
+    before: HashMap<PageNo, u32>,
     /// The chains that the parts before have left to free.
     pub chains: Vec<(SpaceId, PageNo)>,
+}
+/// A part of an undo log. A page may have several parts of a log, if the transaction came back to
+/// the page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Part {
+    /// The part with the LOG entry.
+    First,
+    /// The part that begins with a MORE entry of the transaction, behind this number of others.
+    More(u32),
+}
+impl Place {
+    /// The next part, and its page, which is one of the log's `pages`.
+    pub(super) fn next(&self, pages: &[PageNo]) -> Option<(PageNo, Part)> {
+        let no = *pages.get(self.part)?;
+        let before = || self.before.get(&no).copied().unwrap_or(0);
+        Some((no, if self.part == 0 { Part::First } else { Part::More(before()) }))
+    }
+    /// Whether no part is purged yet.
+    pub(super) fn is_first(&self) -> bool {
+        self.part == 0
+    }
+    /// The part in page `no` is purged.
+    pub(super) fn pass(&mut self, no: PageNo) {
+        if self.part > 0 {
+            *self.before.entry(no).or_default() += 1;
+        }
+        self.part += 1;
+    }
 }
 impl Item {
     pub(super) fn new(trx: TrxId, first: (PageNo, u16), pages: SmallVec<[PageNo; 2]>) -> Item {
@@ -176,5 +207,26 @@ pub(super) struct Purging<'h>(&'h History);
 impl Drop for Purging<'_> {
     fn drop(&mut self) {
         self.0.purging.fetch_sub(1, SeqCst);
+    }
+}
+
+#[cfg(all(test, not(model)))]
+mod tests {
+    use super::*;
+
+    /// A transaction comes back to pages, also to the page where its log begins.
+    #[test]
+    fn parts_are_counted_by_page() {
+        let pages = [3, 4, 3, 3, 5, 4, 3, 6, 5];
+        let mut place = Place::default();
+        for (i, page) in pages.into_iter().enumerate() {
+            let before = pages[1.min(i)..i].iter().filter(|no| **no == page).count();
+            let part = if i == 0 { Part::First } else { Part::More(before as u32) };
+            assert_eq!(place.is_first(), i == 0);
+            assert_eq!(place.next(&pages), Some((page, part)));
+            assert_eq!(place.next(&pages), Some((page, part)), "when it is tried again");
+            place.pass(page);
+        }
+        assert_eq!(place.next(&pages), None);
     }
 }

@@ -60,7 +60,7 @@ use crate::undo::record::{self, Entry, RollPtr};
 use crate::undo::{self, Unread};
 use crate::{Error, PageNo, Result, TrxId, Try};
 use batch::Batch;
-use history::{Item, Left, Place};
+use history::{Item, Left, Part, Place};
 use smallvec::SmallVec;
 use std::ops::Deref;
 use std::sync::atomic::Ordering::*;
@@ -278,22 +278,18 @@ impl Engine {
         turn: &mut Turn,
     ) -> Result<bool> {
         let mut owner = TrxId::NONE;
-        if place.part > 0 {
+        if !place.is_first() {
             // The other parts are recognised by the transaction that owns them.
-            self.retry(|| self.read_part(first.0, Part::First(first.1), &mut owner, batch)).await?;
+            self.retry(|| self.read_part(first, Part::First, &mut owner, batch)).await?;
         }
-        while let Some(no) = pages.get(place.part) {
-            let part = match place.part {
-                0 => Part::First(first.1),
-                i => Part::More(pages[1..i].iter().filter(|p| *p == no).count()),
-            };
-            self.retry(|| self.read_part(*no, part, &mut owner, batch)).await?;
+        while let Some((no, part)) = place.next(pages) {
+            self.retry(|| self.read_part((no, first.1), part, &mut owner, batch)).await?;
             if !self.purge_batch(batch, turn).await? {
                 return Ok(false);
             }
             place.chains.append(&mut batch.chains);
             self.history.counts.changes.fetch_add(batch.changes, Relaxed);
-            place.part += 1;
+            place.pass(no);
         }
         Ok(true)
     }
@@ -303,13 +299,20 @@ impl Engine {
         hold_purge(self).await
     }
     /// Gathers the items that a part of a transaction's undo log, in page `no`, has made obsolete.
-    /// Gathers nothing if the part is gone because the page has been used again.
-    fn read_part(&self, no: PageNo, part: Part, owner: &mut TrxId, batch: &mut Batch) -> Try<()> {
+    /// `first` is the offset of the LOG entry in its page. Gathers nothing if the part is gone
+    /// because the page has been used again.
+    fn read_part(
+        &self,
+        (no, first): (PageNo, u16),
+        part: Part,
+        owner: &mut TrxId,
+        batch: &mut Batch,
+    ) -> Try<()> {
         let g = self.store.pool.fix(undo::page_id(no), Latch::S)?;
         batch.clear();
         let at = match part {
-            Part::First(at) => {
-                let at = usize::from(at);
+            Part::First => {
+                let at = usize::from(first);
                 let Some(Entry::Log { trx, .. }) = record::parse(&g[..], at) else { return Ok(()) };
                 *owner = trx;
                 at
@@ -319,9 +322,7 @@ impl Engine {
                 loop {
                     match record::parse(&g[..], at) {
                         Some(Entry::More { trx }) if trx == *owner && left == 0 => break at,
-                        Some(e) => {
-                            left -= matches!(e, Entry::More { trx } if trx == *owner) as usize
-                        }
+                        Some(e) => left -= matches!(e, Entry::More { trx } if trx == *owner) as u32,
                         None => return Ok(()),
                     }
                     at += record::entry_len(&g[..], at);
@@ -377,13 +378,4 @@ fn may_pass(e: &Error, errors: &mut u32) -> bool {
         }
         _ => false,
     }
-}
-/// A part of an undo log. A page may have several parts of a log, if the transaction came back to
-/// the page.
-#[derive(Clone, Copy)]
-enum Part {
-    /// The part that begins with the LOG entry at this offset.
-    First(u16),
-    /// The part that begins with a MORE entry of the transaction, behind this number of others.
-    More(usize),
 }

@@ -242,6 +242,106 @@ fn an_implicit_lock_can_close_a_cycle() {
     assert_eq!(b.locks.stats().deadlocks, 1);
 }
 
+/// Tests LOCK-7. A shared request does not wait for a shared holder beside the exclusive one.
+#[test]
+fn a_shared_request_waits_for_the_exclusive_holder_only() {
+    let b = Bench::new();
+    let (writer, holder, waiter) = (b.trx(), b.trx(), b.trx());
+    writer.set_trx_id(TrxId(5));
+    b.lock(&holder, 1, S);
+    b.lock(&waiter, 2, X);
+    assert!(b.locks.grant_implicit(&writer, TrxId(5), row(1)));
+    let mut ww = b.queue(&waiter, 1, S); // waiter -> writer, and not -> holder
+    let mut wh = b.queue(&holder, 2, X); // holder -> waiter
+    assert!(ww.is_pending() && wh.is_pending());
+    b.end(&writer);
+    assert!(ww.is_granted() && wh.is_pending());
+    b.end(&waiter);
+    assert!(wh.is_granted());
+    assert_eq!(b.locks.stats().deadlocks, 0);
+}
+
+/// Behind an exclusive request the same wait is for the shared holder too, which is a deadlock.
+#[test]
+fn behind_an_exclusive_request_a_shared_one_waits_for_all_holders() {
+    for converts in [false, true] {
+        let b = Bench::new();
+        let (writer, holder, waiter, between) = (b.trx(), b.trx(), b.trx(), b.trx());
+        writer.set_trx_id(TrxId(5));
+        b.lock(&holder, 1, S);
+        b.lock(&waiter, 2, X);
+        if converts {
+            b.lock(&between, 1, S);
+        }
+        assert!(b.locks.grant_implicit(&writer, TrxId(5), row(1)));
+        let mut ww = b.queue(&waiter, 1, S);
+        let mut wb = b.queue(&between, 1, X);
+        let mut wh = b.queue(&holder, 2, X);
+        if converts {
+            assert!(wh.is_victim(), "the conversion stands before the waiter");
+        } else {
+            assert!(wh.is_pending());
+        }
+        assert!(ww.is_pending() && wb.is_pending());
+    }
+}
+
+/// The search comes to a row once for the exclusive holders, and again for all of them.
+#[test]
+fn a_row_is_followed_for_each_kind_of_wait() {
+    let b = Bench::new();
+    let (writer, holder, first, second) = (b.trx(), b.trx(), b.trx(), b.trx());
+    writer.set_trx_id(TrxId(5));
+    b.lock(&holder, 1, S);
+    b.lock(&first, 2, S);
+    b.lock(&second, 2, S);
+    assert!(b.locks.grant_implicit(&writer, TrxId(5), row(1)));
+    let mut w1 = b.queue(&first, 1, S); // -> writer
+    let mut w2 = b.queue(&second, 1, X); // -> writer, holder
+    let mut wh = b.queue(&holder, 2, X); // -> first, second: a cycle through the second only
+    assert!(w1.is_pending());
+    assert!(wh.is_victim() || w2.is_victim());
+    assert_eq!(b.locks.stats().deadlocks, 1);
+    assert_eq!(b.locks.latest_deadlock().unwrap().trxs.len(), 2);
+}
+
+/// Requests of both modes, conversions, timeouts and releases on one key with many holders.
+/// Tests LOCK-8.
+#[test]
+fn a_key_with_many_holders_keeps_its_rules() {
+    for seed in 1..=40 {
+        let mut random = Random(seed);
+        let b = Bench::new();
+        b.locks.set_deadlock_detect(false);
+        let trxs: Vec<_> = (0..12).map(|_| b.trx()).collect();
+        let mut waits: Vec<Option<Waiting>> = trxs.iter().map(|_| None).collect();
+        for step in 0..400 {
+            let i = random.below(12) as usize;
+            let mode = if random.below(6) == 0 { X } else { S };
+            let what = random.below(4);
+            if what > 0 && waits[i].as_mut().is_some_and(Waiting::is_pending) {
+                continue;
+            }
+            match (waits[i].take(), what) {
+                (Some(wait), 0) => drop(wait),
+                (_, 0) => b.end(&trxs[i]),
+                (_, 1) if random.below(4) == 0 => {
+                    trxs[i].set_trx_id(TrxId(step + 1));
+                    assert!(b.locks.grant_implicit(&trxs[i], TrxId(step + 1), row(1)));
+                }
+                _ => match b.locks.lock_row(&trxs[i], row(1), mode) {
+                    Ok(_) => assert!(b.locks.holds(&trxs[i], row(1), mode)),
+                    blocked => waits[i] = Some(b.waiting(blocked)),
+                },
+            }
+            b.locks.check();
+        }
+        waits.clear();
+        trxs.iter().for_each(|t| b.end(t));
+        assert_eq!(b.locks.locked_keys(), 0);
+    }
+}
+
 #[test]
 fn a_row_lock_can_be_given_back_early() {
     let b = Bench::new();

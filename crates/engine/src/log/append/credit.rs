@@ -13,7 +13,16 @@
 //!   `promised` afterwards (all SeqCst), so that one of the two sees the other.
 //! - CREDIT-3: a waiting session is woken when there may be room. A thread that makes room stores
 //!   the new bound, then looks at `waiting`; a session that waits registers, then looks at the room
-//!   (all SeqCst).
+//!   (all SeqCst). The same holds for an append that gives a session something to flush
+//!   ([`LogRoom::await_append`]).
+//! - CREDIT-4: a session waits for no more room than the largest request of its class that was
+//!   refused since there was last room for all of them, and since the last wait was given up.
+//!
+//! **Whom room is for.** The sessions that wait are let go when there is room for the largest of
+//! their requests, so that the largest has the same chance as the others. A wait does not know the
+//! size of its request. So all sizes are forgotten when there is room for the largest, or when a
+//! wait is given up. The sessions that still wait then try again at the next change of the room,
+//! and the sizes of those that are refused are known again.
 //!
 //! **The capacity** in force is `in_force_bytes`. It equals the setting (`capacity_bytes`) or is on
 //! its way down to the setting: after each checkpoint it is at most a quarter more than the bytes
@@ -27,6 +36,7 @@
 use crate::base::{Error, Try, WouldBlock};
 use crate::sync::log::Padded;
 use parking_lot::Mutex;
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::task::Waker;
@@ -118,8 +128,11 @@ impl Bounds {
 
 #[derive(Default)]
 struct Waiters {
-    list: Vec<(u64, Waker)>,
+    /// The wakers by number, so that the sessions are woken in the order in which they came.
+    wakers: BTreeMap<u64, Waker>,
     next: u64,
+    /// The smallest request that had to wait, by class. It is forgotten with `LogRoom::wanted`.
+    least: [Option<u64>; 3],
 }
 
 /// The limits with which every request for credit is compared.
@@ -142,11 +155,14 @@ pub(in crate::log) struct LogRoom {
     limits: Padded<Limits>,
     /// The sum of the delays that were too short for a timer.
     owed_us: AtomicU64,
-    /// The largest request that had to wait, by class. It is forgotten when no session waits.
+    /// The largest request that had to wait, by class (CREDIT-4). It changes under the mutex of
+    /// `waiters`.
     wanted: [AtomicU64; 3],
     bounds: Mutex<Bounds>,
     waiters: Mutex<Waiters>,
     waiting: AtomicUsize,
+    /// Whether a session waits that has nothing to flush yet.
+    awaits_append: AtomicBool,
     /// How often no segment could be made, and why the last time.
     failure: Mutex<(u64, Option<Error>)>,
 }
@@ -164,12 +180,18 @@ impl Credit<'_> {
     pub(in crate::log) fn spend(mut self, used: u64) {
         self.bytes =
             self.bytes.checked_sub(used).expect("CREDIT-1: a frame is no longer than its credit");
+        let room = self.room;
+        // Also a frame without a rest changes `promised`, for the sake of `await_append`.
+        drop(self);
+        if room.waiting.load(SeqCst) > 0 {
+            room.appended();
+        }
     }
 }
 impl Drop for Credit<'_> {
     fn drop(&mut self) {
+        self.room.promised.fetch_sub(self.bytes, SeqCst);
         if self.bytes > 0 {
-            self.room.promised.fetch_sub(self.bytes, SeqCst);
             self.room.wake_if_room();
         }
     }
@@ -185,6 +207,7 @@ impl LogRoom {
             bounds: Mutex::new(bounds),
             waiters: Mutex::default(),
             waiting: AtomicUsize::new(0),
+            awaits_append: AtomicBool::new(false),
             failure: Mutex::default(),
         };
         // A redo log that is longer than the setting is no error: it shrinks with the checkpoints.
@@ -201,13 +224,16 @@ impl LogRoom {
         (b.buffer_bytes - 4096).min(b.in_force_bytes / 2)
     }
     pub(crate) fn credit(&self, bytes: u64, class: Class) -> Try<Credit<'_>> {
+        self.credit_now(bytes, class).ok_or_else(|| self.short(bytes, class))
+    }
+    fn credit_now(&self, bytes: u64, class: Class) -> Option<Credit<'_>> {
         let limit = &self.limits.room[class as usize];
         let mut promised = self.promised.load(Relaxed);
         loop {
             // The load of the limit pairs with the store that follows the reading of the bytes out
             // of the ring (LOGBUF-4).
             if promised + bytes > limit.load(Acquire) {
-                return Err(self.short(bytes, class));
+                return None;
             }
             match self.promised.compare_exchange_weak(promised, promised + bytes, SeqCst, Relaxed) {
                 Ok(_) => break,
@@ -218,12 +244,12 @@ impl LogRoom {
         // CREDIT-2: the limit may have been lowered since the first look.
         if promised + bytes > limit.load(SeqCst) {
             drop(credit);
-            return Err(self.short(bytes, class));
+            return None;
         }
         if promised + bytes > self.limits.soft.load(Relaxed) && !self.limits.slow.load(Relaxed) {
             self.limits.slow.store(true, Relaxed);
         }
-        Ok(credit)
+        Some(credit)
     }
     /// Credit for optional work, given only if there is plenty of room. A refused caller does not
     /// wait, and its request does not count as waiting.
@@ -231,7 +257,7 @@ impl LogRoom {
         let room = self.limits.room[Class::Ordinary as usize].load(Acquire);
         // There must be twice the room, so that other sessions are not left without.
         let plenty = self.promised.load(Relaxed) + 2 * bytes <= room;
-        plenty.then(|| self.credit(bytes, Class::Ordinary).ok()).flatten()
+        plenty.then(|| self.credit_now(bytes, Class::Ordinary)).flatten()
     }
     #[cold]
     fn short(&self, bytes: u64, class: Class) -> WouldBlock {
@@ -242,7 +268,10 @@ impl LogRoom {
             )));
         }
         if class != Class::Last {
+            let mut w = self.waiters.lock();
             self.wanted[class as usize].fetch_max(bytes, SeqCst);
+            let least = &mut w.least[class as usize];
+            *least = Some(least.map_or(bytes, |l| l.min(bytes)));
         }
         WouldBlock::LogSpace
     }
@@ -329,8 +358,10 @@ impl LogRoom {
     }
     /// Whether the largest waiting request of the class would fit now.
     pub(crate) fn has_room(&self, class: Class) -> bool {
-        let wanted = self.wanted[class as usize].load(SeqCst);
-        self.promised.load(SeqCst) + wanted <= self.limits.room[class as usize].load(SeqCst)
+        self.fits(self.wanted[class as usize].load(SeqCst), class)
+    }
+    fn fits(&self, bytes: u64, class: Class) -> bool {
+        self.promised.load(SeqCst) + bytes <= self.limits.room[class as usize].load(SeqCst)
     }
     /// The LSN up to which room is promised or was asked for.
     pub(crate) fn demand(&self) -> u64 {
@@ -346,12 +377,22 @@ impl LogRoom {
     }
     #[cold]
     fn wake_all(&self) {
-        let list = {
+        let wakers = {
             let mut w = self.waiters.lock();
+            for class in [Class::Ordinary, Class::Reserved] {
+                if self.has_room(class) {
+                    self.forget(&mut w, class);
+                }
+            }
             self.waiting.store(0, SeqCst);
-            std::mem::take(&mut w.list)
+            std::mem::take(&mut w.wakers)
         };
-        list.into_iter().for_each(|w| w.1.wake());
+        wakers.into_values().for_each(Waker::wake);
+    }
+    /// Forgets the sizes of the requests of a class (CREDIT-4).
+    fn forget(&self, w: &mut Waiters, class: Class) {
+        self.wanted[class as usize].store(0, SeqCst);
+        w.least[class as usize] = None;
     }
     /// Registers a waker or renews it. `id` is the waker's number, if it has one already.
     pub(crate) fn register(&self, id: &mut Option<u64>, waker: &Waker) {
@@ -360,19 +401,54 @@ impl LogRoom {
             w.next += 1;
             w.next
         });
-        match w.list.iter_mut().find(|x| x.0 == n) {
-            Some(x) => x.1.clone_from(waker),
-            None => w.list.push((n, waker.clone())),
-        }
-        self.waiting.store(w.list.len(), SeqCst);
+        w.wakers.entry(n).and_modify(|x| x.clone_from(waker)).or_insert_with(|| waker.clone());
+        self.waiting.store(w.wakers.len(), SeqCst);
     }
-    pub(crate) fn unregister(&self, id: Option<u64>) {
+    /// Removes the waker of a session that has seen room for the largest request of its class. So
+    /// there is room for each of the others, which are woken if it is still there.
+    pub(crate) fn leave(&self, id: Option<u64>, class: Class) {
+        self.unregister(id);
+        if self.waiting.load(SeqCst) > 0 && self.has_room(class) {
+            self.wake_all();
+        }
+    }
+    /// Removes the waker of a session that gives its wait up. Its request may have been the largest
+    /// one. The others try again: now if there is room for the smallest, and otherwise when the
+    /// room changes, so that a thousand sessions that give up do not take a million steps.
+    pub(crate) fn give_up(&self, id: Option<u64>, class: Class) {
+        self.unregister(id);
+        let least = {
+            let mut w = self.waiters.lock();
+            let least = w.least[class as usize];
+            self.forget(&mut w, class);
+            least.unwrap_or(0)
+        };
+        // As for new room (CREDIT-3): the sizes are forgotten before the look at the sessions.
+        if self.waiting.load(SeqCst) > 0 && self.fits(least, class) {
+            self.wake_all();
+        }
+    }
+    fn unregister(&self, id: Option<u64>) {
         let Some(n) = id else { return };
         let mut w = self.waiters.lock();
-        w.list.retain(|x| x.0 != n);
-        self.waiting.store(w.list.len(), SeqCst);
-        if w.list.is_empty() {
-            self.wanted.iter().for_each(|w| w.store(0, SeqCst));
+        w.wakers.remove(&n);
+        self.waiting.store(w.wakers.len(), SeqCst);
+        if w.wakers.is_empty() {
+            self.forget(&mut w, Class::Ordinary);
+            self.forget(&mut w, Class::Reserved);
+        }
+    }
+    /// Announces that a registered session has nothing to flush, and is to be woken by the next
+    /// append. The session then looks at the tail once more. Either it sees the append's tail, or
+    /// the append sees the announcement: the append changes `promised` in between.
+    pub(crate) fn await_append(&self) {
+        self.awaits_append.store(true, SeqCst);
+        self.promised.load(SeqCst);
+    }
+    #[cold]
+    fn appended(&self) {
+        if self.awaits_append.load(SeqCst) && self.awaits_append.swap(false, SeqCst) {
+            self.wake_all();
         }
     }
     /// Tells all waiting sessions that no segment could be made. Returns whether this is the first
@@ -408,6 +484,7 @@ fn delay_us(at: u64, from: u64, to: u64) -> u64 {
 #[cfg(all(test, not(model)))]
 mod tests {
     use super::*;
+    use std::sync::Arc;
 
     fn bounds() -> Bounds {
         Bounds {
@@ -462,6 +539,88 @@ mod tests {
         drop(_d);
         s.update(|b| b.checkpoint += 1);
         assert!(s.has_room(Class::Reserved) && !s.has_room(Class::Ordinary));
+    }
+
+    /// Counts how often it wakes.
+    #[derive(Default)]
+    struct Wakes(AtomicUsize);
+    impl std::task::Wake for Wakes {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Relaxed);
+        }
+    }
+    fn waiter(s: &LogRoom) -> (Option<u64>, Arc<Wakes>) {
+        let (mut id, wakes) = (None, Arc::new(Wakes::default()));
+        s.register(&mut id, &wakes.clone().into());
+        (id, wakes)
+    }
+    /// Takes all room for ordinary work but `rest` bytes.
+    fn all_but(s: &LogRoom, rest: u64) -> Vec<Credit<'_>> {
+        let of = |room: u64| room.min(1 << 14);
+        let room = || s.limits.room[0].load(SeqCst) - s.promised.load(SeqCst) - rest;
+        let credit = || Some(room()).filter(|n| *n > 0).map(|n| s.credit(of(n), Class::Ordinary));
+        std::iter::from_fn(credit).map(|c| c.expect("there is room")).collect()
+    }
+
+    /// Tests CREDIT-4.
+    #[test]
+    fn a_wait_that_is_given_up_holds_up_no_other() {
+        let s = LogRoom::new(5000, bounds());
+        let _held = all_but(&s, 1000);
+        assert!(matches!(s.credit(30_000, Class::Ordinary), Err(WouldBlock::LogSpace)));
+        let (large, _) = waiter(&s);
+        assert!(matches!(s.credit(2000, Class::Ordinary), Err(WouldBlock::LogSpace)));
+        let (small, wakes) = waiter(&s);
+        s.update(|b| b.written += 4096);
+        assert!(!s.has_room(Class::Ordinary), "the larger one has the same chance");
+        let (_, before) =
+            (s.register(&mut { small }, &wakes.clone().into()), wakes.0.load(Relaxed));
+        s.give_up(large, Class::Ordinary);
+        assert!(s.has_room(Class::Ordinary));
+        assert_eq!(wakes.0.load(Relaxed), before + 1);
+        // A session that asked and never waited is forgotten in the same way. Without room for the
+        // smallest, nobody is woken at once.
+        assert!(matches!(s.credit(40_000, Class::Ordinary), Err(WouldBlock::LogSpace)));
+        let (small, wakes) = waiter(&s);
+        assert!(!s.has_room(Class::Ordinary));
+        s.give_up(None, Class::Ordinary);
+        assert!(s.has_room(Class::Ordinary));
+        assert_eq!(wakes.0.load(Relaxed), 0);
+        drop(s.credit(100, Class::Ordinary));
+        assert_eq!(wakes.0.load(Relaxed), 1);
+        s.leave(small, Class::Ordinary);
+        assert_eq!(s.demand(), s.promised.load(SeqCst));
+    }
+
+    /// Tests CREDIT-4: a large request that got its room is forgotten, although others still wait.
+    #[test]
+    fn a_wait_that_has_ended_holds_up_no_other() {
+        let s = LogRoom::new(5000, bounds());
+        let held = all_but(&s, 1000);
+        assert!(matches!(s.credit(30_000, Class::Ordinary), Err(WouldBlock::LogSpace)));
+        let (large, wakes) = waiter(&s);
+        assert!(matches!(s.credit(2000, Class::Ordinary), Err(WouldBlock::LogSpace)));
+        let (mut small, _) = waiter(&s);
+        drop(held);
+        assert!(wakes.0.load(Relaxed) > 0);
+        s.register(&mut small, Waker::noop());
+        s.leave(large, Class::Ordinary);
+        let _large = s.credit(30_000, Class::Ordinary).unwrap();
+        let mut held = all_but(&s, 1000);
+        assert!(matches!(s.credit(2000, Class::Ordinary), Err(WouldBlock::LogSpace)));
+        s.register(&mut small, Waker::noop());
+        assert!(!s.has_room(Class::Ordinary));
+        drop(held.remove(0));
+        assert!(s.has_room(Class::Ordinary), "for 2000 bytes");
+    }
+
+    /// Optional work that is refused does not wait, and holds up nobody.
+    #[test]
+    fn refused_optional_work_is_forgotten() {
+        let s = LogRoom::new(5000, bounds());
+        let _held = all_but(&s, 1000);
+        assert!(s.spare_credit(4096).is_none());
+        assert_eq!(s.demand(), s.promised.load(SeqCst));
     }
 
     fn roomy() -> LogRoom {

@@ -21,6 +21,8 @@ pub struct SpaceWait<'l> {
     /// How often making a segment had failed when the wait began.
     failures: u64,
     flush: Option<Waiter>,
+    /// Whether there was room.
+    done: bool,
 }
 
 impl<'l> SpaceWait<'l> {
@@ -32,7 +34,14 @@ impl<'l> SpaceWait<'l> {
             id: None,
             failures: log.room.failure().0,
             flush: None,
+            done: false,
         }
+    }
+    /// A flush of all frames that are not written yet, if there are any.
+    fn to_flush(&self) -> Option<Waiter> {
+        let tail = self.log.order.tail();
+        let goal = Goal { lsn: tail, durable: true };
+        (tail > self.log.waits.written()).then(|| Waiter::new(goal))
     }
     fn ask(&self, scarce: Scarce) {
         match scarce {
@@ -67,6 +76,8 @@ impl Future for SpaceWait<'_> {
                         Session::log_on_file_space_no_waits,
                     );
                 }
+                space.leave(this.id, this.class);
+                this.done = true;
                 return Poll::Ready(Ok(()));
             }
             let scarce = space.scarce(this.class);
@@ -96,10 +107,13 @@ impl Future for SpaceWait<'_> {
                 }
                 return Poll::Pending;
             }
-            let tail = this.log.order.tail();
-            if this.flush.is_none() && tail > this.log.waits.written() {
-                this.flush = Some(Waiter::new(Goal { lsn: tail, durable: true }));
+            if this.flush.is_none() {
+                this.flush = this.to_flush().or_else(|| {
+                    space.await_append();
+                    this.to_flush()
+                });
             }
+            // The room is promised to others, and the next frame of these is flushed.
             let Some(flush) = &mut this.flush else { return Poll::Pending };
             if flush.poll(&Counted { log: this.log, counted: false }, cx).is_pending() {
                 return Poll::Pending;
@@ -110,7 +124,9 @@ impl Future for SpaceWait<'_> {
 }
 impl Drop for SpaceWait<'_> {
     fn drop(&mut self) {
-        self.log.room.unregister(self.id);
+        if !self.done {
+            self.log.room.give_up(self.id, self.class);
+        }
         if let Some(f) = &mut self.flush {
             f.leave(self.log);
         }

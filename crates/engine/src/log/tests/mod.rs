@@ -477,6 +477,37 @@ fn a_refund_wakes_who_waits() {
     assert!(log.credit(5000).is_ok());
 }
 
+/// Tests CREDIT-3: an append that has used all of its credit gives nothing back, but leaves bytes
+/// to flush. Here no other session flushes.
+#[test]
+fn an_append_wakes_who_waits_for_something_to_flush() {
+    struct Woken(AtomicBool);
+    impl std::task::Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.store(true, Relaxed);
+        }
+    }
+    let runtime = Arc::new(TestRuntime::default());
+    let config = LogConfig { segment_bytes: 1 << 20, capacity_bytes: 1 << 23, ..config() };
+    let log = Log::create(Arc::new(MemDisk::default()), runtime.clone(), config).unwrap();
+    runtime.run();
+    runtime.block_on(log.flush_to(log.tail()));
+    let payload = vec![1; log.credit_max() - FRAME_HEADER];
+    let credit = log.credit(log.credit_max()).unwrap();
+    // A transaction that waits for the reserve makes the room of all look short.
+    assert!(matches!(log.credit_reserved(log.credit_max()), Err(WouldBlock::LogSpace)));
+    assert!(matches!(log.credit(8000), Err(WouldBlock::LogSpace)));
+    let mut wait = pin!(log.wait_space());
+    let woken = Arc::new(Woken(AtomicBool::new(false)));
+    let waker = woken.clone().into();
+    let mut cx = Context::from_waker(&waker);
+    assert!(wait.as_mut().poll(&mut cx).is_pending());
+    append_with(&log, credit, &payload);
+    assert!(woken.0.load(Relaxed));
+    runtime.block_on(wait).unwrap();
+    assert!(log.credit(8000).is_ok());
+}
+
 #[test]
 fn a_full_disk_blocks_and_is_told() {
     let disk = MemDisk::default();
