@@ -395,20 +395,31 @@ fn a_select_whose_client_does_not_read_can_be_ended() {
 /// Tests MEM-1: a value counts with the length that it has for the client.
 #[test]
 fn a_value_that_grows_on_its_way_to_the_client_is_counted() {
+    const QUERY: u8 = 3;
     let dir = Dir::new("growing");
     let _server = Running::start(&dir);
-    let mut c = Client::connect(&Place::Socket(dir.0.join("s.sock")), "root").unwrap();
+    let socket = dir.0.join("s.sock");
+    let mut raw = Raw { stream: UnixStream::connect(socket).unwrap(), sequence: 0 };
+    assert_eq!(raw.login("", DEPRECATE_EOF)[0], 0);
     let latin1 = "SELECT CONVERT(REPEAT(CHAR(0xe9), 7 << 20) USING latin1)";
     let json = "SELECT JSON_ARRAY(REPEAT(CHAR(1 USING utf8mb4), 2 << 20))";
     for (select, len, too_little_mib, enough_mib) in
-        [(latin1, 7 << 20, 19, 40), (json, 6 * (2 << 20) + 4, 12, 30)]
+        [(latin1, 2 * (7 << 20), 19, 40), (json, 6 * (2 << 20) + 4, 12, 30)]
     {
-        let limit = |mib| format!("SET SESSION redolith_statement_memory = {}", mib << 20);
-        c.query(&limit(too_little_mib)).unwrap();
-        let refused = c.query(select).unwrap_err().to_string();
-        assert!(refused.contains("redolith_statement_memory"), "{refused}");
-        c.query(&limit(enough_mib)).unwrap();
-        let value = c.query(select).unwrap()[0][0].clone().unwrap();
-        assert_eq!(value.chars().count(), len);
+        for (limit_mib, is_enough) in [(too_little_mib, false), (enough_mib, true)] {
+            let limit = format!("SET SESSION redolith_statement_memory = {}", limit_mib << 20);
+            assert_eq!(raw.ask(QUERY, limit.as_bytes())[0], 0);
+            raw.command(QUERY, select.as_bytes());
+            // The number of columns, and the only column.
+            assert_eq!((raw.read(), raw.read()[0]), (vec![1], 3));
+            let row = raw.read();
+            if is_enough {
+                // The length takes four bytes.
+                assert_eq!((row.len(), raw.read()[0]), (4 + len, 0xfe));
+            } else {
+                assert_eq!(error_code(&row), 3170);
+                assert!(text(&row).contains("redolith_statement_memory"));
+            }
+        }
     }
 }
