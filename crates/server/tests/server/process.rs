@@ -417,6 +417,7 @@ fn a_value_that_grows_on_its_way_to_the_client_is_counted() {
                 // The length takes four bytes.
                 assert_eq!((row.len(), raw.read()[0]), (4 + len, 0xfe));
             } else {
+                assert_eq!(row[0], 0xff, "an error, and no row");
                 assert_eq!(error_code(&row), 3170);
                 assert!(text(&row).contains("redolith_statement_memory"));
             }
