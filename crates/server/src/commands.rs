@@ -81,7 +81,9 @@ impl<B: Backend> Connection<B> {
             command::STMT_PREPARE => {
                 process.begin(Command::Prepare, args);
                 counters.add(Counter::ComStmtPrepare, 1);
+                let mark = self.channel.memory.used();
                 self.prepare(args_at).await?;
+                self.channel.memory.release_to(mark);
             }
             command::STMT_CLOSE => {
                 process.begin(Command::CloseStmt, b"");
@@ -120,7 +122,9 @@ impl<B: Backend> Connection<B> {
             }
             command::FIELD_LIST => {
                 process.begin(Command::FieldList, args);
-                self.field_list(args_at).await;
+                let mark = self.channel.memory.used();
+                self.field_list(args_at).await?;
+                self.channel.memory.release_to(mark);
             }
             command::STATISTICS => {
                 process.begin(Command::Statistics, b"");
@@ -202,6 +206,13 @@ impl<B: Backend> Connection<B> {
                 return Ok(());
             }
         };
+        // The definitions are kept while they are sent.
+        let bytes = size_of_val(&*prepared.params) + size_of_val(&*prepared.columns);
+        if let Err(e) = self.channel.memory.charge(bytes) {
+            self.session.close_statement(prepared.id);
+            self.answer_error(&e);
+            return Ok(());
+        }
         self.statements.add(prepared.id, prepared.params.len() as u16);
         self.channel.output.packet(|b| {
             b.push(0);
@@ -300,10 +311,8 @@ impl<B: Backend> Connection<B> {
         let mut r = Reader::new(self.channel.input.body(args));
         if let (Ok(id), Ok(parameter)) = (r.u32(), r.u16()) {
             let (data, most) = (r.rest(), self.session.max_allowed_packet());
-            match self.channel.memory.charge(data.len()) {
-                Ok(()) => self.statements.add_long_data(id, parameter, data, most),
-                Err(e) => self.statements.refuse_long_data(id, e),
-            }
+            let memory = &mut self.channel.memory;
+            self.statements.add_long_data(id, parameter, data, most, memory);
         }
     }
 
@@ -331,22 +340,31 @@ impl<B: Backend> Connection<B> {
 
     /// COM_FIELD_LIST: answers with a table's columns, which are those of a statement that reads
     /// the table.
-    async fn field_list(&mut self, args: Range<usize>) {
+    async fn field_list(&mut self, args: Range<usize>) -> Result<(), Ended> {
         let Ok(table) = Reader::new(self.channel.input.body(args)).nul_string() else {
-            return self.answer_error(&error::malformed_packet());
+            self.answer_error(&error::malformed_packet());
+            return Ok(());
         };
         if let Some(begin) = table.get(..MAX_NAME_BYTES).filter(|begin| begin.len() < table.len()) {
             let e = SqlError::name_too_long(String::from_utf8_lossy(begin));
-            return self.answer_error(&e);
+            self.answer_error(&e);
+            return Ok(());
         }
         let mut text = b"SELECT * FROM `".to_vec();
         table
             .iter()
             .for_each(|&b| text.extend(std::iter::repeat_n(b, if b == b'`' { 2 } else { 1 })));
         text.push(b'`');
-        let columns = match self.session.describe(&text).await {
+        let described = self.session.describe(&text).await.and_then(|columns| {
+            self.channel.memory.charge(size_of_val(&*columns))?;
+            Ok(columns)
+        });
+        let columns = match described {
             Ok(columns) => columns,
-            Err(e) => return self.answer_error(&e),
+            Err(e) => {
+                self.answer_error(&e);
+                return Ok(());
+            }
         };
         let results = self.session.results_collation();
         for c in &columns {
@@ -356,9 +374,11 @@ impl<B: Backend> Connection<B> {
                 // COLUMNS.
                 b.push(crate::protocol::lenenc::NULL);
             });
+            self.channel.drain().await?;
         }
         let status = self.session.status();
         self.channel.output.eof(self.capabilities, &OkPacket { status, ..OkPacket::default() });
+        Ok(())
     }
 
     fn kill(&mut self, args: Range<usize>) {

@@ -164,6 +164,15 @@ impl Channel {
         self.output.sent();
         Ok(())
     }
+    /// Sends the rest of a command's answer. It is long only if the statement was killed while its
+    /// client did not read. Such a rest is counted (CONN-4), and if there is no memory for it, the
+    /// connection ends, because the client cannot do without it.
+    async fn finish(&mut self) -> Result<(), Ended> {
+        if self.output.buf.len() > DRAIN_ABOVE && self.count_memory().is_err() {
+            return Err(Ended::Killed);
+        }
+        self.flush().await
+    }
     /// Sends the answer.
     pub async fn flush(&mut self) -> Result<(), Ended> {
         if !self.output.buf.is_empty() {
@@ -326,7 +335,7 @@ impl<B: Backend> Connection<B> {
         }
         self.answer_ok();
         loop {
-            if let Err(e) = self.channel.flush().await {
+            if let Err(e) = self.channel.finish().await {
                 return e.into();
             }
             self.channel.output.sequence = 0;

@@ -3,8 +3,9 @@ use crate::client_file::{ClientFile, READ_AWAY_BYTES};
 use crate::error;
 use crate::protocol::capabilities::{Capabilities, status};
 use crate::protocol::output::{DRAIN_ABOVE, OkPacket, Output};
+use crate::protocol::packet::{HEADER, MAX_BODY};
 use crate::protocol::row::{self, RowColumn};
-use crate::protocol::{column, lenenc};
+use crate::protocol::{column, lenenc, long_text};
 use crate::socket::{Ended, Input, Socket};
 use redolith_sql::processes::{Kill, State};
 use redolith_sql::status::{Counter, Counters};
@@ -49,7 +50,25 @@ pub struct RowState<'a> {
 }
 
 impl Wire<'_> {
+    /// Sends what there is of an answer. A kill ends the wait for the client. Then the bytes that
+    /// have not left stay in the output, and the connection sends them with the error when the
+    /// statement is over: it holds its locks, its read view and its memory no longer (SINK-3).
     async fn send(&mut self) -> Result<(), SqlError> {
+        debug_assert!(!self.row.open, "SINK-3");
+        let all = self.output.buf.len();
+        let sent = self.socket.write_in_statement(&self.output.buf, self.write_timeout_s).await;
+        let gone = *sent.as_ref().unwrap_or(&all);
+        self.counters.add(Counter::BytesSent, gone as u64);
+        self.output.sent_first(gone);
+        match sent {
+            Ok(gone) if gone == all => Ok(()),
+            Ok(_) => Err(self.socket.process().killed().error()),
+            Err(_) => Err(error::interrupted()),
+        }
+    }
+    /// Sends the request for a file, which only a kill of the connection ends: a client that has
+    /// seen a part of the request would send the file.
+    async fn send_request(&mut self) -> Result<(), SqlError> {
         self.counters.add(Counter::BytesSent, self.output.buf.len() as u64);
         let sent = self.socket.write_all(&self.output.buf, self.write_timeout_s).await;
         self.output.sent();
@@ -71,16 +90,20 @@ impl ResultSink for Wire<'_> {
     fn results_in(&mut self, results: Option<Collation>) {
         self.results = results;
     }
-    fn columns(&mut self, columns: &[ColumnMeta]) {
+    async fn columns(&mut self, columns: &[ColumnMeta]) -> Result<(), SqlError> {
         self.output.packet(|b| lenenc::put_int(b, columns.len() as u64));
         self.row.columns.clear();
         for c in columns {
             self.output.packet(|b| column::put(b, c, self.results));
             self.row.columns.push(RowColumn::new(c, self.results));
+            if self.wants_drain() {
+                self.send().await?;
+            }
         }
         if !self.capabilities.has(Capabilities::DEPRECATE_EOF) {
             self.output.definitions_end(self.status & !status::MORE_RESULTS, 0);
         }
+        Ok(())
     }
 
     #[inline]
@@ -132,8 +155,13 @@ impl ResultSink for Wire<'_> {
         self.output.error(e.code, &e.sqlstate, &e.message, self.results);
     }
 
+    fn row_bytes(&self, values: &[Value<'_>]) -> usize {
+        long_text::row_bytes(values, self.row.columns)
+    }
     fn expect(&mut self, bytes: usize) {
-        self.output.buf.reserve_exact(bytes + self.row.columns.len() * lenenc::MOST_BYTES);
+        // A long packet has a header for each of its parts.
+        let bytes = bytes + self.row.columns.len() * lenenc::MOST_BYTES;
+        self.output.buf.reserve_exact(bytes + HEADER * (bytes / MAX_BODY + 2));
     }
     fn held(&self) -> usize {
         self.output.buf.capacity()
@@ -158,7 +186,7 @@ impl ResultSink for Wire<'_> {
             b.extend_from_slice(name);
         });
         self.file.begin();
-        self.send().await.inspect_err(|_| self.file.give_up())
+        self.send_request().await.inspect_err(|_| self.file.give_up())
     }
     async fn read_file(&mut self, to: &mut Vec<u8>) -> Result<bool, SqlError> {
         let process = self.socket.process().clone();

@@ -138,27 +138,51 @@ impl Socket {
                 Posted::Back(same) => *answer = same,
             }
         }
-        self.write(answer, write_timeout_s).await?;
+        self.write(answer, write_timeout_s, Kill::Connection).await?;
         answer.clear();
         Ok(())
     }
     /// Sends a part of an answer, after any answer in a batch.
     pub async fn write_all(&mut self, bytes: &[u8], write_timeout_s: u32) -> Result<(), Ended> {
         self.flush(write_timeout_s).await?;
-        self.write(bytes, write_timeout_s).await
+        self.write(bytes, write_timeout_s, Kill::Connection).await?;
+        Ok(())
+    }
+    /// Like [`Socket::write_all`], for a statement that has more to send: every kill ends the wait.
+    /// Returns how many of the bytes the client has taken. If they are not all, the statement is
+    /// killed, and the connection sends the others before anything else (OUT-5).
+    pub async fn write_in_statement(
+        &mut self,
+        bytes: &[u8],
+        write_timeout_s: u32,
+    ) -> Result<usize, Ended> {
+        if !self.send_rest(write_timeout_s, Kill::Timeout).await? {
+            return Ok(0);
+        }
+        self.write(bytes, write_timeout_s, Kill::Timeout).await
     }
     /// OUT-1: sends the answer that is in a batch, and its rest. The whole answer has left when
     /// this returns.
     pub async fn flush(&mut self, write_timeout_s: u32) -> Result<(), Ended> {
+        self.send_rest(write_timeout_s, Kill::Connection).await?;
+        Ok(())
+    }
+    /// Returns false if a kill has ended the wait before the whole answer has left.
+    async fn send_rest(&mut self, write_timeout_s: u32, ended_by: Kill) -> Result<bool, Ended> {
         self.hurry();
         if self.broken {
             return Err(Ended::Gone);
         }
         while self.post.has_rest() {
-            let rest = self.post.take_rest();
-            self.write(&rest, write_timeout_s).await?;
+            let mut rest = self.post.take_rest();
+            let sent = self.write(&rest, write_timeout_s, ended_by).await?;
+            if sent < rest.len() {
+                rest.drain(..sent);
+                self.post.leave(rest);
+                return Ok(false);
+            }
         }
-        Ok(())
+        Ok(true)
     }
     fn hurry(&self) {
         if self.post.is_queued()
@@ -168,22 +192,30 @@ impl Socket {
         }
     }
 
-    /// Writes all of `bytes`. `write_timeout_s` limits each time in which the client takes none of
-    /// them. Afterwards the time limit that was in force before starts again in full.
-    async fn write(&mut self, mut bytes: &[u8], write_timeout_s: u32) -> Result<(), Ended> {
-        let (mut before, mut stands) = (None, false);
+    /// Writes `bytes`, and returns how many the client has taken: all, unless a kill of the
+    /// statement ends the wait, from `ended_by` on. `write_timeout_s` limits each time in which the
+    /// client takes none of them. Afterwards the time limit that was in force before starts again
+    /// in full.
+    async fn write(
+        &mut self,
+        bytes: &[u8],
+        write_timeout_s: u32,
+        ended_by: Kill,
+    ) -> Result<usize, Ended> {
+        let (mut sent, mut before, mut stands) = (0, None, false);
         let done = poll_fn(|cx| {
-            while !bytes.is_empty() {
+            while sent < bytes.len() {
                 let polled = match &mut self.stream {
-                    Stream::Tcp(s) => Pin::new(s).poll_write(cx, bytes),
-                    Stream::Unix(s) => Pin::new(s).poll_write(cx, bytes),
+                    Stream::Tcp(s) => Pin::new(s).poll_write(cx, &bytes[sent..]),
+                    Stream::Unix(s) => Pin::new(s).poll_write(cx, &bytes[sent..]),
                 };
                 match polled {
-                    Poll::Ready(Ok(n)) if n > 0 => (bytes, stands) = (&bytes[n..], false),
+                    Poll::Ready(Ok(n)) if n > 0 => (sent, stands) = (sent + n, false),
                     Poll::Ready(_) => return Poll::Ready(Err(Ended::Gone)),
                     Poll::Pending if self.process.killed() >= Kill::Connection => {
                         return Poll::Ready(Err(Ended::Killed));
                     }
+                    Poll::Pending if self.process.killed() >= ended_by => break,
                     Poll::Pending => {
                         before.get_or_insert_with(|| self.process.waits());
                         // The timer starts once: waking the task for another reason gives the
@@ -195,7 +227,7 @@ impl Socket {
                     }
                 }
             }
-            Poll::Ready(Ok(()))
+            Poll::Ready(Ok(sent))
         })
         .await;
         if let Some((state, limit_s)) = before {
@@ -277,6 +309,42 @@ mod tests {
         assert_eq!(process.killed(), Kill::None);
         processes.tick(8);
         assert_eq!(process.killed(), Kill::Connection);
+    }
+
+    /// Tests OUT-1 and OUT-5: a killed statement no longer waits, and the client misses no byte.
+    #[tokio::test]
+    async fn a_killed_statement_leaves_its_bytes_to_the_connection() {
+        const ANSWERS: [u8; 3] = [1, 2, 3];
+        const LONG: usize = 4 << 20;
+        for (kill, has_rest) in [(Kill::Query, false), (Kill::Timeout, true)] {
+            let (processes, process, mut socket, mut theirs) = pair();
+            crate::connection::be_woken_by(&process).await;
+            let [before, part, rest] = ANSWERS.map(|n| vec![n; LONG]);
+            if has_rest {
+                socket.leave(before);
+            }
+            let kill = async {
+                while processes.rows()[0].state != "Sending to client" {
+                    tokio::task::yield_now().await;
+                }
+                process.kill(kill);
+            };
+            let (sent, ()) = tokio::join!(socket.write_in_statement(&part, 100), kill);
+            let sent = sent.unwrap();
+            assert_eq!(sent == 0, has_rest);
+            assert!(sent < LONG && socket.post.has_rest() == has_rest);
+            let reader = std::thread::spawn(move || {
+                let mut got = Vec::new();
+                theirs.read_to_end(&mut got).unwrap();
+                got
+            });
+            socket.write_all(&part[sent..], 100).await.unwrap();
+            socket.send(&mut rest.clone(), 100).await.unwrap();
+            drop(socket);
+            let sent = &ANSWERS[usize::from(!has_rest)..];
+            let all: Vec<u8> = sent.iter().flat_map(|n| vec![*n; LONG]).collect();
+            assert!(reader.join().unwrap() == all);
+        }
     }
 
     /// Tests OUT-5: what a client gets is a part of the answer, and nothing behind it.

@@ -5,11 +5,13 @@
 //! types is kept once per connection, and handles refer to it by number.
 //! STMT-2: the long data of all statements together, including an entry for each parameter, takes
 //! at most `max_allowed_packet` bytes.
+//! It is counted by the memory that it takes (CONN-4), which may be more.
 //! STMT-3: the lists of parameter types take at most `TYPE_LISTS_BYTES`.
 use crate::error;
 use crate::protocol::parameters::ParameterType;
 use hashbrown::HashMap;
 use redolith_sql::SqlError;
+use redolith_sql::memory::Account;
 use std::collections::BTreeMap;
 
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +24,8 @@ pub struct Statement {
 /// The overhead that is counted for each parameter's long data, because clients may send long data
 /// without bytes.
 const ENTRY_BYTES: usize = 48;
+/// Long data that grows gets room for this part of its length more than it needs.
+const GROWTH_PART: usize = 8;
 
 /// The long data of one statement by parameter, ascending. An execution takes it out of
 /// [`Statements`].
@@ -42,6 +46,8 @@ pub struct Statements {
     /// The long data by statement and parameter.
     long_data: HashMap<u32, BTreeMap<u16, Vec<u8>>>,
     long_data_bytes: usize,
+    /// The memory of the long data, with the overhead.
+    long_data_memory: usize,
     /// The error with which a statement's next execution fails: its long data was too long, or was
     /// for a parameter that the statement does not have.
     long_data_failed: HashMap<u32, SqlError>,
@@ -111,19 +117,37 @@ impl Statements {
     }
 
     /// COM_STMT_SEND_LONG_DATA. The command has no answer, so a failure is reported by the next
-    /// execution.
-    pub fn add_long_data(&mut self, id: u32, parameter: u16, bytes: &[u8], max_bytes: usize) {
+    /// execution. `memory` is charged what the data takes more than before.
+    pub fn add_long_data(
+        &mut self,
+        id: u32,
+        parameter: u16,
+        bytes: &[u8],
+        max_bytes: usize,
+        memory: &mut Account,
+    ) {
         let Some(s) = self.get(id) else { return };
         let known = self.long_data.get_mut(&id).and_then(|data| data.get_mut(&parameter));
-        let charge = bytes.len() + if known.is_some() { 0 } else { ENTRY_BYTES };
-        if parameter >= s.params || self.long_data_bytes + charge > max_bytes {
+        let entry = if known.is_some() { 0 } else { ENTRY_BYTES };
+        let (len, capacity) = known.as_ref().map_or((0, 0), |data| (data.len(), data.capacity()));
+        let needed = len + bytes.len();
+        if parameter >= s.params || self.long_data_bytes + entry + bytes.len() > max_bytes {
             return self.refuse_long_data(id, error::long_data_too_long());
         }
-        self.long_data_bytes += charge;
-        match known {
-            Some(data) => data.extend_from_slice(bytes),
-            None => drop(self.long_data.entry(id).or_default().insert(parameter, bytes.to_vec())),
+        // Data that comes in many pieces is not moved for each of them. It never takes much more
+        // than it has bytes, because much of it may be kept for long.
+        let room = if needed > capacity { needed + len / GROWTH_PART } else { capacity };
+        if let Err(e) = memory.charge(entry + room - capacity) {
+            return self.refuse_long_data(id, e);
         }
+        let data = match known {
+            Some(data) => data,
+            None => self.long_data.entry(id).or_default().entry(parameter).or_default(),
+        };
+        data.reserve_exact(room - len);
+        data.extend_from_slice(bytes);
+        self.long_data_bytes += entry + bytes.len();
+        self.long_data_memory += entry + data.capacity() - capacity;
     }
     /// Makes the statement's next execution fail with the error `why`.
     pub fn refuse_long_data(&mut self, id: u32, why: SqlError) {
@@ -131,9 +155,9 @@ impl Statements {
             self.long_data_failed.entry(id).or_insert(why);
         }
     }
-    /// The bytes of long data and type lists, without the handles.
+    /// The memory of long data and type lists, without the handles.
     pub fn bytes(&self) -> usize {
-        self.long_data_bytes + self.type_lists_bytes
+        self.long_data_memory + self.type_lists_bytes
     }
     /// Takes the statement's long data for an execution, or returns the error of sending it.
     pub fn take_long_data(&mut self, id: u32) -> Result<TakenLongData, SqlError> {
@@ -143,6 +167,8 @@ impl Statements {
         let taken: Vec<(u16, Vec<u8>)> = self.long_data.remove(&id).into_iter().flatten().collect();
         self.long_data_bytes -=
             taken.iter().map(|(_, data)| ENTRY_BYTES + data.len()).sum::<usize>();
+        self.long_data_memory -=
+            taken.iter().map(|(_, data)| ENTRY_BYTES + data.capacity()).sum::<usize>();
         self.long_data_failed.remove(&id).map_or(Ok(TakenLongData(taken)), Err)
     }
     /// COM_STMT_RESET: drops the statement's long data and its error.
@@ -154,6 +180,7 @@ impl Statements {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use redolith_sql::memory::ServerMemory;
 
     fn ty(field_type: u8) -> ParameterType {
         ParameterType { field_type, unsigned: false }
@@ -210,14 +237,40 @@ mod tests {
 
     const ENTRY: usize = ENTRY_BYTES;
 
+    fn memory() -> Account {
+        Account::exact(&ServerMemory::new())
+    }
+
+    /// Tests CONN-4.
+    #[test]
+    fn long_data_is_counted_with_its_room() {
+        const MOST: usize = 1 << 20;
+        let server = ServerMemory::new();
+        server.set_limit(MOST);
+        let (mut s, mut m) = (Statements::default(), Account::exact(&server));
+        s.add(1, 2);
+        let mut failed = false;
+        while !failed {
+            s.add_long_data(1, 1, &[7; 1000], usize::MAX, &mut m);
+            failed = !s.long_data_failed.is_empty();
+            let data = &s.long_data[&1][&1];
+            assert_eq!(s.bytes(), ENTRY + data.capacity());
+            assert!(m.used() == s.bytes() && m.used() <= MOST);
+            assert!(data.capacity() <= data.len() + data.len() / GROWTH_PART);
+        }
+        assert!(s.long_data[&1][&1].len() > MOST * 3 / 4);
+        assert_eq!(s.take_long_data(1).unwrap_err().code, 3170);
+        assert_eq!((s.bytes(), s.long_data_bytes), (0, 0));
+    }
+
     #[test]
     fn long_data_adds_up_and_is_taken_once() {
-        let mut s = Statements::default();
+        let (mut s, mut m) = (Statements::default(), memory());
         s.add(1, 2);
         s.add(2, 1);
-        s.add_long_data(1, 1, b"ab", 1000);
-        s.add_long_data(1, 1, b"cd", 1000);
-        s.add_long_data(2, 0, b"x", 1000);
+        s.add_long_data(1, 1, b"ab", 1000, &mut m);
+        s.add_long_data(1, 1, b"cd", 1000, &mut m);
+        s.add_long_data(2, 0, b"x", 1000, &mut m);
         let taken = s.take_long_data(1).unwrap();
         assert_eq!((taken.of(0), taken.of(1)), (None, Some(&b"abcd"[..])));
         assert_eq!(s.take_long_data(1).unwrap().of(1), None);
@@ -228,26 +281,28 @@ mod tests {
 
     #[test]
     fn too_much_long_data_fails_the_next_execution_only() {
-        let mut s = Statements::default();
+        let (mut s, mut m) = (Statements::default(), memory());
         s.add(1, 1);
-        s.add_long_data(1, 0, &[0; 8], ENTRY + 10);
-        s.add_long_data(1, 0, &[0; 3], ENTRY + 10);
+        s.add_long_data(1, 0, &[0; 8], ENTRY + 10, &mut m);
+        s.add_long_data(1, 0, &[0; 3], ENTRY + 10, &mut m);
         assert!(s.take_long_data(1).is_err());
         assert!(s.take_long_data(1).is_ok());
-        s.add_long_data(1, 1, b"no such parameter", 100);
+        s.add_long_data(1, 1, b"no such parameter", 100, &mut m);
         assert!(s.take_long_data(1).is_err());
-        s.add_long_data(9, 0, b"no such statement", 100);
+        s.add_long_data(9, 0, b"no such statement", 100, &mut m);
         assert_eq!(s.long_data_bytes, 0);
     }
 
     #[test]
     fn long_data_without_data_counts_too() {
-        let mut s = Statements::default();
+        let (mut s, mut m) = (Statements::default(), memory());
         s.add(1, 1000);
-        (0..1000).for_each(|parameter| s.add_long_data(1, parameter, b"", 10 * ENTRY));
+        for parameter in 0..1000 {
+            s.add_long_data(1, parameter, b"", 10 * ENTRY, &mut m);
+        }
         assert_eq!(s.long_data[&1].len(), 10, "STMT-2");
         assert!(s.take_long_data(1).is_err());
-        s.add_long_data(1, 7, b"", 10 * ENTRY);
+        s.add_long_data(1, 7, b"", 10 * ENTRY, &mut m);
         assert_eq!(s.take_long_data(1).unwrap().of(7), Some(&b""[..]));
     }
 }

@@ -6,6 +6,8 @@
 //! after `columns`.
 //! **SINK-2** Each row has exactly as many values as there are columns, in their order. The sink
 //! encodes a value by its *column's* type.
+//! **SINK-3** The sink is drained between rows only. After a drain that has failed, the statement
+//! gives the sink nothing but its error.
 use crate::error::SqlError;
 use crate::plan::expr_type::{ExprType, Kind};
 use redolith_types::{Collation, Value};
@@ -131,7 +133,12 @@ pub trait ResultSink: Send {
     /// Sets the character set of the results that follow, as
     /// [`Session::results_collation`](crate::session::Session::results_collation) returns it.
     fn results_in(&mut self, _results: Option<Collation>) {}
-    fn columns(&mut self, columns: &[ColumnMeta]);
+    /// Takes the definitions of the rows' columns. Where they are many, it sends them in parts, as
+    /// [`drain`](Self::drain) does.
+    fn columns(
+        &mut self,
+        columns: &[ColumnMeta],
+    ) -> impl Future<Output = Result<(), SqlError>> + Send;
     fn begin_row(&mut self);
     /// Adds the next value to the row that [`Self::begin_row`] has begun.
     fn value(&mut self, value: &Value<'_>);
@@ -143,7 +150,13 @@ pub trait ResultSink: Send {
         }
         self.end_row();
     }
-    /// Announces that the strings of the next row have `bytes` bytes together.
+    /// The bytes that the strings of a row take in the sink: it may convert them. The executor asks
+    /// for long rows only.
+    fn row_bytes(&self, values: &[Value<'_>]) -> usize {
+        values.iter().map(crate::memory::bytes_of).sum()
+    }
+    /// Announces that the strings of the next row take `bytes` bytes together, as
+    /// [`row_bytes`](Self::row_bytes) has told.
     fn expect(&mut self, _bytes: usize) {}
     fn finish_rows(&mut self, end: &OkInfo);
     fn ok(&mut self, ok: &OkInfo);
@@ -175,7 +188,7 @@ pub trait ResultSink: Send {
     }
     /// True if the sink's buffer is so full that it should be drained before more rows come.
     fn wants_drain(&self) -> bool;
-    /// Sends the bytes that the sink holds. An error means that the client is gone: the statement
-    /// ends as if it were killed.
+    /// Sends the bytes that the sink holds. An error means that the client is gone, or that the
+    /// statement was killed while its client did not take them: the statement ends.
     fn drain(&mut self) -> impl Future<Output = Result<(), SqlError>> + Send;
 }

@@ -54,9 +54,16 @@ pub fn put_with(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     if len <= 0xfa {
         out[at] = len as u8;
     } else {
-        let mut prefix = Vec::with_capacity(9);
-        put_int(&mut prefix, len as u64);
-        out.splice(at..at + 1, prefix);
+        let (mark, bytes) = match len {
+            0..=0xffff => (0xfc, 2),
+            0x1_0000..=0xff_ffff => (0xfd, 3),
+            _ => (0xfe, 8),
+        };
+        out.resize(out.len() + bytes, 0);
+        let text = at + 1 + bytes;
+        out.copy_within(at + 1..at + 1 + len, text);
+        out[at] = mark;
+        out[at + 1..text].copy_from_slice(&(len as u64).to_le_bytes()[..bytes]);
     }
 }
 

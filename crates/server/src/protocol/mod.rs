@@ -5,6 +5,7 @@ pub mod capabilities;
 pub mod column;
 pub mod handshake;
 pub mod lenenc;
+pub mod long_text;
 pub mod output;
 pub mod packet;
 pub mod parameters;

@@ -121,7 +121,11 @@ impl Output {
 
     /// Empties the buffer after it was sent. Memory that a long row has taken is freed at once.
     pub fn sent(&mut self) {
-        self.buf.clear();
+        self.sent_first(self.buf.len());
+    }
+    /// Removes the first `bytes` bytes, which were sent.
+    pub fn sent_first(&mut self, bytes: usize) {
+        self.buf.drain(..bytes);
         self.buf.shrink_to(KEPT_BYTES);
     }
     /// Frees the buffer, unless something is still to be sent.

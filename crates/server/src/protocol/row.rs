@@ -8,7 +8,7 @@
 use super::capabilities::field_type as t;
 use super::lenenc::{NULL, put_bytes, put_with};
 use super::packet::HEADER;
-use super::temporal;
+use super::{long_text, temporal};
 use redolith_sql::plan::expr_type::NOT_FIXED_DECIMALS;
 use redolith_sql::{ColumnFlags, ColumnMeta};
 use redolith_types::number::write_fixed;
@@ -44,7 +44,9 @@ impl RowColumn {
 fn put_string(b: &mut Vec<u8>, s: &[u8], c: &RowColumn) {
     match c.convert {
         // The character sets agree on ASCII, so ASCII needs no conversion.
-        Some((from, to)) if !s.is_ascii() => put_bytes(b, &from.convert_lossy(s, to)),
+        Some((from, to)) if !s.is_ascii() => {
+            put_with(b, |b| long_text::put_converted(b, s, from, to));
+        }
         _ => put_bytes(b, s),
     }
 }
@@ -55,7 +57,7 @@ pub fn put_text(b: &mut Vec<u8>, column: &RowColumn, value: &Value<'_>) {
     match value {
         Value::Null => b.push(NULL),
         Value::Bytes(s) => put_string(b, s, column),
-        Value::Json(_) => put_string(b, &value.to_bytes(), column),
+        Value::Json(_) => put_with(b, |b| long_text::put_json(b, value, column)),
         other => put_with(b, |b| text(b, other, column)),
     }
 }
@@ -137,7 +139,7 @@ fn binary(b: &mut Vec<u8>, value: &Value<'_>, c: &RowColumn) {
         },
         _ => match value {
             Value::Bytes(s) => put_string(b, s, c),
-            Value::Json(_) => put_string(b, &value.to_bytes(), c),
+            Value::Json(_) => put_with(b, |b| long_text::put_json(b, value, c)),
             other => put_with(b, |b| text(b, other, c)),
         },
     }

@@ -1,7 +1,9 @@
 //! Tests the program itself: command line, start, second start, shutdown.
+use crate::common::{DEPRECATE_EOF, Raw, error_code};
 use redolith_client::{Client, Place};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
@@ -355,4 +357,70 @@ fn the_error_log_is_a_file_that_can_be_rotated() {
     let mut piped = String::new();
     child.stderr.take().unwrap().read_to_string(&mut piped).unwrap();
     assert_eq!(piped, "");
+}
+
+/// A statement that ends while its client does not read holds nothing any more: its table can be
+/// dropped. The client finds the rows that were on their way, and then the error.
+#[test]
+fn a_select_whose_client_does_not_read_can_be_ended() {
+    const QUERY: u8 = 3;
+    const PING: u8 = 14;
+    let dir = Dir::new("not-reading");
+    let _server = Running::start(&dir);
+    let socket = dir.0.join("s.sock");
+    let mut other = Client::connect(&Place::Socket(socket.clone()), "root").unwrap();
+    other.query("CREATE DATABASE d").unwrap();
+    for (code, hint) in [(1317, ""), (3024, "/*+ MAX_EXECUTION_TIME(200) */")] {
+        other.query("CREATE TABLE d.t (c VARCHAR(1000))").unwrap();
+        let rows = vec!["(REPEAT('x', 1000))"; 200].join(",");
+        other.query(&format!("INSERT INTO d.t VALUES {rows}")).unwrap();
+        let mut raw = Raw { stream: UnixStream::connect(&socket).unwrap(), sequence: 0 };
+        assert_eq!(raw.login("d", DEPRECATE_EOF)[0], 0);
+        raw.command(QUERY, format!("SELECT {hint} a.c FROM t a, t b").as_bytes());
+        let waits = || {
+            let rows = other.query("SHOW PROCESSLIST").unwrap();
+            rows.into_iter().find(|row| row[6].as_deref() == Some("Sending to client"))
+        };
+        let id = std::iter::repeat_with(waits).flatten().next().unwrap()[0].clone().unwrap();
+        if code == 1317 {
+            other.query(&format!("KILL QUERY {id}")).unwrap();
+        }
+        other.query("DROP TABLE d.t").unwrap();
+        let last = std::iter::repeat_with(|| raw.read()).find(|packet| packet[0] == 0xff).unwrap();
+        assert_eq!(error_code(&last), code);
+        assert_eq!(raw.ask(PING, b"")[0], 0, "the connection goes on");
+    }
+}
+
+/// Tests MEM-1: a value counts with the length that it has for the client.
+#[test]
+fn a_value_that_grows_on_its_way_to_the_client_is_counted() {
+    const QUERY: u8 = 3;
+    let dir = Dir::new("growing");
+    let _server = Running::start(&dir);
+    let socket = dir.0.join("s.sock");
+    let mut raw = Raw { stream: UnixStream::connect(socket).unwrap(), sequence: 0 };
+    assert_eq!(raw.login("", DEPRECATE_EOF)[0], 0);
+    let latin1 = "SELECT CONVERT(REPEAT(CHAR(0xe9), 7 << 20) USING latin1)";
+    let json = "SELECT JSON_ARRAY(REPEAT(CHAR(1 USING utf8mb4), 2 << 20))";
+    for (select, len, too_little_mib, enough_mib) in
+        [(latin1, 2 * (7 << 20), 19, 40), (json, 6 * (2 << 20) + 4, 12, 30)]
+    {
+        for (limit_mib, is_enough) in [(too_little_mib, false), (enough_mib, true)] {
+            let limit = format!("SET SESSION redolith_statement_memory = {}", limit_mib << 20);
+            assert_eq!(raw.ask(QUERY, limit.as_bytes())[0], 0);
+            raw.command(QUERY, select.as_bytes());
+            // The number of columns, and the only column.
+            assert_eq!((raw.read(), raw.read()[0]), (vec![1], 3));
+            let row = raw.read();
+            if is_enough {
+                // The length takes four bytes.
+                assert_eq!((row.len(), raw.read()[0]), (4 + len, 0xfe));
+            } else {
+                assert_eq!(row[0], 0xff, "an error, and no row");
+                assert_eq!(error_code(&row), 3170);
+                assert!(text(&row).contains("redolith_statement_memory"));
+            }
+        }
+    }
 }

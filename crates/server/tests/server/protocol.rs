@@ -338,6 +338,20 @@ fn prepared_statements_bind_and_remember_types() {
     assert_eq!(raw.ask_error(0x1c, &[1, 0, 0, 0, 1, 0, 0, 0]), 1243);
 }
 
+/// Tests CONN-2.
+#[test]
+fn the_definitions_of_a_result_leave_in_parts() {
+    let server = start(LIMITS);
+    let mut raw = Raw::logged_in(&server);
+    raw.command(QUERY, b"COLUMNS 4096");
+    assert_eq!(raw.read(), [0xfc, 0, 16]);
+    for _ in 0..4096 {
+        assert!(raw.read().len() > 1000);
+    }
+    assert_eq!(raw.read()[0], 0xfe);
+    assert_eq!(raw.ask(0x0e, b"")[0], 0);
+}
+
 #[test]
 fn many_definitions_leave_in_parts() {
     let server = start(LIMITS);

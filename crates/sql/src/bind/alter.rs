@@ -57,7 +57,7 @@ impl Binder<'_> {
         let old = self.open_table(name, true)?;
         let table = self.table_name(name)?;
         let mut def = TableDef { columns: Vec::new(), indexes: Vec::new(), ..old.def.clone() };
-        let (mut auto_increment, mut convert) = (None, None);
+        let (mut auto_increment, mut convert, mut database_collation) = (None, None, None);
         for action in actions {
             match action {
                 Alter::Options(options) => {
@@ -72,6 +72,9 @@ impl Binder<'_> {
                 }
                 Alter::Convert(charset, collation) => {
                     let database = self.cx.catalog.schema(&table.schema);
+                    if charset.is_empty() {
+                        database_collation = database;
+                    }
                     let to =
                         collation_option(self.cx, Some(charset), collation.as_deref(), database)?;
                     convert = to.or(database);
@@ -113,6 +116,7 @@ impl Binder<'_> {
             drops_key,
             keeps_counter,
             auto_increment,
+            database_collation,
             copy: if in_place { None } else { Some(self.copy_of_rows(name, &old, &def, &from)?) },
             def,
         })

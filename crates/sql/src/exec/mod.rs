@@ -138,7 +138,7 @@ pub async fn run(
         Statement::UpdateMany(many) => Box::pin(many::update(cx, many, params)).await,
         Statement::DeleteMany(many) => Box::pin(many::delete(cx, many, params)).await,
         Statement::Rows(rows) => {
-            sink.columns(&plan.columns);
+            sink.columns(&plan.columns).await?;
             run_rows(rows, sink).await
         }
         Statement::Do(exprs) => run_do(cx, exprs, params).await,

@@ -27,7 +27,9 @@ pub fn row_bytes(row: &[Value<'_>]) -> usize {
     row.iter().map(|v| size_of::<Value<'_>>() + crate::memory::bytes_of(v)).sum()
 }
 impl ResultSink for Collected {
-    fn columns(&mut self, _: &[ColumnMeta]) {}
+    async fn columns(&mut self, _: &[ColumnMeta]) -> Result<()> {
+        Ok(())
+    }
     fn begin_row(&mut self) {}
     fn value(&mut self, value: &Value<'_>) {
         self.bytes += size_of::<Value<'_>>() + crate::memory::bytes_of(value);

@@ -56,7 +56,7 @@ pub async fn run(
     }
     let at = Scope::new(params);
     let subqueries = subqueries_of(cx, plan, at).await?;
-    sink.columns(columns);
+    sink.columns(columns).await?;
     let known = Known { subqueries: &subqueries, ..*at.known };
     let at = Scope { known: &known, ..at };
     Ok(Outcome::Rows(produce(cx, plan, at, u64::MAX, sink).await?))
@@ -89,7 +89,11 @@ async fn select_into(
 pub trait RowTarget: Send {
     /// Takes a row.
     fn row(&mut self, values: &[Value<'_>]);
-    /// Announces that the strings of the next row have `bytes` bytes together.
+    /// The bytes that the strings of a row take in the target.
+    fn row_bytes(&self, values: &[Value<'_>]) -> usize {
+        values.iter().map(crate::memory::bytes_of).sum()
+    }
+    /// Announces that the strings of the next row take `bytes` bytes together.
     fn expect(&mut self, bytes: usize);
     /// The number of bytes that the target holds, for the statement's account.
     fn held(&self) -> usize;
@@ -101,6 +105,9 @@ pub trait RowTarget: Send {
 impl<S: ResultSink> RowTarget for S {
     fn row(&mut self, values: &[Value<'_>]) {
         ResultSink::row(self, values);
+    }
+    fn row_bytes(&self, values: &[Value<'_>]) -> usize {
+        ResultSink::row_bytes(self, values)
     }
     fn expect(&mut self, bytes: usize) {
         ResultSink::expect(self, bytes);
@@ -196,7 +203,7 @@ fn give(values: &[Value<'_>], env: &mut Env<'_>, sink: &mut impl RowTarget) -> R
         return Ok(());
     }
     let mark = env.held();
-    let bytes = values.iter().filter_map(Value::as_bytes).map(<[u8]>::len).sum();
+    let bytes = sink.row_bytes(values);
     env.charge(bytes)?;
     sink.expect(bytes);
     sink.row(values);

@@ -23,7 +23,9 @@ struct Text {
     rows: Vec<Vec<String>>,
 }
 impl ResultSink for Text {
-    fn columns(&mut self, _: &[ColumnMeta]) {}
+    async fn columns(&mut self, _: &[ColumnMeta]) -> Result<()> {
+        Ok(())
+    }
     fn begin_row(&mut self) {
         self.rows.push(Vec::new());
     }

@@ -109,6 +109,9 @@ pub struct Rebuild {
     pub keeps_counter: bool,
     /// The statement has DROP PRIMARY KEY, or its other form.
     pub drops_key: bool,
+    /// The database's collation, if the definition depends on it (CONVERT TO CHARACTER SET
+    /// DEFAULT). It may be another one when the statement has its locks.
+    pub database_collation: Option<Collation>,
 }
 
 #[derive(Clone, Debug)]

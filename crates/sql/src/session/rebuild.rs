@@ -76,7 +76,9 @@ impl Session {
         self.lock_exclusively(&names, (&def.schema, &checks)).await?;
         let old = engine.dict.table(&name.schema, &name.name);
         let old = old.ok_or_else(|| SqlError::no_such_table(&name.schema, &name.name))?;
-        if !plan.is_current() {
+        let database = engine.dict.require_schema(&name.schema)?;
+        if !plan.is_current() || rebuild.database_collation.is_some_and(|c| c != database.collation)
+        {
             return Err(Failure::Stale);
         }
         check_generated_key(

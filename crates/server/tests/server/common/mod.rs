@@ -81,7 +81,7 @@ fn type_of(v: &Value<'_>) -> ExprType {
 }
 
 /// The fake backend knows these statements: `SELECT 1`; `ROWS n`; `WAIT` (until killed); `BIG n`
-/// (one value of n bytes); `FAIL`; `DO`; `SET wait_timeout n`.
+/// (one value of n bytes); `COLUMNS n` (with long names); `FAIL`; `DO`; `SET wait_timeout n`.
 impl Session for FakeSession {
     async fn query(&mut self, text: &[u8], out: &mut impl ResultSink) {
         let text = String::from_utf8_lossy(text).into_owned();
@@ -90,7 +90,7 @@ impl Session for FakeSession {
         let n: u64 = words.next_back().and_then(|w| w.parse().ok()).unwrap_or(0);
         match verb.as_str() {
             "SELECT" => {
-                out.columns(&[column("1", ExprType::bigint(2))]);
+                out.columns(&[column("1", ExprType::bigint(2))]).await.unwrap();
                 out.row(&[Value::Int(1)]);
                 out.finish_rows(&ok());
             }
@@ -98,7 +98,9 @@ impl Session for FakeSession {
                 out.columns(&[
                     column("n", ExprType::bigint(20)),
                     column("s", ExprType::string(100, Collation::Utf8mb4GeneralCi)),
-                ]);
+                ])
+                .await
+                .unwrap();
                 for i in 0..n {
                     out.row(&[Value::UInt(i), Value::bytes(&[b'x'; 100])]);
                     if out.wants_drain() && out.drain().await.is_err() {
@@ -108,15 +110,25 @@ impl Session for FakeSession {
                 out.finish_rows(&ok());
             }
             "BIG" => {
-                out.columns(&[column("b", ExprType::string(n as u32, Collation::Binary))]);
+                out.columns(&[column("b", ExprType::string(n as u32, Collation::Binary))])
+                    .await
+                    .unwrap();
                 out.row(&[Value::owned(vec![b'y'; n as usize])]);
+                out.finish_rows(&ok());
+            }
+            "COLUMNS" => {
+                let columns = vec![column(&"n".repeat(1000), ExprType::bigint(20)); n as usize];
+                out.columns(&columns).await.unwrap();
+                assert!(out.held() < 1 << 20, "definitions leave in parts");
                 out.finish_rows(&ok());
             }
             "HALF" => {
                 out.columns(&[
                     column("a", ExprType::bigint(20)),
                     column("b", ExprType::bigint(20)),
-                ]);
+                ])
+                .await
+                .unwrap();
                 out.row(&[Value::Int(1), Value::Int(2)]);
                 out.begin_row();
                 out.value(&Value::Int(3));
@@ -144,7 +156,7 @@ impl Session for FakeSession {
                 ..ok()
             }),
             "LENGTH" => {
-                out.columns(&[column("n", ExprType::bigint(20))]);
+                out.columns(&[column("n", ExprType::bigint(20))]).await.unwrap();
                 out.row(&[Value::UInt(text.len() as u64)]);
                 out.finish_rows(&ok());
             }
@@ -182,7 +194,7 @@ impl Session for FakeSession {
             return out.ok(&ok());
         }
         let columns: Vec<_> = params.iter().map(|v| column("p", type_of(v))).collect();
-        out.columns(&columns);
+        out.columns(&columns).await.unwrap();
         out.row(params);
         out.finish_rows(&ok());
     }

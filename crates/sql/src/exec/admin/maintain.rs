@@ -33,7 +33,7 @@ pub(super) async fn run(
         AdminStmt::Checksum(tables) => ("checksum", tables),
         _ => unreachable!("statements about tables are run here"),
     };
-    sink.columns(columns);
+    sink.columns(columns).await?;
     let mut sent = 0;
     for name in tables {
         let mark = cx.locks.metadata_lock.mark();

@@ -19,7 +19,6 @@ pub(crate) use tables::status_of as table_status;
 use super::admin::AdminContext;
 use super::eval::like;
 use super::pace::LONG;
-use super::row_bytes;
 use super::scan::go_on;
 use super::server_rows::{Gathered, Row, filtered};
 use super::set::{SystemVariables, session_variables};
@@ -76,12 +75,12 @@ pub async fn run(
         })?,
         ShowFilter::Where(condition) => cx.filter(condition, params, rows)?,
     };
-    sink.columns(columns);
+    sink.columns(columns).await?;
     let mut sent = 0;
     for row in &kept {
         let memory = &mut cx.session.memory.statement;
         // The row exists twice while the sink writes it.
-        let (written, bytes) = (memory.used(), row_bytes(row));
+        let (written, bytes) = (memory.used(), sink.row_bytes(row));
         memory.charge(bytes)?;
         if bytes >= LONG {
             sink.expect(bytes);

@@ -2,6 +2,9 @@
 use super::binlog::Log;
 use super::{TABLE, World, lines, query};
 use crate::session::Session;
+use redolith_engine::dict::metadata_lock::{MetadataLockMode, MetadataLockSet};
+use redolith_engine::runtime::block_on;
+use redolith_types::Collation;
 
 /// A session that waits for locks long enough for every test, but not for ever.
 fn patient(w: &World) -> Session {
@@ -113,4 +116,31 @@ fn what_finds_a_table_is_logged_before_the_table_goes() {
     done(&mut other, &["SET lock_wait_timeout = 1", text]);
     assert_eq!(log.new_lines(), [format!("test: {text}")]);
     done(&mut s, &["COMMIT"]);
+}
+
+/// The database's collation counts that the statement finds under its locks, as on a replica.
+/// Tests DDL-2.
+#[test]
+fn a_conversion_to_the_default_takes_the_collation_under_the_locks() {
+    let w = World::new();
+    done(
+        &mut w.session(),
+        &[
+            "CREATE DATABASE late COLLATE latin1_swedish_ci",
+            "CREATE TABLE late.t (c CHAR(5)) CHARACTER SET ascii",
+        ],
+    );
+    let engine = &w.server.engine;
+    let (mut user, lock) = (MetadataLockSet::new(), engine.dict.metadata_lock("d/late"));
+    assert!(user.try_lock(&lock, MetadataLockMode::Exclusive));
+    let text = "ALTER TABLE late.t CONVERT TO CHARACTER SET DEFAULT";
+    let answers = beside(&w, text, "d/late", || {
+        block_on(engine.alter_schema("late", Collation::Utf8mb4GeneralCi, None)).unwrap();
+        user.release_all();
+    });
+    assert_eq!(answers, ["ok 0 0"]);
+    let def = &engine.dict.table("late", "t").unwrap().def;
+    let charset = Collation::Utf8mb4GeneralCi.charset();
+    assert_eq!(def.collation.charset(), charset);
+    assert_eq!(def.columns[0].ty.collation().map(Collation::charset), Some(charset));
 }

@@ -41,7 +41,9 @@ pub(super) struct Lines {
     last: OkInfo,
 }
 impl ResultSink for Lines {
-    fn columns(&mut self, _: &[ColumnMeta]) {}
+    async fn columns(&mut self, _: &[ColumnMeta]) -> Result<(), SqlError> {
+        Ok(())
+    }
     fn begin_row(&mut self) {
         self.row.clear();
     }
@@ -87,8 +89,9 @@ impl Narrow {
     }
 }
 impl ResultSink for Narrow {
-    fn columns(&mut self, columns: &[ColumnMeta]) {
+    async fn columns(&mut self, columns: &[ColumnMeta]) -> Result<(), SqlError> {
         self.hold(columns.len());
+        Ok(())
     }
     fn begin_row(&mut self) {}
     fn value(&mut self, _: &Value<'_>) {}
