@@ -76,6 +76,11 @@ impl UserLocks {
         held.waits.insert(connection, name.into());
         Ok(Waiting { locks: self, connection })
     }
+    /// The number of connections that wait.
+    #[cfg(test)]
+    pub fn waiting(&self) -> usize {
+        self.held.lock().waits.len()
+    }
     /// Takes the lock if it is free. That ends the connection's wait, if it waits.
     pub fn try_lock(&self, name: &[u8], connection: u32) -> Result<bool> {
         let mut held = self.held.lock();
