@@ -1,5 +1,5 @@
 //! The `redolith` server: listener, protocol, sessions, settings from the command line.
-#![deny(unsafe_code)] // allowed in send_batch/ring.rs and idle_memory.rs alone
+#![deny(unsafe_code)] // allowed in send_batch/ring.rs, idle_memory.rs and hang_up.rs
 pub mod backend;
 mod binlog_dump;
 pub mod check;
@@ -10,6 +10,7 @@ pub mod dump;
 mod engine_status;
 mod error;
 pub mod error_log;
+mod hang_up;
 mod idle_memory;
 pub mod listener;
 mod login;
@@ -17,6 +18,7 @@ pub mod login_seats;
 mod long_work;
 mod metrics;
 pub mod options;
+mod own_file;
 pub mod protocol;
 mod result_writer;
 mod runtime;

@@ -2,6 +2,7 @@
 use crate::backend::Backend;
 use crate::connection::serve;
 use crate::long_work;
+use crate::own_file::OwnFile;
 use crate::protocol::auth::Peer;
 use crate::server::Server;
 use crate::socket::{Socket, Stream};
@@ -59,14 +60,17 @@ pub fn bind_unix(disk: &dyn Disk, path: &Path, backlog: u32) -> io::Result<Liste
     Ok(Listener::Unix(socket.listen(backlog)?))
 }
 
-/// Removes the socket's file when dropped.
-pub struct SocketFile {
-    pub disk: Arc<dyn Disk>,
-    pub path: PathBuf,
+/// Removes the socket's file when dropped, unless another server has made it anew (OWNFILE-1).
+pub struct SocketFile(OwnFile);
+impl SocketFile {
+    /// Takes over the file that [`bind_unix`] has just made.
+    pub fn new(disk: Arc<dyn Disk>, path: PathBuf) -> SocketFile {
+        SocketFile(OwnFile::made(disk, path))
+    }
 }
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        let _ = self.disk.remove(&self.path);
+        self.0.remove();
     }
 }
 

@@ -5,8 +5,10 @@ use crate::connection::{Channel, Over};
 use crate::error;
 use crate::protocol::auth::{NATIVE_PASSWORD, Peer, Privileges, Scramble};
 use crate::protocol::capabilities::Capabilities;
+use crate::protocol::client_collation;
 use crate::protocol::handshake::{self, Login};
 use crate::server::Server;
+use redolith_sql::SqlError;
 use redolith_sql::parse::charsets::TextCharsets;
 use redolith_sql::processes::State;
 use redolith_types::{Charset, Collation};
@@ -40,7 +42,7 @@ pub async fn log_in<B: Backend>(
     let body = receive(channel).await?;
     let login =
         Login::read(channel.input.body(body)).map_err(|_| Over::Refused(error::bad_handshake()))?;
-    let (logged_in, answer, plugin) = owned(&login);
+    let (logged_in, answer, plugin) = owned(&login).map_err(Over::Refused)?;
     verify(server, channel, peer, logged_in, answer, plugin, &scramble).await
 }
 
@@ -51,7 +53,7 @@ pub async fn change_user<B: Backend>(
     peer: &Peer,
     login: &Login<'_>,
 ) -> Result<LoggedIn, Over> {
-    let (logged_in, answer, _) = owned(login);
+    let (logged_in, answer, _) = owned(login).map_err(Over::Refused)?;
     // The scramble of the connection's login has been used (AUTH-1). So an answer made from it is
     // treated as the answer of another plug-in, and the client has to answer a new scramble.
     let plugin = if answer.is_empty() { Plugin::Native } else { Plugin::Other };
@@ -71,19 +73,20 @@ enum Plugin {
     Other,
 }
 
-fn owned(login: &Login<'_>) -> (LoggedIn, Vec<u8>, Plugin) {
-    let client =
-        Collation::from_id(login.collation_id).map_or(Charset::Utf8mb4, Collation::charset);
+fn owned(login: &Login<'_>) -> Result<(LoggedIn, Vec<u8>, Plugin), SqlError> {
+    let collation_id = client_collation::of_client(login.collation_id)?;
+    let client = Collation::from_id(collation_id).map_or(Charset::Utf8mb4, Collation::charset);
     let text = |b: &[u8]| TextCharsets { client, connection: client }.shown(b).into_owned();
     let logged_in = LoggedIn {
         capabilities: login.capabilities,
-        collation_id: login.collation_id,
+        collation_id,
         user: text(login.user),
         privileges: Privileges::default(),
         database: login.database.map(<[u8]>::to_vec),
     };
     let is_native = login.plugin.is_none_or(|p| p == NATIVE_PASSWORD.as_bytes());
-    (logged_in, login.auth_answer.to_vec(), if is_native { Plugin::Native } else { Plugin::Other })
+    let plugin = if is_native { Plugin::Native } else { Plugin::Other };
+    Ok((logged_in, login.auth_answer.to_vec(), plugin))
 }
 
 async fn verify<B: Backend>(

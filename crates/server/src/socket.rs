@@ -1,5 +1,6 @@
 //! A client's socket. A command costs one system call to read it, and one, or a share of one
 //! ([`crate::send_batch`]), to write its answer.
+use crate::hang_up;
 use crate::send_batch::{self, Post, Posted, SharedBatch};
 use redolith_sql::processes::{Kill, Process, State};
 use std::future::poll_fn;
@@ -39,9 +40,11 @@ pub struct Socket {
     broken: bool,
 }
 impl Drop for Socket {
-    /// Sends the queued answer before the descriptor is closed (OUT-2).
+    /// Sends the queued answer (OUT-2) and withdraws the look at the client (HANGUP-1) before the
+    /// descriptor is closed.
     fn drop(&mut self) {
         self.hurry();
+        hang_up::look_no_more(&self.process);
     }
 }
 
@@ -67,6 +70,7 @@ pub enum Input {
 impl Socket {
     pub fn new(stream: Stream, process: Arc<Process>) -> Socket {
         let post = Post::new(process.clone());
+        hang_up::look_from(&process, stream.as_fd());
         Socket { stream, process, post, batch: None, broken: false }
     }
 

@@ -6,6 +6,7 @@ use crate::error_log::{self, ErrorLog};
 use crate::listener::{self, Listener, SocketFile};
 use crate::long_work;
 use crate::metrics;
+use crate::own_file::OwnFile;
 use crate::runtime::{EngineRuntime, TokioRuntime};
 use crate::server::Server;
 use crate::sql_backend::SqlBackend;
@@ -492,7 +493,7 @@ fn bind(s: &Settings, disk: &Arc<dyn Disk>, datadir: &Path) -> Result<Sockets, S
             .map_err(|e| format!("cannot listen on {}: {e}", path.display()))?;
         sockets.listeners.push(listener);
         sockets.connect.push(format!("mariadb --no-defaults -uroot -S {}", path.display()));
-        sockets.file = Some(SocketFile { disk: disk.clone(), path });
+        sockets.file = Some(SocketFile::new(disk.clone(), path));
     }
     let port = s.bits(Var::Port) as u16;
     if s.is_on(Var::SkipNetworking) {
@@ -528,13 +529,25 @@ fn bind(s: &Settings, disk: &Arc<dyn Disk>, datadir: &Path) -> Result<Sockets, S
     Ok(sockets)
 }
 
+/// Removes the file of the process id when dropped, unless another server has made it anew
+/// (OWNFILE-1), or has written its own id into it, as servers do with a file that is there.
 struct PidFile {
-    disk: Arc<dyn Disk>,
-    path: PathBuf,
+    file: OwnFile,
+    text: String,
 }
 impl Drop for PidFile {
     fn drop(&mut self) {
-        let _ = self.disk.remove(&self.path);
+        let how = OpenHow { create: Create::Existing, direct: false };
+        let written = || -> std::io::Result<Vec<u8>> {
+            let file = self.file.disk().open(self.file.path(), how)?;
+            // A longer file is another's too.
+            let mut bytes = vec![0; file.len()?.min(self.text.len() as u64 + 1) as usize];
+            file.read_at(&mut bytes, 0)?;
+            Ok(bytes)
+        };
+        if written().is_ok_and(|bytes| bytes == self.text.as_bytes()) {
+            self.file.remove();
+        }
     }
 }
 
@@ -545,9 +558,10 @@ fn write_pid_file(
 ) -> Result<Option<PidFile>, String> {
     let Some(named) = s.text(Var::PidFile).filter(|p| !p.is_empty()) else { return Ok(None) };
     let path = datadir.join(&*named);
-    write_text(&**disk, &path, &format!("{}\n", std::process::id()))
+    let text = format!("{}\n", std::process::id());
+    write_text(&**disk, &path, &text)
         .map_err(|e| format!("cannot write {}: {e}", path.display()))?;
-    Ok(Some(PidFile { disk: disk.clone(), path }))
+    Ok(Some(PidFile { file: OwnFile::made(disk.clone(), path), text }))
 }
 
 fn write_text(disk: &dyn Disk, path: &Path, text: &str) -> std::io::Result<()> {

@@ -461,6 +461,8 @@ errors! {
     /// `kind` is SAVEPOINT, FUNCTION, PROCEDURE.
     does_not_exist(kind, name) = 1305, "{kind} {name} does not exist";
     interrupted() = 1317, "Query execution was interrupted";
+    user_lock_deadlock() = 3058, "Deadlock found when trying to get user-level lock; try rolling \
+        back transaction/releasing locks and restarting lock acquisition.";
     query_timeout() = 3024, "Query execution was interrupted, maximum statement execution time \
         exceeded";
     no_default(column) = 1364, "Field '{column}' doesn't have a default value";

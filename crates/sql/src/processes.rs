@@ -7,6 +7,8 @@
 //! flag in every poll: no kill is lost.
 //! PROC-3: a KILL QUERY ends at most one statement: a statement that begins clears an earlier KILL
 //! QUERY. A kill of the connection stays.
+//! PROC-4: a wait that may be as long as the client likes is attended ([`Process::attend`]): once a
+//! second the list looks whether the client is still there. If it is not, the connection is killed.
 use crate::error::SqlError;
 use crate::parse::charsets::TextCharsets;
 use hashbrown::HashMap;
@@ -132,7 +134,20 @@ pub struct Process {
     /// How far the running statement has come, if it is a long one.
     pub progress: Arc<Progress>,
     waker: Mutex<Option<Waker>>,
+    /// The running statement waits for something that may take as long as its client likes.
+    attended: AtomicBool,
+    client_is_gone: Mutex<Option<ClientIsGone>>,
     clock: Arc<AtomicU32>,
+}
+/// Looks whether the client has closed its connection. It must not block.
+pub type ClientIsGone = Box<dyn Fn() -> bool + Send>;
+
+/// A wait during which the process list looks after the client (PROC-4).
+pub struct Attended<'a>(&'a Process);
+impl Drop for Attended<'_> {
+    fn drop(&mut self) {
+        self.0.attended.store(false, Relaxed);
+    }
 }
 
 impl fmt::Debug for Process {
@@ -189,6 +204,19 @@ impl Process {
     /// Sets the waker of the connection's task; a kill wakes the task.
     pub fn set_waker(&self, waker: &Waker) {
         *self.waker.lock() = Some(waker.clone());
+    }
+    /// Sets the way to look whether the client is gone; `None` before it becomes invalid. No look
+    /// is under way any more when this returns.
+    pub fn set_client_is_gone(&self, look: Option<ClientIsGone>) {
+        *self.client_is_gone.lock() = look;
+    }
+    /// From now on, until the value is dropped, the client is looked after (PROC-4).
+    pub fn attend(&self) -> Attended<'_> {
+        self.attended.store(true, Relaxed);
+        Attended(self)
+    }
+    fn is_alone(&self) -> bool {
+        self.client_is_gone.lock().as_ref().is_some_and(|look| look())
     }
     pub fn set_who(&self, user: &str, host: &str) {
         let mut who = self.who.lock();
@@ -399,6 +427,8 @@ impl Processes {
             interrupt: KillFlag::new(),
             progress: Progress::with_clock(self.clock.clone()),
             waker: Mutex::default(),
+            attended: AtomicBool::new(false),
+            client_is_gone: Mutex::default(),
             clock: self.clock.clone(),
         });
         map.insert(id, p.clone());
@@ -441,21 +471,24 @@ impl Processes {
         self.map.read().values().filter(|p| !p.is_idle()).count()
     }
 
-    /// Called once a second: ends connections that have waited too long for their client, and wakes
-    /// idle connections that hold buffers.
+    /// Called once a second: ends connections that have waited too long for their client, or whose
+    /// statement waits for a client that is gone, and wakes idle connections that hold buffers.
     pub fn tick(&self, now_s: u32) {
         self.clock.store(now_s, Relaxed);
-        let (mut late, mut trim) = (Vec::new(), Vec::new());
+        let (mut late, mut trim, mut attended) = (Vec::new(), Vec::new(), Vec::new());
         for p in self.map.read().values() {
             let limit = p.limit_s.load(Relaxed);
             // The wait must exceed the limit, because the clock counts whole seconds.
             if limit != 0 && p.waited_s() > limit {
                 late.push(p.clone());
+            } else if p.attended.load(Relaxed) {
+                attended.push(p.clone());
             } else if p.holds_buffers.load(Relaxed) && p.is_idle() && p.waited_s() >= TRIM_AFTER_S {
                 trim.extend(p.waker.lock().clone());
             }
         }
-        late.iter().for_each(|p| p.kill(Kill::Connection));
+        let alone = attended.iter().filter(|p| p.is_alone());
+        late.iter().chain(alone).for_each(|p| p.kill(Kill::Connection));
         trim.into_iter().for_each(Waker::wake);
     }
 }
@@ -604,6 +637,36 @@ mod tests {
         );
         all.tick(21);
         assert_eq!((idle.killed(), busy.killed()), (Kill::Connection, Kill::None));
+    }
+
+    /// Tests PROC-4.
+    #[test]
+    fn a_client_is_looked_after_while_its_statement_waits() {
+        let all = Processes::new();
+        let (p, gone) = (all.add("h", 0), Arc::new(AtomicBool::new(false)));
+        let (look, looks) = (gone.clone(), Arc::new(AtomicUsize::new(0)));
+        let count = looks.clone();
+        p.set_client_is_gone(Some(Box::new(move || {
+            count.fetch_add(1, SeqCst);
+            look.load(SeqCst)
+        })));
+        p.begin(Command::Query, b"");
+        all.tick(1);
+        assert_eq!(looks.load(SeqCst), 0);
+        let wait = p.attend();
+        all.tick(2);
+        assert_eq!((looks.load(SeqCst), p.killed()), (1, Kill::None));
+        gone.store(true, SeqCst);
+        drop(wait);
+        all.tick(3);
+        assert_eq!((looks.load(SeqCst), p.killed()), (1, Kill::None));
+        let _wait = p.attend();
+        p.set_client_is_gone(None);
+        all.tick(4);
+        assert_eq!(p.killed(), Kill::None);
+        p.set_client_is_gone(Some(Box::new(|| true)));
+        all.tick(5);
+        assert_eq!(p.killed(), Kill::Connection);
     }
 
     /// Tests CONN-1.

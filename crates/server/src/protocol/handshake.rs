@@ -4,8 +4,8 @@
 //! greeting: bytes                     answer (protocol 4.1): bytes
 //! protocol version, 10    1           capabilities                  4
 //! server version          NUL         largest packet it sends       4
-//! connection id           4           collation                     1
-//! scramble, first part    8 + NUL     zero                          23
+//! connection id           4           collation                     2
+//! scramble, first part    8 + NUL     zero                          22
 //! capabilities, low       2           user                          NUL
 //! collation               1           answer to the scramble        lenenc | 1 + n | NUL: below
 //! status                  2           database                      NUL, with CONNECT_WITH_DB
@@ -66,8 +66,10 @@ impl<'a> Login<'a> {
             return Err(Malformed);
         }
         r.bytes(4)?;
-        let collation_id = r.u8()? as u16;
-        r.bytes(23)?;
+        // In MySQL the number has one byte. Libraries whose collations have greater numbers write
+        // the second byte where MySQL has a zero (Connector/Python).
+        let collation_id = r.u16()?;
+        r.bytes(22)?;
         let user = r.nul_string()?;
         let auth_answer = if capabilities.has(Capabilities::PLUGIN_AUTH_LENENC) {
             r.string()?

@@ -2,6 +2,7 @@
 //! it has no sockets and never waits.
 pub mod auth;
 pub mod capabilities;
+pub mod client_collation;
 pub mod column;
 pub mod handshake;
 pub mod lenenc;

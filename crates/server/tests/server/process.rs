@@ -170,6 +170,57 @@ fn a_killed_server_starts_again_over_its_stale_socket() {
     server.end("-TERM");
 }
 
+/// Tests OWNFILE-1.
+#[test]
+#[allow(clippy::disallowed_methods)] // files of the test's own
+fn files_that_another_server_has_made_anew_stay() {
+    let dir = Dir::new("anew");
+    let server = Running::start(&dir);
+    let (socket, pid) = (dir.0.join("s.sock"), dir.0.join("data/pid"));
+    std::fs::remove_file(&socket).unwrap();
+    let _another = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    // Servers write their ids into the file that is there.
+    std::fs::write(&pid, "1\n").unwrap();
+    server.end("-TERM");
+    assert!(socket.exists());
+    assert_eq!(std::fs::read_to_string(&pid).unwrap(), "1\n");
+}
+
+/// A client that is gone while its statement sleeps loses its transaction and its user locks.
+#[test]
+fn the_locks_of_a_client_that_is_gone_are_free_again() {
+    let dir = Dir::new("gone");
+    let server = Running::start(&dir);
+    let place = Place::Socket(dir.0.join("s.sock"));
+    let patience = std::time::Duration::from_secs(100);
+    let mut stays = Client::connect_for(&place, "root", patience).unwrap();
+    stays.query("CREATE DATABASE d").unwrap();
+    stays.query("CREATE TABLE d.t (id INT PRIMARY KEY)").unwrap();
+    stays.query("SELECT GET_LOCK('held', 0)").unwrap();
+    let waits = ["SELECT SLEEP(100000)", "SELECT 1 + SLEEP(100000)", "DO GET_LOCK('held', -1)"];
+    let clients = (0..).zip(waits).map(|(n, wait)| {
+        let place = place.clone();
+        std::thread::spawn(move || {
+            // The client gives up the wait, and leaves without a word.
+            let patience = std::time::Duration::from_secs(10);
+            let mut leaves = Client::connect_for(&place, "root", patience).unwrap();
+            leaves.query(&format!("SELECT GET_LOCK('x{n}', 0)")).unwrap();
+            leaves.query("BEGIN").unwrap();
+            leaves.query(&format!("INSERT INTO d.t VALUES ({n})")).unwrap();
+            assert!(leaves.query(wait).is_err());
+        })
+    });
+    for client in clients.collect::<Vec<_>>() {
+        client.join().unwrap();
+    }
+    for n in 0..waits.len() {
+        let got = stays.query(&format!("SELECT GET_LOCK('x{n}', 1000)")).unwrap();
+        assert_eq!(got, [[Some("1".to_string())]], "{}", waits[n]);
+        stays.query(&format!("INSERT INTO d.t VALUES ({n})")).unwrap();
+    }
+    server.end("-TERM");
+}
+
 /// Returns the whole answer to an HTTP request.
 fn http(address: &str, request: &str) -> String {
     // A request that is late gets no answer. That can happen on a busy machine.

@@ -55,6 +55,39 @@ fn another_plugin_is_switched_to_native_password() {
     assert_eq!(raw.read()[0], 0);
 }
 
+/// Tests CLIENTCS-1.
+#[test]
+fn a_client_whose_character_set_is_lacked_is_refused() {
+    let server = start(LIMITS);
+    let login = |collation_id: u16| {
+        let mut raw = Raw::connect(&server);
+        raw.read();
+        let mut packet = Raw::login_packet("root", b"", "", "mysql_native_password", 0);
+        packet[8..10].copy_from_slice(&collation_id.to_le_bytes());
+        raw.write(&packet);
+        (raw.read(), raw)
+    };
+    for (id, code, rest) in [
+        (28, 1115, "#42000Unknown character set: 'gbk'"),
+        (88, 1115, "#42000Unknown character set: 'sjis'"),
+        (51, 1115, "#42000Unknown character set: 'cp1251'"),
+        (35, 1231, "#42000Variable 'character_set_client' can't be set to the value of 'ucs2'"),
+    ] {
+        let (answer, mut raw) = login(id);
+        assert_eq!((error_code(&answer), &answer[3..]), (code, rest.as_bytes()));
+        assert!(raw.try_read().is_err(), "the connection is closed");
+    }
+    // The low byte of 309, utf8mb4_0900_bin, is the number of macroman_bin.
+    for id in [0, 8, 33, 45, 48, 63, 192, 224, 225, 255, 309, 999] {
+        assert_eq!(login(id).0[0], 0, "{id}");
+    }
+    let change = |id| [&b"root\0\0test\0"[..], &[id, 0], b"mysql_native_password\0"].concat();
+    let mut raw = login(45).1;
+    assert_eq!(raw.ask(0x11, &change(31))[0], 0);
+    assert_eq!(raw.ask_error(0x11, &change(87)), 1115);
+    assert!(raw.try_read().is_err(), "the connection is closed");
+}
+
 #[test]
 fn commands_before_login_are_refused() {
     let server = start(LIMITS);
@@ -423,6 +456,47 @@ fn kill_ends_statements_and_connections() {
     assert_eq!(b.ask(0x0c, &id.to_le_bytes())[0], 0, "PROCESS_KILL");
     assert!(a.try_read().is_err(), "an idle connection is ended");
     assert_eq!(b.ask_error(0x0c, &9999u32.to_le_bytes()), 1094);
+}
+
+/// Tests PROC-4 and HANGUP-1.
+#[test]
+fn a_statement_that_is_attended_ends_when_its_client_is_gone() {
+    let server = start(LIMITS);
+    let processes = &server.server.processes;
+    let runs = |text: &str| processes.rows().iter().any(|r| r.info.as_deref() == Some(text));
+    let mut stays = Raw::logged_in(&server);
+    stays.command(QUERY, b"ATTEND");
+    let mut unattended = Raw::logged_in(&server);
+    unattended.command(QUERY, b"WAIT");
+    for says_more in [true, false] {
+        let mut leaves = Raw::logged_in(&server);
+        leaves.command(QUERY, b"ATTEND to it");
+        while !runs("ATTEND to it") {
+            std::thread::yield_now();
+        }
+        if says_more {
+            leaves.command(0x0e, b"");
+        }
+        drop(leaves);
+        while processes.len() > 2 {
+            std::thread::yield_now();
+        }
+    }
+    drop(unattended);
+    // Another client has come and gone, so the list has been looked through since.
+    let mut last = Raw::logged_in(&server);
+    last.command(QUERY, b"ATTEND last");
+    while !runs("ATTEND last") {
+        std::thread::yield_now();
+    }
+    drop(last);
+    while processes.len() > 2 {
+        std::thread::yield_now();
+    }
+    assert!(runs("ATTEND") && runs("WAIT"));
+    processes.kill_all(Kill::Query);
+    assert_eq!(error_code(&stays.read()), 1317);
+    assert_eq!(stays.ask(0x0e, b"")[0], 0);
 }
 
 #[test]

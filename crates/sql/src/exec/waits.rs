@@ -5,10 +5,12 @@
 //! **SLEEP-2** An evaluation waits on its thread, which has left its worker. If the call is the
 //! only expression of a row, the statement's task waits instead. So a thousand sleeping sessions
 //! need no threads.
+//! **SLEEP-3** The wait is attended: it ends, with its connection, soon after the client is gone.
 use super::ExecContext;
 use super::env::Env;
 use super::eval::{Eval, Row, Scope};
 use super::scan::check_killed;
+use super::user_locks::Waiting;
 use crate::error::{Result, SqlError};
 use crate::plan::{Expr, ExprKind, Function};
 use crate::processes::{Kill, Process};
@@ -67,10 +69,12 @@ impl<'p> Alone<'p> {
             }
             Wait::Lock { name, timeout } => {
                 let deadline = cx.env.disk.now().saturating_add(timeout);
+                let mut waiting = None;
                 loop {
                     if let Some(answer) = cx.env.try_lock(&name, deadline)? {
                         return Ok(answer);
                     }
+                    cx.env.enter_wait(&mut waiting, &name)?;
                     if !pause(&cx.trx.engine().runtime.clone(), &cx.env, LOOK_AGAIN).await {
                         return Err(cx.env.interruption());
                     }
@@ -90,6 +94,7 @@ fn pause(
 }
 async fn ended_or_killed(sleep: BoxFuture<()>, process: Arc<Process>) -> bool {
     let (mut sleep, kill): (_, Arc<KillFlag>) = (sleep, process.interrupt.clone());
+    let _attended = process.attend();
     poll_fn(|task| {
         let killed = kill.poll(task.waker()) || process.killed() != Kill::None;
         if killed { Poll::Ready(false) } else { sleep.as_mut().poll(task).map(|()| true) }
@@ -97,7 +102,16 @@ async fn ended_or_killed(sleep: BoxFuture<()>, process: Arc<Process>) -> bool {
     .await
 }
 
-impl Env<'_> {
+impl<'a> Env<'a> {
+    /// Enters the wait for a lock, when it begins.
+    fn enter_wait(&self, waiting: &mut Option<Waiting<'a>>, name: &[u8]) -> Result<()> {
+        if waiting.is_none()
+            && let Some(locks) = self.user_locks
+        {
+            *waiting = Some(locks.wait(name, self.session.id)?);
+        }
+        Ok(())
+    }
     /// Waits for `time` on this thread. Returns false if the statement must end before.
     fn pause_here(&mut self, time: Duration) -> Result<bool> {
         let Some(runtime) = self.runtime else {
@@ -174,10 +188,12 @@ impl<'v> Eval<'v, '_, '_> {
     pub(super) fn get_lock(&mut self, args: &'v [Expr]) -> Result<Value<'v>> {
         let Wait::Lock { name, timeout } = self.lock_asked(args)? else { return Ok(Value::Null) };
         let deadline = self.env.disk.now().saturating_add(timeout);
+        let mut waiting = None;
         loop {
             if let Some(answer) = self.env.try_lock(&name, deadline)? {
                 return Ok(answer);
             }
+            self.env.enter_wait(&mut waiting, &name)?;
             if !self.env.pause_here(LOOK_AGAIN)? {
                 return Err(self.env.interruption());
             }

@@ -81,7 +81,11 @@ fn type_of(v: &Value<'_>) -> ExprType {
 }
 
 /// The fake backend knows these statements: `SELECT 1`; `ROWS n`; `WAIT` (until killed); `BIG n`
+<<<<<<< HEAD
 /// (one value of n bytes); `COLUMNS n` (with long names); `FAIL`; `DO`; `SET wait_timeout n`.
+=======
+/// (one value of n bytes); `FAIL`; `DO`; `SET wait_timeout n`; `ATTEND` (until killed, attended).
+>>>>>>> h-server
 impl Session for FakeSession {
     async fn query(&mut self, text: &[u8], out: &mut impl ResultSink) {
         let text = String::from_utf8_lossy(text).into_owned();
@@ -134,7 +138,8 @@ impl Session for FakeSession {
                 out.value(&Value::Int(3));
                 out.error(&SqlError::interrupted());
             }
-            "WAIT" => {
+            "WAIT" | "ATTEND" => {
+                let _attended = (verb == "ATTEND").then(|| self.process.attend());
                 poll_fn(|_| {
                     if self.process.killed() == Kill::None {
                         Poll::Pending
@@ -275,7 +280,7 @@ pub fn start_with(limits: Limits, binlog: Option<Arc<Binlog>>) -> TestServer {
     runtime.spawn(server.clone().watch_clock());
     runtime.spawn(listener::accept(server.clone(), listening));
     drop(_inside);
-    TestServer { server, path: path.clone(), _file: SocketFile { disk, path }, _runtime: runtime }
+    TestServer { server, path: path.clone(), _file: SocketFile::new(disk, path), _runtime: runtime }
 }
 
 /// A client that sends and receives packets. Every wait ends after 20 s, so that a mistake fails
@@ -345,8 +350,9 @@ impl Raw {
     ) -> Vec<u8> {
         let capabilities: u32 = 0x000f_a20b | 1 << 3 | 1 << 21 | more_capabilities;
         let mut b = capabilities.to_le_bytes().to_vec();
-        b.extend([0, 0, 0, 1, 45]);
-        b.extend([0; 23]);
+        b.extend([0, 0, 0, 1]);
+        b.extend([45, 0]);
+        b.extend([0; 22]);
         b.extend(user.as_bytes());
         b.push(0);
         b.push(auth.len() as u8);

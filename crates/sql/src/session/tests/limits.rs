@@ -2,6 +2,8 @@
 use super::{TABLE, World, execute, lines};
 use crate::exec::fixture::Server;
 use crate::plan::Expr;
+use crate::processes::Kill;
+use crate::sink::StatusFlags;
 use redolith_disk::{Disk, RealDisk};
 use redolith_engine::runtime::block_on;
 use redolith_types::Value;
@@ -177,5 +179,63 @@ fn plans_weigh_what_they_hold() {
         };
         let (one, many) = (list(1), list(101));
         assert!(many - one >= 100 * size_of::<Expr>(), "{before}{item}{after}: {one}, {many}");
+    }
+}
+
+/// Tests SLEEP-3.
+#[test]
+fn waits_end_when_the_client_is_gone() {
+    let world = World::new();
+    let (mut holder, mut waiter) = (world.session(), world.session());
+    lines(&mut holder, "CREATE TABLE t (id INT PRIMARY KEY) ENGINE = InnoDB");
+    assert_eq!(lines(&mut holder, "SELECT GET_LOCK('x', 0)"), ["1"]);
+    let processes = world.server.processes.clone();
+    for text in [
+        "SELECT GET_LOCK('x', 1000)",
+        "SELECT 1 + GET_LOCK('x', 1000)",
+        "INSERT INTO t VALUES (SLEEP(1000))",
+        "DO SLEEP(1000)",
+    ] {
+        let process = waiter.state.process.clone();
+        process.set_client_is_gone(Some(Box::new(|| true)));
+        let all = processes.clone();
+        let clock = std::thread::spawn(move || {
+            while process.killed() == Kill::None {
+                all.tick(0);
+                std::thread::yield_now();
+            }
+        });
+        assert_eq!(lines(&mut waiter, text), ["error 1317"], "{text}");
+        clock.join().unwrap();
+        block_on(waiter.end());
+        waiter = world.session();
+    }
+    assert_eq!(lines(&mut holder, "SELECT COUNT(*) FROM t"), ["0"]);
+}
+
+/// Tests ULOCK-1.
+#[test]
+fn two_sessions_do_not_wait_for_each_others_user_locks() {
+    let world = World::new();
+    let (mut first, mut second) = (world.session(), world.session());
+    for ask in ["GET_LOCK('b', -1)", "1 * GET_LOCK('b', -1)"] {
+        assert_eq!(lines(&mut first, "SELECT GET_LOCK('a', 0)"), ["1"]);
+        assert_eq!(lines(&mut second, "BEGIN; SELECT GET_LOCK('b', 0)"), ["ok 0 0", "1"]);
+        let text = format!("SELECT {ask}");
+        std::thread::scope(|s| {
+            let waits = s.spawn(|| lines(&mut first, &text));
+            while world.db.user_locks.waiting() == 0 {
+                std::thread::yield_now();
+            }
+            assert_eq!(lines(&mut second, "SELECT GET_LOCK('a', -1)"), ["error 3058"]);
+            // A call that does not wait closes no cycle. The transaction and its locks are still
+            // there.
+            assert_eq!(lines(&mut second, "SELECT GET_LOCK('a', 0)"), ["0"]);
+            assert!(second.status().has(StatusFlags::IN_TRANSACTION));
+            assert_eq!(lines(&mut second, "SELECT RELEASE_LOCK('b')"), ["1"]);
+            assert_eq!(waits.join().unwrap(), ["1"]);
+        });
+        lines(&mut first, "DO RELEASE_LOCK('a'), RELEASE_LOCK('b')");
+        lines(&mut second, "COMMIT");
     }
 }
