@@ -14,6 +14,7 @@ mod buf;
 mod forward;
 #[cfg(any(test, feature = "testing"))]
 mod image;
+mod in_turn;
 #[cfg(any(test, feature = "testing"))]
 mod medium;
 mod overlay;
@@ -28,6 +29,7 @@ pub mod sim;
 mod test_dir;
 
 pub use buf::AlignedBuf;
+pub use in_turn::in_turn;
 #[cfg(any(test, feature = "testing"))]
 pub use medium::Loss;
 pub use overlay::OverlayDisk;
@@ -136,7 +138,7 @@ pub trait File: Send + Sync {
     /// Whether durable writes in flight at the same time each report their own errors. They do not
     /// where they pass through the page cache or consist of a write and an fdatasync: the kernel
     /// reports a failed write-back to one caller for each open file, and the sync of another caller
-    /// returns Ok.
+    /// returns Ok. [`in_turn`] makes such a file one whose syncs fail for all callers.
     fn reports_apart(&self) -> bool {
         true
     }

@@ -232,11 +232,11 @@ impl Engine {
                 let trx = self.resurrect(&l);
                 if l.dictionary { first.push(trx) } else { then.push(trx) }
             } else {
-                let long = l.is_long();
-                self.history.add_found(l.trx, l.first, long.then_some(l.pages));
-                report.history += 1;
+                self.history.add_long(l.trx, l.first, l.pages);
             }
         }
+        self.history.add_short(judged.undo.short);
+        report.history = self.history.len();
         report.rolled_back = (first.len() + then.len()) as u64;
         report.prepared = prepared.len() as u64;
         {

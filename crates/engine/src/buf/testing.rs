@@ -63,6 +63,8 @@ pub struct MemFile {
     pub fail_writes: AtomicBool,
     /// The next sync fails, and the writes that it was for are lost.
     pub fail_sync: AtomicBool,
+    /// Whether the file reports errors as one does that is written through the page cache.
+    pub page_cache: AtomicBool,
     /// Whether the file says that it has atomic writes, and whether it refuses them nevertheless.
     pub atomic: AtomicBool,
     pub refuses_atomic: AtomicBool,
@@ -77,6 +79,10 @@ impl MemFile {
     pub fn release(&self) {
         let ios = self.held.lock().take().unwrap_or_default();
         ios.into_iter().for_each(|io| self.run(io));
+    }
+    /// The number of operations that [`MemFile::release`] would run.
+    pub fn held(&self) -> usize {
+        self.held.lock().as_ref().map_or(0, Vec::len)
     }
     pub fn bytes(&self) -> Vec<u8> {
         self.now.lock().clone()
@@ -114,6 +120,9 @@ impl MemFile {
     }
 }
 impl File for MemFile {
+    fn reports_apart(&self) -> bool {
+        !self.page_cache.load(Relaxed)
+    }
     fn writes_atomically(&self, _: usize) -> bool {
         self.atomic.load(Relaxed)
     }

@@ -28,7 +28,7 @@ use crate::page::header;
 use crate::sync::event::Event;
 use crate::{Error, Lsn, PAGE_SIZE, PageId, Result, SpaceId};
 use parking_lot::Mutex;
-use redolith_disk::{ALIGN, AlignedBuf, Disk, File, Op, OpenHow};
+use redolith_disk::{ALIGN, AlignedBuf, Disk, File, Op, OpenHow, in_turn};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -173,7 +173,8 @@ impl Doublewrite {
             let path = dir.join(file_name(n));
             let bytes = segments.div_ceil(count) as u64 * SEGMENT_BYTES;
             let opened = || {
-                let file = disk.open(&path, OpenHow::create(true))?;
+                // FLUSH-6
+                let file = in_turn(disk.open(&path, OpenHow::create(true))?);
                 if file.len()? < bytes {
                     file.set_len(bytes)?;
                     file.sync()?;

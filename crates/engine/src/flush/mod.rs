@@ -13,8 +13,9 @@
 //! FLUSH-4: a page has at most one write in flight (PIN-4).
 //! FLUSH-5: a failed write or sync is not retried: the process ends, and recovery rebuilds the
 //! pages from the redo log.
-//! FLUSH-6: where files do not report their errors apart (page cache), syncs run one at a time,
-//! each to its end, because a sync may report the failure of another sync's page.
+//! FLUSH-6: where files do not report their errors apart (page cache), the syncs of one file take
+//! turns, whoever asks for them, and none succeeds after one has failed
+//! ([`redolith_disk::in_turn`]): a sync may report, and use up, the failure of another's page.
 //! FLUSH-7: a sync of data files, or of doublewrite files, counts only if no other sync of them has
 //! failed before its end. A failed sync may lose what the other sync was to make durable, and a
 //! device reports the loss only once. So the failure is noted where the operation ends, before the

@@ -306,6 +306,41 @@ fn a_sync_beside_a_failed_one_does_not_count() {
     let _ = syncs[1].as_mut().poll(&mut cx);
 }
 
+/// Two batches lie in the same doublewrite file, which is written through the page cache. The first
+/// sync fails; the second one, which the kernel would let succeed, has not begun by then.
+/// Tests FLUSH-6.
+#[test]
+fn syncs_of_a_doublewrite_file_in_the_page_cache_take_turns() {
+    let disk = MemDisk::default();
+    let file = disk.mem(DBLWR);
+    file.page_cache.store(true, Relaxed);
+    let config = DoublewriteConfig::default();
+    let dblwr = Doublewrite::open(&disk, Path::new(""), &config, 4, LOG).unwrap();
+    let segments = [0; 2].map(|_| dblwr.acquire().unwrap());
+    let copies = || {
+        let bytes = doublewrite::Copies::bytes(1);
+        let mut copies = doublewrite::Copies::new(redolith_disk::AlignedBuf::new(bytes));
+        let mut page = [1; PAGE_SIZE];
+        header::set_id(&mut page, pid(16, 3));
+        copies.push(pid(16, 3), &page);
+        copies
+    };
+    let mut writes = segments.each_ref().map(|segment| Box::pin(dblwr.write(segment, copies())));
+    let mut cx = Context::from_waker(Waker::noop());
+    file.hold();
+    assert!(writes.iter_mut().all(|write| write.as_mut().poll(&mut cx).is_pending()));
+    assert_eq!(file.held(), 2);
+    file.release();
+    file.hold();
+    assert!(writes.iter_mut().all(|write| write.as_mut().poll(&mut cx).is_pending()));
+    assert_eq!(file.held(), 1, "one sync at a time");
+    file.fail_sync.store(true, Relaxed);
+    file.release();
+    for write in writes {
+        assert!(block_on(write).is_err());
+    }
+}
+
 /// Tests FLUSH-5.
 #[test]
 #[should_panic(expected = "writing page 16:5 of space_16 (table t16) failed")]

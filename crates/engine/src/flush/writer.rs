@@ -37,9 +37,6 @@ pub(crate) struct Writer {
     tickets: Mutex<Vec<Ticket>>,
     /// A batch or a sync has ended.
     pub(crate) progress: Event,
-    /// See [`Alone`].
-    syncing: AtomicBool,
-    synced: Event,
     /// The syncs of data files.
     syncs: Syncs,
     /// Whether it has been said that a file has no atomic writes.
@@ -70,8 +67,6 @@ impl Writer {
             buffers,
             tickets,
             progress: Event::default(),
-            syncing: AtomicBool::new(false),
-            synced: Event::default(),
             syncs: Syncs::default(),
             told: AtomicBool::new(false),
         }
@@ -300,36 +295,11 @@ impl Writer {
         let counters = &self.pool.counters;
         counters.data_fsyncs.add(files.len() as u64);
         counters.pending_fsyncs.add(1);
-        // FLUSH-6
-        let _alone = if files.iter().all(|(_, file)| file.reports_apart()) {
-            None
-        } else {
-            Some(self.alone().await)
-        };
         let synced = self.syncs.sync(files.iter().map(|(_, file)| file.clone())).await;
         if let Err((op, e)) = synced {
             poison(&format!("fsync of {} failed: {e}", self.pool.io.describe(files[op].0).0));
         }
         counters.pending_fsyncs.sub(1);
-    }
-    async fn alone(&self) -> Alone<'_> {
-        loop {
-            let seen = self.synced.seen();
-            if !self.syncing.swap(true, AcqRel) {
-                return Alone(self);
-            }
-            self.synced.after(seen).await;
-        }
-    }
-}
-
-/// While this value lives, no other sync of data files runs (FLUSH-6).
-struct Alone<'a>(&'a Writer);
-impl Drop for Alone<'_> {
-    fn drop(&mut self) {
-        let was = self.0.syncing.swap(false, Release);
-        debug_assert!(was, "FLUSH-6");
-        self.0.synced.notify();
     }
 }
 

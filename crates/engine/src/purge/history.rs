@@ -167,15 +167,14 @@ impl History {
             self.items.lock().push_back(Item::new(trx, first, std::mem::take(&mut log.pages)));
         }
     }
-    /// Adds an undo log found at start, with its pages if it is a long log.
-    pub(crate) fn add_found(
-        &self,
-        trx: TrxId,
-        first: (PageNo, u16),
-        long: Option<SmallVec<[PageNo; 2]>>,
-    ) {
+    /// Adds a long undo log found at start.
+    pub(crate) fn add_long(&self, trx: TrxId, first: (PageNo, u16), pages: SmallVec<[PageNo; 2]>) {
         self.len.fetch_add(1, Relaxed);
-        self.items.lock().extend(long.map(|pages| Item::new(trx, first, pages)));
+        self.items.lock().push_back(Item::new(trx, first, pages));
+    }
+    /// Counts other undo logs found at start, which purge meets when it reads their pages.
+    pub(crate) fn add_short(&self, logs: u64) {
+        self.len.fetch_add(logs, Relaxed);
     }
     /// The value of Innodb_history_list_length.
     pub fn len(&self) -> u64 {

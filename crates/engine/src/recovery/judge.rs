@@ -19,7 +19,9 @@
 //! JUDGE-7: the file of a table that the redo log changes is there. Redo passes over the changes of
 //! a file that is not, and a checkpoint makes that final: so the file may only be missing where the
 //! administrator has given the table up (`tables/<number>.rdl.lost`), and it is refused if it ever
-//! comes back. The record of an unfinished transaction proves nothing: its file may be gone.
+//! comes back. For a table that an unfinished transaction changes, the record before counts: that
+//! file goes only after the transaction's end is durable. The transaction's own record proves
+//! nothing, as a start may have begun to take it back: its file may be gone.
 //!
 //! The pages of JUDGE-4 are built here, in memory of their own, from the files, the doublewrite
 //! copies and the redo log. Of other pages only the LSN is tracked.
@@ -509,13 +511,13 @@ impl<'a> Judge<'a> {
         // Transaction numbers are given only below the mark.
         let mark =
             self.whole(dict::COUNTERS).map_or(u64::MAX, |page| u64_at(page, dict::HIGH_WATER));
-        if let Some(l) = undo.logs.iter().find(|l| l.trx.0 >= mark) {
+        if undo.newest.0 >= mark {
             self.pass_over(Error::Damaged(format!(
                 "the undo files have a log of transaction {}, but {} says that only transaction \
                  numbers below {mark} were given: that file is an older copy. Nothing has been \
                  changed: restore the file or a backup, or start with innodb_force_recovery=1 to \
                  read the tables",
-                l.trx.0,
+                undo.newest.0,
                 self.spaces.path(SpaceId::SYSTEM).display()
             )))?;
             undo.logs.retain(|l| l.trx.0 < mark);

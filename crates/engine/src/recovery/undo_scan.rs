@@ -3,13 +3,16 @@
 //! UNDOSCAN-1: a page in use consists of whole entries of known kinds up to its end mark, and each
 //! undo log has a known state. Anything else is an error: an undo log mistaken for a committed one
 //! would keep changes that must be rolled back.
+//! UNDOSCAN-2: of a log that purge finds by reading its page, only a count stays. Until all pages
+//! are read it takes 16 bytes, because a later page may show that the log goes on there: a server
+//! that crashed may have a history of hundreds of millions of logs.
 use crate::bytes::u16_at;
 use crate::dict::DICT_TABLE;
 use crate::page::{header::Page, kind};
 use crate::undo::record::{Entry, RollPtr};
 use crate::undo::{self, UndoLog, UndoPages, record};
 use crate::{Error, PageId, PageNo, Result, SpaceId, TrxId};
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use smallvec::SmallVec;
 
 /// An undo log, as its entries describe it.
@@ -24,21 +27,49 @@ pub(crate) struct Found {
     pub dictionary: bool,
 }
 impl Found {
-    /// Whether purge passes over the log in the page where it begins ([`undo::Unread::long`]),
-    /// because the log goes on in other pages or its transaction has not ended.
-    pub(crate) fn is_long(&self) -> bool {
-        self.pages.len() > 1 || matches!(self.state, record::ACTIVE | record::PREPARED)
+    fn begin(trx: TrxId, first: (PageNo, u16), state: u8) -> Found {
+        let (pages, last) = (SmallVec::from_slice(&[first.0]), RollPtr::NONE);
+        Found { trx, first, state, pages, last, count: 0, dictionary: false }
     }
     pub(crate) fn log(&self) -> UndoLog {
         UndoLog::recovered(self.first, self.pages.clone(), self.last, self.count)
     }
 }
 
+/// The log of a committed transaction, which may go on in a page that has not been read yet.
+struct Committed {
+    trx: TrxId,
+    first: (PageNo, u16),
+}
+// UNDOSCAN-2
+const _: () = assert!(size_of::<Committed>() == 16);
+/// Committed logs in pieces: one vector of all would be copied when it grows, and take three times
+/// as much memory meanwhile.
+#[derive(Default)]
+struct AllCommitted(Vec<Vec<Committed>>);
+impl AllCommitted {
+    const PIECE: usize = 1 << 16;
+    fn push(&mut self, log: Committed) {
+        if self.0.last().is_none_or(|piece| piece.len() == Self::PIECE) {
+            self.0.push(Vec::new());
+        }
+        self.0.last_mut().expect("pushed above").push(log);
+    }
+}
+
 /// The content of the undo spaces.
 #[derive(Default)]
 pub(crate) struct Image {
-    /// The undo logs that have not been rolled back to their end, by transaction.
+    /// The undo logs that have not ended, and those that are in several pages, by transaction. Logs
+    /// that have been rolled back to their end are left out. Purge passes over all these logs in
+    /// the pages where they begin ([`undo::Unread::long`]).
     pub logs: Vec<Found>,
+    /// The number of the other logs, which are of committed transactions.
+    pub short: u64,
+    /// The number of these logs in each page that has any.
+    short_in: HashMap<PageNo, u32>,
+    /// The newest transaction that has a log.
+    pub newest: TrxId,
     /// Each page with the offset of its first free byte.
     used: Vec<(PageNo, u16)>,
 }
@@ -48,20 +79,22 @@ impl Image {
         let mut live: HashMap<PageNo, (u32, SmallVec<[u16; 4]>)> = HashMap::new();
         for l in &self.logs {
             l.pages.iter().for_each(|p| live.entry(*p).or_default().0 += 1);
-            if l.is_long() {
-                live.entry(l.first.0).or_default().1.push(l.first.1);
-            }
+            live.entry(l.first.0).or_default().1.push(l.first.1);
         }
         for (no, end) in &self.used {
             let (live, long) = live.remove(no).unwrap_or_default();
-            pages.enter(*no, *end, live, long);
+            let short = self.short_in.get(no).copied().unwrap_or(0);
+            pages.enter(*no, *end, live + short, long);
         }
     }
 }
 
 /// Reads the given pages of the undo spaces.
 pub(crate) fn read(pages: impl IntoIterator<Item = Result<(PageId, Page)>>) -> Result<Image> {
+    // The logs of which more than a count stays.
     let mut logs: HashMap<TrxId, Found> = HashMap::new();
+    let mut committed = AllCommitted::default();
+    let mut newest = TrxId::NONE;
     // Further parts of logs, each in another page than the log's beginning, which may come later.
     let mut parts: Vec<(TrxId, PageNo, RollPtr, u32, bool)> = Vec::new();
     let mut used: Vec<(PageNo, u16)> = Vec::new();
@@ -95,19 +128,15 @@ pub(crate) fn read(pages: impl IntoIterator<Item = Result<(PageId, Page)>>) -> R
                         ));
                     }
                     owner = trx;
-                    let pages = SmallVec::from_slice(&[no]);
-                    logs.insert(
-                        trx,
-                        Found {
-                            trx,
-                            first: (no, at as u16),
-                            state,
-                            pages,
-                            last: RollPtr::NONE,
-                            count: 0,
-                            dictionary: false,
-                        },
-                    );
+                    let first = (no, at as u16);
+                    if state != record::ENDED {
+                        newest = newest.max(trx);
+                    }
+                    match state {
+                        record::ENDED => {}
+                        record::COMMITTED => committed.push(Committed { trx, first }),
+                        _ => _ = logs.insert(trx, Found::begin(trx, first, state)),
+                    }
                 }
                 Entry::More { trx } => {
                     owner = trx;
@@ -135,6 +164,17 @@ pub(crate) fn read(pages: impl IntoIterator<Item = Result<(PageId, Page)>>) -> R
         }
         used.push((no, at as u16));
     }
+    // UNDOSCAN-2
+    let of_parts: HashSet<TrxId> = parts.iter().map(|part| part.0).collect();
+    let (mut short, mut short_in) = (0, HashMap::new());
+    for Committed { trx, first } in committed.0.into_iter().flatten() {
+        if of_parts.contains(&trx) {
+            logs.insert(trx, Found::begin(trx, first, record::COMMITTED));
+        } else {
+            short += 1;
+            *short_in.entry(first.0).or_default() += 1;
+        }
+    }
     for (trx, no, last, count, dictionary) in parts {
         if let Some(l) = logs.get_mut(&trx) {
             l.pages.push(no);
@@ -144,10 +184,63 @@ pub(crate) fn read(pages: impl IntoIterator<Item = Result<(PageId, Page)>>) -> R
             }
         }
     }
-    let mut logs: Vec<Found> = logs.into_values().filter(|l| l.state != record::ENDED).collect();
+    let mut logs: Vec<Found> = logs.into_values().collect();
     logs.sort_by_key(|l| l.trx);
-    Ok(Image { logs, used })
+    Ok(Image { logs, short, short_in, newest, used })
 }
 fn wrong(id: PageId, why: String) -> Error {
     Error::Damaged(format!("undo page {id}: {why}"))
+}
+
+#[cfg(all(test, not(model)))]
+mod tests {
+    use super::*;
+    use crate::PAGE_SIZE;
+
+    fn page(no: PageNo, entries: &[Vec<u8>]) -> Result<(PageId, Page)> {
+        let mut page = [0; PAGE_SIZE];
+        page[12..14].copy_from_slice(&kind::UNDO.to_le_bytes());
+        let bytes = entries.concat();
+        page[record::FIRST..][..bytes.len()].copy_from_slice(&bytes);
+        Ok((undo::page_id(no), page))
+    }
+    fn log(trx: u64, state: u8) -> Vec<u8> {
+        let mut log = record::log_entry(TrxId(trx)).to_vec();
+        log[record::STATE_AT] = state;
+        log
+    }
+    fn more(trx: u64) -> Vec<u8> {
+        record::more_entry(TrxId(trx)).to_vec()
+    }
+
+    /// Tests UNDOSCAN-2: the pages of a log may come in any order, and logs of a page that are
+    /// counted are those that purge does not pass over in it.
+    #[test]
+    fn short_logs_are_counted_and_long_ones_are_found() {
+        use record::{ACTIVE, COMMITTED, ENDED, PREPARED};
+        let image = read([
+            page(3, &[more(10), log(20, COMMITTED), more(40)]),
+            page(5, &[log(10, COMMITTED), log(11, COMMITTED), log(12, ACTIVE)]),
+            page(7, &[log(30, PREPARED), log(40, ENDED), log(13, COMMITTED), log(14, COMMITTED)]),
+        ])
+        .unwrap();
+        let found: Vec<_> = image.logs.iter().map(|l| (l.trx.0, l.pages.to_vec())).collect();
+        assert_eq!(found, [(10, vec![5, 3]), (12, vec![5]), (30, vec![7])]);
+        assert_eq!((image.short, image.newest), (4, TrxId(30)));
+        let pages = UndoPages::default();
+        image.enter(&pages);
+        let first = record::FIRST as u16;
+        let long =
+            [(3, vec![]), (5, vec![first, first + 2 * record::LOG_LEN as u16]), (7, vec![first])];
+        for (no, long) in long {
+            let unread = pages.next_to_read().unwrap();
+            assert_eq!((unread.no, unread.long.to_vec()), (no, long));
+            // Purge counts the other logs down; the parts of long logs still need their pages.
+            let short = [(3, 1), (5, 1), (7, 2)].iter().find(|s| s.0 == no).unwrap().1;
+            pages.have_read(no, unread.to, short, false);
+        }
+        assert_eq!(pages.counts(), (3, 3));
+        [3, 5, 5, 7].iter().for_each(|no| pages.purged(*no));
+        assert_eq!(pages.counts(), (3, 0));
+    }
 }

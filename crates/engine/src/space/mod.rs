@@ -28,7 +28,7 @@ use crate::page::{Patch, header, kind};
 use crate::sync::event::Event;
 use crate::{Error, Lsn, PAGE_SIZE, PageId, PageNo, Result, SpaceId, Try, WouldBlock, poison};
 use parking_lot::{Mutex, RwLock};
-use redolith_disk::{AlignedBuf, Create, Disk, File, OpenHow};
+use redolith_disk::{AlignedBuf, Create, Disk, File, OpenHow, in_turn};
 use register::Register;
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -525,10 +525,7 @@ impl Spaces {
         let fail = |e: std::io::Error| {
             Error::io(format_args!("cannot create table space {}", path.display()), &e)
         };
-        let file = self
-            .disk
-            .open(path, OpenHow { create: Create::CreateNew, direct: true })
-            .map_err(fail)?;
+        let file = self.file_at(path, Create::CreateNew).map_err(fail)?;
         let made = (|| {
             let first = (2 + pages.len() as u32).max(FIRST_PAGES);
             file.set_len(first as u64 * PAGE_SIZE as u64)?;
@@ -563,6 +560,10 @@ impl Spaces {
             }
         }
     }
+    fn file_at(&self, path: &Path, create: Create) -> std::io::Result<Arc<dyn File>> {
+        // FLUSH-6
+        Ok(in_turn(self.disk.open(path, OpenHow { create, direct: true })?))
+    }
     /// Opens the file of a space that the dictionary names.
     pub fn open(&self, id: SpaceId, label: &str) -> Result<Arc<Space>> {
         if let Some(s) = self.get(id) {
@@ -576,10 +577,7 @@ impl Spaces {
             let what = format_args!("cannot open {}{}", path.display(), of(label));
             Error::io_advised(what, &e, "Restore it or a backup")
         };
-        let file = self
-            .disk
-            .open(&path, OpenHow { create: Create::Existing, direct: true })
-            .map_err(fail)?;
+        let file = self.file_at(&path, Create::Existing).map_err(fail)?;
         let len = file.len().map_err(fail)?;
         // A crash during growth can leave a part of a page at the end.
         let pages = (len / PAGE_SIZE as u64) as u32;
@@ -787,6 +785,8 @@ impl Patch for Fresh {
     }
 }
 
+#[cfg(all(test, not(model)))]
+mod growth_tests;
 #[cfg(all(test, not(model)))]
 mod tests {
     use super::*;

@@ -171,6 +171,83 @@ fn a_start_without_a_file_that_the_log_changes_is_refused() {
     }
 }
 
+/// Tests JUDGE-7 for tables that unfinished statements change: the file that the table had before
+/// is needed, and a file that the statement has made is not.
+#[test]
+fn a_start_needs_the_files_of_before_an_unfinished_statement() {
+    let dir = Dir::new("away-unfinished");
+    let (e, _) = open(&dir);
+    let (crashed, old, new) = block_on(async {
+        e.flush_settings.checkpoint_interval_ms.set(u32::MAX);
+        let (rebuilt, renamed) = (make(&e, "rebuilt").await, make(&e, "renamed").await);
+        let again = make(&e, "again").await;
+        for id in 0..20 {
+            put(&e, &rebuilt, id).await;
+            put(&e, &renamed, id).await;
+            put(&e, &again, id).await;
+        }
+        // The file of a table that is dropped for good is missing in every start here.
+        e.drop_tables(std::slice::from_ref(&again), None).await.unwrap();
+        let mut trx = e.begin(KillFlag::new());
+        let mut other_name = renamed.def.clone();
+        other_name.name = "other_name".into();
+        let mut news = Vec::new();
+        for number in 0..3 {
+            let new = match number {
+                0 => e.begin_replacement(&mut trx, &rebuilt, rebuilt.def.clone(), 1).await,
+                1 => e.begin_replacement(&mut trx, &renamed, other_name.clone(), 1).await,
+                _ => e.begin_table(&mut trx, again.def.clone(), 1).await,
+            };
+            let new = new.unwrap();
+            let row = encoded(new.table(), &[Value::Int(1), Value::Int(1)]);
+            trx.insert(new.table(), &row).await.unwrap();
+            news.push(new);
+        }
+        // This commit makes all that was done before it durable.
+        put(&e, &make(&e, "last").await, 1).await;
+        let crashed = at_one_moment(&e, &dir.0, || {
+            let crashed = Dir::new("away-unfinished-crashed");
+            copy(&dir.0, &crashed.0);
+            crashed
+        })
+        .await;
+        let new: Vec<u32> = news.iter().map(|new| new.table().space.0).collect();
+        trx.give_up_table();
+        trx.rollback().await.unwrap();
+        for new in news {
+            new.discard().await.unwrap();
+        }
+        e.close().await.unwrap();
+        (crashed, [("rebuilt", rebuilt.space.0), ("renamed", renamed.space.0)], new)
+    });
+    let file = |dir: &Dir, space: u32| dir.0.join(format!("tables/{space}.rdl"));
+    for (name, space) in old {
+        let copied = Dir::new("away-unfinished-old");
+        copy(&crashed.0, &copied.0);
+        std::fs::remove_file(file(&copied, space)).unwrap();
+        let refused = try_open(&copied).map(drop).unwrap_err();
+        let Error::Damaged(why) = refused else { panic!("{refused:?}") };
+        assert!(why.contains(&format!("test.{name} is missing")), "{why}");
+        // The table can be given up.
+        std::fs::write(file(&copied, space).with_extension("rdl.lost"), []).unwrap();
+        let (e, report) = open(&copied);
+        assert!(report.to_string().contains(&format!("test.{name} was given up")), "{report}");
+        block_on(e.close()).unwrap();
+    }
+    // A start that ended early has taken the new files away, and nothing else.
+    new.iter().for_each(|space| std::fs::remove_file(file(&crashed, *space)).unwrap());
+    let (e, _) = open(&crashed);
+    block_on(async {
+        for (name, _) in old {
+            sound(&e, &e.table("test", name).await.unwrap().unwrap(), 20).await;
+        }
+        for name in ["again", "other_name"] {
+            assert!(e.table("test", name).await.unwrap().is_none());
+        }
+        e.close().await.unwrap();
+    });
+}
+
 /// Tests TABLEFILE-1 and TABLEFILE-2.
 #[test]
 fn pages_of_a_file_that_cannot_be_removed_stay_dirty() {

@@ -8,8 +8,10 @@ use crate::dict::temporary::TEMPORARY_SCHEMA;
 use crate::dict::{self, Dictionary, table::Table};
 use crate::page::{index, kind};
 use crate::row::{overflow, value};
-use crate::undo::record as undo_record;
+use crate::undo::record::{Entry, RollPtr};
+use crate::undo::{self, record as undo_record};
 use crate::{Error, PageId, PageNo, Result, SpaceId, TrxId};
+use hashbrown::HashSet;
 
 impl Judge<'_> {
     /// Checks JUDGE-4 for the dictionary: every record can be understood, also the records of
@@ -114,14 +116,16 @@ impl Judge<'_> {
         undo: &Image,
     ) -> Result<Vec<(SpaceId, String)>> {
         let mut lost = Vec::new();
-        for (trx, named) in definitions {
+        let active = undo.logs.iter().filter(|l| l.state == undo_record::ACTIVE).map(|l| l.trx);
+        let unfinished: HashSet<TrxId> = active.collect();
+        // An unfinished transaction, or the start that took it back, may have removed a file that
+        // it made. A file of before can only go when the transaction has ended (TABLEFILE-1).
+        let before = if self.gone.is_empty() { Vec::new() } else { self.taken_back(&unfinished) };
+        let whole = definitions.iter().filter(|(trx, _)| !unfinished.contains(trx));
+        for named in whole.map(|(_, named)| named).chain(&before) {
             let Named::Table(r) = named else { continue };
             let space = SpaceId(r.space);
-            // An unfinished transaction, or the start that took it back, may have removed a file
-            // that it made.
-            let is_unfinished =
-                || undo.logs.iter().any(|l| l.trx == *trx && l.state == undo_record::ACTIVE);
-            if !self.gone.contains(&space) || r.def.schema == TEMPORARY_SCHEMA || is_unfinished() {
+            if !self.gone.contains(&space) || r.def.schema == TEMPORARY_SCHEMA {
                 continue;
             }
             let (file, name) =
@@ -139,5 +143,64 @@ impl Judge<'_> {
             )))?;
         }
         Ok(lost)
+    }
+
+    /// The records that the rollbacks of these transactions will bring back. A record of which this
+    /// cannot be told is left out.
+    fn taken_back(&mut self, unfinished: &HashSet<TrxId>) -> Vec<Named> {
+        let table = record::dictionary_table(&Dictionary::default());
+        let mut found = Vec::new();
+        for no in self.in_use(SpaceId::SYSTEM).unwrap_or_default() {
+            let Ok(page) = self.whole(PageId { space: SpaceId::SYSTEM, no }).copied() else {
+                continue;
+            };
+            if !index::is_index(&page)
+                || index::index_id(&page) != dict::DICT_INDEX
+                || index::well_formed(&page).is_err()
+                || index::level(&page) > 0
+            {
+                continue;
+            }
+            for rec in index::records(&page) {
+                let newest = index::value(&page, rec);
+                if unfinished.contains(&value::trx(newest))
+                    && let Some(v) = self.before(index::key(&page, rec), newest)
+                {
+                    found.extend(self.dictionary_record(&table, &v));
+                }
+            }
+        }
+        found.into_iter().map(|(_, named)| named).collect()
+    }
+    /// The value of a row before the transaction that wrote `newest`. `None` if there was no such
+    /// row then, or if the undo log does not tell.
+    fn before(&mut self, row: &[u8], newest: &[u8]) -> Option<Vec<u8>> {
+        let (writer, mut roll) = (value::trx(newest), value::roll(newest));
+        let mut payload = newest.get(value::HEAD..)?.to_vec();
+        let mut later = u32::MAX;
+        loop {
+            if roll.is_insert() || roll == RollPtr::NONE {
+                return None;
+            }
+            let page = self.passing(undo::page_id(roll.page())).ok()?;
+            let Some(Entry::Change { head, old, key, rest }) =
+                undo_record::parse(&page[..], roll.at())
+            else {
+                return None;
+            };
+            // A chain that does not go back in time would have no end.
+            if head.undo_no >= later || key != row || !rest.is_whole() {
+                return None;
+            }
+            if !rest.restore(&mut payload) {
+                return None;
+            }
+            if old.trx != writer {
+                let deleted = old.flags & index::DELETE_MARK != 0;
+                return (!deleted)
+                    .then(|| [&value::head(old.trx, old.roll)[..], &payload].concat());
+            }
+            (later, roll) = (head.undo_no, old.roll);
+        }
     }
 }
