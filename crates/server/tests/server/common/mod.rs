@@ -81,11 +81,8 @@ fn type_of(v: &Value<'_>) -> ExprType {
 }
 
 /// The fake backend knows these statements: `SELECT 1`; `ROWS n`; `WAIT` (until killed); `BIG n`
-<<<<<<< HEAD
-/// (one value of n bytes); `COLUMNS n` (with long names); `FAIL`; `DO`; `SET wait_timeout n`.
-=======
-/// (one value of n bytes); `FAIL`; `DO`; `SET wait_timeout n`; `ATTEND` (until killed, attended).
->>>>>>> h-server
+/// (one value of n bytes); `COLUMNS n` (with long names); `FAIL`; `DO`; `SET wait_timeout n`;
+/// `ATTEND` (until killed, attended).
 impl Session for FakeSession {
     async fn query(&mut self, text: &[u8], out: &mut impl ResultSink) {
         let text = String::from_utf8_lossy(text).into_owned();
