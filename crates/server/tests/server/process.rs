@@ -213,9 +213,9 @@ fn the_locks_of_a_client_that_is_gone_are_free_again() {
     for client in clients.collect::<Vec<_>>() {
         client.join().unwrap();
     }
-    for n in 0..waits.len() {
+    for (n, wait) in waits.iter().enumerate() {
         let got = stays.query(&format!("SELECT GET_LOCK('x{n}', 1000)")).unwrap();
-        assert_eq!(got, [[Some("1".to_string())]], "{}", waits[n]);
+        assert_eq!(got, [[Some("1".to_string())]], "{wait}");
         stays.query(&format!("INSERT INTO d.t VALUES ({n})")).unwrap();
     }
     server.end("-TERM");
