@@ -82,10 +82,10 @@ impl Inner {
             .map(|done| (done, first.take().unwrap_or_else(|| turns.outcome())))
             .collect();
         drop(turns);
-        calls.into_iter().for_each(|(done, result)| done(result, None));
         if goes_on {
             self.run();
         }
+        calls.into_iter().for_each(|(done, result)| done(result, None));
     }
 }
 

@@ -27,7 +27,7 @@ mod bench {
         let credit = loop {
             match log.credit(frame.len()) {
                 Ok(c) => break c,
-                Err(WouldBlock::LogSpace) => log.wait_space().await.expect("room on the disk"),
+                Err(WouldBlock::LogSpace(n)) => log.wait_space(n).await.expect("room on the disk"),
                 Err(e) => panic!("{e:?}"),
             }
         };

@@ -258,11 +258,12 @@ pub enum WouldBlock {
     Page(PageId),
     /// No buffer frame is free: wait with `BufferPool::wait_frame`.
     Frame,
-    /// The redo log (its buffer or its files) has no room: wait with `Log::wait_space`.
-    LogSpace,
+    /// The redo log (its buffer or its files) has no room for so many bytes: wait with
+    /// `Log::wait_space`.
+    LogSpace(u64),
     /// The redo log has no room even for work that may use its reserve: wait with
     /// `Log::wait_space_reserved`.
-    LogReserve,
+    LogReserve(u64),
     /// The space has no free page: extend it with `Spaces::extend`.
     Extend(SpaceId),
     /// Another transaction holds a row lock: wait with `LockWait::wait`.

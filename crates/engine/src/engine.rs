@@ -240,8 +240,8 @@ impl Engine {
         loop {
             let mut wait = match call() {
                 Ok(x) => return Ok(x),
-                Err(WouldBlock::LogSpace) => log.wait_space(),
-                Err(WouldBlock::LogReserve) => log.wait_space_reserved(),
+                Err(WouldBlock::LogSpace(bytes)) => log.wait_space(bytes),
+                Err(WouldBlock::LogReserve(bytes)) => log.wait_space_reserved(bytes),
                 Err(other) => {
                     self.unblocked(other).await?;
                     continue;
@@ -262,10 +262,8 @@ impl Engine {
     /// statement or the shutdown waits for purge.
     pub(crate) async fn room_for_purge(&self) -> Result<()> {
         let Err(blocked) = Mtr::begin(&self.store).map(drop) else { return Ok(()) };
-        if !matches!(blocked, WouldBlock::LogSpace) {
-            return self.unblocked(blocked).await;
-        }
-        let (mut wait, begun) = (self.store.log.wait_space(), self.disk.now());
+        let WouldBlock::LogSpace(bytes) = blocked else { return self.unblocked(blocked).await };
+        let (mut wait, begun) = (self.store.log.wait_space(bytes), self.disk.now());
         loop {
             match in_time(&mut wait, &mut self.runtime.sleep(ROOM_LOOK)).await {
                 Some(done) => return done,
@@ -303,8 +301,10 @@ impl Engine {
                 self.runtime.yield_now().await;
                 Ok(())
             }
-            WouldBlock::LogSpace => self.wait_room(self.store.log.wait_space()).await,
-            WouldBlock::LogReserve => self.wait_room(self.store.log.wait_space_reserved()).await,
+            WouldBlock::LogSpace(bytes) => self.wait_room(self.store.log.wait_space(bytes)).await,
+            WouldBlock::LogReserve(bytes) => {
+                self.wait_room(self.store.log.wait_space_reserved(bytes)).await
+            }
             WouldBlock::Extend(space) => {
                 self.runtime.before_blocking();
                 self.store.spaces.extend(space)

@@ -452,7 +452,9 @@ async fn first_ids(store: &Store) -> Result<(TrxId, TrxId)> {
             }
             Err(crate::WouldBlock::Page(id)) => store.pool.load(id).await?,
             Err(crate::WouldBlock::Frame) => store.pool.wait_frame().await,
-            Err(crate::WouldBlock::LogReserve) => store.log.wait_space_reserved().await?,
+            Err(crate::WouldBlock::LogReserve(bytes)) => {
+                store.log.wait_space_reserved(bytes).await?
+            }
             Err(other) => unreachable!("the counters' page would block on {other:?}"),
         }
     }

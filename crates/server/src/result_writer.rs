@@ -93,17 +93,20 @@ impl ResultSink for Wire<'_> {
     async fn columns(&mut self, columns: &[ColumnMeta]) -> Result<(), SqlError> {
         self.output.packet(|b| lenenc::put_int(b, columns.len() as u64));
         self.row.columns.clear();
+        // Also where the statement has been killed, the client gets all definitions: libraries
+        // expect no error among them.
+        let mut sent = Ok(());
         for c in columns {
             self.output.packet(|b| column::put(b, c, self.results));
             self.row.columns.push(RowColumn::new(c, self.results));
-            if self.wants_drain() {
-                self.send().await?;
+            if sent.is_ok() && self.wants_drain() {
+                sent = self.send().await;
             }
         }
         if !self.capabilities.has(Capabilities::DEPRECATE_EOF) {
             self.output.definitions_end(self.status & !status::MORE_RESULTS, 0);
         }
-        Ok(())
+        sent
     }
 
     #[inline]
@@ -160,7 +163,8 @@ impl ResultSink for Wire<'_> {
     }
     fn expect(&mut self, bytes: usize) {
         // A long packet has a header for each of its parts.
-        let bytes = bytes + self.row.columns.len() * lenenc::MOST_BYTES;
+        let columns = self.row.columns.len();
+        let bytes = bytes + columns * lenenc::MOST_BYTES + row::head_bytes(columns);
         self.output.buf.reserve_exact(bytes + HEADER * (bytes / MAX_BODY + 2));
     }
     fn held(&self) -> usize {

@@ -336,6 +336,9 @@ errors! {
         the client and server sides";
     table_full(table) = 1114, "The table '{table}' is full";
     unknown_character_set(name) = 1115, "Unknown character set: '{name}'";
+    /// Of a client that logs in.
+    client_character_set(name) = 1115, "Unknown character set: '{name}'. Let the client use \
+        another one (--default-character-set=utf8mb4)";
     /// `max` is the greatest number of tables in one FROM clause.
     too_many_tables(max) = 1116, "Too many tables; MySQL can only use {max} tables in a join";
     too_many_columns() = 1117, "Too many columns";

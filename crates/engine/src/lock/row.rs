@@ -173,12 +173,13 @@ impl Row {
         }
     }
 
-    /// Makes `trx` an exclusive holder, whatever other holders there are (LOCK-1). Returns whether
-    /// `trx` was no holder before.
-    pub(super) fn force(&mut self, trx: &Arc<TrxLocks>) -> bool {
+    /// Makes `trx` an exclusive holder, whatever other holders there are (LOCK-1). Returns the mode
+    /// in which `trx` was a holder before.
+    pub(super) fn force(&mut self, trx: &Arc<TrxLocks>) -> Option<Mode> {
         let own = self.find(trx);
+        let before = own.map(|i| self.holders[i].mode);
         self.hold(own, trx, Mode::X);
-        own.is_none()
+        before
     }
 
     /// Makes `trx` a holder, whatever other holders there are. Returns whether `trx` was no holder

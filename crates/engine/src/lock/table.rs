@@ -123,24 +123,25 @@ impl LockTable {
         if id == TrxId::NONE || owner.trx_id() != id {
             return false;
         }
-        let (newly, queued) =
+        let (before, queued) =
             match shard.entry(spread, |row| row.key == key, |row| row.key.spread()) {
                 Entry::Vacant(vacant) => {
                     vacant.insert(Row::new(key, owner, Mode::X));
-                    (true, false)
+                    (None, false)
                 }
                 Entry::Occupied(mut occupied) => {
                     (occupied.get_mut().force(owner), occupied.get().has_queue())
                 }
             };
-        if newly {
+        if before.is_none() {
             held.keys.push(key);
         }
         drop(held);
         drop(shard);
-        if newly && queued {
-            // The queue now waits for `owner` too, which may be waiting itself. This is the only
-            // case in which a cycle closes without a new wait.
+        if before != Some(Mode::X) && queued {
+            // The whole queue now waits for `owner`, which may be waiting itself. Shared requests
+            // did not if `owner` had a shared lock (LOCK-7). This is the only case in which a cycle
+            // closes without a new wait.
             self.break_deadlocks(owner);
         }
         true

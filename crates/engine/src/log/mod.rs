@@ -290,7 +290,7 @@ impl Log {
     }
 
     /// Takes room for a frame of at most `max_bytes`, header included. The caller holds no latches.
-    /// If there is no room now, returns `WouldBlock::LogSpace`; the caller then waits with
+    /// If there is no room now, returns `WouldBlock::LogSpace` (CREDIT-4); the caller waits with
     /// [`Log::wait_space`].
     pub fn credit(&self, max_bytes: usize) -> Try<Credit<'_>> {
         self.room.credit(max_bytes as u64, Class::Ordinary)
@@ -366,15 +366,15 @@ impl Log {
     pub fn flush_to(&self, lsn: Lsn) -> DurableWait<'_> {
         DurableWait::uncounted(self, lsn)
     }
-    /// Resolves when a request that returned `WouldBlock::LogSpace` is worth another try, or
+    /// Resolves when a request for `bytes` bytes that would block is worth another try, or
     /// returns `Error::DiskFull` if a segment is needed and cannot be made. Each call tries to make
     /// the segment once more.
-    pub fn wait_space(&self) -> SpaceWait<'_> {
-        SpaceWait::new(self, Class::Ordinary)
+    pub fn wait_space(&self, bytes: u64) -> SpaceWait<'_> {
+        SpaceWait::new(self, bytes, Class::Ordinary)
     }
     /// As `wait_space`, after a `credit_reserved` that would block.
-    pub fn wait_space_reserved(&self) -> SpaceWait<'_> {
-        SpaceWait::new(self, Class::Reserved)
+    pub fn wait_space_reserved(&self, bytes: u64) -> SpaceWait<'_> {
+        SpaceWait::new(self, bytes, Class::Reserved)
     }
 
     /// The random number that identifies this log, drawn when the log was created.

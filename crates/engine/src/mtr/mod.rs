@@ -99,8 +99,9 @@ impl<'s> Mtr<'s> {
         }
         // Only a lack of redo log space becomes a wait for the reserve. A frame that is too large
         // for the buffer must fail, not wait.
-        store.log.credit_reserved(MAX_FRAME).map_err(|blocked| {
-            if matches!(blocked, WouldBlock::LogSpace) { WouldBlock::LogReserve } else { blocked }
+        store.log.credit_reserved(MAX_FRAME).map_err(|blocked| match blocked {
+            WouldBlock::LogSpace(bytes) => WouldBlock::LogReserve(bytes),
+            other => other,
         })
     }
     /// Begins a mini-transaction whose frame is a commit with a record of `len` bytes.

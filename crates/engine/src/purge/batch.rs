@@ -164,7 +164,7 @@ impl Engine {
                 // PURGE-6
                 Err(blocked) => {
                     let settled = match blocked {
-                        WouldBlock::LogSpace => self.room_for_purge().await,
+                        WouldBlock::LogSpace(_) => self.room_for_purge().await,
                         other => self.unblocked(other).await,
                     };
                     match settled {

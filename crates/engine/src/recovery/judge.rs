@@ -520,6 +520,7 @@ impl<'a> Judge<'a> {
                 undo.newest.0,
                 self.spaces.path(SpaceId::SYSTEM).display()
             )))?;
+            // Short logs stay counted. Only purge would read them, and it does not run then.
             undo.logs.retain(|l| l.trx.0 < mark);
         }
         Ok(undo)

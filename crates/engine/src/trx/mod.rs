@@ -437,9 +437,11 @@ impl Trx {
     pub(crate) async fn unblocked(&self, blocked: WouldBlock) -> Result<()> {
         match blocked {
             WouldBlock::Lock(wait) => wait.wait(&self.engine.runtime, self.lock_wait_timeout).await,
-            WouldBlock::LogSpace => self.wait_room(self.engine.store.log.wait_space()).await,
-            WouldBlock::LogReserve => {
-                self.wait_room(self.engine.store.log.wait_space_reserved()).await
+            WouldBlock::LogSpace(bytes) => {
+                self.wait_room(self.engine.store.log.wait_space(bytes)).await
+            }
+            WouldBlock::LogReserve(bytes) => {
+                self.wait_room(self.engine.store.log.wait_space_reserved(bytes)).await
             }
             other => self.engine.unblocked(other).await,
         }

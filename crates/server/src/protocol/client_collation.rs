@@ -25,7 +25,7 @@ pub fn of_client(id: u16) -> Result<u16, SqlError> {
         None if matches!(charset, "ucs2" | "utf16" | "utf16le" | "utf32") => {
             Err(SqlError::wrong_variable_value("character_set_client", charset))
         }
-        None => Err(SqlError::unknown_character_set(charset)),
+        None => Err(SqlError::client_character_set(charset)),
     }
 }
 
@@ -83,7 +83,10 @@ mod tests {
     #[test]
     fn every_number_is_known_lacked_or_unknown() {
         let of = |id| of_client(id).map_err(|e| (e.code, e.message.into_string()));
-        let lacked = |name| Err((1115, format!("Unknown character set: '{name}'")));
+        let lacked = |name| {
+            let e = SqlError::client_character_set(name);
+            Err((1115, e.message.into_string()))
+        };
         // Libraries name these if nobody asks for another: latin1, utf8mb3, utf8mb4, binary.
         for id in [8, 33, 45, 46, 63, 83, 192, 224, 255] {
             assert_eq!(of(id), Ok(id));

@@ -78,7 +78,10 @@ fn printed_len(value: JsonRef<'_>, scratch: &mut Vec<u8>) -> json::Result<usize>
     })
 }
 
-/// The bytes that a row's strings and documents take, without their lengths.
+/// More bytes than a number or a point in time takes, but for numbers with rarely so many digits.
+const SHORT: usize = 70;
+
+/// The bytes that a row's values take, without the lengths of strings.
 pub fn row_bytes(values: &[Value<'_>], columns: &[RowColumn]) -> usize {
     let bytes = |(value, column): (&Value<'_>, &RowColumn)| match (value, column.convert) {
         (Value::Bytes(text), Some((from, to))) if !text.is_ascii() => converted_len(text, from, to),
@@ -88,7 +91,8 @@ pub fn row_bytes(values: &[Value<'_>], columns: &[RowColumn]) -> usize {
             let text = JsonRef::new(document).and_then(|v| printed_len(v, &mut Vec::new()));
             text.unwrap_or(document.len())
         }
-        _ => 0,
+        (Value::Null, _) => 1,
+        _ => SHORT,
     };
     values.iter().zip(columns).map(bytes).sum()
 }

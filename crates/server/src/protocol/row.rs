@@ -96,11 +96,15 @@ fn bits(b: &mut Vec<u8>, n: u64, width: u8) {
     b.extend_from_slice(&n.to_be_bytes()[8 - bytes..]);
 }
 
+/// The length of a binary row's head: a zero, and a bit for each value.
+#[inline]
+pub fn head_bytes(columns: usize) -> usize {
+    1 + (columns + 9) / 8
+}
 /// Appends the head of a binary row.
 #[inline]
 pub fn begin_binary(b: &mut Vec<u8>, columns: usize) {
-    b.push(0);
-    b.resize(b.len() + (columns + 9) / 8, 0);
+    b.resize(b.len() + head_bytes(columns), 0);
 }
 
 /// Appends the value of column `i` to the binary row in the packet that begins at `packet_at`.

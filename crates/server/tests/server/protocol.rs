@@ -74,7 +74,7 @@ fn a_client_whose_character_set_is_lacked_is_refused() {
         (35, 1231, "#42000Variable 'character_set_client' can't be set to the value of 'ucs2'"),
     ] {
         let (answer, mut raw) = login(id);
-        assert_eq!((error_code(&answer), &answer[3..]), (code, rest.as_bytes()));
+        assert!(error_code(&answer) == code && answer[3..].starts_with(rest.as_bytes()));
         assert!(raw.try_read().is_err(), "the connection is closed");
     }
     // The low byte of 309, utf8mb4_0900_bin, is the number of macroman_bin.

@@ -75,9 +75,8 @@ impl Binder<'_> {
                     if charset.is_empty() {
                         database_collation = database;
                     }
-                    let to =
+                    convert =
                         collation_option(self.cx, Some(charset), collation.as_deref(), database)?;
-                    convert = to.or(database);
                     def.collation = convert.unwrap_or(def.collation);
                 }
                 Alter::RenameTo(to) => {

@@ -267,6 +267,10 @@ pub(super) fn collation_option(
     collation: Option<&str>,
     default: Option<Collation>,
 ) -> Result<Option<Collation>> {
+    // The character set DEFAULT alone is the whole default, as in MySQL.
+    if charset == Some("") && collation.is_none() {
+        return Ok(default);
+    }
     let charset = match charset {
         Some("") => default.map(Collation::charset),
         Some(name) => {

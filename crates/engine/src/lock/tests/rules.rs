@@ -261,6 +261,25 @@ fn a_shared_request_waits_for_the_exclusive_holder_only() {
     assert_eq!(b.locks.stats().deadlocks, 0);
 }
 
+/// A shared holder becomes an exclusive one beside another: a shared request, which did not wait for
+/// it before, does now.
+#[test]
+fn a_lock_that_grows_can_close_a_cycle() {
+    let b = Bench::new();
+    let (writer, holder, waiter) = (b.trx(), b.trx(), b.trx());
+    writer.set_trx_id(TrxId(5));
+    holder.set_trx_id(TrxId(6));
+    b.lock(&holder, 1, S);
+    b.lock(&waiter, 2, X);
+    assert!(b.locks.grant_implicit(&writer, TrxId(5), row(1)));
+    let mut ww = b.queue(&waiter, 1, S); // waiter -> writer
+    let mut wh = b.queue(&holder, 2, X); // holder -> waiter
+    assert!(ww.is_pending() && wh.is_pending());
+    assert!(b.locks.grant_implicit(&holder, TrxId(6), row(1))); // waiter -> holder
+    assert_eq!(b.locks.stats().deadlocks, 1);
+    assert!(ww.is_victim() || wh.is_victim());
+}
+
 /// Behind an exclusive request the same wait is for the shared holder too, which is a deadlock.
 #[test]
 fn behind_an_exclusive_request_a_shared_one_waits_for_all_holders() {

@@ -15,14 +15,8 @@
 //!   the new bound, then looks at `waiting`; a session that waits registers, then looks at the room
 //!   (all SeqCst). The same holds for an append that gives a session something to flush
 //!   ([`LogRoom::await_append`]).
-//! - CREDIT-4: a session waits for no more room than the largest request of its class that was
-//!   refused since there was last room for all of them, and since the last wait was given up.
-//!
-//! **Whom room is for.** The sessions that wait are let go when there is room for the largest of
-//! their requests, so that the largest has the same chance as the others. A wait does not know the
-//! size of its request. So all sizes are forgotten when there is room for the largest, or when a
-//! wait is given up. The sessions that still wait then try again at the next change of the room,
-//! and the sizes of those that are refused are known again.
+//! - CREDIT-4: a session that waits goes on when there is room for the largest request of its class
+//!   that waits then, and so for its own. A wait that is given up no longer counts.
 //!
 //! **The capacity** in force is `in_force_bytes`. It equals the setting (`capacity_bytes`) or is on
 //! its way down to the setting: after each checkpoint it is at most a quarter more than the bytes
@@ -126,13 +120,43 @@ impl Bounds {
     }
 }
 
+/// A session that waits, and the bytes it asks for.
+struct Waiting {
+    bytes: u64,
+    waker: Waker,
+}
+/// The waiting sessions of a class.
 #[derive(Default)]
 struct Waiters {
-    /// The wakers by number, so that the sessions are woken in the order in which they came.
-    wakers: BTreeMap<u64, Waker>,
+    /// By number, so that the sessions are woken in the order in which they came.
+    sessions: BTreeMap<u64, Waiting>,
+    /// How many sessions ask for each number of bytes.
+    sizes: BTreeMap<u64, u32>,
     next: u64,
-    /// The smallest request that had to wait, by class. It is forgotten with `LogRoom::wanted`.
-    least: [Option<u64>; 3],
+}
+impl Waiters {
+    fn remove(&mut self, number: u64) {
+        let Some(Waiting { bytes, .. }) = self.sessions.remove(&number) else { return };
+        let count = self.sizes.get_mut(&bytes).expect("the sizes of all that wait are listed");
+        *count -= 1;
+        if *count == 0 {
+            self.sizes.remove(&bytes);
+        }
+    }
+}
+#[derive(Default)]
+struct WaitersOf {
+    list: Mutex<Waiters>,
+    /// The number of the sessions, and their largest request. They change under the mutex.
+    count: AtomicUsize,
+    largest: AtomicU64,
+}
+impl WaitersOf {
+    fn publish(&self, w: &Waiters) {
+        let largest = w.sizes.last_key_value().map_or(0, |(bytes, _)| *bytes);
+        self.largest.store(largest, SeqCst);
+        self.count.store(w.sessions.len(), SeqCst);
+    }
 }
 
 /// The limits with which every request for credit is compared.
@@ -143,6 +167,8 @@ struct Limits {
     soft: AtomicU64,
     slow: AtomicBool,
 }
+/// The classes whose sessions wait.
+const WAITING: [Class; 2] = [Class::Ordinary, Class::Reserved];
 /// The least capacity, which has room for several mini-transactions at a time.
 pub(in crate::log) const CAPACITY_MIN: u64 = 512 << 10;
 /// The longest time for which one change of a row is held up.
@@ -155,12 +181,9 @@ pub(in crate::log) struct LogRoom {
     limits: Padded<Limits>,
     /// The sum of the delays that were too short for a timer.
     owed_us: AtomicU64,
-    /// The largest request that had to wait, by class (CREDIT-4). It changes under the mutex of
-    /// `waiters`.
-    wanted: [AtomicU64; 3],
     bounds: Mutex<Bounds>,
-    waiters: Mutex<Waiters>,
-    waiting: AtomicUsize,
+    /// By class. No session waits for [`Class::Last`].
+    waiters: [WaitersOf; 2],
     /// Whether a session waits that has nothing to flush yet.
     awaits_append: AtomicBool,
     /// How often no segment could be made, and why the last time.
@@ -183,7 +206,7 @@ impl Credit<'_> {
         let room = self.room;
         // Also a frame without a rest changes `promised`, for the sake of `await_append`.
         drop(self);
-        if room.waiting.load(SeqCst) > 0 {
+        if WAITING.into_iter().any(|class| room.is_waited_for(class)) {
             room.appended();
         }
     }
@@ -203,10 +226,8 @@ impl LogRoom {
             promised: Padded(AtomicU64::new(tail)),
             limits: Padded(Default::default()),
             owed_us: AtomicU64::new(0),
-            wanted: Default::default(),
             bounds: Mutex::new(bounds),
-            waiters: Mutex::default(),
-            waiting: AtomicUsize::new(0),
+            waiters: Default::default(),
             awaits_append: AtomicBool::new(false),
             failure: Mutex::default(),
         };
@@ -224,7 +245,7 @@ impl LogRoom {
         (b.buffer_bytes - 4096).min(b.in_force_bytes / 2)
     }
     pub(crate) fn credit(&self, bytes: u64, class: Class) -> Try<Credit<'_>> {
-        self.credit_now(bytes, class).ok_or_else(|| self.short(bytes, class))
+        self.credit_now(bytes, class).ok_or_else(|| self.short(bytes))
     }
     fn credit_now(&self, bytes: u64, class: Class) -> Option<Credit<'_>> {
         let limit = &self.limits.room[class as usize];
@@ -260,29 +281,35 @@ impl LogRoom {
         plenty.then(|| self.credit_now(bytes, Class::Ordinary)).flatten()
     }
     #[cold]
-    fn short(&self, bytes: u64, class: Class) -> WouldBlock {
+    fn short(&self, bytes: u64) -> WouldBlock {
         if bytes > self.credit_max() {
             let max = self.credit_max();
             return WouldBlock::Failed(Error::Unsupported(format!(
                 "a change of {bytes} bytes is larger than the redo log takes at once ({max} bytes)"
             )));
         }
-        if class != Class::Last {
-            let mut w = self.waiters.lock();
-            self.wanted[class as usize].fetch_max(bytes, SeqCst);
-            let least = &mut w.least[class as usize];
-            *least = Some(least.map_or(bytes, |l| l.min(bytes)));
-        }
-        WouldBlock::LogSpace
+        WouldBlock::LogSpace(bytes)
     }
     /// Changes the bounds. Apart from refunds this is the only way in which room becomes free.
     pub(crate) fn update(&self, change: impl FnOnce(&mut Bounds)) {
-        {
+        let (before, after) = {
             let mut b = self.bounds.lock();
+            let before = WAITING.map(|class| b.scarce(class));
             change(&mut b);
             self.publish(&b);
+            (before, WAITING.map(|class| b.scarce(class)))
+        };
+        for (class, (before, after)) in WAITING.into_iter().zip(before.into_iter().zip(after)) {
+            if !self.is_waited_for(class) {
+                continue;
+            }
+            if self.has_room(0, class) {
+                self.let_go(class);
+            } else if after != before || after != Scarce::Buffer {
+                // Those who can make room are to be asked again (`SpaceWait::ask`).
+                self.wake(class);
+            }
         }
-        self.wake_if_room();
     }
     fn publish(&self, b: &Bounds) {
         for class in [Class::Ordinary, Class::Reserved, Class::Last] {
@@ -335,7 +362,7 @@ impl LogRoom {
             }
             self.publish(&b);
         }
-        self.wake_if_room();
+        self.wake_all();
     }
     /// Whether writers are to be slowed. This costs one load.
     #[inline]
@@ -356,86 +383,82 @@ impl LogRoom {
     pub(crate) fn scarce(&self, class: Class) -> Scarce {
         self.bounds.lock().scarce(class)
     }
-    /// Whether the largest waiting request of the class would fit now.
-    pub(crate) fn has_room(&self, class: Class) -> bool {
-        self.fits(self.wanted[class as usize].load(SeqCst), class)
-    }
-    fn fits(&self, bytes: u64, class: Class) -> bool {
-        self.promised.load(SeqCst) + bytes <= self.limits.room[class as usize].load(SeqCst)
+    /// Whether a request of `bytes` bytes, and the largest waiting one of the class, would fit now.
+    pub(crate) fn has_room(&self, bytes: u64, class: Class) -> bool {
+        let needed = self.waiters[class as usize].largest.load(SeqCst).max(bytes);
+        self.promised.load(SeqCst) + needed <= self.limits.room[class as usize].load(SeqCst)
     }
     /// The LSN up to which room is promised or was asked for.
     pub(crate) fn demand(&self) -> u64 {
-        let wanted = self.wanted.iter().map(|w| w.load(SeqCst)).max();
+        let wanted = self.waiters.iter().map(|w| w.largest.load(SeqCst)).max();
         self.promised.load(SeqCst) + wanted.unwrap_or(0)
     }
+    #[inline]
+    fn is_waited_for(&self, class: Class) -> bool {
+        self.waiters[class as usize].count.load(SeqCst) > 0
+    }
     fn wake_if_room(&self) {
-        if self.waiting.load(SeqCst) > 0
-            && (self.has_room(Class::Ordinary) || self.has_room(Class::Reserved))
-        {
-            self.wake_all();
+        for class in WAITING {
+            if self.is_waited_for(class) && self.has_room(0, class) {
+                self.let_go(class);
+            }
         }
+    }
+    /// Wakes all sessions of a class, for each of which there is room. They wait no longer, so
+    /// nobody else wakes them for it.
+    #[cold]
+    fn let_go(&self, class: Class) {
+        let of = &self.waiters[class as usize];
+        let sessions = {
+            let mut w = of.list.lock();
+            w.sizes.clear();
+            let sessions = std::mem::take(&mut w.sessions);
+            of.publish(&w);
+            sessions
+        };
+        sessions.into_values().for_each(|session| session.waker.wake());
+    }
+    /// Wakes all sessions of a class for another look. They still wait: the largest request is not
+    /// forgotten.
+    fn wake(&self, class: Class) {
+        let wakers: Vec<Waker> = {
+            let w = self.waiters[class as usize].list.lock();
+            w.sessions.values().map(|session| session.waker.clone()).collect()
+        };
+        wakers.into_iter().for_each(Waker::wake);
     }
     #[cold]
     fn wake_all(&self) {
-        let wakers = {
-            let mut w = self.waiters.lock();
-            for class in [Class::Ordinary, Class::Reserved] {
-                if self.has_room(class) {
-                    self.forget(&mut w, class);
-                }
-            }
-            self.waiting.store(0, SeqCst);
-            std::mem::take(&mut w.wakers)
-        };
-        wakers.into_values().for_each(Waker::wake);
+        WAITING.into_iter().for_each(|class| self.wake(class));
     }
-    /// Forgets the sizes of the requests of a class (CREDIT-4).
-    fn forget(&self, w: &mut Waiters, class: Class) {
-        self.wanted[class as usize].store(0, SeqCst);
-        w.least[class as usize] = None;
-    }
-    /// Registers a waker or renews it. `id` is the waker's number, if it has one already.
-    pub(crate) fn register(&self, id: &mut Option<u64>, waker: &Waker) {
-        let mut w = self.waiters.lock();
+    /// Registers a session that waits for `bytes` bytes, or renews its waker. `id` is the session's
+    /// number, if it has one already.
+    pub(crate) fn register(&self, id: &mut Option<u64>, bytes: u64, class: Class, waker: &Waker) {
+        let of = &self.waiters[class as usize];
+        let mut w = of.list.lock();
         let n = *id.get_or_insert_with(|| {
             w.next += 1;
             w.next
         });
-        w.wakers.entry(n).and_modify(|x| x.clone_from(waker)).or_insert_with(|| waker.clone());
-        self.waiting.store(w.wakers.len(), SeqCst);
+        if let Some(session) = w.sessions.get_mut(&n) {
+            return session.waker.clone_from(waker);
+        }
+        w.sessions.insert(n, Waiting { bytes, waker: waker.clone() });
+        *w.sizes.entry(bytes).or_default() += 1;
+        of.publish(&w);
     }
-    /// Removes the waker of a session that has seen room for the largest request of its class. So
-    /// there is room for each of the others, which are woken if it is still there.
+    /// Removes a session that waits no longer. Its request may have been the largest one, so that
+    /// there may be room for the largest of the others.
     pub(crate) fn leave(&self, id: Option<u64>, class: Class) {
-        self.unregister(id);
-        if self.waiting.load(SeqCst) > 0 && self.has_room(class) {
-            self.wake_all();
-        }
-    }
-    /// Removes the waker of a session that gives its wait up. Its request may have been the largest
-    /// one. The others try again: now if there is room for the smallest, and otherwise when the
-    /// room changes, so that a thousand sessions that give up do not take a million steps.
-    pub(crate) fn give_up(&self, id: Option<u64>, class: Class) {
-        self.unregister(id);
-        let least = {
-            let mut w = self.waiters.lock();
-            let least = w.least[class as usize];
-            self.forget(&mut w, class);
-            least.unwrap_or(0)
-        };
-        // As for new room (CREDIT-3): the sizes are forgotten before the look at the sessions.
-        if self.waiting.load(SeqCst) > 0 && self.fits(least, class) {
-            self.wake_all();
-        }
-    }
-    fn unregister(&self, id: Option<u64>) {
         let Some(n) = id else { return };
-        let mut w = self.waiters.lock();
-        w.wakers.remove(&n);
-        self.waiting.store(w.wakers.len(), SeqCst);
-        if w.wakers.is_empty() {
-            self.forget(&mut w, Class::Ordinary);
-            self.forget(&mut w, Class::Reserved);
+        let of = &self.waiters[class as usize];
+        {
+            let mut w = of.list.lock();
+            w.remove(n);
+            of.publish(&w);
+        }
+        if self.is_waited_for(class) && self.has_room(0, class) {
+            self.let_go(class);
         }
     }
     /// Announces that a registered session has nothing to flush, and is to be woken by the next
@@ -513,7 +536,7 @@ mod tests {
             s.credit(room / 2, Class::Ordinary).unwrap(),
             s.credit(room - room / 2, Class::Ordinary).unwrap(),
         );
-        assert!(matches!(s.credit(1, Class::Ordinary), Err(WouldBlock::LogSpace)));
+        assert!(matches!(s.credit(1, Class::Ordinary), Err(WouldBlock::LogSpace(_))));
         a.spend(10);
         drop(b);
         assert_eq!(s.promised.load(Relaxed), 5010);
@@ -530,15 +553,15 @@ mod tests {
         let end = 4096 + (1 << 20);
         let _a = s.credit(1 << 19, Class::Ordinary).unwrap();
         let _b = s.credit(end - (1 << 16) - 4096 - (1 << 19), Class::Ordinary).unwrap();
-        assert!(matches!(s.credit(1, Class::Ordinary), Err(WouldBlock::LogSpace)));
+        assert!(matches!(s.credit(1, Class::Ordinary), Err(WouldBlock::LogSpace(_))));
         let _c = s.credit((1 << 16) - LAST_BYTES, Class::Reserved).unwrap();
-        assert!(matches!(s.credit(1, Class::Reserved), Err(WouldBlock::LogSpace)));
-        assert!(!s.has_room(Class::Reserved));
+        assert!(matches!(s.credit(1, Class::Reserved), Err(WouldBlock::LogSpace(_))));
+        assert!(!s.has_room(1, Class::Reserved));
         let _d = s.credit(LAST_BYTES, Class::Last).unwrap();
-        assert!(matches!(s.credit(1, Class::Last), Err(WouldBlock::LogSpace)));
+        assert!(matches!(s.credit(1, Class::Last), Err(WouldBlock::LogSpace(_))));
         drop(_d);
         s.update(|b| b.checkpoint += 1);
-        assert!(s.has_room(Class::Reserved) && !s.has_room(Class::Ordinary));
+        assert!(s.has_room(1, Class::Reserved) && !s.has_room(1, Class::Ordinary));
     }
 
     /// Counts how often it wakes.
@@ -549,9 +572,12 @@ mod tests {
             self.0.fetch_add(1, Relaxed);
         }
     }
-    fn waiter(s: &LogRoom) -> (Option<u64>, Arc<Wakes>) {
+    fn waiter(s: &LogRoom, bytes: u64) -> (Option<u64>, Arc<Wakes>) {
         let (mut id, wakes) = (None, Arc::new(Wakes::default()));
-        s.register(&mut id, &wakes.clone().into());
+        assert!(
+            matches!(s.credit(bytes, Class::Ordinary), Err(WouldBlock::LogSpace(n)) if n == bytes)
+        );
+        s.register(&mut id, bytes, Class::Ordinary, &wakes.clone().into());
         (id, wakes)
     }
     /// Takes all room for ordinary work but `rest` bytes.
@@ -561,57 +587,42 @@ mod tests {
         let credit = || Some(room()).filter(|n| *n > 0).map(|n| s.credit(of(n), Class::Ordinary));
         std::iter::from_fn(credit).map(|c| c.expect("there is room")).collect()
     }
+    fn woken(wakes: &[&Wakes]) -> Vec<usize> {
+        wakes.iter().map(|w| w.0.swap(0, Relaxed)).collect()
+    }
 
     /// Tests CREDIT-4.
     #[test]
-    fn a_wait_that_is_given_up_holds_up_no_other() {
+    fn a_wait_that_has_ended_holds_up_no_other() {
         let s = LogRoom::new(5000, bounds());
-        let _held = all_but(&s, 1000);
-        assert!(matches!(s.credit(30_000, Class::Ordinary), Err(WouldBlock::LogSpace)));
-        let (large, _) = waiter(&s);
-        assert!(matches!(s.credit(2000, Class::Ordinary), Err(WouldBlock::LogSpace)));
-        let (small, wakes) = waiter(&s);
-        s.update(|b| b.written += 4096);
-        assert!(!s.has_room(Class::Ordinary), "the larger one has the same chance");
-        let (_, before) =
-            (s.register(&mut { small }, &wakes.clone().into()), wakes.0.load(Relaxed));
-        s.give_up(large, Class::Ordinary);
-        assert!(s.has_room(Class::Ordinary));
-        assert_eq!(wakes.0.load(Relaxed), before + 1);
-        // A session that asked and never waited is forgotten in the same way. Without room for the
-        // smallest, nobody is woken at once.
-        assert!(matches!(s.credit(40_000, Class::Ordinary), Err(WouldBlock::LogSpace)));
-        let (small, wakes) = waiter(&s);
-        assert!(!s.has_room(Class::Ordinary));
-        s.give_up(None, Class::Ordinary);
-        assert!(s.has_room(Class::Ordinary));
-        assert_eq!(wakes.0.load(Relaxed), 0);
-        drop(s.credit(100, Class::Ordinary));
-        assert_eq!(wakes.0.load(Relaxed), 1);
+        let mut held = all_but(&s, 1000);
+        let ((large, l), (small, m), (least, n)) =
+            (waiter(&s, 30_000), waiter(&s, 20_000), waiter(&s, 2000));
+        let all = [&*l, &*m, &*n];
+        assert_eq!(s.demand(), s.promised.load(SeqCst) + 30_000);
+        drop(held.pop());
+        assert!(woken(&all) == [0, 0, 0] && !s.has_room(2000, Class::Ordinary), "the same chance");
+        // There is no room for the next one, so that nobody is woken for nothing.
+        s.leave(large, Class::Ordinary);
+        assert!(woken(&all) == [0, 0, 0] && !s.has_room(2000, Class::Ordinary));
         s.leave(small, Class::Ordinary);
+        assert_eq!(woken(&all), [0, 0, 1]);
+        assert!(s.has_room(2000, Class::Ordinary));
+        s.leave(least, Class::Ordinary);
         assert_eq!(s.demand(), s.promised.load(SeqCst));
     }
 
-    /// Tests CREDIT-4: a large request that got its room is forgotten, although others still wait.
+    /// A refund wakes the sessions of the classes for whose largest request there is room then.
     #[test]
-    fn a_wait_that_has_ended_holds_up_no_other() {
+    fn a_refund_wakes_those_it_has_room_for() {
         let s = LogRoom::new(5000, bounds());
-        let held = all_but(&s, 1000);
-        assert!(matches!(s.credit(30_000, Class::Ordinary), Err(WouldBlock::LogSpace)));
-        let (large, wakes) = waiter(&s);
-        assert!(matches!(s.credit(2000, Class::Ordinary), Err(WouldBlock::LogSpace)));
-        let (mut small, _) = waiter(&s);
-        drop(held);
-        assert!(wakes.0.load(Relaxed) > 0);
-        s.register(&mut small, Waker::noop());
-        s.leave(large, Class::Ordinary);
-        let _large = s.credit(30_000, Class::Ordinary).unwrap();
         let mut held = all_but(&s, 1000);
-        assert!(matches!(s.credit(2000, Class::Ordinary), Err(WouldBlock::LogSpace)));
-        s.register(&mut small, Waker::noop());
-        assert!(!s.has_room(Class::Ordinary));
-        drop(held.remove(0));
-        assert!(s.has_room(Class::Ordinary), "for 2000 bytes");
+        let (_, ordinary) = waiter(&s, 30_000);
+        drop(s.credit(100, Class::Ordinary));
+        drop(held.pop());
+        assert_eq!(woken(&[&ordinary]), [0]);
+        drop(held.pop());
+        assert_eq!(woken(&[&ordinary]), [1]);
     }
 
     /// Optional work that is refused does not wait, and holds up nobody.

@@ -14,6 +14,8 @@ use std::task::{Context, Poll};
 /// The future of [`Log::wait_space`].
 pub struct SpaceWait<'l> {
     log: &'l Log,
+    /// The bytes that were asked for.
+    bytes: u64,
     class: Class,
     /// The bound that was in short supply when the wait began.
     short: Scarce,
@@ -21,20 +23,18 @@ pub struct SpaceWait<'l> {
     /// How often making a segment had failed when the wait began.
     failures: u64,
     flush: Option<Waiter>,
-    /// Whether there was room.
-    done: bool,
 }
 
 impl<'l> SpaceWait<'l> {
-    pub(in crate::log) fn new(log: &'l Log, class: Class) -> SpaceWait<'l> {
+    pub(in crate::log) fn new(log: &'l Log, bytes: u64, class: Class) -> SpaceWait<'l> {
         SpaceWait {
             log,
+            bytes,
             class,
             short: log.room.scarce(class),
             id: None,
             failures: log.room.failure().0,
             flush: None,
-            done: false,
         }
     }
     /// A flush of all frames that are not written yet, if there are any.
@@ -67,8 +67,8 @@ impl Future for SpaceWait<'_> {
         let space = &this.log.room;
         loop {
             let first = this.id.is_none();
-            space.register(&mut this.id, cx.waker());
-            if space.has_room(this.class) {
+            space.register(&mut this.id, this.bytes, this.class, cx.waker());
+            if space.has_room(this.bytes, this.class) {
                 if first {
                     this.count(
                         this.short,
@@ -76,8 +76,6 @@ impl Future for SpaceWait<'_> {
                         Session::log_on_file_space_no_waits,
                     );
                 }
-                space.leave(this.id, this.class);
-                this.done = true;
                 return Poll::Ready(Ok(()));
             }
             let scarce = space.scarce(this.class);
@@ -124,9 +122,7 @@ impl Future for SpaceWait<'_> {
 }
 impl Drop for SpaceWait<'_> {
     fn drop(&mut self) {
-        if !self.done {
-            self.log.room.give_up(self.id, self.class);
-        }
+        self.log.room.leave(self.id, self.class);
         if let Some(f) = &mut self.flush {
             f.leave(self.log);
         }

@@ -167,7 +167,7 @@ fn fill(log: &Log, limit: u64) {
         match log.credit(3000) {
             Ok(c) if log.tail().0 < limit => drop(append_with(log, c, &[1; 2900])),
             Ok(_) => return,
-            Err(WouldBlock::LogSpace) => return,
+            Err(WouldBlock::LogSpace(_)) => return,
             Err(e) => panic!("{e:?}"),
         }
     }
@@ -182,14 +182,14 @@ fn waits_for_the_buffer_are_counted() {
     fill(&log, u64::MAX);
     let before = Before::of(&log);
     // Room becomes free before the wait looks again.
-    let late = log.wait_space();
+    let late = log.wait_space(3000);
     runtime.block_on(log.flush_to(log.tail()));
     runtime.block_on(late).unwrap();
     assert_eq!(before.moved(&log), [("log_on_buffer_space_no_waits", 1)]);
     // There is no room, so the waiting session writes the buffer out.
     fill(&log, u64::MAX);
     let before = Before::of(&log);
-    runtime.block_on(log.wait_space()).unwrap();
+    runtime.block_on(log.wait_space(3000)).unwrap();
     let moved = before.moved(&log);
     // The flush that the session leads does not count as a commit's.
     assert_eq!(
@@ -211,7 +211,7 @@ fn waits_for_the_files_are_counted() {
     fill(&log);
     let before = Before::of(&log);
     {
-        let mut wait = pin!(log.wait_space());
+        let mut wait = pin!(log.wait_space(3000));
         assert!(!is_ready(wait.as_mut()) && !is_ready(wait.as_mut()));
         assert_eq!(
             before.moved(&log),
@@ -224,7 +224,7 @@ fn waits_for_the_files_are_counted() {
     fill(&log);
     let before = Before::of(&log);
     assert!(log.credit(3000).is_err());
-    let late = log.wait_space();
+    let late = log.wait_space(3000);
     log.write_checkpoint(log.durable(), b"");
     runtime.run();
     runtime.block_on(late).unwrap();

@@ -407,9 +407,9 @@ fn a_full_buffer_blocks_and_waiting_writes_it_out() {
         let credit = loop {
             match log.credit(5000) {
                 Ok(c) => break c,
-                Err(WouldBlock::LogSpace) => {
+                Err(WouldBlock::LogSpace(n)) => {
                     blocked += 1;
-                    runtime.block_on(log.wait_space()).unwrap();
+                    runtime.block_on(log.wait_space(n)).unwrap();
                 }
                 Err(e) => panic!("{e:?}"),
             }
@@ -430,10 +430,10 @@ fn a_full_log_blocks_until_the_checkpoint_moves() {
         loop {
             match log.credit(3000) {
                 Ok(c) => drop(append_with(log, c, &[1; 2900])),
-                Err(WouldBlock::LogSpace) if log.durable() < log.tail() => {
+                Err(WouldBlock::LogSpace(_)) if log.durable() < log.tail() => {
                     runtime.block_on(log.flush_to(log.tail()))
                 }
-                Err(WouldBlock::LogSpace) => break,
+                Err(WouldBlock::LogSpace(_)) => break,
                 Err(e) => panic!("{e:?}"),
             }
             runtime.run();
@@ -443,7 +443,7 @@ fn a_full_log_blocks_until_the_checkpoint_moves() {
     let age = log.tail().0 - log.checkpoint_lsn().0;
     assert!(age <= config().capacity_bytes && age > config().capacity_bytes / 2, "{age}");
     {
-        let mut wait = pin!(log.wait_space());
+        let mut wait = pin!(log.wait_space(3000));
         let mut cx = Context::from_waker(Waker::noop());
         assert!(wait.as_mut().poll(&mut cx).is_pending());
         assert!(
@@ -468,8 +468,8 @@ fn a_full_log_blocks_until_the_checkpoint_moves() {
 fn a_refund_wakes_who_waits() {
     let (log, runtime) = created(&MemDisk::default());
     let held: Vec<_> = (0..).map_while(|_| log.credit(4096).ok()).collect();
-    let mut wait = pin!(log.wait_space());
-    assert!(matches!(log.credit(5000), Err(WouldBlock::LogSpace)));
+    let mut wait = pin!(log.wait_space(5000));
+    assert!(matches!(log.credit(5000), Err(WouldBlock::LogSpace(5000))));
     let mut cx = Context::from_waker(Waker::noop());
     assert!(wait.as_mut().poll(&mut cx).is_pending());
     drop(held);
@@ -494,10 +494,8 @@ fn an_append_wakes_who_waits_for_something_to_flush() {
     runtime.block_on(log.flush_to(log.tail()));
     let payload = vec![1; log.credit_max() - FRAME_HEADER];
     let credit = log.credit(log.credit_max()).unwrap();
-    // A transaction that waits for the reserve makes the room of all look short.
-    assert!(matches!(log.credit_reserved(log.credit_max()), Err(WouldBlock::LogSpace)));
-    assert!(matches!(log.credit(8000), Err(WouldBlock::LogSpace)));
-    let mut wait = pin!(log.wait_space());
+    assert!(matches!(log.credit(8000), Err(WouldBlock::LogSpace(8000))));
+    let mut wait = pin!(log.wait_space(8000));
     let woken = Arc::new(Woken(AtomicBool::new(false)));
     let waker = woken.clone().into();
     let mut cx = Context::from_waker(&waker);
@@ -519,7 +517,7 @@ fn a_full_disk_blocks_and_is_told() {
         loop {
             match log.credit(1000) {
                 Ok(c) => drop(append_with(&log, c, &[1; 900])),
-                Err(WouldBlock::LogSpace) => break,
+                Err(WouldBlock::LogSpace(_)) => break,
                 Err(e) => panic!("{e:?}"),
             }
         }
@@ -527,14 +525,14 @@ fn a_full_disk_blocks_and_is_told() {
     blocked();
     assert!(log.tail().0 < 16384);
     for _ in 0..2 {
-        assert!(matches!(runtime.block_on(log.wait_space()), Err(Error::DiskFull(_))));
+        assert!(matches!(runtime.block_on(log.wait_space(1000)), Err(Error::DiskFull(_))));
         blocked();
     }
     // The log can still be made durable, and the reserve can be used.
     runtime.block_on(log.wait_durable(log.tail()));
     assert!(log.credit_reserved(1000).is_ok());
     disk.set_full(false);
-    runtime.block_on(log.wait_space()).unwrap();
+    runtime.block_on(log.wait_space(1000)).unwrap();
     blocked();
     assert!(log.tail().0 > 2 * 16384);
 }
@@ -597,7 +595,7 @@ fn a_wait_for_the_checkpoint_has_no_leadership() {
             Err(_) => break,
         }
     }
-    let mut wait = pin!(log.wait_space());
+    let mut wait = pin!(log.wait_space((FRAME_HEADER + 400) as u64));
     // This frame is not whole yet when the frames before it are flushed.
     let mut frame = vec![3; FRAME_HEADER + 10];
     let (len, seat) = (frame.len() as u64, log.order.seat());
@@ -970,7 +968,10 @@ fn threads_commit_and_a_crash_keeps_what_was_acknowledged() {
                     let credit = loop {
                         match log.credit(bytes.len() + FRAME_HEADER + 100) {
                             Ok(c) => break c,
-                            Err(_) => runtime.block_on(log.wait_space()).unwrap(),
+                            Err(WouldBlock::LogSpace(n)) => {
+                                runtime.block_on(log.wait_space(n)).unwrap()
+                            }
+                            Err(e) => panic!("{e:?}"),
                         }
                     };
                     let (_, e) = append_with(log, credit, &bytes);

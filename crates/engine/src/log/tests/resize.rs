@@ -12,7 +12,7 @@ fn credit_for<'l>(log: &'l Log, runtime: &TestRuntime, bytes: usize) -> Credit<'
     loop {
         match log.credit(bytes) {
             Ok(c) => return c,
-            Err(WouldBlock::LogSpace) => runtime.block_on(log.wait_space()).unwrap(),
+            Err(WouldBlock::LogSpace(n)) => runtime.block_on(log.wait_space(n)).unwrap(),
             Err(e) => panic!("{e:?}"),
         }
     }
@@ -144,14 +144,14 @@ fn the_capacity_changes_and_files_come_and_go() {
             let bytes = payload(n);
             match log.credit(2000) {
                 Ok(c) => drop(append_with(log, c, &bytes)),
-                Err(WouldBlock::LogSpace) if log.written() < log.tail() => {
+                Err(WouldBlock::LogSpace(_)) if log.written() < log.tail() => {
                     runtime.block_on(log.flush_to(log.tail()));
                     runtime.run();
                     continue;
                 }
-                Err(WouldBlock::LogSpace) => {
+                Err(WouldBlock::LogSpace(n)) => {
                     // Only a wait for room may notify the segment allocator.
-                    let mut wait = pin!(log.wait_space());
+                    let mut wait = pin!(log.wait_space(n));
                     let ready =
                         wait.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready();
                     runtime.run();

@@ -163,7 +163,9 @@ impl Judge<'_> {
             }
             for rec in index::records(&page) {
                 let newest = index::value(&page, rec);
-                if unfinished.contains(&value::trx(newest))
+                // A marked record may be damaged: only the others have been judged.
+                if newest.len() >= value::HEAD
+                    && unfinished.contains(&value::trx(newest))
                     && let Some(v) = self.before(index::key(&page, rec), newest)
                 {
                     found.extend(self.dictionary_record(&table, &v));

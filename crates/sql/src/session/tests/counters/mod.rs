@@ -556,7 +556,7 @@ fn a_commit_behind_a_slow_copy_looks_until_it_is_done() {
                 let credit = loop {
                     match log.credit(frame.len()) {
                         Ok(credit) => break credit,
-                        Err(_) => block_on(log.wait_space()).unwrap(),
+                        Err(_) => block_on(log.wait_space(frame.len() as u64)).unwrap(),
                     }
                 };
                 log.append(&mut frame, credit, |_, _| {}, |_, _| copied.store(true, Relaxed));
@@ -595,7 +595,7 @@ fn room_that_comes_in_time_is_no_wait() {
         while let Ok(credit) = log.credit(64 << 10) {
             held.push(credit);
         }
-        let late = log.wait_space();
+        let late = log.wait_space(64 << 10);
         drop(held);
         block_on(late).unwrap();
         let after = counts(&mut s);
