@@ -436,7 +436,7 @@ fn purge_is_stopped_after(spare: usize) {
         full.store(true, SeqCst);
         // What was being made of the log's files is made, and no more can be.
         let mut held = Vec::new();
-        while held.is_empty() || log.wait_space(1).await.is_ok() {
+        while held.is_empty() || log.wait_space(64 << 10).await.is_ok() {
             held.extend(hold_room(log, false, 0));
         }
         drop(held);

@@ -292,21 +292,22 @@ impl LogRoom {
     }
     /// Changes the bounds. Apart from refunds this is the only way in which room becomes free.
     pub(crate) fn update(&self, change: impl FnOnce(&mut Bounds)) {
+        let limits = |b: &Bounds| WAITING.map(|class| (b.scarce(class), b.limit(class)));
         let (before, after) = {
             let mut b = self.bounds.lock();
-            let before = WAITING.map(|class| b.scarce(class));
+            let before = limits(&b);
             change(&mut b);
             self.publish(&b);
-            (before, WAITING.map(|class| b.scarce(class)))
+            (before, limits(&b))
         };
-        for (class, (before, after)) in WAITING.into_iter().zip(before.into_iter().zip(after)) {
+        for ((class, before), after) in WAITING.into_iter().zip(before).zip(after) {
             if !self.is_waited_for(class) {
                 continue;
             }
             if self.has_room(0, class) {
                 self.let_go(class);
-            } else if after != before || after != Scarce::Buffer {
-                // Those who can make room are to be asked again (`SpaceWait::ask`).
+            } else if after != before && (after.0 != before.0 || after.0 != Scarce::Buffer) {
+                // Who can make more room is to be asked again (`SpaceWait::ask`).
                 self.wake(class);
             }
         }
