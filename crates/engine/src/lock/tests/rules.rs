@@ -261,8 +261,8 @@ fn a_shared_request_waits_for_the_exclusive_holder_only() {
     assert_eq!(b.locks.stats().deadlocks, 0);
 }
 
-/// A shared holder becomes an exclusive one beside another: a shared request, which did not wait for
-/// it before, does now.
+/// A shared holder becomes an exclusive one beside another: a shared request, which did not wait
+/// for it before, does now.
 #[test]
 fn a_lock_that_grows_can_close_a_cycle() {
     let b = Bench::new();
