@@ -165,19 +165,14 @@ impl Channel {
         Ok(())
     }
     /// Sends the rest of a command's answer. It is long if it ends with a long row, or if the
-    /// statement was killed while its client did not read. Such a rest is counted (CONN-4) until it
-    /// is sent, if there is memory for it. It is sent also if there is not, because the client
+    /// statement was killed while its client did not read. Such a rest is counted (CONN-4), if
+    /// there is memory for it. It is sent also if there is not, because the client
     /// cannot do without it, and the memory is taken already.
     async fn finish(&mut self) -> Result<(), Ended> {
-        let is_long = self.output.buf.len() > DRAIN_ABOVE;
-        if is_long {
+        if self.output.buf.len() > DRAIN_ABOVE {
             let _ = self.count_memory();
         }
-        self.flush().await?;
-        if is_long {
-            let _ = self.count_memory();
-        }
-        Ok(())
+        self.flush().await
     }
     /// Sends the answer.
     pub async fn flush(&mut self) -> Result<(), Ended> {

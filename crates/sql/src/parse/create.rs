@@ -79,10 +79,10 @@ impl Parser<'_> {
             self.accept("DEFAULT");
             if self.charset_keyword() {
                 self.accept_symbol("=");
-                charset = Some(self.word_or_string()?);
+                charset = Some(self.charset_name()?);
             } else if self.accept("COLLATE") {
                 self.accept_symbol("=");
-                collation = Some(self.word_or_string()?);
+                collation = Some(self.collation_name()?);
             } else if self.accept("ENCRYPTION") {
                 self.accept_symbol("=");
                 self.string_literal()?;
@@ -342,7 +342,7 @@ impl Parser<'_> {
         } else if self.accept("COMMENT") {
             column.comment = Some(self.string_literal()?);
         } else if self.accept("COLLATE") {
-            column.ty.collation = Some(self.word_or_string()?);
+            column.ty.collation = Some(self.collation_name()?);
         } else if self.accept("INVISIBLE") {
             column.invisible = true;
         } else if self.accept("VISIBLE") {
@@ -504,10 +504,10 @@ impl Parser<'_> {
                 ty.unsigned = true;
             } else if self.accept("SIGNED") {
             } else if self.charset_keyword() {
-                ty.charset = Some(self.word_or_string()?);
+                ty.charset = Some(self.charset_name()?);
             } else if self.at("COLLATE") {
                 self.advance();
-                ty.collation = Some(self.word_or_string()?);
+                ty.collation = Some(self.collation_name()?);
             } else if self.accept("ASCII") {
                 ty.charset = Some("latin1".into());
             } else if self.accept("UNICODE") {
@@ -569,10 +569,10 @@ impl Parser<'_> {
         if self.charset_keyword() {
             self.accept_symbol("=");
             options.charset =
-                Some(if self.accept("DEFAULT") { String::new() } else { self.word_or_string()? });
+                Some(if self.accept("DEFAULT") { String::new() } else { self.charset_name()? });
         } else if self.accept("COLLATE") {
             self.accept_symbol("=");
-            options.collation = Some(self.word_or_string()?);
+            options.collation = Some(self.collation_name()?);
         } else if default {
             return self.fail();
         } else if self.accept("ENGINE") || self.accept("TYPE") {

@@ -179,9 +179,9 @@ impl Parser<'_> {
         if !self.charset_keyword() {
             return self.fail();
         }
-        let charset = if self.accept("DEFAULT") { String::new() } else { self.word_or_string()? };
+        let charset = if self.accept("DEFAULT") { String::new() } else { self.charset_name()? };
         let collation = match self.accept("COLLATE") {
-            true => Some(self.word_or_string()?),
+            true => Some(self.collation_name()?),
             false => None,
         };
         Ok(Alter::Convert(charset, collation))

@@ -539,6 +539,16 @@ impl<'t> Parser<'t> {
         self.forward(1);
         self.charsets.name(&bytes)
     }
+    /// The name of a character set. In the syntax tree, an empty one stands for DEFAULT.
+    pub fn charset_name(&mut self) -> Result<String> {
+        let name = self.word_or_string()?;
+        if name.is_empty() { Err(SqlError::unknown_character_set("")) } else { Ok(name) }
+    }
+    /// The name of a collation. In the syntax tree, an empty one stands for BINARY.
+    pub fn collation_name(&mut self) -> Result<String> {
+        let name = self.word_or_string()?;
+        if name.is_empty() { Err(SqlError::unknown_collation("")) } else { Ok(name) }
+    }
     pub fn is_ident(&self, token: Token) -> bool {
         match token.kind {
             TokenKind::QuotedName => true,

@@ -405,8 +405,8 @@ impl LogRoom {
             }
         }
     }
-    /// Wakes all sessions of a class, for each of which there is room. They wait no longer, so
-    /// nobody else wakes them for it.
+    /// Wakes all sessions of a class, whose largest request has room. They wait no longer, so
+    /// nobody else wakes them for it. Those for which the others leave no room wait again.
     #[cold]
     fn let_go(&self, class: Class) {
         let of = &self.waiters[class as usize];

@@ -68,7 +68,9 @@ impl Future for SpaceWait<'_> {
         loop {
             let first = this.id.is_none();
             space.register(&mut this.id, this.bytes, this.class, cx.waker());
-            if space.has_room(this.bytes, this.class) {
+            // A request for which there can never be room any more, because the buffer or the
+            // capacity has become smaller, goes back to its session, which gets an error for it.
+            if space.has_room(this.bytes, this.class) || this.bytes > space.credit_max() {
                 if first {
                     this.count(
                         this.short,

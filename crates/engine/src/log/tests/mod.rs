@@ -477,6 +477,20 @@ fn a_refund_wakes_who_waits() {
     assert!(log.credit(5000).is_ok());
 }
 
+/// A session waits for more than a smaller buffer can ever have room for.
+#[test]
+fn a_request_that_has_become_too_large_goes_back() {
+    let (log, _runtime) = created(&MemDisk::default());
+    let held: Vec<_> = (0..).map_while(|_| log.credit(4096).ok()).collect();
+    let mut wait = pin!(log.wait_space(5000));
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(wait.as_mut().poll(&mut cx).is_pending());
+    log.room.set_buffer(8192, Some);
+    assert!(wait.as_mut().poll(&mut cx).is_ready());
+    assert!(matches!(log.credit(5000), Err(WouldBlock::Failed(Error::Unsupported(_)))));
+    drop(held);
+}
+
 /// Tests CREDIT-3: an append that has used all of its credit gives nothing back, but leaves bytes
 /// to flush. Here no other session flushes.
 #[test]
