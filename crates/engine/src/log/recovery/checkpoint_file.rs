@@ -166,11 +166,17 @@ impl State {
             durable: u64_at(b, 32),
             ..State::default()
         };
-        if format < WITH_FIELDS {
+        let is_whole = if format < WITH_FIELDS {
             state.payload = rest.to_vec();
-            return Ok(Some(state));
-        }
-        Ok(state.take_fields(rest)?.then_some(state))
+            true
+        } else {
+            state.take_fields(rest)?
+        };
+        // No server has written a state that is against CTL-2, or that no other can follow.
+        let is_possible = state.checkpoint_epoch <= state.epoch
+            && state.checkpoint <= state.durable
+            && state.epoch.max(state.sequence) < u64::MAX;
+        Ok((is_whole && is_possible).then_some(state))
     }
     /// Takes in the fields. Returns false if the bytes are not fields.
     fn take_fields(&mut self, mut rest: &[u8]) -> Result<bool> {
@@ -415,6 +421,22 @@ mod tests {
         assert!(reopened(&disk).unwrap().clean);
         c.raise_epoch(6000);
         assert!(!reopened(&disk).unwrap().clean);
+    }
+
+    #[test]
+    fn a_state_that_no_server_has_written_is_damage() {
+        let changes: [fn(&mut State); 4] = [
+            |s| s.checkpoint_epoch = s.epoch + 1,
+            |s| s.durable = s.checkpoint - 1,
+            |s| s.epoch = u64::MAX,
+            |s| s.sequence = u64::MAX,
+        ];
+        assert_eq!(State::decode(&first().encode()).unwrap(), Some(first()));
+        for change in changes {
+            let mut s = first();
+            change(&mut s);
+            assert_eq!(State::decode(&s.encode()).unwrap(), None);
+        }
     }
 
     /// CTL-3
