@@ -12,8 +12,8 @@
 //!   credit looks at the limit again after its promise, and a thread that lowers the limit looks at
 //!   `promised` afterwards (all SeqCst), so that one of the two sees the other.
 //! - CREDIT-3: a waiting session is woken when there may be room. A thread that makes room stores
-//!   the new bound, then looks at `waiting`; a session that waits registers, then looks at the room
-//!   (all SeqCst). The same holds for an append that gives a session something to flush
+//!   the new bound, then looks whether sessions wait; a session that waits registers, then looks at
+//!   the room (all SeqCst). The same holds for an append that gives a session something to flush
 //!   ([`LogRoom::await_append`]).
 //! - CREDIT-4: a session that waits goes on when there is room for the largest request of its class
 //!   that waits then, and so for its own. A wait that is given up no longer counts.
@@ -27,12 +27,12 @@
 //! time that doubles with each tenth of the rest (`delay_us`). The writers thus settle where they
 //! write as fast as the checkpoint moves, instead of running into the end and standing still. Below
 //! 7/8 this costs one load.
+use super::credit_waiters::Waiters;
 use crate::base::{Error, Try, WouldBlock};
 use crate::sync::log::Padded;
 use parking_lot::Mutex;
-use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::task::Waker;
 use std::time::Duration;
 
@@ -120,45 +120,6 @@ impl Bounds {
     }
 }
 
-/// A session that waits, and the bytes it asks for.
-struct Waiting {
-    bytes: u64,
-    waker: Waker,
-}
-/// The waiting sessions of a class.
-#[derive(Default)]
-struct Waiters {
-    /// By number, so that the sessions are woken in the order in which they came.
-    sessions: BTreeMap<u64, Waiting>,
-    /// How many sessions ask for each number of bytes.
-    sizes: BTreeMap<u64, u32>,
-    next: u64,
-}
-impl Waiters {
-    fn remove(&mut self, number: u64) {
-        let Some(Waiting { bytes, .. }) = self.sessions.remove(&number) else { return };
-        let count = self.sizes.get_mut(&bytes).expect("the sizes of all that wait are listed");
-        *count -= 1;
-        if *count == 0 {
-            self.sizes.remove(&bytes);
-        }
-    }
-}
-#[derive(Default)]
-struct WaitersOf {
-    list: Mutex<Waiters>,
-    /// The number of the sessions, and their largest request. They change under the mutex.
-    count: AtomicUsize,
-    largest: AtomicU64,
-}
-impl WaitersOf {
-    fn publish(&self, w: &Waiters) {
-        let largest = w.sizes.last_key_value().map_or(0, |(bytes, _)| *bytes);
-        self.largest.store(largest, SeqCst);
-        self.count.store(w.sessions.len(), SeqCst);
-    }
-}
-
 /// The limits with which every request for credit is compared.
 #[derive(Default)]
 struct Limits {
@@ -183,7 +144,7 @@ pub(in crate::log) struct LogRoom {
     owed_us: AtomicU64,
     bounds: Mutex<Bounds>,
     /// By class. No session waits for [`Class::Last`].
-    waiters: [WaitersOf; 2],
+    waiters: [Waiters; 2],
     /// Whether a session waits that has nothing to flush yet.
     awaits_append: AtomicBool,
     /// How often no segment could be made, and why the last time.
@@ -206,7 +167,7 @@ impl Credit<'_> {
         let room = self.room;
         // Also a frame without a rest changes `promised`, for the sake of `await_append`.
         drop(self);
-        if WAITING.into_iter().any(|class| room.is_waited_for(class)) {
+        if room.awaits_append.load(SeqCst) {
             room.appended();
         }
     }
@@ -386,17 +347,17 @@ impl LogRoom {
     }
     /// Whether a request of `bytes` bytes, and the largest waiting one of the class, would fit now.
     pub(crate) fn has_room(&self, bytes: u64, class: Class) -> bool {
-        let needed = self.waiters[class as usize].largest.load(SeqCst).max(bytes);
+        let needed = self.waiters[class as usize].largest().max(bytes);
         self.promised.load(SeqCst) + needed <= self.limits.room[class as usize].load(SeqCst)
     }
     /// The LSN up to which room is promised or was asked for.
     pub(crate) fn demand(&self) -> u64 {
-        let wanted = self.waiters.iter().map(|w| w.largest.load(SeqCst)).max();
+        let wanted = self.waiters.iter().map(Waiters::largest).max();
         self.promised.load(SeqCst) + wanted.unwrap_or(0)
     }
     #[inline]
     fn is_waited_for(&self, class: Class) -> bool {
-        self.waiters[class as usize].count.load(SeqCst) > 0
+        self.waiters[class as usize].any()
     }
     fn wake_if_room(&self) {
         for class in WAITING {
@@ -409,55 +370,25 @@ impl LogRoom {
     /// nobody else wakes them for it. Those for which the others leave no room wait again.
     #[cold]
     fn let_go(&self, class: Class) {
-        let of = &self.waiters[class as usize];
-        let sessions = {
-            let mut w = of.list.lock();
-            w.sizes.clear();
-            let sessions = std::mem::take(&mut w.sessions);
-            of.publish(&w);
-            sessions
-        };
-        sessions.into_values().for_each(|session| session.waker.wake());
+        self.waiters[class as usize].let_go();
     }
-    /// Wakes all sessions of a class for another look. They still wait: the largest request is not
-    /// forgotten.
+    /// Wakes all sessions of a class for another look.
     fn wake(&self, class: Class) {
-        let wakers: Vec<Waker> = {
-            let w = self.waiters[class as usize].list.lock();
-            w.sessions.values().map(|session| session.waker.clone()).collect()
-        };
-        wakers.into_iter().for_each(Waker::wake);
+        self.waiters[class as usize].wake();
     }
     #[cold]
     fn wake_all(&self) {
         WAITING.into_iter().for_each(|class| self.wake(class));
     }
-    /// Registers a session that waits for `bytes` bytes, or renews its waker. `id` is the session's
-    /// number, if it has one already.
+    /// Registers a session that waits ([`Waiters::register`]).
     pub(crate) fn register(&self, id: &mut Option<u64>, bytes: u64, class: Class, waker: &Waker) {
-        let of = &self.waiters[class as usize];
-        let mut w = of.list.lock();
-        let n = *id.get_or_insert_with(|| {
-            w.next += 1;
-            w.next
-        });
-        if let Some(session) = w.sessions.get_mut(&n) {
-            return session.waker.clone_from(waker);
-        }
-        w.sessions.insert(n, Waiting { bytes, waker: waker.clone() });
-        *w.sizes.entry(bytes).or_default() += 1;
-        of.publish(&w);
+        self.waiters[class as usize].register(id, bytes, waker);
     }
     /// Removes a session that waits no longer. Its request may have been the largest one, so that
     /// there may be room for the largest of the others.
     pub(crate) fn leave(&self, id: Option<u64>, class: Class) {
         let Some(n) = id else { return };
-        let of = &self.waiters[class as usize];
-        {
-            let mut w = of.list.lock();
-            w.remove(n);
-            of.publish(&w);
-        }
+        self.waiters[class as usize].remove(n);
         if self.is_waited_for(class) && self.has_room(0, class) {
             self.let_go(class);
         }
@@ -471,7 +402,7 @@ impl LogRoom {
     }
     #[cold]
     fn appended(&self) {
-        if self.awaits_append.load(SeqCst) && self.awaits_append.swap(false, SeqCst) {
+        if self.awaits_append.swap(false, SeqCst) {
             self.wake_all();
         }
     }
@@ -509,6 +440,7 @@ fn delay_us(at: u64, from: u64, to: u64) -> u64 {
 mod tests {
     use super::*;
     use std::sync::Arc;
+    use std::sync::atomic::AtomicUsize;
 
     fn bounds() -> Bounds {
         Bounds {

@@ -3,5 +3,6 @@
 pub(in crate::log) mod buffer;
 pub(in crate::log) mod credit;
 pub(in crate::log) mod credit_wait;
+mod credit_waiters;
 pub(in crate::log) mod frame;
 pub(in crate::log) mod slots;
