@@ -8,6 +8,7 @@
 //!   eighth is free, and so evicts no page.
 //! - WARM-2: the file is replaced as a whole. A crash leaves the old list or the new one.
 use crate::engine::Engine;
+use crate::space::bitmap;
 use crate::{PageId, PageNo, SpaceId};
 use parking_lot::Mutex;
 use redolith_disk::{Create, OpenHow};
@@ -172,6 +173,12 @@ impl Engine {
             }
             if self.closing.load(Acquire) || self.pool_list.stop.load(Acquire) {
                 return PoolListState::Stopped { at_us: self.disk.wall_us() };
+            }
+            // An undo file may be replaced at any time while nobody uses it (UCUT-2), and a page
+            // that is just being read would then be one of the old file. Undo itself is never read
+            // from a page that was not made anew.
+            if SpaceId::UNDO.contains(&id.space) && (id.no < 2 || bitmap::is_bitmap(id.no)) {
+                continue;
             }
             // WARM-1
             if !pool.has_room_ahead(id) || pool.contains(id) {

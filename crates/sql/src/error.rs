@@ -39,6 +39,9 @@ const fn sqlstate(code: u16) -> &'static [u8; 5] {
         | 1171 | 1176 => b"42000",
         1227 | 1230 | 1234 | 1231 | 1232 | 1235 | 1239 | 1248 | 1250 | 1253 | 1305 | 1425
         | 1426 | 1427 | 1439 | 1461 | 1582 | 1583 | 1083 | 1084 | 3948 | 3954 => b"42000",
+        1172 | 1280 => b"42000",
+        1038 => b"HY001",
+        1329 => b"02000",
         1045 => b"28000",
         1046 => b"3D000",
         1047 | 1053 | 1153 => b"08S01",
@@ -564,6 +567,8 @@ errors! {
         complexity.";
     invalid_default_collation(name) = 3721, "Invalid default collation {name}: utf8mb4_0900_ai_ci \
         or utf8mb4_general_ci expected";
+    default_names_variable(column) = 3772, "Default value expression of column '{column}' cannot \
+        refer user or system variables.";
     default_not_allowed(column) = 3769, "Default value expression of column '{column}' contains a \
         disallowed function.";
 }

@@ -77,6 +77,16 @@ impl SqlMode {
                 | SqlMode::NO_ZERO_IN_DATE
                 | SqlMode::NO_ENGINE_SUBSTITUTION)
     }
+    /// Whether an expression may mean something else, or nothing, in the mode without flags.
+    pub fn changes_syntax(self) -> bool {
+        self.has(
+            SqlMode::REAL_AS_FLOAT
+                | SqlMode::PIPES_AS_CONCAT
+                | SqlMode::ANSI_QUOTES
+                | SqlMode::NO_BACKSLASH_ESCAPES
+                | SqlMode::HIGH_NOT_PRECEDENCE,
+        )
+    }
     /// Parses the comma-separated list of a SET. ANSI and TRADITIONAL are expanded. The error is
     /// the name that is unknown.
     pub fn parse(list: &str) -> Result<SqlMode, &str> {

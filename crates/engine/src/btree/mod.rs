@@ -91,6 +91,19 @@ impl Tree {
             ))
         }
     }
+    /// Checks that a latched page does not lead to itself: who asked for its latch again would wait
+    /// for ever.
+    pub(crate) fn expect_other(
+        &self,
+        store: &Store,
+        g: &PageGuard,
+        next: PageId,
+    ) -> Result<(), WouldBlock> {
+        if next != g.id() {
+            return Ok(());
+        }
+        Err(self.corrupt(store, next, format!("in index {} it leads to itself", self.index)))
+    }
     /// Checks TREE-3 for `next`: its keys begin where the keys of `g` end, and end further on. So a
     /// walk to the right always ends, even where pages of different times lie in one file.
     fn expect_right(
@@ -162,7 +175,9 @@ impl Tree {
                             p.incomplete = Some((here, g.id().no));
                         }
                     }
-                    let next = store.pool.fix(self.page_id(index::next_page(&g)), held)?;
+                    let next = self.page_id(index::next_page(&g));
+                    self.expect_other(store, &g, next)?;
+                    let next = store.pool.fix(next, held)?;
                     self.expect_right(store, &g, &next)?;
                     g = next;
                 }
@@ -190,6 +205,7 @@ impl Tree {
                 }
                 let child = self.page_id(index::child(&g, rec));
                 here -= 1;
+                self.expect_other(store, &g, child)?;
                 let next = store.pool.fix(child, if here == level { latch } else { Latch::S })?;
                 self.expect(store, &next, Some(here))?;
                 g = next;
@@ -215,6 +231,7 @@ impl Tree {
         match index::next_page(g) {
             0 => Ok(None),
             no => {
+                self.expect_other(store, g, self.page_id(no))?;
                 let next = store.pool.fix(self.page_id(no), Latch::S)?;
                 self.expect_right(store, g, &next)?;
                 Ok(Some(next))

@@ -23,6 +23,13 @@ pub(crate) fn is_underfull(p: &Page) -> bool {
     index::used(p) < UNDERFULL
 }
 
+/// The neighbour with which a page is merged.
+#[derive(Clone, Copy)]
+enum Side {
+    Left,
+    Right,
+}
+
 /// How a page is split: `first` is the first record that moves right (`None`: no record moves), and
 /// `separator` the key between the two pages.
 struct Cut {
@@ -214,6 +221,13 @@ impl Tree {
     /// Merges the page of `level` to which `key` belongs with a neighbour under the same parent, if
     /// both fit into one page. Returns whether it did.
     pub fn merge(&self, store: &Store, level: u16, key: &[u8]) -> Try<bool> {
+        // What is deleted from left to right leaves thin pages beside full right neighbours. The
+        // left neighbour is latched first (TREE-1), so each neighbour has a mini-transaction of its
+        // own.
+        Ok(self.merge_with(store, level, key, Side::Right)?
+            || self.merge_with(store, level, key, Side::Left)?)
+    }
+    fn merge_with(&self, store: &Store, level: u16, key: &[u8], side: Side) -> Try<bool> {
         let mut m = Mtr::begin_reserved(store)?;
         let parent = self.descend(store, Seek::Key(key), level + 1, Latch::X, None)?;
         if index::level(&parent) != level + 1 {
@@ -224,9 +238,13 @@ impl Tree {
             return if m.id(p).no == self.root { self.lower_root(m, p) } else { Ok(false) };
         }
         let here = index::search_child(m.page(p), key);
-        let (left, right) = match index::next_rec(m.page(p), here) {
-            Some(r) => (here, r),
-            None => (index::prev_rec(m.page(p), here), here),
+        let (left, right) = match side {
+            Side::Right => match index::next_rec(m.page(p), here) {
+                Some(next) => (here, next),
+                None => return Ok(false),
+            },
+            Side::Left if index::first_rec(m.page(p)) == Some(here) => return Ok(false),
+            Side::Left => (index::prev_rec(m.page(p), here), here),
         };
         if left == index::INFIMUM || right == index::INFIMUM {
             return Err(self.corrupt(

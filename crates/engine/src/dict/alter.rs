@@ -17,11 +17,12 @@ use super::index_build::Building;
 use super::record::{self, TableRecord, TreeRecord, make_table};
 use super::table::Table;
 use crate::btree::Tree;
+use crate::buf::PageIo;
 use crate::engine::Engine;
-use crate::mtr::Mtr;
+use crate::mtr::{At, Mtr};
 use crate::page::index::{self, Builder};
 use crate::trx::Turn;
-use crate::{Error, PageId, PageNo, Result, SpaceId, Try, space};
+use crate::{Error, PageId, PageNo, Result, SpaceId, Try, WouldBlock, space};
 use redolith_types::{IndexDef, TableDef};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
@@ -273,6 +274,17 @@ fn new_root(store: &crate::mtr::Store, space: SpaceId, id: u64) -> Try<PageNo> {
     m.commit();
     Ok(free.pages[0])
 }
+/// Checks that a page to which the tree leads is one of its pages of this level, before what it
+/// leads to is freed.
+fn expect_node(m: &Mtr<'_>, t: &Tree, at: At, level: u16) -> Try<()> {
+    let p = m.page(at);
+    if index::is_index(p) && index::index_id(p) == t.index && index::level(p) == level {
+        return Ok(());
+    }
+    let why = format!("the tree of index {} leads to it, but it is another page", t.index);
+    let (file, table) = m.store().spaces.describe(t.space);
+    Err(WouldBlock::Failed(Error::Corrupt { page: m.id(at), file, table, why }))
+}
 /// Frees the page of the leftmost leaf, or of a node that has lost its children. Returns true when
 /// the root has been freed, too.
 fn free_leftmost(store: &crate::mtr::Store, t: &Tree) -> Try<bool> {
@@ -286,6 +298,7 @@ fn free_leftmost(store: &crate::mtr::Store, t: &Tree) -> Try<bool> {
         let Some(first) = index::first_rec(m.page(parent)) else { break };
         let id = PageId { space: t.space, no: index::child(m.page(parent), first) };
         let c = m.x(id)?;
+        expect_node(&m, t, c, index::level(m.page(parent)) - 1)?;
         if index::level(m.page(c)) == 0 || index::first_rec(m.page(c)).is_none() {
             child = Some(c);
             break;
@@ -293,16 +306,22 @@ fn free_leftmost(store: &crate::mtr::Store, t: &Tree) -> Try<bool> {
         parent = c;
     }
     let target = child.unwrap_or(parent);
+    // A crash may have left an incomplete split, whose new page only its left neighbour knows. That
+    // page takes the freed page's place in the parent.
+    let unknown = child
+        .filter(|c| index::is_incomplete(m.page(*c)))
+        .map(|c| (index::next_page(m.page(c)), index::level(m.page(c))));
+    if let Some((right, level)) = unknown {
+        let right = m.x(PageId { space: t.space, no: right })?;
+        expect_node(&m, t, right, level)?;
+    }
     let id = m.id(target);
     let map = space::prepare_free(&mut m, id)?;
-    if let Some(c) = child {
+    if child.is_some() {
         let first = index::first_rec(m.page(parent)).expect("it has the child");
         let pos = index::search(m.page(parent), index::key(m.page(parent), first));
-        // A crash may have left an incomplete split, whose new page only its left neighbour knows.
-        // That page takes the freed page's place in the parent.
-        let unknown = index::is_incomplete(m.page(c)).then(|| index::next_page(m.page(c)));
         match unknown {
-            Some(right) => {
+            Some((right, _)) => {
                 index::replace_value(&mut m.patch(parent), pos, 0, &[&right.to_le_bytes()])
             }
             None => index::remove(&mut m.patch(parent), pos),

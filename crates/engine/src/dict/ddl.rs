@@ -168,8 +168,10 @@ impl Engine {
         t: &Arc<Table>,
         record: Option<Vec<u8>>,
     ) -> Result<Arc<Table>> {
-        let noted = self.note_files(&[t.space]).await?;
         let (r, file) = self.new_file(t.def.clone(), 1).await?;
+        // To make the file takes long. A checkpoint that passed the note before the commit would
+        // leave nothing that explains the old file.
+        let noted = self.note_files(&[t.space]).await?;
         let (new, ticket) = self.enter(r, file, Change::Put, record, |now| now).await?;
         self.discard_after(Some(ticket), vec![t.space], noted).await?;
         Ok(new)

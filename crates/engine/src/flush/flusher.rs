@@ -305,6 +305,7 @@ impl Flusher {
     /// checkpoint's LSN.
     pub(crate) async fn checkpoint(&self) -> Lsn {
         self.writer.sync().await;
+        self.writer.runtime.before_blocking();
         self.checkpointer.write()
     }
     /// Says, for the status display, what the checkpoint waits for now.

@@ -83,8 +83,12 @@ fn finished(state: &Mutex<State>, number: usize, result: io::Result<()>, buf: Op
     let mut state = state.lock();
     state.left -= 1;
     state.bufs.extend(buf);
-    if let (Err(e), None) = (result, &state.failed) {
-        state.failed = Some((number, e));
+    if let Err(e) = result {
+        // A refusal has changed nothing, so any other failure tells more.
+        let is_refusal = |e: &io::Error| e.kind() == io::ErrorKind::Unsupported;
+        if state.failed.as_ref().is_none_or(|(_, first)| is_refusal(first) && !is_refusal(&e)) {
+            state.failed = Some((number, e));
+        }
     }
     let waker = if state.left == 0 { state.waker.take() } else { None };
     drop(state);

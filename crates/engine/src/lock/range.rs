@@ -194,11 +194,12 @@ impl RangeLocks {
         wake(wakers);
     }
 
-    /// Calls `each` with the ranges of `trx`, of which no scan is running.
+    /// Calls `each` with the ranges of `trx`, those of scans that have ended with an error among
+    /// them.
     pub fn each_range(&self, trx: &Arc<TrxLocks>, mut each: impl FnMut(KeyRange)) {
         let set = self.set.lock();
         let Some(owned) = set.owned.get(&identity(trx)) else { return };
-        for slot in owned.held.iter() {
+        for slot in owned.held.iter().chain(owned.open.iter().map(|t| t.slot)) {
             let (low, high) = set.tree.bounds(slot);
             each(KeyRange { low: low.clone(), high: high.clone() });
         }

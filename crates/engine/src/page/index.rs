@@ -56,6 +56,8 @@ const SLOT: usize = 4;
 const GROUP: u16 = 8;
 /// Bytes of a record before its key.
 pub const REC: usize = 7;
+/// Where a record has the length of its value.
+const VALUE_LEN: usize = 5;
 
 /// The most bytes of a key, so that every page can hold at least four records.
 pub const MAX_KEY: usize = 3500;
@@ -404,7 +406,14 @@ pub fn fits_value(p: &Page, r: Rec, len: usize) -> bool {
 pub fn replace_value(p: &mut impl Patch, pos: Pos, flags: u8, v: &[&[u8]]) {
     let r = pos.found.expect("a found position");
     let len: usize = v.iter().map(|b| b.len()).sum();
-    if len == value_len(p.bytes(), r) {
+    let old = value_len(p.bytes(), r);
+    if len <= old {
+        if len < old {
+            // The record keeps its place. A page without a free byte has no room for another one.
+            let garbage = u16_at(p.bytes(), GARBAGE) + (old - len) as u16;
+            p.write_u16(GARBAGE, garbage);
+            p.write_u16(r as usize + VALUE_LEN, len as u16);
+        }
         if self::flags(p.bytes(), r) != flags {
             set_flags(p, r, flags);
         }
@@ -680,6 +689,31 @@ mod tests {
                 .collect();
             assert_eq!(got, model.into_iter().collect::<Vec<_>>());
             assert!(s.replay()[..] == s.page[..], "redo of every write gives the same page");
+        }
+    }
+
+    /// A run of inserts may fill a page to its last byte.
+    #[test]
+    fn values_shrink_in_a_page_without_a_free_byte() {
+        for free in 0..=SLOT {
+            let mut b = Builder::new(7, 0);
+            b.push(0, b"a", &[1; 5000]);
+            b.push(0, b"b", &[2; 5000]);
+            let rest = contiguous(b.bytes()) - REC - 1 - free;
+            b.push(0, b"c", &vec![3; rest]);
+            let mut s = Sheet::new();
+            b.store(&mut s);
+            assert_eq!(contiguous(s.bytes()), free);
+            for len in [4999, 4998, 10, 0, 4990] {
+                let pos = search(s.bytes(), b"a");
+                let r = pos.found.unwrap();
+                assert!(fits_value(s.bytes(), r, len));
+                replace_value(&mut s, pos, DELETE_MARK, &[&vec![len as u8; len]]);
+                check(s.bytes()).unwrap();
+                let r = search(s.bytes(), b"a").found.unwrap();
+                assert!(value(s.bytes(), r) == vec![len as u8; len] && flags(s.bytes(), r) == 1);
+            }
+            assert!(s.replay()[..] == s.page[..]);
         }
     }
 

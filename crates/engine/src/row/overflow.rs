@@ -20,7 +20,7 @@ use crate::page::{Patch, index, kind};
 use crate::runtime::let_others_run;
 use crate::trx::Trx;
 use crate::undo::record;
-use crate::{Error, PAGE_SIZE, PageId, PageNo, Result, SpaceId, TrxId, Try, space};
+use crate::{Error, PAGE_SIZE, PageId, PageNo, Result, SpaceId, TrxId, Try, WouldBlock, space};
 use redolith_types::EXTERNAL_LEN;
 use std::borrow::Cow;
 
@@ -255,6 +255,11 @@ fn free_one(engine: &Engine, first: PageId, writer: Writer) -> Try<bool> {
     }
     let next = u32_at(m.page(a), NEXT);
     let target = if next == 0 { a } else { m.x(PageId { space: first.space, no: next })? };
+    if u16_at(m.page(target), 12) != kind::OVERFLOW {
+        let (file, table) = engine.describe(first.space);
+        let why = format!("page {} of a long column leads to it, but it is another page", first.no);
+        return Err(WouldBlock::Failed(Error::Corrupt { page: m.id(target), file, table, why }));
+    }
     let after = u32_at(m.page(target), NEXT);
     let id = m.id(target);
     let map = space::prepare_free(&mut m, id)?;

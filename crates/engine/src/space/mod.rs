@@ -91,8 +91,10 @@ impl Space {
         let fail = |e: std::io::Error| {
             Error::io(format_args!("making bitmap pages of {}", self.path.display()), &e)
         };
-        if init_bitmaps(&*self.file, self.id, 0, self.pages()).map_err(fail)? {
-            self.file.sync().map_err(fail)?;
+        let wrote = init_bitmaps(&*self.file, self.id, 0, self.pages()).map_err(fail)?;
+        if wrote && let Err(e) = self.file.sync() {
+            // Who tried again would find the pages in the file, and take them for durable.
+            poison(&format!("fsync of {} failed: {e}", self.path.display()));
         }
         Ok(())
     }
@@ -764,7 +766,13 @@ impl Reserved {
 }
 /// Latches the bitmap page of a page that is going to be freed.
 pub(crate) fn prepare_free(m: &mut Mtr<'_>, id: PageId) -> Try<At> {
-    m.x(PageId { space: id.space, no: bitmap::page_of(id.no) })
+    let map = m.x(PageId { space: id.space, no: bitmap::page_of(id.no) })?;
+    if bitmap::is_used(m.page(map), id.no) {
+        return Ok(map);
+    }
+    let (file, table) = m.store().spaces.describe(id.space);
+    let why = "it is in use, and the bitmap page of its range says that it is free".to_string();
+    Err(WouldBlock::Failed(Error::Corrupt { page: id, file, table, why }))
 }
 /// Frees a held page, which is a change of the mini-transaction.
 pub(crate) fn free(m: &mut Mtr<'_>, page: At, map: At) {

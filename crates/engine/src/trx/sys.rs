@@ -1,8 +1,9 @@
 //! The set of active transactions, and the one counter that numbers transactions and commits.
 //!
-//! A transaction gets an id at its first write (`register`). Its commit draws a number from the
-//! same counter (`begin_commit`), which goes into its commit record. When the record is in the redo
-//! log, `end_commit` makes the transaction visible. Purge goes in the order of commit numbers.
+//! A transaction gets an id at its first write (`register`). When its commit record is in the redo
+//! log, `commit_no` draws a number from the same counter and makes the transaction visible, in one
+//! step. So whoever reads the counter and the active set sees every commit whose number is below
+//! the counter (TRX-5).
 //!
 //! - TRX-1: ids and commit numbers are drawn in rising order under the mutex. No number is ever
 //!   drawn twice, not even after a crash: only numbers below the persisted high-water mark are
@@ -12,13 +13,13 @@
 //! - TRX-3: leaving the active set is atomic for views: a view sees a transaction as a whole or not
 //!   at all.
 //! - TRX-4: `min_active` never falls. Ids below it belong to finished transactions.
-//! - TRX-5: `low_no` of the state (the least number of a commit in progress, or else the next
-//!   number) never falls. It passes the number of a finished commit only when `version` changes.
+//! - TRX-5: a commit draws its number, leaves the active set and changes `version` under one hold
+//!   of the mutex. So two views that are opened at the same next number see the same commits.
 //! - TRX-6: all redo of a transaction lies behind the LSN at which it began, and transactions that
 //!   begin later begin at no lower LSN.
 //!
-//! A transaction ends in this order: its commit record goes to the redo log, then `end_commit`,
-//! then `LockTable::release_all`.
+//! A transaction ends in this order: its commit record goes to the redo log, then `commit_no`, then
+//! `LockTable::release_all`.
 use super::view::{Slots, State};
 use crate::lock::TrxLocks;
 use crate::sync::lock::Mutex;
@@ -51,8 +52,6 @@ struct Active {
     ids: Vec<TrxId>,
     /// The LSN at which each of them began, in the same order.
     begun: Vec<Lsn>,
-    /// The commit numbers that are drawn but not yet visible, sorted.
-    committing: Vec<TrxId>,
 }
 
 impl TrxSys {
@@ -61,12 +60,7 @@ impl TrxSys {
     pub fn new(next: TrxId, high_water: TrxId) -> Arc<TrxSys> {
         assert!(next > TrxId::NONE && next <= high_water);
         Arc::new(TrxSys {
-            state: Mutex::new(Active {
-                next: next.0,
-                ids: Vec::new(),
-                begun: Vec::new(),
-                committing: Vec::new(),
-            }),
+            state: Mutex::new(Active { next: next.0, ids: Vec::new(), begun: Vec::new() }),
             min_active: AtomicU64::new(next.0),
             version: AtomicU64::new(0),
             next: AtomicU64::new(next.0),
@@ -135,62 +129,45 @@ impl TrxSys {
         trx.set_trx_id(id);
     }
 
-    /// Draws the commit number, which orders this commit among all commits. The transaction stays
-    /// active.
-    pub fn begin_commit(&self, id: TrxId) -> TrxId {
-        let mut state = self.state.lock();
-        debug_assert!(state.ids.binary_search(&id).is_ok(), "only an active transaction commits");
-        assert!(state.next < self.high_water.load(Ordering::Acquire), "TRX-2");
-        let no = TrxId(state.draw(&self.next));
-        state.committing.push(no);
-        no
-    }
-
-    /// Makes the transaction visible to views opened from now on. `no` is the number that
-    /// `begin_commit` drew.
-    pub fn end_commit(&self, id: TrxId, no: TrxId) {
-        self.finish(id, Some(no));
-    }
-    /// Does `begin_commit` and `end_commit` at once, for a transaction whose commit record needs no
-    /// number.
+    /// Makes the transaction visible to views opened from now on, and returns the number of its
+    /// commit, which orders it among all commits.
     pub fn commit_no(&self, id: TrxId) -> TrxId {
-        let no = self.begin_commit(id);
-        self.end_commit(id, no);
+        let no = {
+            let mut state = self.state.lock();
+            let place = state.ids.binary_search(&id).expect("only an active transaction commits");
+            self.commit_at(&mut state, place)
+        };
+        self.unlist(id);
         no
     }
     /// As `commit_no`, unless the transaction has ended already: each of two parties may see to it
     /// that the transaction ends. Returns whether it ended here.
     pub fn commit_once(&self, id: TrxId) -> bool {
-        {
-            let mut state = self.state.lock();
-            let Ok(place) = state.ids.binary_search(&id) else { return false };
-            assert!(state.next < self.high_water.load(Ordering::Acquire), "TRX-2");
-            // The number is drawn and used in one step, so it is in no list.
-            state.draw(&self.next);
-            state.remove(place);
-            self.min_active.store(state.min_active(), Ordering::Release);
-            self.version.fetch_add(1, Ordering::SeqCst);
-            // Who finds that the transaction has ended already must not find it listed any more.
-            self.unlist(id);
-        }
+        let mut state = self.state.lock();
+        let Ok(place) = state.ids.binary_search(&id) else { return false };
+        self.commit_at(&mut state, place);
+        // Who finds that the transaction has ended already must not find it listed any more.
+        self.unlist(id);
         true
+    }
+    /// Draws the number of a commit and ends the transaction (TRX-5).
+    fn commit_at(&self, state: &mut Active, place: usize) -> TrxId {
+        assert!(state.next < self.high_water.load(Ordering::Acquire), "TRX-2");
+        let no = TrxId(state.draw(&self.next));
+        self.end_at(state, place);
+        no
+    }
+    fn end_at(&self, state: &mut Active, place: usize) {
+        state.remove(place);
+        self.min_active.store(state.min_active(), Ordering::Release);
+        self.version.fetch_add(1, Ordering::SeqCst);
     }
     /// Ends a transaction without a commit number, after a rollback or because it wrote nothing
     /// after all.
     pub fn deregister(&self, id: TrxId) {
-        self.finish(id, None);
-    }
-
-    fn finish(&self, id: TrxId, no: Option<TrxId>) {
         let mut state = self.state.lock();
-        if let Some(no) = no {
-            let place = state.committing.binary_search(&no).expect("ends a commit that began");
-            state.committing.remove(place);
-        }
         let place = state.ids.binary_search(&id).expect("only an active transaction ends");
-        state.remove(place);
-        self.min_active.store(state.min_active(), Ordering::Release);
-        self.version.fetch_add(1, Ordering::SeqCst);
+        self.end_at(&mut state, place);
         drop(state);
         self.unlist(id);
     }
@@ -243,13 +220,10 @@ impl TrxSys {
     }
     pub(super) fn with_state<T>(&self, read: impl FnOnce(State<'_>) -> T) -> T {
         let state = self.state.lock();
-        let next = TrxId(state.next);
-        let low_no = state.committing.first().copied().unwrap_or(next);
         read(State {
-            next,
+            next: TrxId(state.next),
             active: &state.ids,
             begun: state.begun.first().copied(),
-            low_no,
             version: self.version.load(Ordering::SeqCst),
         })
     }
@@ -302,14 +276,12 @@ mod tests {
     }
 
     #[test]
-    fn a_transaction_is_active_from_register_to_end_commit() {
+    fn a_transaction_is_active_from_register_to_commit() {
         let (sys, locks) = (TrxSys::new(TrxId(1), TrxId(1000)), table());
         let (a, b) = (locks.new_trx(KillFlag::new()), locks.new_trx(KillFlag::new()));
         let (ia, ib) = (sys.register(&a, Lsn(0)).unwrap(), sys.register(&b, Lsn(0)).unwrap());
         assert!(Arc::ptr_eq(&sys.find(ib).unwrap(), &b));
-        let no = sys.begin_commit(ib);
-        assert!(sys.is_active(ib) && no > ib);
-        sys.end_commit(ib, no);
+        assert!(sys.is_active(ib) && sys.commit_no(ib) > ib);
         assert!(!sys.is_active(ib) && sys.find(ib).is_none());
         assert!(sys.is_active(ia) && sys.min_active() == ia);
         sys.deregister(ia);
@@ -374,7 +346,6 @@ mod tests {
             let mut random = crate::lock::tests::Random(seed);
             let (sys, locks) = (TrxSys::new(TrxId(5), TrxId(100_000)), table());
             let mut active: Vec<TrxId> = Vec::new();
-            let mut committing: Vec<(TrxId, TrxId)> = Vec::new();
             let mut finished: BTreeSet<TrxId> = (1..5).map(TrxId).collect();
             // Commit number to transaction, for the commits that purge has not taken yet.
             let mut history: BTreeMap<TrxId, TrxId> = BTreeMap::new();
@@ -388,16 +359,10 @@ mod tests {
                     0..=2 => {
                         active.push(sys.register(&locks.new_trx(KillFlag::new()), Lsn(0)).unwrap())
                     }
-                    3..=4 if !active.is_empty() => {
+                    3..=6 if !active.is_empty() => {
                         let id = active.swap_remove(random.below(active.len() as u64) as usize);
-                        let no = sys.begin_commit(id);
+                        let no = sys.commit_no(id);
                         assert!(nos.insert(no));
-                        committing.push((id, no));
-                    }
-                    5..=6 if !committing.is_empty() => {
-                        let (id, no) =
-                            committing.swap_remove(random.below(committing.len() as u64) as usize);
-                        sys.end_commit(id, no);
                         finished.insert(id);
                         history.insert(no, id);
                     }
@@ -418,17 +383,20 @@ mod tests {
                         *open = false;
                     }
                     _ => {
-                        let limit = sys.oldest_view_no();
+                        let mut horizon = sys.new_view();
+                        sys.open_view(&mut horizon, TrxId::NONE, || Lsn(0));
+                        if sys.oldest_view_no() < horizon.low_no() {
+                            continue;
+                        }
+                        let (gone, rest) = history.into_iter().partition(|c| horizon.sees(c.1));
+                        history = rest;
+                        let gone: BTreeMap<TrxId, TrxId> = gone;
                         for (view, sees, _) in views.iter().filter(|v| v.2) {
                             assert!(
-                                history
-                                    .range(..limit)
-                                    .all(|(_, id)| sees.contains(id) && view.sees(*id)),
+                                gone.values().all(|id| sees.contains(id) && view.sees(*id)),
                                 "VIEW-1, seed {seed}"
                             );
                         }
-                        assert!(committing.iter().all(|(_, no)| *no >= limit));
-                        history = history.split_off(&limit);
                     }
                 }
                 for (view, sees, _) in views.iter().filter(|v| v.2) {
@@ -437,9 +405,7 @@ mod tests {
                     }
                 }
                 for id in 1..sys.next_id().0 + 2 {
-                    let expected =
-                        active.contains(&TrxId(id)) || committing.iter().any(|c| c.0 == TrxId(id));
-                    assert_eq!(sys.is_active(TrxId(id)), expected);
+                    assert_eq!(sys.is_active(TrxId(id)), active.contains(&TrxId(id)));
                 }
             }
         }
@@ -451,9 +417,8 @@ mod tests {
     #[test]
     fn views_are_whole_and_kept_from_purge_under_threads() {
         let (sys, locks) = (TrxSys::new(TrxId(1), TrxId(1_000_000)), table());
-        // The commits by number that "purge" has not taken yet, and the transactions whose commits
-        // it took.
-        let history: Mutex<BTreeMap<TrxId, TrxId>> = Mutex::default();
+        // The transactions that commit and that "purge" has not taken yet, and those it took.
+        let history: Mutex<BTreeSet<TrxId>> = Mutex::default();
         let purged: Mutex<Vec<TrxId>> = Mutex::default();
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
@@ -463,9 +428,8 @@ mod tests {
                         let trx = locks.new_trx(KillFlag::new());
                         for _ in 0..3000 {
                             let id = sys.register(&trx, Lsn(0)).unwrap();
-                            let no = sys.begin_commit(id);
-                            history.lock().insert(no, id);
-                            sys.end_commit(id, no);
+                            history.lock().insert(id);
+                            sys.commit_no(id);
                             locks.release_all(&trx);
                         }
                     })
@@ -473,10 +437,18 @@ mod tests {
                 .collect();
             scope.spawn(|| {
                 while !stop.load(Ordering::Relaxed) {
-                    let limit = sys.oldest_view_no();
-                    let mut history = history.lock();
-                    let rest = history.split_off(&limit);
-                    purged.lock().extend(std::mem::replace(&mut *history, rest).into_values());
+                    let mut horizon = sys.new_view();
+                    sys.open_view(&mut horizon, TrxId::NONE, || Lsn(0));
+                    if sys.oldest_view_no() < horizon.low_no() {
+                        continue;
+                    }
+                    history.lock().retain(|id| {
+                        let is_gone = horizon.sees(*id);
+                        if is_gone {
+                            purged.lock().push(*id);
+                        }
+                        !is_gone
+                    });
                 }
             });
             for _ in 0..2 {

@@ -7,7 +7,8 @@
 //! short mutex and a copy of the active ids into memory that the view keeps.
 //!
 //! - VIEW-1: an open view sees every transaction whose commit number is below the view's `low_no`,
-//!   so the view does not need the undo of such a transaction.
+//!   so the view does not need the undo of such a transaction. Purge takes what a view of its own
+//!   sees, once no open view has a lower `low_no` than this one: then each of them sees it, too.
 //! - VIEW-2: `low_no` of an open view is in its slot before the view is used. Purge reads the slots
 //!   after it has read the state.
 //! - VIEW-3: the redo of a transaction that the view does not see lies behind the view's `low_lsn`
@@ -50,6 +51,8 @@ pub struct ReadView {
     /// The ids of the unfinished transactions between `low` and `high`, sorted.
     active: Vec<TrxId>,
     creator: TrxId,
+    /// The next number when the view was opened: the view sees every commit with a number below
+    /// (TRX-5).
     low_no: TrxId,
     low_lsn: Lsn,
     version: u64,
@@ -63,7 +66,6 @@ pub(super) struct State<'a> {
     pub(super) active: &'a [TrxId],
     /// The LSN at which the first of the active transactions began.
     pub(super) begun: Option<Lsn>,
-    pub(super) low_no: TrxId,
     pub(super) version: u64,
 }
 
@@ -126,7 +128,7 @@ impl ReadView {
         self.high = state.next;
         self.active.clear();
         self.active.extend_from_slice(state.active);
-        self.low_no = state.low_no;
+        self.low_no = state.next;
         self.low_lsn = state.begun.unwrap_or_else(tail);
         self.version = state.version;
         self.publish();
@@ -173,7 +175,7 @@ impl TrxSys {
     /// No view, open now or opened later, needs the undo of a transaction with a commit number
     /// below this number.
     pub fn oldest_view_no(&self) -> TrxId {
-        let now = self.with_state(|state| state.low_no);
+        let now = self.with_state(|state| state.next);
         now.min(TrxId(self.slots.oldest()))
     }
     pub fn open_views(&self) -> usize {

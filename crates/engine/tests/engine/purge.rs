@@ -81,6 +81,47 @@ fn purge_finds_every_part_of_a_log() {
     });
 }
 
+/// A queue or a log loses its rows from left to right, and each of its leaves stands beside a full
+/// right neighbour when it becomes empty.
+#[test]
+fn leaves_that_are_emptied_from_left_to_right_go() {
+    const ROWS: i64 = 4000;
+    let dir = Dir::new("purge-ascending");
+    let (e, _) = open(&dir);
+    block_on(async {
+        let t = create(&e, "queue", vec![("c", text(400))], vec![]).await;
+        let leaves = || {
+            let tree = &t.indexes[0].tree;
+            let mut leaf = tree.leaf(&e.store, Seek::Key(b"")).ok().expect("it is in memory");
+            let mut count = 1;
+            while let Some(next) = tree.right_of(&e.store, &leaf).ok().expect("it is in memory") {
+                (leaf, count) = (next, count + 1);
+            }
+            count
+        };
+        let mut trx = e.begin(KillFlag::new());
+        let long: Cow<'_, [u8]> = Cow::Owned(vec![b'.'; 400]);
+        for id in 0..ROWS {
+            let row = encoded(&t, &[Value::Int(id), Value::Bytes(long.clone())]);
+            trx.insert(&t, &row).await.unwrap();
+        }
+        commit(&mut trx).await;
+        assert!(leaves() > 100);
+        for id in 0..ROWS - 1 {
+            let at = locked(&mut trx, &t, id).await.unwrap();
+            trx.delete(&t, at.row()).await.unwrap();
+            if id % 50 == 0 {
+                commit(&mut trx).await;
+            }
+        }
+        commit(&mut trx).await;
+        clean(&e, &t, 1).await;
+        assert!(leaves() < 10, "{} leaves for one row", leaves());
+        drop(trx);
+        e.close().await.unwrap();
+    });
+}
+
 /// Transactions get their ids when they first write, and commit in another order: the one that
 /// makes a long column obsolete may have the lower id.
 /// Tests PURGE-4.

@@ -8,11 +8,14 @@
 //! - A future that changes something and is dropped before its end may leave the change half done.
 //!   The transaction then refuses to commit ([`Error::Interrupted`]); it can be rolled back, whole
 //!   or to a savepoint. A dropped `commit` has committed whole or not at all.
+//! - An open whose future is dropped goes on, and then closes the database again. Until then the
+//!   directory is in use.
 //! - A transaction that is dropped is rolled back on a thread of the database. The last handle to
 //!   be dropped closes the database, which blocks: await [`Database::close`] instead.
 //!
 //! The database's own tasks run on threads of its own, whatever the executor. A call may block for
 //! as long as a file takes to grow.
+mod opening;
 mod rows;
 mod transaction;
 pub use rows::Rows;
@@ -104,16 +107,16 @@ impl Database {
         redolith_engine::abort_when_poisoned();
         let disk: Arc<dyn Disk> = Arc::new(RealDisk::new());
         let tasks = Tasks::new(disk.clone());
-        let (engine, _) = Engine::open(options.config(directory), disk, tasks)
-            .await
-            .map_err(Error::from_engine)?;
-        let inner = Inner {
-            engine,
-            lock_wait_timeout: options.lock_wait_timeout,
-            number: NEXT.fetch_add(1, Ordering::Relaxed),
-            closed: false,
+        let (config, lock_wait_timeout) = (options.config(directory), options.lock_wait_timeout);
+        let runtime = tasks.clone();
+        let open = async move {
+            let opened = Engine::open(config, disk, runtime).await;
+            let (engine, _) = opened.map_err(Error::from_engine)?;
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            let inner = Inner { engine, lock_wait_timeout, number, closed: false };
+            Ok(Database { inner: Arc::new(inner) })
         };
-        Ok(Database { inner: Arc::new(inner) })
+        opening::open_on(&*tasks, open).await
     }
 
     /// The table of this definition. It is created, durably, if there is none of its name;

@@ -380,3 +380,31 @@ fn a_table_is_dropped_beside_a_rollback() {
     db.close().unwrap();
     assert!(dir.open().tables().is_empty());
 }
+
+/// A caller who gives up an open does not leave the engine's tasks behind in an unlocked directory.
+/// Tests OPENING-1.
+#[test]
+fn an_open_that_is_given_up_closes_the_database() {
+    use std::future::Future;
+    use std::task::{Context, Waker};
+    let dir = Dir::new("given-up");
+    let texts = dir.open().table(TEXTS).unwrap().name().to_string();
+    assert_eq!(texts, "texts");
+    for round in 0..20 {
+        let mut opening = Box::pin(asynchronous::Database::open(&dir.0));
+        let _ = opening.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        drop(opening);
+        let db = loop {
+            match Database::open(&dir.0) {
+                Err(Error::InUse { .. }) => std::thread::yield_now(),
+                opened => break opened.unwrap(),
+            }
+        };
+        let texts = db.table(TEXTS).unwrap();
+        db.transact(|t| t.put(&texts, &format!("{round}"), "")).unwrap();
+        db.close().unwrap();
+    }
+    let db = dir.open();
+    let texts = db.table(TEXTS).unwrap();
+    assert_eq!(db.snapshot().range(&texts, ..).unwrap().count(), 20);
+}

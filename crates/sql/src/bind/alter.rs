@@ -58,7 +58,11 @@ impl Binder<'_> {
         let table = self.table_name(name)?;
         let mut def = TableDef { columns: Vec::new(), indexes: Vec::new(), ..old.def.clone() };
         let (mut auto_increment, mut convert, mut database_collation) = (None, None, None);
+        let database = self.cx.catalog.schema(&table.schema);
         for action in actions {
+            if names_default_charset(action) {
+                database_collation = database;
+            }
             match action {
                 Alter::Options(options) => {
                     auto_increment = options.auto_increment.or(auto_increment);
@@ -66,15 +70,11 @@ impl Binder<'_> {
                         def.comment = self.literal_text(number)?;
                     }
                     let (charset, collation) = (&options.charset, &options.collation);
-                    def.collation =
-                        collation_option(self.cx, charset.as_deref(), collation.as_deref(), None)?
-                            .unwrap_or(def.collation);
+                    let (charset, collation) = (charset.as_deref(), collation.as_deref());
+                    def.collation = collation_option(self.cx, charset, collation, database)?
+                        .unwrap_or(def.collation);
                 }
                 Alter::Convert(charset, collation) => {
-                    let database = self.cx.catalog.schema(&table.schema);
-                    if charset.is_empty() {
-                        database_collation = database;
-                    }
                     convert =
                         collation_option(self.cx, Some(charset), collation.as_deref(), database)?;
                     def.collation = convert.unwrap_or(def.collation);
@@ -600,11 +600,20 @@ fn rebuilds(action: &Alter) -> bool {
         | Alter::DropPrimaryKey => true,
         Alter::AddIndex(spec) => spec.kind == IndexKind::Primary,
         Alter::DropIndex(name) => name.eq_ignore_ascii_case("PRIMARY"),
-        Alter::RenameIndex(..)
-        | Alter::RenameTo(_)
-        | Alter::Options(_)
-        | Alter::Nothing
-        | Alter::Unsupported(_) => false,
+        Alter::RenameIndex(..) | Alter::RenameTo(_) | Alter::Nothing | Alter::Unsupported(_) => {
+            false
+        }
+        Alter::Options(_) => names_default_charset(action),
+    }
+}
+
+/// Whether the action's CHARACTER SET is DEFAULT, that of the database. Only a `Rebuild` looks
+/// again at the database once it is locked.
+fn names_default_charset(action: &Alter) -> bool {
+    match action {
+        Alter::Options(options) => options.charset.as_deref() == Some(""),
+        Alter::Convert(charset, _) => charset.is_empty(),
+        _ => false,
     }
 }
 

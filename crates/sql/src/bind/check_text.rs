@@ -28,8 +28,8 @@ struct Writer<'w, 'b, 'e> {
     binder: &'w mut Binder<'b>,
     /// The constraint's name, for messages.
     name: &'w str,
-    /// The table, which tells how the names of columns are spelt.
-    def: &'w TableDef,
+    /// The table, which tells how the names of columns are spelt; None where there are none.
+    def: Option<&'w TableDef>,
     out: Written<'e>,
 }
 
@@ -42,9 +42,16 @@ impl Binder<'_> {
         e: &'e ast::Expr,
     ) -> Result<Written<'e>> {
         let out = Written { text: String::new(), columns: Vec::new(), refused: None };
-        let mut writer = Writer { binder: self, name, def, out };
+        let mut writer = Writer { binder: self, name, def: Some(def), out };
         writer.expr(e)?;
         Ok(writer.out)
+    }
+    /// An expression without columns as text that means the same in every mode (CHECKTEXT-1).
+    pub(super) fn text_for_all_modes(&mut self, e: &ast::Expr) -> Result<String> {
+        let out = Written { text: String::new(), columns: Vec::new(), refused: None };
+        let mut writer = Writer { binder: self, name: "", def: None, out };
+        writer.expr(e)?;
+        Ok(writer.out.text)
     }
 }
 
@@ -108,7 +115,8 @@ impl<'e> Writer<'_, '_, 'e> {
                 Ok(())
             }
             A::Name(name) => {
-                let found = self.def.column(&name.column).map(|n| &self.def.columns[n].name);
+                let found =
+                    self.def.and_then(|def| Some(&def.columns[def.column(&name.column)?].name));
                 let column = quoted_name(found.unwrap_or(&name.column));
                 self.put(&column);
                 self.out.columns.push(name);

@@ -7,6 +7,7 @@ use crate::error::{Result, SqlError};
 use crate::parse::ast;
 use crate::parse::charsets::TextCharsets;
 use crate::plan::{DefaultFill, Expr, ExprKind, ExprType, Function};
+use crate::sql_mode::SqlMode;
 use crate::table_info::TableInfo;
 use redolith_types::store::{StoreMode, convert_for_column};
 use redolith_types::{Charset, Collation, Column, DefaultValue, SqlType, Value};
@@ -58,7 +59,7 @@ impl Binder<'_> {
     /// Binds the text of DEFAULT (expression), in which no column may be named.
     fn default_expression(&mut self, column: &Column, text: &str) -> Result<Expr> {
         let statement = format!("DO {text}");
-        let parsed = self.parse_kept(statement.as_bytes(), self.cx.mode, TextCharsets::UTF8)?;
+        let parsed = self.parse_kept(statement.as_bytes(), SqlMode(0), TextCharsets::UTF8)?;
         let ast::Statement::Do(list) = &parsed.statement else {
             return Err(SqlError::unsupported("this DEFAULT expression"));
         };

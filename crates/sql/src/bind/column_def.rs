@@ -199,7 +199,22 @@ impl Binder<'_> {
             // The expression is bound only to check it. The definition keeps its text.
             let bound = self.expr(&Env::new(&Scope::default(), Clause::None), default)?;
             default_allowed(&column.name, &bound)?;
-            return Ok(Some(DefaultValue::Expr(self.parsed.portable_source(default.span)?)));
+            if bound.any(&|e| {
+                matches!(
+                    e.kind,
+                    ExprKind::UserVariable(_)
+                        | ExprKind::AssignUserVariable(..)
+                        | ExprKind::SystemVariable { .. }
+                )
+            }) {
+                return Err(SqlError::default_names_variable(&column.name));
+            }
+            // The text is read in the mode without flags, whatever the mode of the session is.
+            let text = match self.cx.mode.changes_syntax() {
+                true => self.text_for_all_modes(default)?,
+                false => self.parsed.portable_source(default.span)?,
+            };
+            return Ok(Some(DefaultValue::Expr(text)));
         }
         if let Some(fsp) = self.now_precision(default)? {
             let fits = matches!(column.ty, SqlType::Timestamp { .. } | SqlType::DateTime { .. })

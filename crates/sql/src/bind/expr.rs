@@ -443,10 +443,10 @@ impl Binder<'_> {
                 Err(SqlError::unsupported("VALUES() in a subquery"))
             }
             ast::ExprKind::Values(column) => {
-                // VALUES() names a column of the table.
-                let table = env.scope.beside_new_row().map(str::to_string);
-                let name = ColumnName { table, ..unqualified(column) };
-                let bound = env.scope.resolve(&name, env.clause)?;
+                let bound = match env.scope.inserted {
+                    Some(place) => env.scope.column_at(place, column, env.clause)?,
+                    None => env.scope.resolve(&unqualified(column), env.clause)?,
+                };
                 Ok(match bound.kind {
                     ExprKind::Column { column, .. } => {
                         Expr::new(ExprKind::InsertedValue(column), bound.ty.nullable(true))

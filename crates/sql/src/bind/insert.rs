@@ -3,22 +3,17 @@ use super::Binder;
 use super::create_select::fit_outputs;
 use super::expr::{Env, as_number};
 use super::result_columns;
-use super::scope::{Clause, Scope, ScopeColumn, ScopeSource};
-use super::subquery::check_effects_of;
+use super::scope::{Clause, Scope};
 use super::view_target::ChangeTarget;
 use crate::error::{Result, SqlError};
 use crate::parse::ast::{self, InsertSource};
 use crate::plan::expr_type::NOT_FIXED_DECIMALS;
 use crate::plan::{
     ArithOp, Assignment, Expr, ExprKind, Fill, InsertPlan, InsertRows, InsertValue, Kind,
-    OnDuplicate,
 };
 use crate::table_info::TableInfo;
 use redolith_types::SqlType;
 use std::sync::Arc;
-
-/// ER_BAD_FIELD_ERROR
-const UNKNOWN_COLUMN: u16 = 1054;
 
 /// A quotient is stored with all its decimals, not with the decimals that it shows, unless the rows
 /// pass through a temporary table.
@@ -33,7 +28,8 @@ fn keep_digits(output: &mut Expr) {
 impl Binder<'_> {
     pub(super) fn insert(&mut self, insert: &ast::Insert) -> Result<InsertPlan> {
         let verb = if insert.replace { "REPLACE" } else { "INSERT" };
-        let target = self.change_target(&insert.table, None, verb)?;
+        let mut target = self.change_target(&insert.table, None, verb)?;
+        target.scope.inserted = Some(target.place);
         let (table, check) = (target.table.clone(), target.check.clone());
         let columns = match target.scope.is_view(target.place) {
             true => view_columns(&target, insert.columns.as_deref(), verb)?,
@@ -47,29 +43,23 @@ impl Binder<'_> {
                 "a row alias, or ON DUPLICATE KEY UPDATE with CHECK OPTION, for a view",
             ));
         }
-        let rows = match &insert.source {
-            InsertSource::Values(rows) => self.insert_rows(&target, &columns, rows)?,
+        let (rows, on_duplicate) = match &insert.source {
+            InsertSource::Values(rows) => {
+                let rows = self.insert_rows(&target, &columns, rows)?;
+                (rows, self.on_duplicate(&mut target.scope, &table, insert)?)
+            }
             InsertSource::Select(select) => {
-                let mut select = self.select(select, None)?;
-                if select.visible != columns.len() {
-                    return Err(SqlError::column_count(1));
-                }
+                let bound = self.select_and_on_duplicate(target, columns.len(), insert, select)?;
+                let (mut select, on_duplicate) = bound;
                 fit_outputs(&table, &columns, &mut select);
                 let buffer = select.sources.iter().any(|s| reads(s, &table));
                 if !buffer && select.grouping.is_none() && !select.distinct {
                     select.output.iter_mut().for_each(keep_digits);
                 }
-                InsertRows::Select { select: Box::new(select), buffer }
+                (InsertRows::Select { select: Box::new(select), buffer }, on_duplicate)
             }
         };
         let (fill, defaults) = self.fill(&table, &columns)?;
-        let on_duplicate = if insert.replace {
-            OnDuplicate::Replace
-        } else if insert.on_duplicate.is_empty() {
-            OnDuplicate::Error
-        } else {
-            OnDuplicate::Update(self.on_duplicate(target, insert)?)
-        };
         let constraints = self.constraints(&table)?;
         Ok(InsertPlan {
             names_columns: names_columns(&rows),
@@ -158,42 +148,6 @@ impl Binder<'_> {
         self.learn(&bound, &result_columns::column_type(def));
         let numeric = def.ty.is_numeric() || matches!(def.ty, SqlType::Year);
         Ok(if hex && numeric { as_number(bound) } else { bound })
-    }
-
-    fn on_duplicate(
-        &mut self,
-        target: ChangeTarget,
-        insert: &ast::Insert,
-    ) -> Result<Vec<Assignment>> {
-        let ChangeTarget { table, mut scope, .. } = target;
-        if let Some((alias, names)) = &insert.row_alias {
-            scope.add(new_row(&table, alias, names)?)?;
-        }
-        let assignments = match self.assignments(&scope, &table, &insert.on_duplicate) {
-            Err(error) if error.code == UNKNOWN_COLUMN && self.names_selected(scope, insert) => {
-                return Err(SqlError::unsupported(
-                    "columns of the tables of SELECT in ON DUPLICATE KEY UPDATE",
-                ));
-            }
-            assignments => assignments?,
-        };
-        let chained = assignments.iter().any(|a| a.reads_assigned);
-        check_effects_of([].iter(), assignments.iter().map(|a| &a.value), chained)?;
-        Ok(assignments)
-    }
-    /// Whether the assignments of ON DUPLICATE KEY UPDATE have failed only because they name
-    /// columns of the tables of the SELECT, as they may in MySQL. `scope` has the changed table.
-    fn names_selected(&mut self, mut scope: Scope, insert: &ast::Insert) -> bool {
-        let InsertSource::Select(select) = &insert.source else { return false };
-        if !select.more.is_empty() || select.distinct || !select.group.is_empty() {
-            return false;
-        }
-        let (mut inner, table) = (Scope::default(), scope.sources[0].table.clone());
-        let Some(table) = table.filter(|_| self.from(select, &mut inner, None).is_ok()) else {
-            return false;
-        };
-        inner.sources.into_iter().all(|source| scope.add(source).is_ok())
-            && self.assignments(&scope, &table, &insert.on_duplicate).is_ok()
     }
 
     /// Binds SET c = value, .. of UPDATE and ON DUPLICATE KEY UPDATE. Source 0 of the scope is the
@@ -294,26 +248,6 @@ fn view_columns(target: &ChangeTarget, names: Option<&[String]>, verb: &str) -> 
         columns.push(column);
     }
     Ok(columns)
-}
-
-/// The source of `AS new(a, b)`: the names of the row that could not be inserted.
-fn new_row(table: &Arc<TableInfo>, alias: &str, names: &[String]) -> Result<ScopeSource> {
-    if !names.is_empty() && names.len() != table.def.columns.len() {
-        return Err(SqlError::column_count(1));
-    }
-    let alias: Arc<str> = Arc::from(alias);
-    let columns = (0..table.def.columns.len()).map(|i| {
-        let meta = result_columns::column_meta(table, &alias, i, names.get(i).map(String::as_str));
-        ScopeColumn {
-            name: meta.name.clone(),
-            meta,
-            hidden: false,
-            merged: false,
-            expr: ExprKind::InsertedValue(i as u16),
-        }
-    });
-    let columns = columns.collect();
-    Ok(ScopeSource::new(None, alias, None, columns))
 }
 
 /// True if a source reads this table while its rows come out.

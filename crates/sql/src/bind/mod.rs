@@ -37,6 +37,7 @@ mod join_order;
 mod json_table;
 mod load;
 mod many;
+mod on_duplicate;
 mod order;
 mod outer;
 mod range;

@@ -177,6 +177,8 @@ pub struct Scope {
     pub seen_from: usize,
     /// The merged views.
     pub views: Vec<ScopeView>,
+    /// In an INSERT: the place of the table or view that gets rows.
+    pub inserted: Option<usize>,
 }
 
 impl Scope {
@@ -192,13 +194,6 @@ impl Scope {
         let column = &self.sources[source as usize].columns[column as usize].meta;
         let names = [&*column.schema, &*column.table, &*column.name];
         names.into_iter().filter(|name| !name.is_empty()).collect::<Vec<_>>().join(".")
-    }
-    /// The alias of the inserted table beside an alias of the new row, whose columns have the same
-    /// names.
-    pub fn beside_new_row(&self) -> Option<&str> {
-        let [table, row] = &self.sources[..] else { return None };
-        let column = row.columns.first()?;
-        matches!(column.expr, ExprKind::InsertedValue(_)).then_some(&*table.alias)
     }
     /// True if a place is that of a merged view.
     pub fn is_view(&self, place: usize) -> bool {
@@ -358,6 +353,15 @@ impl Scope {
 
     pub fn column(&self, at: (usize, usize)) -> &ScopeColumn {
         &self.named(at.0).columns[at.1]
+    }
+
+    /// The column of what has names at a place.
+    pub fn column_at(&self, place: usize, name: &str, clause: Clause) -> Result<Expr> {
+        let Some(column) = self.named(place).column(name) else {
+            return Err(SqlError::unknown_column(name, clause.name()));
+        };
+        let column = self.column((place, column));
+        Ok(Expr::new(column.expr.clone(), column.ty()))
     }
 
     pub fn resolve(&self, name: &ColumnName, clause: Clause) -> Result<Expr> {

@@ -15,7 +15,7 @@ pub async fn run(
     plan: &DeletePlan,
     params: &[Value<'_>],
 ) -> Result<Outcome> {
-    cx.env.strict = cx.env.settings.sql_mode.strict() && !plan.ignore;
+    cx.env.begin_changes(plan.ignore);
     let mut found = Found::default();
     found.access(&plan.access);
     found.exprs(&plan.sort.exprs);

@@ -120,6 +120,8 @@ pub struct Env<'a> {
     pub row: u64,
     /// The statement changes rows in strict mode without IGNORE, so warnings become errors.
     pub strict: bool,
+    /// The statement has IGNORE.
+    pub(super) ignores: bool,
     /// The last compiled pattern of REGEXP.
     pub(super) regex: Option<Box<CompiledRegexp>>,
     /// The state of each RAND(n) of the statement, by the address of its node.
@@ -157,6 +159,7 @@ impl<'a> Env<'a> {
             settings,
             row: 1,
             strict: false,
+            ignores: false,
             regex: None,
             seeded: HashMap::new(),
             insert_id: None,
@@ -171,6 +174,11 @@ impl<'a> Env<'a> {
             now_us: settings.timestamp_us,
             random: None,
         }
+    }
+    /// Begins a statement that changes rows, with or without IGNORE.
+    pub(super) fn begin_changes(&mut self, ignore: bool) {
+        self.strict = self.settings.sql_mode.strict() && !ignore;
+        self.ignores = ignore;
     }
     /// The bytes that the statement holds now, for [`Env::release_to`].
     #[inline(always)]

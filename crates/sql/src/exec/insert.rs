@@ -40,7 +40,7 @@ pub async fn run(
     params: &[Value<'_>],
 ) -> Result<Outcome> {
     let warnings = cx.env.session.warnings.count();
-    cx.env.strict = cx.env.settings.sql_mode.strict() && !plan.ignore;
+    cx.env.begin_changes(plan.ignore);
     let mut work = Work::new(plan);
     let mut found = Found::default();
     find_subqueries(plan, &mut found);
@@ -65,6 +65,8 @@ pub async fn run(
                 let mark = cx.env.held();
                 cx.env.charge(values.iter().map(owned_bytes).sum())?;
                 for n in 0..count {
+                    // RAND(n) begins again: as in MySQL, that of each row is one of its own.
+                    cx.env.seeded.clear();
                     let here = Scope { params: &values[n * stride..], ..at };
                     // Expressions after the rows (ON DUPLICATE KEY UPDATE) see their own
                     // parameters.
@@ -178,13 +180,17 @@ impl<'p> Work<'p> {
             let mut values = Vec::new();
             while let Some(record) = take_record(&mut rest) {
                 read_row_into(record, &mut values);
-                self.row(cx, Given::Values(&values, exprs), at, at).await?;
+                let selected = [Row::Values(&values)];
+                let after = Scope { sources: &selected, ..at };
+                self.row(cx, Given::Values(&values, exprs), at, after).await?;
             }
             process.progress.add(rows.rows());
             return self.insert_pending(cx).await;
         }
         while let Some(row) = rows.next()? {
-            self.row(cx, Given::Values(&row, exprs), at, at).await?;
+            let selected = [Row::Values(&row)];
+            let after = Scope { sources: &selected, ..at };
+            self.row(cx, Given::Values(&row, exprs), at, after).await?;
             process.progress.add(1);
         }
         // An error of the SELECT comes behind the errors of the rows before.
@@ -552,7 +558,9 @@ impl<'p> Work<'p> {
             let stored = existing.row().stored;
             let whole = if is_long { existing.cursor.whole() } else { stored };
             let current = Row::Stored { def, layout, payload: whole };
-            let sources = [current];
+            // The row of a SELECT (ODKU-1).
+            let selected = at.sources.first().copied().unwrap_or(Row::Nulls);
+            let sources = [current, selected];
             let inserted = Row::Stored { def, layout, payload };
             let known = Known { inserted, ..*at.known };
             let at = Scope { sources: &sources, known: &known, ..at };

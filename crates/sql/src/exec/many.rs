@@ -61,7 +61,7 @@ pub async fn update(
     params: &[Value<'_>],
 ) -> Result<Outcome> {
     let warnings = cx.env.session.warnings.count();
-    cx.env.strict = cx.env.settings.sql_mode.strict() && !plan.ignore;
+    cx.env.begin_changes(plan.ignore);
     let mut tally = Tally::default();
     let mut found = find(cx, plan, params, &mut tally).await?;
     for (n, (target, rows)) in plan.targets.iter().zip(&mut found).enumerate() {
@@ -80,7 +80,7 @@ pub async fn delete(
     plan: &ManyPlan,
     params: &[Value<'_>],
 ) -> Result<Outcome> {
-    cx.env.strict = cx.env.settings.sql_mode.strict() && !plan.ignore;
+    cx.env.begin_changes(plan.ignore);
     let mut found = find(cx, plan, params, &mut Tally::default()).await?;
     let mut affected = 0;
     for (n, (target, rows)) in plan.targets.iter().zip(&mut found).enumerate() {

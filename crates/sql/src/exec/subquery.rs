@@ -153,9 +153,14 @@ pub async fn collect(
     most: u64,
     members: Option<EqualBy>,
 ) -> Result<SubqueryResult> {
-    let Collected { rows, .. } = super::select::collect(cx, plan, at, most).await?;
+    let Collected { mut rows, .. } = super::select::collect(cx, plan, at, most).await?;
     if most == 2 && rows.len() > 1 {
-        return Err(SqlError::subquery_many_rows());
+        if !cx.env.ignores {
+            return Err(SqlError::subquery_many_rows());
+        }
+        // As in MySQL, the value is then NULL.
+        cx.env.only_warn(SqlError::subquery_many_rows());
+        rows.clear();
     }
     let members = match members {
         Some(by) => Members::of(&rows, by, &mut cx.env)?,

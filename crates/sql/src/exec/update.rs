@@ -37,7 +37,7 @@ pub async fn run(
     params: &[Value<'_>],
 ) -> Result<Outcome> {
     let warnings = cx.env.session.warnings.count();
-    cx.env.strict = cx.env.settings.sql_mode.strict() && !plan.ignore;
+    cx.env.begin_changes(plan.ignore);
     let mut found = Found::default();
     found.access(&plan.access);
     found.exprs(&plan.sort.exprs);

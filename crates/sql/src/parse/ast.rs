@@ -644,6 +644,25 @@ pub enum Statement {
     },
     Deallocate(String),
 }
+impl Statement {
+    /// Whether the statement is a definition, which commits the open transaction. Definitions of
+    /// temporary tables do not.
+    pub fn commits_implicitly(&self, is_temporary: impl Fn(&Name) -> bool) -> bool {
+        match self {
+            Statement::CreateDatabase { .. }
+            | Statement::AlterDatabase { .. }
+            | Statement::DropDatabase { .. }
+            | Statement::CreateView(_)
+            | Statement::DropViews { .. }
+            | Statement::RenameTables(_) => true,
+            Statement::CreateTable(create) => !create.temporary,
+            Statement::CreateTableLike { temporary, .. }
+            | Statement::DropTables { temporary, .. } => !temporary,
+            Statement::Truncate(table) | Statement::Alter { table, .. } => !is_temporary(table),
+            _ => false,
+        }
+    }
+}
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PrepareFrom {
     Literal(u32),

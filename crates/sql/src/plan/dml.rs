@@ -126,8 +126,9 @@ pub enum DefaultFill {
 #[derive(Clone, Debug)]
 pub enum OnDuplicate {
     Error,
-    /// Assignments in order. `Column` refers to the existing row (with earlier assignments
-    /// applied), `InsertedValue` to the new row.
+    /// Assignments in order. `Column` of source 0 refers to the existing row (with earlier
+    /// assignments applied), of source 1 to the row of the SELECT (ODKU-1), `InsertedValue` to the
+    /// new row.
     Update(Vec<Assignment>),
     Replace,
 }

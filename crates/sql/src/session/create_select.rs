@@ -37,7 +37,7 @@ impl Session {
         params: &[Value<'_>],
         out: &mut impl ResultSink,
     ) -> Ran<Outcome> {
-        self.commit_open().await?;
+        self.commit_implicitly().await?;
         let ran = self.create_filled(plan, create, text, params, out).await;
         self.ended();
         let outcome = ran?;

@@ -113,9 +113,16 @@ impl Session {
         let mut attempt = 0;
         loop {
             self.bound_at = self.db.engine.dict.version();
-            let (bound, exact) = self.bind_within(parameterized.shape.len(), |s, bounds| {
+            let bound = self.bind_within(parameterized.shape.len(), |s, bounds| {
                 s.bind_text(text, start..parameterized.end, parameterized, bounds)
-            })?;
+            });
+            let (bound, exact) = match bound {
+                Ok(bound) => bound,
+                Err(e) => {
+                    Box::pin(self.commit_before_unbound(text, start..parameterized.end)).await?;
+                    return Err(e);
+                }
+            };
             let plan = Arc::new(bound.plan);
             if !self.db.catalog.ready(&plan, attempt).await? {
                 attempt += 1;
@@ -133,6 +140,25 @@ impl Session {
             }
             return Ok(plan);
         }
+    }
+
+    /// A definition commits the open transaction also if it names what there is not. Commits if the
+    /// text, which cannot be bound, is one.
+    #[cold]
+    async fn commit_before_unbound(&mut self, text: &[u8], range: Range<usize>) -> Result<()> {
+        if !self.transaction.active {
+            return Ok(());
+        }
+        let commits = self.bind_within(range.len(), |s, bounds| {
+            let (mode, charsets) = (s.derived.exec.sql_mode, s.derived.charsets);
+            let parsed = parse::parse(text, range.clone(), None, mode, charsets, bounds);
+            let is_temporary = |name: &ast::Name| {
+                let schema = name.schema.as_deref().or(s.context.schema.as_deref());
+                schema.is_some_and(|schema| s.state.temporary.find(schema, &name.name).is_some())
+            };
+            Ok(parsed.is_ok_and(|parsed| parsed.statement.commits_implicitly(is_temporary)))
+        });
+        if commits.unwrap_or(false) { self.commit_implicitly().await } else { Ok(()) }
     }
 
     /// Parses and binds a text. The second value says whether the plan serves every text of the

@@ -38,7 +38,7 @@ impl Session {
         params: &[Value<'_>],
         out: &mut impl ResultSink,
     ) -> Ran<Outcome> {
-        self.commit_open().await?;
+        self.commit_implicitly().await?;
         let own = self.state.temporary.named(&rebuild.table).cloned();
         let ran = match &own {
             Some(old) => self.rebuild_temporary(old, plan, rebuild, params, out).await,

@@ -61,6 +61,9 @@ impl Session {
             statements += 1;
             ran = ran.and_then(|()| self.parameterize(&mut parameterized, text, start));
             ran = ran.and_then(|()| self.state.memory.text.set(parameterized.bytes()));
+            if ran.is_err() {
+                self.state.warnings.clear();
+            }
             next = parameterized.next.or(parameterized.comment.filter(|_| self.multi_statements));
             if ran.is_ok() {
                 ran = self.run_statement(text, start, &parameterized, next.is_some(), out).await;
@@ -105,7 +108,12 @@ impl Session {
         }
         let mark = self.state.memory.text.used();
         loop {
-            let plan = self.text_plan(text, start, parameterized).await?;
+            let planned = self.text_plan(text, start, parameterized).await;
+            if planned.is_err() {
+                // The error is the statement's only message.
+                self.state.warnings.clear();
+            }
+            let plan = planned?;
             let literals = if plan.params > 0 {
                 self.state.memory.text.charge(self.literal_bytes(parameterized, &plan))?;
                 self.literals(text, parameterized, &plan)?
@@ -237,6 +245,7 @@ impl Session {
     pub(super) fn failed(&mut self, e: &SqlError) {
         self.state.row_count = -1;
         self.state.warnings.push(Level::Error, e.code, e.message.clone());
+        self.count_warnings();
     }
 
     /// Adds the statement's requests to the engine to the counts of the session and of the server.
@@ -336,8 +345,9 @@ impl Session {
                 (handlers.commit + ran.is_ok() as u64, handlers.rollback + ran.is_err() as u64);
             self.transaction.used |= goes_on;
         }
-        if !goes_on && matches!(ran, Err(Failure::Stale)) {
-            // The statement runs again, so it still needs the characteristics of SET TRANSACTION.
+        if !goes_on && (plan.tables.is_empty() || matches!(ran, Err(Failure::Stale))) {
+            // The characteristics of SET TRANSACTION are for the next transaction that uses a
+            // table (TXN-2). A stale statement runs again.
             self.transaction.next = next;
         }
         match &ran {
@@ -495,7 +505,7 @@ impl Session {
         // A definition commits the open transaction first, READ ONLY or not. Then the session's
         // variable alone counts.
         if matches!(plan.body, Statement::Ddl(_)) && self.derived.read_only {
-            self.commit_open().await?;
+            self.commit_implicitly().await?;
             return Err(SqlError::read_only_transaction().into());
         }
         let done = match &plan.body {
@@ -530,7 +540,7 @@ impl Session {
         out: &mut impl ResultSink,
     ) -> Ran<Outcome> {
         if plan.commits_implicitly() {
-            self.commit_open().await?;
+            self.commit_implicitly().await?;
         }
         let logged =
             matches!(&plan.body, Statement::Ddl(ddl) if !ddl.is_temporary()) && self.derived.log.on;

@@ -3,6 +3,9 @@
 //! **TXN-1** `active` says that the transaction goes on after the statement: the client has sent
 //! BEGIN, or autocommit is off and a statement has used a table or set a savepoint. Otherwise each
 //! statement is a transaction of its own.
+//!
+//! **TXN-2** SET TRANSACTION is for the next transaction that uses a table. COMMIT, ROLLBACK and
+//! what commits implicitly end its effect, whether a transaction was open or not.
 use super::Session;
 use super::variables::{engine_isolation, flush_of};
 use crate::binlog::{Capture, Point, Sealed, semi_sync};
@@ -43,12 +46,14 @@ impl Session {
             TransactionStmt::Commit { chain, release } => {
                 let before = self.characteristics();
                 self.commit_open().await?;
+                self.transaction.next = NextTransaction::default();
                 self.completed(*chain, *release, before);
             }
             TransactionStmt::Rollback { chain, release } => {
                 let before = self.characteristics();
                 self.warn_of_temporary();
                 self.rollback_open().await?;
+                self.transaction.next = NextTransaction::default();
                 self.completed(*chain, *release, before);
             }
             TransactionStmt::Savepoint(name) => {
@@ -139,6 +144,12 @@ impl Session {
             self.ended();
             committed?;
         }
+        Ok(())
+    }
+    /// Commits the open transaction before a definition.
+    pub(super) async fn commit_implicitly(&mut self) -> Result<()> {
+        self.commit_open().await?;
+        self.transaction.next = NextTransaction::default();
         Ok(())
     }
     /// Commits the engine's transaction, with its events for the binary log.

@@ -59,7 +59,7 @@ pub(super) async fn run(
     client: &mut impl ResultSink,
 ) -> Result<Outcome> {
     let warnings = cx.env.session.warnings.count();
-    cx.env.strict = cx.env.settings.sql_mode.strict() && !plan.ignore;
+    cx.env.begin_changes(plan.ignore);
     let mut found = Found::default();
     insert::find_subqueries(plan, &mut found);
     let subqueries = found.run_before_changes(cx, Scope::new(params)).await?;
