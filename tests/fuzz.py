@@ -32,7 +32,7 @@ TARGET = os.path.join(os.environ.get('CARGO_TARGET_DIR') or os.path.join(REPO, '
 COVERAGE = (
     '--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 '
     '-Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table '
-    '-Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=16'
+    '-Cllvm-args=-sanitizer-coverage-trace-compares'
 )
 
 

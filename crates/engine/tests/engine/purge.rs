@@ -92,12 +92,17 @@ fn leaves_that_are_emptied_from_left_to_right_go() {
         let t = create(&e, "queue", vec![("c", text(400))], vec![]).await;
         let leaves = || {
             let tree = &t.indexes[0].tree;
-            let mut leaf = tree.leaf(&e.store, Seek::Key(b"")).ok().expect("it is in memory");
+            let Ok(mut leaf) = tree.leaf(&e.store, Seek::Key(b"")) else {
+                panic!("it is in memory")
+            };
             let mut count = 1;
-            while let Some(next) = tree.right_of(&e.store, &leaf).ok().expect("it is in memory") {
-                (leaf, count) = (next, count + 1);
+            loop {
+                match tree.right_of(&e.store, &leaf) {
+                    Ok(Some(next)) => (leaf, count) = (next, count + 1),
+                    Ok(None) => return count,
+                    Err(_) => panic!("it is in memory"),
+                }
             }
-            count
         };
         let mut trx = e.begin(KillFlag::new());
         let long: Cow<'_, [u8]> = Cow::Owned(vec![b'.'; 400]);

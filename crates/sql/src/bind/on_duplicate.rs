@@ -2,19 +2,20 @@
 //!
 //! **ODKU-1** The assignments of ON DUPLICATE KEY UPDATE may name columns of the tables of a SELECT
 //! that has neither DISTINCT nor GROUP BY and is no UNION. Each such column becomes one more item
-//! of the SELECT, behind those that the table gets. To the assignments, the SELECT's row is source
-//! 1. As in MySQL, a name that the table and a table of the SELECT both have is then error 1052. In
-//! a statement whose assignments name no column of the SELECT's tables, it means the table's
-//! column.
+//! of the SELECT, behind those that the table gets. To the assignments, the SELECT's row is a
+//! second source ([`SELECTED`]). As in MySQL, a name that the table and a table of the SELECT both
+//! have is then error 1052. In a statement whose assignments name no column of the SELECT's tables,
+//! it means the table's column.
 use super::Binder;
 use super::dml::not_read_from;
+use super::enum_set::give_number;
 use super::result_columns;
 use super::scope::{Scope, ScopeColumn, ScopeSource};
 use super::subquery::check_effects_of;
 use super::view_target::ChangeTarget;
 use crate::error::{Result, SqlError};
 use crate::parse::ast;
-use crate::plan::{Assignment, ExprKind, OnDuplicate, SelectPlan};
+use crate::plan::{Assignment, Expr, ExprKind, OnDuplicate, SelectPlan};
 use crate::table_info::TableInfo;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -83,7 +84,7 @@ impl Binder<'_> {
             return Err(SqlError::unsupported(what));
         }
         let (longer, named) = self.with_named_columns(&scope, own, &table, insert, select)?;
-        let select = self.select(&longer, None)?;
+        let mut select = self.select(&longer, None)?;
         if select.visible != values + named.len() {
             return Err(SqlError::column_count(1));
         }
@@ -91,6 +92,10 @@ impl Binder<'_> {
             let column = scope.column_mut(at);
             column.expr = ExprKind::Column { source: SELECTED, column: super::slot(n)? };
             column.meta.ty = select.columns[n].ty;
+            if let Some((ty, names)) = give_number(&mut select, n) {
+                let ty = ty.nullable(column.ty().nullable);
+                column.expr = names.of(Expr::new(column.expr.clone(), ty));
+            }
         }
         let on_duplicate = self.checked_assignments(&scope, &table, insert)?;
         Ok((select, on_duplicate))
@@ -143,7 +148,7 @@ impl Binder<'_> {
             });
         }
         // The copy is as large as the parser's tree.
-        self.charge(self.parsed.memory / size_of::<crate::plan::Expr>())?;
+        self.charge(self.parsed.memory / size_of::<Expr>())?;
         let mut longer = select.clone();
         for &(place, column) in &named {
             let source = scope.named(place);

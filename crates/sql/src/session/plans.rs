@@ -384,7 +384,15 @@ impl Session {
         loop {
             self.bound_at = self.db.engine.dict.version();
             let bound =
-                self.bind_within(text.len(), |s, bounds| s.bind_to_prepare(context, text, bounds))?;
+                self.bind_within(text.len(), |s, bounds| s.bind_to_prepare(context, text, bounds));
+            let bound = match bound {
+                Ok(bound) => bound,
+                Err(e) => {
+                    let range = parse::split(text, 0, context.mode).0;
+                    Box::pin(self.commit_before_unbound(text, range)).await?;
+                    return Err(e);
+                }
+            };
             let plan = Arc::new(bound.plan);
             if self.db.catalog.ready(&plan, attempt).await? {
                 let entry = self.db.plans.insert_prepared(context, text, plan.clone())?;
