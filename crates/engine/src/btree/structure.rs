@@ -3,7 +3,7 @@ use super::{Seek, Tree};
 use crate::buf::Latch;
 use crate::mtr::{At, Mtr, Store};
 use crate::page::index::{self, Builder, Page, Rec};
-use crate::{PAGE_SIZE, PageNo, Try, space};
+use crate::{PAGE_SIZE, PageNo, Try, WouldBlock, space};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Two pages are merged if their contents fill at most this part of a page.
@@ -28,6 +28,14 @@ pub(crate) fn is_underfull(p: &Page) -> bool {
 enum Side {
     Left,
     Right,
+}
+
+/// What an attempt to merge has come to.
+enum Merged {
+    Yes,
+    No,
+    /// No, and there is no other neighbour to try.
+    NoneLeft,
 }
 
 /// How a page is split: `first` is the first record that moves right (`None`: no record moves), and
@@ -221,30 +229,39 @@ impl Tree {
     /// Merges the page of `level` to which `key` belongs with a neighbour under the same parent, if
     /// both fit into one page. Returns whether it did.
     pub fn merge(&self, store: &Store, level: u16, key: &[u8]) -> Try<bool> {
-        // What is deleted from left to right leaves thin pages beside full right neighbours. The
-        // left neighbour is latched first (TREE-1), so each neighbour has a mini-transaction of its
-        // own.
-        Ok(self.merge_with(store, level, key, Side::Right)?
-            || self.merge_with(store, level, key, Side::Left)?)
+        // What is deleted from left to right leaves thin pages beside full right neighbours, or
+        // beside such as are not in memory. The left neighbour is latched first (TREE-1), so each
+        // neighbour has a mini-transaction of its own.
+        match self.merge_with(store, level, key, Side::Right) {
+            Ok(Merged::Yes) => Ok(true),
+            Ok(Merged::NoneLeft) => Ok(false),
+            Err(e @ WouldBlock::Failed(_)) => Err(e),
+            right => match self.merge_with(store, level, key, Side::Left)? {
+                Merged::Yes => Ok(true),
+                Merged::No | Merged::NoneLeft => right.map(|_| false),
+            },
+        }
     }
-    fn merge_with(&self, store: &Store, level: u16, key: &[u8], side: Side) -> Try<bool> {
+    /// Merges with the neighbour on this side, or with the left one if the right one has another
+    /// parent.
+    fn merge_with(&self, store: &Store, level: u16, key: &[u8], side: Side) -> Try<Merged> {
         let mut m = Mtr::begin_reserved(store)?;
         let parent = self.descend(store, Seek::Key(key), level + 1, Latch::X, None)?;
         if index::level(&parent) != level + 1 {
-            return Ok(false);
+            return Ok(Merged::NoneLeft);
         }
         let p = m.hold(parent);
         if index::n_recs(m.page(p)) == 1 {
-            return if m.id(p).no == self.root { self.lower_root(m, p) } else { Ok(false) };
+            let lowered = m.id(p).no == self.root && self.lower_root(m, p)?;
+            return Ok(if lowered { Merged::Yes } else { Merged::NoneLeft });
         }
         let here = index::search_child(m.page(p), key);
-        let (left, right) = match side {
-            Side::Right => match index::next_rec(m.page(p), here) {
-                Some(next) => (here, next),
-                None => return Ok(false),
-            },
-            Side::Left if index::first_rec(m.page(p)) == Some(here) => return Ok(false),
-            Side::Left => (index::prev_rec(m.page(p), here), here),
+        let (left, right, not) = match (side, index::next_rec(m.page(p), here)) {
+            (Side::Right, Some(next)) => (here, next, Merged::No),
+            (Side::Left, _) if index::first_rec(m.page(p)) == Some(here) => {
+                return Ok(Merged::NoneLeft);
+            }
+            _ => (index::prev_rec(m.page(p), here), here, Merged::NoneLeft),
         };
         if left == index::INFIMUM || right == index::INFIMUM {
             return Err(self.corrupt(
@@ -260,13 +277,13 @@ impl Tree {
         );
         let l = m.x(self.page_id(left))?;
         if index::is_incomplete(m.page(l)) || index::next_page(m.page(l)) != right {
-            return Ok(false);
+            return Ok(not);
         }
         let r = m.x(self.page_id(right))?;
         if index::is_incomplete(m.page(r))
             || index::used(m.page(l)) + index::used(m.page(r)) > MERGED_MAX
         {
-            return Ok(false);
+            return Ok(not);
         }
         let map = space::prepare_free(&mut m, self.page_id(right))?;
         let mut b = Builder::new(self.index, level);
@@ -292,7 +309,7 @@ impl Tree {
                 }
             }
         }
-        Ok(true)
+        Ok(Merged::Yes)
     }
     fn root_level(&self, store: &Store) -> Try<u16> {
         let g = store.pool.fix(self.page_id(self.root), Latch::S)?;

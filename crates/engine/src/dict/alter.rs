@@ -281,9 +281,12 @@ fn expect_node(m: &Mtr<'_>, t: &Tree, at: At, level: u16) -> Try<()> {
     if index::is_index(p) && index::index_id(p) == t.index && index::level(p) == level {
         return Ok(());
     }
+    Err(leads_astray(m, t, at))
+}
+fn leads_astray(m: &Mtr<'_>, t: &Tree, at: At) -> WouldBlock {
     let why = format!("the tree of index {} leads to it, but it is another page", t.index);
     let (file, table) = m.store().spaces.describe(t.space);
-    Err(WouldBlock::Failed(Error::Corrupt { page: m.id(at), file, table, why }))
+    WouldBlock::Failed(Error::Corrupt { page: m.id(at), file, table, why })
 }
 /// Frees the page of the leftmost leaf, or of a node that has lost its children. Returns true when
 /// the root has been freed, too.
@@ -314,6 +317,9 @@ fn free_leftmost(store: &crate::mtr::Store, t: &Tree) -> Try<bool> {
     if let Some((right, level)) = unknown {
         let right = m.x(PageId { space: t.space, no: right })?;
         expect_node(&m, t, right, level)?;
+        if child == Some(right) {
+            return Err(leads_astray(&m, t, right));
+        }
     }
     let id = m.id(target);
     let map = space::prepare_free(&mut m, id)?;

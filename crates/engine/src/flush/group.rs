@@ -16,13 +16,14 @@ pub(crate) struct Submission {
 }
 struct State {
     left: usize,
-    /// The first failure: the operation's number and the error.
+    /// The first failure that is no refusal, or else the first: the operation's number and the
+    /// error.
     failed: Option<(usize, io::Error)>,
     bufs: Vec<AlignedBuf>,
     waker: Option<Waker>,
 }
 /// Resolves when all operations have ended: to their buffers, in no particular order, or to the
-/// first failure with the number of its operation.
+/// first failure that is no refusal, or else the first, with the number of its operation.
 pub(crate) struct Group(Arc<Mutex<State>>);
 
 /// Submits all operations. Consecutive operations on the same file are submitted together.

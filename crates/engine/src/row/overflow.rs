@@ -255,7 +255,7 @@ fn free_one(engine: &Engine, first: PageId, writer: Writer) -> Try<bool> {
     }
     let next = u32_at(m.page(a), NEXT);
     let target = if next == 0 { a } else { m.x(PageId { space: first.space, no: next })? };
-    if u16_at(m.page(target), 12) != kind::OVERFLOW {
+    if u16_at(m.page(target), 12) != kind::OVERFLOW || u64_at(m.page(target), OWNER) != wrote {
         let (file, table) = engine.describe(first.space);
         let why = format!("page {} of a long column leads to it, but it is another page", first.no);
         return Err(WouldBlock::Failed(Error::Corrupt { page: m.id(target), file, table, why }));

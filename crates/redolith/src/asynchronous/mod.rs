@@ -9,7 +9,7 @@
 //!   The transaction then refuses to commit ([`Error::Interrupted`]); it can be rolled back, whole
 //!   or to a savepoint. A dropped `commit` has committed whole or not at all.
 //! - An open whose future is dropped goes on, and then closes the database again. Until then the
-//!   directory is in use.
+//!   directory is in use. A panic while it opens ends the process, as one of any task does.
 //! - A transaction that is dropped is rolled back on a thread of the database. The last handle to
 //!   be dropped closes the database, which blocks: await [`Database::close`] instead.
 //!
