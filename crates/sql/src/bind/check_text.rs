@@ -340,7 +340,10 @@ impl<'e> Writer<'_, '_, 'e> {
                 self.around("(", value, " member of (")?;
                 self.around("", array, "))")
             }
-            ("JSON_VALUE", _) => Err(SqlError::unsupported("JSON_VALUE in a CHECK constraint")),
+            ("JSON_VALUE", _) => Err(SqlError::unsupported(match self.def {
+                Some(_) => "JSON_VALUE in a CHECK constraint",
+                None => "JSON_VALUE in DEFAULT (expression) under this sql_mode",
+            })),
             (name, args) => {
                 self.put(&name.to_lowercase());
                 self.put("(");

@@ -52,7 +52,12 @@ impl Binder<'_> {
         insert: &ast::Insert,
     ) -> Result<OnDuplicate> {
         let assignments = self.assignments(scope, table, &insert.on_duplicate)?;
-        assignments.iter().try_for_each(|a| not_read_from(&a.value, table))?;
+        // A subquery over the table is run before the first change, unless it depends on the row.
+        // With VALUES, MySQL refuses this one, too.
+        let is_read = |a: &&Assignment| {
+            matches!(insert.source, ast::InsertSource::Values(_)) || a.value.has_dependent()
+        };
+        assignments.iter().filter(is_read).try_for_each(|a| not_read_from(&a.value, table))?;
         let chained = assignments.iter().any(|a| a.reads_assigned);
         check_effects_of([].iter(), assignments.iter().map(|a| &a.value), chained)?;
         Ok(OnDuplicate::Update(assignments))
@@ -71,12 +76,13 @@ impl Binder<'_> {
         let on_duplicate = self.on_duplicate(&mut scope, &table, insert);
         let lacks_name = on_duplicate.as_ref().is_err_and(|e| e.code == UNKNOWN_COLUMN);
         let own = scope.sources.len();
-        if !lacks_name || !self.add_selected_tables(&mut scope, select) {
-            let select = self.select(select, None)?;
-            if select.visible != values {
-                return Err(SqlError::column_count(1));
-            }
-            return Ok((select, on_duplicate?));
+        let plan = self.select(select, None)?;
+        if plan.visible != values {
+            return Err(SqlError::column_count(1));
+        }
+        let is_grouped = plan.grouping.is_some() || !select.group.is_empty();
+        if !lacks_name || is_grouped || !self.add_selected_tables(&mut scope, select)? {
+            return Ok((plan, on_duplicate?));
         }
         // One more item would make other rows distinct.
         if select.distinct {
@@ -103,16 +109,14 @@ impl Binder<'_> {
 
     /// Adds the tables of the SELECT to the names of the assignments. False if these may not name
     /// them.
-    fn add_selected_tables(&mut self, scope: &mut Scope, select: &ast::Select) -> bool {
-        if !select.more.is_empty() || select.first.is_some() || !select.group.is_empty() {
-            return false;
+    fn add_selected_tables(&mut self, scope: &mut Scope, select: &ast::Select) -> Result<bool> {
+        if !select.more.is_empty() || select.first.is_some() {
+            return Ok(false);
         }
         let mut inner = Scope::default();
-        if self.from(select, &mut inner, None).is_err() {
-            return false;
-        }
-        inner.matching(None, None).all(|(_, source)| {
-            let place = scope.sources.len() as u16;
+        self.from(select, &mut inner, None)?;
+        for (_, source) in inner.matching(None, None) {
+            let place = super::slot(scope.sources.len())?;
             let columns = source.columns.iter().enumerate().map(|(n, column)| ScopeColumn {
                 name: column.name.clone(),
                 meta: column.meta.clone(),
@@ -121,8 +125,10 @@ impl Binder<'_> {
                 expr: ExprKind::Column { source: place, column: n as u16 },
             });
             let (schema, alias) = (source.schema.clone(), source.alias.clone());
-            scope.add(ScopeSource::new(schema, alias, None, columns.collect())).is_ok()
-        })
+            // The SELECT may have the changed table, too: then its names have two meanings.
+            scope.sources.push(ScopeSource::new(schema, alias, None, columns.collect()));
+        }
+        Ok(true)
     }
 
     /// The SELECT with an item for each column of its tables that the assignments name, and the
@@ -159,7 +165,8 @@ impl Binder<'_> {
             };
             let kind = ast::ExprKind::Name(name);
             let expr = ast::Expr { kind, span: ast::Span::default(), height: 1 };
-            longer.items.push(ast::SelectItem::Expr { expr, alias: None });
+            // The item has no name that another clause could mean.
+            longer.items.push(ast::SelectItem::Expr { expr, alias: Some(String::new()) });
         }
         Ok((longer, named))
     }

@@ -16,7 +16,8 @@ use super::update::{assign, keep_changed, moves, now_for};
 use super::{ExecContext, check, column_conversion};
 use crate::error::{Result, SqlError};
 use crate::plan::{
-    Assignment, DefaultFill, Expr, Fill, InsertPlan, InsertRows, InsertValue, OnDuplicate,
+    Assignment, DefaultFill, Expr, ExprKind, Fill, Function, InsertPlan, InsertRows, InsertValue,
+    OnDuplicate,
 };
 use crate::session_state::{Done, Outcome};
 use crate::sql_mode::SqlMode;
@@ -59,14 +60,16 @@ pub async fn run(
             let more = cx.more_rows.map_or(0, |more| more.count(stride));
             work.expect_all_rows(more as u64 + 1);
             work.row(cx, Given::Exprs(row), at, at).await?;
-            let mut done = 0;
+            let (seeded, mut done) = (seeded_nodes(row), 0);
             while let Some(rows) = cx.more_rows.filter(|_| done < more) {
                 let (count, values) = rows.values(done, stride, params)?;
                 let mark = cx.env.held();
                 cx.env.charge(values.iter().map(owned_bytes).sum())?;
                 for n in 0..count {
-                    // RAND(n) begins again: as in MySQL, that of each row is one of its own.
-                    cx.env.seeded.clear();
+                    // As in MySQL, each row has a RAND(n) of its own, which begins anew.
+                    for place in &seeded {
+                        cx.env.seeded.remove(place);
+                    }
                     let here = Scope { params: &values[n * stride..], ..at };
                     // Expressions after the rows (ON DUPLICATE KEY UPDATE) see their own
                     // parameters.
@@ -100,6 +103,21 @@ pub(super) fn find_subqueries<'p>(plan: &'p InsertPlan, found: &mut Found<'p>) {
             found.expr(e);
         }
     }
+}
+
+/// The addresses of the nodes RAND(n), by which their states are kept.
+fn seeded_nodes(row: &[InsertValue]) -> Vec<usize> {
+    let mut nodes = Vec::new();
+    for value in row {
+        if let InsertValue::Expr(e) = value {
+            e.walk(&mut |node| {
+                if matches!(node.kind, ExprKind::Call { function: Function::Rand, .. }) {
+                    nodes.push(std::ptr::from_ref(node).addr());
+                }
+            });
+        }
+    }
+    nodes
 }
 
 /// The bytes that a value holds beside itself.

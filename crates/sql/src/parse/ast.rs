@@ -645,8 +645,8 @@ pub enum Statement {
     Deallocate(String),
 }
 impl Statement {
-    /// Whether the statement is a definition, which commits the open transaction. Definitions of
-    /// temporary tables do not.
+    /// Whether the statement is a definition or LOCK TABLES, which commits the open transaction.
+    /// Definitions of temporary tables do not.
     pub fn commits_implicitly(&self, is_temporary: impl Fn(&Name) -> bool) -> bool {
         match self {
             Statement::CreateDatabase { .. }
@@ -654,7 +654,8 @@ impl Statement {
             | Statement::DropDatabase { .. }
             | Statement::CreateView(_)
             | Statement::DropViews { .. }
-            | Statement::RenameTables(_) => true,
+            | Statement::RenameTables(_)
+            | Statement::LockTables(_) => true,
             Statement::CreateTable(create) => !create.temporary,
             Statement::CreateTableLike { temporary, .. }
             | Statement::DropTables { temporary, .. } => !temporary,

@@ -119,7 +119,9 @@ impl Session {
             let (bound, exact) = match bound {
                 Ok(bound) => bound,
                 Err(e) => {
-                    Box::pin(self.commit_before_unbound(text, start..parameterized.end)).await?;
+                    let context = self.context.clone();
+                    let range = start..parameterized.end;
+                    Box::pin(self.commit_before_unbound(&context, text, range)).await?;
                     return Err(e);
                 }
             };
@@ -142,23 +144,38 @@ impl Session {
         }
     }
 
-    /// A definition commits the open transaction also if it names what there is not. Commits if the
-    /// text, which cannot be bound, is one.
+    /// A definition, and LOCK TABLES, commits the open transaction also if it names what there is
+    /// not. Commits if the text, which cannot be bound, is one.
     #[cold]
-    async fn commit_before_unbound(&mut self, text: &[u8], range: Range<usize>) -> Result<()> {
-        if !self.transaction.active {
+    async fn commit_before_unbound(
+        &mut self,
+        context: &PlanContext,
+        text: &[u8],
+        range: Range<usize>,
+    ) -> Result<()> {
+        let has_locks = self.locks.has_locked_tables();
+        if !self.transaction.active && !self.transaction.is_set() && !has_locks {
             return Ok(());
         }
-        let commits = self.bind_within(range.len(), |s, bounds| {
-            let (mode, charsets) = (s.derived.exec.sql_mode, s.derived.charsets);
+        let (mode, charsets) = (context.mode, context.charsets());
+        let what = self.bind_within(range.len(), |s, bounds| {
             let parsed = parse::parse(text, range.clone(), None, mode, charsets, bounds);
             let is_temporary = |name: &ast::Name| {
-                let schema = name.schema.as_deref().or(s.context.schema.as_deref());
+                let schema = name.schema.as_deref().or(context.schema.as_deref());
                 schema.is_some_and(|schema| s.state.temporary.find(schema, &name.name).is_some())
             };
-            Ok(parsed.is_ok_and(|parsed| parsed.statement.commits_implicitly(is_temporary)))
+            let statement = parsed?.statement;
+            let locks = matches!(statement, ast::Statement::LockTables(_));
+            Ok((statement.commits_implicitly(is_temporary), locks))
         });
-        if commits.unwrap_or(false) { self.commit_implicitly().await } else { Ok(()) }
+        let (commits, locks) = what.unwrap_or((false, false));
+        if commits {
+            self.commit_implicitly().await?;
+        }
+        if locks {
+            self.locks.unlock_tables();
+        }
+        Ok(())
     }
 
     /// Parses and binds a text. The second value says whether the plan serves every text of the
@@ -388,8 +405,10 @@ impl Session {
             let bound = match bound {
                 Ok(bound) => bound,
                 Err(e) => {
-                    let range = parse::split(text, 0, context.mode).0;
-                    Box::pin(self.commit_before_unbound(text, range)).await?;
+                    // Of several statements, none is prepared.
+                    if let (range, None) = parse::split(text, 0, context.mode) {
+                        Box::pin(self.commit_before_unbound(context, text, range)).await?;
+                    }
                     return Err(e);
                 }
             };

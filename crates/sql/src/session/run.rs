@@ -101,6 +101,7 @@ impl Session {
             && !self.multi_statements
         {
             let line = 1 + text[..next].iter().filter(|b| **b == b'\n').count();
+            self.state.warnings.clear();
             return Err(SqlError::syntax(
                 self.derived.charsets.shown(&text[next..]).trim_start(),
                 line,

@@ -35,6 +35,13 @@ pub(super) struct Transaction {
     chained: Option<Isolation>,
 }
 
+impl Transaction {
+    /// Whether SET TRANSACTION waits for a transaction.
+    pub fn is_set(&self) -> bool {
+        self.next != NextTransaction::default()
+    }
+}
+
 impl Session {
     pub(super) async fn run_transaction(&mut self, statement: &TransactionStmt) -> Result<Done> {
         match statement {
