@@ -78,15 +78,25 @@ impl Tree {
         g: &PageGuard,
         level: Option<u16>,
     ) -> Result<(), WouldBlock> {
-        let ok = index::is_index(g)
-            && index::index_id(g) == self.index
-            && level.is_none_or(|l| index::level(g) == l);
+        self.expect_page(store, g.id(), g, level)
+    }
+    /// As `expect`, for a page that a mini-transaction holds.
+    pub(crate) fn expect_page(
+        &self,
+        store: &Store,
+        id: PageId,
+        p: &Page,
+        level: Option<u16>,
+    ) -> Result<(), WouldBlock> {
+        let ok = index::is_index(p)
+            && index::index_id(p) == self.index
+            && level.is_none_or(|l| index::level(p) == l);
         if ok {
             Ok(())
         } else {
             Err(self.corrupt(
                 store,
-                g.id(),
+                id,
                 format!("the tree of index {} leads to it, but it is another page", self.index),
             ))
         }
@@ -96,10 +106,10 @@ impl Tree {
     pub(crate) fn expect_other(
         &self,
         store: &Store,
-        g: &PageGuard,
+        here: PageId,
         next: PageId,
     ) -> Result<(), WouldBlock> {
-        if next != g.id() {
+        if next != here {
             return Ok(());
         }
         Err(self.corrupt(store, next, format!("in index {} it leads to itself", self.index)))
@@ -176,7 +186,7 @@ impl Tree {
                         }
                     }
                     let next = self.page_id(index::next_page(&g));
-                    self.expect_other(store, &g, next)?;
+                    self.expect_other(store, g.id(), next)?;
                     let next = store.pool.fix(next, held)?;
                     self.expect_right(store, &g, &next)?;
                     g = next;
@@ -205,7 +215,7 @@ impl Tree {
                 }
                 let child = self.page_id(index::child(&g, rec));
                 here -= 1;
-                self.expect_other(store, &g, child)?;
+                self.expect_other(store, g.id(), child)?;
                 let next = store.pool.fix(child, if here == level { latch } else { Latch::S })?;
                 self.expect(store, &next, Some(here))?;
                 g = next;
@@ -231,7 +241,7 @@ impl Tree {
         match index::next_page(g) {
             0 => Ok(None),
             no => {
-                self.expect_other(store, g, self.page_id(no))?;
+                self.expect_other(store, g.id(), self.page_id(no))?;
                 let next = store.pool.fix(self.page_id(no), Latch::S)?;
                 self.expect_right(store, g, &next)?;
                 Ok(Some(next))

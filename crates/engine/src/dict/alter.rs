@@ -17,12 +17,11 @@ use super::index_build::Building;
 use super::record::{self, TableRecord, TreeRecord, make_table};
 use super::table::Table;
 use crate::btree::Tree;
-use crate::buf::PageIo;
 use crate::engine::Engine;
-use crate::mtr::{At, Mtr};
+use crate::mtr::Mtr;
 use crate::page::index::{self, Builder};
 use crate::trx::Turn;
-use crate::{Error, PageId, PageNo, Result, SpaceId, Try, WouldBlock, space};
+use crate::{Error, PageId, PageNo, Result, SpaceId, Try, space};
 use redolith_types::{IndexDef, TableDef};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
@@ -274,20 +273,6 @@ fn new_root(store: &crate::mtr::Store, space: SpaceId, id: u64) -> Try<PageNo> {
     m.commit();
     Ok(free.pages[0])
 }
-/// Checks that a page to which the tree leads is one of its pages of this level, before what it
-/// leads to is freed.
-fn expect_node(m: &Mtr<'_>, t: &Tree, at: At, level: u16) -> Try<()> {
-    let p = m.page(at);
-    if index::is_index(p) && index::index_id(p) == t.index && index::level(p) == level {
-        return Ok(());
-    }
-    Err(leads_astray(m, t, at))
-}
-fn leads_astray(m: &Mtr<'_>, t: &Tree, at: At) -> WouldBlock {
-    let why = format!("the tree of index {} leads to it, but it is another page", t.index);
-    let (file, table) = m.store().spaces.describe(t.space);
-    WouldBlock::Failed(Error::Corrupt { page: m.id(at), file, table, why })
-}
 /// Frees the page of the leftmost leaf, or of a node that has lost its children. Returns true when
 /// the root has been freed, too.
 fn free_leftmost(store: &crate::mtr::Store, t: &Tree) -> Try<bool> {
@@ -301,7 +286,9 @@ fn free_leftmost(store: &crate::mtr::Store, t: &Tree) -> Try<bool> {
         let Some(first) = index::first_rec(m.page(parent)) else { break };
         let id = PageId { space: t.space, no: index::child(m.page(parent), first) };
         let c = m.x(id)?;
-        expect_node(&m, t, c, index::level(m.page(parent)) - 1)?;
+        // What a damaged tree leads to may be another index's, and is not freed.
+        let below = index::level(m.page(parent)) - 1;
+        t.expect_page(store, id, m.page(c), Some(below))?;
         if index::level(m.page(c)) == 0 || index::first_rec(m.page(c)).is_none() {
             child = Some(c);
             break;
@@ -315,11 +302,10 @@ fn free_leftmost(store: &crate::mtr::Store, t: &Tree) -> Try<bool> {
         .filter(|c| index::is_incomplete(m.page(*c)))
         .map(|c| (index::next_page(m.page(c)), index::level(m.page(c))));
     if let Some((right, level)) = unknown {
-        let right = m.x(PageId { space: t.space, no: right })?;
-        expect_node(&m, t, right, level)?;
-        if child == Some(right) {
-            return Err(leads_astray(&m, t, right));
-        }
+        let right = PageId { space: t.space, no: right };
+        t.expect_other(store, m.id(target), right)?;
+        let at = m.x(right)?;
+        t.expect_page(store, right, m.page(at), Some(level))?;
     }
     let id = m.id(target);
     let map = space::prepare_free(&mut m, id)?;

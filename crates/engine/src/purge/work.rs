@@ -102,7 +102,7 @@ impl Engine {
         self.history.counts.rounds.fetch_add(1, Relaxed);
         let mut view = self.sys.new_view();
         self.sys.open_view(&mut view, TrxId::NONE, || self.store.log.tail());
-        while self.sys.oldest_view_no() < view.low_no() && !planted(Canary::PurgeTooEarly) {
+        while !self.sys.may_purge(&view) && !planted(Canary::PurgeTooEarly) {
             self.history.lag.look(self.history.len());
             if self.closing.load(Acquire) || self.history.is_stopped() {
                 return false;

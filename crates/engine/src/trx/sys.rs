@@ -385,12 +385,11 @@ mod tests {
                     _ => {
                         let mut horizon = sys.new_view();
                         sys.open_view(&mut horizon, TrxId::NONE, || Lsn(0));
-                        if sys.oldest_view_no() < horizon.low_no() {
+                        if !sys.may_purge(&horizon) {
                             continue;
                         }
-                        let (gone, rest) = history.into_iter().partition(|c| horizon.sees(c.1));
-                        history = rest;
-                        let gone: BTreeMap<TrxId, TrxId> = gone;
+                        let gone: BTreeMap<TrxId, TrxId>;
+                        (gone, history) = history.into_iter().partition(|c| horizon.sees(c.1));
                         for (view, sees, _) in views.iter().filter(|v| v.2) {
                             assert!(
                                 gone.values().all(|id| sees.contains(id) && view.sees(*id)),
@@ -439,7 +438,7 @@ mod tests {
                 while !stop.load(Ordering::Relaxed) {
                     let mut horizon = sys.new_view();
                     sys.open_view(&mut horizon, TrxId::NONE, || Lsn(0));
-                    if sys.oldest_view_no() < horizon.low_no() {
+                    if !sys.may_purge(&horizon) {
                         continue;
                     }
                     history.lock().retain(|id| {

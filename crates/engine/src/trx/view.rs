@@ -178,6 +178,11 @@ impl TrxSys {
         let now = self.with_state(|state| state.next);
         now.min(TrxId(self.slots.oldest()))
     }
+    /// Whether every open view sees what `horizon` sees, which is open, too: then purge may take it
+    /// (VIEW-1).
+    pub fn may_purge(&self, horizon: &ReadView) -> bool {
+        self.oldest_view_no() >= horizon.low_no()
+    }
     pub fn open_views(&self) -> usize {
         self.slots.open()
     }

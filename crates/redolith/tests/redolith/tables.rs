@@ -388,8 +388,7 @@ fn an_open_that_is_given_up_closes_the_database() {
     use std::future::Future;
     use std::task::{Context, Waker};
     let dir = Dir::new("given-up");
-    let texts = dir.open().table(TEXTS).unwrap().name().to_string();
-    assert_eq!(texts, "texts");
+    dir.open().table(TEXTS).unwrap();
     for round in 0..20 {
         let mut opening = Box::pin(asynchronous::Database::open(&dir.0));
         let _ = opening.as_mut().poll(&mut Context::from_waker(Waker::noop()));
