@@ -100,6 +100,10 @@ impl Kind {
         binlog: false,
         prepares: false,
     };
+    /// The properties of the instances of `run_sabotaged(seed)`.
+    pub fn of(seed: u64) -> Kind {
+        first_draws(&mut Rng(seed), seed).1
+    }
     fn draw(rng: &mut Rng, seed: u64) -> Kind {
         let mut kind = Kind::draw_any(rng, seed);
         if let Some(mode) = wanted_protection() {
@@ -295,14 +299,19 @@ pub struct Sabotage {
     pub part_of_path: &'static str,
 }
 
+/// What a run draws first: the seed of its disk, and the kind of its instances.
+fn first_draws(rng: &mut Rng, seed: u64) -> (u64, Kind) {
+    (rng.draw(), Kind::draw(rng, seed))
+}
+
 /// Runs a seed. Panics with a message if something is wrong.
 pub fn run(seed: u64) -> Ended {
     run_sabotaged(seed, None)
 }
 pub fn run_sabotaged(seed: u64, sabotage: Option<Sabotage>) -> Ended {
     let mut rng = Rng(seed);
-    let disk = SimDisk::new(rng.draw());
-    let world = World::new(disk, Kind::draw(&mut rng, seed), sabotage);
+    let (of_disk, kind) = first_draws(&mut rng, seed);
+    let world = World::new(SimDisk::new(of_disk), kind, sabotage);
     let lives = 2 + rng.below(4);
     // One seed in three has power cuts and no other faults.
     let calm = rng.chance(3);

@@ -2,11 +2,11 @@
 //! otherwise the simulation is broken.
 //!
 //! Each bug names the complaints that count as finding it. A run that fails with another complaint
-//! is skipped. `CANARY_SEEDS=n` sets how many seeds a search may take; `BUG=name` searches for one
-//! bug only.
+//! is skipped, as is a seed whose instances cannot have the bug. `CANARY_SEEDS=n` sets before which
+//! seed a search ends; `BUG=name` searches for one bug only.
 use redolith_disk::sim::OpKind;
 use redolith_engine::canary::{Canary, plant};
-use redolith_sim::run::{Sabotage, run_sabotaged};
+use redolith_sim::run::{Kind, Sabotage, run_sabotaged};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -18,6 +18,19 @@ enum Bug {
     Disk(OpKind, &'static str),
 }
 use Bug::*;
+impl Bug {
+    /// Whether instances of this kind do what the bug changes. Searching the others costs time and
+    /// finds nothing.
+    fn can_show(&self, kind: &Kind) -> bool {
+        match self {
+            Engine(Canary::TornKeepsLsn) => kind.redo,
+            Engine(Canary::RollbackKeepsPromise | Canary::PrepareForgetsLocks) => kind.prepares,
+            Engine(Canary::StreamLeftBehind | Canary::NoReplay) | Disk(_, "binlog") => kind.binlog,
+            Disk(_, "doublewrite") => !kind.redo && !kind.atomic,
+            _ => true,
+        }
+    }
+}
 
 // The complaints of the oracles.
 /// The client's own rows are not those that it committed.
@@ -134,7 +147,7 @@ fn find(bug: Bug, complaints: &[&str], most: u64) -> Search {
         Disk(kind, part_of_path) => Some(Sabotage { kind, part_of_path }),
     };
     let mut search = Search { found: None, other: (0, String::new()) };
-    for seed in 0..most {
+    for seed in (0..most).filter(|&seed| bug.can_show(&Kind::of(seed))) {
         let Err(e) = std::panic::catch_unwind(|| run_sabotaged(seed, sabotage)) else { continue };
         let why = e
             .downcast_ref::<String>()
@@ -195,5 +208,5 @@ fn every_planted_bug_is_found() {
         bugs.len(),
         bugs.len() - missed.len()
     );
-    assert!(missed.is_empty(), "not found within {most} seeds: {missed:#?}");
+    assert!(missed.is_empty(), "not found before seed {most}: {missed:#?}");
 }

@@ -125,7 +125,7 @@ fn half_a_statement_is_not_committed() {
         }
         let is_done = {
             let mut back = pin!(trx.rollback_to(before));
-            (0..polls * polls * 20).any(|n| {
+            (0..polls * polls * 80).any(|n| {
                 if n > 0 {
                     std::thread::yield_now();
                 }
