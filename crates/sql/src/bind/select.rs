@@ -153,11 +153,19 @@ impl Binder<'_> {
         };
         // The sort keys of groups or distinct rows must be found among the group keys or the items.
         // A parameter never equals a literal, so literals in sort keys are pinned.
-        let order = if select.distinct || !select.group.is_empty() {
+        let mut order = if select.distinct || !select.group.is_empty() {
             self.pinned(&mut order)?
         } else {
             order(self)?
         };
+        let is_one_row = select.group.is_empty()
+            && self.windows.is_empty()
+            && self.aggregates.as_ref().is_some_and(|aggregates| !aggregates.list.is_empty());
+        if is_one_row && !output.iter().any(has_grouping) {
+            // As in MySQL, a single row needs no sort, so ONLY_FULL_GROUP_BY does not look at it.
+            order.clear();
+            output.truncate(visible);
+        }
         if select.distinct {
             self.check_distinct_order(&scope, &output, visible, &order)?;
         }
@@ -185,7 +193,6 @@ impl Binder<'_> {
             flatten(having, &mut conjuncts);
         }
         let window_exprs = output.split_off(all);
-        let mut order = order;
         if let Some(grouping) = grouping.as_ref().filter(|g| g.rollup) {
             if order.is_empty() && self.windows.is_empty() {
                 order = rollup_order(grouping, &mut output)?;
