@@ -558,6 +558,8 @@ errors! {
         '{column}'";
     json_table_nested(most, alias) = 3670, "More than supported {most} NESTED PATHs were found in \
         JSON_TABLE '{alias}'";
+    unresolved_locked_table(table) = 3568, "Unresolved table name {table} in locking clause.";
+    table_locked_twice(table) = 3569, "Table {table} appears in multiple locking clauses.";
     lock_nowait() = 3572, "Statement aborted because lock(s) could not be acquired immediately and \
         NOWAIT is set.";
     regexp_result_too_long() = 3684, "The result string is larger than the result buffer.";

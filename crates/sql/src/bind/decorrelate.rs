@@ -29,7 +29,7 @@ impl Binder<'_> {
         select: &ast::Select,
     ) -> Option<Parts> {
         let takes = self.taken.last().is_some_and(|taken| !taken.list.is_empty());
-        let is_plain = plan.grouping.is_none() && plan.limit.is_none() && select.lock.is_none();
+        let is_plain = plan.grouping.is_none() && plan.limit.is_none() && select.locks.is_empty();
         let from_tables = !from.sources.is_empty()
             && from.sources.iter().all(|r| matches!(r.kind, RawKind::Table { .. }))
             && !from.all_conditions().any(|e| e.any(&is_outer));

@@ -160,8 +160,8 @@ impl Binder<'_> {
         let dependent =
             conjuncts.iter().chain(from.all_conditions()).chain(&output).any(Expr::has_dependent);
         let mut select = SelectPlan { dependent, ..SelectPlan::of_outputs(output) };
-        let reads = self.reads;
-        self.place(&mut select, from, conjuncts, reads, &ast::Select::default(), &scope)?;
+        let locks = vec![self.reads; from.sources.len()];
+        self.place(&mut select, from, conjuncts, &locks, &scope)?;
         for target in &targets {
             let source = &mut select.sources[target.source as usize];
             debug_assert!(source.by_index.is_none(), "joins are not ordered here");

@@ -36,6 +36,7 @@ mod insert;
 mod join_order;
 mod json_table;
 mod load;
+mod locking;
 mod many;
 mod on_duplicate;
 mod order;

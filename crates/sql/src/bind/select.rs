@@ -7,6 +7,7 @@ use super::expr::{Env, Named};
 use super::from::{At, FromClause};
 use super::group::grouping_of;
 use super::hash_join;
+use super::locking::row_lock;
 use super::order::Wanted;
 use super::scope::{Aliases, Clause, ColumnNames, Scope, ScopeSource};
 use super::window::{check_names, has_window};
@@ -212,7 +213,8 @@ impl Binder<'_> {
         };
         self.windows = around;
         let limit = self.limit(&select.limit)?;
-        let lock = select.lock.as_ref().map_or(self.reads, row_lock);
+        let locks = self.row_locks(&select.locks, &from, &scope)?;
+        let lock = select.locks.first().map_or(self.reads, row_lock);
         let mut plan = SelectPlan {
             sources: Vec::new(),
             nests: Vec::new(),
@@ -242,7 +244,7 @@ impl Binder<'_> {
             plan.distinct = false;
             columns_read::find_covering(&plan, &mut from, &conjuncts, lock);
             self.order_joins(&mut plan, &mut from, &mut conjuncts, lock, select, &mut scope)?;
-            self.place(&mut plan, from, conjuncts, lock, select, &scope)?;
+            self.place(&mut plan, from, conjuncts, &locks, &scope)?;
             hash_join::find(&mut plan);
             self.check_effects(&plan)?;
             plan = self.over_windows(plan, sorts, outputs, visible, columns)?;
@@ -259,12 +261,12 @@ impl Binder<'_> {
         self.order_joins(&mut plan, &mut from, &mut conjuncts, lock, select, &mut scope)?;
         let probe = self.probe_parts(&plan, &from, &conjuncts, select);
         let again = probe.is_some().then(|| from.clone());
-        self.place(&mut plan, from, conjuncts, lock, select, &scope)?;
+        self.place(&mut plan, from, conjuncts, &locks, &scope)?;
         if let (Some(parts), Some(from)) = (probe, again)
             && parts.pays(&plan)
         {
             let (mut probe, rest) = parts.probe(&plan);
-            self.place(&mut probe.build, from, rest, lock, select, &scope)?;
+            self.place(&mut probe.build, from, rest, &locks, &scope)?;
             hash_join::find(&mut probe.build);
             plan.probe = Some(Box::new(probe));
         }
@@ -543,14 +545,13 @@ impl Binder<'_> {
         Ok(Limit { count: value(&limit.count)?, offset: value(&limit.offset)? })
     }
 
-    /// Gives each source its conditions and its access path.
+    /// Gives each source its conditions, its access path and its lock.
     pub(super) fn place(
         &mut self,
         plan: &mut SelectPlan,
         mut from: FromClause,
         mut conjuncts: Vec<Expr>,
-        lock: RowLock,
-        select: &ast::Select,
+        locks: &[RowLock],
         scope: &Scope,
     ) -> Result<()> {
         let count = from.sources.len();
@@ -623,15 +624,7 @@ impl Binder<'_> {
                     if s == 0 {
                         wanted.satisfied(plan, &chosen, &table);
                     }
-                    let lock = match select.lock.as_ref() {
-                        Some(l)
-                            if !l.of.is_empty()
-                                && !l.of.iter().any(|t| **t == **scope.alias_of(s)) =>
-                        {
-                            self.reads
-                        }
-                        _ => lock,
-                    };
+                    let lock = locks[s];
                     if matches!(lock, RowLock::Exclusive(_)) {
                         // FOR UPDATE counts as a change, so it waits for sessions that have locked
                         // the table against changes.
@@ -725,10 +718,6 @@ pub(super) fn flatten(expr: Expr, into: &mut Vec<Expr>) {
         ExprKind::And(parts) => parts.into_iter().for_each(|p| flatten(p, into)),
         _ => into.push(expr),
     }
-}
-
-fn row_lock(lock: &ast::Lock) -> RowLock {
-    if lock.exclusive { RowLock::Exclusive(lock.conflict) } else { RowLock::Share(lock.conflict) }
 }
 
 /// The lock for rows that a statement changes.

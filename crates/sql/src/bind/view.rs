@@ -220,7 +220,8 @@ impl Binder<'_> {
             ..SelectPlan::of_outputs(items.output)
         };
         columns_read::find_covering(&plan, &mut from, &conditions, lock);
-        self.place(&mut plan, from, conditions, lock, select, &scope)?;
+        let locks = vec![lock; from.sources.len()];
+        self.place(&mut plan, from, conditions, &locks, &scope)?;
         self.check_effects(&plan)?;
         Ok(Expanded::Made(Box::new(plan)))
     }
@@ -348,7 +349,7 @@ pub(super) fn is_plain(select: &ast::Select) -> bool {
         && !select.from.is_empty()
         && !select.straight_join;
     let shown = !select.distinct && select.group.is_empty() && select.having.is_none();
-    let whole = select.windows.is_empty() && !select.is_cut_or_sorted() && select.lock.is_none();
+    let whole = select.windows.is_empty() && !select.is_cut_or_sorted() && select.locks.is_empty();
     simple && shown && whole && select.items.iter().all(is_plain_item)
 }
 fn is_plain_item(item: &SelectItem) -> bool {

@@ -260,7 +260,8 @@ pub struct Select {
     pub windows: Vec<(String, WindowSpec)>,
     pub order: Vec<OrderItem>,
     pub limit: Limit,
-    pub lock: Option<Lock>,
+    /// FOR UPDATE, FOR SHARE, LOCK IN SHARE MODE
+    pub locks: Vec<Lock>,
     /// INTO @a, @b
     pub into: Vec<String>,
     /// INTO OUTFILE, INTO DUMPFILE
@@ -402,7 +403,7 @@ pub struct Lock {
     pub exclusive: bool,
     pub conflict: crate::plan::OnConflict,
     /// FOR UPDATE OF: only these tables are locked.
-    pub of: Vec<String>,
+    pub of: Vec<Name>,
 }
 
 #[derive(Clone, Debug)]

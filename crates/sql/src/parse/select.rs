@@ -237,7 +237,10 @@ impl Parser<'_> {
             select.limit = self.limit()?;
         }
         self.into_variables(&mut select)?;
-        select.lock = self.lock_clause()?;
+        while let Some(lock) = self.lock_clause()? {
+            self.charge(size_of::<Lock>());
+            select.locks.push(lock);
+        }
         self.into_variables(&mut select)?;
         Ok(select)
     }
@@ -365,7 +368,7 @@ impl Parser<'_> {
             Some(word) => word == "UPDATE",
             None => return self.fail(),
         };
-        let of = if self.accept("OF") { self.comma_list(|p| p.ident())? } else { Vec::new() };
+        let of = if self.accept("OF") { self.comma_list(Self::table_name)? } else { Vec::new() };
         let conflict = if self.accept("NOWAIT") {
             OnConflict::NoWait
         } else if self.accept_all(&["SKIP", "LOCKED"]) {
