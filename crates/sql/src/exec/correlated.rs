@@ -317,7 +317,7 @@ pub fn answer<'f>(
             }
             let answer = match most {
                 1 => Answer::Exists(!result.rows.is_empty()),
-                2 => Answer::Value(first(result)),
+                2 => Answer::Value(result.value()?.clone()),
                 _ => Answer::Rows(Arc::new(result)),
             };
             cx.env.correlated.leave(outside);
@@ -328,11 +328,6 @@ pub fn answer<'f>(
         cx.env.correlated.again = Some((body.slot, cx.env.session.warnings.count()));
         Ok(())
     })
-}
-/// The value of a scalar subquery.
-fn first(result: SubqueryResult) -> Value<'static> {
-    let row = result.rows.into_iter().next();
-    row.and_then(|row| row.into_iter().next()).unwrap_or(Value::Null)
 }
 
 /// Whether the hash table of a subquery pays after so many runs.

@@ -21,9 +21,20 @@ use std::sync::Arc;
 #[derive(Default)]
 pub struct SubqueryResult {
     pub rows: Vec<Box<[Value<'static>]>>,
+    /// A scalar subquery has several rows. That is an error only where its value is asked for.
+    pub has_several_rows: bool,
     /// For IN, where bytes can decide it and there are many rows: the values of the rows.
     pub members: Option<Members>,
     pub bytes: usize,
+}
+impl SubqueryResult {
+    /// The value of a scalar subquery.
+    pub fn value(&self) -> Result<&Value<'static>> {
+        if self.has_several_rows {
+            return Err(SqlError::subquery_many_rows());
+        }
+        Ok(self.rows.first().map_or(&Value::Null, |row| &row[0]))
+    }
 }
 
 /// The results of a query's subqueries, by slot.
@@ -154,13 +165,14 @@ pub async fn collect(
     members: Option<EqualBy>,
 ) -> Result<SubqueryResult> {
     let Collected { mut rows, .. } = super::select::collect(cx, plan, at, most).await?;
-    if most == 2 && rows.len() > 1 {
-        if !cx.env.ignores {
-            return Err(SqlError::subquery_many_rows());
-        }
+    let mut has_several_rows = most == 2 && rows.len() > 1;
+    if has_several_rows {
+        rows.clear();
+    }
+    if has_several_rows && cx.env.ignores {
         // As in MySQL, the value is then NULL.
         cx.env.only_warn(SqlError::subquery_many_rows());
-        rows.clear();
+        has_several_rows = false;
     }
     let members = match members {
         Some(by) => Members::of(&rows, by, &mut cx.env)?,
@@ -168,5 +180,5 @@ pub async fn collect(
     };
     let held = members.as_ref().map_or(0, Members::memory);
     let bytes = held + rows.iter().map(|row| super::row_bytes(row)).sum::<usize>();
-    Ok(SubqueryResult { rows, members, bytes })
+    Ok(SubqueryResult { rows, has_several_rows, members, bytes })
 }

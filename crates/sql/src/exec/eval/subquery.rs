@@ -30,9 +30,7 @@ impl<'v> Eval<'v, '_, '_> {
             .get(q.body.slot as usize)
             .ok_or_else(|| SqlError::internal("a subquery was not run before its statement"))?;
         match &q.test {
-            SubqueryTest::Scalar => {
-                Ok(result.rows.first().map_or(Value::Null, |row| row[0].borrow()))
-            }
+            SubqueryTest::Scalar => result.value().map(Value::borrow),
             SubqueryTest::Exists => Ok(Value::Int(!result.rows.is_empty() as i64)),
             _ => Ok(value_of(self.tested(q, result)?)),
         }
