@@ -8,6 +8,8 @@
 //! **REC-3** KILL and time limits reach every iteration, and more than `cte_max_recursion_depth`
 //! iterations are error 3636. All rows, and those of an iteration, go to files if they are many.
 //! The keys of UNION DISTINCT are in memory, charged to the statement.
+//! **REC-4** The members' uncorrelated subqueries and derived tables are made once for all
+//! iterations, except subqueries that may differ each time (RAND(), user variables).
 use super::column_conversion::convert;
 use super::eval::Scope;
 use super::row_buffer::KeySet;
@@ -62,7 +64,11 @@ pub async fn rows(cx: &mut ExecContext<'_>, recursion: &Recursion, at: Scope<'_>
         cx.env.keep(&mut charged, before.memory())?;
         for member in &recursion.members {
             cx.env.iterations.put(recursion.slot, before);
-            let made = kept_rows(cx, member, at).await?;
+            // As a dependent subquery does, the member finds what its run before has made (REC-4).
+            let outside = cx.env.correlated.enter();
+            let made = kept_rows(cx, member, at).await;
+            cx.env.correlated.leave(outside);
+            let made = made?;
             before = cx.env.iterations.take(recursion.slot)?;
             work.take(cx, made, Some(member)).await?;
         }
