@@ -362,22 +362,34 @@ impl Parser<'_> {
             TokenKind::UserVariable => return self.user_variable(),
             TokenKind::SystemVariable => self.system_variable()?,
             TokenKind::Symbol if self.at_symbol("(") => return self.parenthesized(),
-            TokenKind::Symbol if self.at_symbol("{") => {
-                // ODBC: {d '2020-01-01'}
-                self.advance();
-                let word = self.word_or_string()?;
-                let literal = self.string_literal()?;
-                self.expect_symbol("}")?;
-                let kind = match word.to_ascii_lowercase().as_str() {
-                    "d" => TemporalLiteral::Date,
-                    "t" => TemporalLiteral::Time,
-                    "ts" => TemporalLiteral::Timestamp,
-                    _ => return self.fail(),
-                };
-                ExprKind::Temporal(kind, literal)
-            }
+            TokenKind::Symbol if self.at_symbol("{") => return self.odbc_escape(),
             TokenKind::Word | TokenKind::QuotedName => return self.word_expr(),
             _ => return self.fail(),
+        };
+        self.node(position, kind)
+    }
+
+    /// ODBC: `{d '2020-01-01'}` is a date, and `{fn UCASE('a')}` the expression in it. As in
+    /// MySQL, the word before an expression may be any.
+    fn odbc_escape(&mut self) -> Result<Expr> {
+        let position = self.position();
+        self.expect_symbol("{")?;
+        let word = self.ident()?;
+        let inner = self.expr()?;
+        self.expect_symbol("}")?;
+        let temporal = match word.to_ascii_lowercase().as_str() {
+            "d" => Some(TemporalLiteral::Date),
+            "t" => Some(TemporalLiteral::Time),
+            "ts" => Some(TemporalLiteral::Timestamp),
+            _ => None,
+        };
+        let kind = match (temporal, inner.kind) {
+            (Some(temporal), ExprKind::Literal(n))
+                if self.literals[n as usize].kind == TokenKind::String =>
+            {
+                ExprKind::Temporal(temporal, n)
+            }
+            (_, kind) => kind,
         };
         self.node(position, kind)
     }

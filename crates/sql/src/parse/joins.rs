@@ -123,6 +123,13 @@ impl Parser<'_> {
             let inner = self.in_parens(|p| p.deeper(|p| p.joins(tables)))?;
             return Ok(right_side(inner, Join::None));
         }
+        if self.accept_symbol("{") {
+            // ODBC: {OJ a LEFT JOIN b ON ..}. As in MySQL, the word may be any.
+            self.ident()?;
+            let inner = self.deeper(|p| p.join_chain(tables))?;
+            self.expect_symbol("}")?;
+            return Ok(right_side(inner, Join::None));
+        }
         self.count_table(tables)?;
         let lateral = self.accept("LATERAL");
         if lateral || self.at_symbol("(") {

@@ -54,7 +54,7 @@ pub(super) struct Parser<'t> {
     read: usize,
     /// The number of the token at the cursor.
     at: usize,
-    literals: Vec<Token>,
+    pub(super) literals: Vec<Token>,
     params: u32,
     bounds: Bounds<'t>,
     /// Approximate bytes of the tree and its plan.
