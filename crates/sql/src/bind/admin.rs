@@ -69,7 +69,9 @@ impl Binder<'_> {
                         )
                     }
                     PrepareFrom::Variable(name) => {
-                        Expr::new(ExprKind::UserVariable(name.as_str().into()), ExprType::null())
+                        let name = name.as_str().into();
+                        let kind = ExprKind::UserVariable { name, assigned: false };
+                        Expr::new(kind, ExprType::null())
                     }
                 };
                 Statement::Prepare { name: name.to_lowercase().into(), text }

@@ -202,7 +202,7 @@ impl Binder<'_> {
             if bound.any(&|e| {
                 matches!(
                     e.kind,
-                    ExprKind::UserVariable(_)
+                    ExprKind::UserVariable { .. }
                         | ExprKind::AssignUserVariable(..)
                         | ExprKind::SystemVariable { .. }
                 )

@@ -21,8 +21,7 @@ pub(super) fn name_columns(plan: &mut SelectPlan, names: &[String]) -> Result<()
     Ok(())
 }
 
-/// Whether the rows may be others each time that they are made, even when nothing else assigns the
-/// user variables that the query reads.
+/// Whether the rows may be others each time that the statement makes them.
 pub(super) fn is_changing(plan: &SelectPlan) -> bool {
     let differ = |e: &Expr| e.any(&Expr::is_changing_node);
     let source = |s: &Source| {

@@ -99,7 +99,10 @@ impl Binder<'_> {
                 self.name(env, name)
             }
             A::UserVariable(name) => Ok(Expr::new(
-                ExprKind::UserVariable(name.as_str().into()),
+                ExprKind::UserVariable {
+                    name: name.as_str().into(),
+                    assigned: self.parsed.assigned.contains(name),
+                },
                 self.user_variable_type(name),
             )),
             A::Assign(name, value) => {
@@ -684,7 +687,7 @@ pub(super) fn charset_named(name: &str) -> Result<Charset> {
 /// An operand of arithmetic: a NULL is a DOUBLE there, as in MySQL, which the type of the result
 /// shows. What a parameter is shows with its value.
 pub(super) fn operand(value: Expr) -> Expr {
-    let is_open = |e: &Expr| matches!(e.kind, ExprKind::Param(_) | ExprKind::UserVariable(_));
+    let is_open = |e: &Expr| matches!(e.kind, ExprKind::Param(_) | ExprKind::UserVariable { .. });
     if value.ty.kind != Kind::Null || value.any(&is_open) {
         return value;
     }

@@ -170,6 +170,7 @@ fn is_made_at_once(expr: &Expr) -> bool {
             function.purity() == crate::plan::function::Purity::Volatile
         }
         ExprKind::AssignUserVariable(..) | ExprKind::InsertedValue(_) => true,
+        ExprKind::UserVariable { assigned, .. } => *assigned,
         // A key is made without waiting.
         ExprKind::Subquery(q) => q.dependent,
         _ => false,

@@ -341,7 +341,7 @@ fn is_bigint(column: &Expr) -> bool {
 }
 fn is_constant_text(e: &Expr) -> bool {
     let is_text = e.ty.kind.is_string() && !matches!(e.ty.kind, Kind::Enum | Kind::Set);
-    is_text && (e.is_constant() || matches!(e.kind, ExprKind::UserVariable(_)))
+    is_text && (e.is_constant() || matches!(e.kind, ExprKind::UserVariable { .. }))
 }
 
 /// How BETWEEN compares: in one domain for the value and both bounds. If `is_range`, the value is a

@@ -439,6 +439,8 @@ impl Parser<'_> {
         let name = self.user_variable_name()?;
         if self.accept_symbol(":=") {
             let value = self.expr()?;
+            self.charge(size_of::<String>() + name.len());
+            self.assigned.insert(name.clone());
             return self.node(position, ExprKind::Assign(name, Box::new(value)));
         }
         self.node(position, ExprKind::UserVariable(name))

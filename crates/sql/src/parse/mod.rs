@@ -44,6 +44,7 @@ use charsets::TextCharsets;
 use lexer::{Token, TokenKind};
 use redolith_types::Value;
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::ops::Range;
 
 /// A statement's tree, with the text and the settings that it was made from.
@@ -60,6 +61,8 @@ pub struct Parsed<'t> {
     pub charsets: TextCharsets,
     /// The places of the names of tables in FROM clauses, but for those that WITH has defined.
     pub tables: Vec<ast::Span>,
+    /// The names of the user variables that `:=` assigns.
+    pub assigned: HashSet<String>,
     /// About the bytes of the tree and its plan.
     pub memory: usize,
     /// Where the statement begins.
@@ -198,6 +201,7 @@ pub fn parse<'t>(
         hints,
         charsets,
         tables: scanned.tables,
+        assigned: scanned.assigned,
         memory: scanned.memory,
         start,
     })

@@ -9,6 +9,7 @@ use super::reserved::is_reserved;
 use super::with::{Ctes, Defining};
 use crate::error::{Result, SqlError};
 use crate::sql_mode::SqlMode;
+use std::collections::HashSet;
 use std::ops::Range;
 
 /// The greatest depth of nested expressions, subqueries and parentheses, by which the parser
@@ -76,6 +77,8 @@ pub(super) struct Parser<'t> {
     pub(super) into_files: usize,
     /// The places of the tables' names.
     pub(super) tables: Vec<Span>,
+    /// The user variables that are assigned.
+    pub(super) assigned: HashSet<String>,
 }
 
 /// A place in the text: the number of a token, and its start.
@@ -90,6 +93,7 @@ pub(super) struct Scanned {
     pub literals: Vec<Token>,
     pub params: u32,
     pub tables: Vec<Span>,
+    pub assigned: HashSet<String>,
     pub memory: usize,
 }
 
@@ -143,6 +147,7 @@ impl<'t> Parser<'t> {
             inside: 0,
             into_files: 0,
             tables: Vec::new(),
+            assigned: HashSet::new(),
         };
         parser.forward(0);
         parser
@@ -153,8 +158,8 @@ impl<'t> Parser<'t> {
         match self.over {
             Some(why) => Err(why),
             None => {
-                let Parser { literals, params, tables, memory, .. } = self;
-                Ok((result?, Scanned { literals, params, tables, memory }))
+                let Parser { literals, params, tables, assigned, memory, .. } = self;
+                Ok((result?, Scanned { literals, params, tables, assigned, memory }))
             }
         }
     }

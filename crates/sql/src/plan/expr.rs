@@ -59,8 +59,12 @@ pub enum ExprKind {
     /// `VALUES(c)` in ON DUPLICATE KEY UPDATE: the value of column c in the row that could not be
     /// inserted.
     InsertedValue(u16),
-    /// The lower-case name without the `@`.
-    UserVariable(Box<str>),
+    UserVariable {
+        /// The lower-case name without the `@`.
+        name: Box<str>,
+        /// The statement assigns the variable, so each evaluation may give another value.
+        assigned: bool,
+    },
     /// `@name := value`. The result is the value.
     AssignUserVariable(Box<str>, Box<Expr>),
     /// The lower-case name. The variable is read at evaluation.

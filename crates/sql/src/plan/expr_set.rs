@@ -104,7 +104,7 @@ fn add(e: &Expr, left: &mut usize, state: &mut impl Hasher) {
             n.hash(state)
         }
         E::Subquery(q) => q.body.slot.hash(state),
-        E::UserVariable(name) => name.hash(state),
+        E::UserVariable { name, .. } => name.hash(state),
         E::SystemVariable { scope, name } => (scope, name).hash(state),
         E::Unary(op, _) => discriminant(op).hash(state),
         E::Arith { op, .. } => discriminant(op).hash(state),

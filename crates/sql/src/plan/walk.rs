@@ -13,7 +13,7 @@ macro_rules! each_part {
         use ExprKind::*;
         match $kind {
             Literal(_) | Param(_) | Column { .. } | GroupKey(_) | Aggregate(_) | Window(_) => {}
-            InsertedValue(_) | UserVariable(_) | SystemVariable { .. } | Outer(_) => {}
+            InsertedValue(_) | UserVariable { .. } | SystemVariable { .. } | Outer(_) => {}
             AssignUserVariable(_, e) | Unary(_, e) => $f(e),
             Cast(e) | Hex(e) | Collate(e) | ConvertTo(e) => $f(e),
             IsNull { value: e, .. } | IsTruth { value: e, .. } | Member { number: e, .. } => $f(e),
@@ -109,7 +109,7 @@ impl Expr {
     /// and what a subquery takes from outside.
     pub fn is_fixed(&self) -> bool {
         // An assignment elsewhere in the statement may change a variable between rows.
-        !self.differs_by_row() && !self.any(&|e| matches!(e.kind, ExprKind::UserVariable(_)))
+        !self.differs_by_row() && !self.any(&|e| matches!(e.kind, ExprKind::UserVariable { .. }))
     }
     pub fn has_subquery(&self) -> bool {
         self.any(&|e| matches!(e.kind, ExprKind::Subquery(_)))
@@ -121,17 +121,17 @@ impl Expr {
     /// True if an evaluation has an effect or may give another value next time.
     pub fn is_volatile_node(&self) -> bool {
         match &self.kind {
-            ExprKind::AssignUserVariable(..) | ExprKind::UserVariable(_) => true,
+            ExprKind::AssignUserVariable(..) | ExprKind::UserVariable { .. } => true,
             ExprKind::Call { function, .. } => function.purity() == Purity::Volatile,
             ExprKind::Subquery(q) => q.body.volatile,
             _ => false,
         }
     }
-    /// True if an evaluation has an effect or may give another value next time, even when nothing
-    /// else assigns the user variables that the expression reads.
+    /// True if an evaluation has an effect or may give another value next time in the statement.
     pub fn is_changing_node(&self) -> bool {
         match &self.kind {
             ExprKind::AssignUserVariable(..) => true,
+            ExprKind::UserVariable { assigned, .. } => *assigned,
             // What an INSERT before this statement has left.
             ExprKind::Call { function: Function::LastInsertId, args } => !args.is_empty(),
             ExprKind::Call { function, .. } => function.purity() == Purity::Volatile,
@@ -211,7 +211,7 @@ impl Expr {
             | (Aggregate(a), Aggregate(b))
             | (Window(a), Window(b))
             | (InsertedValue(a), InsertedValue(b)) => a == b,
-            (UserVariable(a), UserVariable(b)) => a == b,
+            (UserVariable { name: a, .. }, UserVariable { name: b, .. }) => a == b,
             (SystemVariable { scope: s, name: n }, SystemVariable { scope: s2, name: n2 }) => {
                 (s, n) == (s2, n2)
             }

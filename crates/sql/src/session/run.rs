@@ -130,7 +130,7 @@ impl Session {
                 Statement::Prepare { name, text } => {
                     // The text in a user variable has the character set of the variable's value.
                     let (text, charset) = match &text.kind {
-                        ExprKind::UserVariable(variable) => {
+                        ExprKind::UserVariable { name: variable, .. } => {
                             match self.state.user_variables.get(variable) {
                                 Some(v) => {
                                     self.state

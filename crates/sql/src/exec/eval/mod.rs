@@ -272,7 +272,7 @@ impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
             ExprKind::Interval { subtract, unit, sides } => {
                 self.interval(*subtract, *unit, sides, e)
             }
-            ExprKind::UserVariable(name) => Ok(self
+            ExprKind::UserVariable { name, .. } => Ok(self
                 .env
                 .session
                 .user_variables

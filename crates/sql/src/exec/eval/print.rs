@@ -34,7 +34,7 @@ pub fn text(e: &Expr, sources: &[Row<'_>], params: &[Value<'_>]) -> String {
         ExprKind::Collate(v) => format!("({} collate {})", print(v), e.ty.collation.name()),
         ExprKind::Hex(v) | ExprKind::Member { number: v, .. } => print(v),
         ExprKind::Cast(v) | ExprKind::ConvertTo(v) => format!("cast({})", print(v)),
-        ExprKind::UserVariable(name) => format!("(@`{name}`)"),
+        ExprKind::UserVariable { name, .. } => format!("(@`{name}`)"),
         ExprKind::SystemVariable { name, .. } => format!("@@{name}"),
         ExprKind::GroupKey(n) => format!("group key {}", n + 1),
         ExprKind::Window(n) => format!("window function {}", n + 1),
