@@ -73,6 +73,13 @@ struct Around<'e> {
     nest: Option<u16>,
 }
 
+impl RawNest {
+    /// Whether the source is in the nest.
+    pub fn has(&self, source: u16) -> bool {
+        (self.first..=self.last).contains(&source)
+    }
+}
+
 impl FromClause {
     /// Opens a nest before the next source.
     fn open(&mut self, parent: Option<u16>) -> Result<u16> {

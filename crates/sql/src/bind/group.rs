@@ -1,15 +1,15 @@
 //! GROUP BY: rewrites the expressions of the result in terms of group keys and aggregates.
+use super::determined::Determined;
 use super::enum_set::{Names, number_of};
+use super::from::FromClause;
 use super::scope::Scope;
 use super::{Binder, slot};
 use crate::error::{Result, SqlError};
 use crate::plan::expr_set::SameIndex;
-use crate::plan::{
-    Aggregate, AggregateCall, CompareOp, Expr, ExprKind, ExprType, Function, Grouping,
-};
+use crate::plan::{Aggregate, AggregateCall, Expr, ExprKind, ExprType, Function, Grouping};
 use crate::sql_mode::SqlMode;
-use redolith_types::{Column, IndexDef, Value};
-use std::collections::{HashMap, HashSet};
+use redolith_types::Value;
+use std::collections::HashMap;
 
 impl Binder<'_> {
     /// Rewrites `output` and `having` and makes the grouping (SEL-4).
@@ -17,6 +17,7 @@ impl Binder<'_> {
     pub(super) fn regroup(
         &mut self,
         scope: &Scope,
+        from: &FromClause,
         keys: Vec<Expr>,
         known: SameIndex,
         aggregates: Vec<AggregateCall>,
@@ -30,7 +31,7 @@ impl Binder<'_> {
     ) -> Result<Grouping> {
         let strict = self.cx.mode.has(SqlMode::ONLY_FULL_GROUP_BY);
         let mut step = |steps| self.step(steps);
-        let mut regroup = Regroup::new(scope, keys, known, aggregates, conjuncts, &mut step);
+        let mut regroup = Regroup::new(scope, from, keys, known, aggregates, conjuncts, &mut step);
         (regroup.strict, regroup.implicit, regroup.rollup) = (strict, implicit, rollup);
         for (n, expr) in output.iter_mut().enumerate() {
             if let Some(Some(key)) = named_keys.get(n) {
@@ -70,10 +71,10 @@ struct Regroup<'a> {
     aggregates: Vec<AggregateCall>,
     /// The places of ANY_VALUE(column) in `aggregates`.
     any_values: HashMap<(u16, u16), Vec<usize>>,
-    /// The columns that are keys or that WHERE fixes to a constant.
-    constant: HashSet<(u16, u16)>,
-    /// The answers that [`Regroup::depends_on_keys`] has found.
-    dependent: HashMap<(u16, u16), bool>,
+    from: &'a FromClause,
+    conjuncts: &'a [Expr],
+    /// The columns that follow from the keys, once one is asked for.
+    determined: Option<Determined>,
     strict: bool,
     implicit: bool,
     rollup: bool,
@@ -82,14 +83,13 @@ struct Regroup<'a> {
 impl<'a> Regroup<'a> {
     fn new(
         scope: &'a Scope,
+        from: &'a FromClause,
         keys: Vec<Expr>,
         known: SameIndex,
         aggregates: Vec<AggregateCall>,
-        conjuncts: &[Expr],
+        conjuncts: &'a [Expr],
         step: &'a mut dyn FnMut(usize) -> Result<()>,
     ) -> Regroup<'a> {
-        let keyed = keys.iter().filter_map(column_of);
-        let constant = keyed.chain(conjuncts.iter().flat_map(fixed_by)).collect();
         let mut any_values: HashMap<_, Vec<usize>> = HashMap::new();
         for (place, call) in
             aggregates.iter().enumerate().filter(|(_, call)| call.function == Aggregate::AnyValue)
@@ -98,7 +98,6 @@ impl<'a> Regroup<'a> {
                 any_values.entry(column).or_default().push(place);
             }
         }
-        let dependent = HashMap::new();
         Regroup {
             step,
             scope,
@@ -106,8 +105,9 @@ impl<'a> Regroup<'a> {
             known,
             aggregates,
             any_values,
-            constant,
-            dependent,
+            from,
+            conjuncts,
+            determined: None,
             strict: false,
             implicit: false,
             rollup: false,
@@ -134,7 +134,7 @@ impl<'a> Regroup<'a> {
             return Ok(());
         }
         if let ExprKind::Column { source, column } = expr.kind {
-            if self.strict && !self.depends_on_keys(source, column) {
+            if self.strict && !self.depends_on_keys(source, column)? {
                 let name = self.scope.full_name(source, column);
                 return Err(if self.implicit {
                     SqlError::nonaggregated_column(position, clause, name)
@@ -172,29 +172,15 @@ impl<'a> Regroup<'a> {
         Ok(())
     }
 
-    /// True if the column has one value in all rows of a group: the group's keys contain a unique
-    /// key of its table, or WHERE fixes the column.
-    fn depends_on_keys(&mut self, source: u16, column: u16) -> bool {
-        if let Some(known) = self.dependent.get(&(source, column)) {
-            return *known;
+    /// True if the column has one value in all rows of a group.
+    fn depends_on_keys(&mut self, source: u16, column: u16) -> Result<bool> {
+        if self.determined.is_none() {
+            (self.step)(self.conjuncts.len() + self.from.all_conditions().count())?;
         }
-        let constant = |c: usize| self.constant.contains(&(source, c as u16));
-        let by_index = |index: &IndexDef, columns: &[Column]| {
-            index
-                .columns
-                .iter()
-                .all(|c| c.prefix.is_none() && !columns[c.column].nullable && constant(c.column))
-        };
-        let table = &self.scope.sources[source as usize].table;
-        let unique = || {
-            table.iter().flat_map(|t| {
-                t.def.indexes.iter().filter(|i| i.unique).map(move |i| (i, &t.def.columns))
-            })
-        };
-        let found =
-            constant(column as usize) || unique().any(|(index, columns)| by_index(index, columns));
-        self.dependent.insert((source, column), found);
-        found
+        let determined = self.determined.get_or_insert_with(|| {
+            Determined::of(&self.keys, self.conjuncts, self.from, self.scope)
+        });
+        Ok(determined.has(source, column))
     }
 
     fn any_value(&mut self, column: Expr) -> Result<Expr> {
@@ -243,19 +229,4 @@ fn column_of(e: &Expr) -> Option<(u16, u16)> {
 
 fn table_number(scope: &Scope, expr: &Expr) -> Option<(Expr, Names)> {
     number_of(expr, |source| scope.sources[source].table.clone())
-}
-
-/// The columns that a condition `column = constant` fixes.
-fn fixed_by(conjunct: &Expr) -> impl Iterator<Item = (u16, u16)> {
-    let sides = match &conjunct.kind {
-        ExprKind::Compare { op: CompareOp::Eq, sides, .. } => {
-            Some([(&sides[0], &sides[1]), (&sides[1], &sides[0])])
-        }
-        _ => None,
-    };
-    sides
-        .into_iter()
-        .flatten()
-        .filter(|(_, other)| other.is_fixed())
-        .filter_map(|(side, _)| column_of(side))
 }

@@ -22,6 +22,7 @@ mod create_select;
 mod ddl;
 mod decorrelate;
 mod derived;
+mod determined;
 mod distinct;
 mod dml;
 mod enum_set;

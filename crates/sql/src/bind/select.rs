@@ -179,6 +179,7 @@ impl Binder<'_> {
             let implicit = select.group.is_empty();
             grouping = Some(self.regroup(
                 &scope,
+                &from,
                 keys,
                 known,
                 aggregates,
