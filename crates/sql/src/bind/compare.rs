@@ -2,8 +2,11 @@
 use super::expr::{Env, as_number, in_compared_charset, operand};
 use super::{Binder, type_rules};
 use crate::error::{Result, SqlError};
+use crate::exec::eval::one_escape;
 use crate::parse::ast::{self, BinaryOp};
-use crate::plan::{ArithOp, CompareAs, CompareOp, Expr, ExprKind, ExprType, Kind, PatternStart};
+use crate::plan::{
+    ArithOp, CompareAs, CompareOp, Expr, ExprKind, ExprType, Function, Kind, PatternStart,
+};
 use crate::sql_mode::SqlMode;
 use redolith_types::{Charset, Value};
 
@@ -304,7 +307,7 @@ impl Binder<'_> {
             ast::ExprKind::Literal(number) => self.parsed.pattern_start(number),
             _ => PatternStart::Unknown,
         };
-        let (value, pattern) =
+        let (value, mut pattern) =
             (self.string_operand(env, value)?, self.string_operand(env, pattern)?);
         self.learn(&pattern, &value.ty);
         let no_backslash = self.cx.mode.has(SqlMode::NO_BACKSLASH_ESCAPES);
@@ -312,17 +315,20 @@ impl Binder<'_> {
             // Where a backslash is no escape in literals, it is none in patterns, either.
             None => (!no_backslash).then_some('\\'),
             Some(e) => {
-                let e = self.pinned(|b| b.expr(env, e))?;
+                let e = self.pinned(|b| b.string_operand(env, e))?;
                 match e.as_literal() {
                     Some(Value::Bytes(b)) => {
                         let utf8 = e.ty.collation.charset().convert_lossy(b, Charset::Utf8mb4);
-                        let text = String::from_utf8_lossy(&utf8);
-                        if text.chars().count() > 1 || no_backslash && text.is_empty() {
-                            return Err(SqlError::wrong_arguments("ESCAPE"));
-                        }
-                        text.chars().next()
+                        one_escape(&utf8, self.cx.mode)?
                     }
-                    _ => return Err(SqlError::wrong_arguments("ESCAPE")),
+                    _ if !is_known_at_start(&e) => return Err(SqlError::wrong_arguments("ESCAPE")),
+                    _ => {
+                        self.learn(&e, &ExprType::string(1, self.cx.collation));
+                        let (function, ty) = (Function::LikePattern, pattern.ty);
+                        pattern =
+                            Expr::new(ExprKind::Call { function, args: vec![pattern, e] }, ty);
+                        Some('\\')
+                    }
                 }
             }
         };
@@ -335,6 +341,16 @@ impl Binder<'_> {
             ExprType::boolean().nullable(nullable),
         ))
     }
+}
+
+/// True if the value is the same for all evaluations of the statement.
+fn is_known_at_start(e: &Expr) -> bool {
+    let differs = |e: &Expr| {
+        e.is_changing_node()
+            || matches!(&e.kind, ExprKind::Outer(_))
+            || matches!(&e.kind, ExprKind::Subquery(q) if q.dependent)
+    };
+    !e.differs_by_row() && !e.any(&differs)
 }
 
 /// Binds a bit operator whose operands are binary strings. `hex`: the right side is a hexadecimal

@@ -147,6 +147,10 @@ functions! {
     Space "SPACE" 1..=1 Ascii(16_777_215), Pure;
     Locate "LOCATE" 2..=3 Int(11), Pure;
     Instr "INSTR" 2..=2 Int(11), Pure;
+    // LIKE .. ESCAPE of a value that is known when the statement runs: the pattern with a backslash
+    // in the place of that escape character. Statements cannot name it, for by_name knows names in
+    // upper case.
+    LikePattern "like pattern" 2..=2 SameString, Pure;
     RegexpLike "REGEXP_LIKE" 2..=3 Int(1), Pure;
     RegexpInstr "REGEXP_INSTR" 2..=6 Int(21), Pure;
     RegexpSubstr "REGEXP_SUBSTR" 2..=5 Text(16_777_215), Pure;

@@ -65,6 +65,7 @@ impl<'v> Eval<'v, '_, '_> {
                 None => Ok(Value::Null),
             },
             F::Interval => self.interval_position(args),
+            F::LikePattern => self.like_pattern(args, node),
             F::RegexpLike => self.regexp_like(args),
             F::RegexpInstr | F::RegexpSubstr | F::RegexpReplace => {
                 self.regexp_search(function, args, node)

@@ -1,9 +1,10 @@
 //! LIKE: compares the collation weights of characters.
 use super::Eval;
-use crate::error::Result;
+use crate::error::{Result, SqlError};
 use crate::plan::Expr;
+use crate::sql_mode::SqlMode;
 use memchr::memmem;
-use redolith_types::{Charset, Collation};
+use redolith_types::{Charset, Collation, Value};
 
 /// True if `text` matches `pattern`. `%` stands for any characters, `_` for one character; the
 /// character after `escape` stands for itself. Trailing spaces count.
@@ -284,6 +285,43 @@ fn weight_bytes(weight: u32, is_utf8: bool, out: &mut [u8; 4]) -> &[u8] {
     }
 }
 
+/// The escape character that a text in UTF-8 means, if it means one.
+pub(crate) fn one_escape(text: &[u8], mode: SqlMode) -> Result<Option<char>> {
+    let text = String::from_utf8_lossy(text);
+    let mut chars = text.chars();
+    let escape = chars.next();
+    // Where a backslash is no escape in literals, MySQL wants another one.
+    if chars.next().is_some() || escape.is_none() && mode.has(SqlMode::NO_BACKSLASH_ESCAPES) {
+        return Err(SqlError::wrong_arguments("ESCAPE"));
+    }
+    Ok(escape)
+}
+
+/// A pattern with the escape character `\` in the place of another one.
+fn with_backslashes(charset: Charset, escape: Option<char>, pattern: &[u8]) -> Vec<u8> {
+    let mut escape_bytes = Vec::new();
+    if let Some(c) = escape {
+        charset.encode(c, &mut escape_bytes);
+    }
+    let (mut out, mut rest) = (Vec::with_capacity(pattern.len()), pattern);
+    while let Some(first) = rest.first() {
+        let is_escape = !escape_bytes.is_empty()
+            && rest.len() > escape_bytes.len()
+            && rest.starts_with(&escape_bytes);
+        if is_escape {
+            rest = &rest[escape_bytes.len()..];
+        }
+        // Outside an escape, a backslash stands for itself.
+        if is_escape || *first == b'\\' {
+            out.push(b'\\');
+        }
+        let (char, after) = rest.split_at(charset.prefix_len(rest, 1).max(1));
+        out.extend_from_slice(char);
+        rest = after;
+    }
+    out
+}
+
 fn pause(steps: &mut usize, stop: &mut dyn FnMut(usize) -> Result<()>) -> Result<()> {
     if *steps < STEPS {
         return Ok(());
@@ -307,12 +345,24 @@ impl<'v> Eval<'v, '_, '_> {
         let stop = &mut |compared| self.env.steps(compared / PER_STEP);
         like_unless(collation, escape, &text, &pattern, stop).map(Some)
     }
+
+    /// The pattern of `LIKE pattern ESCAPE escape`, for an escape of `\`. As in MySQL, NULL stands
+    /// for that, too.
+    pub(super) fn like_pattern(&mut self, args: &'v [Expr], node: &'v Expr) -> Result<Value<'v>> {
+        let charset = self.charset_of(node);
+        let Some(pattern) = self.arg_text(&args[0], charset)? else { return Ok(Value::Null) };
+        let escape = match self.arg_text(&args[1], Charset::Utf8mb4)? {
+            Some(text) => one_escape(&text, self.env.settings.sql_mode)?,
+            None => Some('\\'),
+        };
+        self.env.bytes(pattern.len())?;
+        Ok(Value::owned(with_backslashes(charset, escape, &pattern)))
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::SqlError;
 
     /// All words over a small alphabet.
     fn words(alphabet: &[&str], longest: u32) -> Vec<String> {
@@ -348,6 +398,25 @@ mod tests {
                             "{text:?} {pattern:?}"
                         );
                     }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn another_escape_becomes_a_backslash() {
+        let collation = Collation::Utf8mb4Bin;
+        let texts = words(&["a", "é", "%", "\\"], 3);
+        for escape in [None, Some('|'), Some('é'), Some('\\'), Some('%')] {
+            for pattern in words(&["a", "é", "%", "|", "\\"], 4) {
+                let written = with_backslashes(Charset::Utf8mb4, escape, pattern.as_bytes());
+                for text in &texts {
+                    let text = text.as_bytes();
+                    assert_eq!(
+                        like(collation, Some('\\'), text, &written),
+                        like(collation, escape, text, pattern.as_bytes()),
+                        "{text:?} {pattern:?} {escape:?}"
+                    );
                 }
             }
         }

@@ -32,6 +32,7 @@ mod text;
 
 pub use cast::coerce;
 pub(in crate::exec) use json::metered;
+pub(crate) use like::one_escape;
 pub use like::{fixed_start, like};
 pub use regexp::Compiled as CompiledRegexp;
 use regexp::MatchType;
