@@ -230,7 +230,9 @@ impl Explain {
         self.select(&stage.inner, kind);
         let sorts = !whole.order.is_empty()
             || stage.sorts.iter().any(|s| !s.partition.is_empty() || !s.order.is_empty());
-        if let Some(extra) = self.rows.get_mut(first).and_then(|row| row.last_mut()) {
+        // Outputs after a sort (LATE-1) keep no rows by themselves.
+        let row = self.rows.get_mut(first).filter(|_| !stage.sorts.is_empty());
+        if let Some(extra) = row.and_then(|row| row.last_mut()) {
             let mut words: Vec<String> = extra
                 .as_bytes()
                 .map(|b| String::from_utf8_lossy(b).into_owned())

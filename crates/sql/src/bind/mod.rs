@@ -36,6 +36,7 @@ mod index_def;
 mod insert;
 mod join_order;
 mod json_table;
+mod late_outputs;
 mod load;
 mod locking;
 mod many;

@@ -272,6 +272,9 @@ impl Binder<'_> {
             plan.probe = Some(Box::new(probe));
         }
         hash_join::find(&mut plan);
+        if outer.is_none() && !select.calc_found_rows {
+            plan = self.outputs_after_sort(plan, &scope)?;
+        }
         self.check_effects(&plan)?;
         Ok(plan)
     }

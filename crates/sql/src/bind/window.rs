@@ -498,7 +498,7 @@ impl Binder<'_> {
     ) -> Result<(Vec<Expr>, Vec<WindowSort>)> {
         let windows = std::mem::take(&mut self.windows);
         let compare = &mut |nodes| self.compared(nodes);
-        let mut split = Split { scope, inputs: Vec::new(), known: SameIndex::default(), compare };
+        let mut split = Split::new(scope, compare);
         let numbers = exprs.into_iter().map(|e| split.number(e)).collect::<Result<Vec<u16>>>()?;
         let mut places = vec![0; windows.calls.len()];
         let mut sorts: Vec<WindowSort> = windows
@@ -592,16 +592,19 @@ impl Binder<'_> {
 const MOST_CALLS: usize = 1000;
 
 /// The outputs of the inner SELECT so far.
-struct Split<'s> {
+pub(super) struct Split<'s> {
     scope: &'s Scope,
-    inputs: Vec<Expr>,
+    pub inputs: Vec<Expr>,
     known: SameIndex,
     /// [`Binder::compared`].
     compare: &'s mut dyn FnMut(usize) -> Result<()>,
 }
-impl Split<'_> {
+impl<'s> Split<'s> {
+    pub fn new(scope: &'s Scope, compare: &'s mut dyn FnMut(usize) -> Result<()>) -> Split<'s> {
+        Split { scope, inputs: Vec::new(), known: SameIndex::default(), compare }
+    }
     /// The place of an expression among the inputs, which have the numbers of ENUM and SET.
-    fn number(&mut self, e: Expr) -> Result<u16> {
+    pub fn number(&mut self, e: Expr) -> Result<u16> {
         let table = |source: usize| self.scope.sources.get(source).and_then(|s| s.table.clone());
         let e = number_of(&e, table).map_or(e, |(number, _)| number);
         if let Some(n) = self.known.find_counting(&e, &self.inputs, &mut *self.compare)? {
@@ -633,8 +636,21 @@ impl Split<'_> {
         });
         failed.map_or(Ok(true), Err)
     }
+    /// Makes inputs of the columns in an expression.
+    pub fn take_columns(&mut self, e: &mut Expr) -> Result<()> {
+        if matches!(e.kind, ExprKind::Column { .. } | ExprKind::Member { .. }) {
+            return self.make_input(e);
+        }
+        let mut result = Ok(());
+        e.parts_mut(&mut |part| {
+            if result.is_ok() {
+                result = self.take_columns(part);
+            }
+        });
+        result
+    }
     /// Makes an input of an expression without window functions.
-    fn make_input(&mut self, e: &mut Expr) -> Result<()> {
+    pub fn make_input(&mut self, e: &mut Expr) -> Result<()> {
         if e.is_fixed() && !e.has_dependent() {
             return Ok(());
         }

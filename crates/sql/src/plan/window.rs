@@ -10,6 +10,8 @@ use super::select::{AggregateCall, SelectPlan, SortKey};
 #[derive(Clone, Debug)]
 pub struct WindowStage {
     pub inner: SelectPlan,
+    /// Empty where the outer SELECT has no window functions: it evaluates outputs after the inner
+    /// one has sorted its rows.
     pub sorts: Vec<WindowSort>,
 }
 
