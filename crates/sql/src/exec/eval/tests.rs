@@ -266,6 +266,17 @@ fn numbers_of_any_size_are_arguments() {
 }
 
 #[test]
+fn functions_of_any_number_of_arguments_have_a_limit() {
+    let server = Server::new();
+    let mut c = Client::new(&server);
+    for name in ["COALESCE", "GREATEST", "FIELD", "ELT", "CONCAT_WS", "CHAR"] {
+        let call = |count: usize| format!("SELECT LENGTH({name}(1{}))", ", 1".repeat(count - 1));
+        assert_eq!(c.outcome(&call(65_535)), None, "{name}");
+        assert_eq!(c.error(&call(65_536)).0, 1582, "{name}");
+    }
+}
+
+#[test]
 fn dates_and_times() {
     check(&[
         (
