@@ -244,7 +244,11 @@ impl Binder<'_> {
             if bound.ty.kind.is_string() { bound.ty.collation.charset() } else { Charset::Utf8mb4 };
         let stored = convert_for_column(value, &column.ty, from, mode).map_err(|_| invalid())?;
         let mut text = Vec::new();
-        column.ty.write_text(&stored.value, &mut text);
+        match stored.value {
+            // A FLOAT shows fewer digits than it has.
+            Value::Float(float) => Value::Double(float.into()).write_text(None, &mut text),
+            value => column.ty.write_text(&value, &mut text),
+        }
         if let Some(collation) = column.ty.collation() {
             text = collation
                 .charset()

@@ -82,6 +82,20 @@ fn what_is_told_makes_the_same_table() {
     }
 }
 
+/// A default that an earlier version has kept with fewer digits is still the text of a number.
+#[test]
+fn the_default_of_a_float_has_the_digits_of_a_float() {
+    let server = Server::new();
+    let s = &mut server.session();
+    let mut def = definition(s, "CREATE TABLE a (x FLOAT DEFAULT 16777217)");
+    assert_eq!(def.columns[0].default, Some(DefaultValue::Literal("16777216".into())));
+    for kept in ["16777216", "16777200"] {
+        def.columns[0].default = Some(DefaultValue::Literal(kept.into()));
+        let shown = create::table(&def, "`a`", 1, &mut Account::new(&server.memory)).unwrap();
+        assert!(shown.contains("`x` float DEFAULT '16777200'"), "{shown}");
+    }
+}
+
 #[test]
 fn sysbench_table() {
     let server = Server::new();
