@@ -160,20 +160,22 @@ impl Binder<'_> {
         collation: Collation,
     ) -> Result<Vec<String>> {
         let mut names: Vec<String> = Vec::with_capacity(ty.members.len());
-        let mut seen = HashSet::with_capacity(ty.members.len());
         for &number in &ty.members {
             self.charge(1)?;
             let name = self
                 .connection_text(number, collation.charset())?
                 .trim_end_matches(' ')
                 .to_string();
-            if !seen.insert(name.clone()) {
-                return Err(SqlError::new(
-                    1291,
-                    format!("Column '{column}' has duplicated value '{name}' in {}", ty.name),
-                ));
+            // The value of a SET is its names with commas between.
+            if ty.name == "SET" && name.contains(',') {
+                return Err(SqlError::illegal_value("set", name));
             }
             names.push(name);
+        }
+        if self.cx.mode.strict()
+            && let Some(name) = duplicates(&names, collation).first()
+        {
+            return Err(SqlError::duplicate_member(column, name, ty.name));
         }
         Ok(names)
     }
@@ -258,6 +260,32 @@ impl Binder<'_> {
         }
         Ok(Some(DefaultValue::Literal(text)))
     }
+}
+
+/// The notes about a column's duplicate names, which are an error in strict mode.
+pub(super) fn notes_of(column: &Column) -> Vec<SqlError> {
+    let (names, collation, ty) = match &column.ty {
+        SqlType::Enum { names, collation } => (names, *collation, "ENUM"),
+        SqlType::Set { names, collation } => (names, *collation, "SET"),
+        _ => return Vec::new(),
+    };
+    let note = |name: &str| SqlError::duplicate_member(&column.name, name, ty);
+    duplicates(names, collation).into_iter().map(note).collect()
+}
+
+/// The names to which a later one is equal.
+fn duplicates(names: &[String], collation: Collation) -> Vec<&str> {
+    let mut later = HashSet::with_capacity(names.len());
+    let is_duplicate = |name: &&String| {
+        let name = Charset::Utf8mb4.convert_lossy(name.as_bytes(), collation.charset());
+        let mut weights = Vec::with_capacity(name.len());
+        collation.append_weights(&name, &mut weights);
+        !later.insert(weights)
+    };
+    let mut found: Vec<&str> =
+        names.iter().rev().filter(is_duplicate).map(String::as_str).collect();
+    found.reverse();
+    found
 }
 
 fn number_of_bytes(value: &Value<'_>) -> Value<'static> {
