@@ -8,6 +8,7 @@ use super::scope::{Clause, Scope};
 use crate::error::{Result, SqlError};
 use crate::parse::ast::{self, DataType};
 use crate::plan::{ExprKind, Function};
+use crate::sql_mode::SqlMode;
 use redolith_types::sql_type::Sign;
 use redolith_types::store::{StoreMode, convert_for_column};
 use redolith_types::{Charset, Collation, Column, DefaultValue, IntSize, LobSize, SqlType, Value};
@@ -241,7 +242,12 @@ impl Binder<'_> {
         }
         let value =
             if hex && column.ty.is_numeric() { number_of_bytes(value) } else { value.clone() };
-        let mode = StoreMode { no_zero_date: false, no_zero_in_date: false, ..StoreMode::STRICT };
+        // As in MySQL, a zero date is refused without strict mode, too.
+        let mode = StoreMode {
+            no_zero_date: self.cx.mode.has(SqlMode::NO_ZERO_DATE),
+            no_zero_in_date: self.cx.mode.has(SqlMode::NO_ZERO_IN_DATE),
+            ..StoreMode::STRICT
+        };
         let from =
             if bound.ty.kind.is_string() { bound.ty.collation.charset() } else { Charset::Utf8mb4 };
         let stored = convert_for_column(value, &column.ty, from, mode).map_err(|_| invalid())?;
