@@ -21,7 +21,7 @@ const EVERYTHING: &str = "CREATE TABLE `every``thing` (
   `d` double NOT NULL DEFAULT '0',
   `c` char(120) NOT NULL DEFAULT '',
   `v` varchar(20) CHARACTER SET latin1 DEFAULT 'it''s \\\\ here' COMMENT 'line\\nbreak',
-  `b` varchar(20) COLLATE utf8mb4_bin DEFAULT NULL,
+  `b` varchar(20) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin DEFAULT NULL,
   `note` mediumtext,
   `bin` varbinary(16) DEFAULT NULL,
   `blob` blob NOT NULL,
