@@ -94,8 +94,12 @@ impl<'v> Eval<'v, '_, '_> {
             kind if kind.is_integer() => {
                 let n = to_integer(&value);
                 // If the value is out of range, integers and texts keep their bits. Other numbers
-                // become the nearest number in range.
-                let wraps = ty.unsigned || matches!(value, Value::UInt(_) | Value::Bytes(_));
+                // become the nearest number in range, which is that of signed numbers for a DOUBLE.
+                let wraps = match value {
+                    Value::UInt(_) | Value::Bytes(_) => true,
+                    Value::Double(_) | Value::Float(_) => false,
+                    _ => ty.unsigned,
+                };
                 let nearest = n
                     .value
                     .clamp(i64::MIN.into(), if wraps { u64::MAX.into() } else { i64::MAX.into() });
