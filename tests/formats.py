@@ -53,6 +53,19 @@ QUERIES = [
         " schema_name LIKE 'd%' ORDER BY 1"
     ),
 ]
+# Texts that earlier releases have shown, and those of now.
+SHOWN = [
+    (b'varchar(20) COLLATE utf8mb4_bin', b'varchar(20) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin')
+]
+
+
+def as_shown_now(value):
+    if value is None:
+        return None
+    value = bytes.fromhex(value)
+    for before, now in SHOWN:
+        value = value.replace(before, now)
+    return value.hex()
 
 
 def rows(connection, query):
@@ -134,7 +147,10 @@ def opened(archive, a):
     subprocess.run(['tar', '-C', server.data, '-xzf', archive], check=True)
     expected_at = os.path.join(server.data, 'expected.json')
     with open(expected_at) as f:
-        expected = json.load(f)
+        expected = {
+            query: [[as_shown_now(value) for value in row] for row in answer]
+            for query, answer in json.load(f).items()
+        }
     os.remove(expected_at)
     wrong = []
     with server:

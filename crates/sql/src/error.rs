@@ -567,6 +567,10 @@ errors! {
     regexp_group_name() = 3887, "A capture group has an invalid name.";
     pattern_too_big() = 3700, "The regular expression pattern exceeds limits on size or \
         complexity.";
+    duplicate_member(column, name, type_name) = 1291, "Column '{column}' has duplicated value \
+        '{name}' in {type_name}";
+    illegal_value(type_name, value) = 1367, "Illegal {type_name} '{value}' value found during \
+        parsing";
     invalid_default_collation(name) = 3721, "Invalid default collation {name}: utf8mb4_0900_ai_ci \
         or utf8mb4_general_ci expected";
     default_names_variable(column) = 3772, "Default value expression of column '{column}' cannot \

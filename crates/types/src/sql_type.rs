@@ -269,17 +269,23 @@ impl SqlType {
         out
     }
 
-    /// The type as SHOW CREATE TABLE prints it: with character set and collation where they differ
-    /// from the table's.
+    /// The type as SHOW CREATE TABLE prints it: with character set and collation where the
+    /// collation differs from the table's. As in MySQL, the collation is also there if it is not
+    /// the default of its character set.
     pub fn create_text(&self, table: Collation) -> String {
         let mut out = self.text();
         if let Some(collation) = self.collation() {
-            if collation.charset() != table.charset() {
-                let _ = write!(out, " CHARACTER SET {}", collation.charset().name());
+            let (charset, default) = (collation.charset(), collation.is_default());
+            let differs = collation != table;
+            if differs {
+                let _ = write!(out, " CHARACTER SET {}", charset.name());
             }
-            if !collation.is_default()
-                || (collation != table && collation.charset() == table.charset())
-            {
+            // The default of utf8mb4 is another one in MySQL 8, so a dump has to name it.
+            let is_known = match differs {
+                true => default && charset != Charset::Utf8mb4,
+                false => default || collation == Collation::Utf8mb4Uca0900AiCi,
+            };
+            if !is_known {
                 let _ = write!(out, " COLLATE {}", collation.name());
             }
         }
@@ -510,11 +516,21 @@ mod tests {
             latin1_bin.create_text(collation),
             "char(3) CHARACTER SET latin1 COLLATE latin1_bin"
         );
-        assert_eq!(
-            latin1_bin.create_text(Collation::Latin1SwedishCi),
-            "char(3) COLLATE latin1_bin"
-        );
-        assert_eq!(SqlType::VarChar { chars: 3, collation }.create_text(collation), "varchar(3)");
+        let text = |collation, table| SqlType::VarChar { chars: 3, collation }.create_text(table);
+        let (latin1, ai_ci) = (Collation::Latin1SwedishCi, Collation::Utf8mb4Uca0900AiCi);
+        for (column, table, wanted) in [
+            (Collation::Latin1Bin, latin1, " CHARACTER SET latin1 COLLATE latin1_bin"),
+            (Collation::Latin1Bin, Collation::Latin1Bin, " COLLATE latin1_bin"),
+            (latin1, collation, " CHARACTER SET latin1"),
+            (latin1, latin1, ""),
+            (collation, collation, ""),
+            (collation, latin1, " CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci"),
+            (collation, ai_ci, " CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci"),
+            (ai_ci, collation, " CHARACTER SET utf8mb4 COLLATE utf8mb4_0900_ai_ci"),
+            (ai_ci, ai_ci, ""),
+        ] {
+            assert_eq!(text(column, table), format!("varchar(3){wanted}"));
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@
 use super::lenenc::put_bytes;
 use redolith_sql::ColumnMeta;
 use redolith_sql::plan::expr_type::{ExprType, Kind};
-use redolith_types::{Charset, Collation};
+use redolith_types::{Charset, Collation, LobSize};
 
 /// Appends the definition of a column. `results` is the character set that the client wants strings
 /// in; `None` if strings are sent as they are stored.
@@ -37,15 +37,16 @@ fn put_type(b: &mut Vec<u8>, ty: &ExprType, flags: u16, results: Option<Collatio
         _ if ty.kind == Kind::Json => (Collation::Binary, u32::MAX),
         // The engine counts lengths in characters, and the protocol in bytes.
         Some(c) if ty.kind.is_string() && ty.collation != Collation::Binary => {
-            (c, ty.length.saturating_mul(max_bytes(c)))
+            // Each byte of a TEXT may be a character, which the client's character set changes.
+            let chars = if ty.kind == Kind::Blob { bytes_of_text(ty) } else { ty.length };
+            (c, chars.saturating_mul(max_bytes(c)))
         }
+        _ if ty.kind == Kind::Blob => (ty.collation, bytes_of_text(ty)),
         _ if ty.kind.is_string() => {
             (ty.collation, ty.length.saturating_mul(max_bytes(ty.collation)))
         }
         _ => (Collation::Binary, ty.length),
     };
-    // The length of a BLOB or TEXT is in bytes already.
-    let length = if ty.kind == Kind::Blob { ty.length } else { length };
     b.push(12);
     b.extend_from_slice(&(collation.id()).to_le_bytes()[..2]);
     b.extend_from_slice(&length.to_le_bytes());
@@ -55,6 +56,43 @@ fn put_type(b: &mut Vec<u8>, ty: &ExprType, flags: u16, results: Option<Collatio
     b.extend_from_slice(&[0; 2]);
 }
 
+/// The bytes that a TEXT or BLOB may have. The limit of a TEXT in characters has lost the rest of
+/// its division by the bytes of a character.
+fn bytes_of_text(ty: &ExprType) -> u32 {
+    let max = u64::from(max_bytes(ty.collation));
+    let bytes = u64::from(ty.length) * max;
+    let limits = [LobSize::Tiny, LobSize::Normal, LobSize::Medium, LobSize::Long];
+    let limit =
+        limits.map(LobSize::max_bytes).into_iter().find(|n| (bytes..bytes + max).contains(n));
+    u32::try_from(limit.unwrap_or(bytes)).unwrap_or(u32::MAX)
+}
+
 fn max_bytes(collation: Collation) -> u32 {
     collation.charset().max_len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_length_of_a_text_is_its_bytes_as_characters_of_the_client() {
+        let length = |bytes: u32, collation: Collation, results| {
+            let chars = bytes / max_bytes(collation);
+            let ty = ExprType { kind: Kind::Blob, ..ExprType::string(chars, collation) };
+            let mut b = Vec::new();
+            put_type(&mut b, &ty, 0, results);
+            u32::from_le_bytes(b[3..7].try_into().unwrap())
+        };
+        let (utf8mb4, latin1) = (Collation::Utf8mb4GeneralCi, Collation::Latin1SwedishCi);
+        for collation in [utf8mb4, Collation::Utf8mb3GeneralCi, latin1] {
+            for bytes in [0xff, 0xffff, 0xff_ffff, u32::MAX] {
+                assert_eq!(length(bytes, collation, Some(utf8mb4)), bytes.saturating_mul(4));
+                assert_eq!(length(bytes, collation, Some(latin1)), bytes);
+                assert_eq!(length(bytes, collation, None), bytes);
+            }
+        }
+        assert_eq!(length(0xffff, Collation::Binary, Some(utf8mb4)), 0xffff);
+        assert_eq!(length(4 * 5000, utf8mb4, Some(utf8mb4)), 4 * 4 * 5000, "of an expression");
+    }
 }

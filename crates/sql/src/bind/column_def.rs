@@ -8,6 +8,7 @@ use super::scope::{Clause, Scope};
 use crate::error::{Result, SqlError};
 use crate::parse::ast::{self, DataType};
 use crate::plan::{ExprKind, Function};
+use crate::sql_mode::SqlMode;
 use redolith_types::sql_type::Sign;
 use redolith_types::store::{StoreMode, convert_for_column};
 use redolith_types::{Charset, Collation, Column, DefaultValue, IntSize, LobSize, SqlType, Value};
@@ -160,20 +161,22 @@ impl Binder<'_> {
         collation: Collation,
     ) -> Result<Vec<String>> {
         let mut names: Vec<String> = Vec::with_capacity(ty.members.len());
-        let mut seen = HashSet::with_capacity(ty.members.len());
         for &number in &ty.members {
             self.charge(1)?;
             let name = self
                 .connection_text(number, collation.charset())?
                 .trim_end_matches(' ')
                 .to_string();
-            if !seen.insert(name.clone()) {
-                return Err(SqlError::new(
-                    1291,
-                    format!("Column '{column}' has duplicated value '{name}' in {}", ty.name),
-                ));
+            // The value of a SET is its names with commas between.
+            if ty.name == "SET" && name.contains(',') {
+                return Err(SqlError::illegal_value("set", name));
             }
             names.push(name);
+        }
+        if self.cx.mode.strict()
+            && let Some(name) = duplicates(&names, collation).first()
+        {
+            return Err(SqlError::duplicate_member(column, name, ty.name));
         }
         Ok(names)
     }
@@ -239,12 +242,21 @@ impl Binder<'_> {
         }
         let value =
             if hex && column.ty.is_numeric() { number_of_bytes(value) } else { value.clone() };
-        let mode = StoreMode { no_zero_date: false, no_zero_in_date: false, ..StoreMode::STRICT };
+        // As in MySQL, a zero date is refused without strict mode, too.
+        let mode = StoreMode {
+            no_zero_date: self.cx.mode.has(SqlMode::NO_ZERO_DATE),
+            no_zero_in_date: self.cx.mode.has(SqlMode::NO_ZERO_IN_DATE),
+            ..StoreMode::STRICT
+        };
         let from =
             if bound.ty.kind.is_string() { bound.ty.collation.charset() } else { Charset::Utf8mb4 };
         let stored = convert_for_column(value, &column.ty, from, mode).map_err(|_| invalid())?;
         let mut text = Vec::new();
-        column.ty.write_text(&stored.value, &mut text);
+        match stored.value {
+            // A FLOAT shows fewer digits than it has.
+            Value::Float(float) => Value::Double(float.into()).write_text(None, &mut text),
+            value => column.ty.write_text(&value, &mut text),
+        }
         if let Some(collation) = column.ty.collation() {
             text = collation
                 .charset()
@@ -254,6 +266,32 @@ impl Binder<'_> {
         }
         Ok(Some(DefaultValue::Literal(text)))
     }
+}
+
+/// The notes about a column's duplicate names, which are an error in strict mode.
+pub(super) fn notes_of(column: &Column) -> Vec<SqlError> {
+    let (names, collation, ty) = match &column.ty {
+        SqlType::Enum { names, collation } => (names, *collation, "ENUM"),
+        SqlType::Set { names, collation } => (names, *collation, "SET"),
+        _ => return Vec::new(),
+    };
+    let note = |name: &str| SqlError::duplicate_member(&column.name, name, ty);
+    duplicates(names, collation).into_iter().map(note).collect()
+}
+
+/// The names to which a later one is equal.
+fn duplicates(names: &[String], collation: Collation) -> Vec<&str> {
+    let mut later = HashSet::with_capacity(names.len());
+    let is_duplicate = |name: &&String| {
+        let name = Charset::Utf8mb4.convert_lossy(name.as_bytes(), collation.charset());
+        let mut weights = Vec::with_capacity(name.len());
+        collation.append_weights(&name, &mut weights);
+        !later.insert(weights)
+    };
+    let mut found: Vec<&str> =
+        names.iter().rev().filter(is_duplicate).map(String::as_str).collect();
+    found.reverse();
+    found
 }
 
 fn number_of_bytes(value: &Value<'_>) -> Value<'static> {

@@ -1,6 +1,6 @@
 //! Binds definitions: resolves names, checks and completes columns and indexes.
 use super::Binder;
-use super::column_def::ColumnContext;
+use super::column_def::{ColumnContext, notes_of};
 use super::index_def;
 use crate::error::{Result, SqlError};
 use crate::parse::ast::{self, Statement as S};
@@ -162,6 +162,7 @@ impl Binder<'_> {
             checks: Vec::new(),
         };
         let mut indexes = Vec::new();
+        let strict = self.cx.mode.strict();
         for column in &create.columns {
             self.step(def.columns.len())?;
             check_column_name(&column.name)?;
@@ -169,7 +170,11 @@ impl Binder<'_> {
                 return Err(SqlError::duplicate_column(&column.name));
             }
             let context = ColumnContext { table: collation };
-            def.columns.push(self.column_def(column, &context)?);
+            let bound = self.column_def(column, &context)?;
+            if !strict {
+                notes.extend(notes_of(&bound).into_iter().map(|e| (e.code, e.message.into())));
+            }
+            def.columns.push(bound);
             let parts = || {
                 vec![ast::IndexPart {
                     column: column.name.clone(),

@@ -183,6 +183,10 @@ impl Binder<'_> {
                 coercibility: Coercibility::System,
                 ..ExprType::string(length, Collation::Utf8mb4GeneralCi)
             },
+            // Each argument of CHAR gives up to four bytes.
+            Returns::Binary(length) if function == Function::Char => {
+                ExprType::string(length * args.len() as u32, Collation::Binary)
+            }
             Returns::Binary(length) => ExprType::string(length, Collation::Binary),
             Returns::Json => ExprType::json(),
             Returns::JsonText => ExprType {

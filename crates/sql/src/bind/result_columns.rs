@@ -57,8 +57,8 @@ pub fn sql_type(ty: &SqlType) -> ExprType {
         ),
         SqlType::Char { chars, collation } => text(Kind::Char, *chars, *collation),
         SqlType::VarChar { chars, collation } => text(Kind::VarChar, *chars, *collation),
-        // The protocol counts the length of a TEXT in bytes. The length in characters is that
-        // number divided by the greatest length of a character.
+        // The limit of a TEXT is a number of bytes. The length in characters is that number divided
+        // by the greatest length of a character.
         SqlType::Text { size, collation } => {
             let chars = size.max_bytes() / u64::from(collation.charset().max_len());
             text(Kind::Blob, chars as u32, *collation)

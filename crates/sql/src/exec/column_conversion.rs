@@ -2,6 +2,7 @@
 use super::env::Env;
 use super::pace::LONG;
 use crate::error::{Result, SqlError};
+use crate::plan::{Expr, Kind};
 use redolith_types::json::{JsonRef, parse_cost};
 use redolith_types::store::{ConvertError, StoreMode};
 use redolith_types::{
@@ -54,6 +55,31 @@ pub fn convert<'v>(
             Ok(stored.value)
         }
         Err(e) => Err(worded(&e, column, row)),
+    }
+}
+
+/// Converts the value of `e` for a column.
+pub fn convert_given<'v>(
+    value: Value<'v>,
+    e: &Expr,
+    column: &Column,
+    env: &mut Env<'_>,
+) -> Result<Value<'v>> {
+    if is_error_of_enum(&value, e, column) {
+        return Ok(Value::UInt(0));
+    }
+    convert(value, column, env.charset_of(e), env.row, env)
+}
+
+/// True if an ENUM passes its error value 0, whose text is empty, to another ENUM, which takes it
+/// as it is, in strict mode too. If that ENUM has an empty name, the text means that name.
+#[inline]
+pub fn is_error_of_enum(value: &Value<'_>, e: &Expr, column: &Column) -> bool {
+    match &column.ty {
+        SqlType::Enum { names, .. } if e.ty.kind == Kind::Enum => {
+            value.as_bytes().is_some_and(<[u8]>::is_empty) && !names.iter().any(String::is_empty)
+        }
+        _ => false,
     }
 }
 

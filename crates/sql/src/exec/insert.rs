@@ -380,9 +380,7 @@ impl<'p> Work<'p> {
         }
         let given = match (plan.fill[n], given) {
             (Fill::Given(n), Given::Exprs(row)) => match &row[n as usize] {
-                InsertValue::Expr(e) => {
-                    Some((Eval::new(at, env).stored(e, &column.ty)?, env.charset_of(e)))
-                }
+                InsertValue::Expr(e) => Some((Eval::new(at, env).stored(e, &column.ty)?, e)),
                 InsertValue::Default => None,
             },
             (Fill::Given(n), Given::Values(row, exprs)) => {
@@ -392,12 +390,15 @@ impl<'p> Work<'p> {
                 } else {
                     value
                 };
-                Some((value, env.charset_of(e)))
+                Some((value, e))
             }
             (Fill::Default | Fill::Kept(_), _) | (_, Given::Fields(_)) => None,
         };
         let (value, from) = match (given, &plan.defaults[n]) {
-            (Some(given), _) => given,
+            (Some((value, e)), _) if column_conversion::is_error_of_enum(&value, e, column) => {
+                return Ok(Value::UInt(0));
+            }
+            (Some((value, e)), _) => (value, env.charset_of(e)),
             (None, DefaultFill::Literal(v)) => return Ok(v.borrow()),
             (None, DefaultFill::Expr(e)) => {
                 (Eval::new(at, env).stored(e, &column.ty)?, env.charset_of(e))

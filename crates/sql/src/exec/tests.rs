@@ -98,6 +98,10 @@ impl<'s> Client<'s> {
             Ok((outcome, sink)) => panic!("{text}: {outcome:?} {:?}", sink.rows),
         }
     }
+    /// The code of the error, if there is one.
+    pub fn outcome(&mut self, text: &str) -> Option<u16> {
+        self.try_run(text, &[]).err().map(|e| e.code)
+    }
     pub fn ddl(&mut self, text: &str) {
         self.session.ddl(text).unwrap_or_else(|e| panic!("{text}: {e}"));
     }

@@ -310,16 +310,13 @@ pub fn assign<'v>(
             if refused(&value, column) {
                 return Err(SqlError::column_cannot_be_null(&column.name));
             }
-            column_conversion::convert(value, column, env.charset_of(e), env.row, env)
-                .map_err(named)?
-                .into_owned()
+            column_conversion::convert_given(value, e, column, env).map_err(named)?.into_owned()
         } else {
             let value = Eval::new(at, env).stored(e, &column.ty)?;
             if refused(&value, column) {
                 return Err(SqlError::column_cannot_be_null(&column.name));
             }
-            column_conversion::convert(value, column, env.charset_of(e), env.row, env)
-                .map_err(named)?
+            column_conversion::convert_given(value, e, column, env).map_err(named)?
         };
         if column.auto_increment
             && let Ok(n) = u64::try_from(to_integer(&value).value)

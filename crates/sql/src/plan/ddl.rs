@@ -75,7 +75,8 @@ pub struct CreateTable {
     pub if_not_exists: bool,
     /// The table option AUTO_INCREMENT = n.
     pub auto_increment: Option<u64>,
-    /// Code and message of the warnings that the statement leaves (1266 for another ENGINE, ...).
+    /// Code and message of the warnings that the statement leaves: 1266 for another ENGINE, 1291
+    /// for duplicate names of an ENUM or SET.
     pub notes: Vec<(u16, String)>,
 }
 

@@ -116,16 +116,16 @@ functions! {
     If "IF" 3..=3 Unified(1), Pure;
     IfNull "IFNULL" 2..=2 Unified(0), Pure;
     NullIf "NULLIF" 2..=2 First, Pure;
-    Coalesce "COALESCE" 1..=255 Unified(0), Pure;
-    Greatest "GREATEST" 2..=255 Unified(0), Pure;
-    Least "LEAST" 2..=255 Unified(0), Pure;
+    Coalesce "COALESCE" 1..=65535 Unified(0), Pure;
+    Greatest "GREATEST" 2..=65535 Unified(0), Pure;
+    Least "LEAST" 2..=65535 Unified(0), Pure;
     IsNull "ISNULL" 1..=1 Int(1), Pure;
-    Field "FIELD" 2..=255 Int(3), Pure;
-    Elt "ELT" 2..=255 Unified(1), Pure;
-    Interval "INTERVAL" 2..=255 Int(3), Pure;
+    Field "FIELD" 2..=65535 Int(3), Pure;
+    Elt "ELT" 2..=65535 Unified(1), Pure;
+    Interval "INTERVAL" 2..=65535 Int(3), Pure;
     // strings
-    Concat "CONCAT" 1..=255 Concat, Pure;
-    ConcatWs "CONCAT_WS" 2..=255 Concat, Pure;
+    Concat "CONCAT" 1..=65535 Concat, Pure;
+    ConcatWs "CONCAT_WS" 2..=65535 Concat, Pure;
     Length "LENGTH" 1..=1 Int(10), Pure;
     CharLength "CHAR_LENGTH" 1..=1 Int(10), Pure;
     BitLength "BIT_LENGTH" 1..=1 Int(11), Pure;
@@ -159,7 +159,7 @@ functions! {
     Strcmp "STRCMP" 2..=2 Int(2), Pure;
     Ascii "ASCII" 1..=1 Int(3), Pure;
     Ord "ORD" 1..=1 Int(21), Pure;
-    Char "CHAR" 1..=255 Binary(1020), Pure;
+    Char "CHAR" 1..=65535 Binary(4), Pure;
     Hex "HEX" 1..=1 Ascii(16_777_215), Pure;
     Unhex "UNHEX" 1..=1 Binary(16_777_215), Pure;
     Bin "BIN" 1..=1 Ascii(64), Pure;

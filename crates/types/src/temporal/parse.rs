@@ -216,15 +216,27 @@ pub fn has_time(text: &[u8]) -> bool {
 }
 
 /// Whether a text where a time is expected has a date too ('2024-01-02 03:04:05',
-/// '20240102030405').
+/// '20240102030405'). As in MySQL, three numbers with any punctuation between are a date, if the
+/// text has 12 characters or more and a space behind the third number.
 pub fn has_date(text: &[u8]) -> bool {
     let mut s = Scanner { text, at: 0 };
     s.skip_spaces();
-    let run = s.run();
-    run >= 12
-        || (matches!(run, 2 | 4)
-            && text.get(s.at + run) == Some(&b'-')
-            && text.trim_ascii().len() >= 12)
+    if s.run() >= 12 {
+        return true;
+    }
+    if text.trim_ascii().len() < 12 {
+        return false;
+    }
+    for part in 0..3 {
+        let start = s.at;
+        while part > 0 && s.peek().is_some_and(|b| b.is_ascii_punctuation()) {
+            s.at += 1;
+        }
+        if (part > 0 && s.at == start) || s.digits(usize::MAX).1 == 0 {
+            return false;
+        }
+    }
+    s.peek().is_some_and(|b| b.is_ascii_whitespace() || b == b'T')
 }
 
 /// Parses a TIME literal: `[-][D ]hh:mm[:ss][.f]`, digits alone right-aligned, or the time of a
@@ -429,6 +441,13 @@ mod tests {
             ("12", "00:00:12"),
             ("838:59:59", "838:59:59"),
             ("2024-01-02 03:04:05", "03:04:05"),
+            ("2024/01/02 03:04:05", "03:04:05"),
+            ("24.1.2 03:04:05.5", "03:04:05.5"),
+            ("2024-01-02T03:04:05", "03:04:05"),
+            ("10:11:12 13:14:15", "13:14:15"),
+            ("10:11:12.123456", "10:11:12.123456"),
+            ("1 10:11:12.123456", "34:11:12.123456"),
+            ("101112.123456", "10:11:12.123456"),
             ("11:12:13.1234567", "11:12:13.123457"),
         ];
         for (text, wanted) in good {

@@ -38,7 +38,9 @@ pub(super) async fn create(
     bound_at: u64,
 ) -> Result<Option<Done>> {
     for (code, message) in &create.notes {
-        cx.session.warnings.push(Level::Warning, *code, message.as_str());
+        // Duplicate names of an ENUM or SET are a note.
+        let level = if *code == 1291 { Level::Note } else { Level::Warning };
+        cx.session.warnings.push(level, *code, message.as_str());
     }
     let (def, auto_increment) = (create.def.clone(), create.auto_increment.unwrap_or(1));
     let if_not_exists = create.if_not_exists;

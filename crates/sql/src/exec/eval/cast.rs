@@ -94,8 +94,12 @@ impl<'v> Eval<'v, '_, '_> {
             kind if kind.is_integer() => {
                 let n = to_integer(&value);
                 // If the value is out of range, integers and texts keep their bits. Other numbers
-                // become the nearest number in range.
-                let wraps = ty.unsigned || matches!(value, Value::UInt(_) | Value::Bytes(_));
+                // become the nearest number in range, which is that of signed numbers for a DOUBLE.
+                let wraps = match value {
+                    Value::UInt(_) | Value::Bytes(_) => true,
+                    Value::Double(_) | Value::Float(_) => false,
+                    _ => ty.unsigned,
+                };
                 let nearest = n
                     .value
                     .clamp(i64::MIN.into(), if wraps { u64::MAX.into() } else { i64::MAX.into() });
@@ -185,19 +189,34 @@ impl<'v> Eval<'v, '_, '_> {
         Ok(Value::Null)
     }
     fn cast_to_year(&mut self, value: &Value<'_>) -> Result<Value<'v>> {
-        let n = match value {
-            Value::Date(d) => d.year() as i128,
-            Value::DateTime(d) => d.date().year() as i128,
-            value => match self.integer(value)? {
-                n @ 1..=69 => n + 2000,
-                n @ 70..=99 => n + 1900,
-                n => n,
-            },
+        let year = match value {
+            // A time is one of today.
+            Value::Date(_) | Value::DateTime(_) | Value::Time(_) => {
+                let (today, zone) = (self.env.today(), self.env.settings.zone_offset_secs);
+                to_datetime(value, today, zone).map_or(0, |at| at.value.date().year().into())
+            }
+            Value::Bytes(text) => {
+                let number = to_integer(value);
+                let digits = text.trim_ascii_start();
+                let digits = digits.strip_prefix(b"+").unwrap_or(digits);
+                if !digits.first().is_some_and(u8::is_ascii_digit) || number.value > u64::MAX.into()
+                {
+                    let wrong = format!("Incorrect YEAR value: '{value}'");
+                    self.env.warn(SqlError::new(1525, wrong))?;
+                    return Ok(Value::Null);
+                }
+                if number.truncated {
+                    self.env.warn(SqlError::truncated_wrong_value("YEAR", value))?;
+                }
+                // The text '0' is two digits of a year, as '00' is.
+                with_century(if number.value == 0 { 2000 } else { number.value })
+            }
+            value => with_century(self.integer(value)?),
         };
-        if n == 0 || (1901..=2155).contains(&n) {
-            return Ok(Value::UInt(n as u64));
+        if year == 0 || (1901..=2155).contains(&year) {
+            return Ok(Value::UInt(year as u64));
         }
-        self.env.warn(SqlError::truncated_wrong_value("YEAR", value))?;
+        self.env.warn(SqlError::truncated_wrong_value("YEAR", year))?;
         Ok(Value::Null)
     }
 
@@ -343,6 +362,15 @@ impl<'v> Eval<'v, '_, '_> {
                 Cow::Owned(out)
             }
         }
+    }
+}
+
+/// The year that a number means, which may be one of two digits.
+fn with_century(number: i128) -> i128 {
+    match number {
+        1..=69 => number + 2000,
+        70..=99 => number + 1900,
+        _ => number,
     }
 }
 

@@ -239,8 +239,14 @@ impl<'v> Eval<'v, '_, '_> {
         let Some(e) = args.first() else {
             return Ok(Value::UInt((self.env.now_us() / US_PER_SEC) as u64));
         };
-        let Some(at) = self.arg_datetime(e)? else { return Ok(Value::Null) };
-        let us = at.to_unix_us(self.env.settings.zone_offset_secs).unwrap_or(0);
+        let value = self.eval(e)?;
+        if value.is_null() {
+            return Ok(Value::Null);
+        }
+        // What is no date is 0, as is a date that Unix times do not reach.
+        let at = self.datetime_of(e, value)?;
+        let zone = self.env.settings.zone_offset_secs;
+        let us = at.and_then(|at| at.to_unix_us(zone)).unwrap_or(0);
         let us = if (0..=LAST_UNIX_SECOND).contains(&us.div_euclid(US_PER_SEC)) { us } else { 0 };
         Ok(match decimals {
             0 => Value::UInt((us / US_PER_SEC) as u64),

@@ -105,8 +105,9 @@ pub(super) fn format_date(at: DateTime, pattern: &[u8], most: usize) -> Option<V
     Some(out)
 }
 
-/// As [`format_date`], the text ends soon after `most` bytes.
-fn format_time(t: Time, pattern: &[u8], most: usize) -> Vec<u8> {
+/// Returns None if a specifier needs a date. As in [`format_date`], the text ends soon after `most`
+/// bytes.
+fn format_time(t: Time, pattern: &[u8], most: usize) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(pattern.len());
     if t.is_negative() {
         out.push(b'-');
@@ -117,15 +118,22 @@ fn format_time(t: Time, pattern: &[u8], most: usize) -> Vec<u8> {
     {
         match (b, if *b == b'%' { rest.next() } else { None }) {
             (b'%', Some(spec)) if format_time_part(t, *spec, &mut out) => {}
-            // A time shows zeros for the parts of a date.
+            // A time shows zeros for the numbers of a date, and has nothing else of it.
             (b'%', Some(b'Y')) => out.extend_from_slice(b"0000"),
             (b'%', Some(b'y' | b'm' | b'd')) => out.extend_from_slice(b"00"),
             (b'%', Some(b'c' | b'e')) => out.push(b'0'),
+            (
+                b'%',
+                Some(
+                    b'a' | b'b' | b'D' | b'j' | b'M' | b'U' | b'u' | b'V' | b'v' | b'W' | b'w'
+                    | b'X' | b'x',
+                ),
+            ) => return None,
             (b'%', Some(other)) => out.push(*other),
             (other, _) => out.push(*other),
         }
     }
-    out
+    Some(out)
 }
 
 /// The parts of a date and a time that STR_TO_DATE has read.
@@ -144,7 +152,6 @@ struct Parts {
     minute: u32,
     second: u32,
     us: u32,
-    pm: Option<bool>,
 }
 
 /// The week that %U, %u, %V or %v has read.
@@ -216,21 +223,22 @@ impl Reader<'_> {
         self.text = self.text.trim_ascii_start();
     }
     fn read(&mut self, pattern: &[u8], parts: &mut Parts) -> Option<()> {
+        let (mut has_half_days, mut afternoon) = (false, false);
         let mut rest = pattern.iter();
         while let Some(b) = rest.next() {
             self.skip_spaces();
             // Parts that the format has beyond the text's end stay zero.
             if self.text.is_empty() {
-                return Some(());
+                break;
             }
             if b.is_ascii_whitespace() {
                 continue;
             }
-            if *b != b'%' {
+            let spec = if *b == b'%' { rest.next() } else { None };
+            let Some(&spec) = spec else {
                 self.text = self.text.strip_prefix(&[*b])?;
                 continue;
-            }
-            let spec = *rest.next()?;
+            };
             match spec {
                 b'Y' => {
                     let (n, digits) = self.number(4)?;
@@ -249,10 +257,7 @@ impl Reader<'_> {
                 b'H' | b'k' => parts.hour = self.number(2)?.0,
                 b'h' | b'I' | b'l' => {
                     parts.hour = self.number(2)?.0;
-                    if !(1..=12).contains(&parts.hour) {
-                        return None;
-                    }
-                    parts.pm.get_or_insert(false);
+                    has_half_days = true;
                 }
                 b'i' => parts.minute = self.number(2)?.0,
                 b's' | b'S' => parts.second = self.number(2)?.0,
@@ -260,20 +265,8 @@ impl Reader<'_> {
                     let (n, digits) = self.number(6)?;
                     parts.us = n * 10u32.pow(6 - digits as u32);
                 }
-                b'p' => {
-                    let pm = self.name(&["AM ", "PM "], false).or_else(|| {
-                        let (head, tail) = self.text.split_at_checked(2)?;
-                        let pm = if head.eq_ignore_ascii_case(b"PM") {
-                            1
-                        } else if head.eq_ignore_ascii_case(b"AM") {
-                            0
-                        } else {
-                            return None;
-                        };
-                        self.text = tail;
-                        Some(pm)
-                    })?;
-                    parts.pm = Some(pm == 1);
+                b'p' if has_half_days => {
+                    afternoon = self.name(&["AM", "PM"], false)? == 1;
                 }
                 b'r' => self.read(b"%I:%i:%S %p", parts)?,
                 b'T' => self.read(b"%H:%i:%S", parts)?,
@@ -295,7 +288,6 @@ impl Reader<'_> {
                     parts.week = Some(Week { number, from_sunday, has_own_year });
                 }
                 b'X' | b'x' => parts.week_year = Some((self.number(4)?.0, spec == b'X')),
-                b'%' => self.text = self.text.strip_prefix(b"%")?,
                 b'#' => {
                     self.text =
                         &self.text[self.text.iter().take_while(|b| b.is_ascii_digit()).count()..]
@@ -308,8 +300,15 @@ impl Reader<'_> {
                     self.text = &self.text
                         [self.text.iter().take_while(|b| b.is_ascii_punctuation()).count()..]
                 }
+                // MySQL has no %% here, and %p only behind an hour from 1 to 12.
                 _ => return None,
             }
+        }
+        if has_half_days {
+            if !(1..=12).contains(&parts.hour) {
+                return None;
+            }
+            parts.hour = parts.hour % 12 + if afternoon { 12 } else { 0 };
         }
         Some(())
     }
@@ -365,9 +364,6 @@ fn parse(text: &[u8], pattern: &[u8]) -> Option<(Value<'static>, bool)> {
     // All parts of an empty text are zero.
     if !text.trim_ascii_start().is_empty() {
         reader.read(pattern, &mut parts)?;
-    }
-    if let Some(pm) = parts.pm {
-        parts.hour = parts.hour % 12 + if pm { 12 } else { 0 };
     }
     if parts.hour > 23 || parts.minute > 59 || parts.second > 59 {
         return None;
@@ -433,7 +429,8 @@ impl<'v> Eval<'v, '_, '_> {
                 else {
                     return Ok(Value::Null);
                 };
-                self.made(format_time(t, &pattern, self.most_bytes()))
+                let text = format_time(t, &pattern, self.most_bytes());
+                Ok(text.map_or(Value::Null, Value::owned))
             }
             _ => {
                 let (Some(text), Some(pattern)) =
@@ -449,7 +446,7 @@ impl<'v> Eval<'v, '_, '_> {
                     let wrong = match parsed {
                         None => SqlError::new(
                             1411,
-                            format!("Incorrect {kind} value: '{shown}' for function str_to_date"),
+                            format!("Incorrect datetime value: '{shown}' for function str_to_date"),
                         ),
                         Some(_) => SqlError::truncated_wrong_value(kind, shown),
                     };
@@ -483,7 +480,8 @@ mod tests {
         );
         assert_eq!(f("1999-01-01", "%X %V"), "1998 52");
         assert_eq!(
-            format_time(Time::new(false, 100, 0, 0, 0).unwrap(), b"%H %k %h %I %l", usize::MAX),
+            format_time(Time::new(false, 100, 0, 0, 0).unwrap(), b"%H %k %h %I %l", usize::MAX)
+                .unwrap(),
             b"100 100 04 04 4"
         );
         assert_eq!((f("2024-01-02", "%Y%"), f("2024-01-02", "%%%")), ("2024%".into(), "%%".into()));
@@ -494,7 +492,7 @@ mod tests {
         let pattern = b"%r".repeat(1000);
         for most in [0, 100, 101] {
             let date = format_date(at("2024-01-02 03:04:05"), &pattern, most).unwrap();
-            let time = format_time(Time::ZERO, &pattern, most);
+            let time = format_time(Time::ZERO, &pattern, most).unwrap();
             assert!(date.len() > most && time.len() > most, "{most}");
             assert!(date.len() < most + 20 && time.len() < most + 20, "{most}");
         }
@@ -512,6 +510,19 @@ mod tests {
         assert_eq!(p("2004-04-31", "%Y-%m-%d"), None);
         assert_eq!(p("x", "%Y"), None);
         assert_eq!(p("12:05:06 AM", "%r"), ok("00:05:06"));
+        assert_eq!(p("11 pm 5", "%h %p %i"), ok("23:05:00"));
+        assert_eq!(p("0 11", "%h %H"), ok("11:00:00"));
+        assert_eq!(p("50%", "%i%"), ok("00:50:00"));
+        for (text, pattern) in [
+            ("10:11:12 PM", "%H:%i:%s %p"),
+            ("PM 10:11", "%p %h:%i"),
+            ("10:11:12 AM AM", "%r %p"),
+            ("13", "%h"),
+            ("0", "%h"),
+            ("50%", "%i%%"),
+        ] {
+            assert_eq!(p(text, pattern), None, "{text} {pattern}");
+        }
         for (text, pattern, wanted) in [
             ("200442 Monday", "%X%V %W", "2004-10-18"),
             ("2004 42 Monday", "%Y %U %W", "2004-10-18"),

@@ -249,6 +249,14 @@ impl<'v> Eval<'v, '_, '_> {
     /// The argument as a date. A value that is not a date gives NULL and a warning.
     pub(super) fn arg_datetime(&mut self, e: &'v Expr) -> Result<Option<DateTime>> {
         let value = self.eval(e)?;
+        self.datetime_of(e, value)
+    }
+    /// The date that `value` is, which is the value of `e`.
+    pub(super) fn datetime_of(
+        &mut self,
+        e: &'v Expr,
+        value: Value<'v>,
+    ) -> Result<Option<DateTime>> {
         let value = if e.is_calculated_date() && matches!(value, Value::Bytes(_)) {
             self.made_of_dates(value)
         } else {

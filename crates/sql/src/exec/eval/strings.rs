@@ -266,7 +266,8 @@ impl<'v> Eval<'v, '_, '_> {
         }
         let missing = len - chars;
         let per = to.char_count(&with).max(1);
-        if missing.saturating_mul(with.len()) / per + text.len() > self.most_bytes() {
+        let padded = missing.saturating_mul(with.len()) / per;
+        if padded.saturating_add(text.len()) > self.most_bytes() {
             return self.too_long(if left { "lpad" } else { "rpad" });
         }
         let mut padding = with.repeat(missing / per);

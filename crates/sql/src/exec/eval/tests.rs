@@ -186,6 +186,96 @@ fn strings() {
     ]);
 }
 
+/// Calls in which `?` is a length, a count, a position or an amount.
+const CALLS_WITH_NUMBERS: &[&str] = &[
+    "LPAD('a', ?, '€')",
+    "LPAD('a', ?, 'xy')",
+    "RPAD('a', ?, '€')",
+    "RPAD('', ?, ?)",
+    "REPEAT('a', ?)",
+    "REPEAT('', ?)",
+    "REPEAT('€', ?)",
+    "SPACE(?)",
+    "LEFT('€a', ?)",
+    "RIGHT('€a', ?)",
+    "SUBSTRING('€a', ?)",
+    "SUBSTRING('€a', ?, ?)",
+    "SUBSTRING('€a', 2, ?)",
+    "SUBSTRING_INDEX('a,b', ',', ?)",
+    "INSERT('€ab', ?, ?, 'x')",
+    "INSERT('€ab', 2, ?, 'x')",
+    "LOCATE('a', '€a', ?)",
+    "ELT(?, 'a')",
+    "FORMAT(1.5, ?)",
+    "FORMAT(?, ?)",
+    "CHAR(?)",
+    "CONV(?, 10, ?)",
+    "CONV(?, ?, 2)",
+    "CONV(?, -10, -2)",
+    "BIN(?)",
+    "HEX(?)",
+    "SHA2('a', ?)",
+    "ROUND(1.5, ?)",
+    "ROUND(1.5e0, ?)",
+    "TRUNCATE(1.5, ?)",
+    "ABS(?)",
+    "RAND(?)",
+    "FROM_DAYS(?)",
+    "MAKEDATE(?, 1)",
+    "MAKEDATE(2024, ?)",
+    "MAKETIME(?, 1, 1)",
+    "MAKETIME(1, ?, 1)",
+    "MAKETIME(1, 1, ?)",
+    "SEC_TO_TIME(?)",
+    "FROM_UNIXTIME(?)",
+    "WEEK('2024-01-01', ?)",
+    "INET_NTOA(?)",
+    "REGEXP_SUBSTR('a', 'a', ?)",
+    "REGEXP_SUBSTR('a', 'a', 1, ?)",
+    "REGEXP_INSTR('a', 'a', ?, ?)",
+    "REGEXP_REPLACE('a', 'a', 'b', 1, ?)",
+    "'2024-01-01' + INTERVAL ? YEAR",
+    "'2024-01-01' - INTERVAL ? QUARTER",
+    "'2024-01-01' - INTERVAL ? WEEK",
+    "'2024-01-01' + INTERVAL ? HOUR",
+    "'2024-01-01' - INTERVAL ? SECOND",
+    "'2024-01-01' - INTERVAL ? MICROSECOND",
+    "TIME'1:00:00' - INTERVAL ? MICROSECOND",
+    "'2024-01-01' + INTERVAL ? DAY_MICROSECOND",
+    "CAST(? AS YEAR)",
+    "CAST(? AS TIME)",
+    "CAST(? AS DATETIME)",
+    "1 << ?",
+    "? DIV -1",
+    "? % -1",
+];
+
+/// Numbers at the ends of their range give a value, NULL or an error.
+#[test]
+fn numbers_of_any_size_are_arguments() {
+    let server = Server::new();
+    let mut c = Client::new(&server);
+    for call in CALLS_WITH_NUMBERS {
+        for n in ["-9223372036854775808", "9223372036854775807", "18446744073709551615"] {
+            c.outcome(&format!("SELECT {}", call.replace("?", n)));
+        }
+    }
+    assert_eq!(c.rows("SELECT LPAD('a', 9223372036854775807, '€')", &[]), "NULL");
+    let wrong = "Result of lpad() was larger than max_allowed_packet (67108864) - truncated";
+    assert_eq!(c.session.warnings(), [(1301, wrong)]);
+}
+
+#[test]
+fn functions_of_any_number_of_arguments_have_a_limit() {
+    let server = Server::new();
+    let mut c = Client::new(&server);
+    for name in ["COALESCE", "GREATEST", "FIELD", "ELT", "CONCAT_WS", "CHAR"] {
+        let call = |count: usize| format!("SELECT LENGTH({name}(1{}))", ", 1".repeat(count - 1));
+        assert_eq!(c.outcome(&call(65_535)), None, "{name}");
+        assert_eq!(c.error(&call(65_536)).0, 1582, "{name}");
+    }
+}
+
 #[test]
 fn dates_and_times() {
     check(&[

@@ -211,36 +211,22 @@ impl<'v> Eval<'v, '_, '_> {
     }
 
     fn conv_digits(&mut self, number: &'v Expr, from: i64, to: i64) -> Result<Value<'v>> {
-        // CONV reads the characters of a literal such as X'..' as digits.
-        let value = if matches!(number.kind, ExprKind::Hex(_)) {
-            self.eval(number)?
-        } else {
-            self.number(number)?
-        };
-        let text = match value {
-            Value::Null => return Ok(Value::Null),
-            bits @ Value::UInt(_) if number.ty.kind == Kind::Bit => bits.to_bytes().into_owned(),
-            value => self.text_of(number, &value).into_owned(),
-        };
-        if text.is_empty() {
+        let value = self.number(number)?;
+        if value.is_null()
+            || !(2..=36).contains(&from.unsigned_abs())
+            || !(2..=36).contains(&to.unsigned_abs())
+        {
             return Ok(Value::Null);
         }
-        if !(2..=36).contains(&from.unsigned_abs()) || !(2..=36).contains(&to.unsigned_abs()) {
-            return Ok(Value::Null);
-        }
-        let text = text.trim_ascii_start();
-        let (negative, digits) = match text.split_first() {
-            Some((b'-', rest)) => (true, rest),
-            Some((b'+', rest)) => (false, rest),
-            _ => (false, text),
+        let is_bits = number.ty.kind == Kind::Bit || matches!(number.kind, ExprKind::Hex(_));
+        let n = match value {
+            // BIT and literals such as X'..' are numbers, and not the digits of one.
+            Value::UInt(n) if is_bits => n,
+            value => match self.text_of(number, &value) {
+                text if text.is_empty() => return Ok(Value::Null),
+                text => digits_as_number(&text, from),
+            },
         };
-        let base = from.unsigned_abs() as u32;
-        let mut n = Some(0u64);
-        for digit in digits.iter().map_while(|b| char::from(*b).to_digit(base)) {
-            n = n.and_then(|n| n.checked_mul(base as u64)?.checked_add(digit as u64));
-        }
-        // A number that does not fit has all bits set, with either sign.
-        let n = n.map_or(u64::MAX, |n| if negative { n.wrapping_neg() } else { n });
         let signed = to < 0 && (n as i64) < 0;
         let mut rest = if signed { (n as i64).unsigned_abs() } else { n };
         let base = to.unsigned_abs();
@@ -318,6 +304,32 @@ impl<'v> Eval<'v, '_, '_> {
         let name = String::from_utf8_lossy(&name).into_owned();
         self.env.warn(SqlError::new(1649, format!("Unknown locale: '{name}'")))?;
         Ok(NumberStyle::EN_US)
+    }
+}
+
+/// The number at the start of a text in base `from`; 0 if there is none. If `from` is negative, the
+/// number has a sign, and one that does not fit is the nearest that does. Otherwise a number that
+/// does not fit has all bits set, whatever sign the text has.
+fn digits_as_number(text: &[u8], from: i64) -> u64 {
+    let text = text.trim_ascii_start();
+    let (negative, digits) = match text.split_first() {
+        Some((b'-', rest)) => (true, rest),
+        Some((b'+', rest)) => (false, rest),
+        _ => (false, text),
+    };
+    let base = from.unsigned_abs();
+    let n = digits
+        .iter()
+        .map_while(|b| char::from(*b).to_digit(base as u32))
+        .try_fold(0u64, |n, digit| n.checked_mul(base)?.checked_add(digit.into()));
+    match n {
+        _ if from < 0 => {
+            let n = n.map_or(i128::MAX, i128::from);
+            (if negative { -n } else { n }).clamp(i64::MIN.into(), i64::MAX.into()) as u64
+        }
+        None => u64::MAX,
+        Some(n) if negative => n.wrapping_neg(),
+        Some(n) => n,
     }
 }
 

@@ -4,6 +4,7 @@ use super::text;
 use crate::error::Result;
 use crate::exec::server_rows::Gathered;
 use crate::memory::Account;
+use redolith_types::convert::text_to_f64;
 use redolith_types::{
     CheckDef, Collation, Column, DefaultValue, IndexDef, SqlType, TableDef, Value,
 };
@@ -33,6 +34,7 @@ pub(crate) fn default_text(c: &Column) -> DefaultText {
         Some(DefaultValue::Null) => DefaultText::Null,
         Some(DefaultValue::Literal(bytes)) => match c.ty {
             SqlType::Bit { .. } => DefaultText::Bits(bits(bytes)),
+            SqlType::Float { .. } => DefaultText::Literal(float(&c.ty, bytes)),
             _ => DefaultText::Literal(String::from_utf8_lossy(bytes).into_owned()),
         },
         Some(DefaultValue::CurrentTimestamp(fsp)) => DefaultText::Now(now(*fsp)),
@@ -47,6 +49,13 @@ pub(super) fn now(fsp: u8) -> String {
 fn bits(bytes: &[u8]) -> String {
     let number = bytes.iter().fold(0u64, |n, b| n << 8 | u64::from(*b));
     format!("b'{number:b}'")
+}
+
+/// The default of a FLOAT, whose text has all digits of the number, as a column shows it.
+fn float(ty: &SqlType, digits: &[u8]) -> String {
+    let mut out = Vec::new();
+    ty.write_text(&Value::Float(text_to_f64(digits).value as f32), &mut out);
+    String::from_utf8_lossy(&out).into_owned()
 }
 
 /// Puts a name in backticks.

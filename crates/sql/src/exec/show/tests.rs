@@ -21,7 +21,7 @@ const EVERYTHING: &str = "CREATE TABLE `every``thing` (
   `d` double NOT NULL DEFAULT '0',
   `c` char(120) NOT NULL DEFAULT '',
   `v` varchar(20) CHARACTER SET latin1 DEFAULT 'it''s \\\\ here' COMMENT 'line\\nbreak',
-  `b` varchar(20) COLLATE utf8mb4_bin DEFAULT NULL,
+  `b` varchar(20) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin DEFAULT NULL,
   `note` mediumtext,
   `bin` varbinary(16) DEFAULT NULL,
   `blob` blob NOT NULL,
@@ -79,6 +79,20 @@ fn what_is_told_makes_the_same_table() {
         let again = definition(s, &shown);
         assert_eq!(again, def, "{shown}");
         assert_eq!(create::table(&again, &create::name(&again.name), 1, memory).unwrap(), shown);
+    }
+}
+
+/// A default that an earlier version has kept with fewer digits is still the text of a number.
+#[test]
+fn the_default_of_a_float_has_the_digits_of_a_float() {
+    let server = Server::new();
+    let s = &mut server.session();
+    let mut def = definition(s, "CREATE TABLE a (x FLOAT DEFAULT 16777217)");
+    assert_eq!(def.columns[0].default, Some(DefaultValue::Literal("16777216".into())));
+    for kept in ["16777216", "16777200"] {
+        def.columns[0].default = Some(DefaultValue::Literal(kept.into()));
+        let shown = create::table(&def, "`a`", 1, &mut Account::new(&server.memory)).unwrap();
+        assert!(shown.contains("`x` float DEFAULT '16777200'"), "{shown}");
     }
 }
 
