@@ -555,6 +555,7 @@ impl Session {
         });
         let mut cx = AdminContext {
             engine: &self.db.engine,
+            database: Some(&self.db),
             binlog: self.db.binlog.as_ref(),
             xa: &self.db.xa,
             settings: &self.db.settings,
@@ -566,6 +567,8 @@ impl Session {
             locks: &mut self.locks,
             next: &mut self.transaction.next,
             in_transaction: self.transaction.active,
+            parameters: self.param_collation,
+            binary_params: &self.binary_params,
             log: definition,
         };
         let ran = admin::run(&mut cx, plan, params, self.bound_at, out).await;
