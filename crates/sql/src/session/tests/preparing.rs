@@ -185,3 +185,45 @@ fn parameters_are_of_their_values_types() {
     );
     assert_eq!(execute(&mut s, sum, &[number("1.125")]), ["1.687500"]);
 }
+
+#[test]
+fn a_parameter_that_is_no_number_equals_nothing() {
+    let world = World::new();
+    let mut s = world.session();
+    let table = "CREATE TABLE d (id INT PRIMARY KEY, d DOUBLE, n DECIMAL(9,2), s VARCHAR(9), \
+        t DATE, j JSON, KEY (d), KEY (t))";
+    query(&mut s, table);
+    query(
+        &mut s,
+        "INSERT INTO d VALUES (0, 0, 0, 'a', '2024-01-01', '0'), (1, 1, 1, '', NULL, NULL)",
+    );
+    let nan = Value::Double(f64::NAN);
+    let mut run = |text: &str, params: &[Value<'_>]| {
+        let prepared = block_on(s.prepare(text.as_bytes())).expect(text);
+        let answer = execute(&mut s, prepared.id, params);
+        s.close_statement(prepared.id);
+        answer
+    };
+    for column in ["id", "d", "n", "s", "t", "j", "d + 1", "IF(id, s, d)"] {
+        for operator in ["= ?", "<=> ?", "< ?", ">= ?", "IN (?)", "NOT IN (?)", "BETWEEN ? AND 9"] {
+            let text = format!("DELETE FROM d WHERE {column} {operator}");
+            assert_eq!(run(&text, &[nan.clone()]), ["ok 0 0"], "{text}");
+        }
+    }
+    let both = [nan.clone(), nan.clone()];
+    assert_eq!(run("SELECT ? = ?", &both), ["NULL"]);
+    assert_eq!(run("SELECT ? <=> ?", &both), ["0"]);
+    assert_eq!(run("SELECT COUNT(*) FROM d WHERE d IN (?, 1)", &both[..1]), ["1"]);
+    for infinite in [f64::NAN, f64::INFINITY] {
+        let params = [Value::Double(infinite)];
+        for text in [
+            "SELECT JSON_ARRAY(?)",
+            "SELECT JSON_OBJECT('a', ?)",
+            "SELECT CAST(? AS JSON)",
+            "INSERT INTO d (id, j) VALUES (2, ?)",
+            "SELECT ROUND(?)",
+        ] {
+            assert_eq!(run(text, &params), ["error 1690"], "{text}");
+        }
+    }
+}
