@@ -4,8 +4,8 @@
 //! statement runs, the plan is out of the handle, so the run changes no shared reference count.
 //! **PREP-2** Statements of the protocol and of PREPARE count alike towards
 //! `max_prepared_stmt_count`, until they are closed or their session ends.
-use super::Session;
 use super::run::{Failure, keeps_warnings};
+use super::{Session, check_name};
 use crate::binlog::StatementText;
 use crate::error::{Result, SqlError};
 use crate::memory::Account;
@@ -20,6 +20,11 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// The capacity that the list of binary parameters keeps after a statement.
 const KEPT_BINARY_PARAMS: usize = 16;
+
+/// Approximate memory of the name of a statement of PREPARE.
+fn name_bytes(name: &str) -> usize {
+    64 + name.len()
+}
 
 /// The answer to COM_STMT_PREPARE.
 #[derive(Clone, Debug)]
@@ -293,28 +298,41 @@ impl Session {
         text: &[u8],
         charset: Charset,
     ) -> Result<()> {
+        check_name(name).inspect_err(|_| self.state.warnings.clear())?;
         // The old statement of this name is closed even if the new text has an error.
-        if let Some(id) = self.named.remove(name) {
-            self.close_statement(id);
-        }
+        self.forget_name(name);
         let client = std::mem::replace(&mut self.context.client, charset);
         let prepared = self.prepare_text(text).await;
         self.context.client = client;
         let prepared = prepared?;
+        if let Err(e) = self.state.memory.kept.charge(name_bytes(name)) {
+            self.close_statement(prepared.id);
+            return Err(e);
+        }
         self.named.insert(name.into(), prepared.id);
         Ok(())
     }
-    pub(super) fn named(&self, name: &str, command: &str) -> Result<u32> {
-        self.named
-            .get(name)
-            .copied()
-            .ok_or_else(|| SqlError::unknown_statement_handler(name, command))
+    /// Closes the statement of this name, if there is one. Returns whether there was.
+    fn forget_name(&mut self, name: &str) -> bool {
+        let Some(id) = self.named.remove(name) else { return false };
+        self.release_names(name_bytes(name));
+        self.close_statement(id);
+        true
+    }
+    /// Forgets the names of all statements, which are closed.
+    pub(super) fn forget_names(&mut self) {
+        let named = std::mem::take(&mut self.named);
+        self.release_names(named.keys().map(|name| name_bytes(name)).sum());
+    }
+    fn release_names(&mut self, bytes: usize) {
+        let kept = &mut self.state.memory.kept;
+        kept.release_to(kept.used().saturating_sub(bytes));
     }
     pub(super) fn deallocate(&mut self, name: &str) -> Result<()> {
-        let id = self.named(name, "DEALLOCATE PREPARE")?;
-        self.named.remove(name);
-        self.close_statement(id);
-        Ok(())
+        if self.forget_name(name) {
+            return Ok(());
+        }
+        Err(SqlError::unknown_statement_handler(name, "DEALLOCATE PREPARE"))
     }
     /// EXECUTE name USING @a, ..: the result is sent in the text protocol.
     pub(super) async fn execute_named(
@@ -324,7 +342,8 @@ impl Session {
         more: bool,
         out: &mut impl ResultSink,
     ) -> Result<()> {
-        let id = self.named(name, "EXECUTE")?;
+        let id = self.named.get(name).copied();
+        let id = id.ok_or_else(|| SqlError::unknown_statement_handler(name, "EXECUTE"))?;
         self.param_collation = self.derived.exec.connection;
         let ran = match self.values_of(using) {
             Ok(values) => self.try_prepared(id, &values, more, out).await,
