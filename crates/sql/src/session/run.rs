@@ -9,7 +9,7 @@ use crate::exec::set::SystemVariables;
 use crate::exec::{self, Env, ExecContext, MoreRows, StatementSettings, row_bytes};
 use crate::information_schema::is_schema;
 use crate::parse::parameterize::Parameterized;
-use crate::plan::{DdlStmt, ExprKind, Plan, ShowKind, Statement};
+use crate::plan::{DdlStmt, ExprKind, InsertPlan, InsertRows, Plan, ShowKind, Statement};
 use crate::processes::Kill;
 use crate::session_state::{Done, Level, Outcome};
 use crate::settings::Var;
@@ -204,7 +204,12 @@ impl Session {
         };
         self.count_handlers();
         self.count_warnings();
-        self.answer(ran?, more, out);
+        let outcome = ran?;
+        if let Statement::Insert(InsertPlan { rows: InsertRows::File(_), .. }) = &plan.body {
+            // The client takes no answer before it has sent its file, whatever of it was read.
+            Box::pin(out.end_file()).await;
+        }
+        self.answer(outcome, more, out);
         Ok(())
     }
 
