@@ -14,6 +14,7 @@ use crate::plan_cache::{Entry, PlanContext};
 use crate::settings::Var;
 use crate::sql_mode::SqlMode;
 use crate::temporary_tables::SessionCatalog;
+use redolith_engine::runtime::Runtime;
 use redolith_types::{Charset, Collation, Value};
 use smallvec::SmallVec;
 use std::ops::Range;
@@ -34,7 +35,23 @@ const SHORT_TREE_BYTES: usize = Bounds::SHORT_MEMORY;
 /// How much more memory the next attempt to bind a short text gets.
 const MORE_MEMORY: usize = 8;
 /// From this length of the text on, parsing and binding take long.
-const LONG_STATEMENT_BYTES: usize = 8 << 10;
+pub(super) const LONG_STATEMENT_BYTES: usize = 8 << 10;
+
+/// Does work on `bytes` of text. From `long` bytes on, the runtime does the work as long work,
+/// because other sessions cannot wait for it; shorter work runs in the worker thread.
+pub(super) fn work_on<T>(
+    runtime: &dyn Runtime,
+    bytes: usize,
+    long: usize,
+    work: impl FnOnce() -> T,
+) -> T {
+    if bytes < long {
+        return work();
+    }
+    let (mut work, mut done) = (Some(work), None);
+    runtime.work_long(&mut || done = work.take().map(|work| work()));
+    done.expect("the runtime does the work")
+}
 
 impl Session {
     /// The memory that work on a statement's text may use, and the process whose KILL ends the
@@ -72,15 +89,9 @@ impl Session {
             }
         }
     }
-    /// Does work on `bytes` of text. From `long` bytes on, the runtime does the work as long work,
-    /// because other sessions cannot wait for it; shorter work runs in the worker thread.
+    /// [`work_on`] with the session's runtime.
     pub(super) fn work_on<T>(&self, bytes: usize, long: usize, work: impl FnOnce() -> T) -> T {
-        if bytes < long {
-            return work();
-        }
-        let (mut work, mut done) = (Some(work), None);
-        self.db.engine.runtime.work_long(&mut || done = work.take().map(|work| work()));
-        done.expect("the runtime does the work")
+        work_on(&*self.db.engine.runtime, bytes, long, work)
     }
 
     /// Reads the tokens of the statement at `start`.
@@ -406,7 +417,8 @@ impl Session {
                 Ok(bound) => bound,
                 Err(e) => {
                     // Of several statements, none is prepared.
-                    if let (range, None) = parse::split(text, 0, context.mode) {
+                    let split = || parse::split(text, 0, context.mode);
+                    if let (range, None) = self.work_on(text.len(), LONG_STATEMENT_BYTES, split) {
                         Box::pin(self.commit_before_unbound(context, text, range)).await?;
                     }
                     return Err(e);

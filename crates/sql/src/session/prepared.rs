@@ -4,11 +4,12 @@
 //! statement runs, the plan is out of the handle, so the run changes no shared reference count.
 //! **PREP-2** Statements of the protocol and of PREPARE count alike towards
 //! `max_prepared_stmt_count`, until they are closed or their session ends.
+use super::plans::{LONG_STATEMENT_BYTES, work_on};
 use super::run::{Failure, keeps_warnings};
 use super::{Session, check_name};
 use crate::binlog::StatementText;
 use crate::error::{Result, SqlError};
-use crate::memory::Account;
+use crate::memory::{Account, bytes_of};
 use crate::plan::{ExprType, Plan};
 use crate::plan_cache::Entry;
 use crate::settings::Var;
@@ -192,13 +193,16 @@ impl Session {
         let Some((from, to)) = self.derived.charsets.conversion() else { return Ok(None) };
         let memory = &mut self.state.memory.statement;
         memory.charge(size_of_val(params))?;
-        let converted = params.iter().enumerate().map(|(n, value)| match value {
-            Value::Bytes(b) if !b.is_ascii() && binary.binary_search(&(n as u32)).is_err() => {
-                Ok(Value::Bytes(convert_counted(b, from, to, memory)?))
-            }
-            value => Ok(value.borrow()),
-        });
-        converted.collect::<Result<_>>().map(Some)
+        let bytes = params.iter().map(bytes_of).sum();
+        work_on(&*self.db.engine.runtime, bytes, LONG_STATEMENT_BYTES, || {
+            let converted = params.iter().enumerate().map(|(n, value)| match value {
+                Value::Bytes(b) if !b.is_ascii() && binary.binary_search(&(n as u32)).is_err() => {
+                    Ok(Value::Bytes(convert_counted(b, from, to, memory)?))
+                }
+                value => Ok(value.borrow()),
+            });
+            converted.collect::<Result<_>>().map(Some)
+        })
     }
     fn forget_binary_params(&mut self) {
         self.binary_params.clear();
@@ -358,32 +362,38 @@ impl Session {
         let (connection, memory) =
             (self.param_collation.charset(), &mut self.state.memory.statement);
         memory.charge(using.len() * size_of::<Value<'_>>())?;
-        let mut values = Vec::with_capacity(using.len());
-        for (n, name) in using.iter().enumerate() {
-            let Some(variable) = self.state.user_variables.get(name) else {
-                values.push(Value::Null);
-                continue;
-            };
-            let charset = variable.collation.charset();
-            values.push(match &variable.value {
-                Value::Bytes(b) => {
-                    let stays = charset == Charset::Binary || charset == connection || b.is_ascii();
-                    let text = if stays {
-                        Cow::Borrowed(&b[..])
-                    } else {
-                        convert_counted(b, charset, connection, memory)?
-                    };
-                    if let Cow::Borrowed(b) = text {
-                        memory.charge(b.len())?;
+        let variables = || using.iter().map(|name| self.state.user_variables.get(name));
+        let bytes = variables().flatten().map(|variable| bytes_of(&variable.value)).sum();
+        let binary_params = &mut self.binary_params;
+        work_on(&*self.db.engine.runtime, bytes, LONG_STATEMENT_BYTES, || {
+            let mut values = Vec::with_capacity(using.len());
+            for (n, variable) in (0..).zip(variables()) {
+                let Some(variable) = variable else {
+                    values.push(Value::Null);
+                    continue;
+                };
+                let charset = variable.collation.charset();
+                values.push(match &variable.value {
+                    Value::Bytes(b) => {
+                        let stays =
+                            charset == Charset::Binary || charset == connection || b.is_ascii();
+                        let text = if stays {
+                            Cow::Borrowed(&b[..])
+                        } else {
+                            convert_counted(b, charset, connection, memory)?
+                        };
+                        if let Cow::Borrowed(b) = text {
+                            memory.charge(b.len())?;
+                        }
+                        if charset == Charset::Binary {
+                            binary_params.push(n);
+                        }
+                        Value::owned(text.into_owned())
                     }
-                    if charset == Charset::Binary {
-                        self.binary_params.push(n as u32);
-                    }
-                    Value::owned(text.into_owned())
-                }
-                value => value.clone(),
-            });
-        }
-        Ok(values)
+                    value => value.clone(),
+                });
+            }
+            Ok(values)
+        })
     }
 }
