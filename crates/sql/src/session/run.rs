@@ -592,7 +592,13 @@ impl Session {
         match ran {
             admin::Ran::Done(outcome) => Ok(outcome),
             admin::Ran::Commit(outcome) => {
-                self.commit_open().await?;
+                let committed = self.commit_open().await;
+                if committed.is_err() && matches!(plan.body, Statement::Set(_)) {
+                    // Autocommit stays off, because the transaction may still be open.
+                    self.vars.store_bits(Var::Autocommit, 0);
+                    self.refresh();
+                }
+                committed?;
                 self.locks.end_transaction();
                 Ok(outcome)
             }
