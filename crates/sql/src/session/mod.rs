@@ -142,6 +142,8 @@ impl Session {
         client.process.set_client_charset(derived.charsets.client);
         let mut memory = SessionMemory::new(&db.memory);
         memory.set_limit(derived.exec.memory_limit);
+        let mut warnings = Warnings::default();
+        warnings.without_notes(!vars.is_on(Var::SqlNotes));
         let mut trx = db.engine.begin(client.process.interrupt.clone());
         trx.progress = Some(client.process.progress.clone());
         memory.watch_locks(trx.locks().clone());
@@ -181,7 +183,7 @@ impl Session {
                 random: None,
                 user_variables: Default::default(),
                 temporary: TemporaryTables::new(&db.engine, &db.memory),
-                warnings: Warnings::default(),
+                warnings,
                 last_insert_id: 0,
                 row_count: 0,
                 found_rows: 0,
