@@ -202,6 +202,11 @@ impl Session {
             0 => self.run_rows(plan, params, more_rows, None, out).await,
             ms => Box::pin(self.run_limited(plan, params, Duration::from_millis(ms), out)).await,
         };
+        if ran.is_err()
+            && let Some(capture) = &mut self.capture
+        {
+            capture.forget_text(&mut self.state.memory);
+        }
         self.count_handlers();
         self.count_warnings();
         let outcome = ran?;
