@@ -137,7 +137,9 @@ impl Session {
         prepared.inspect_err(|e| self.failed(e))
     }
     async fn prepare_text(&mut self, text: &[u8]) -> Result<Prepared> {
-        self.statements.places.take(self.db.settings.bits(Var::MaxPreparedStmtCount))?;
+        let most = self.db.settings.bits(Var::MaxPreparedStmtCount);
+        let taken = self.statements.places.take(most);
+        taken.inspect_err(|_| self.state.warnings.clear())?;
         let found = self.find_described(text).await;
         let (entry, plan) = found.inspect_err(|_| self.statements.places.give_back(1))?;
         let (params, columns) = (plan.param_types.clone(), plan.columns.clone());
@@ -172,7 +174,10 @@ impl Session {
             Ok(converted) => {
                 self.try_prepared(id, converted.as_deref().unwrap_or(params), false, out).await
             }
-            Err(e) => Err(e),
+            Err(e) => {
+                self.state.warnings.clear();
+                Err(e)
+            }
         };
         self.forget_binary_params();
         self.state.memory.statement.release_to(0);
@@ -209,6 +214,50 @@ impl Session {
         self.binary_params.shrink_to(KEPT_BINARY_PARAMS);
     }
 
+    /// Takes the plan for these parameters out of its handle (PREP-1), or makes it. The entry comes
+    /// with a plan that was bound again.
+    async fn plan_for(
+        &mut self,
+        id: u32,
+        params: &[Value<'_>],
+    ) -> Result<(Option<Arc<Entry>>, Arc<Plan>)> {
+        let Some(handle) = self.statements.get(id) else {
+            return Err(SqlError::unknown_statement_handler(id, "EXECUTE"));
+        };
+        // Some statements look things up when they are bound (SHOW, DDL). Their plans are not
+        // cacheable: such a statement is bound again for each execution.
+        let temporary = &self.state.temporary;
+        let is_good = |p: &Arc<Plan>| p.cacheable && p.serves() && !temporary.hide_from(p);
+        let (bound, plan) = match handle.plan.take().filter(is_good) {
+            Some(plan) => (None, plan),
+            None => {
+                let entry = handle.entry.clone();
+                let (entry, plan) = self.rebind_prepared(&entry).await?;
+                if let Some(handle) = self.statements.get(id) {
+                    handle.entry = entry.clone();
+                }
+                (Some(entry), plan)
+            }
+        };
+        if params.len() != plan.param_types.len() {
+            return Err(SqlError::wrong_arguments("EXECUTE"));
+        }
+        let (strings, binary) = (self.param_collation, &self.binary_params);
+        let collation =
+            |n| if binary.binary_search(&n).is_ok() { Collation::Binary } else { strings };
+        if plan.is_for(params, collation) {
+            return Ok((bound, plan));
+        }
+        let Some(entry) = self.statements.get(id).map(|h| h.entry.clone()) else {
+            return Err(SqlError::unknown_statement_handler(id, "EXECUTE"));
+        };
+        let (own, plan) = self.retype_prepared(&entry, &plan, params).await?;
+        if let Some(handle) = self.statements.get(id) {
+            handle.entry = own;
+        }
+        Ok((bound, plan))
+    }
+
     /// `more` says that another statement follows in the text.
     async fn try_prepared(
         &mut self,
@@ -218,42 +267,12 @@ impl Session {
         out: &mut impl ResultSink,
     ) -> Result<()> {
         loop {
-            let Some(handle) = self.statements.get(id) else {
-                return Err(SqlError::unknown_statement_handler(id, "EXECUTE"));
-            };
-            // Some statements look things up when they are bound (SHOW, DDL). Their plans are not
-            // cacheable: such a statement is bound again for each execution.
-            let temporary = &self.state.temporary;
-            let is_good = |p: &Arc<Plan>| p.cacheable && p.serves() && !temporary.hide_from(p);
-            let (entry, plan) = match handle.plan.take().filter(is_good) {
-                Some(plan) => (None, plan),
-                None => {
-                    let entry = handle.entry.clone();
-                    let (entry, plan) = self.rebind_prepared(&entry).await?;
-                    if let Some(handle) = self.statements.get(id) {
-                        handle.entry = entry.clone();
-                    }
-                    (Some(entry), plan)
-                }
-            };
-            if params.len() != plan.param_types.len() {
-                return Err(SqlError::wrong_arguments("EXECUTE"));
+            let found = self.plan_for(id, params).await;
+            if found.is_err() {
+                // The error is the statement's only message.
+                self.state.warnings.clear();
             }
-            let (strings, binary) = (self.param_collation, &self.binary_params);
-            let collation =
-                |n| if binary.binary_search(&n).is_ok() { Collation::Binary } else { strings };
-            let plan = if plan.is_for(params, collation) {
-                plan
-            } else {
-                let Some(entry) = self.statements.get(id).map(|h| h.entry.clone()) else {
-                    continue;
-                };
-                let (own, plan) = self.retype_prepared(&entry, &plan, params).await?;
-                if let Some(handle) = self.statements.get(id) {
-                    handle.entry = own;
-                }
-                plan
-            };
+            let (entry, plan) = found?;
             // The text of a definition is logged, and definitions are not cacheable.
             let entry = match entry {
                 None if self.derived.log.rows_query => {

@@ -227,3 +227,29 @@ fn a_parameter_that_is_no_number_equals_nothing() {
         }
     }
 }
+
+#[test]
+fn an_execution_that_fails_before_it_begins_leaves_its_own_error_alone() {
+    let world = World::new();
+    let mut s = world.session();
+    query(&mut s, TABLE);
+    let prepared = block_on(s.prepare(b"SELECT k FROM t WHERE id = ?")).unwrap().id;
+    let warnings = ["Note|1051|Unknown table 'test.nowhere'"];
+    for (id, params, error) in [
+        (prepared, vec![], "Error|1210|Incorrect arguments to EXECUTE"),
+        (99, vec![], "Error|1243|Unknown prepared statement handler (99) given to EXECUTE"),
+        (prepared, vec![Value::Int(1)], "Error|1146|Table 'test.t' doesn't exist"),
+    ] {
+        if error.contains("1146") {
+            query(&mut s, "DROP TABLE t");
+        }
+        query(&mut s, "DROP TABLE IF EXISTS nowhere");
+        assert_eq!(lines(&mut s, "SHOW WARNINGS"), warnings);
+        assert!(execute(&mut s, id, &params)[0].starts_with("error"));
+        assert_eq!(lines(&mut s, "SHOW WARNINGS"), [error]);
+    }
+    query(&mut s, "SET GLOBAL max_prepared_stmt_count = 1");
+    query(&mut s, "DROP TABLE IF EXISTS nowhere");
+    assert_eq!(block_on(s.prepare(b"SELECT 1")).unwrap_err().code, 1461);
+    assert_eq!(lines(&mut s, "SHOW COUNT(*) WARNINGS"), ["1"]);
+}
