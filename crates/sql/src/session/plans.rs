@@ -341,10 +341,8 @@ impl Session {
 
     /// Finds or makes the shared entry and the plan of a text that a client prepares.
     pub(super) async fn find_prepared(&mut self, text: &[u8]) -> Result<(Arc<Entry>, Arc<Plan>)> {
-        if let Some(entry) = self.db.plans.prepared(&self.context, text)
-            && let Some(plan) = entry.plan().filter(|p| !self.state.temporary.hide_from(p))
-        {
-            return Ok((entry, plan));
+        if let Some(entry) = self.db.plans.prepared(&self.context, text) {
+            return self.rebind_prepared(&entry).await;
         }
         let context = self.context.clone();
         self.make_prepared(&context, text).await
@@ -355,6 +353,7 @@ impl Session {
         &mut self,
         entry: &Arc<Entry>,
     ) -> Result<(Arc<Entry>, Arc<Plan>)> {
+        // A plan that is not cacheable may be made of what another session has.
         let is_good = |p: &Arc<Plan>| p.cacheable && !self.state.temporary.hide_from(p);
         if let Some(plan) = entry.plan().filter(is_good) {
             return Ok((entry.clone(), plan));

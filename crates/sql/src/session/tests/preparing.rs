@@ -253,3 +253,14 @@ fn an_execution_that_fails_before_it_begins_leaves_its_own_error_alone() {
     assert_eq!(block_on(s.prepare(b"SELECT 1")).unwrap_err().code, 1461);
     assert_eq!(lines(&mut s, "SHOW COUNT(*) WARNINGS"), ["1"]);
 }
+
+#[test]
+fn a_description_is_made_of_the_sessions_own_variables() {
+    let world = World::new();
+    for (value, is_string) in [("1", false), ("'text'", true), ("2", false)] {
+        let mut s = world.session();
+        lines(&mut s, &format!("SET @a = {value}"));
+        let prepared = block_on(s.prepare(b"SELECT @a")).unwrap();
+        assert_eq!(prepared.columns[0].ty.kind.is_string(), is_string);
+    }
+}
