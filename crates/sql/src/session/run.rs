@@ -122,6 +122,10 @@ impl Session {
                 Default::default()
             };
             let more_rows = self.more_rows(text, parameterized, &plan);
+            if let Statement::Execute { .. } | Statement::Prepare { .. } = &plan.body {
+                // `run` counts the others, and what EXECUTE runs.
+                self.count(&plan.body);
+            }
             match &plan.body {
                 Statement::Execute { name, using } => {
                     self.state.warnings.clear();
@@ -179,7 +183,7 @@ impl Session {
         more: bool,
         out: &mut impl ResultSink,
     ) -> Ran<()> {
-        self.db.status.counters.add(super::statement_counter::counter(&plan.body), 1);
+        self.count(&plan.body);
         if !keeps_warnings(&plan.body) {
             self.state.warnings.clear();
         }
@@ -216,6 +220,11 @@ impl Session {
         }
         self.answer(outcome, more, out);
         Ok(())
+    }
+
+    /// Adds a statement to its Com_* counter.
+    fn count(&self, body: &Statement) {
+        self.db.status.counters.add(super::statement_counter::counter(body), 1);
     }
 
     fn answer(&mut self, outcome: Outcome, more: bool, out: &mut impl ResultSink) {

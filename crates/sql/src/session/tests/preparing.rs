@@ -1,6 +1,7 @@
 //! Tests statements that are prepared with the protocol's commands or with PREPARE.
 use super::{TABLE, World, execute, lines, query};
 use crate::sink::StatusFlags;
+use crate::status::Counter;
 use redolith_engine::runtime::block_on;
 use redolith_types::Value;
 
@@ -263,4 +264,18 @@ fn a_description_is_made_of_the_sessions_own_variables() {
         let prepared = block_on(s.prepare(b"SELECT @a")).unwrap();
         assert_eq!(prepared.columns[0].ty.kind.is_string(), is_string);
     }
+}
+
+#[test]
+fn statements_of_prepare_are_counted() {
+    let world = World::new();
+    let mut s = world.session();
+    lines(&mut s, "PREPARE p FROM 'SELECT 1'; EXECUTE p; EXECUTE p; DEALLOCATE PREPARE p");
+    lines(&mut s, "PREPARE p FROM 'SELEC'");
+    lines(&mut s, "EXECUTE p");
+    let count = |counter| world.db.status.counters.get(counter);
+    assert_eq!(count(Counter::ComPrepareSql), 2);
+    assert_eq!(count(Counter::ComExecuteSql), 3);
+    assert_eq!(count(Counter::ComDeallocateSql), 1);
+    assert_eq!(count(Counter::ComSelect), 2);
 }
