@@ -6,9 +6,9 @@
 //! ```
 //!
 //! FILE-1: the packets are taken apart as they come, so a packet needs no memory for its length.
-//! FILE-2: a statement that fails reads the file away to its end, because the client takes no
-//! answer before. It holds no locks then. The client has `net_read_timeout` for each packet, and
-//! after a KILL QUERY for all of them.
+//! FILE-2: a statement that ends before its file does reads the file away, because the client takes
+//! no answer before. A statement that has failed holds no locks then. The client has
+//! `net_read_timeout` for each packet, and after a KILL QUERY for all of them.
 //! FILE-3: a client that breaks the protocol is given up: nobody knows which of its bytes would be
 //! a command.
 use crate::error;

@@ -1,7 +1,7 @@
 //! Executes the commands of the protocol (COM_*) and answers them.
 use crate::backend::{Backend, Session};
 use crate::client_file::ClientFile;
-use crate::connection::{Connection, Over};
+use crate::connection::{Connection, Dropped, Over};
 use crate::error;
 use crate::login::{self, MAX_LOGIN_BODY};
 use crate::protocol::capabilities::{Capabilities, command};
@@ -174,6 +174,15 @@ impl<B: Backend> Connection<B> {
         Ok(())
     }
 
+    /// Answers a command whose packet was dropped, if the command has an answer.
+    pub fn dropped(&mut self, command: Dropped, why: SqlError) {
+        match command {
+            Dropped::LongData { statement } => self.statements.refuse_long_data(statement, why),
+            Dropped::Close { statement } => self.close(statement),
+            Dropped::Answered => self.answer_error(&why),
+        }
+    }
+
     pub fn answer_ok(&mut self) {
         let status = self.session.status();
         self.channel.output.ok(&OkPacket { status, ..OkPacket::default() });
@@ -300,9 +309,12 @@ impl<B: Backend> Connection<B> {
     }
 
     fn close_statement(&mut self, args: Range<usize>) {
-        if let Ok(id) = Reader::new(self.channel.input.body(args)).u32()
-            && self.statements.remove(id)
-        {
+        if let Ok(id) = Reader::new(self.channel.input.body(args)).u32() {
+            self.close(id);
+        }
+    }
+    fn close(&mut self, id: u32) {
+        if self.statements.remove(id) {
             self.session.close_statement(id);
         }
     }

@@ -13,7 +13,7 @@ use crate::error;
 use crate::login::{self, LoggedIn};
 use crate::login_seats::LoginSeat;
 use crate::protocol::auth::Peer;
-use crate::protocol::capabilities::Capabilities;
+use crate::protocol::capabilities::{Capabilities, command};
 use crate::protocol::output::{DRAIN_ABOVE, Output};
 use crate::protocol::packet::{PacketBuffer, PacketError};
 use crate::protocol::row::RowColumn;
@@ -64,9 +64,35 @@ pub enum Over {
     /// The client broke the protocol, or is not admitted. It gets the error, and the connection is
     /// closed.
     Refused(SqlError),
-    /// There is no memory for a packet (MEM-1), which was read and dropped. The client gets the
-    /// error, and the connection goes on.
-    NoMemory(SqlError),
+    /// There is no memory for a command's packet (MEM-1), which was read and dropped. The
+    /// connection goes on.
+    NoMemory(Dropped, SqlError),
+}
+
+/// A command whose packet was dropped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Dropped {
+    /// COM_STMT_SEND_LONG_DATA, which has no answer: the statement's next execution fails.
+    LongData { statement: u32 },
+    /// COM_STMT_CLOSE, which has no answer.
+    Close { statement: u32 },
+    /// A command that is answered with the error.
+    Answered,
+}
+impl Dropped {
+    /// `begin` is what has arrived of the packet's body. None if that does not tell what the client
+    /// expects.
+    fn of(begin: &[u8]) -> Option<Dropped> {
+        let (&code, args) = begin.split_first()?;
+        let statement = args.first_chunk().map(|id| u32::from_le_bytes(*id));
+        match code {
+            command::STMT_SEND_LONG_DATA => {
+                statement.map(|statement| Dropped::LongData { statement })
+            }
+            command::STMT_CLOSE => statement.map(|statement| Dropped::Close { statement }),
+            _ => Some(Dropped::Answered),
+        }
+    }
 }
 impl From<Ended> for Over {
     fn from(e: Ended) -> Over {
@@ -127,16 +153,17 @@ impl Channel {
         self.memory.set(self.input.capacity() + self.output.buf.capacity() + self.kept_bytes)
     }
     /// Handles a packet for which there is no memory. The error arrives where the client expects
-    /// the answer.
+    /// the answer; if nobody knows whether it expects an answer, the connection ends.
     #[cold]
     async fn no_memory(&mut self, e: SqlError) -> Result<Over, Ended> {
-        if self.is_logging_in || !self.input.is_partial() {
+        let command = Dropped::of(self.input.begun()).filter(|_| !self.is_logging_in);
+        let Some(command) = command else {
             self.output.sequence = self.output.sequence.wrapping_add(1);
             return Ok(Over::Refused(e));
-        }
+        };
         self.discard_chain().await?;
         self.input.shrink();
-        Ok(Over::NoMemory(e))
+        Ok(Over::NoMemory(command, e))
     }
 
     fn trim(&mut self) {
@@ -351,8 +378,8 @@ impl<B: Backend> Connection<B> {
             let received = self.channel.receive(self.session.max_allowed_packet()).await;
             let done = match received {
                 Ok(body) => self.command(body).await,
-                Err(Over::NoMemory(e)) => {
-                    self.answer_error(&e);
+                Err(Over::NoMemory(command, e)) => {
+                    self.dropped(command, e);
                     Ok(())
                 }
                 Err(over) => Err(over),
@@ -402,6 +429,18 @@ mod tests {
             kept_bytes,
         };
         (channel, theirs)
+    }
+
+    #[test]
+    fn a_dropped_packet_tells_by_its_beginning_whether_it_is_answered() {
+        let of = |code: u8, args: &[u8]| Dropped::of(&[&[code], args].concat());
+        let id = [7, 1, 0, 0, 9];
+        let long_data = Dropped::LongData { statement: 263 };
+        assert_eq!(of(command::STMT_SEND_LONG_DATA, &id), Some(long_data));
+        assert_eq!(of(command::STMT_CLOSE, &id), Some(Dropped::Close { statement: 263 }));
+        assert_eq!(of(command::QUERY, b""), Some(Dropped::Answered));
+        assert_eq!(of(command::STMT_SEND_LONG_DATA, &id[..3]), None);
+        assert_eq!(Dropped::of(b""), None);
     }
 
     /// Tests OUT-2.

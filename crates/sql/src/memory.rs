@@ -266,7 +266,7 @@ pub struct SessionMemory {
     /// The tokens, the tree and the plan of the running text. `parser_max_mem_size` bounds them
     /// separately.
     pub text: Account,
-    /// The values of user variables, which outlive the statement.
+    /// The values of user variables and the names of PREPARE, which outlive the statement.
     pub kept: Account,
     /// The savepoints of the transaction.
     pub savepoints: Account,

@@ -54,6 +54,15 @@ impl<'a> Value<'a> {
     pub fn is_null(&self) -> bool {
         matches!(self, Value::Null)
     }
+    /// True for a double or float that is not a number. No column holds one, but a parameter may
+    /// be one.
+    pub fn is_nan(&self) -> bool {
+        match self {
+            Value::Double(x) => x.is_nan(),
+            Value::Float(x) => x.is_nan(),
+            _ => false,
+        }
+    }
 
     pub fn as_bytes(&self) -> Option<&[u8]> {
         match self {

@@ -131,6 +131,11 @@ impl PacketBuffer {
         &self.buf[range]
     }
 
+    /// What has arrived of the present packet's body, up to the end of its first part.
+    pub fn begun(&self) -> &[u8] {
+        self.buf.get(self.begin + HEADER..).unwrap_or_default()
+    }
+
     /// Whether part of a packet has arrived and the rest has not.
     pub fn is_partial(&self) -> bool {
         self.buf.len() > self.begin
@@ -281,6 +286,17 @@ mod tests {
                 assert_eq!(b.body(r), b"next");
             }
         }
+    }
+
+    #[test]
+    fn the_beginning_of_a_body_is_known_before_its_end() {
+        let stream = [packet(0, b"whole"), packet(0, b"\x18part")].concat();
+        let mut b = PacketBuffer::default();
+        feed(&mut b, &stream[..9 + HEADER]);
+        assert!(b.next(&mut 0, 99).unwrap().is_some());
+        assert_eq!((b.next(&mut 0, 99), b.begun()), (Ok(None), &b""[..]));
+        feed(&mut b, &stream[9 + HEADER..9 + HEADER + 2]);
+        assert_eq!((b.next(&mut 0, 99), b.begun()), (Ok(None), &b"\x18p"[..]));
     }
 
     #[test]

@@ -215,6 +215,11 @@ fn a_packet_that_there_is_no_memory_for_is_dropped_and_the_session_goes_on() {
     let execute = execute_args(1, &[0, 1, 252, 0]);
     assert_eq!(raw.ask_error(EXECUTE, &execute), 3170);
     assert_eq!(raw.ask(0x1a, &[1, 0, 0, 0])[0], 0);
+    // Long data has no answer, also if there is no memory for its packet, and neither has a close.
+    raw.command(0x18, &[&[1, 0, 0, 0, 0, 0][..], &text].concat());
+    assert_eq!(raw.ask_error(EXECUTE, &execute), 3170);
+    raw.command(0x19, &[&[1, 0, 0, 0][..], &text].concat());
+    assert_eq!(raw.ask_error(EXECUTE, &execute), 1243);
     raw.ask(0x0e, b"");
     assert!(memory.used() < 256 << 10, "{}", memory.used());
     memory.set_limit(usize::MAX);

@@ -133,7 +133,15 @@ impl Capture {
     /// The text of the statement that begins next, which is to be logged before its rows.
     pub fn set_text(&mut self, text: &[u8], memory: &mut SessionMemory) -> Result<()> {
         self.text = text.trim_ascii().to_vec();
-        memory.binlog.set(self.bytes())
+        let counted = memory.binlog.set(self.bytes());
+        counted.inspect_err(|_| self.text = Vec::new())
+    }
+    /// Forgets the text of a statement that has failed before it began.
+    pub fn forget_text(&mut self, memory: &mut SessionMemory) {
+        if !self.text.is_empty() {
+            self.text = Vec::new();
+            memory.binlog.release_to(self.bytes());
+        }
     }
 
     /// Begins a statement. Appends BEGIN if the statement is the first of its transaction that may

@@ -255,6 +255,7 @@ impl Session<'_> {
             xa: &Default::default(),
             binlog: None,
             engine: &self.server.engine,
+            database: None,
             settings: &self.server.settings,
             status: &self.server.status,
             processes: &self.server.processes,
@@ -264,6 +265,8 @@ impl Session<'_> {
             locks: &mut self.locks,
             next: &mut self.next,
             in_transaction: self.in_transaction,
+            parameters: Collation::Utf8mb4GeneralCi,
+            binary_params: &[],
             log: None,
         };
         let mut rows = Collected::default();

@@ -30,6 +30,8 @@ pub fn push_key(value: &Value<'_>, by: EqualBy, out: &mut Vec<u8>) -> Pushed {
     };
     match (by, value) {
         (_, Value::Null) => Pushed::Null,
+        // A NaN equals nothing.
+        (EqualBy::Double, value) if value.is_nan() => Pushed::Null,
         (EqualBy::Int, Value::Int(n)) => fixed(*n as u64, (*n >= 0) as u8, out),
         (EqualBy::Int, Value::UInt(n)) => fixed(*n, 1, out),
         (EqualBy::Decimal, Value::Int(_) | Value::UInt(_) | Value::Decimal(_)) => {

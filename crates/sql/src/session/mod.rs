@@ -98,8 +98,18 @@ pub struct Session {
     interactive: bool,
 }
 
-/// The most bytes that a name of 64 characters can have.
-pub const MAX_NAME_BYTES: usize = 64 * 4;
+/// The most characters that a name has.
+const MAX_NAME_CHARS: usize = 64;
+/// The most bytes that such a name has.
+pub const MAX_NAME_BYTES: usize = MAX_NAME_CHARS * 4;
+
+/// Refuses the name of a savepoint or a prepared statement that is too long.
+fn check_name(name: &str) -> Result<(), SqlError> {
+    if name.chars().count() > MAX_NAME_CHARS {
+        return Err(SqlError::name_too_long(name));
+    }
+    Ok(())
+}
 
 /// MariaDB's mysqlslap sends the NUL that ends its C strings. MySQL takes the NUL for the end of
 /// the text, as a lexer of C strings does.
@@ -132,6 +142,8 @@ impl Session {
         client.process.set_client_charset(derived.charsets.client);
         let mut memory = SessionMemory::new(&db.memory);
         memory.set_limit(derived.exec.memory_limit);
+        let mut warnings = Warnings::default();
+        warnings.without_notes(!vars.is_on(Var::SqlNotes));
         let mut trx = db.engine.begin(client.process.interrupt.clone());
         trx.progress = Some(client.process.progress.clone());
         memory.watch_locks(trx.locks().clone());
@@ -171,7 +183,7 @@ impl Session {
                 random: None,
                 user_variables: Default::default(),
                 temporary: TemporaryTables::new(&db.engine, &db.memory),
-                warnings: Warnings::default(),
+                warnings,
                 last_insert_id: 0,
                 row_count: 0,
                 found_rows: 0,
@@ -247,7 +259,7 @@ impl Session {
         self.locks.unlock_everything();
         self.db.user_locks.release_all(self.state.id);
         self.statements.clear();
-        self.named.clear();
+        self.forget_names();
     }
 
     pub fn set_multi_statements(&mut self, on: bool) {

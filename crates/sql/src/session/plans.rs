@@ -14,6 +14,7 @@ use crate::plan_cache::{Entry, PlanContext};
 use crate::settings::Var;
 use crate::sql_mode::SqlMode;
 use crate::temporary_tables::SessionCatalog;
+use redolith_engine::runtime::Runtime;
 use redolith_types::{Charset, Collation, Value};
 use smallvec::SmallVec;
 use std::ops::Range;
@@ -34,7 +35,23 @@ const SHORT_TREE_BYTES: usize = Bounds::SHORT_MEMORY;
 /// How much more memory the next attempt to bind a short text gets.
 const MORE_MEMORY: usize = 8;
 /// From this length of the text on, parsing and binding take long.
-const LONG_STATEMENT_BYTES: usize = 8 << 10;
+pub(super) const LONG_STATEMENT_BYTES: usize = 8 << 10;
+
+/// Does work on `bytes` of text. From `long` bytes on, the runtime does the work as long work,
+/// because other sessions cannot wait for it; shorter work runs in the worker thread.
+pub(super) fn work_on<T>(
+    runtime: &dyn Runtime,
+    bytes: usize,
+    long: usize,
+    work: impl FnOnce() -> T,
+) -> T {
+    if bytes < long {
+        return work();
+    }
+    let (mut work, mut done) = (Some(work), None);
+    runtime.work_long(&mut || done = work.take().map(|work| work()));
+    done.expect("the runtime does the work")
+}
 
 impl Session {
     /// The memory that work on a statement's text may use, and the process whose KILL ends the
@@ -72,15 +89,9 @@ impl Session {
             }
         }
     }
-    /// Does work on `bytes` of text. From `long` bytes on, the runtime does the work as long work,
-    /// because other sessions cannot wait for it; shorter work runs in the worker thread.
+    /// [`work_on`] with the session's runtime.
     pub(super) fn work_on<T>(&self, bytes: usize, long: usize, work: impl FnOnce() -> T) -> T {
-        if bytes < long {
-            return work();
-        }
-        let (mut work, mut done) = (Some(work), None);
-        self.db.engine.runtime.work_long(&mut || done = work.take().map(|work| work()));
-        done.expect("the runtime does the work")
+        work_on(&*self.db.engine.runtime, bytes, long, work)
     }
 
     /// Reads the tokens of the statement at `start`.
@@ -330,10 +341,8 @@ impl Session {
 
     /// Finds or makes the shared entry and the plan of a text that a client prepares.
     pub(super) async fn find_prepared(&mut self, text: &[u8]) -> Result<(Arc<Entry>, Arc<Plan>)> {
-        if let Some(entry) = self.db.plans.prepared(&self.context, text)
-            && let Some(plan) = entry.plan().filter(|p| !self.state.temporary.hide_from(p))
-        {
-            return Ok((entry, plan));
+        if let Some(entry) = self.db.plans.prepared(&self.context, text) {
+            return self.rebind_prepared(&entry).await;
         }
         let context = self.context.clone();
         self.make_prepared(&context, text).await
@@ -344,6 +353,7 @@ impl Session {
         &mut self,
         entry: &Arc<Entry>,
     ) -> Result<(Arc<Entry>, Arc<Plan>)> {
+        // A plan that is not cacheable may be made of what another session has.
         let is_good = |p: &Arc<Plan>| p.cacheable && !self.state.temporary.hide_from(p);
         if let Some(plan) = entry.plan().filter(is_good) {
             return Ok((entry.clone(), plan));
@@ -406,7 +416,8 @@ impl Session {
                 Ok(bound) => bound,
                 Err(e) => {
                     // Of several statements, none is prepared.
-                    if let (range, None) = parse::split(text, 0, context.mode) {
+                    let split = || parse::split(text, 0, context.mode);
+                    if let (range, None) = self.work_on(text.len(), LONG_STATEMENT_BYTES, split) {
                         Box::pin(self.commit_before_unbound(context, text, range)).await?;
                     }
                     return Err(e);

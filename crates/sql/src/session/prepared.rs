@@ -4,11 +4,12 @@
 //! statement runs, the plan is out of the handle, so the run changes no shared reference count.
 //! **PREP-2** Statements of the protocol and of PREPARE count alike towards
 //! `max_prepared_stmt_count`, until they are closed or their session ends.
-use super::Session;
+use super::plans::{LONG_STATEMENT_BYTES, work_on};
 use super::run::{Failure, keeps_warnings};
+use super::{Session, check_name};
 use crate::binlog::StatementText;
 use crate::error::{Result, SqlError};
-use crate::memory::Account;
+use crate::memory::{Account, bytes_of};
 use crate::plan::{ExprType, Plan};
 use crate::plan_cache::Entry;
 use crate::settings::Var;
@@ -20,6 +21,11 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// The capacity that the list of binary parameters keeps after a statement.
 const KEPT_BINARY_PARAMS: usize = 16;
+
+/// Approximate memory of the name of a statement of PREPARE.
+fn name_bytes(name: &str) -> usize {
+    64 + name.len()
+}
 
 /// The answer to COM_STMT_PREPARE.
 #[derive(Clone, Debug)]
@@ -131,7 +137,9 @@ impl Session {
         prepared.inspect_err(|e| self.failed(e))
     }
     async fn prepare_text(&mut self, text: &[u8]) -> Result<Prepared> {
-        self.statements.places.take(self.db.settings.bits(Var::MaxPreparedStmtCount))?;
+        let most = self.db.settings.bits(Var::MaxPreparedStmtCount);
+        let taken = self.statements.places.take(most);
+        taken.inspect_err(|_| self.state.warnings.clear())?;
         let found = self.find_described(text).await;
         let (entry, plan) = found.inspect_err(|_| self.statements.places.give_back(1))?;
         let (params, columns) = (plan.param_types.clone(), plan.columns.clone());
@@ -166,7 +174,10 @@ impl Session {
             Ok(converted) => {
                 self.try_prepared(id, converted.as_deref().unwrap_or(params), false, out).await
             }
-            Err(e) => Err(e),
+            Err(e) => {
+                self.state.warnings.clear();
+                Err(e)
+            }
         };
         self.forget_binary_params();
         self.state.memory.statement.release_to(0);
@@ -187,17 +198,64 @@ impl Session {
         let Some((from, to)) = self.derived.charsets.conversion() else { return Ok(None) };
         let memory = &mut self.state.memory.statement;
         memory.charge(size_of_val(params))?;
-        let converted = params.iter().enumerate().map(|(n, value)| match value {
-            Value::Bytes(b) if !b.is_ascii() && binary.binary_search(&(n as u32)).is_err() => {
-                Ok(Value::Bytes(convert_counted(b, from, to, memory)?))
-            }
-            value => Ok(value.borrow()),
-        });
-        converted.collect::<Result<_>>().map(Some)
+        let bytes = params.iter().map(bytes_of).sum();
+        work_on(&*self.db.engine.runtime, bytes, LONG_STATEMENT_BYTES, || {
+            let converted = params.iter().enumerate().map(|(n, value)| match value {
+                Value::Bytes(b) if !b.is_ascii() && binary.binary_search(&(n as u32)).is_err() => {
+                    Ok(Value::Bytes(convert_counted(b, from, to, memory)?))
+                }
+                value => Ok(value.borrow()),
+            });
+            converted.collect::<Result<_>>().map(Some)
+        })
     }
     fn forget_binary_params(&mut self) {
         self.binary_params.clear();
         self.binary_params.shrink_to(KEPT_BINARY_PARAMS);
+    }
+
+    /// Takes the plan for these parameters out of its handle (PREP-1), or makes it. The entry comes
+    /// with a plan that was bound again.
+    async fn plan_for(
+        &mut self,
+        id: u32,
+        params: &[Value<'_>],
+    ) -> Result<(Option<Arc<Entry>>, Arc<Plan>)> {
+        let Some(handle) = self.statements.get(id) else {
+            return Err(SqlError::unknown_statement_handler(id, "EXECUTE"));
+        };
+        // Some statements look things up when they are bound (SHOW, DDL). Their plans are not
+        // cacheable: such a statement is bound again for each execution.
+        let temporary = &self.state.temporary;
+        let is_good = |p: &Arc<Plan>| p.cacheable && p.serves() && !temporary.hide_from(p);
+        let (bound, plan) = match handle.plan.take().filter(is_good) {
+            Some(plan) => (None, plan),
+            None => {
+                let entry = handle.entry.clone();
+                let (entry, plan) = self.rebind_prepared(&entry).await?;
+                if let Some(handle) = self.statements.get(id) {
+                    handle.entry = entry.clone();
+                }
+                (Some(entry), plan)
+            }
+        };
+        if params.len() != plan.param_types.len() {
+            return Err(SqlError::wrong_arguments("EXECUTE"));
+        }
+        let (strings, binary) = (self.param_collation, &self.binary_params);
+        let collation =
+            |n| if binary.binary_search(&n).is_ok() { Collation::Binary } else { strings };
+        if plan.is_for(params, collation) {
+            return Ok((bound, plan));
+        }
+        let Some(entry) = self.statements.get(id).map(|h| h.entry.clone()) else {
+            return Err(SqlError::unknown_statement_handler(id, "EXECUTE"));
+        };
+        let (own, plan) = self.retype_prepared(&entry, &plan, params).await?;
+        if let Some(handle) = self.statements.get(id) {
+            handle.entry = own;
+        }
+        Ok((bound, plan))
     }
 
     /// `more` says that another statement follows in the text.
@@ -209,42 +267,12 @@ impl Session {
         out: &mut impl ResultSink,
     ) -> Result<()> {
         loop {
-            let Some(handle) = self.statements.get(id) else {
-                return Err(SqlError::unknown_statement_handler(id, "EXECUTE"));
-            };
-            // Some statements look things up when they are bound (SHOW, DDL). Their plans are not
-            // cacheable: such a statement is bound again for each execution.
-            let temporary = &self.state.temporary;
-            let is_good = |p: &Arc<Plan>| p.cacheable && p.serves() && !temporary.hide_from(p);
-            let (entry, plan) = match handle.plan.take().filter(is_good) {
-                Some(plan) => (None, plan),
-                None => {
-                    let entry = handle.entry.clone();
-                    let (entry, plan) = self.rebind_prepared(&entry).await?;
-                    if let Some(handle) = self.statements.get(id) {
-                        handle.entry = entry.clone();
-                    }
-                    (Some(entry), plan)
-                }
-            };
-            if params.len() != plan.param_types.len() {
-                return Err(SqlError::wrong_arguments("EXECUTE"));
+            let found = self.plan_for(id, params).await;
+            if found.is_err() {
+                // The error is the statement's only message.
+                self.state.warnings.clear();
             }
-            let (strings, binary) = (self.param_collation, &self.binary_params);
-            let collation =
-                |n| if binary.binary_search(&n).is_ok() { Collation::Binary } else { strings };
-            let plan = if plan.is_for(params, collation) {
-                plan
-            } else {
-                let Some(entry) = self.statements.get(id).map(|h| h.entry.clone()) else {
-                    continue;
-                };
-                let (own, plan) = self.retype_prepared(&entry, &plan, params).await?;
-                if let Some(handle) = self.statements.get(id) {
-                    handle.entry = own;
-                }
-                plan
-            };
+            let (entry, plan) = found?;
             // The text of a definition is logged, and definitions are not cacheable.
             let entry = match entry {
                 None if self.derived.log.rows_query => {
@@ -293,28 +321,41 @@ impl Session {
         text: &[u8],
         charset: Charset,
     ) -> Result<()> {
+        check_name(name).inspect_err(|_| self.state.warnings.clear())?;
         // The old statement of this name is closed even if the new text has an error.
-        if let Some(id) = self.named.remove(name) {
-            self.close_statement(id);
-        }
+        self.forget_name(name);
         let client = std::mem::replace(&mut self.context.client, charset);
         let prepared = self.prepare_text(text).await;
         self.context.client = client;
         let prepared = prepared?;
+        if let Err(e) = self.state.memory.kept.charge(name_bytes(name)) {
+            self.close_statement(prepared.id);
+            return Err(e);
+        }
         self.named.insert(name.into(), prepared.id);
         Ok(())
     }
-    pub(super) fn named(&self, name: &str, command: &str) -> Result<u32> {
-        self.named
-            .get(name)
-            .copied()
-            .ok_or_else(|| SqlError::unknown_statement_handler(name, command))
+    /// Closes the statement of this name, if there is one. Returns whether there was.
+    fn forget_name(&mut self, name: &str) -> bool {
+        let Some(id) = self.named.remove(name) else { return false };
+        self.release_names(name_bytes(name));
+        self.close_statement(id);
+        true
+    }
+    /// Forgets the names of all statements, which are closed.
+    pub(super) fn forget_names(&mut self) {
+        let named = std::mem::take(&mut self.named);
+        self.release_names(named.keys().map(|name| name_bytes(name)).sum());
+    }
+    fn release_names(&mut self, bytes: usize) {
+        let kept = &mut self.state.memory.kept;
+        kept.release_to(kept.used().saturating_sub(bytes));
     }
     pub(super) fn deallocate(&mut self, name: &str) -> Result<()> {
-        let id = self.named(name, "DEALLOCATE PREPARE")?;
-        self.named.remove(name);
-        self.close_statement(id);
-        Ok(())
+        if self.forget_name(name) {
+            return Ok(());
+        }
+        Err(SqlError::unknown_statement_handler(name, "DEALLOCATE PREPARE"))
     }
     /// EXECUTE name USING @a, ..: the result is sent in the text protocol.
     pub(super) async fn execute_named(
@@ -324,7 +365,8 @@ impl Session {
         more: bool,
         out: &mut impl ResultSink,
     ) -> Result<()> {
-        let id = self.named(name, "EXECUTE")?;
+        let id = self.named.get(name).copied();
+        let id = id.ok_or_else(|| SqlError::unknown_statement_handler(name, "EXECUTE"))?;
         self.param_collation = self.derived.exec.connection;
         let ran = match self.values_of(using) {
             Ok(values) => self.try_prepared(id, &values, more, out).await,
@@ -339,32 +381,38 @@ impl Session {
         let (connection, memory) =
             (self.param_collation.charset(), &mut self.state.memory.statement);
         memory.charge(using.len() * size_of::<Value<'_>>())?;
-        let mut values = Vec::with_capacity(using.len());
-        for (n, name) in using.iter().enumerate() {
-            let Some(variable) = self.state.user_variables.get(name) else {
-                values.push(Value::Null);
-                continue;
-            };
-            let charset = variable.collation.charset();
-            values.push(match &variable.value {
-                Value::Bytes(b) => {
-                    let stays = charset == Charset::Binary || charset == connection || b.is_ascii();
-                    let text = if stays {
-                        Cow::Borrowed(&b[..])
-                    } else {
-                        convert_counted(b, charset, connection, memory)?
-                    };
-                    if let Cow::Borrowed(b) = text {
-                        memory.charge(b.len())?;
+        let variables = || using.iter().map(|name| self.state.user_variables.get(name));
+        let bytes = variables().flatten().map(|variable| bytes_of(&variable.value)).sum();
+        let binary_params = &mut self.binary_params;
+        work_on(&*self.db.engine.runtime, bytes, LONG_STATEMENT_BYTES, || {
+            let mut values = Vec::with_capacity(using.len());
+            for (n, variable) in (0..).zip(variables()) {
+                let Some(variable) = variable else {
+                    values.push(Value::Null);
+                    continue;
+                };
+                let charset = variable.collation.charset();
+                values.push(match &variable.value {
+                    Value::Bytes(b) => {
+                        let stays =
+                            charset == Charset::Binary || charset == connection || b.is_ascii();
+                        let text = if stays {
+                            Cow::Borrowed(&b[..])
+                        } else {
+                            convert_counted(b, charset, connection, memory)?
+                        };
+                        if let Cow::Borrowed(b) = text {
+                            memory.charge(b.len())?;
+                        }
+                        if charset == Charset::Binary {
+                            binary_params.push(n);
+                        }
+                        Value::owned(text.into_owned())
                     }
-                    if charset == Charset::Binary {
-                        self.binary_params.push(n as u32);
-                    }
-                    Value::owned(text.into_owned())
-                }
-                value => value.clone(),
-            });
-        }
-        Ok(values)
+                    value => value.clone(),
+                });
+            }
+            Ok(values)
+        })
     }
 }

@@ -9,7 +9,7 @@ use crate::exec::set::SystemVariables;
 use crate::exec::{self, Env, ExecContext, MoreRows, StatementSettings, row_bytes};
 use crate::information_schema::is_schema;
 use crate::parse::parameterize::Parameterized;
-use crate::plan::{DdlStmt, ExprKind, Plan, ShowKind, Statement};
+use crate::plan::{DdlStmt, ExprKind, InsertPlan, InsertRows, Plan, ShowKind, Statement};
 use crate::processes::Kill;
 use crate::session_state::{Done, Level, Outcome};
 use crate::settings::Var;
@@ -122,6 +122,10 @@ impl Session {
                 Default::default()
             };
             let more_rows = self.more_rows(text, parameterized, &plan);
+            if let Statement::Execute { .. } | Statement::Prepare { .. } = &plan.body {
+                // `run` counts the others, and what EXECUTE runs.
+                self.count(&plan.body);
+            }
             match &plan.body {
                 Statement::Execute { name, using } => {
                     self.state.warnings.clear();
@@ -179,7 +183,7 @@ impl Session {
         more: bool,
         out: &mut impl ResultSink,
     ) -> Ran<()> {
-        self.db.status.counters.add(super::statement_counter::counter(&plan.body), 1);
+        self.count(&plan.body);
         if !keeps_warnings(&plan.body) {
             self.state.warnings.clear();
         }
@@ -202,10 +206,25 @@ impl Session {
             0 => self.run_rows(plan, params, more_rows, None, out).await,
             ms => Box::pin(self.run_limited(plan, params, Duration::from_millis(ms), out)).await,
         };
+        if ran.is_err()
+            && let Some(capture) = &mut self.capture
+        {
+            capture.forget_text(&mut self.state.memory);
+        }
         self.count_handlers();
         self.count_warnings();
-        self.answer(ran?, more, out);
+        let outcome = ran?;
+        if let Statement::Insert(InsertPlan { rows: InsertRows::File(_), .. }) = &plan.body {
+            // The client takes no answer before it has sent its file, whatever of it was read.
+            Box::pin(out.end_file()).await;
+        }
+        self.answer(outcome, more, out);
         Ok(())
+    }
+
+    /// Adds a statement to its Com_* counter.
+    fn count(&self, body: &Statement) {
+        self.db.status.counters.add(super::statement_counter::counter(body), 1);
     }
 
     fn answer(&mut self, outcome: Outcome, more: bool, out: &mut impl ResultSink) {
@@ -555,6 +574,7 @@ impl Session {
         });
         let mut cx = AdminContext {
             engine: &self.db.engine,
+            database: Some(&self.db),
             binlog: self.db.binlog.as_ref(),
             xa: &self.db.xa,
             settings: &self.db.settings,
@@ -566,6 +586,8 @@ impl Session {
             locks: &mut self.locks,
             next: &mut self.transaction.next,
             in_transaction: self.transaction.active,
+            parameters: self.param_collation,
+            binary_params: &self.binary_params,
             log: definition,
         };
         let ran = admin::run(&mut cx, plan, params, self.bound_at, out).await;
@@ -584,7 +606,13 @@ impl Session {
         match ran {
             admin::Ran::Done(outcome) => Ok(outcome),
             admin::Ran::Commit(outcome) => {
-                self.commit_open().await?;
+                let committed = self.commit_open().await;
+                if committed.is_err() && matches!(plan.body, Statement::Set(_)) {
+                    // Autocommit stays off, because the transaction may still be open.
+                    self.vars.store_bits(Var::Autocommit, 0);
+                    self.refresh();
+                }
+                committed?;
                 self.locks.end_transaction();
                 Ok(outcome)
             }

@@ -6,8 +6,8 @@
 //!
 //! **TXN-2** SET TRANSACTION is for the next transaction that uses a table. COMMIT, ROLLBACK and
 //! what commits implicitly end its effect, whether a transaction was open or not.
-use super::Session;
 use super::variables::{engine_isolation, flush_of};
+use super::{MAX_NAME_BYTES, Session, check_name};
 use crate::binlog::{Capture, Point, Sealed, semi_sync};
 use crate::error::{Result, SqlError};
 use crate::exec::set::NextTransaction;
@@ -64,6 +64,7 @@ impl Session {
                 self.completed(*chain, *release, before);
             }
             TransactionStmt::Savepoint(name) => {
+                check_name(name)?;
                 if !self.transaction.active && !self.derived.autocommit {
                     self.start(None, false);
                 }
@@ -250,8 +251,6 @@ impl Session {
 
 /// Approximate memory of a savepoint without its name, which is stored twice.
 const SAVEPOINT_BYTES: usize = 160;
-/// The greatest length of a name, in bytes: 64 characters.
-const NAME_BYTES: usize = 64 * 4;
 
 /// A place in a transaction to which it can be rolled back.
 #[derive(Clone, Copy)]
@@ -282,7 +281,7 @@ impl Savepoints {
     /// The memory of the savepoints. Every name counts with the greatest length, since names are
     /// short.
     fn bytes(&self) -> usize {
-        self.points.len() * (SAVEPOINT_BYTES + 2 * NAME_BYTES)
+        self.points.len() * (SAVEPOINT_BYTES + 2 * MAX_NAME_BYTES)
     }
     fn find(&self, name: &str) -> Option<(u64, Place)> {
         let number = *self.numbers.get(&*name.to_lowercase())?;

@@ -60,6 +60,12 @@ pub enum Layout {
     /// The widths of the fields, in bytes. The last fields of a row may be missing.
     Widths(Box<[usize]>),
 }
+impl Layout {
+    /// Whether rows have no bytes but their terminators.
+    pub fn has_no_width(&self) -> bool {
+        matches!(self, Layout::Widths(widths) if widths.iter().all(|width| *width == 0))
+    }
+}
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
@@ -288,8 +294,8 @@ impl Splitter {
         }
         let read = to.list.len() > list;
         self.ended = matches!(end, End::File | End::NoField);
-        // Rows of no width would never end.
-        if !read && (self.ended || at == self.at) {
+        // Rows of no width would never end, unless each takes the rest of its line.
+        if !read && (self.ended || at == self.at && self.line.is_none()) {
             return self.end(bytes);
         }
         (self.at, self.row_bytes) = (at, at - self.at);

@@ -135,6 +135,14 @@ fn fields_may_have_fixed_widths() {
         ["abc|de", "12", "", "123|4\n", "abc|de|!", "x"]
     );
     assert_eq!(of("", "abcdefghij1"), ["abc|de", "fgh|ij", "1"]);
+    let no_width = |lines, text: &str| {
+        let layout = Layout::Widths([0, 0].into());
+        let mut splitter = Splitter::new(format("", "", "\\", lines, ""), layout, 0);
+        shown(split(&mut splitter, text.as_bytes(), &[1, 3]))
+    };
+    assert_eq!(no_width("\n", "ab\n\n\\\nc"), ["!", "", ""]);
+    assert_eq!(no_width("\n", "\n"), ["", ""], "a row begins before the end is seen, as in MySQL");
+    assert_eq!(no_width("", "abc"), [""; 0]);
 }
 
 struct Random(u64);
@@ -162,9 +170,9 @@ fn pieces_give_the_same_rows_as_the_whole() {
             random.one(&["\n", "\r\n", "", "aab", "|", ","]),
             random.one(&["", "", "", ">", "aa", "ab|"]),
         );
-        let layout = match (format.is_fixed(), random.below(3)) {
-            (true, n) => Layout::Widths([[3, 1], [2, 0], [0, 4]][n].into()),
-            (false, n) => Layout::Fields(n + 1),
+        let layout = match (format.is_fixed(), random.below(4)) {
+            (true, n) => Layout::Widths([[3, 1], [2, 0], [0, 4], [0, 0]][n].into()),
+            (false, n) => Layout::Fields(n % 3 + 1),
         };
         let text: String = (0..random.below(40))
             .map(|_| {

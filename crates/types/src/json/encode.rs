@@ -92,6 +92,7 @@ impl Plan {
             Json::Null | Json::Bool(_) => of((code::LITERAL, 1)),
             Json::Int(v) => of(int_kind(*v)),
             Json::UInt(v) => of(uint_kind(*v)),
+            Json::Double(v) if !v.is_finite() => Err(JsonError::NotFinite),
             Json::Double(_) => of((code::DOUBLE, 8)),
             Json::Decimal(v) => counted(2 + packed_len(precision(v), v.scale()), 1),
             Json::String(text) => counted(text.len(), 0),

@@ -60,6 +60,9 @@ pub enum JsonError {
     KeyTooLong,
     #[error("The JSON value is too big to be stored in a JSON column.")]
     TooBig,
+    /// JSON has neither infinity nor NaN, which clients can send as parameters.
+    #[error("DOUBLE value is out of range in 'JSON'")]
+    NotFinite,
     /// The binary form breaks its rules.
     #[error("The JSON binary value contains invalid data.")]
     Damaged,
@@ -76,6 +79,7 @@ impl JsonError {
             JsonError::TooDeep => 3157,
             JsonError::KeyTooLong => 3151,
             JsonError::TooBig => 3150,
+            JsonError::NotFinite => 1690,
             JsonError::Damaged => 3145,
             JsonError::Stopped => 1317,
         }

@@ -64,6 +64,15 @@ fn wrong_text_has_a_place() {
     }
 }
 
+#[test]
+fn numbers_that_are_not_finite_are_refused() {
+    for number in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+        let inside = Json::Array(vec![Json::Double(number)]);
+        assert_eq!(inside.to_binary().unwrap_err(), JsonError::NotFinite);
+        assert_eq!(Json::Double(number).to_binary().unwrap_err().code(), 1690);
+    }
+}
+
 /// JSON-1.
 #[test]
 fn the_depth_is_limited() {

@@ -10,7 +10,7 @@ mod purge;
 mod tests;
 
 use super::ddl::{self, DdlContext, Sorting};
-use super::env::Env;
+use super::env::{Env, StatementSettings};
 use super::eval::{Eval, Row, Scope};
 use super::locks::{SessionLocks, Wait};
 use super::scan::go_on;
@@ -18,6 +18,7 @@ use super::server_rows::{self, filtered};
 use super::set::{self, NextTransaction, SystemVariables, statement_settings};
 use super::show;
 use crate::binlog::Definition;
+use crate::database::Database;
 use crate::error::{Result, SqlError};
 use crate::information_schema::{SCHEMA, is_schema};
 use crate::plan::{AdminStmt, DdlStmt, Expr, Plan, Statement};
@@ -38,6 +39,8 @@ use std::time::Duration;
 /// The context of these statements.
 pub struct AdminContext<'a> {
     pub engine: &'a Arc<Engine>,
+    /// What expressions may ask for: user locks, and the binary log's positions. None in tests.
+    pub database: Option<&'a Database>,
     pub binlog: Option<&'a Arc<Binlog>>,
     pub xa: &'a XaTransactions,
     pub settings: &'a Settings,
@@ -51,6 +54,10 @@ pub struct AdminContext<'a> {
     pub next: &'a mut NextTransaction,
     /// A transaction is open (BEGIN, or autocommit off and a statement has run).
     pub in_transaction: bool,
+    /// The collation of string parameters, and the numbers of those that are bytes, as
+    /// [`Env`] has them.
+    pub parameters: Collation,
+    pub binary_params: &'a [u32],
     /// Where a definition is logged; None if it is not.
     pub log: Option<Definition<'a>>,
 }
@@ -226,10 +233,16 @@ impl AdminContext<'_> {
             return Err(SqlError::unsupported("subqueries in SHOW, KILL and SET with settings"));
         }
         let disk = &*self.engine.disk;
-        let settings = statement_settings(self.vars, self.in_transaction);
+        let settings = StatementSettings {
+            parameters: self.parameters,
+            ..statement_settings(self.vars, self.in_transaction)
+        };
         let variables = SystemVariables { settings: self.settings, vars: self.vars, disk };
         let mut env = Env::new(self.session, &variables, disk, settings);
         env.runtime = Some(&*self.engine.runtime);
+        env.database = self.database;
+        env.user_locks = self.database.map(|database| &database.user_locks);
+        env.binary_params = self.binary_params;
         f(&mut env)
     }
 }

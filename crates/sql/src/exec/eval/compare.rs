@@ -33,7 +33,11 @@ impl<'v> Eval<'v, '_, '_> {
         if op == CompareOp::NullSafeEq && (a.is_null() || b.is_null()) {
             return Ok(Some(a.is_null() && b.is_null()));
         }
-        Ok(self.order(how, (left, &a), (right, &b))?.map(|o| op.holds(o)))
+        let order = self.order(how, (left, &a), (right, &b))?;
+        if op == CompareOp::NullSafeEq && order.is_none() {
+            return Ok(Some(false));
+        }
+        Ok(order.map(|o| op.holds(o)))
     }
 
     /// Evaluates one side of a comparison. Comparisons of numbers get a number.
@@ -45,7 +49,8 @@ impl<'v> Eval<'v, '_, '_> {
         }
     }
 
-    /// The order of two values; None if either value is NULL.
+    /// The order of two values; None if either value is NULL. A NaN, which only a parameter can be,
+    /// has no order either: it equals no value, and no row is found by it.
     pub(super) fn order(
         &mut self,
         how: CompareAs,
@@ -67,7 +72,7 @@ impl<'v> Eval<'v, '_, '_> {
             },
             CompareAs::Double => {
                 let (a, b) = (self.double(a)?, self.double(b)?);
-                a.partial_cmp(&b).unwrap_or(Ordering::Equal)
+                return Ok(a.partial_cmp(&b));
             }
             CompareAs::String(collation) => {
                 let (collation, a, b) = self.strings(collation, left, right);
@@ -76,6 +81,7 @@ impl<'v> Eval<'v, '_, '_> {
             CompareAs::Date | CompareAs::DateTime | CompareAs::Time => {
                 return self.moments(how, a, b);
             }
+            CompareAs::ByValue if a.is_nan() || b.is_nan() => return Ok(None),
             CompareAs::ByValue => {
                 // Two strings are compared in the collation of the side whose type is a string.
                 let collation = if le.ty.kind.is_string() {
@@ -112,13 +118,13 @@ impl<'v> Eval<'v, '_, '_> {
         // A temporal value and a number are compared as numbers. (Constants that are dates have
         // become dates before.)
         if is_temporal(a) && is_number(b) || is_number(a) && is_temporal(b) {
-            return Ok(Some(match (a, b) {
+            return Ok(match (a, b) {
                 (Value::Double(_) | Value::Float(_), _)
                 | (_, Value::Double(_) | Value::Float(_)) => {
-                    to_f64(a).value.partial_cmp(&to_f64(b).value).unwrap_or(Ordering::Equal)
+                    to_f64(a).value.partial_cmp(&to_f64(b).value)
                 }
-                _ => to_decimal(a).value.cmp(&to_decimal(b).value),
-            }));
+                _ => Some(to_decimal(a).value.cmp(&to_decimal(b).value)),
+            });
         }
         if how == CompareAs::Time {
             let (x, y) = (to_time(a), to_time(b));
@@ -286,7 +292,8 @@ impl<'v> Eval<'v, '_, '_> {
                 match self.order(how, (value, &v), (&list[middle], &item))? {
                     Some(Ordering::Equal) => return Ok(Some(true)),
                     Some(Ordering::Less) => high = middle,
-                    _ => low = middle + 1,
+                    Some(Ordering::Greater) => low = middle + 1,
+                    None => return Ok(None),
                 }
             }
             return Ok(Some(false));

@@ -167,7 +167,7 @@ impl<'v> Eval<'v, '_, '_> {
         };
         Ok(match value {
             Value::Null => Value::Null,
-            Value::Double(x) => Value::Double(round_double(x, places, truncate)),
+            Value::Double(x) => return self.finite(round_double(x, places, truncate), node),
             Value::Decimal(d) => {
                 let rounded =
                     d.round_to(places, truncate).map_err(|_| self.out_of_range("DECIMAL", node))?;

@@ -487,6 +487,9 @@ fn nearest_of<'v>(
     env: &mut Env<'_>,
 ) -> Option<(Value<'v>, Ordering)> {
     let ty = &column.ty;
+    if value.is_nan() {
+        return None;
+    }
     if ty.is_string() {
         let to = ty.compare_collation().charset();
         let bytes = match value {

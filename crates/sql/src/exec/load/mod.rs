@@ -7,7 +7,7 @@
 //! **INFILE-3** A field goes from the file's bytes into the row without a copy of its own, unless
 //! escapes or another character set make one necessary.
 //! **INFILE-4** A client is asked for its file when the table is locked and the statement is known
-//! to be right. The session reads away what the client still sends after an error.
+//! to be right. The session reads away what the client still sends after the statement.
 mod row;
 mod source;
 
@@ -70,10 +70,15 @@ pub(super) async fn run(
     }
     let mut work = Work::new(plan);
     work.multiple = true;
+    let layout = layout(&work.plan.table.def, load);
+    if layout.has_no_width() && load.format.lines_terminated.is_empty() {
+        // Nothing tells where a row ends. (MySQL's rows never end.)
+        return Err(SqlError::wrong_terminators());
+    }
     cx.env.session.process.progress.begin(Stage::Inserting, 0);
     let source = Source::open(cx, load, client).await?;
     let mark = cx.env.held();
-    if let Err(e) = rows(cx, &mut work, load, at, source).await {
+    if let Err(e) = rows(cx, &mut work, load, layout, at, source).await {
         return Err(work.fails_with(cx, e).await);
     }
     work.insert_pending(cx).await?;
@@ -85,10 +90,10 @@ async fn rows(
     cx: &mut ExecContext<'_>,
     work: &mut Work<'_>,
     load: &LoadPlan,
+    layout: Layout,
     at: Scope<'_>,
     mut source: Source<'_, impl ResultSink>,
 ) -> Result<()> {
-    let layout = layout(&work.plan.table.def, load);
     let mut splitter = Splitter::new(load.format.clone(), layout, load.skip);
     let mut batch = Batch::default();
     let (mut bytes, mut counted) = (Vec::new(), 0);

@@ -243,6 +243,17 @@ fn the_text_of_a_statement_is_logged_before_its_rows() {
     );
     log.run(&["SET binlog_rows_query_log_events = OFF", "DELETE FROM t"]);
     assert_eq!(log.new_lines(), ["BEGIN", "map t", "-(1,z);", "COMMIT"]);
+    // The text of a statement that has not begun is not that of the next one.
+    log.run(&["CREATE TABLE u (id INT PRIMARY KEY)"]);
+    log.skip();
+    log.run(&["LOCK TABLES t WRITE", "SET autocommit = 0, binlog_rows_query_log_events = ON"]);
+    log.run(&["INSERT INTO t VALUES (4, '')"]);
+    assert_eq!(lines(&mut log.session, "INSERT INTO u VALUES (1)"), ["error 1100"]);
+    log.run(&["SET binlog_rows_query_log_events = OFF", "DELETE FROM t", "COMMIT"]);
+    assert_eq!(
+        log.new_lines(),
+        ["BEGIN", "# INSERT INTO t VALUES (4, '')", "map t", "+(4,);", "map t", "-(4,);", "COMMIT"]
+    );
 }
 
 #[test]

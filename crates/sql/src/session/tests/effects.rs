@@ -429,3 +429,12 @@ fn variables_of_the_session_are_told_apart() {
         .filter(|v| v.get().kind == Kind::OfSession && v.get().access == Access::Dynamic);
     assert_eq!(of_session.count(), 7);
 }
+
+#[test]
+fn a_new_session_has_no_notes_from_its_first_statement_on() {
+    let w = world();
+    lines(&mut w.session(), "SET GLOBAL sql_notes = OFF");
+    let mut s = w.session_without_database();
+    lines(&mut s, "DROP TABLE IF EXISTS test.nowhere");
+    assert_eq!(lines(&mut s, "SHOW COUNT(*) WARNINGS"), ["0"]);
+}

@@ -647,6 +647,27 @@ fn definitions_that_double_are_bound_as_long_work() {
     assert_eq!(times("SELECT 1").0, ["1"]);
 }
 
+/// Long strings are converted into the connection's character set as long work.
+#[test]
+fn long_parameters_are_converted_as_long_work() {
+    let w = Watched::new();
+    let s = &mut w.world.session();
+    lines(s, "SET character_set_client = latin1, character_set_connection = utf8mb4");
+    let prepared = block_on(s.prepare(b"SELECT LENGTH(?)")).unwrap().id;
+    lines(s, "PREPARE p FROM 'SELECT LENGTH(?)'");
+    for (length, is_long) in [(100, false), (100_000, true)] {
+        lines(s, &format!("SET @a = REPEAT(_latin1 X'E4', {length})"));
+        w.runtime.long_work.store(0, Relaxed);
+        let text = vec![0xe4; length];
+        let sent = w.watch(|| execute(s, prepared, &[Value::bytes(&text)]));
+        assert_eq!(sent, [(2 * length).to_string()]);
+        assert_eq!(w.runtime.long_work.swap(0, Relaxed) > 0, is_long);
+        let named = w.watch(|| lines(s, "EXECUTE p USING @a"));
+        assert_eq!(named, [(2 * length).to_string()]);
+        assert_eq!(w.runtime.long_work.load(Relaxed) > 0, is_long);
+    }
+}
+
 /// The columns of all tables of FROM are described before the statement is bound.
 #[test]
 fn wide_tables_are_described_as_long_work() {

@@ -4,6 +4,7 @@ use crate::parse::parameterize::Parameterized;
 use crate::session::Session;
 use redolith_engine::runtime::block_on;
 use redolith_types::Value;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// A table of two megabytes in rows of half a kilobyte, and empty tables for copies.
 const SETUP: &[&str] = &[
@@ -492,6 +493,32 @@ fn savepoints_and_user_locks_are_in_the_account() {
     assert!(world.db.memory.used() > start);
     block_on(s.end());
     assert_eq!(world.db.memory.used(), start);
+}
+
+#[test]
+fn names_of_prepared_statements_are_in_the_account() {
+    let (world, mut s) = world();
+    let kept = |s: &Session| s.state.memory.kept.used();
+    let prepare = |n: usize| format!("PREPARE s{n} FROM 'SELECT 1'");
+    let start = kept(&s);
+    for n in 0..100 {
+        assert_eq!(lines(&mut s, &prepare(n)), ["ok 0 0"]);
+    }
+    let full = kept(&s);
+    assert!(full >= start + 100 * 64);
+    assert_eq!(lines(&mut s, &prepare(99)), ["ok 0 0"]);
+    assert_eq!(kept(&s), full);
+    assert_eq!(lines(&mut s, "DEALLOCATE PREPARE s99; PREPARE s98 FROM 'SELEC'")[0], "ok 0 0");
+    assert!(kept(&s) < full);
+    assert_eq!(lines(&mut s, "DEALLOCATE PREPARE s99; SELECT 1"), ["error 1243"]);
+    // A statement for whose name there is no memory is closed.
+    let count = |world: &World| world.db.prepared_statements.load(Relaxed);
+    let before = count(&world);
+    s.state.memory.kept.set_limit(kept(&s));
+    assert_eq!(lines(&mut s, &prepare(100)), ["error 3170"]);
+    assert_eq!(count(&world), before);
+    block_on(s.end());
+    assert_eq!(kept(&s), start);
 }
 
 #[test]

@@ -138,6 +138,11 @@ impl World {
         World { db, server }
     }
     pub fn session(&self) -> Session {
+        let mut session = self.session_without_database();
+        block_on(session.init_db(b"test")).unwrap();
+        session
+    }
+    pub fn session_without_database(&self) -> Session {
         let client = Client {
             process: self.server.processes.add("localhost", 0),
             user: "root".into(),
@@ -147,9 +152,7 @@ impl World {
             multi_statements: true,
             interactive: false,
         };
-        let mut session = Session::new(self.db.clone(), client);
-        block_on(session.init_db(b"test")).unwrap();
-        session
+        Session::new(self.db.clone(), client)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Tests statements that are prepared with the protocol's commands or with PREPARE.
 use super::{TABLE, World, execute, lines, query};
 use crate::sink::StatusFlags;
+use crate::status::Counter;
 use redolith_engine::runtime::block_on;
 use redolith_types::Value;
 
@@ -184,4 +185,97 @@ fn parameters_are_of_their_values_types() {
             (1, 1.5)",
     );
     assert_eq!(execute(&mut s, sum, &[number("1.125")]), ["1.687500"]);
+}
+
+#[test]
+fn a_parameter_that_is_no_number_equals_nothing() {
+    let world = World::new();
+    let mut s = world.session();
+    let table = "CREATE TABLE d (id INT PRIMARY KEY, d DOUBLE, n DECIMAL(9,2), s VARCHAR(9), \
+        t DATE, j JSON, KEY (d), KEY (t))";
+    query(&mut s, table);
+    query(
+        &mut s,
+        "INSERT INTO d VALUES (0, 0, 0, 'a', '2024-01-01', '0'), (1, 1, 1, '', NULL, NULL)",
+    );
+    let nan = Value::Double(f64::NAN);
+    let mut run = |text: &str, params: &[Value<'_>]| {
+        let prepared = block_on(s.prepare(text.as_bytes())).expect(text);
+        let answer = execute(&mut s, prepared.id, params);
+        s.close_statement(prepared.id);
+        answer
+    };
+    for column in ["id", "d", "n", "s", "t", "j", "d + 1", "IF(id, s, d)"] {
+        for operator in ["= ?", "<=> ?", "< ?", ">= ?", "IN (?)", "NOT IN (?)", "BETWEEN ? AND 9"] {
+            let text = format!("DELETE FROM d WHERE {column} {operator}");
+            assert_eq!(run(&text, &[nan.clone()]), ["ok 0 0"], "{text}");
+        }
+    }
+    let both = [nan.clone(), nan.clone()];
+    assert_eq!(run("SELECT ? = ?", &both), ["NULL"]);
+    assert_eq!(run("SELECT ? <=> ?", &both), ["0"]);
+    assert_eq!(run("SELECT COUNT(*) FROM d WHERE d IN (?, 1)", &both[..1]), ["1"]);
+    for infinite in [f64::NAN, f64::INFINITY] {
+        let params = [Value::Double(infinite)];
+        for text in [
+            "SELECT JSON_ARRAY(?)",
+            "SELECT JSON_OBJECT('a', ?)",
+            "SELECT CAST(? AS JSON)",
+            "INSERT INTO d (id, j) VALUES (2, ?)",
+            "SELECT ROUND(?)",
+        ] {
+            assert_eq!(run(text, &params), ["error 1690"], "{text}");
+        }
+    }
+}
+
+#[test]
+fn an_execution_that_fails_before_it_begins_leaves_its_own_error_alone() {
+    let world = World::new();
+    let mut s = world.session();
+    query(&mut s, TABLE);
+    let prepared = block_on(s.prepare(b"SELECT k FROM t WHERE id = ?")).unwrap().id;
+    let warnings = ["Note|1051|Unknown table 'test.nowhere'"];
+    for (id, params, error) in [
+        (prepared, vec![], "Error|1210|Incorrect arguments to EXECUTE"),
+        (99, vec![], "Error|1243|Unknown prepared statement handler (99) given to EXECUTE"),
+        (prepared, vec![Value::Int(1)], "Error|1146|Table 'test.t' doesn't exist"),
+    ] {
+        if error.contains("1146") {
+            query(&mut s, "DROP TABLE t");
+        }
+        query(&mut s, "DROP TABLE IF EXISTS nowhere");
+        assert_eq!(lines(&mut s, "SHOW WARNINGS"), warnings);
+        assert!(execute(&mut s, id, &params)[0].starts_with("error"));
+        assert_eq!(lines(&mut s, "SHOW WARNINGS"), [error]);
+    }
+    query(&mut s, "SET GLOBAL max_prepared_stmt_count = 1");
+    query(&mut s, "DROP TABLE IF EXISTS nowhere");
+    assert_eq!(block_on(s.prepare(b"SELECT 1")).unwrap_err().code, 1461);
+    assert_eq!(lines(&mut s, "SHOW COUNT(*) WARNINGS"), ["1"]);
+}
+
+#[test]
+fn a_description_is_made_of_the_sessions_own_variables() {
+    let world = World::new();
+    for (value, is_string) in [("1", false), ("'text'", true), ("2", false)] {
+        let mut s = world.session();
+        lines(&mut s, &format!("SET @a = {value}"));
+        let prepared = block_on(s.prepare(b"SELECT @a")).unwrap();
+        assert_eq!(prepared.columns[0].ty.kind.is_string(), is_string);
+    }
+}
+
+#[test]
+fn statements_of_prepare_are_counted() {
+    let world = World::new();
+    let mut s = world.session();
+    lines(&mut s, "PREPARE p FROM 'SELECT 1'; EXECUTE p; EXECUTE p; DEALLOCATE PREPARE p");
+    lines(&mut s, "PREPARE p FROM 'SELEC'");
+    lines(&mut s, "EXECUTE p");
+    let count = |counter| world.db.status.counters.get(counter);
+    assert_eq!(count(Counter::ComPrepareSql), 2);
+    assert_eq!(count(Counter::ComExecuteSql), 3);
+    assert_eq!(count(Counter::ComDeallocateSql), 1);
+    assert_eq!(count(Counter::ComSelect), 2);
 }
