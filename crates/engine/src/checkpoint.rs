@@ -73,4 +73,11 @@ impl Checkpointer {
         self.pool.counters.checkpoints.add(1);
         lsn
     }
+    /// Stores the source's data with the latest checkpoint, which stays where it is. Waits for the
+    /// disk on this thread.
+    pub(crate) fn write_payload(&self) {
+        let _one = self.writing.lock();
+        let lsn = self.log.checkpoint();
+        self.log.write_checkpoint(lsn, &self.source.payload(lsn));
+    }
 }

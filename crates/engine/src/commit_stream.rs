@@ -130,6 +130,11 @@ impl Engine {
     pub fn append_barrier(&self, record: &[u8]) -> Option<Lsn> {
         crate::mtr::Mtr::append_last(&self.store, record).ok()
     }
+    /// Makes what [`CommitStream::state`] gives now durable: the next start begins with this state
+    /// or a later one. Waits for the disk on this thread.
+    pub fn store_stream_state(&self) {
+        self.flusher.store_payload();
+    }
     /// The most bytes of a record: a commit with a longer record cannot get room in the redo log.
     pub fn record_max(&self) -> usize {
         self.store.log.credit_max().saturating_sub(crate::mtr::COMMIT_FRAME)

@@ -76,6 +76,7 @@ impl Rig {
     pub(crate) fn barrier(&mut self) {
         self.append(Record::Barrier.encode());
         self.publish();
+        self.binlog.store_state(|| ());
     }
     pub(crate) fn file(&self, number: u32) -> Vec<u8> {
         let path = self.binlog.place().path(number);

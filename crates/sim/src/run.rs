@@ -575,11 +575,17 @@ pub async fn live(w: World, runtime: Arc<SimRuntime>, seed: u64, life: Life) -> 
             _ => {}
         });
     }
-    if rng.chance(2) {
-        if let Some(binlog) = &binlog {
-            binlog.stop(&e).await?;
-        }
+    let closes = rng.chance(2);
+    if let Some(binlog) = &binlog
+        && (closes || apart.chance(3))
+    {
+        binlog.stop(&e).await?;
+    }
+    if closes {
         e.close().await?;
+    } else {
+        // Checkpoints may be written meanwhile, also behind the end of the binary log.
+        e.runtime.sleep(Duration::from_millis(apart.below(30))).await;
     }
     Ok(())
 }

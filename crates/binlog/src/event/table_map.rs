@@ -30,8 +30,10 @@ pub(crate) fn body_behind_id(
     let mut out = Vec::new();
     put_u16(&mut out, FLAGS);
     for name in [schema, name] {
-        assert!(name.len() <= 0xff, "a name of {} bytes", name.len());
-        put_lenenc_bytes(&mut out, name);
+        // A name has 64 characters of the BMP, so it is shorter.
+        let name = &name[..name.len().min(0xff)];
+        out.push(name.len() as u8);
+        out.extend_from_slice(name);
         out.push(0);
     }
     put_lenenc(&mut out, columns.len() as u64);

@@ -308,6 +308,10 @@ impl Flusher {
         self.writer.runtime.before_blocking();
         self.checkpointer.write()
     }
+    /// Stores the data of the source of checkpoints. Waits for the disk on this thread.
+    pub(crate) fn store_payload(&self) {
+        self.checkpointer.write_payload();
+    }
     /// Says, for the status display, what the checkpoint waits for now.
     pub(crate) fn held_by(&self) -> String {
         let (pool, log) = (&self.writer.pool, &self.writer.log);

@@ -6,6 +6,7 @@
 //! structures). The nodes live in one vector and are named by slot, so that owners can list their
 //! nodes cheaply.
 use super::owner::KeyBuf;
+use std::hash::{BuildHasher, RandomState};
 
 /// The name of a node while it is in the tree.
 pub(super) type Slot = u32;
@@ -46,7 +47,9 @@ pub(super) fn below(key: &[u8], high: &High) -> bool {
 
 impl<O> IntervalTree<O> {
     pub(super) fn new() -> IntervalTree<O> {
-        IntervalTree { nodes: Vec::new(), free: Vec::new(), root: NIL, seed: 0x9e37_79b9 }
+        // A Xorshift generator goes on with any number but 0.
+        let seed = RandomState::new().hash_one(0) as u32 | 1;
+        IntervalTree { nodes: Vec::new(), free: Vec::new(), root: NIL, seed }
     }
     pub(super) fn len(&self) -> usize {
         self.nodes.len() - self.free.len()
@@ -116,8 +119,9 @@ impl<O> IntervalTree<O> {
     fn node_mut(&mut self, slot: Slot) -> &mut Node<O> {
         self.nodes[slot as usize].as_mut().expect("links lead to nodes")
     }
-    /// A Xorshift generator. The shape of the tree need not be secret, and is the same in every
-    /// run.
+    /// A Xorshift generator. Nobody may know what it draws: a client that locks keys in the order
+    /// of their priorities makes a chain of the tree, and the recursion as deep as the chain. No
+    /// result depends on the shape, so every run of a simulation may have another one.
     fn next_priority(&mut self) -> u32 {
         self.seed ^= self.seed << 13;
         self.seed ^= self.seed >> 17;

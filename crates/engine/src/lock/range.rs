@@ -26,6 +26,9 @@ use std::fmt;
 use std::ops::Bound;
 use std::sync::Arc;
 
+/// So many ranges are given back before inserts of others get a turn.
+const RELEASED_AT_ONCE: usize = 256;
+
 /// An interval of key bytes, kept half-open: `low <= key < high`. The successor of a byte string is
 /// the string with a zero byte appended, so every kind of bound fits.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -213,15 +216,26 @@ impl RangeLocks {
         });
     }
 
-    /// Gives back all ranges of `trx`.
+    /// Gives back all ranges of `trx`, which has ended.
     pub(super) fn release(&self, trx: &Arc<TrxLocks>, wakers: &mut Wakers) {
         let mut set = self.set.lock();
         let owned = set.owned.remove(&identity(trx)).expect("an owner of ranges is listed");
         trx.ranges.fetch_sub(owned.held.len() + owned.open.len(), Ordering::Relaxed);
-        for slot in owned.held.iter().chain(owned.open.iter().map(|t| t.slot)) {
-            set.tree.remove(slot);
+        let mut slots = owned.held.iter().chain(owned.open.iter().map(|t| t.slot));
+        loop {
+            let mut removed = 0;
+            for slot in slots.by_ref().take(RELEASED_AT_ONCE) {
+                set.tree.remove(slot);
+                removed += 1;
+            }
+            self.live.store(set.tree.len(), Ordering::Release);
+            if removed < RELEASED_AT_ONCE {
+                break;
+            }
+            // Inserts of others wait for the mutex, and their workers' threads with them.
+            drop(set);
+            set = self.set.lock();
         }
-        self.live.store(set.tree.len(), Ordering::Release);
         set.grant(wakers);
     }
 

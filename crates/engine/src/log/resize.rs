@@ -27,9 +27,9 @@ impl Log {
         }
         self.allocator.notify();
     }
-    /// Removes the segments that the capacity does not need. `last` is the last byte that it
-    /// allows.
-    pub(super) fn cut_segments(&self, last: u64) -> Result<()> {
+    /// Removes some of the segments that the capacity does not need, and returns how many. `last`
+    /// is the last byte that it allows.
+    pub(super) fn cut_segments(&self, last: u64) -> Result<usize> {
         let end = (last / self.segments.bytes + 1) * self.segments.bytes;
         if self.segments.end() > end {
             let stay = self.room.lower_files_end(end);
@@ -37,9 +37,9 @@ impl Log {
                 .lock()
                 .control
                 .segments_end_at(stay / self.segments.bytes * self.segments.bytes);
-            self.segments.cut(stay)?;
+            return self.segments.cut(stay);
         }
-        Ok(())
+        Ok(0)
     }
 
     pub fn buffer_bytes(&self) -> u64 {

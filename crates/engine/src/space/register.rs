@@ -124,8 +124,17 @@ impl Register {
         let read = || -> io::Result<AlignedBuf> {
             let file = disk.open(&path, OpenHow::existing(true))?;
             let len = file.len()? as usize / redolith_disk::ALIGN * redolith_disk::ALIGN;
-            let mut b = AlignedBuf::new(len.max(redolith_disk::ALIGN));
-            if len > 0 {
+            let mut b = AlignedBuf::new(redolith_disk::ALIGN);
+            if len == 0 {
+                return Ok(b);
+            }
+            file.read_at(&mut b, 0)?;
+            // The register tells how long it is, so that no more is read of a file that is longer.
+            let entries = usize::try_from(u64_at(&b, 32)).unwrap_or(usize::MAX);
+            let whole = entries.saturating_mul(ENTRY).saturating_add(HEAD);
+            if whole > redolith_disk::ALIGN && whole <= len {
+                b = AlignedBuf::try_new(whole.next_multiple_of(redolith_disk::ALIGN))
+                    .ok_or(io::ErrorKind::OutOfMemory)?;
                 file.read_at(&mut b, 0)?;
             }
             Ok(b)
@@ -164,6 +173,21 @@ mod tests {
             stamps: (0..n).map(|i| (SpaceId(i), 1000 + u64::from(i))).collect(),
             before_redo: false,
             redo_protects: n % 2 == 1,
+        }
+    }
+
+    /// No more is read than the register has.
+    #[test]
+    fn a_file_may_be_longer() {
+        let (disk, dir) = (redolith_disk::SimDisk::new(1), Path::new("/d"));
+        disk.create_dir_all(dir).unwrap();
+        for n in [0, 3, 1000] {
+            sample(n).write(&disk, dir).unwrap();
+            let file = disk.open(&dir.join(FILE), OpenHow::existing(true)).unwrap();
+            file.set_len(1 << 40).unwrap();
+            assert_eq!(Register::read(&disk, dir).unwrap(), Ok(sample(n)));
+            file.set_len(0).unwrap();
+            assert_eq!(Register::read(&disk, dir).unwrap(), Err(NoRegister::Damaged));
         }
     }
 

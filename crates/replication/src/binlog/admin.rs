@@ -20,11 +20,20 @@ impl Binlog {
     pub fn purge_before(&self, number: u32) -> io::Result<Purged> {
         // The order is that of a reset, which begins again with low numbers.
         let mut work = self.work.lock();
-        let kept = self.safe.lock().file;
+        let (resets, file) = *self.stored.lock();
+        let kept = if resets == self.status.lock().resets { file } else { 0 };
         let read = self.readers.lock().values().min().copied().unwrap_or(u32::MAX);
         let number = number.min(kept);
         let files = work.files.purge_before(number.min(read))?;
         Ok(Purged { files, in_use: read < number })
+    }
+    /// Stores the state of the last barrier with `store` (BINLOG-FILES-5).
+    pub(crate) fn store_state(&self, store: impl FnOnce()) {
+        let work = self.work.lock();
+        let state = (self.status.lock().resets, self.safe.lock().file);
+        drop(work);
+        store();
+        *self.stored.lock() = state;
     }
     /// `gtid_purged`: the transactions that are in no file any more.
     pub fn purged(&self) -> std::result::Result<GtidSet, ReadError> {

@@ -41,10 +41,11 @@ impl Binlog {
         }
     }
     /// Removes the files that are too old when a start has begun, and when the task has gone on to
-    /// another file.
-    pub(super) fn expire_behind(&self) {
+    /// another file. `store` stores the state of the last barrier.
+    pub(super) fn expire_behind(&self, store: impl FnOnce()) {
         let kept = self.safe.lock().file;
-        if self.expired_at.swap(kept, Relaxed) != kept {
+        if self.expired_at.swap(kept, Relaxed) != kept && self.expires() {
+            self.store_state(store);
             self.expire();
         }
     }

@@ -29,6 +29,8 @@ impl Binlog {
             let seen = self.wanted.seen();
             let closing = self.closing.load(Acquire);
             let asked = std::mem::replace(&mut asked, seen) != seen || closing;
+            // Read before the durable LSN: all records below it are taken now if the task closes.
+            let frames = engine.store.log.durable_frames();
             // With the classic commit, the leaders of its flush stage write the records.
             let advanced = match self.stages.flushes() && !asked {
                 true => Ok(()),
@@ -56,10 +58,10 @@ impl Binlog {
                 }
             }
             if closing {
-                return self.close();
+                return self.close(frames);
             }
             self.remove_spills(engine.store.log.checkpoint_lsn());
-            self.expire_behind();
+            self.expire_behind(|| engine.store_stream_state());
             if let Some(end) = self.want_barrier(engine) {
                 engine.store.log.flush_to(end).await;
                 continue;
@@ -82,9 +84,12 @@ impl Binlog {
     }
 
     /// Everything is in the files, and only a rotation may follow: no record is needed any more.
-    pub(super) fn close(&self) {
+    /// `end` is the end of a frame, below which all records are taken. A start after a crash that
+    /// comes before the engine has closed holds the checkpoint at this place at first (FOLLOW-2).
+    pub(super) fn close(&self, end: Lsn) {
         let mut work = self.work.lock();
         work.files.sync();
+        work.maker.pass(end);
         *self.safe.lock() = work.maker.state().clone();
         self.limit.store(Lsn::MAX.0, Release);
     }

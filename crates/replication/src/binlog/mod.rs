@@ -76,6 +76,9 @@ pub struct Binlog {
     /// What the checkpoint may hold: the state at the last barrier that is synced.
     safe: Mutex<State>,
     limit: AtomicU64,
+    /// The file of a state that a checkpoint has, and how many resets were before it
+    /// (BINLOG-FILES-5).
+    stored: Mutex<(u64, u32)>,
     status: Mutex<BinlogStatus>,
     /// Woken when the status moves.
     moved: Wakers,
@@ -138,6 +141,7 @@ impl Binlog {
             }),
             safe: Mutex::new(State::default()),
             limit: AtomicU64::new(0),
+            stored: Mutex::default(),
             status: Mutex::default(),
             moved: Wakers::default(),
             wanted,

@@ -57,6 +57,8 @@ impl Binlog {
     }
     /// Makes everything so far durable in the files: a start does not make it again.
     pub async fn barrier(&self, engine: &Engine) -> Result<()> {
-        self.order(engine, Record::Barrier).await
+        self.order(engine, Record::Barrier).await?;
+        engine.runtime.work_long(&mut || self.store_state(|| engine.store_stream_state()));
+        Ok(())
     }
 }

@@ -22,9 +22,10 @@ impl CommitStream for Binlog {
             Error::Incompatible(format!("the state of the binary log in redo/control: {why}"))
         })?;
         work.reset_ahead = work.files.reset_mark().filter(|at| *at >= state.lsn);
+        // The user has removed the index, and perhaps a crash has ended the start after that.
         let anew = state.file > 0
             && work.reset_ahead.is_none()
-            && work.files.numbers().iter().all(|n| *n > state.file);
+            && work.files.numbers().first().is_none_or(|first| first - 1 == state.file);
         if anew && work.files.index_is_empty() {
             return Err(Error::Damaged(format!(
                 "{} is empty, and the binary log went on in {}. Restore the index, or remove it to \
@@ -64,9 +65,9 @@ impl CommitStream for Binlog {
             }
         }
         *self.safe.lock() = state.clone();
+        *self.stored.lock() = (0, state.file);
         work.maker = Maker::new(&place.base, state);
         if anew {
-            // The user has removed the index, as the messages above say.
             work.maker.begin_anew(self.now_us()).map_err(|why| {
                 Error::Incompatible(format!("{}: {why}", place.index().display()))
             })?;
@@ -82,11 +83,20 @@ impl CommitStream for Binlog {
     }
     fn replay(&self, at: Lsn, record: &[u8]) -> Result<()> {
         let mut work = self.work.lock();
+        if at.0 + 1 == self.safe.lock().lsn.0 {
+            // A server that was killed while it stopped may have left a state that begins inside
+            // the last record's frame. A checkpoint has to begin at a frame (I-19).
+            self.limit.store(at.0, Release);
+        }
         work.take(at, at, record).map_err(|why| {
             Error::Damaged(format!("the binary log's record at LSN {at} of the redo log: {why}"))
         })?;
         if matches!(work.unfinished, Unfinished::Barrier(_)) {
             work.unfinished = Unfinished::Nothing;
+        }
+        if matches!(work.unfinished, Unfinished::Reset(_)) {
+            // The files before this record are gone, and have nothing to do with those behind it.
+            *self.stored.lock() = (0, 0);
         }
         work.replay_reset().map_err(|e| io_error(&work, &e))?;
         work.finish_copy(&*self.disk).map_err(|e| io_error(&work, &e))
@@ -102,8 +112,10 @@ impl CommitStream for Binlog {
         let kept: Vec<u64> = work.copied.iter().map(|(_, number)| *number).collect();
         spill::remove_others(&*self.disk, work.files.place(), &kept)
             .map_err(|e| io_error(&work, &e))?;
-        let limit = self.safe.lock().lsn;
-        self.limit.store(limit.0, Release);
+        let safe = self.safe.lock().lsn.0;
+        if self.limit.load(Acquire) + 1 != safe {
+            self.limit.store(safe, Release);
+        }
         self.publish(&self.reached(&work, end));
         Ok(())
     }

@@ -12,6 +12,8 @@
 //! BINLOG-FILES-4: a failed sync of a file of the log, or of the folder, ends the process: the
 //! system tells only once, and another try would succeed without what is lost. (An index and a mark
 //! are written anew before the next try.)
+//! BINLOG-FILES-5: a purge takes a file only if the state that a checkpoint has is of a later file.
+//! The start after a crash begins with this state, and makes the files from there on again.
 mod reset;
 
 use crate::binlog::counters::{Counts, add};

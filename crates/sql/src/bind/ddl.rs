@@ -242,7 +242,8 @@ impl Binder<'_> {
     }
 }
 
-/// Checks a name. Err(None) means an invalid name, Err(Some) a name that is too long.
+/// Checks a name. Err(None) means an invalid name, Err(Some) a name that is too long or has a
+/// character that no name has.
 pub(super) fn check_name(name: &str) -> std::result::Result<(), Option<SqlError>> {
     if name.is_empty() || name.ends_with(' ') || name.contains('\0') {
         return Err(None);
@@ -250,7 +251,14 @@ pub(super) fn check_name(name: &str) -> std::result::Result<(), Option<SqlError>
     if name.chars().count() > MAX_NAME_CHARS {
         return Err(Some(SqlError::name_too_long(name)));
     }
-    Ok(())
+    check_characters(name).map_err(Some)
+}
+/// Names are in utf8mb3, as in MySQL: replicas would not read others.
+pub(super) fn check_characters(name: &str) -> Result<()> {
+    match name.char_indices().find(|(_, c)| *c > '\u{ffff}') {
+        Some((at, _)) => Err(SqlError::invalid_bytes("utf8mb3", &name.as_bytes()[at..])),
+        None => Ok(()),
+    }
 }
 
 pub(super) fn check_column_name(name: &str) -> Result<()> {

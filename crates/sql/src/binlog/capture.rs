@@ -88,6 +88,12 @@ enum Changed<'a> {
     Update { row: RowAt<'a>, whole: &'a [u8], new: &'a [u8] },
 }
 
+/// How many bytes of events and keys may be in memory: the rest goes to a spill file. The record
+/// has to fit in the log buffer, whose size may change.
+fn most_in_memory(db: &Database) -> usize {
+    (db.engine.record_max() / 4).min(SPILL_BYTES)
+}
+
 impl Capture {
     /// The capture of a session; None if the binary log is off.
     pub fn new(db: &Database) -> Option<Box<Capture>> {
@@ -99,7 +105,7 @@ impl Capture {
             builder: None,
             spill: None,
             broken: None,
-            most_in_memory: (db.engine.record_max() / 4).min(SPILL_BYTES),
+            most_in_memory: most_in_memory(db),
             buffer: Vec::new(),
             record: Vec::new(),
             keys: Keys::default(),
@@ -191,6 +197,7 @@ impl Capture {
                 builder.query(self.stamp, &begin)?;
             }
             self.session = session.id;
+            self.most_in_memory = most_in_memory(db);
             self.begin_len = builder.len();
             self.builder = Some(builder);
         }

@@ -55,6 +55,7 @@ impl Definition<'_> {
             updated_databases: Some(updated),
             explicit_defaults_for_timestamp: Some(true),
             ddl_xid: Some(engine.sys.next_id().0),
+            microseconds: self.settings.fraction(),
             ..self.settings.status()
         };
         if let Some([client, ..]) = &mut status.charset {
@@ -63,6 +64,10 @@ impl Definition<'_> {
         }
         if let (Some(prepared), Some(mode)) = (self.text.prepared, &mut status.sql_mode) {
             *mode = *mode & !SqlMode(u64::MAX).parsing_part() | prepared.mode.0;
+            status.default_collation_for_utf8mb4 = Some(prepared.utf8mb4.id());
+            if let Some([_, connection, _]) = &mut status.charset {
+                *connection = prepared.collation.id();
+            }
         }
         if let (Some(_), Some(mode)) = (made, &mut status.sql_mode) {
             // The server's texts are for readers in the default mode.

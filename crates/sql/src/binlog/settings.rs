@@ -76,6 +76,14 @@ impl LogSettings {
         let sign = if minutes < 0 { '-' } else { '+' };
         format!("{sign}{:02}:{:02}", minutes.abs() / 60, minutes.abs() % 60)
     }
+    /// The settings of a statement whose time is `us`.
+    pub(crate) fn at(self, us: i64) -> LogSettings {
+        LogSettings { timestamp_us: Some(us), ..self }
+    }
+    /// The microseconds of the statement's time, if it is set and has any.
+    pub(super) fn fraction(&self) -> Option<u32> {
+        self.timestamp_us.map(|us| us.rem_euclid(1_000_000) as u32).filter(|us| *us > 0)
+    }
     /// The time of events that are made at `now_us`, and who makes them.
     pub(super) fn stamp(&self, server: &Settings, now_us: i64) -> Stamp {
         let us = self.timestamp_us.unwrap_or(now_us);

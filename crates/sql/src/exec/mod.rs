@@ -122,6 +122,9 @@ pub async fn run(
 ) -> Result<Outcome> {
     let is_refused = cx.trx.read_only && plan.body.changes_rows();
     if is_refused && !plan.changes_only_temporary() {
+        if let Some(log) = &mut cx.log {
+            log.roll_back_statement(&mut cx.env.session.memory);
+        }
         return Err(SqlError::read_only_transaction());
     }
     cx.trx.begin_statement();

@@ -14,7 +14,9 @@ use crate::binlog::{Definition, StatementText};
 use crate::error::{Result, SqlError};
 use crate::exec::ddl::{DdlContext, check_names, refuse_system};
 use crate::generated_key::{NAME, has_generated_key};
-use crate::plan::{DdlStmt, DefaultFill, Expr, Fill, InsertPlan, Plan, Rebuild, Statement};
+use crate::plan::{
+    DdlStmt, DefaultFill, Expr, ExprKind, Fill, Function, InsertPlan, Plan, Rebuild, Statement,
+};
 use crate::session_state::{Done, Outcome};
 use crate::settings::Var;
 use crate::sink::ResultSink;
@@ -40,10 +42,16 @@ impl Session {
     ) -> Ran<Outcome> {
         self.commit_implicitly().await?;
         let own = self.state.temporary.named(&rebuild.table).cloned();
+        // Rows that are filled with NOW() get the time of the record, as on a replica.
+        let (log, timestamp_us) = (self.derived.log, self.derived.exec.timestamp_us);
+        let us = timestamp_us.unwrap_or_else(|| self.db.engine.disk.wall_us());
+        self.derived.exec.timestamp_us = Some(us);
+        self.derived.log = log.at(us);
         let ran = match &own {
             Some(old) => self.rebuild_temporary(old, plan, rebuild, params, out).await,
             None => self.rebuild_locked(plan, rebuild, text, params, out).await,
         };
+        (self.derived.log, self.derived.exec.timestamp_us) = (log, timestamp_us);
         self.ended();
         if let Statement::Ddl(ddl @ DdlStmt::Rebuild(_)) = &plan.body {
             self.db.catalog.forget_after(ddl);
@@ -229,10 +237,17 @@ impl Session {
     }
 }
 
-/// Whether rows get different values each time they are copied.
+/// Whether rows get values that are others each time they are copied, or on a replica.
 fn fills_at_random(copy: &InsertPlan) -> bool {
+    use Function::*;
+    let differs = |e: &Expr| match &e.kind {
+        ExprKind::Call {
+            function: User | CurrentUser | Version | RowCount | FoundRows, ..
+        } => true,
+        _ => e.is_volatile_node(),
+    };
     copy.fill.iter().zip(&copy.defaults).any(|(fill, default)| match (fill, default) {
-        (Fill::Default, DefaultFill::Expr(e)) => e.any(&Expr::is_volatile_node),
+        (Fill::Default, DefaultFill::Expr(e)) => e.any(&differs),
         _ => false,
     })
 }

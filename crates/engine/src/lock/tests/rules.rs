@@ -393,6 +393,23 @@ fn ranges_stop_inserts_by_others_only() {
     assert!(b.insert(&t3, &ranges, b"d").is_none());
 }
 
+/// They are given back a part at a time, and an insert that waits goes on behind the last part.
+/// Tests RANGE-3.
+#[test]
+fn many_ranges_of_one_owner_go() {
+    let b = Bench::new();
+    let ranges = RangeLocks::new(3);
+    let (t1, t2) = (b.trx(), b.trx());
+    for n in 0..1000u16 {
+        ranges.lock_range(&t1, KeyRange::point(&n.to_be_bytes()));
+    }
+    let mut wait = b.insert(&t2, &ranges, &999u16.to_be_bytes()).expect("t1's range");
+    assert!(wait.is_pending());
+    b.end(&t1);
+    assert!(wait.is_granted());
+    assert!(LockTable::blocks_no_insert(&ranges));
+}
+
 #[test]
 fn two_range_owners_that_insert_are_a_deadlock() {
     let b = Bench::new();

@@ -254,15 +254,19 @@ impl FrameScanner {
                 let Some(epoch) = frame::epoch_of(bytes, &header) else { return Ok(None) };
                 let State { log_id, epoch: highest, .. } = *self.control.state();
                 let seed = frame::seed(log_id, epoch);
-                // SCAN-2
-                if epoch <= self.epochs[self.epochs.len() - 1].1
+                let last = self.epochs[self.epochs.len() - 1];
+                // SCAN-2. The checkpoint may lie where an epoch begins, and is of this epoch then.
+                let is_known = last == (self.at, epoch);
+                if epoch <= last.1 && !is_known
                     || epoch > highest
                     || !frame::verifies(bytes, &header, seed)
                 {
                     return Ok(None);
                 }
                 self.seed = seed;
-                self.epochs.push((self.at, epoch));
+                if !is_known {
+                    self.epochs.push((self.at, epoch));
+                }
             }
             _ if !frame::verifies(bytes, &header, self.seed) => return Ok(None),
             _ => {}

@@ -361,6 +361,28 @@ fn recovery_again_and_again() {
     }
 }
 
+/// A checkpoint may lie where an epoch begins: there the log had ended. Tests SCAN-2.
+#[test]
+fn a_checkpoint_where_an_epoch_begins() {
+    let disk = MemDisk::default();
+    let (log, runtime) = created(&disk);
+    append(&log, b"before");
+    runtime.block_on(log.wait_durable(log.tail()));
+    let end = log.tail();
+    let (_, log, runtime) = recovered(&disk.crashed(|| false));
+    let (s, e) = append(&log, b"behind");
+    runtime.block_on(log.wait_durable(e));
+    log.write_checkpoint(end, b"");
+    let mut image = disk.crashed(|| false);
+    drop(log);
+    for _ in 0..3 {
+        let (found, log, _runtime) = recovered(&image);
+        assert_eq!(found, [(s.0, e.0, b"behind".to_vec())]);
+        assert_eq!(log.checkpoint_lsn(), end);
+        image = image.crashed(|| false);
+    }
+}
+
 #[test]
 fn the_checkpoint_payload_comes_back() {
     let disk = MemDisk::default();

@@ -4,6 +4,7 @@
 //! third task is [`crate::log::recovery::witness`]. All tasks end when the log is gone.
 use crate::base::Error;
 use crate::log::recovery::witness;
+use crate::log::write::segments::AT_ONCE;
 use crate::log::{DurableWait, Log};
 use crate::runtime::Runtime;
 use crate::sync::notify::Notify;
@@ -85,11 +86,14 @@ impl Log {
         loop {
             let bounds = self.room.bounds();
             let last = bounds.checkpoint + bounds.in_force_bytes - 1;
-            self.counters
-                .writer
-                .log_segments_recycled
-                .fetch_add(self.segments.recycle(bounds.checkpoint, last)?, Relaxed);
-            self.cut_segments(last)?;
+            let (renamed, recycled) = self.segments.recycle(bounds.checkpoint, last)?;
+            self.counters.writer.log_segments_recycled.fetch_add(renamed as u64, Relaxed);
+            let removed = self.cut_segments(last)?;
+            if recycled.max(removed) == AT_ONCE {
+                // There may be more. No writer may go to the segments that are still to be cut.
+                self.runtime.yield_now().await;
+                continue;
+            }
             let end = self.segments.end();
             self.room.update(|b| b.files_end = end);
             let want = (self.room.demand() + AHEAD * bounds.segment_bytes).min(last);

@@ -34,6 +34,8 @@ const MAGIC: &[u8; 8] = b"REDOSEG\0";
 /// The format version of segments.
 const FORMAT: u32 = 1;
 const ZERO_CHUNK: usize = 1 << 20;
+/// So many segments are renamed or removed before other tasks of the worker get a turn.
+pub(crate) const AT_ONCE: usize = 16;
 
 struct Segment {
     number: u64,
@@ -372,12 +374,15 @@ impl Segments {
         make.await.map_err(|e| self.failed(number, &e))
     }
     /// Gives new numbers, up to that of `last`, to segments below the checkpoint, and removes the
-    /// segments that are too many. Returns how many segments got a new number.
-    pub(crate) fn recycle(&self, checkpoint: u64, last: u64) -> Result<u64> {
+    /// segments that are too many, [`AT_ONCE`] at most. Returns how many segments got a new number,
+    /// and how many left their place.
+    pub(crate) fn recycle(&self, checkpoint: u64, last: u64) -> Result<(usize, usize)> {
         let (keep, last) = (self.keep_number(checkpoint), last / self.bytes);
         let free = self.end() / self.bytes..;
-        let old: Vec<u64> =
-            self.open.lock().iter().map(|s| s.number).take_while(|n| *n < keep).collect();
+        let old: Vec<u64> = {
+            let open = self.open.lock();
+            open.iter().map(|s| s.number).take_while(|n| *n < keep).take(AT_ONCE).collect()
+        };
         let (mut moved, mut failed) = (Vec::new(), Ok(()));
         for (number, next) in old.iter().zip(free) {
             let from = self.path(*number);
@@ -404,18 +409,18 @@ impl Segments {
             }
         }
         assert!(!open.is_empty());
-        failed.map(|()| moved.iter().flatten().count() as u64)
+        failed.map(|()| (moved.iter().flatten().count(), moved.len()))
     }
 }
 
 impl Segments {
     /// Removes the segments from `end` on, which is a multiple of a segment, and to which no thread
-    /// will write. The latest segment goes first: after a crash the rest is consecutive, or is
-    /// cleared away when the log is opened.
-    pub(crate) fn cut(&self, end: u64) -> Result<u64> {
+    /// will write; [`AT_ONCE`] at most. Returns how many. The latest segment goes first: after a
+    /// crash the rest is consecutive, or is cleared away when the log is opened.
+    pub(crate) fn cut(&self, end: u64) -> Result<usize> {
         let keep = end / self.bytes;
         let mut removed = 0;
-        loop {
+        while removed < AT_ONCE {
             let number = self.open.lock().back().map_or(0, |s| s.number);
             if number < keep || self.count() == 1 {
                 break;

@@ -185,6 +185,36 @@ fn a_purge_is_finished_by_a_start() {
     }
 }
 
+/// The state that the next start begins with is older than the state in memory, and its files are
+/// needed. Tests BINLOG-FILES-5.
+#[test]
+fn files_stay_until_a_checkpoint_has_a_later_state() {
+    let mut rig = Rig::new(1 << 20);
+    rig.transaction("one");
+    rig.barrier();
+    let (stored, from) = (rig.binlog.state(), rig.lsn);
+    (0..3).for_each(|_| rig.rotate(Why::Flush, 1 << 20));
+    rig.append(Record::Barrier.encode());
+    rig.publish();
+    assert_eq!(rig.binlog.purge_before(4).unwrap().files, 0);
+    let place = rig.binlog.place().clone();
+    let again = Binlog::new(rig.disk.clone(), place.clone()).unwrap();
+    again.judge(&stored).unwrap();
+    again.begin(Lsn(from)).unwrap();
+    assert_eq!(again.numbers(), [1]);
+    // A start that finds none of the files that it needs is refused: it would give others' numbers
+    // to new files.
+    let mut rig = Rig::new(1 << 20);
+    rig.barrier();
+    let stored = rig.binlog.state();
+    (0..3).for_each(|_| rig.rotate(Why::Flush, 1 << 20));
+    rig.barrier();
+    assert_eq!(rig.binlog.purge_before(4).unwrap().files, 3);
+    let again = Binlog::new(rig.disk.clone(), place).unwrap();
+    let why = again.judge(&stored).unwrap_err().to_string();
+    assert!(why.contains("does not name"), "{why}");
+}
+
 #[test]
 fn a_mark_without_its_reset_is_judged() {
     let mut rig = Rig::new(1 << 20);
@@ -301,7 +331,7 @@ fn old_files_expire() {
     assert_eq!(binlog.numbers(), [3, 4]);
     // The file that is written stays, however old it is.
     binlog.set_expiry(1);
-    binlog.expire_behind();
+    binlog.expire_behind(|| ());
     assert_eq!(binlog.numbers(), [4]);
     binlog.set_expiry(0);
     assert!(!binlog.expires());

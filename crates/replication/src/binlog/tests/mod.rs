@@ -88,6 +88,26 @@ fn the_checkpoint_waits_at_the_last_synced_barrier() {
     assert_eq!(texts(&rig), ["one", "two", "three", "four"]);
 }
 
+/// A start holds the checkpoint at the place of the state that it finds, and a checkpoint has to
+/// begin at a frame. Tests FOLLOW-2.
+#[test]
+fn a_closed_log_holds_the_checkpoint_at_a_frame() {
+    let mut rig = Rig::new(1 << 20);
+    rig.transaction("one");
+    let end = Lsn(rig.lsn);
+    rig.binlog.close(end);
+    let state = State::decode(&rig.binlog.state()).unwrap();
+    assert_eq!((state.lsn, rig.binlog.limit()), (end, Lsn::MAX));
+    // Earlier versions left a place inside the last frame.
+    let (last, record) = (Lsn(rig.lsn - 100), Record::Stop { us: 1 }.encode());
+    let inside = State { lsn: Lsn(last.0 + 1), ..state };
+    let again = Binlog::new(rig.disk.clone(), rig.binlog.place().clone()).unwrap();
+    again.judge(&inside.encode()).unwrap();
+    again.replay(last, &record).unwrap();
+    again.begin(end).unwrap();
+    assert_eq!(again.limit(), last);
+}
+
 /// Another try would succeed, and a power loss could then take the name of the file.
 /// Tests BINLOG-FILES-4.
 #[test]

@@ -790,6 +790,46 @@ fn a_table_has_another_number_when_its_definition_has_changed() {
 }
 
 /// Tests ALTER-4: the rows that ALTER TABLE copies are no events.
+/// A write that a READ ONLY transaction refuses leaves nothing that a savepoint could name.
+/// Tests BINLOG-1.
+#[test]
+fn a_refused_write_leaves_no_events() {
+    let mut log = Log::new();
+    log.run(&["CREATE TABLE t (a INT)", "CREATE TEMPORARY TABLE own (a INT)"]);
+    log.skip();
+    let refused = |log: &mut Log| {
+        assert_eq!(lines(&mut log.session, "INSERT INTO t VALUES (1)"), ["error 1792"]);
+    };
+    log.run(&["SET auto_increment_increment = 2", "START TRANSACTION READ ONLY"]);
+    refused(&mut log);
+    log.run(&["SAVEPOINT s", "DO 1", "SET auto_increment_increment = 1"]);
+    refused(&mut log);
+    log.run(&["ROLLBACK TO s", "INSERT INTO own VALUES (1)"]);
+    refused(&mut log);
+    log.run(&["COMMIT"]);
+    assert!(log.new_lines().is_empty());
+}
+
+/// A replica that runs the text gets the values that the rows have here.
+#[test]
+fn rows_that_a_rebuild_fills_have_the_time_of_the_record() {
+    let mut log = Log::new();
+    log.run(&["CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1), (2)"]);
+    log.skip();
+    log.run(&["ALTER TABLE t ADD c DATETIME(6) DEFAULT CURRENT_TIMESTAMP(6)"]);
+    let times = log.all(|event, _| match event {
+        Event::Query(query) => query.status.microseconds,
+        _ => None,
+    });
+    let shown = lines(&mut log.session, "SELECT DISTINCT MICROSECOND(c) FROM t");
+    let told = times.into_iter().flatten().next().unwrap_or(0);
+    assert_eq!(shown, [told.to_string()]);
+    for differs in ["USER()", "VERSION()", "FOUND_ROWS()"] {
+        let text = format!("ALTER TABLE t ADD d VARCHAR(90) DEFAULT ({differs})");
+        assert_eq!(lines(&mut log.session, &text), ["error 1674"], "{differs}");
+    }
+}
+
 #[test]
 fn a_table_that_is_rebuilt_is_logged_by_its_text() {
     let mut log = Log::new();
