@@ -12,8 +12,9 @@
 //! volatile subquery serves one evaluation ([`Correlated::end_unit`]).
 //! **CORR-3** Answers, hash tables and derived tables of subqueries outlive the rows for which they
 //! were made, so they are charged to accounts of their own: the hash tables together hold at most
-//! a quarter of `redolith_statement_memory`, and the others another quarter. Where answers or a
-//! hash table do not fit, they are not kept, and the subquery is run more often.
+//! a quarter of `redolith_statement_memory`, and the others another quarter. Where answers, a
+//! hash table or a derived table do not fit, they are not kept, and the subquery is run more often.
+//! Derived tables that are made before the first change of rows must fit.
 //! **CORR-4** A statement gives way between two runs, and each run looks at the KILL flag.
 use super::eval::{Known, Scope};
 use super::probe_table::{Building, ProbeTable};
@@ -24,7 +25,7 @@ use super::{ExecContext, select};
 use crate::error::{Result, SqlError};
 use crate::memory::Account;
 use crate::plan::{EqualBy, SelectPlan, Source, SourceKind, Subquery, SubqueryBody};
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use redolith_engine::Isolation;
 use redolith_types::Value;
 use std::pin::Pin;
@@ -101,6 +102,8 @@ pub struct Correlated {
     units: u64,
     /// The derived tables of subqueries, by the address of their plan.
     derived: HashMap<usize, Kept>,
+    /// The derived tables that must be kept: they cannot be made again.
+    made_before: HashSet<usize>,
     /// The account of the answers and the derived tables, and the bytes of the answers.
     account: Option<Account>,
     answers: usize,
@@ -249,10 +252,23 @@ impl super::Env<'_> {
         self.correlated.account = Some(account);
         counted
     }
-    /// Keeps a derived table for the next run.
+    /// Keeps a derived table for the next run. One that does not fit is made again (CORR-3).
     pub(super) fn keep_derived(&mut self, plan: &SelectPlan, kept: Kept) -> Result<()> {
-        self.correlated.derived.insert(std::ptr::from_ref(plan) as usize, kept);
+        let place = std::ptr::from_ref(plan) as usize;
+        self.correlated.derived.insert(place, kept);
+        let counted = self.recount_correlated();
+        if counted.is_ok() || self.correlated.made_before.contains(&place) {
+            return counted;
+        }
+        if let Some(kept) = self.correlated.derived.remove(&place) {
+            kept.free(self);
+        }
         self.recount_correlated()
+    }
+    /// Keeps a derived table that cannot be made again, because its tables change meanwhile.
+    pub(super) fn keep_made_before(&mut self, plan: &SelectPlan, kept: Kept) -> Result<()> {
+        self.correlated.made_before.insert(std::ptr::from_ref(plan) as usize);
+        self.keep_derived(plan, kept)
     }
 }
 

@@ -191,5 +191,5 @@ pub async fn make_derived(
     let (mut made, mark) = (Derived::default(), cx.env.held());
     give_to_boxed(cx, plan, at.given(), u64::MAX, &mut made).await?;
     cx.env.release_to(mark);
-    cx.env.keep_derived(plan, made.kept())
+    cx.env.keep_made_before(plan, made.kept())
 }
