@@ -284,7 +284,8 @@ impl<'v> Eval<'v, '_, '_> {
     pub(super) fn convert_to(&mut self, e: &'v Expr, node: &'v Expr) -> Result<Value<'v>> {
         let value = self.eval(e)?;
         let ty = &node.ty;
-        if value.is_null() {
+        // A NaN is no moment and no year, and has no order.
+        if value.is_null() || value.is_nan() {
             return Ok(value);
         }
         if ty.kind.is_string() {

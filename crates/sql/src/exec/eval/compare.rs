@@ -58,7 +58,7 @@ impl<'v> Eval<'v, '_, '_> {
         right: (&Expr, &Value<'_>),
     ) -> Result<Option<Ordering>> {
         let ((le, a), (re, b)) = (left, right);
-        if a.is_null() || b.is_null() {
+        if a.is_null() || b.is_null() || a.is_nan() || b.is_nan() {
             return Ok(None);
         }
         Ok(Some(match how {
@@ -81,7 +81,6 @@ impl<'v> Eval<'v, '_, '_> {
             CompareAs::Date | CompareAs::DateTime | CompareAs::Time => {
                 return self.moments(how, a, b);
             }
-            CompareAs::ByValue if a.is_nan() || b.is_nan() => return Ok(None),
             CompareAs::ByValue => {
                 // Two strings are compared in the collation of the side whose type is a string.
                 let collation = if le.ty.kind.is_string() {

@@ -192,11 +192,14 @@ fn a_parameter_that_is_no_number_equals_nothing() {
     let world = World::new();
     let mut s = world.session();
     let table = "CREATE TABLE d (id INT PRIMARY KEY, d DOUBLE, n DECIMAL(9,2), s VARCHAR(9), \
-        t DATE, j JSON, KEY (d), KEY (t))";
+        t DATE, y YEAR, j JSON, KEY (d), KEY (t))";
     query(&mut s, table);
+    // Without strict mode, a text that is no number gives a warning.
+    query(&mut s, "SET sql_mode = ''");
     query(
         &mut s,
-        "INSERT INTO d VALUES (0, 0, 0, 'a', '2024-01-01', '0'), (1, 1, 1, '', NULL, NULL)",
+        "INSERT INTO d VALUES (0, 0, 0, 'a', '2024-01-01', 0, '0'), \
+            (1, 1, 1, '', '0000-00-00', 2024, NULL), (2, 2, 2, '2', NULL, NULL, NULL)",
     );
     let nan = Value::Double(f64::NAN);
     let mut run = |text: &str, params: &[Value<'_>]| {
@@ -205,7 +208,7 @@ fn a_parameter_that_is_no_number_equals_nothing() {
         s.close_statement(prepared.id);
         answer
     };
-    for column in ["id", "d", "n", "s", "t", "j", "d + 1", "IF(id, s, d)"] {
+    for column in ["id", "d", "n", "s", "t", "y", "j", "d + 1", "IF(id, s, d)"] {
         for operator in ["= ?", "<=> ?", "< ?", ">= ?", "IN (?)", "NOT IN (?)", "BETWEEN ? AND 9"] {
             let text = format!("DELETE FROM d WHERE {column} {operator}");
             assert_eq!(run(&text, &[nan.clone()]), ["ok 0 0"], "{text}");
@@ -221,7 +224,7 @@ fn a_parameter_that_is_no_number_equals_nothing() {
             "SELECT JSON_ARRAY(?)",
             "SELECT JSON_OBJECT('a', ?)",
             "SELECT CAST(? AS JSON)",
-            "INSERT INTO d (id, j) VALUES (2, ?)",
+            "INSERT INTO d (id, j) VALUES (9, CAST(? AS JSON))",
             "SELECT ROUND(?)",
         ] {
             assert_eq!(run(text, &params), ["error 1690"], "{text}");
