@@ -337,8 +337,8 @@ fn a_full_log_fails_definitions_in_time_and_what_cannot_fail_waits_and_says_why(
             trx
         });
         e.history.resume();
-        // Each of the two has looked once more than it would without a timer that has ended.
-        within(&e, "two waits that look again", || loops() >= before + 4).await;
+        // Each of the two looks when it begins, when its timer has ended, and when it has said why.
+        within(&e, "two waits that look again", || loops() >= before + 6).await;
         assert!(!log.tell_full(), "the reason has been told");
         assert!(
             !rollback.is_finished() && undo::background_rollbacks(&e) == 0 && e.history.len() == 1,

@@ -56,7 +56,11 @@ pub async fn at_one_moment<T>(running: &Engine, dir: &Path, copy: impl Fn() -> T
 #[allow(clippy::disallowed_methods)]
 pub fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
+    let mut entries: Vec<_> = std::fs::read_dir(from).unwrap().map(Result::unwrap).collect();
+    // An engine may write meanwhile: what the files copied first say of the redo log is true of the
+    // log that is copied last.
+    entries.sort_by_key(|entry| (entry.file_name() == "redo", entry.file_name() != "control"));
+    for entry in entries {
         let to = to.join(entry.file_name());
         match entry.file_type().unwrap().is_dir() {
             true => copy(&entry.path(), &to),
