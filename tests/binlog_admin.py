@@ -200,6 +200,50 @@ def expiry():
         assert error_of(lambda: c.query('SET GLOBAL expire_logs_days = 3')) == 1231
 
 
+def purges_and_kills():
+    """After a purge and a kill, and after a stop that a kill cuts short, the log goes on with the
+    files that are there, and every start succeeds.
+    """
+    with source('admin-purges') as s:
+        c = s.connect()
+        c.query('CREATE DATABASE d')
+        c.query('CREATE TABLE d.t (id INT PRIMARY KEY AUTO_INCREMENT, x TEXT)')
+        rows = 0
+
+        def insert(c, count):
+            for _ in range(count):
+                c.query("INSERT INTO d.t (x) VALUES (REPEAT('x', 2000))")
+            return count
+
+        for n in range(6):
+            for _ in range(3):
+                rows += insert(c, 20)
+                c.query('FLUSH LOGS')
+            rows += insert(c, 5)
+            last = names(c)[-1]
+            c.query(f"PURGE BINARY LOGS TO '{last}'")
+            assert names(c) == [last]
+            with open(os.path.join(s.data, last), 'rb') as f:
+                # Without the flag that says that the file is open.
+                events = f.read()[23:]
+            if n % 2:
+                s.process.terminate()
+                time.sleep(0.03 * n)
+            s.kill()
+            for _ in range(2):
+                s.start()
+                c = s.connect()
+                assert names(c)[0] == last, names(c)
+                with open(os.path.join(s.data, last), 'rb') as f:
+                    assert f.read()[23:].startswith(events), 'other events'
+                check_files(s, names(c))
+                assert int(c.value('SELECT COUNT(*) FROM d.t')) == rows
+                time.sleep(1.2)
+                s.kill()
+            s.start()
+            c = s.connect()
+
+
 def filters():
     shown = {}
     for name, filter in (
@@ -316,7 +360,10 @@ def main():
     a = parser.parse_args()
     servers.need('mariadb-binlog', 'mariadbd')
     report = Report()
-    for test in (reset, reset_under_load, options, expiry, filters, full_disk):
+    for test in (
+        *(reset, reset_under_load, options, expiry, purges_and_kills),
+        *(filters, full_disk),
+    ):
         name = test.__name__.replace('_', '-')
         if a.only and name not in a.only:
             continue

@@ -211,7 +211,7 @@ fn a_parameter_that_is_no_number_equals_nothing() {
     for column in ["id", "d", "n", "s", "t", "y", "j", "d + 1", "IF(id, s, d)"] {
         for operator in ["= ?", "<=> ?", "< ?", ">= ?", "IN (?)", "NOT IN (?)", "BETWEEN ? AND 9"] {
             let text = format!("DELETE FROM d WHERE {column} {operator}");
-            assert_eq!(run(&text, &[nan.clone()]), ["ok 0 0"], "{text}");
+            assert_eq!(run(&text, std::slice::from_ref(&nan)), ["ok 0 0"], "{text}");
         }
     }
     let both = [nan.clone(), nan.clone()];
