@@ -17,8 +17,8 @@ use super::row::Wakers;
 use super::slots::Slots;
 use super::table::{LockTable, wake};
 use super::wait::LockWait;
-use crate::sync::lock::Mutex;
 use crate::sync::lock::atomic::{AtomicUsize, Ordering};
+use crate::sync::lock::{Mutex, give_way};
 use crate::{Try, WouldBlock};
 use hashbrown::HashMap;
 use smallvec::SmallVec;
@@ -233,8 +233,7 @@ impl RangeLocks {
                 break;
             }
             // Inserts of others wait for the mutex, and their workers' threads with them.
-            drop(set);
-            set = self.set.lock();
+            set = give_way(&self.set, set);
         }
         set.grant(wakers);
     }

@@ -5,12 +5,27 @@ pub(crate) use parking_lot::{Mutex, MutexGuard};
 #[cfg(not(all(test, shuttle)))]
 pub(crate) use std::sync::atomic;
 
+/// Lets threads that wait for the mutex have it for a moment.
+#[cfg(not(all(test, shuttle)))]
+pub(crate) fn give_way<'a, T>(_: &'a Mutex<T>, mut guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+    MutexGuard::bump(&mut guard);
+    guard
+}
+
 #[cfg(all(test, shuttle))]
 pub(crate) use model::*;
 
 #[cfg(all(test, shuttle))]
 mod model {
     pub(crate) use shuttle::sync::{MutexGuard, atomic};
+
+    pub(crate) fn give_way<'a, T>(
+        mutex: &'a Mutex<T>,
+        guard: MutexGuard<'a, T>,
+    ) -> MutexGuard<'a, T> {
+        drop(guard);
+        mutex.lock()
+    }
 
     /// Shuttle's mutex with parking_lot's interface.
     #[derive(Default)]

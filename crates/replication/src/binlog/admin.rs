@@ -1,5 +1,5 @@
 //! What users do to the files: purge them, and change how the next are made.
-use super::{Binlog, Why};
+use super::{Binlog, Unfinished, Why};
 use crate::record::{Options, Record};
 use redolith_binlog::{GtidSet, ReadError};
 use redolith_engine::{Engine, Result};
@@ -30,10 +30,15 @@ impl Binlog {
     /// Stores the state of the last barrier with `store` (BINLOG-FILES-5).
     pub(crate) fn store_state(&self, store: impl FnOnce()) {
         let work = self.work.lock();
-        let state = (self.status.lock().resets, self.safe.lock().file);
+        // The files of before a reset say nothing of those that it begins.
+        let is_reset = matches!(work.unfinished, Unfinished::Reset(_));
+        let file = if is_reset { 0 } else { self.safe.lock().file };
+        let state = (self.status.lock().resets, file);
         drop(work);
         store();
-        *self.stored.lock() = state;
+        // Another thread may have stored a later one meanwhile.
+        let mut stored = self.stored.lock();
+        *stored = (*stored).max(state);
     }
     /// `gtid_purged`: the transactions that are in no file any more.
     pub fn purged(&self) -> std::result::Result<GtidSet, ReadError> {

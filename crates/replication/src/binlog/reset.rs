@@ -50,6 +50,7 @@ impl Binlog {
         work.unfinished = Unfinished::Nothing;
         work.maker.pass(end);
         *self.safe.lock() = work.maker.state().clone();
+        *self.stored.lock() = (self.status.lock().resets, 0);
         self.limit.store(end.0, Release);
         Ok(())
     }

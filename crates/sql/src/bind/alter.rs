@@ -10,7 +10,7 @@
 //! defaults, comments and visibility are in the definition alone.
 use super::column_def::ColumnContext;
 use super::create_select::fit_outputs;
-use super::ddl::{check_column_name, check_table, collation_option};
+use super::ddl::{check_characters, check_column_name, check_table, collation_option};
 use super::enum_set::give_number;
 use super::{Binder, index_def};
 use crate::error::{Result, SqlError};
@@ -171,6 +171,9 @@ impl Binder<'_> {
                     if !changed.insert(n) {
                         return Err(unknown(from));
                     }
+                    if *from != column.name {
+                        check_characters(&column.name)?;
+                    }
                     kept[n].column = self.altered_column(column, &context, specs)?;
                     kept[n].nullable = column.nullable;
                     if *place != Place::Unsaid {
@@ -182,6 +185,7 @@ impl Binder<'_> {
                     if !changed.insert(n) {
                         return Err(unknown(from));
                     }
+                    check_characters(to)?;
                     check_column_name(to)?;
                     kept[n].column.name = to.clone();
                 }
@@ -211,6 +215,7 @@ impl Binder<'_> {
         for action in actions {
             let (column, place) = match action {
                 Alter::AddColumn(def, place) => {
+                    check_characters(&def.name)?;
                     let column = self.altered_column(def, &context, specs)?;
                     (NewColumn { column, from: None, nullable: def.nullable }, place)
                 }
@@ -317,10 +322,16 @@ impl Binder<'_> {
             }
         }
         all.extend(specs);
-        all.extend(actions.iter().filter_map(|a| match a {
-            Alter::AddIndex(spec) => Some(spec.clone()),
-            _ => None,
-        }));
+        for action in actions {
+            match action {
+                Alter::AddIndex(spec) => {
+                    spec.name.iter().try_for_each(|name| check_characters(name))?;
+                    all.push(spec.clone());
+                }
+                Alter::RenameIndex(_, to) => check_characters(to)?,
+                _ => {}
+            }
+        }
         for spec in &all {
             self.check_comment(spec)?;
             if spec.kind == IndexKind::Primary {
@@ -490,6 +501,7 @@ impl Binder<'_> {
         match action {
             Alter::AddIndex(spec) => {
                 self.check_comment(spec)?;
+                spec.name.iter().try_for_each(|name| check_characters(name))?;
                 let nullable = vec![None; def.columns.len()];
                 let index = index_def::add(def, spec, &nullable)?;
                 out.push(AlterAction::AddIndex(index));
@@ -509,6 +521,7 @@ impl Binder<'_> {
                     .iter()
                     .position(|i| i.name.eq_ignore_ascii_case(from) && !i.primary);
                 let found = found.ok_or_else(|| SqlError::no_such_key(from, &def.name))?;
+                check_characters(to)?;
                 index_def::check_name(to)?;
                 if def.indexes.iter().any(|i| i.name.eq_ignore_ascii_case(to)) {
                     return Err(SqlError::duplicate_key_name(to));

@@ -7,7 +7,7 @@
 //! **CONSTRAINT-2** No condition has a subquery, a variable, or a function whose value depends on
 //! more than the row and the session's time zone. It needs nothing but the row.
 use super::check_text::{Written, is_boolean};
-use super::ddl::check_name;
+use super::ddl::{check_characters, check_name};
 use super::expr::Env;
 use super::scope::{Clause, Scope};
 use super::{BindContext, Binder};
@@ -89,7 +89,10 @@ impl Binder<'_> {
         for spec in specs {
             self.step(1)?;
             let name = match &spec.name {
-                Some(name) => name.clone(),
+                Some(name) => {
+                    check_characters(name)?;
+                    name.clone()
+                }
                 None => def.generated_check_name(numbers.next().unwrap_or(u64::MAX)),
             };
             check_name(&name).map_err(|e| {

@@ -51,16 +51,18 @@ impl Binder<'_> {
         let mut selected = Vec::with_capacity(select.visible);
         for (output, meta) in select.output.iter().zip(&select.columns).take(select.visible) {
             self.step(selected.len() + 1)?;
-            if selected.iter().any(|(c, _): &(Column, _)| c.name.eq_ignore_ascii_case(&meta.name)) {
-                return Err(SqlError::duplicate_column(&meta.name));
+            // The name may be the text of an expression. As in MySQL, it is converted to utf8mb3.
+            let name = meta.name.replace(|c| c > '\u{ffff}', "?");
+            if selected.iter().any(|(c, _): &(Column, _)| c.name.eq_ignore_ascii_case(&name)) {
+                return Err(SqlError::duplicate_column(&name));
             }
-            super::ddl::check_column_name(&meta.name)?;
-            let column = match def.column(&meta.name) {
+            super::ddl::check_column_name(&name)?;
+            let column = match def.column(&name) {
                 Some(given) => {
                     let said = nullable.remove(given);
-                    (Column { name: meta.name.to_string(), ..def.columns.remove(given) }, said)
+                    (Column { name, ..def.columns.remove(given) }, said)
                 }
-                None => (column_of(&meta.name, select, output), None),
+                None => (column_of(&name, select, output), None),
             };
             selected.push(column);
         }

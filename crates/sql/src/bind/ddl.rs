@@ -18,6 +18,7 @@ impl Binder<'_> {
     pub(super) fn ddl(&mut self, statement: &S) -> Result<DdlStmt> {
         Ok(match statement {
             S::CreateDatabase { name, if_not_exists, charset, collation } => {
+                check_characters(name)?;
                 check_name(name).map_err(|_| SqlError::wrong_database_name(name))?;
                 let collation =
                     collation_option(self.cx, charset.as_deref(), collation.as_deref(), None)?;
@@ -104,6 +105,7 @@ impl Binder<'_> {
         Ok(TableName { schema: self.schema_of(name)?.into(), name: name.name.as_str().into() })
     }
     pub(super) fn new_table_name(&self, name: &ast::Name) -> Result<TableName> {
+        check_characters(&name.name)?;
         check_name(&name.name)
             .map_err(|e| e.unwrap_or_else(|| SqlError::wrong_table_name(&name.name)))?;
         self.table_name(name)
@@ -165,6 +167,7 @@ impl Binder<'_> {
         let strict = self.cx.mode.strict();
         for column in &create.columns {
             self.step(def.columns.len())?;
+            check_characters(&column.name)?;
             check_column_name(&column.name)?;
             if def.column(&column.name).is_some() {
                 return Err(SqlError::duplicate_column(&column.name));
@@ -211,6 +214,7 @@ impl Binder<'_> {
         };
         for index in &indexes {
             self.check_comment(index)?;
+            index.name.iter().try_for_each(|name| check_characters(name))?;
             index_def::add(&mut def, index, &nullable)?;
         }
         index_def::sort(&mut def);
@@ -242,8 +246,7 @@ impl Binder<'_> {
     }
 }
 
-/// Checks a name. Err(None) means an invalid name, Err(Some) a name that is too long or has a
-/// character that no name has.
+/// Checks a name. Err(None) means an invalid name, Err(Some) a name that is too long.
 pub(super) fn check_name(name: &str) -> std::result::Result<(), Option<SqlError>> {
     if name.is_empty() || name.ends_with(' ') || name.contains('\0') {
         return Err(None);
@@ -251,9 +254,10 @@ pub(super) fn check_name(name: &str) -> std::result::Result<(), Option<SqlError>
     if name.chars().count() > MAX_NAME_CHARS {
         return Err(Some(SqlError::name_too_long(name)));
     }
-    check_characters(name).map_err(Some)
+    Ok(())
 }
-/// Names are in utf8mb3, as in MySQL: replicas would not read others.
+/// Checks a name that a statement gives: names are in utf8mb3, as in MySQL, and replicas would not
+/// read others. (Earlier versions took them, so that tables may have such names.)
 pub(super) fn check_characters(name: &str) -> Result<()> {
     match name.char_indices().find(|(_, c)| *c > '\u{ffff}') {
         Some((at, _)) => Err(SqlError::invalid_bytes("utf8mb3", &name.as_bytes()[at..])),

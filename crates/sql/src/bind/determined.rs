@@ -109,7 +109,11 @@ impl Rules {
             RawKind::Lateral(_, outer) => &outer[..],
             _ => &[],
         });
-        let (mut premises, mut is_volatile) = (Vec::new(), false);
+        // The rows of a lateral derived table may be made several times for a group.
+        let mut is_volatile = sources
+            .iter()
+            .any(|raw| matches!(&raw.kind, RawKind::Lateral(plan, _) if plan.is_volatile()));
+        let mut premises = Vec::new();
         premises.extend(nest.parent.map(Fact::Nest));
         for e in nest.on.iter().chain(taken) {
             e.walk(&mut |e| {

@@ -177,9 +177,11 @@ impl<'a> Regroup<'a> {
         if self.determined.is_none() {
             (self.step)(self.conjuncts.len() + self.from.all_conditions().count())?;
         }
-        let determined = self.determined.get_or_insert_with(|| {
-            Determined::of(&self.keys, self.conjuncts, self.from, self.scope)
-        });
+        // Nothing follows from the NULL that a key is in the rows of WITH ROLLUP.
+        let keys = if self.rollup { &[][..] } else { &self.keys[..] };
+        let determined = self
+            .determined
+            .get_or_insert_with(|| Determined::of(keys, self.conjuncts, self.from, self.scope));
         Ok(determined.has(source, column))
     }
 

@@ -127,6 +127,7 @@ fn is_plain(e: &Expr) -> bool {
     !e.any(&|e| match &e.kind {
         ExprKind::Subquery(q) => q.dependent || q.body.volatile,
         ExprKind::AssignUserVariable(..) => true,
+        ExprKind::UserVariable { assigned, .. } => *assigned,
         ExprKind::Call { function, .. } => function.purity() == Purity::Volatile,
         _ => false,
     })

@@ -1,6 +1,5 @@
 //! Binds the definition of an index: finds its columns, invents a name if none is given, and checks
 //! the limits.
-use super::ddl::check_characters;
 use crate::error::{Result, SqlError};
 use crate::parse::ast::{IndexKind, IndexPart, IndexSpec};
 use crate::parse::limits::{MAX_INDEXES, MAX_KEY_PARTS};
@@ -126,7 +125,7 @@ pub(super) fn check_name(name: &str) -> Result<()> {
     if name.chars().count() > 64 {
         return Err(SqlError::name_too_long(name));
     }
-    check_characters(name)
+    Ok(())
 }
 
 /// Sorts the indexes in MySQL's order: PRIMARY, unique keys without NULLs, other unique keys, the

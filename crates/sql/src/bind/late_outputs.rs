@@ -6,7 +6,8 @@
 //! two like one with window functions (WIN-1): the inner one reads and sorts, the outer one
 //! evaluates such outputs over its rows.
 //! **LATE-2** A SELECT stays whole where the order of evaluations cannot be kept: if a sort key or
-//! a condition assigns a variable. It stays whole as well with DISTINCT and GROUP BY, which compare
+//! a condition assigns a variable, or if a sort key is an output with another value each time. It
+//! stays whole as well with DISTINCT and GROUP BY, which compare
 //! the values, and within expressions, where the SELECT around looks at its LIMIT.
 use super::Binder;
 use super::scope::Scope;
@@ -54,6 +55,11 @@ fn late_outputs(plan: &SelectPlan) -> HashSet<usize> {
     let keys: HashSet<usize> = plan.order.iter().map(|key| key.output as usize).collect();
     let is_plain = plan.grouping.is_none() && !plan.distinct && plan.probe.is_none();
     if keys.is_empty() || !is_plain {
+        return HashSet::new();
+    }
+    // Such an output is not the same as itself: what is shown would not be what is sorted.
+    let differs = |n: &usize| *n < plan.visible && !plan.output[*n].same(&plan.output[*n]);
+    if keys.iter().any(differs) {
         return HashSet::new();
     }
     let is_cut = !plan.limit.is_none();

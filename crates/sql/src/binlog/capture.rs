@@ -403,6 +403,7 @@ impl Capture {
         if let Some(why) = self.broken.take() {
             return Err(why);
         }
+        self.most_in_memory = self.most_in_memory.min(engine.record_max() / 4);
         if let Some(builder) = &mut self.builder {
             builder.end_statement()?;
             if builder.drained_bytes() == 0 && builder.bytes_in_memory() <= self.most_in_memory {

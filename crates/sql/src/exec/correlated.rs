@@ -299,6 +299,27 @@ pub fn keep(
     Ok(())
 }
 
+/// Keeps rows that can be read again, if they fit (CORR-3). Returns whether they do.
+pub fn keep_rows(
+    cx: &mut ExecContext<'_>,
+    body: &SubqueryBody,
+    key: Vec<u8>,
+    rows: Arc<SubqueryResult>,
+) -> Result<bool> {
+    if keep(cx, body, key, Answer::Rows(rows)).is_ok() {
+        return Ok(true);
+    }
+    let correlated = &mut cx.env.correlated;
+    let slot = correlated.slot_mut(body);
+    if let Some(answer) = slot.answers.remove(&slot.last) {
+        let bytes = 2 * slot.last.len() + answer.bytes();
+        correlated.answers -= bytes;
+        correlated.count -= 1;
+    }
+    cx.env.recount_correlated()?;
+    Ok(false)
+}
+
 /// Answers the question that an evaluation has left. `error` is what the evaluation has ended with:
 /// if it has not asked, this is the statement's error.
 #[cold]

@@ -150,9 +150,10 @@ async fn run_once(
     }
     let mark = cx.env.held();
     let result = collect(cx, &q.body.plan, inner, wanted(&q.test), members_by(q)).await?;
-    cx.env.release_to(mark);
     let result = Arc::new(result);
-    correlated::keep(cx, &q.body, key, correlated::Answer::Rows(result.clone()))?;
+    if correlated::keep_rows(cx, &q.body, key, result.clone())? {
+        cx.env.release_to(mark);
+    }
     Ok(result)
 }
 

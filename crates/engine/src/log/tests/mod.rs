@@ -369,12 +369,12 @@ fn a_checkpoint_where_an_epoch_begins() {
     append(&log, b"before");
     runtime.block_on(log.wait_durable(log.tail()));
     let end = log.tail();
-    let (_, log, runtime) = recovered(&disk.crashed(|| false));
+    let second = disk.crashed(|| false);
+    let (_, log, runtime) = recovered(&second);
     let (s, e) = append(&log, b"behind");
     runtime.block_on(log.wait_durable(e));
     log.write_checkpoint(end, b"");
-    let mut image = disk.crashed(|| false);
-    drop(log);
+    let mut image = second.crashed(|| false);
     for _ in 0..3 {
         let (found, log, _runtime) = recovered(&image);
         assert_eq!(found, [(s.0, e.0, b"behind".to_vec())]);

@@ -203,6 +203,7 @@ fn is_outer(e: &Expr) -> bool {
 fn depends_on_order(e: &Expr) -> bool {
     match &e.kind {
         ExprKind::AssignUserVariable(..) => true,
+        ExprKind::UserVariable { assigned, .. } => *assigned,
         ExprKind::Call { function, .. } => function.purity() == Purity::Volatile,
         ExprKind::Subquery(q) => q.body.volatile || q.body.plan.locking,
         _ => false,
