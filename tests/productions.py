@@ -220,7 +220,7 @@ DEEP = [
     ("PREPARE s FROM 'SELECT ", "(", "1", ")", "'", 1436),
     ("LOCK TABLES ", "(", "t", ")", " READ", 1064),
     ("SELECT ", "/*! ", "1", " */", "", 1064),
-    ("SELECT ", "{d ", "'2020-01-01'", "}", "", 1064),
+    ("SELECT ", "{d ", "'2020-01-01'", "}", "", 1436),
 ]
 # The text before the list, an item (`#` is its number), the text between two items, the text after
 # the list, and the error or 0.
@@ -304,7 +304,7 @@ WIDE = [
     ("SELECT 1 FROM t ", "USE INDEX (k)", " ", "", 0),
     ("SELECT 1 FROM t USE INDEX (", "PRIMARY", ", ", ")", 0),
     ("SELECT 1 FROM t JOIN t u USING (", "id", ", ", ")", 1117),
-    ("SELECT id FROM t FOR UPDATE OF ", "t", ", ", "", 0),
+    ("SELECT id FROM t FOR UPDATE OF ", "t", ", ", "", 3569),
     ("SELECT 1 INTO ", "@a", ", ", "", 1222),
     ("SELECT ", "DISTINCT", " ", " 1", 0),
     ("SELECT ", "(SELECT 1)", " + ", "", 1436),
