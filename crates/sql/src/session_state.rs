@@ -66,6 +66,12 @@ impl Warnings {
         let empty = Warnings { without_notes: self.without_notes, ..Warnings::default() };
         std::mem::replace(self, empty)
     }
+    /// Adds what a definition leaves: level, code and message of each.
+    pub fn push_all(&mut self, all: &[(Level, u16, String)]) {
+        for (level, code, message) in all {
+            self.push(*level, *code, message.as_str());
+        }
+    }
     pub fn push(&mut self, level: Level, code: u16, message: impl Into<Box<str>>) {
         if self.without_notes && level == Level::Note {
             return;

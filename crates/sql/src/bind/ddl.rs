@@ -4,13 +4,13 @@ use super::column_def::{ColumnContext, notes_of};
 use super::index_def;
 use crate::error::{Result, SqlError};
 use crate::parse::ast::{self, Statement as S};
-use crate::parse::limits::MAX_COLUMNS;
+use crate::parse::limits::{MAX_COLUMNS, MAX_NAME_CHARS};
 use crate::plan::{CreateTable, DdlStmt, SelectPlan, TableName};
+use crate::session_state::Level;
 use redolith_types::{Charset, Collation, TableDef};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-const MAX_NAME_CHARS: usize = 64;
 /// The greatest size of a row, in bytes, without its BLOBs and TEXTs.
 const MAX_ROW: u64 = 65_535;
 
@@ -175,7 +175,8 @@ impl Binder<'_> {
             let context = ColumnContext { table: collation };
             let bound = self.column_def(column, &context)?;
             if !strict {
-                notes.extend(notes_of(&bound).into_iter().map(|e| (e.code, e.message.into())));
+                let equal = notes_of(&bound).into_iter();
+                notes.extend(equal.map(|e| (Level::Note, e.code, e.message.into())));
             }
             def.columns.push(bound);
             let parts = || {
@@ -239,9 +240,10 @@ impl Binder<'_> {
 
     /// ENGINE=: Redolith's only engine replaces every other engine, with a warning.
     /// NO_ENGINE_SUBSTITUTION does not forbid the replacement.
-    fn note_engine(&self, engine: &str, table: &str, notes: &mut Vec<(u16, String)>) {
+    fn note_engine(&self, engine: &str, table: &str, notes: &mut Vec<(Level, u16, String)>) {
         if !engine.eq_ignore_ascii_case("InnoDB") && !engine.eq_ignore_ascii_case("Redolith") {
-            notes.push((1266, format!("Using storage engine InnoDB for table '{table}'")));
+            let message = format!("Using storage engine InnoDB for table '{table}'");
+            notes.push((Level::Warning, 1266, message));
         }
     }
 }

@@ -2,7 +2,7 @@
 //! the limits.
 use crate::error::{Result, SqlError};
 use crate::parse::ast::{IndexKind, IndexPart, IndexSpec};
-use crate::parse::limits::{MAX_INDEXES, MAX_KEY_PARTS};
+use crate::parse::limits::{MAX_INDEXES, MAX_KEY_PARTS, MAX_NAME_CHARS};
 use redolith_types::{Column, IndexColumn, IndexDef, SqlType, TableDef};
 
 const MAX_KEY_BYTES: u64 = 3072;
@@ -122,7 +122,7 @@ pub(super) fn check_name(name: &str) -> Result<()> {
     if name.eq_ignore_ascii_case("PRIMARY") || name.is_empty() || name.ends_with(' ') {
         return Err(SqlError::new(1280, format!("Incorrect index name '{name}'")));
     }
-    if name.chars().count() > 64 {
+    if name.chars().count() > MAX_NAME_CHARS {
         return Err(SqlError::name_too_long(name));
     }
     Ok(())

@@ -7,7 +7,7 @@ use crate::exec::show::quoted_name;
 use crate::parse::ast::{self, FactorKind, ViewChange};
 use crate::parse::charsets::TextCharsets;
 use crate::parse::lexer::{Lexer, TokenKind};
-use crate::parse::limits::MAX_VIEW_HEIGHT;
+use crate::parse::limits::{MAX_NAME_CHARS, MAX_VIEW_HEIGHT};
 use crate::parse::{self, literal};
 use crate::plan::{CreateView, SelectPlan, ShowKind, TableLock, TableName};
 use crate::sql_mode::SqlMode;
@@ -18,7 +18,6 @@ use std::sync::Arc;
 
 /// The modes that a view's text does not depend on (VTEXT-1).
 const WRITTEN_OUT: u64 = SqlMode::ANSI | SqlMode::ANSI_QUOTES | SqlMode::NO_BACKSLASH_ESCAPES;
-const MAX_NAME_CHARS: usize = 64;
 
 impl Binder<'_> {
     pub(super) fn create_view(&mut self, create: &ast::CreateView) -> Result<CreateView> {

@@ -1,6 +1,8 @@
 //! The limits of MySQL and InnoDB for statements and definitions, which clients know. The parser
 //! checks them while it reads a list, so that it keeps nothing beyond them.
 
+/// Characters of a name.
+pub const MAX_NAME_CHARS: usize = 64;
 /// Columns of a table.
 pub const MAX_COLUMNS: usize = 1017;
 /// Columns of a JSON_TABLE, as of MySQL's temporary tables.

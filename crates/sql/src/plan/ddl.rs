@@ -3,6 +3,7 @@
 use super::admin::TableName;
 use super::dml::InsertPlan;
 pub use crate::parse::ast::ViewChange;
+use crate::session_state::Level;
 use redolith_engine::dict::view::ViewDef;
 use redolith_types::{Collation, IndexDef, TableDef};
 
@@ -75,9 +76,9 @@ pub struct CreateTable {
     pub if_not_exists: bool,
     /// The table option AUTO_INCREMENT = n.
     pub auto_increment: Option<u64>,
-    /// Code and message of the warnings that the statement leaves: 1266 for another ENGINE, 1291
-    /// for duplicate names of an ENUM or SET.
-    pub notes: Vec<(u16, String)>,
+    /// Level, code and message of what the statement leaves: 1266 for another ENGINE, 1291 for
+    /// duplicate names of an ENUM or SET.
+    pub notes: Vec<(Level, u16, String)>,
 }
 
 #[derive(Clone, Debug)]

@@ -56,9 +56,7 @@ impl Session {
         out: &mut impl ResultSink,
     ) -> Ran<Outcome> {
         let (made, engine) = (&create.create, self.db.engine.clone());
-        for (code, message) in &made.notes {
-            self.state.warnings.push(Level::Warning, *code, message.as_str());
-        }
+        self.state.warnings.push_all(&made.notes);
         // The first look takes no lock, so that the statement does not wait for sessions that use
         // an existing table.
         if self.is_there(create).await? {

@@ -31,6 +31,7 @@ use crate::error::SqlError;
 use crate::exec::locks::SessionLocks;
 use crate::exec::{self, admin};
 use crate::memory::SessionMemory;
+use crate::parse::limits::MAX_NAME_CHARS;
 use crate::parse::parameterize::Parameterized;
 use crate::plan_cache::PlanContext;
 use crate::processes::Process;
@@ -98,9 +99,7 @@ pub struct Session {
     interactive: bool,
 }
 
-/// The most characters that a name has.
-const MAX_NAME_CHARS: usize = 64;
-/// The most bytes that such a name has.
+/// The most bytes that a name has.
 pub const MAX_NAME_BYTES: usize = MAX_NAME_CHARS * 4;
 
 /// Refuses the name of a savepoint or a prepared statement that is too long.

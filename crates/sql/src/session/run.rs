@@ -223,6 +223,7 @@ impl Session {
     }
 
     /// Adds a statement to its Com_* counter.
+    #[inline]
     fn count(&self, body: &Statement) {
         self.db.status.counters.add(super::statement_counter::counter(body), 1);
     }

@@ -76,9 +76,7 @@ impl Session {
         out: &mut impl ResultSink,
     ) -> Ran<Outcome> {
         let made = &create.create;
-        for (code, message) in &made.notes {
-            self.state.warnings.push(Level::Warning, *code, message.as_str());
-        }
+        self.state.warnings.push_all(&made.notes);
         let def = &made.def;
         refuse_system(&self.state, &def.schema)?;
         if self.state.temporary.find(&def.schema, &def.name).is_some() {

@@ -5,11 +5,10 @@
 //! lock under a name that no table can have. Names of a temporary table's constraints need only be
 //! unique in the table, since the database does not have them.
 use crate::error::{Result, SqlError};
+use crate::parse::limits::MAX_NAME_CHARS;
 use redolith_engine::Engine;
 use redolith_types::TableDef;
 use std::collections::HashSet;
-
-const MAX_NAME_CHARS: usize = 64;
 
 /// The names to lock (CONSTRAINT-3) for constraints that `old`, the table's present definition,
 /// does not have.

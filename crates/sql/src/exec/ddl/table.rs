@@ -5,7 +5,7 @@ use crate::error::{Result, SqlError};
 use crate::exec::show::{create_text, quoted_name};
 use crate::generated_key::generate;
 use crate::plan::{CreateTable, TableName};
-use crate::session_state::{Done, Level};
+use crate::session_state::Done;
 use redolith_engine::dict::metadata_lock::MetadataLockMode;
 use redolith_engine::dict::table::Table;
 use redolith_engine::dict::view::View;
@@ -37,11 +37,7 @@ pub(super) async fn create(
     create: &CreateTable,
     bound_at: u64,
 ) -> Result<Option<Done>> {
-    for (code, message) in &create.notes {
-        // Duplicate names of an ENUM or SET are a note.
-        let level = if *code == 1291 { Level::Note } else { Level::Warning };
-        cx.session.warnings.push(level, *code, message.as_str());
-    }
+    cx.session.warnings.push_all(&create.notes);
     let (def, auto_increment) = (create.def.clone(), create.auto_increment.unwrap_or(1));
     let if_not_exists = create.if_not_exists;
     if create.temporary {
