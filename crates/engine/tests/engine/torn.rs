@@ -22,6 +22,9 @@ use std::sync::Arc;
 
 const SECTOR: usize = 512;
 const ROWS: i64 = 400;
+/// Sixteen times more than [`crashed`] writes behind its checkpoint. A checkpoint comes early,
+/// whatever its interval, when it can free a sixteenth of the redo log.
+const CAPACITY: u64 = 128 << 20;
 
 /// An image of a directory as a crash left it.
 struct Image {
@@ -82,7 +85,7 @@ fn log_config(dir: &Path) -> LogConfig {
     LogConfig {
         dir: dir.join("redo"),
         segment_bytes: 1 << 20,
-        capacity_bytes: 16 << 20,
+        capacity_bytes: CAPACITY,
         buffer_bytes: 1 << 20,
     }
 }
@@ -110,7 +113,7 @@ fn open_with(
     let mut c = Config::new(dir);
     c.pool_bytes = pool_bytes as _;
     c.log_segment_bytes = 1 << 20;
-    c.log_capacity_bytes = 16 << 20;
+    c.log_capacity_bytes = CAPACITY;
     c.log_buffer_bytes = 1 << 20;
     c.doublewrite.mode = mode;
     block_on(Engine::open(c, disk.clone(), Threads::new(disk)))
@@ -404,7 +407,7 @@ fn doublewrite_files_have_a_folder_of_their_own() {
         let disk: Arc<dyn Disk> = Arc::new(RealDisk::new());
         let mut c = Config::new(&dir.0);
         c.pool_bytes = 8 << 20;
-        c.log_capacity_bytes = 16 << 20;
+        c.log_capacity_bytes = CAPACITY;
         c.doublewrite.dir = Some(folder.to_path_buf());
         c.doublewrite.files = files;
         c.doublewrite.pages = 5;
