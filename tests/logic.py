@@ -12,7 +12,7 @@ an answer takes ANSWER_S. Queries that take SLOW_S are shown. LOGIC_CORPUS names
 scripts.
 
 The sample has the scripts outside `index` and `random` as they are. Of each folder in these two it
-has every third script, with all statements that are no queries and with every eighth query,
+has every sixth script, with all statements that are no queries and with every eighth query,
 beginning with a query that the script's name selects.
 """
 
@@ -30,7 +30,7 @@ from corpus import compare, pipe, records, source, waivers  # noqa: E402
 from rig import servers  # noqa: E402
 from rig.client import Connection  # noqa: E402
 
-SCRIPTS, QUERIES = 3, 8
+SCRIPTS, QUERIES = 6, 8
 SAMPLED = ('index/', 'random/')
 # Sessions at once: while Python reads one answer, the server calculates others.
 JOBS = 4
