@@ -100,6 +100,7 @@ impl Engine {
         } else {
             directory::refuse_if_used(&config, &disk, &spaces)?;
             stream.judge(&[])?;
+            sync_name(&*disk, &dir).map_err(fail)?;
             disk.create_dir_all(&spaces.tables_dir()).map_err(fail)?;
             spaces.begin_writing()?;
             let (log, dblwr) =
@@ -408,7 +409,8 @@ impl Engine {
     /// ended all work.
     pub async fn close(&self) -> Result<()> {
         self.end_tasks().await;
-        save_counters(self).await?;
+        // Whatever fails, the tasks that write files end before the directory is unlocked.
+        let mut closed = save_counters(self).await;
         self.store.spaces.closing.store(true, Release);
         // The first flush writes pages, whose files are then stamped; the second flush writes the
         // stamped headers.
@@ -424,14 +426,35 @@ impl Engine {
         self.flusher.stop().await;
         // TORN-4: no redo is left to apply.
         if self.config.doublewrite.mode != DoublewriteMode::Redo {
-            self.store.spaces.set_redo_protects(false)?;
+            closed = closed.and(self.store.spaces.set_redo_protects(false));
         }
         self.store.log.close().await;
         // Prepared transactions that nobody has taken stay in the undo log (PREPARE-1). Each of
         // them holds the engine, which would never be dropped.
         drop(self.take_prepared());
         self.dir_locks.lock().clear();
-        Ok(())
+        closed
+    }
+}
+
+/// Makes the name of a directory durable (MEDIA-4). Another start or another program may have made
+/// the directory and not have synced its name.
+fn sync_name(disk: &dyn Disk, dir: &Path) -> std::io::Result<()> {
+    let parent = match dir.parent() {
+        None => return Ok(()),
+        Some(here) if here.as_os_str().is_empty() => Path::new("."),
+        Some(parent) => parent,
+    };
+    match disk.sync_dir(parent) {
+        Err(e) if redolith_disk::was_not_begun(&e) => {
+            tracing::warn!(
+                "the folder {} cannot be synced: {e}. If it is new, a power cut may take the \
+                 directory with it",
+                parent.display()
+            );
+            Ok(())
+        }
+        synced => synced,
     }
 }
 

@@ -1,13 +1,16 @@
 //! A runtime for programs without an executor: each background task has a thread of its own, and
 //! one more thread keeps the time.
+//!
+//! A process may have no more threads to give when many transactions are dropped at once, each of
+//! which is rolled back by a task. Such tasks share one thread, which is there from the start.
 use super::{BoxFuture, Runtime, block_on};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use redolith_disk::Disk;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::*};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 #[derive(Default)]
@@ -17,21 +20,77 @@ struct Timers {
     changed: Condvar,
     closed: AtomicBool,
 }
+/// The tasks of the shared thread.
+#[derive(Default)]
+struct Shared {
+    /// The tasks that can go on.
+    ready: Mutex<VecDeque<Arc<SharedTask>>>,
+    changed: Condvar,
+    closed: AtomicBool,
+}
+struct SharedTask {
+    /// None when the task has ended.
+    task: Mutex<Option<BoxFuture<()>>>,
+    shared: Arc<Shared>,
+}
+impl Wake for SharedTask {
+    fn wake(self: Arc<Self>) {
+        let shared = self.shared.clone();
+        shared.ready.lock().push_back(self);
+        shared.changed.notify_one();
+    }
+}
+impl Shared {
+    fn run(&self) {
+        loop {
+            let mut ready = self.ready.lock();
+            let next = loop {
+                if let Some(next) = ready.pop_front() {
+                    break next;
+                }
+                if self.closed.load(Acquire) {
+                    return;
+                }
+                self.changed.wait(&mut ready);
+            };
+            drop(ready);
+            let waker = Waker::from(next.clone());
+            let mut task = next.task.lock();
+            if let Some(future) = &mut *task
+                && future.as_mut().poll(&mut Context::from_waker(&waker)).is_ready()
+            {
+                *task = None;
+            }
+        }
+    }
+}
 /// A runtime with a thread for each background task, for programs without an executor.
 pub struct Threads {
     disk: Arc<dyn Disk>,
     timers: Arc<Timers>,
+    shared: Arc<Shared>,
+    /// What a task's thread has on its stack; None for the system's default.
+    stack_bytes: Option<usize>,
 }
 impl Threads {
     /// A runtime whose clock is that of the disk.
     pub fn new(disk: Arc<dyn Disk>) -> Arc<Threads> {
+        Arc::new(Threads::with(disk))
+    }
+    fn with(disk: Arc<dyn Disk>) -> Threads {
         let timers = Arc::new(Timers::default());
         let (t, d) = (timers.clone(), disk.clone());
         std::thread::Builder::new()
             .name("redolith-timer".into())
             .spawn(move || keep_time(&t, &*d))
             .expect("a thread for the timers");
-        Arc::new(Threads { disk, timers })
+        let shared = Arc::new(Shared::default());
+        let s = shared.clone();
+        std::thread::Builder::new()
+            .name("redolith-shared".into())
+            .spawn(move || s.run())
+            .expect("a thread for tasks that get none of their own");
+        Threads { disk, timers, shared, stack_bytes: None }
     }
 }
 fn keep_time(timers: &Timers, disk: &dyn Disk) {
@@ -50,16 +109,31 @@ fn keep_time(timers: &Timers, disk: &dyn Disk) {
 }
 impl Runtime for Threads {
     fn spawn(&self, name: &'static str, task: BoxFuture<()>) {
-        std::thread::Builder::new()
-            .name(format!("redolith-{name}"))
-            .spawn(move || block_on(task))
-            .expect("a thread for a background task");
+        // A thread that cannot be started drops what it was to run, but not the task.
+        let task = Arc::new(Mutex::new(Some(task)));
+        let own = task.clone();
+        let mut thread = std::thread::Builder::new().name(format!("redolith-{name}"));
+        if let Some(bytes) = self.stack_bytes {
+            thread = thread.stack_size(bytes);
+        }
+        let started = thread.spawn(move || {
+            let task = own.lock().take();
+            task.map(block_on);
+        });
+        if let Err(e) = started {
+            tracing::warn!(
+                "no thread can be started for the background task \"{name}\": {e}. It shares a \
+                 thread with others and may take longer. Allow the process more threads"
+            );
+            let (task, shared) = (Mutex::new(task.lock().take()), self.shared.clone());
+            Arc::new(SharedTask { task, shared }).wake();
+        }
     }
     fn sleep(&self, time: Duration) -> BoxFuture<()> {
         Box::pin(Sleep {
             timers: self.timers.clone(),
             disk: self.disk.clone(),
-            end: self.disk.now() + time,
+            end: self.disk.now().saturating_add(time),
             number: None,
         })
     }
@@ -125,6 +199,9 @@ impl Drop for Threads {
         let _due = self.timers.due.lock();
         self.timers.closed.store(true, Release);
         self.timers.changed.notify_one();
+        let _ready = self.shared.ready.lock();
+        self.shared.closed.store(true, Release);
+        self.shared.changed.notify_one();
     }
 }
 
@@ -146,5 +223,39 @@ mod tests {
         assert_eq!(entries(), 1);
         drop(long);
         assert_eq!(entries(), 0);
+    }
+
+    /// A stack of this size cannot be had, and so no thread.
+    const TOO_LARGE: usize = 1 << 60;
+
+    #[test]
+    fn tasks_that_get_no_thread_share_one() {
+        let mut threads = Threads::with(Arc::new(RealDisk::new()));
+        threads.stack_bytes = Some(TOO_LARGE);
+        let threads = Arc::new(threads);
+        let (tell, told) = std::sync::mpsc::channel();
+        for n in 0..100 {
+            let (tell, runtime) = (tell.clone(), threads.clone());
+            threads.spawn(
+                "test",
+                Box::pin(async move {
+                    runtime.sleep(Duration::from_millis(n % 3)).await;
+                    runtime.yield_now().await;
+                    tell.send(n).unwrap();
+                }),
+            );
+        }
+        drop(tell);
+        let mut all: Vec<u64> = told.iter().collect();
+        all.sort_unstable();
+        assert_eq!(all, (0..100).collect::<Vec<u64>>());
+    }
+    #[test]
+    fn a_sleep_may_be_without_end() {
+        let runtime = Threads::new(Arc::new(RealDisk::new()));
+        let mut long = runtime.sleep(Duration::MAX);
+        assert!(long.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        // The timer's thread sleeps without end now; an earlier sleep wakes it.
+        block_on(runtime.sleep(Duration::from_millis(1)));
     }
 }

@@ -201,6 +201,7 @@ impl Trx {
         self.id = TrxId::NONE;
         self.undo = Default::default();
         self.broken = None;
+        self.unfinished.clear();
         self.prepared = false;
         self.view.close();
     }

@@ -250,6 +250,9 @@ pub struct Trx {
     /// Why a rollback to a savepoint failed (TRX-B). The transaction then contains half a statement
     /// and must not commit.
     broken: Option<Error>,
+    /// The savepoints to which a rollback failed or was given up. The transaction is whole again
+    /// when a later rollback has come to each of them.
+    unfinished: Vec<RollPtr>,
     /// Whether the transaction is prepared.
     prepared: bool,
     /// Where the transaction's commit ends in the redo log, if it is hidden
@@ -302,6 +305,7 @@ impl Trx {
             single_read: false,
             rows: RowCounts::default(),
             broken: None,
+            unfinished: Vec::new(),
             prepared: false,
             placed: None,
             abandoned: false,
@@ -335,6 +339,7 @@ impl Trx {
             writes_temporary: false,
             lock_wait_timeout: self.lock_wait_timeout,
             broken: None,
+            unfinished: Vec::new(),
             prepared: false,
             placed: None,
             single_read: false,

@@ -37,9 +37,14 @@ impl Trx {
             self.undo.last = to.0;
         }
         // If the caller gives the future up, a part of the changes stays.
-        let before = self.broken.replace(Error::Interrupted);
+        self.unfinished.push(to.0);
+        self.broken = Some(Error::Interrupted);
         let done = self.back_to(to.0, true).await;
-        self.broken = done.as_ref().err().cloned().or(before);
+        self.broken = match &done {
+            Err(e) => Some(e.clone()),
+            // A rollback to a later place leaves an earlier one unfinished.
+            Ok(()) => self.broken.take().filter(|_| !self.unfinished.is_empty()),
+        };
         done
     }
     /// Takes back changes down to `to`. `goes_on` says that the rest of the transaction may still
@@ -47,7 +52,12 @@ impl Trx {
     async fn back_to(&mut self, to: RollPtr, goes_on: bool) -> Result<()> {
         let engine = self.engine.clone();
         let mut steps = 0;
-        while self.undo.last != to {
+        loop {
+            let last = self.undo.last;
+            self.unfinished.retain(|place| *place != last);
+            if last == to {
+                break;
+            }
             self.give_way().await;
             steps += 1;
             if steps % TOLD == 0
@@ -93,6 +103,7 @@ impl Trx {
     /// rollback.
     pub(crate) async fn take_back_all(&mut self) -> Result<()> {
         self.give_up_table();
+        self.unfinished.push(RollPtr::NONE);
         self.broken = Some(Error::Interrupted);
         self.back_to(RollPtr::NONE, false).await?;
         let engine = self.engine.clone();

@@ -8,15 +8,20 @@
 //! - A future that changes something and is dropped before its end may leave the change half done.
 //!   The transaction then refuses to commit ([`Error::Interrupted`]); it can be rolled back, whole
 //!   or to a savepoint. A dropped `commit` has committed whole or not at all.
-//! - An open whose future is dropped goes on, and then closes the database again. Until then the
-//!   directory is in use. A panic while it opens ends the process, as one of any task does.
+//! - An open whose future is dropped goes on, and then closes the database again; a close whose
+//!   future is dropped goes on, too. Until its end the directory is in use. A panic meanwhile ends
+//!   the process, as one of any task does.
+//! - A call of [`Rows`] whose future is dropped has read nothing: the next call reads that row.
 //! - A transaction that is dropped is rolled back on a thread of the database. The last handle to
 //!   be dropped closes the database, which blocks: await [`Database::close`] instead.
 //!
-//! The database's own tasks run on threads of its own, whatever the executor. A call may block for
-//! as long as a file takes to grow.
-mod opening;
+//! The database's own tasks run on threads of its own, whatever the executor. Calls block the
+//! executor's thread where they work on files themselves, which is faster than handing the work
+//! over: a commit that no other one precedes writes and syncs the redo log, and so does a change
+//! that finds the log's buffer full; a change may wait for its file to grow. An executor with one
+//! thread runs no other task meanwhile.
 mod rows;
+mod running;
 mod transaction;
 pub use rows::Rows;
 pub use transaction::{Reader, Savepoint, Snapshot, Transaction};
@@ -81,7 +86,9 @@ impl Inner {
     }
     async fn close(mut self) -> Result<()> {
         self.closed = true;
-        self.engine.close().await.map_err(Error::from_engine)
+        let engine = self.engine.clone();
+        let close = async move { engine.close().await.map_err(Error::from_engine) };
+        running::run_on(&*self.engine.runtime, "close", close).await
     }
 }
 impl Drop for Inner {
@@ -116,7 +123,7 @@ impl Database {
             let inner = Inner { engine, lock_wait_timeout, number, closed: false };
             Ok(Database { inner: Arc::new(inner) })
         };
-        opening::open_on(&*tasks, open).await
+        running::run_on(&*tasks, "open", open).await
     }
 
     /// The table of this definition. It is created, durably, if there is none of its name;

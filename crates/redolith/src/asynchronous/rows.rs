@@ -19,6 +19,9 @@ pub struct Rows<K, V> {
 /// One end of a range.
 struct End {
     cursor: Cursor,
+    /// The cursor is at a row that has not been given: reading it failed, or the future that read
+    /// it was dropped. The next call reads this row.
+    is_due: bool,
     /// The key of the row that was read last.
     last: Option<Vec<u8>>,
 }
@@ -54,7 +57,7 @@ impl<K: Key, V: Value> Rows<K, V> {
         let end = |reverse| {
             let (table, low, high) = (table.table.clone(), low.clone(), high.clone());
             let cursor = Cursor::new(table, 0, low, high, reverse, Read::Consistent);
-            End { cursor, last: None }
+            End { cursor, is_due: false, last: None }
         };
         let (forward, backward) = (end(false), end(true));
         Ok(Rows { table: table.clone(), transaction: state.number(), forward, backward })
@@ -91,12 +94,16 @@ async fn read<K: Key, V: Value>(
 ) -> Result<Option<(K, V)>> {
     let trx = state.on(table).await?;
     let before = trx.savepoint();
-    let cursor = &mut end.cursor;
+    let (cursor, is_due) = (&mut end.cursor, &mut end.is_due);
     let found = async {
-        if !cursor.next_at_hand(trx) && !cursor.next(trx).await? || is_read(cursor.row().key) {
+        let moved = *is_due || cursor.next_at_hand(trx) || cursor.next(trx).await?;
+        *is_due = moved && !is_read(cursor.row().key);
+        if !*is_due {
             return Ok(false);
         }
-        cursor.payload(trx).await.map(|_| true)
+        cursor.payload(trx).await?;
+        *is_due = false;
+        Ok(true)
     };
     match found.await {
         Ok(false) => return Ok(None),

@@ -34,6 +34,15 @@ enum Health {
     Deadlocked,
 }
 
+/// A savepoint that the transaction can be rolled back to.
+#[derive(Clone, Copy)]
+struct ValidSavepoint {
+    number: u64,
+    place: redolith_engine::Savepoint,
+    /// What the transaction was there. Going back does not mend what was half done before.
+    health: Health,
+}
+
 /// A transaction or snapshot of the engine. It goes before `tables`, and both go before `inner`,
 /// which may close the engine.
 #[doc(hidden)]
@@ -45,8 +54,7 @@ pub struct State {
     /// Tells transactions of one process apart.
     number: u64,
     health: Health,
-    /// The savepoints that are valid, with their numbers.
-    savepoints: Vec<(u64, redolith_engine::Savepoint)>,
+    savepoints: Vec<ValidSavepoint>,
     next_savepoint: u64,
 }
 
@@ -178,7 +186,8 @@ impl State {
     fn savepoint(&mut self) -> Savepoint {
         let number = self.next_savepoint;
         self.next_savepoint += 1;
-        self.savepoints.push((number, self.trx.savepoint()));
+        let (place, health) = (self.trx.savepoint(), self.health);
+        self.savepoints.push(ValidSavepoint { number, place, health });
         Savepoint { transaction: self.number, number }
     }
     async fn rollback_to(&mut self, to: Savepoint) -> Result<()> {
@@ -188,13 +197,14 @@ impl State {
         let place = self
             .savepoints
             .iter()
-            .position(|(number, _)| to == Savepoint { transaction: self.number, number: *number })
+            .position(|s| to == Savepoint { transaction: self.number, number: s.number })
             .ok_or(Error::NoSuchSavepoint)?;
         self.savepoints.truncate(place + 1);
         self.health = Health::Changing;
-        self.trx.rollback_to(self.savepoints[place].1).await.map_err(Error::from_engine)?;
-        self.health = Health::Sound;
-        Ok(())
+        let ValidSavepoint { place, health, .. } = self.savepoints[place];
+        self.trx.rollback_to(place).await.map_err(Error::from_engine)?;
+        self.health = health;
+        self.sound()
     }
 }
 

@@ -384,6 +384,41 @@ fn a_table_is_dropped_beside_a_rollback() {
 /// A caller who gives up an open does not leave the engine's tasks behind in an unlocked directory.
 /// Tests OPENING-1.
 #[test]
+fn a_close_that_is_given_up_goes_on() {
+    use std::future::Future;
+    use std::task::{Context, Waker};
+    let dir = Dir::new("close-given-up");
+    for round in 0..20u8 {
+        let db = asynchronous::Database::from(loop {
+            match Database::open(&dir.0) {
+                Err(Error::InUse { .. }) => std::thread::yield_now(),
+                opened => break opened.unwrap(),
+            }
+        });
+        let blobs = db.table(BLOBS);
+        tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+            let blobs = blobs.await.unwrap();
+            let mut t = db.begin();
+            for n in 0..100 {
+                t.put(&blobs, &[round, n], &vec![n; 10_000]).await.unwrap();
+            }
+            t.commit().await.unwrap();
+        });
+        let mut closing = Box::pin(db.close());
+        let _ = closing.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    }
+    let db = loop {
+        match Database::open(&dir.0) {
+            Err(Error::InUse { .. }) => std::thread::yield_now(),
+            opened => break opened.unwrap(),
+        }
+    };
+    let blobs = db.table(BLOBS).unwrap();
+    assert_eq!(db.snapshot().range(&blobs, ..).unwrap().count(), 2000);
+}
+
+/// Tests OPENING-1.
+#[test]
 fn an_open_that_is_given_up_closes_the_database() {
     use std::future::Future;
     use std::task::{Context, Waker};

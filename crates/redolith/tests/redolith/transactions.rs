@@ -335,6 +335,96 @@ async fn a_change_that_is_dropped_half_way_cannot_be_committed() {
     assert_eq!(all(&db.into(), &table), [(1, 1), (2, 3)]);
 }
 
+/// A savepoint taken behind a change that is half done does not make it whole.
+#[tokio::test]
+async fn a_savepoint_behind_half_a_change_mends_nothing() {
+    let dir = Dir::new("behind-half");
+    let db = asynchronous::Database::from(dir.open());
+    let table = db.table(NUMBERS).await.unwrap();
+    let mut other = db.begin();
+    other.put(&table, 1, 1).await.unwrap();
+
+    let mut t = db.begin();
+    let before = t.savepoint();
+    t.put(&table, 2, 2).await.unwrap();
+    give_up(t.put(&table, 1, 2));
+    let behind = t.savepoint();
+    assert!(matches!(t.put(&table, 3, 3).await, Err(Error::Interrupted)));
+    assert!(matches!(t.rollback_to(behind).await, Err(Error::Interrupted)));
+    assert!(matches!(t.put(&table, 3, 3).await, Err(Error::Interrupted)));
+    t.rollback_to(before).await.unwrap();
+    t.put(&table, 4, 4).await.unwrap();
+    t.commit().await.unwrap();
+    other.commit().await.unwrap();
+    assert_eq!(all(&db.into(), &table), [(1, 1), (4, 4)]);
+}
+
+/// A rollback to a savepoint that was dropped half way can be called again, and then the
+/// transaction goes on.
+#[tokio::test]
+async fn a_rollback_that_is_dropped_half_way_can_be_finished() {
+    let dir = Dir::new("half-rollback");
+    let db = asynchronous::Database::from(dir.open());
+    let table = db.table(NUMBERS).await.unwrap();
+    let mut t = db.begin();
+    t.put(&table, 1, 1).await.unwrap();
+    let (first, mut dropped) = (t.savepoint(), 0);
+    for n in 0..20_000 {
+        t.insert(&table, 10 + n, 0).await.unwrap();
+    }
+    for _ in 0..3 {
+        let polled = pin!(t.rollback_to(first)).poll(&mut Context::from_waker(Waker::noop()));
+        dropped += usize::from(polled.is_pending());
+    }
+    assert!(dropped > 0, "the rollback was done at once");
+    t.rollback_to(first).await.unwrap();
+    t.put(&table, 2, 2).await.unwrap();
+    t.commit().await.unwrap();
+    assert_eq!(all(&db.into(), &table), [(1, 1), (2, 2)]);
+}
+
+/// A range whose calls are dropped gives each row once, in order.
+#[test]
+fn a_dropped_call_of_a_range_has_read_nothing() {
+    const TEXTS: TableDefinition<u64, Vec<u8>> = TableDefinition::new("texts");
+    const ROWS: u64 = 60;
+    let dir = Dir::new("dropped-reads");
+    let db = dir.open();
+    let table = db.table(TEXTS).unwrap();
+    db.transact(|t| {
+        (0..ROWS).try_for_each(|n| t.put(&table, n, &vec![n as u8; 100_000 + n as usize]))
+    })
+    .unwrap();
+    db.close().unwrap();
+    // Nothing is in memory now.
+    let db = asynchronous::Database::from(dir.open());
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+        let table = db.table(TEXTS).await.unwrap();
+        let mut t = db.begin();
+        let mut rows = t.range(&table, ..).unwrap();
+        let (mut low, mut high, mut dropped) = (0, ROWS, 0);
+        while low < high {
+            let backward = (low + high) % 3 == 0;
+            let mut cx = Context::from_waker(Waker::noop());
+            let polled = match backward {
+                true => pin!(rows.next_back(&mut t)).poll(&mut cx),
+                false => pin!(rows.next(&mut t)).poll(&mut cx),
+            };
+            let Poll::Ready(row) = polled else {
+                dropped += 1;
+                continue;
+            };
+            let (key, value) = row.unwrap().expect("a row");
+            high -= u64::from(backward);
+            assert_eq!(key, if backward { high } else { low });
+            low += u64::from(!backward);
+            assert_eq!(value, vec![key as u8; 100_000 + key as usize]);
+        }
+        assert!(dropped > 0, "all was in memory");
+        assert_eq!(rows.next(&mut t).await.unwrap(), None);
+    });
+}
+
 /// A transaction that finds all it needs in memory gives the executor's other tasks their turn.
 #[tokio::test]
 async fn long_work_lets_other_tasks_run() {

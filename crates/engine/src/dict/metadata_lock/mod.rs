@@ -424,8 +424,8 @@ impl MetadataLockSet {
 
     /// Takes all of `locks` or none, for DDL on several objects and for LOCK TABLES. The set's
     /// earlier locks stay. All callers name locks in one order (schemas, then tables, each by
-    /// name). After a second's wait for a further lock, all of `locks` are released and the call
-    /// begins again (MDL-2).
+    /// name). After a second's wait with one of `locks` that keeps others out, all of `locks` are
+    /// released and the call begins again (MDL-2).
     pub async fn lock_all(
         &mut self,
         locks: &[(Arc<MetadataLock>, MetadataLockMode)],
@@ -438,8 +438,9 @@ impl MetadataLockSet {
                 if n % FEW == FEW - 1 {
                     let_others_run(&**wait.runtime).await;
                 }
-                let first = self.mark() == mark;
-                let timeout = if first { left } else { PATIENCE.min(left) };
+                let keeps_out = |(_, mode): &(_, MetadataLockMode)| *mode != MetadataLockMode::Read;
+                let patient = !locks[..n].iter().any(keeps_out);
+                let timeout = if patient { left } else { PATIENCE.min(left) };
                 let Err(error) = self.lock(lock, *mode, MetadataLockWait { timeout, ..wait }).await
                 else {
                     continue;

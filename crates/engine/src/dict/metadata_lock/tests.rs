@@ -44,8 +44,11 @@ impl Bench {
         }
     }
     fn lock_all(&self, locks: &[&Arc<MetadataLock>]) -> Answer {
+        self.lock_all_in(&locks.iter().map(|lock| (*lock, Exclusive)).collect::<Vec<_>>())
+    }
+    fn lock_all_in(&self, locks: &[(&Arc<MetadataLock>, MetadataLockMode)]) -> Answer {
         let (runtime, kill) = (self.runtime.clone(), self.kill.clone());
-        let locks: Vec<_> = locks.iter().map(|lock| (Arc::clone(lock), Exclusive)).collect();
+        let locks: Vec<_> = locks.iter().map(|(lock, mode)| (Arc::clone(lock), *mode)).collect();
         let mut answer: Answer = Box::pin(async move {
             let mut set = MetadataLockSet::new();
             let end = set
@@ -225,6 +228,25 @@ fn ddl_on_several_tables_does_not_hold_and_wait_for_ever() {
     let mut both = b.lock_all(&[&x, &y]);
     let both = granted(&mut both);
     assert_eq!((both.holds(&x), both.holds(&y)), (Some(Exclusive), Some(Exclusive)));
+}
+
+/// Tests MDL-1 and MDL-2: a DDL statement on a table, which takes `Read` on the schema first, keeps
+/// its place in the table's queue.
+#[test]
+fn ddl_on_a_busy_table_keeps_its_place() {
+    let (b, schema, table) = (Bench::new(), MetadataLock::new(), MetadataLock::new());
+    let reader = held(&table, Read);
+    let mut ddl = b.lock_all_in(&[(&schema, Read), (&table, Exclusive)]);
+    let mut next_reader = b.lock(MetadataLockSet::new(), &table, Read);
+    b.clock.pass(10 * PATIENCE);
+    assert!(poll_once(&mut ddl).is_none() && poll_once(&mut next_reader).is_none());
+    b.clock.restart();
+    drop(reader);
+    let ddl = granted(&mut ddl);
+    assert_eq!((ddl.holds(&schema), ddl.holds(&table)), (Some(Read), Some(Exclusive)));
+    assert!(poll_once(&mut next_reader).is_none());
+    drop(ddl);
+    granted(&mut next_reader);
 }
 
 /// Under threads no reader is beside an exclusive holder, and no wake-up is lost (nothing times out

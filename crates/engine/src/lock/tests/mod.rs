@@ -8,7 +8,7 @@ mod stress;
 use super::*;
 use crate::runtime::{BoxFuture, Runtime, block_on};
 use crate::sync::lock::Mutex;
-use crate::sync::lock::atomic::{AtomicBool, Ordering};
+use crate::sync::lock::atomic::{AtomicU64, Ordering};
 use crate::{Error, Result, Try, WouldBlock};
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -33,21 +33,26 @@ impl Random {
     }
 }
 
-/// A runtime whose sleeps end when `expire` is called.
+/// A runtime whose sleeps end when `expire` or `pass` is called.
 #[derive(Default)]
 pub(crate) struct StillRuntime {
-    expired: AtomicBool,
+    /// Sleeps of up to so many milliseconds are over.
+    passed_ms: AtomicU64,
     sleepers: Mutex<Vec<Waker>>,
 }
 impl StillRuntime {
     pub(crate) fn expire(&self) {
-        self.expired.store(true, Ordering::SeqCst);
+        self.pass(Duration::from_millis(u64::MAX));
+    }
+    /// Ends the sleeps that are no longer than `time`.
+    pub(crate) fn pass(&self, time: Duration) {
+        self.passed_ms.store(time.as_millis() as u64, Ordering::SeqCst);
         for waker in self.sleepers.lock().drain(..) {
             waker.wake();
         }
     }
     pub(crate) fn restart(&self) {
-        self.expired.store(false, Ordering::SeqCst);
+        self.passed_ms.store(0, Ordering::SeqCst);
     }
 }
 pub(crate) struct RuntimeOf(pub(crate) Arc<StillRuntime>);
@@ -55,11 +60,13 @@ impl Runtime for RuntimeOf {
     fn spawn(&self, _: &'static str, _: BoxFuture<()>) {
         unreachable!("locks spawn nothing")
     }
-    fn sleep(&self, _: Duration) -> BoxFuture<()> {
+    fn sleep(&self, time: Duration) -> BoxFuture<()> {
         let clock = self.0.clone();
+        // Even a sleep of no time waits for `pass`.
+        let ms = (time.as_millis() as u64).max(1);
         Box::pin(poll_fn(move |cx| {
             let mut sleepers = clock.sleepers.lock();
-            if clock.expired.load(Ordering::SeqCst) {
+            if ms <= clock.passed_ms.load(Ordering::SeqCst) {
                 return Poll::Ready(());
             }
             sleepers.push(cx.waker().clone());
