@@ -13,6 +13,7 @@ mod aggregate;
 pub mod auto_increment;
 mod check;
 mod column_conversion;
+mod concat_items;
 pub(crate) mod correlated;
 pub mod ddl;
 mod delete;
