@@ -306,7 +306,7 @@ impl Accumulator {
                 Value::Double(if result.is_finite() { result } else { f64::MAX })
             }
             State::Json(items) => {
-                return items.finish(call.function == Aggregate::JsonObjectAgg);
+                return items.finish(call.function == Aggregate::JsonObjectAgg, env);
             }
             State::Concat(text, items) => {
                 let Some(text) = text.take() else { return Ok(Value::Null) };

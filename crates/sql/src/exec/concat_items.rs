@@ -1,8 +1,8 @@
 //! The items of a GROUP_CONCAT with ORDER BY: their sort keys and texts, one after another in one
 //! buffer.
 use super::Env;
+use super::stepped_sort::sort_in_steps;
 use crate::error::Result;
-use std::cmp::Ordering;
 
 #[derive(Default)]
 pub struct ConcatItems {
@@ -16,11 +16,6 @@ struct Item {
     text: usize,
     end: usize,
 }
-
-/// The number of items that are sorted between two looks at the KILL flag.
-const RUN: usize = 256;
-/// About as many steps is the work on an item of such a run.
-const STEPS_IN_RUN: usize = 8;
 
 impl ConcatItems {
     pub fn is_empty(&self) -> bool {
@@ -47,50 +42,12 @@ impl ConcatItems {
     pub fn texts(&self) -> impl Iterator<Item = &[u8]> {
         self.items.iter().map(|item| &self.bytes[item.text..item.end])
     }
-    /// Sorts the items by their keys, step by step, so that KILL ends it: runs of items, which are
-    /// then merged. Items with equal keys stay in the order in which they came.
+    /// Sorts the items by their keys. Items with equal keys stay in the order in which they came.
     pub fn sort(&mut self, env: &mut Env<'_>) -> Result<()> {
-        env.keeps(self.bytes.len());
-        let bytes = &self.bytes[..];
-        for run in self.items.chunks_mut(RUN) {
-            let mut compared = 0;
-            run.sort_unstable_by(|a, b| compare(bytes, a, b, &mut compared));
-            env.steps(run.len() * STEPS_IN_RUN)?;
-            env.bytes(compared)?;
-        }
-        let mark = env.held();
-        if self.items.len() > RUN {
-            env.charge(self.items.len() * size_of::<Item>())?;
-        }
-        let mut width = RUN;
-        while width < self.items.len() {
-            let mut merged = Vec::with_capacity(self.items.len());
-            for pair in self.items.chunks(2 * width) {
-                let (mut left, mut right) = pair.split_at(width.min(pair.len()));
-                while let (Some(a), Some(b)) = (left.first(), right.first()) {
-                    let mut compared = 0;
-                    let order = compare(bytes, a, b, &mut compared);
-                    env.step()?;
-                    env.bytes(compared)?;
-                    let from = if order.is_lt() { &mut left } else { &mut right };
-                    merged.extend(from.split_off_first());
-                }
-                merged.extend_from_slice(left);
-                merged.extend_from_slice(right);
-            }
-            self.items = merged;
-            width *= 2;
-        }
-        env.release_to(mark);
-        Ok(())
+        let ConcatItems { bytes, items } = self;
+        env.keeps(bytes.len());
+        sort_in_steps(items, |item| &bytes[item.start..item.text], |a, b| a.cmp(b), env)
     }
-}
-
-/// Compares two items, and adds to `compared` the most bytes that this may have looked at.
-fn compare(bytes: &[u8], a: &Item, b: &Item, compared: &mut usize) -> Ordering {
-    let (left, right) = (&bytes[a.start..a.text], &bytes[b.start..b.text]);
-    *compared += left.len().min(right.len());
-    left.cmp(right).then(a.start.cmp(&b.start))
 }
 
 #[cfg(test)]

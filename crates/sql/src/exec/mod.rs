@@ -61,6 +61,7 @@ pub mod show;
 mod sorting;
 mod sortkey;
 mod spool;
+mod stepped_sort;
 pub mod subquery;
 #[cfg(test)]
 mod tests;
