@@ -1,4 +1,5 @@
 //! Aggregate functions: an accumulator keeps the state of one function for one group.
+use super::concat_items::ConcatItems;
 use super::env::Env;
 use super::eval::{Eval, Scope};
 use super::json_items::JsonItems;
@@ -41,20 +42,13 @@ enum State {
     Concat(Option<Vec<u8>>, u64),
     /// JSON_ARRAYAGG and JSON_OBJECTAGG.
     Json(JsonItems),
-    /// The items of GROUP_CONCAT with ORDER BY. `bytes` is the size of their keys and texts.
-    SortedConcat {
-        items: Vec<ConcatItem>,
-        bytes: usize,
-    },
+    /// The items of GROUP_CONCAT with ORDER BY.
+    SortedConcat(ConcatItems),
 }
 enum Sum {
     Int(i128),
     Decimal(Decimal),
     Double(f64),
-}
-struct ConcatItem {
-    key: Vec<u8>,
-    text: Vec<u8>,
 }
 
 impl Accumulator {
@@ -84,7 +78,7 @@ impl Accumulator {
             | Aggregate::VarSamp => State::Variance { rows: 0, mean: 0.0, squares: 0.0 },
             Aggregate::JsonArrayAgg | Aggregate::JsonObjectAgg => State::Json(JsonItems::default()),
             Aggregate::GroupConcat if call.order.is_empty() => State::Concat(None, 0),
-            Aggregate::GroupConcat => State::SortedConcat { items: Vec::new(), bytes: 0 },
+            Aggregate::GroupConcat => State::SortedConcat(ConcatItems::default()),
         };
         Accumulator { state, seen: call.distinct.then(Box::default) }
     }
@@ -103,9 +97,11 @@ impl Accumulator {
         let state = match &self.state {
             State::Pick(Value::Bytes(b) | Value::Json(b)) => b.len(),
             State::Pick(_) => 0,
-            State::Concat(text, _) | State::BitsOfBytes(text) => text.as_ref().map_or(0, Vec::len),
+            State::Concat(text, _) | State::BitsOfBytes(text) => {
+                text.as_ref().map_or(0, Vec::capacity)
+            }
             State::Json(items) => items.memory(),
-            State::SortedConcat { items, bytes } => bytes + items.len() * size_of::<ConcatItem>(),
+            State::SortedConcat(items) => items.memory(),
             State::Count(_) | State::Sum { .. } | State::Bits(_) | State::Variance { .. } => 0,
         };
         state + self.seen.as_ref().map_or(0, |seen| seen.memory())
@@ -210,16 +206,18 @@ impl Accumulator {
                     }
                 }
             }
-            (State::SortedConcat { items, bytes }, args) => {
-                let Some(text) = concatenated(args, call, &mut eval)? else { return Ok(()) };
-                let mut key = Vec::new();
-                for k in &call.order {
-                    let e = &call.args[k.output as usize];
-                    let value = Eval::new(at, env).eval(e)?;
-                    sortkey::push_ordered(&value, &e.ty, k.collation, k.descending, env, &mut key);
-                }
-                *bytes += key.len() + text.len();
-                items.push(ConcatItem { key, text });
+            (State::SortedConcat(items), args) => {
+                let Some(mut text) = concatenated(args, call, &mut eval)? else { return Ok(()) };
+                // `finish` cuts off what is longer, and looks at one byte behind.
+                text.truncate(env.settings.group_concat_max_len.saturating_add(1));
+                items.push(&text, |key| {
+                    for k in &call.order {
+                        let e = &call.args[k.output as usize];
+                        let value = Eval::new(at, env).eval(e)?;
+                        sortkey::push_ordered(&value, &e.ty, k.collation, k.descending, env, key);
+                    }
+                    Ok(())
+                })?;
             }
             _ => {}
         }
@@ -308,22 +306,23 @@ impl Accumulator {
                 Value::Double(if result.is_finite() { result } else { f64::MAX })
             }
             State::Json(items) => {
-                return items.finish(call.function == Aggregate::JsonObjectAgg);
+                return items.finish(call.function == Aggregate::JsonObjectAgg, env);
             }
             State::Concat(text, items) => {
                 let Some(text) = text.take() else { return Ok(Value::Null) };
                 *concatenated += *items;
                 cut(text, call, *concatenated, env)?
             }
-            State::SortedConcat { items, .. } if items.is_empty() => Value::Null,
-            State::SortedConcat { items, .. } => {
-                items.sort_by(|a, b| a.key.cmp(&b.key));
+            State::SortedConcat(items) if items.is_empty() => Value::Null,
+            State::SortedConcat(items) => {
+                items.sort(env)?;
                 let mut text = Vec::new();
-                for (n, item) in items.iter().enumerate() {
+                for (n, item) in items.texts().enumerate() {
+                    env.step()?;
                     if n > 0 {
                         text.extend_from_slice(&call.separator);
                     }
-                    text.extend_from_slice(&item.text);
+                    text.extend_from_slice(item);
                     *concatenated += 1;
                     if text.len() > env.settings.group_concat_max_len {
                         break;

@@ -2,9 +2,10 @@
 use super::ExecContext;
 use super::eval::{Known, Scope};
 use super::insert::Rewriter;
-use super::scan::{Scan, check_killed};
+use super::rows_to_change::RowsToChange;
+use super::scan::Scan;
 use super::subquery::Found;
-use super::update::{find_rows, limit};
+use super::update::limit;
 use crate::error::Result;
 use crate::plan::DeletePlan;
 use crate::session_state::{Done, Outcome};
@@ -55,14 +56,13 @@ async fn sorted(
     at: Scope<'_>,
     most: u64,
 ) -> Result<u64> {
-    let rows = find_rows(cx, &plan.access, &plan.sort, at, most).await?;
+    let mut rows = RowsToChange::find(cx, &plan.access, &plan.sort, at, most).await?;
     let table = plan.access.table.engine();
     let mut at_row = Rewriter::new(table);
     let mut affected = 0;
-    for key in rows {
-        check_killed(&cx.env)?;
+    while let Some(key) = rows.next(&mut cx.env)? {
         cx.scratch.handlers.row_by_key();
-        if at_row.find_clustered(cx.trx, &key).await? {
+        if at_row.find_clustered(cx.trx, key).await? {
             at_row.delete(cx, &plan.access.table).await?;
             affected += 1;
         }

@@ -1,4 +1,5 @@
 //! Rows and keys as bytes, so that many of them are kept without an allocation for each.
+use crate::error::Result;
 use hashbrown::HashTable;
 use redolith_types::decimal::{MAX_PRECISION, packed_len};
 use redolith_types::{Date, DateTime, Decimal, Time, Value};
@@ -90,6 +91,29 @@ pub fn read_row_into<'b>(mut bytes: &'b [u8], values: &mut Vec<Value<'b>>) {
     }
 }
 
+/// Leaves out the parts of `bytes` that `keeps` refuses, in place. It gets the number of a part,
+/// the number that the part would get, and the part.
+pub fn retain_parts(
+    bytes: &mut Vec<u8>,
+    ends: &mut Vec<usize>,
+    mut keeps: impl FnMut(usize, usize, &[u8]) -> Result<bool>,
+) -> Result<()> {
+    let (mut start, mut kept, mut kept_bytes) = (0, 0, 0);
+    for n in 0..ends.len() {
+        let end = ends[n];
+        if keeps(n, kept, &bytes[start..end])? {
+            bytes.copy_within(start..end, kept_bytes);
+            kept_bytes += end - start;
+            ends[kept] = kept_bytes;
+            kept += 1;
+        }
+        start = end;
+    }
+    bytes.truncate(kept_bytes);
+    ends.truncate(kept);
+    Ok(())
+}
+
 /// Distinct byte strings, numbered in the order in which they came.
 #[derive(Default)]
 pub struct KeySet {
@@ -133,6 +157,21 @@ impl KeySet {
             KeySet::hash(hasher, &bytes[start..ends[n]])
         });
         (n as usize, true)
+    }
+    /// Leaves out the keys whose numbers `keeps` refuses, in place: no memory is taken or given
+    /// back. The others stay in their order and get new numbers. After an error the set is of no
+    /// use.
+    pub fn retain(&mut self, mut keeps: impl FnMut(usize) -> Result<bool>) -> Result<()> {
+        let KeySet { bytes, ends, table, hasher } = self;
+        table.clear();
+        retain_parts(bytes, ends, |n, new, part| {
+            let kept = keeps(n)?;
+            if kept {
+                let hash = KeySet::hash(hasher, part);
+                table.insert_unique(hash, new as u32, |_| unreachable!("the table had more keys"));
+            }
+            Ok(kept)
+        })
     }
     pub fn memory(&self) -> usize {
         // Each key takes its end in `ends`, and its number and a byte in the table.
@@ -180,5 +219,23 @@ mod tests {
             assert_eq!(set.insert(&i.to_be_bytes()), (2 + i as usize, true));
         }
         assert_eq!((set.ends.len(), set.key(1)), (1002, &b""[..]));
+    }
+
+    #[test]
+    fn a_key_set_leaves_out_keys_in_place() {
+        let mut set = KeySet::default();
+        for i in 0..1000u32 {
+            set.insert(&i.to_be_bytes());
+        }
+        let memory = set.memory();
+        set.retain(|n| Ok(n % 10 == 3)).unwrap();
+        assert_eq!((set.ends.len(), set.memory()), (100, memory));
+        for i in 0..1000u32 {
+            let number = (i % 10 == 3).then_some(i as usize / 10);
+            assert_eq!(set.find(&i.to_be_bytes()), number, "{i}");
+        }
+        assert_eq!(set.insert(&3u32.to_be_bytes()), (0, false));
+        assert_eq!(set.insert(&4u32.to_be_bytes()), (100, true));
+        assert!(set.retain(|_| Err(crate::error::SqlError::internal("stop"))).is_err());
     }
 }

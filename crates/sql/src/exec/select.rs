@@ -11,7 +11,7 @@ use super::row_buffer::{KeySet, read_row, write};
 use super::rows::Collected;
 use super::scan::go_on;
 use super::subquery::{Found, Results};
-use super::{Env, ExecContext, into_file, one_table, sortkey, waits};
+use super::{Env, ExecContext, into_file, one_table, sorting, sortkey, waits};
 use crate::error::{Result, SqlError};
 use crate::plan::{Expr, ExprKind, Kind, Limit, SelectPlan};
 use crate::session_state::{Done, Outcome};
@@ -392,16 +392,10 @@ impl<'p> Keep<'p> {
     }
     /// Moves the rows to be sorted to a temporary file.
     async fn spill(&mut self, cx: &mut ExecContext<'_>) -> Result<()> {
-        let (Some(sorter), Some(space)) = (&mut self.sorter, cx.env.temporary()) else {
-            return Ok(());
-        };
-        cx.env.be_heavy();
-        let (runtime, process) = (cx.trx.engine().runtime.clone(), cx.env.session.process.clone());
-        let mark = cx.env.held();
-        cx.env.charge(sorter.memory_to_spill())?;
-        sorter.spill(space, cx.env.disk, &*runtime, || go_on(&process)).await?;
-        cx.env.release_to(mark);
-        cx.env.keep(&mut self.counted, sorter.memory())
+        match &mut self.sorter {
+            Some(sorter) => sorting::spill_if_large(cx, sorter, &mut self.counted).await,
+            None => Ok(()),
+        }
     }
     /// True if no further row would be sent.
     fn is_full(&self) -> bool {
@@ -513,14 +507,8 @@ impl<'p> Keep<'p> {
         let (runtime, process) = (cx.trx.engine().runtime.clone(), cx.env.session.process.clone());
         let (runtime, stop) = (&*runtime, || go_on(&process));
         if let Some(mut sorter) = self.sorter.take() {
-            sorter.cut_to_limit();
             self.distinct = None;
-            cx.env.keep(&mut self.counted, sorter.memory())?;
-            let mark = cx.env.held();
-            cx.env.charge(sorter.memory_to_sort())?;
-            sorter.sort(runtime, stop).await?;
-            cx.env.release_to(mark);
-            cx.env.keep(&mut self.counted, sorter.memory_to_merge())?;
+            sorting::sort(cx, &mut sorter, &mut self.counted).await?;
             let mut rows = 0;
             while self.given < self.count && sorter.advance()? {
                 if rows % ROWS_PER_TURN == 0 {

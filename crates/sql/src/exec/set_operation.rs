@@ -8,7 +8,7 @@
 //! **SETOP-2** The different rows of all operands up to the last INTERSECT or EXCEPT are in memory,
 //! charged to the statement. The rows of one operand are kept beside them, and may go to a file.
 use super::eval::Scope;
-use super::row_buffer::{KeySet, read_row, write};
+use super::row_buffer::{KeySet, read_row, retain_parts, write};
 use super::rows::kept_rows;
 use super::scan::check_killed;
 use super::{Env, ExecContext, sortkey};
@@ -46,7 +46,8 @@ impl Counted {
             let mut rows = kept_rows(cx, part, at).await?;
             let mut charged_rows = 0;
             cx.env.keep(&mut charged_rows, rows.memory())?;
-            all.begin(*operator);
+            all.begin(*operator, &mut cx.env)?;
+            cx.env.keep(&mut charged, all.memory())?;
             while rows.advance()? {
                 cx.trx.give_way().await;
                 cx.env.step()?;
@@ -66,18 +67,19 @@ impl Counted {
     }
 
     /// Prepares for the rows of the operand behind `operator`.
-    fn begin(&mut self, operator: SetOperator) {
+    fn begin(&mut self, operator: SetOperator, env: &mut Env<'_>) -> Result<()> {
         if !operator.all {
             self.counts.iter_mut().for_each(|count| *count = (*count).min(1));
         }
         match operator.kind {
-            SetKind::Union => self.drop_uncounted(),
+            SetKind::Union => self.drop_uncounted(env)?,
             SetKind::Intersect => {
                 self.met.clear();
                 self.met.resize(self.counts.len(), 0);
             }
             SetKind::Except => {}
         }
+        Ok(())
     }
     fn take(
         &mut self,
@@ -127,19 +129,17 @@ impl Counted {
         let start = if n == 0 { 0 } else { self.ends[n - 1] };
         &self.rows[start..self.ends[n]]
     }
-    /// Forgets the rows that do not count any more: an equal row that a UNION adds is another.
-    fn drop_uncounted(&mut self) {
-        if !self.counts.contains(&0) {
-            return;
+    /// Forgets the rows that do not count any more: an equal row that a UNION adds is another. This
+    /// is done in place, because the rows may fill the statement's memory.
+    fn drop_uncounted(&mut self, env: &mut Env<'_>) -> Result<()> {
+        let Counted { keys, rows, ends, counts, .. } = self;
+        if !counts.contains(&0) {
+            return Ok(());
         }
-        let mut kept = Counted::default();
-        for (n, count) in self.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
-            kept.keys.insert(self.keys.key(n));
-            kept.rows.extend_from_slice(self.row(n));
-            kept.ends.push(kept.rows.len());
-            kept.counts.push(*count);
-        }
-        *self = kept;
+        keys.retain(|n| env.step().map(|()| counts[n] > 0))?;
+        retain_parts(rows, ends, |n, _, row| env.bytes(row.len()).map(|()| counts[n] > 0))?;
+        counts.retain(|count| *count > 0);
+        Ok(())
     }
 
     /// Goes to the next row. Returns false after the last.
@@ -163,5 +163,41 @@ impl Counted {
     /// Frees the rows, beside the workers if that takes long.
     pub fn free(self, env: &mut Env<'_>) {
         env.keeps(self.memory());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exec::env::{NoVariables, StatementSettings};
+    use crate::exec::fixture::Server;
+    use crate::processes::Kill;
+
+    /// Before a UNION the rows that do not count are left out in the memory that they have, and
+    /// KILL ends that.
+    #[test]
+    fn rows_are_dropped_in_place() {
+        let server = Server::new();
+        let mut session = server.session();
+        let process = session.state.process.clone();
+        let settings = StatementSettings::default();
+        let mut env = Env::new(&mut session.state, &NoVariables, &*server.engine.disk, settings);
+        let mut all = Counted::default();
+        for n in 0..10_000u64 {
+            all.keys.insert(&n.to_be_bytes());
+            write(&Value::UInt(n), &mut all.rows);
+            all.ends.push(all.rows.len());
+            all.counts.push(n % 3);
+        }
+        let memory = all.memory();
+        let union = SetOperator { kind: SetKind::Union, all: true };
+        all.begin(union, &mut env).unwrap();
+        assert_eq!((all.counts.len(), all.memory()), (6666, memory));
+        assert!(all.advance());
+        assert_eq!(all.current(), [Value::UInt(1)]);
+
+        all.counts[0] = 0;
+        process.kill(Kill::Query);
+        assert_eq!(all.begin(union, &mut env).unwrap_err().code, 1317);
     }
 }

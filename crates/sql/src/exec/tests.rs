@@ -333,6 +333,12 @@ fn aggregates_keep_no_more_than_they_may() {
         c.rows("SELECT LENGTH(GROUP_CONCAT(s)), LENGTH(GROUP_CONCAT(DISTINCT s)) FROM t", &[]),
         "1024,201"
     );
+    // Of a text that is sorted nothing is kept that would be cut off.
+    c.session.state.memory.set_limit(1 << 20);
+    assert_eq!(
+        c.rows("SELECT LENGTH(GROUP_CONCAT(REPEAT(s, 100) ORDER BY id)) FROM t", &[]),
+        "1024"
+    );
     c.settings.group_concat_max_len = 5;
     assert_eq!(
         c.rows("SELECT GROUP_CONCAT(DISTINCT id SEPARATOR '--'), GROUP_CONCAT(NULL) FROM t", &[]),

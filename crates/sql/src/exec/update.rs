@@ -6,11 +6,12 @@ use super::env::Env;
 use super::eval::{Eval, Known, Row, Scope};
 use super::insert::Rewriter;
 use super::long_rows::{self, LONG_ROW, charge_write};
-use super::scan::{Scan, check_killed};
+use super::rows_to_change::RowsToChange;
+use super::scan::Scan;
 use super::subquery::Found;
-use super::{ExecContext, check, column_conversion, select, sortkey, view_check};
+use super::{ExecContext, check, column_conversion, select, view_check};
 use crate::error::{Result, SqlError};
-use crate::plan::{Assignment, Constraints, DmlSort, Limit, TableAccess, UpdatePlan, ViewCheck};
+use crate::plan::{Assignment, Constraints, Limit, UpdatePlan, ViewCheck};
 use crate::session_state::{Done, Outcome};
 use crate::table_info::TableInfo;
 use redolith_engine::Error as EngineError;
@@ -19,7 +20,7 @@ use redolith_engine::lock::Mode;
 use redolith_engine::row::cursor::{Cursor, OnConflict, Read};
 use redolith_engine::row::update::RowAt;
 use redolith_types::convert::to_integer;
-use redolith_types::{Collation, Column, DateTime, SqlType, Value};
+use redolith_types::{Column, DateTime, SqlType, Value};
 use smallvec::SmallVec;
 
 pub type Changes<'v> = SmallVec<[(usize, Value<'v>); 4]>;
@@ -331,43 +332,6 @@ pub fn assign<'v>(
     Ok(changes)
 }
 
-/// The clustered keys of the rows that a statement changes, in the order in which it changes them.
-pub async fn find_rows(
-    cx: &mut ExecContext<'_>,
-    access: &TableAccess,
-    sort: &DmlSort,
-    at: Scope<'_>,
-    most: u64,
-) -> Result<Vec<Box<[u8]>>> {
-    let mut scan = Scan::new(access, cx.trx, cx.env.settings.in_transaction, cx.scratch);
-    scan.start(at, &mut cx.env)?;
-    let mut found: Vec<(Vec<u8>, Box<[u8]>)> = Vec::new();
-    let (mut memory, mut counted) = (0, 0);
-    while (!sort.keys.is_empty() || (found.len() as u64) < most) && scan.next(cx, at).await? {
-        let mut key = Vec::new();
-        let mark = cx.env.held();
-        let sources = [scan.row()];
-        for k in &sort.keys {
-            let e = &sort.exprs[k.output as usize];
-            let at = Scope { sources: &sources, ..at };
-            let value = answered!(cx, at, Eval::new(at, &mut cx.env).numeric(e));
-            let collation = if e.ty.kind.is_string() { k.collation } else { Collation::Binary };
-            sortkey::push_ordered(&value, &e.ty, collation, k.descending, &mut cx.env, &mut key);
-        }
-        cx.env.release_to(mark);
-        let row: Box<[u8]> = scan.at().key.into();
-        memory += key.len() + row.len();
-        found.push((key, row));
-        cx.env.keep(&mut counted, memory + found.capacity() * size_of::<(Vec<u8>, Box<[u8]>)>())?;
-    }
-    scan.finish(cx);
-    if !sort.keys.is_empty() {
-        found.sort_by(|a, b| a.0.cmp(&b.0));
-    }
-    found.truncate(most.min(usize::MAX as u64) as usize);
-    Ok(found.into_iter().map(|(_, row)| row).collect())
-}
-
 async fn collected(
     cx: &mut ExecContext<'_>,
     plan: &UpdatePlan,
@@ -375,7 +339,7 @@ async fn collected(
     most: u64,
     tally: &mut Tally,
 ) -> Result<()> {
-    let rows = find_rows(cx, &plan.access, &plan.sort, at, most).await?;
+    let mut rows = RowsToChange::find(cx, &plan.access, &plan.sort, at, most).await?;
     let table = plan.access.table.engine().clone();
     let mut cursor = Cursor::new(
         table.clone(),
@@ -385,13 +349,12 @@ async fn collected(
         false,
         Read::Locking { mode: Mode::X, conflict: OnConflict::Wait },
     );
-    for key in rows {
-        check_killed(&cx.env)?;
+    while let Some(key) = rows.next(&mut cx.env)? {
         let mark = cx.env.held();
         tally.matched += 1;
         cx.env.row = tally.matched;
         cx.scratch.handlers.row_by_key();
-        cursor.reset(&key, None, true);
+        cursor.reset(key, None, true);
         if !cursor.next(cx.trx).await? {
             return Err(SqlError::new(
                 1032,

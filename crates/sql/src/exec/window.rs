@@ -12,9 +12,9 @@ use super::eval::{Eval, Row, Scope};
 use super::frame::{Frames, Sliding};
 use super::row_buffer::{read_row, write};
 use super::rows::{Derived, Kept, kept_rows};
-use super::scan::{check_killed, go_on};
+use super::scan::check_killed;
 use super::select::RowTarget;
-use super::{Env, ExecContext, sortkey};
+use super::{Env, ExecContext, sorting, sortkey};
 use crate::error::{Result, SqlError};
 use crate::plan::{Expr, SelectPlan, WindowCall, WindowFunction, WindowSort, WindowStage};
 use redolith_engine::sort::Sorter;
@@ -74,20 +74,13 @@ async fn with_values(
         values.extend(row.iter().map(Value::borrow));
         sorter.push(&key, |row| values.iter().for_each(|v| write(v, row)))?;
         drop(values);
-        if sorter.bytes() >= cx.env.spill_at() {
-            spill(cx, &mut sorter).await?;
-        }
         cx.env.keep(&mut charged, sorter.memory())?;
+        sorting::spill_if_large(cx, &mut sorter, &mut charged).await?;
         turn(cx).await?;
     }
     rows.free(&mut cx.env);
     cx.env.keeps_no_more(charged_rows);
-    let (runtime, process) = (cx.trx.engine().runtime.clone(), cx.env.session.process.clone());
-    let mark = cx.env.held();
-    cx.env.charge(sorter.memory_to_sort())?;
-    sorter.sort(&*runtime, || go_on(&process)).await?;
-    cx.env.release_to(mark);
-    cx.env.keep(&mut charged, sorter.memory_to_merge())?;
+    sorting::sort(cx, &mut sorter, &mut charged).await?;
     let mut first = true;
     while sorter.advance()? {
         let values = read_row(sorter.row());
@@ -122,17 +115,6 @@ async fn turn(cx: &mut ExecContext<'_>) -> Result<()> {
     cx.env.step()?;
     check_killed(&cx.env)?;
     cx.trx.give_way().await;
-    Ok(())
-}
-
-async fn spill(cx: &mut ExecContext<'_>, sorter: &mut Sorter) -> Result<()> {
-    let Some(space) = cx.env.temporary() else { return Ok(()) };
-    cx.env.be_heavy();
-    let (runtime, process) = (cx.trx.engine().runtime.clone(), cx.env.session.process.clone());
-    let mark = cx.env.held();
-    cx.env.charge(sorter.memory_to_spill())?;
-    sorter.spill(space, cx.env.disk, &*runtime, || go_on(&process)).await?;
-    cx.env.release_to(mark);
     Ok(())
 }
 
