@@ -66,6 +66,8 @@ fn what_is_told_makes_the_same_table() {
             DEFAULT '-01:02:03.5') COLLATE utf8mb4_bin",
         "CREATE TABLE e (id serial, v BINARY(3) DEFAULT 'ab', y YEAR DEFAULT 2024, n DECIMAL(5,0) \
             DEFAULT -3)",
+        "CREATE TABLE f (a BINARY(2) NOT NULL DEFAULT x'FF00', b VARBINARY(3) DEFAULT 'a''b', c \
+            VARBINARY(9) DEFAULT 'é', d VARBINARY(9) DEFAULT '', e BINARY(3) DEFAULT 'ab')",
     ] {
         let mut def = definition(s, text);
         // A nullable column without a default has DEFAULT NULL.
