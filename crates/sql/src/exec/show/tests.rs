@@ -259,7 +259,13 @@ fn warnings_and_the_server() {
         "utf8mb4_general_ci"
     );
     assert!(s.rows("SHOW TRIGGERS").is_empty() && s.rows("SHOW MASTER STATUS").is_empty());
-    assert!(s.rows("SHOW GRANTS")[0][0].starts_with("GRANT ALL PRIVILEGES"));
+    let own = "GRANT ALL PRIVILEGES ON *.* TO `root`@`localhost` WITH GRANT OPTION";
+    for text in ["SHOW GRANTS", "SHOW GRANTS FOR CURRENT_USER()", "SHOW GRANTS FOR root"] {
+        let shown = s.run(text).unwrap();
+        assert_eq!((&*shown.columns[0], &*shown.rows[0][0]), ("Grants for root@localhost", own));
+    }
+    assert_eq!(s.error("SHOW GRANTS FOR nobody"), 1141);
+    assert_eq!(s.error("SHOW GRANTS FOR root@elsewhere"), 1141);
 }
 
 #[test]
