@@ -39,7 +39,7 @@ const fn sqlstate(code: u16) -> &'static [u8; 5] {
         | 1171 | 1176 => b"42000",
         1227 | 1230 | 1234 | 1231 | 1232 | 1235 | 1239 | 1248 | 1250 | 1253 | 1305 | 1425
         | 1426 | 1427 | 1439 | 1461 | 1582 | 1583 | 1083 | 1084 | 3948 | 3954 => b"42000",
-        1172 | 1280 => b"42000",
+        1141 | 1172 | 1280 | 1286 => b"42000",
         1038 => b"HY001",
         1329 => b"02000",
         1045 => b"28000",
@@ -454,7 +454,10 @@ errors! {
     data_truncated(column, row) = 1265, "Data truncated for column '{column}' at row {row}";
     illegal_mix_of_collations(operation) = 1267, "Illegal mix of collations for operation \
         '{operation}'";
+    no_such_grant(user, host) = 1141, "There is no such grant defined for user '{user}' on host \
+        '{host}'";
     unknown_collation(name) = 1273, "Unknown collation: '{name}'";
+    unknown_engine(name) = 1286, "Unknown storage engine '{name}'";
     option_prevents(option) = 1290, "The MySQL server is running with the {option} option so it \
         cannot execute this statement";
     /// For a text that is not a valid date or time: `kind` is "date", "datetime" or "time".

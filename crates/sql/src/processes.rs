@@ -117,7 +117,10 @@ pub struct Process {
     pub id: u32,
     who: Mutex<Who>,
     command: AtomicU8,
+    /// When the command began, or when the connection began to rest.
     since_s: AtomicU32,
+    /// When the current wait for the client began.
+    waits_since_s: AtomicU32,
     /// Seconds after which the current wait for the client ends the connection; 0 while a command
     /// runs.
     limit_s: AtomicU32,
@@ -249,13 +252,16 @@ impl Process {
     pub fn wait(&self, command: Command, state: State, limit_s: u32) {
         self.command.store(command as u8, Relaxed);
         self.state.store(state as u8, Relaxed);
-        self.since_s.store(self.clock.load(Relaxed), Relaxed);
+        let now_s = self.clock.load(Relaxed);
+        self.since_s.store(now_s, Relaxed);
+        self.waits_since_s.store(now_s, Relaxed);
         self.limit_s.store(limit_s, Relaxed);
     }
-    /// Enters a wait for the client to take or send more of the running command (a slow path).
+    /// Enters a wait for the client to take or send more of the running command (a slow path). The
+    /// command goes on: the list shows its time, and the limit is about the wait.
     pub fn wait_in_command(&self, state: State, limit_s: u32) {
         self.state.store(state as u8, Relaxed);
-        self.since_s.store(self.clock.load(Relaxed), Relaxed);
+        self.waits_since_s.store(self.clock.load(Relaxed), Relaxed);
         self.limit_s.store(limit_s, Relaxed);
     }
 
@@ -335,8 +341,9 @@ impl Process {
     fn is_idle(&self) -> bool {
         self.command.load(Relaxed) == Command::Sleep as u8
     }
+    /// How long the current wait for the client has taken.
     fn waited_s(&self) -> u32 {
-        self.clock.load(Relaxed).wrapping_sub(self.since_s.load(Relaxed))
+        self.clock.load(Relaxed).wrapping_sub(self.waits_since_s.load(Relaxed))
     }
     fn row(&self) -> ProcessRow {
         let who = self.who.lock();
@@ -355,7 +362,7 @@ impl Process {
             host: who.host.clone(),
             schema: who.schema.clone(),
             command: Command::ALL[self.command.load(Relaxed) as usize].1,
-            time_s: self.waited_s(),
+            time_s: self.clock.load(Relaxed).wrapping_sub(self.since_s.load(Relaxed)),
             state: progress.map_or(state.into(), |seen| progress_text(&seen).into()),
             progress,
             info: has_info.then(|| self.charsets().shown(&info).into_owned()),
@@ -418,6 +425,7 @@ impl Processes {
             who: Mutex::new(Who { host: host.into(), ..Who::default() }),
             command: AtomicU8::new(Command::Connect as u8),
             since_s: AtomicU32::new(self.clock.load(Relaxed)),
+            waits_since_s: AtomicU32::new(self.clock.load(Relaxed)),
             limit_s: AtomicU32::new(connect_timeout_s),
             holds_buffers: AtomicBool::new(false),
             state: AtomicU8::new(State::Login as u8),
@@ -637,6 +645,14 @@ mod tests {
         );
         all.tick(21);
         assert_eq!((idle.killed(), busy.killed()), (Kill::Connection, Kill::None));
+        // Each wait of a command has its own limit, and the command has its time.
+        busy.wait_in_command(State::SendingToClient, 5);
+        all.tick(26);
+        busy.wait_in_command(State::SendingToClient, 5);
+        all.tick(31);
+        assert_eq!((busy.killed(), all.rows()[2].time_s), (Kill::None, 31));
+        all.tick(32);
+        assert_eq!(busy.killed(), Kill::Connection);
     }
 
     /// Tests PROC-4.

@@ -157,6 +157,15 @@ impl Binder<'_> {
                 offset: *offset,
                 count: *count,
             },
+            ShowWhat::Grants(account) => {
+                let (user, host) = self.cx.account;
+                if let Some((asked, at)) = account
+                    && (asked != user || at != "%" && !at.eq_ignore_ascii_case(host))
+                {
+                    return Err(SqlError::no_such_grant(asked, at));
+                }
+                ShowKind::Grants { user: user.into(), host: host.into() }
+            }
             ShowWhat::Plain(kind) => kind.clone(),
         })
     }
@@ -249,8 +258,8 @@ pub(super) fn show_columns(show: &ShowStmt) -> Vec<ColumnMeta> {
     let first = show.kind.first_column(like);
     let named = |(n, (name, ty)): (usize, &(&'static str, ShowType))| {
         let ty = match ty {
-            ShowType::Text => ExprType::string(256, Collation::Utf8mb4GeneralCi),
-            ShowType::LongText => ExprType::string(65_535, Collation::Utf8mb4GeneralCi),
+            ShowType::Text | ShowType::Name => ExprType::string(256, ty.collation()),
+            ShowType::LongText => ExprType::string(65_535, ty.collation()),
             ShowType::Int => ExprType::unsigned_bigint(21),
             ShowType::DateTime => ExprType::datetime(0),
         };

@@ -74,6 +74,24 @@ fn width(ty: &ExprType) -> usize {
     ty.length as usize * ty.collation.charset().max_len() as usize
 }
 
+impl ToFile<'_> {
+    /// The most bytes of a value's text in the file's character set.
+    fn text_len(&self, value: &Value<'_>) -> usize {
+        /// No number and no time is longer.
+        const NUMBER: usize = 512;
+        /// A byte of a JSON document may become six bytes of its text.
+        const JSON: usize = 6;
+        match value {
+            Value::Null => 1,
+            Value::Bytes(bytes) => {
+                bytes.len() * self.charset.map_or(1, |charset| charset.max_len() as usize)
+            }
+            Value::Json(document) => document.len() * JSON,
+            _ => NUMBER,
+        }
+    }
+}
+
 impl RowTarget for ToFile<'_> {
     fn row(&mut self, values: &[Value<'_>]) {
         self.rows += 1;
@@ -100,6 +118,16 @@ impl RowTarget for ToFile<'_> {
         if let Some(writer) = &mut self.writer {
             writer.end(&mut self.bytes);
         }
+    }
+    fn row_bytes(&self, values: &[Value<'_>]) -> usize {
+        let lengths = values.iter().map(|value| self.text_len(value));
+        // A string that is converted exists twice.
+        let converted = lengths.clone().max().filter(|_| self.charset.is_some()).unwrap_or(0);
+        converted
+            + match &self.writer {
+                Some(writer) => writer.most_bytes(lengths),
+                None => lengths.sum(),
+            }
     }
     fn expect(&mut self, bytes: usize) {
         self.bytes.reserve(bytes);

@@ -131,6 +131,12 @@ impl Kept {
     pub fn few(rows: Vec<Box<[Value<'static>]>>) -> Kept {
         Kept { few: rows, bytes: 0, next: 0, many: None, current: Vec::new() }
     }
+    /// Rows that were made for the statement, which may keep them.
+    pub fn of_statement(rows: Vec<Box<[Value<'static>]>>) -> Kept {
+        let of_row = |row: &Box<[Value<'static>]>| size_of_val(row) + row_bytes(row);
+        let bytes = rows.iter().map(of_row).sum();
+        Kept { bytes, ..Kept::few(rows) }
+    }
     pub fn rewind(&mut self) {
         self.next = 0;
         self.many.iter_mut().for_each(Spool::rewind);

@@ -530,6 +530,8 @@ pub enum ShowWhat {
         offset: u64,
         count: u64,
     },
+    /// The user and the host; None for CURRENT_USER.
+    Grants(Option<(String, String)>),
     /// Forms that need no name.
     Plain(crate::plan::ShowKind),
 }

@@ -2,7 +2,7 @@
 use super::ast::*;
 use super::lexer::TokenKind;
 use super::parser::Parser;
-use crate::error::Result;
+use crate::error::{Result, SqlError};
 use crate::plan::{ShowKind, VariableScope};
 
 impl Parser<'_> {
@@ -66,6 +66,9 @@ impl Parser<'_> {
             let (offset, count) = self.show_limit()?;
             return Ok(ShowWhat::BinlogEvents { file, from, offset, count });
         }
+        if self.accept("GRANTS") {
+            return Ok(ShowWhat::Grants(if self.accept("FOR") { self.account()? } else { None }));
+        }
         self.show_plain().map(ShowWhat::Plain)
     }
 
@@ -96,7 +99,7 @@ impl Parser<'_> {
         }
         for what in ["TRIGGER", "PROCEDURE", "FUNCTION", "EVENT", "USER"] {
             if self.at(what) {
-                return Err(crate::SqlError::unsupported(
+                return Err(SqlError::unsupported(
                     "SHOW CREATE of triggers, routines, events and users",
                 ));
             }
@@ -141,12 +144,14 @@ impl Parser<'_> {
             return Ok(ShowKind::Errors { offset, count });
         }
         if self.accept("ENGINE") {
-            self.word_or_string()?;
-            return match self.accept_any(&["STATUS", "MUTEX", "LOGS"]) {
-                Some("STATUS") => Ok(ShowKind::EngineStatus),
-                Some(_) => Ok(ShowKind::EngineMutex),
-                None => self.fail(),
+            let engine = self.word_or_string()?;
+            let kind = match self.accept_any(&["STATUS", "MUTEX", "LOGS"]) {
+                Some("STATUS") => ShowKind::EngineStatus,
+                Some(_) => ShowKind::EngineMutex,
+                None => return self.fail(),
             };
+            let is_known = ["InnoDB", "ALL"].iter().any(|name| engine.eq_ignore_ascii_case(name));
+            return if is_known { Ok(kind) } else { Err(SqlError::unknown_engine(&engine)) };
         }
         if self.accept("STORAGE") {
             self.expect("ENGINES")?;
@@ -154,10 +159,6 @@ impl Parser<'_> {
         }
         if self.charset_keyword() {
             return Ok(ShowKind::CharacterSet);
-        }
-        if self.accept("GRANTS") {
-            let user = if self.accept("FOR") { Some(self.account()?) } else { None };
-            return Ok(ShowKind::Grants(user.map(Into::into)));
         }
         for (words, kind) in [
             (&["ENGINES"] as &[&str], ShowKind::Engines),
@@ -181,7 +182,7 @@ impl Parser<'_> {
         }
         for what in ["RELAYLOG", "SLAVE", "PRIVILEGES", "PROFILE", "PROCEDURE", "FUNCTION"] {
             if self.at(what) {
-                return Err(crate::SqlError::unsupported("this form of SHOW"));
+                return Err(SqlError::unsupported("this form of SHOW"));
             }
         }
         self.fail()
@@ -195,23 +196,6 @@ impl Parser<'_> {
         if self.accept_symbol(",") { Ok((first, self.unsigned()?)) } else { Ok((0, first)) }
     }
 
-    /// `user@host` as one string.
-    fn account(&mut self) -> Result<String> {
-        if self.accept("CURRENT_USER") {
-            if self.accept_symbol("(") {
-                self.expect_symbol(")")?;
-            }
-            return Ok("root@%".into());
-        }
-        let user = self.word_or_string()?;
-        let host = if self.kind() == TokenKind::UserVariable {
-            self.user_variable_name()?
-        } else {
-            "%".into()
-        };
-        Ok(format!("{user}@{host}"))
-    }
-
     /// After DESCRIBE, DESC or EXPLAIN: shows a table's columns or a statement's plan.
     pub(super) fn explain(&mut self) -> Result<Statement> {
         let statement_follows = |p: &Self| {
@@ -221,14 +205,14 @@ impl Parser<'_> {
                 || p.at_symbol("(")
         };
         if self.at("ANALYZE") {
-            return Err(crate::SqlError::unsupported("EXPLAIN ANALYZE"));
+            return Err(SqlError::unsupported("EXPLAIN ANALYZE"));
         }
         if self.at("FORMAT") && self.at_symbol_nth(1, "=") {
             self.advance();
             self.advance();
             let format = self.word_or_string()?;
             if !format.eq_ignore_ascii_case("traditional") {
-                return Err(crate::SqlError::unsupported(format!("EXPLAIN FORMAT={format}")));
+                return Err(SqlError::unsupported(format!("EXPLAIN FORMAT={format}")));
             }
         }
         if self.at("EXTENDED") || self.at("PARTITIONS") {
@@ -238,7 +222,7 @@ impl Parser<'_> {
             return Ok(Statement::Explain(Box::new(self.statement()?)));
         }
         if self.at("FOR") {
-            return Err(crate::SqlError::unsupported("EXPLAIN FOR CONNECTION"));
+            return Err(SqlError::unsupported("EXPLAIN FOR CONNECTION"));
         }
         let table = self.table_name()?;
         // DESC t 'pattern' and DESC t column

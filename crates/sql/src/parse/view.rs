@@ -27,7 +27,7 @@ impl Parser<'_> {
         let mut definer = None;
         if self.accept("DEFINER") {
             self.expect_symbol("=")?;
-            definer = self.definer()?;
+            definer = self.account()?;
         }
         let mut invoker = false;
         if self.accept("SQL") {
@@ -65,8 +65,8 @@ impl Parser<'_> {
         Ok(Statement::CreateView(Box::new(view)))
     }
 
-    /// The user and the host after DEFINER =; None for CURRENT_USER.
-    fn definer(&mut self) -> Result<Option<(String, String)>> {
+    /// A user and a host, as after DEFINER =; None for CURRENT_USER.
+    pub(super) fn account(&mut self) -> Result<Option<(String, String)>> {
         if self.accept("CURRENT_USER") {
             if self.accept_symbol("(") {
                 self.expect_symbol(")")?;

@@ -13,7 +13,7 @@ pub struct ShowStmt {
 #[derive(Clone, Debug)]
 pub enum ShowFilter {
     None,
-    /// LIKE on the first column (case-insensitive, `\` escapes).
+    /// LIKE on the column [`ShowKind::like_column`] (`\` escapes).
     Like(Box<str>),
     /// `Column { source: 0, column }` is an output column of the form.
     Where(Box<Expr>),
@@ -77,8 +77,11 @@ pub enum ShowKind {
     Plugins,
     CharacterSet,
     Collation,
-    /// None: the connected user.
-    Grants(Option<Box<str>>),
+    /// The account of the session.
+    Grants {
+        user: Box<str>,
+        host: Box<str>,
+    },
     Triggers {
         schema: Box<str>,
     },
@@ -111,11 +114,21 @@ pub type ShowColumn = (&'static str, ShowType);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ShowType {
     Text,
+    /// The name of a database or a table, in which case matters.
+    Name,
     LongText,
     Int,
     DateTime,
 }
-use ShowType::{DateTime, Int, LongText, Text};
+impl ShowType {
+    pub fn collation(self) -> Collation {
+        match self {
+            ShowType::Name => Collation::Utf8mb4Bin,
+            _ => Collation::Utf8mb4GeneralCi,
+        }
+    }
+}
+use ShowType::{DateTime, Int, LongText, Name, Text};
 
 impl ShowKind {
     /// The name of the first column if it depends on the statement ("Tables_in_test"); otherwise
@@ -124,9 +137,7 @@ impl ShowKind {
         let base = match self {
             ShowKind::Databases => "Database".to_string(),
             ShowKind::Tables { schema, .. } => format!("Tables_in_{schema}"),
-            ShowKind::Grants(user) => {
-                return Some(format!("Grants for {}", user.as_deref().unwrap_or("root@%")));
-            }
+            ShowKind::Grants { user, host } => return Some(format!("Grants for {user}@{host}")),
             _ => return None,
         };
         Some(match like {
@@ -135,14 +146,19 @@ impl ShowKind {
         })
     }
 
+    /// The column that LIKE compares.
+    pub fn like_column(&self) -> usize {
+        matches!(self, ShowKind::OpenTables { .. }) as usize
+    }
+
     pub fn columns(&self) -> &'static [ShowColumn] {
         match self {
-            ShowKind::Databases => &[("Database", Text)],
-            ShowKind::Tables { full: false, .. } => &[("Tables", Text)],
-            ShowKind::Tables { full: true, .. } => &[("Tables", Text), ("Table_type", Text)],
+            ShowKind::Databases => &[("Database", Name)],
+            ShowKind::Tables { full: false, .. } => &[("Tables", Name)],
+            ShowKind::Tables { full: true, .. } => &[("Tables", Name), ("Table_type", Text)],
             ShowKind::TableStatus { .. } => TABLE_STATUS,
             ShowKind::OpenTables { .. } => {
-                &[("Database", Text), ("Table", Text), ("In_use", Int), ("Name_locked", Int)]
+                &[("Database", Name), ("Table", Name), ("In_use", Int), ("Name_locked", Int)]
             }
             ShowKind::Columns { full: false, .. } | ShowKind::ViewColumns { full: false, .. } => &[
                 ("Field", Text),
@@ -223,7 +239,7 @@ impl ShowKind {
                 ("Sortlen", Int),
                 ("Pad_attribute", Text),
             ],
-            ShowKind::Grants(_) => &[("Grants", LongText)],
+            ShowKind::Grants { .. } => &[("Grants", LongText)],
             ShowKind::Triggers { .. } => TRIGGERS,
             ShowKind::Events { .. } => EVENTS,
             ShowKind::ProcedureStatus | ShowKind::FunctionStatus => ROUTINES,
@@ -272,7 +288,7 @@ impl ShowKind {
 }
 
 const TABLE_STATUS: &[ShowColumn] = &[
-    ("Name", Text),
+    ("Name", Name),
     ("Engine", Text),
     ("Version", Int),
     ("Row_format", Text),
@@ -292,7 +308,7 @@ const TABLE_STATUS: &[ShowColumn] = &[
     ("Comment", LongText),
 ];
 const INDEX: &[ShowColumn] = &[
-    ("Table", Text),
+    ("Table", Name),
     ("Non_unique", Int),
     ("Key_name", Text),
     ("Seq_in_index", Int),

@@ -30,6 +30,12 @@ impl TextFormat {
     pub fn is_fixed(&self) -> bool {
         self.fields_terminated.is_empty() && self.enclosed.is_none()
     }
+    /// The length of the longest text that separates fields or lines. To look for it may take so
+    /// many steps for each byte of a file.
+    pub fn longest_separator(&self) -> usize {
+        let texts = [&self.fields_terminated, &self.lines_starting, &self.lines_terminated];
+        texts.map(|text| text.len()).into_iter().max().unwrap_or(0)
+    }
     /// Whether fields or lines are separated by bytes that are not ASCII. Such a byte may be a part
     /// of a character, which is not looked for.
     pub fn has_other_than_ascii(&self) -> bool {

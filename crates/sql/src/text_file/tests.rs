@@ -194,6 +194,36 @@ fn pieces_give_the_same_rows_as_the_whole() {
     }
 }
 
+#[test]
+fn a_row_takes_no_more_than_is_expected() {
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    for _ in 0..2000 {
+        let format = format(
+            random.one(&["\t", "||", "", "a long separator"]),
+            random.one(&["", "", "\"", "a"]),
+            random.one(&["\\", "", "b"]),
+            random.one(&["\n", "", "|"]),
+            random.one(&["", ">", "aa"]),
+        );
+        let columns: Vec<Column> = (0..1 + random.below(4))
+            .map(|_| Column { is_text: random.below(2) == 0, width: random.below(9) })
+            .collect();
+        let values: Vec<Option<String>> = columns
+            .iter()
+            .map(|_| {
+                (random.below(5) > 0).then(|| random.one(&["a", "\\", "x"]).repeat(random.below(9)))
+            })
+            .collect();
+        let has_long = random.below(2) == 0;
+        let mut writer = Writer::new(format.clone(), columns.clone().into(), has_long);
+        let lengths = values.iter().map(|value| value.as_ref().map_or(0, String::len));
+        let (most, mut out) = (writer.most_bytes(lengths), Vec::new());
+        values.iter().for_each(|v| writer.field(v.as_deref().map(str::as_bytes), &mut out));
+        writer.end(&mut out);
+        assert!(out.len() <= most, "{format:?} {columns:?} {values:?}: {} {most}", out.len());
+    }
+}
+
 /// Tests SPLIT-3.
 #[test]
 fn what_belongs_to_no_row_is_not_held() {

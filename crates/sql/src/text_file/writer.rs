@@ -40,6 +40,22 @@ impl Writer {
         Writer { format, columns, fixed, separator, field, escapes_numbers, next: 0 }
     }
 
+    /// The most bytes that a row takes whose fields have `lengths` bytes.
+    pub fn most_bytes(&self, lengths: impl Iterator<Item = usize>) -> usize {
+        const QUOTES: usize = 2;
+        const NULL: usize = 4;
+        let field = |(column, length): (&Column, usize)| {
+            // Each byte may be escaped.
+            let bytes = match self.fixed {
+                true => column.width.max(2 * length.min(column.width)),
+                false => NULL.max(2 * length),
+            };
+            bytes + QUOTES + self.format.fields_terminated.len()
+        };
+        let fields: usize = self.columns.iter().zip(lengths).map(field).sum();
+        self.format.lines_starting.len() + fields + self.format.lines_terminated.len()
+    }
+
     /// Appends the next field of a row; `None` is NULL.
     pub fn field(&mut self, value: Option<&[u8]>, out: &mut Vec<u8>) {
         if self.next == 0 {

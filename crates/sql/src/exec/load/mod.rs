@@ -34,6 +34,11 @@ const MOST_FIELDS: usize = 8 << 10;
 /// What a batch of fields keeps in memory for the next batch.
 const KEPT_BYTES: usize = 256 << 10;
 
+/// The most bytes of a text that separates fields or lines.
+const MOST_SEPARATOR_BYTES: usize = 256;
+/// To look for such a text may take longer than a turn.
+const LONG_SEPARATOR_BYTES: usize = 16;
+
 /// A row of the file.
 #[derive(Clone, Copy)]
 pub(super) struct FileRow<'v> {
@@ -71,8 +76,9 @@ pub(super) async fn run(
     let mut work = Work::new(plan);
     work.multiple = true;
     let layout = layout(&work.plan.table.def, load);
-    if layout.has_no_width() && load.format.lines_terminated.is_empty() {
-        // Nothing tells where a row ends. (MySQL's rows never end.)
+    // Nothing tells where a row ends. (MySQL's rows never end.)
+    let is_endless = layout.has_no_width() && load.format.lines_terminated.is_empty();
+    if is_endless || load.format.longest_separator() > MOST_SEPARATOR_BYTES {
         return Err(SqlError::wrong_terminators());
     }
     cx.env.session.process.progress.begin(Stage::Inserting, 0);
@@ -98,7 +104,7 @@ async fn rows(
     let mut batch = Batch::default();
     let (mut bytes, mut counted) = (Vec::new(), 0);
     loop {
-        if bytes.len() > 2 * PIECE {
+        if bytes.len() > 2 * PIECE || load.format.longest_separator() > LONG_SEPARATOR_BYTES {
             // A long row is split in one go.
             cx.env.be_heavy();
         }

@@ -16,7 +16,7 @@ pub(crate) enum DefaultText {
     Null,
     /// A text or a number, without quotes.
     Literal(String),
-    /// A value such as b'101'.
+    /// A value such as b'101' or 0xFF00, which stands without quotes.
     Bits(String),
     /// CURRENT_TIMESTAMP with its decimals.
     Now(String),
@@ -35,11 +35,19 @@ pub(crate) fn default_text(c: &Column) -> DefaultText {
         Some(DefaultValue::Literal(bytes)) => match c.ty {
             SqlType::Bit { .. } => DefaultText::Bits(bits(bytes)),
             SqlType::Float { .. } => DefaultText::Literal(float(&c.ty, bytes)),
+            // Quoted bytes could not be sent in the client's character set and read again.
+            _ if is_binary(&c.ty) && !bytes.iter().all(|b| matches!(b, b' '..=b'~')) => {
+                DefaultText::Bits(format!("0x{}", crate::xa::hex(bytes).to_uppercase()))
+            }
             _ => DefaultText::Literal(String::from_utf8_lossy(bytes).into_owned()),
         },
         Some(DefaultValue::CurrentTimestamp(fsp)) => DefaultText::Now(now(*fsp)),
         Some(DefaultValue::Expr(e)) => DefaultText::Expr(e.clone()),
     }
+}
+
+fn is_binary(ty: &SqlType) -> bool {
+    matches!(ty, SqlType::Binary { .. } | SqlType::VarBinary { .. })
 }
 
 pub(super) fn now(fsp: u8) -> String {

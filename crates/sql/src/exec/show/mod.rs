@@ -68,11 +68,15 @@ pub async fn run(
     let rows = rows(cx, &stmt.kind).await?;
     let kept = match &stmt.filter {
         ShowFilter::None => rows,
-        ShowFilter::Like(pattern) => filtered(rows, |row| {
-            go_on(&cx.session.process)?;
-            let name = row.first().and_then(|v| v.as_bytes()).unwrap_or_default();
-            Ok(like(Collation::Utf8mb4GeneralCi, Some('\\'), name, pattern.as_bytes()))
-        })?,
+        ShowFilter::Like(pattern) => {
+            let column = stmt.kind.like_column();
+            let collation = stmt.kind.columns()[column].1.collation();
+            filtered(rows, |row| {
+                go_on(&cx.session.process)?;
+                let name = row.get(column).and_then(|v| v.as_bytes()).unwrap_or_default();
+                Ok(like(collation, Some('\\'), name, pattern.as_bytes()))
+            })?
+        }
         ShowFilter::Where(condition) => cx.filter(condition, params, rows)?,
     };
     sink.columns(columns).await?;
@@ -204,11 +208,10 @@ async fn rows(cx: &mut AdminContext<'_>, kind: &ShowKind) -> Result<Vec<Row>> {
         ShowKind::Plugins => out.extend(server::plugins())?,
         ShowKind::CharacterSet => out.extend(server::character_sets())?,
         ShowKind::Collation => out.extend(server::collations())?,
-        ShowKind::Grants(_) => {
-            out.push(vec![text(format!(
-                "GRANT ALL PRIVILEGES ON *.* TO `{}`@`%` WITH GRANT OPTION",
-                cx.session.user
-            ))])?;
+        ShowKind::Grants { user, host } => {
+            let (user, host) = (create::name(user), create::name(host));
+            let grant = format!("GRANT ALL PRIVILEGES ON *.* TO {user}@{host} WITH GRANT OPTION");
+            out.push(vec![text(grant)])?;
         }
         // The server has none of these objects.
         ShowKind::EngineMutex

@@ -66,7 +66,7 @@ fn process(p: ProcessRow, full: bool) -> Made {
 /// The only engine bears the name that clients look for.
 pub(crate) fn engines() -> Vec<Made> {
     let comment = "Redolith: transactions, row-level locking, durable commits";
-    vec![["InnoDB", "DEFAULT", comment, "YES", "NO", "YES"].map(text).to_vec()]
+    vec![["InnoDB", "DEFAULT", comment, "YES", "YES", "YES"].map(text).to_vec()]
 }
 
 pub(super) fn plugins() -> Vec<Made> {

@@ -66,6 +66,8 @@ fn what_is_told_makes_the_same_table() {
             DEFAULT '-01:02:03.5') COLLATE utf8mb4_bin",
         "CREATE TABLE e (id serial, v BINARY(3) DEFAULT 'ab', y YEAR DEFAULT 2024, n DECIMAL(5,0) \
             DEFAULT -3)",
+        "CREATE TABLE f (a BINARY(2) NOT NULL DEFAULT x'FF00', b VARBINARY(3) DEFAULT 'a''b', c \
+            VARBINARY(9) DEFAULT 'é', d VARBINARY(9) DEFAULT '', e BINARY(3) DEFAULT 'ab')",
     ] {
         let mut def = definition(s, text);
         // A nullable column without a default has DEFAULT NULL.
@@ -204,7 +206,8 @@ fn databases_and_tables() {
     s.ddl("CREATE TABLE one (a INT) COMMENT 'first'").unwrap();
     s.ddl("CREATE TABLE two (id INT PRIMARY KEY AUTO_INCREMENT) AUTO_INCREMENT=9").unwrap();
     assert_eq!(s.rows("SHOW DATABASES"), [["information_schema"], ["other"], ["test"]]);
-    assert_eq!(s.rows("SHOW DATABASES LIKE 'T%'"), [["test"]]);
+    assert_eq!(s.rows("SHOW DATABASES LIKE 't%'"), [["test"]]);
+    assert!(s.rows("SHOW DATABASES LIKE 'T%'").is_empty());
     let tables = s.run("SHOW FULL TABLES FROM test WHERE Table_type = 'BASE TABLE'").unwrap();
     assert_eq!(tables.columns, ["Tables_in_test", "Table_type"]);
     assert_eq!(tables.rows, [["one", "BASE TABLE"], ["two", "BASE TABLE"]]);
@@ -257,7 +260,13 @@ fn warnings_and_the_server() {
         "utf8mb4_general_ci"
     );
     assert!(s.rows("SHOW TRIGGERS").is_empty() && s.rows("SHOW MASTER STATUS").is_empty());
-    assert!(s.rows("SHOW GRANTS")[0][0].starts_with("GRANT ALL PRIVILEGES"));
+    let own = "GRANT ALL PRIVILEGES ON *.* TO `root`@`localhost` WITH GRANT OPTION";
+    for text in ["SHOW GRANTS", "SHOW GRANTS FOR CURRENT_USER()", "SHOW GRANTS FOR root"] {
+        let shown = s.run(text).unwrap();
+        assert_eq!((&*shown.columns[0], &*shown.rows[0][0]), ("Grants for root@localhost", own));
+    }
+    assert_eq!(s.error("SHOW GRANTS FOR nobody"), 1141);
+    assert_eq!(s.error("SHOW GRANTS FOR root@elsewhere"), 1141);
 }
 
 #[test]
