@@ -100,7 +100,8 @@ pub struct Correlated {
     /// The number of the evaluation under way, and the greatest number so far.
     unit: u64,
     units: u64,
-    /// The derived tables of subqueries, by the address of their plan.
+    /// The derived tables of subqueries, by the address of their plan, and their tables of
+    /// INFORMATION_SCHEMA, by the address of the source.
     derived: HashMap<usize, Kept>,
     /// The derived tables that must be kept: they cannot be made again.
     made_before: HashSet<usize>,
@@ -220,6 +221,10 @@ impl Correlated {
     pub fn take_derived(&mut self, plan: &SelectPlan) -> Option<Kept> {
         self.derived.remove(&(std::ptr::from_ref(plan) as usize))
     }
+    /// Takes the rows of a table of INFORMATION_SCHEMA that an earlier run has made.
+    pub fn take_virtual(&mut self, source: &Source) -> Option<Kept> {
+        self.derived.remove(&(std::ptr::from_ref(source) as usize))
+    }
     /// Drops the answers that no evaluation under way may need.
     fn forget_answers(&mut self) {
         self.forgotten += 1;
@@ -254,7 +259,13 @@ impl super::Env<'_> {
     }
     /// Keeps a derived table for the next run. One that does not fit is made again (CORR-3).
     pub(super) fn keep_derived(&mut self, plan: &SelectPlan, kept: Kept) -> Result<()> {
-        let place = std::ptr::from_ref(plan) as usize;
+        self.keep_at(std::ptr::from_ref(plan) as usize, kept)
+    }
+    /// Keeps the rows of a table of INFORMATION_SCHEMA like a derived table.
+    pub(super) fn keep_virtual(&mut self, source: &Source, kept: Kept) -> Result<()> {
+        self.keep_at(std::ptr::from_ref(source) as usize, kept)
+    }
+    fn keep_at(&mut self, place: usize, kept: Kept) -> Result<()> {
         self.correlated.derived.insert(place, kept);
         let counted = self.recount_correlated();
         if counted.is_ok() || self.correlated.made_before.contains(&place) {

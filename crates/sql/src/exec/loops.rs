@@ -9,9 +9,9 @@ use super::rows::{Derived, Kept, kept_rows};
 use super::scan::{Scan, check_killed, read_mode};
 use super::select::give_to_boxed;
 use super::set_operation::Counted;
-use super::{Env, recursion, window};
+use super::{Env, recursion, wanted_tables, window};
 use crate::error::{Result, SqlError};
-use crate::information_schema;
+use crate::information_schema::{self, Virtual};
 use crate::plan::{Expr, HashLookup, Nest, SelectPlan, Source, SourceKind, TableAccess};
 use redolith_engine::row::cursor::Read;
 use redolith_engine::row::update::RowAt;
@@ -104,6 +104,21 @@ fn most_bytes(column: &Column) -> usize {
         SqlType::Json => usize::from(u16::MAX),
         _ => 2 * size_of::<u128>(),
     }
+}
+
+/// Makes the rows of a table of INFORMATION_SCHEMA, which is FROM item number `no`.
+async fn virtual_rows(
+    cx: &mut ExecContext<'_>,
+    table: Virtual,
+    source: &Source,
+    no: usize,
+    at: Scope<'_>,
+) -> Result<Kept> {
+    let asked = wanted_tables::asked(cx, table, source, no, at.params)?;
+    let db = cx.env.database.expect("statements that name INFORMATION_SCHEMA run in a session");
+    let shows_keys = cx.env.settings.shows_generated_keys;
+    let memory = &mut cx.env.session.memory.statement;
+    Ok(Kept::of_statement(information_schema::rows(table, db, asked, shows_keys, memory).await?))
 }
 
 /// Where the loops go on.
@@ -225,20 +240,16 @@ impl<'p> Loops<'p> {
                     Rows::Kept(Box::new(kept))
                 }
                 SourceKind::Virtual(table) => {
-                    let tables = super::wanted_tables::tables(cx, source, levels.len(), at.params)?;
-                    let db = cx
-                        .env
-                        .database
-                        .expect("statements that name INFORMATION_SCHEMA run in a session");
-                    let rows = information_schema::rows(
-                        *table,
-                        db,
-                        tables,
-                        cx.env.settings.shows_generated_keys,
-                        &mut cx.env.session.memory.statement,
-                    )
-                    .await?;
-                    Rows::Kept(Box::new(Kept::few(rows)))
+                    let kept = match cx.env.correlated.take_virtual(source) {
+                        Some(mut kept) => {
+                            kept.rewind();
+                            kept
+                        }
+                        None => {
+                            Box::pin(virtual_rows(cx, *table, source, levels.len(), at)).await?
+                        }
+                    };
+                    Rows::Kept(Box::new(kept))
                 }
             };
             let hash = match lookup {
@@ -264,6 +275,9 @@ impl<'p> Loops<'p> {
                     // The next run of a dependent subquery reads the same rows.
                     SourceKind::Derived(plan) if cx.env.correlated.is_inside() => {
                         cx.env.keep_derived(plan, *kept)?;
+                    }
+                    SourceKind::Virtual(_) if cx.env.correlated.is_inside() => {
+                        cx.env.keep_virtual(level.source, *kept)?;
                     }
                     // The other members read the same rows.
                     SourceKind::Iteration { slot, .. } => cx.env.iterations.put(*slot, *kept),

@@ -131,6 +131,11 @@ impl Kept {
     pub fn few(rows: Vec<Box<[Value<'static>]>>) -> Kept {
         Kept { few: rows, bytes: 0, next: 0, many: None, current: Vec::new() }
     }
+    /// Rows that were made for the statement, which may keep them.
+    pub fn of_statement(rows: Vec<Box<[Value<'static>]>>) -> Kept {
+        let bytes = size_of_val(&rows[..]) + rows.iter().map(|row| row_bytes(row)).sum::<usize>();
+        Kept { bytes, ..Kept::few(rows) }
+    }
     pub fn rewind(&mut self) {
         self.next = 0;
         self.many.iter_mut().for_each(Spool::rewind);

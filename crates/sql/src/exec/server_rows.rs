@@ -7,10 +7,10 @@ use redolith_types::Value;
 
 pub type Row = Box<[Value<'static>]>;
 
-/// The rows that `keep` returns true for, up to its first error.
-pub fn filtered(rows: Vec<Row>, mut keep: impl FnMut(&Row) -> Result<bool>) -> Result<Vec<Row>> {
-    let kept = |row| keep(&row).map(|keeps| keeps.then_some(row)).transpose();
-    rows.into_iter().filter_map(kept).collect()
+/// The rows, or what rows are about, that `keep` returns true for, up to its first error.
+pub fn filtered<T>(all: Vec<T>, mut keep: impl FnMut(&T) -> Result<bool>) -> Result<Vec<T>> {
+    let kept = |one| keep(&one).map(|keeps| keeps.then_some(one)).transpose();
+    all.into_iter().filter_map(kept).collect()
 }
 
 pub struct Gathered<'m> {

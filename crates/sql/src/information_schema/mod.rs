@@ -15,11 +15,16 @@ mod views;
 
 use crate::database::Database;
 use crate::error::Result;
+use crate::exec::scan::go_on;
 use crate::exec::server_rows::{Gathered, Row};
 use crate::exec::show;
 use crate::memory::Account;
+use crate::processes::Process;
 use crate::table_info::TableInfo;
+use redolith_engine::Engine;
 use redolith_engine::dict::table::Table;
+use redolith_engine::dict::view::View;
+use redolith_engine::runtime::give_way;
 use redolith_types::Value;
 use std::sync::{Arc, LazyLock};
 
@@ -84,35 +89,54 @@ impl Virtual {
     }
 }
 
-pub(crate) use tables::{base_tables, place};
+pub(crate) use tables::tables_and_views;
 
-/// Makes the rows of a table and charges for them. If a row needs more than the dictionary, only
-/// rows about the tables in `asked` are made. `shows_keys` says whether generated primary keys are
+/// The tables and views about which rows are asked for.
+pub struct Asked {
+    pub tables: Vec<Arc<Table>>,
+    pub views: Vec<Arc<View>>,
+    pub process: Arc<Process>,
+}
+impl Asked {
+    /// Called before the rows about each of them: a dictionary may be large.
+    async fn pause(&self, engine: &Engine) -> Result<()> {
+        go_on(&self.process)?;
+        give_way(&*engine.runtime).await;
+        Ok(())
+    }
+}
+
+/// Makes the rows of a table and charges for them. Of the rows about tables and views, only those
+/// in `asked` are made. `shows_keys` says whether generated primary keys are
 /// shown (GIPK-3).
 pub async fn rows(
     table: Virtual,
     db: &Database,
-    asked: Vec<Arc<Table>>,
+    asked: Asked,
     shows_keys: bool,
     memory: &mut Account,
 ) -> Result<Vec<Row>> {
     show::before_tables(&db.engine);
     let mut out = Gathered::new(memory);
     match table {
-        Virtual::CheckConstraints => tables::check_constraints(&db.engine, &mut out)?,
+        Virtual::CheckConstraints => tables::check_constraints(&db.engine, asked, &mut out).await?,
         Virtual::CharacterSets => out.extend(server::character_sets())?,
         Virtual::CollationCharacterSetApplicability => {
             out.extend(server::collation_applicability())?
         }
         Virtual::Collations => out.extend(show::collations())?,
-        Virtual::Columns => tables::columns(&db.engine, shows_keys, &mut out)?,
+        Virtual::Columns => tables::columns(&db.engine, asked, shows_keys, &mut out).await?,
         Virtual::Engines => out.extend(show::engines())?,
         Virtual::InnodbMetrics => out.extend(server::metrics(db))?,
-        Virtual::KeyColumnUsage => tables::key_column_usage(&db.engine, shows_keys, &mut out)?,
+        Virtual::KeyColumnUsage => {
+            tables::key_column_usage(&db.engine, asked, shows_keys, &mut out).await?
+        }
         Virtual::Processlist => out.extend(show::processes_in_schema(&db.processes))?,
         Virtual::Schemata => out.extend(tables::schemata(&db.engine))?,
         Virtual::Statistics => tables::statistics(&db.engine, asked, shows_keys, &mut out).await?,
-        Virtual::TableConstraints => tables::table_constraints(&db.engine, shows_keys, &mut out)?,
+        Virtual::TableConstraints => {
+            tables::table_constraints(&db.engine, asked, shows_keys, &mut out).await?
+        }
         Virtual::Tables => tables::tables(&db.engine, asked, &mut out).await?,
         // The server has none of these objects.
         Virtual::ColumnStatistics
@@ -122,7 +146,7 @@ pub async fn rows(
         | Virtual::ReferentialConstraints
         | Virtual::Routines
         | Virtual::Triggers => {}
-        Virtual::Views => out.extend(views::views(&db.engine))?,
+        Virtual::Views => views::views(&db.engine, asked, &mut out).await?,
     }
     Ok(out.into_rows())
 }

@@ -1,11 +1,12 @@
 //! Makes the rows about the dictionary: databases, tables, columns, indexes.
-use super::{SCHEMA, Virtual, def, int, text};
+use super::{Asked, SCHEMA, Virtual, def, int, text};
 use crate::error::Result;
 use crate::exec::server_rows::Gathered;
 use crate::exec::show::{self, DefaultText};
 use crate::generated_key::hidden_column;
 use redolith_engine::Engine;
 use redolith_engine::dict::table::Table;
+use redolith_engine::dict::view::View;
 use redolith_types::{Collation, Column, IndexDef, SqlType, TableDef, Value};
 use std::sync::Arc;
 
@@ -38,23 +39,32 @@ pub(super) fn schemata(engine: &Engine) -> impl Iterator<Item = Vec<Value<'stati
     schemas(engine).into_iter().map(row)
 }
 
-/// All tables of all databases, in the order of their names.
-pub(crate) fn base_tables(engine: &Engine) -> Vec<Arc<Table>> {
-    engine.dict.schemas().into_iter().flat_map(|s| engine.dict.tables(&s)).collect()
+/// All tables and views of all databases about which `table` may have rows, in the order of their
+/// names.
+pub(crate) fn tables_and_views(
+    table: Virtual,
+    engine: &Engine,
+) -> (Vec<Arc<Table>>, Vec<Arc<View>>) {
+    let (mut tables, mut views) = (Vec::new(), Vec::new());
+    for schema in engine.dict.schemas() {
+        if table != Virtual::Views {
+            tables.extend(engine.dict.tables(&schema));
+        }
+        if matches!(table, Virtual::Tables | Virtual::Columns | Virtual::Views) {
+            views.extend(engine.dict.views(&schema));
+        }
+    }
+    (tables, views)
 }
 fn system_views() -> impl Iterator<Item = &'static TableDef> {
     Virtual::all().iter().map(|t| &t.info().def)
 }
 /// The first columns of the rows about a table.
-pub(crate) fn place(d: &TableDef) -> Vec<Value<'static>> {
+pub(super) fn place(d: &TableDef) -> Vec<Value<'static>> {
     vec![def(), text(&d.schema), text(&d.name)]
 }
 
-pub(super) async fn tables(
-    engine: &Engine,
-    asked: Vec<Arc<Table>>,
-    out: &mut Gathered<'_>,
-) -> Result<()> {
+pub(super) async fn tables(engine: &Engine, asked: Asked, out: &mut Gathered<'_>) -> Result<()> {
     for view in system_views() {
         let mut row = place(view);
         row.extend([
@@ -80,24 +90,37 @@ pub(super) async fn tables(
         row.extend([Value::bytes(b""), Value::bytes(b"")]);
         out.push(row)?;
     }
-    for table in asked {
+    for table in &asked.tables {
+        asked.pause(engine).await?;
         let Some(status) = show::table_status(engine, &table.def).await? else { continue };
         let mut row = place(&table.def);
         row.push(text("BASE TABLE"));
         row.extend(status.into_iter().skip(1));
         out.push(row)?;
     }
-    out.extend(super::views::tables(engine))
+    super::views::tables(engine, asked, out).await
 }
 
-pub(super) fn columns(engine: &Engine, shows_keys: bool, out: &mut Gathered<'_>) -> Result<()> {
+pub(super) async fn columns(
+    engine: &Engine,
+    asked: Asked,
+    shows_keys: bool,
+    out: &mut Gathered<'_>,
+) -> Result<()> {
     let mut of = |d: &TableDef| {
         let hidden = hidden_column(d, shows_keys).is_some() as usize;
         out.extend(d.columns.iter().enumerate().skip(hidden).map(|(i, c)| column(d, i, c)))
     };
     system_views().try_for_each(&mut of)?;
-    base_tables(engine).iter().try_for_each(|t| of(&t.def))?;
-    super::views::all(engine).iter().try_for_each(|v| of(&v.def.def))
+    for table in &asked.tables {
+        asked.pause(engine).await?;
+        of(&table.def)?;
+    }
+    for view in &asked.views {
+        asked.pause(engine).await?;
+        of(&view.def.def)?;
+    }
+    Ok(())
 }
 
 fn column(d: &TableDef, no: usize, c: &Column) -> Vec<Value<'static>> {
@@ -193,11 +216,12 @@ fn digits(ty: &SqlType) -> (Option<u64>, Option<u64>) {
 
 pub(super) async fn statistics(
     engine: &Engine,
-    asked: Vec<Arc<Table>>,
+    asked: Asked,
     shows_keys: bool,
     out: &mut Gathered<'_>,
 ) -> Result<()> {
-    for table in asked {
+    for table in &asked.tables {
+        asked.pause(engine).await?;
         // `Engine::table` opens the file. A table that has been dropped meanwhile is left out.
         let Some(t) = engine.table(&table.def.schema, &table.def.name).await? else { continue };
         for shown in show::indexes(engine, &t, &t.def, shows_keys).await? {
@@ -218,12 +242,14 @@ fn unique_indexes(d: &TableDef, shows_keys: bool) -> impl Iterator<Item = &Index
     d.indexes.iter().filter(move |i| (i.unique || i.primary) && !(hides && i.primary))
 }
 
-pub(super) fn table_constraints(
+pub(super) async fn table_constraints(
     engine: &Engine,
+    asked: Asked,
     shows_keys: bool,
     out: &mut Gathered<'_>,
 ) -> Result<()> {
-    for t in base_tables(engine) {
+    for t in &asked.tables {
+        asked.pause(engine).await?;
         let d = &t.def;
         for index in unique_indexes(d, shows_keys) {
             let kind = if index.primary { "PRIMARY KEY" } else { "UNIQUE" };
@@ -252,8 +278,13 @@ pub(super) fn table_constraints(
     Ok(())
 }
 
-pub(super) fn check_constraints(engine: &Engine, out: &mut Gathered<'_>) -> Result<()> {
-    for t in base_tables(engine) {
+pub(super) async fn check_constraints(
+    engine: &Engine,
+    asked: Asked,
+    out: &mut Gathered<'_>,
+) -> Result<()> {
+    for t in &asked.tables {
+        asked.pause(engine).await?;
         for check in &t.def.checks {
             let names = [def(), text(&t.def.schema), text(&check.name)];
             out.push(names.into_iter().chain([text(&check.condition)]).collect())?;
@@ -262,12 +293,14 @@ pub(super) fn check_constraints(engine: &Engine, out: &mut Gathered<'_>) -> Resu
     Ok(())
 }
 
-pub(super) fn key_column_usage(
+pub(super) async fn key_column_usage(
     engine: &Engine,
+    asked: Asked,
     shows_keys: bool,
     out: &mut Gathered<'_>,
 ) -> Result<()> {
-    for t in base_tables(engine) {
+    for t in &asked.tables {
+        asked.pause(engine).await?;
         let d = &t.def;
         for index in unique_indexes(d, shows_keys) {
             for (i, part) in index.columns.iter().enumerate() {

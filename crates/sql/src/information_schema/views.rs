@@ -1,18 +1,16 @@
 //! Makes the rows about views.
-use super::{place, text};
+use super::tables::place;
+use super::{Asked, text};
+use crate::error::Result;
+use crate::exec::server_rows::Gathered;
 use redolith_engine::Engine;
-use redolith_engine::dict::view::{CheckOption, View};
+use redolith_engine::dict::view::CheckOption;
 use redolith_types::Value;
-use std::sync::Arc;
-
-/// All views of all databases, in the order of their names.
-pub(super) fn all(engine: &Engine) -> Vec<Arc<View>> {
-    engine.dict.schemas().into_iter().flat_map(|s| engine.dict.views(&s)).collect()
-}
 
 /// The rows of VIEWS.
-pub(super) fn views(engine: &Engine) -> impl Iterator<Item = Vec<Value<'static>>> {
-    let row = |view: Arc<View>| {
+pub(super) async fn views(engine: &Engine, asked: Asked, out: &mut Gathered<'_>) -> Result<()> {
+    for view in &asked.views {
+        asked.pause(engine).await?;
         let def = &view.def;
         let mut row = place(&def.def);
         row.extend([
@@ -28,19 +26,20 @@ pub(super) fn views(engine: &Engine) -> impl Iterator<Item = Vec<Value<'static>>
             text(def.charset_client.charset().name()),
             text(def.collation_connection.name()),
         ]);
-        row
-    };
-    all(engine).into_iter().map(row)
+        out.push(row)?;
+    }
+    Ok(())
 }
 
 /// The rows of TABLES: a view has nothing but its name.
-pub(super) fn tables(engine: &Engine) -> impl Iterator<Item = Vec<Value<'static>>> {
-    let row = |view: Arc<View>| {
+pub(super) async fn tables(engine: &Engine, asked: Asked, out: &mut Gathered<'_>) -> Result<()> {
+    for view in &asked.views {
+        asked.pause(engine).await?;
         let mut row = place(&view.def.def);
         row.push(text("VIEW"));
         row.resize(row.len() + 16, Value::Null);
         row.push(text("VIEW"));
-        row
-    };
-    all(engine).into_iter().map(row)
+        out.push(row)?;
+    }
+    Ok(())
 }

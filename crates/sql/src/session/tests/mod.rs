@@ -445,6 +445,13 @@ fn information_schema_looks_at_the_tables_that_are_asked_for() {
     let (few, rows) = looks(left);
     assert_eq!(rows, ["information_schema|NULL", "test|t3"]);
     assert!(few * 5 < all, "{few} of {all}");
+    // A subquery reads the same rows for each row around it.
+    let (few, rows) = looks(
+        "SELECT DISTINCT (SELECT COUNT(*) FROM information_schema.statistics s WHERE s.index_name \
+            <> c.collation_name) FROM information_schema.collations c",
+    );
+    assert_eq!(rows, ["40"]);
+    assert!(few < 2 * all, "{few}, and {all} for all tables once");
     // A condition that also depends on other columns is decided for the rows.
     let (_, rows) = looks(
         "SELECT table_name FROM information_schema.tables WHERE table_name = 't1' OR engine = \
