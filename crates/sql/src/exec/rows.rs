@@ -133,8 +133,7 @@ impl Kept {
     }
     /// Rows that were made for the statement, which may keep them.
     pub fn of_statement(rows: Vec<Box<[Value<'static>]>>) -> Kept {
-        let of_row = |row: &Box<[Value<'static>]>| size_of_val(row) + row_bytes(row);
-        let bytes = rows.iter().map(of_row).sum();
+        let bytes = size_of_val(&rows[..]) + rows.iter().map(|row| row_bytes(row)).sum::<usize>();
         Kept { bytes, ..Kept::few(rows) }
     }
     pub fn rewind(&mut self) {

@@ -141,8 +141,8 @@ fn what_subqueries_keep_is_bounded_and_given_back() {
         "SELECT COUNT(*) FROM o WHERE EXISTS (SELECT 1 FROM i WHERE i.s = o.s)",
         "SELECT COUNT(*) FROM o WHERE o.s IN (SELECT i.s FROM i WHERE i.k = o.k)",
         "SELECT COUNT(*) FROM o WHERE (SELECT MAX(CONCAT(i.s, o.id)) FROM i WHERE i.k = o.k) > 'b'",
-        "SELECT SUM((SELECT COUNT(*) FROM INFORMATION_SCHEMA.COLUMNS WHERE ORDINAL_POSITION > o.id)) \
-         FROM o",
+        "SELECT SUM((SELECT COUNT(*) FROM INFORMATION_SCHEMA.COLUMNS WHERE ORDINAL_POSITION > \
+         o.id)) FROM o",
     ];
     let answers = texts.map(|text| lines(&mut s, text));
     // The hash tables do not fit, and the subqueries are run instead.
