@@ -8,7 +8,7 @@
 //! `mysql_prepare_alter_table`)
 //! **ALTER-3** Rows are not copied if they are stored in the new table as in the old one: names,
 //! defaults, comments and visibility are in the definition alone.
-use super::column_def::ColumnContext;
+use super::column_def::{ColumnContext, notes_of};
 use super::create_select::fit_outputs;
 use super::ddl::{check_characters, check_column_name, check_table, collation_option};
 use super::enum_set::give_number;
@@ -22,7 +22,10 @@ use crate::plan::{
     InsertRows, OnDuplicate, Rebuild, RowLock, SourceKind,
 };
 use crate::table_info::TableInfo;
-use redolith_types::{CheckDef, Collation, Column, DefaultValue, LobSize, SqlType, TableDef};
+use redolith_types::store::{ConvertError, StoreMode, convert_for_column};
+use redolith_types::{
+    Charset, CheckDef, Collation, Column, DefaultValue, LobSize, SqlType, TableDef, Value,
+};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -237,11 +240,41 @@ impl Binder<'_> {
             };
             columns.insert(at, column);
         }
+        for NewColumn { column, from, .. } in &columns {
+            if from.is_some_and(|from| old.columns[from].ty != column.ty) {
+                self.check_converted(column)?;
+            }
+        }
         let mut names = HashSet::with_capacity(columns.len());
         match columns.iter().find(|c| !names.insert(c.column.name.to_lowercase())) {
             Some(twice) => Err(SqlError::duplicate_column(&twice.column.name)),
             None => Ok(columns),
         }
+    }
+
+    /// Checks a column whose type has changed: its character set has the default and each name of
+    /// an ENUM or SET, and in strict mode the names differ.
+    fn check_converted(&mut self, column: &Column) -> Result<()> {
+        let Some(collation) = column.ty.collation() else { return Ok(()) };
+        let ty = SqlType::VarChar { chars: u32::MAX, collation };
+        let stored = |text| {
+            let text = Value::Bytes(Cow::Borrowed(text));
+            convert_for_column(text, &ty, Charset::Utf8mb4, StoreMode::STRICT)
+        };
+        if let Some(DefaultValue::Literal(text)) = &column.default {
+            stored(text).map_err(|_| SqlError::invalid_default(&column.name))?;
+        }
+        let (SqlType::Enum { names, .. } | SqlType::Set { names, .. }) = &column.ty else {
+            return Ok(());
+        };
+        for name in names {
+            self.charge(1)?;
+            if let Err(ConvertError::Incorrect { kind, value }) = stored(name.as_bytes()) {
+                return Err(SqlError::incorrect_value(kind, value, &column.name, 1));
+            }
+        }
+        let duplicate = notes_of(column).into_iter().next().filter(|_| self.cx.mode.strict());
+        duplicate.map_or(Ok(()), Err)
     }
 
     /// A column that ADD, CHANGE or MODIFY defines.
@@ -465,7 +498,8 @@ impl Binder<'_> {
         for ((fill, column), from) in fill.iter_mut().zip(&table.def.columns).zip(from) {
             let (Fill::Given(place), Some(from)) = (*fill, *from) else { continue };
             let before = &old.def.columns[from];
-            let fits = column.ty == before.ty && (column.nullable || !before.nullable);
+            let same = has_same_values(&before.ty, &column.ty);
+            let fits = same && (column.nullable || !before.nullable);
             if fits && !column.auto_increment {
                 *fill = Fill::Kept(place);
                 // The column holds the number of an ENUM or SET, not its text.
@@ -644,6 +678,16 @@ fn is_stored_alike(old: &TableDef, new: &TableDef, from: &[Option<usize>]) -> bo
             .iter()
             .zip(&new.indexes)
             .all(|(a, b)| (&a.columns, a.unique, a.primary) == (&b.columns, b.unique, b.primary))
+}
+
+/// Whether a column of one type holds each value as a column of the other does. An ENUM or SET
+/// holds numbers, which another character set does not change.
+fn has_same_values(old: &SqlType, new: &SqlType) -> bool {
+    match (old, new) {
+        (SqlType::Enum { names: a, .. }, SqlType::Enum { names: b, .. })
+        | (SqlType::Set { names: a, .. }, SqlType::Set { names: b, .. }) => a == b,
+        _ => old == new,
+    }
 }
 
 /// Whether an index on the first `n` characters or bytes of a column has less than the column.
