@@ -24,7 +24,7 @@ use crate::plan::{
 use crate::table_info::TableInfo;
 use redolith_types::store::{ConvertError, StoreMode, convert_for_column};
 use redolith_types::{
-    Charset, CheckDef, Collation, Column, DefaultValue, LobSize, SqlType, TableDef, Value,
+    Charset, CheckDef, Collation, Column, DefaultValue, IndexDef, LobSize, SqlType, TableDef, Value,
 };
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -48,12 +48,75 @@ impl Binder<'_> {
         }
         let mut def = existing.def.clone();
         let mut out = Vec::with_capacity(actions.len());
+        self.old_indexes(&mut def, actions, &mut out)?;
         for action in actions {
             self.step(def.indexes.len() + 1)?;
             self.alter(&mut def, action, &mut out)?;
         }
         index_def::check_auto_increment(&def)?;
         Ok(DdlStmt::AlterTable { table: self.table_name(name)?, actions: out })
+    }
+
+    /// Applies DROP INDEX and RENAME INDEX to `def`. These name the indexes of the old definition
+    /// (ALTER-2), so that indexes can exchange their names. ADD INDEX comes afterwards.
+    fn old_indexes(
+        &mut self,
+        def: &mut TableDef,
+        actions: &[Alter],
+        out: &mut Vec<AlterAction>,
+    ) -> Result<()> {
+        let mut stays = self.names_of_old_indexes(def, actions)?;
+        for action in actions {
+            match action {
+                Alter::DropIndex(name) => out.push(AlterAction::DropIndex(name.as_str().into())),
+                Alter::RenameIndex(from, to) => {
+                    check_characters(to)?;
+                    index_def::check_name(to)?;
+                    let (from, to) = (from.as_str().into(), to.as_str().into());
+                    out.push(AlterAction::RenameIndex { from, to });
+                }
+                _ => {}
+            }
+        }
+        let mut names = HashSet::with_capacity(stays.len());
+        if let Some(twice) = stays.iter().flatten().find(|name| !names.insert(name.to_lowercase()))
+        {
+            return Err(SqlError::duplicate_key_name(twice));
+        }
+        let old = std::mem::take(&mut def.indexes).into_iter().zip(&mut stays);
+        def.indexes =
+            old.filter_map(|(x, name)| Some(IndexDef { name: name.take()?, ..x })).collect();
+        Ok(())
+    }
+
+    /// For each index of the old definition, its new name; None if it is dropped.
+    fn names_of_old_indexes(
+        &mut self,
+        old: &TableDef,
+        actions: &[Alter],
+    ) -> Result<Vec<Option<String>>> {
+        let mut stays: Vec<Option<String>> =
+            old.indexes.iter().map(|i| Some(i.name.clone())).collect();
+        let mut named = vec![false; stays.len()];
+        for action in actions {
+            self.step(old.indexes.len() + 1)?;
+            let (name, to) = match action {
+                Alter::DropPrimaryKey => ("PRIMARY", None),
+                Alter::DropIndex(name) => (name.as_str(), None),
+                Alter::RenameIndex(from, to) => (from.as_str(), Some(to)),
+                _ => continue,
+            };
+            let found = old.indexes.iter().zip(&named).position(|(i, named)| {
+                !named && i.name.eq_ignore_ascii_case(name) && !(i.primary && to.is_some())
+            });
+            let found = found.ok_or_else(|| match to {
+                Some(_) => SqlError::no_such_key(name, &old.name),
+                None => SqlError::cannot_drop(name),
+            })?;
+            named[found] = true;
+            stays[found] = to.cloned();
+        }
+        Ok(stays)
     }
 
     fn rebuild(&mut self, name: &ast::Name, actions: &[Alter]) -> Result<Rebuild> {
@@ -311,25 +374,7 @@ impl Binder<'_> {
                 place[from] = Some(n);
             }
         });
-        let mut stays: Vec<Option<String>> =
-            old.indexes.iter().map(|i| Some(i.name.clone())).collect();
-        for action in actions {
-            self.step(old.indexes.len() + 1)?;
-            let (name, to) = match action {
-                Alter::DropPrimaryKey => ("PRIMARY", None),
-                Alter::DropIndex(name) => (name.as_str(), None),
-                Alter::RenameIndex(from, to) => (from.as_str(), Some(to)),
-                _ => continue,
-            };
-            let found = old.indexes.iter().zip(&mut stays).find(|(i, stays)| {
-                stays.is_some() && i.name.eq_ignore_ascii_case(name) && !(i.primary && to.is_some())
-            });
-            match (found, to) {
-                (Some((_, stays)), to) => *stays = to.cloned(),
-                (None, Some(_)) => return Err(SqlError::no_such_key(name, &old.name)),
-                (None, None) => return Err(SqlError::cannot_drop(name)),
-            }
-        }
+        let stays = self.names_of_old_indexes(old, actions)?;
         let mut all = Vec::new();
         for (index, name) in old.indexes.iter().zip(stays) {
             let Some(name) = name else { continue };
@@ -540,32 +585,7 @@ impl Binder<'_> {
                 let index = index_def::add(def, spec, &nullable)?;
                 out.push(AlterAction::AddIndex(index));
             }
-            Alter::DropIndex(name) => {
-                let found = def
-                    .indexes
-                    .iter()
-                    .position(|i| i.name.eq_ignore_ascii_case(name))
-                    .ok_or_else(|| SqlError::cannot_drop(name))?;
-                def.indexes.remove(found);
-                out.push(AlterAction::DropIndex(name.as_str().into()));
-            }
-            Alter::RenameIndex(from, to) => {
-                let found = def
-                    .indexes
-                    .iter()
-                    .position(|i| i.name.eq_ignore_ascii_case(from) && !i.primary);
-                let found = found.ok_or_else(|| SqlError::no_such_key(from, &def.name))?;
-                check_characters(to)?;
-                index_def::check_name(to)?;
-                if def.indexes.iter().any(|i| i.name.eq_ignore_ascii_case(to)) {
-                    return Err(SqlError::duplicate_key_name(to));
-                }
-                def.indexes[found].name = to.clone();
-                out.push(AlterAction::RenameIndex {
-                    from: from.as_str().into(),
-                    to: to.as_str().into(),
-                });
-            }
+            Alter::DropIndex(_) | Alter::RenameIndex(..) => {} // `old_indexes` has applied them.
             Alter::RenameTo(name) => out.push(AlterAction::RenameTable(self.new_table_name(name)?)),
             Alter::Options(options) => self.alter_options(options, out)?,
             Alter::Nothing => out.push(AlterAction::Rebuild),
