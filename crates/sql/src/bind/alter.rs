@@ -10,7 +10,9 @@
 //! defaults, comments and visibility are in the definition alone.
 use super::column_def::{ColumnContext, notes_of};
 use super::create_select::fit_outputs;
-use super::ddl::{check_characters, check_column_name, check_table, collation_option};
+use super::ddl::{
+    check_characters, check_column_name, check_table, collation_option, note_options,
+};
 use super::enum_set::give_number;
 use super::{Binder, index_def};
 use crate::error::{Result, SqlError};
@@ -21,6 +23,7 @@ use crate::plan::{
     AccessKind, AccessPath, AlterAction, Covering, DdlStmt, DefaultFill, Fill, InsertPlan,
     InsertRows, OnDuplicate, Rebuild, RowLock, SourceKind,
 };
+use crate::session_state::Level;
 use crate::table_info::TableInfo;
 use redolith_types::store::{ConvertError, StoreMode, convert_for_column};
 use redolith_types::{
@@ -54,7 +57,8 @@ impl Binder<'_> {
             self.alter(&mut def, action, &mut out)?;
         }
         index_def::check_auto_increment(&def)?;
-        Ok(DdlStmt::AlterTable { table: self.table_name(name)?, actions: out })
+        let (table, notes) = (self.table_name(name)?, notes_of_options(name, actions));
+        Ok(DdlStmt::AlterTable { table, actions: out, notes })
     }
 
     /// Applies DROP INDEX and RENAME INDEX to `def`. These name the indexes of the old definition
@@ -176,8 +180,17 @@ impl Binder<'_> {
         let keeps_counter = def
             .auto_increment_column()
             .is_some_and(|c| from[c].is_some() && from[c] == old.def.auto_increment_column());
+        let mut notes = notes_of_options(name, actions);
+        if !self.cx.mode.strict() {
+            let changed = columns
+                .iter()
+                .filter(|c| c.from.is_none_or(|n| old.def.columns[n].ty != c.column.ty));
+            let equal = changed.flat_map(|c| notes_of(&c.column));
+            notes.extend(equal.map(|e| (Level::Note, e.code, e.message.into())));
+        }
         Ok(Rebuild {
             table,
+            notes,
             drops_key,
             keeps_counter,
             auto_increment,
@@ -619,6 +632,17 @@ impl Binder<'_> {
         }
         Ok(())
     }
+}
+
+/// What the options of all actions leave.
+fn notes_of_options(name: &ast::Name, actions: &[Alter]) -> Vec<(Level, u16, String)> {
+    let mut notes = Vec::new();
+    for action in actions {
+        if let Alter::Options(options) = action {
+            note_options(options, &name.name, &mut notes);
+        }
+    }
+    notes
 }
 
 /// The actions with what DROP CONSTRAINT and ALTER CONSTRAINT mean: a check constraint, or a unique

@@ -56,7 +56,7 @@ impl Session {
         if let Statement::Ddl(ddl @ DdlStmt::Rebuild(_)) = &plan.body {
             self.db.catalog.forget_after(ddl);
         }
-        let done = ran?;
+        let done = ran?.with_notes(&rebuild.notes, &mut self.state.warnings);
         if self.derived.log.on && own.is_none() {
             self.events_are_safe(self.db.engine.store.log.durable()).await?;
         }

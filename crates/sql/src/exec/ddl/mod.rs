@@ -116,7 +116,10 @@ async fn run_locking(
         }
         DdlStmt::Truncate(name) => table::truncate(cx, name).await.map(Some),
         DdlStmt::RenameTables(renames) => table::rename(cx, renames).await.map(Some),
-        DdlStmt::AlterTable { table, actions } => alter::run(cx, table, actions, bound_at).await,
+        DdlStmt::AlterTable { table, actions, notes } => {
+            let done = alter::run(cx, table, actions, bound_at).await?;
+            Ok(done.map(|done| done.with_notes(notes, &mut cx.session.warnings)))
+        }
     }
 }
 
