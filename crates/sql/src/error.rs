@@ -574,6 +574,8 @@ errors! {
         '{name}' in {type_name}";
     illegal_value(type_name, value) = 1367, "Illegal {type_name} '{value}' value found during \
         parsing";
+    no_master_key() = 3185, "Can't find master key from keyring, please check in the server log \
+        if a keyring is loaded and initialized successfully.";
     invalid_default_collation(name) = 3721, "Invalid default collation {name}: utf8mb4_0900_ai_ci \
         or utf8mb4_general_ci expected";
     default_names_variable(column) = 3772, "Default value expression of column '{column}' cannot \

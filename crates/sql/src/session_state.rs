@@ -181,6 +181,17 @@ pub struct Done {
     pub last_insert_id: u64,
     pub info: String,
 }
+impl Done {
+    /// Leaves the notes of ALTER TABLE, which its text counts.
+    pub fn with_notes(self, notes: &[(Level, u16, String)], warnings: &mut Warnings) -> Done {
+        warnings.push_all(notes);
+        let info = match self.info.rsplit_once(' ') {
+            Some((text, _)) if !notes.is_empty() => format!("{text} {}", warnings.count()),
+            _ => self.info,
+        };
+        Done { info, ..self }
+    }
+}
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Outcome {
     /// `columns` and all rows went to the sink; the session ends them with `finish_rows`. The value

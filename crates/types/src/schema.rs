@@ -130,6 +130,17 @@ impl TableDef {
         self.indexes.iter().position(|i| i.primary)
     }
 
+    /// The place of an index in MySQL's order: PRIMARY, unique keys without NULLs, other unique
+    /// keys, the rest. Indexes of one rank are in the order in which they were added.
+    pub fn index_rank(&self, index: &IndexDef) -> u8 {
+        match (index.primary, index.unique) {
+            (true, _) => 0,
+            (_, true) if index.columns.iter().all(|c| !self.columns[c.column].nullable) => 1,
+            (_, true) => 2,
+            _ => 3,
+        }
+    }
+
     /// The index that clients are told is the primary key: that, else the first unique index over
     /// NOT NULL columns in full, as in MySQL.
     pub fn shown_as_primary(&self) -> Option<usize> {

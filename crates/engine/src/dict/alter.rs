@@ -29,7 +29,8 @@ use std::sync::atomic::Ordering::*;
 /// The changes to a table.
 pub struct Alteration {
     /// The new definition, with its name, schema and indexes: first the indexes that stay, in their
-    /// order, then the new ones.
+    /// order, then the new ones. If there are new ones, all indexes get MySQL's order, in which
+    /// duplicates are looked for ([`TableDef::index_rank`]).
     pub def: TableDef,
     /// How many of the definition's last indexes are new.
     pub added: usize,
@@ -81,6 +82,9 @@ impl Engine {
         r.unfinished.retain(|tree| !trees.contains(tree));
         r.unfinished.extend(&gone);
         r.def = to.def;
+        if to.added > 0 {
+            sort_indexes(&mut r);
+        }
         // Purge takes no metadata lock, so it may be in one of these trees.
         let _held = if gone.is_empty() { None } else { Some(self.hold_purge().await) };
         let new = match self.replace_record(&t, r, counter, to.record).await {
@@ -261,6 +265,16 @@ impl Engine {
             }
         }
         Ok(())
+    }
+}
+/// Sorts the indexes and with them their trees; the tree of a hidden key stays the first.
+fn sort_indexes(r: &mut TableRecord) {
+    let trees = r.trees.split_off(r.trees.len() - r.def.indexes.len());
+    let mut indexes: Vec<_> = std::mem::take(&mut r.def.indexes).into_iter().zip(trees).collect();
+    indexes.sort_by_key(|(index, _)| r.def.index_rank(index));
+    for (index, tree) in indexes {
+        r.def.indexes.push(index);
+        r.trees.push(tree);
     }
 }
 fn new_root(store: &crate::mtr::Store, space: SpaceId, id: u64) -> Try<PageNo> {

@@ -8,9 +8,11 @@
 //! `mysql_prepare_alter_table`)
 //! **ALTER-3** Rows are not copied if they are stored in the new table as in the old one: names,
 //! defaults, comments and visibility are in the definition alone.
-use super::column_def::ColumnContext;
+use super::column_def::{ColumnContext, notes_of};
 use super::create_select::fit_outputs;
-use super::ddl::{check_characters, check_column_name, check_table, collation_option};
+use super::ddl::{
+    check_characters, check_column_name, check_table, collation_option, note_options,
+};
 use super::enum_set::give_number;
 use super::{Binder, index_def};
 use crate::error::{Result, SqlError};
@@ -21,8 +23,12 @@ use crate::plan::{
     AccessKind, AccessPath, AlterAction, Covering, DdlStmt, DefaultFill, Fill, InsertPlan,
     InsertRows, OnDuplicate, Rebuild, RowLock, SourceKind,
 };
+use crate::session_state::Level;
 use crate::table_info::TableInfo;
-use redolith_types::{CheckDef, Collation, Column, DefaultValue, LobSize, SqlType, TableDef};
+use redolith_types::store::{ConvertError, StoreMode, convert_for_column};
+use redolith_types::{
+    Charset, CheckDef, Collation, Column, DefaultValue, IndexDef, LobSize, SqlType, TableDef, Value,
+};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -45,12 +51,76 @@ impl Binder<'_> {
         }
         let mut def = existing.def.clone();
         let mut out = Vec::with_capacity(actions.len());
+        self.old_indexes(&mut def, actions, &mut out)?;
         for action in actions {
             self.step(def.indexes.len() + 1)?;
             self.alter(&mut def, action, &mut out)?;
         }
         index_def::check_auto_increment(&def)?;
-        Ok(DdlStmt::AlterTable { table: self.table_name(name)?, actions: out })
+        let (table, notes) = (self.table_name(name)?, notes_of_options(name, actions));
+        Ok(DdlStmt::AlterTable { table, actions: out, notes })
+    }
+
+    /// Applies DROP INDEX and RENAME INDEX to `def`. These name the indexes of the old definition
+    /// (ALTER-2), so that indexes can exchange their names. ADD INDEX comes afterwards.
+    fn old_indexes(
+        &mut self,
+        def: &mut TableDef,
+        actions: &[Alter],
+        out: &mut Vec<AlterAction>,
+    ) -> Result<()> {
+        let mut stays = self.names_of_old_indexes(def, actions)?;
+        for action in actions {
+            match action {
+                Alter::DropIndex(name) => out.push(AlterAction::DropIndex(name.as_str().into())),
+                Alter::RenameIndex(from, to) => {
+                    check_characters(to)?;
+                    index_def::check_name(to)?;
+                    let (from, to) = (from.as_str().into(), to.as_str().into());
+                    out.push(AlterAction::RenameIndex { from, to });
+                }
+                _ => {}
+            }
+        }
+        let mut names = HashSet::with_capacity(stays.len());
+        if let Some(twice) = stays.iter().flatten().find(|name| !names.insert(name.to_lowercase()))
+        {
+            return Err(SqlError::duplicate_key_name(twice));
+        }
+        let old = std::mem::take(&mut def.indexes).into_iter().zip(&mut stays);
+        def.indexes =
+            old.filter_map(|(x, name)| Some(IndexDef { name: name.take()?, ..x })).collect();
+        Ok(())
+    }
+
+    /// For each index of the old definition, its new name; None if it is dropped.
+    fn names_of_old_indexes(
+        &mut self,
+        old: &TableDef,
+        actions: &[Alter],
+    ) -> Result<Vec<Option<String>>> {
+        let mut stays: Vec<Option<String>> =
+            old.indexes.iter().map(|i| Some(i.name.clone())).collect();
+        let mut named = vec![false; stays.len()];
+        for action in actions {
+            self.step(old.indexes.len() + 1)?;
+            let (name, to) = match action {
+                Alter::DropPrimaryKey => ("PRIMARY", None),
+                Alter::DropIndex(name) => (name.as_str(), None),
+                Alter::RenameIndex(from, to) => (from.as_str(), Some(to)),
+                _ => continue,
+            };
+            let found = old.indexes.iter().zip(&named).position(|(i, named)| {
+                !named && i.name.eq_ignore_ascii_case(name) && !(i.primary && to.is_some())
+            });
+            let found = found.ok_or_else(|| match to {
+                Some(_) => SqlError::no_such_key(name, &old.name),
+                None => SqlError::cannot_drop(name),
+            })?;
+            named[found] = true;
+            stays[found] = to.cloned();
+        }
+        Ok(stays)
     }
 
     fn rebuild(&mut self, name: &ast::Name, actions: &[Alter]) -> Result<Rebuild> {
@@ -110,8 +180,17 @@ impl Binder<'_> {
         let keeps_counter = def
             .auto_increment_column()
             .is_some_and(|c| from[c].is_some() && from[c] == old.def.auto_increment_column());
+        let mut notes = notes_of_options(name, actions);
+        if !self.cx.mode.strict() {
+            let changed = columns
+                .iter()
+                .filter(|c| c.from.is_none_or(|n| old.def.columns[n].ty != c.column.ty));
+            let equal = changed.flat_map(|c| notes_of(&c.column));
+            notes.extend(equal.map(|e| (Level::Note, e.code, e.message.into())));
+        }
         Ok(Rebuild {
             table,
+            notes,
             drops_key,
             keeps_counter,
             auto_increment,
@@ -237,11 +316,41 @@ impl Binder<'_> {
             };
             columns.insert(at, column);
         }
+        for NewColumn { column, from, .. } in &columns {
+            if from.is_some_and(|from| old.columns[from].ty != column.ty) {
+                self.check_converted(column)?;
+            }
+        }
         let mut names = HashSet::with_capacity(columns.len());
         match columns.iter().find(|c| !names.insert(c.column.name.to_lowercase())) {
             Some(twice) => Err(SqlError::duplicate_column(&twice.column.name)),
             None => Ok(columns),
         }
+    }
+
+    /// Checks a column whose type has changed: its character set has the default and each name of
+    /// an ENUM or SET, and in strict mode the names differ.
+    fn check_converted(&mut self, column: &Column) -> Result<()> {
+        let Some(collation) = column.ty.collation() else { return Ok(()) };
+        let ty = SqlType::VarChar { chars: u32::MAX, collation };
+        let stored = |text| {
+            let text = Value::Bytes(Cow::Borrowed(text));
+            convert_for_column(text, &ty, Charset::Utf8mb4, StoreMode::STRICT)
+        };
+        if let Some(DefaultValue::Literal(text)) = &column.default {
+            stored(text).map_err(|_| SqlError::invalid_default(&column.name))?;
+        }
+        let (SqlType::Enum { names, .. } | SqlType::Set { names, .. }) = &column.ty else {
+            return Ok(());
+        };
+        for name in names {
+            self.charge(1)?;
+            if let Err(ConvertError::Incorrect { kind, value }) = stored(name.as_bytes()) {
+                return Err(SqlError::incorrect_value(kind, value, &column.name, 1));
+            }
+        }
+        let duplicate = notes_of(column).into_iter().next().filter(|_| self.cx.mode.strict());
+        duplicate.map_or(Ok(()), Err)
     }
 
     /// A column that ADD, CHANGE or MODIFY defines.
@@ -278,25 +387,7 @@ impl Binder<'_> {
                 place[from] = Some(n);
             }
         });
-        let mut stays: Vec<Option<String>> =
-            old.indexes.iter().map(|i| Some(i.name.clone())).collect();
-        for action in actions {
-            self.step(old.indexes.len() + 1)?;
-            let (name, to) = match action {
-                Alter::DropPrimaryKey => ("PRIMARY", None),
-                Alter::DropIndex(name) => (name.as_str(), None),
-                Alter::RenameIndex(from, to) => (from.as_str(), Some(to)),
-                _ => continue,
-            };
-            let found = old.indexes.iter().zip(&mut stays).find(|(i, stays)| {
-                stays.is_some() && i.name.eq_ignore_ascii_case(name) && !(i.primary && to.is_some())
-            });
-            match (found, to) {
-                (Some((_, stays)), to) => *stays = to.cloned(),
-                (None, Some(_)) => return Err(SqlError::no_such_key(name, &old.name)),
-                (None, None) => return Err(SqlError::cannot_drop(name)),
-            }
-        }
+        let stays = self.names_of_old_indexes(old, actions)?;
         let mut all = Vec::new();
         for (index, name) in old.indexes.iter().zip(stays) {
             let Some(name) = name else { continue };
@@ -465,7 +556,8 @@ impl Binder<'_> {
         for ((fill, column), from) in fill.iter_mut().zip(&table.def.columns).zip(from) {
             let (Fill::Given(place), Some(from)) = (*fill, *from) else { continue };
             let before = &old.def.columns[from];
-            let fits = column.ty == before.ty && (column.nullable || !before.nullable);
+            let same = has_same_values(&before.ty, &column.ty);
+            let fits = same && (column.nullable || !before.nullable);
             if fits && !column.auto_increment {
                 *fill = Fill::Kept(place);
                 // The column holds the number of an ENUM or SET, not its text.
@@ -506,32 +598,7 @@ impl Binder<'_> {
                 let index = index_def::add(def, spec, &nullable)?;
                 out.push(AlterAction::AddIndex(index));
             }
-            Alter::DropIndex(name) => {
-                let found = def
-                    .indexes
-                    .iter()
-                    .position(|i| i.name.eq_ignore_ascii_case(name))
-                    .ok_or_else(|| SqlError::cannot_drop(name))?;
-                def.indexes.remove(found);
-                out.push(AlterAction::DropIndex(name.as_str().into()));
-            }
-            Alter::RenameIndex(from, to) => {
-                let found = def
-                    .indexes
-                    .iter()
-                    .position(|i| i.name.eq_ignore_ascii_case(from) && !i.primary);
-                let found = found.ok_or_else(|| SqlError::no_such_key(from, &def.name))?;
-                check_characters(to)?;
-                index_def::check_name(to)?;
-                if def.indexes.iter().any(|i| i.name.eq_ignore_ascii_case(to)) {
-                    return Err(SqlError::duplicate_key_name(to));
-                }
-                def.indexes[found].name = to.clone();
-                out.push(AlterAction::RenameIndex {
-                    from: from.as_str().into(),
-                    to: to.as_str().into(),
-                });
-            }
+            Alter::DropIndex(_) | Alter::RenameIndex(..) => {} // `old_indexes` has applied them.
             Alter::RenameTo(name) => out.push(AlterAction::RenameTable(self.new_table_name(name)?)),
             Alter::Options(options) => self.alter_options(options, out)?,
             Alter::Nothing => out.push(AlterAction::Rebuild),
@@ -565,6 +632,17 @@ impl Binder<'_> {
         }
         Ok(())
     }
+}
+
+/// What the options of all actions leave.
+fn notes_of_options(name: &ast::Name, actions: &[Alter]) -> Vec<(Level, u16, String)> {
+    let mut notes = Vec::new();
+    for action in actions {
+        if let Alter::Options(options) = action {
+            note_options(options, &name.name, &mut notes);
+        }
+    }
+    notes
 }
 
 /// The actions with what DROP CONSTRAINT and ALTER CONSTRAINT mean: a check constraint, or a unique
@@ -644,6 +722,16 @@ fn is_stored_alike(old: &TableDef, new: &TableDef, from: &[Option<usize>]) -> bo
             .iter()
             .zip(&new.indexes)
             .all(|(a, b)| (&a.columns, a.unique, a.primary) == (&b.columns, b.unique, b.primary))
+}
+
+/// Whether a column of one type holds each value as a column of the other does. An ENUM or SET
+/// holds numbers, which another character set does not change.
+fn has_same_values(old: &SqlType, new: &SqlType) -> bool {
+    match (old, new) {
+        (SqlType::Enum { names: a, .. }, SqlType::Enum { names: b, .. })
+        | (SqlType::Set { names: a, .. }, SqlType::Set { names: b, .. }) => a == b,
+        _ => old == new,
+    }
 }
 
 /// Whether an index on the first `n` characters or bytes of a column has less than the column.

@@ -151,9 +151,7 @@ impl Binder<'_> {
         )?
         .unwrap_or(database);
         let mut notes = Vec::new();
-        if let Some(engine) = &options.engine {
-            self.note_engine(engine, &name.name, &mut notes);
-        }
+        note_options(options, &name.name, &mut notes);
         let mut def = TableDef {
             schema: name.schema.to_string(),
             name: name.name.to_string(),
@@ -237,15 +235,22 @@ impl Binder<'_> {
             _ => Ok(()),
         }
     }
+}
 
-    /// ENGINE=: Redolith's only engine replaces every other engine, with a warning.
-    /// NO_ENGINE_SUBSTITUTION does not forbid the replacement.
-    fn note_engine(&self, engine: &str, table: &str, notes: &mut Vec<(Level, u16, String)>) {
-        if !engine.eq_ignore_ascii_case("InnoDB") && !engine.eq_ignore_ascii_case("Redolith") {
-            let message = format!("Using storage engine InnoDB for table '{table}'");
-            notes.push((Level::Warning, 1266, message));
-        }
+/// Notes what a table does not get. ENGINE=: Redolith's only engine replaces every other engine,
+/// with a warning. NO_ENGINE_SUBSTITUTION does not forbid the replacement.
+pub(super) fn note_options(
+    options: &ast::TableOptions,
+    table: &str,
+    notes: &mut Vec<(Level, u16, String)>,
+) {
+    let is_ours =
+        |engine: &&String| ["InnoDB", "Redolith"].iter().any(|e| engine.eq_ignore_ascii_case(e));
+    if options.engine.as_ref().is_some_and(|engine| !is_ours(&engine)) {
+        let message = format!("Using storage engine InnoDB for table '{table}'");
+        notes.push((Level::Warning, 1266, message));
     }
+    notes.extend(options.ignored.iter().map(|m| (Level::Warning, 1478, m.clone())));
 }
 
 /// Checks a name. Err(None) means an invalid name, Err(Some) a name that is too long.

@@ -128,16 +128,11 @@ pub(super) fn check_name(name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Sorts the indexes in MySQL's order: PRIMARY, unique keys without NULLs, other unique keys, the
-/// rest.
+/// Sorts the indexes in MySQL's order.
 pub(super) fn sort(def: &mut TableDef) {
-    let columns = &def.columns;
-    def.indexes.sort_by_key(|i| match (i.primary, i.unique) {
-        (true, _) => 0,
-        (_, true) if i.columns.iter().all(|c| !columns[c.column].nullable) => 1,
-        (_, true) => 2,
-        _ => 3,
-    });
+    let mut indexes = std::mem::take(&mut def.indexes);
+    indexes.sort_by_key(|index| def.index_rank(index));
+    def.indexes = indexes;
 }
 
 /// Error 1075: a table has at most one AUTO_INCREMENT column, and the column must be the first of

@@ -103,6 +103,39 @@ impl SessionLocks {
         }
     }
 
+    /// [`check`](Self::check) for a table that a statement renames.
+    pub fn check_renamed(&self, engine: &Engine, schema: &str, name: &str) -> Result<()> {
+        match engine.dict.is_taken(schema, name) {
+            true => self.check(schema, name, true),
+            false => Ok(()),
+        }
+    }
+    /// The new name of a table needs no lock under LOCK TABLES, but must be free: the session does
+    /// not wait for the locks of other sessions while it keeps its own.
+    pub fn check_new_name(&self, engine: &Engine, schema: &str, name: &str) -> Result<()> {
+        match self.has_locked_tables() && engine.dict.is_taken(schema, name) {
+            true => Err(SqlError::table_exists(name)),
+            false => Ok(()),
+        }
+    }
+    /// Under LOCK TABLES, locks of new names, which the caller holds, become locks of LOCK TABLES
+    /// like those of the old names, which stay. `new_name` is told an old name.
+    pub fn renamed(&mut self, new_name: impl Fn(&TableName) -> Option<TableName>) {
+        if self.base == 0 {
+            return;
+        }
+        for (table, _) in &mut self.tables {
+            if let Some(new) = new_name(table) {
+                *table = new;
+            }
+        }
+        self.base = self.metadata_lock.mark();
+    }
+    /// Releases the locks of a definition, which were taken after `mark`.
+    pub fn end_definition(&mut self, mark: usize) {
+        self.metadata_lock.release_to(mark.max(self.base));
+    }
+
     /// Takes locks in the order that all sessions use: schemas, then tables, each by name. If a
     /// lock cannot be had, none is taken.
     pub async fn take(

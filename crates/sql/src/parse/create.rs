@@ -85,12 +85,21 @@ impl Parser<'_> {
                 collation = Some(self.collation_name()?);
             } else if self.accept("ENCRYPTION") {
                 self.accept_symbol("=");
-                self.string_literal()?;
+                if self.kind() != TokenKind::String {
+                    return self.fail();
+                }
+                self.no_encryption()?;
             } else {
                 return self.fail();
             }
         }
         Ok((charset, collation))
+    }
+
+    /// The value of ENCRYPTION, which can only be 'N'.
+    fn no_encryption(&mut self) -> Result<()> {
+        let value = self.word_or_string()?;
+        if value.eq_ignore_ascii_case("N") { Ok(()) } else { Err(SqlError::no_master_key()) }
     }
 
     pub(super) fn charset_keyword(&mut self) -> bool {
@@ -544,17 +553,13 @@ impl Parser<'_> {
             "AVG_ROW_LENGTH",
             "CHECKSUM",
             "TABLE_CHECKSUM",
-            "COMPRESSION",
             "CONNECTION",
             "DELAY_KEY_WRITE",
-            "ENCRYPTION",
             "INSERT_METHOD",
-            "KEY_BLOCK_SIZE",
             "MAX_ROWS",
             "MIN_ROWS",
             "PACK_KEYS",
             "PASSWORD",
-            "ROW_FORMAT",
             "STATS_AUTO_RECALC",
             "STATS_PERSISTENT",
             "STATS_SAMPLE_PAGES",
@@ -584,6 +589,26 @@ impl Parser<'_> {
         } else if self.accept("COMMENT") {
             self.accept_symbol("=");
             options.comment = Some(self.string_literal()?);
+        } else if self.accept("ENCRYPTION") {
+            self.accept_symbol("=");
+            self.no_encryption()?;
+        } else if self.accept("COMPRESSION") {
+            self.accept_symbol("=");
+            let value = self.word_or_string()?;
+            if !value.is_empty() && !value.eq_ignore_ascii_case("NONE") {
+                options.ignored.push(format!("InnoDB: ignoring COMPRESSION={value}."));
+            }
+        } else if self.accept("KEY_BLOCK_SIZE") {
+            self.accept_symbol("=");
+            let value = self.unsigned()?;
+            if value != 0 {
+                options.ignored.push(format!("InnoDB: ignoring KEY_BLOCK_SIZE={value}."));
+            }
+        } else if self.accept("ROW_FORMAT") {
+            self.accept_symbol("=");
+            if self.word_or_string()?.eq_ignore_ascii_case("COMPRESSED") {
+                options.ignored.push("InnoDB: assuming ROW_FORMAT=DYNAMIC.".into());
+            }
         } else if self.accept_any(IGNORED).is_some() {
             self.accept_symbol("=");
             if self.accept("DEFAULT") {

@@ -50,6 +50,8 @@ pub enum DdlStmt {
     AlterTable {
         table: TableName,
         actions: Vec<AlterAction>,
+        /// As those of [`CreateTable`].
+        notes: Vec<(Level, u16, String)>,
     },
     /// Other ALTER TABLE: run by the session, because it may need a transaction.
     Rebuild(Box<Rebuild>),
@@ -76,8 +78,8 @@ pub struct CreateTable {
     pub if_not_exists: bool,
     /// The table option AUTO_INCREMENT = n.
     pub auto_increment: Option<u64>,
-    /// Level, code and message of what the statement leaves: 1266 for another ENGINE, 1291 for
-    /// duplicate names of an ENUM or SET.
+    /// Level, code and message of what the statement leaves: 1266 for another ENGINE, 1478 for
+    /// options that are ignored, 1291 for duplicate names of an ENUM or SET.
     pub notes: Vec<(Level, u16, String)>,
 }
 
@@ -109,6 +111,8 @@ pub struct Rebuild {
     pub auto_increment: Option<u64>,
     /// The values of the old AUTO_INCREMENT column go to the new one.
     pub keeps_counter: bool,
+    /// As those of [`CreateTable`].
+    pub notes: Vec<(Level, u16, String)>,
     /// The statement has DROP PRIMARY KEY, or its other form.
     pub drops_key: bool,
     /// The database's collation, if the definition depends on it (CONVERT TO CHARACTER SET

@@ -16,6 +16,7 @@ use crate::exec::ddl::{DdlContext, check_names, refuse_system};
 use crate::generated_key::{NAME, has_generated_key};
 use crate::plan::{
     DdlStmt, DefaultFill, Expr, ExprKind, Fill, Function, InsertPlan, Plan, Rebuild, Statement,
+    TableName,
 };
 use crate::session_state::{Done, Outcome};
 use crate::settings::Var;
@@ -49,14 +50,22 @@ impl Session {
         self.derived.log = log.at(us);
         let ran = match &own {
             Some(old) => self.rebuild_temporary(old, plan, rebuild, params, out).await,
-            None => self.rebuild_locked(plan, rebuild, text, params, out).await,
+            None => {
+                let ran = self.rebuild_locked(plan, rebuild, text, params, out).await;
+                let to = (&rebuild.def.schema, &rebuild.def.name);
+                let to = TableName { schema: to.0.as_str().into(), name: to.1.as_str().into() };
+                if ran.is_ok() && to != rebuild.table {
+                    self.locks.renamed(|old| (*old == rebuild.table).then(|| to.clone()));
+                }
+                ran
+            }
         };
         (self.derived.log, self.derived.exec.timestamp_us) = (log, timestamp_us);
         self.ended();
         if let Statement::Ddl(ddl @ DdlStmt::Rebuild(_)) = &plan.body {
             self.db.catalog.forget_after(ddl);
         }
-        let done = ran?;
+        let done = ran?.with_notes(&rebuild.notes, &mut self.state.warnings);
         if self.derived.log.on && own.is_none() {
             self.events_are_safe(self.db.engine.store.log.durable()).await?;
         }
@@ -150,7 +159,10 @@ impl Session {
     ) -> Result<()> {
         for (schema, name) in names {
             refuse_system(&self.state, schema)?;
-            self.locks.check(schema, name, true)?;
+            match (*schema, *name) == names[0] {
+                true => self.locks.check_renamed(&self.db.engine, schema, name)?,
+                false => self.locks.check_new_name(&self.db.engine, schema, name)?,
+            }
         }
         let schemas: Vec<_> = names.iter().map(|(s, _)| (*s, MetadataLockMode::Read)).collect();
         let checks = checks.iter().map(|name| (schema, name.as_str()));

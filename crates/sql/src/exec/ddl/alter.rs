@@ -65,7 +65,7 @@ pub(super) async fn run(
         locks.into_iter().map(|name| (&*def.schema, name))
     });
     let checks: Vec<_> = checks.collect();
-    cx.lock_with_checks(&names, &checks).await?;
+    cx.lock_for_rename(&names[..1], &names, &checks).await?;
     let table = table::find(cx, name)?;
     if !Arc::ptr_eq(&bound, &table) {
         return Ok(None);
@@ -84,6 +84,9 @@ pub(super) async fn run(
     let record = cx.record(&schemas).await?;
     let def = changes.definition(&table.def);
     apply(cx, &table, &table.def.name, changes, def, record).await?;
+    if renamed.is_some() {
+        cx.locks.renamed(|old| new_name.filter(|_| old == name).cloned());
+    }
     Ok(Some(Done { info: "Records: 0  Duplicates: 0  Warnings: 0".into(), ..Done::default() }))
 }
 

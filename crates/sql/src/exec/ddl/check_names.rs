@@ -8,7 +8,8 @@ use crate::error::{Result, SqlError};
 use crate::parse::limits::MAX_NAME_CHARS;
 use redolith_engine::Engine;
 use redolith_types::TableDef;
-use std::collections::HashSet;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 
 /// The names to lock (CONSTRAINT-3) for constraints that `old`, the table's present definition,
 /// does not have.
@@ -25,18 +26,26 @@ pub(crate) fn require_free(engine: &Engine, def: &TableDef, besides: &[&str]) ->
     if def.checks.is_empty() {
         return Ok(());
     }
-    let lower = |name: &str| name.to_ascii_lowercase();
     require_short(def)?;
-    let names: HashSet<String> = def.checks.iter().map(|check| lower(&check.name)).collect();
-    let is_taken = |names: &HashSet<String>| {
-        engine.dict.has_check(&def.schema, besides, |name| names.contains(&lower(name)))
+    // All constraints of the database are looked through once, and without an allocation for each.
+    let names: HashMap<String, &str> = def
+        .checks
+        .iter()
+        .map(|check| (check.name.to_ascii_lowercase(), check.name.as_str()))
+        .collect();
+    let (taken, lower) = (Cell::new(None), RefCell::new(String::new()));
+    let is_taken = |name: &str| {
+        let mut lower = lower.borrow_mut();
+        lower.clear();
+        lower.push_str(name);
+        lower.make_ascii_lowercase();
+        taken.set(names.get(lower.as_str()).copied());
+        taken.get().is_some()
     };
-    if !is_taken(&names) {
-        return Ok(());
+    match engine.dict.has_check(&def.schema, besides, is_taken) {
+        true => Err(SqlError::duplicate_check_name(taken.get().unwrap_or_default())),
+        false => Ok(()),
     }
-    let one = |check: &&redolith_types::CheckDef| is_taken(&HashSet::from([lower(&check.name)]));
-    let taken = def.checks.iter().find(one).or(def.checks.first());
-    Err(SqlError::duplicate_check_name(taken.map_or("", |check| &check.name)))
 }
 
 /// A name may have become too long with its table's.

@@ -27,6 +27,7 @@ use redolith_engine::Engine;
 use redolith_engine::dict::metadata_lock::MetadataLockMode;
 use redolith_engine::temporary::TemporarySpace;
 use redolith_types::{Collation, TableDef};
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -82,7 +83,7 @@ pub async fn create_view(
 async fn end(cx: &mut DdlContext<'_>, mark: usize) {
     // A definition that had nothing to change relies on those of other sessions.
     cx.engine.definitions_durable().await;
-    cx.locks.metadata_lock.release_to(mark);
+    cx.locks.end_definition(mark);
 }
 
 async fn run_locking(
@@ -116,7 +117,10 @@ async fn run_locking(
         }
         DdlStmt::Truncate(name) => table::truncate(cx, name).await.map(Some),
         DdlStmt::RenameTables(renames) => table::rename(cx, renames).await.map(Some),
-        DdlStmt::AlterTable { table, actions } => alter::run(cx, table, actions, bound_at).await,
+        DdlStmt::AlterTable { table, actions, notes } => {
+            let done = alter::run(cx, table, actions, bound_at).await?;
+            Ok(done.map(|done| done.with_notes(notes, &mut cx.session.warnings)))
+        }
     }
 }
 
@@ -135,15 +139,26 @@ impl DdlContext<'_> {
     /// Locks tables exclusively, and their schemas in `Read`. Under LOCK TABLES, the tables must be
     /// locked for writing.
     async fn lock_tables(&mut self, tables: &[(&str, &str)]) -> Result<()> {
-        self.lock_with_checks(tables, &[]).await
+        self.lock_with_sources(tables, &[], &[]).await
     }
-    /// Locks names of check constraints, too (CONSTRAINT-3): each is a database and a name.
-    async fn lock_with_checks(
+    /// Locks the present and the new names of tables that get other names, or none, and names of
+    /// check constraints (CONSTRAINT-3): each is a database and a name. Under LOCK TABLES, the
+    /// tables of the names `old` must be locked for writing.
+    async fn lock_for_rename(
         &mut self,
-        tables: &[(&str, &str)],
+        old: &[(&str, &str)],
+        all: &[(&str, &str)],
         checks: &[(&str, String)],
     ) -> Result<()> {
-        self.lock_with_sources(tables, checks, &[]).await
+        let known: HashSet<_> = old.iter().collect();
+        for (schema, name) in all {
+            refuse_system(self.session, schema)?;
+            match known.contains(&(*schema, *name)) {
+                true => self.locks.check_renamed(self.engine, schema, name)?,
+                false => self.locks.check_new_name(self.engine, schema, name)?,
+            }
+        }
+        self.take_exclusively(all, checks, &[]).await
     }
     /// Locks in `Read` what the definition comes from, too.
     async fn lock_with_sources(
@@ -159,6 +174,14 @@ impl DdlContext<'_> {
         for (schema, name) in sources {
             self.locks.check(schema, name, false)?;
         }
+        self.take_exclusively(tables, checks, sources).await
+    }
+    async fn take_exclusively(
+        &mut self,
+        tables: &[(&str, &str)],
+        checks: &[(&str, String)],
+        sources: &[(&str, &str)],
+    ) -> Result<()> {
         let schemas: Vec<_> =
             tables.iter().map(|(schema, _)| (*schema, MetadataLockMode::Read)).collect();
         // A source that is to be replaced is locked once, as what is replaced.

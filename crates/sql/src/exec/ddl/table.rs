@@ -271,14 +271,13 @@ pub(super) async fn rename(
     cx: &mut DdlContext<'_>,
     renames: &[(TableName, TableName)],
 ) -> Result<Done> {
-    if cx.locks.has_locked_tables() {
-        return Err(SqlError::lock_or_active_transaction());
-    }
     let mut names: Vec<_> =
         renames.iter().flat_map(|(from, to)| [from, to]).map(|t| (&*t.schema, &*t.name)).collect();
     names.sort_unstable();
     names.dedup();
     let moves = lock_for_rename(cx, &names, renames).await?;
+    let new_names: HashMap<TableName, TableName> =
+        moves.iter().map(|(object, to)| (object.name(), to.clone())).collect();
     let (mut tables, mut views) = (Vec::new(), Vec::new());
     for (object, to) in moves {
         let (schema, name) = (to.schema.to_string(), to.name.to_string());
@@ -297,6 +296,7 @@ pub(super) async fn rename(
         cx.append(record).await?;
     } else {
         cx.engine.rename_tables(&tables, &views, record).await?;
+        cx.locks.renamed(|old| new_names.get(old).cloned());
     }
     Ok(done(0))
 }
@@ -310,11 +310,12 @@ async fn lock_for_rename(
     renames: &[(TableName, TableName)],
 ) -> Result<Vec<(Object, TableName)>> {
     let mark = cx.locks.metadata_lock.mark();
+    let old: Vec<_> = renames.iter().map(|(from, _)| (&*from.schema, &*from.name)).collect();
     loop {
         let seen = resolve(cx, renames).unwrap_or_default();
         let checks = check_locks(&seen);
         let held: Vec<_> = checks.iter().map(|(schema, name)| (&**schema, name.clone())).collect();
-        cx.lock_with_checks(names, &held).await?;
+        cx.lock_for_rename(&old, names, &held).await?;
         let moves = resolve(cx, renames)?;
         let checks: HashSet<_> = checks.iter().collect();
         if check_locks(&moves).iter().all(|lock| checks.contains(lock)) {

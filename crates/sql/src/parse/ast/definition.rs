@@ -77,6 +77,8 @@ pub struct TableOptions {
     pub collation: Option<String>,
     pub auto_increment: Option<u64>,
     pub comment: Option<u32>,
+    /// The messages of warning 1478, about what the table does not get.
+    pub ignored: Vec<String>,
 }
 #[derive(Clone, Debug)]
 pub struct CreateTable {
