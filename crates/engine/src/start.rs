@@ -445,8 +445,14 @@ fn sync_name(disk: &dyn Disk, dir: &Path) -> std::io::Result<()> {
         Some(here) if here.as_os_str().is_empty() => Path::new("."),
         Some(parent) => parent,
     };
+    use std::io::ErrorKind::{InvalidInput, ReadOnlyFilesystem, Unsupported};
+    // The folder may be hidden from us, or on a file system that never changes.
+    let cannot = |e: &std::io::Error| {
+        redolith_disk::was_not_begun(e)
+            || matches!(e.kind(), InvalidInput | ReadOnlyFilesystem | Unsupported)
+    };
     match disk.sync_dir(parent) {
-        Err(e) if redolith_disk::was_not_begun(&e) => {
+        Err(e) if cannot(&e) => {
             tracing::warn!(
                 "the folder {} cannot be synced: {e}. If it is new, a power cut may take the \
                  directory with it",

@@ -202,6 +202,7 @@ impl Trx {
         self.undo = Default::default();
         self.broken = None;
         self.unfinished.clear();
+        self.ending = false;
         self.prepared = false;
         self.view.close();
     }

@@ -253,6 +253,9 @@ pub struct Trx {
     /// The savepoints to which a rollback failed or was given up. The transaction is whole again
     /// when a later rollback has come to each of them.
     unfinished: Vec<RollPtr>,
+    /// Whether the rollback of the whole transaction has begun, which does not mark what it takes
+    /// back as undone.
+    ending: bool,
     /// Whether the transaction is prepared.
     prepared: bool,
     /// Where the transaction's commit ends in the redo log, if it is hidden
@@ -306,6 +309,7 @@ impl Trx {
             rows: RowCounts::default(),
             broken: None,
             unfinished: Vec::new(),
+            ending: false,
             prepared: false,
             placed: None,
             abandoned: false,
@@ -340,6 +344,7 @@ impl Trx {
             lock_wait_timeout: self.lock_wait_timeout,
             broken: None,
             unfinished: Vec::new(),
+            ending: false,
             prepared: false,
             placed: None,
             single_read: false,

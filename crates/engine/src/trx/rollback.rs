@@ -38,12 +38,13 @@ impl Trx {
         }
         // If the caller gives the future up, a part of the changes stays.
         self.unfinished.push(to.0);
-        self.broken = Some(Error::Interrupted);
+        let before = self.broken.replace(Error::Interrupted);
         let done = self.back_to(to.0, true).await;
         self.broken = match &done {
             Err(e) => Some(e.clone()),
+            Ok(()) if self.unfinished.is_empty() && !self.ending => None,
             // A rollback to a later place leaves an earlier one unfinished.
-            Ok(()) => self.broken.take().filter(|_| !self.unfinished.is_empty()),
+            Ok(()) => before.or(Some(Error::Interrupted)),
         };
         done
     }
@@ -103,7 +104,7 @@ impl Trx {
     /// rollback.
     pub(crate) async fn take_back_all(&mut self) -> Result<()> {
         self.give_up_table();
-        self.unfinished.push(RollPtr::NONE);
+        self.ending = true;
         self.broken = Some(Error::Interrupted);
         self.back_to(RollPtr::NONE, false).await?;
         let engine = self.engine.clone();

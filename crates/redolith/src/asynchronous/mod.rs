@@ -88,7 +88,7 @@ impl Inner {
         self.closed = true;
         let engine = self.engine.clone();
         let close = async move { engine.close().await.map_err(Error::from_engine) };
-        running::run_on(&*self.engine.runtime, "close", close).await
+        running::run_on(&*self.engine.runtime, "close", close, |_| async {}).await
     }
 }
 impl Drop for Inner {
@@ -123,7 +123,13 @@ impl Database {
             let inner = Inner { engine, lock_wait_timeout, number, closed: false };
             Ok(Database { inner: Arc::new(inner) })
         };
-        running::run_on(&*tasks, "open", open).await
+        // Nobody is left to be told of an error of the close; the next open recovers then.
+        let unwanted = |opened: Result<Database>| async {
+            if let Ok(database) = opened {
+                let _ = database.close().await;
+            }
+        };
+        running::run_on(&*tasks, "open", open, unwanted).await
     }
 
     /// The table of this definition. It is created, durably, if there is none of its name;

@@ -19,25 +19,33 @@ struct State<T> {
 /// Waits for the result of [`run_on`].
 pub(super) struct Running<T>(Arc<Mutex<State<T>>>);
 
-/// Runs `work` on a thread of `runtime`. A result that nobody waits for is dropped there.
-pub(super) fn run_on<T: Send + 'static>(
+/// Runs `work` as a task of `runtime`, and `unwanted` with a result that nobody waits for any more.
+pub(super) fn run_on<T: Send + 'static, F: Future<Output = ()> + Send>(
     runtime: &dyn Runtime,
     name: &'static str,
     work: impl Future<Output = T> + Send + 'static,
+    unwanted: impl FnOnce(T) -> F + Send + 'static,
 ) -> Running<T> {
     let state = Arc::new(Mutex::new(State { done: None, waker: None, given_up: false }));
     let there = state.clone();
     let task = async move {
         let done = work.await;
-        let mut state = there.lock();
-        if state.given_up {
-            drop(state);
-            return drop(done);
+        let given_up = {
+            let mut state = there.lock();
+            match state.given_up {
+                true => Some(done),
+                false => {
+                    state.done = Some(done);
+                    let waker = state.waker.take();
+                    drop(state);
+                    waker.into_iter().for_each(Waker::wake);
+                    None
+                }
+            }
+        };
+        if let Some(done) = given_up {
+            unwanted(done).await;
         }
-        state.done = Some(done);
-        let waker = state.waker.take();
-        drop(state);
-        waker.into_iter().for_each(Waker::wake);
     };
     runtime.spawn(name, Box::pin(task));
     Running(state)

@@ -10,6 +10,9 @@
 //! takes this lock in `NoWrite` and so stops all definitions. LOCK TABLES .. WRITE takes it before
 //! all its other locks and keeps it: the session may define its tables anew while FLUSH TABLES WITH
 //! READ LOCK waits for the session, and must not wait for it in turn.
+//! **SLOCK-3** Two sessions that keep the locks of LOCK TABLES could wait for each other, each to
+//! give a table a name that is free and that the other has locked. So such a session waits for a
+//! short time only.
 use super::global_read_lock::{GlobalReadLock, Passes, conflicting_read_lock};
 use crate::error::{Result, SqlError};
 use crate::plan::{TableLock, TableName};
@@ -20,6 +23,10 @@ use redolith_engine::dict::metadata_lock::{
 use redolith_engine::lock::KillFlag;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// How long a session waits for further locks while it has those of LOCK TABLES (SLOCK-3): longer
+/// than definitions of other sessions take to give way to it (MDL-2).
+const PATIENCE_OF_LOCK_TABLES: Duration = Duration::from_secs(3);
 
 pub struct SessionLocks {
     pub metadata_lock: MetadataLockSet,
@@ -143,8 +150,11 @@ impl SessionLocks {
         engine: &Engine,
         schemas: &[(&str, MetadataLockMode)],
         tables: &[(&str, &str, MetadataLockMode)],
-        wait: MetadataLockWait<'_>,
+        mut wait: MetadataLockWait<'_>,
     ) -> Result<()> {
+        if self.has_locked_tables() {
+            wait.timeout = wait.timeout.min(PATIENCE_OF_LOCK_TABLES);
+        }
         let (mut schemas, mut tables) = (schemas.to_vec(), tables.to_vec());
         schemas.sort_by_key(|(name, _)| *name);
         schemas.dedup_by_key(|(name, _)| *name);

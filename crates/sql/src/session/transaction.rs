@@ -84,12 +84,13 @@ impl Session {
             TransactionStmt::RollbackTo(name) => {
                 let (found, point) = self.find_savepoint(name)?;
                 self.scratch.handlers.savepoint_rollback += self.transaction.used as u64;
+                // Also where the rollback fails: it may have come past the later ones.
+                self.transaction.savepoints.forget_from(found + 1);
                 self.trx.rollback_to(point.engine).await?;
                 self.warn_of_temporary();
                 if let (Some(capture), Some(events)) = (&mut self.capture, point.events) {
                     capture.roll_back_to(events, &mut self.state.memory);
                 }
-                self.transaction.savepoints.forget_from(found + 1);
             }
             TransactionStmt::Release(name) => {
                 let (found, _) = self.find_savepoint(name)?;
