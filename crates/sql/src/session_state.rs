@@ -105,9 +105,9 @@ impl Warnings {
     pub fn count(&self) -> u64 {
         self.count
     }
-    /// The number of warnings as OK packets have it: at most 65,535.
-    pub fn count_u16(&self) -> u16 {
-        self.count.min(u16::MAX as u64) as u16
+    /// The number of warnings behind the first `earlier`, as OK packets have it: at most 65,535.
+    pub fn count_since(&self, earlier: u64) -> u16 {
+        self.count.saturating_sub(earlier).min(u16::MAX as u64) as u16
     }
 }
 

@@ -8,8 +8,8 @@ use crate::information_schema::{Virtual, is_schema};
 use crate::parse::ast::{self, Maintenance, PrepareFrom, ShowWhat, Statement as S};
 use crate::plan::show::ShowType;
 use crate::plan::{
-    AdminStmt, Expr, ExprKind, ExprType, FlushWhat, SetItem, SetValue, ShowFilter, ShowKind,
-    ShowStmt, Statement, TableName,
+    AdminStmt, Coercibility, Expr, ExprKind, ExprType, FlushWhat, SetItem, SetValue, ShowFilter,
+    ShowKind, ShowStmt, Statement, TableName,
 };
 use crate::sink::ColumnMeta;
 use crate::xa::{PART_MAX, Xid};
@@ -256,10 +256,15 @@ pub(super) fn show_columns(show: &ShowStmt) -> Vec<ColumnMeta> {
         _ => None,
     };
     let first = show.kind.first_column(like);
+    // Of a column and a literal of WHERE, the column's collation decides.
+    let text = |length, collation| ExprType {
+        coercibility: Coercibility::Implicit,
+        ..ExprType::string(length, collation)
+    };
     let named = |(n, (name, ty)): (usize, &(&'static str, ShowType))| {
         let ty = match ty {
-            ShowType::Text | ShowType::Name => ExprType::string(256, ty.collation()),
-            ShowType::LongText => ExprType::string(65_535, ty.collation()),
+            ShowType::Text | ShowType::Name => text(256, ty.collation()),
+            ShowType::LongText => text(65_535, ty.collation()),
             ShowType::Int => ExprType::unsigned_bigint(21),
             ShowType::DateTime => ExprType::datetime(0),
         };

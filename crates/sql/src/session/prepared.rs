@@ -143,8 +143,9 @@ impl Session {
         let found = self.find_described(text).await;
         let (entry, plan) = found.inspect_err(|_| self.statements.places.give_back(1))?;
         let (params, columns) = (plan.param_types.clone(), plan.columns.clone());
+        let earlier = if keeps_warnings(&plan.body) { self.state.warnings.count() } else { 0 };
         let id = self.statements.add(Handle { entry, plan: Some(plan) });
-        Ok(Prepared { id, params, columns, warnings: self.state.warnings.count_u16() })
+        Ok(Prepared { id, params, columns, warnings: self.state.warnings.count_since(earlier) })
     }
     async fn find_described(&mut self, text: &[u8]) -> Result<(Arc<Entry>, Arc<Plan>)> {
         let before = self.state.warnings.take();

@@ -152,7 +152,7 @@ impl Session {
                         ),
                     };
                     self.prepare_named(name, &text.to_bytes(), charset).await?;
-                    self.answer(Outcome::Done(Done::default()), more, out);
+                    self.answer(Outcome::Done(Done::default()), 0, more, out);
                     return Ok(());
                 }
                 _ => {}
@@ -187,6 +187,7 @@ impl Session {
         if !keeps_warnings(&plan.body) {
             self.state.warnings.clear();
         }
+        let earlier = self.state.warnings.count();
         if let Some(hints) = &plan.hints {
             hints.warnings.iter().for_each(|(code, message)| {
                 self.state.warnings.push(Level::Warning, *code, message.clone())
@@ -218,7 +219,7 @@ impl Session {
             // The client takes no answer before it has sent its file, whatever of it was read.
             Box::pin(out.end_file()).await;
         }
-        self.answer(outcome, more, out);
+        self.answer(outcome, earlier, more, out);
         Ok(())
     }
 
@@ -228,10 +229,12 @@ impl Session {
         self.db.status.counters.add(super::statement_counter::counter(body), 1);
     }
 
-    fn answer(&mut self, outcome: Outcome, more: bool, out: &mut impl ResultSink) {
+    /// Sends the end of an answer. `earlier` of the session's warnings are of the statement before:
+    /// SHOW WARNINGS announces none, since a client may read warnings wherever some are announced.
+    fn answer(&mut self, outcome: Outcome, earlier: u64, more: bool, out: &mut impl ResultSink) {
         let mut status = self.status();
         status.set(StatusFlags::MORE_RESULTS, more);
-        let warnings = self.state.warnings.count_u16();
+        let warnings = self.state.warnings.count_since(earlier);
         match outcome {
             Outcome::Rows(rows) => {
                 self.state.found_rows = rows;

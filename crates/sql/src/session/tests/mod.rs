@@ -373,6 +373,11 @@ fn variables_warnings_and_the_rest_of_a_session() {
         ["ok 1 1", "1|1"]
     );
     assert_eq!(query(&mut s, "SELECT 1/0").last.warnings, 1);
+    // A client that reads warnings wherever some are announced would read them without end.
+    for about_it in ["SHOW WARNINGS", "SHOW COUNT(*) WARNINGS", "SHOW ERRORS"] {
+        assert_eq!(query(&mut s, about_it).last.warnings, 0);
+    }
+    assert_eq!(lines(&mut s, "SHOW WARNINGS").len(), 1);
     assert_eq!(
         lines(
             &mut s,
