@@ -19,7 +19,7 @@
 //!   not starve.
 //! - MDL-2: DDL begins by ending the session's transaction, and asks for all its `Exclusive` locks
 //!   at once (`lock_all`). While it holds one it waits for another at most a second, then gives all
-//!   of them back and begins again.
+//!   of them back and begins again. A `Read` that it has taken first, on a schema, is none of them.
 //! - MDL-3: a session that holds other metadata locks waits for *queued* requests at most a second,
 //!   and after that only for holders (its request is hurried).
 //! - MDL-4: of two holders of a lock that wait to convert it, neither excludes the other. A
@@ -434,15 +434,15 @@ impl MetadataLockSet {
         let mark = self.mark();
         let mut left = wait.timeout;
         'again: loop {
+            let mut patient = true;
             for (n, (lock, mode)) in locks.iter().enumerate() {
                 if n % FEW == FEW - 1 {
                     let_others_run(&**wait.runtime).await;
                 }
-                let keeps_out = |(_, mode): &(_, MetadataLockMode)| *mode != MetadataLockMode::Read;
-                let patient = !locks[..n].iter().any(keeps_out);
                 let timeout = if patient { left } else { PATIENCE.min(left) };
                 let Err(error) = self.lock(lock, *mode, MetadataLockWait { timeout, ..wait }).await
                 else {
+                    patient &= *mode == MetadataLockMode::Read;
                     continue;
                 };
                 self.release_to(mark);
