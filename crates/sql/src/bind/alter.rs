@@ -2,8 +2,8 @@
 //! ([`DdlStmt::AlterTable`]). An action on columns or on the primary key makes the statement a
 //! [`Rebuild`]: the whole new definition, and the plan that copies the rows.
 //!
-//! **ALTER-2** Names in the actions of a [`Rebuild`] are those of the table before the statement,
-//! except behind AFTER, in ADD INDEX, and the new names themselves. So columns can exchange their
+//! **ALTER-2** Names in the actions are those of the table before the statement, except behind
+//! AFTER, in ADD INDEX, and the new names themselves. So columns and indexes can exchange their
 //! names, and a column can be replaced by one of the same name. (MySQL's
 //! `mysql_prepare_alter_table`)
 //! **ALTER-3** Rows are not copied if they are stored in the new table as in the old one: names,
@@ -27,19 +27,19 @@ use crate::session_state::Level;
 use crate::table_info::TableInfo;
 use redolith_types::store::{ConvertError, StoreMode, convert_for_column};
 use redolith_types::{
-    Charset, CheckDef, Collation, Column, DefaultValue, IndexDef, LobSize, SqlType, TableDef, Value,
+    Charset, CheckDef, Collation, Column, DefaultValue, LobSize, SqlType, TableDef, Value,
 };
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// A column of the new table.
-struct NewColumn {
-    column: Column,
+pub(super) struct NewColumn {
+    pub(super) column: Column,
     /// The column of the old table whose values it gets.
-    from: Option<usize>,
+    pub(super) from: Option<usize>,
     /// What its definition says; None if it says nothing.
-    nullable: Option<bool>,
+    pub(super) nullable: Option<bool>,
 }
 
 impl Binder<'_> {
@@ -59,68 +59,6 @@ impl Binder<'_> {
         index_def::check_auto_increment(&def)?;
         let (table, notes) = (self.table_name(name)?, notes_of_options(name, actions));
         Ok(DdlStmt::AlterTable { table, actions: out, notes })
-    }
-
-    /// Applies DROP INDEX and RENAME INDEX to `def`. These name the indexes of the old definition
-    /// (ALTER-2), so that indexes can exchange their names. ADD INDEX comes afterwards.
-    fn old_indexes(
-        &mut self,
-        def: &mut TableDef,
-        actions: &[Alter],
-        out: &mut Vec<AlterAction>,
-    ) -> Result<()> {
-        let mut stays = self.names_of_old_indexes(def, actions)?;
-        for action in actions {
-            match action {
-                Alter::DropIndex(name) => out.push(AlterAction::DropIndex(name.as_str().into())),
-                Alter::RenameIndex(from, to) => {
-                    check_characters(to)?;
-                    index_def::check_name(to)?;
-                    let (from, to) = (from.as_str().into(), to.as_str().into());
-                    out.push(AlterAction::RenameIndex { from, to });
-                }
-                _ => {}
-            }
-        }
-        let mut names = HashSet::with_capacity(stays.len());
-        if let Some(twice) = stays.iter().flatten().find(|name| !names.insert(name.to_lowercase()))
-        {
-            return Err(SqlError::duplicate_key_name(twice));
-        }
-        let old = std::mem::take(&mut def.indexes).into_iter().zip(&mut stays);
-        def.indexes =
-            old.filter_map(|(x, name)| Some(IndexDef { name: name.take()?, ..x })).collect();
-        Ok(())
-    }
-
-    /// For each index of the old definition, its new name; None if it is dropped.
-    fn names_of_old_indexes(
-        &mut self,
-        old: &TableDef,
-        actions: &[Alter],
-    ) -> Result<Vec<Option<String>>> {
-        let mut stays: Vec<Option<String>> =
-            old.indexes.iter().map(|i| Some(i.name.clone())).collect();
-        let mut named = vec![false; stays.len()];
-        for action in actions {
-            self.step(old.indexes.len() + 1)?;
-            let (name, to) = match action {
-                Alter::DropPrimaryKey => ("PRIMARY", None),
-                Alter::DropIndex(name) => (name.as_str(), None),
-                Alter::RenameIndex(from, to) => (from.as_str(), Some(to)),
-                _ => continue,
-            };
-            let found = old.indexes.iter().zip(&named).position(|(i, named)| {
-                !named && i.name.eq_ignore_ascii_case(name) && !(i.primary && to.is_some())
-            });
-            let found = found.ok_or_else(|| match to {
-                Some(_) => SqlError::no_such_key(name, &old.name),
-                None => SqlError::cannot_drop(name),
-            })?;
-            named[found] = true;
-            stays[found] = to.cloned();
-        }
-        Ok(stays)
     }
 
     fn rebuild(&mut self, name: &ast::Name, actions: &[Alter]) -> Result<Rebuild> {
@@ -367,75 +305,6 @@ impl Binder<'_> {
             specs.push(IndexSpec { kind, name: None, parts: vec![part], comment: None });
         }
         self.column_def(def, context)
-    }
-
-    /// Gives the new definition its columns and its indexes: those that stay, with the columns that
-    /// stay, then the new ones.
-    fn new_indexes<'c>(
-        &mut self,
-        old: &TableDef,
-        def: &mut TableDef,
-        columns: impl Iterator<Item = &'c NewColumn> + Clone,
-        actions: &[Alter],
-        specs: Vec<IndexSpec>,
-    ) -> Result<()> {
-        def.columns = columns.clone().map(|c| c.column.clone()).collect();
-        let nullable: Vec<Option<bool>> = columns.clone().map(|c| c.nullable).collect();
-        let mut place = vec![None; old.columns.len()];
-        columns.enumerate().for_each(|(n, c)| {
-            if let Some(from) = c.from {
-                place[from] = Some(n);
-            }
-        });
-        let stays = self.names_of_old_indexes(old, actions)?;
-        let mut all = Vec::new();
-        for (index, name) in old.indexes.iter().zip(stays) {
-            let Some(name) = name else { continue };
-            let parts: Vec<IndexPart> = index
-                .columns
-                .iter()
-                .filter_map(|part| {
-                    let column = &def.columns[place[part.column]?];
-                    Some(IndexPart {
-                        column: column.name.clone(),
-                        prefix: part.prefix.filter(|n| is_prefix(*n, &column.ty)),
-                        descending: part.desc,
-                    })
-                })
-                .collect();
-            let kind = match (index.primary, index.unique) {
-                (true, _) => IndexKind::Primary,
-                (_, true) => IndexKind::Unique,
-                _ => IndexKind::Plain,
-            };
-            if !parts.is_empty() {
-                all.push(IndexSpec { kind, name: Some(name), parts, comment: None });
-            }
-        }
-        all.extend(specs);
-        for action in actions {
-            match action {
-                Alter::AddIndex(spec) => {
-                    spec.name.iter().try_for_each(|name| check_characters(name))?;
-                    all.push(spec.clone());
-                }
-                Alter::RenameIndex(_, to) => check_characters(to)?,
-                _ => {}
-            }
-        }
-        for spec in &all {
-            self.check_comment(spec)?;
-            if spec.kind == IndexKind::Primary {
-                // As in MySQL, an old column of the key may have had NULL as its default.
-                for part in &spec.parts {
-                    if let Some(n) = def.column(&part.column).filter(|n| nullable[*n].is_none()) {
-                        def.columns[n].default.take_if(|d| *d == DefaultValue::Null);
-                    }
-                }
-            }
-            index_def::add(def, spec, &nullable)?;
-        }
-        Ok(())
     }
 
     /// Gives the new definition its check constraints: those that stay, then the new ones. `def`
@@ -731,15 +600,6 @@ fn has_same_values(old: &SqlType, new: &SqlType) -> bool {
         (SqlType::Enum { names: a, .. }, SqlType::Enum { names: b, .. })
         | (SqlType::Set { names: a, .. }, SqlType::Set { names: b, .. }) => a == b,
         _ => old == new,
-    }
-}
-
-/// Whether an index on the first `n` characters or bytes of a column has less than the column.
-fn is_prefix(n: u32, ty: &SqlType) -> bool {
-    match ty {
-        SqlType::Char { chars, .. } | SqlType::VarChar { chars, .. } => n < *chars,
-        SqlType::Binary { len } | SqlType::VarBinary { len } => n < *len,
-        _ => ty.is_lob(),
     }
 }
 

@@ -12,6 +12,7 @@ mod access_path;
 mod admin;
 mod aggregate;
 mod alter;
+mod alter_indexes;
 mod check;
 mod check_text;
 mod column;
