@@ -113,6 +113,8 @@ impl Batch {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Start,
+    /// Upwards: at the key in `last`, which is the high key of an empty leaf.
+    At,
     /// Behind (upwards) or before (downwards) the key in `last`.
     Beyond,
     Done,
@@ -361,6 +363,7 @@ impl Cursor {
         let keep = match self.place {
             Place::Done => KeyRange::all(),
             Place::Start => KeyRange::none(),
+            Place::At => KeyRange::new(Bound::Unbounded, Bound::Excluded(&self.last)),
             Place::Beyond if self.reverse => {
                 KeyRange::new(Bound::Included(&self.last), Bound::Unbounded)
             }
@@ -449,11 +452,18 @@ impl Cursor {
         self.last.extend_from_slice(index::key(g, r));
         self.hint = Some((g.id().no, g.lsn().0, r));
     }
+    /// Keeps the bound of an empty leaf as the scan's place. If the scan has to wait for a page, it
+    /// does not begin again at the first of many empty leaves.
+    fn passed_empty(&mut self, place: Place, bound: &[u8]) {
+        (self.place, self.hint) = (place, None);
+        self.last.clear();
+        self.last.extend_from_slice(bound);
+    }
     fn fill_up(&mut self, trx: &Trx) -> Try<()> {
         let table = self.table.clone();
         let tree = &table.indexes[self.no].tree;
         let store = &trx.engine.store;
-        if self.place == Place::Beyond {
+        if self.place != Place::Start {
             self.ahead.begin(tree, store, &self.last, self.high.as_deref());
         }
         let (mut g, mut at) = self.find_place(trx)?;
@@ -466,6 +476,9 @@ impl Cursor {
             match read? {
                 Taken::Enough => return Ok(()),
                 Taken::Leaf => {
+                    if let (index::INFIMUM, Some(high)) = (at, index::high_key(&g)) {
+                        self.passed_empty(Place::At, high);
+                    }
                     if let Some(next) = tree.right_of(store, &g)? {
                         (g, at) = (next, index::INFIMUM);
                         self.ahead.reached(g.id().no);
@@ -510,7 +523,8 @@ impl Cursor {
         }
         let g = tree.leaf(store, Seek::Key(&self.last))?;
         let pos = index::search(&g, &self.last);
-        Ok((g, pos.found.unwrap_or(pos.prev)))
+        let behind = pos.found.filter(|_| self.place == Place::Beyond);
+        Ok((g, behind.unwrap_or(pos.prev)))
     }
     fn fill_down(&mut self, trx: &Trx) -> Try<()> {
         let table = self.table.clone();
@@ -525,6 +539,7 @@ impl Cursor {
                 Some(b) => index::search(&g, b).prev,
                 None => index::search_end(&g).prev,
             };
+            let empty = at == index::INFIMUM;
             while at != index::INFIMUM {
                 if self.full() {
                     return Ok(());
@@ -551,6 +566,9 @@ impl Cursor {
                 );
                 let (file, table) = trx.engine.describe(tree.space);
                 return Err(Error::Corrupt { page: g.id(), file, table, why }.into());
+            }
+            if empty {
+                self.passed_empty(Place::Beyond, &low);
             }
             bound = Some(low);
         }

@@ -102,39 +102,57 @@ pub(crate) fn remove(
 pub(crate) fn merge(store: &Store, ix: &Index, key: &[u8]) {
     let _ = ix.tree.merge(store, 0, key);
 }
-/// The clustered key of a live entry with the key prefix `prefix`, unless it is `own`. `marked` is
-/// called, under the latch, with the clustered keys of delete-marked entries.
+/// How far a search for duplicates has come.
+pub(crate) enum Search {
+    /// No other row has the key.
+    Free,
+    /// A live entry of another row has the key.
+    Taken,
+    /// There are many entries, and the search goes on after a turn of others.
+    GoesOn,
+}
+/// The leaves that a step of a search for duplicates reads.
+const LEAVES_OF_A_STEP: usize = 16;
+
+/// Searches the entries with the key prefix `prefix` for a live one of another row than `own`.
+/// `check` is called, under the latch, with the clustered key of each entry of another row.
+///
+/// A key that is deleted and inserted again and again has many delete-marked entries while an old
+/// read view keeps purge from them. So the search goes on behind the entry in `after`, which it
+/// moves along: empty at the beginning. The caller holds the lock on the key, so the entries that
+/// were passed stay marked.
 pub(crate) fn find_duplicate(
     store: &Store,
     ix: &Index,
     prefix: &[u8],
     own: &[u8],
-    marked: impl Fn(&[u8]) -> Try<()>,
-) -> Try<Option<Vec<u8>>> {
-    let mut g = ix.tree.leaf(store, crate::btree::Seek::Key(prefix))?;
-    let mut at = index::search(&g, prefix).prev;
-    loop {
-        match index::next_rec(&g, at) {
-            Some(r) => {
-                let k = index::key(&g, r);
-                if !k.starts_with(prefix) {
-                    return Ok(None);
+    after: &mut Vec<u8>,
+    check: impl Fn(&[u8]) -> Try<()>,
+) -> Try<Search> {
+    let begun = if after.is_empty() { prefix } else { &after[..] };
+    let mut g = ix.tree.leaf(store, crate::btree::Seek::Key(begun))?;
+    let pos = index::search(&g, begun);
+    let mut at = pos.found.filter(|_| !after.is_empty()).unwrap_or(pos.prev);
+    for _ in 0..LEAVES_OF_A_STEP {
+        while let Some(r) = index::next_rec(&g, at) {
+            let k = index::key(&g, r);
+            let Some(clustered) = k.strip_prefix(prefix) else { return Ok(Search::Free) };
+            if clustered != own {
+                check(clustered)?;
+                if !index::is_marked(&g, r) {
+                    return Ok(Search::Taken);
                 }
-                let clustered = &k[prefix.len()..];
-                match index::is_marked(&g, r) {
-                    _ if clustered == own => {}
-                    true => marked(clustered)?,
-                    false => return Ok(Some(clustered.to_vec())),
-                }
-                at = r;
             }
-            None => match ix.tree.right_of(store, &g)? {
-                Some(next) => {
-                    g = next;
-                    at = index::INFIMUM;
-                }
-                None => return Ok(None),
-            },
+            at = r;
+        }
+        if at != index::INFIMUM && index::key(&g, at).starts_with(prefix) {
+            after.clear();
+            after.extend_from_slice(index::key(&g, at));
+        }
+        match ix.tree.right_of(store, &g)? {
+            Some(next) => (g, at) = (next, index::INFIMUM),
+            None => return Ok(Search::Free),
         }
     }
+    Ok(Search::GoesOn)
 }

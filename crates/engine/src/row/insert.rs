@@ -1,5 +1,6 @@
 //! Insert: the clustered record with its undo record, and then an entry in each secondary index.
-use super::{entry, overflow, value};
+use super::entry::{self, Search};
+use super::{overflow, value};
 use crate::btree::{Appended, Seek};
 use crate::canary::{Canary, planted};
 use crate::dict::table::{Index, Table};
@@ -8,7 +9,7 @@ use crate::mtr::{At, Mtr};
 use crate::page::index::{self, MAX_KEY};
 use crate::trx::Trx;
 use crate::undo::record::{self, OldVersion};
-use crate::{Error, Result, Try, WouldBlock};
+use crate::{Error, Result, Try, WouldBlock, runtime};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -280,22 +281,25 @@ impl Trx {
         own: &[u8],
     ) -> Result<()> {
         let ix = &table.indexes[no];
+        let mut after = Vec::new();
         loop {
-            let settled = |key: &[u8]| self.wait_for_recovered(table, key);
-            let found = self
-                .lock_unique(table, no, prefix)
-                .and_then(|()| entry::find_duplicate(&self.engine.store, ix, prefix, own, settled));
+            let found = self.lock_unique(table, no, prefix).and_then(|()| {
+                let store = &self.engine.store;
+                entry::find_duplicate(store, ix, prefix, own, &mut after, |key| {
+                    self.wait_for_recovered(table, key)
+                })
+            });
             match found {
-                Ok(None) => return Ok(()),
-                Ok(Some(_)) => return Err(duplicate(table, no)),
+                Ok(Search::Free) => return Ok(()),
+                Ok(Search::Taken) => return Err(duplicate(table, no)),
+                Ok(Search::GoesOn) => runtime::give_way(&*self.engine.runtime).await,
                 Err(s) => self.unblocked(s).await?,
             }
         }
     }
     /// Waits for the writer of the row at `key`, if recovery found the writer unfinished. Such a
     /// transaction has no locks on keys of unique indexes. If its rollback could not finish at the
-    /// start (TRX-C), a transaction that finds a delete-marked entry of the row waits for it as for
-    /// a row lock.
+    /// start (TRX-C), a transaction that finds an entry of the row waits for it as for a row lock.
     fn wait_for_recovered(&self, table: &Table, key: &[u8]) -> Try<()> {
         if self.engine.background_rollbacks() == 0 {
             return Ok(());

@@ -340,6 +340,39 @@ fn damage(dir: &Dir, space: u32, page: u32) {
     std::fs::write(&file, bytes).unwrap();
 }
 
+/// The marked entries of one unique key, which an old read view keeps, fill many leaves: a row with
+/// the key goes in, after turns of others, and a second one does not.
+#[test]
+fn a_unique_key_has_many_marked_entries() {
+    const ROWS: i64 = 6000;
+    let dir = Dir::new("unique-marked");
+    let (e, _) = open(&dir);
+    let row = |t: &Table, id: i64| {
+        let c = Cow::Owned(vec![b'c'; 700]);
+        encoded(t, &[Value::Int(id), Value::Bytes(c)])
+    };
+    block_on(async {
+        let t = create(&e, "u", vec![("c", text(1000))], vec![IndexDef::secondary("c", true, [1])])
+            .await;
+        let mut old = e.begin(KillFlag::new());
+        old.open_view();
+        let mut trx = e.begin(KillFlag::new());
+        for id in 0..ROWS {
+            trx.insert(&t, &row(&t, id)).await.unwrap();
+            let at = locked(&mut trx, &t, id).await.unwrap();
+            trx.delete(&t, at.row()).await.unwrap();
+            drop(at);
+        }
+        trx.insert(&t, &row(&t, ROWS)).await.unwrap();
+        commit(&mut trx).await;
+        let taken = trx.insert(&t, &row(&t, ROWS + 1)).await;
+        assert!(matches!(taken, Err(Error::DuplicateKey { index_no: 1, .. })), "{taken:?}");
+        old.rollback().await.unwrap();
+        drop((old, trx));
+        e.close().await.unwrap();
+    });
+}
+
 /// TRX-C at start: a rollback that a damaged page stops goes on in the background, and nobody takes
 /// a unique key that it may bring back.
 #[test]
@@ -383,6 +416,9 @@ fn a_unique_key_is_not_free_before_the_rollback_of_a_start_is_done() {
         trx.lock_wait_timeout = Duration::from_millis(50);
         let taken = trx.insert(&t, &row(&t, 5000, 1)).await;
         assert!(matches!(taken, Err(Error::LockWaitTimeout)), "{taken:?}");
+        // Nor is a key taken that it has.
+        let new = trx.insert(&t, &row(&t, 5000, 1000)).await;
+        assert!(matches!(new, Err(Error::LockWaitTimeout)), "{new:?}");
         trx.insert(&t, &row(&t, 5000, 5000)).await.unwrap();
         trx.rollback().await.unwrap();
     });

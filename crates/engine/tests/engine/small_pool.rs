@@ -7,7 +7,11 @@ use redolith_engine::dict::table::Table;
 use redolith_engine::lock::{KillFlag, Mode};
 use redolith_engine::row::cursor::{Cursor, OnConflict, Read};
 use redolith_engine::runtime::{BoxFuture, Runtime, Threads, block_on};
-use redolith_engine::{Config, DEFAULT_COLLATION, Engine, Error, PAGE_SIZE, Report, Trx};
+use redolith_engine::testing::mtr::Mtr;
+use redolith_engine::testing::page::index;
+use redolith_engine::{
+    Config, DEFAULT_COLLATION, Engine, Error, PAGE_SIZE, Report, Trx, WouldBlock,
+};
 use redolith_types::{Collation, Column, IndexDef, IntSize, SqlType, TableDef, Value};
 use std::borrow::Cow;
 use std::future::Future;
@@ -246,6 +250,71 @@ fn cold_scans_read_ahead() {
         assert!(reads().1 <= before + 2);
         e.close().await.unwrap();
     });
+}
+
+/// A scan passes more empty leaves than the pool has frames, upwards and downwards, and ends.
+#[test]
+fn scans_pass_empty_leaves_beyond_the_pool() {
+    let dir = Dir::new("empty-leaves");
+    let (e, _) = open(&dir);
+    block_on(fill(&e));
+    let t = e.dict.table("test", "big").unwrap();
+    let (mut left, mut emptied) = (ROWS, 0);
+    block_on(async {
+        // As leaves are when no neighbour is in memory while purge empties them.
+        for id in (ROWS / 10..ROWS * 9 / 10).step_by(10) {
+            loop {
+                let blocked = {
+                    let mut m = Mtr::begin(&e.store).ok().unwrap();
+                    match t.clustered().tree.leaf_x(&mut m, &key(&t, id)) {
+                        Ok(leaf) => {
+                            let keys = index::records(m.page(leaf))
+                                .map(|r| index::key(m.page(leaf), r).to_vec())
+                                .collect::<Vec<_>>();
+                            for k in &keys {
+                                let at = index::search(m.page(leaf), k);
+                                index::remove(&mut m.patch(leaf), at);
+                            }
+                            m.commit();
+                            left -= keys.len() as i64;
+                            emptied += usize::from(!keys.is_empty());
+                            break;
+                        }
+                        Err(blocked) => blocked,
+                    }
+                };
+                match blocked {
+                    WouldBlock::Page(page) => e.store.pool.load(page).await.unwrap(),
+                    WouldBlock::Frame => e.store.pool.wait_frame().await,
+                    WouldBlock::LogSpace(bytes) => e.store.log.wait_space(bytes).await.unwrap(),
+                    _ => panic!("no other wait"),
+                }
+            }
+        }
+    });
+    assert!(emptied > (5 << 20) / PAGE_SIZE * 3 / 2, "{emptied} leaves");
+    let (tell, told) = mpsc::channel();
+    std::thread::spawn(move || {
+        block_on(async {
+            for reverse in [false, true] {
+                for read in
+                    [Read::Newest, Read::Locking { mode: Mode::S, conflict: OnConflict::Wait }]
+                {
+                    let mut trx = e.begin(KillFlag::new());
+                    let mut c = Cursor::new(t.clone(), 0, Vec::new(), None, reverse, read);
+                    let mut rows = 0;
+                    while c.next(&mut trx).await.unwrap() {
+                        rows += 1;
+                    }
+                    tell.send(rows).unwrap();
+                    trx.rollback().await.unwrap();
+                }
+            }
+        });
+    });
+    for _ in 0..4 {
+        assert_eq!(told.recv_timeout(Duration::from_secs(60)), Ok(left), "the scan ends");
+    }
 }
 
 /// Copies a directory that an engine has open. The register of files comes first, so that it asks
