@@ -515,6 +515,7 @@ errors! {
     value_out_of_range(kind, expression) = 1690, "{kind} value is out of range in '{expression}'";
     /// A bug in this server; the error ends only the statement.
     internal(what) = 1815, "Internal error: {what}";
+    year_length() = 1818, "Supports only YEAR or YEAR(4) column.";
     forced_recovery() = 1881, "Operation not allowed when innodb_force_recovery > 0.";
     read_only_transaction() = 1792, "Cannot execute statement in a READ ONLY transaction.";
     not_in_select_list(position, clause, column, what) = 3065, "Expression #{position} of {clause} \

@@ -143,10 +143,9 @@ impl Binder<'_> {
             "TIME" => SqlType::Time { fsp: fsp()? },
             "DATETIME" => SqlType::DateTime { fsp: fsp()? },
             "TIMESTAMP" => SqlType::Timestamp { fsp: fsp()? },
+            "YEAR" if first.is_some_and(|n| n != 4) => return Err(SqlError::year_length()),
             "YEAR" => SqlType::Year,
-            "JSON" if ty.args.is_empty() && ty.charset.is_none() && ty.collation.is_none() => {
-                SqlType::Json
-            }
+            "JSON" if ty.charset.is_none() && ty.collation.is_none() => SqlType::Json,
             "JSON" => return Err(SqlError::syntax("JSON", 1)),
             "ENUM" => SqlType::Enum { names: self.members(ty, name, collation)?, collation },
             "SET" => SqlType::Set { names: self.members(ty, name, collation)?, collation },

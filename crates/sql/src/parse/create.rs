@@ -5,6 +5,10 @@ use super::limits::*;
 use super::parser::Parser;
 use crate::error::{Result, SqlError};
 
+/// Types that have no length: a parenthesis behind them is an error of syntax.
+const LENGTHLESS: &[&str] =
+    &["DATE", "JSON", "TINYTEXT", "MEDIUMTEXT", "LONGTEXT", "TINYBLOB", "MEDIUMBLOB", "LONGBLOB"];
+
 impl Parser<'_> {
     /// After CREATE.
     pub(super) fn create(&mut self) -> Result<Statement> {
@@ -497,7 +501,7 @@ impl Parser<'_> {
             let too_many = || SqlError::too_many_members(column, ty.name);
             ty.members =
                 self.in_parens(|p| p.comma_list_of(most, too_many, |p| p.string_literal()))?;
-        } else if self.at_symbol("(") {
+        } else if !LENGTHLESS.contains(&ty.name) && self.at_symbol("(") {
             ty.args = self.in_parens(|p| p.comma_list(|p| p.unsigned_u32()))?;
         }
         self.type_attributes(&mut ty)?;
