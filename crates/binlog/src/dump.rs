@@ -60,6 +60,10 @@ pub fn dump(disk: &dyn Disk, request: &Request, out: &mut dyn Write) -> io::Resu
                     print(&event, &decoded, &tables, request.hex, out)?;
                     printed += 1;
                 }
+                // The next statement describes its tables again.
+                if matches!(&decoded, Ok(Event::Rows(rows)) if rows.is_end_of_statement()) {
+                    tables.clear();
+                }
             }
             Err(ReadError { position, damage, .. }) => {
                 writeln!(out, "! position {position}: {damage}")?;

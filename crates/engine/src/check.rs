@@ -5,15 +5,15 @@
 //! holds purge off.
 use crate::btree::{Seek, Tree};
 use crate::buf::Latch;
-use crate::bytes::{u16_at, u32_at};
+use crate::bytes::u32_at;
 use crate::dict::table::Table;
 use crate::engine::Engine;
-use crate::page::{index, kind};
-use crate::row::value;
+use crate::page::index;
+use crate::row::{overflow, value};
 use crate::space::bitmap;
 use crate::trx::Turn;
 use crate::{Error, PageId, PageNo, Result};
-use hashbrown::HashSet;
+use hashbrown::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// The findings of a check.
@@ -25,6 +25,10 @@ pub struct Check {
     pub notes: Vec<String>,
     pub rows: u64,
     pub pages: u64,
+    /// The first pages of the rows' long columns, with the columns' lengths.
+    chains: HashMap<PageNo, u64>,
+    /// Pages of long columns of rows that are marked as deleted. Purge may have freed them.
+    deleted: HashSet<PageNo>,
     turn: Turn,
 }
 const MAX_ERRORS: usize = 20;
@@ -42,6 +46,11 @@ struct Expected {
     low: Vec<u8>,
 }
 type Entries = Vec<(Vec<u8>, bool)>;
+
+/// The payload of a clustered record's value, if it is the payload of a row.
+fn well_formed<'v>(t: &Table, v: &'v [u8]) -> Option<&'v [u8]> {
+    v.get(value::HEAD..).filter(|payload| t.layout.is_well_formed(payload))
+}
 
 impl Engine {
     /// Checks a whole table. The future may be dropped.
@@ -130,6 +139,9 @@ impl Engine {
                     (_, None) if next != 0 => {
                         c.error(at("it has a right neighbour but no high key"))
                     }
+                    (Some(_), None) => {
+                        c.error(at("it has no high key, but is not the last page of its level"))
+                    }
                     (None, Some(_)) if !index::is_incomplete(&page) => {
                         c.error(at("the last page of its level has a high key"))
                     }
@@ -176,16 +188,19 @@ impl Engine {
     ) -> Result<()> {
         let mut e = Vec::new();
         for r in index::records(page) {
-            let (key, payload) = (index::key(page, r), value::payload(index::value(page, r)));
-            if !t.layout.is_well_formed(payload) {
+            let key = index::key(page, r);
+            let Some(payload) = well_formed(t, index::value(page, r)) else {
                 c.error(format!("a row of page {} is malformed", u32_at(page, 4)));
                 continue;
-            }
-            for (_, first, _) in t.layout.externals(payload) {
-                self.check_chain(t, first, reached, c).await?;
-            }
+            };
             if index::is_marked(page, r) {
+                for (_, first, _) in t.layout.externals(payload) {
+                    self.pass_chain(t, first, c).await?;
+                }
                 continue;
+            }
+            for (_, first, len) in t.layout.externals(payload) {
+                self.check_chain(t, first, len, reached, c).await?;
             }
             c.rows += 1;
             for (no, ix) in t.secondary() {
@@ -221,13 +236,20 @@ impl Engine {
         let mut made = Vec::new();
         for (entry, _) in entries.iter().filter(|(_, marked)| !marked) {
             c.turn.count(self).await;
-            let clustered = &entry[ix.key.skip_columns(entry, ix.columns)..];
+            let Some(at) = ix.key.checked_skip(entry, ix.columns) else {
+                c.error(format!("index '{name}' has a malformed entry"));
+                continue;
+            };
+            let clustered = &entry[at..];
             let right = self
                 .retry(|| {
                     let g = t.clustered().tree.leaf(&self.store, Seek::Key(clustered))?;
-                    Ok(index::search(&g, clustered).found.is_some_and(|r| {
-                        t.entry_key(no, value::payload(index::value(&g, r)), clustered, &mut made);
-                        !index::is_marked(&g, r) && made == *entry
+                    let live = |r: &index::Rec| !index::is_marked(&g, *r);
+                    let row = index::search(&g, clustered).found.filter(live);
+                    let payload = row.and_then(|r| well_formed(t, index::value(&g, r)));
+                    Ok(payload.is_some_and(|payload| {
+                        t.entry_key(no, payload, clustered, &mut made);
+                        made == *entry
                     }))
                 })
                 .await?;
@@ -237,37 +259,67 @@ impl Engine {
         }
         Ok(())
     }
+    /// Checks that a long column has its bytes, in pages that nothing else has.
     async fn check_chain(
         &self,
         t: &Table,
         first: PageNo,
+        len: u64,
         reached: &mut HashSet<PageNo>,
         c: &mut Check,
     ) -> Result<()> {
-        let mut no = first;
+        let (mut no, mut rest) = (first, Some(len));
+        if let Some(before) = c.chains.insert(first, len) {
+            c.error(format!(
+                "two rows have a long column in page {first}, of {before} and of {len} bytes"
+            ));
+            return Ok(());
+        }
         while no != 0 {
-            // Two versions of a row may share a chain, so a chain may be reached more than once.
             if !reached.insert(no) {
+                c.error(format!("page {no} of a long column belongs to something else too"));
                 return Ok(());
             }
             c.pages += 1;
-            c.turn.count(self).await;
-            let id = PageId { space: t.space, no };
-            let (ty, next) = self
-                .retry(|| {
-                    self.store
-                        .pool
-                        .fix(id, Latch::S)
-                        .map(|g| (u16_at(&g[..], 12), u32_at(&g[..], 24)))
-                })
-                .await?;
-            if ty != kind::OVERFLOW {
+            let Some((bytes, next)) = self.part_of_chain(t, no, c).await? else {
                 c.error(format!("page {no} of a long column is not an overflow page"));
                 return Ok(());
-            }
+            };
+            rest = rest.and_then(|rest| rest.checked_sub(bytes));
             no = next;
         }
+        if rest != Some(0) {
+            c.error(format!(
+                "the pages of a long column, from page {first} on, do not have its {len} bytes"
+            ));
+        }
         Ok(())
+    }
+    /// Notes the pages of a long column of a row that is marked as deleted.
+    async fn pass_chain(&self, t: &Table, first: PageNo, c: &mut Check) -> Result<()> {
+        let mut no = first;
+        while no != 0 && c.deleted.insert(no) {
+            match self.part_of_chain(t, no, c).await? {
+                Some((_, next)) => no = next,
+                None => break,
+            }
+        }
+        Ok(())
+    }
+    /// The number of bytes in a page of a long column, and the next page.
+    async fn part_of_chain(
+        &self,
+        t: &Table,
+        no: PageNo,
+        c: &mut Check,
+    ) -> Result<Option<(u64, PageNo)>> {
+        c.turn.count(self).await;
+        let id = PageId { space: t.space, no };
+        self.retry(|| {
+            let g = self.store.pool.fix(id, Latch::S)?;
+            Ok(overflow::part(&g).map(|(bytes, next)| (bytes.len() as u64, next)))
+        })
+        .await
     }
     /// Checks that every reached page is marked as used, and notes the used pages that were not
     /// reached.
@@ -287,7 +339,7 @@ impl Engine {
             let used = word.as_ref().is_some_and(|(_, p)| bitmap::is_used(p, no));
             match (used, reached.contains(&no)) {
                 (false, true) => c.error(format!("page {no} is in use but marked free")),
-                (true, false) if !bitmap::is_bitmap(no) => lost += 1,
+                (true, false) if !bitmap::is_bitmap(no) && !c.deleted.contains(&no) => lost += 1,
                 _ => {}
             }
         }

@@ -515,6 +515,8 @@ errors! {
     value_out_of_range(kind, expression) = 1690, "{kind} value is out of range in '{expression}'";
     /// A bug in this server; the error ends only the statement.
     internal(what) = 1815, "Internal error: {what}";
+    wrong_yes_or_no(value) = 1525, "Incorrect argument (should be Y or N) value: '{value}'";
+    invalid_encryption() = 3184, "Invalid encryption option.";
     year_length() = 1818, "Supports only YEAR or YEAR(4) column.";
     forced_recovery() = 1881, "Operation not allowed when innodb_force_recovery > 0.";
     read_only_transaction() = 1792, "Cannot execute statement in a READ ONLY transaction.";

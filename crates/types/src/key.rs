@@ -213,7 +213,8 @@ impl Kind {
         }
     }
 
-    /// The number of bytes of this column at the start of `key`. The value is not NULL.
+    /// The number of bytes of this column at the start of `key`, and more than `key` has if it ends
+    /// within the column. The value is not NULL.
     fn skip(self, key: &[u8], desc: bool) -> usize {
         let Kind::String { collation, .. } = self else {
             return self.width().expect("not a string");
@@ -223,7 +224,7 @@ impl Kind {
             if collation.pads() { flag != EQUAL_TO_SPACES } else { flag == MORE_FOLLOWS }
         };
         let mut len = CHUNK + 1;
-        while more(key[len - 1] ^ flip) {
+        while key.get(len - 1).is_some_and(|flag| more(flag ^ flip)) {
             len += CHUNK + 1;
         }
         len
@@ -379,6 +380,14 @@ impl KeyLayout {
     /// Length in bytes of the first `n` columns' bytes of a key.
     pub fn skip_columns(&self, key: &[u8], n: usize) -> usize {
         self.parts[..n].iter().fold(0, |at, part| at + part.skip(&key[at..]))
+    }
+
+    /// [`KeyLayout::skip_columns`] for bytes that may be no key: None if they end too early.
+    pub fn checked_skip(&self, key: &[u8], n: usize) -> Option<usize> {
+        self.parts[..n].iter().try_fold(0usize, |at, part| {
+            let end = at + part.skip(key.get(at..)?);
+            (end <= key.len()).then_some(end)
+        })
     }
 
     /// Turns a prefix of keys into the least key after all keys with the prefix. Returns false,

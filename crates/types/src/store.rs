@@ -641,7 +641,7 @@ fn position(names: &[String], wanted: &[u8], collation: Collation) -> Option<usi
 
 /// The text that is looked up among members: no member has trailing spaces, so they do not count,
 /// even where the collation compares them. Spaces of a binary string are bytes like others.
-fn member_text(text: &[u8], collation: Collation) -> &[u8] {
+pub fn member_text(text: &[u8], collation: Collation) -> &[u8] {
     if collation == Collation::Binary { text } else { trim_spaces(text) }
 }
 
@@ -678,6 +678,20 @@ fn store_enum<'a>(
     }
 }
 
+/// The bits of the members in a text, whose character set is that of the collation, and whether
+/// each member has a name. Each is compared with all names: a long text can be given in parts that
+/// end at commas.
+pub fn set_bits(names: &[String], text: &[u8], collation: Collation) -> (u64, bool) {
+    let (mut bits, mut whole) = (0, true);
+    for member in text.split(|b| *b == b',') {
+        match position(names, member, collation) {
+            Some(i) => bits |= 1 << i,
+            None => whole = false,
+        }
+    }
+    (bits, whole)
+}
+
 fn store_set<'a>(
     value: &Value<'_>,
     names: &[String],
@@ -690,10 +704,7 @@ fn store_set<'a>(
         Value::Bytes(text) if text.is_empty() => (0, true),
         Value::Bytes(text) => {
             let converted = from.convert_lossy(text, collation.charset());
-            let members = || member_text(&converted, collation).split(|b| *b == b',');
-            let found = |member: &[u8]| position(names, member, collation);
-            let bits = members().filter_map(found).fold(0u64, |bits, i| bits | 1 << i);
-            let whole = members().all(|member| found(member).is_some());
+            let (bits, whole) = set_bits(names, member_text(&converted, collation), collation);
             let number = || std::str::from_utf8(text).ok()?.trim().parse::<u64>().ok();
             match number().filter(|n| !whole && *n <= all) {
                 Some(number) => (number, true),

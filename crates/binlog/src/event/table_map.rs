@@ -59,6 +59,9 @@ fn name<'a>(input: &mut Input<'a>) -> Result<&'a [u8], DecodeError> {
     }
 }
 
+/// No table has more columns. A short event could otherwise ask for much memory and time.
+const MAX_COLUMNS: usize = 4096;
+
 pub(super) fn decode(body: &[u8]) -> Result<Table, DecodeError> {
     let mut input = Input::new(body, "a TABLE_MAP event");
     let id = TableId(input.le(TABLE_ID_LEN)?);
@@ -66,6 +69,9 @@ pub(super) fn decode(body: &[u8]) -> Result<Table, DecodeError> {
     input.u16()?;
     let (schema, table_name) = (name(&mut input)?, name(&mut input)?);
     let count = input.count()?;
+    if count > MAX_COLUMNS {
+        return Err(input.wrong("a table has more than 4096 columns"));
+    }
     let types = input.bytes(count)?;
     let mut kinds = Input::new(input.lenenc_bytes()?, "the column metadata of a TABLE_MAP event");
     let nulls = input.bytes(count.div_ceil(8))?;

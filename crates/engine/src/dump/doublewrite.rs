@@ -7,7 +7,7 @@ use redolith_disk::File;
 use std::io::{self, Write};
 
 pub(super) fn dump(file: &dyn File, request: &Request, out: &mut dyn Write) -> io::Result<()> {
-    let segments = file.len()? / SEGMENT_BYTES;
+    let segments = file.len()?.div_ceil(SEGMENT_BYTES);
     writeln!(out, "{segments} batches")?;
     for n in (request.from..segments).take(usize::try_from(request.limit).unwrap_or(usize::MAX)) {
         let bytes = read(file, n * SEGMENT_BYTES, SEGMENT_BYTES as usize)?;

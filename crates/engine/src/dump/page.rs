@@ -19,8 +19,10 @@ pub(super) fn each(
     request: &Request,
     mut f: impl FnMut(PageNo, &Page, Option<String>) -> io::Result<bool>,
 ) -> io::Result<()> {
-    // Page 0 tells the space id. A page with another space id is out of its place.
-    let space = page_at(file, 0)?.map(|page| header::id(&page).space);
+    // Page 0 tells the space id, unless it is damaged. A page with another space id is out of its
+    // place.
+    let whole = |page: &Box<Page>| header::verify(page, header::id(page)).is_ok();
+    let space = page_at(file, 0)?.filter(whole).map(|page| header::id(&page).space);
     let (mut no, mut printed) = (PageNo::try_from(request.from).unwrap_or(PageNo::MAX), 0);
     while printed < request.limit
         && let Some(page) = page_at(file, no)?
@@ -34,16 +36,19 @@ pub(super) fn each(
     Ok(())
 }
 
-pub(super) fn dump(file: &dyn File, request: &Request, out: &mut dyn Write) -> io::Result<()> {
-    let bytes = file.len()?;
-    writeln!(out, "{} pages of {PAGE_SIZE} bytes", bytes / PAGE_SIZE as u64)?;
-    if !bytes.is_multiple_of(PAGE_SIZE as u64) {
-        writeln!(
-            out,
-            "! the file ends within a page, {} bytes behind the last whole one",
-            bytes % PAGE_SIZE as u64
-        )?;
+/// Tells of a file that ends within a page.
+pub(super) fn tell_cut_end(file: &dyn File, out: &mut dyn Write) -> io::Result<()> {
+    match file.len()? % PAGE_SIZE as u64 {
+        0 => Ok(()),
+        rest => {
+            writeln!(out, "! the file ends within a page, {rest} bytes behind the last whole one")
+        }
     }
+}
+
+pub(super) fn dump(file: &dyn File, request: &Request, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{} pages of {PAGE_SIZE} bytes", file.len()? / PAGE_SIZE as u64)?;
+    tell_cut_end(file, out)?;
     each(file, request, |no, page, bad| {
         if page.iter().all(|b| *b == 0) {
             // Most of a file that has just grown consists of such pages.

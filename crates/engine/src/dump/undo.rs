@@ -1,5 +1,5 @@
 //! Prints the undo logs in an undo space.
-use super::page::each;
+use super::page::{each, tell_cut_end};
 use super::{Request, key};
 use crate::PAGE_SIZE;
 use crate::page::{header, kind};
@@ -9,6 +9,7 @@ use std::io::{self, Write};
 
 pub(super) fn dump(file: &dyn File, request: &Request, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "undo space of {} pages", file.len()? / PAGE_SIZE as u64)?;
+    tell_cut_end(file, out)?;
     each(file, request, |no, page, bad| {
         if bad.is_none() && header::page_type(page) != kind::UNDO || page.iter().all(|b| *b == 0) {
             return Ok(false);

@@ -381,8 +381,7 @@ fn a_table_is_dropped_beside_a_rollback() {
     assert!(dir.open().tables().is_empty());
 }
 
-/// A caller who gives up an open does not leave the engine's tasks behind in an unlocked directory.
-/// Tests OPENING-1.
+/// A close goes on whose caller gives it up. Tests OPENING-1.
 #[test]
 fn a_close_that_is_given_up_goes_on() {
     use std::future::Future;
@@ -417,6 +416,7 @@ fn a_close_that_is_given_up_goes_on() {
     assert_eq!(db.snapshot().range(&blobs, ..).unwrap().count(), 2000);
 }
 
+/// A caller who gives up an open does not leave the engine's tasks behind in an unlocked directory.
 /// Tests OPENING-1.
 #[test]
 fn an_open_that_is_given_up_closes_the_database() {

@@ -4,9 +4,9 @@ use super::pace::LONG;
 use crate::error::{Result, SqlError};
 use crate::plan::{Expr, Kind};
 use redolith_types::json::{JsonRef, parse_cost};
-use redolith_types::store::{ConvertError, StoreMode};
+use redolith_types::store::{ConvertError, StoreMode, member_text, set_bits};
 use redolith_types::{
-    Charset, Column, Date, DateTime, Decimal, SqlType, Time, Value, convert_for_column,
+    Charset, Collation, Column, Date, DateTime, Decimal, SqlType, Time, Value, convert_for_column,
 };
 
 /// Converts a value for a column. `row` counts from 1, for messages. Without strict mode, a loss
@@ -44,6 +44,26 @@ pub fn convert<'v>(
         env.bytes(text.len())?;
         env.charge(parse_cost(text))?;
     }
+    let value = match (&column.ty, value) {
+        (SqlType::Set { names, collation }, Value::Bytes(text)) if text.len() >= PART_OF_SET => {
+            match long_set(names, &text, *collation, from, env)? {
+                Some((bits, true)) => Value::UInt(bits),
+                Some((_, false)) if mode.strict => {
+                    return Err(worded(&ConvertError::Truncated, column, row));
+                }
+                Some((bits, false)) => {
+                    env.only_warn(worded(&ConvertError::Truncated, column, row));
+                    Value::UInt(bits)
+                }
+                None => Value::Bytes(text),
+            }
+        }
+        (SqlType::Enum { names, .. }, value @ Value::Bytes(_)) => {
+            env.steps(names.len())?;
+            value
+        }
+        (_, value) => value,
+    };
     let stored = convert_for_column(value, &column.ty, from, mode);
     env.release_to(held);
     match stored {
@@ -55,6 +75,40 @@ pub fn convert<'v>(
             Ok(stored.value)
         }
         Err(e) => Err(worded(&e, column, row)),
+    }
+}
+
+/// The members of a SET are looked up in parts of about so many bytes.
+const PART_OF_SET: usize = 1024;
+
+/// The bits of a long text with members, and whether each member has a name: None if the text has
+/// one member, which may be a number. Each part is followed by a look at KILL.
+#[cold]
+fn long_set(
+    names: &[String],
+    text: &[u8],
+    collation: Collation,
+    from: Charset,
+    env: &mut Env<'_>,
+) -> Result<Option<(u64, bool)>> {
+    env.bytes(text.len())?;
+    env.charge(text.len())?;
+    let converted = from.convert_lossy(text, collation.charset());
+    let mut rest = member_text(&converted, collation);
+    if !rest.contains(&b',') {
+        return Ok(None);
+    }
+    let (mut bits, mut whole) = (0, true);
+    loop {
+        let end = rest.iter().skip(PART_OF_SET).position(|b| *b == b',').map(|n| n + PART_OF_SET);
+        let part = &rest[..end.unwrap_or(rest.len())];
+        let (these, known) = set_bits(names, part, collation);
+        (bits, whole) = (bits | these, whole && known);
+        env.steps(names.len() * (1 + part.iter().filter(|b| **b == b',').count()))?;
+        match end {
+            Some(end) => rest = &rest[end + 1..],
+            None => return Ok(Some((bits, whole))),
+        }
     }
 }
 

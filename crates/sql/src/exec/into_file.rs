@@ -10,6 +10,7 @@ use crate::session_state::{Done, Outcome};
 use crate::text_file::{Column, Writer};
 use redolith_types::number::write_fixed;
 use redolith_types::{Charset, Value};
+use smallvec::SmallVec;
 use std::borrow::Cow;
 
 /// The bytes that are written at a time.
@@ -76,17 +77,15 @@ fn width(ty: &ExprType) -> usize {
 
 impl ToFile<'_> {
     /// The most bytes of a value's text in the file's character set.
-    fn text_len(&self, value: &Value<'_>) -> usize {
+    fn text_len(&self, value: &Value<'_>, ty: &ExprType) -> usize {
         /// No number and no time is longer.
         const NUMBER: usize = 512;
-        /// A byte of a JSON document may become six bytes of its text.
-        const JSON: usize = 6;
+        let converted = converted_to(ty, self.charset).map_or(1, |to| to.max_len() as usize);
         match value {
             Value::Null => 1,
-            Value::Bytes(bytes) => {
-                bytes.len() * self.charset.map_or(1, |charset| charset.max_len() as usize)
-            }
-            Value::Json(document) => document.len() * JSON,
+            Value::Bytes(bytes) => bytes.len() * converted,
+            // A bound by the document's length would be many times the text of most documents.
+            Value::Json(_) => value.to_bytes().len() * converted,
             _ => NUMBER,
         }
     }
@@ -120,10 +119,16 @@ impl RowTarget for ToFile<'_> {
         }
     }
     fn row_bytes(&self, values: &[Value<'_>]) -> usize {
-        let lengths = values.iter().map(|value| self.text_len(value));
-        // A string that is converted exists twice.
-        let converted = lengths.clone().max().filter(|_| self.charset.is_some()).unwrap_or(0);
-        converted
+        let lengths: SmallVec<[usize; 16]> =
+            values.iter().zip(&self.types).map(|(value, ty)| self.text_len(value, ty)).collect();
+        // A string that is converted, and the text of a document, exist beside the row.
+        let is_made = |value: &Value<'_>, ty| {
+            matches!(value, Value::Json(_)) || converted_to(ty, self.charset).is_some()
+        };
+        let made = values.iter().zip(&self.types).zip(&lengths);
+        let made = made.filter(|((value, ty), _)| is_made(value, ty)).map(|(_, length)| *length);
+        let lengths = lengths.iter().copied();
+        made.max().unwrap_or(0)
             + match &self.writer {
                 Some(writer) => writer.most_bytes(lengths),
                 None => lengths.sum(),
@@ -158,14 +163,17 @@ impl RowTarget for ToFile<'_> {
     }
 }
 
+/// The file's character set, if strings of a type are converted to it.
+fn converted_to(ty: &ExprType, to: Option<Charset>) -> Option<Charset> {
+    let from = ty.collation.charset();
+    to.filter(|to| *to != from && *to != Charset::Binary && from != Charset::Binary)
+}
+
 /// A string in the file's character set. What the set lacks becomes '?'.
 fn in_charset<'b>(bytes: &'b [u8], ty: &ExprType, to: Option<Charset>) -> Cow<'b, [u8]> {
-    let from = ty.collation.charset();
-    match to {
-        Some(to) if to != from && to != Charset::Binary && from != Charset::Binary => {
-            from.convert_lossy(bytes, to)
-        }
-        _ => Cow::Borrowed(bytes),
+    match converted_to(ty, to) {
+        Some(to) => ty.collation.charset().convert_lossy(bytes, to),
+        None => Cow::Borrowed(bytes),
     }
 }
 

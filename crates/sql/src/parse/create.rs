@@ -92,7 +92,7 @@ impl Parser<'_> {
                 if self.kind() != TokenKind::String {
                     return self.fail();
                 }
-                self.no_encryption()?;
+                self.no_encryption(|value| SqlError::wrong_yes_or_no(value))?;
             } else {
                 return self.fail();
             }
@@ -100,10 +100,15 @@ impl Parser<'_> {
         Ok((charset, collation))
     }
 
-    /// The value of ENCRYPTION, which can only be 'N'.
-    fn no_encryption(&mut self) -> Result<()> {
+    /// The value of ENCRYPTION, which can only be 'N'. `wrong` is the error of other values than
+    /// 'N' and 'Y'.
+    fn no_encryption(&mut self, wrong: impl FnOnce(&str) -> SqlError) -> Result<()> {
         let value = self.word_or_string()?;
-        if value.eq_ignore_ascii_case("N") { Ok(()) } else { Err(SqlError::no_master_key()) }
+        match value.as_str() {
+            "N" | "n" => Ok(()),
+            "Y" | "y" => Err(SqlError::no_master_key()),
+            value => Err(wrong(value)),
+        }
     }
 
     pub(super) fn charset_keyword(&mut self) -> bool {
@@ -595,7 +600,7 @@ impl Parser<'_> {
             options.comment = Some(self.string_literal()?);
         } else if self.accept("ENCRYPTION") {
             self.accept_symbol("=");
-            self.no_encryption()?;
+            self.no_encryption(|_| SqlError::invalid_encryption())?;
         } else if self.accept("COMPRESSION") {
             self.accept_symbol("=");
             let value = self.word_or_string()?;

@@ -2,6 +2,9 @@
 use super::binary::{JsonRef, View};
 use super::{JsonError, MAX_DEPTH, Meter, Result, compare};
 
+/// So few wanted scalars are looked up one by one.
+const FEW: usize = 8;
+
 /// Whether the target contains the candidate. An array contains a candidate array if it contains
 /// each of its elements, and another candidate if one of its elements contains it. An object
 /// contains an object if each member is contained in the member of the same name. Scalars contain
@@ -26,12 +29,21 @@ fn contains_within(
     let inner = || depth.checked_sub(1).ok_or(JsonError::TooDeep);
     match (target.view()?, candidate.view()?) {
         (View::Array(elements), View::Array(wanted)) => {
-            // Scalars are found in a sorted list, so that long arrays do not take their product.
-            let sorted = sorted_keys(elements.values(), meter)?;
+            // Many scalars are found in a sorted list, so that long arrays do not take their
+            // product.
+            let mut sorted = None;
             for value in wanted.values() {
                 let value = value?;
                 let found = if value.container()?.is_none() {
-                    has_key(&sorted, value)? || any_array_contains(target, value, inner()?, meter)?
+                    let has_scalar = if wanted.len() <= FEW {
+                        has_equal(elements.values(), value, meter)?
+                    } else {
+                        if sorted.is_none() {
+                            sorted = Some(sorted_keys(elements.values(), meter)?);
+                        }
+                        has_key(sorted.as_deref().unwrap_or_default(), value)?
+                    };
+                    has_scalar || any_array_contains(target, value, inner()?, meter)?
                 } else {
                     any_contains(target, value, inner()?, meter)?
                 };
@@ -110,6 +122,28 @@ fn sorted_keys<'a>(
     }
     keys.sort_unstable();
     Ok(keys)
+}
+
+/// Whether one of the values has the key of `wanted`, a scalar.
+fn has_equal<'a>(
+    values: impl Iterator<Item = Result<JsonRef<'a>>>,
+    wanted: JsonRef<'_>,
+    meter: Meter<'_>,
+) -> Result<bool> {
+    let wanted = key(wanted)?;
+    let mut here = Vec::new();
+    for value in values {
+        let value = value?;
+        count(meter, 1, 0)?;
+        if value.container()?.is_none() {
+            here.clear();
+            super::push_sort_key(value, &mut here)?;
+            if here == wanted {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
 }
 
 fn has_key(sorted: &[Vec<u8>], value: JsonRef<'_>) -> Result<bool> {

@@ -262,6 +262,7 @@ pub fn parse_time(text: &[u8]) -> Option<Parsed<Time>> {
     if run == 0 && after != Some(b'.') {
         return None;
     }
+    let run_of_digits = &text[s.at..s.at + run];
     let (first, _) = s.digits(usize::MAX);
     let space_then_digit = s.peek() == Some(b' ')
         && s.text[s.at..].trim_ascii_start().first().is_some_and(u8::is_ascii_digit);
@@ -272,7 +273,13 @@ pub fn parse_time(text: &[u8]) -> Option<Parsed<Time>> {
             let hours = s.digits(usize::MAX).0;
             clock(&mut s, first, hours)
         }
-        _ => (0, first / 10_000, first / 100 % 100, first % 100),
+        // The last two digits are the seconds, however many digits there are.
+        _ => {
+            let (minutes_of, seconds) = run_of_digits.split_at(run.saturating_sub(2));
+            let (hours, minutes) = minutes_of.split_at(minutes_of.len().saturating_sub(2));
+            let number = |text| Scanner { text, at: 0 }.digits(usize::MAX).0;
+            (0, number(hours), number(minutes), number(seconds))
+        }
     };
     if minutes > 59 || seconds > 59 {
         return None;

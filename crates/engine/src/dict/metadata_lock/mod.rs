@@ -19,7 +19,8 @@
 //!   not starve.
 //! - MDL-2: DDL begins by ending the session's transaction, and asks for all its `Exclusive` locks
 //!   at once (`lock_all`). While it holds one it waits for another at most a second, then gives all
-//!   of them back and begins again. A `Read` that it has taken first, on a schema, is none of them.
+//!   of them back and begins again. The `Read`s that it has taken first, on a schema and on tables
+//!   that it reads, are none of them.
 //! - MDL-3: a session that holds other metadata locks waits for *queued* requests at most a second,
 //!   and after that only for holders (its request is hurried).
 //! - MDL-4: of two holders of a lock that wait to convert it, neither excludes the other. A

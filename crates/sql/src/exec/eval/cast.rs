@@ -107,7 +107,7 @@ impl<'v> Eval<'v, '_, '_> {
                     Value::Decimal(_) if nearest != n.value => {
                         self.env.warn(SqlError::truncated_wrong_value("DECIMAL", &value))?
                     }
-                    _ if n.truncated => {
+                    _ if n.truncated || nearest != n.value && matches!(value, Value::Bytes(_)) => {
                         self.env.warn(SqlError::truncated_wrong_value("INTEGER", &value))?
                     }
                     _ => {}
@@ -120,7 +120,10 @@ impl<'v> Eval<'v, '_, '_> {
             }
             Kind::Decimal => self.cast_to_decimal(&value, ty),
             Kind::Double => Ok(Value::Double(self.double(&value)?)),
-            Kind::Float => Ok(Value::Float(self.double(&value)? as f32)),
+            Kind::Float => match self.double(&value)? as f32 {
+                x if x.is_finite() => Ok(Value::Float(x)),
+                _ => Err(self.out_of_range("DOUBLE", node)),
+            },
             Kind::Date | Kind::DateTime | Kind::Timestamp | Kind::Time => {
                 self.cast_to_temporal(value, ty)
             }

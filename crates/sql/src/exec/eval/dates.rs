@@ -38,7 +38,7 @@ impl<'v> Eval<'v, '_, '_> {
             F::UtcDate => Value::Date(self.utc_now().date()),
             F::UtcTime => Value::Time(self.utc_now().time().truncate(fsp)),
             F::UnixTimestamp => return self.unix_timestamp(args, fsp),
-            F::FromUnixTime => return self.from_unix_time(args),
+            F::FromUnixTime => return self.from_unix_time(args, node),
             F::Timestamp => {
                 let Some(at) = self.arg_date(&args[0])? else { return Ok(Value::Null) };
                 match args.get(1) {
@@ -253,7 +253,7 @@ impl<'v> Eval<'v, '_, '_> {
             n => Value::Decimal(Decimal::from_parts((us / 10i64.pow(6 - u32::from(n))).into(), n)),
         })
     }
-    fn from_unix_time(&mut self, args: &'v [Expr]) -> Result<Value<'v>> {
+    fn from_unix_time(&mut self, args: &'v [Expr], node: &'v Expr) -> Result<Value<'v>> {
         let value = self.number(&args[0])?;
         if value.is_null() {
             return Ok(Value::Null);
@@ -269,7 +269,8 @@ impl<'v> Eval<'v, '_, '_> {
         match args.get(1) {
             None => Ok(Value::DateTime(at)),
             Some(e) => {
-                let Some(pattern) = self.arg_bytes(e)? else { return Ok(Value::Null) };
+                let pattern = self.arg_text(e, self.charset_of(node))?;
+                let Some(pattern) = pattern else { return Ok(Value::Null) };
                 let text = super::format::format_date(at, &pattern, self.most_bytes());
                 Ok(text.map_or(Value::Null, Value::owned))
             }

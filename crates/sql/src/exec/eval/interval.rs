@@ -121,8 +121,11 @@ impl<'v> Eval<'v, '_, '_> {
             return Ok(Value::Null);
         }
         let is_simple = parts_of(unit).is_empty();
-        let interval =
-            if is_simple { simple(&amount, unit) } else { composite(&amount.to_bytes(), unit) };
+        let interval = if is_simple {
+            simple(&amount, unit)
+        } else {
+            composite(&self.text_of(&sides[1], &amount), unit)
+        };
         let interval = match interval.and_then(|i| if subtract { negated(i) } else { Some(i) }) {
             Some(interval) => interval,
             None if is_simple => return self.overflow("datetime"),

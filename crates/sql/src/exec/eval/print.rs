@@ -2,44 +2,94 @@
 use super::Row;
 use crate::plan::{ArithOp, CompareOp, Expr, ExprKind, UnaryOp};
 use redolith_types::Value;
+use std::fmt::Write;
+
+/// A message has no more of an expression than this many bytes. What follows is not written, so
+/// that neither long literals nor many levels cost anything.
+const MOST: usize = 512;
 
 pub fn text(e: &Expr, sources: &[Row<'_>], params: &[Value<'_>]) -> String {
-    let print = |e: &Expr| text(e, sources, params);
-    let list = |args: &[Expr]| args.iter().map(print).collect::<Vec<_>>().join(",");
-    let quoted = |v: &Value<'_>| match v {
-        Value::Bytes(_) => format!("'{v}'"),
-        v => v.to_string(),
-    };
-    match &e.kind {
-        ExprKind::Literal(v) => quoted(v),
-        ExprKind::Param(n) => params.get(*n as usize).map_or("?".into(), quoted),
-        ExprKind::Column { source, column } => match sources.get(*source as usize) {
-            Some(Row::Stored { def, .. }) => {
-                format!("`{}`.`{}`.`{}`", def.schema, def.name, def.columns[*column as usize].name)
+    let mut out = String::new();
+    Printer { sources, params, out: &mut out }.print(e);
+    out
+}
+
+struct Printer<'a> {
+    sources: &'a [Row<'a>],
+    params: &'a [Value<'a>],
+    out: &'a mut String,
+}
+
+impl Printer<'_> {
+    fn print(&mut self, e: &Expr) {
+        if self.out.len() > MOST {
+            return;
+        }
+        match &e.kind {
+            ExprKind::Literal(v) => self.value(v),
+            ExprKind::Param(n) => match self.params.get(*n as usize) {
+                Some(v) => self.value(v),
+                None => self.out.push('?'),
+            },
+            ExprKind::Column { source, column } => match self.sources.get(*source as usize) {
+                Some(Row::Stored { def, .. }) => {
+                    let name = &def.columns[*column as usize].name;
+                    self.write(format_args!("`{}`.`{}`.`{name}`", def.schema, def.name))
+                }
+                _ => self.write(format_args!("column {column}")),
+            },
+            ExprKind::Arith { op, sides } => self.sides(sides, arith_sign(*op)),
+            ExprKind::Compare { op, sides, .. } => self.sides(sides, compare_sign(*op)),
+            ExprKind::Unary(UnaryOp::Minus, v) => self.around("-(", v, ")"),
+            ExprKind::Unary(UnaryOp::BitNot, v) => self.around("~(", v, ")"),
+            ExprKind::Unary(UnaryOp::Not, v) => self.around("(not(", v, "))"),
+            ExprKind::Call { function, args } => {
+                self.write(format_args!("{}(", function.name().to_lowercase()));
+                for (n, arg) in args.iter().enumerate() {
+                    if self.out.len() > MOST {
+                        return;
+                    }
+                    self.out.push_str(if n > 0 { "," } else { "" });
+                    self.print(arg);
+                }
+                self.out.push(')');
             }
-            _ => format!("column {column}"),
-        },
-        ExprKind::Arith { op, sides } => {
-            format!("({} {} {})", print(&sides[0]), arith_sign(*op), print(&sides[1]))
+            ExprKind::Collate(v) => {
+                self.around("(", v, "");
+                self.write(format_args!(" collate {})", e.ty.collation.name()))
+            }
+            ExprKind::Hex(v) | ExprKind::Member { number: v, .. } => self.print(v),
+            ExprKind::Cast(v) | ExprKind::ConvertTo(v) => self.around("cast(", v, ")"),
+            ExprKind::UserVariable { name, .. } => self.write(format_args!("(@`{name}`)")),
+            ExprKind::SystemVariable { name, .. } => self.write(format_args!("@@{name}")),
+            ExprKind::GroupKey(n) => self.write(format_args!("group key {}", n + 1)),
+            ExprKind::Window(n) => self.write(format_args!("window function {}", n + 1)),
+            ExprKind::Aggregate(n) => self.write(format_args!("aggregate {}", n + 1)),
+            _ => self.out.push_str("expression"),
         }
-        ExprKind::Compare { op, sides, .. } => {
-            format!("({} {} {})", print(&sides[0]), compare_sign(*op), print(&sides[1]))
+    }
+    fn write(&mut self, text: std::fmt::Arguments<'_>) {
+        let written = self.out.write_fmt(text);
+        debug_assert!(written.is_ok(), "a String takes all text");
+    }
+    fn value(&mut self, v: &Value<'_>) {
+        match v {
+            Value::Bytes(text) => {
+                let text = String::from_utf8_lossy(&text[..text.len().min(MOST)]);
+                self.write(format_args!("'{text}'"))
+            }
+            v => self.write(format_args!("{v}")),
         }
-        ExprKind::Unary(UnaryOp::Minus, v) => format!("-({})", print(v)),
-        ExprKind::Unary(UnaryOp::BitNot, v) => format!("~({})", print(v)),
-        ExprKind::Unary(UnaryOp::Not, v) => format!("(not({}))", print(v)),
-        ExprKind::Call { function, args } => {
-            format!("{}({})", function.name().to_lowercase(), list(args))
-        }
-        ExprKind::Collate(v) => format!("({} collate {})", print(v), e.ty.collation.name()),
-        ExprKind::Hex(v) | ExprKind::Member { number: v, .. } => print(v),
-        ExprKind::Cast(v) | ExprKind::ConvertTo(v) => format!("cast({})", print(v)),
-        ExprKind::UserVariable { name, .. } => format!("(@`{name}`)"),
-        ExprKind::SystemVariable { name, .. } => format!("@@{name}"),
-        ExprKind::GroupKey(n) => format!("group key {}", n + 1),
-        ExprKind::Window(n) => format!("window function {}", n + 1),
-        ExprKind::Aggregate(n) => format!("aggregate {}", n + 1),
-        _ => "expression".into(),
+    }
+    fn around(&mut self, before: &str, e: &Expr, behind: &str) {
+        self.out.push_str(before);
+        self.print(e);
+        self.out.push_str(behind);
+    }
+    fn sides(&mut self, sides: &[Expr; 2], sign: &str) {
+        self.around("(", &sides[0], " ");
+        self.out.push_str(sign);
+        self.around(" ", &sides[1], ")");
     }
 }
 

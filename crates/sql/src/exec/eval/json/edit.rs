@@ -21,9 +21,11 @@ impl<'v> Eval<'v, '_, '_> {
         self.env.charge(nodes.saturating_mul(size_of::<Json<'_>>() + size_of::<String>()))
     }
 
-    /// Counts a change, which may move all elements of an array.
-    fn count_change(&mut self, document: &[u8]) -> Result<()> {
-        self.env.steps(1 + document.len() / BYTES_PER_STEP)
+    /// Counts a change, which may move all elements of an array: those of the document, and those
+    /// that the `earlier` changes have added.
+    fn count_change(&mut self, document: &[u8], earlier: usize) -> Result<()> {
+        let bytes = document.len() + earlier * size_of::<Json<'_>>();
+        self.env.steps(1 + bytes / BYTES_PER_STEP)
     }
 
     /// The document and the pairs of a path and a value that follow. None if the document or a path
@@ -57,8 +59,8 @@ impl<'v> Eval<'v, '_, '_> {
         };
         self.charge_tree(&document)?;
         let mut json = Json::Raw(JsonRef::new(&document)?);
-        for (path, value) in &changes {
-            self.count_change(&document)?;
+        for (n, (path, value)) in changes.iter().enumerate() {
+            self.count_change(&document, n)?;
             edit::set(&mut json, path, Json::Raw(JsonRef::new(value)?), mode)?;
         }
         self.made_json(&json)
@@ -74,8 +76,8 @@ impl<'v> Eval<'v, '_, '_> {
         };
         self.charge_tree(&document)?;
         let mut json = Json::Raw(JsonRef::new(&document)?);
-        for (path, value) in &changes {
-            self.count_change(&document)?;
+        for (n, (path, value)) in changes.iter().enumerate() {
+            self.count_change(&document, n)?;
             let value = Json::Raw(JsonRef::new(value)?);
             if function == Function::JsonArrayAppend {
                 edit::array_append(&mut json, path, value)?;
@@ -106,7 +108,7 @@ impl<'v> Eval<'v, '_, '_> {
         self.charge_tree(&document)?;
         let mut json = Json::Raw(JsonRef::new(&document)?);
         for path in &paths {
-            self.count_change(&document)?;
+            self.count_change(&document, 0)?;
             edit::remove(&mut json, path)?;
         }
         self.made_json(&json)

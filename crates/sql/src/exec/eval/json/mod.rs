@@ -243,9 +243,16 @@ impl<'v> Eval<'v, '_, '_> {
         let document = |this: &mut Self, e: &Expr, value: &Value<'_>| -> Result<Vec<u8>> {
             // TRUE is the JSON value true, which is not equal to the number 1.
             let value = match value {
+                Value::Bytes(bytes) if this.charset_of(e) == Charset::Binary => {
+                    return Ok(Json::Opaque(field_of(e), Cow::Borrowed(&bytes[..])).to_binary()?);
+                }
+                Value::UInt(_) if e.ty.kind == Kind::Bit => {
+                    let bytes = this.text_of(e, value);
+                    return Ok(Json::Opaque(field::BIT, bytes).to_binary()?);
+                }
                 Value::Bytes(_) => {
                     let text = this.string_in(e, value, Charset::Utf8mb4).into_owned();
-                    if is_mark(e) && this.charset_of(e) != Charset::Binary {
+                    if is_mark(e) {
                         return this.mark_as_json(&text);
                     }
                     Value::owned(text)
