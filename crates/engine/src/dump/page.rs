@@ -21,8 +21,9 @@ pub(super) fn each(
 ) -> io::Result<()> {
     // Page 0 tells the space id, unless it is damaged. A page with another space id is out of its
     // place.
-    let whole = |page: &Box<Page>| header::verify(page, header::id(page)).is_ok();
-    let space = page_at(file, 0)?.filter(whole).map(|page| header::id(&page).space);
+    let space = page_at(file, 0)?
+        .filter(|page| header::verify(page, header::id(page)).is_ok())
+        .map(|page| header::id(&page).space);
     let (mut no, mut printed) = (PageNo::try_from(request.from).unwrap_or(PageNo::MAX), 0);
     while printed < request.limit
         && let Some(page) = page_at(file, no)?
