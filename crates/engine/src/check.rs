@@ -13,7 +13,7 @@ use crate::row::{overflow, value};
 use crate::space::bitmap;
 use crate::trx::Turn;
 use crate::{Error, PageId, PageNo, Result};
-use hashbrown::{HashMap, HashSet};
+use hashbrown::HashSet;
 use std::sync::Arc;
 
 /// The findings of a check.
@@ -25,8 +25,6 @@ pub struct Check {
     pub notes: Vec<String>,
     pub rows: u64,
     pub pages: u64,
-    /// The first pages of the rows' long columns, with the columns' lengths.
-    chains: HashMap<PageNo, u64>,
     /// Pages of long columns of rows that are marked as deleted. Purge may have freed them.
     deleted: HashSet<PageNo>,
     turn: Turn,
@@ -269,12 +267,6 @@ impl Engine {
         c: &mut Check,
     ) -> Result<()> {
         let (mut no, mut rest) = (first, Some(len));
-        if let Some(before) = c.chains.insert(first, len) {
-            c.error(format!(
-                "two rows have a long column in page {first}, of {before} and of {len} bytes"
-            ));
-            return Ok(());
-        }
         while no != 0 {
             if !reached.insert(no) {
                 c.error(format!("page {no} of a long column belongs to something else too"));
