@@ -119,6 +119,8 @@ class Load:
                 lambda: f'UPDATE words SET u = {unique} WHERE (a, n) = ({key})',
                 lambda: f'DELETE FROM words WHERE n = {r.randrange(8)} LIMIT 1',
                 lambda: f"INSERT INTO plain VALUES ({r.randrange(9)}, 'x'), (NULL, 'y')",
+                # With a minimal image no column is given.
+                lambda: 'INSERT INTO plain () VALUES (), ()',
                 lambda: f"UPDATE plain SET b = 'u{r.randrange(9)}' WHERE a = {r.randrange(9)}",
                 lambda: f'DELETE FROM plain WHERE a = {r.randrange(9)} LIMIT 2',
             ]

@@ -415,6 +415,16 @@ def bounded_memory():
         s.c.query(f"SELECT * FROM t ORDER BY id INTO OUTFILE '{out}'")
         assert peak(s) < 6 << 20, peak(s)
         assert subprocess.run(['cmp', path, out]).returncode == 0
+        # A row is charged for what its text takes, not for the most that a character set could
+        # make of it, nor for the longest text of a document.
+        for value, charset, length in (
+            ("REPEAT('a', 40000000)", 'CHARACTER SET utf8mb4', 40_000_001),
+            ("CAST(CONCAT('[\"', REPEAT('a', 40000000), '\"]') AS JSON)", '', 40_000_005),
+        ):
+            row = s.path(f'row-{length}')
+            s.c.query(f"SELECT {value} INTO OUTFILE '{row}' {charset}")
+            assert os.path.getsize(row) == length
+            os.remove(row)
 
 
 def full_disk():

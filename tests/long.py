@@ -43,6 +43,9 @@ KINDS = {
         " '([0-7][0-9a-f]{4000}|[8-f][0-9a-f]{3000})[g-z]'"
     ),
     'LOCATE and REPLACE': f"DO BENCHMARK(100000, LOCATE('b', REPLACE({BIG}, 'aa', 'a')))",
+    'JSON_ARRAY_INSERT of many': (
+        "DO BENCHMARK(100000, JSON_ARRAY_INSERT('[]'" + ", '$[0]', 1" * 20_000 + '))'
+    ),
     'CONVERT': f'DO BENCHMARK(100000, CONVERT({BIG} USING latin1))',
     'join without matches': (
         'SELECT COUNT(*) FROM many a, many b, many c WHERE a.k + b.k + c.k = -1'

@@ -167,3 +167,64 @@ fn a_dump_tells_events_rows_and_damage() {
     assert_eq!(bad.lines().count(), good.lines().count(), "the dump goes on behind the damage");
     assert!(text(b"\xfebix").starts_with("! position 0: it is not a file of the binary log"));
 }
+
+/// A TABLE_MAP of a hostile file is a few bytes that name millions of columns, or as many as it
+/// has bytes for: more than any table has.
+#[test]
+fn a_table_with_more_columns_than_tables_have_is_refused() {
+    let columns = |count: u64, types: usize| {
+        let mut body = vec![0; 8];
+        body.extend_from_slice(b"\x01s\0\x01t\0\xfe");
+        body.extend_from_slice(&count.to_le_bytes());
+        // Columns of type INT, which have no metadata, and a bit for each of them.
+        body.resize(body.len() + types, 3);
+        body.push(0);
+        body.resize(body.len() + types.div_ceil(8), 0);
+        let header = Header {
+            timestamp: 1,
+            event_type: EventType::TABLE_MAP,
+            server_id: 1,
+            len: (Header::LEN + body.len()) as u32,
+            end_pos: 0,
+            flags: 0,
+        };
+        match Event::decode(&header, &body) {
+            Ok(Event::TableMap(table)) => Ok(table.columns.len()),
+            Ok(other) => panic!("{other:?}"),
+            Err(error) => Err(error.to_string()),
+        }
+    };
+    assert_eq!(columns(4096, 4096), Ok(4096));
+    for (count, types) in [(4097, 4097), (1 << 20, 1 << 20), (u64::MAX, 10), (1 << 40, 10)] {
+        let error = columns(count, types).unwrap_err();
+        assert!(error.contains("TABLE_MAP"), "{error}");
+    }
+    assert!(columns(4097, 4097).unwrap_err().contains("4096 columns"));
+}
+
+/// The tables of a statement end with it, as for a replica: a hostile file cannot describe millions
+/// of tables that are kept for rows to come.
+#[test]
+fn a_dump_forgets_tables_at_the_end_of_a_statement() {
+    let mut bytes = whole();
+    let (disk, path) = disk_with(&bytes);
+    let mut reader = Reader::open(&disk, &path).unwrap();
+    let mut last = None;
+    while let Some(event) = reader.next_event().unwrap() {
+        if matches!(event.decode().unwrap(), Event::Rows(rows) if rows.is_end_of_statement()) {
+            last = Some((event.header, event.bytes.to_vec()));
+        }
+    }
+    let (header, event) = last.unwrap();
+    let body = &event[Header::LEN..event.len() - 4];
+    let again = Event::decode(&header, body).unwrap();
+    let at = bytes.len() as u64;
+    append(&mut bytes, &again, fixtures::STAMP, at, Checksum::Crc32).unwrap();
+    let (disk, path) = disk_with(&bytes);
+    let mut out = Vec::new();
+    dump::dump(&disk, &dump::Request::from(&*path), &mut out).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    let undescribed = "no Table_map event before";
+    let (before, behind) = text.split_at(text.find(&format!("position {at}, ")).unwrap());
+    assert!(behind.contains(undescribed) && !before.contains(undescribed), "{behind}");
+}

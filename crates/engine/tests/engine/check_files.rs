@@ -4,15 +4,19 @@
 use crate::common::Dir;
 use crate::common::tables::*;
 use crate::dump::written;
-use redolith_disk::{Disk, RealDisk};
+use redolith_disk::{Disk, File, Io, Op, OpenHow, RealDisk};
 use redolith_engine::runtime::block_on;
 use redolith_engine::{Checked, Config, Error, PAGE_SIZE, Told, check_files};
+use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 fn check(dir: &Path) -> (Checked, Vec<String>, Vec<String>) {
+    check_on(Arc::new(RealDisk::new()), dir)
+}
+fn check_on(disk: Arc<dyn Disk>, dir: &Path) -> (Checked, Vec<String>, Vec<String>) {
     let (mut damage, mut notes, mut read) = (Vec::new(), Vec::new(), 0);
-    let disk: Arc<dyn Disk> = Arc::new(RealDisk::new());
     let checked = check_files(disk, &Config::new(dir), &mut |told| match told {
         Told::Damage(why) => damage.push(why),
         Told::Note(what) => notes.push(what),
@@ -92,4 +96,68 @@ fn a_directory_in_use_or_without_a_redo_log_is_refused() {
     block_on(e.close()).unwrap();
     drop(e);
     assert_eq!(check(&dir.0).1, Vec::<String>::new());
+}
+
+/// A real disk that cannot read some bytes of the files in the folder of tables.
+struct Worn {
+    disk: RealDisk,
+    unreadable: Range<u64>,
+}
+struct WornFile {
+    file: Arc<dyn File>,
+    unreadable: Range<u64>,
+}
+impl WornFile {
+    fn check(&self, offset: u64, len: usize) -> io::Result<()> {
+        let end = offset + len as u64;
+        if offset < self.unreadable.end && end > self.unreadable.start {
+            return Err(io::Error::other("the sector is worn out"));
+        }
+        Ok(())
+    }
+}
+impl File for WornFile {
+    redolith_disk::forward_file!(file: write_at write_durable_at sync len set_len);
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
+        self.check(offset, buf.len())?;
+        self.file.read_at(buf, offset)
+    }
+    fn submit(&self, io: Io) {
+        match io.op {
+            Op::Read(buf) if self.check(io.offset, buf.len()).is_err() => {
+                (io.done)(self.check(io.offset, buf.len()), Some(buf))
+            }
+            op => self.file.submit(Io { op, ..io }),
+        }
+    }
+}
+impl Disk for Worn {
+    fn open(&self, path: &Path, how: OpenHow) -> io::Result<Arc<dyn File>> {
+        let file = self.disk.open(path, how)?;
+        let of_table = path.parent().is_some_and(|folder| folder.ends_with("tables"));
+        Ok(match of_table {
+            true => Arc::new(WornFile { file, unreadable: self.unreadable.clone() }),
+            false => file,
+        })
+    }
+    redolith_disk::forward_disk! {
+        disk: exists list create_dir_all remove rename sync_dir lock_dir now wall_us random
+    }
+}
+
+/// A page that the disk cannot read is named, also if it is the bitmap, and the check goes on
+/// behind it.
+#[test]
+fn every_unreadable_page_is_named() {
+    let dir = written("check-worn");
+    let pages = check(&dir.0).0.pages;
+    let size = PAGE_SIZE as u64;
+    for no in 0..4 {
+        let disk = Worn { disk: RealDisk::new(), unreadable: no * size + 100..no * size + 101 };
+        let (checked, damage, _) = check_on(Arc::new(disk), &dir.0);
+        let page = format!("page 1025:{no} of ");
+        let named = |why: &String| why.contains(&page) && why.contains("worn out");
+        assert!(damage.len() == 1 && named(&damage[0]), "page {no}: {damage:#?}");
+        assert_eq!(checked.pages, pages - 1, "page {no}");
+    }
 }

@@ -4,10 +4,10 @@
 use crate::common::Dir;
 use crate::common::tables::*;
 use redolith_disk::RealDisk;
-use redolith_engine::Trx;
 use redolith_engine::dump::{Kind, Request, dump};
 use redolith_engine::lock::KillFlag;
 use redolith_engine::runtime::block_on;
+use redolith_engine::{PAGE_SIZE, Trx};
 use redolith_types::{IndexDef, Value};
 use std::path::{Path, PathBuf};
 
@@ -178,4 +178,39 @@ fn damaged_files_are_printed_as_far_as_they_go() {
             .to_string()
             .contains("log_<number>")
     );
+}
+
+/// The id that a damaged page 0 claims is not held against the other pages, and what stands behind
+/// the last whole page or copy is told.
+#[test]
+fn a_damaged_page_0_and_a_cut_end_are_told_once() {
+    let dir = written("dump-page-0");
+    for (kind, path) in [
+        (Kind::Page, dir.0.join("system.rdl")),
+        (Kind::Page, table_files(&dir.0)[0].clone()),
+        (Kind::Undo, dir.0.join("undo.rdl")),
+    ] {
+        let right = std::fs::read(&path).unwrap();
+        let lines = whole(kind, &path).lines().count();
+        let mut wrong = right.clone();
+        // The space id.
+        wrong[8..12].fill(0x66);
+        std::fs::write(&path, &wrong).unwrap();
+        let text = whole(kind, &path);
+        let told: Vec<&str> = text.lines().filter(|line| line.starts_with('!')).collect();
+        assert!(!told.iter().any(|line| !line.contains("page 0")), "{told:#?}");
+        assert!(kind == Kind::Undo || told.len() == 1, "{told:#?}");
+        std::fs::write(&path, &right[..right.len() - 1000]).unwrap();
+        let text = whole(kind, &path);
+        assert_eq!(text.matches("! the file ends within a page, 15384 bytes").count(), 1);
+        assert!(text.lines().count() <= lines + 1, "{text}");
+        std::fs::write(&path, &right).unwrap();
+    }
+    // A batch of copies that is cut off is told, too.
+    let path = dir.0.join("doublewrite.rdl");
+    let right = std::fs::read(&path).unwrap();
+    assert!(right.len() > 3 * PAGE_SIZE && whole(Kind::Doublewrite, &path).contains(": whole"));
+    std::fs::write(&path, &right[..3 * PAGE_SIZE]).unwrap();
+    let cut = whole(Kind::Doublewrite, &path);
+    assert_eq!(cut, "1 batches\n! batch at 0: its header is torn or damaged\n");
 }

@@ -1,6 +1,7 @@
 //! Tests of the engine from outside: its public interface, and parts that `testing` shows.
 mod batch;
 mod check_files;
+mod check_table;
 mod common;
 mod covered;
 mod definitions;

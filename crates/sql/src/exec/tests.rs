@@ -730,3 +730,24 @@ fn a_view_older_than_the_definition_is_told_so() {
     assert_eq!(a.rows("SELECT COUNT(*) FROM later", &[]), "0");
     block_on(a.trx.rollback()).unwrap();
 }
+
+/// A message has the beginning of a long expression. Neither its levels nor its literals are
+/// written behind that.
+#[test]
+fn a_message_has_the_beginning_of_a_long_expression() {
+    let server = Server::new();
+    let mut c = Client::new(&server);
+    c.ddl("CREATE TABLE t (a BIGINT)");
+    c.affected("INSERT INTO t VALUES (9223372036854775807)");
+    let (levels, text) = (300, "x".repeat(100_000));
+    for (inner, shown) in [("a", "`a`"), (&*format!("CHAR_LENGTH('{text}')"), "xxx")] {
+        let nested = format!("{}{inner}{}", "(0 * a + ".repeat(levels), ")".repeat(levels));
+        for (sum, in_message) in [(format!("{inner} + a"), true), (format!("{nested} + a"), false)]
+        {
+            let (code, message) = c.error(&format!("SELECT {sum} FROM t"));
+            assert!(code == 1690 && message.starts_with("BIGINT value is out of range in '("));
+            assert!(message.len() < 1100, "{}", message.len());
+            assert!(!in_message || message.contains(shown), "{message}");
+        }
+    }
+}
