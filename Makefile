@@ -9,8 +9,8 @@
 #   make lint         rustfmt, clippy and rustdoc with warnings as errors, licences
 #   make sim          crash simulation alone; SEEDS=100000 for a long one
 #   make soak         what make test has no time for, an hour: 20,000 seeds, every operation,
-#                     200 power cuts, all 5.7 million queries of the sqllogictest corpus, the whole
-#                     tests of make clients
+#                     200 power cuts, all models under loom and shuttle, Miri, all 5.7 million
+#                     queries of the sqllogictest corpus, the whole tests of make clients
 #   make differ       random statements beside MariaDB, an hour; DIFFER_SECONDS=600 SEED=7 for
 #                     others
 #   make clients      the whole tests of Django, SQLAlchemy and drivers, half an hour;
@@ -68,6 +68,7 @@ test:
 	tests/run
 test-%:
 	@tools/setup test
+	@if [ $* = miri ]; then tools/setup miri; fi
 	tests/run $*
 
 # Many tests wait, so there are more threads than cores.
@@ -103,7 +104,9 @@ sim:
 
 soak: build
 	@tools/setup test
+	@tools/setup miri
 	EVERY_IO=1 tests/run sim --seeds 20000
+	tests/run --soak
 	POWER_LOSS_IMAGES=200 POWER_LOSS_TRANSACTIONS=600 SEED=$(SEED) \
 	  cargo test --locked -p redolith-server --test server power_loss:: -- --nocapture
 	tests/logic.py --all --binary $(BINARY)

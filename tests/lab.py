@@ -4,6 +4,7 @@ run keeps its rows, and no process outlives a run.
 
   tests/lab.py                         study 1, also with another script and paces, and studies 2 to
                                        5 beside MariaDB
+  tests/lab.py --quick                 study 1 without its other script, and what ends a run
   tests/lab.py --keep DIR              leaves the reports there, to look at
 """
 
@@ -419,6 +420,7 @@ def main():
     )
     p.add_argument('--binary', default=servers.BINARY)
     p.add_argument('--keep', metavar='DIR')
+    p.add_argument('--quick', action='store_true')
     a = p.parse_args()
     report, scratch, binary = Report(), a.keep or servers.scratch('lab'), os.path.abspath(a.binary)
     dirs = {
@@ -437,16 +439,21 @@ def main():
     }
     for dir in dirs.values():
         shutil.rmtree(dir, ignore_errors=True)
-    # These two take most of the time. They run together, because their figures do not matter.
-    both, paces = Lab(binary, dirs['redo'], REDO), Lab(binary, dirs['pace'], PACE + quota())
+    both, tests = Lab(binary, dirs['redo'], REDO), []
+    if not a.quick:
+        # These two take most of the time. They run together, because their figures do not matter.
+        paces = Lab(binary, dirs['pace'], PACE + quota())
+        tests = [
+            ('lab redo, another script and paces', lambda: pace(paces)),
+            ('lab writers', lambda: writers(binary, dirs['writers'])),
+            ('lab binlog', lambda: binlog(binary, dirs['binlog'])),
+            ('lab doublewrite', lambda: doublewrite(binary, dirs['doublewrite'])),
+            ('lab insert', lambda: insert(binary, dirs['insert'])),
+        ]
     for name, test in [
         ('lab redo', lambda: redo(both)),
-        ('lab redo, another script and paces', lambda: pace(paces)),
+        *tests,
         ('missing tool', lambda: missing(binary, dirs['missing'])),
-        ('lab writers', lambda: writers(binary, dirs['writers'])),
-        ('lab binlog', lambda: binlog(binary, dirs['binlog'])),
-        ('lab doublewrite', lambda: doublewrite(binary, dirs['doublewrite'])),
-        ('lab insert', lambda: insert(binary, dirs['insert'])),
         ('Ctrl-C', lambda: interrupted(binary, dirs['interrupted'])),
         ('kill -9', lambda: killed(binary, dirs['killed'])),
     ]:
