@@ -96,6 +96,11 @@ impl Engine {
             )
             .await?
         } else if forced.is_on() {
+            // Without the redo log nothing tells unfinished transactions from committed ones, so it
+            // takes the level that says so.
+            if forced.reads_log() {
+                directory::refuse_if_used(&config, &disk, &spaces)?;
+            }
             directory::without_log(&config, &disk, &runtime, &spaces, &pool, &mut report).await?
         } else {
             directory::refuse_if_used(&config, &disk, &spaces)?;

@@ -167,7 +167,8 @@ fn scan(
     copies: &mut HashMap<PageId, Copy>,
 ) -> io::Result<bool> {
     let mut segment = AlignedBuf::new(SEGMENT_BYTES as usize);
-    for n in 0..dblwr.len()? / SEGMENT_BYTES {
+    // No file was ever longer, and what follows may be petabytes of holes.
+    for n in 0..(dblwr.len()? / SEGMENT_BYTES).min(SEGMENTS as u64) {
         dblwr.read_at(&mut segment, n * SEGMENT_BYTES)?;
         let Some(header) = read_header(&segment[..HEADER]) else { continue };
         if header.log_id != 0 && log_id.is_some_and(|own| own != header.log_id) {

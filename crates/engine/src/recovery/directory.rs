@@ -127,6 +127,15 @@ pub(crate) async fn recover(
             )
         }));
     }
+    if !judged.headless.is_empty() && !config.forced.is_on() {
+        spaces.ban(judged.headless.iter().map(|(space, _)| *space), end)?;
+        report.notes.extend(judged.headless.iter().map(|(_, file)| {
+            format!(
+                "the header and other pages of {file} cannot be read: their changes in the redo \
+                 log are lost, and the file is refused from now on"
+            )
+        }));
+    }
     scanner.rewind();
     let reading = Arc::new(apply::Reading {
         at: AtomicU64::new(report.checkpoint.0),

@@ -11,8 +11,10 @@
 //! it, can be read and understood. Otherwise the start would fail half-way, or take unfinished
 //! transactions for committed ones.
 //! JUDGE-5: no file that the redo log changes, and no file of the engine itself, is older than the
-//! register of files says (`space/register.rs`). Files of other tables are checked when they are
-//! opened.
+//! register of files says (`space/register.rs`), and none is another space's file. Files of other
+//! tables are checked when they are opened. Redo passes over the changes of unreadable pages, and a
+//! checkpoint makes that final: if the header, which bears the file's age, is one of them, the file
+//! is refused from then on ([`Judged::headless`]), so that nobody puts older bytes back unnoticed.
 //! JUDGE-6: judging never waits for a frame of the pool. No cleaner runs yet that would free one,
 //! and the redo log may change more pages than the pool has frames. A page for which no frame is at
 //! hand is read past the pool.
@@ -61,6 +63,8 @@ pub(crate) struct Judged {
     pub torn: HashMap<PageId, Box<Page>>,
     /// Spaces of tables that were given up (JUDGE-7).
     pub lost: Vec<(SpaceId, String)>,
+    /// Spaces of tables of whose pages redo passes over changes, and whose headers cannot be read.
+    pub headless: Vec<(SpaceId, String)>,
     /// The LSNs that pages of tables have after the redo log; `None` for a page that cannot be
     /// read then.
     others: HashMap<PageId, Option<Lsn>>,
@@ -95,6 +99,8 @@ struct Judge<'a> {
     torn: TornPages,
     /// Stamps of headers as they lie in the files.
     stamps: HashMap<SpaceId, u64>,
+    /// Spaces in whose files the header of another space lies.
+    exchanged: HashMap<SpaceId, SpaceId>,
     /// Spaces whose files are missing or cut off.
     gone: HashSet<SpaceId>,
     files: HashSet<SpaceId>,
@@ -132,11 +138,12 @@ pub(crate) async fn judge(
         (Ok(definitions), Ok(undo)) => j.lost(definitions, undo),
         _ => Ok(Vec::new()),
     };
-    match scanner.judge_end(j.newest) {
+    match scanner.judge_end(j.newest.take()) {
         Err(Error::Damaged(why)) if forced.ends_log_at_damage() => j.passed_over.push(why),
         judged => judged?,
     }
     let definitions = definitions?.into_iter().map(|(_, named)| named).collect();
+    let headless = j.headless();
     let built = j.system.iter().filter(|(_, page)| page.is_ok()).map(|(id, _)| *id).collect();
     let torn = j.torn.into_pages().into_iter();
     let torn = torn.filter_map(|id| Some((id, j.system.remove(&id)?.ok()?))).collect();
@@ -144,6 +151,7 @@ pub(crate) async fn judge(
         definitions,
         undo: undo?,
         lost: lost?,
+        headless,
         torn,
         files: j.files,
         record: j.record,
@@ -189,6 +197,7 @@ impl<'a> Judge<'a> {
             unreadable: HashSet::new(),
             torn: TornPages::new(spaces.redo_protects()),
             stamps: HashMap::new(),
+            exchanged: HashMap::new(),
             // Where undo is not read, its pages are not built either.
             gone: SpaceId::UNDO.into_iter().filter(|_| !forced.reads_undo()).collect(),
             files: HashSet::new(),
@@ -324,7 +333,14 @@ impl<'a> Judge<'a> {
         };
         let mut buf = AlignedBuf::new(PAGE_SIZE);
         let why = match read_page(&space, id, &mut buf) {
-            Ok(verified) => verified.err().map(|bad| bad.to_string()),
+            Ok(verified) => {
+                if let Err(Bad::Misplaced(found)) = verified
+                    && (id.no, found.no) == (0, 0)
+                {
+                    self.exchanged.insert(id.space, found.space);
+                }
+                verified.err().map(|bad| bad.to_string())
+            }
             Err(e) if e.kind() == std::io::ErrorKind::UnexpectedEof && bitmap::is_bitmap(id.no) => {
                 // The file's growth was lost. Growing again makes the bitmap that the page had.
                 return Ok(Ok(space.fresh_bitmap(id.no)));
@@ -481,8 +497,29 @@ impl<'a> Judge<'a> {
                 let read = self.read(id)?;
                 self.system.insert(id, read);
             }
-            // An unreadable header says nothing about its age; its first use reports it.
-            let Ok(page) = &self.system[&id] else { continue };
+            if let Some(found) = self.exchanged.get(&space.id) {
+                self.pass_over(Error::Damaged(format!(
+                    "{}{} is the file of table space {}: files were exchanged or copied. Nothing \
+                     has been changed: put the right file there or restore a backup, or start with \
+                     innodb_force_recovery=1 to read the tables{}",
+                    space.path.display(),
+                    of_table(&space.label()),
+                    found.0,
+                    give_up(space.id)
+                )))?;
+                continue;
+            }
+            let page = match &self.system[&id] {
+                Ok(page) => page,
+                Err(why) if is_engines(space.id) && !self.gone.contains(&space.id) => {
+                    let needed = self.needed(id, why);
+                    self.pass_over(needed)?;
+                    continue;
+                }
+                // The header says nothing about the age of a table's file. Its first use reports
+                // it.
+                Err(_) => continue,
+            };
             // REGISTER-1. A header that redo has made from nothing is in no file yet.
             let stamp = if self.spaces.stamps_are_in_redo() {
                 Some(Spaces::stamp_of(page))
@@ -500,6 +537,17 @@ impl<'a> Judge<'a> {
             }
         }
         Ok(())
+    }
+    /// The spaces of [`Judged::headless`], with the names of their files and tables.
+    fn headless(&self) -> Vec<(SpaceId, String)> {
+        let skipped: HashSet<SpaceId> = self.unreadable.iter().map(|id| id.space).collect();
+        let unreadable = |space: &Arc<Space>| {
+            let header = self.system.get(&PageId { space: space.id, no: 0 });
+            skipped.contains(&space.id) && header.is_some_and(|page| page.is_err())
+        };
+        let name =
+            |space: &Arc<Space>| format!("{}{}", space.path.display(), of_table(&space.label()));
+        self.spaces.all().iter().filter(|s| unreadable(s)).map(|s| (s.id, name(s))).collect()
     }
     /// Checks JUDGE-4 for the undo spaces, and reads them.
     fn undo(&mut self) -> Result<Image> {

@@ -6,6 +6,7 @@ mod common;
 mod covered;
 mod definitions;
 mod dump;
+mod exchanged;
 mod failed_start;
 mod hidden_commits;
 mod index_build;

@@ -17,6 +17,9 @@
 //!   the checkpoint.
 //! - FILES-3: opening a log changes nothing. Files to clear away or to make whole are remembered,
 //!   and `begin_use` changes them when the start has been judged.
+//! - FILES-4: a segment whose whole header names another log ends the opening. A damaged header is
+//!   made whole, because its frames have checksums of their own; but with another directory's
+//!   control file, no frame of this log would verify, and all of them would pass for old bytes.
 //!
 //! The number is in the name alone: old frames in a reused segment bear old LSNs (FRAME-1).
 use crate::base::{Error, Result, poison};
@@ -276,6 +279,18 @@ impl Segments {
         let mut b = AlignedBuf::new(HEADER as usize);
         let whole = match file.read_at(&mut b, 0) {
             Ok(()) => {
+                // FILES-4
+                if let Some((id, _)) = header_fields(&b).filter(|(id, _)| *id != self.log_id) {
+                    return Err(Error::Damaged(format!(
+                        "{} belongs to redo log {id:016x}, and {} to redo log {:016x}: one of them \
+                         comes from another data directory. Nothing has been changed: restore the \
+                         file that belongs here or a backup, or start with \
+                         innodb_force_recovery=6 to read the tables as their files have them",
+                        path.display(),
+                        self.dir.join("control").display(),
+                        self.log_id
+                    )));
+                }
                 b[..32] == self.header()[..32] && file.len().map_err(fail)? == HEADER + self.bytes
             }
             Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => false,

@@ -20,7 +20,7 @@ pub fn open_with(dir: &Dir, change: impl FnOnce(&mut Config)) -> (Arc<Engine>, R
 pub fn try_open(dir: &Dir) -> Result<(Arc<Engine>, Report), Error> {
     try_open_with(dir, |_| ())
 }
-fn try_open_with(
+pub fn try_open_with(
     dir: &Dir,
     change: impl FnOnce(&mut Config),
 ) -> Result<(Arc<Engine>, Report), Error> {
