@@ -202,11 +202,14 @@ impl Check<'_> {
         let pages = (len / PAGE_SIZE as u64) as u32;
         if id >= SpaceId::FIRST_TABLE && self.redo.is_some() && !self.names.contains_key(&id) {
             self.note(format!("{}: no table has this file", path.display()));
-        } else if pages < 2 {
+        } else if let least = self.spaces.least_pages(id).max(2)
+            && pages < least
+        {
             self.damage(format!(
-                "{}{} is cut off: it has {len} bytes. Restore it or a backup",
+                "{}{} is cut off: it has {len} bytes, and had {} or more. Restore it or a backup",
                 path.display(),
-                self.of(id)
+                self.of(id),
+                u64::from(least) * PAGE_SIZE as u64
             ));
         }
         if !len.is_multiple_of(PAGE_SIZE as u64) {

@@ -324,7 +324,11 @@ impl Spaces {
     }
     /// The least stamp that a space's header may have.
     fn least_stamp(&self, id: SpaceId) -> u64 {
-        self.register.lock().stamps.get(&id).copied().unwrap_or(0)
+        self.register.lock().entries.get(&id).map_or(0, |entry| entry.stamp)
+    }
+    /// The least number of pages that a space's file may have (REGISTER-5).
+    pub fn least_pages(&self, id: SpaceId) -> u32 {
+        self.register.lock().entries.get(&id).map_or(0, |entry| entry.pages)
     }
     pub fn stamp_of(header: &header::Page) -> u64 {
         u64_at(header, STAMP)
@@ -338,7 +342,7 @@ impl Spaces {
     pub fn register_judged(&self) {
         let mut r = self.register.lock();
         if std::mem::take(&mut r.before_redo) {
-            r.stamps.clear();
+            r.entries.clear();
         }
     }
     /// Whether pages may have been torn that only the redo log can rebuild (TORN-4).
@@ -400,14 +404,14 @@ impl Spaces {
     pub fn registered(
         &self,
         durable: Lsn,
-        stamps: &[(SpaceId, u64)],
+        entries: &[(SpaceId, register::Entry)],
         is_known: impl Fn(SpaceId) -> bool,
     ) -> Result<()> {
         let next = {
             let mut r = self.register.lock();
             r.durable = r.durable.max(durable);
-            r.stamps.extend(stamps.iter().copied());
-            r.stamps.retain(|id, _| is_known(*id));
+            r.entries.extend(entries.iter().copied());
+            r.entries.retain(|id, _| is_known(*id));
             r.clone()
         };
         next.write(&*self.disk, &self.dir)
@@ -465,7 +469,7 @@ impl Spaces {
     pub fn ban(&self, ids: impl Iterator<Item = SpaceId>, end: Lsn) -> Result<()> {
         let next = {
             let mut r = self.register.lock();
-            r.stamps.extend(ids.map(|id| (id, end.0)));
+            ids.for_each(|id| r.entries.entry(id).or_default().stamp = end.0);
             r.clone()
         };
         next.write(&*self.disk, &self.dir)
@@ -583,11 +587,13 @@ impl Spaces {
         let len = file.len().map_err(fail)?;
         // A crash during growth can leave a part of a page at the end.
         let pages = (len / PAGE_SIZE as u64) as u32;
-        if pages < 2 {
+        let least = if self.forced { 2 } else { self.least_pages(id).max(2) };
+        if pages < least {
             return Err(Error::Incompatible(format!(
-                "{}{} is cut off: it has {len} bytes. Restore it or a backup{}",
+                "{}{} is cut off: it has {len} bytes, and had {} or more. Restore it or a backup{}",
                 path.display(),
                 of(label),
+                u64::from(least) * PAGE_SIZE as u64,
                 crate::recovery::give_up(id)
             )));
         }

@@ -16,7 +16,7 @@
 //! | 16 | 8 | log id |
 //! | 24 | 8 | an LSN below which the log was durable |
 //! | 32 | 8 | number of entries |
-//! | 40 | 16 each | space u32, 0 u32, stamp u64 |
+//! | 40 | 16 each | space u32, pages u32, stamp u64 |
 //! | | | zeros to a multiple of 4096 bytes |
 //!
 //! - REGISTER-1: an entry is written only after the header with its stamp is durable in the file.
@@ -35,6 +35,10 @@
 //! - REGISTER-4: while stamps are given, no file takes another file's place; nor does it before the
 //!   checkpoint has passed the last stamp of the file that it replaces. A stamp is a change of the
 //!   header page, and redo would otherwise look for that change in the new file.
+//! - REGISTER-5: `pages` is a length that the file had when it was synced with the stamp; 0 if it is
+//!   not known. Files of tables never get shorter, so a file with fewer pages was cut off. Without
+//!   this, a file that ends before one of its later bitmap pages would get a new bitmap there, and
+//!   pages in use would be given again.
 use crate::bytes::{u32_at, u64_at};
 use crate::{Error, Lsn, Result, SpaceId};
 use redolith_disk::{AlignedBuf, Disk, OpenHow};
@@ -57,13 +61,20 @@ const ENTRY: usize = 16;
 pub struct Register {
     pub log_id: u64,
     pub durable: Lsn,
-    pub stamps: BTreeMap<SpaceId, u64>,
+    pub entries: BTreeMap<SpaceId, Entry>,
     /// Whether the register was read from a file of format 1, whose stamps may be in the redo log
     /// alone (REGISTER-1).
     pub before_redo: bool,
     /// Whether pages may have been written, since the checkpoint, that only the redo log protects
     /// against tearing (TORN-4).
     pub redo_protects: bool,
+}
+/// What the register says of a file: its header has at least this stamp, and it has at least so
+/// many pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Entry {
+    pub stamp: u64,
+    pub pages: u32,
 }
 /// Why there is no register.
 #[derive(Debug, PartialEq, Eq)]
@@ -74,17 +85,18 @@ pub enum NoRegister {
 
 impl Register {
     fn encode(&self) -> AlignedBuf {
-        let len = HEAD + self.stamps.len() * ENTRY;
+        let len = HEAD + self.entries.len() * ENTRY;
         let mut b = AlignedBuf::new(len.next_multiple_of(redolith_disk::ALIGN));
         b[..8].copy_from_slice(MAGIC);
         let format = if self.redo_protects { TORN_PAGES_IN_REDO } else { FORMAT };
         b[12..16].copy_from_slice(&format.to_le_bytes());
         b[16..24].copy_from_slice(&self.log_id.to_le_bytes());
         b[24..32].copy_from_slice(&self.durable.0.to_le_bytes());
-        b[32..40].copy_from_slice(&(self.stamps.len() as u64).to_le_bytes());
-        for ((space, stamp), entry) in self.stamps.iter().zip(b[HEAD..].chunks_exact_mut(ENTRY)) {
+        b[32..40].copy_from_slice(&(self.entries.len() as u64).to_le_bytes());
+        for ((space, of), entry) in self.entries.iter().zip(b[HEAD..].chunks_exact_mut(ENTRY)) {
             entry[..4].copy_from_slice(&space.0.to_le_bytes());
-            entry[8..].copy_from_slice(&stamp.to_le_bytes());
+            entry[4..8].copy_from_slice(&of.pages.to_le_bytes());
+            entry[8..].copy_from_slice(&of.stamp.to_le_bytes());
         }
         let crc = crc32c::crc32c(&b[12..]);
         b[8..12].copy_from_slice(&crc.to_le_bytes());
@@ -107,11 +119,12 @@ impl Register {
         let Some(entries) = count.checked_mul(ENTRY).and_then(|len| b[HEAD..].get(..len)) else {
             return Ok(None);
         };
-        let entry = |e: &[u8]| (SpaceId(u32_at(e, 0)), u64_at(e, 8));
+        let entry =
+            |e: &[u8]| (SpaceId(u32_at(e, 0)), Entry { pages: u32_at(e, 4), stamp: u64_at(e, 8) });
         Ok(Some(Register {
             log_id: u64_at(b, 16),
             durable: Lsn(u64_at(b, 24)),
-            stamps: entries.chunks_exact(ENTRY).map(entry).collect(),
+            entries: entries.chunks_exact(ENTRY).map(entry).collect(),
             before_redo: u32_at(b, 12) < IN_FILES,
             redo_protects: u32_at(b, 12) == TORN_PAGES_IN_REDO,
         }))
@@ -170,7 +183,9 @@ mod tests {
         Register {
             log_id: 7,
             durable: Lsn(99),
-            stamps: (0..n).map(|i| (SpaceId(i), 1000 + u64::from(i))).collect(),
+            entries: (0..n)
+                .map(|i| (SpaceId(i), Entry { stamp: 1000 + u64::from(i), pages: i / 2 }))
+                .collect(),
             before_redo: false,
             redo_protects: n % 2 == 1,
         }

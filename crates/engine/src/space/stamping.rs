@@ -1,5 +1,6 @@
 //! The task that stamps the headers of files and enters the stamps in the register
 //! ([`super::register`]).
+use super::register::Entry;
 use crate::engine::{Engine, in_time};
 use crate::sync::event::either;
 use crate::{Error, PageId, Result, SpaceId};
@@ -52,7 +53,7 @@ impl Engine {
     pub(crate) async fn stamp_files(&self) -> Result<bool> {
         let (spaces, log) = (&self.store.spaces, &self.store.log);
         let Some(_stamping) = spaces.try_stamping() else { return Ok(false) };
-        let (mut stamps, mut headers) = (Vec::new(), Vec::new());
+        let (mut entries, mut headers) = (Vec::new(), Vec::new());
         let mut late = false;
         for id in spaces.take_written() {
             let stamped = match late {
@@ -67,7 +68,10 @@ impl Engine {
             };
             match stamped {
                 Some(Ok((stamp, end))) => {
-                    stamps.push((id, stamp));
+                    // REGISTER-5. The engine's own files may get shorter.
+                    let file = spaces.get(id).filter(|_| id >= SpaceId::FIRST_TABLE);
+                    let pages = file.map_or(0, |space| space.pages());
+                    entries.push((id, Entry { stamp, pages }));
                     headers.push((PageId { space: id, no: 0 }, end));
                 }
                 // A file that has been dropped needs no stamp any more. A damaged file is reported
@@ -80,7 +84,7 @@ impl Engine {
                 }
             }
         }
-        if stamps.is_empty() {
+        if entries.is_empty() {
             return if late { Err(Error::LogFull) } else { Ok(true) };
         }
         let durable = log.tail();
@@ -89,8 +93,8 @@ impl Engine {
         self.runtime.before_blocking();
         let known: HashSet<SpaceId> = self.dict.all_tables().iter().map(|t| t.space).collect();
         let done = spaces
-            .registered(durable, &stamps, |id| id < SpaceId::FIRST_TABLE || known.contains(&id));
-        for s in stamps.iter().filter_map(|(id, _)| spaces.get(*id)) {
+            .registered(durable, &entries, |id| id < SpaceId::FIRST_TABLE || known.contains(&id));
+        for s in entries.iter().filter_map(|(id, _)| spaces.get(*id)) {
             if done.is_ok() { spaces.needs_no_stamp(&s) } else { spaces.written_again(&s) }
         }
         done.and(if late { Err(Error::LogFull) } else { Ok(true) })

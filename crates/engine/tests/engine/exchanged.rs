@@ -196,3 +196,28 @@ fn a_damaged_header_of_an_engine_file_is_refused() {
     }
     has_all_rows(&dir);
 }
+
+/// REGISTER-5: a file that was cut off is told from its length, whatever its last pages were.
+#[test]
+fn a_file_of_a_table_that_was_cut_off_is_refused() {
+    let (dir, [a, _]) = killed("cut-table");
+    has_all_rows(&dir);
+    let path = dir.0.join(a);
+    let right = std::fs::read(&path).unwrap();
+    let pages = right.len() / PAGE_SIZE;
+    assert!(pages > 20, "{pages}");
+    for left in [2, pages / 2, pages - 1] {
+        std::fs::write(&path, &right[..left * PAGE_SIZE]).unwrap();
+        let (e, _) = open(&dir);
+        block_on(async {
+            let Err(why) = e.table("test", "a").await else { panic!("{left} pages are enough") };
+            assert!(why.to_string().contains("is cut off"), "{why}");
+            sound(&e, &e.table("test", "b").await.unwrap().unwrap(), ROWS as u64).await;
+            e.close().await.unwrap();
+        });
+        drop(e);
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), (left * PAGE_SIZE) as u64);
+    }
+    std::fs::write(&path, &right).unwrap();
+    has_all_rows(&dir);
+}
