@@ -7,8 +7,8 @@
 
 Two directories are made once, of a server that was stopped cleanly and of a server that was killed,
 each with an older copy of itself. For each case, one of them is copied, one file of the copy is
-damaged (bytes flipped, a sector or page zeroed, pages swapped, cut, removed, replaced by its older
-copy), and the server is started. Every row of every table is read through each index.
+damaged (bytes flipped, a sector or page zeroed, pages swapped, cut, made longer, removed, replaced
+by its older copy, exchanged with another one of its kind), and the server is started. Every row of every table is read through each index.
 
   DAMAGE-1  a query returns the rows that were acknowledged, or an error that names the table or
             the file
@@ -204,6 +204,22 @@ def damage(data, source, old, kind, way, rng):
             return None
         shutil.copyfile(before, whole)
         return f'{path} replaced by its older self'
+    # JUDGE-5 for tables: each page tells where it belongs.
+    if way == 'exchange':
+        others = [p for p in candidates if p != path]
+        if not others:
+            return None
+        other = rng.choice(others)
+        with open(whole, 'rb') as f, open(os.path.join(data, other), 'rb') as g:
+            held, theirs = f.read(), g.read()
+        for name, bytes_ in ((whole, theirs), (os.path.join(data, other), held)):
+            with open(name, 'wb') as f:
+                f.write(bytes_)
+        return f'{path} and {other} exchanged'
+    if way == 'longer':
+        with open(whole, 'r+b') as f:
+            f.truncate(size + rng.choice([1, 4096, PAGE, 1 << 20, 64 << 20]))
+        return f'{path}, of {size} bytes, made longer'
     if way == 'cut':
         length = rng.choice(
             [
@@ -338,7 +354,7 @@ def one_case(dir, a, made, title, rng):
         errors = {t: v for t, v in verdicts.items() if v != 'right'}
         if errors and not complained:
             raise Bad(f'{what}: {errors}, and `redolith check` says: {checked}')
-        if kind == 'table' and len(errors) > 1:
+        if kind == 'table' and len(errors) > (2 if way == 'exchange' else 1):
             raise Bad(f'{what}: more than that table fails: {errors}')  # DAMAGE-3
         return ('an error' if errors else 'right'), what, str(errors or '')
     finally:
@@ -395,7 +411,18 @@ def forced(server, before):
     return 'no level reads it'
 
 
-WAYS = ['flip', 'flip', 'sector', 'page', 'swap', 'cut', 'remove', 'older']
+WAYS = [
+    'flip',
+    'flip',
+    'sector',
+    'page',
+    'swap',
+    'cut',
+    'longer',
+    'remove',
+    'older',
+    'exchange',
+]
 KINDS = [
     'redo',
     'redo',
