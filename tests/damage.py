@@ -8,7 +8,8 @@
 Two directories are made once, of a server that was stopped cleanly and of a server that was killed,
 each with an older copy of itself. For each case, one of them is copied, one file of the copy is
 damaged (bytes flipped, a sector or page zeroed, pages swapped, cut, made longer, removed, replaced
-by its older copy, exchanged with another one of its kind), and the server is started. Every row of every table is read through each index.
+by its older copy, exchanged with another one of its kind), and the server is started. Every row of
+every table is read through each index.
 
   DAMAGE-1  a query returns the rows that were acknowledged, or an error that names the table or
             the file

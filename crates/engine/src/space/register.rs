@@ -36,7 +36,7 @@
 //!   checkpoint has passed the last stamp of the file that it replaces. A stamp is a change of the
 //!   header page, and redo would otherwise look for that change in the new file.
 //! - REGISTER-5: `pages` is a length that the file had when it was synced with the stamp; 0 if the
-//!   length is not known. Files of tables never get shorter, so a file with fewer pages was cut off.
+//!   length is not known. Files of tables never get shorter: a file with fewer pages was cut off.
 //!   Otherwise a file that ends before one of its later bitmap pages would get a new bitmap there,
 //!   and pages in use would be given again.
 use crate::bytes::{u32_at, u64_at};
