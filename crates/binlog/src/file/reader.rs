@@ -310,6 +310,45 @@ impl Reader {
         Ok(())
     }
 
+    /// Sets the end of the file for this reader, and fails unless an event ends there. Looks for
+    /// the event among the last bytes; if it is longer than these, goes over the headers from the
+    /// first event on.
+    pub fn judge_end(&mut self, end: u64) -> Result<(), ReadError> {
+        self.set_end(end);
+        self.seek(FIRST_EVENT_AT);
+        if self.has_event_at_end()? {
+            return Ok(());
+        }
+        while self.position < end {
+            let header = self.header()?;
+            self.check_frame(&header, checksum_of(header.event_type, self.format.checksum))?;
+            let (need, have) = (u64::from(header.len), end - self.position);
+            if have < need {
+                return Err(self.error(Damage::Cut { need, have }));
+            }
+            self.position += need;
+        }
+        Ok(())
+    }
+    /// Whether the last bytes are an event that says that it ends there.
+    fn has_event_at_end(&mut self) -> Result<bool, ReadError> {
+        let (end, format) = (self.end, self.format.checksum);
+        let len = end.saturating_sub(FIRST_EVENT_AT).min(CHUNK as u64);
+        let bytes = self.buffered(end - len, len)?;
+        let ends = |from: &usize| {
+            let event = &bytes[*from..];
+            Header::decode(event).is_ok_and(|header| {
+                header.len as usize == event.len()
+                    && header.end_pos == end as u32
+                    && match checksum_of(header.event_type, format) {
+                        Checksum::None => true,
+                        Checksum::Crc32 => checksum::verifies(event),
+                    }
+            })
+        };
+        Ok((0..bytes.len()).rev().any(|from| ends(&from)))
+    }
+
     /// Whether the checksum of the event of `len` bytes at the position is right. Takes the memory
     /// of a chunk.
     fn verifies_in_chunks(&mut self, len: u64) -> Result<bool, ReadError> {
