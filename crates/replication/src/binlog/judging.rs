@@ -26,12 +26,20 @@ pub(super) struct Judging {
     taken: bool,
     /// How far each file that gets bytes goes.
     ends: BTreeMap<u32, u64>,
+    /// The first bytes of the files that the last record began.
+    heads: Vec<(u32, Vec<u8>)>,
 }
 
 impl Judging {
     pub(super) fn new(maker: Maker, reset_ahead: Option<Lsn>, goes_on: bool) -> Judging {
-        let (dropped, reset, taken, ends) = (false, false, false, BTreeMap::new());
-        Judging { maker, reset_ahead, dropped, reset, goes_on, taken, ends }
+        let (dropped, reset, taken) = (false, false, false);
+        let (ends, heads) = (BTreeMap::new(), Vec::new());
+        let mut judging =
+            Judging { maker, reset_ahead, dropped, reset, goes_on, taken, ends, heads };
+        // A log that begins anew has another first file at each start.
+        judging.drop_parts();
+        judging.heads.clear();
+        judging
     }
 
     /// Judges the next record.
@@ -58,7 +66,9 @@ impl Judging {
             }
         }
         self.drop_parts();
-        Ok(())
+        // A reset removes the files that are there.
+        let heads = std::mem::take(&mut self.heads).into_iter().filter(|_| !self.reset);
+        heads.into_iter().try_for_each(|(number, head)| files.judge_head(number, &head))
     }
     /// Reads a spill file as a start is going to.
     fn copy(&mut self, disk: &dyn Disk, files: &Files, spilled: Spilled) -> io::Result<()> {
@@ -83,13 +93,15 @@ impl Judging {
         }
         for part in parts {
             self.ends.insert(part.file, part.at + part.bytes.len() as u64);
+            if part.at == 0 {
+                self.heads.push((part.file, part.bytes));
+            }
         }
     }
 
     /// Judges the files that the records go to. Returns the file that has more than the redo log
     /// knows of it: the start is going to cut it, and keeps a copy first.
-    pub(super) fn end(mut self, files: &Files) -> Result<Option<u32>> {
-        self.drop_parts();
+    pub(super) fn end(self, files: &Files) -> Result<Option<u32>> {
         let end = self.maker.state();
         if self.reset_ahead.is_some() && (self.dropped || end.file > 0) {
             let (mark, index) = (files.place().reset_mark(), files.place().index());

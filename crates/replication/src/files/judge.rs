@@ -1,7 +1,7 @@
 //! What a start judges of the files that it finds, and what it keeps of them.
 use super::{Files, Place, sync_dir};
-use redolith_binlog::Reader;
-use redolith_binlog::file::{file_name, file_number};
+use redolith_binlog::file::{FIRST_EVENT_AT, file_name, file_number};
+use redolith_binlog::{Header, ReadError, Reader};
 use redolith_disk::OpenHow;
 use redolith_engine::{Error, Result};
 use std::io;
@@ -19,6 +19,26 @@ impl Place {
             self.index().display()
         ))
     }
+}
+
+/// What tells a file from the others: when and by which server it was begun, and its second event,
+/// PREVIOUS_GTIDS.
+type Head = (u32, u32, Vec<u8>);
+
+/// The head of a file.
+fn read_head(reader: &mut Reader) -> std::result::Result<Head, ReadError> {
+    let format = reader.next_event()?.map(|event| event.header);
+    let second = reader.next_event()?.map(|event| event.bytes.to_vec());
+    let (timestamp, server_id) = format.map_or((0, 0), |h| (h.timestamp, h.server_id));
+    Ok((timestamp, server_id, second.unwrap_or_default()))
+}
+/// The head in the first bytes of a file.
+fn made_head(bytes: &[u8]) -> Option<Head> {
+    let events = bytes.get(FIRST_EVENT_AT as usize..)?;
+    let format = Header::decode(events).ok()?;
+    let second = events.get(format.len as usize..)?;
+    let len = Header::decode(second).ok()?.len;
+    Some((format.timestamp, format.server_id, second.get(..len as usize)?.to_vec()))
 }
 
 impl Files {
@@ -88,6 +108,26 @@ impl Files {
             )));
         }
         Ok(len)
+    }
+
+    /// Judges the begin of a file that is going to be made again with these first bytes. A power
+    /// loss may have left anything; but where the file begins as another one, it is another one.
+    pub(crate) fn judge_head(&self, number: u32, head: &[u8]) -> Result<()> {
+        let path = self.place.path(number);
+        if !self.numbers().contains(&number) || !self.exists(number) {
+            return Ok(());
+        }
+        let Ok(found) = Reader::open(&*self.disk, &path).and_then(|mut r| read_head(&mut r)) else {
+            return Ok(());
+        };
+        if made_head(head).is_none_or(|made| made == found) {
+            return Ok(());
+        }
+        Err(self.place.damaged(&format!(
+            "{} begins as another file than the redo log makes of it: files were confused, or the \
+             redo log is an older copy",
+            path.display()
+        )))
     }
 
     /// Judges the names in the index, before file `number`, that have no file. A removed file

@@ -166,7 +166,14 @@ impl Files {
         place: Place,
         counts: Arc<Counts>,
     ) -> io::Result<Files> {
-        let index = Index::open(&*disk, &place.index())?;
+        let index = Index::open(&*disk, &place.index()).map_err(|e| {
+            let why = format!(
+                "{e}. Restore the index, or mend it: it has a line for each file, such as {:?}, \
+                 the oldest first",
+                place.line(1)
+            );
+            io::Error::new(e.kind(), why)
+        })?;
         judge_lines(&index, &place)?;
         let files = Files {
             reset_mark: reset::read(&*disk, &place)?,
@@ -330,8 +337,9 @@ impl Files {
         add(&self.counts.spilled_bytes, bytes);
     }
 
-    /// Puts away all that lies behind `end`, where a start's work ends (BINLOG-FILES-6). A crash leaves nothing there, because only durable records get
-    /// into the files (FOLLOW-1): the redo log is an older copy, or the disk has lost a part of it.
+    /// Puts away all that lies behind `end`, where a start's work ends (BINLOG-FILES-6). A crash
+    /// leaves nothing there, because only durable records get into the files (FOLLOW-1): the redo
+    /// log is an older copy, or the disk has lost a part of it.
     pub fn cut(&mut self, end: BinlogPosition) -> io::Result<()> {
         self.sync();
         if end.file == 0 {

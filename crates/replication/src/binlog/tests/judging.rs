@@ -164,6 +164,36 @@ fn a_file_is_copied_before_a_start_cuts_it() {
     assert_eq!(rig.disk.contents(&aside).unwrap(), b"another's");
 }
 
+/// Files that a start makes again are not made over others.
+#[test]
+fn confused_files_are_refused() {
+    let mut rig = Rig::new(1 << 20);
+    let place = rig.binlog.place().clone();
+    rig.transaction("one");
+    rig.rotate(Why::Flush, 1 << 20);
+    rig.transaction("two");
+    rig.barrier();
+    let state = rig.binlog.state();
+    let options = rig.binlog.options();
+    let flush = Record::Rotate { why: Why::Flush, us: 1_000_000, after: 0, options }.encode();
+    let at = |n: u64| Lsn(rig.lsn + 100 * n);
+    let records = [(at(0), flush), (at(1), record(3, "three"))];
+    records.iter().for_each(|(_, record)| rig.append(record.clone()));
+    rig.publish();
+    let [first, third] = [1, 3].map(|n| rig.file(n));
+    put(&rig.disk, &place.path(3), &first);
+    put(&rig.disk, &place.path(1), &third);
+    let why = refused(&rig, &state, &records);
+    assert!(why.contains("binlog.000003 begins as another file"), "{why}");
+    // What a power loss leaves of the file is written over.
+    put(&rig.disk, &place.path(1), &first);
+    for left in [&[0; 300][..], &third[..50], &third[..130], b""] {
+        put(&rig.disk, &place.path(3), left);
+        rig.binlog = started(&rig, &state, &records);
+        assert!(rig.file(3) == third);
+    }
+}
+
 /// A damaged number in the index is neither the name of a removed file nor a new log's first.
 #[test]
 fn a_damaged_number_in_the_index_is_refused() {
