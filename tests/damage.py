@@ -6,9 +6,11 @@
   tests/damage.py --only redo-flip --keep
 
 Two directories are made once, of a server that was stopped cleanly and of a server that was killed,
-each with an older copy of itself, and the same with a binary log. For each case, one of them is copied, one file of the copy is
-damaged (bytes flipped, a sector or page zeroed, pages swapped, cut, removed, replaced by its older
-copy), and the server is started. Every row of every table is read through each index.
+each with an older copy of itself, and the same with a binary log in each of its forms. For each
+case, one of them is copied, one file of the copy is damaged (bytes flipped, a sector or page
+zeroed, pages swapped, cut, removed, replaced by its older copy; files of the binary log also made
+longer, traded or replaced by a folder), and the server is started. Every row of every table is read
+through each index.
 
   DAMAGE-1  a query returns the rows that were acknowledged, or an error that names the table or
             the file
@@ -18,10 +20,10 @@ copy), and the server is started. Every row of every table is read through each 
   DAMAGE-4  a refused directory can be read with innodb_force_recovery, which leaves it unchanged,
             too
   DAMAGE-5  `redolith dump` prints every file of the damaged kind and ends normally
-  DAMAGE-7  a start loses nothing of the binary log: a file is as it was found, or goes on from there,
-            or is made again as it was before the damage; else there is a copy that was set aside
   DAMAGE-6  `redolith check` changes nothing, and tells of damage wherever the server refuses to
             start or a table cannot be read
+  DAMAGE-7  a start loses nothing of the binary log: a file goes on from what was found, or is made
+            again as it was before the damage; else there is a copy that was set aside
 """
 
 import argparse
@@ -300,7 +302,9 @@ def picture(data):
 
 
 def log_bytes(data):
-    """{name: bytes} of what is called as a file of the binary log, without the flag of an open file."""
+    """{name: bytes} of what is called as a file of the binary log, without the flag of an open
+    file.
+    """
     held = {}
     for name in os.listdir(data):
         path = os.path.join(data, name)

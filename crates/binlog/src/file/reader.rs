@@ -322,11 +322,11 @@ impl Reader {
         while self.position < end {
             let header = self.header()?;
             self.check_frame(&header, checksum_of(header.event_type, self.format.checksum))?;
-            let (need, have) = (u64::from(header.len), end - self.position);
-            if have < need {
-                return Err(self.error(Damage::Cut { need, have }));
+            let Header { len, end_pos, .. } = header;
+            if end - self.position < u64::from(len) {
+                return Err(self.error(Damage::Position { len, end_pos }));
             }
-            self.position += need;
+            self.position += u64::from(len);
         }
         Ok(())
     }
