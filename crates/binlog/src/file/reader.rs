@@ -312,18 +312,23 @@ impl Reader {
 
     /// Sets the end of the file for this reader, and fails unless an event ends there. Looks for
     /// the event among the last bytes; if it is longer than these, goes over the headers from the
-    /// first event on.
+    /// first event on. Then the next event is the first one.
     pub fn judge_end(&mut self, end: u64) -> Result<(), ReadError> {
         self.set_end(end);
-        self.seek(FIRST_EVENT_AT);
-        if self.has_event_at_end()? {
-            return Ok(());
-        }
-        while self.position < end {
+        let judged = match self.has_event_at_end() {
+            Ok(false) => self.walk_to_end(),
+            found => found.map(drop),
+        };
+        self.return_to(FIRST_EVENT_AT);
+        judged
+    }
+    fn walk_to_end(&mut self) -> Result<(), ReadError> {
+        self.return_to(FIRST_EVENT_AT);
+        while self.position < self.end {
             let header = self.header()?;
             self.check_frame(&header, checksum_of(header.event_type, self.format.checksum))?;
             let Header { len, end_pos, .. } = header;
-            if end - self.position < u64::from(len) {
+            if self.end - self.position < u64::from(len) {
                 return Err(self.error(Damage::Position { len, end_pos }));
             }
             self.position += u64::from(len);

@@ -117,7 +117,7 @@ impl Judging {
         if self.reset || end.file == 0 {
             return Ok(None);
         }
-        files.judge_missing(end.file)?;
+        files.judge_missing()?;
         if self.goes_on && !self.taken {
             files.judge_len(end.file, end.offset, end.offset)?;
         }

@@ -130,12 +130,12 @@ impl Files {
         )))
     }
 
-    /// Judges the names in the index, before file `number`, that have no file. A removed file
-    /// leaves its name; but where a file has no name between the neighbours of such a name, the
-    /// name was damaged, and without it the file would be lost.
-    pub(crate) fn judge_missing(&self, number: u32) -> Result<()> {
+    /// Judges the names in the index that have no file. A removed file leaves its name, and so does
+    /// one that a crash did not let begin; but where a file has no name between the neighbours of
+    /// such a name, the name was damaged, and without it the file would be lost.
+    pub(crate) fn judge_missing(&self) -> Result<()> {
         let named = self.numbers();
-        let missing = |n: &u32| *n < number && !self.exists(*n);
+        let missing = |n: &u32| !self.exists(*n);
         if !named.iter().any(missing) {
             return Ok(());
         }
@@ -152,7 +152,7 @@ impl Files {
         for (i, n) in named.iter().enumerate().filter(|(_, n)| missing(n)) {
             // Files before the first name are those of an earlier log.
             let after = if i == 0 { *n } else { named[i - 1] };
-            let before = named.get(i + 1).copied().unwrap_or(number);
+            let before = named.get(i + 1).copied().unwrap_or(u32::MAX);
             if let Some(file) = nameless.iter().find(|file| (after..before).contains(file)) {
                 return Err(self.place.damaged(&format!(
                     "{}: line {}, {:?}, names a file that is not there, and no line names {}, \

@@ -228,8 +228,21 @@ fn a_damaged_number_in_the_index_is_refused() {
         rig.disk.remove(&place.path(file)).unwrap();
         judged(&rig, &state, &[]).unwrap();
     }
-    // The one file of the log.
+    // The last name, which the redo log has still to come to.
     rig.disk.rename(&place.path(9), &place.path(6)).unwrap();
+    let options = rig.binlog.options();
+    let flush = Record::Rotate { why: Why::Flush, us: 1_000_000, after: 0, options }.encode();
+    let flush = [(Lsn(rig.lsn), flush)];
+    put(&rig.disk, &place.path(7), b"a file");
+    for wrong in [8, 9, 71] {
+        put_index(&rig, &[4, 6, wrong]);
+        let why = refused(&rig, &state, &flush);
+        assert!(why.contains("line 3") && why.contains("binlog.000007"), "{why}");
+    }
+    rig.disk.remove(&place.path(7)).unwrap();
+    put_index(&rig, &[4, 6, 7]);
+    judged(&rig, &state, &flush).unwrap();
+    // The one file of the log.
     put_index(&rig, &[7]);
     let why = refused(&rig, &state, &[]);
     assert!(why.contains("does not name /data/binlog.000006"), "{why}");
