@@ -21,6 +21,7 @@ NAMED = {
     'doublewrite.rdl': 'doublewrite',
     'files.rdl': 'register',
     'server_uuid': 'uuid',
+    'binlog.index': 'index',
 }
 
 
@@ -31,6 +32,10 @@ def kind_of(path):
         return 'table'
     if path.startswith('undo'):
         return 'undo'
+    if re.fullmatch(r'binlog\.\d+', path):
+        return 'binlog'
+    if path.startswith('binlog.spill.'):
+        return 'spill'
     return NAMED.get(path)
 
 

@@ -41,10 +41,16 @@ pub trait CommitStream: Send + Sync + 'static {
     /// Takes the state that the checkpoint holds (empty if no stream has been there before) and
     /// judges whether a start can go on from it. Writes nothing: the start may still be refused.
     fn judge(&self, state: &[u8]) -> Result<()>;
-    /// Judges whether the records can be replayed, the first of which is in the frame at `at`.
-    /// Called after [`CommitStream::judge`], and before anything is written.
-    fn judge_records(&self, at: Lsn) -> Result<()> {
-        let _ = at;
+    /// Judges whether a start can take a record whose frame begins at `at`. Called after
+    /// [`CommitStream::judge`] with each record that [`CommitStream::replay`] is going to get, in
+    /// order. Writes nothing.
+    fn judge_record(&self, at: Lsn, record: &[u8]) -> Result<()> {
+        let _ = (at, record);
+        Ok(())
+    }
+    /// Judges what a start is going to do when it has taken all records. Called behind the last
+    /// call of [`CommitStream::judge_record`]. Writes nothing.
+    fn judge_end(&self) -> Result<()> {
         Ok(())
     }
     /// Takes a record from the redo log, whose frame begins at `at`. Called by a start, in order,
@@ -77,14 +83,14 @@ impl CommitStream for NoStream {
         *self.0.lock() = state.to_vec();
         Ok(())
     }
-    fn judge_records(&self, at: Lsn) -> Result<()> {
+    fn judge_record(&self, at: Lsn, _: &[u8]) -> Result<()> {
         Err(Error::Incompatible(format!(
             "the redo log has events of the binary log at LSN {at} that are not in the binary \
              log's files yet: start with --log-bin once more, so that the files get them"
         )))
     }
-    fn replay(&self, at: Lsn, _: &[u8]) -> Result<()> {
-        self.judge_records(at)
+    fn replay(&self, at: Lsn, record: &[u8]) -> Result<()> {
+        self.judge_record(at, record)
     }
     fn begin(&self, _: Lsn) -> Result<()> {
         Ok(())

@@ -13,7 +13,7 @@ use redolith_binlog::LogicalClock;
 const MOST_KEYS: usize = 25_000;
 
 /// The history of a file.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Clock {
     /// The number of the file's last transaction.
     last: u64,

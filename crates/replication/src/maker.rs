@@ -35,6 +35,7 @@ pub struct Part {
 }
 
 /// Makes parts from records.
+#[derive(Clone)]
 pub struct Maker {
     state: State,
     clock: Clock,
@@ -48,6 +49,7 @@ pub struct Maker {
 }
 
 /// A large transaction of which a part is placed.
+#[derive(Clone)]
 struct Copying {
     spilled: Spilled,
     placer: Placer,

@@ -7,8 +7,10 @@
 //! SPILL-1: a spill file is removed when its transaction is not going to commit, or when a
 //! checkpoint has passed the commit: until then a start may have to copy the events again. A start
 //! removes the spill files that no record behind the checkpoint names.
+//! SPILL-2: no event of a spill file is placed before the whole file has the length and the
+//! checksum that the record names: placing gives an event a new checksum, also a damaged one.
 use crate::files::{Place, sync_dir};
-use redolith_binlog::Header;
+use redolith_binlog::{Header, MAX_EVENT_BYTES};
 use redolith_disk::{Disk, File, OpenHow};
 use std::io;
 use std::path::PathBuf;
@@ -71,13 +73,7 @@ impl Spill {
     pub fn seal(&self) -> io::Result<Spilled> {
         self.file.sync()?;
         sync_dir(&*self.disk, &self.place.dir)?;
-        let (mut crc, mut at, mut bytes) = (0, 0, Vec::new());
-        while at < self.len {
-            bytes.resize(READ_BYTES.min((self.len - at) as usize), 0);
-            self.file.read_at(&mut bytes, at)?;
-            crc = crc32c::crc32c_append(crc, &bytes);
-            at += bytes.len() as u64;
-        }
+        let crc = checksum(&*self.file, self.len)?;
         Ok(Spilled { number: self.number, len: self.len, crc })
     }
     /// The transaction has committed: the file belongs to the binary log now.
@@ -94,33 +90,59 @@ impl Drop for Spill {
     }
 }
 
+/// The CRC-32C of the first `len` bytes of a file.
+fn checksum(file: &dyn File, len: u64) -> io::Result<u32> {
+    let (mut crc, mut at, mut bytes) = (0, 0, Vec::new());
+    while at < len {
+        bytes.resize((len - at).min(READ_BYTES as u64) as usize, 0);
+        file.read_at(&mut bytes, at)?;
+        crc = crc32c::crc32c_append(crc, &bytes);
+        at += bytes.len() as u64;
+    }
+    Ok(crc)
+}
+
 /// Reads the events of a spill file in pieces of whole events.
 pub(crate) struct SpillReader {
+    path: PathBuf,
     file: Arc<dyn File>,
     spilled: Spilled,
     at: u64,
     crc: u32,
 }
 impl SpillReader {
+    /// Opens a spill file that is as the record says (SPILL-2). An error names the file; one of the
+    /// kind `InvalidData` says that the file is damaged.
     pub(crate) fn open(
         disk: &dyn Disk,
         place: &Place,
         spilled: Spilled,
     ) -> io::Result<SpillReader> {
-        let file = disk.open(&place.spill(spilled.number), OpenHow::existing(false))?;
-        Ok(SpillReader { file, spilled, at: 0, crc: 0 })
+        let path = place.spill(spilled.number);
+        let named = |e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", path.display()));
+        let file = disk.open(&path, OpenHow::existing(false)).map_err(named)?;
+        let reader = SpillReader { path: path.clone(), file, spilled, at: 0, crc: 0 };
+        let len = reader.file.len().map_err(named)?;
+        // A write that failed may have left more.
+        if len < spilled.len {
+            return Err(reader.wrong(&format!("it has {len} bytes, and had {}", spilled.len)));
+        }
+        match checksum(&*reader.file, spilled.len).map_err(named)? == spilled.crc {
+            true => Ok(reader),
+            false => Err(reader.wrong("its checksum is wrong")),
+        }
+    }
+    fn wrong(&self, why: &str) -> io::Error {
+        let why = format!("{}: {why}", self.path.display());
+        io::Error::new(io::ErrorKind::InvalidData, why)
     }
     /// The next events, until [`SpillReader::taken`] says that they were used; `None` at the end.
     /// An error of the kind `InvalidData` says that the file is damaged.
     pub(crate) fn next(&self) -> io::Result<Option<Vec<u8>>> {
-        let wrong = |why: &str| {
-            let number = self.spilled.number;
-            io::Error::new(io::ErrorKind::InvalidData, format!("spill file {number:016x}: {why}"))
-        };
         let left = self.spilled.len - self.at;
         if left == 0 {
             let whole = self.crc == self.spilled.crc;
-            return if whole { Ok(None) } else { Err(wrong("its checksum is wrong")) };
+            return if whole { Ok(None) } else { Err(self.wrong("its checksum is wrong")) };
         }
         let mut bytes = vec![0; READ_BYTES.min(usize::try_from(left).unwrap_or(usize::MAX))];
         self.file.read_at(&mut bytes, self.at)?;
@@ -129,8 +151,9 @@ impl SpillReader {
             let rest = &bytes[end..];
             let Ok(header) = Header::decode(rest) else { break };
             let len = header.len as usize;
-            if len < Header::LEN || len as u64 > left - end as u64 {
-                return Err(wrong("an event is cut off"));
+            if len < Header::LEN || len > MAX_EVENT_BYTES || len as u64 > left - end as u64 {
+                return Err(self
+                    .wrong(&format!("the event at {} claims {len} bytes", self.at + end as u64)));
             }
             if len > rest.len() {
                 if end == 0 {
@@ -143,7 +166,7 @@ impl SpillReader {
             end += len;
         }
         if end == 0 {
-            return Err(wrong("it ends inside an event"));
+            return Err(self.wrong("it ends inside an event"));
         }
         bytes.truncate(end);
         Ok(Some(bytes))

@@ -310,6 +310,50 @@ impl Reader {
         Ok(())
     }
 
+    /// Sets the end of the file for this reader, and fails unless an event ends there. Looks for
+    /// the event among the last bytes; if it is longer than these, goes over the headers from the
+    /// first event on. Then the next event is the first one.
+    pub fn judge_end(&mut self, end: u64) -> Result<(), ReadError> {
+        self.set_end(end);
+        let judged = match self.has_event_at_end() {
+            Ok(false) => self.walk_to_end(),
+            found => found.map(drop),
+        };
+        self.return_to(FIRST_EVENT_AT);
+        judged
+    }
+    fn walk_to_end(&mut self) -> Result<(), ReadError> {
+        self.return_to(FIRST_EVENT_AT);
+        while self.position < self.end {
+            let header = self.header()?;
+            self.check_frame(&header, checksum_of(header.event_type, self.format.checksum))?;
+            let Header { len, end_pos, .. } = header;
+            if self.end - self.position < u64::from(len) {
+                return Err(self.error(Damage::Position { len, end_pos }));
+            }
+            self.position += u64::from(len);
+        }
+        Ok(())
+    }
+    /// Whether the last bytes are an event that says that it ends there.
+    fn has_event_at_end(&mut self) -> Result<bool, ReadError> {
+        let (end, format) = (self.end, self.format.checksum);
+        let len = end.saturating_sub(FIRST_EVENT_AT).min(CHUNK as u64);
+        let bytes = self.buffered(end - len, len)?;
+        let ends = |from: &usize| {
+            let event = &bytes[*from..];
+            Header::decode(event).is_ok_and(|header| {
+                header.len as usize == event.len()
+                    && header.end_pos == end as u32
+                    && match checksum_of(header.event_type, format) {
+                        Checksum::None => true,
+                        Checksum::Crc32 => checksum::verifies(event),
+                    }
+            })
+        };
+        Ok((0..bytes.len()).rev().any(|from| ends(&from)))
+    }
+
     /// Whether the checksum of the event of `len` bytes at the position is right. Takes the memory
     /// of a chunk.
     fn verifies_in_chunks(&mut self, len: u64) -> Result<bool, ReadError> {

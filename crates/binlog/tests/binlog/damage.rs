@@ -61,6 +61,25 @@ fn a_file_that_is_cut_ends_at_its_last_whole_event() {
     }
 }
 
+/// Also where the last event is longer than the bytes that the reader looks at first.
+#[test]
+fn a_file_ends_only_where_an_event_ends() {
+    let bytes = whole();
+    let (positions, _) = walk(&bytes);
+    let ends: Vec<u64> = positions.iter().copied().chain([bytes.len() as u64]).collect();
+    let longest = ends.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap();
+    assert!(longest > 64 << 10, "{longest}");
+    let (disk, path) = disk_with(&bytes);
+    let mut reader = Reader::open(&disk, &path).unwrap();
+    for end in ends.iter().flat_map(|end| end - 1..=end + 1).filter(|end| *end > 4) {
+        let judged = reader.judge_end(end);
+        assert_eq!(judged.is_ok(), ends.contains(&end), "position {end}: {judged:?}");
+    }
+    // The reader is at the first event again.
+    reader.judge_end(*ends.last().unwrap()).unwrap();
+    assert_eq!(reader.next_event().unwrap().unwrap().position, 4);
+}
+
 #[test]
 fn a_reader_begins_only_where_an_event_begins() {
     let bytes = whole();

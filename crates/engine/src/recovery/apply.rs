@@ -124,18 +124,7 @@ pub(crate) async fn apply(
         spare = Arc::into_inner(window).expect("REDO-4: the tasks of the window have ended");
     }
     report.end = scanner.position();
-    if report.end != end {
-        // REDO-3
-        return Err(Error::Io {
-            what: "reading the redo log".into(),
-            why: format!(
-                "it ended at LSN {end} when it was read first, and at LSN {} the second time: the \
-                    disk misreads; start again",
-                report.end
-            ),
-            full: false,
-        });
-    }
+    read_again(end, report.end)?;
     let Found { touched, bad, mut rebuilt, .. } = std::mem::take(&mut *a.found.lock());
     report.pages = touched.len() as u64;
     rebuilt.sort_unstable_by_key(|r| r.page);
@@ -163,6 +152,21 @@ pub(crate) async fn apply(
     }
     report.bad_pages = bad;
     Ok(())
+}
+
+/// Fails if the redo log, which ended at `end` when it was read first, ends elsewhere now (REDO-3).
+pub(super) fn read_again(end: Lsn, now: Lsn) -> Result<()> {
+    if now == end {
+        return Ok(());
+    }
+    Err(Error::Io {
+        what: "reading the redo log".into(),
+        why: format!(
+            "it ended at LSN {end} when it was read first, and at LSN {now} when it was read \
+             again: the disk misreads; start again"
+        ),
+        full: false,
+    })
 }
 
 /// The tasks that work on a window.

@@ -1,4 +1,5 @@
 //! From a data directory to a redo log that goes on: the directory is read and judged, or made.
+use super::records::judge_records;
 use super::{Judged, Report, apply, judge, judge_pages};
 use crate::buf::BufferPool;
 use crate::checkpoint::CheckpointSource;
@@ -91,9 +92,10 @@ pub(crate) async fn recover(
     report.passed_over.append(&mut judged.passed_over);
     if !config.forced.is_on() {
         stream.judge(&state)?;
-        if let Some(at) = judged.record {
-            stream.judge_records(at)?;
+        if judged.has_records {
+            judge_records(&mut scanner, stream)?;
         }
+        stream.judge_end()?;
     }
 
     // JUDGE-1 ends here: the directory may be started.

@@ -54,8 +54,8 @@ pub(crate) struct Judged {
     pub undo: Image,
     /// Table spaces whose files were being made or dropped, according to the redo log.
     pub files: HashSet<SpaceId>,
-    /// Where the first frame begins that has a record for the commit stream.
-    pub record: Option<Lsn>,
+    /// Whether the redo log has records for the commit stream.
+    pub has_records: bool,
     /// Pages of tables that the redo log changes, and that can be read neither from their file nor
     /// from the doublewrite file.
     pub unreadable: HashSet<PageId>,
@@ -104,7 +104,7 @@ struct Judge<'a> {
     /// Spaces whose files are missing or cut off.
     gone: HashSet<SpaceId>,
     files: HashSet<SpaceId>,
-    record: Option<Lsn>,
+    has_records: bool,
     newest: Option<(Lsn, String)>,
     forced: Forced,
     passed_over: Vec<String>,
@@ -154,7 +154,7 @@ pub(crate) async fn judge(
         headless,
         torn,
         files: j.files,
-        record: j.record,
+        has_records: j.has_records,
         unreadable: j.unreadable,
         others: j.others,
         built,
@@ -201,7 +201,7 @@ impl<'a> Judge<'a> {
             // Where undo is not read, its pages are not built either.
             gone: SpaceId::UNDO.into_iter().filter(|_| !forced.reads_undo()).collect(),
             files: HashSet::new(),
-            record: None,
+            has_records: false,
             newest: None,
             forced,
             passed_over: Vec::new(),
@@ -224,9 +224,7 @@ impl<'a> Judge<'a> {
     }
     async fn window(&mut self, window: &Window) -> Result<()> {
         self.files.extend(window.files());
-        if let Some((start, _)) = window.commits().next() {
-            self.record.get_or_insert(start);
-        }
+        self.has_records |= window.commits().next().is_some();
         for page in window.pages() {
             if self.is_built(page.id()) {
                 page.groups().try_for_each(|group| self.make(&group))?;

@@ -19,6 +19,7 @@ pub(crate) mod check_files;
 pub(crate) mod directory;
 pub(crate) mod forced;
 mod judge;
+mod records;
 mod torn;
 pub(crate) mod undo_scan;
 mod window;

@@ -10,6 +10,7 @@ mod admin;
 pub(crate) mod counters;
 mod expiry;
 mod follow;
+mod judging;
 mod orders;
 mod readers;
 mod reset;
@@ -137,7 +138,8 @@ impl Binlog {
                 unfinished: Unfinished::Nothing,
                 copied: Vec::new(),
                 reset_ahead: None,
-                dropped: false,
+                judging: None,
+                surplus: None,
             }),
             safe: Mutex::new(State::default()),
             limit: AtomicU64::new(0),

@@ -4,11 +4,10 @@
 //! commits before it goes with the files, what commits after it is in the new ones. The task
 //! removes the files when it comes to the record; a start does it again (BINLOG-FILES-2).
 use super::Binlog;
-use super::stream::io_error;
 use super::work::{Unfinished, Work};
 use crate::record::Record;
 use redolith_binlog::GtidSet;
-use redolith_engine::{Engine, Error, Lsn, Result};
+use redolith_engine::{Engine, Lsn, Result};
 use std::io;
 use std::sync::atomic::Ordering::Release;
 
@@ -63,28 +62,16 @@ impl Work {
         self.unfinished = Unfinished::Nothing;
         if self.reset_ahead.is_none_or(|ahead| ahead <= at) {
             self.files.reset(at)?;
-            (self.reset_ahead, self.dropped) = (None, false);
+            self.reset_ahead = None;
         }
         Ok(())
     }
-    /// Judges a mark whose reset was not in the redo log.
-    pub(super) fn judge_reset(&mut self) -> Result<()> {
-        if self.reset_ahead.take().is_none() {
-            return Ok(());
+    /// Removes a mark whose reset was not in the redo log: it is of another data directory.
+    pub(super) fn forget_mark(&mut self) -> io::Result<()> {
+        match self.reset_ahead.take() {
+            Some(_) => self.files.forget_reset(),
+            None => Ok(()),
         }
-        let place = self.files.place();
-        if self.dropped || self.maker.state().file > 0 {
-            return Err(Error::Damaged(format!(
-                "{} tells of a RESET BINARY LOGS AND GTIDS that the redo log does not know: the \
-                 redo log is an older copy. Restore the binary log of then, or remove {} and {} to \
-                 begin a new binary log; then replicas have to be set up again",
-                place.reset_mark().display(),
-                place.reset_mark().display(),
-                place.index().display()
-            )));
-        }
-        // The mark is of another data directory.
-        self.files.forget_reset().map_err(|e| io_error(self, &e))
     }
     /// Removes the mark of a reset that a checkpoint has passed.
     pub(super) fn forget_reset(&mut self, checkpoint: Lsn) {

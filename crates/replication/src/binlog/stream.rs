@@ -1,5 +1,6 @@
 //! The binary log as the engine's stream: what a start reads, and what commits hand over.
 use super::Binlog;
+use super::judging::Judging;
 use super::work::{Unfinished, Work};
 use crate::maker::Maker;
 use crate::state::State;
@@ -16,53 +17,17 @@ impl CommitStream for Binlog {
         let place = work.files.place().clone();
         if state.is_empty() {
             work.reset_ahead = work.files.reset_mark();
+            work.judging = Some(Judging::new(work.maker.clone(), work.reset_ahead, false));
             return Ok(());
         }
         let state = State::decode(state).map_err(|why| {
             Error::Incompatible(format!("the state of the binary log in redo/control: {why}"))
         })?;
         work.reset_ahead = work.files.reset_mark().filter(|at| *at >= state.lsn);
-        // The user has removed the index, and perhaps a crash has ended the start after that.
-        let anew = state.file > 0
-            && work.reset_ahead.is_none()
-            && work.files.numbers().first().is_none_or(|first| first - 1 == state.file);
-        if anew && work.files.index_is_empty() {
-            return Err(Error::Damaged(format!(
-                "{} is empty, and the binary log went on in {}. Restore the index, or remove it to \
-                 begin a new binary log; then replicas have to be set up again",
-                place.index().display(),
-                place.path(state.file).display()
-            )));
-        }
-        if state.file > 0 && !anew && work.reset_ahead.is_none() {
-            if !work.files.numbers().contains(&state.file) {
-                return Err(Error::Damaged(format!(
-                    "{} does not name {}, in which the binary log goes on: it is an older copy, or \
-                     was cut. Restore it, or remove it to begin a new binary log; then replicas \
-                     have to be set up again",
-                    place.index().display(),
-                    place.path(state.file).display()
-                )));
-            }
-            let path = place.path(state.file);
-            let len = work.files.len(state.file).map_err(|e| {
-                Error::Damaged(format!(
-                    "{}: {e}. The binary log goes on in this file. Restore the file, or remove {} \
-                     to begin a new binary log; then replicas have to be set up again",
-                    path.display(),
-                    place.index().display()
-                ))
-            })?;
-            if len < state.offset {
-                return Err(Error::Damaged(format!(
-                    "{} has {len} bytes, and had {} durable: it is an older copy, or was cut. \
-                     Restore the file, or remove {} to begin a new binary log; then replicas have \
-                     to be set up again",
-                    path.display(),
-                    state.offset,
-                    place.index().display()
-                )));
-            }
+        let goes_on = state.file > 0 && work.reset_ahead.is_none();
+        let anew = goes_on && work.files.begins_anew(state.file)?;
+        if goes_on && !anew {
+            work.files.judge_place(state.file, state.offset)?;
         }
         *self.safe.lock() = state.clone();
         *self.stored.lock() = (0, state.file);
@@ -78,6 +43,23 @@ impl CommitStream for Binlog {
                 place.index().display(),
                 place.path(file).display()
             );
+        }
+        work.judging = Some(Judging::new(work.maker.clone(), work.reset_ahead, goes_on && !anew));
+        Ok(())
+    }
+    fn judge_record(&self, at: Lsn, record: &[u8]) -> Result<()> {
+        match &mut *self.work.lock() {
+            Work { judging: Some(judging), files, .. } => {
+                judging.take(&*self.disk, files, at, record)
+            }
+            _ => unreachable!("the state is judged before the records"),
+        }
+    }
+    fn judge_end(&self) -> Result<()> {
+        let work = &mut *self.work.lock();
+        match work.judging.take() {
+            Some(judging) => work.surplus = judging.end(&work.files)?,
+            None => unreachable!("the state is judged before the end"),
         }
         Ok(())
     }
@@ -104,7 +86,7 @@ impl CommitStream for Binlog {
     fn begin(&self, end: Lsn) -> Result<()> {
         let mut work = self.work.lock();
         work.write().map_err(|e| io_error(&work, &e))?;
-        work.judge_reset()?;
+        work.forget_mark().map_err(|e| io_error(&work, &e))?;
         let state = work.maker.state();
         let position = BinlogPosition { file: state.file, offset: state.offset };
         work.files.forget_gone(position.file).map_err(|e| io_error(&work, &e))?;

@@ -1,6 +1,7 @@
 //! How durable records become bytes in the files, and how readers hear of them.
 use super::Binlog;
 use super::counters::add;
+use super::judging::Judging;
 use super::reset::Reset;
 use crate::files::{Files, Unsynced};
 use crate::maker::{Maker, Taken};
@@ -32,8 +33,10 @@ pub(super) struct Work {
     /// The record of the reset that a start has not come to yet: until then nothing is written
     /// (BINLOG-FILES-2).
     pub(super) reset_ahead: Option<Lsn>,
-    /// Whether a start has dropped bytes because a reset is ahead.
-    pub(super) dropped: bool,
+    /// What a start has judged so far.
+    pub(super) judging: Option<Judging>,
+    /// The file of which a start keeps a copy before it writes.
+    pub(super) surplus: Option<u32>,
 }
 pub(super) enum Unfinished {
     Nothing,
@@ -215,8 +218,11 @@ impl Work {
     pub(super) fn write(&mut self) -> io::Result<()> {
         let parts = self.maker.take_parts();
         if self.reset_ahead.is_some() {
-            self.dropped |= !parts.is_empty();
             return Ok(());
+        }
+        if let Some(number) = self.surplus {
+            self.files.keep_copy(number)?;
+            self.surplus = None;
         }
         self.files.add(parts);
         self.files.write()

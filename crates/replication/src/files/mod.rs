@@ -14,6 +14,9 @@
 //! are written anew before the next try.)
 //! BINLOG-FILES-5: a purge takes a file only if the state that a checkpoint has is of a later file.
 //! The start after a crash begins with this state, and makes the files from there on again.
+//! BINLOG-FILES-6: bytes that the redo log does not have are never written over and never cut: a
+//! file in the way gets another name, and a file that is to be cut is copied first.
+mod judge;
 mod reset;
 
 use crate::binlog::counters::{Counts, add};
@@ -73,6 +76,8 @@ pub struct Files {
     counts: Arc<Counts>,
     /// Whether the folder is there for certain after a power loss.
     folder_is_durable: bool,
+    /// The file of which a copy was kept (BINLOG-FILES-6).
+    kept: Option<u32>,
 }
 
 /// A file with bytes that no sync had made durable when this was made.
@@ -161,7 +166,14 @@ impl Files {
         place: Place,
         counts: Arc<Counts>,
     ) -> io::Result<Files> {
-        let index = Index::open(&*disk, &place.index())?;
+        let index = Index::open(&*disk, &place.index()).map_err(|e| {
+            let why = format!(
+                "{e}. Restore the index, or mend it: it has a line for each file, such as {:?}, \
+                 the oldest first",
+                place.line(1)
+            );
+            io::Error::new(e.kind(), why)
+        })?;
         judge_lines(&index, &place)?;
         let files = Files {
             reset_mark: reset::read(&*disk, &place)?,
@@ -180,6 +192,7 @@ impl Files {
             closed: Arc::default(),
             counts,
             folder_is_durable: false,
+            kept: None,
         };
         for number in files.numbers() {
             // A file that is missing is told when it is read.
@@ -201,11 +214,6 @@ impl Files {
     /// The files' place.
     pub fn place(&self) -> &Place {
         &self.place
-    }
-
-    /// Whether there is an index that names no file.
-    pub(crate) fn index_is_empty(&self) -> bool {
-        self.index.exists() && self.index.files().is_empty()
     }
 
     /// The numbers of the files in the index, the oldest first.
@@ -273,6 +281,7 @@ impl Files {
                 self.folder_is_durable = true;
             }
             if !self.numbers().contains(&number) {
+                self.give_way(&path)?;
                 self.index.push(&*self.disk, &self.place.line(number))?;
             }
             self.sync_dir()?;
@@ -285,6 +294,23 @@ impl Files {
         };
         self.open = Some((number, file.clone()));
         Ok(file)
+    }
+
+    /// Gives a file whose name the log takes another name: the index does not name it, so it is not
+    /// the log's (BINLOG-FILES-3).
+    fn give_way(&self, path: &Path) -> io::Result<()> {
+        if self.disk.exists(path) {
+            let aside = self.aside(path);
+            self.disk.rename(path, &aside)?;
+            // Before the index has the name, or a start would take the file for the log's own.
+            self.sync_dir()?;
+            tracing::warn!(
+                "{} was not in the index of the binary log: it is now {}",
+                path.display(),
+                aside.display()
+            );
+        }
+        Ok(())
     }
 
     /// Makes what was written durable. An error ends the process ([`Unsynced::synced`]).
@@ -311,9 +337,9 @@ impl Files {
         add(&self.counts.spilled_bytes, bytes);
     }
 
-    /// Puts away all that lies behind `end`, where a start's work ends: bytes of its file are cut,
-    /// later files get another name. A crash leaves nothing there, because only durable records get
-    /// into the files (FOLLOW-1): the redo log is an older copy, or the disk has lost a part of it.
+    /// Puts away all that lies behind `end`, where a start's work ends (BINLOG-FILES-6). A crash
+    /// leaves nothing there, because only durable records get into the files (FOLLOW-1): the redo
+    /// log is an older copy, or the disk has lost a part of it.
     pub fn cut(&mut self, end: BinlogPosition) -> io::Result<()> {
         self.sync();
         if end.file == 0 {
@@ -323,8 +349,8 @@ impl Files {
         let later: Vec<u32> = self.numbers().into_iter().filter(|n| *n > end.file).collect();
         if !later.is_empty() {
             for number in later {
-                let (path, mut aside) = (self.place.path(number), self.place.path(number));
-                aside.as_mut_os_string().push(".set-aside");
+                let path = self.place.path(number);
+                let aside = self.aside(&path);
                 match self.disk.rename(&path, &aside) {
                     Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
                     renamed => renamed?,
@@ -344,11 +370,9 @@ impl Files {
         let file = self.disk.open(&self.place.path(end.file), OpenHow::existing(false))?;
         let len = file.len()?;
         if len > end.offset {
-            tracing::warn!(
-                "{} had {} bytes behind its last transaction that the redo log knows",
-                self.place.path(end.file).display(),
-                len - end.offset
-            );
+            if self.kept != Some(end.file) {
+                self.keep_copy(end.file)?;
+            }
             file.set_len(end.offset)?;
         }
         must_be_synced(&self.place.path(end.file), file.sync());

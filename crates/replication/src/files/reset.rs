@@ -23,12 +23,14 @@ fn text(lsn: Lsn) -> String {
 /// The LSN in the mark; None if there is no mark.
 pub(super) fn read(disk: &dyn Disk, place: &Place) -> io::Result<Option<Lsn>> {
     let path = place.reset_mark();
+    let named = |e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", path.display()));
     let file = match disk.open(&path, OpenHow::existing(false)) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-        opened => opened?,
+        opened => opened.map_err(named)?,
     };
-    let mut bytes = vec![0; file.len()?.min(MOST_BYTES + 1) as usize];
-    file.read_at(&mut bytes, 0)?;
+    let len = file.len().map_err(named)?.min(MOST_BYTES + 1);
+    let mut bytes = vec![0; len as usize];
+    file.read_at(&mut bytes, 0).map_err(named)?;
     let found = std::str::from_utf8(&bytes).ok().and_then(|found| {
         let lsn = Lsn(found.split(' ').next()?.parse().ok()?);
         (text(lsn) == found).then_some(lsn)

@@ -1,5 +1,6 @@
 //! Tests of the binary log on a simulated disk.
 mod admin;
+mod judging;
 
 use super::*;
 use crate::record::{Record, Why, spilled, transaction};
