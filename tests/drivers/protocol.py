@@ -202,6 +202,56 @@ def statements(server):
         c.close_statement(s)
 
 
+def cursors(server):
+    """A cursor keeps its rows, whatever happens after its statement."""
+    READ_ONLY, CURSOR_EXISTS, LAST_ROW_SENT, ROWS = 1, 0x40, 0x80, 6000
+    without_eof = client.CAPABILITIES & ~client.DEPRECATE_EOF
+    for capabilities in (client.CAPABILITIES, without_eof):
+        c = server.connect(capabilities=capabilities)
+        schema(c, 'p_cursors')
+        c.query('CREATE TABLE t (id INT PRIMARY KEY, s VARCHAR(200))')
+        values = ','.join(f"({id}, REPEAT('x', 100))" for id in range(ROWS))
+        c.query(f'INSERT INTO t VALUES {values}')
+
+        def end(p):
+            same(p[0], 0xFE, 'the end')
+            return struct.unpack_from('<H', p, 3)[0]
+
+        def open_cursor(s):
+            c.command(0x17, struct.pack('<IBI', s.id, READ_ONLY, 1))
+            count = c._checked()[0]
+            columns = [client.column(c._read()) for _ in range(count)]
+            same(end(c._checked()) & 0xC0, CURSOR_EXISTS, 'the end of the definitions')
+            return columns
+
+        def fetch(s, columns, n):
+            c.command(0x1C, struct.pack('<II', s.id, n))
+            rows = []
+            while (p := c._checked())[0] == 0:
+                rows.append(client.binary_row(p, columns))
+            return rows, end(p) & 0xC0
+
+        s = c.prepare('SELECT id, s FROM t ORDER BY id DESC')
+        short = c.prepare('SHOW TABLES')
+        c.query('BEGIN; UPDATE t SET s = UPPER(s) WHERE id = 0')
+        columns = open_cursor(s)
+        shown = open_cursor(short)
+        c.query('ROLLBACK; DROP TABLE t')
+        got = []
+        for n in (1, 999, 2000, 3000):
+            rows, status = fetch(s, columns, n)
+            same((len(rows), status), (n, CURSOR_EXISTS), 'a fetch')
+            got += rows
+        same([int(id) for id, _ in got], [*range(ROWS)][::-1], 'the rows')
+        same({s for _, s in got}, {b'x' * 100, b'X' * 100}, 'their strings')
+        same(fetch(s, columns, 10), ([], LAST_ROW_SENT), 'behind the last row')
+        same(code(lambda: fetch(s, columns, 10)), 1421, 'the cursor is closed')
+        same(fetch(short, shown, 2), ([(b't',)], LAST_ROW_SENT), 'SHOW TABLES')
+        same(code(lambda: open_cursor(s)), 1146, 'without its table')
+        same(code(lambda: fetch(s, columns, 10)), 1421, 'no cursor')
+        c.close()
+
+
 def big_packets(server):
     c = server.connect()
     schema(c, 'p_packets')
@@ -354,6 +404,7 @@ ALL = [
     status_flags,
     capabilities,
     statements,
+    cursors,
     big_packets,
     resets,
     kill,

@@ -1,5 +1,6 @@
 //! The interface between a connection and the SQL layer. `redolith_sql` implements it (in
 //! `sql_backend`), and so does the fake backend of the tests.
+use crate::cursor::CursorSpace;
 use crate::protocol::capabilities::Capabilities;
 use redolith_engine::runtime::Runtime;
 use redolith_replication::Binlog;
@@ -23,6 +24,8 @@ pub trait Backend: Send + Sync + 'static {
     }
     /// The account of the memory that clients can make grow.
     fn memory(&self) -> &Arc<ServerMemory>;
+    /// Where the cursors of prepared statements keep their rows.
+    fn cursor_space(&self) -> CursorSpace;
     /// The binary log, if it is on.
     fn binlog(&self) -> Option<BinlogSource> {
         None

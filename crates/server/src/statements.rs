@@ -7,6 +7,7 @@
 //! at most `max_allowed_packet` bytes.
 //! It is counted by the memory that it takes (CONN-4), which may be more.
 //! STMT-3: the lists of parameter types take at most `TYPE_LISTS_BYTES`.
+use crate::cursor::Cursor;
 use crate::error;
 use crate::protocol::parameters::ParameterType;
 use hashbrown::HashMap;
@@ -38,7 +39,7 @@ impl TakenLongData {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Statements {
     map: HashMap<u32, Statement>,
     type_lists: Vec<Box<[ParameterType]>>,
@@ -51,6 +52,8 @@ pub struct Statements {
     /// The error with which a statement's next execution fails: its long data was too long, or was
     /// for a parameter that the statement does not have.
     long_data_failed: HashMap<u32, SqlError>,
+    /// The open cursors by statement.
+    cursors: HashMap<u32, Box<Cursor>>,
 }
 
 /// The number of distinct type lists that a connection may have. Before one list more is added, all
@@ -68,6 +71,7 @@ impl Statements {
     }
     pub fn remove(&mut self, id: u32) -> bool {
         self.forget_long_data(id);
+        self.close_cursor(id);
         self.map.remove(&id).is_some()
     }
     pub fn len(&self) -> usize {
@@ -174,6 +178,24 @@ impl Statements {
     /// COM_STMT_RESET: drops the statement's long data and its error.
     pub fn forget_long_data(&mut self, id: u32) {
         let _ = self.take_long_data(id);
+    }
+
+    pub fn keep_cursor(&mut self, id: u32, cursor: Box<Cursor>) {
+        self.cursors.insert(id, cursor);
+    }
+    /// Takes the statement's cursor out for COM_STMT_FETCH.
+    pub fn take_cursor(&mut self, id: u32) -> Option<Box<Cursor>> {
+        self.cursors.remove(&id)
+    }
+    /// Drops the statement's cursor, if it has one.
+    pub fn close_cursor(&mut self, id: u32) {
+        if !self.cursors.is_empty() {
+            self.cursors.remove(&id);
+        }
+    }
+    /// The number of cursors that have files.
+    pub fn cursor_files(&self) -> usize {
+        self.cursors.values().filter(|cursor| cursor.has_file()).count()
     }
 }
 
