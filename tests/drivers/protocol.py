@@ -5,6 +5,7 @@ and behaviour on which drivers rely.
 import socket as sockets
 import struct
 import time
+from decimal import Decimal
 
 from rig import client
 from rig.client import Connection, MySQLError
@@ -200,6 +201,29 @@ def statements(server):
     same(c.execute(many[7], ['long text']).rows, [(b'long text',)], 'one of 3,000')
     for s in many:
         c.close_statement(s)
+
+
+def decimals(server):
+    """Arithmetic with a DECIMAL of a client is exact, whatever its scale."""
+    c = server.connect()
+    schema(c, 'p_decimals')
+    c.query('CREATE TABLE acct (id INT PRIMARY KEY, bal DECIMAL(20,2), r DECIMAL(30,6))')
+    c.query('INSERT INTO acct VALUES (1, 123456789012345678.01, 1.5)')
+    add = c.prepare('UPDATE acct SET bal = bal + ?, r = r * ? WHERE id = ?')
+    for amount, factor in (('0.01', '2'), ('0.1', '2.5'), ('7', '0.25'), ('-0.02', '2')):
+        c.execute(add, (Decimal(amount), Decimal(factor), 1))
+    same(c.rows('SELECT bal, r FROM acct'), [(b'123456789012345685.10', b'3.750000')], 'sums')
+    found = c.prepare('SELECT id FROM acct WHERE bal = ?')
+    same(c.execute(found, (Decimal('123456789012345685.1'),)).rows, [(b'1',)], 'equal')
+    same(c.execute(found, (Decimal('123456789012345685.11'),)).rows, [], 'not equal')
+    echo = c.prepare('SELECT ? + 0, ? + 1.05')
+    for scale in (1, 3, 1, 0):
+        v = Decimal(5).scaleb(-scale)
+        got = c.execute(echo, (v, v)).rows
+        same(got, [(str(v).encode(), str(v + Decimal('1.05')).encode())], f'scale {scale}')
+    put = c.prepare('INSERT INTO acct VALUES (?, ?, ?)')
+    c.execute(put, (2, Decimal('99999999999999999.99'), None))
+    same(c.value('SELECT bal FROM acct WHERE id = 2'), '99999999999999999.99', 'INSERT')
 
 
 def cursors(server):
@@ -404,6 +428,7 @@ ALL = [
     status_flags,
     capabilities,
     statements,
+    decimals,
     cursors,
     big_packets,
     resets,
