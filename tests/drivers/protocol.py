@@ -226,6 +226,34 @@ def decimals(server):
     same(c.value('SELECT bal FROM acct WHERE id = 2'), '99999999999999999.99', 'INSERT')
 
 
+def odd_times(server):
+    """Clients may put all hours of a TIME into one byte, and may bind what is no time."""
+    c = server.connect()
+    schema(c, 'p_times')
+    c.query('CREATE TABLE t (id INT PRIMARY KEY, t TIME, d DATE, dt DATETIME)')
+    time = lambda *parts: client.Packed(client.TIME, struct.pack('<BIBBB', *parts))
+    date = lambda *parts: client.Packed(client.DATE, struct.pack('<HBB', *parts))
+    put = c.prepare('INSERT INTO t VALUES (?, ?, ?, NULL)')
+    good = date(2026, 12, 1)
+    for id, t, text in (
+        (1, time(0, 0, 100, 0, 1), b'100:00:01'),
+        (2, time(1, 1, 200, 0, 0), b'-224:00:00'),
+        (3, time(0, 40, 0, 0, 0), b'838:59:59'),
+        (4, client.Packed(client.TIME, b'\0\1'), b'00:00:00'),
+    ):
+        c.execute(put, (id, t, good))
+        same(c.rows(f'SELECT t, d FROM t WHERE id = {id}'), [(text, b'2026-12-01')], 'TIME')
+    same(code(lambda: c.execute(put, (5, None, date(2026, 13, 1)))), 1292, 'month 13')
+    moment = c.prepare('INSERT INTO t VALUES (?, NULL, NULL, ?)')
+    day = client.Packed(client.DATETIME, struct.pack('<HBBBBB', 2026, 12, 1, 24, 0, 0))
+    same(code(lambda: c.execute(moment, (6, day))), 1292, 'hour 24')
+    c.query("SET sql_mode = ''")
+    same(c.execute(put, (7, None, date(2026, 13, 1))).warnings, 1, 'a warning')
+    same(c.execute(moment, (8, day)).warnings, 1, 'a warning')
+    zero = [(b'0000-00-00', None), (None, b'0000-00-00 00:00:00')]
+    same(c.rows('SELECT d, dt FROM t WHERE id > 6 ORDER BY id'), zero, 'zero dates')
+
+
 def cursors(server):
     """A cursor keeps its rows, whatever happens after its statement."""
     READ_ONLY, CURSOR_EXISTS, LAST_ROW_SENT, ROWS = 1, 0x40, 0x80, 6000
@@ -429,6 +457,7 @@ ALL = [
     capabilities,
     statements,
     decimals,
+    odd_times,
     cursors,
     big_packets,
     resets,

@@ -105,6 +105,14 @@ class Result:
 
 
 @dataclass
+class Packed:
+    """A date or time as the binary protocol sends it, without its length."""
+
+    type: int
+    body: bytes
+
+
+@dataclass
 class Statement:
     id: int
     params: int
@@ -219,8 +227,8 @@ class Connection:
         return Statement(id, params, cols)
 
     def execute(self, statement, params=()):
-        """Runs a prepared statement. Parameters are int, float, Decimal, str, bytes, None, or
-        SENT for a parameter that long_data has sent.
+        """Runs a prepared statement. Parameters are int, float, Decimal, str, bytes, None,
+        Packed for dates and times, or SENT for a parameter that long_data has sent.
         """
         types, values, nulls = b'', b'', bytearray((len(params) + 7) // 8)
         for i, v in enumerate(params):
@@ -235,6 +243,9 @@ class Connection:
             elif isinstance(v, float):
                 types += bytes([DOUBLE, 0])
                 values += struct.pack('<d', v)
+            elif isinstance(v, Packed):
+                types += bytes([v.type, 0])
+                values += bytes([len(v.body)]) + v.body
             elif isinstance(v, Decimal):
                 types += bytes([NEWDECIMAL, 0])
                 values += lenenc_bytes(str(v).encode())
