@@ -27,6 +27,23 @@ const FEW_PARAMETERS: usize = 8;
 /// The bit of COM_STMT_EXECUTE's flags that asks for a cursor.
 const CURSOR_TYPE_READ_ONLY: u8 = 1;
 
+/// Why an execution does not begin.
+enum NotDecoded {
+    Bad(BadParameters),
+    /// There is no memory for the types of the parameters.
+    NoMemory(SqlError),
+}
+impl From<BadParameters> for NotDecoded {
+    fn from(bad: BadParameters) -> NotDecoded {
+        NotDecoded::Bad(bad)
+    }
+}
+impl From<SqlError> for NotDecoded {
+    fn from(e: SqlError) -> NotDecoded {
+        NotDecoded::NoMemory(e)
+    }
+}
+
 /// Borrows the connection's parts for a command's results. This is a macro because callers use
 /// `session` and `input` at the same time.
 macro_rules! wire {
@@ -288,24 +305,24 @@ impl<B: Backend> Connection<B> {
         values.reserve(params);
         let mut binary: SmallVec<[u32; FEW_PARAMETERS]> = SmallVec::new();
         if statement.params > 0 {
-            let params = Parameters::read(r.rest(), statement.params as usize);
-            if let Ok(p) = &params
-                && let Some(types) = p.types()
-            {
-                statement = self.statements.bind(id, types);
-            }
-            let decoded = params.map_err(BadParameters::Malformed).and_then(|p| {
+            let mut decode = || {
+                let p = Parameters::read(r.rest(), params).map_err(BadParameters::Malformed)?;
+                if let Some(types) = p.types() {
+                    let memory = &mut self.channel.memory;
+                    statement = self.statements.bind(id, statement, types, memory)?;
+                }
                 let types = self.statements.types(statement).ok_or(BadParameters::NoTypes)?;
                 binary.extend((0..).zip(types).filter(|(_, ty)| ty.is_binary()).map(|(n, _)| n));
-                p.values(types, |i| long_data.of(i), &mut values)
-            });
-            if let Err(bad) = decoded {
+                p.values(types, |i| long_data.of(i), &mut values)?;
+                Ok(())
+            };
+            let decoded: Result<(), NotDecoded> = decode();
+            if let Err(e) = decoded {
                 drop(values);
-                let malformed = matches!(bad, BadParameters::Malformed(_));
-                return self.answer_error(&if malformed {
-                    error::malformed_packet()
-                } else {
-                    error::wrong_arguments(NAME)
+                return self.answer_error(&match e {
+                    NotDecoded::Bad(BadParameters::Malformed(_)) => error::malformed_packet(),
+                    NotDecoded::Bad(_) => error::wrong_arguments(NAME),
+                    NotDecoded::NoMemory(e) => e,
                 });
             }
         }

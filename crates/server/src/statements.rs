@@ -6,14 +6,17 @@
 //! STMT-2: the long data of all statements together, including an entry for each parameter, takes
 //! at most `max_allowed_packet` bytes.
 //! It is counted by the memory that it takes (CONN-4), which may be more.
-//! STMT-3: the lists of parameter types take at most `TYPE_LISTS_BYTES`.
+//! STMT-3: a list of parameter types is kept as long as a statement is bound with it, because
+//! clients send the types once. Lists are in the connection's account, which bounds them.
 use crate::cursor::Cursor;
 use crate::error;
 use crate::protocol::parameters::ParameterType;
 use hashbrown::HashMap;
 use redolith_sql::SqlError;
 use redolith_sql::memory::Account;
+use smallvec::SmallVec;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Statement {
@@ -39,10 +42,25 @@ impl TakenLongData {
     }
 }
 
+/// The types with which `users` statements were last bound.
+struct TypeList {
+    types: Arc<[ParameterType]>,
+    users: u32,
+}
+impl TypeList {
+    /// The memory of a list: its types, and approximately its entries in both structures.
+    fn bytes(types: usize) -> usize {
+        96 + types * size_of::<ParameterType>()
+    }
+}
+
 #[derive(Default)]
 pub struct Statements {
     map: HashMap<u32, Statement>,
-    type_lists: Vec<Box<[ParameterType]>>,
+    /// The lists by number, from 1, and the numbers that are free again.
+    type_lists: Vec<Option<TypeList>>,
+    free_lists: Vec<u16>,
+    list_numbers: HashMap<Arc<[ParameterType]>, u16>,
     type_lists_bytes: usize,
     /// The long data by statement and parameter.
     long_data: HashMap<u32, BTreeMap<u16, Vec<u8>>>,
@@ -56,12 +74,6 @@ pub struct Statements {
     cursors: HashMap<u32, Box<Cursor>>,
 }
 
-/// The number of distinct type lists that a connection may have. Before one list more is added, all
-/// lists are dropped, with the bindings that use them.
-const MAX_TYPE_LISTS: usize = 4096;
-/// The bytes that the type lists may take: enough for a few dozen of the longest.
-const TYPE_LISTS_BYTES: usize = 4 << 20;
-
 impl Statements {
     pub fn add(&mut self, id: u32, params: u16) {
         self.map.insert(id, Statement { params, types: 0 });
@@ -72,7 +84,9 @@ impl Statements {
     pub fn remove(&mut self, id: u32) -> bool {
         self.forget_long_data(id);
         self.close_cursor(id);
-        self.map.remove(&id).is_some()
+        let Some(s) = self.map.remove(&id) else { return false };
+        self.leave_list(s.types);
+        true
     }
     pub fn len(&self) -> usize {
         self.map.len()
@@ -84,40 +98,62 @@ impl Statements {
 
     /// The types with which the statement was last bound.
     pub fn types(&self, s: Statement) -> Option<&[ParameterType]> {
-        Some(&self.type_lists[(s.types as usize).checked_sub(1)?])
+        let list = self.type_lists.get((s.types as usize).checked_sub(1)?)?;
+        list.as_ref().map(|list| &*list.types)
     }
-    /// Keeps the types sent with an execution, for later executions that send none.
+    /// Keeps the types sent with an execution, for later executions that send none. `memory` is
+    /// charged for a new list. Without memory the statement keeps the types that it had.
     pub fn bind(
         &mut self,
         id: u32,
+        s: Statement,
         types: impl ExactSizeIterator<Item = ParameterType> + Clone,
-    ) -> Statement {
-        let known = |list: &[ParameterType]| {
-            list.len() == types.len() && list.iter().copied().eq(types.clone())
-        };
-        let s = self.map.get(&id).copied().unwrap_or(Statement { params: 0, types: 0 });
-        if self.types(s).is_some_and(known) {
-            return s;
+        memory: &mut Account,
+    ) -> Result<Statement, SqlError> {
+        if self.types(s).is_some_and(|known| known.iter().copied().eq(types.clone())) {
+            return Ok(s);
         }
-        let at = match self.type_lists.iter().position(|l| known(l)) {
-            Some(at) => at,
-            None => {
-                let bytes = types.len() * size_of::<ParameterType>();
-                if self.type_lists.len() == MAX_TYPE_LISTS
-                    || self.type_lists_bytes + bytes > TYPE_LISTS_BYTES
-                {
-                    self.type_lists = Vec::new();
-                    self.type_lists_bytes = 0;
-                    self.map.values_mut().for_each(|s| s.types = 0);
-                }
-                self.type_lists_bytes += bytes;
-                self.type_lists.push(types.clone().collect());
-                self.type_lists.len() - 1
-            }
+        let types: SmallVec<[ParameterType; 16]> = types.collect();
+        let number = match self.list_numbers.get(&types[..]) {
+            Some(number) => *number,
+            None => self.add_list(&types, memory)?,
         };
-        let s = Statement { types: at as u16 + 1, ..s };
+        if let Some(Some(list)) = self.type_lists.get_mut(number as usize - 1) {
+            list.users += 1;
+        }
+        self.leave_list(s.types);
+        let s = Statement { types: number, ..s };
         self.map.insert(id, s);
-        s
+        Ok(s)
+    }
+    /// Adds a list that no statement uses yet, and returns its number.
+    fn add_list(&mut self, types: &[ParameterType], memory: &mut Account) -> Result<u16, SqlError> {
+        let bytes = TypeList::bytes(types.len());
+        let next = u16::try_from(self.type_lists.len() + 1);
+        let number = self.free_lists.last().copied().or(next.ok());
+        let number = number.ok_or_else(error::too_many_type_lists)?;
+        memory.charge(bytes)?;
+        self.type_lists_bytes += bytes;
+        let types: Arc<[ParameterType]> = types.into();
+        self.list_numbers.insert(types.clone(), number);
+        let list = Some(TypeList { types, users: 0 });
+        match self.free_lists.pop() {
+            Some(_) => self.type_lists[number as usize - 1] = list,
+            None => self.type_lists.push(list),
+        }
+        Ok(number)
+    }
+    /// A statement is no longer bound with the list of this number. The last one drops the list.
+    fn leave_list(&mut self, number: u16) {
+        let Some(at) = (number as usize).checked_sub(1) else { return };
+        let Some(list) = &mut self.type_lists[at] else { return };
+        list.users -= 1;
+        if list.users == 0 {
+            self.type_lists_bytes -= TypeList::bytes(list.types.len());
+            self.list_numbers.remove(&list.types);
+            self.type_lists[at] = None;
+            self.free_lists.push(number);
+        }
     }
 
     /// COM_STMT_SEND_LONG_DATA. The command has no answer, so a failure is reported by the next
@@ -214,16 +250,22 @@ mod tests {
         assert_eq!(size_of::<(u32, Statement)>(), 8);
     }
 
+    /// Binds a statement that there is memory for.
+    fn bind(s: &mut Statements, id: u32, types: &[ParameterType]) -> Statement {
+        let (of, types) = (s.get(id).unwrap(), types.iter().copied());
+        s.bind(id, of, types, &mut memory()).unwrap()
+    }
+
     #[test]
     fn types_are_remembered_and_shared() {
         let mut s = Statements::default();
         for id in 1..=100 {
             s.add(id, 2);
             assert_eq!(s.types(s.get(id).unwrap()), None);
-            s.bind(id, [ty(3), ty(253)].into_iter());
+            bind(&mut s, id, &[ty(3), ty(253)]);
         }
         assert_eq!(s.type_lists.len(), 1);
-        let bound = s.bind(7, [ty(8), ty(253)].into_iter());
+        let bound = bind(&mut s, 7, &[ty(8), ty(253)]);
         assert_eq!(s.types(bound), Some(&[ty(8), ty(253)][..]));
         assert_eq!(s.types(s.get(8).unwrap()), Some(&[ty(3), ty(253)][..]));
         assert_eq!((s.len(), s.remove(7), s.remove(7), s.len()), (100, true, false, 99));
@@ -231,29 +273,66 @@ mod tests {
         assert_eq!(s.len(), 0);
     }
 
+    /// Tests STMT-3.
     #[test]
-    fn endless_new_type_lists_stay_bounded() {
+    fn a_list_stays_as_long_as_a_statement_is_bound_with_it() {
+        const STATEMENTS: u32 = 10_000;
+        let of = |n: u32| [ty(n as u8), ty((n >> 8) as u8)];
         let mut s = Statements::default();
-        s.add(1, 2);
-        for i in 0..3 * MAX_TYPE_LISTS {
-            let bound = s.bind(1, [ty(i as u8), ty((i >> 8) as u8)].into_iter());
-            assert_eq!(s.types(bound).unwrap(), [ty(i as u8), ty((i >> 8) as u8)]);
+        for id in 1..=STATEMENTS {
+            s.add(id, 2);
+            bind(&mut s, id, &of(id));
         }
-        assert!(s.type_lists.len() <= MAX_TYPE_LISTS);
+        for id in 1..=STATEMENTS {
+            assert_eq!(s.types(s.get(id).unwrap()), Some(&of(id)[..]));
+        }
+        assert_eq!(s.bytes(), STATEMENTS as usize * TypeList::bytes(2));
+        // Lists without users go, and their numbers are used again.
+        for id in 2..=STATEMENTS {
+            assert!(s.remove(id));
+        }
+        assert_eq!((s.bytes(), s.list_numbers.len()), (TypeList::bytes(2), 1));
+        for n in 0..100_000 {
+            let bound = bind(&mut s, 1, &of(n % 60_000));
+            assert_eq!(s.types(bound), Some(&of(n % 60_000)[..]));
+            assert_eq!(s.bytes(), TypeList::bytes(2));
+        }
+        assert_eq!(s.type_lists.len(), STATEMENTS as usize);
+        s.remove(1);
+        assert_eq!(s.bytes(), 0);
     }
 
     #[test]
-    fn long_type_lists_stay_bounded_by_their_bytes() {
+    fn a_list_without_memory_fails_its_execution_only() {
+        let server = ServerMemory::new();
+        let long = TypeList::bytes(u16::MAX as usize);
+        server.set_limit(3 * long);
+        let (mut s, mut m) = (Statements::default(), Account::exact(&server));
+        let list = |n: u8| (0..u16::MAX).map(move |at| ty(if at == 0 { n } else { 3 }));
+        for n in 1..=4 {
+            s.add(n, u16::MAX);
+            let of = s.get(n).unwrap();
+            let bound = s.bind(n, of, list(n as u8), &mut m);
+            assert_eq!(bound.map_err(|e| e.code).err(), (n == 4).then_some(3170));
+            assert_eq!((s.bytes(), m.used()), (n.min(3) as usize * long, n.min(3) as usize * long));
+        }
+        for n in 1..=3 {
+            assert_eq!(s.types(s.get(n).unwrap()).unwrap()[0], ty(n as u8));
+        }
+        assert_eq!(s.types(s.get(4).unwrap()), None);
+        let known = s.get(4).unwrap();
+        assert!(s.bind(4, known, list(2), &mut m).is_ok(), "a list that is there");
+    }
+
+    #[test]
+    fn lists_beyond_the_numbers_are_refused() {
         let mut s = Statements::default();
-        s.add(1, u16::MAX);
-        for i in 0..100u16 {
-            let types = (0..u16::MAX).map(|n| ty(if n == 0 { i as u8 } else { 3 }));
-            let bound = s.bind(1, types);
-            assert_eq!(s.types(bound).unwrap()[0], ty(i as u8));
-            assert!(
-                s.type_lists.iter().map(|l| size_of_val(&**l)).sum::<usize>() <= TYPE_LISTS_BYTES,
-                "STMT-3"
-            );
+        for id in 1..=u16::MAX as u32 + 1 {
+            s.add(id, 2);
+            let types = [ty(id as u8), ty((id >> 8) as u8), ty((id >> 16) as u8)];
+            let of = s.get(id).unwrap();
+            let bound = s.bind(id, of, types.into_iter(), &mut memory());
+            assert_eq!(bound.map_err(|e| e.code).err(), (id > 65_535).then_some(1041));
         }
     }
 

@@ -111,8 +111,8 @@ fn value<'a>(r: &mut Reader<'a>, ty: ParameterType) -> Result<Value<'a>, BadPara
             let len = r.u8()?;
             temporal::read_time(r.bytes(len as usize)?)?
         }
-        // A DECIMAL arrives as its digits. As a string it would make arithmetic one of DOUBLEs, which
-        // rounds money. What is no number is left to the statement as a string.
+        // A DECIMAL arrives as its digits. As a string it would make arithmetic one of DOUBLEs,
+        // which rounds money. What is no number is left to the statement as a string.
         (t::DECIMAL | t::NEWDECIMAL, _) => {
             let digits = r.string()?;
             Decimal::parse(digits).map_or(Value::Bytes(Cow::Borrowed(digits)), Value::Decimal)
