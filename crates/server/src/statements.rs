@@ -3,9 +3,9 @@
 //!
 //! STMT-1: a handle costs 8 bytes here (sysbench holds 288,000 handles). So each list of parameter
 //! types is kept once per connection, and handles refer to it by number.
-//! STMT-2: the long data of all statements together, including an entry for each parameter, takes
-//! at most `max_allowed_packet` bytes.
-//! It is counted by the memory that it takes (CONN-4), which may be more.
+//! STMT-2: the long data of a parameter has at most `max_allowed_packet` bytes, as in MySQL. All long
+//! data is in the connection's account, by the memory that it takes, with an entry for each
+//! parameter (CONN-4).
 //! STMT-3: a list of parameter types is kept as long as a statement is bound with it, because
 //! clients send the types once. Lists are in the connection's account, which bounds them.
 use crate::cursor::Cursor;
@@ -64,7 +64,6 @@ pub struct Statements {
     type_lists_bytes: usize,
     /// The long data by statement and parameter.
     long_data: HashMap<u32, BTreeMap<u16, Vec<u8>>>,
-    long_data_bytes: usize,
     /// The memory of the long data, with the overhead.
     long_data_memory: usize,
     /// The error with which a statement's next execution fails: its long data was too long, or was
@@ -171,7 +170,11 @@ impl Statements {
         let entry = if known.is_some() { 0 } else { ENTRY_BYTES };
         let (len, capacity) = known.as_ref().map_or((0, 0), |data| (data.len(), data.capacity()));
         let needed = len + bytes.len();
-        if parameter >= s.params || self.long_data_bytes + entry + bytes.len() > max_bytes {
+        if parameter >= s.params {
+            let e = error::wrong_arguments("mysqld_stmt_send_long_data");
+            return self.refuse_long_data(id, e);
+        }
+        if needed > max_bytes {
             return self.refuse_long_data(id, error::long_data_too_long());
         }
         // Data that comes in many pieces is not moved for each of them. It never takes much more
@@ -186,7 +189,6 @@ impl Statements {
         };
         data.reserve_exact(room - len);
         data.extend_from_slice(bytes);
-        self.long_data_bytes += entry + bytes.len();
         self.long_data_memory += entry + data.capacity() - capacity;
     }
     /// Makes the statement's next execution fail with the error `why`.
@@ -205,8 +207,6 @@ impl Statements {
             return Ok(TakenLongData::default());
         }
         let taken: Vec<(u16, Vec<u8>)> = self.long_data.remove(&id).into_iter().flatten().collect();
-        self.long_data_bytes -=
-            taken.iter().map(|(_, data)| ENTRY_BYTES + data.len()).sum::<usize>();
         self.long_data_memory -=
             taken.iter().map(|(_, data)| ENTRY_BYTES + data.capacity()).sum::<usize>();
         self.long_data_failed.remove(&id).map_or(Ok(TakenLongData(taken)), Err)
@@ -361,7 +361,7 @@ mod tests {
         }
         assert!(s.long_data[&1][&1].len() > MOST * 3 / 4);
         assert_eq!(s.take_long_data(1).unwrap_err().code, 3170);
-        assert_eq!((s.bytes(), s.long_data_bytes), (0, 0));
+        assert_eq!(s.bytes(), 0);
     }
 
     #[test]
@@ -375,35 +375,48 @@ mod tests {
         let taken = s.take_long_data(1).unwrap();
         assert_eq!((taken.of(0), taken.of(1)), (None, Some(&b"abcd"[..])));
         assert_eq!(s.take_long_data(1).unwrap().of(1), None);
-        assert_eq!(s.long_data_bytes, ENTRY + 1);
+        assert_eq!(s.bytes(), ENTRY + 1);
         s.remove(2);
-        assert_eq!(s.long_data_bytes, 0);
+        assert_eq!(s.bytes(), 0);
     }
 
+    /// Tests STMT-2.
     #[test]
     fn too_much_long_data_fails_the_next_execution_only() {
         let (mut s, mut m) = (Statements::default(), memory());
-        s.add(1, 1);
-        s.add_long_data(1, 0, &[0; 8], ENTRY + 10, &mut m);
-        s.add_long_data(1, 0, &[0; 3], ENTRY + 10, &mut m);
-        assert!(s.take_long_data(1).is_err());
-        assert!(s.take_long_data(1).is_ok());
-        s.add_long_data(1, 1, b"no such parameter", 100, &mut m);
-        assert!(s.take_long_data(1).is_err());
-        s.add_long_data(9, 0, b"no such statement", 100, &mut m);
-        assert_eq!(s.long_data_bytes, 0);
+        s.add(1, 3);
+        let mut error_of = |sent: &[(u32, u16, &[u8])]| {
+            for (id, parameter, bytes) in sent {
+                s.add_long_data(*id, *parameter, bytes, 10, &mut m);
+            }
+            let taken = s.take_long_data(1).map_err(|e| (e.code, e.message.to_string()));
+            (taken.err().unwrap_or_default(), s.bytes())
+        };
+        let none = || (0, String::new());
+        // The limit is that of each parameter.
+        assert_eq!(error_of(&[(1, 0, &[0; 8]), (1, 1, &[0; 8]), (1, 2, &[0; 10])]), (none(), 0));
+        let ((code, message), bytes) = error_of(&[(1, 0, &[0; 8]), (1, 0, &[0; 3])]);
+        assert!(message.ends_with("is longer than 'max_allowed_packet' bytes"), "{message}");
+        assert_eq!((code, bytes), (1105, 0));
+        assert_eq!(error_of(&[]), (none(), 0));
+        let no_parameter = "Incorrect arguments to mysqld_stmt_send_long_data".to_string();
+        assert_eq!(error_of(&[(1, 3, b"no such parameter")]), ((1210, no_parameter), 0));
+        assert_eq!(error_of(&[(9, 0, b"no such statement")]), (none(), 0));
     }
 
     #[test]
     fn long_data_without_data_counts_too() {
-        let (mut s, mut m) = (Statements::default(), memory());
+        let server = ServerMemory::new();
+        server.set_limit(10 * ENTRY);
+        let (mut s, mut m) = (Statements::default(), Account::exact(&server));
         s.add(1, 1000);
         for parameter in 0..1000 {
-            s.add_long_data(1, parameter, b"", 10 * ENTRY, &mut m);
+            s.add_long_data(1, parameter, b"", 100, &mut m);
         }
-        assert_eq!(s.long_data[&1].len(), 10, "STMT-2");
-        assert!(s.take_long_data(1).is_err());
-        s.add_long_data(1, 7, b"", 10 * ENTRY, &mut m);
+        assert_eq!((s.long_data[&1].len(), m.used()), (10, 10 * ENTRY));
+        assert_eq!(s.take_long_data(1).unwrap_err().code, 3170);
+        m.release_to(0);
+        s.add_long_data(1, 7, b"", 100, &mut m);
         assert_eq!(s.take_long_data(1).unwrap().of(7), Some(&b""[..]));
     }
 }
