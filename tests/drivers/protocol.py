@@ -85,12 +85,21 @@ def commands(server):
     same(c.statistics().startswith('Uptime:'), True, 'statistics')
     same(c.rows(b'SELECT 1\0'), [(b'1',)], 'a zero byte behind a statement, as mysqlslap sends it')
     same(c.execute(c.prepare(b'SELECT 1\0')).rows, [(b'1',)], 'the same, prepared')
-    c.query('CREATE TABLE t (id INT PRIMARY KEY, name VARCHAR(10))')
-    c.command(0x04, b't\0')  # COM_FIELD_LIST
-    names = []
-    while (p := c._checked())[0] != 0xFE:
-        names.append(client.column(p).name)
-    same(names, ['id', 'name'], 'field list')
+    c.query('CREATE TABLE t (id INT PRIMARY KEY, name VARCHAR(10), n_me INT)')
+    every = ['id', 'name', 'n_me']
+    for pattern, expected in (
+        (b'', every),
+        (b'%', every),
+        (b'N%', every[1:]),
+        (b'n_me', every[1:]),
+        (b'N\\_me', every[2:]),
+        (b'd', []),
+    ):
+        c.command(0x04, b't\0' + pattern)  # COM_FIELD_LIST
+        names = []
+        while (p := c._checked())[0] != 0xFE:
+            names.append(client.column(p).name)
+        same(names, expected, f'field list {pattern}')
     c.command(0x1B, b'\1\0')  # COM_SET_OPTION: multi statements off
     c._checked()
     same(code(lambda: c.query('SELECT 1; SELECT 2')), 1064, 'multi statements off')

@@ -13,12 +13,13 @@ use crate::protocol::output::OkPacket;
 use crate::protocol::parameters::{BadParameters, Parameters};
 use crate::result_writer::{Format, RowState, Wire};
 use crate::socket::Ended;
+use redolith_sql::exec::eval::like;
 use redolith_sql::plan::expr_type::ExprType;
 use redolith_sql::processes::{Command, Kill};
 use redolith_sql::session::MAX_NAME_BYTES;
 use redolith_sql::status::Counter;
 use redolith_sql::{ColumnMeta, ResultSink, SqlError};
-use redolith_types::Value;
+use redolith_types::{Collation, Value};
 use smallvec::SmallVec;
 use std::ops::Range;
 
@@ -394,17 +395,21 @@ impl<B: Backend> Connection<B> {
     }
 
     /// COM_FIELD_LIST: answers with a table's columns, which are those of a statement that reads
-    /// the table.
+    /// the table. Of these, the client gets the columns whose names match its pattern for LIKE.
     async fn field_list(&mut self, args: Range<usize>) -> Result<(), Ended> {
-        let Ok(table) = Reader::new(self.channel.input.body(args)).nul_string() else {
+        let mut r = Reader::new(self.channel.input.body(args));
+        let Ok(table) = r.nul_string() else {
             self.answer_error(&error::malformed_packet());
             return Ok(());
         };
-        if let Some(begin) = table.get(..MAX_NAME_BYTES).filter(|begin| begin.len() < table.len()) {
-            let e = SqlError::name_too_long(String::from_utf8_lossy(begin));
+        // No client sends a pattern that is longer than a name.
+        let too_long = [table, r.rest()].into_iter().find(|name| name.len() > MAX_NAME_BYTES);
+        if let Some(name) = too_long {
+            let e = SqlError::name_too_long(String::from_utf8_lossy(&name[..MAX_NAME_BYTES]));
             self.answer_error(&e);
             return Ok(());
         }
+        let pattern = r.rest().to_vec();
         let mut text = b"SELECT * FROM `".to_vec();
         table
             .iter()
@@ -422,7 +427,11 @@ impl<B: Backend> Connection<B> {
             }
         };
         let results = self.session.results_collation();
-        for c in &columns {
+        let is_wanted = |c: &&ColumnMeta| {
+            let name = c.name.as_bytes();
+            pattern.is_empty() || like(Collation::Utf8mb4GeneralCi, Some('\\'), name, &pattern)
+        };
+        for c in columns.iter().filter(is_wanted) {
             self.channel.output.packet(|b| {
                 column::put(b, c, results);
                 // The default value is sent as NULL. A client that wants the default uses SHOW

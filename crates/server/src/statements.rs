@@ -3,8 +3,8 @@
 //!
 //! STMT-1: a handle costs 8 bytes here (sysbench holds 288,000 handles). So each list of parameter
 //! types is kept once per connection, and handles refer to it by number.
-//! STMT-2: the long data of a parameter has at most `max_allowed_packet` bytes, as in MySQL. All long
-//! data is in the connection's account, by the memory that it takes, with an entry for each
+//! STMT-2: the long data of a parameter has at most `max_allowed_packet` bytes, as in MySQL. All
+//! long data is in the connection's account, by the memory that it takes, with an entry for each
 //! parameter (CONN-4).
 //! STMT-3: a list of parameter types is kept as long as a statement is bound with it, because
 //! clients send the types once. Lists are in the connection's account, which bounds them.
