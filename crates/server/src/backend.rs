@@ -11,7 +11,7 @@ use redolith_sql::{ColumnMeta, ResultSink, SqlError};
 use redolith_types::{Collation, Value};
 use std::sync::Arc;
 
-pub use redolith_sql::session::Prepared;
+pub use redolith_sql::session::{Prepared, VariableTooLong};
 
 pub trait Backend: Send + Sync + 'static {
     type Session: Session;
@@ -97,8 +97,9 @@ pub trait Session: Send {
     fn net_read_timeout_s(&self) -> u32;
     fn net_write_timeout_s(&self) -> u32;
     fn max_allowed_packet(&self) -> usize;
-    /// The value of a user variable, as text. Replicas set some before they ask for a dump.
-    fn user_variable(&self, _name: &str) -> Option<String> {
-        None
+    /// The value of a user variable, as text of at most `most` bytes. Replicas set some before they
+    /// ask for a dump.
+    fn user_variable(&self, _name: &str, _most: usize) -> Result<Option<String>, VariableTooLong> {
+        Ok(None)
     }
 }

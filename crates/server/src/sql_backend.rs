@@ -1,5 +1,5 @@
 //! Implements [`Backend`] with the SQL layer.
-use crate::backend::{Backend, BinlogSource, Client, Limits, Prepared, Session};
+use crate::backend::{Backend, BinlogSource, Client, Limits, Prepared, Session, VariableTooLong};
 use crate::cursor::CursorSpace;
 use crate::protocol::capabilities::Capabilities;
 use crate::start::Parts;
@@ -127,7 +127,7 @@ impl Session for session::Session {
     fn max_allowed_packet(&self) -> usize {
         self.max_allowed_packet()
     }
-    fn user_variable(&self, name: &str) -> Option<String> {
-        self.user_variable(name)
+    fn user_variable(&self, name: &str, most: usize) -> Result<Option<String>, VariableTooLong> {
+        self.user_variable(name, most)
     }
 }

@@ -4,7 +4,9 @@ use redolith_disk::{Disk, RealDisk};
 use redolith_engine::runtime::Threads;
 use redolith_engine::temporary::TemporarySpace;
 use redolith_replication::Binlog;
-use redolith_server::backend::{Backend, BinlogSource, Client, Limits, Prepared, Session};
+use redolith_server::backend::{
+    Backend, BinlogSource, Client, Limits, Prepared, Session, VariableTooLong,
+};
 use redolith_server::cursor::CursorSpace;
 use redolith_server::listener::{self, SocketFile};
 use redolith_server::server::Server;
@@ -247,8 +249,8 @@ impl Session for FakeSession {
         self.net_write_timeout_s
     }
     /// What a replica has set that knows checksums.
-    fn user_variable(&self, name: &str) -> Option<String> {
-        (name == "source_binlog_checksum").then(|| "CRC32".into())
+    fn user_variable(&self, name: &str, _: usize) -> Result<Option<String>, VariableTooLong> {
+        Ok((name == "source_binlog_checksum").then(|| "CRC32".into()))
     }
     fn max_allowed_packet(&self) -> usize {
         self.max_allowed_packet
