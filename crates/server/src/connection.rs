@@ -358,9 +358,11 @@ async fn say_goodbye(channel: &mut Channel, over: Over) {
     }
     let error = match over {
         Over::Refused(e) => e,
-        Over::Ended(Ended::Killed) if channel.process.killed() == Kill::Shutdown => {
-            error::shutdown()
-        }
+        Over::Ended(Ended::Killed) => match channel.process.killed() {
+            Kill::Shutdown => error::shutdown(),
+            Kill::Idle => error::inactive(),
+            _ => return,
+        },
         _ => return,
     };
     let may_still_send = matches!(error.code, 1153 | 1156);
@@ -579,7 +581,7 @@ mod tests {
             tokio::task::yield_now().await;
         }
         processes.tick(8);
-        assert_eq!(process.killed(), Kill::Connection);
+        assert_eq!(process.killed(), Kill::Idle);
         assert!(matches!(conversation.await.unwrap(), Err(Over::Ended(Ended::Killed))));
     }
 }

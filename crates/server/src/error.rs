@@ -83,3 +83,9 @@ pub fn interrupted() -> SqlError {
 pub fn dump_failed(why: String) -> SqlError {
     error(1236, b"HY000", why)
 }
+#[cold]
+pub fn inactive() -> SqlError {
+    let what = "The client was disconnected by the server because of inactivity. See wait_timeout \
+        and interactive_timeout for configuring this behavior.";
+    error(4031, b"HY000", what.into())
+}
