@@ -171,7 +171,7 @@ impl Cursor {
         self.file.is_some()
     }
     /// The body of the next row's packet; `None` after the last row.
-    pub fn next(&mut self) -> Result<Option<&[u8]>, SqlError> {
+    pub fn next_row(&mut self) -> Result<Option<&[u8]>, SqlError> {
         loop {
             if let Some(row) = self.next_in_memory() {
                 return Ok(Some(&self.bytes[row]));

@@ -81,7 +81,7 @@ impl Wire<'_> {
     ) -> Result<bool, SqlError> {
         let mut open = true;
         for _ in 0..most {
-            let Some(row) = cursor.next()? else {
+            let Some(row) = cursor.next_row()? else {
                 open = false;
                 break;
             };
