@@ -5,6 +5,7 @@ and behaviour on which drivers rely.
 import socket as sockets
 import struct
 import time
+from decimal import Decimal
 
 from rig import client
 from rig.client import Connection, MySQLError
@@ -84,12 +85,21 @@ def commands(server):
     same(c.statistics().startswith('Uptime:'), True, 'statistics')
     same(c.rows(b'SELECT 1\0'), [(b'1',)], 'a zero byte behind a statement, as mysqlslap sends it')
     same(c.execute(c.prepare(b'SELECT 1\0')).rows, [(b'1',)], 'the same, prepared')
-    c.query('CREATE TABLE t (id INT PRIMARY KEY, name VARCHAR(10))')
-    c.command(0x04, b't\0')  # COM_FIELD_LIST
-    names = []
-    while (p := c._checked())[0] != 0xFE:
-        names.append(client.column(p).name)
-    same(names, ['id', 'name'], 'field list')
+    c.query('CREATE TABLE t (id INT PRIMARY KEY, name VARCHAR(10), n_me INT)')
+    every = ['id', 'name', 'n_me']
+    for pattern, expected in (
+        (b'', every),
+        (b'%', every),
+        (b'N%', every[1:]),
+        (b'n_me', every[1:]),
+        (b'N\\_me', every[2:]),
+        (b'd', []),
+    ):
+        c.command(0x04, b't\0' + pattern)  # COM_FIELD_LIST
+        names = []
+        while (p := c._checked())[0] != 0xFE:
+            names.append(client.column(p).name)
+        same(names, expected, f'field list {pattern}')
     c.command(0x1B, b'\1\0')  # COM_SET_OPTION: multi statements off
     c._checked()
     same(code(lambda: c.query('SELECT 1; SELECT 2')), 1064, 'multi statements off')
@@ -200,6 +210,107 @@ def statements(server):
     same(c.execute(many[7], ['long text']).rows, [(b'long text',)], 'one of 3,000')
     for s in many:
         c.close_statement(s)
+
+
+def decimals(server):
+    """Arithmetic with a DECIMAL of a client is exact, whatever its scale."""
+    c = server.connect()
+    schema(c, 'p_decimals')
+    c.query('CREATE TABLE acct (id INT PRIMARY KEY, bal DECIMAL(20,2), r DECIMAL(30,6))')
+    c.query('INSERT INTO acct VALUES (1, 123456789012345678.01, 1.5)')
+    add = c.prepare('UPDATE acct SET bal = bal + ?, r = r * ? WHERE id = ?')
+    for amount, factor in (('0.01', '2'), ('0.1', '2.5'), ('7', '0.25'), ('-0.02', '2')):
+        c.execute(add, (Decimal(amount), Decimal(factor), 1))
+    same(c.rows('SELECT bal, r FROM acct'), [(b'123456789012345685.10', b'3.750000')], 'sums')
+    found = c.prepare('SELECT id FROM acct WHERE bal = ?')
+    same(c.execute(found, (Decimal('123456789012345685.1'),)).rows, [(b'1',)], 'equal')
+    same(c.execute(found, (Decimal('123456789012345685.11'),)).rows, [], 'not equal')
+    echo = c.prepare('SELECT ? + 0, ? + 1.05')
+    for scale in (1, 3, 1, 0):
+        v = Decimal(5).scaleb(-scale)
+        got = c.execute(echo, (v, v)).rows
+        same(got, [(str(v).encode(), str(v + Decimal('1.05')).encode())], f'scale {scale}')
+    put = c.prepare('INSERT INTO acct VALUES (?, ?, ?)')
+    c.execute(put, (2, Decimal('99999999999999999.99'), None))
+    same(c.value('SELECT bal FROM acct WHERE id = 2'), '99999999999999999.99', 'INSERT')
+
+
+def odd_times(server):
+    """Clients may put all hours of a TIME into one byte, and may bind what is no time."""
+    c = server.connect()
+    schema(c, 'p_times')
+    c.query('CREATE TABLE t (id INT PRIMARY KEY, t TIME, d DATE, dt DATETIME)')
+    time = lambda *parts: client.Packed(client.TIME, struct.pack('<BIBBB', *parts))
+    date = lambda *parts: client.Packed(client.DATE, struct.pack('<HBB', *parts))
+    put = c.prepare('INSERT INTO t VALUES (?, ?, ?, NULL)')
+    good = date(2026, 12, 1)
+    for id, t, text in (
+        (1, time(0, 0, 100, 0, 1), b'100:00:01'),
+        (2, time(1, 1, 200, 0, 0), b'-224:00:00'),
+        (3, time(0, 40, 0, 0, 0), b'838:59:59'),
+        (4, client.Packed(client.TIME, b'\0\1'), b'00:00:00'),
+    ):
+        c.execute(put, (id, t, good))
+        same(c.rows(f'SELECT t, d FROM t WHERE id = {id}'), [(text, b'2026-12-01')], 'TIME')
+    same(code(lambda: c.execute(put, (5, None, date(2026, 13, 1)))), 1292, 'month 13')
+    moment = c.prepare('INSERT INTO t VALUES (?, NULL, NULL, ?)')
+    day = client.Packed(client.DATETIME, struct.pack('<HBBBBB', 2026, 12, 1, 24, 0, 0))
+    same(code(lambda: c.execute(moment, (6, day))), 1292, 'hour 24')
+    c.query("SET sql_mode = ''")
+    same(c.execute(put, (7, None, date(2026, 13, 1))).warnings, 1, 'a warning')
+    same(c.execute(moment, (8, day)).warnings, 1, 'a warning')
+    zero = [(b'0000-00-00', None), (None, b'0000-00-00 00:00:00')]
+    same(c.rows('SELECT d, dt FROM t WHERE id > 6 ORDER BY id'), zero, 'zero dates')
+
+
+def cursors(server):
+    """A cursor keeps its rows, whatever happens after its statement."""
+    READ_ONLY, CURSOR_EXISTS, LAST_ROW_SENT, ROWS = 1, 0x40, 0x80, 6000
+    without_eof = client.CAPABILITIES & ~client.DEPRECATE_EOF
+    for capabilities in (client.CAPABILITIES, without_eof):
+        c = server.connect(capabilities=capabilities)
+        schema(c, 'p_cursors')
+        c.query('CREATE TABLE t (id INT PRIMARY KEY, s VARCHAR(200))')
+        values = ','.join(f"({id}, REPEAT('x', 100))" for id in range(ROWS))
+        c.query(f'INSERT INTO t VALUES {values}')
+
+        def end(p):
+            same(p[0], 0xFE, 'the end')
+            return struct.unpack_from('<H', p, 3)[0]
+
+        def open_cursor(s):
+            c.command(0x17, struct.pack('<IBI', s.id, READ_ONLY, 1))
+            count = c._checked()[0]
+            columns = [client.column(c._read()) for _ in range(count)]
+            same(end(c._checked()) & 0xC0, CURSOR_EXISTS, 'the end of the definitions')
+            return columns
+
+        def fetch(s, columns, n):
+            c.command(0x1C, struct.pack('<II', s.id, n))
+            rows = []
+            while (p := c._checked())[0] == 0:
+                rows.append(client.binary_row(p, columns))
+            return rows, end(p) & 0xC0
+
+        s = c.prepare('SELECT id, s FROM t ORDER BY id DESC')
+        short = c.prepare('SHOW TABLES')
+        c.query('BEGIN; UPDATE t SET s = UPPER(s) WHERE id = 0')
+        columns = open_cursor(s)
+        shown = open_cursor(short)
+        c.query('ROLLBACK; DROP TABLE t')
+        got = []
+        for n in (1, 999, 2000, 3000):
+            rows, status = fetch(s, columns, n)
+            same((len(rows), status), (n, CURSOR_EXISTS), 'a fetch')
+            got += rows
+        same([int(id) for id, _ in got], [*range(ROWS)][::-1], 'the rows')
+        same({s for _, s in got}, {b'x' * 100, b'X' * 100}, 'their strings')
+        same(fetch(s, columns, 10), ([], LAST_ROW_SENT), 'behind the last row')
+        same(code(lambda: fetch(s, columns, 10)), 1421, 'the cursor is closed')
+        same(fetch(short, shown, 2), ([(b't',)], LAST_ROW_SENT), 'SHOW TABLES')
+        same(code(lambda: open_cursor(s)), 1146, 'without its table')
+        same(code(lambda: fetch(s, columns, 10)), 1421, 'no cursor')
+        c.close()
 
 
 def big_packets(server):
@@ -354,6 +465,9 @@ ALL = [
     status_flags,
     capabilities,
     statements,
+    decimals,
+    odd_times,
+    cursors,
     big_packets,
     resets,
     kill,

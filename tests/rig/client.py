@@ -15,6 +15,7 @@ import select
 import socket as sockets
 import struct
 from dataclasses import dataclass, field
+from decimal import Decimal
 
 LONG_PASSWORD, FOUND_ROWS, LONG_FLAG, CONNECT_WITH_DB = 1, 2, 4, 8
 PROTOCOL_41, TRANSACTIONS, SECURE_CONNECTION = 1 << 9, 1 << 13, 1 << 15
@@ -54,7 +55,7 @@ INTEGERS = {
     LONGLONG: ('q', 8),
 }
 UNSIGNED, ZEROFILL = 32, 64
-BLOB, VAR_STRING = 252, 253
+NEWDECIMAL, BLOB, VAR_STRING = 246, 252, 253
 SENT = object()
 
 
@@ -101,6 +102,14 @@ class Result:
     status: int = 0
     warnings: int = 0
     info: str = ''
+
+
+@dataclass
+class Packed:
+    """A date or time as the binary protocol sends it, without its length."""
+
+    type: int
+    body: bytes
 
 
 @dataclass
@@ -218,8 +227,8 @@ class Connection:
         return Statement(id, params, cols)
 
     def execute(self, statement, params=()):
-        """Runs a prepared statement. Parameters are int, float, str, bytes, None, or SENT for a
-        parameter that long_data has sent.
+        """Runs a prepared statement. Parameters are int, float, Decimal, str, bytes, None,
+        Packed for dates and times, or SENT for a parameter that long_data has sent.
         """
         types, values, nulls = b'', b'', bytearray((len(params) + 7) // 8)
         for i, v in enumerate(params):
@@ -234,6 +243,12 @@ class Connection:
             elif isinstance(v, float):
                 types += bytes([DOUBLE, 0])
                 values += struct.pack('<d', v)
+            elif isinstance(v, Packed):
+                types += bytes([v.type, 0])
+                values += bytes([len(v.body)]) + v.body
+            elif isinstance(v, Decimal):
+                types += bytes([NEWDECIMAL, 0])
+                values += lenenc_bytes(str(v).encode())
             else:
                 types += bytes([VAR_STRING if isinstance(v, str) else BLOB, 0])
                 values += lenenc_bytes(v.encode() if isinstance(v, str) else v)

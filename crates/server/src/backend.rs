@@ -1,5 +1,6 @@
 //! The interface between a connection and the SQL layer. `redolith_sql` implements it (in
 //! `sql_backend`), and so does the fake backend of the tests.
+use crate::cursor::CursorSpace;
 use crate::protocol::capabilities::Capabilities;
 use redolith_engine::runtime::Runtime;
 use redolith_replication::Binlog;
@@ -10,7 +11,7 @@ use redolith_sql::{ColumnMeta, ResultSink, SqlError};
 use redolith_types::{Collation, Value};
 use std::sync::Arc;
 
-pub use redolith_sql::session::Prepared;
+pub use redolith_sql::session::{Prepared, VariableTooLong};
 
 pub trait Backend: Send + Sync + 'static {
     type Session: Session;
@@ -23,6 +24,8 @@ pub trait Backend: Send + Sync + 'static {
     }
     /// The account of the memory that clients can make grow.
     fn memory(&self) -> &Arc<ServerMemory>;
+    /// Where the cursors of prepared statements keep their rows.
+    fn cursor_space(&self) -> CursorSpace;
     /// The binary log, if it is on.
     fn binlog(&self) -> Option<BinlogSource> {
         None
@@ -94,8 +97,9 @@ pub trait Session: Send {
     fn net_read_timeout_s(&self) -> u32;
     fn net_write_timeout_s(&self) -> u32;
     fn max_allowed_packet(&self) -> usize;
-    /// The value of a user variable, as text. Replicas set some before they ask for a dump.
-    fn user_variable(&self, _name: &str) -> Option<String> {
-        None
+    /// The value of a user variable, as text of at most `most` bytes. Replicas set some before they
+    /// ask for a dump.
+    fn user_variable(&self, _name: &str, _most: usize) -> Result<Option<String>, VariableTooLong> {
+        Ok(None)
     }
 }

@@ -15,7 +15,7 @@
 //!
 //! A replica of MariaDB that follows by GTIDs sends COM_BINLOG_DUMP, too, and has set
 //! `@slave_connect_state` to its position. (MariaDB, `get_slave_connect_state`)
-use crate::backend::{Backend, BinlogSource, Session};
+use crate::backend::{Backend, BinlogSource, Session, VariableTooLong};
 use crate::connection::{Channel, Connection, Over};
 use crate::error;
 use crate::protocol::lenenc::{Malformed, Reader};
@@ -41,6 +41,8 @@ const LONG_EVENT: usize = 16 << 10;
 const MAX_ACK_BYTES: usize = 9 + 512;
 /// The longest position of a replica of MariaDB: thousands of domains.
 const MAX_STATE_BYTES: usize = 64 << 10;
+/// The longest value of the other variables that a replica sets.
+const MAX_VALUE_BYTES: usize = 1 << 10;
 /// A replica that asks for heartbeats more often gets them this often.
 const LEAST_HEARTBEAT: Duration = Duration::from_millis(1);
 
@@ -136,15 +138,16 @@ impl<B: Backend> Connection<B> {
     }
     /// Where a replica of MariaDB begins that follows by GTIDs.
     fn mariadb_start(&self, domain: u32) -> Result<Option<MariadbStart>, DumpError> {
-        let Some(state) = self.session.user_variable("slave_connect_state") else {
-            return Ok(None);
+        let state = match self.session.user_variable("slave_connect_state", MAX_STATE_BYTES) {
+            Ok(Some(state)) => state,
+            Ok(None) => return Ok(None),
+            Err(VariableTooLong) => {
+                return Err("@slave_connect_state is longer than 64 KiB".into());
+            }
         };
-        if state.len() > MAX_STATE_BYTES {
-            return Err("@slave_connect_state is longer than 64 KiB".into());
-        }
         let position = MariadbGtid::position(&state)
             .map_err(|e| DumpError(format!("@slave_connect_state: {e}")))?;
-        if self.session.user_variable("slave_until_gtid").is_some() {
+        if self.session.user_variable("slave_until_gtid", MAX_VALUE_BYTES) != Ok(None) {
             return Err("START SLAVE UNTIL master_gtid_pos is not supported: give a file and a \
                 position, or stop the replica when it has the transaction"
                 .into());
@@ -154,7 +157,10 @@ impl<B: Backend> Connection<B> {
 
     /// Enters the replica among those that acknowledge, if it has said that it does.
     fn acking_replica(&self, source: &BinlogSource, dump: &Dump) -> Option<AckingReplica> {
-        let set = |name: &str| self.session.user_variable(name).is_some_and(|v| v != "0");
+        let set = |name: &str| match self.session.user_variable(name, MAX_VALUE_BYTES) {
+            Ok(value) => value.is_some_and(|v| v != "0"),
+            Err(VariableTooLong) => true,
+        };
         let acks = set("rpl_semi_sync_replica") || set("rpl_semi_sync_slave");
         // As in MySQL: who begins at a position has what is before it.
         let begin = dump.begins_behind();
@@ -293,14 +299,18 @@ impl<B: Backend> Connection<B> {
         }
     }
 
+    /// A variable whose every valid value is short.
+    fn short_variable(&self, name: &str) -> Option<String> {
+        self.session.user_variable(name, MAX_VALUE_BYTES).unwrap_or_default()
+    }
     /// `@source_name` or, as older replicas call it, `@master_name`.
     fn replica_variable(&self, name: &str) -> Option<String> {
-        let value = |of: &str| self.session.user_variable(&format!("{of}_{name}"));
+        let value = |of: &str| self.short_variable(&format!("{of}_{name}"));
         value("source").or_else(|| value("master"))
     }
     fn replica_uuid(&self) -> Option<Uuid> {
-        let uuid = self.session.user_variable("replica_uuid");
-        uuid.or_else(|| self.session.user_variable("slave_uuid"))?.parse().ok()
+        let uuid = self.short_variable("replica_uuid");
+        uuid.or_else(|| self.short_variable("slave_uuid"))?.parse().ok()
     }
 }
 

@@ -2,6 +2,7 @@
 use crate::backend::{Backend, Session};
 use crate::client_file::ClientFile;
 use crate::connection::{Connection, Dropped, Over};
+use crate::cursor::{MOST_FILES, Opening};
 use crate::error;
 use crate::login::{self, MAX_LOGIN_BODY};
 use crate::protocol::capabilities::{Capabilities, command};
@@ -12,17 +13,37 @@ use crate::protocol::output::OkPacket;
 use crate::protocol::parameters::{BadParameters, Parameters};
 use crate::result_writer::{Format, RowState, Wire};
 use crate::socket::Ended;
+use redolith_sql::exec::eval::like;
 use redolith_sql::plan::expr_type::ExprType;
 use redolith_sql::processes::{Command, Kill};
 use redolith_sql::session::MAX_NAME_BYTES;
 use redolith_sql::status::Counter;
-use redolith_sql::{ColumnMeta, SqlError};
-use redolith_types::Value;
+use redolith_sql::{ColumnMeta, ResultSink, SqlError};
+use redolith_types::{Collation, Value};
 use smallvec::SmallVec;
 use std::ops::Range;
 
 /// Parameters held without allocation.
 const FEW_PARAMETERS: usize = 8;
+/// The bit of COM_STMT_EXECUTE's flags that asks for a cursor.
+const CURSOR_TYPE_READ_ONLY: u8 = 1;
+
+/// Why an execution does not begin.
+enum NotDecoded {
+    Bad(BadParameters),
+    /// There is no memory for the types of the parameters.
+    NoMemory(SqlError),
+}
+impl From<BadParameters> for NotDecoded {
+    fn from(bad: BadParameters) -> NotDecoded {
+        NotDecoded::Bad(bad)
+    }
+}
+impl From<SqlError> for NotDecoded {
+    fn from(e: SqlError) -> NotDecoded {
+        NotDecoded::NoMemory(e)
+    }
+}
 
 /// Borrows the connection's parts for a command's results. This is a macro because callers use
 /// `session` and `input` at the same time.
@@ -41,6 +62,7 @@ macro_rules! wire {
             status: $c.session.status(),
             results: $c.session.results_collation(),
             row: RowState { columns: &mut $c.columns, packet_at: 0, open: false, next_column: 0 },
+            cursor: None,
         }
     };
 }
@@ -103,7 +125,9 @@ impl<B: Backend> Connection<B> {
             command::STMT_FETCH => {
                 process.begin(Command::Fetch, b"");
                 counters.add(Counter::ComStmtFetch, 1);
-                self.fetch(args_at);
+                let mark = self.channel.memory.used();
+                self.fetch(args_at).await;
+                self.channel.memory.release_to(mark);
             }
             command::PING => {
                 process.begin(Command::Ping, b"");
@@ -258,7 +282,7 @@ impl<B: Backend> Connection<B> {
         let body = self.channel.input.body(args);
         let mut r = Reader::new(body);
         // Statement, flags (the cursor type), iterations.
-        let (Ok(id), Ok(_flags), Ok(_iterations)) = (r.u32(), r.u8(), r.u32()) else {
+        let (Ok(id), Ok(flags), Ok(_iterations)) = (r.u32(), r.u8(), r.u32()) else {
             self.channel.process.begin(Command::Execute, b"");
             return self.answer_error(&error::malformed_packet());
         };
@@ -267,8 +291,7 @@ impl<B: Backend> Connection<B> {
             return self.answer_error(&error::unknown_statement(id, NAME));
         };
         self.channel.process.begin(Command::Execute, self.session.statement_text(id));
-        // The server opens no cursors. If the client asks for one, it gets the rows at once, and
-        // the status flags tell it so.
+        self.statements.close_cursor(id);
         let long_data = match self.statements.take_long_data(id) {
             Ok(data) => data,
             Err(e) => return self.answer_error(&e),
@@ -283,29 +306,39 @@ impl<B: Backend> Connection<B> {
         values.reserve(params);
         let mut binary: SmallVec<[u32; FEW_PARAMETERS]> = SmallVec::new();
         if statement.params > 0 {
-            let params = Parameters::read(r.rest(), statement.params as usize);
-            if let Ok(p) = &params
-                && let Some(types) = p.types()
-            {
-                statement = self.statements.bind(id, types);
-            }
-            let decoded = params.map_err(BadParameters::Malformed).and_then(|p| {
+            let mut decode = || {
+                let p = Parameters::read(r.rest(), params).map_err(BadParameters::Malformed)?;
+                if let Some(types) = p.types() {
+                    let memory = &mut self.channel.memory;
+                    statement = self.statements.bind(id, statement, types, memory)?;
+                }
                 let types = self.statements.types(statement).ok_or(BadParameters::NoTypes)?;
                 binary.extend((0..).zip(types).filter(|(_, ty)| ty.is_binary()).map(|(n, _)| n));
-                p.values(types, |i| long_data.of(i), &mut values)
-            });
-            if let Err(bad) = decoded {
+                p.values(types, |i| long_data.of(i), &mut values)?;
+                Ok(())
+            };
+            let decoded: Result<(), NotDecoded> = decode();
+            if let Err(e) = decoded {
                 drop(values);
-                let malformed = matches!(bad, BadParameters::Malformed(_));
-                return self.answer_error(&if malformed {
-                    error::malformed_packet()
-                } else {
-                    error::wrong_arguments(NAME)
+                return self.answer_error(&match e {
+                    NotDecoded::Bad(BadParameters::Malformed(_)) => error::malformed_packet(),
+                    NotDecoded::Bad(_) => error::wrong_arguments(NAME),
+                    NotDecoded::NoMemory(e) => e,
                 });
             }
         }
         let mut wire = wire!(self, Format::Binary);
+        // As in MySQL, the bits of the other types of cursors alone open none.
+        if flags & CURSOR_TYPE_READ_ONLY != 0 {
+            let space = self.server.backend.cursor_space();
+            let (memory, sequence) = (self.channel.memory.beside(), wire.output.sequence);
+            let may_have_file = self.statements.cursor_files() < MOST_FILES;
+            wire.cursor = Some(Box::new(Opening::new(space, may_have_file, memory, sequence)));
+        }
         self.session.execute(id, &values, &binary, &mut wire).await;
+        if let Some(cursor) = wire.cursor.and_then(|opening| opening.into_cursor()) {
+            self.statements.keep_cursor(id, cursor);
+        }
     }
 
     fn close_statement(&mut self, args: Range<usize>) {
@@ -336,32 +369,47 @@ impl<B: Backend> Connection<B> {
             return self.answer_error(&error::unknown_statement(id, "mysqld_stmt_reset"));
         }
         self.statements.forget_long_data(id);
+        self.statements.close_cursor(id);
         self.answer_ok();
     }
 
-    fn fetch(&mut self, args: Range<usize>) {
-        let Ok(id) = Reader::new(self.channel.input.body(args)).u32() else {
+    /// COM_STMT_FETCH. An error closes the cursor, because the client cannot know which rows it has
+    /// missed.
+    async fn fetch(&mut self, args: Range<usize>) {
+        let mut r = Reader::new(self.channel.input.body(args));
+        let (Ok(id), Ok(most)) = (r.u32(), r.u32()) else {
             return self.answer_error(&error::malformed_packet());
         };
-        let e = match self.statements.get(id) {
-            Some(_) => error::no_open_cursor(id),
-            None => error::unknown_statement(id, "mysqld_stmt_fetch"),
+        if self.statements.get(id).is_none() {
+            return self.answer_error(&error::unknown_statement(id, "mysqld_stmt_fetch"));
+        }
+        let Some(mut cursor) = self.statements.take_cursor(id) else {
+            return self.answer_error(&error::no_open_cursor(id));
         };
-        self.answer_error(&e);
+        let mut wire = wire!(self, Format::Binary);
+        match wire.put_fetched(&mut cursor, most, &mut self.channel.memory).await {
+            Ok(true) => self.statements.keep_cursor(id, cursor),
+            Ok(false) => {}
+            Err(e) => wire.error(&e),
+        }
     }
 
     /// COM_FIELD_LIST: answers with a table's columns, which are those of a statement that reads
-    /// the table.
+    /// the table. Of these, the client gets the columns whose names match its pattern for LIKE.
     async fn field_list(&mut self, args: Range<usize>) -> Result<(), Ended> {
-        let Ok(table) = Reader::new(self.channel.input.body(args)).nul_string() else {
+        let mut r = Reader::new(self.channel.input.body(args));
+        let Ok(table) = r.nul_string() else {
             self.answer_error(&error::malformed_packet());
             return Ok(());
         };
-        if let Some(begin) = table.get(..MAX_NAME_BYTES).filter(|begin| begin.len() < table.len()) {
-            let e = SqlError::name_too_long(String::from_utf8_lossy(begin));
+        // No client sends a pattern that is longer than a name.
+        let too_long = [table, r.rest()].into_iter().find(|name| name.len() > MAX_NAME_BYTES);
+        if let Some(name) = too_long {
+            let e = SqlError::name_too_long(String::from_utf8_lossy(&name[..MAX_NAME_BYTES]));
             self.answer_error(&e);
             return Ok(());
         }
+        let pattern = r.rest().to_vec();
         let mut text = b"SELECT * FROM `".to_vec();
         table
             .iter()
@@ -379,7 +427,11 @@ impl<B: Backend> Connection<B> {
             }
         };
         let results = self.session.results_collation();
-        for c in &columns {
+        let is_wanted = |c: &&ColumnMeta| {
+            let name = c.name.as_bytes();
+            pattern.is_empty() || like(Collation::Utf8mb4GeneralCi, Some('\\'), name, &pattern)
+        };
+        for c in columns.iter().filter(is_wanted) {
             self.channel.output.packet(|b| {
                 column::put(b, c, results);
                 // The default value is sent as NULL. A client that wants the default uses SHOW

@@ -8,6 +8,9 @@
 //! process list and its counts are given back.
 //! CONN-4: the connection's buffers and its long data are in the server's memory account. They are
 //! counted before each read from the client (MEM-1).
+//! CONN-5: commands that are in the buffer already run without a wait for the client, and some need
+//! no answer. After each `COMMANDS_PER_TURN` of them the other tasks have their turn, and the
+//! connection looks whether it is killed.
 use crate::backend::{Backend, Client, Session};
 use crate::error;
 use crate::login::{self, LoggedIn};
@@ -31,6 +34,8 @@ use std::sync::Arc;
 const KEPT_COLUMNS: usize = 256;
 /// The bytes of buffers that a connection keeps from one command to the next.
 const KEPT_BYTES: usize = 128 << 10;
+/// CONN-5.
+const COMMANDS_PER_TURN: u32 = 64;
 /// The server reads this many bytes from a client that it has refused, so that the client sees the
 /// error instead of a reset.
 const LINGER_BYTES: usize = 64 << 20;
@@ -53,6 +58,9 @@ pub struct Channel {
     pub memory: Account,
     /// Bytes that the protocol layer keeps for the client's statements.
     pub kept_bytes: usize,
+    /// The packets that were received since the last read from the client, or the last turn of the
+    /// other tasks (CONN-5).
+    pub in_turn: u32,
 }
 
 /// The reason for the end of the conversation.
@@ -104,6 +112,14 @@ impl Channel {
     /// Receives the next packet. It must have the number `self.output.sequence`, and the packets of
     /// the answer get the numbers after it.
     pub async fn receive(&mut self, max_body: usize) -> Result<Range<usize>, Over> {
+        self.in_turn += 1;
+        if self.in_turn > COMMANDS_PER_TURN {
+            self.in_turn = 1;
+            tokio::task::yield_now().await;
+            if self.process.killed() >= Kill::Connection {
+                return Err(Ended::Killed.into());
+            }
+        }
         loop {
             match self.input.next(&mut self.output.sequence, max_body) {
                 Ok(Some(body)) => return Ok(body),
@@ -128,6 +144,7 @@ impl Channel {
             if self.input.is_partial() && !self.is_logging_in {
                 self.process.wait_in_command(State::ReadingFromNet, self.read_timeout_s);
             }
+            self.in_turn = 1;
             match self.socket.read(self.input.room()).await? {
                 Input::Bytes(_) => {}
                 Input::TrimBuffers => self.trim(),
@@ -252,6 +269,7 @@ pub async fn serve<B: Backend>(
         is_logging_in: true,
         memory: Account::new(server.backend.memory()),
         kept_bytes: 0,
+        in_turn: 0,
     };
     be_woken_by(&channel.process).await;
     let id = channel.process.id;
@@ -340,9 +358,11 @@ async fn say_goodbye(channel: &mut Channel, over: Over) {
     }
     let error = match over {
         Over::Refused(e) => e,
-        Over::Ended(Ended::Killed) if channel.process.killed() == Kill::Shutdown => {
-            error::shutdown()
-        }
+        Over::Ended(Ended::Killed) => match channel.process.killed() {
+            Kill::Shutdown => error::shutdown(),
+            Kill::Idle => error::inactive(),
+            _ => return,
+        },
         _ => return,
     };
     let may_still_send = matches!(error.code, 1153 | 1156);
@@ -427,6 +447,7 @@ mod tests {
             is_logging_in,
             memory,
             kept_bytes,
+            in_turn: 0,
         };
         (channel, theirs)
     }
@@ -441,6 +462,59 @@ mod tests {
         assert_eq!(of(command::QUERY, b""), Some(Dropped::Answered));
         assert_eq!(of(command::STMT_SEND_LONG_DATA, &id[..3]), None);
         assert_eq!(Dropped::of(b""), None);
+    }
+
+    /// Packets of COM_STMT_CLOSE, which has no answer.
+    fn closes(n: usize) -> Vec<u8> {
+        [5, 0, 0, 0, command::STMT_CLOSE, 1, 0, 0, 0].repeat(n)
+    }
+
+    /// Tests CONN-5.
+    #[tokio::test]
+    async fn commands_without_answers_let_others_run_and_end_by_a_kill() {
+        const COMMANDS: usize = 1000;
+        let (mut channel, _theirs) = channel(&Processes::new());
+        channel.input.room().extend(closes(COMMANDS));
+        let turns = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+        let counted = turns.clone();
+        let other = tokio::spawn(async move {
+            loop {
+                counted.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                tokio::task::yield_now().await;
+            }
+        });
+        for _ in 0..COMMANDS - 100 {
+            channel.output.sequence = 0;
+            channel.receive(100).await.unwrap();
+        }
+        let turns = turns.load(std::sync::atomic::Ordering::Relaxed);
+        assert!(turns >= (COMMANDS - 100) / COMMANDS_PER_TURN as usize, "{turns}");
+        other.abort();
+        channel.process.kill(Kill::Connection);
+        for _ in 0..COMMANDS_PER_TURN {
+            channel.output.sequence = 0;
+            if channel.receive(100).await.is_err() {
+                return;
+            }
+        }
+        panic!("a killed connection goes on");
+    }
+
+    #[tokio::test]
+    async fn a_large_buffer_is_freed_also_when_a_part_of_a_packet_is_in_it() {
+        let (mut channel, _theirs) = channel(&Processes::new());
+        channel.input.room().reserve_exact(8 << 20);
+        channel.input.room().extend(closes(10));
+        channel.input.room().extend(&closes(1)[..6]);
+        for _ in 0..10 {
+            channel.output.sequence = 0;
+            channel.receive(100).await.unwrap();
+        }
+        assert!(channel.give_back_memory() && channel.input.capacity() < KEPT_BYTES);
+        channel.input.room().extend(&closes(1)[6..]);
+        channel.output.sequence = 0;
+        let body = channel.receive(100).await.unwrap();
+        assert_eq!(channel.input.body(body), &closes(1)[4..]);
     }
 
     /// Tests OUT-2.
@@ -507,7 +581,7 @@ mod tests {
             tokio::task::yield_now().await;
         }
         processes.tick(8);
-        assert_eq!(process.killed(), Kill::Connection);
+        assert_eq!(process.killed(), Kill::Idle);
         assert!(matches!(conversation.await.unwrap(), Err(Over::Ended(Ended::Killed))));
     }
 }

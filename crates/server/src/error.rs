@@ -31,6 +31,12 @@ pub fn shutdown() -> SqlError {
     error(1053, b"08S01", "Server shutdown in progress".into())
 }
 #[cold]
+pub fn too_many_type_lists() -> SqlError {
+    let what = "Out of memory: the prepared statements of a connection may have 65535 different \
+        lists of parameter types";
+    error(1041, b"HY000", what.into())
+}
+#[cold]
 pub fn unknown_thread(id: u32) -> SqlError {
     error(1094, b"HY000", format!("Unknown thread id: {id}"))
 }
@@ -76,4 +82,10 @@ pub fn interrupted() -> SqlError {
 #[cold]
 pub fn dump_failed(why: String) -> SqlError {
     error(1236, b"HY000", why)
+}
+#[cold]
+pub fn inactive() -> SqlError {
+    let what = "The client was disconnected by the server because of inactivity. See wait_timeout \
+        and interactive_timeout for configuring this behavior.";
+    error(4031, b"HY000", what.into())
 }

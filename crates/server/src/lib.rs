@@ -6,6 +6,7 @@ pub mod check;
 mod client_file;
 mod commands;
 pub mod connection;
+pub mod cursor;
 pub mod dump;
 mod engine_status;
 mod error;

@@ -1,5 +1,6 @@
 //! The result sink of a connection. It encodes results into the connection's output buffer.
 use crate::client_file::{ClientFile, READ_AWAY_BYTES};
+use crate::cursor::{Cursor, Opening};
 use crate::error;
 use crate::protocol::capabilities::{Capabilities, status};
 use crate::protocol::output::{DRAIN_ABOVE, OkPacket, Output};
@@ -7,6 +8,7 @@ use crate::protocol::packet::{HEADER, MAX_BODY};
 use crate::protocol::row::{self, RowColumn};
 use crate::protocol::{column, lenenc, long_text};
 use crate::socket::{Ended, Input, Socket};
+use redolith_sql::memory::Account;
 use redolith_sql::processes::{Kill, State};
 use redolith_sql::status::{Counter, Counters};
 use redolith_sql::{ColumnMeta, OkInfo, ResultSink, SqlError};
@@ -38,6 +40,8 @@ pub struct Wire<'a> {
     pub status: u16,
     pub results: Option<Collation>,
     pub row: RowState<'a>,
+    /// The cursor that keeps the rows, if the client fetches them later.
+    pub cursor: Option<Box<Opening>>,
 }
 
 /// The state of the row that is being written.
@@ -65,6 +69,41 @@ impl Wire<'_> {
             Ok(_) => Err(self.socket.process().killed().error()),
             Err(_) => Err(error::interrupted()),
         }
+    }
+    /// Answers COM_STMT_FETCH with at most `most` rows. Returns whether the cursor stays open: it
+    /// does not when the client has asked for more rows than there are. A long row exists twice
+    /// while it is sent, and `memory` is charged for it.
+    pub async fn put_fetched(
+        &mut self,
+        cursor: &mut Cursor,
+        most: u32,
+        memory: &mut Account,
+    ) -> Result<bool, SqlError> {
+        let mut open = true;
+        for _ in 0..most {
+            let Some(row) = cursor.next_row()? else {
+                open = false;
+                break;
+            };
+            let mark = memory.used();
+            if row.len() > DRAIN_ABOVE {
+                memory.charge(row.len())?;
+                self.output.buf.reserve_exact(row.len() + HEADER * (row.len() / MAX_BODY + 2));
+            }
+            self.output.packet(|b| b.extend_from_slice(row));
+            if self.wants_drain() {
+                self.send().await?;
+                let killed = self.socket.process().killed();
+                if killed != Kill::None {
+                    return Err(killed.error());
+                }
+            }
+            memory.release_to(mark);
+        }
+        let flag = if open { status::CURSOR_EXISTS } else { status::LAST_ROW_SENT };
+        let ok = OkPacket { status: self.status | flag, ..OkPacket::default() };
+        self.output.eof(self.capabilities, &ok);
+        Ok(open)
     }
     /// Sends the request for a file, which only a kill of the connection ends: a client that has
     /// seen a part of the request would send the file.
@@ -99,9 +138,13 @@ impl ResultSink for Wire<'_> {
         for c in columns {
             self.output.packet(|b| column::put(b, c, self.results));
             self.row.columns.push(RowColumn::new(c, self.results));
-            if sent.is_ok() && self.wants_drain() {
+            if sent.is_ok() && self.cursor.is_none() && self.wants_drain() {
                 sent = self.send().await;
             }
+        }
+        if let Some(cursor) = &mut self.cursor {
+            cursor.take_definitions(self.output);
+            return sent;
         }
         if !self.capabilities.has(Capabilities::DEPRECATE_EOF) {
             self.output.definitions_end(self.status & !status::MORE_RESULTS, 0);
@@ -135,16 +178,26 @@ impl ResultSink for Wire<'_> {
     fn end_row(&mut self) {
         debug_assert!(self.row.open, "SINK-1");
         debug_assert_eq!(self.row.next_column, self.row.columns.len(), "SINK-2");
-        self.output.end_packet(self.row.packet_at);
+        match &mut self.cursor {
+            None => self.output.end_packet(self.row.packet_at),
+            Some(cursor) => cursor.end_row(self.output, self.row.packet_at),
+        }
         self.row.open = false;
     }
 
     fn finish_rows(&mut self, end: &OkInfo) {
         self.status = end.status.0;
+        let mut status = end.status.0;
+        if let Some(cursor) = &mut self.cursor {
+            if let Err(e) = cursor.finish(self.output) {
+                return self.error(&e);
+            }
+            status |= status::CURSOR_EXISTS;
+        }
         // The counts of affected rows and insert ids belong to statements without rows.
         self.output.eof(
             self.capabilities,
-            &OkPacket { status: end.status.0, warnings: end.warnings, ..OkPacket::default() },
+            &OkPacket { status, warnings: end.warnings, ..OkPacket::default() },
         );
     }
     fn ok(&mut self, ok: &OkInfo) {
@@ -154,6 +207,9 @@ impl ResultSink for Wire<'_> {
     fn error(&mut self, e: &SqlError) {
         if std::mem::take(&mut self.row.open) {
             self.output.buf.truncate(self.row.packet_at);
+        }
+        if let Some(cursor) = &mut self.cursor {
+            cursor.give_up(self.output);
         }
         self.output.error(e.code, &e.sqlstate, &e.message, self.results);
     }
@@ -168,13 +224,17 @@ impl ResultSink for Wire<'_> {
         self.output.buf.reserve_exact(bytes + HEADER * (bytes / MAX_BODY + 2));
     }
     fn held(&self) -> usize {
-        self.output.buf.capacity()
+        self.output.buf.capacity() + self.cursor.as_ref().map_or(0, |cursor| cursor.held())
     }
     fn wants_drain(&self) -> bool {
-        self.output.buf.len() > DRAIN_ABOVE
+        let seen = self.cursor.as_ref().map_or(0, |cursor| cursor.seen());
+        self.output.buf.len() > seen + DRAIN_ABOVE
     }
     async fn drain(&mut self) -> Result<(), SqlError> {
-        self.send().await
+        match &mut self.cursor {
+            None => self.send().await,
+            Some(cursor) => cursor.drain(self.output, self.socket.process()).await,
+        }
     }
 
     fn takes_files(&self) -> bool {

@@ -312,7 +312,7 @@ mod tests {
         processes.tick(7);
         assert_eq!(process.killed(), Kill::None);
         processes.tick(8);
-        assert_eq!(process.killed(), Kill::Connection);
+        assert_eq!(process.killed(), Kill::Idle);
     }
 
     /// Tests OUT-1 and OUT-5: a killed statement no longer waits, and the client misses no byte.

@@ -1,5 +1,6 @@
 //! Implements [`Backend`] with the SQL layer.
-use crate::backend::{Backend, BinlogSource, Client, Limits, Prepared, Session};
+use crate::backend::{Backend, BinlogSource, Client, Limits, Prepared, Session, VariableTooLong};
+use crate::cursor::CursorSpace;
 use crate::protocol::capabilities::Capabilities;
 use crate::start::Parts;
 use redolith_sql::database::Database;
@@ -58,6 +59,10 @@ impl Backend for SqlBackend {
     }
     fn memory(&self) -> &Arc<ServerMemory> {
         &self.0.memory
+    }
+    fn cursor_space(&self) -> CursorSpace {
+        let (temporary, engine) = (self.0.temporary.clone(), &self.0.engine);
+        CursorSpace { temporary, disk: engine.disk.clone(), runtime: engine.runtime.clone() }
     }
     fn binlog(&self) -> Option<BinlogSource> {
         let binlog = self.0.binlog.clone()?;
@@ -122,7 +127,7 @@ impl Session for session::Session {
     fn max_allowed_packet(&self) -> usize {
         self.max_allowed_packet()
     }
-    fn user_variable(&self, name: &str) -> Option<String> {
-        self.user_variable(name)
+    fn user_variable(&self, name: &str, most: usize) -> Result<Option<String>, VariableTooLong> {
+        self.user_variable(name, most)
     }
 }

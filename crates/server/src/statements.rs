@@ -3,16 +3,20 @@
 //!
 //! STMT-1: a handle costs 8 bytes here (sysbench holds 288,000 handles). So each list of parameter
 //! types is kept once per connection, and handles refer to it by number.
-//! STMT-2: the long data of all statements together, including an entry for each parameter, takes
-//! at most `max_allowed_packet` bytes.
-//! It is counted by the memory that it takes (CONN-4), which may be more.
-//! STMT-3: the lists of parameter types take at most `TYPE_LISTS_BYTES`.
+//! STMT-2: the long data of a parameter has at most `max_allowed_packet` bytes, as in MySQL. All
+//! long data is in the connection's account, by the memory that it takes, with an entry for each
+//! parameter (CONN-4).
+//! STMT-3: a list of parameter types is kept as long as a statement is bound with it, because
+//! clients send the types once. Lists are in the connection's account, which bounds them.
+use crate::cursor::Cursor;
 use crate::error;
 use crate::protocol::parameters::ParameterType;
 use hashbrown::HashMap;
 use redolith_sql::SqlError;
 use redolith_sql::memory::Account;
+use smallvec::SmallVec;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Statement {
@@ -38,26 +42,36 @@ impl TakenLongData {
     }
 }
 
-#[derive(Debug, Default)]
+/// The types with which `users` statements were last bound.
+struct TypeList {
+    types: Arc<[ParameterType]>,
+    users: u32,
+}
+impl TypeList {
+    /// The memory of a list: its types, and approximately its entries in both structures.
+    fn bytes(types: usize) -> usize {
+        96 + types * size_of::<ParameterType>()
+    }
+}
+
+#[derive(Default)]
 pub struct Statements {
     map: HashMap<u32, Statement>,
-    type_lists: Vec<Box<[ParameterType]>>,
+    /// The lists by number, from 1, and the numbers that are free again.
+    type_lists: Vec<Option<TypeList>>,
+    free_lists: Vec<u16>,
+    list_numbers: HashMap<Arc<[ParameterType]>, u16>,
     type_lists_bytes: usize,
     /// The long data by statement and parameter.
     long_data: HashMap<u32, BTreeMap<u16, Vec<u8>>>,
-    long_data_bytes: usize,
     /// The memory of the long data, with the overhead.
     long_data_memory: usize,
     /// The error with which a statement's next execution fails: its long data was too long, or was
     /// for a parameter that the statement does not have.
     long_data_failed: HashMap<u32, SqlError>,
+    /// The open cursors by statement.
+    cursors: HashMap<u32, Box<Cursor>>,
 }
-
-/// The number of distinct type lists that a connection may have. Before one list more is added, all
-/// lists are dropped, with the bindings that use them.
-const MAX_TYPE_LISTS: usize = 4096;
-/// The bytes that the type lists may take: enough for a few dozen of the longest.
-const TYPE_LISTS_BYTES: usize = 4 << 20;
 
 impl Statements {
     pub fn add(&mut self, id: u32, params: u16) {
@@ -68,7 +82,10 @@ impl Statements {
     }
     pub fn remove(&mut self, id: u32) -> bool {
         self.forget_long_data(id);
-        self.map.remove(&id).is_some()
+        self.close_cursor(id);
+        let Some(s) = self.map.remove(&id) else { return false };
+        self.leave_list(s.types);
+        true
     }
     pub fn len(&self) -> usize {
         self.map.len()
@@ -80,40 +97,62 @@ impl Statements {
 
     /// The types with which the statement was last bound.
     pub fn types(&self, s: Statement) -> Option<&[ParameterType]> {
-        Some(&self.type_lists[(s.types as usize).checked_sub(1)?])
+        let list = self.type_lists.get((s.types as usize).checked_sub(1)?)?;
+        list.as_ref().map(|list| &*list.types)
     }
-    /// Keeps the types sent with an execution, for later executions that send none.
+    /// Keeps the types sent with an execution, for later executions that send none. `memory` is
+    /// charged for a new list. Without memory the statement keeps the types that it had.
     pub fn bind(
         &mut self,
         id: u32,
+        s: Statement,
         types: impl ExactSizeIterator<Item = ParameterType> + Clone,
-    ) -> Statement {
-        let known = |list: &[ParameterType]| {
-            list.len() == types.len() && list.iter().copied().eq(types.clone())
-        };
-        let s = self.map.get(&id).copied().unwrap_or(Statement { params: 0, types: 0 });
-        if self.types(s).is_some_and(known) {
-            return s;
+        memory: &mut Account,
+    ) -> Result<Statement, SqlError> {
+        if self.types(s).is_some_and(|known| known.iter().copied().eq(types.clone())) {
+            return Ok(s);
         }
-        let at = match self.type_lists.iter().position(|l| known(l)) {
-            Some(at) => at,
-            None => {
-                let bytes = types.len() * size_of::<ParameterType>();
-                if self.type_lists.len() == MAX_TYPE_LISTS
-                    || self.type_lists_bytes + bytes > TYPE_LISTS_BYTES
-                {
-                    self.type_lists = Vec::new();
-                    self.type_lists_bytes = 0;
-                    self.map.values_mut().for_each(|s| s.types = 0);
-                }
-                self.type_lists_bytes += bytes;
-                self.type_lists.push(types.clone().collect());
-                self.type_lists.len() - 1
-            }
+        let types: SmallVec<[ParameterType; 16]> = types.collect();
+        let number = match self.list_numbers.get(&types[..]) {
+            Some(number) => *number,
+            None => self.add_list(&types, memory)?,
         };
-        let s = Statement { types: at as u16 + 1, ..s };
+        if let Some(Some(list)) = self.type_lists.get_mut(number as usize - 1) {
+            list.users += 1;
+        }
+        self.leave_list(s.types);
+        let s = Statement { types: number, ..s };
         self.map.insert(id, s);
-        s
+        Ok(s)
+    }
+    /// Adds a list that no statement uses yet, and returns its number.
+    fn add_list(&mut self, types: &[ParameterType], memory: &mut Account) -> Result<u16, SqlError> {
+        let bytes = TypeList::bytes(types.len());
+        let next = u16::try_from(self.type_lists.len() + 1);
+        let number = self.free_lists.last().copied().or(next.ok());
+        let number = number.ok_or_else(error::too_many_type_lists)?;
+        memory.charge(bytes)?;
+        self.type_lists_bytes += bytes;
+        let types: Arc<[ParameterType]> = types.into();
+        self.list_numbers.insert(types.clone(), number);
+        let list = Some(TypeList { types, users: 0 });
+        match self.free_lists.pop() {
+            Some(_) => self.type_lists[number as usize - 1] = list,
+            None => self.type_lists.push(list),
+        }
+        Ok(number)
+    }
+    /// A statement is no longer bound with the list of this number. The last one drops the list.
+    fn leave_list(&mut self, number: u16) {
+        let Some(at) = (number as usize).checked_sub(1) else { return };
+        let Some(list) = &mut self.type_lists[at] else { return };
+        list.users -= 1;
+        if list.users == 0 {
+            self.type_lists_bytes -= TypeList::bytes(list.types.len());
+            self.list_numbers.remove(&list.types);
+            self.type_lists[at] = None;
+            self.free_lists.push(number);
+        }
     }
 
     /// COM_STMT_SEND_LONG_DATA. The command has no answer, so a failure is reported by the next
@@ -131,7 +170,11 @@ impl Statements {
         let entry = if known.is_some() { 0 } else { ENTRY_BYTES };
         let (len, capacity) = known.as_ref().map_or((0, 0), |data| (data.len(), data.capacity()));
         let needed = len + bytes.len();
-        if parameter >= s.params || self.long_data_bytes + entry + bytes.len() > max_bytes {
+        if parameter >= s.params {
+            let e = error::wrong_arguments("mysqld_stmt_send_long_data");
+            return self.refuse_long_data(id, e);
+        }
+        if needed > max_bytes {
             return self.refuse_long_data(id, error::long_data_too_long());
         }
         // Data that comes in many pieces is not moved for each of them. It never takes much more
@@ -146,7 +189,6 @@ impl Statements {
         };
         data.reserve_exact(room - len);
         data.extend_from_slice(bytes);
-        self.long_data_bytes += entry + bytes.len();
         self.long_data_memory += entry + data.capacity() - capacity;
     }
     /// Makes the statement's next execution fail with the error `why`.
@@ -165,8 +207,6 @@ impl Statements {
             return Ok(TakenLongData::default());
         }
         let taken: Vec<(u16, Vec<u8>)> = self.long_data.remove(&id).into_iter().flatten().collect();
-        self.long_data_bytes -=
-            taken.iter().map(|(_, data)| ENTRY_BYTES + data.len()).sum::<usize>();
         self.long_data_memory -=
             taken.iter().map(|(_, data)| ENTRY_BYTES + data.capacity()).sum::<usize>();
         self.long_data_failed.remove(&id).map_or(Ok(TakenLongData(taken)), Err)
@@ -174,6 +214,24 @@ impl Statements {
     /// COM_STMT_RESET: drops the statement's long data and its error.
     pub fn forget_long_data(&mut self, id: u32) {
         let _ = self.take_long_data(id);
+    }
+
+    pub fn keep_cursor(&mut self, id: u32, cursor: Box<Cursor>) {
+        self.cursors.insert(id, cursor);
+    }
+    /// Takes the statement's cursor out for COM_STMT_FETCH.
+    pub fn take_cursor(&mut self, id: u32) -> Option<Box<Cursor>> {
+        self.cursors.remove(&id)
+    }
+    /// Drops the statement's cursor, if it has one.
+    pub fn close_cursor(&mut self, id: u32) {
+        if !self.cursors.is_empty() {
+            self.cursors.remove(&id);
+        }
+    }
+    /// The number of cursors that have files.
+    pub fn cursor_files(&self) -> usize {
+        self.cursors.values().filter(|cursor| cursor.has_file()).count()
     }
 }
 
@@ -192,16 +250,22 @@ mod tests {
         assert_eq!(size_of::<(u32, Statement)>(), 8);
     }
 
+    /// Binds a statement that there is memory for.
+    fn bind(s: &mut Statements, id: u32, types: &[ParameterType]) -> Statement {
+        let (of, types) = (s.get(id).unwrap(), types.iter().copied());
+        s.bind(id, of, types, &mut memory()).unwrap()
+    }
+
     #[test]
     fn types_are_remembered_and_shared() {
         let mut s = Statements::default();
         for id in 1..=100 {
             s.add(id, 2);
             assert_eq!(s.types(s.get(id).unwrap()), None);
-            s.bind(id, [ty(3), ty(253)].into_iter());
+            bind(&mut s, id, &[ty(3), ty(253)]);
         }
         assert_eq!(s.type_lists.len(), 1);
-        let bound = s.bind(7, [ty(8), ty(253)].into_iter());
+        let bound = bind(&mut s, 7, &[ty(8), ty(253)]);
         assert_eq!(s.types(bound), Some(&[ty(8), ty(253)][..]));
         assert_eq!(s.types(s.get(8).unwrap()), Some(&[ty(3), ty(253)][..]));
         assert_eq!((s.len(), s.remove(7), s.remove(7), s.len()), (100, true, false, 99));
@@ -209,29 +273,66 @@ mod tests {
         assert_eq!(s.len(), 0);
     }
 
+    /// Tests STMT-3.
     #[test]
-    fn endless_new_type_lists_stay_bounded() {
+    fn a_list_stays_as_long_as_a_statement_is_bound_with_it() {
+        const STATEMENTS: u32 = 10_000;
+        let of = |n: u32| [ty(n as u8), ty((n >> 8) as u8)];
         let mut s = Statements::default();
-        s.add(1, 2);
-        for i in 0..3 * MAX_TYPE_LISTS {
-            let bound = s.bind(1, [ty(i as u8), ty((i >> 8) as u8)].into_iter());
-            assert_eq!(s.types(bound).unwrap(), [ty(i as u8), ty((i >> 8) as u8)]);
+        for id in 1..=STATEMENTS {
+            s.add(id, 2);
+            bind(&mut s, id, &of(id));
         }
-        assert!(s.type_lists.len() <= MAX_TYPE_LISTS);
+        for id in 1..=STATEMENTS {
+            assert_eq!(s.types(s.get(id).unwrap()), Some(&of(id)[..]));
+        }
+        assert_eq!(s.bytes(), STATEMENTS as usize * TypeList::bytes(2));
+        // Lists without users go, and their numbers are used again.
+        for id in 2..=STATEMENTS {
+            assert!(s.remove(id));
+        }
+        assert_eq!((s.bytes(), s.list_numbers.len()), (TypeList::bytes(2), 1));
+        for n in 0..100_000 {
+            let bound = bind(&mut s, 1, &of(n % 60_000));
+            assert_eq!(s.types(bound), Some(&of(n % 60_000)[..]));
+            assert_eq!(s.bytes(), TypeList::bytes(2));
+        }
+        assert_eq!(s.type_lists.len(), STATEMENTS as usize);
+        s.remove(1);
+        assert_eq!(s.bytes(), 0);
     }
 
     #[test]
-    fn long_type_lists_stay_bounded_by_their_bytes() {
+    fn a_list_without_memory_fails_its_execution_only() {
+        let server = ServerMemory::new();
+        let long = TypeList::bytes(u16::MAX as usize);
+        server.set_limit(3 * long);
+        let (mut s, mut m) = (Statements::default(), Account::exact(&server));
+        let list = |n: u8| (0..u16::MAX).map(move |at| ty(if at == 0 { n } else { 3 }));
+        for n in 1..=4 {
+            s.add(n, u16::MAX);
+            let of = s.get(n).unwrap();
+            let bound = s.bind(n, of, list(n as u8), &mut m);
+            assert_eq!(bound.map_err(|e| e.code).err(), (n == 4).then_some(3170));
+            assert_eq!((s.bytes(), m.used()), (n.min(3) as usize * long, n.min(3) as usize * long));
+        }
+        for n in 1..=3 {
+            assert_eq!(s.types(s.get(n).unwrap()).unwrap()[0], ty(n as u8));
+        }
+        assert_eq!(s.types(s.get(4).unwrap()), None);
+        let known = s.get(4).unwrap();
+        assert!(s.bind(4, known, list(2), &mut m).is_ok(), "a list that is there");
+    }
+
+    #[test]
+    fn lists_beyond_the_numbers_are_refused() {
         let mut s = Statements::default();
-        s.add(1, u16::MAX);
-        for i in 0..100u16 {
-            let types = (0..u16::MAX).map(|n| ty(if n == 0 { i as u8 } else { 3 }));
-            let bound = s.bind(1, types);
-            assert_eq!(s.types(bound).unwrap()[0], ty(i as u8));
-            assert!(
-                s.type_lists.iter().map(|l| size_of_val(&**l)).sum::<usize>() <= TYPE_LISTS_BYTES,
-                "STMT-3"
-            );
+        for id in 1..=u16::MAX as u32 + 1 {
+            s.add(id, 2);
+            let types = [ty(id as u8), ty((id >> 8) as u8), ty((id >> 16) as u8)];
+            let of = s.get(id).unwrap();
+            let bound = s.bind(id, of, types.into_iter(), &mut memory());
+            assert_eq!(bound.map_err(|e| e.code).err(), (id > 65_535).then_some(1041));
         }
     }
 
@@ -260,7 +361,7 @@ mod tests {
         }
         assert!(s.long_data[&1][&1].len() > MOST * 3 / 4);
         assert_eq!(s.take_long_data(1).unwrap_err().code, 3170);
-        assert_eq!((s.bytes(), s.long_data_bytes), (0, 0));
+        assert_eq!(s.bytes(), 0);
     }
 
     #[test]
@@ -274,35 +375,48 @@ mod tests {
         let taken = s.take_long_data(1).unwrap();
         assert_eq!((taken.of(0), taken.of(1)), (None, Some(&b"abcd"[..])));
         assert_eq!(s.take_long_data(1).unwrap().of(1), None);
-        assert_eq!(s.long_data_bytes, ENTRY + 1);
+        assert_eq!(s.bytes(), ENTRY + 1);
         s.remove(2);
-        assert_eq!(s.long_data_bytes, 0);
+        assert_eq!(s.bytes(), 0);
     }
 
+    /// Tests STMT-2.
     #[test]
     fn too_much_long_data_fails_the_next_execution_only() {
         let (mut s, mut m) = (Statements::default(), memory());
-        s.add(1, 1);
-        s.add_long_data(1, 0, &[0; 8], ENTRY + 10, &mut m);
-        s.add_long_data(1, 0, &[0; 3], ENTRY + 10, &mut m);
-        assert!(s.take_long_data(1).is_err());
-        assert!(s.take_long_data(1).is_ok());
-        s.add_long_data(1, 1, b"no such parameter", 100, &mut m);
-        assert!(s.take_long_data(1).is_err());
-        s.add_long_data(9, 0, b"no such statement", 100, &mut m);
-        assert_eq!(s.long_data_bytes, 0);
+        s.add(1, 3);
+        let mut error_of = |sent: &[(u32, u16, &[u8])]| {
+            for (id, parameter, bytes) in sent {
+                s.add_long_data(*id, *parameter, bytes, 10, &mut m);
+            }
+            let taken = s.take_long_data(1).map_err(|e| (e.code, e.message.to_string()));
+            (taken.err().unwrap_or_default(), s.bytes())
+        };
+        let none = || (0, String::new());
+        // The limit is that of each parameter.
+        assert_eq!(error_of(&[(1, 0, &[0; 8]), (1, 1, &[0; 8]), (1, 2, &[0; 10])]), (none(), 0));
+        let ((code, message), bytes) = error_of(&[(1, 0, &[0; 8]), (1, 0, &[0; 3])]);
+        assert!(message.ends_with("is longer than 'max_allowed_packet' bytes"), "{message}");
+        assert_eq!((code, bytes), (1105, 0));
+        assert_eq!(error_of(&[]), (none(), 0));
+        let no_parameter = "Incorrect arguments to mysqld_stmt_send_long_data".to_string();
+        assert_eq!(error_of(&[(1, 3, b"no such parameter")]), ((1210, no_parameter), 0));
+        assert_eq!(error_of(&[(9, 0, b"no such statement")]), (none(), 0));
     }
 
     #[test]
     fn long_data_without_data_counts_too() {
-        let (mut s, mut m) = (Statements::default(), memory());
+        let server = ServerMemory::new();
+        server.set_limit(10 * ENTRY);
+        let (mut s, mut m) = (Statements::default(), Account::exact(&server));
         s.add(1, 1000);
         for parameter in 0..1000 {
-            s.add_long_data(1, parameter, b"", 10 * ENTRY, &mut m);
+            s.add_long_data(1, parameter, b"", 100, &mut m);
         }
-        assert_eq!(s.long_data[&1].len(), 10, "STMT-2");
-        assert!(s.take_long_data(1).is_err());
-        s.add_long_data(1, 7, b"", 10 * ENTRY, &mut m);
+        assert_eq!((s.long_data[&1].len(), m.used()), (10, 10 * ENTRY));
+        assert_eq!(s.take_long_data(1).unwrap_err().code, 3170);
+        m.release_to(0);
+        s.add_long_data(1, 7, b"", 100, &mut m);
         assert_eq!(s.take_long_data(1).unwrap().of(7), Some(&b""[..]));
     }
 }

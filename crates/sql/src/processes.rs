@@ -37,6 +37,8 @@ pub enum Kill {
     Query,
     /// End the connection: KILL, or a time-out.
     Connection,
+    /// End the connection because its client has sent no command for `wait_timeout`.
+    Idle,
     /// End the connection because the server stops.
     Shutdown,
 }
@@ -288,6 +290,7 @@ impl Process {
             1 => Kill::Timeout,
             2 => Kill::Query,
             3 => Kill::Connection,
+            4 => Kill::Idle,
             _ => Kill::Shutdown,
         }
     }
@@ -340,6 +343,10 @@ impl Process {
 
     fn is_idle(&self) -> bool {
         self.command.load(Relaxed) == Command::Sleep as u8
+    }
+    /// Whether no part of the next command has come.
+    fn sends_nothing(&self) -> bool {
+        self.is_idle() && self.state.load(Relaxed) == State::None as u8
     }
     /// How long the current wait for the client has taken.
     fn waited_s(&self) -> u32 {
@@ -496,7 +503,9 @@ impl Processes {
             }
         }
         let alone = attended.iter().filter(|p| p.is_alone());
-        late.iter().chain(alone).for_each(|p| p.kill(Kill::Connection));
+        alone.for_each(|p| p.kill(Kill::Connection));
+        late.iter()
+            .for_each(|p| p.kill(if p.sends_nothing() { Kill::Idle } else { Kill::Connection }));
         trim.into_iter().for_each(Waker::wake);
     }
 }
@@ -644,7 +653,7 @@ mod tests {
             (Kill::Connection, Kill::None, Kill::None)
         );
         all.tick(21);
-        assert_eq!((idle.killed(), busy.killed()), (Kill::Connection, Kill::None));
+        assert_eq!((idle.killed(), busy.killed()), (Kill::Idle, Kill::None));
         // Each wait of a command has its own limit, and the command has its time.
         busy.wait_in_command(State::SendingToClient, 5);
         all.tick(26);

@@ -63,6 +63,8 @@ pub mod status {
     pub const IN_TRANSACTION: u16 = 1;
     pub const AUTOCOMMIT: u16 = 2;
     pub const MORE_RESULTS: u16 = 8;
+    pub const CURSOR_EXISTS: u16 = 64;
+    pub const LAST_ROW_SENT: u16 = 128;
 }
 
 /// COM_*: the first byte of a command packet.

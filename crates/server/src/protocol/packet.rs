@@ -20,6 +20,8 @@ pub const HEADER: usize = 4;
 pub const MAX_BODY: usize = 0xff_ffff;
 /// The least room for a read from the socket.
 const READ_AT_LEAST: usize = 1 << 10;
+/// A buffer shrinks when less than this part of it waits to be handed out.
+const LEFT_PART: usize = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PacketError {
@@ -144,15 +146,7 @@ impl PacketBuffer {
     /// Makes room for the next read, after `next` has returned `None`. Bodies that were handed out
     /// before become invalid.
     pub fn room(&mut self) -> &mut Vec<u8> {
-        if self.begin > 0 {
-            if self.begin == self.buf.len() {
-                self.buf.clear();
-            } else {
-                self.buf.drain(..self.begin);
-            }
-            self.scan -= self.begin;
-            self.begin = 0;
-        }
+        self.forget_earlier();
         // Reserving as much as has arrived keeps the copies linear, and a header that announces too
         // much costs little (PKT-2).
         let want = self.missing.min(self.buf.len()).max(READ_AT_LEAST);
@@ -162,10 +156,28 @@ impl PacketBuffer {
         &mut self.buf
     }
 
-    /// Frees the buffer, unless it holds part of a packet.
+    /// Drops the bodies that were handed out.
+    fn forget_earlier(&mut self) {
+        if self.begin > 0 {
+            if self.begin == self.buf.len() {
+                self.buf.clear();
+            } else {
+                self.buf.drain(..self.begin);
+            }
+            self.scan -= self.begin;
+            self.begin = 0;
+        }
+    }
+
+    /// Frees the buffer, or most of it if it holds what was not handed out. Bodies that were handed
+    /// out before become invalid.
     pub fn trim(&mut self) {
         if !self.is_partial() {
             *self = PacketBuffer::default();
+        } else if self.buf.len() - self.begin < self.buf.capacity() / LEFT_PART {
+            // What is moved is little beside what has been handed out since the last move.
+            self.forget_earlier();
+            self.shrink();
         }
     }
     pub fn capacity(&self) -> usize {
@@ -297,6 +309,27 @@ mod tests {
         assert_eq!((b.next(&mut 0, 99), b.begun()), (Ok(None), &b""[..]));
         feed(&mut b, &stream[9 + HEADER..9 + HEADER + 2]);
         assert_eq!((b.next(&mut 0, 99), b.begun()), (Ok(None), &b"\x18p"[..]));
+    }
+
+    #[test]
+    fn a_buffer_with_part_of_a_packet_is_trimmed_to_it() {
+        let (long, short) = (packet(0, &[7; 1 << 20]), packet(0, b"short"));
+        let mut b = PacketBuffer::default();
+        feed(&mut b, &[&long[..], &short, &short[..6]].concat());
+        b.trim();
+        assert!(b.capacity() > 1 << 20, "the long packet is still needed");
+        assert_eq!(b.next(&mut 0, 1 << 30).unwrap().unwrap().len(), 1 << 20);
+        b.trim();
+        assert!(b.capacity() <= 2 * READ_AT_LEAST);
+        let r = b.next(&mut 0, 99).unwrap().unwrap();
+        assert_eq!(b.body(r), b"short");
+        b.trim();
+        assert_eq!(b.next(&mut 0, 99), Ok(None));
+        feed(&mut b, &short[6..]);
+        let r = b.next(&mut 0, 99).unwrap().unwrap();
+        assert_eq!(b.body(r), b"short");
+        b.trim();
+        assert_eq!(b.capacity(), 0);
     }
 
     #[test]

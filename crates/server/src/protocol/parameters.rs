@@ -9,7 +9,7 @@
 use super::capabilities::field_type as t;
 use super::lenenc::{Malformed, Reader};
 use super::temporal;
-use redolith_types::Value;
+use redolith_types::{Decimal, Value};
 use std::borrow::Cow;
 
 /// A parameter's type as the client binds it.
@@ -111,20 +111,13 @@ fn value<'a>(r: &mut Reader<'a>, ty: ParameterType) -> Result<Value<'a>, BadPara
             let len = r.u8()?;
             temporal::read_time(r.bytes(len as usize)?)?
         }
-        // A DECIMAL arrives as its digits. The column that it is used with decides how it is
-        // converted.
-        (
-            t::DECIMAL
-            | t::NEWDECIMAL
-            | t::VARCHAR
-            | t::VAR_STRING
-            | t::STRING
-            | t::ENUM
-            | t::SET
-            | t::BIT
-            | t::JSON,
-            _,
-        )
+        // A DECIMAL arrives as its digits. As a string it would make arithmetic one of DOUBLEs,
+        // which rounds money. What is no number is left to the statement as a string.
+        (t::DECIMAL | t::NEWDECIMAL, _) => {
+            let digits = r.string()?;
+            Decimal::parse(digits).map_or(Value::Bytes(Cow::Borrowed(digits)), Value::Decimal)
+        }
+        (t::VARCHAR | t::VAR_STRING | t::STRING | t::ENUM | t::SET | t::BIT | t::JSON, _)
         | (t::TINY_BLOB | t::MEDIUM_BLOB | t::LONG_BLOB | t::BLOB | t::GEOMETRY, _) => {
             Value::Bytes(Cow::Borrowed(r.string()?))
         }
@@ -202,6 +195,20 @@ mod tests {
                 Value::Float(1.5)
             ]
         );
+    }
+
+    #[test]
+    fn decimals_are_exact_numbers() {
+        let mut b = vec![0, 1, t::NEWDECIMAL, 0, t::DECIMAL, 0, t::NEWDECIMAL, 0];
+        b.extend(b"\x1512345678901234567.890\x03-.5\x03abc");
+        let decimal = |text: &str| Value::Decimal(Decimal::parse(text.as_bytes()).unwrap());
+        let expected =
+            [decimal("12345678901234567.890"), decimal("-0.5"), Value::Bytes(b"abc"[..].into())];
+        // The scale is that of the digits.
+        assert!(matches!(&expected[0], Value::Decimal(d) if d.scale() == 3));
+        let got = decode(&b, &any(3)).unwrap();
+        assert_eq!(got, expected);
+        assert_eq!(got[0].to_bytes(), expected[0].to_bytes());
     }
 
     #[test]

@@ -67,9 +67,8 @@ fn text(b: &mut Vec<u8>, value: &Value<'_>, c: &RowColumn) {
         (Value::UInt(n), t::BIT) => bits(b, *n, c.width),
         (Value::UInt(n), t::YEAR) => zero_filled(b, *n, 4),
         (Value::UInt(n), _) if c.width > 0 => zero_filled(b, *n, c.width),
-        (Value::Float(_) | Value::Double(_), _) if c.decimals < NOT_FIXED_DECIMALS => {
-            write_fixed(real(value), c.decimals, b);
-        }
+        (Value::Float(_) | Value::Double(_), _) if c.width > 0 => put_zero_filled(b, value, c),
+        (Value::Float(_) | Value::Double(_), _) => put_real(b, value, c),
         (Value::Date(d), t::DATETIME | t::TIMESTAMP) => d.at(0).write_text(c.decimals.min(6), b),
         (Value::DateTime(d), t::DATE) => d.date().write_text(b),
         (Value::Decimal(_), _) if c.width > 0 => put_zero_filled(b, value, c),
@@ -77,11 +76,22 @@ fn text(b: &mut Vec<u8>, value: &Value<'_>, c: &RowColumn) {
     }
 }
 
+fn put_real(b: &mut Vec<u8>, value: &Value<'_>, c: &RowColumn) {
+    if c.decimals < NOT_FIXED_DECIMALS {
+        write_fixed(real(value), c.decimals, b);
+    } else {
+        value.write_text(None, b);
+    }
+}
+
 /// Appends a number of a ZEROFILL column that is not an integer.
 #[cold]
 fn put_zero_filled(b: &mut Vec<u8>, value: &Value<'_>, c: &RowColumn) {
     let start = b.len();
-    value.write_text(None, b);
+    match value {
+        Value::Float(_) | Value::Double(_) => put_real(b, value, c),
+        _ => value.write_text(None, b),
+    }
     let missing = usize::from(c.width).saturating_sub(b.len() - start);
     b.splice(start..start, std::iter::repeat_n(b'0', missing));
 }
@@ -205,6 +215,9 @@ mod tests {
             (Value::UInt(0x102), column(t::BIT, 0, 9), b"\x01\x02"),
             (Value::Double(0.1), column(t::DOUBLE, 31, 0), b"0.1"),
             (Value::Double(2.5), column(t::DOUBLE, 3, 0), b"2.500"),
+            (Value::Float(1.5), column(t::FLOAT, 31, 12), b"0000000001.5"),
+            (Value::Double(1.5), column(t::DOUBLE, 2, 8), b"00001.50"),
+            (Value::Double(123456.5), column(t::DOUBLE, 2, 8), b"123456.50"),
             (
                 Value::Decimal(Decimal::parse(b"-1.50").unwrap()),
                 column(t::NEWDECIMAL, 2, 0),

@@ -2,6 +2,7 @@
 mod binlog_dump;
 mod cli;
 mod common;
+mod cursors;
 mod power_loss;
 mod process;
 mod protocol;

@@ -262,10 +262,12 @@ fn small_commands() {
     raw.command(4, b"t\0%");
     assert_eq!(raw.read().last(), Some(&0xfb), "FIELD_LIST");
     assert_eq!(raw.read()[0], 0xfe);
+    assert_eq!(raw.ask(4, b"t\0x%")[0], 0xfe, "no column has such a name");
     // Names that are too long are not copied.
     let long = vec![b'`'; 1 << 20];
     assert_eq!(raw.ask_error(2, &long), 1049);
     assert_eq!(raw.ask_error(4, &[&long[..], b"\0%"].concat()), 1059);
+    assert_eq!(raw.ask_error(4, &[b"t\0", &long[..]].concat()), 1059);
     raw.command(1, b"");
     assert!(raw.try_read().is_err(), "QUIT");
 }
@@ -515,6 +517,11 @@ fn a_silent_client_is_ended_and_an_idle_one_too() {
     let mut slow = Raw::connect(&server);
     slow.login("", 0);
     slow.stream.write_all(b"\x20\0\0").unwrap();
+    // As from MySQL, the idle client's next command finds the reason, with the number 0.
+    idle.sequence = 0;
+    let reason = idle.read();
+    assert_eq!(error_code(&reason), 4031);
+    assert!(reason[3..].starts_with(b"#HY000The client was disconnected by the server because of"));
     assert!(silent.try_read().is_err() && idle.try_read().is_err() && slow.try_read().is_err());
     assert_eq!(Raw::connect(&server).login("", 0)[0], 0);
 }

@@ -31,6 +31,7 @@ use crate::error::SqlError;
 use crate::exec::locks::SessionLocks;
 use crate::exec::{self, admin};
 use crate::memory::SessionMemory;
+use crate::memory::bytes_of;
 use crate::parse::limits::MAX_NAME_CHARS;
 use crate::parse::parameterize::Parameterized;
 use crate::plan_cache::PlanContext;
@@ -101,6 +102,10 @@ pub struct Session {
 
 /// The most bytes that a name has.
 pub const MAX_NAME_BYTES: usize = MAX_NAME_CHARS * 4;
+
+/// A user variable has a longer value than the caller takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct VariableTooLong;
 
 /// Refuses the name of a savepoint or a prepared statement that is too long.
 fn check_name(name: &str) -> Result<(), SqlError> {
@@ -264,10 +269,18 @@ impl Session {
     pub fn set_multi_statements(&mut self, on: bool) {
         self.multi_statements = on;
     }
-    /// The value of a user variable as text. None: it is not set, or NULL.
-    pub fn user_variable(&self, name: &str) -> Option<String> {
-        let value = &self.state.user_variables.get(name)?.value;
-        (*value != Value::Null).then(|| value.to_string())
+    /// The value of a user variable as text of at most `most` bytes. None: it is not set, or NULL.
+    /// No account has the copy, so its length is looked at before it is made.
+    pub fn user_variable(
+        &self,
+        name: &str,
+        most: usize,
+    ) -> std::result::Result<Option<String>, VariableTooLong> {
+        let value = self.state.user_variables.get(name).map_or(&Value::Null, |v| &v.value);
+        if bytes_of(value) > most {
+            return Err(VariableTooLong);
+        }
+        Ok((*value != Value::Null).then(|| value.to_string()))
     }
     /// The present SERVER_STATUS_* flags.
     pub fn status(&self) -> StatusFlags {

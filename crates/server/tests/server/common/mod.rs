@@ -2,8 +2,12 @@
 #![allow(dead_code)]
 use redolith_disk::{Disk, RealDisk};
 use redolith_engine::runtime::Threads;
+use redolith_engine::temporary::TemporarySpace;
 use redolith_replication::Binlog;
-use redolith_server::backend::{Backend, BinlogSource, Client, Limits, Prepared, Session};
+use redolith_server::backend::{
+    Backend, BinlogSource, Client, Limits, Prepared, Session, VariableTooLong,
+};
+use redolith_server::cursor::CursorSpace;
 use redolith_server::listener::{self, SocketFile};
 use redolith_server::server::Server;
 use redolith_sql::memory::ServerMemory;
@@ -24,6 +28,7 @@ use std::task::Poll;
 pub struct Fake {
     limits: Limits,
     pub memory: Arc<ServerMemory>,
+    pub temporary: Arc<TemporarySpace>,
     binlog: Option<Arc<Binlog>>,
 }
 
@@ -54,6 +59,11 @@ impl Backend for Fake {
     }
     fn memory(&self) -> &Arc<ServerMemory> {
         &self.memory
+    }
+    fn cursor_space(&self) -> CursorSpace {
+        let disk: Arc<dyn Disk> = Arc::new(RealDisk::new());
+        let (temporary, runtime) = (self.temporary.clone(), Threads::new(disk.clone()));
+        CursorSpace { temporary, disk, runtime }
     }
     fn binlog(&self) -> Option<BinlogSource> {
         let runtime = Threads::new(Arc::new(RealDisk::new()));
@@ -104,8 +114,10 @@ impl Session for FakeSession {
                 .unwrap();
                 for i in 0..n {
                     out.row(&[Value::UInt(i), Value::bytes(&[b'x'; 100])]);
-                    if out.wants_drain() && out.drain().await.is_err() {
-                        return out.error(&SqlError::interrupted());
+                    if out.wants_drain()
+                        && let Err(e) = out.drain().await
+                    {
+                        return out.error(&e);
                     }
                 }
                 out.finish_rows(&ok());
@@ -183,7 +195,7 @@ impl Session for FakeSession {
     async fn describe(&mut self, _: &[u8]) -> Result<Vec<ColumnMeta>, SqlError> {
         Ok(vec![column("1", ExprType::bigint(2))])
     }
-    /// Returns the parameters as a row.
+    /// Returns the parameters as a row, or runs a statement without parameters that has rows.
     async fn execute(
         &mut self,
         id: u32,
@@ -191,7 +203,10 @@ impl Session for FakeSession {
         _: &[u32],
         out: &mut impl ResultSink,
     ) {
-        assert!(self.statements.contains_key(&id));
+        let text = self.statements[&id].clone();
+        if [&b"ROWS"[..], b"HALF", b"BIG", b"WAIT"].iter().any(|verb| text.starts_with(verb)) {
+            return self.query(&text, out).await;
+        }
         if params.is_empty() {
             return out.ok(&ok());
         }
@@ -234,8 +249,8 @@ impl Session for FakeSession {
         self.net_write_timeout_s
     }
     /// What a replica has set that knows checksums.
-    fn user_variable(&self, name: &str) -> Option<String> {
-        (name == "source_binlog_checksum").then(|| "CRC32".into())
+    fn user_variable(&self, name: &str, _: usize) -> Result<Option<String>, VariableTooLong> {
+        Ok((name == "source_binlog_checksum").then(|| "CRC32".into()))
     }
     fn max_allowed_packet(&self) -> usize {
         self.max_allowed_packet
@@ -269,7 +284,12 @@ pub fn start_with(limits: Limits, binlog: Option<Arc<Binlog>>) -> TestServer {
     let _inside = runtime.enter();
     let listening = listener::bind_unix(&*disk, &path, 100).unwrap();
     let server = Server::new(
-        Fake { limits, memory: ServerMemory::new(), binlog },
+        Fake {
+            limits,
+            memory: ServerMemory::new(),
+            temporary: TemporarySpace::new(&std::env::temp_dir(), 1 << 30),
+            binlog,
+        },
         disk.clone(),
         Processes::new(),
         Arc::new(Status::new()),

@@ -3,12 +3,26 @@ use super::{TABLE, World, execute, lines};
 use crate::exec::fixture::Server;
 use crate::plan::Expr;
 use crate::processes::Kill;
+use crate::session::VariableTooLong;
 use crate::sink::StatusFlags;
 use redolith_disk::{Disk, RealDisk};
 use redolith_engine::runtime::block_on;
 use redolith_types::Value;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// The copy is in no account.
+#[test]
+fn long_user_variables_are_not_copied() {
+    let world = World::new();
+    let mut s = world.session();
+    lines(&mut s, "SET @long = REPEAT('a', 2000), @short = 'abc', @number = 12, @null = NULL");
+    assert_eq!(s.user_variable("long", 1999), Err(VariableTooLong));
+    assert_eq!(s.user_variable("long", 2000), Ok(Some("a".repeat(2000))));
+    assert_eq!(s.user_variable("short", 3), Ok(Some("abc".into())));
+    assert_eq!(s.user_variable("number", 3), Ok(Some("12".into())));
+    assert_eq!((s.user_variable("null", 3), s.user_variable("none", 3)), (Ok(None), Ok(None)));
+}
 
 /// Tests EVAL-3.
 #[test]
