@@ -85,6 +85,8 @@ class Side:
             # The cache takes the rows that are equal in a collation for one, whatever collation the
             # subquery's comparison has.
             c.query("SET optimizer_switch = 'subquery_cache=off'")
+            # The default is that of MySQL here.
+            c.query('SET group_concat_max_len = 1024')
         c.query(
             f'CREATE DATABASE IF NOT EXISTS {SCHEMA} CHARACTER SET utf8mb4 COLLATE'
             ' utf8mb4_general_ci'
@@ -136,6 +138,7 @@ class Round:
             ('constants', 2),
             ('rows', 6),
             ('groups', 4),
+            ('concats', 2),
             ('join', 3),
             ('joins', 5),
             ('rollup', 2),

@@ -28,6 +28,36 @@ FORMATS = [
     "'%d/%m/%y'",
 ]
 
+# Texts of a DATE as people write them, and numbers that are moments.
+DAY_TEXTS = [
+    '2024-1-9',
+    '2024-02-29',
+    '24-3-1',
+    '20240115',
+    '2023-12-31 23:59:59',
+    '2024-1-9 1:2:3',
+]
+DAY_NUMBERS = [
+    '20240131',
+    '240131',
+    '20240131101112',
+    '240131235959',
+    '99991231',
+    '10000101000000',
+]
+NAMED_DAYS = [
+    '5 Sept 2013',
+    '31 dec 2023',
+    '1 Ma 2024',
+    '29 FEBRUARY 2024',
+    '5 SepX 2013',
+    '3 j 2024',
+]
+DAY_TIMES = ['10 12:30:00', '0 1:2:3', '31 23:59', '32 1:1:1', '1 24:00:00', '7']
+
+# Integers that are equal as doubles.
+LONG = ['9007199254740991', '9007199254740992', '9007199254740993', '9007199254740994']
+
 # The productions of each kind: (weight, text with the kinds of the operands in braces).
 PRODUCTIONS = {
     'int': [
@@ -85,6 +115,7 @@ PRODUCTIONS = {
         (1, 'CAST({num} AS UNSIGNED)'),
         (1, 'UNIX_TIMESTAMP({ts})'),
         (1, 'INTERVAL({num}, {num}, {num})'),
+        (1, 'INTERVAL({long}, {long}, {long})'),
     ],
     'dec': [
         (4, '({dec} + {dec})'),
@@ -148,6 +179,11 @@ PRODUCTIONS = {
         (1, 'SPACE({small})'),
         (1, 'TO_BASE64({str})'),
         (1, 'SHA1({str})'),
+        (2, '({daynumber} {plus} INTERVAL {small} {unit})'),
+        # Beside a date, a text and a number are dates. MariaDB says DATE of the result, MySQL text.
+        (1, 'CONCAT(GREATEST({day}, {daytext}))'),
+        (1, 'CONCAT(LEAST({daytext}, {day}, {daytext}))'),
+        (1, 'CONCAT(GREATEST({daytext}, {daynumber}, {date}))'),
     ],
     'bin': [
         (2, 'CAST({str} AS BINARY)'),
@@ -164,6 +200,8 @@ PRODUCTIONS = {
         (1, 'MAKEDATE({year}, {small})'),
         (1, 'FROM_DAYS({days})'),
         (1, "STR_TO_DATE({str}, '%Y-%m-%d')"),
+        (1, "STR_TO_DATE({named}, '%d %M %Y')"),
+        (1, "STR_TO_DATE({named}, '%d %b %Y')"),
     ],
     'dtm': [
         (3, 'TIMESTAMP({day})'),
@@ -184,6 +222,7 @@ PRODUCTIONS = {
         (2, 'CAST({time} AS TIME)'),
         (1, 'CAST({time} AS TIME(2))'),
         (1, 'SEC_TO_TIME({num})'),
+        (1, "STR_TO_DATE({daytime}, '%d %H:%i:%s')"),
         (1, 'MAKETIME({small}, {small}, {small})'),
         (1, 'ADDTIME({time}, {time})'),
         (1, 'SUBTIME({time}, {time})'),
@@ -345,6 +384,12 @@ class Expressions:
         if name == 'small':
             v = r.choice(['0', '1', '2', '3', '5', '-1', '-2', '10'])
             return Value(v, int(v))
+        if name in ('long', 'daynumber'):
+            v = r.choice(LONG if name == 'long' else DAY_NUMBERS)
+            return Value(v, int(v))
+        if name in ('daytext', 'named', 'daytime'):
+            v = r.choice({'daytext': DAY_TEXTS, 'named': NAMED_DAYS, 'daytime': DAY_TIMES}[name])
+            return Value(f"'{v}'", v)
         fixed = {
             'cmp': ['=', '<', '>', '<=', '>=', '<>', '<=>'],
             'unit': UNITS,

@@ -57,12 +57,18 @@ def known(sql, theirs, ours):
     return next((name for name, _, f in RULES if f(sql, theirs, ours)), None)
 
 
+# What may be a text: a literal, a column, or a function.
+MAYBE_TEXT = re.compile(r"'|\b(?:ch|vc|vb|l1|tx|bn|vn|bl|e|s|t|t3|x1)\b|[A-Z0-9_]\(")
+EXTREME = re.compile(r'\b(?:GREATEST|LEAST)\(')
+
+
 @rule(
-    'greatest',
-    'MySQL compares numbers with texts as texts in GREATEST and LEAST, MariaDB as numbers',
+    'extreme-of-no-date',
+    'GREATEST and LEAST compare texts if what is no date wins beside a date, as in MySQL; MariaDB'
+    ' gives the zero date',
 )
 def _(sql, theirs, ours):
-    return re.search('GREATEST|LEAST', sql) is not None
+    return EXTREME.search(sql) is not None and '0000-00-00' in theirs.shown()
 
 
 @rule('base64', 'MySQL gives NULL for a text that is not base 64; MariaDB refuses it (1958)')
@@ -445,12 +451,13 @@ def _(sql, theirs, ours):
 
 @rule(
     'union-of-binary',
-    'a number beside a BINARY in a UNION is its digits; MariaDB fills them up with zero bytes',
+    'a number beside a BINARY in a UNION is its digits, and so is a BIT beside the sum of a number'
+    ' and an interval; MariaDB fills them up with zero bytes',
 )
 def _(sql, theirs, ours):
     return (
         ' UNION ' in sql
-        and re.search(r'\bbn\b', sql) is not None
+        and re.search(r'\bbn\b|\bb1(0)?\b.*INTERVAL|INTERVAL.*\bb1(0)?\b', sql) is not None
         and '\\x00' in str(theirs.rows)
     )
 
@@ -1588,6 +1595,51 @@ def _(sql):
         [
             ''.join(
                 'CONCAT(' * opened.count(i) + c + ')' * closed.count(i) for i, c in enumerate(sql)
+            )
+        ]
+        if places
+        else []
+    )
+
+
+def extremes(sql):
+    """The place of each call of GREATEST and LEAST, and the ranges of its arguments."""
+    inner = list(parentheses(sql))
+    for begin, end in inner:
+        name = EXTREME.search(sql, max(begin - 9, 0), begin)
+        if name is None:
+            continue
+        commas = [
+            i
+            for i in range(begin, end)
+            if sql[i] == ','
+            and not any(begin < a <= i < b for a, b in inner)
+            and len(re.findall(r"(?<!\\)'", sql[begin:i])) % 2 == 0
+        ]
+        edges = [begin, *(edge for i in commas for edge in (i, i + 1)), end]
+        yield (name.start(), end + 1), list(zip(edges[::2], edges[1::2]))
+
+
+@rewriting(
+    'extremes-of-texts',
+    'GREATEST and LEAST compare numbers with texts, and a TIME with texts, as texts, as in MySQL,'
+    ' and their result is a text where a number is wanted; MariaDB compares numbers and times.'
+    ' Beside a date both compare dates',
+)
+def _(sql):
+    places = [
+        place
+        for call, arguments in extremes(sql)
+        if not any(DATED.search(sql, a, b) for a, b in arguments)
+        and any(MAYBE_TEXT.search(sql, a, b) for a, b in arguments)
+        for place in [call, *arguments]
+    ]
+    opened, closed = [a for a, _ in places], [b for _, b in places]
+    return (
+        [
+            ''.join(
+                ')' * closed.count(i) + 'CONCAT(' * opened.count(i) + c
+                for i, c in enumerate(sql + ' ')
             )
         ]
         if places

@@ -184,6 +184,33 @@ class Statements:
             )
         return Node(*parts)
 
+    def concats(self, table='t'):
+        """GROUP_CONCAT with ORDER BY: of columns and positions."""
+        r, columns = self.random, self.one.columns
+        # DOUBLE has another text in each server, and bytes are no text.
+        shown = [n for k, names in columns.items() if k not in ('dbl', 'bin', 'bit') for n in names]
+        keys = [n for names in columns.values() for n in names]
+        parts = ['SELECT ', r.choice(['', 'id % 3 AS k0, '])]
+        for n in range(r.choice([1, 2])):
+            values = [r.choice(shown), *r.choice([[], [], ["'/'", 'id']])]
+            # Texts that are equal in the collation come in any order, and any of them stands for
+            # the others.
+            distinct = len(values) == 1 and values[0] not in columns.get('str', ())
+            if distinct and r.random() < 0.3:
+                call = f'DISTINCT {values[0]} ORDER BY {r.choice([values[0], "1"])}'
+                call += r.choice(['', ' DESC'])
+            else:
+                order = [r.choice([*keys, '1']) for _ in range(r.choice([1, 1, 2]))]
+                order = ', '.join(key + r.choice(['', ' DESC']) for key in order)
+                call = f'{", ".join(values)} ORDER BY {order}, id'
+            parts += [', ' if n else '', f"GROUP_CONCAT({call} SEPARATOR '|') AS a{n}"]
+        parts.append(f' FROM {table}')
+        if r.random() < 0.3:
+            parts.append(Optional(' WHERE ', self.condition(self.one, 1)))
+        if 'k0' in parts[1]:
+            parts.append(' GROUP BY k0')
+        return Node(*parts)
+
     def join(self, table='t'):
         r, e = self.random, self.two
         kind = r.choice(['JOIN', 'LEFT JOIN', 'JOIN'])

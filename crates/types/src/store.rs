@@ -650,6 +650,16 @@ fn as_text(value: &Value<'_>) -> Value<'static> {
     Value::owned(value.to_bytes().into_owned())
 }
 
+/// The number that a text of less than six bytes is.
+fn short_number(text: &[u8]) -> Option<usize> {
+    let number = std::str::from_utf8(text).ok().filter(|text| text.len() < 6)?.trim_ascii_start();
+    match number.strip_prefix('-') {
+        // A second sign makes it no number.
+        Some(digits) => (!digits.starts_with('+') && digits.parse::<usize>() == Ok(0)).then_some(0),
+        None => number.parse().ok(),
+    }
+}
+
 fn store_enum<'a>(
     value: &Value<'_>,
     names: &[String],
@@ -660,10 +670,15 @@ fn store_enum<'a>(
     let index = match value {
         Value::Bytes(text) => {
             let converted = from.convert_lossy(text, collation.charset());
-            // A number that is not a name is a position.
-            let by_number = || std::str::from_utf8(text).ok()?.trim().parse::<usize>().ok();
             let wanted = member_text(&converted, collation);
-            position(names, wanted, collation).map(|i| i + 1).or_else(by_number)
+            let by_name = position(names, wanted, collation).map(|i| i + 1);
+            // A number that is not a name is a position, and the text 0 is the empty value. As in
+            // MySQL (`Field_enum::store`), longer texts are no numbers.
+            let by_number = || short_number(trim_spaces(&converted)).filter(|n| *n <= names.len());
+            if let Some(number) = by_name.or_else(by_number) {
+                return fit(Value::UInt(number as u64));
+            }
+            None
         }
         Value::Date(_) | Value::Time(_) | Value::DateTime(_) => {
             return store_enum(&as_text(value), names, collation, from, mode);

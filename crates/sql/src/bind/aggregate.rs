@@ -1,4 +1,5 @@
 //! Aggregate functions.
+use super::enum_set::number_of;
 use super::expr::{Env, operand};
 use super::scope::Clause;
 use super::{Binder, slot, type_rules};
@@ -8,6 +9,7 @@ use crate::plan::expr_set::SameIndex;
 use crate::plan::{Aggregate, AggregateCall, Expr, ExprKind, ExprType, Kind, SortKey};
 use redolith_types::{Charset, Collation};
 use std::cell::Cell;
+use std::collections::HashSet;
 
 pub(super) fn by_name(name: &str) -> Option<Aggregate> {
     Some(match name {
@@ -147,6 +149,7 @@ impl Binder<'_> {
         if is_of_outer(&args) {
             return Err(SqlError::unsupported("an aggregate of an outer query in a subquery"));
         }
+        let order = self.group_concat_order(env, &call.order, &args)?;
         let arg = args.first().map(|a| a.ty).unwrap_or(ExprType::bigint(21));
         let ty = match function {
             Aggregate::Count => ExprType::bigint(21),
@@ -174,7 +177,7 @@ impl Binder<'_> {
             }
         };
         let values = args.len();
-        let order = self.group_concat_order(env, &call.order, &mut args)?;
+        let order = self.sort_keys(order, &mut args)?;
         let separator = match call.separator {
             Some(number) => self.connection_text(number, Charset::Utf8mb4)?,
             None => ",".to_string(),
@@ -203,39 +206,76 @@ impl Binder<'_> {
         })
     }
 
-    /// Binds ORDER BY in GROUP_CONCAT. A key that is not an argument becomes a further argument.
+    /// Binds ORDER BY in GROUP_CONCAT, which sees the arguments before they become texts: numbers
+    /// are sorted as numbers, and ENUM and SET by their numbers.
     fn group_concat_order(
         &mut self,
         env: &Env<'_>,
         order: &[ast::OrderItem],
-        args: &mut Vec<Expr>,
-    ) -> Result<Vec<SortKey>> {
+        args: &[Expr],
+    ) -> Result<Vec<(OrderKey, bool)>> {
         let mut keys = Vec::with_capacity(order.len());
-        let values = args.len();
-        let mut known = match order {
-            [] => SameIndex::default(),
-            _ => SameIndex::of(args, |nodes| self.compared(nodes))?,
-        };
+        let mut positions = HashSet::new();
         for item in order {
-            if let Some(n) = self.position(&item.expr, values, Clause::Order)? {
-                let collation = args[n].ty.collation;
-                keys.push(SortKey { output: slot(n)?, descending: item.descending, collation });
-                continue;
-            }
-            let expr = self.expr(env, &item.expr)?;
-            let output = match self.find_same(&known, &expr, args)? {
-                Some(n) => n,
-                None => {
-                    known.insert_expr(&expr, args.len());
-                    args.push(expr);
-                    args.len() - 1
+            let expr = match self.position(&item.expr, args.len(), Clause::Order)? {
+                // Only the first key of those that are the same decides.
+                Some(n) if !positions.insert(n) => continue,
+                Some(n) if args[n].ty.kind.is_string() && !is_numbered(args[n].ty.kind) => {
+                    keys.push((OrderKey::Argument(n), item.descending));
+                    continue;
                 }
+                Some(n) => {
+                    self.charge(args[n].bytes().div_ceil(size_of::<Expr>()))?;
+                    args[n].clone()
+                }
+                None => self.expr(env, &item.expr)?,
             };
-            let collation = args[output].ty.collation;
-            keys.push(SortKey { output: slot(output)?, descending: item.descending, collation });
+            let table = |source: usize| env.scope.sources.get(source)?.table.clone();
+            let expr = number_of(&expr, table).map_or(expr, |(number, _)| number);
+            keys.push((OrderKey::Value(expr), item.descending));
         }
         Ok(keys)
     }
+
+    /// The sort keys of GROUP_CONCAT. A key that is not an argument becomes a further argument.
+    fn sort_keys(
+        &mut self,
+        order: Vec<(OrderKey, bool)>,
+        args: &mut Vec<Expr>,
+    ) -> Result<Vec<SortKey>> {
+        let mut keys = Vec::with_capacity(order.len());
+        let mut known = match order[..] {
+            [] => SameIndex::default(),
+            _ => SameIndex::of(args, |nodes| self.compared(nodes))?,
+        };
+        for (key, descending) in order {
+            let output = match key {
+                OrderKey::Argument(n) => n,
+                OrderKey::Value(expr) => match self.find_same(&known, &expr, args)? {
+                    Some(n) => n,
+                    None => {
+                        known.insert_expr(&expr, args.len());
+                        args.push(expr);
+                        args.len() - 1
+                    }
+                },
+            };
+            let collation = args[output].ty.collation;
+            keys.push(SortKey { output: slot(output)?, descending, collation });
+        }
+        Ok(keys)
+    }
+}
+
+/// What GROUP_CONCAT sorts by.
+enum OrderKey {
+    /// An argument, by its text.
+    Argument(usize),
+    Value(Expr),
+}
+
+fn is_numbered(kind: Kind) -> bool {
+    matches!(kind, Kind::Enum | Kind::Set)
 }
 
 /// The longest argument of a bit function over binary strings, in bytes, as in MySQL.

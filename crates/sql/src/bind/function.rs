@@ -202,9 +202,15 @@ impl Binder<'_> {
                         arg.change(|arg| self.to_string(arg));
                     }
                 }
-                let ty = type_rules::unify(
+                let mut ty = type_rules::unify(
                     &args[from as usize..].iter().map(|a| a.ty).collect::<Vec<_>>(),
                 )?;
+                if matches!(function, Function::Greatest | Function::Least)
+                    && ty.kind.is_string()
+                    && let Some(moment) = extreme_moment_type(args)
+                {
+                    ty.length = ty.length.max(moment.length);
+                }
                 for arg in &mut args[from as usize..] {
                     arg.change(|arg| in_charset(arg, &ty));
                 }
@@ -318,10 +324,17 @@ fn fraction(function: Function, args: &[Expr]) -> Result<u8> {
             Some(Value::Int(n)) => check_fsp(u8::try_from(*n).unwrap_or(255), function.name()),
             Some(_) => Err(SqlError::wrong_arguments(function.name())),
         },
-        Function::MakeTime => Ok(digits_after_point(&args[2])),
+        // Even the text of a literal has all decimals here.
+        Function::MakeTime => Ok(decimals_of_seconds(&args[2])),
+        Function::SecToTime => Ok(decimals_of_seconds(&args[0])),
         Function::ConvertTz => Ok(digits_after_point(&args[0])),
         _ => Ok(args.iter().map(digits_after_point).max().unwrap_or(0)),
     }
+}
+
+/// The number of decimals of a number of seconds: a string has six.
+fn decimals_of_seconds(arg: &Expr) -> u8 {
+    if arg.ty.kind.is_string() { 6 } else { arg.ty.decimals.min(6) }
 }
 
 /// The number of decimals of a second that an argument may have. A literal has its own; other
@@ -338,15 +351,66 @@ fn digits_after_point(arg: &Expr) -> u8 {
     }
 }
 
+/// What the specifiers in a format of STR_TO_DATE ask for.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked {
+    pub date: bool,
+    pub time: bool,
+    /// The time has fractions of a second.
+    pub fraction: bool,
+}
+
+impl Asked {
+    /// A format asks for a date if it has no specifier of a time. A day without month and year
+    /// (%d, %e, %D) does not make a date of a time: its days count as hours.
+    pub fn of(format: &[u8]) -> Asked {
+        let (mut date, mut time, mut fraction) = (false, false, false);
+        let mut rest = format.iter();
+        while let Some(b) = rest.next() {
+            match if *b == b'%' { rest.next() } else { None } {
+                Some(b'f') => (time, fraction) = (true, true),
+                Some(b'H' | b'h' | b'I' | b'i' | b'k' | b'l' | b'r' | b'S' | b's' | b'T') => {
+                    time = true
+                }
+                Some(
+                    b'a' | b'b' | b'c' | b'j' | b'M' | b'm' | b'U' | b'u' | b'V' | b'v' | b'W'
+                    | b'w' | b'X' | b'x' | b'Y' | b'y',
+                ) => date = true,
+                _ => {}
+            }
+        }
+        Asked { date: date || !time, time, fraction }
+    }
+}
+
 /// The type of STR_TO_DATE: its format asks for a date, a time or both.
 fn str_to_date_type(format: &Expr) -> ExprType {
     let Some(Value::Bytes(format)) = format.as_literal() else { return ExprType::datetime(6) };
-    let wants = |letters: &[u8]| format.windows(2).any(|w| w[0] == b'%' && letters.contains(&w[1]));
-    let fraction = if wants(b"f") { 6 } else { 0 };
-    match (wants(b"abcDdejMmUuVvWwXxYy"), wants(b"fHhIiklprSsT")) {
-        (true, false) => ExprType::date(),
-        (false, true) => ExprType::time(fraction),
-        _ => ExprType::datetime(fraction),
+    let asked = Asked::of(format);
+    let decimals = if asked.fraction { 6 } else { 0 };
+    match (asked.date, asked.time) {
+        (_, false) => ExprType::date(),
+        (false, true) => ExprType::time(decimals),
+        (true, true) => ExprType::datetime(decimals),
+    }
+}
+
+/// The type of GREATEST or LEAST of a date and texts or numbers: as in MySQL, they are compared as
+/// moments, and the result is written as a value of this type, a DATETIME or that of the first
+/// temporal argument. None if all are compared as texts, as they are beside a TIME.
+pub(crate) fn extreme_moment_type(args: &[Expr]) -> Option<ExprType> {
+    let mut model = Kind::Null;
+    for kind in args.iter().map(|a| a.ty.kind).filter(|kind| kind.is_temporal()) {
+        if model == Kind::Null || kind == Kind::DateTime {
+            model = kind;
+        }
+    }
+    match model {
+        Kind::Date => Some(ExprType::date()),
+        Kind::DateTime | Kind::Timestamp => {
+            Some(ExprType::datetime(args.iter().map(digits_after_point).max().unwrap_or(0)))
+        }
+        _ => None,
     }
 }
 

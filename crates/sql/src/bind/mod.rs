@@ -71,6 +71,7 @@ use crate::table_info::{Catalog, TableInfo};
 use aggregate::Aggregates;
 pub(crate) use aggregate::LONGEST_BITS;
 pub(crate) use ddl::check_table;
+pub(crate) use function::{Asked, extreme_moment_type};
 use redolith_engine::dict::estimate::Statistics;
 use redolith_engine::dict::temporary::TEMPORARY_SCHEMA;
 use redolith_engine::dict::view::View;

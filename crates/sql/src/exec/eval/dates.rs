@@ -341,12 +341,7 @@ impl<'v> Eval<'v, '_, '_> {
     /// A moment, and whether it has a time of day.
     fn dated(&mut self, e: &'v Expr) -> Result<Option<(DateTime, bool)>> {
         let value = self.eval(e)?;
-        let has_time = match &value {
-            Value::Date(_) => false,
-            Value::Bytes(text) => has_time(text),
-            Value::DateTime(_) | Value::Time(_) | Value::Null => true,
-            number => to_decimal(number).value >= Decimal::from(FIRST_WITH_TIME),
-        };
+        let has_time = has_time_of_day(&value);
         Ok(self.as_datetime(value)?.map(|at| (at, has_time)))
     }
     fn add_time(&mut self, subtract: bool, args: &'v [Expr], node: &'v Expr) -> Result<Value<'v>> {
@@ -389,6 +384,16 @@ impl<'v> Eval<'v, '_, '_> {
         } else {
             Value::DateTime(at)
         })
+    }
+}
+
+/// Whether a value that is read as a moment has a time of day, even if the time is midnight.
+pub(super) fn has_time_of_day(value: &Value<'_>) -> bool {
+    match value {
+        Value::Date(_) => false,
+        Value::Bytes(text) => has_time(text),
+        Value::DateTime(_) | Value::Time(_) | Value::Null => true,
+        number => to_decimal(number).value >= Decimal::from(FIRST_WITH_TIME),
     }
 }
 

@@ -1,5 +1,6 @@
 //! DATE_FORMAT, TIME_FORMAT and STR_TO_DATE, with English names of months and days.
 use super::Eval;
+use crate::bind::Asked;
 use crate::error::{Result, SqlError};
 use crate::plan::{Expr, Function, Kind};
 use crate::sql_mode::SqlMode;
@@ -49,9 +50,38 @@ fn format_time_part(t: Time, spec: u8, out: &mut Vec<u8>) -> bool {
     true
 }
 
-/// Returns None if a specifier needs a day and the date has none. The text ends soon after `most`
-/// bytes: it is too long then (EVAL-3).
+/// The number of a day as MySQL calculates it (`calc_daynr`), also for a month or a day that is 0:
+/// they count as the ones before the first.
+fn day_number(d: Date) -> i64 {
+    let (mut year, month) = (i64::from(d.year()), i64::from(d.month()));
+    let mut days = 365 * year + 31 * (month - 1) + i64::from(d.day());
+    if month <= 2 {
+        year -= 1;
+    } else {
+        days -= (month * 4 + 23) / 10;
+    }
+    days + year / 4 - (year / 100 + 1) * 3 / 4
+}
+
+/// The day of the week, 0 for Monday; None if the date has neither a year nor a month.
+fn weekday_of(d: Date) -> Option<usize> {
+    (d.year() > 0 || d.month() > 0).then(|| ((day_number(d) + 5) % 7) as usize)
+}
+
+/// The day of the year. The zero date is the day 0 of year 0.
+fn day_of_year(d: Date) -> i64 {
+    match Date::new(d.year(), 1, 1) {
+        Some(first) if d.year() > 0 || d.month() > 0 => day_number(d) - day_number(first) + 1,
+        _ => 0,
+    }
+}
+
+/// Returns None if a specifier needs a day and the date has none, and for an empty pattern. The
+/// text ends soon after `most` bytes: it is too long then (EVAL-3).
 pub(super) fn format_date(at: DateTime, pattern: &[u8], most: usize) -> Option<Vec<u8>> {
+    if pattern.is_empty() {
+        return None;
+    }
     let mut out = Vec::with_capacity(pattern.len());
     let d = at.date();
     let mut rest = pattern.iter();
@@ -69,7 +99,12 @@ pub(super) fn format_date(at: DateTime, pattern: &[u8], most: usize) -> Option<V
         if format_time_part(at.time(), *spec, &mut out) {
             continue;
         }
-        let week = |mode| d.week(mode);
+        // The day 0 of a month is the last day of the month before.
+        let in_week = match (d.month(), d.day()) {
+            (2.., 0) => Date::from_days(day_number(d))?,
+            _ => d,
+        };
+        let week = |mode| in_week.week(mode);
         match spec {
             b'Y' => push(&mut out, format_args!("{:04}", d.year())),
             b'y' => push(&mut out, format_args!("{:02}", d.year() % 100)),
@@ -89,10 +124,10 @@ pub(super) fn format_date(at: DateTime, pattern: &[u8], most: usize) -> Option<V
                 };
                 push(&mut out, format_args!("{}{suffix}", d.day()));
             }
-            b'j' => push(&mut out, format_args!("{:03}", d.day_of_year()?)),
-            b'W' => push(&mut out, DAYS[d.weekday()? as usize]),
-            b'a' => push(&mut out, &DAYS[d.weekday()? as usize][..3]),
-            b'w' => push(&mut out, (d.weekday()? + 1) % 7),
+            b'j' => push(&mut out, format_args!("{:03}", day_of_year(d))),
+            b'W' => push(&mut out, DAYS[weekday_of(d)?]),
+            b'a' => push(&mut out, &DAYS[weekday_of(d)?][..3]),
+            b'w' => push(&mut out, (weekday_of(d)? + 1) % 7),
             b'U' => push(&mut out, format_args!("{:02}", week(0)?.1)),
             b'u' => push(&mut out, format_args!("{:02}", week(1)?.1)),
             b'V' => push(&mut out, format_args!("{:02}", week(2)?.1)),
@@ -105,9 +140,12 @@ pub(super) fn format_date(at: DateTime, pattern: &[u8], most: usize) -> Option<V
     Some(out)
 }
 
-/// Returns None if a specifier needs a date. As in [`format_date`], the text ends soon after `most`
-/// bytes.
+/// Returns None if a specifier needs a date, and for an empty pattern. As in [`format_date`], the
+/// text ends soon after `most` bytes.
 fn format_time(t: Time, pattern: &[u8], most: usize) -> Option<Vec<u8>> {
+    if pattern.is_empty() {
+        return None;
+    }
     let mut out = Vec::with_capacity(pattern.len());
     if t.is_negative() {
         out.push(b'-');
@@ -206,18 +244,29 @@ impl Reader<'_> {
         self.text = &self.text[n..];
         (n > 0).then_some((value, n))
     }
-    /// Reads one of `names`, whole or (`short`) its first three letters. Returns its position.
+    /// Reads a word that is one of `names`, or of their first three letters (`short`), or the
+    /// beginning of exactly one of them. Returns its position.
     fn name(&mut self, names: &[&str], short: bool) -> Option<usize> {
-        for (n, name) in names.iter().enumerate() {
-            let name = if short { &name[..3] } else { name };
-            if self.text.len() >= name.len()
-                && self.text[..name.len()].eq_ignore_ascii_case(name.as_bytes())
-            {
-                self.text = &self.text[name.len()..];
-                return Some(n);
-            }
-        }
-        None
+        let letters = self.text.iter().take_while(|b| is_letter(**b)).count();
+        let (word, rest) = self.text.split_at(letters);
+        let name = |n: usize| if short { &names[n][..3] } else { names[n] };
+        let begins = |n: &usize| {
+            name(*n).as_bytes().get(..letters).is_some_and(|b| b.eq_ignore_ascii_case(word))
+        };
+        let whole = (0..names.len()).filter(begins).find(|n| name(*n).len() == letters);
+        let found = whole.or_else(|| {
+            let mut candidates = (0..names.len()).filter(begins);
+            candidates.next().filter(|_| candidates.next().is_none())
+        })?;
+        self.text = rest;
+        Some(found)
+    }
+    /// Reads AM or PM, whatever follows. Returns true for PM.
+    fn is_afternoon(&mut self) -> Option<bool> {
+        let (half, rest) = self.text.split_at_checked(2)?;
+        let is_pm = half.eq_ignore_ascii_case(b"PM");
+        self.text = rest;
+        (is_pm || half.eq_ignore_ascii_case(b"AM")).then_some(is_pm)
     }
     fn skip_spaces(&mut self) {
         self.text = self.text.trim_ascii_start();
@@ -251,7 +300,8 @@ impl Reader<'_> {
                 b'd' | b'e' => parts.day = self.number(2)?.0,
                 b'D' => {
                     parts.day = self.number(2)?.0;
-                    self.text = self.text.get(2..)?;
+                    // The letters behind the number may be missing.
+                    self.text = &self.text[self.text.len().min(2)..];
                 }
                 b'j' => parts.day_of_year = Some(self.number(3)?.0),
                 b'H' | b'k' => parts.hour = self.number(2)?.0,
@@ -265,9 +315,7 @@ impl Reader<'_> {
                     let (n, digits) = self.number(6)?;
                     parts.us = n * 10u32.pow(6 - digits as u32);
                 }
-                b'p' if has_half_days => {
-                    afternoon = self.name(&["AM", "PM"], false)? == 1;
-                }
+                b'p' if has_half_days => afternoon = self.is_afternoon()?,
                 b'r' => self.read(b"%I:%i:%S %p", parts)?,
                 b'T' => self.read(b"%H:%i:%S", parts)?,
                 b'W' => parts.weekday = Some(self.name(&DAYS, false)? as u32 + 1),
@@ -331,34 +379,13 @@ fn two_digit_year(n: u32) -> u32 {
     if n < 70 { n + 2000 } else { n + 1900 }
 }
 
-/// Returns whether a format has a specifier of a date, and whether it has one of a time.
-pub(in crate::exec) fn asks_for(pattern: &[u8]) -> (bool, bool) {
-    let (mut date, mut time) = (false, false);
-    let mut rest = pattern.iter();
-    while let Some(b) = rest.next() {
-        match (b, if *b == b'%' { rest.next() } else { None }) {
-            (
-                b'%',
-                Some(
-                    b'a' | b'b' | b'c' | b'D' | b'd' | b'e' | b'j' | b'M' | b'm' | b'U' | b'u'
-                    | b'V' | b'v' | b'W' | b'w' | b'X' | b'x' | b'Y' | b'y',
-                ),
-            ) => date = true,
-            (
-                b'%',
-                Some(
-                    b'f' | b'H' | b'h' | b'I' | b'i' | b'k' | b'l' | b'p' | b'r' | b'S' | b's'
-                    | b'T',
-                ),
-            ) => time = true,
-            _ => {}
-        }
-    }
-    (date, time)
+/// A letter of latin1, which is what MySQL takes the bytes of a name for.
+fn is_letter(b: u8) -> bool {
+    b.is_ascii_alphabetic() || b >= 0xc0 && !matches!(b, 0xd7 | 0xf7)
 }
 
 /// Returns the value, and whether text was left over.
-fn parse(text: &[u8], pattern: &[u8]) -> Option<(Value<'static>, bool)> {
+fn parse(text: &[u8], pattern: &[u8], asked: Asked) -> Option<(Value<'static>, bool)> {
     let mut parts = Parts::default();
     let mut reader = Reader { text };
     // All parts of an empty text are zero.
@@ -369,12 +396,13 @@ fn parse(text: &[u8], pattern: &[u8]) -> Option<(Value<'static>, bool)> {
         return None;
     }
     let rest = !reader.text.trim_ascii().is_empty();
-    let (has_date, has_time) = asks_for(pattern);
-    if !has_date {
-        return Some((
-            Value::Time(Time::new(false, parts.hour, parts.minute, parts.second, parts.us)?),
-            rest,
-        ));
+    if asked.time && !asked.date {
+        if parts.day > 31 {
+            return None;
+        }
+        let hours = parts.day * 24 + parts.hour;
+        let time = Time::new(false, hours, parts.minute, parts.second, parts.us)?;
+        return Some((Value::Time(time), rest));
     }
     let date = match (parts.day_of_week()?, parts.day_of_year) {
         (Some(date), _) => date,
@@ -392,7 +420,7 @@ fn parse(text: &[u8], pattern: &[u8]) -> Option<(Value<'static>, bool)> {
     {
         return None;
     }
-    if !has_time {
+    if !asked.time {
         return Some((Value::Date(date), rest));
     }
     let at = DateTime::new(
@@ -439,7 +467,13 @@ impl<'v> Eval<'v, '_, '_> {
                     return Ok(Value::Null);
                 };
                 let mode = self.env.settings.sql_mode;
-                let parsed = parse(&text, &pattern).filter(|(value, _)| allowed(value, mode));
+                // A format that differs from row to row gives moments, whatever it asks for.
+                let asked = match args[1].is_constant() {
+                    true => Asked::of(&pattern),
+                    false => Asked { date: true, time: true, fraction: true },
+                };
+                let parsed =
+                    parse(&text, &pattern, asked).filter(|(value, _)| allowed(value, mode));
                 if parsed.as_ref().is_none_or(|(_, rest)| *rest) {
                     let kind = if node.ty.kind == Kind::Time { "time" } else { "datetime" };
                     let shown = String::from_utf8_lossy(&text).into_owned();
@@ -500,7 +534,8 @@ mod tests {
     #[test]
     fn reads_back() {
         let p = |text: &str, pattern: &str| {
-            parse(text.as_bytes(), pattern.as_bytes()).map(|(v, rest)| (v.to_string(), rest))
+            let asked = Asked::of(pattern.as_bytes());
+            parse(text.as_bytes(), pattern.as_bytes(), asked).map(|(v, rest)| (v.to_string(), rest))
         };
         let ok = |text: &str| Some((text.to_string(), false));
         assert_eq!(p("01,5,2013", "%d,%m,%Y"), ok("2013-05-01"));

@@ -1,10 +1,11 @@
 //! Built-in functions: finds the file that has a function, evaluates the functions that choose
 //! among their arguments, and converts arguments.
 use super::Eval;
+use crate::bind::extreme_moment_type;
 use crate::bind::type_rules::collation_of;
 use crate::error::{Result, SqlError};
 use crate::plan::{CompareAs, Expr, ExprKind, ExprType, Function, Kind};
-use redolith_types::convert::{to_datetime, to_i64, to_time};
+use redolith_types::convert::{to_datetime, to_decimal, to_i64, to_time};
 use redolith_types::{Charset, Collation, DateTime, Time, Value};
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -257,7 +258,7 @@ impl<'v> Eval<'v, '_, '_> {
         e: &'v Expr,
         value: Value<'v>,
     ) -> Result<Option<DateTime>> {
-        let value = if e.is_calculated_date() && matches!(value, Value::Bytes(_)) {
+        let value = if is_calculated_date(e) && matches!(value, Value::Bytes(_)) {
             self.made_of_dates(value)
         } else {
             value
@@ -312,6 +313,12 @@ impl<'v> Eval<'v, '_, '_> {
         CompareAs::ByValue
     }
     fn extreme(&mut self, greatest: bool, args: &'v [Expr], node: &'v Expr) -> Result<Value<'v>> {
+        if node.ty.kind.is_string()
+            && let Some(ty) = extreme_moment_type(args)
+            && let Some(found) = self.extreme_moment(greatest, args, &ty)?
+        {
+            return Ok(found);
+        }
         let how = Self::common(args, node);
         let mut best: Option<(&Expr, Value<'v>)> = None;
         for e in args {
@@ -336,6 +343,34 @@ impl<'v> Eval<'v, '_, '_> {
             }
         }
         Ok(best.map_or(Value::Null, |(_, v)| v))
+    }
+    /// GREATEST or LEAST of moments, as text of the type `ty`. None if what is no date is among
+    /// them and wins: then texts decide.
+    fn extreme_moment(
+        &mut self,
+        greatest: bool,
+        args: &'v [Expr],
+        ty: &ExprType,
+    ) -> Result<Option<Value<'v>>> {
+        let mut best: Option<DateTime> = None;
+        for e in args {
+            let value = self.eval(e)?;
+            if value.is_null() {
+                return Ok(Some(Value::Null));
+            }
+            let at = self.datetime_of(e, value)?.unwrap_or(DateTime::ZERO);
+            let better = best.is_none_or(|best| if greatest { at > best } else { at < best });
+            if better {
+                best = Some(at);
+            }
+        }
+        let Some(at) = best.filter(|at| !at.is_zero()) else { return Ok(None) };
+        let mut out = Vec::with_capacity(26);
+        match ty.kind {
+            Kind::Date => at.date().write_text(&mut out),
+            _ => at.write_text(ty.decimals, &mut out),
+        }
+        Ok(Some(Value::owned(out)))
     }
     /// FIELD(x, a, b, ..): the position of x among a, b, ..
     fn field(&mut self, args: &'v [Expr]) -> Result<Value<'v>> {
@@ -394,17 +429,41 @@ impl<'v> Eval<'v, '_, '_> {
             _ => self.number(chosen),
         }
     }
-    /// INTERVAL(x, a, b, ..): how many of the ascending a, b, .. are at most x.
+    /// INTERVAL(x, a, b, ..): how many of the ascending a, b, .. are at most x. Integers and
+    /// decimals are compared exactly.
     fn interval_position(&mut self, args: &'v [Expr]) -> Result<Value<'v>> {
-        let Some(x) = self.arg_double(&args[0])? else { return Ok(Value::Int(-1)) };
+        let is_exact = |e: &Expr| e.ty.kind.is_integer() || e.ty.kind == Kind::Decimal;
+        let x = self.number(&args[0])?;
+        if x.is_null() {
+            return Ok(Value::Int(-1));
+        }
+        let exact = is_exact(&args[0]).then(|| to_decimal(&x).value);
+        let x = self.double(&x)?;
         let mut position = 0;
         for e in &args[1..] {
-            match self.arg_double(e)? {
-                Some(bound) if bound > x => break,
-                _ => position += 1,
+            let bound = self.number(e)?;
+            let is_beyond = match exact {
+                _ if bound.is_null() => false,
+                Some(x) if is_exact(e) => to_decimal(&bound).value > x,
+                _ => self.double(&bound)? > x,
+            };
+            if is_beyond {
+                break;
             }
+            position += 1;
         }
         Ok(Value::Int(position))
+    }
+}
+
+/// True for date arithmetic, and for the greatest or least of a date and others: the result counts
+/// as a date or a time where its type is text.
+pub(super) fn is_calculated_date(e: &Expr) -> bool {
+    match &e.kind {
+        ExprKind::Call { function: Function::Greatest | Function::Least, args } => {
+            e.ty.kind.is_string() && extreme_moment_type(args).is_some()
+        }
+        _ => e.is_calculated_date(),
     }
 }
 

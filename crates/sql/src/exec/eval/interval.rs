@@ -1,9 +1,10 @@
 //! `date + INTERVAL amount unit`, and differences in units.
 use super::Eval;
+use super::dates::has_time_of_day;
 use crate::error::{Result, SqlError};
 use crate::plan::{Expr, IntervalUnit, Kind};
 use redolith_types::convert::{to_datetime, to_decimal, to_i64, to_time};
-use redolith_types::temporal::{Interval, US_PER_DAY, US_PER_SEC, has_time};
+use redolith_types::temporal::{Interval, US_PER_DAY, US_PER_SEC};
 use redolith_types::{Date, DateTime, Decimal, Time, Value};
 
 const MINUTE: i64 = 60 * US_PER_SEC;
@@ -37,9 +38,10 @@ fn simple(amount: &Value<'_>, unit: IntervalUnit) -> Option<Interval> {
     let us = |n: Option<i64>| Some(Interval { us: n?, ..Interval::default() });
     match unit {
         U::Second => {
-            // SECOND is the only simple unit with a fraction.
+            // SECOND is the only simple unit with a fraction. What is less than a microsecond is
+            // cut off.
             let scaled = to_decimal(amount).value.mul(&Decimal::from(US_PER_SEC)).ok()?;
-            us(scaled.round(0).ok()?.to_i64())
+            us(scaled.round_to(0, true).ok()?.to_i64())
         }
         U::Microsecond => us(Some(n)),
         U::Minute => us(n.checked_mul(MINUTE)),
@@ -146,12 +148,11 @@ impl<'v> Eval<'v, '_, '_> {
         Ok(match node.ty.kind {
             Kind::Date => Value::Date(sum.date()),
             Kind::DateTime | Kind::Timestamp => Value::DateTime(sum),
-            // The sum of a string is a string. It is a date without time if the operand has no time
-            // and the unit has none.
+            // The sum of a string or a number is a string. It is a date without time if the operand
+            // has no time and the unit has none.
             _ => {
                 let mut out = Vec::with_capacity(26);
-                let only_date = !value.as_bytes().is_some_and(has_time);
-                if only_date && is_of_days(unit) {
+                if is_of_days(unit) && !has_time_of_day(&value) {
                     sum.date().write_text(&mut out);
                 } else {
                     sum.write_text(if sum.microsecond() == 0 { 0 } else { 6 }, &mut out);

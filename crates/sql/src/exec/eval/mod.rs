@@ -323,7 +323,7 @@ impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
             // ELT is a text, and as a number that of what it chooses.
             (ExprKind::Call { function: Function::Elt, args }, _) => self.elt_number(args),
             // Date arithmetic gives a date, even if operand and result have the type text.
-            (_, kind) if kind.is_string() && e.is_calculated_date() => {
+            (_, kind) if kind.is_string() && function::is_calculated_date(e) => {
                 let value = self.eval(e)?;
                 Ok(if value.is_null() { value } else { self.calculated(value) })
             }
@@ -435,7 +435,7 @@ impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
         let is_member = matches!(e.ty.kind, Kind::Enum | Kind::Set);
         // The result of date arithmetic on text goes into a column of numbers as text, and so does
         // the result of ELT.
-        let is_text = e.is_calculated_date()
+        let is_text = function::is_calculated_date(e)
             || matches!(e.kind, ExprKind::Call { function: Function::Elt, .. });
         if ty.is_numeric() && e.ty.kind.is_string() && is_text {
             return self.eval(e);
