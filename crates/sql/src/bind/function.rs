@@ -278,7 +278,7 @@ impl Binder<'_> {
         } else {
             type_rules::collation_of(&strings, "concat")?
         };
-        let length: u64 = args.iter().map(|a| u64::from(a.ty.length)).sum();
+        let length: u64 = args.iter().map(|a| u64::from(a.ty.most_chars())).sum();
         let ty = ExprType {
             coercibility,
             ..ExprType::string(length.min(u32::MAX as u64 / 4) as u32, collation)
