@@ -31,8 +31,8 @@ pub(super) fn by_name(name: &str) -> Option<Aggregate> {
     })
 }
 
-/// The value of `@@group_concat_max_len`.
-const GROUP_CONCAT_CHARS: u32 = 1024;
+/// A longer GROUP_CONCAT is a TEXT or a BLOB, as in MySQL.
+const LONGEST_VARCHAR_CONCAT: u32 = 512;
 
 /// The distinct aggregates of a SELECT.
 #[derive(Default)]
@@ -170,7 +170,7 @@ impl Binder<'_> {
                     "group_concat",
                 )?
                 .0;
-                ExprType::string(GROUP_CONCAT_CHARS, collation).nullable(true)
+                concat_type(self.cx.group_concat_max_len, collation)
             }
         };
         let values = args.len();
@@ -236,6 +236,14 @@ impl Binder<'_> {
         }
         Ok(keys)
     }
+}
+
+/// The type of GROUP_CONCAT, which has at most `max_len` bytes. Each byte may be a character.
+fn concat_type(max_len: usize, collation: Collation) -> ExprType {
+    let longest = ExprType::json().length;
+    let chars = u32::try_from(max_len).map_or(longest, |len| len.min(longest));
+    let kind = if chars > LONGEST_VARCHAR_CONCAT { Kind::Blob } else { Kind::VarChar };
+    ExprType { kind, nullable: true, ..ExprType::string(chars, collation) }
 }
 
 /// The longest argument of a bit function over binary strings, in bytes, as in MySQL.
