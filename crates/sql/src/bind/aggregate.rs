@@ -1,5 +1,5 @@
 //! Aggregate functions.
-use super::expr::{Env, operand};
+use super::expr::{Env, in_charset, operand};
 use super::scope::Clause;
 use super::{Binder, slot, type_rules};
 use crate::error::{Result, SqlError};
@@ -170,7 +170,11 @@ impl Binder<'_> {
                     "group_concat",
                 )?
                 .0;
-                concat_type(self.cx.group_concat_max_len, collation)
+                let ty = concat_type(self.cx.group_concat_max_len, collation);
+                for arg in &mut args {
+                    arg.change(|arg| in_charset(arg, &ty));
+                }
+                ty
             }
         };
         let values = args.len();

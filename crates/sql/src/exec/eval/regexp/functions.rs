@@ -1,5 +1,6 @@
 //! The functions REGEXP_LIKE(), REGEXP_INSTR(), REGEXP_SUBSTR() and REGEXP_REPLACE().
 use super::super::Eval;
+use super::super::function::no_common_charset;
 use super::replacement::Replacement;
 use super::{Compiled, MatchType};
 use crate::bind::type_rules::collation_of;
@@ -154,7 +155,10 @@ impl<'v> Eval<'v, '_, '_> {
         if charset == to || charset == Charset::Binary || made.is_ascii() {
             return Ok(Value::owned(made));
         }
-        Ok(Value::owned(charset.convert_lossy(&made, to).into_owned()))
+        match charset.convert(&made, to) {
+            Ok(text) => Ok(Value::owned(text.into_owned())),
+            Err(_) => Err(no_common_charset(function)),
+        }
     }
 }
 
