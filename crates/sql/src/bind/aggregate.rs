@@ -153,6 +153,9 @@ impl Binder<'_> {
             Aggregate::Sum => type_rules::sum(&arg),
             Aggregate::Avg => type_rules::avg(&arg, self.cx.div_precision_increment),
             Aggregate::Min | Aggregate::Max | Aggregate::AnyValue => {
+                if function != Aggregate::AnyValue {
+                    type_rules::collation_of(&[&arg], &call.name.to_ascii_lowercase())?;
+                }
                 ExprType { zerofill: false, ..arg.nullable(true) }
             }
             Aggregate::BitAnd | Aggregate::BitOr | Aggregate::BitXor => bits_of(&args[0])?,
@@ -165,12 +168,14 @@ impl Binder<'_> {
                 for arg in &mut args {
                     arg.change(|arg| self.to_string(arg));
                 }
-                let collation = type_rules::collation_of(
+                let (collation, coercibility) = type_rules::result_collation(
                     &args.iter().map(|a| &a.ty).collect::<Vec<_>>(),
                     "group_concat",
-                )?
-                .0;
-                let ty = concat_type(self.cx.group_concat_max_len, collation);
+                )?;
+                let ty = ExprType {
+                    coercibility,
+                    ..concat_type(self.cx.group_concat_max_len, collation)
+                };
                 for arg in &mut args {
                     arg.change(|arg| in_charset(arg, &ty));
                 }
