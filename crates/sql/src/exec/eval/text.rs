@@ -57,7 +57,7 @@ impl<'v> Eval<'v, '_, '_> {
             F::Ord => {
                 let charset = self.charset_of(&args[0]);
                 Ok(self.arg_bytes(&args[0])?.map_or(Value::Null, |b| {
-                    let len = if b.is_empty() { 0 } else { charset.decode(&b).1 };
+                    let len = charset.prefix_len(&b, 1);
                     Value::Int(b[..len].iter().fold(0, |n, b| n << 8 | *b as i64))
                 }))
             }
