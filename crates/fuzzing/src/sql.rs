@@ -73,6 +73,7 @@ fn plan(tables: &Tables, parsed: &Parsed<'_>, params: Params) -> Option<Bound> {
         utf8mb4: Collation::Utf8mb4GeneralCi,
         file_charset: redolith_types::Charset::Utf8mb4,
         div_precision_increment: 4,
+        group_concat_max_len: 1024,
         variable_type: &variable_type,
         user_variable_type: &|name| name.starts_with('x').then(|| ExprType::bigint(20)),
         untyped: &[],

@@ -454,6 +454,10 @@ errors! {
     data_truncated(column, row) = 1265, "Data truncated for column '{column}' at row {row}";
     illegal_mix_of_collations(operation) = 1267, "Illegal mix of collations for operation \
         '{operation}'";
+    illegal_mix_of_three(operation) = 1270, "Illegal mix of collations for operation \
+        '{operation}'";
+    illegal_mix_of_many(operation) = 1271, "Illegal mix of collations for operation \
+        '{operation}'";
     no_such_grant(user, host) = 1141, "There is no such grant defined for user '{user}' on host \
         '{host}'";
     unknown_collation(name) = 1273, "Unknown collation: '{name}'";

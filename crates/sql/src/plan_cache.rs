@@ -47,6 +47,7 @@ pub struct PlanContext {
     /// `@@default_collation_for_utf8mb4`
     pub utf8mb4: Collation,
     pub div_precision_increment: u8,
+    pub group_concat_max_len: usize,
 }
 impl PlanContext {
     pub fn charsets(&self) -> TextCharsets {
@@ -387,6 +388,7 @@ mod tests {
             collation: Collation::Utf8mb4GeneralCi,
             utf8mb4: Collation::Utf8mb4GeneralCi,
             div_precision_increment: 4,
+            group_concat_max_len: 1024,
         }
     }
 

@@ -51,6 +51,7 @@ fn plan(tables: &Tables, sql: &str, params: Params) -> Result<(Plan, Vec<String>
         utf8mb4: Collation::Utf8mb4GeneralCi,
         file_charset: redolith_types::Charset::Utf8mb4,
         div_precision_increment: 4,
+        group_concat_max_len: 1024,
         variable_type: &known,
         user_variable_type: &|_| None,
         untyped: &[],

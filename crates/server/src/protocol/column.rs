@@ -8,7 +8,7 @@
 use super::lenenc::put_bytes;
 use redolith_sql::ColumnMeta;
 use redolith_sql::plan::expr_type::{ExprType, Kind};
-use redolith_types::{Charset, Collation, LobSize};
+use redolith_types::{Charset, Collation};
 
 /// Appends the definition of a column. `results` is the character set that the client wants strings
 /// in; `None` if strings are sent as they are stored.
@@ -38,10 +38,10 @@ fn put_type(b: &mut Vec<u8>, ty: &ExprType, flags: u16, results: Option<Collatio
         // The engine counts lengths in characters, and the protocol in bytes.
         Some(c) if ty.kind.is_string() && ty.collation != Collation::Binary => {
             // Each byte of a TEXT may be a character, which the client's character set changes.
-            let chars = if ty.kind == Kind::Blob { bytes_of_text(ty) } else { ty.length };
+            let chars = ty.most_chars();
             (c, chars.saturating_mul(max_bytes(c)))
         }
-        _ if ty.kind == Kind::Blob => (ty.collation, bytes_of_text(ty)),
+        _ if ty.kind == Kind::Blob => (ty.collation, ty.text_bytes()),
         _ if ty.kind.is_string() => {
             (ty.collation, ty.length.saturating_mul(max_bytes(ty.collation)))
         }
@@ -54,17 +54,6 @@ fn put_type(b: &mut Vec<u8>, ty: &ExprType, flags: u16, results: Option<Collatio
     b.extend_from_slice(&flags.to_le_bytes());
     b.push(ty.decimals);
     b.extend_from_slice(&[0; 2]);
-}
-
-/// The bytes that a TEXT or BLOB may have. The limit of a TEXT in characters has lost the rest of
-/// its division by the bytes of a character.
-fn bytes_of_text(ty: &ExprType) -> u32 {
-    let max = u64::from(max_bytes(ty.collation));
-    let bytes = u64::from(ty.length) * max;
-    let limits = [LobSize::Tiny, LobSize::Normal, LobSize::Medium, LobSize::Long];
-    let limit =
-        limits.map(LobSize::max_bytes).into_iter().find(|n| (bytes..bytes + max).contains(n));
-    u32::try_from(limit.unwrap_or(bytes)).unwrap_or(u32::MAX)
 }
 
 fn max_bytes(collation: Collation) -> u32 {

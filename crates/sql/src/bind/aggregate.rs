@@ -1,6 +1,6 @@
 //! Aggregate functions.
 use super::enum_set::number_of;
-use super::expr::{Env, operand};
+use super::expr::{Env, in_charset, operand};
 use super::scope::Clause;
 use super::{Binder, slot, type_rules};
 use crate::error::{Result, SqlError};
@@ -33,8 +33,8 @@ pub(super) fn by_name(name: &str) -> Option<Aggregate> {
     })
 }
 
-/// The value of `@@group_concat_max_len`.
-const GROUP_CONCAT_CHARS: u32 = 1024;
+/// A longer GROUP_CONCAT is a TEXT or a BLOB, as in MySQL.
+const LONGEST_VARCHAR_CONCAT: u32 = 512;
 
 /// The distinct aggregates of a SELECT.
 #[derive(Default)]
@@ -156,6 +156,9 @@ impl Binder<'_> {
             Aggregate::Sum => type_rules::sum(&arg),
             Aggregate::Avg => type_rules::avg(&arg, self.cx.div_precision_increment),
             Aggregate::Min | Aggregate::Max | Aggregate::AnyValue => {
+                if function != Aggregate::AnyValue {
+                    type_rules::collation_of(&[&arg], &call.name.to_ascii_lowercase())?;
+                }
                 ExprType { zerofill: false, ..arg.nullable(true) }
             }
             Aggregate::BitAnd | Aggregate::BitOr | Aggregate::BitXor => bits_of(&args[0])?,
@@ -168,12 +171,18 @@ impl Binder<'_> {
                 for arg in &mut args {
                     arg.change(|arg| self.to_string(arg));
                 }
-                let collation = type_rules::collation_of(
+                let (collation, coercibility) = type_rules::result_collation(
                     &args.iter().map(|a| &a.ty).collect::<Vec<_>>(),
                     "group_concat",
-                )?
-                .0;
-                ExprType::string(GROUP_CONCAT_CHARS, collation).nullable(true)
+                )?;
+                let ty = ExprType {
+                    coercibility,
+                    ..concat_type(self.cx.group_concat_max_len, collation)
+                };
+                for arg in &mut args {
+                    arg.change(|arg| in_charset(arg, &ty));
+                }
+                ty
             }
         };
         let values = args.len();
@@ -276,6 +285,14 @@ enum OrderKey {
 
 fn is_numbered(kind: Kind) -> bool {
     matches!(kind, Kind::Enum | Kind::Set)
+}
+
+/// The type of GROUP_CONCAT, which has at most `max_len` bytes. Each byte may be a character.
+fn concat_type(max_len: usize, collation: Collation) -> ExprType {
+    let longest = ExprType::json().length;
+    let chars = u32::try_from(max_len).map_or(longest, |len| len.min(longest));
+    let kind = if chars > LONGEST_VARCHAR_CONCAT { Kind::Blob } else { Kind::VarChar };
+    ExprType { kind, nullable: true, ..ExprType::string(chars, collation) }
 }
 
 /// The longest argument of a bit function over binary strings, in bytes, as in MySQL.

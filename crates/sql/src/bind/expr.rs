@@ -702,7 +702,7 @@ pub(super) fn transcode(value: Expr, collation: Collation) -> Expr {
     }
     let nullable = value.ty.nullable || may_be_no_text(&value, collation);
     let ty = transcoded_type(&value, collation).nullable(nullable);
-    Expr::new(ExprKind::Cast(Box::new(value)), ty)
+    Expr::new(ExprKind::Transcode(Box::new(value)), ty)
 }
 /// The bytes of a string, all of them and no more. A cast to BINARY(n) would cut them, or pad them.
 fn as_bytes(value: Expr) -> Expr {
@@ -723,7 +723,7 @@ fn transcoded_type(value: &Expr, collation: Collation) -> ExprType {
     // its text is no limit.
     let is_open = matches!(value.kind, ExprKind::Param(_) | ExprKind::Hex(_))
         || value.ty.length >= ExprType::json().length;
-    let length = if is_open { u32::MAX } else { value.ty.length };
+    let length = if is_open { u32::MAX } else { value.ty.most_chars() };
     ExprType {
         kind: Kind::VarChar,
         unsigned: false,
@@ -747,7 +747,7 @@ pub(super) fn in_charset(value: Expr, ty: &ExprType) -> Expr {
     // A character that the new set lacks is an error (1267), as in MySQL; it does not become '?'.
     Expr::new(
         if has_all {
-            ExprKind::Cast(Box::new(value))
+            ExprKind::Transcode(Box::new(value))
         } else {
             ExprKind::ConvertTo(Box::new(value))
         },

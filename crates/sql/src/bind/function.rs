@@ -174,7 +174,13 @@ impl Binder<'_> {
                 let (collation, coercibility) = if strings.is_empty() {
                     (self.cx.collation, Coercibility::Literal)
                 } else {
-                    type_rules::collation_of(&strings, function.name())?
+                    let compares = searches || function == Function::Replace;
+                    let of = if compares {
+                        type_rules::collation_of
+                    } else {
+                        type_rules::result_collation
+                    };
+                    of(&strings, &function.name().to_ascii_lowercase())?
                 };
                 ExprType { coercibility, ..ExprType::string(length, collation) }
             }
@@ -205,11 +211,13 @@ impl Binder<'_> {
                 let mut ty = type_rules::unify(
                     &args[from as usize..].iter().map(|a| a.ty).collect::<Vec<_>>(),
                 )?;
-                if matches!(function, Function::Greatest | Function::Least)
-                    && ty.kind.is_string()
-                    && let Some(moment) = extreme_moment_type(args)
-                {
-                    ty.length = ty.length.max(moment.length);
+                if matches!(function, Function::Greatest | Function::Least) {
+                    type_rules::collation_of(&[&ty], &function.name().to_ascii_lowercase())?;
+                    if ty.kind.is_string()
+                        && let Some(moment) = extreme_moment_type(args)
+                    {
+                        ty.length = ty.length.max(moment.length);
+                    }
                 }
                 for arg in &mut args[from as usize..] {
                     arg.change(|arg| in_charset(arg, &ty));
@@ -282,9 +290,9 @@ impl Binder<'_> {
         let (collation, coercibility) = if strings.is_empty() {
             (self.cx.collation, Coercibility::Literal)
         } else {
-            type_rules::collation_of(&strings, "concat")?
+            type_rules::result_collation(&strings, "concat")?
         };
-        let length: u64 = args.iter().map(|a| u64::from(a.ty.length)).sum();
+        let length: u64 = args.iter().map(|a| u64::from(a.ty.most_chars())).sum();
         let ty = ExprType {
             coercibility,
             ..ExprType::string(length.min(u32::MAX as u64 / 4) as u32, collation)

@@ -95,6 +95,8 @@ pub struct BindContext<'a> {
     pub file_charset: Charset,
     /// `@@div_precision_increment`: the number of decimals that `/` and AVG add.
     pub div_precision_increment: u8,
+    /// `@@group_concat_max_len`: the most bytes of a GROUP_CONCAT.
+    pub group_concat_max_len: usize,
     /// The type of a system variable; None if the name is unknown.
     pub variable_type: &'a dyn Fn(&str) -> Option<ExprType>,
     /// The type of a user variable's value; None if the variable has no value.
@@ -127,6 +129,11 @@ pub enum Params {
 
 pub fn bind(parsed: &Parsed<'_>, cx: &BindContext<'_>, params: Params) -> Result<Bound> {
     let parameterize = params != Params::Marks;
+    let makes_table = matches!(&parsed.statement, ast::Statement::CreateTable(create)
+        if create.select.is_some());
+    // A prepared statement may run with another limit, and its table must hold the rows.
+    let of_any_limit = BindContext { group_concat_max_len: usize::MAX, ..*cx };
+    let cx = if makes_table && !parameterize { &of_any_limit } else { cx };
     let mut binder = Binder::new(parsed, cx, parameterize);
     if let Params::Literals { row_stride } = params {
         binder.row_stride = row_stride;

@@ -202,12 +202,14 @@ fn sql_type(ty: &ExprType) -> SqlType {
         Kind::Time => SqlType::Time { fsp: ty.decimals.min(6) },
         Kind::Json => SqlType::Json,
         Kind::DateTime | Kind::Timestamp => SqlType::DateTime { fsp: ty.decimals.min(6) },
-        _ if ty.collation == Collation::Binary && ty.length > LONGEST => {
-            SqlType::Blob { size: LobSize::Long }
-        }
-        _ if ty.collation == Collation::Binary => SqlType::VarBinary { len: ty.length },
-        _ if ty.length > LONGEST => SqlType::Text { size: LobSize::Long, collation: ty.collation },
-        _ => SqlType::VarChar { chars: ty.length, collation: ty.collation },
+        _ => match (ty.most_chars(), ty.collation) {
+            (len, Collation::Binary) if len > LONGEST => SqlType::Blob { size: LobSize::Long },
+            (len, Collation::Binary) => SqlType::VarBinary { len },
+            (chars, collation) if chars > LONGEST => {
+                SqlType::Text { size: LobSize::Long, collation }
+            }
+            (chars, collation) => SqlType::VarChar { chars, collation },
+        },
     }
 }
 /// The most characters of a VARCHAR; longer columns are of TEXT.

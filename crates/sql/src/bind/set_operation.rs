@@ -15,8 +15,8 @@ use super::type_rules::unify;
 use crate::error::{Result, SqlError};
 use crate::parse::ast::{self, ExprKind as A};
 use crate::plan::{
-    Expr, ExprKind, ExprType, Function, Kind, Limit, SelectPlan, SetKind, SetOperator, Source,
-    SourceKind,
+    Coercibility, Expr, ExprKind, ExprType, Function, Kind, Limit, SelectPlan, SetKind,
+    SetOperator, Source, SourceKind,
 };
 use crate::sink::ColumnMeta;
 
@@ -60,7 +60,11 @@ impl Binder<'_> {
         let columns = (0..visible)
             .map(|n| {
                 let types: Vec<ExprType> = parts.iter().map(|part| part.columns[n].ty).collect();
-                Ok(ColumnMeta::expression(&parts[0].columns[n].name, column_type(&types)?))
+                let ty = column_type(&types)?;
+                if ty.kind.is_string() && ty.coercibility == Coercibility::None {
+                    return Err(SqlError::illegal_mix_of_many("UNION"));
+                }
+                Ok(ColumnMeta::expression(&parts[0].columns[n].name, ty))
             })
             .collect::<Result<Vec<_>>>()?;
         for part in &mut parts {

@@ -207,7 +207,7 @@ pub fn unify(types: &[ExprType]) -> Result<ExprType> {
         let decimals = known.iter().map(|t| t.decimals).max().unwrap_or(0);
         return Ok(ExprType::datetime(decimals).nullable(nullable));
     }
-    let (collation, coercibility) = collation_of(&known, "case")?;
+    let (collation, coercibility) = result_collation(&known, "case")?;
     let length = known.iter().map(|t| t.length).max().unwrap_or(0);
     let is_long = |t: &&ExprType| matches!(t.kind, Kind::Blob | Kind::Json);
     let kind = if known.iter().any(is_long) { Kind::Blob } else { Kind::VarChar };
@@ -220,9 +220,19 @@ fn stays_float(kind: Kind) -> bool {
     kind == Kind::Float || kind.is_integer() && !matches!(kind, Kind::Int | Kind::Bit)
 }
 
-/// The common collation of strings of these types. Numbers do not count unless all types are
-/// numbers.
+/// The collation in which strings of these types are compared. Numbers do not count unless all
+/// types are numbers.
 pub fn collation_of(types: &[&ExprType], operation: &str) -> Result<(Collation, Coercibility)> {
+    match result_collation(types, operation)? {
+        (_, Coercibility::None) => Err(SqlError::illegal_mix_of_collations(operation)),
+        common => Ok(common),
+    }
+}
+
+/// The collation of a string that is made or chosen of strings of these types. If no collation is
+/// the stronger one, it is the `_bin` collation of their character set with the coercibility NONE,
+/// by which nothing can be compared.
+pub fn result_collation(types: &[&ExprType], operation: &str) -> Result<(Collation, Coercibility)> {
     let mut result: Option<(Collation, Coercibility)> = None;
     for ty in types.iter().filter(|t| t.kind.is_string()) {
         result = Some(match result {
@@ -252,13 +262,13 @@ fn stronger(
             let (ca, cb) = (a.0.charset(), b.0.charset());
             if ca == cb {
                 // A _bin collation of a character set wins over others of the same set.
-                return if a.0.is_bin() {
-                    Some(a)
+                return Some(if a.0.is_bin() {
+                    a
                 } else if b.0.is_bin() {
-                    Some(b)
+                    b
                 } else {
-                    None
-                };
+                    (a.0.bin(), Coercibility::None)
+                });
             }
             // The character set that contains the other one wins.
             let rank = |c: Charset| match c {
@@ -286,7 +296,7 @@ pub fn compare_as(left: &ExprType, right: &ExprType) -> Result<CompareAs> {
             Kind::Date | Kind::DateTime | Kind::Timestamp => CompareAs::DateTime,
             Kind::Time => CompareAs::Time,
             kind if kind.is_string() && !matches!(kind, Kind::Enum | Kind::Set) => {
-                CompareAs::String(known.collation)
+                CompareAs::String(collation_of(&[known], "=")?.0)
             }
             _ => CompareAs::ByValue,
         });

@@ -169,6 +169,7 @@ impl Binder<'_> {
             utf8mb4: self.cx.utf8mb4,
             file_charset: self.cx.file_charset,
             div_precision_increment: self.cx.div_precision_increment,
+            group_concat_max_len: self.cx.group_concat_max_len,
             variable_type: self.cx.variable_type,
             user_variable_type: self.cx.user_variable_type,
             untyped: &[],

@@ -209,6 +209,7 @@ impl Session<'_> {
             utf8mb4: Collation::Utf8mb4GeneralCi,
             file_charset: redolith_types::Charset::Utf8mb4,
             div_precision_increment: 4,
+            group_concat_max_len: 1024,
             variable_type: &variable_type,
             user_variable_type: &|name| {
                 self.state.user_variables.get(name).map(|v| of_value(&v.value, v.collation))

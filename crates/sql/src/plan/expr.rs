@@ -138,6 +138,9 @@ pub enum ExprKind {
     /// CAST/CONVERT to the node's own `ty` (kind, unsigned, length if not u32::MAX, decimals,
     /// collation).
     Cast(Box<Expr>),
+    /// A value as text in the character set of the node's `ty`, in which a character that the set
+    /// lacks becomes '?'. The text is whole however long it is: the length in `ty` is metadata.
+    Transcode(Box<Expr>),
     /// A hexadecimal or bit literal. Its value is a byte string; where a number is needed, it is
     /// the number with these bytes, high byte first.
     Hex(Box<Expr>),

@@ -5,7 +5,7 @@
 //! bytes that are copied freely. `length` counts characters for strings and is the display width
 //! for all other types (`COUNT(*)` has 21, a signed INT column 11), because the protocol reports
 //! these numbers.
-use redolith_types::Collation;
+use redolith_types::{Collation, LobSize};
 
 /// The kind of a value, as finely divided as in the protocol.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -206,6 +206,20 @@ impl ExprType {
             kind if kind.is_temporal() => self.decimals,
             _ => NOT_FIXED_DECIMALS,
         }
+    }
+    /// The most characters that a string of this type may have. In a TEXT, each byte may be one.
+    pub fn most_chars(&self) -> u32 {
+        if self.kind == Kind::Blob { self.text_bytes() } else { self.length }
+    }
+    /// The most bytes that a TEXT or BLOB of this type may have. The limit of a TEXT in characters
+    /// has lost the rest of its division by the bytes of a character.
+    pub fn text_bytes(&self) -> u32 {
+        let max = u64::from(self.collation.charset().max_len());
+        let bytes = u64::from(self.length) * max;
+        let limits = [LobSize::Tiny, LobSize::Normal, LobSize::Medium, LobSize::Long];
+        let limit =
+            limits.map(LobSize::max_bytes).into_iter().find(|n| (bytes..bytes + max).contains(n));
+        u32::try_from(limit.unwrap_or(bytes)).unwrap_or(u32::MAX)
     }
     /// True for strings of bytes, not characters.
     pub fn is_binary(&self) -> bool {

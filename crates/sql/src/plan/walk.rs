@@ -15,7 +15,7 @@ macro_rules! each_part {
             Literal(_) | Param(_) | Column { .. } | GroupKey(_) | Aggregate(_) | Window(_) => {}
             InsertedValue(_) | UserVariable { .. } | SystemVariable { .. } | Outer(_) => {}
             AssignUserVariable(_, e) | Unary(_, e) => $f(e),
-            Cast(e) | Hex(e) | Collate(e) | ConvertTo(e) => $f(e),
+            Cast(e) | Transcode(e) | Hex(e) | Collate(e) | ConvertTo(e) => $f(e),
             IsNull { value: e, .. } | IsTruth { value: e, .. } | Member { number: e, .. } => $f(e),
             Arith { sides, .. } | Compare { sides, .. } => sides.$iter().for_each($f),
             Like { sides, .. } | Regexp { sides, .. } => sides.$iter().for_each($f),
@@ -246,7 +246,9 @@ impl Expr {
                 Case { operand, how, otherwise, .. },
                 Case { operand: o, how: h, otherwise: e, .. },
             ) => how == h && operand.is_some() == o.is_some() && otherwise.is_some() == e.is_some(),
-            (Cast(_), Cast(_)) | (ConvertTo(_), ConvertTo(_)) => self.ty == other.ty,
+            (Cast(_), Cast(_)) | (Transcode(_), Transcode(_)) | (ConvertTo(_), ConvertTo(_)) => {
+                self.ty == other.ty
+            }
             (Interval { subtract, unit, .. }, Interval { subtract: s, unit: u, .. }) => {
                 (subtract, unit) == (s, u)
             }

@@ -159,6 +159,7 @@ impl Session {
                 collation: derived.exec.connection,
                 utf8mb4: default_for_utf8mb4(&vars),
                 div_precision_increment: derived.exec.div_precision_increment,
+                group_concat_max_len: derived.exec.group_concat_max_len,
             },
             derived,
             vars,

@@ -261,6 +261,7 @@ impl Session {
                 .collation(Var::CollationDatabase)
                 .map_or(Charset::Utf8mb4, Collation::charset),
             div_precision_increment: context.div_precision_increment,
+            group_concat_max_len: context.group_concat_max_len,
             variable_type: &variable_type,
             user_variable_type: &|name| {
                 self.state.user_variables.get(name).map(|v| of_value(&v.value, v.collation))

@@ -95,6 +95,7 @@ impl Session {
         self.context.collation = self.derived.exec.connection;
         self.context.utf8mb4 = super::default_for_utf8mb4(&self.vars);
         self.context.div_precision_increment = self.derived.exec.div_precision_increment;
+        self.context.group_concat_max_len = self.derived.exec.group_concat_max_len;
         if self.context.schema != self.state.schema {
             self.context.schema = self.state.schema.clone();
         }

@@ -230,20 +230,7 @@ impl<'v> Eval<'v, '_, '_> {
         ty: &ExprType,
     ) -> Result<Value<'v>> {
         let to = ty.collation.charset();
-        let text = match &value {
-            Value::Bytes(b)
-                if b.is_ascii() || self.charset_of(e) == to || to == Charset::Binary =>
-            {
-                value
-            }
-            value if e.ty.kind == Kind::Bit || self.charset_of(e) == Charset::Binary => {
-                match self.valid_text(Value::owned(self.text_of(e, value).into_owned()), to)? {
-                    Some(text) => text,
-                    None => return Ok(Value::Null),
-                }
-            }
-            value => Value::owned(self.string_in(e, value, to).into_owned()),
-        };
+        let Some(text) = self.whole_text(e, value, to)? else { return Ok(Value::Null) };
         let binary = ty.collation == Collation::Binary;
         let name = if binary { "cast_as_binary" } else { "cast_as_char" };
         if matches!(&text, Value::Bytes(Cow::Owned(made)) if made.len() > self.most_bytes()) {
@@ -270,6 +257,40 @@ impl<'v> Eval<'v, '_, '_> {
             return Ok(Value::owned(padded));
         }
         Ok(text)
+    }
+
+    /// A value as text in the character set of `ty`, all of it.
+    pub(super) fn transcode(&mut self, e: &'v Expr, ty: &ExprType) -> Result<Value<'v>> {
+        let value = self.eval(e)?;
+        if value.is_null() {
+            return Ok(value);
+        }
+        match self.whole_text(e, value, ty.collation.charset())? {
+            Some(Value::Bytes(Cow::Owned(made))) if made.len() > self.most_bytes() => {
+                self.too_long("convert")
+            }
+            text => Ok(text.unwrap_or(Value::Null)),
+        }
+    }
+
+    /// The text of `e`'s value in the character set `to`. None if it is not valid there.
+    fn whole_text(
+        &mut self,
+        e: &'v Expr,
+        value: Value<'v>,
+        to: Charset,
+    ) -> Result<Option<Value<'v>>> {
+        Ok(Some(match &value {
+            Value::Bytes(b)
+                if b.is_ascii() || self.charset_of(e) == to || to == Charset::Binary =>
+            {
+                value
+            }
+            value if e.ty.kind == Kind::Bit || self.charset_of(e) == Charset::Binary => {
+                return self.valid_text(Value::owned(self.text_of(e, value).into_owned()), to);
+            }
+            value => Value::owned(self.string_in(e, value, to).into_owned()),
+        }))
     }
 
     /// Bytes as text of the character set `to`. Bytes that are not valid there give warning 1300

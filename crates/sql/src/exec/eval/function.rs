@@ -243,6 +243,29 @@ impl<'v> Eval<'v, '_, '_> {
             value => Some(Cow::Owned(self.string_in(e, &value, to).into_owned())),
         })
     }
+    /// The argument as text in the character set in which it meets the other strings of `function`.
+    /// A character that this set lacks must not become '?', which could then equal a '?'.
+    pub(super) fn arg_met(
+        &mut self,
+        e: &'v Expr,
+        to: Charset,
+        function: Function,
+    ) -> Result<Option<Cow<'v, [u8]>>> {
+        let value = self.eval(e)?;
+        let whole = match value {
+            Value::Null => return Ok(None),
+            Value::Bytes(b)
+                if b.is_ascii() || to == Charset::Binary || self.charset_of(e) == to =>
+            {
+                return Ok(Some(b));
+            }
+            value => self.whole_string_in(e, &value, to).map(|text| text.into_owned()),
+        };
+        match whole {
+            Some(text) => Ok(Some(Cow::Owned(text))),
+            None => Err(no_common_charset(function)),
+        }
+    }
     /// The bytes of a string argument in its own character set, or the text of a number.
     pub(super) fn arg_bytes(&mut self, e: &'v Expr) -> Result<Option<Cow<'v, [u8]>>> {
         self.arg_text(e, self.charset_of(e))
@@ -464,6 +487,15 @@ pub(super) fn is_calculated_date(e: &Expr) -> bool {
             e.ty.kind.is_string() && extreme_moment_type(args).is_some()
         }
         _ => e.is_calculated_date(),
+    }
+}
+
+/// The error for strings of which one has a character that the character set of all lacks.
+pub(super) fn no_common_charset(function: Function) -> SqlError {
+    let name = function.name().to_ascii_lowercase();
+    match function {
+        Function::Replace | Function::RegexpReplace => SqlError::illegal_mix_of_three(name),
+        _ => SqlError::illegal_mix_of_collations(name),
     }
 }
 

@@ -265,6 +265,7 @@ impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
                 self.case(operand.as_deref(), *how, branches, otherwise.as_deref(), e)
             }
             ExprKind::Cast(value) => self.cast(value, e),
+            ExprKind::Transcode(value) => self.transcode(value, &e.ty),
             ExprKind::Hex(value) | ExprKind::Collate(value) => self.eval(value),
             ExprKind::ConvertTo(value) => self.convert_to(value, e),
             ExprKind::Member { number, table, column } => {

@@ -60,6 +60,10 @@ impl Printer<'_> {
             }
             ExprKind::Hex(v) | ExprKind::Member { number: v, .. } => self.print(v),
             ExprKind::Cast(v) | ExprKind::ConvertTo(v) => self.around("cast(", v, ")"),
+            ExprKind::Transcode(v) => {
+                self.around("convert(", v, "");
+                self.write(format_args!(" using {})", e.ty.collation.charset().name()))
+            }
             ExprKind::UserVariable { name, .. } => self.write(format_args!("(@`{name}`)")),
             ExprKind::SystemVariable { name, .. } => self.write(format_args!("@@{name}")),
             ExprKind::GroupKey(n) => self.write(format_args!("group key {}", n + 1)),

@@ -88,7 +88,7 @@ impl<'v> Eval<'v, '_, '_> {
             }
             _ => {}
         }
-        let Some(text) = self.arg_text(&args[0], to)? else { return Ok(Value::Null) };
+        let Some(text) = self.arg_met(&args[0], to, function)? else { return Ok(Value::Null) };
         Ok(match function {
             F::Lower | F::Upper => {
                 // Binary strings have no case.
@@ -185,7 +185,7 @@ impl<'v> Eval<'v, '_, '_> {
             }
             F::Replace => {
                 let (Some(from), Some(with)) =
-                    (self.arg_text(&args[1], to)?, self.arg_text(&args[2], to)?)
+                    (self.arg_met(&args[1], to, function)?, self.arg_met(&args[2], to, function)?)
                 else {
                     return Ok(Value::Null);
                 };
@@ -223,7 +223,7 @@ impl<'v> Eval<'v, '_, '_> {
                 let end = from + offset(to, &text[from..], len);
                 Value::owned([&text[..from], &new, &text[end..]].concat())
             }
-            _ => return self.pad(function == F::Lpad, text, args, to),
+            _ => return self.pad(function, text, args, to),
         })
     }
 
@@ -246,12 +246,14 @@ impl<'v> Eval<'v, '_, '_> {
 
     fn pad(
         &mut self,
-        left: bool,
+        function: Function,
         text: Cow<'v, [u8]>,
         args: &'v [Expr],
         to: Charset,
     ) -> Result<Value<'v>> {
-        let (Some(len), Some(with)) = (self.arg_int(&args[1])?, self.arg_text(&args[2], to)?)
+        let left = function == Function::Lpad;
+        let (Some(len), Some(with)) =
+            (self.arg_int(&args[1])?, self.arg_met(&args[2], to, function)?)
         else {
             return Ok(Value::Null);
         };

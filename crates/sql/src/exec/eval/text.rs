@@ -38,14 +38,14 @@ impl<'v> Eval<'v, '_, '_> {
     ) -> Result<Value<'v>> {
         use Function as F;
         match function {
-            F::Locate => self.locate(&args[1], &args[0], args.get(2)),
-            F::Instr => self.locate(&args[0], &args[1], None),
+            F::Locate => self.locate(function, &args[1], &args[0], args.get(2)),
+            F::Instr => self.locate(function, &args[0], &args[1], None),
             F::FindInSet => self.find_in_set(&args[0], &args[1]),
             F::Strcmp => {
-                let collation = self.meeting(&args[0], &args[1])?;
+                let collation = self.meeting(function, &args[0], &args[1])?;
                 let to = collation.charset();
                 let (Some(a), Some(b)) =
-                    (self.arg_text(&args[0], to)?, self.arg_text(&args[1], to)?)
+                    (self.arg_met(&args[0], to, function)?, self.arg_met(&args[1], to, function)?)
                 else {
                     return Ok(Value::Null);
                 };
@@ -57,7 +57,7 @@ impl<'v> Eval<'v, '_, '_> {
             F::Ord => {
                 let charset = self.charset_of(&args[0]);
                 Ok(self.arg_bytes(&args[0])?.map_or(Value::Null, |b| {
-                    let len = if b.is_empty() { 0 } else { charset.decode(&b).1 };
+                    let len = charset.prefix_len(&b, 1);
                     Value::Int(b[..len].iter().fold(0, |n, b| n << 8 | *b as i64))
                 }))
             }
@@ -139,10 +139,12 @@ impl<'v> Eval<'v, '_, '_> {
         })
     }
 
-    /// The collation in which two strings are compared.
-    fn meeting(&self, a: &Expr, b: &Expr) -> Result<Collation> {
+    /// The collation in which `function` compares two strings.
+    fn meeting(&self, function: Function, a: &Expr, b: &Expr) -> Result<Collation> {
         match (a.ty.kind.is_string(), b.ty.kind.is_string()) {
-            (true, true) => Ok(collation_of(&[&a.ty, &b.ty], "=")?.0),
+            (true, true) => {
+                Ok(collation_of(&[&a.ty, &b.ty], &function.name().to_ascii_lowercase())?.0)
+            }
             (true, false) => Ok(a.ty.collation),
             (false, true) => Ok(b.ty.collation),
             (false, false) => Ok(self.env.settings.connection),
@@ -151,13 +153,16 @@ impl<'v> Eval<'v, '_, '_> {
 
     fn locate(
         &mut self,
+        function: Function,
         text: &'v Expr,
         part: &'v Expr,
         from: Option<&'v Expr>,
     ) -> Result<Value<'v>> {
-        let collation = self.meeting(text, part)?;
+        let collation = self.meeting(function, text, part)?;
         let to = collation.charset();
-        let (Some(text), Some(part)) = (self.arg_text(text, to)?, self.arg_text(part, to)?) else {
+        let (Some(text), Some(part)) =
+            (self.arg_met(text, to, function)?, self.arg_met(part, to, function)?)
+        else {
             return Ok(Value::Null);
         };
         let skip = match from {
@@ -185,9 +190,11 @@ impl<'v> Eval<'v, '_, '_> {
         Ok(Value::Int(memmem::find(&text, &part).map_or(0, position) as i64))
     }
     fn find_in_set(&mut self, wanted: &'v Expr, list: &'v Expr) -> Result<Value<'v>> {
-        let collation = self.meeting(wanted, list)?;
+        let function = Function::FindInSet;
+        let collation = self.meeting(function, wanted, list)?;
         let to = collation.charset();
-        let (Some(wanted), Some(list)) = (self.arg_text(wanted, to)?, self.arg_text(list, to)?)
+        let (Some(wanted), Some(list)) =
+            (self.arg_met(wanted, to, function)?, self.arg_met(list, to, function)?)
         else {
             return Ok(Value::Null);
         };

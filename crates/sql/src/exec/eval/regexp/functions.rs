@@ -1,5 +1,6 @@
 //! The functions REGEXP_LIKE(), REGEXP_INSTR(), REGEXP_SUBSTR() and REGEXP_REPLACE().
 use super::super::Eval;
+use super::super::function::no_common_charset;
 use super::replacement::Replacement;
 use super::{Compiled, MatchType};
 use crate::bind::type_rules::collation_of;
@@ -33,7 +34,9 @@ impl<'v> Eval<'v, '_, '_> {
             self.string_in(&sides[1], &pattern, charset),
         );
         let mut compiled = self.compiled(&pattern, collation, how)?;
-        let found = compiled.is_match(&text, &mut || self.env.look())?;
+        let searched = compiled.searched(&text);
+        self.charge_copy(&searched)?;
+        let found = compiled.is_match(&searched, &mut || self.env.look())?;
         self.env.regex = Some(compiled);
         Ok(Some(found))
     }
@@ -69,6 +72,14 @@ impl<'v> Eval<'v, '_, '_> {
     /// The value of an argument that is a number, or `default` if there is no such argument.
     fn number_or(&mut self, arg: Option<&'v Expr>, default: i64) -> Result<Option<i64>> {
         arg.map_or(Ok(Some(default)), |arg| self.arg_int(arg))
+    }
+
+    /// Charges for a text that was made for a search, if it is long.
+    fn charge_copy(&mut self, searched: &Cow<'_, [u8]>) -> Result<()> {
+        match searched {
+            Cow::Owned(made) if made.len() >= LONG => self.env.charge(made.len()),
+            _ => Ok(()),
+        }
     }
 
     /// REGEXP_LIKE(text, pattern [, match type]).
@@ -133,13 +144,16 @@ impl<'v> Eval<'v, '_, '_> {
         let pattern = self.string_in(&args[1], &pattern, charset);
         let mut compiled = self.compiled(&pattern, collation, how)?;
         let from = start(charset, &text, position)?;
+        let searched = compiled.searched(&text);
+        self.charge_copy(&searched)?;
         let mut found = None;
         let mut made = None;
         match function {
             Function::RegexpReplace => {
-                made = Some(replaced(self.env, &mut compiled, &text, &with, occurrence, from)?);
+                let texts = (&text[..], &searched[..]);
+                made = Some(replaced(self.env, &mut compiled, texts, &with, occurrence, from)?);
             }
-            _ => found = nth(self.env, &mut compiled, &text, from, occurrence)?,
+            _ => found = nth(self.env, &mut compiled, &searched, from, occurrence)?,
         }
         self.env.regex = Some(compiled);
         if function == Function::RegexpInstr {
@@ -154,7 +168,10 @@ impl<'v> Eval<'v, '_, '_> {
         if charset == to || charset == Charset::Binary || made.is_ascii() {
             return Ok(Value::owned(made));
         }
-        Ok(Value::owned(charset.convert_lossy(&made, to).into_owned()))
+        match charset.convert(&made, to) {
+            Ok(text) => Ok(Value::owned(text.into_owned())),
+            Err(_) => Err(no_common_charset(function)),
+        }
     }
 }
 
@@ -211,16 +228,17 @@ fn nth(
 }
 
 /// The text with other text for the match of this number, or for all matches if the number is 0.
+/// The matches are those in the text to search.
 fn replaced(
     env: &mut Env<'_>,
     compiled: &mut Compiled,
-    text: &[u8],
+    (text, searched): (&[u8], &[u8]),
     with: &[u8],
     occurrence: i64,
     from: usize,
 ) -> Result<Vec<u8>> {
     let most = env.settings.max_allowed_packet;
-    let Some(mut found) = nth(env, compiled, text, from, occurrence)? else {
+    let Some(mut found) = nth(env, compiled, searched, from, occurrence)? else {
         return Ok(text.to_vec());
     };
     let replacement = Replacement::parse(with, || compiled.groups())?;
@@ -230,7 +248,7 @@ fn replaced(
             None
         } else {
             let stop = &mut || env.look();
-            Some(compiled.groups()?.of_match(text, &found, &replacement.groups, stop)?)
+            Some(compiled.groups()?.of_match(searched, &found, &replacement.groups, stop)?)
         };
         let more = (found.start - copied).saturating_add(replacement.len(&found, threads));
         if more > most.saturating_sub(out.len()) {
@@ -243,10 +261,10 @@ fn replaced(
             env.charge(out.capacity() - charged)?;
             charged = out.capacity();
         }
-        let next = compiled.after(text, &found).filter(|_| occurrence == 0);
+        let next = compiled.after(searched, &found).filter(|_| occurrence == 0);
         let Some(next) = next else { break };
         count(env, text.len() - next)?;
-        match compiled.find(text, next, &mut || env.look())? {
+        match compiled.find(searched, next, &mut || env.look())? {
             Some(another) => found = another,
             None => break,
         }

@@ -7,6 +7,7 @@
 //! time (a DFA) is the fast one. The DFA cannot decide word borders beside characters that are not
 //! ASCII; then the search goes on over sets of states (Thompson, 1968).
 mod functions;
+mod pattern;
 mod pattern_size;
 mod replacement;
 mod steps;
@@ -15,13 +16,16 @@ mod tests;
 mod threads;
 
 use crate::error::{Result, SqlError};
+use pattern::Pattern;
 use pattern_size::PatternSize;
 use redolith_types::Collation;
 use regex_automata::Input;
-use regex_automata::meta::{BuildError, Config, Regex};
+use regex_automata::meta::{Config, Regex};
 use regex_automata::nfa::thompson::WhichCaptures;
 use regex_automata::util::syntax;
+use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::Arc;
 use steps::Steps;
 use threads::Groups;
 
@@ -47,6 +51,10 @@ pub struct Compiled {
     collation: Collation,
     how: MatchType,
     regex: Regex,
+    /// The pattern for the library, from which other automata are made.
+    source: Arc<Pattern>,
+    /// The last line feed of a text is replaced in what is searched.
+    replaces_feed: bool,
     /// The compiled pattern takes no more than [`SMALL_PATTERN_BYTES`].
     is_small: bool,
     /// Made for the first long text. The inner None means that no automaton could be made.
@@ -115,15 +123,21 @@ impl Compiled {
         if size == PatternSize::TooLarge {
             return Err(SqlError::pattern_too_big());
         }
-        let text = as_text(pattern)
-            .map_err(|_| SqlError::invalid_string("utf8mb4", String::from_utf8_lossy(pattern)))?;
+        let source = Pattern::new(pattern, collation, how)?;
+        let mut before_long = Some(before_long);
+        if size == PatternSize::Large
+            && let Some(before_long) = before_long.take()
+        {
+            before_long();
+        }
+        let tree = source.tree()?;
         let compile = |bytes| {
             let config = Config::new()
                 .utf8_empty(false)
+                .line_terminator(tree.line_end())
                 .which_captures(WhichCaptures::Implicit)
                 .nfa_size_limit(Some(bytes));
-            let syntax = how.syntax(collation);
-            Regex::builder().configure(config).syntax(syntax).build(&text).map_err(Box::new)
+            Regex::builder().configure(config).build_from_hir(&tree.hir).map_err(Box::new)
         };
         let at_once = match size {
             PatternSize::Small => Some(compile(SMALL_PATTERN_BYTES))
@@ -133,20 +147,40 @@ impl Compiled {
         let (regex, is_small) = match at_once {
             Some(regex) => (regex, true),
             None => {
-                before_long();
+                if let Some(before_long) = before_long {
+                    before_long();
+                }
                 (compile(PATTERN_BYTES), false)
             }
         };
-        let regex = regex.map_err(|e| illegal(&e))?;
-        let pattern = pattern.to_vec();
-        Ok(Compiled { pattern, collation, how, regex, is_small, steps: None, groups: None })
+        let regex = regex.map_err(|e| match e.size_limit() {
+            Some(_) => SqlError::pattern_too_big(),
+            None => illegal(&e),
+        })?;
+        Ok(Compiled {
+            pattern: pattern.to_vec(),
+            collation,
+            how,
+            regex,
+            source: Arc::new(source),
+            replaces_feed: tree.replaces_feed,
+            is_small,
+            steps: None,
+            groups: None,
+        })
     }
     pub fn is_for(&self, pattern: &[u8], collation: Collation, how: MatchType) -> bool {
         self.pattern == pattern && self.collation == collation && self.how == how
     }
 
-    /// True if the pattern is found in `text`. Now and then calls `stop`, whose error ends the
-    /// search.
+    /// The bytes to search for the pattern, which are those of `text` but for a last line feed. All
+    /// places in them are places in `text`.
+    pub fn searched<'t>(&self, text: &'t [u8]) -> Cow<'t, [u8]> {
+        if self.replaces_feed { pattern::with_last_feed(text) } else { Cow::Borrowed(text) }
+    }
+
+    /// True if the pattern is found in `text`, which is [`Self::searched`]. Now and then calls
+    /// `stop`, whose error ends the search.
     pub fn is_match(&mut self, text: &[u8], stop: &mut dyn FnMut() -> Result<()>) -> Result<bool> {
         match self.steps_for(text.len()) {
             Some(steps) => steps.is_match(text, stop),
@@ -158,14 +192,14 @@ impl Compiled {
         if self.is_small && len < LONG_TEXT {
             return None;
         }
-        let Compiled { pattern, collation, how, .. } = self;
-        let steps = self.steps.get_or_insert_with(|| Steps::new(pattern, *collation, *how));
+        let source = &self.source;
+        let steps = self.steps.get_or_insert_with(|| Steps::new(source));
         steps.as_deref_mut().filter(|steps| len.saturating_mul(steps.states()) > FEW_STEPS)
     }
 
-    /// Where the pattern is found first in `text`, from the byte `from` on. Borders of words and
-    /// lines take into account what is before. Now and then calls `stop`, whose error ends the
-    /// search.
+    /// Where the pattern is found first in `text`, which is [`Self::searched`], from the byte `from`
+    /// on. Borders of words and lines take into account what is before. Now and then calls `stop`,
+    /// whose error ends the search.
     pub fn find(
         &mut self,
         text: &[u8],
@@ -211,23 +245,14 @@ impl Compiled {
     /// The groups of the pattern, for replacements.
     pub fn groups(&mut self) -> Result<&mut Groups> {
         if self.groups.is_none() {
-            self.groups = Some(Groups::new(&self.pattern, self.collation, self.how)?);
+            self.groups = Some(Groups::new(&self.source)?);
         }
         self.groups.as_mut().ok_or_else(SqlError::pattern_too_big)
     }
 }
 
 /// The error for a pattern that the library refuses.
-fn illegal(e: &BuildError) -> SqlError {
-    if e.size_limit().is_some() {
-        return SqlError::pattern_too_big();
-    }
-    let why = e.syntax_error().map_or_else(|| e.to_string(), ToString::to_string);
-    let why = why.replace('\n', " ");
+fn illegal(e: &dyn std::error::Error) -> SqlError {
+    let why = e.to_string().replace('\n', " ");
     SqlError::new(3685, format!("Illegal argument to a regular expression. ({why})"))
-}
-
-/// With the word borders of MySQL 5, `[[:<:]]` and `[[:>:]]`.
-fn as_text(pattern: &[u8]) -> std::result::Result<String, std::str::Utf8Error> {
-    Ok(std::str::from_utf8(pattern)?.replace("[[:<:]]", r"\b").replace("[[:>:]]", r"\b"))
 }

@@ -69,13 +69,13 @@ fn classes(pattern: &[u8]) -> usize {
     weight
 }
 /// The length of `:alpha:]` at the front of a text.
-fn posix_class(rest: &[u8]) -> Option<usize> {
+pub fn posix_class(rest: &[u8]) -> Option<usize> {
     let name = rest.strip_prefix(b":")?;
     let len = name.iter().take_while(|b| b.is_ascii_alphabetic() || **b == b'^').count();
     name[len..].starts_with(b":]").then_some(len + 3)
 }
 /// Whether the flag `x` is set somewhere: `(?x)`.
-fn ignores_spaces(pattern: &[u8]) -> bool {
+pub fn ignores_spaces(pattern: &[u8]) -> bool {
     pattern.windows(2).enumerate().filter(|(_, two)| two == b"(?").any(|(at, _)| {
         pattern[at + 2..].iter().take_while(|b| b.is_ascii_alphabetic()).any(|b| *b == b'x')
     })

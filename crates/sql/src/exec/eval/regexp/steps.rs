@@ -1,14 +1,15 @@
 //! Searches that step an automaton byte by byte, and can be ended.
+use super::pattern::Pattern;
 use super::threads::Threads;
-use super::{MatchType, STEPS_PER_LOOK, WINDOW, as_text};
+use super::{STEPS_PER_LOOK, WINDOW};
 use crate::error::Result;
-use redolith_types::Collation;
+use regex_automata::hybrid::LazyStateID;
 use regex_automata::hybrid::dfa::{Cache, DFA};
-use regex_automata::hybrid::{BuildError, LazyStateID};
 use regex_automata::nfa::thompson::{self, NFA, State, WhichCaptures};
 use regex_automata::util::primitives::StateID;
 use regex_automata::{Anchored, Input, MatchKind};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// The pattern as an automaton that makes its states when it first meets them.
 pub struct Steps {
@@ -19,18 +20,15 @@ pub struct Steps {
     backwards: Option<(DFA, Cache)>,
     /// Made for the first search that the automaton cannot decide.
     threads: Option<Box<Threads>>,
-    pattern: String,
-    collation: Collation,
-    how: MatchType,
+    pattern: Arc<Pattern>,
 }
 
 impl Steps {
-    pub fn new(pattern: &[u8], collation: Collation, how: MatchType) -> Option<Box<Steps>> {
-        let pattern = as_text(pattern).ok()?;
-        let dfa = build(&pattern, collation, how, false).ok()?;
+    pub fn new(pattern: &Arc<Pattern>) -> Option<Box<Steps>> {
+        let dfa = build(pattern, false)?;
         let (cache, states) = (dfa.create_cache(), dfa.get_nfa().states().len());
         let (backwards, threads) = (None, None);
-        Some(Box::new(Steps { dfa, cache, states, backwards, threads, pattern, collation, how }))
+        Some(Box::new(Steps { dfa, cache, states, backwards, threads, pattern: pattern.clone() }))
     }
     /// The number of the automaton's states before it makes more of them.
     pub fn states(&self) -> usize {
@@ -69,13 +67,7 @@ impl Steps {
         let threads = match &mut self.threads {
             Some(threads) => threads,
             none => {
-                let made = Threads::new(
-                    &self.pattern,
-                    self.collation,
-                    self.how,
-                    WhichCaptures::Implicit,
-                    vec![0, 1],
-                )?;
+                let made = Threads::new(&self.pattern, WhichCaptures::Implicit, &[0, 1])?;
                 none.insert(Box::new(made))
             }
         };
@@ -138,9 +130,7 @@ impl Steps {
     ) -> Result<Option<usize>> {
         let window = self.window();
         if self.backwards.is_none() {
-            let Ok(dfa) = build(&self.pattern, self.collation, self.how, true) else {
-                return Ok(None);
-            };
+            let Some(dfa) = build(&self.pattern, true) else { return Ok(None) };
             let cache = dfa.create_cache();
             self.backwards = Some((dfa, cache));
         }
@@ -211,24 +201,19 @@ impl Steps {
     }
 }
 
-fn build(
-    pattern: &str,
-    collation: Collation,
-    how: MatchType,
-    backwards: bool,
-) -> std::result::Result<DFA, Box<BuildError>> {
-    let nfa =
-        thompson::Config::new().utf8(false).reverse(backwards).which_captures(WhichCaptures::None);
+fn build(pattern: &Pattern, backwards: bool) -> Option<DFA> {
+    let tree = pattern.tree().ok()?;
+    let config = thompson::Config::new()
+        .utf8(false)
+        .reverse(backwards)
+        .look_matcher(tree.look_matcher())
+        .which_captures(WhichCaptures::None);
+    let nfa = thompson::Compiler::new().configure(config).build_from_hir(&tree.hir).ok()?;
     let kind = if backwards { MatchKind::All } else { MatchKind::LeftmostFirst };
     // The search goes on however often the automaton's cache is full. Only `stop` ends it.
     let config =
         DFA::config().unicode_word_boundary(true).skip_cache_capacity_check(true).match_kind(kind);
-    DFA::builder()
-        .syntax(how.syntax(collation))
-        .thompson(nfa)
-        .configure(config)
-        .build(pattern)
-        .map_err(Box::new)
+    DFA::builder().configure(config).build_from_nfa(nfa).ok()
 }
 
 /// Searches with the set of all states that the text so far leads to.
@@ -246,7 +231,7 @@ fn leads_to_match(nfa: &NFA, text: &[u8], stop: &mut dyn FnMut() -> Result<()>) 
             };
             found |= to.is_some_and(|to| next.add(nfa, to, text, at + 1));
         }
-        if found {
+        if found || next.list.is_empty() {
             break;
         }
         steps += here.list.len() + next.list.len();

@@ -66,8 +66,10 @@ fn steps_find_what_a_search_finds() {
             let Ok(compiled) = Compiled::new(pattern.as_bytes(), collation, how, || ()) else {
                 continue;
             };
-            for text in [&long[..], &long[..5000], &long[4000..], b"", b"end 7"] {
-                let mut steps = Steps::new(pattern.as_bytes(), collation, how).unwrap();
+            let feeds = [&long[3000..], b"\n"].concat();
+            for text in [&long[..], &long[..5000], &long[4000..], b"", b"end 7", &feeds, b"7\n"] {
+                let text = &*compiled.searched(text);
+                let mut steps = Steps::new(&compiled.source).unwrap();
                 let found = steps.decide(text, &mut || Ok(())).unwrap();
                 let word_border = [r"\b", r"\B", "[["].iter().any(|b| pattern.contains(b));
                 assert!(found.is_some() || word_border, "{pattern}");
@@ -92,6 +94,57 @@ fn steps_find_what_a_search_finds() {
                     let found = steps.find_by_threads(text, from, stop).unwrap();
                     assert_eq!(found, right, "{pattern} {collation:?} {} {from}", text.len());
                 }
+            }
+        }
+    }
+}
+
+/// `$` also matches before a line feed that ends the text, in all ways to search.
+#[test]
+fn a_text_ends_before_its_last_line_feed() {
+    let lines = MatchType { by_line: true, ..AS_COLLATED };
+    let all = MatchType { dot_matches_all: true, ..AS_COLLATED };
+    for (pattern, text, how, place) in [
+        ("abc$", "abc\n", AS_COLLATED, Some(0..3)),
+        ("c$", "abc\n", AS_COLLATED, Some(2..3)),
+        ("c$", "abc\n\n", AS_COLLATED, None),
+        ("c\n$", "abc\n\n", AS_COLLATED, Some(2..4)),
+        ("c\n\n$", "abc\n\n", AS_COLLATED, Some(2..5)),
+        ("$", "abc\n", AS_COLLATED, Some(3..3)),
+        (r"\z", "abc\n", AS_COLLATED, Some(4..4)),
+        (r"c\z", "abc\n", AS_COLLATED, None),
+        (r"c\Z", "abc\n", AS_COLLATED, Some(2..3)),
+        (r"c(\z|$)", "abc\n", AS_COLLATED, Some(2..3)),
+        (r"c$\n\z", "abc\n", AS_COLLATED, Some(2..4)),
+        (r"c$\s$", "abc\n", AS_COLLATED, Some(2..4)),
+        (r"c\s*$", "abc\n", AS_COLLATED, Some(2..4)),
+        (r"c\s*?$", "abc\n", AS_COLLATED, Some(2..3)),
+        ("c[^x]$", "abc\n", AS_COLLATED, Some(2..4)),
+        ("c.$", "abc\n", AS_COLLATED, None),
+        ("c.$", "abc\n", all, Some(2..4)),
+        ("^.*$", "abc\n", AS_COLLATED, Some(0..3)),
+        ("^.*$", "ab\nc\n", AS_COLLATED, None),
+        ("^.*$", "ab\nc\n", lines, Some(0..2)),
+        ("^.*$", "é\n", AS_COLLATED, Some(0..2)),
+        (r"\bé$", "é\n", AS_COLLATED, Some(0..2)),
+        ("x?(^|b)?$", "b\n", AS_COLLATED, Some(0..1)),
+        ("[[:space:]]$", "a\n", AS_COLLATED, Some(1..2)),
+        ("(?m)b$", "ab\nc\n", AS_COLLATED, Some(1..2)),
+        ("(?m)^c$", "ab\nc\n", AS_COLLATED, Some(3..4)),
+        ("a\nb$", "a\nb\n", AS_COLLATED, Some(0..3)),
+    ] {
+        for wide in ["", "(x{5000})?"] {
+            let pattern = format!("{wide}{pattern}");
+            let mut compiled = Compiled::new(pattern.as_bytes(), UTF8, how, || ()).unwrap();
+            let searched = compiled.searched(text.as_bytes()).into_owned();
+            let stop = &mut || Ok(());
+            let found = compiled.find(&searched, 0, stop).unwrap();
+            assert_eq!(found, place, "{pattern:?} {text:?}");
+            assert_eq!(compiled.is_match(&searched, stop).unwrap(), place.is_some(), "{pattern:?}");
+            if let Some(place) = &place {
+                let groups = compiled.groups().unwrap();
+                let places = groups.of_match(&searched, place, &[0], stop).unwrap();
+                assert_eq!((places.place(0), places.place(1)), (place.start, place.end));
             }
         }
     }

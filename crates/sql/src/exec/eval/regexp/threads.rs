@@ -3,9 +3,9 @@
 //! Each thread is a state of the automaton and the places that the way to this state has noted
 //! (Pike, 1985). Of the threads in one state, the first counts: it is the one that a search with
 //! attempts and retreats would have tried first. So there are never more threads than states.
-use super::{MatchType, STEPS_PER_LOOK, as_text};
+use super::STEPS_PER_LOOK;
+use super::pattern::Pattern;
 use crate::error::{Result, SqlError};
-use redolith_types::Collation;
 use regex_automata::Anchored;
 use regex_automata::nfa::thompson::{self, NFA, State, WhichCaptures};
 use regex_automata::util::primitives::StateID;
@@ -55,20 +55,8 @@ impl List {
 impl Threads {
     /// Threads that note the places of the numbers `wanted`: 2 n is where group n begins, 2 n + 1
     /// where it ends. Group 0 is the match.
-    pub fn new(
-        pattern: &str,
-        collation: Collation,
-        how: MatchType,
-        captures: WhichCaptures,
-        wanted: Vec<usize>,
-    ) -> Result<Threads> {
-        let config = thompson::Config::new().utf8(false).which_captures(captures);
-        let nfa = thompson::Compiler::new()
-            .syntax(how.syntax(collation))
-            .configure(config)
-            .build(pattern)
-            .map_err(|_| SqlError::pattern_too_big())?;
-        Threads::of(nfa, &wanted)
+    pub fn new(pattern: &Pattern, captures: WhichCaptures, wanted: &[usize]) -> Result<Threads> {
+        Threads::of(automaton(pattern, captures)?, wanted)
     }
     fn of(nfa: NFA, wanted: &[usize]) -> Result<Threads> {
         let states = nfa.states().len();
@@ -221,6 +209,16 @@ impl Threads {
     }
 }
 
+fn automaton(pattern: &Pattern, captures: WhichCaptures) -> Result<NFA> {
+    let tree = pattern.tree()?;
+    let config = thompson::Config::new()
+        .utf8(false)
+        .look_matcher(tree.look_matcher())
+        .which_captures(captures);
+    let compiler = thompson::Compiler::new().configure(config).build_from_hir(&tree.hir);
+    compiler.map_err(|_| SqlError::pattern_too_big())
+}
+
 /// The groups of a pattern, with their numbers and names.
 pub struct Groups {
     nfa: NFA,
@@ -229,15 +227,8 @@ pub struct Groups {
 }
 
 impl Groups {
-    pub fn new(pattern: &[u8], collation: Collation, how: MatchType) -> Result<Groups> {
-        let text = as_text(pattern).map_err(|_| SqlError::pattern_too_big())?;
-        let config = thompson::Config::new().utf8(false).which_captures(WhichCaptures::All);
-        let nfa = thompson::Compiler::new()
-            .syntax(how.syntax(collation))
-            .configure(config)
-            .build(&text)
-            .map_err(|_| SqlError::pattern_too_big())?;
-        Ok(Groups { nfa, threads: None })
+    pub fn new(pattern: &Pattern) -> Result<Groups> {
+        Ok(Groups { nfa: automaton(pattern, WhichCaptures::All)?, threads: None })
     }
     /// The number of groups besides the match itself.
     pub fn count(&self) -> usize {
