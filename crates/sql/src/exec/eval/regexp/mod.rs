@@ -197,9 +197,9 @@ impl Compiled {
         steps.as_deref_mut().filter(|steps| len.saturating_mul(steps.states()) > FEW_STEPS)
     }
 
-    /// Where the pattern is found first in `text`, which is [`Self::searched`], from the byte `from`
-    /// on. Borders of words and lines take into account what is before. Now and then calls `stop`,
-    /// whose error ends the search.
+    /// Where the pattern is found first in `text`, which is [`Self::searched`], from the byte
+    /// `from` on. Borders of words and lines take into account what is before. Now and then calls
+    /// `stop`, whose error ends the search.
     pub fn find(
         &mut self,
         text: &[u8],
