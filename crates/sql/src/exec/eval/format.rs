@@ -468,9 +468,10 @@ impl<'v> Eval<'v, '_, '_> {
                 };
                 let mode = self.env.settings.sql_mode;
                 // A format that differs from row to row gives moments, whatever it asks for.
-                let asked = match args[1].is_constant() {
-                    true => Asked::of(&pattern),
-                    false => Asked { date: true, time: true, fraction: true },
+                let asked = if args[1].is_constant() {
+                    Asked::of(&pattern)
+                } else {
+                    Asked { date: true, time: true, fraction: true }
                 };
                 let parsed =
                     parse(&text, &pattern, asked).filter(|(value, _)| allowed(value, mode));
