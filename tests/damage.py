@@ -510,7 +510,7 @@ FORMS = ['unified', 'classic']
 
 def logged(form):
     """The settings of a server with a binary log."""
-    return dict(SETTINGS, log_bin='ON', max_binlog_size=100000, redolith_binlog_commit=form)
+    return dict(SETTINGS, log_bin='ON', max_binlog_size=98304, redolith_binlog_commit=form)
 
 
 def main():

@@ -120,7 +120,7 @@ impl SpillReader {
     ) -> io::Result<SpillReader> {
         let path = place.spill(spilled.number);
         let named = |e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", path.display()));
-        let file = disk.open(&path, OpenHow::existing(false)).map_err(named)?;
+        let file = disk.open(&path, OpenHow::existing(false))?;
         let reader = SpillReader { path: path.clone(), file, spilled, at: 0, crc: 0 };
         let len = reader.file.len().map_err(named)?;
         // A write that failed may have left more.

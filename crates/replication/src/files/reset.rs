@@ -26,7 +26,7 @@ pub(super) fn read(disk: &dyn Disk, place: &Place) -> io::Result<Option<Lsn>> {
     let named = |e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", path.display()));
     let file = match disk.open(&path, OpenHow::existing(false)) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-        opened => opened.map_err(named)?,
+        opened => opened?,
     };
     let len = file.len().map_err(named)?.min(MOST_BYTES + 1);
     let mut bytes = vec![0; len as usize];
