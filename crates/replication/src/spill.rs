@@ -151,7 +151,8 @@ impl SpillReader {
             let rest = &bytes[end..];
             let Ok(header) = Header::decode(rest) else { break };
             let len = header.len as usize;
-            if len < Header::LEN || len > MAX_EVENT_BYTES || len as u64 > left - end as u64 {
+            let may_be = (Header::LEN..=MAX_EVENT_BYTES).contains(&len);
+            if !may_be || len as u64 > left - end as u64 {
                 return Err(self
                     .wrong(&format!("the event at {} claims {len} bytes", self.at + end as u64)));
             }
