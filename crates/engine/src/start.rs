@@ -105,6 +105,7 @@ impl Engine {
         } else {
             directory::refuse_if_used(&config, &disk, &spaces)?;
             stream.judge(&[])?;
+            stream.judge_end()?;
             sync_name(&*disk, &dir).map_err(fail)?;
             disk.create_dir_all(&spaces.tables_dir()).map_err(fail)?;
             spaces.begin_writing()?;

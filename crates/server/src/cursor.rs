@@ -40,11 +40,22 @@ pub struct CursorSpace {
     pub runtime: Arc<dyn Runtime>,
 }
 
+/// A temporary file with rows. The system frees a file of any length, which may take long.
+struct RowsFile {
+    file: TemporaryFile,
+    runtime: Arc<dyn Runtime>,
+}
+impl Drop for RowsFile {
+    fn drop(&mut self) {
+        self.runtime.leave_worker();
+    }
+}
+
 /// The cursor of a statement that runs. Its rows collect in the connection's output.
 pub struct Opening {
     space: CursorSpace,
     may_have_file: bool,
-    file: Option<TemporaryFile>,
+    file: Option<RowsFile>,
     memory: Account,
     /// The packets of the definitions, and the number of the first.
     definitions: Option<Vec<u8>>,
@@ -101,10 +112,13 @@ impl Opening {
             runtime.leave_worker();
             let file = match &mut self.file {
                 Some(file) => file,
-                None => self.file.insert(temporary.create(&**disk)?),
+                None => {
+                    let file = temporary.create(&**disk)?;
+                    self.file.insert(RowsFile { file, runtime: runtime.clone() })
+                }
             };
             for piece in rows.chunks(WRITTEN) {
-                file.append(piece)?;
+                file.file.append(piece)?;
                 give_way(&**runtime).await;
                 go_on(process)?;
             }
@@ -155,7 +169,7 @@ fn go_on(process: &Process) -> Result<(), SqlError> {
 /// The rows of a statement that has ended.
 pub struct Cursor {
     /// The file, and how much of it has been read.
-    file: Option<TemporaryFile>,
+    file: Option<RowsFile>,
     read: u64,
     /// Records, of which those before `next` were fetched.
     bytes: Vec<u8>,
@@ -189,9 +203,10 @@ impl Cursor {
     }
     /// Brings more of the rows to `bytes`. Returns false if there are none.
     fn read_more(&mut self) -> Result<bool, SqlError> {
-        let left = self.file.as_ref().map_or(0, |file| (file.size() - self.read) as usize);
-        let Some(file) = self.file.as_ref().filter(|_| left > 0) else {
-            self.drop_file();
+        let file = self.file.as_ref().map(|rows| &rows.file);
+        let left = file.map_or(0, |file| (file.size() - self.read) as usize);
+        let Some(file) = file.filter(|_| left > 0) else {
+            self.file = None;
             (self.bytes, self.next) = (std::mem::take(&mut self.last), 0);
             self.memory.set(self.bytes.capacity())?;
             return Ok(!self.bytes.is_empty());
@@ -211,17 +226,5 @@ impl Cursor {
         file.read(self.read, &mut self.bytes[before..])?;
         self.read += more as u64;
         Ok(true)
-    }
-    /// The system frees a file of any length, which may take long.
-    fn drop_file(&mut self) {
-        if let Some(file) = self.file.take() {
-            self.runtime.leave_worker();
-            drop(file);
-        }
-    }
-}
-impl Drop for Cursor {
-    fn drop(&mut self) {
-        self.drop_file();
     }
 }

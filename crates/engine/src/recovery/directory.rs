@@ -129,15 +129,6 @@ pub(crate) async fn recover(
             )
         }));
     }
-    if !judged.headless.is_empty() && !config.forced.is_on() {
-        spaces.ban(judged.headless.iter().map(|(space, _)| *space), end)?;
-        report.notes.extend(judged.headless.iter().map(|(_, file)| {
-            format!(
-                "the header and other pages of {file} cannot be read: their changes in the redo \
-                 log are lost, and the file is refused from now on"
-            )
-        }));
-    }
     scanner.rewind();
     let reading = Arc::new(apply::Reading {
         at: AtomicU64::new(report.checkpoint.0),
@@ -174,6 +165,17 @@ pub(crate) async fn recover(
     // Also a start that fails leaves nobody behind who writes.
     cleaner.stop().await;
     applied?;
+    // Not earlier: until here the checkpoint has not moved, and a start that fails may be repeated
+    // with the right file.
+    if !judged.headless.is_empty() && !config.forced.is_on() {
+        spaces.ban(judged.headless.iter().map(|(space, _)| *space), end)?;
+        report.notes.extend(judged.headless.iter().map(|(_, file)| {
+            format!(
+                "the header of {file} cannot be read: what the redo log has of it is lost, and the \
+                 file is refused from now on"
+            )
+        }));
+    }
     Ok((scanner.finish(runtime.clone())?, dblwr, judged))
 }
 

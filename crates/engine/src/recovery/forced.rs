@@ -7,12 +7,12 @@
 //!
 //! | level | what the start skips or ignores |
 //! |---|---|
-//! | 1 | files that are older copies, pages of them to which redo does not fit, records of the dictionary that cannot be read; files of tables, the doublewrite file and the register where they cannot be opened |
+//! | 1 | files that are older copies, exchanged or cut off, pages of them to which redo does not fit, records of the dictionary that cannot be read; files of tables, the doublewrite file and the register where they cannot be opened |
 //! | 2 | nothing more (in MySQL this level stops purge; here purge stops at level 1 already) |
 //! | 3 | rollback: unfinished transactions stay unfinished, and readers do not see their changes |
 //! | 4 | damage of the redo log, which counts as its end: transactions committed after it are missing |
 //! | 5 | undo logs: changes of unfinished transactions may be seen |
-//! | 6 | the redo log: pages are as they lie in the files |
+//! | 6 | the redo log, which need not be there: pages are as they lie in the files |
 
 /// How far a start passes over damage; the levels are those above.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]

@@ -12,9 +12,9 @@
 //! transactions for committed ones.
 //! JUDGE-5: no file that the redo log changes, and no file of the engine itself, is older than the
 //! register of files says (`space/register.rs`), and none is another space's file. Files of other
-//! tables are checked when they are opened. Redo passes over the changes of unreadable pages, and a
-//! checkpoint makes that final: if the header, which bears the file's age, is one of them, the file
-//! is refused from then on ([`Judged::headless`]), so that nobody puts older bytes back unnoticed.
+//! tables are checked when they are opened. A table's file whose header cannot be read gets no stamp
+//! any more, and the checkpoint passes what redo did to the file. So the file is refused from then
+//! on ([`Judged::headless`]): nobody puts older bytes back unnoticed.
 //! JUDGE-6: judging never waits for a frame of the pool. No cleaner runs yet that would free one,
 //! and the redo log may change more pages than the pool has frames. A page for which no frame is at
 //! hand is read past the pool.
@@ -63,7 +63,7 @@ pub(crate) struct Judged {
     pub torn: HashMap<PageId, Box<Page>>,
     /// Spaces of tables that were given up (JUDGE-7).
     pub lost: Vec<(SpaceId, String)>,
-    /// Spaces of tables of whose pages redo passes over changes, and whose headers cannot be read.
+    /// Spaces of tables that redo changes, and whose headers cannot be read.
     pub headless: Vec<(SpaceId, String)>,
     /// The LSNs that pages of tables have after the redo log; `None` for a page that cannot be
     /// read then.
@@ -175,6 +175,10 @@ pub(crate) fn judge_pages(
     Ok(Judged { definitions, passed_over: j.passed_over, ..Judged::default() })
 }
 
+/// The level of `innodb_force_recovery` that does without pages of the space.
+fn level_without(space: SpaceId) -> u8 {
+    if SpaceId::UNDO.contains(&space) { 5 } else { 1 }
+}
 /// Whether the engine cannot start without the space's pages.
 fn is_engines(space: SpaceId) -> bool {
     space < SpaceId::FIRST_TABLE
@@ -499,10 +503,11 @@ impl<'a> Judge<'a> {
                 self.pass_over(Error::Damaged(format!(
                     "{}{} is the file of table space {}: files were exchanged or copied. Nothing \
                      has been changed: put the right file there or restore a backup, or start with \
-                     innodb_force_recovery=1 to read the tables{}",
+                     innodb_force_recovery={} to read the tables{}",
                     space.path.display(),
                     of_table(&space.label()),
                     found.0,
+                    level_without(space.id),
                     give_up(space.id)
                 )))?;
                 continue;
@@ -538,10 +543,9 @@ impl<'a> Judge<'a> {
     }
     /// The spaces of [`Judged::headless`], with the names of their files and tables.
     fn headless(&self) -> Vec<(SpaceId, String)> {
-        let skipped: HashSet<SpaceId> = self.unreadable.iter().map(|id| id.space).collect();
         let unreadable = |space: &Arc<Space>| {
             let header = self.system.get(&PageId { space: space.id, no: 0 });
-            skipped.contains(&space.id) && header.is_some_and(|page| page.is_err())
+            !is_engines(space.id) && header.is_some_and(|page| page.is_err())
         };
         let name =
             |space: &Arc<Space>| format!("{}{}", space.path.display(), of_table(&space.label()));
@@ -596,7 +600,7 @@ impl<'a> Judge<'a> {
              page. Nothing has been changed: restore the file or a backup, or start with \
              innodb_force_recovery={} to read the tables",
             self.spaces.path(id.space).display(),
-            if id.space == SpaceId::SYSTEM { 1 } else { 5 }
+            level_without(id.space)
         ))
     }
     /// The pages of a space that are in use, except its bitmap pages.

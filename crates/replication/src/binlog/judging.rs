@@ -72,7 +72,11 @@ impl Judging {
     }
     /// Reads a spill file as a start is going to.
     fn copy(&mut self, disk: &dyn Disk, files: &Files, spilled: Spilled) -> io::Result<()> {
-        let wrong = |why| io::Error::new(io::ErrorKind::InvalidData, why);
+        let path = files.place().spill(spilled.number);
+        let wrong = |why| {
+            let why = format!("{}: {why}", path.display());
+            io::Error::new(io::ErrorKind::InvalidData, why)
+        };
         let mut reader = SpillReader::open(disk, files.place(), spilled)?;
         if self.maker.wants_count() {
             let count = spill::count(disk, files.place(), spilled)?;
@@ -117,7 +121,7 @@ impl Judging {
         if self.reset || end.file == 0 {
             return Ok(None);
         }
-        files.judge_missing()?;
+        files.judge_missing(end.file)?;
         if self.goes_on && !self.taken {
             files.judge_len(end.file, end.offset, end.offset)?;
         }

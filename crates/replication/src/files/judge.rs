@@ -132,8 +132,9 @@ impl Files {
 
     /// Judges the names in the index that have no file. A removed file leaves its name, and so does
     /// one that a crash did not let begin; but where a file has no name between the neighbours of
-    /// such a name, the name was damaged, and without it the file would be lost.
-    pub(crate) fn judge_missing(&self) -> Result<()> {
+    /// such a name, the name was damaged, and without it the file would be lost. The log goes to the
+    /// file `last`: files behind it are those of another one.
+    pub(crate) fn judge_missing(&self, last: u32) -> Result<()> {
         let named = self.numbers();
         let missing = |n: &u32| !self.exists(*n);
         if !named.iter().any(missing) {
@@ -148,7 +149,8 @@ impl Files {
             let own = *name == file_name(&self.place.base, number);
             (own && !named.contains(&number)).then_some(number)
         };
-        let nameless: Vec<u32> = listed.iter().filter_map(is_ours).collect();
+        let nameless: Vec<u32> =
+            listed.iter().filter_map(is_ours).filter(|number| *number <= last).collect();
         for (i, n) in named.iter().enumerate().filter(|(_, n)| missing(n)) {
             // Files before the first name are those of an earlier log.
             let after = if i == 0 { *n } else { named[i - 1] };

@@ -282,6 +282,12 @@ impl Files {
             }
             if !self.numbers().contains(&number) {
                 self.give_way(&path)?;
+                // The first name of a log without its file would pass for another name, damaged
+                // ([`Files::begins_anew`]).
+                if self.numbers().is_empty() {
+                    self.disk.open(&path, OpenHow::create(false))?;
+                    self.sync_dir()?;
+                }
                 self.index.push(&*self.disk, &self.place.line(number))?;
             }
             self.sync_dir()?;

@@ -751,3 +751,29 @@ fn a_message_has_the_beginning_of_a_long_expression() {
         }
     }
 }
+
+/// What is no date wins among dates: then texts decide. The arguments are not evaluated anew for
+/// that, or each of the nested calls would double the work.
+#[test]
+fn the_least_of_dates_and_texts_evaluates_its_arguments_once() {
+    let server = Server::new();
+    let mut c = Client::new(&server);
+    c.ddl("CREATE TABLE days (d DATE)");
+    c.affected("INSERT INTO days VALUES ('2024-01-10')");
+    let nested = format!("{}'0000-00-00'{}", "LEAST(".repeat(60), ", d)".repeat(60));
+    assert_eq!(c.rows(&format!("SELECT {nested} FROM days"), &[]), "0000-00-00");
+    let counted = "SELECT LEAST(d, @n := IFNULL(@n, 0) + 1), @n FROM days";
+    assert!(c.rows(counted, &[]).ends_with(",1"));
+}
+
+/// The type of STR_TO_DATE with a format that is a parameter is DATETIME, and so is its value.
+#[test]
+fn a_parameter_is_the_format_of_a_moment() {
+    let server = Server::new();
+    let mut c = Client::new(&server);
+    let made = |c: &mut Client<'_>, text: &str, format: &str| {
+        c.rows("SELECT STR_TO_DATE(?, ?)", &[Value::text(text), Value::text(format)])
+    };
+    assert_eq!(made(&mut c, "2024-01-02", "%Y-%m-%d"), "2024-01-02 00:00:00.000000");
+    assert_eq!(made(&mut c, "10:11", "%H:%i"), "NULL");
+}

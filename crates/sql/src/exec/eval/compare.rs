@@ -448,6 +448,15 @@ impl<'v> Eval<'v, '_, '_> {
     /// The value of one of several alternatives, converted to their common type.
     pub(super) fn unified(&mut self, e: &'v Expr, node: &'v Expr) -> Result<Value<'v>> {
         let value = self.eval(e)?;
+        self.unified_value(e, value, node)
+    }
+    /// The same of a value that `e` has been evaluated to.
+    pub(super) fn unified_value(
+        &mut self,
+        e: &'v Expr,
+        value: Value<'v>,
+        node: &'v Expr,
+    ) -> Result<Value<'v>> {
         if node.ty.kind.is_string() {
             let to = node.ty.collation.charset();
             return Ok(match value {

@@ -467,8 +467,8 @@ impl<'v> Eval<'v, '_, '_> {
                     return Ok(Value::Null);
                 };
                 let mode = self.env.settings.sql_mode;
-                // A format that differs from row to row gives moments, whatever it asks for.
-                let asked = if args[1].is_constant() {
+                // The type knows only a literal. Other formats give moments, whatever they ask for.
+                let asked = if args[1].as_literal().is_some() {
                     Asked::of(&pattern)
                 } else {
                     Asked { date: true, time: true, fraction: true }

@@ -7,6 +7,7 @@ use crate::error::{Result, SqlError};
 use crate::plan::{CompareAs, Expr, ExprKind, ExprType, Function, Kind};
 use redolith_types::convert::{to_datetime, to_decimal, to_i64, to_time};
 use redolith_types::{Charset, Collation, DateTime, Time, Value};
+use smallvec::SmallVec;
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
@@ -336,16 +337,29 @@ impl<'v> Eval<'v, '_, '_> {
         CompareAs::ByValue
     }
     fn extreme(&mut self, greatest: bool, args: &'v [Expr], node: &'v Expr) -> Result<Value<'v>> {
+        // Each argument is evaluated once, since arguments may be nested and may have effects.
+        let mut values: SmallVec<[Value<'v>; 4]> = SmallVec::new();
         if node.ty.kind.is_string()
             && let Some(ty) = extreme_moment_type(args)
-            && let Some(found) = self.extreme_moment(greatest, args, &ty)?
         {
-            return Ok(found);
+            for e in args {
+                values.push(self.eval(e)?);
+                if values.last().is_some_and(Value::is_null) {
+                    return Ok(Value::Null);
+                }
+            }
+            if let Some(found) = self.extreme_moment(greatest, args, &values, &ty)? {
+                return Ok(found);
+            }
         }
+        let mut values = values.into_iter();
         let how = Self::common(args, node);
         let mut best: Option<(&Expr, Value<'v>)> = None;
         for e in args {
-            let value = self.unified(e, node)?;
+            let value = match values.next() {
+                Some(value) => self.unified_value(e, value, node)?,
+                None => self.unified(e, node)?,
+            };
             if value.is_null() {
                 return Ok(Value::Null);
             }
@@ -373,15 +387,12 @@ impl<'v> Eval<'v, '_, '_> {
         &mut self,
         greatest: bool,
         args: &'v [Expr],
+        values: &[Value<'v>],
         ty: &ExprType,
     ) -> Result<Option<Value<'v>>> {
         let mut best: Option<DateTime> = None;
-        for e in args {
-            let value = self.eval(e)?;
-            if value.is_null() {
-                return Ok(Some(Value::Null));
-            }
-            let at = self.datetime_of(e, value)?.unwrap_or(DateTime::ZERO);
+        for (e, value) in args.iter().zip(values) {
+            let at = self.datetime_of(e, value.clone())?.unwrap_or(DateTime::ZERO);
             let better = best.is_none_or(|best| if greatest { at > best } else { at < best });
             if better {
                 best = Some(at);
