@@ -31,7 +31,7 @@ pub struct Spilled {
 }
 
 impl Place {
-    fn spill(&self, number: u64) -> PathBuf {
+    pub(crate) fn spill(&self, number: u64) -> PathBuf {
         self.dir.join(format!("{}.spill.{number:016x}", self.base))
     }
 }

@@ -12,9 +12,9 @@
 //! transactions for committed ones.
 //! JUDGE-5: no file that the redo log changes, and no file of the engine itself, is older than the
 //! register of files says (`space/register.rs`), and none is another space's file. Files of other
-//! tables are checked when they are opened. A table's file whose header cannot be read gets no stamp
-//! any more, and the checkpoint passes what redo did to the file. So the file is refused from then
-//! on ([`Judged::headless`]): nobody puts older bytes back unnoticed.
+//! tables are checked when they are opened. A table's file whose header cannot be read gets no
+//! stamp any more, and the checkpoint passes what redo did to the file. So the file is refused from
+//! then on ([`Judged::headless`]): nobody puts older bytes back unnoticed.
 //! JUDGE-6: judging never waits for a frame of the pool. No cleaner runs yet that would free one,
 //! and the redo log may change more pages than the pool has frames. A page for which no frame is at
 //! hand is read past the pool.

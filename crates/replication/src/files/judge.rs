@@ -132,8 +132,8 @@ impl Files {
 
     /// Judges the names in the index that have no file. A removed file leaves its name, and so does
     /// one that a crash did not let begin; but where a file has no name between the neighbours of
-    /// such a name, the name was damaged, and without it the file would be lost. The log goes to the
-    /// file `last`: files behind it are those of another one.
+    /// such a name, the name was damaged, and without it the file would be lost. The log goes to
+    /// the file `last`: files behind it are those of another one.
     pub(crate) fn judge_missing(&self, last: u32) -> Result<()> {
         let named = self.numbers();
         let missing = |n: &u32| !self.exists(*n);
