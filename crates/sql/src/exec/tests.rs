@@ -774,6 +774,6 @@ fn a_parameter_is_the_format_of_a_moment() {
     let made = |c: &mut Client<'_>, text: &str, format: &str| {
         c.rows("SELECT STR_TO_DATE(?, ?)", &[Value::text(text), Value::text(format)])
     };
-    assert_eq!(made(&mut c, "2024-01-02", "%Y-%m-%d"), "2024-01-02 00:00:00.000000");
+    assert_eq!(made(&mut c, "2024-01-02", "%Y-%m-%d"), "2024-01-02 00:00:00");
     assert_eq!(made(&mut c, "10:11", "%H:%i"), "NULL");
 }
