@@ -303,9 +303,10 @@ impl Files {
     }
 
     /// Gives a file whose name the log takes another name: the index does not name it, so it is not
-    /// the log's (BINLOG-FILES-3).
+    /// the log's (BINLOG-FILES-3). A crash leaves an empty file, which can be gone on with.
     fn give_way(&self, path: &Path) -> io::Result<()> {
-        if self.disk.exists(path) {
+        let len = || self.disk.open(path, OpenHow::existing(false)).and_then(|file| file.len());
+        if self.disk.exists(path) && !len().is_ok_and(|len| len == 0) {
             let aside = self.aside(path);
             self.disk.rename(path, &aside)?;
             // Before the index has the name, or a start would take the file for the log's own.
