@@ -52,21 +52,10 @@ fn a_damaged_spill_file_is_refused_before_anything_is_written() {
     let binlog = rig.binlog.clone();
     rig.transaction("before");
     rig.barrier();
-    let (state, text) = (binlog.state(), vec![b'x'; 700 << 10]);
-    let mut builder = events(&text);
-    (0..3).for_each(|_| {
-        builder.query(STAMP, &Query { text: &text, ..Query::default() }).unwrap();
-    });
-    let drained = builder.drainable().to_vec();
-    builder.drain();
-    let mut spill = binlog.spill().unwrap();
-    spill.append(&drained).unwrap();
-    let sealed = spill.seal().unwrap();
-    let (gtid, rest) = builder.seal_drained(STAMP, &GtidTemplate::default()).unwrap();
-    let records = [(Lsn(rig.lsn), spilled(2, None, sealed, &gtid, &rest))];
-    let names = rig.disk.list(&binlog.place().dir).unwrap();
-    let name = names.iter().find(|name| name.contains(".spill.")).unwrap().clone();
-    let path = binlog.place().dir.join(&name);
+    let state = binlog.state();
+    let Large { drained, spill, record, path } = Large::new(&rig);
+    let name = path.file_name().unwrap().to_str().unwrap().to_string();
+    let records = [(Lsn(rig.lsn), record)];
     let file = rig.disk.open(&path, OpenHow::existing(false)).unwrap();
     // The body of the last event, and the length of the third.
     for at in [drained.len() - 9, drained.len() / 2 + 10] {

@@ -13,6 +13,7 @@ use redolith_disk::{Disk, Loss, OpenHow};
 use redolith_engine::commit_stream::CommitStream;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::pin::pin;
 use std::task::{Context, Waker};
 
@@ -187,31 +188,47 @@ fn a_spill_file_stays_until_a_checkpoint_has_passed() {
     assert_eq!(spills(), 0);
 }
 
+/// A transaction of four events of 700 KiB, which are in a spill file.
+struct Large {
+    drained: Vec<u8>,
+    spill: Spill,
+    /// The record of its commit.
+    record: Vec<u8>,
+    path: PathBuf,
+}
+impl Large {
+    fn new(rig: &Rig) -> Large {
+        let text = vec![b'x'; 700 << 10];
+        let mut builder = events(&text);
+        (0..3).for_each(|_| {
+            builder.query(STAMP, &Query { text: &text, ..Query::default() }).unwrap();
+        });
+        let drained = builder.drainable().to_vec();
+        builder.drain();
+        let mut spill = rig.binlog.spill().unwrap();
+        spill.append(&drained).unwrap();
+        let sealed = spill.seal().unwrap();
+        let (gtid, rest) = builder.seal_drained(STAMP, &GtidTemplate::default()).unwrap();
+        let record = spilled(2, None, sealed, &gtid, &rest);
+        let dir = &rig.binlog.place().dir;
+        let names = rig.disk.list(dir).unwrap();
+        let name = names.iter().find(|name| name.contains(".spill.")).unwrap();
+        Large { drained, spill, record, path: dir.join(name) }
+    }
+}
+
 /// A piece that cannot be placed is not passed over: the copy goes on where it failed, once the
 /// file reads right, and nothing of the transaction is published before. Tests SPILL-1.
 #[test]
 fn a_spill_file_that_reads_wrong_is_read_again() {
     let mut rig = Rig::new(1 << 30);
     let binlog = rig.binlog.clone();
-    let text = vec![b'x'; 700 << 10];
-    let mut builder = events(&text);
-    (0..3).for_each(|_| {
-        builder.query(STAMP, &Query { text: &text, ..Query::default() }).unwrap();
-    });
-    let drained = builder.drainable().to_vec();
-    builder.drain();
-    let mut spill = binlog.spill().unwrap();
-    spill.append(&drained).unwrap();
-    let sealed = spill.seal().unwrap();
-    let (gtid, rest) = builder.seal_drained(STAMP, &GtidTemplate::default()).unwrap();
-    let names = rig.disk.list(&binlog.place().dir).unwrap();
-    let name = names.iter().find(|name| name.contains(".spill.")).unwrap();
-    let path = binlog.place().dir.join(name);
+    let Large { drained, spill, record, path } = Large::new(&rig);
     let file = rig.disk.open(&path, OpenHow::existing(false)).unwrap();
     // The length of the third event.
     let at = drained.len() as u64 / 2 + 9;
     file.write_at(&[1, 0, 0, 0], at).unwrap();
-    rig.append(spilled(2, None, sealed, &gtid, &rest));
+    rig.append(record);
     spill.keep();
     for _ in 0..3 {
         assert!(binlog.advance(Lsn(rig.lsn)).is_err());
