@@ -49,26 +49,24 @@ fn walk(dir: &Path, found: &mut Vec<PathBuf>) {
         if entry.is_dir() { walk(&entry, found) } else { found.push(entry) }
     }
 }
-/// The files of a directory that an engine has open, with their paths in it. The engine's own
-/// threads may make, rename and remove files meanwhile, so that the directory is read again until
-/// no name has changed between the first file read and the last one.
+/// The files of a directory that an engine has open, with their paths in it, as they all were at
+/// one moment. The engine's own threads write, make, rename and remove files meanwhile, and a page
+/// that is read after the redo log may be newer than the log: no crash leaves that. The directory
+/// is therefore read again until two readings in a row are the same.
 fn files_of(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
-    let list = || {
+    let read = || -> std::io::Result<Vec<_>> {
         let mut paths = Vec::new();
         walk(dir, &mut paths);
         paths.sort();
-        paths
+        let file = |p: PathBuf| Ok((p.strip_prefix(dir).unwrap().into(), std::fs::read(p)?));
+        paths.into_iter().map(file).collect()
     };
+    let mut last = Vec::new();
     loop {
-        let paths = list();
-        let read: std::io::Result<Vec<_>> = paths
-            .iter()
-            .map(|p| Ok((p.strip_prefix(dir).unwrap().to_path_buf(), std::fs::read(p)?)))
-            .collect();
-        match read {
-            Ok(files) if list() == paths => return files,
-            Ok(_) => {}
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
+        match read() {
+            Ok(files) if files == last => return files,
+            Ok(files) => last = files,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => last.clear(),
             Err(e) => panic!("{}: {e}", dir.display()),
         }
     }
