@@ -297,6 +297,14 @@ errors! {
     unequal_bits() = 3513, "Binary operands of bitwise operators must be of equal length";
     long_bits() = 3514, "Aggregate bitwise functions cannot accept arguments longer than 511 \
         bytes; consider using the SUBSTRING() function";
+    zlib_too_large(most) = 1256, "Uncompressed data size too large; the maximum size is {most} \
+        (probably, length of uncompressed data was corrupted)";
+    zlib_room() = 1258, "ZLIB: Not enough room in the output buffer (probably, length of \
+        uncompressed data was corrupted)";
+    zlib_data() = 1259, "ZLIB: Input data corrupted";
+    short_vector(function, least) = 1882, "The initialization vector supplied to {function} is too \
+        short. Must be at least {least} bytes long";
+    option_ignored(option) = 1618, "<{option}> option ignored";
     cut_by_group_concat(row) = 1260, "Row {row} was cut by GROUP_CONCAT()";
     too_few_fields(row) = 1261, "Row {row} doesn't contain data for all columns";
     too_many_fields(row) = 1262, "Row {row} was truncated; it contained more data than there were \

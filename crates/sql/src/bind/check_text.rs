@@ -336,6 +336,9 @@ impl<'e> Writer<'_, '_, 'e> {
                 self.around(&format!("timestampdiff({unit},"), from, ",")?;
                 self.around("", to, ")")
             }
+            ("GET_FORMAT", [ast::Expr { kind: A::Text(of), .. }, place]) => {
+                self.around(&format!("get_format({},", of.to_lowercase()), place, ")")
+            }
             ("MEMBER OF", [value, array]) => {
                 self.around("(", value, " member of (")?;
                 self.around("", array, "))")

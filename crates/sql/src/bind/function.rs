@@ -158,7 +158,11 @@ impl Binder<'_> {
                     }
                 }
                 let kind = if ty.kind == Kind::Blob { Kind::Blob } else { Kind::VarChar };
-                ExprType { kind, coercibility, ..ExprType::string(ty.length, collation) }
+                let length = ty.length.max(if function == Function::Soundex { 4 } else { 0 });
+                ExprType { kind, coercibility, ..ExprType::string(length, collation) }
+            }
+            Returns::Concat if matches!(function, Function::MakeSet | Function::ExportSet) => {
+                self.set_type(function, args)?
             }
             Returns::Concat => self.concat_type(args)?,
             Returns::Text(length) => {
@@ -301,6 +305,18 @@ impl Binder<'_> {
             arg.change(|arg| in_charset(arg, &ty));
         }
         Ok(ty)
+    }
+
+    /// The type of a set of texts. The first argument is the bits, and the fifth one of EXPORT_SET
+    /// their number.
+    fn set_type(&mut self, function: Function, args: &mut [Expr]) -> Result<ExprType> {
+        let (texts, times, separators) = match function {
+            Function::MakeSet => (args.len(), 1, args.len() as u32 - 2),
+            _ => (args.len().min(4), 64, 0),
+        };
+        let ty = self.concat_type(&mut args[1..texts])?;
+        let length = ty.length.saturating_mul(times).saturating_add(separators);
+        Ok(ExprType { length: length.min(u32::MAX / 4), ..ty })
     }
 
     fn datetime_type(&mut self, function: Function, args: &[Expr]) -> Result<ExprType> {

@@ -220,12 +220,12 @@ fn changes(e: &Expr) -> bool {
     }
 }
 fn has_effect(e: &Expr) -> bool {
-    use Function::{GetLock, LastInsertId, Rand, ReleaseLock, Sleep};
+    use Function::{GetLock, LastInsertId, Rand, ReleaseAllLocks, ReleaseLock, Sleep};
     match &e.kind {
         ExprKind::AssignUserVariable(..) => true,
         ExprKind::Call { function: LastInsertId, args } => !args.is_empty(),
         ExprKind::Call { function, .. } => {
-            matches!(function, GetLock | ReleaseLock | Rand | Sleep)
+            matches!(function, GetLock | ReleaseLock | ReleaseAllLocks | Rand | Sleep)
         }
         _ => false,
     }

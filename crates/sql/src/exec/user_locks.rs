@@ -118,14 +118,24 @@ impl UserLocks {
     pub fn is_free(&self, name: &[u8]) -> bool {
         !self.held.lock().locks.contains_key(name)
     }
-    /// Releases all locks of a connection that ends.
-    pub fn release_all(&self, connection: u32) {
+    /// The connection that holds the lock.
+    pub fn holder(&self, name: &[u8]) -> Option<u32> {
+        self.held.lock().locks.get(name).map(|(owner, _)| *owner)
+    }
+    /// Releases all locks of a connection. Returns how many times it had taken them.
+    pub fn release_all(&self, connection: u32) -> u64 {
         let mut held = self.held.lock();
-        held.locks.retain(|_, (owner, _)| *owner != connection);
+        let mut released = 0;
+        held.locks.retain(|_, (owner, times)| {
+            let stays = *owner != connection;
+            released += if stays { 0 } else { u64::from(*times) };
+            stays
+        });
         if held.locks.is_empty() {
             held.locks = HashMap::new();
         }
         let _ = held.count(0);
+        released
     }
 }
 

@@ -158,6 +158,14 @@ impl Parser<'_> {
         Ok(ColumnName { schema: parts.pop(), table, column })
     }
 
+    fn get_format(&mut self) -> Result<ExprKind> {
+        self.in_parens(|p| {
+            let of = ["DATE", "TIME", "DATETIME", "TIMESTAMP"];
+            let Some(of) = of.into_iter().find(|of| p.accept(of)) else { return p.fail() };
+            p.expect_symbol(",")?;
+            Ok(plain_call("GET_FORMAT", vec![keyword(of), p.expr()?]))
+        })
+    }
     /// A function call, at its parenthesis.
     fn call(&mut self, name: &str) -> Result<ExprKind> {
         match name {
@@ -233,6 +241,7 @@ impl Parser<'_> {
             }
             "GROUP_CONCAT" => return self.group_concat(),
             "JSON_VALUE" => return self.json_value(),
+            "GET_FORMAT" => return self.get_format(),
             _ => {}
         }
         self.in_parens(|p| {

@@ -164,9 +164,7 @@ impl Parser<'_> {
                 pattern: Box::new(self.bit_expr()?),
             }
         } else if self.at("SOUNDS") && self.at_nth(1, "LIKE") {
-            self.accept_all(&["SOUNDS", "LIKE"]);
-            self.bit_expr()?;
-            ExprKind::Unsupported("SOUNDS LIKE")
+            self.sounds_like(position, value)?
         } else if self.at("MEMBER") && self.at_nth(1, "OF") {
             self.accept_all(&["MEMBER", "OF"]);
             let array = self.in_parens(|p| p.expr())?;
@@ -177,6 +175,14 @@ impl Parser<'_> {
         self.node(position, kind)
     }
 
+    /// SOUNDS LIKE compares the sounds of both sides.
+    fn sounds_like(&mut self, position: Place, value: Expr) -> Result<ExprKind> {
+        self.accept_all(&["SOUNDS", "LIKE"]);
+        let other = self.bit_expr()?;
+        let value = self.node(position, plain_call("SOUNDEX", vec![value]))?;
+        let other = self.node(position, plain_call("SOUNDEX", vec![other]))?;
+        Ok(ExprKind::Binary(BinaryOp::Compare(CompareOp::Eq), Box::new(value), Box::new(other)))
+    }
     fn in_list(&mut self, negated: bool, value: Box<Expr>) -> Result<ExprKind> {
         if self.at_symbol("(") && self.at_subquery() {
             let select = self.subselect()?;

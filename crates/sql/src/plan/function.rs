@@ -112,6 +112,8 @@ functions! {
     Rand "RAND" 0..=1 Double, Volatile;
     Crc32 "CRC32" 1..=1 UInt(10), Pure;
     BitCount "BIT_COUNT" 1..=1 Int(2), Pure;
+    FormatBytes "FORMAT_BYTES" 1..=1 System(17), Pure;
+    FormatPicoTime "FORMAT_PICO_TIME" 1..=1 System(17), Pure;
     // choices
     If "IF" 3..=3 Unified(1), Pure;
     IfNull "IFNULL" 2..=2 Unified(0), Pure;
@@ -167,6 +169,9 @@ functions! {
     Conv "CONV" 3..=3 Ascii(64), Pure;
     Quote "QUOTE" 1..=1 Text(16_777_215), Pure;
     Format "FORMAT" 2..=3 Ascii(64), Pure;
+    MakeSet "MAKE_SET" 2..=65535 Concat, Pure;
+    ExportSet "EXPORT_SET" 3..=5 Concat, Pure;
+    Soundex "SOUNDEX" 1..=1 SameString, Pure;
     GtidSubset "GTID_SUBSET" 2..=2 Int(1), Pure;
     GtidSubtract "GTID_SUBTRACT" 2..=2 Ascii(16_777_215), Pure;
     BinlogGtidPos "BINLOG_GTID_POS" 2..=2 Ascii(64), Volatile;
@@ -175,15 +180,29 @@ functions! {
     Sha2 "SHA2" 2..=2 Ascii(128), Pure;
     ToBase64 "TO_BASE64" 1..=1 Ascii(16_777_215), Pure;
     FromBase64 "FROM_BASE64" 1..=1 Binary(16_777_215), Pure;
+    AesEncrypt "AES_ENCRYPT" 2..=3 Binary(16_777_215), Statement;
+    AesDecrypt "AES_DECRYPT" 2..=3 Binary(16_777_215), Statement;
+    Compress "COMPRESS" 1..=1 Binary(16_777_215), Pure;
+    Uncompress "UNCOMPRESS" 1..=1 Binary(16_777_215), Pure;
+    UncompressedLength "UNCOMPRESSED_LENGTH" 1..=1 Int(10), Pure;
+    LoadFile "LOAD_FILE" 1..=1 Binary(16_777_215), Volatile;
     Charset "CHARSET" 1..=1 System(64), Pure;
     CollationOf "COLLATION" 1..=1 System(64), Pure;
     Coercibility "COERCIBILITY" 1..=1 Int(10), Pure;
     Uuid "UUID" 0..=0 System(36), Volatile;
     UuidToBin "UUID_TO_BIN" 1..=2 Binary(16), Pure;
     BinToUuid "BIN_TO_UUID" 1..=2 Ascii(36), Pure;
+    IsUuid "IS_UUID" 1..=1 Int(1), Pure;
+    UuidShort "UUID_SHORT" 0..=0 UInt(21), Volatile;
     RandomBytes "RANDOM_BYTES" 1..=1 Binary(1024), Volatile;
     InetAton "INET_ATON" 1..=1 UInt(21), Pure;
     InetNtoa "INET_NTOA" 1..=1 Ascii(15), Pure;
+    Inet6Aton "INET6_ATON" 1..=1 Binary(16), Pure;
+    Inet6Ntoa "INET6_NTOA" 1..=1 Ascii(39), Pure;
+    IsIpv4 "IS_IPV4" 1..=1 Int(1), Pure;
+    IsIpv6 "IS_IPV6" 1..=1 Int(1), Pure;
+    IsIpv4Compat "IS_IPV4_COMPAT" 1..=1 Int(1), Pure;
+    IsIpv4Mapped "IS_IPV4_MAPPED" 1..=1 Int(1), Pure;
     // JSON
     JsonExtract "JSON_EXTRACT" 2..=65535 Json, Pure;
     JsonUnquote "JSON_UNQUOTE" 1..=1 JsonText, Pure;
@@ -261,6 +280,10 @@ functions! {
     DateFormat "DATE_FORMAT" 2..=2 Ascii(240), Pure;
     TimeFormat "TIME_FORMAT" 2..=2 Ascii(240), Pure;
     StrToDate "STR_TO_DATE" 2..=2 DateTime, Pure;
+    PeriodAdd "PERIOD_ADD" 2..=2 Int(6), Pure;
+    PeriodDiff "PERIOD_DIFF" 2..=2 Int(6), Pure;
+    // The first argument is DATE, TIME or DATETIME, a literal string.
+    GetFormat "GET_FORMAT" 2..=2 Ascii(17), Pure;
     ConvertTz "CONVERT_TZ" 3..=3 DateTime, Statement;
     // groups
     Grouping "GROUPING" 1..=64 Int(21), Pure;
@@ -268,6 +291,7 @@ functions! {
     Database "DATABASE" 0..=0 System(64), Statement;
     User "USER" 0..=0 System(288), Statement;
     CurrentUser "CURRENT_USER" 0..=0 System(288), Statement;
+    CurrentRole "CURRENT_ROLE" 0..=0 System(288), Statement;
     Version "VERSION" 0..=0 System(60), Statement;
     ConnectionId "CONNECTION_ID" 0..=0 UInt(10), Statement;
     LastInsertId "LAST_INSERT_ID" 0..=1 UInt(21), Volatile;
@@ -278,6 +302,8 @@ functions! {
     GetLock "GET_LOCK" 2..=2 Int(1), Volatile;
     ReleaseLock "RELEASE_LOCK" 1..=1 Int(1), Volatile;
     IsFreeLock "IS_FREE_LOCK" 1..=1 Int(1), Volatile;
+    IsUsedLock "IS_USED_LOCK" 1..=1 UInt(10), Volatile;
+    ReleaseAllLocks "RELEASE_ALL_LOCKS" 0..=0 UInt(21), Volatile;
 }
 
 fn alias(name: &str) -> Option<Function> {

@@ -89,6 +89,12 @@ variables! {
     BinlogRowMetadata "binlog_row_metadata" Enum(&["MINIMAL", "FULL"]),
         Global Dynamic is("MINIMAL");
     BinlogRowsQueryLogEvents "binlog_rows_query_log_events" Bool, Both Dynamic OFF;
+    BlockEncryptionMode "block_encryption_mode"
+        Enum(&["aes-128-ecb", "aes-192-ecb", "aes-256-ecb", "aes-128-cbc", "aes-192-cbc",
+            "aes-256-cbc", "aes-128-cfb1", "aes-192-cfb1", "aes-256-cfb1", "aes-128-cfb8",
+            "aes-192-cfb8", "aes-256-cfb8", "aes-128-cfb128", "aes-192-cfb128",
+            "aes-256-cfb128", "aes-128-ofb", "aes-192-ofb", "aes-256-ofb"]),
+        Both Dynamic is("aes-128-ecb");
     CharacterSetClient "character_set_client" Charset { nullable: false },
         Both Dynamic is("utf8mb4");
     CharacterSetConnection "character_set_connection" Charset { nullable: false },

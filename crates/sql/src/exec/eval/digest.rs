@@ -1,12 +1,14 @@
-//! Digests and encodings: MD5, SHA, base64, UUIDs, Internet addresses.
+//! Digests and encodings: MD5, SHA, base64, UUIDs.
 use super::Eval;
 use crate::error::{Result, SqlError};
 use crate::exec::pace::LONG;
-use crate::plan::{Expr, Function};
+use crate::plan::{Expr, Function, VariableScope};
 use md5::Md5;
 use redolith_types::Value;
+use redolith_types::convert::to_u64;
 use sha1::Sha1;
 use sha2::{Digest, Sha224, Sha256, Sha384, Sha512};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 pub(super) fn hex(bytes: &[u8], upper: bool) -> Vec<u8> {
     let digits = if upper { b"0123456789ABCDEF" } else { b"0123456789abcdef" };
@@ -105,13 +107,7 @@ impl<'v> Eval<'v, '_, '_> {
         use Function as F;
         match function {
             F::Uuid => return Ok(Value::owned(uuid_text(&self.uuid()))),
-            F::InetNtoa => {
-                let n = self.arg_int(&args[0])?.and_then(|n| u32::try_from(n).ok());
-                return Ok(n.map_or(Value::Null, |n| {
-                    let [a, b, c, d] = n.to_be_bytes();
-                    Value::owned(format!("{a}.{b}.{c}.{d}").into_bytes())
-                }));
-            }
+            F::UuidShort => return Ok(Value::UInt(self.uuid_short())),
             F::RandomBytes => {
                 let Some(n) = self.arg_int(&args[0])? else { return Ok(Value::Null) };
                 if !(1..=1024).contains(&n) {
@@ -145,7 +141,7 @@ impl<'v> Eval<'v, '_, '_> {
             }
             F::ToBase64 => Value::owned(to_base64(&text)),
             F::FromBase64 => from_base64(&text).map_or(Value::Null, Value::owned),
-            F::InetAton => inet_aton(&text).map_or(Value::Null, Value::UInt),
+            F::IsUuid => Value::Int(uuid_bytes(&text).is_some().into()),
             F::UuidToBin => {
                 let Some(mut b) = uuid_bytes(&text) else {
                     return Err(wrong_uuid(&text, "uuid_to_bin"));
@@ -198,6 +194,18 @@ impl<'v> Eval<'v, '_, '_> {
         b[10] |= 1;
         b
     }
+
+    /// `server_id` in the highest byte, then the second of the first call in 32 bits, then a number
+    /// that grows with each call.
+    fn uuid_short(&mut self) -> u64 {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let first = (self.env.disk.wall_us() as u64 / 1_000_000 & 0xffff_ffff) << 24;
+        let _ = NEXT.compare_exchange(0, first, Relaxed, Relaxed);
+        let (session, scope) = (&*self.env.session, VariableScope::Global);
+        let id = self.env.variables.system_variable(session, scope, "server_id");
+        let id = id.map_or(0, |id| to_u64(&id).value);
+        (id & 0xff) << 56 | NEXT.fetch_add(1, Relaxed) & ((1 << 56) - 1)
+    }
 }
 
 #[cold]
@@ -209,28 +217,6 @@ fn wrong_uuid(text: &[u8], function: &str) -> SqlError {
             String::from_utf8_lossy(text)
         ),
     )
-}
-
-/// Reads a.b.c.d. If parts are missing, zeros stand before the last part.
-fn inet_aton(text: &[u8]) -> Option<u64> {
-    if text.is_empty() || text.ends_with(b".") {
-        return None;
-    }
-    let digit = |n: u8, b: &u8| match b {
-        b'0'..=b'9' => n.checked_mul(10)?.checked_add(b - b'0'),
-        _ => None,
-    };
-    // Four parts are the most. A part without digits is 0, except the last.
-    let parts = text.split(|b| *b == b'.').take(5).map(|part| part.iter().try_fold(0, digit));
-    let parts: Vec<u8> = parts.collect::<Option<_>>()?;
-    match &parts[..] {
-        [a] => Some(*a as u64),
-        [a, rest @ .., d] if rest.len() <= 2 => {
-            let n = rest.iter().fold(*a as u64, |n, b| n << 8 | *b as u64);
-            Some(n << (8 * (3 - rest.len())) | *d as u64)
-        }
-        _ => None,
-    }
 }
 
 #[cfg(test)]
@@ -258,20 +244,5 @@ mod tests {
         swap_time(&mut b, true);
         assert_eq!(uuid_text(&b), text);
         assert_eq!(uuid_bytes(b"nonsense"), None);
-    }
-    #[test]
-    fn addresses() {
-        assert_eq!(inet_aton(b"10.0.5.9"), Some(167_773_449));
-        assert_eq!(
-            (inet_aton(b"127.1"), inet_aton(b"1.2.3.4.5"), inet_aton(b"x")),
-            (Some(0x7f00_0001), None, None)
-        );
-        for wrong in ["", "+1.2.3.4", "1.2.+3.4", "-1", "256", "1.2.", "1.2.3.256", " 1"] {
-            assert_eq!(inet_aton(wrong.as_bytes()), None, "{wrong}");
-        }
-        assert_eq!(
-            (inet_aton(b"0001.2"), inet_aton(b"1..2"), inet_aton(b".1")),
-            (Some(0x0100_0002), Some(0x0100_0002), Some(1))
-        );
     }
 }

@@ -433,6 +433,26 @@ fn parse(text: &[u8], pattern: &[u8], asked: Asked) -> Option<(Value<'static>, b
     Some((Value::DateTime(at), rest))
 }
 
+/// The format of a DATE, a TIME or a DATETIME where people write them so (GET_FORMAT).
+fn format_of(of: &[u8], place: &[u8]) -> Option<&'static [u8]> {
+    const PLACES: [&[u8]; 5] = [b"EUR", b"USA", b"JIS", b"ISO", b"INTERNAL"];
+    const DATES: [&[u8]; 5] = [b"%d.%m.%Y", b"%m.%d.%Y", b"%Y-%m-%d", b"%Y-%m-%d", b"%Y%m%d"];
+    const TIMES: [&[u8]; 5] = [b"%H.%i.%s", b"%h:%i:%s %p", b"%H:%i:%s", b"%H:%i:%s", b"%H%i%s"];
+    const BOTH: [&[u8]; 5] = [
+        b"%Y-%m-%d %H.%i.%s",
+        b"%Y-%m-%d %H.%i.%s",
+        b"%Y-%m-%d %H:%i:%s",
+        b"%Y-%m-%d %H:%i:%s",
+        b"%Y%m%d%H%i%s",
+    ];
+    let formats = match of {
+        b"DATE" => DATES,
+        b"TIME" => TIMES,
+        _ => BOTH,
+    };
+    PLACES.iter().position(|p| p.eq_ignore_ascii_case(place)).map(|n| formats[n])
+}
+
 impl<'v> Eval<'v, '_, '_> {
     pub(super) fn format_function(
         &mut self,
@@ -450,6 +470,14 @@ impl<'v> Eval<'v, '_, '_> {
                 };
                 let text = format_date(at, &pattern, self.most_bytes());
                 Ok(text.map_or(Value::Null, Value::owned))
+            }
+            Function::GetFormat => {
+                let (Some(of), Some(place)) =
+                    (self.arg_bytes(&args[0])?, self.arg_text(&args[1], charset)?)
+                else {
+                    return Ok(Value::Null);
+                };
+                Ok(format_of(&of, &place).map_or(Value::Null, |f| Value::owned(f.into())))
             }
             Function::TimeFormat => {
                 let (Some(t), Some(pattern)) =

@@ -98,7 +98,9 @@ impl<'v> Eval<'v, '_, '_> {
             | F::Radians
             | F::Rand
             | F::Crc32
-            | F::BitCount => self.numeric_function(function, args, node),
+            | F::BitCount
+            | F::FormatBytes
+            | F::FormatPicoTime => self.numeric_function(function, args, node),
 
             F::Concat
             | F::ConcatWs
@@ -151,9 +153,9 @@ impl<'v> Eval<'v, '_, '_> {
             | F::Uuid
             | F::UuidToBin
             | F::BinToUuid
-            | F::RandomBytes
-            | F::InetAton
-            | F::InetNtoa => self.digest_function(function, args),
+            | F::IsUuid
+            | F::UuidShort
+            | F::RandomBytes => self.digest_function(function, args),
 
             F::JsonExtract
             | F::JsonUnquote
@@ -186,6 +188,7 @@ impl<'v> Eval<'v, '_, '_> {
             F::Database
             | F::User
             | F::CurrentUser
+            | F::CurrentRole
             | F::Version
             | F::ConnectionId
             | F::LastInsertId
@@ -196,12 +199,54 @@ impl<'v> Eval<'v, '_, '_> {
             | F::Benchmark
             | F::GetLock
             | F::ReleaseLock
-            | F::IsFreeLock => self.info_function(function, args),
+            | F::IsFreeLock
+            | F::IsUsedLock
+            | F::ReleaseAllLocks
+            | F::LoadFile => self.info_function(function, args),
 
-            F::DateFormat | F::TimeFormat | F::StrToDate => {
+            F::DateFormat | F::TimeFormat | F::StrToDate | F::GetFormat => {
                 self.format_function(function, args, node)
             }
+            F::MakeSet
+            | F::ExportSet
+            | F::Soundex
+            | F::AesEncrypt
+            | F::AesDecrypt
+            | F::Compress
+            | F::Uncompress
+            | F::UncompressedLength
+            | F::InetAton
+            | F::InetNtoa
+            | F::Inet6Aton
+            | F::Inet6Ntoa
+            | F::IsIpv4
+            | F::IsIpv6
+            | F::IsIpv4Compat
+            | F::IsIpv4Mapped
+            | F::PeriodAdd
+            | F::PeriodDiff => self.call_rare(function, args, node),
             _ => self.date_function(function, args, node),
+        }
+    }
+    /// Functions that are seldom used have a frame of their own: that of [`Self::call_unbounded`]
+    /// is on the stack once for each level of nested calls.
+    #[inline(never)]
+    fn call_rare(
+        &mut self,
+        function: Function,
+        args: &'v [Expr],
+        node: &'v Expr,
+    ) -> Result<Value<'v>> {
+        use Function as F;
+        match function {
+            F::MakeSet | F::ExportSet => self.set_function(function, args, node),
+            F::Soundex => self.soundex(&args[0], node),
+            F::AesEncrypt | F::AesDecrypt => self.aes(function == F::AesEncrypt, args),
+            F::Compress | F::Uncompress | F::UncompressedLength => {
+                self.compression_function(function, &args[0])
+            }
+            F::PeriodAdd | F::PeriodDiff => self.period_function(function, args),
+            _ => self.address_function(function, &args[0]),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Functions of the session and the server.
 use super::Eval;
 use crate::error::{Result, SqlError};
+use crate::exec::pace::LONG;
 use crate::plan::{Expr, Function, VariableScope};
 use crate::settings::SERVER_VERSION;
 use redolith_types::Value;
@@ -22,6 +23,8 @@ impl<'v> Eval<'v, '_, '_> {
             F::User | F::CurrentUser => {
                 Value::from(format!("{}@{}", session.user, session.host).as_str())
             }
+            // Nobody has a role.
+            F::CurrentRole => Value::text("NONE"),
             // Statements that run inside the server have no variables.
             F::Version => {
                 let variables = self.env.variables;
@@ -80,11 +83,39 @@ impl<'v> Eval<'v, '_, '_> {
                     None => Value::Null,
                 }
             }
+            F::IsUsedLock => {
+                let name = self.lock_name(&args[0])?;
+                let holder = self.env.user_locks.and_then(|l| l.holder(&name));
+                holder.map_or(Value::Null, |id| Value::UInt(id.into()))
+            }
+            F::ReleaseAllLocks => {
+                let released = self.env.user_locks.map_or(0, |l| l.release_all(session.id));
+                Value::UInt(released)
+            }
+            F::LoadFile => return self.load_file(&args[0]),
             _ => {
                 let name = self.lock_name(&args[0])?;
                 Value::Int(self.env.user_locks.is_none_or(|l| l.is_free(&name)) as i64)
             }
         })
+    }
+
+    /// LOAD_FILE. A file that cannot be read, or that is longer than a function may return, gives
+    /// NULL, so that a statement learns nothing of files outside of `secure_file_priv`.
+    fn load_file(&mut self, e: &'v Expr) -> Result<Value<'v>> {
+        let Some(name) = self.arg_bytes(e)? else { return Ok(Value::Null) };
+        let Ok(file) = crate::server_files::open(self.env, &name) else { return Ok(Value::Null) };
+        let Some(len) = file.len().ok().filter(|len| *len <= self.most_bytes() as u64) else {
+            return Ok(Value::Null);
+        };
+        let mut bytes = vec![0; len as usize];
+        for (n, part) in bytes.chunks_mut(LONG).enumerate() {
+            self.env.bytes(part.len())?;
+            if file.read_at(part, (n * LONG) as u64).is_err() {
+                return Ok(Value::Null);
+            }
+        }
+        Ok(Value::owned(bytes))
     }
 
     /// BENCHMARK. Each round counts as a step, beside the steps of its nodes (PACE-1).

@@ -8,9 +8,12 @@
 //! **EVAL-4** Long strings that an evaluation makes are charged to the statement (MEM-1). When a
 //! node has been evaluated, the charge for its arguments ends. The charge for its value ends when
 //! the caller is done with the row.
+mod address;
 mod arith;
 mod cast;
+mod cipher;
 mod compare;
+mod compression;
 mod dates;
 mod digest;
 mod format;
@@ -22,13 +25,17 @@ mod json;
 mod like;
 mod locale;
 mod numeric;
+mod periods;
 mod print;
 mod regexp;
+mod sets;
+mod soundex;
 mod strings;
 mod subquery;
 #[cfg(test)]
 mod tests;
 mod text;
+mod units;
 
 pub use cast::coerce;
 pub(in crate::exec) use json::metered;

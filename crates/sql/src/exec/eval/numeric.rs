@@ -56,6 +56,14 @@ impl<'v> Eval<'v, '_, '_> {
                     ),
                 });
             }
+            F::FormatBytes | F::FormatPicoTime => {
+                let Some(n) = self.arg_double(&args[0])? else { return Ok(Value::Null) };
+                let text = match function {
+                    F::FormatBytes => super::units::bytes(n),
+                    _ => super::units::picoseconds(n),
+                };
+                return Ok(Value::owned(text.into_bytes()));
+            }
             F::Pi => return Ok(Value::Double(std::f64::consts::PI)),
             F::Power => {
                 let (Some(a), Some(b)) = (self.arg_double(&args[0])?, self.arg_double(&args[1])?)

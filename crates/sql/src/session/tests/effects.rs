@@ -37,6 +37,13 @@ const fn at_prepare(
 
 const EFFECTS: &[Effect] = &[
     at_once(
+        "block_encryption_mode",
+        "'aes-256-ecb'",
+        "SELECT HEX(AES_ENCRYPT('a', 'k'))",
+        "53E61674DBCC997DD27BD802A2EB9F22",
+        "450262894A2499BDCF3C9DC237A78E80",
+    ),
+    at_once(
         "cte_max_recursion_depth",
         "2",
         "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 3) SELECT n \
