@@ -104,6 +104,8 @@ pub struct Counts {
     pub retries: AtomicU64,
     pub stops: AtomicU64,
     pub resumes: AtomicU64,
+    /// The older versions of rows that rollbacks have read, to find out which entries others need.
+    pub older_read: AtomicU64,
 }
 /// The state of purge.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
