@@ -1,8 +1,8 @@
 //! ALTER TABLE: indexes are added and dropped, and names and comments change, with one change of
 //! the table's record.
 //!
-//! 1. The trees of new indexes are made, and the record names them as unfinished, so that the next
-//!    start frees them after a crash. Then they are built.
+//! 1. The record names the trees of new indexes as unfinished, so that the next start frees them
+//!    after a crash. Then they are made and built.
 //! 2. **The change:** one dictionary transaction puts the new record, which also names the trees of
 //!    dropped indexes as unfinished.
 //! 3. The AUTO_INCREMENT counter is saved, if the statement sets it (COUNTER-3).
@@ -12,17 +12,22 @@
 //! error or crash the table is fully changed. But a crash before the end of step 3 brings back a
 //! greater counter: in the other order, a crash could lower the counter of a table that is
 //! unchanged, and values would be given again (COUNTER-2).
+//!
+//! ALTER-6: the record names a tree, with the page of its root, before the tree has any page. So
+//! every page of a tree that a crash leaves unfinished is found. A tree whose root's page is free,
+//! or belongs to another tree, has no pages.
 use super::ddl::{Change, copy_counters, made_by};
 use super::index_build::Building;
 use super::record::{self, TableRecord, TreeRecord, make_table};
 use super::table::Table;
 use crate::btree::Tree;
 use crate::engine::Engine;
-use crate::mtr::Mtr;
+use crate::mtr::{Mtr, Store};
 use crate::page::index::{self, Builder};
 use crate::trx::Turn;
 use crate::{Error, PageId, PageNo, Result, SpaceId, Try, space};
 use redolith_types::{IndexDef, TableDef};
+use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
 
@@ -65,7 +70,7 @@ impl Engine {
             Some(n) => {
                 // COUNTER-3: the new form begins with counters that are ready.
                 self.open_table(t).await?;
-                Some(n.max(self.least_next(t).await?))
+                Some(n.max(self.least_next_of_rows(t, &how.kill).await?))
             }
             None => None,
         };
@@ -209,32 +214,47 @@ impl Engine {
         defs: &[IndexDef],
         how: &Building,
     ) -> Result<(Arc<Table>, Vec<TreeRecord>)> {
-        let first = self.take_ids(defs.len() as u64).await?;
-        let mut trees = Vec::new();
-        for i in 0..defs.len() as u64 {
-            match self.retry_in_time(|| new_root(&self.store, t.space, first + i)).await {
-                Ok(root) => trees.push(TreeRecord { id: first + i, root }),
-                Err(e) => {
-                    self.free_trees(t.space, &trees).await?;
-                    return Err(e);
-                }
-            }
-        }
-        let mut r = t.record();
-        r.unfinished.extend(&trees);
-        let t = match self.replace_record(t, r, None, None).await {
-            Ok(new) => new,
-            Err(e) => {
-                // No record names the trees, so they are freed here.
-                self.free_trees(t.space, &trees).await?;
-                return Err(e);
-            }
-        };
+        let (t, trees) = self.new_trees(t, defs.len()).await?;
         if let Err(e) = self.fill_trees(&t, defs, &trees, how).await {
             self.forget_trees(&t, &trees).await?;
             return Err(e);
         }
         Ok((t, trees))
+    }
+    /// Makes empty trees, which the table's record names as unfinished before they have a page
+    /// (ALTER-6).
+    async fn new_trees(
+        self: &Arc<Self>,
+        t: &Arc<Table>,
+        count: usize,
+    ) -> Result<(Arc<Table>, Vec<TreeRecord>)> {
+        let (first, mut t) = (self.take_ids(count as u64).await?, t.clone());
+        loop {
+            let roots = self.retry_in_time(|| free_pages(&self.store, t.space, count)).await?;
+            let trees: Vec<_> =
+                (first..).zip(roots).map(|(id, root)| TreeRecord { id, root }).collect();
+            let mut r = t.record();
+            r.unfinished.extend(&trees);
+            t = self.replace_record(&t, r, None, None).await?;
+            match self.make_roots(t.space, &trees).await {
+                Ok(true) => return Ok((t, trees)),
+                // Somebody else has taken a page: purge may have completed a split.
+                Ok(false) => t = self.clear_away(t, &trees).await?,
+                Err(e) => {
+                    self.forget_trees(&t, &trees).await?;
+                    return Err(e);
+                }
+            }
+        }
+    }
+    /// Makes the roots of empty trees. Returns false if one of the pages is not free any more.
+    async fn make_roots(&self, space: SpaceId, trees: &[TreeRecord]) -> Result<bool> {
+        for tree in trees {
+            if !self.retry_in_time(|| new_root(&self.store, space, tree)).await? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
     /// Frees the trees of new indexes that could not be finished.
     async fn forget_trees(self: &Arc<Self>, t: &Arc<Table>, trees: &[TreeRecord]) -> Result<()> {
@@ -259,6 +279,9 @@ impl Engine {
     async fn free_trees(&self, space: SpaceId, trees: &[TreeRecord]) -> Result<()> {
         let mut turn = Turn::default();
         for tree in trees {
+            if !self.retry(|| space::is_in_use(&self.store, space, tree.root)).await? {
+                continue; // A crash or an error came before its root (ALTER-6).
+            }
             let t = Tree::new(space, tree.root, tree.id);
             while !self.retry(|| free_leftmost(&self.store, &t)).await? {
                 turn.count(self).await;
@@ -277,19 +300,28 @@ fn sort_indexes(r: &mut TableRecord) {
         r.trees.push(tree);
     }
 }
-fn new_root(store: &crate::mtr::Store, space: SpaceId, id: u64) -> Try<PageNo> {
+/// Looks for free pages, which stay free.
+fn free_pages(store: &Store, space: SpaceId, count: usize) -> Try<SmallVec<[PageNo; 4]>> {
     let mut m = Mtr::begin(store)?;
-    let free = space::reserve(&mut m, space, 1, 0)?;
-    let at = m.create(PageId { space, no: free.pages[0] })?;
+    Ok(space::reserve(&mut m, space, count, 0)?.pages)
+}
+/// Makes the root of an empty tree. Returns false if its page is not free.
+fn new_root(store: &Store, space: SpaceId, tree: &TreeRecord) -> Try<bool> {
+    let mut m = Mtr::begin(store)?;
+    let free = space::reserve(&mut m, space, 1, tree.root)?;
+    if free.pages[..] != [tree.root] {
+        return Ok(false);
+    }
+    let at = m.create(PageId { space, no: tree.root })?;
     free.take(&mut m);
     m.init(at);
-    Builder::new(id, 0).store(&mut m.patch(at));
+    Builder::new(tree.id, 0).store(&mut m.patch(at));
     m.commit();
-    Ok(free.pages[0])
+    Ok(true)
 }
 /// Frees the page of the leftmost leaf, or of a node that has lost its children. Returns true when
 /// the root has been freed, too.
-fn free_leftmost(store: &crate::mtr::Store, t: &Tree) -> Try<bool> {
+fn free_leftmost(store: &Store, t: &Tree) -> Try<bool> {
     let mut m = Mtr::begin_reserved(store)?;
     let mut parent = m.x(PageId { space: t.space, no: t.root })?;
     if !index::is_index(m.page(parent)) || index::index_id(m.page(parent)) != t.index {
@@ -337,3 +369,6 @@ fn free_leftmost(store: &crate::mtr::Store, t: &Tree) -> Try<bool> {
     m.commit();
     Ok(child.is_none())
 }
+
+#[cfg(all(test, not(model)))]
+mod tests;
