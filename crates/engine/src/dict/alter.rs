@@ -6,7 +6,8 @@
 //! 2. **The change:** one dictionary transaction puts the new record, which also names the trees of
 //!    dropped indexes as unfinished.
 //! 3. The AUTO_INCREMENT counter is saved, if the statement sets it (COUNTER-3).
-//! 4. The trees of dropped indexes are freed, and the record forgets them.
+//! 4. The trees of dropped indexes are freed, and the record forgets them. Large trees are freed in
+//!    the background ([`free_trees`](super::free_trees)).
 //!
 //! ALTER-1: an error or a crash before the end of step 2 leaves the table unchanged; after a later
 //! error or crash the table is fully changed. But a crash before the end of step 3 brings back a
@@ -17,14 +18,13 @@
 //! every page of a tree that a crash leaves unfinished is found. A tree whose root's page is free,
 //! or belongs to another tree, has no pages.
 use super::ddl::{Change, copy_counters, made_by};
+use super::free_trees::AT_ONCE;
 use super::index_build::Building;
 use super::record::{self, TableRecord, TreeRecord, make_table};
 use super::table::Table;
-use crate::btree::Tree;
 use crate::engine::Engine;
 use crate::mtr::{Mtr, Store};
-use crate::page::index::{self, Builder};
-use crate::trx::Turn;
+use crate::page::index::Builder;
 use crate::{Error, PageId, PageNo, Result, SpaceId, Try, space};
 use redolith_types::{IndexDef, TableDef};
 use smallvec::SmallVec;
@@ -84,7 +84,7 @@ impl Engine {
         let gone: Vec<TreeRecord> = to.dropped.iter().map(|n| r.trees[t.index_no(*n)]).collect();
         r.trees.retain(|tree| !gone.contains(tree));
         r.trees.extend(&trees);
-        r.unfinished.retain(|tree| !trees.contains(tree));
+        self.forget_freed(&mut r);
         r.unfinished.extend(&gone);
         r.def = to.def;
         if to.added > 0 {
@@ -103,28 +103,11 @@ impl Engine {
             s.set_label(&new.full_name());
         }
         let saved = if counter.is_some() { self.save_counter(&new, true).await } else { Ok(None) };
-        let new = if gone.is_empty() { new } else { self.clear_away(new, &gone).await? };
+        let new = if gone.is_empty() { new } else { self.clear_away(new, &gone, AT_ONCE).await? };
         if let Some(end) = saved? {
             self.store.log.flush_to(end).await;
         }
         Ok(new)
-    }
-    /// Frees the trees that the record names as unfinished. Trees that cannot be freed, because a
-    /// page is damaged, stay in use, and the record forgets them all the same.
-    async fn clear_away(
-        self: &Arc<Self>,
-        t: Arc<Table>,
-        trees: &[TreeRecord],
-    ) -> Result<Arc<Table>> {
-        if let Err(e) = self.free_trees(t.space, trees).await {
-            tracing::warn!(
-                "the pages of dropped indexes could not be freed in the file of {}: {e}",
-                t.full_name()
-            );
-        }
-        let mut r = t.record();
-        r.unfinished.retain(|tree| !trees.contains(tree));
-        self.replace_record(&t, r, None, None).await
     }
     /// Adds secondary indexes.
     #[cfg(any(test, feature = "testing"))]
@@ -175,7 +158,7 @@ impl Engine {
     }
     /// Replaces the table's record, and thereby possibly its name. `counter` is the next
     /// AUTO_INCREMENT value, if that changes.
-    async fn replace_record(
+    pub(super) async fn replace_record(
         self: &Arc<Self>,
         t: &Arc<Table>,
         mut r: TableRecord,
@@ -234,12 +217,13 @@ impl Engine {
             let trees: Vec<_> =
                 (first..).zip(roots).map(|(id, root)| TreeRecord { id, root }).collect();
             let mut r = t.record();
+            self.forget_freed(&mut r);
             r.unfinished.extend(&trees);
             t = self.replace_record(&t, r, None, None).await?;
             match self.make_roots(t.space, &trees).await {
                 Ok(true) => return Ok((t, trees)),
                 // Somebody else has taken a page: purge may have completed a split.
-                Ok(false) => t = self.clear_away(t, &trees).await?,
+                Ok(false) => t = self.clear_away(t, &trees, AT_ONCE).await?,
                 Err(e) => {
                     self.forget_trees(&t, &trees).await?;
                     return Err(e);
@@ -259,33 +243,7 @@ impl Engine {
     /// Frees the trees of new indexes that could not be finished.
     async fn forget_trees(self: &Arc<Self>, t: &Arc<Table>, trees: &[TreeRecord]) -> Result<()> {
         if !trees.is_empty() {
-            self.clear_away(t.clone(), trees).await?;
-        }
-        Ok(())
-    }
-    /// Frees, at start, the trees that belong to no index.
-    pub(crate) async fn free_unfinished(self: &Arc<Self>) -> Result<()> {
-        let list = std::mem::take(&mut *self.unfinished.lock());
-        for r in list {
-            if let Some(t) = self.dict.by_id(r.id) {
-                self.clear_away(t, &r.unfinished).await?;
-            }
-        }
-        Ok(())
-    }
-    /// Frees the pages of trees that nobody uses: level by level from the leaves, with the root
-    /// last, so that freeing can begin again after a crash. Lack of room in the redo log does not
-    /// end it: like a rollback it waits.
-    async fn free_trees(&self, space: SpaceId, trees: &[TreeRecord]) -> Result<()> {
-        let mut turn = Turn::default();
-        for tree in trees {
-            if !self.retry(|| space::is_in_use(&self.store, space, tree.root)).await? {
-                continue; // A crash or an error came before its root (ALTER-6).
-            }
-            let t = Tree::new(space, tree.root, tree.id);
-            while !self.retry(|| free_leftmost(&self.store, &t)).await? {
-                turn.count(self).await;
-            }
+            self.clear_away(t.clone(), trees, AT_ONCE).await?;
         }
         Ok(())
     }
@@ -319,56 +277,5 @@ fn new_root(store: &Store, space: SpaceId, tree: &TreeRecord) -> Try<bool> {
     m.commit();
     Ok(true)
 }
-/// Frees the page of the leftmost leaf, or of a node that has lost its children. Returns true when
-/// the root has been freed, too.
-fn free_leftmost(store: &Store, t: &Tree) -> Try<bool> {
-    let mut m = Mtr::begin_reserved(store)?;
-    let mut parent = m.x(PageId { space: t.space, no: t.root })?;
-    if !index::is_index(m.page(parent)) || index::index_id(m.page(parent)) != t.index {
-        return Ok(true);
-    }
-    let mut child = None;
-    while index::level(m.page(parent)) > 0 {
-        let Some(first) = index::first_rec(m.page(parent)) else { break };
-        let id = PageId { space: t.space, no: index::child(m.page(parent), first) };
-        let c = m.x(id)?;
-        // What a damaged tree leads to may be another index's, and is not freed.
-        let below = index::level(m.page(parent)) - 1;
-        t.expect_page(store, id, m.page(c), Some(below))?;
-        if index::level(m.page(c)) == 0 || index::first_rec(m.page(c)).is_none() {
-            child = Some(c);
-            break;
-        }
-        parent = c;
-    }
-    let target = child.unwrap_or(parent);
-    // A crash may have left an incomplete split, whose new page only its left neighbour knows. That
-    // page takes the freed page's place in the parent.
-    let unknown = child
-        .filter(|c| index::is_incomplete(m.page(*c)))
-        .map(|c| (index::next_page(m.page(c)), index::level(m.page(c))));
-    if let Some((right, level)) = unknown {
-        let right = PageId { space: t.space, no: right };
-        t.expect_other(store, m.id(target), right)?;
-        let at = m.x(right)?;
-        t.expect_page(store, right, m.page(at), Some(level))?;
-    }
-    let id = m.id(target);
-    let map = space::prepare_free(&mut m, id)?;
-    if child.is_some() {
-        let first = index::first_rec(m.page(parent)).expect("it has the child");
-        let pos = index::search(m.page(parent), index::key(m.page(parent), first));
-        match unknown {
-            Some((right, _)) => {
-                index::replace_value(&mut m.patch(parent), pos, 0, &[&right.to_le_bytes()])
-            }
-            None => index::remove(&mut m.patch(parent), pos),
-        }
-    }
-    space::free(&mut m, target, map);
-    m.commit();
-    Ok(child.is_none())
-}
-
 #[cfg(all(test, not(model)))]
 mod tests;

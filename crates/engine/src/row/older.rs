@@ -70,6 +70,13 @@ struct Row {
     open: usize,
 }
 
+impl Row {
+    /// The memory of the row, in answers.
+    fn weight(&self, key: &[u8]) -> usize {
+        self.answers.len() + 8 + key.len() / 32
+    }
+}
+
 /// The answers for the rows of a rollback.
 #[derive(Default)]
 pub(crate) struct Older {
@@ -79,7 +86,7 @@ pub(crate) struct Older {
     now: Row,
     /// The other rows with answers, for changes that go through several rows again and again.
     others: HashMap<(u64, Vec<u8>), Row>,
-    /// The answers of the other rows.
+    /// The weight of the other rows.
     kept: usize,
     hasher: RandomState,
     entry: Vec<u8>,
@@ -115,6 +122,7 @@ impl Older {
                 || !self.now.walk.step(store)?
             {
                 self.now.walked = true;
+                self.now.walk = Version::default();
                 return Ok(true);
             }
             self.read += 1;
@@ -189,8 +197,8 @@ impl Older {
             return;
         }
         let before = std::mem::take(&mut self.now);
-        if before.left > 0 {
-            self.kept += before.answers.len();
+        if before.walked && before.left > 0 {
+            self.kept += before.weight(&self.key);
             self.others.insert((self.table, std::mem::take(&mut self.key)), before);
         }
         self.table = table;
@@ -200,7 +208,7 @@ impl Older {
             return;
         }
         if let Some(row) = self.others.remove(&(table, key.to_vec())) {
-            self.kept -= row.answers.len();
+            self.kept -= row.weight(key);
             self.now = row;
         }
         if self.kept > MOST {

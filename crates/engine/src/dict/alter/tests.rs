@@ -22,11 +22,11 @@ fn trees_without_pages_are_forgotten() {
         let other = [TreeRecord { id: first + 3, root: roots[1] }];
         assert!(e.make_roots(t.space, &other).await.unwrap());
         assert!(!e.make_roots(t.space, &trees[1..]).await.unwrap());
-        let t = e.clear_away(t, &trees).await.unwrap();
+        let t = e.clear_away(t, &trees, AT_ONCE).await.unwrap();
         assert!(t.unfinished.is_empty());
         let in_use = |no| matches!(space::is_in_use(&e.store, t.space, no), Ok(true));
         assert_eq!([0, 1, 2].map(|n| in_use(roots[n])), [false, true, false]);
-        e.free_trees(t.space, &other).await.unwrap();
+        assert!(e.free_trees(t.space, &other, AT_ONCE).await.unwrap());
         clean(&e, &t, 0).await;
     });
     drop(e);
