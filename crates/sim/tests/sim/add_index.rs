@@ -23,9 +23,10 @@ fn config() -> Config {
 /// Opens an engine, runs a task with it, and says how that ended.
 fn life<F: Future<Output = ()> + Send + 'static>(
     disk: &SimDisk,
+    seed: u64,
     task: impl FnOnce(Arc<Engine>) -> F + Send + 'static,
 ) -> End {
-    let mut ex = Executor::new(disk.clone(), 11);
+    let mut ex = Executor::new(disk.clone(), seed);
     let (on, runtime) = (Arc::new(disk.clone()), ex.runtime.clone());
     ex.run(Box::pin(async move {
         let (e, _) = Engine::open(config(), on, runtime).await.unwrap();
@@ -59,41 +60,53 @@ async fn filled(e: Arc<Engine>) {
 /// was not synced.
 #[test]
 fn every_io_of_add_index_may_be_the_last() {
+    use Loss::*;
     let begun = SimDisk::new(3);
-    assert_eq!(life(&begun, filled), End::Done);
+    assert_eq!(life(&begun, 0, filled), End::Done);
     let (mut cuts, with_index) = (0, Arc::new(AtomicUsize::new(0)));
-    for n in 1.. {
-        let mut is_over = true;
-        for loss in [Loss::Nothing, Loss::Everything, Loss::Sectors] {
-            let disk = begun.fork(n);
-            let cut = disk.clone();
-            let end = life(&disk, move |e| async move {
-                let t = e.table("sim", "t").await.unwrap().unwrap();
-                cut.crash_at_op(n);
-                let defs =
-                    (0..ADDED).map(|i| IndexDef::secondary(&format!("k{i}"), false, [1])).collect();
-                let how = Building::in_memory(KillFlag::new());
-                // The power cut may be the error of an operation.
-                let _ = e.create_indexes(&t, defs, &how).await;
-            });
-            is_over &= end == End::Done && !disk.is_stopped();
-            disk.crash_with(loss);
-            let counted = with_index.clone();
-            let checked = life(&disk, move |e| async move {
-                let t = e.table("sim", "t").await.unwrap().unwrap();
-                let c = e.check_table(&t).await.unwrap();
-                assert_eq!((c.errors, c.notes, c.rows), (vec![], vec![], ROWS as u64), "cut {n}");
-                assert!([1, 1 + ADDED].contains(&t.indexes.len()));
-                counted.fetch_add((t.indexes.len() > 1) as usize, SeqCst);
-                e.close().await.unwrap();
-            });
-            assert_eq!(checked, End::Done, "cut {n}, {loss:?}");
-            cuts += 1;
-        }
-        if is_over {
-            break;
+    // A seed says when the disk completes its operations, and what a loss leaves.
+    for seed in 0..20 {
+        for n in 1.. {
+            let mut is_over = true;
+            for loss in [Nothing, Everything, Prefix, Writes, Sectors] {
+                is_over &= !cut(&begun.fork(seed), seed, n, loss, &with_index);
+                cuts += 1;
+            }
+            if is_over {
+                break;
+            }
         }
     }
     let with_index = with_index.load(SeqCst);
-    assert!(cuts > 30 && with_index > 0 && with_index < cuts, "{with_index} of {cuts}");
+    assert!(cuts > 300 && with_index > 50 && with_index < cuts - 50, "{with_index} of {cuts}");
+}
+/// Cuts the power at the `n`-th operation of ADD INDEX, and checks what the next start finds.
+/// Returns false if there are fewer operations.
+fn cut(disk: &SimDisk, seed: u64, n: u64, loss: Loss, with_index: &Arc<AtomicUsize>) -> bool {
+    let power = disk.clone();
+    life(disk, seed, move |e| async move {
+        let t = e.table("sim", "t").await.unwrap().unwrap();
+        power.crash_at_op(n);
+        let defs = (0..ADDED).map(|i| IndexDef::secondary(format!("k{i}"), false, [1])).collect();
+        let how = Building::in_memory(KillFlag::new());
+        // The power cut may be the error of an operation.
+        let _ = e.create_indexes(&t, defs, &how).await;
+    });
+    let was_cut = disk.is_stopped();
+    disk.crash_with(loss);
+    let counted = with_index.clone();
+    let checked = life(disk, seed, move |e| async move {
+        let t = e.table("sim", "t").await.unwrap().unwrap();
+        let c = e.check_table(&t).await.unwrap();
+        assert_eq!(
+            (c.errors, c.notes, c.rows),
+            (vec![], vec![], ROWS as u64),
+            "{seed} {n} {loss:?}"
+        );
+        assert!([1, 1 + ADDED].contains(&t.indexes.len()));
+        counted.fetch_add((t.indexes.len() > 1) as usize, SeqCst);
+        e.close().await.unwrap();
+    });
+    assert_eq!(checked, End::Done, "{seed} {n} {loss:?}");
+    was_cut
 }

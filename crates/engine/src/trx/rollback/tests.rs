@@ -20,8 +20,7 @@ fn a_long_walk_lets_others_run() {
             panic!("the newest version is its own, and in memory")
         };
         let (mut older, mut steps) = (Older::default(), 1);
-        let mut find =
-            |older: &mut Older| older.find(&e.store, &e.horizon, &t, trx.id, &key, &newest);
+        let find = |older: &mut Older| older.find(&e.store, &e.horizon, &t, trx.id, &key, &newest);
         loop {
             let before = older.read;
             match find(&mut older) {
