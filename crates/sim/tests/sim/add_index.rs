@@ -78,7 +78,7 @@ fn every_io_of_add_index_may_be_the_last() {
         }
     }
     let with_index = with_index.load(SeqCst);
-    assert!(cuts > 300 && with_index > 50 && with_index < cuts - 50, "{with_index} of {cuts}");
+    assert!(cuts > 200 && with_index > 20 && with_index < cuts - 20, "{with_index} of {cuts}");
 }
 /// Cuts the power at the `n`-th operation of ADD INDEX, and checks what the next start finds.
 /// Returns false if there are fewer operations.
