@@ -337,8 +337,8 @@ impl Engine {
         }
         if lost > 0 {
             c.notes.push(format!(
-                "{lost} pages belong to no index (long columns that wait for \
-                purge, or were left by a crash)"
+                "{lost} pages belong to no index (dropped indexes that are being freed, long \
+                 columns that wait for purge, or pages that a crash has left)"
             ));
         }
         Ok(())

@@ -137,6 +137,8 @@ pub struct Engine {
     pub(crate) closing: AtomicBool,
     /// Tables with trees that belong to no index, see [`crate::dict::record::TableRecord`].
     pub(crate) unfinished: Mutex<Vec<crate::dict::record::TableRecord>>,
+    /// The trees that are being freed in the background (FREETREE-1).
+    pub(crate) freeing: Mutex<hashbrown::HashSet<u64>>,
     pub(crate) flusher: Arc<crate::flush::Flusher>,
     pub(crate) pool_list: crate::pool_list::PoolList,
     /// Prepared transactions that the start has found.

@@ -52,6 +52,8 @@ mod purge;
 mod recovery;
 pub mod row;
 pub mod runtime;
+#[cfg(all(test, not(model)))]
+mod small_engine;
 pub mod sort;
 #[cfg_attr(feature = "testing", allow(missing_docs))]
 mod space;

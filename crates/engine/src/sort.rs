@@ -1,12 +1,15 @@
 //! Sorts rows by their keys, in memory and, if the rows are many, in a temporary file.
 //!
-//! The rows are sorted in memory. If they outgrow their memory, they are written to the file as one
+//! The rows are sorted in memory. If they outgrow their memory, they are written to a file as one
 //! sorted part, and the memory takes the next rows. At the end the parts and the rows in memory are
 //! merged. Rows with equal keys stay in the order in which they came.
 //!
 //! - SORT-1: the rows that a file gives back are those that it got: after the last row,
 //!   [`Sorter::advance`] compares a sum over all records, and fails if a disk has changed or lost
 //!   one.
+//! - SORT-2: parts are merged only with as many of their own level, which become one part of the
+//!   next level. So a row is written as often as there are levels, a logarithm of the number of
+//!   parts. The parts of a level came after those of the levels above it.
 use crate::lock::hash_bytes;
 use crate::runtime::{Runtime, give_way};
 use crate::temporary::{
@@ -33,20 +36,34 @@ pub struct Sorter {
     /// The sorted parts that outgrew the memory.
     spilled: Option<Box<Spilled>>,
 }
-/// Rows in a temporary file, as records: the length of the key, the key, the row.
+/// Rows in temporary files.
+#[derive(Default)]
 struct Spilled {
-    file: TemporaryFile,
-    written: Vec<Part>,
-    /// The sum of the hashes of the records that were written and not yet read (SORT-1).
-    sum: u64,
+    /// The parts, in a file for each level (SORT-2). Level 0 has what was written from memory.
+    levels: Vec<Level>,
     /// The most bytes that the rows in memory had when a part was written. The readers of the parts
     /// take about as many.
     memory: usize,
-    /// The readers of the parts while they are merged.
-    parts: Vec<Records>,
+    /// The parts that are merged at present, those with the earliest rows first.
+    parts: Vec<Reader>,
     /// A heap of the parts with a row at hand, the least first. The number behind the last part is
     /// that of the rows in memory.
     heap: Vec<Head>,
+}
+/// Sorted parts in one file, one behind the other, as records: the length of the key, the key, the
+/// row.
+#[derive(Default)]
+struct Level {
+    /// None before the first part.
+    file: Option<TemporaryFile>,
+    written: Vec<Part>,
+    /// The sum of the hashes of the records that were written and not yet read (SORT-1).
+    sum: u64,
+}
+/// Reads a part.
+struct Reader {
+    level: usize,
+    records: Records,
 }
 /// A sorted part: where it ends, and the bytes of its longest record.
 struct Part {
@@ -86,14 +103,15 @@ const SLACK_BYTES: usize = 256 << 10;
 const FIRST_BYTES: usize = 8 << 10;
 const FIRST_ROWS: usize = 32;
 
-/// The number of rows sorted at a time: about a millisecond's work.
+/// The most rows, and about the most bytes, that are sorted at a time: some milliseconds' work.
 const RUN: usize = 16 << 10;
+const RUN_BYTES: usize = 1 << 20;
 
 /// The bytes that are written to a file at a time.
 const WRITE_BYTES: usize = 64 << 10;
 /// The fewest and the most bytes of each part that are read at a time.
 const READ_BYTES: (usize, usize) = (4 << 10, 256 << 10);
-/// So many parts are merged at a time.
+/// So many parts of one level are merged at a time.
 const MOST_PARTS: usize = 64;
 
 /// So many bytes are sorted beside the workers: to sort them, or to enlarge their buffer, takes
@@ -144,7 +162,7 @@ impl Sorter {
     }
     /// The memory that the sorter holds.
     pub fn memory(&self) -> usize {
-        let merged = self.spilled.iter().flat_map(|s| &s.parts).map(Records::memory);
+        let merged = self.spilled.iter().flat_map(|s| &s.parts).map(|p| p.records.memory());
         self.bytes.capacity() + self.rows.capacity() * size_of::<Sorted>() + merged.sum::<usize>()
     }
     /// The bytes of the rows in memory.
@@ -153,11 +171,11 @@ impl Sorter {
     }
     /// The memory that [`Self::sort`] needs while it runs.
     pub fn memory_to_sort(&self) -> usize {
-        if self.rows.len() > RUN { self.rows.len() * size_of::<Sorted>() } else { 0 }
+        if self.rows.len() > RUN / 64 { self.rows.len() * size_of::<Sorted>() } else { 0 }
     }
     /// The memory that [`Self::spill`] needs while it runs.
     pub fn memory_to_spill(&self) -> usize {
-        let merges = self.spilled.as_ref().filter(|s| s.written.len() + 1 == MOST_PARTS);
+        let merges = self.spilled.as_ref().filter(|s| s.levels[0].written.len() + 1 == MOST_PARTS);
         // The part that is written then has its longest row, too.
         let longest = |s| self.rows.iter().map(|r| r.row().end - r.start).max().unwrap_or(0) + s;
         let merged = merges.map_or(0, |s| longest(s.memory_to_merge() + READ_BYTES.1));
@@ -211,14 +229,16 @@ impl Sorter {
             runtime.leave_worker();
         }
         let bytes = &self.bytes;
-        for run in self.rows.chunks_mut(RUN) {
-            run.sort_unstable_by(|a, b| Sorter::compare(bytes, a, b));
-            if run.len() == RUN {
+        let of_a_row = bytes.len() / self.rows.len().max(1) + 1;
+        let run = (RUN_BYTES / of_a_row).clamp(RUN / 64, RUN);
+        for rows in self.rows.chunks_mut(run) {
+            rows.sort_unstable_by(|a, b| Sorter::compare(bytes, a, b));
+            if rows.len() == run {
                 give_way(runtime).await;
                 stop()?;
             }
         }
-        let mut width = RUN;
+        let mut width = run;
         while width < self.rows.len() {
             let mut merged = Vec::with_capacity(self.rows.len());
             for pair in self.rows.chunks(2 * width) {
@@ -227,7 +247,7 @@ impl Sorter {
                     let from =
                         if Sorter::compare(bytes, a, b).is_lt() { &mut left } else { &mut right };
                     merged.extend(from.split_off_first().cloned());
-                    if merged.len().is_multiple_of(RUN) {
+                    if merged.len().is_multiple_of(run) {
                         give_way(runtime).await;
                         stop()?;
                     }
@@ -244,7 +264,7 @@ impl Sorter {
     pub fn is_in_file(&self) -> bool {
         self.spilled.is_some()
     }
-    /// Writes the rows in memory to the file, as a sorted part. `stop` as for [`Self::sort`].
+    /// Writes the rows in memory to a file, as a sorted part. `stop` as for [`Self::sort`].
     pub async fn spill<E: From<Error>>(
         &mut self,
         space: &Arc<TemporarySpace>,
@@ -255,51 +275,62 @@ impl Sorter {
         self.cut_to_limit();
         self.sort(runtime, &stop).await?;
         runtime.leave_worker();
-        if self.spilled.is_none() {
-            self.spilled = Some(Box::new(Spilled::new(space.create(disk)?)));
-        }
         let bytes = self.bytes();
-        let spilled = self.spilled.as_mut().expect("it was made");
+        let spilled = self.spilled.get_or_insert_default();
         spilled.memory = spilled.memory.max(bytes);
-        let mut part = PartWriter::default();
+        let to = spilled.level(0);
+        let (file, mut part) = (to.file(space, disk)?, PartWriter::default());
         for row in &self.rows {
             let (key, row) = (&self.bytes[row.key()], &self.bytes[row.row()]);
-            if part.push(key, row, &mut spilled.file)? {
+            if part.push(key, row, file)? {
                 give_way(runtime).await;
                 stop()?;
             }
         }
-        part.end(spilled)?;
+        part.end(to)?;
         self.rows.clear();
         self.bytes.clear();
-        if spilled.written.len() == MOST_PARTS {
-            self.merge_parts(disk, runtime, &stop).await?;
+        let mut level = 0;
+        while self.spilled.as_ref().is_some_and(|s| s.levels[level].written.len() == MOST_PARTS) {
+            self.merge_level(level, space, disk, runtime, &stop).await?;
+            level += 1;
         }
         Ok(())
     }
-    /// Merges all parts to a single one, in a file of its own. No row is in memory.
-    async fn merge_parts<E: From<Error>>(
+    /// Merges all parts of a level to one of the next level (SORT-2). No row is in memory.
+    async fn merge_level<E: From<Error>>(
         &mut self,
+        level: usize,
+        space: &Arc<TemporarySpace>,
         disk: &dyn Disk,
         runtime: &dyn Runtime,
         stop: impl Fn() -> Result<(), E>,
     ) -> Result<(), E> {
-        let old = self.spilled.as_ref().expect("there are parts");
-        let mut merged = Spilled::new(old.file.space().create(disk)?);
-        merged.memory = old.memory;
-        let (mut part, mut left) = (PartWriter::default(), self.limit.unwrap_or(usize::MAX));
-        while left > 0 && self.advance()? {
+        let none = Memory { bytes: &[], rows: &[] };
+        let mut left = self.limit.unwrap_or(usize::MAX);
+        let spilled = self.spilled.as_mut().expect("there are parts");
+        let mut to = std::mem::take(spilled.level(level + 1));
+        let (file, mut part) = (to.file(space, disk)?, PartWriter::default());
+        spilled.begin_merge(level..level + 1, &none)?;
+        while let Some(top) = spilled.heap.first().copied().filter(|_| left > 0) {
             left -= 1;
-            let (key, row) = self.current();
-            if part.push(key, row, &mut merged.file)? {
+            let (key, row) = spilled.row(top.part, 0, &none);
+            if part.push(key, row, file)? {
                 give_way(runtime).await;
                 stop()?;
             }
+            spilled.follow(top.part, &mut 0, &none)?;
         }
-        part.end(&mut merged)?;
+        // The rows behind the limit are not read.
+        if spilled.heap.is_empty() {
+            spilled.check_sums(level..level + 1)?;
+        }
+        part.end(&mut to)?;
+        spilled.levels[level + 1] = to;
+        (spilled.parts, spilled.heap) = Default::default();
         // To close a large file takes long.
         runtime.leave_worker();
-        self.spilled = Some(Box::new(merged));
+        spilled.levels[level] = Level::default();
         Ok(())
     }
     /// Goes to the next row, the first at first, for [`Self::row`]. The rows are sorted, and no
@@ -311,14 +342,15 @@ impl Sorter {
             return Ok(*next <= rows.len());
         };
         let memory = Memory { bytes, rows };
+        let all = 0..spilled.levels.len();
         if spilled.parts.is_empty() {
-            spilled.begin_merge(&memory)?;
+            spilled.begin_merge(all.clone(), &memory)?;
         } else if let Some(top) = spilled.heap.first().copied() {
             spilled.follow(top.part, next, &memory)?;
         }
         let more = !spilled.heap.is_empty();
-        if !more && spilled.sum != 0 {
-            return Err(spilled.file.is_damaged());
+        if !more {
+            spilled.check_sums(all)?;
         }
         Ok(more)
     }
@@ -326,14 +358,14 @@ impl Sorter {
     pub(crate) fn reads_next(&self) -> bool {
         let Some(spilled) = &self.spilled else { return false };
         match spilled.heap.first() {
-            Some(top) => spilled.parts.get(top.part).is_some_and(Records::reads_next),
+            Some(top) => spilled.parts.get(top.part).is_some_and(|p| p.records.reads_next()),
             None => spilled.parts.is_empty(),
         }
     }
     /// Checks what the caller knows of all rows; if it does not hold, the file is damaged.
     pub fn expect(&self, holds: bool) -> Result<()> {
         match &self.spilled {
-            Some(spilled) if !holds => Err(spilled.file.is_damaged()),
+            Some(spilled) if !holds => Err(spilled.is_damaged()),
             _ => Ok(()),
         }
     }
@@ -394,42 +426,79 @@ impl PartWriter {
         }
         Ok(writes)
     }
-    fn end(self, to: &mut Spilled) -> Result<()> {
-        to.file.append(&self.out)?;
+    /// Ends the part, in the file of `to`.
+    fn end(self, to: &mut Level) -> Result<()> {
+        let file = to.file.as_mut().expect("the part is written to it");
+        file.append(&self.out)?;
         to.sum = to.sum.wrapping_add(self.sum);
-        to.written.push(Part { end: to.file.size(), longest: self.longest });
+        to.written.push(Part { end: file.size(), longest: self.longest });
         Ok(())
     }
 }
 
+impl Level {
+    fn file(&mut self, space: &Arc<TemporarySpace>, disk: &dyn Disk) -> Result<&mut TemporaryFile> {
+        Ok(match &mut self.file {
+            Some(file) => file,
+            none => none.insert(space.create(disk)?),
+        })
+    }
+}
+
 impl Spilled {
-    fn new(file: TemporaryFile) -> Spilled {
-        let (written, parts, heap) = Default::default();
-        Spilled { file, written, sum: 0, memory: 0, parts, heap }
+    fn level(&mut self, level: usize) -> &mut Level {
+        if self.levels.len() <= level {
+            self.levels.resize_with(level + 1, Level::default);
+        }
+        &mut self.levels[level]
+    }
+    fn written(&self) -> impl Iterator<Item = &Part> {
+        self.levels.iter().flat_map(|level| &level.written)
+    }
+    /// Checks that all records of these levels were read as they were written (SORT-1).
+    fn check_sums(&self, levels: Range<usize>) -> Result<()> {
+        match self.levels[levels].iter().find(|level| level.sum != 0) {
+            Some(level) => {
+                Err(level.file.as_ref().map_or(Error::SortedRowTooLong, |f| f.is_damaged()))
+            }
+            None => Ok(()),
+        }
+    }
+    fn is_damaged(&self) -> Error {
+        let mut files = self.levels.iter().filter_map(|level| level.file.as_ref());
+        files.next().expect("a part is in a file").is_damaged()
     }
     /// The row that is next in a part.
     fn row<'s>(&'s self, part: usize, next: usize, memory: &Memory<'s>) -> (&'s [u8], &'s [u8]) {
         let Some(part) = self.parts.get(part) else { return memory.row(next) };
-        let mut row = part.current().expect("a part in the heap has a row");
+        let mut row = part.records.current().expect("a part in the heap has a row");
         // The key is a record, too. What is no record is found out in the end (SORT-1).
         let key = take_record(&mut row).unwrap_or_default();
         (key, row)
     }
     /// The bytes of each part that are read at a time.
     fn step(&self) -> usize {
-        (self.memory / self.written.len().max(1)).clamp(READ_BYTES.0, READ_BYTES.1)
+        (self.memory / self.written().count().max(1)).clamp(READ_BYTES.0, READ_BYTES.1)
     }
     /// The memory of the readers of all parts: each has a whole record, however long it is.
     fn memory_to_merge(&self) -> usize {
         let step = self.step();
-        self.written.iter().map(|part| step + part.longest).sum()
+        self.written().map(|part| step + part.longest).sum()
     }
-    fn begin_merge(&mut self, memory: &Memory<'_>) -> Result<()> {
-        self.file.space().count_merge();
-        let (step, mut from) = (self.step(), 0);
-        for part in &self.written {
-            self.parts.push(Records::new(from, part.end, step));
-            from = part.end;
+    /// Begins to merge all parts of these levels.
+    fn begin_merge(&mut self, levels: Range<usize>, memory: &Memory<'_>) -> Result<()> {
+        let step = self.step();
+        for (level, of) in
+            self.levels.iter().enumerate().skip(levels.start).take(levels.len()).rev()
+        {
+            let mut from = 0;
+            for part in &of.written {
+                self.parts.push(Reader { level, records: Records::new(from, part.end, step) });
+                from = part.end;
+            }
+        }
+        if let Some(file) = self.levels.iter().find_map(|level| level.file.as_ref()) {
+            file.space().count_merge();
         }
         for part in 0..self.parts.len() {
             if self.read_next(part)? {
@@ -443,9 +512,11 @@ impl Spilled {
     }
     /// Reads the next row of a part. Returns false after its last row.
     fn read_next(&mut self, part: usize) -> Result<bool> {
-        let more = self.parts[part].advance(&self.file)?;
-        if let Some(record) = self.parts[part].current().filter(|_| more) {
-            self.sum = self.sum.wrapping_sub(hash_bytes(record));
+        let Reader { level, records } = &mut self.parts[part];
+        let Level { file, sum, .. } = &mut self.levels[*level];
+        let more = records.advance(file.as_ref().expect("a part is in a file"))?;
+        if let Some(record) = records.current().filter(|_| more) {
+            *sum = sum.wrapping_sub(hash_bytes(record));
         }
         Ok(more)
     }
@@ -504,126 +575,4 @@ impl Spilled {
 }
 
 #[cfg(all(test, not(model)))]
-mod tests {
-    use super::*;
-    use crate::runtime::{Threads, block_on};
-    use redolith_disk::RealDisk;
-
-    #[test]
-    fn a_sorter_with_a_limit_keeps_the_least() {
-        let runtime = Threads::new(Arc::new(RealDisk::new()));
-        for limit in [None, Some(0), Some(1), Some(7), Some(5000)] {
-            let mut s = Sorter::new(limit);
-            let mut x = 1u32;
-            let mut all = Vec::new();
-            for _ in 0..100_000 {
-                x = x.wrapping_mul(1664525).wrapping_add(1013904223);
-                let key = (x >> 8).to_be_bytes();
-                all.push(x >> 8);
-                if s.wants(&key) {
-                    s.push(&key, |row| row.extend_from_slice(&key)).unwrap();
-                }
-            }
-            block_on(s.sort(&*runtime, || Ok::<_, Error>(()))).unwrap();
-            all.sort_unstable();
-            let n = limit.unwrap_or(all.len()).min(s.rows.len());
-            assert!(n >= limit.unwrap_or(100_000).min(100_000));
-            for (i, wanted) in all[..n].iter().enumerate() {
-                assert!(s.advance().unwrap());
-                assert_eq!(s.row(), wanted.to_be_bytes(), "{i}");
-            }
-        }
-    }
-
-    /// Sorts numbers with `spill_rows` rows at most in memory, and compares with the standard
-    /// library's stable sort.
-    fn sorts_like_the_library(rows: usize, keys: u32, limit: Option<usize>, spill_rows: usize) {
-        let disk = Arc::new(RealDisk::new());
-        let runtime = Threads::new(disk.clone());
-        let space = TemporarySpace::new(&std::env::temp_dir(), u64::MAX);
-        let mut s = Sorter::new(limit);
-        let (mut x, mut all) = (7u32, Vec::new());
-        for n in 0..rows as u64 {
-            x = x.wrapping_mul(1664525).wrapping_add(1013904223);
-            let key = format!("the same beginning {}", (x >> 8) % keys);
-            all.push((key.clone(), n));
-            if s.wants(key.as_bytes()) {
-                s.push(key.as_bytes(), |row| row.extend_from_slice(&n.to_be_bytes())).unwrap();
-            }
-            if s.rows.len() == spill_rows {
-                block_on(s.spill(&space, &*disk, &*runtime, || Ok::<_, Error>(()))).unwrap();
-                assert!(s.bytes() == 0 && space.used() > 0);
-            }
-        }
-        s.cut_to_limit();
-        block_on(s.sort(&*runtime, || Ok::<_, Error>(()))).unwrap();
-        all.sort();
-        let wanted = limit.unwrap_or(rows).min(rows);
-        for (key, n) in &all[..wanted] {
-            assert!(s.advance().unwrap());
-            assert_eq!(s.row(), n.to_be_bytes(), "{key}");
-        }
-        assert!(limit.is_some() || !s.advance().unwrap() && !s.advance().unwrap());
-        drop(s);
-        assert_eq!(space.used(), 0);
-    }
-    #[test]
-    fn rows_that_outgrow_memory_are_sorted_in_a_file() {
-        for (rows, spill_rows) in
-            [(0, 10), (10, 10), (25, 10), (1000, 300), (1000, 1000), (20_000, 100)]
-        {
-            for keys in [1, 7, 1 << 24] {
-                for limit in [None, Some(1), Some(50), Some(15_000)] {
-                    sorts_like_the_library(rows, keys, limit, spill_rows);
-                }
-            }
-        }
-    }
-
-    /// Tests SORT-1: whichever byte of the file changes, the sort fails in the end.
-    #[test]
-    fn a_damaged_file_is_told() {
-        let disk = Arc::new(RealDisk::new());
-        let runtime = Threads::new(disk.clone());
-        let space = TemporarySpace::new(&std::env::temp_dir(), u64::MAX);
-        for at in 0..600 {
-            let mut s = Sorter::new(None);
-            for n in 0..60u32 {
-                let key = (n * 37 % 60).to_be_bytes();
-                s.push(&key, |row| row.extend_from_slice(b"a row")).unwrap();
-                if n % 20 == 19 {
-                    block_on(s.spill(&space, &*disk, &*runtime, || Ok::<_, Error>(()))).unwrap();
-                }
-            }
-            s.spilled.as_ref().unwrap().file.spoil(at);
-            let end = loop {
-                match s.advance() {
-                    Ok(true) => {}
-                    end => break end,
-                }
-            };
-            assert!(matches!(end, Err(Error::TemporaryFile { .. })), "byte {at}: {end:?}");
-        }
-    }
-
-    /// A file that is full ends the sort with an error, and frees the space.
-    #[test]
-    fn a_full_space_is_told() {
-        let disk = Arc::new(RealDisk::new());
-        let runtime = Threads::new(disk.clone());
-        let space = TemporarySpace::new(&std::env::temp_dir(), 100_000);
-        let mut s = Sorter::new(None);
-        let full = loop {
-            s.push(b"key", |row| row.extend_from_slice(b"a row")).unwrap();
-            if s.rows.len() == 500
-                && let Err(full) =
-                    block_on(s.spill(&space, &*disk, &*runtime, || Ok::<_, Error>(())))
-            {
-                break full;
-            }
-        };
-        assert!(matches!(full, Error::TemporarySpaceFull { .. }), "{full}");
-        drop(s);
-        assert_eq!(space.used(), 0);
-    }
-}
+mod tests;

@@ -177,6 +177,7 @@ impl Engine {
             pool_list: PoolList::new(),
             flush_settings: settings,
             unfinished: Default::default(),
+            freeing: Default::default(),
             prepared: Default::default(),
         });
         if let Err(e) = engine.resolve(judged, &mut report).await {

@@ -123,6 +123,10 @@ struct Piece<'a> {
     room: usize,
 }
 
+/// The bytes of a column's end, if the variable columns have so many bytes.
+fn end_width(variable_bytes: usize) -> usize {
+    if variable_bytes > 0x7fff { 4 } else { 2 }
+}
 fn le<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     bytes[at..at + N].try_into().expect("N bytes")
 }
@@ -354,19 +358,40 @@ impl RowLayout {
         })
     }
 
-    /// Appends the payload with a column replaced by a reference to where it is stored.
+    /// The length of a payload whose variable columns have so many bytes in the row.
+    pub fn payload_len(&self, variable_bytes: usize) -> usize {
+        self.ends + self.variable.len() * end_width(variable_bytes) + variable_bytes
+    }
+    /// The bytes of the variable columns that are in the row, references among them.
+    pub fn variable_len(&self, payload: &[u8]) -> usize {
+        (0..self.variable.len()).map(|i| self.piece(payload, i).bytes.len()).sum()
+    }
+    /// Appends the payload with columns replaced by references to where they are stored: (column,
+    /// first page, bytes).
     pub fn externalize(
         &self,
         payload: &[u8],
-        col: usize,
-        page_no: u32,
-        len: u64,
+        columns: impl IntoIterator<Item = (usize, u32, u64)>,
         out: &mut Vec<u8>,
     ) {
-        let mut reference = [0; EXTERNAL_LEN];
-        reference[..4].copy_from_slice(&page_no.to_le_bytes());
-        reference[4..].copy_from_slice(&len.to_le_bytes());
-        self.replace(payload, col, Piece { bytes: &reference, external: true, room: 0 }, out);
+        let mut references = vec![None; self.variable.len()];
+        for (col, page_no, len) in columns {
+            assert!(
+                self.is_variable(col) && !self.is_null(payload, col),
+                "ROW: column {col} has no variable bytes"
+            );
+            let mut reference = [0; EXTERNAL_LEN];
+            reference[..4].copy_from_slice(&page_no.to_le_bytes());
+            reference[4..].copy_from_slice(&len.to_le_bytes());
+            references[self.slots[col].at as usize] = Some(reference);
+        }
+        let start = out.len();
+        out.extend_from_slice(&payload[..self.ends]);
+        out[start] = 0;
+        self.write_variable(out, start, |variable| match &references[variable] {
+            Some(bytes) => Piece { bytes, external: true, room: 0 },
+            None => self.piece(payload, variable),
+        });
     }
 
     /// Appends the payload with an external column's bytes back in the row.
@@ -475,9 +500,8 @@ impl RowLayout {
         let n = self.variable.len();
         let total: usize = (0..n).map(&piece).map(|p| p.bytes.len() + p.room).sum();
         assert!(total < 1 << 31, "ROW: variable bytes");
-        let wide = total > 0x7fff;
-        let ends = out.len();
-        out.resize(ends + n * if wide { 4 } else { 2 }, 0);
+        let (wide, ends) = (end_width(total) == 4, out.len());
+        out.resize(ends + n * end_width(total), 0);
         let variable = out.len();
         let mut flags = if wide { WIDE } else { 0 };
         for i in 0..n {

@@ -38,6 +38,23 @@ enum Merged {
     NoneLeft,
 }
 
+/// An incomplete split, as a look at its left page found it.
+struct Split {
+    left: PageNo,
+    separator: Vec<u8>,
+    right: PageNo,
+    /// The left page's LSN.
+    lsn: u64,
+}
+/// What an attempt to tell a parent about a split has come to.
+enum Told {
+    Yes,
+    /// No: the tree has changed, or had to be changed first.
+    Changed,
+    /// No: the parent leads to this page for keys before the separator, not to the split one.
+    Behind(PageNo),
+}
+
 /// How a page is split: `first` is the first record that moves right (`None`: no record moves), and
 /// `separator` the key between the two pages.
 struct Cut {
@@ -140,56 +157,121 @@ impl Tree {
     }
 
     /// Tells the parent of page `left` about the page's new right neighbour, if the parent does not
-    /// know it yet.
+    /// know it yet. Where the parent does not know `left` itself, it is told about the pages before
+    /// `left` first.
     pub(super) fn complete(&self, store: &Store, level: u16, left: PageNo) -> Try<()> {
+        let mut at = left;
+        // A page that was not where the parent leads, with its LSN, and the page that is there.
+        let mut astray = None;
         loop {
-            let (separator, right) = {
-                let g = store.pool.fix(self.page_id(left), Latch::S)?;
-                if !self.is_incomplete_at(&g, level) {
+            let Some(split) = self.incomplete_split(store, level, at)? else {
+                if at == left {
                     return Ok(());
                 }
-                (
-                    index::high_key(&g).expect("a split page has a high key").to_vec(),
-                    index::next_page(&g),
-                )
+                at = left;
+                continue;
             };
-            let mut m = Mtr::begin_reserved(store)?;
-            let parent = self.descend(store, Seek::Key(&separator), level + 1, Latch::X, None)?;
-            if index::level(&parent) != level + 1 {
-                // The tree has become lower, so the page has another role now.
-                continue;
-            }
-            let p = m.hold(parent);
-            let pos = index::search(m.page(p), &separator);
-            if pos.found.is_none() && !index::fits(m.page(p), separator.len(), 4) {
-                drop(m);
-                self.split(store, level + 1, &separator, 4)?;
-                continue;
-            }
-            let l = m.x(self.page_id(left))?;
-            // The neighbour may have been merged into this page and split off again, with the same
-            // number and another separator.
-            let same = index::next_page(m.page(l)) == right
-                && index::high_key(m.page(l)) == Some(&separator[..]);
-            if !self.is_incomplete_at(m.page(l), level) || !same {
-                continue;
-            }
-            match pos.found {
-                Some(r) if index::child(m.page(p), r) == right => {}
-                Some(r) => {
-                    // TREE-2. One of the pages is older than the others.
-                    let (page, child) = (m.id(p), index::child(m.page(p), r));
-                    let why = format!("it has page {child} where page {right} belongs");
-                    return Err(self.corrupt(store, page, why));
+            let first = match self.tell_parent(store, level, &split)? {
+                Told::Yes if at == left => return Ok(()),
+                Told::Yes | Told::Changed => {
+                    at = left;
+                    continue;
                 }
-                None => {
-                    index::insert(&mut m.patch(p), pos, 0, &separator, &[&right.to_le_bytes()]);
+                Told::Behind(first) => first,
+            };
+            match self.incomplete_split(store, level, first)? {
+                // The separators fall, so this comes to an end.
+                Some(earlier) if earlier.separator < split.separator => at = first,
+                // The tree has changed since the look at the page; it has not if that is the same
+                // page as before, behind the same one.
+                _ if astray == Some((at, split.lsn, first)) => {
+                    let why =
+                        format!("its left neighbours in index {} do not lead to it", self.index);
+                    return Err(self.corrupt(store, self.page_id(at), why));
                 }
+                _ => (astray, at) = (Some((at, split.lsn, first)), left),
             }
-            index::set_incomplete(&mut m.patch(l), false);
-            m.commit();
-            return Ok(());
         }
+    }
+    /// The split of page `left`, if the page is of this tree and level and the split is incomplete.
+    fn incomplete_split(&self, store: &Store, level: u16, left: PageNo) -> Try<Option<Split>> {
+        let g = store.pool.fix(self.page_id(left), Latch::S)?;
+        if !self.is_incomplete_at(&g, level) {
+            return Ok(None);
+        }
+        let separator = index::high_key(&g).expect("a split page has a high key").to_vec();
+        Ok(Some(Split { left, separator, right: index::next_page(&g), lsn: g.lsn().0 }))
+    }
+    /// Tells the parent about a split. The page may have got another place in the tree since it was
+    /// looked at. So it is latched only if the latched parent leads to it (TREE-1).
+    fn tell_parent(&self, store: &Store, level: u16, split: &Split) -> Try<Told> {
+        let mut m = Mtr::begin_reserved(store)?;
+        let seek = Seek::Key(&split.separator);
+        let parent = self.descend(store, seek, level + 1, Latch::X, None)?;
+        if index::level(&parent) != level + 1 {
+            // The tree has become lower, so the page has another role now.
+            return Ok(Told::Behind(self.root));
+        }
+        let p = m.hold(parent);
+        let pos = index::search(m.page(p), &split.separator);
+        if let Some(r) = pos.found {
+            if index::child(m.page(p), r) != split.right {
+                // The page may be another one by now; if it is not, TREE-2 is violated: one of the
+                // pages is older than the others.
+                let (page, child) = (m.id(p), index::child(m.page(p), r));
+                drop(m);
+                if store.pool.fix(self.page_id(split.left), Latch::S)?.lsn().0 != split.lsn {
+                    return Ok(Told::Changed);
+                }
+                let why = format!("it has page {child} where page {} belongs", split.right);
+                return Err(self.corrupt(store, page, why));
+            }
+            // The parent knows the neighbour, and the page alone changes.
+            drop(m);
+            return self.clear_mark(store, level, split);
+        }
+        if pos.prev == index::INFIMUM {
+            let why =
+                format!("a node of index {} has no child for a key that it holds", self.index);
+            return Err(self.corrupt(store, m.id(p), why));
+        }
+        let before = index::child(m.page(p), pos.prev);
+        if before != split.left {
+            return Ok(Told::Behind(before));
+        }
+        if !index::fits(m.page(p), split.separator.len(), 4) {
+            drop(m);
+            self.split(store, level + 1, &split.separator, 4)?;
+            return Ok(Told::Changed);
+        }
+        self.expect_other(store, m.id(p), self.page_id(split.left))?;
+        let l = m.x(self.page_id(split.left))?;
+        // The neighbour may have been merged into this page and split off again, with the same
+        // number and another separator.
+        if !self.is_split_at(m.page(l), level, split) {
+            return Ok(Told::Changed);
+        }
+        let right = split.right.to_le_bytes();
+        index::insert(&mut m.patch(p), pos, 0, &split.separator, &[&right]);
+        index::set_incomplete(&mut m.patch(l), false);
+        m.commit();
+        Ok(Told::Yes)
+    }
+    /// Takes the mark off a page whose neighbour the parent knows.
+    fn clear_mark(&self, store: &Store, level: u16, split: &Split) -> Try<Told> {
+        let mut m = Mtr::begin_reserved(store)?;
+        let l = m.x(self.page_id(split.left))?;
+        if !self.is_split_at(m.page(l), level, split) {
+            return Ok(Told::Changed);
+        }
+        index::set_incomplete(&mut m.patch(l), false);
+        m.commit();
+        Ok(Told::Yes)
+    }
+    fn is_split_at(&self, p: &Page, level: u16, split: &Split) -> bool {
+        self.is_incomplete_at(p, level)
+            && index::next_page(p) == split.right
+            && index::high_key(p) == Some(&split.separator[..])
     }
     fn is_incomplete_at(&self, p: &Page, level: u16) -> bool {
         index::is_index(p)
@@ -333,3 +415,6 @@ impl Tree {
         Ok(true)
     }
 }
+
+#[cfg(all(test, not(model)))]
+mod tests;

@@ -1,28 +1,33 @@
 //! ALTER TABLE: indexes are added and dropped, and names and comments change, with one change of
 //! the table's record.
 //!
-//! 1. The trees of new indexes are made, and the record names them as unfinished, so that the next
-//!    start frees them after a crash. Then they are built.
+//! 1. The record names the trees of new indexes as unfinished, so that the next start frees them
+//!    after a crash. Then they are made and built.
 //! 2. **The change:** one dictionary transaction puts the new record, which also names the trees of
 //!    dropped indexes as unfinished.
 //! 3. The AUTO_INCREMENT counter is saved, if the statement sets it (COUNTER-3).
-//! 4. The trees of dropped indexes are freed, and the record forgets them.
+//! 4. The trees of dropped indexes are freed, and the record forgets them. Large trees are freed in
+//!    the background ([`free_trees`](super::free_trees)).
 //!
 //! ALTER-1: an error or a crash before the end of step 2 leaves the table unchanged; after a later
 //! error or crash the table is fully changed. But a crash before the end of step 3 brings back a
 //! greater counter: in the other order, a crash could lower the counter of a table that is
 //! unchanged, and values would be given again (COUNTER-2).
+//!
+//! ALTER-6: the record names a tree, with the page of its root, before the tree has any page. So
+//! every page of a tree that a crash leaves unfinished is found. A tree whose root's page is free,
+//! or belongs to another tree, has no pages.
 use super::ddl::{Change, copy_counters, made_by};
+use super::free_trees::AT_ONCE;
 use super::index_build::Building;
 use super::record::{self, TableRecord, TreeRecord, make_table};
 use super::table::Table;
-use crate::btree::Tree;
 use crate::engine::Engine;
-use crate::mtr::Mtr;
-use crate::page::index::{self, Builder};
-use crate::trx::Turn;
+use crate::mtr::{Mtr, Store};
+use crate::page::index::Builder;
 use crate::{Error, PageId, PageNo, Result, SpaceId, Try, space};
 use redolith_types::{IndexDef, TableDef};
+use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
 
@@ -65,7 +70,7 @@ impl Engine {
             Some(n) => {
                 // COUNTER-3: the new form begins with counters that are ready.
                 self.open_table(t).await?;
-                Some(n.max(self.least_next(t).await?))
+                Some(n.max(self.least_next_of_rows(t, &how.kill).await?))
             }
             None => None,
         };
@@ -79,7 +84,7 @@ impl Engine {
         let gone: Vec<TreeRecord> = to.dropped.iter().map(|n| r.trees[t.index_no(*n)]).collect();
         r.trees.retain(|tree| !gone.contains(tree));
         r.trees.extend(&trees);
-        r.unfinished.retain(|tree| !trees.contains(tree));
+        self.forget_freed(&mut r);
         r.unfinished.extend(&gone);
         r.def = to.def;
         if to.added > 0 {
@@ -98,28 +103,11 @@ impl Engine {
             s.set_label(&new.full_name());
         }
         let saved = if counter.is_some() { self.save_counter(&new, true).await } else { Ok(None) };
-        let new = if gone.is_empty() { new } else { self.clear_away(new, &gone).await? };
+        let new = if gone.is_empty() { new } else { self.clear_away(new, &gone, AT_ONCE).await? };
         if let Some(end) = saved? {
             self.store.log.flush_to(end).await;
         }
         Ok(new)
-    }
-    /// Frees the trees that the record names as unfinished. Trees that cannot be freed, because a
-    /// page is damaged, stay in use, and the record forgets them all the same.
-    async fn clear_away(
-        self: &Arc<Self>,
-        t: Arc<Table>,
-        trees: &[TreeRecord],
-    ) -> Result<Arc<Table>> {
-        if let Err(e) = self.free_trees(t.space, trees).await {
-            tracing::warn!(
-                "the pages of dropped indexes could not be freed in the file of {}: {e}",
-                t.full_name()
-            );
-        }
-        let mut r = t.record();
-        r.unfinished.retain(|tree| !trees.contains(tree));
-        self.replace_record(&t, r, None, None).await
     }
     /// Adds secondary indexes.
     #[cfg(any(test, feature = "testing"))]
@@ -170,7 +158,7 @@ impl Engine {
     }
     /// Replaces the table's record, and thereby possibly its name. `counter` is the next
     /// AUTO_INCREMENT value, if that changes.
-    async fn replace_record(
+    pub(super) async fn replace_record(
         self: &Arc<Self>,
         t: &Arc<Table>,
         mut r: TableRecord,
@@ -209,60 +197,53 @@ impl Engine {
         defs: &[IndexDef],
         how: &Building,
     ) -> Result<(Arc<Table>, Vec<TreeRecord>)> {
-        let first = self.take_ids(defs.len() as u64).await?;
-        let mut trees = Vec::new();
-        for i in 0..defs.len() as u64 {
-            match self.retry_in_time(|| new_root(&self.store, t.space, first + i)).await {
-                Ok(root) => trees.push(TreeRecord { id: first + i, root }),
-                Err(e) => {
-                    self.free_trees(t.space, &trees).await?;
-                    return Err(e);
-                }
-            }
-        }
-        let mut r = t.record();
-        r.unfinished.extend(&trees);
-        let t = match self.replace_record(t, r, None, None).await {
-            Ok(new) => new,
-            Err(e) => {
-                // No record names the trees, so they are freed here.
-                self.free_trees(t.space, &trees).await?;
-                return Err(e);
-            }
-        };
+        let (t, trees) = self.new_trees(t, defs.len()).await?;
         if let Err(e) = self.fill_trees(&t, defs, &trees, how).await {
             self.forget_trees(&t, &trees).await?;
             return Err(e);
         }
         Ok((t, trees))
     }
+    /// Makes empty trees, which the table's record names as unfinished before they have a page
+    /// (ALTER-6).
+    async fn new_trees(
+        self: &Arc<Self>,
+        t: &Arc<Table>,
+        count: usize,
+    ) -> Result<(Arc<Table>, Vec<TreeRecord>)> {
+        let (first, mut t) = (self.take_ids(count as u64).await?, t.clone());
+        loop {
+            let roots = self.retry_in_time(|| free_pages(&self.store, t.space, count)).await?;
+            let trees: Vec<_> =
+                (first..).zip(roots).map(|(id, root)| TreeRecord { id, root }).collect();
+            let mut r = t.record();
+            self.forget_freed(&mut r);
+            r.unfinished.extend(&trees);
+            t = self.replace_record(&t, r, None, None).await?;
+            match self.make_roots(t.space, &trees).await {
+                Ok(true) => return Ok((t, trees)),
+                // Somebody else has taken a page: purge may have completed a split.
+                Ok(false) => t = self.clear_away(t, &trees, AT_ONCE).await?,
+                Err(e) => {
+                    self.forget_trees(&t, &trees).await?;
+                    return Err(e);
+                }
+            }
+        }
+    }
+    /// Makes the roots of empty trees. Returns false if one of the pages is not free any more.
+    async fn make_roots(&self, space: SpaceId, trees: &[TreeRecord]) -> Result<bool> {
+        for tree in trees {
+            if !self.retry_in_time(|| new_root(&self.store, space, tree)).await? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
     /// Frees the trees of new indexes that could not be finished.
     async fn forget_trees(self: &Arc<Self>, t: &Arc<Table>, trees: &[TreeRecord]) -> Result<()> {
         if !trees.is_empty() {
-            self.clear_away(t.clone(), trees).await?;
-        }
-        Ok(())
-    }
-    /// Frees, at start, the trees that belong to no index.
-    pub(crate) async fn free_unfinished(self: &Arc<Self>) -> Result<()> {
-        let list = std::mem::take(&mut *self.unfinished.lock());
-        for r in list {
-            if let Some(t) = self.dict.by_id(r.id) {
-                self.clear_away(t, &r.unfinished).await?;
-            }
-        }
-        Ok(())
-    }
-    /// Frees the pages of trees that nobody uses: level by level from the leaves, with the root
-    /// last, so that freeing can begin again after a crash. Lack of room in the redo log does not
-    /// end it: like a rollback it waits.
-    async fn free_trees(&self, space: SpaceId, trees: &[TreeRecord]) -> Result<()> {
-        let mut turn = Turn::default();
-        for tree in trees {
-            let t = Tree::new(space, tree.root, tree.id);
-            while !self.retry(|| free_leftmost(&self.store, &t)).await? {
-                turn.count(self).await;
-            }
+            self.clear_away(t.clone(), trees, AT_ONCE).await?;
         }
         Ok(())
     }
@@ -277,63 +258,24 @@ fn sort_indexes(r: &mut TableRecord) {
         r.trees.push(tree);
     }
 }
-fn new_root(store: &crate::mtr::Store, space: SpaceId, id: u64) -> Try<PageNo> {
+/// Looks for free pages, which stay free.
+fn free_pages(store: &Store, space: SpaceId, count: usize) -> Try<SmallVec<[PageNo; 4]>> {
     let mut m = Mtr::begin(store)?;
-    let free = space::reserve(&mut m, space, 1, 0)?;
-    let at = m.create(PageId { space, no: free.pages[0] })?;
+    Ok(space::reserve(&mut m, space, count, 0)?.pages)
+}
+/// Makes the root of an empty tree. Returns false if its page is not free.
+fn new_root(store: &Store, space: SpaceId, tree: &TreeRecord) -> Try<bool> {
+    let mut m = Mtr::begin(store)?;
+    let free = space::reserve(&mut m, space, 1, tree.root)?;
+    if free.pages[..] != [tree.root] {
+        return Ok(false);
+    }
+    let at = m.create(PageId { space, no: tree.root })?;
     free.take(&mut m);
     m.init(at);
-    Builder::new(id, 0).store(&mut m.patch(at));
+    Builder::new(tree.id, 0).store(&mut m.patch(at));
     m.commit();
-    Ok(free.pages[0])
+    Ok(true)
 }
-/// Frees the page of the leftmost leaf, or of a node that has lost its children. Returns true when
-/// the root has been freed, too.
-fn free_leftmost(store: &crate::mtr::Store, t: &Tree) -> Try<bool> {
-    let mut m = Mtr::begin_reserved(store)?;
-    let mut parent = m.x(PageId { space: t.space, no: t.root })?;
-    if !index::is_index(m.page(parent)) || index::index_id(m.page(parent)) != t.index {
-        return Ok(true);
-    }
-    let mut child = None;
-    while index::level(m.page(parent)) > 0 {
-        let Some(first) = index::first_rec(m.page(parent)) else { break };
-        let id = PageId { space: t.space, no: index::child(m.page(parent), first) };
-        let c = m.x(id)?;
-        // What a damaged tree leads to may be another index's, and is not freed.
-        let below = index::level(m.page(parent)) - 1;
-        t.expect_page(store, id, m.page(c), Some(below))?;
-        if index::level(m.page(c)) == 0 || index::first_rec(m.page(c)).is_none() {
-            child = Some(c);
-            break;
-        }
-        parent = c;
-    }
-    let target = child.unwrap_or(parent);
-    // A crash may have left an incomplete split, whose new page only its left neighbour knows. That
-    // page takes the freed page's place in the parent.
-    let unknown = child
-        .filter(|c| index::is_incomplete(m.page(*c)))
-        .map(|c| (index::next_page(m.page(c)), index::level(m.page(c))));
-    if let Some((right, level)) = unknown {
-        let right = PageId { space: t.space, no: right };
-        t.expect_other(store, m.id(target), right)?;
-        let at = m.x(right)?;
-        t.expect_page(store, right, m.page(at), Some(level))?;
-    }
-    let id = m.id(target);
-    let map = space::prepare_free(&mut m, id)?;
-    if child.is_some() {
-        let first = index::first_rec(m.page(parent)).expect("it has the child");
-        let pos = index::search(m.page(parent), index::key(m.page(parent), first));
-        match unknown {
-            Some((right, _)) => {
-                index::replace_value(&mut m.patch(parent), pos, 0, &[&right.to_le_bytes()])
-            }
-            None => index::remove(&mut m.patch(parent), pos),
-        }
-    }
-    space::free(&mut m, target, map);
-    m.commit();
-    Ok(child.is_none())
-}
+#[cfg(all(test, not(model)))]
+mod tests;

@@ -9,6 +9,9 @@
 //! - COUNTER-1: the next AUTO_INCREMENT value is above every value in the table. The saved counter
 //!   may be older than the newest rows, so the greatest entry, delete-marked or not, of an index
 //!   with this leading column counts too.
+//! - COUNTER-4: a value that was given back is not generated again if a row has brought it
+//!   meanwhile. Who brings a value notes it and then looks at the counter; who gives values back
+//!   moves the counter and then looks for the note. So one of the two sees the other.
 //! - COUNTER-3: ALTER TABLE may lower the counter. The table's new form has the lower counter,
 //!   ready, before anybody finds it, and saves it after the old form is marked as dropped. A
 //!   dropped form saves nothing, which it finds out under the latch of page 0: so it cannot save
@@ -19,12 +22,15 @@ use crate::buf::{Latch, PageGuard};
 use crate::bytes::u64_at;
 use crate::canary::{Canary, planted};
 use crate::engine::Engine;
+use crate::lock::KillFlag;
 use crate::mtr::{At, Mtr, Store};
 use crate::page::Patch;
 use crate::page::index::{self, Page, Rec};
+use crate::row::cursor::{Cursor, Read};
 use crate::{Error, Lsn, PageId, Result, Try};
 use redolith_types::Value;
 use redolith_types::convert::to_integer;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
 
 /// Offset of the AUTO_INCREMENT counter in page 0 of a table's space.
@@ -56,12 +62,38 @@ impl Engine {
     /// The least next AUTO_INCREMENT value that is above every value in the table's tree
     /// (COUNTER-1).
     pub(super) async fn least_next(&self, t: &Table) -> Result<u64> {
-        let Some(ix) = counting_index(t).filter(|_| !planted(Canary::CounterForgets)) else {
+        let Some((_, ix)) = counting_index(t).filter(|_| !planted(Canary::CounterForgets)) else {
             return Ok(1);
         };
         let Some(key) = self.retry(|| greatest_key(&self.store, ix)).await? else { return Ok(1) };
         let greatest = ix.key.leading_number(&key).map_or(0, |v| to_integer(&v).value);
-        Ok(u64::try_from(greatest.max(0)).unwrap_or(u64::MAX).saturating_add(1))
+        Ok(next_after(greatest))
+    }
+    /// As `least_next`, for the rows that are not deleted. The caller holds the table's metadata
+    /// lock exclusively.
+    pub(super) async fn least_next_of_rows(
+        self: &Arc<Self>,
+        t: &Arc<Table>,
+        kill: &Arc<KillFlag>,
+    ) -> Result<u64> {
+        if self.background_rollbacks() > 0 {
+            // They hold no metadata lock, and may bring deleted rows back.
+            return self.least_next(t).await;
+        }
+        let Some((no, ix)) = counting_index(t).filter(|_| !planted(Canary::CounterForgets)) else {
+            return Ok(1);
+        };
+        let column = ix.key.columns().next().expect("the AUTO_INCREMENT column");
+        let mut trx = self.begin(kill.clone());
+        let from_the_end = !is_descending(ix);
+        let mut rows = Cursor::new(t.clone(), no, Vec::new(), None, from_the_end, Read::Newest);
+        rows.expect(1);
+        let greatest = match rows.next(&mut trx).await? {
+            true => to_integer(&t.layout.get(rows.row().stored, column)).value,
+            false => 0,
+        };
+        trx.rollback().await?;
+        Ok(next_after(greatest))
     }
     /// A rough number of rows, told by some paths from the root to a leaf: the product of the
     /// numbers of records on a path is what the tree would have if all its pages were as full.
@@ -167,17 +199,25 @@ impl Table {
 
 /// An index whose first column is the AUTO_INCREMENT column. A definition with such a column has
 /// such an index.
-fn counting_index(t: &Table) -> Option<&Index> {
+fn counting_index(t: &Table) -> Option<(usize, &Index)> {
     let column = t.def.auto_increment_column()?;
-    t.indexes.iter().find(|ix| ix.key.columns().next() == Some(column))
+    t.indexes.iter().enumerate().find(|(_, ix)| ix.key.columns().next() == Some(column))
+}
+fn is_descending(ix: &Index) -> bool {
+    ix.def.columns.first().is_some_and(|c| c.desc)
+}
+fn next_after(greatest: i128) -> u64 {
+    u64::try_from(greatest.max(0)).unwrap_or(u64::MAX).saturating_add(1)
 }
 
 /// The key of the entry, delete-marked or not, with the greatest value of the index's first column;
 /// `None` if the tree is empty.
 fn greatest_key(store: &Store, ix: &Index) -> Try<Option<Vec<u8>>> {
-    let descending = ix.def.columns.first().is_some_and(|c| c.desc);
-    let (leaf, entry) =
-        if descending { first_entry(store, &ix.tree)? } else { last_entry(store, &ix.tree)? };
+    let (leaf, entry) = if is_descending(ix) {
+        first_entry(store, &ix.tree)?
+    } else {
+        last_entry(store, &ix.tree)?
+    };
     Ok(entry.map(|r| index::key(&leaf, r).to_vec()))
 }
 /// The first entry of a tree. Leaves at the start may be empty; then a later leaf has the first
@@ -253,12 +293,11 @@ mod tests {
     use super::*;
     use crate::dict::alter::Alteration;
     use crate::dict::index_build::Building;
-    use crate::lock::KillFlag;
     use crate::runtime::{Threads, block_on};
+    use crate::small_engine::*;
     use crate::{Config, DEFAULT_COLLATION};
     use redolith_disk::{Disk, RealDisk};
     use redolith_types::{Column, IndexDef, IntSize, SqlType, TableDef};
-    use std::sync::Arc;
 
     /// The task that saves counters may have found the old form of the table before ALTER TABLE
     /// replaced it. Tests COUNTER-3.
@@ -303,5 +342,62 @@ mod tests {
             e.close().await.unwrap();
         });
         std::fs::remove_dir_all(dir).unwrap();
+    }
+
+    /// Deleted rows that purge has not removed yet are no rows for ALTER TABLE.
+    #[test]
+    fn a_counter_is_lowered_to_the_last_row_that_is_there() {
+        let small = SmallEngine::open("counters-deleted");
+        let e = small.engine.clone();
+        block_on(async {
+            let t = table_with(&e, |def| def.columns[0].auto_increment = true).await;
+            let mut trx = begin(&e);
+            for id in 1..=9 {
+                trx.insert(&t, &row(&t, id, 0)).await.unwrap();
+            }
+            commit(&mut trx).await;
+            e.history.stop();
+            for id in 6..=9 {
+                let at = locked(&mut trx, &t, id).await;
+                trx.delete(&t, at.row()).await.unwrap();
+            }
+            commit(&mut trx).await;
+            assert_eq!(e.least_next(&t).await.unwrap(), 10);
+            for (wanted, next) in [(1, 6), (8, 8)] {
+                let t = e.table("s", "t").await.unwrap().unwrap();
+                let to = Alteration {
+                    def: t.def.clone(),
+                    added: 0,
+                    dropped: Vec::new(),
+                    auto_increment: Some(wanted),
+                    record: None,
+                };
+                let how = Building::in_memory(KillFlag::new());
+                let new = e.alter_table(&t, to, &how).await.unwrap();
+                assert_eq!(new.auto_increment.load(Acquire), next);
+            }
+            e.history.resume();
+            drop(trx);
+        });
+        drop(e);
+        small.close();
+    }
+    /// Tests COUNTER-4.
+    #[test]
+    fn a_value_that_a_row_has_brought_is_not_given_back() {
+        let small = SmallEngine::open("counters-back");
+        let e = small.engine.clone();
+        block_on(async {
+            let t = table(&e).await;
+            t.auto_increment.store(5, Release);
+            for (brought, next) in [(0, 5), (4, 5), (5, 6), (0, 6), (8, 9)] {
+                let first = t.take_auto_increment(1);
+                t.saw_auto_increment(brought);
+                t.give_auto_increment_back(first + 1, first);
+                assert_eq!(t.auto_increment.load(Acquire), next, "{brought}");
+            }
+        });
+        drop(e);
+        small.close();
     }
 }

@@ -22,13 +22,16 @@ use crate::sort::Sorter;
 use crate::temporary::TemporarySpace;
 use crate::trx::Turn;
 use crate::undo::record as undo_record;
-use crate::{Error, Result};
+use crate::{Error, Result, Try};
 use redolith_types::IndexDef;
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::task::Poll;
 
-/// The rows read between two looks at the kill flag, and the entries written.
-const LOOK: u64 = 1024;
+/// The progress is told whenever so many rows were read, or entries written.
+const TOLD: u64 = 1024;
 
 /// How indexes are built.
 #[derive(Clone)]
@@ -69,9 +72,9 @@ impl Building {
     }
     /// The memory that the sort of one index's entries needs at most, if they go to files: a buffer
     /// may be twice as long as its bytes, a second list of the entries exists while they are
-    /// sorted, and the parts of a file that are merged have a buffer each.
+    /// sorted, and the parts of three levels that are merged (SORT-2) have a buffer each.
     pub fn memory_to_build(&self) -> usize {
-        if self.space.is_some() { 4 * self.memory + (512 << 10) } else { 0 }
+        if self.space.is_some() { 4 * self.memory + (768 << 10) } else { 0 }
     }
     fn go_on(&self) -> Result<()> {
         if self.kill.is_killed() { Err(Error::Interrupted) } else { Ok(()) }
@@ -218,8 +221,8 @@ impl Engine {
                 }
             })?;
             count += 1;
-            if count.is_multiple_of(LOOK) {
-                how.go_on()?;
+            how.go_on()?;
+            if count.is_multiple_of(TOLD) {
                 how.progress.set_done(count);
             }
             if sorter.bytes() >= how.memory {
@@ -263,17 +266,30 @@ impl Engine {
                     .unwrap_or(twice));
             }
             if !tree.push(entry) {
-                self.retry_in_time(|| tree.next_leaf(&self.store, entry)).await?;
+                self.in_time_unless_killed(how, || tree.next_leaf(&self.store, entry)).await?;
                 let fits = tree.push(entry);
                 assert!(fits, "an empty leaf has room for any key");
             }
             count += 1;
-            if count.is_multiple_of(LOOK) {
-                how.go_on()?;
+            how.go_on()?;
+            if count.is_multiple_of(TOLD) {
                 how.progress.set_done(count);
             }
         }
-        self.retry_in_time(|| tree.finish(&self.store)).await
+        self.in_time_unless_killed(how, || tree.finish(&self.store)).await
+    }
+    /// As `retry_in_time`, for a step that KILL ends while it waits.
+    async fn in_time_unless_killed<T>(
+        &self,
+        how: &Building,
+        call: impl FnMut() -> Try<T>,
+    ) -> Result<T> {
+        let mut step = pin!(self.retry_in_time(call));
+        poll_fn(|cx| match step.as_mut().poll(cx) {
+            Poll::Pending if how.kill.poll(cx.waker()) => Poll::Ready(Err(Error::Interrupted)),
+            polled => polled,
+        })
+        .await
     }
     /// Reads the entries that are left. A damaged file may show equal keys that no rows have, and
     /// is found out after its last entry (SORT-1).
@@ -283,12 +299,8 @@ impl Engine {
         turn: &mut Turn,
         how: &Building,
     ) -> Result<()> {
-        let mut count = 0u64;
         while sorter.is_in_file() && self.next_entry(sorter, turn).await? {
-            count += 1;
-            if count.is_multiple_of(LOOK) {
-                how.go_on()?;
-            }
+            how.go_on()?;
         }
         Ok(())
     }

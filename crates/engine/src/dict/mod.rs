@@ -17,6 +17,7 @@ pub(crate) mod counters;
 mod ddl;
 pub mod estimate;
 mod files;
+mod free_trees;
 pub mod index_build;
 pub mod metadata_lock;
 pub mod new_table;

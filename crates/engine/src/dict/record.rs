@@ -95,6 +95,7 @@ pub fn make_table(
         hidden_key,
         metadata_lock: dict.metadata_lock(&format!("t/{}/{}", r.def.schema, r.def.name)),
         auto_increment: AtomicU64::new(r.auto_increment.max(1)),
+        greatest_brought: AtomicU64::new(0),
         row_id: AtomicU64::new(1),
         counter_column: r.def.auto_increment_column(),
         counter_logged: AtomicU64::new(0),

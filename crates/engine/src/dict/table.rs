@@ -9,7 +9,7 @@ use crate::{PageNo, SpaceId, TrxId};
 use parking_lot::RwLock;
 use redolith_types::{IndexDef, KeyLayout, RowLayout, TableDef};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::*};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::*, fence};
 
 /// An index. A table's index number 0 is the clustered index, which holds the rows.
 pub struct Index {
@@ -70,6 +70,8 @@ pub struct Table {
     pub metadata_lock: Arc<MetadataLock>,
     /// The next AUTO_INCREMENT value.
     pub auto_increment: AtomicU64,
+    /// The greatest value that a row has brought itself since the table was opened (COUNTER-4).
+    pub(crate) greatest_brought: AtomicU64,
     /// The next hidden row id.
     pub(crate) row_id: AtomicU64,
     /// The AUTO_INCREMENT column, and the value up to which the redo log has the counter
@@ -177,12 +179,23 @@ impl Table {
         align(before.unwrap_or_else(|v| v))
     }
     /// Gives values back that were taken last and not used: the counter goes from `end` to `next`.
-    /// If the counter has moved on, it stays there.
+    /// If the counter has moved on, or a row has brought one of the values, it stays there
+    /// (COUNTER-4). The caller holds the AUTO-INC lock, so nobody takes a value meanwhile.
     pub fn give_auto_increment_back(&self, end: u64, next: u64) {
-        let _ = self.auto_increment.compare_exchange(end, next, AcqRel, Relaxed);
+        if self.auto_increment.compare_exchange(end, next, SeqCst, Relaxed).is_ok()
+            && self.greatest_brought.load(SeqCst) >= next
+        {
+            self.auto_increment.fetch_max(end, AcqRel);
+        }
     }
-    /// Notes the value that a row brought itself: the next generated value is above it.
+    /// Notes the value that a row brings itself, before the row has it: the next generated value is
+    /// above it.
     pub fn saw_auto_increment(&self, value: u64) {
+        // COUNTER-4: the value is noted before the look at the counter.
+        if value > self.greatest_brought.load(Relaxed) {
+            self.greatest_brought.fetch_max(value, SeqCst);
+        }
+        fence(SeqCst);
         if value >= self.auto_increment.load(Relaxed) {
             self.auto_increment.fetch_max(value.saturating_add(1), AcqRel);
             self.counter_moved.store(true, Release);

@@ -197,8 +197,7 @@ impl RangeLocks {
         wake(wakers);
     }
 
-    /// Calls `each` with the ranges of `trx`, those of scans that have ended with an error among
-    /// them.
+    /// Calls `each` with the ranges of `trx`, those of scans that go on among them.
     pub fn each_range(&self, trx: &Arc<TrxLocks>, mut each: impl FnMut(KeyRange)) {
         let set = self.set.lock();
         let Some(owned) = set.owned.get(&identity(trx)) else { return };

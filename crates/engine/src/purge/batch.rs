@@ -249,7 +249,7 @@ impl Engine {
             table.entry_key(no, payload, key, scratch);
             return Ok(scratch == e);
         }
-        version::has_entry(&self.store, table, no, e, (&g, r), |t| horizon.sees(t), false, walk)
+        version::has_entry(&self.store, table, no, e, (&g, r), |t| horizon.sees(t), walk)
     }
     /// Handles records in the same way: a record is removed if its undo record left it deleted
     /// (PURGE-3).

@@ -104,6 +104,8 @@ pub struct Counts {
     pub retries: AtomicU64,
     pub stops: AtomicU64,
     pub resumes: AtomicU64,
+    /// The older versions of rows that rollbacks have read, to find out which entries others need.
+    pub older_read: AtomicU64,
 }
 /// The state of purge.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -189,9 +191,9 @@ impl History {
     pub(crate) fn is_purging(&self) -> bool {
         self.purging.load(SeqCst) > 0
     }
-    /// Announces that one more task purges, until the returned value is dropped. None if purge is
-    /// stopped or held off.
-    pub(super) fn start(&self) -> Option<Purging<'_>> {
+    /// Announces that one more task purges, or frees pages like purge, until the returned value is
+    /// dropped. None if purge is stopped or held off.
+    pub(crate) fn start(&self) -> Option<Purging<'_>> {
         self.purging.fetch_add(1, SeqCst);
         let purging = Purging(self);
         if self.is_held() || self.is_stopped() { None } else { Some(purging) }
@@ -202,7 +204,7 @@ impl History {
         self.purged.fetch_add(logs, Relaxed);
     }
 }
-pub(super) struct Purging<'h>(&'h History);
+pub(crate) struct Purging<'h>(&'h History);
 impl Drop for Purging<'_> {
     fn drop(&mut self) {
         self.0.purging.fetch_sub(1, SeqCst);

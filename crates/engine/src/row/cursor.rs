@@ -12,8 +12,9 @@
 //! - Locking reads lock the range first, if the isolation level asks for it, then each row's
 //!   clustered key, and return the newest version. They go row by row. A lock on the one row of a
 //!   unique key needs no range.
-//! - CURSOR-1: the part of the range that the scan has passed stays locked. `stop` says that the
-//!   scan goes no further.
+//! - CURSOR-1: the part of the range that the scan has passed stays locked, and nothing of the rest
+//!   when the scan has ended: at its end, by `stop`, or because the cursor is given up after an
+//!   error.
 //! - CURSOR-2: if the isolation level locks no ranges, a row that is passed over does not stay
 //!   locked, unless the transaction had locked it before this read. A row is passed over if it is
 //!   deleted, no longer belongs to the entry, or is refused by the caller.
@@ -29,7 +30,7 @@ use super::{overflow, value, version};
 use crate::btree::{Path, Seek};
 use crate::buf::{Latch, PageGuard};
 use crate::dict::table::Table;
-use crate::lock::{KeyRange, LockKey, Mode, RangeToken};
+use crate::lock::{KeyRange, LockKey, Mode, RangeToken, TrxLocks};
 use crate::page::index::{self, Page, Rec};
 use crate::trx::{Isolation, Trx};
 use crate::{Error, Result, TrxId, Try, WouldBlock};
@@ -154,8 +155,8 @@ pub struct Cursor {
     /// The rows of the batch's entries below this number have been asked for.
     rows_ahead: usize,
     range_locked: bool,
-    /// The lock of the range, while the scan goes on.
-    open_range: Option<RangeToken>,
+    /// The lock of the range and its owner, while the scan goes on.
+    open_range: Option<(RangeToken, Arc<TrxLocks>)>,
     /// The lock of the present row, if CURSOR-2 allows to give it back.
     taken: Option<LockKey>,
     /// The lock that is being waited for, if CURSOR-2 allows to give it back.
@@ -202,12 +203,14 @@ impl Cursor {
     }
     /// A cursor over the single row with this clustered key.
     pub fn point(table: Arc<Table>, key: Vec<u8>, read: Read) -> Cursor {
-        Cursor { point: true, batch_rows: 1, ..Cursor::new(table, 0, key, None, false, read) }
+        let mut cursor = Cursor::new(table, 0, key, None, false, read);
+        (cursor.point, cursor.batch_rows) = (true, 1);
+        cursor
     }
     /// Starts over with another range and keeps the memory. With `point`, `low` is the clustered
-    /// key. A scan that has not reached its end must be stopped before, otherwise its whole range
-    /// stays locked.
+    /// key.
     pub fn reset(&mut self, low: &[u8], high: Option<&[u8]>, point: bool) {
+        self.end_range();
         self.low.clear();
         self.low.extend_from_slice(low);
         match (&mut self.high, high) {
@@ -218,7 +221,7 @@ impl Cursor {
             (h, to) => *h = to.map(<[u8]>::to_vec),
         }
         (self.point, self.place, self.hint, self.range_locked) = (point, Place::Start, None, false);
-        (self.open_range, self.taken, self.awaited) = (None, None, None);
+        (self.taken, self.awaited) = (None, None);
         self.batch_rows = if self.read.locks() || point { 1 } else { self.first_batch };
         self.ahead = ReadAhead::default();
         self.batch.clear();
@@ -226,9 +229,10 @@ impl Cursor {
     /// Turns to another table or index for the next statement, and keeps the memory. `reset` has to
     /// follow.
     pub fn aim(&mut self, table: Arc<Table>, no: usize, reverse: bool, read: Read) {
+        self.end_range();
         (self.table, self.no, self.reverse, self.read) = (table, no, reverse, read);
         (self.place, self.first_batch, self.covered) = (Place::Done, FIRST_BATCH, false);
-        (self.open_range, self.taken, self.awaited) = (None, None, None);
+        (self.taken, self.awaited) = (None, None);
         self.batch.clear();
     }
     /// About so many rows are going to be wanted of each range. More than those are not read before
@@ -359,7 +363,11 @@ impl Cursor {
             self.give_back_awaited(trx, key);
         }
         self.taken = None;
-        let Some(token) = self.open_range.take() else { return };
+        self.end_range();
+    }
+    /// Gives back what the scan has not passed of its range: CURSOR-1.
+    fn end_range(&mut self) {
+        let Some((token, owner)) = self.open_range.take() else { return };
         let keep = match self.place {
             Place::Done => KeyRange::all(),
             Place::Start => KeyRange::none(),
@@ -369,7 +377,7 @@ impl Cursor {
             }
             Place::Beyond => KeyRange::new(Bound::Unbounded, Bound::Included(&self.last)),
         };
-        self.table.indexes[self.no].ranges.shrink_range(&trx.locks, token, &keep);
+        self.table.indexes[self.no].ranges.shrink_range(&owner, token, &keep);
     }
     /// Passes over the row to which `next` went: CURSOR-2.
     pub fn refuse(&mut self, trx: &Trx) {
@@ -411,11 +419,9 @@ impl Cursor {
             if self.point {
                 ranges.lock_range(&trx.locks, KeyRange::point(&self.low));
             } else {
-                self.open_range =
-                    Some(ranges.lock_open_range(
-                        &trx.locks,
-                        KeyRange::new(Bound::Included(&self.low), high),
-                    ));
+                let range = KeyRange::new(Bound::Included(&self.low), high);
+                let token = ranges.lock_open_range(&trx.locks, range);
+                self.open_range = Some((token, trx.locks.clone()));
             }
             self.range_locked = true;
         }
@@ -704,5 +710,10 @@ impl Cursor {
             self.batch.entry += 1;
         }
         Ok(())
+    }
+}
+impl Drop for Cursor {
+    fn drop(&mut self) {
+        self.end_range();
     }
 }

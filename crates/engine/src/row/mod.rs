@@ -4,6 +4,7 @@ pub mod batch;
 pub mod cursor;
 pub(crate) mod entry;
 pub(crate) mod insert;
+pub(crate) mod older;
 pub(crate) mod overflow;
 mod read_ahead;
 pub mod update;

@@ -23,6 +23,7 @@ use crate::undo::record;
 use crate::{Error, PAGE_SIZE, PageId, PageNo, Result, SpaceId, TrxId, Try, WouldBlock, space};
 use redolith_types::EXTERNAL_LEN;
 use std::borrow::Cow;
+use std::cmp::Reverse;
 
 const NEXT: usize = 24;
 const LEN: usize = 28;
@@ -54,29 +55,35 @@ pub(crate) async fn externalize<'p>(
     if is_inline(key_len, payload) {
         return Ok(Cow::Borrowed(payload));
     }
-    let max = max_payload(key_len);
-    let mut row = Cow::Borrowed(payload);
-    while row.len() > max {
-        let in_key = |c: usize| table.indexes.iter().any(|ix| ix.key.columns().any(|k| k == c));
-        let longest = table
-            .layout
-            .inline_lens(&row)
-            .filter(|(c, len)| *len > WORTH && !in_key(*c))
-            .max_by_key(|(_, len)| *len);
-        let Some((col, len)) = longest else {
-            return Err(Error::RowTooLarge { size: row.len(), max });
+    let (layout, max) = (&table.layout, max_payload(key_len));
+    let in_key = |c: usize| table.indexes.iter().any(|ix| ix.key.columns().any(|k| k == c));
+    let mut columns: Vec<(usize, usize)> =
+        layout.inline_lens(payload).filter(|(c, len)| *len > WORTH && !in_key(*c)).collect();
+    columns.sort_unstable_by_key(|(c, len)| Reverse((*len, *c)));
+    let (mut variable, mut moved) = (layout.variable_len(payload), 0);
+    while layout.payload_len(variable) > max {
+        let Some((_, len)) = columns.get(moved) else {
+            return Err(Error::RowTooLarge { size: layout.payload_len(variable), max });
         };
-        let bytes = match table.layout.get(&row, col) {
+        variable -= len - EXTERNAL_LEN;
+        moved += 1;
+    }
+    if moved == 0 {
+        return Ok(Cow::Borrowed(payload));
+    }
+    let mut references = Vec::with_capacity(moved);
+    for (col, len) in &columns[..moved] {
+        let bytes = match layout.get(payload, *col) {
             redolith_types::Value::Bytes(b) | redolith_types::Value::Json(b) => b,
             other => crate::poison(&format!("a variable column holds {other:?}")),
         };
-        debug_assert_eq!(bytes.len(), len);
-        let first = write_chain(trx, table, &bytes).await?;
-        let mut out = Vec::with_capacity(row.len() - len + EXTERNAL_LEN);
-        table.layout.externalize(&row, col, first, len as u64, &mut out);
-        row = Cow::Owned(out);
+        debug_assert_eq!(bytes.len(), *len);
+        references.push((*col, write_chain(trx, table, &bytes).await?, *len as u64));
     }
-    Ok(row)
+    // The row is copied once, however many columns move out.
+    let mut row = Vec::with_capacity(layout.payload_len(variable));
+    layout.externalize(payload, references, &mut row);
+    Ok(Cow::Owned(row))
 }
 
 async fn write_chain(trx: &mut Trx, table: &Table, bytes: &[u8]) -> Result<PageNo> {

@@ -2,7 +2,8 @@
 //!
 //! The walk begins at a record under its leaf's latch and keeps this latch, so that no transaction
 //! can roll the newest version back meanwhile. The reader's view keeps the older versions from
-//! purge; a walk for purge or rollback ends at a version that every view sees.
+//! purge; a walk for purge ends at a version that every view sees. The walk of a rollback is in
+//! [`older`](super::older).
 //!
 //! - VERS-1: a walk that has to wait for an undo page gives up the latch. It goes on at the same
 //!   version if the newest version is still the one with which it began: the older versions are
@@ -38,9 +39,15 @@ impl Version {
         self.key.clear();
         self.key.extend_from_slice(index::key(p, r));
     }
+    /// Becomes a copy of `other`, which is the newest version of its row.
+    pub(crate) fn copy(&mut self, other: &Version) {
+        (self.trx, self.roll, self.marked) = (other.trx, other.roll, other.marked);
+        self.payload.clone_from(&other.payload);
+        self.key.clone_from(&other.key);
+    }
     /// Goes to the newest version of the row at `r`, or to the version at which an earlier walk had
-    /// to wait. Returns true if this is the newest version.
-    fn begin(&mut self, p: &Page, r: Rec) -> bool {
+    /// to wait.
+    fn begin(&mut self, p: &Page, r: Rec) {
         let v = index::value(p, r);
         let newest = (value::trx(v), value::roll(v));
         if !(self.waits && self.newest == newest && self.key == index::key(p, r)) {
@@ -48,7 +55,6 @@ impl Version {
             self.newest = newest;
         }
         self.waits = true;
-        (self.trx, self.roll) == newest
     }
     /// Goes one version back. Returns false if this was the row's first version.
     pub(crate) fn step(&mut self, store: &Store) -> Try<bool> {
@@ -99,9 +105,7 @@ pub(crate) fn visible(
 
 /// Whether a version of the row at `r` that a view may still read has `entry` as its key in index
 /// `no`. `settled` says that every view sees a transaction; versions before such a version are not
-/// needed. With `older_only` the newest version does not count. `v` keeps the state between calls
-/// that wait (VERS-1).
-#[allow(clippy::too_many_arguments)]
+/// needed. `v` keeps the state between calls that wait (VERS-1).
 pub(crate) fn has_entry(
     store: &Store,
     table: &Table,
@@ -109,23 +113,18 @@ pub(crate) fn has_entry(
     entry: &[u8],
     (p, r): (&Page, Rec),
     settled: impl Fn(TrxId) -> bool,
-    older_only: bool,
     v: &mut Version,
 ) -> Try<bool> {
     let mut key = Vec::new();
-    let mut skip = v.begin(p, r) && older_only;
+    v.begin(p, r);
     let has = loop {
         // If a column of the key lies outside of the row, the version is older than the index.
-        if !v.marked
-            && !skip
-            && table.indexes[no].key.external_column(&table.layout, &v.payload).is_none()
-        {
+        if !v.marked && table.indexes[no].key.external_column(&table.layout, &v.payload).is_none() {
             table.entry_key(no, &v.payload, index::key(p, r), &mut key);
             if key == entry {
                 break true;
             }
         }
-        skip = false;
         if settled(v.trx) || !v.step(store)? {
             break false;
         }

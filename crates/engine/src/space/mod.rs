@@ -23,7 +23,7 @@ use crate::buf::{Latch, PageIo};
 use crate::bytes::u64_at;
 use crate::checkpoint::CheckpointSource;
 use crate::log::Log;
-use crate::mtr::{At, Mtr};
+use crate::mtr::{At, Mtr, Store};
 use crate::page::{Patch, header, kind};
 use crate::sync::event::Event;
 use crate::{Error, Lsn, PAGE_SIZE, PageId, PageNo, Result, SpaceId, Try, WouldBlock, poison};
@@ -769,6 +769,14 @@ impl Reserved {
             bitmap::set(&mut m.patch(*map), *no, true);
         }
     }
+}
+/// Whether a page is in use.
+pub(crate) fn is_in_use(store: &Store, id: SpaceId, no: PageNo) -> Try<bool> {
+    if store.spaces.find(id)?.is_none_or(|space| no >= space.pages()) {
+        return Ok(false);
+    }
+    let map = store.pool.fix(PageId { space: id, no: bitmap::page_of(no) }, Latch::S)?;
+    Ok(bitmap::is_used(&map, no))
 }
 /// Latches the bitmap page of a page that is going to be freed.
 pub(crate) fn prepare_free(m: &mut Mtr<'_>, id: PageId) -> Try<At> {

@@ -1,6 +1,13 @@
 //! Rollback: undo records are applied from the latest to the earliest. Every step first looks
 //! whether it has been done already, so that recovery can simply begin again a rollback that a
 //! crash cut short.
+//!
+//! - ROLLBACK-1: when the version before a change is put back, every entry that the rollback has
+//!   marked, and not removed, is one that purge has yet to come to: what has replaced the last
+//!   version with the entry is a transaction that the horizon does not see. This is decided under
+//!   the clustered leaf's latch. Purge passes over an entry while the newest version has it; so if
+//!   the horizon has moved on since the entry was marked, purge may have passed over it and does
+//!   not come again, and the entries are looked at once more.
 use super::{Savepoint, Trx};
 use crate::canary::{Canary, planted};
 use crate::dict::table::Table;
@@ -9,12 +16,17 @@ use crate::mtr::Mtr;
 use crate::page::Patch;
 use crate::page::index::{self, DELETE_MARK};
 use crate::progress::Stage;
-use crate::row::version::{self, Version};
+use crate::row::older::{Need, Older};
+use crate::row::version::Version;
 use crate::row::{entry, overflow, value};
+use crate::runtime::give_way;
+use crate::trx::view::ReadView;
 use crate::undo;
 use crate::undo::record::{self, Entry, RollPtr};
 use crate::{Error, Result, TrxId, Try};
+use smallvec::SmallVec;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// A rollback tells how far it is whenever it has taken back so many changes more.
 const TOLD: u64 = 1024;
@@ -52,7 +64,7 @@ impl Trx {
     /// commit.
     async fn back_to(&mut self, to: RollPtr, goes_on: bool) -> Result<()> {
         let engine = self.engine.clone();
-        let mut steps = 0;
+        let (mut steps, mut older) = (0, Older::default());
         loop {
             let last = self.undo.last;
             self.unfinished.retain(|place| *place != last);
@@ -78,7 +90,7 @@ impl Trx {
                 }
             };
             let change = matches!(step, Step::Change { .. });
-            engine.take_back(self.id, at, step, self.fills.as_ref()).await?;
+            engine.take_back(self.id, at, step, self.fills.as_ref(), &mut older).await?;
             if change && goes_on {
                 // If the transaction commits, purge must not act on this record: the versions and
                 // entries that the record's change made obsolete are current again.
@@ -86,6 +98,7 @@ impl Trx {
             }
             self.undo.last = before;
         }
+        engine.history.counts.older_read.fetch_add(older.read, Relaxed);
         if let Some(progress) = self.progress.as_ref().filter(|_| steps >= TOLD) {
             progress.end();
         }
@@ -170,6 +183,49 @@ fn read_step(engine: &Engine, at: RollPtr) -> Try<(RollPtr, Step)> {
     wrong.map_or(Ok(read), |wrong| Err(wrong.into()))
 }
 
+/// A change of a row that is to be taken back: who made it, its undo record, and the version that
+/// it replaced.
+#[derive(Clone, Copy)]
+struct Change<'c> {
+    trx: TrxId,
+    at: RollPtr,
+    key: &'c [u8],
+    flags: u8,
+    head: &'c [u8; value::HEAD],
+}
+impl Change<'_> {
+    /// Whether the replaced version is a deletion that every view sees.
+    fn is_over(&self, horizon: &ReadView) -> bool {
+        self.flags & DELETE_MARK != 0 && horizon.sees(value::trx(self.head))
+    }
+}
+/// The result of an attempt to take back a change.
+enum Tried {
+    Done,
+    /// The entries have to be looked at once more.
+    Again,
+    /// Others are to run before the work goes on.
+    GoesOn,
+}
+/// What an attempt to take back the entries of a change has come to.
+enum Entries {
+    Done(Left),
+    /// The change has been taken back already.
+    Gone,
+    /// Others are to run before the work goes on.
+    GoesOn,
+}
+/// What is left when the entries of a change have been taken back.
+struct Left {
+    /// The version that comes back.
+    old: Version,
+    was_marked: bool,
+    /// Whether the version that comes back was a deletion that every view sees.
+    was_over: bool,
+    /// Entries stay, marked, for as long as a view does not see these transactions (ROLLBACK-1).
+    needed_until: SmallVec<[TrxId; 4]>,
+}
+
 impl Engine {
     /// Takes one change back. `filled` is a table that only this transaction knows.
     async fn take_back(
@@ -178,6 +234,7 @@ impl Engine {
         at: RollPtr,
         step: Step,
         filled: Option<&Arc<Table>>,
+        older: &mut Older,
     ) -> Result<()> {
         let table = match &step {
             Step::Nothing => return Ok(()),
@@ -207,19 +264,21 @@ impl Engine {
                 e => Err(e),
             });
         }
-        let changed = matches!(step, Step::Change { .. });
-        let mut walks: Vec<_> =
-            table.indexes.iter().filter(|_| changed).map(|_| Version::default()).collect();
         loop {
             let done = match &step {
-                Step::Insert { key, .. } => self.take_back_insert(&table, trx, at, key),
-                Step::Change { key, flags, head, .. } => {
-                    self.take_back_change(&table, trx, at, key, (*flags, head), &mut walks)
+                Step::Insert { key, .. } => {
+                    self.take_back_insert(&table, trx, at, key).map(|()| Tried::Done)
                 }
-                Step::Overflow { .. } | Step::Nothing => Ok(()),
+                Step::Change { key, flags, head, .. } => {
+                    let change = Change { trx, at, key, flags: *flags, head };
+                    self.take_back_change(&table, &change, older)
+                }
+                Step::Overflow { .. } | Step::Nothing => Ok(Tried::Done),
             };
             match done {
-                Ok(()) => return Ok(()),
+                Ok(Tried::Done) => return Ok(()),
+                Ok(Tried::Again) => {}
+                Ok(Tried::GoesOn) => give_way(&*self.runtime).await,
                 Err(s) => match self.unblocked(s).await {
                     Err(_) if is_gone() => return Ok(()),
                     settled => settled?,
@@ -228,10 +287,10 @@ impl Engine {
         }
     }
     fn take_back_insert(&self, table: &Table, trx: TrxId, at: RollPtr, key: &[u8]) -> Try<()> {
-        let Some(payload) = self.own_version(table, trx, at, key, None)? else { return Ok(()) };
+        let Some(newest) = self.own_version(table, trx, at, key)? else { return Ok(()) };
         let mut e = Vec::new();
         for (no, ix) in table.secondary() {
-            table.entry_key(no, &payload.0, key, &mut e);
+            table.entry_key(no, &newest.payload, key, &mut e);
             entry::remove(&self.store, ix, &e, |_| Ok(true))?;
         }
         let ix = table.clustered();
@@ -246,39 +305,55 @@ impl Engine {
         let thin =
             crate::btree::structure::is_underfull(m.page(leaf)) && m.id(leaf).no != ix.tree.root;
         m.commit();
-        table.rows.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
+        table.rows.fetch_sub(1, Relaxed);
         if thin {
             entry::merge(&self.store, ix, key);
         }
         Ok(())
     }
-    /// Takes back an update or a delete. `walks` has one search state for each index, which is kept
-    /// while the step waits (VERS-1).
+    /// Takes back an update or a delete.
     fn take_back_change(
         &self,
         table: &Table,
-        trx: TrxId,
-        at: RollPtr,
-        key: &[u8],
-        (flags, head): (u8, &[u8; value::HEAD]),
-        walks: &mut [Version],
-    ) -> Try<()> {
-        let mut old = Version::default();
-        let Some((now, was_marked)) = self.own_version(table, trx, at, key, Some(&mut old))? else {
-            return Ok(());
+        change: &Change<'_>,
+        older: &mut Older,
+    ) -> Try<Tried> {
+        match self.take_back_entries(table, change, older)? {
+            Entries::Done(left) => self.put_back(table, change, &left, older),
+            Entries::Gone => Ok(Tried::Done),
+            Entries::GoesOn => Ok(Tried::GoesOn),
+        }
+    }
+    /// Takes back what a change has done to the entries of the row.
+    fn take_back_entries(
+        &self,
+        table: &Table,
+        change: &Change<'_>,
+        older: &mut Older,
+    ) -> Try<Entries> {
+        let Change { trx, at, key, .. } = *change;
+        let Some(newest) = self.own_version(table, trx, at, key)? else {
+            return Ok(Entries::Gone);
         };
-        let is_over = || flags & DELETE_MARK != 0 && self.horizon.read().sees(value::trx(head));
-        let was_over = is_over();
+        let mut old = Version::default();
+        old.copy(&newest);
+        old.step(&self.store)?;
+        let mut left = Left {
+            was_marked: newest.marked,
+            was_over: change.is_over(&self.horizon.read()),
+            old,
+            needed_until: SmallVec::new(),
+        };
         let (mut a, mut b) = (Vec::new(), Vec::new());
         for (no, ix) in table.secondary() {
             // A delete-marked version has no entries. It may be older than the index, and then lack
             // columns that the index key needs.
-            let (had, has) = (flags & DELETE_MARK == 0, !was_marked);
+            let (had, has) = (change.flags & DELETE_MARK == 0, !newest.marked);
             if had {
-                table.entry_key(no, &old.payload, key, &mut a);
+                table.entry_key(no, &left.old.payload, key, &mut a);
             }
             if has {
-                table.entry_key(no, &now, key, &mut b);
+                table.entry_key(no, &newest.payload, key, &mut b);
             }
             if had && has && a == b {
                 continue;
@@ -295,29 +370,59 @@ impl Engine {
                 entry::restore(&self.store, ix, &a)?;
             }
             if has {
-                self.unneeded_entry(table, no, &b, key, &mut walks[no])?;
+                if !older.find(&self.store, &self.horizon, table, trx, key, &newest)? {
+                    return Ok(Entries::GoesOn);
+                }
+                let need = older.need(no, &b, &self.horizon.read());
+                match need {
+                    Need::None => entry::remove(&self.store, ix, &b, |_| Ok(true))?,
+                    Need::Own | Need::Until(_) => {
+                        entry::mark(&self.store, ix, &b, true, true)?;
+                    }
+                }
+                if let Need::Until(by) = need {
+                    left.needed_until.push(by);
+                }
             }
         }
+        Ok(Entries::Done(left))
+    }
+    /// Puts the version before the change back into the clustered index.
+    fn put_back(
+        &self,
+        table: &Table,
+        change: &Change<'_>,
+        left: &Left,
+        older: &mut Older,
+    ) -> Try<Tried> {
+        let Change { trx, at, key, flags, head } = *change;
         let ix = table.clustered();
         loop {
             let mut m = Mtr::begin_reserved(&self.store)?;
             let leaf = ix.tree.leaf_x(&mut m, key)?;
             let pos = index::search(m.page(leaf), key);
-            let Some(r) = pos.found else { return Ok(()) };
+            let Some(r) = pos.found else { return Ok(Tried::Done) };
             if value::roll(index::value(m.page(leaf), r)) != at {
-                return Ok(());
+                return Ok(Tried::Done);
+            }
+            let (is_over, is_late) = {
+                let horizon = self.horizon.read();
+                (change.is_over(&horizon), left.needed_until.iter().any(|by| horizon.sees(*by)))
+            };
+            if is_late {
+                // ROLLBACK-1
+                return Ok(Tried::Again);
             }
             // The restored version is deleted, and no view needs it. Purge may have looked for it
             // under this latch while this transaction's version was in its place; purge does not
             // come again, and has freed the overflow chains that the version named. So the record
             // must go now.
-            if is_over() {
-                if !was_over {
+            if is_over {
+                if !left.was_over {
                     // The version was still needed when its entries were kept above. The entries
                     // are useless now too, and purge may have left them for the version that was in
                     // its place. The second pass removes them.
-                    drop(m);
-                    return self.take_back_change(table, trx, at, key, (flags, head), walks);
+                    return Ok(Tried::Again);
                 }
                 index::remove(&mut m.patch(leaf), pos);
                 let thin = crate::btree::structure::is_underfull(m.page(leaf))
@@ -326,76 +431,42 @@ impl Engine {
                 if thin {
                     entry::merge(&self.store, ix, key);
                 }
-                return Ok(());
+                return Ok(Tried::Done);
             }
-            let len = value::HEAD + old.payload.len();
+            let len = value::HEAD + left.old.payload.len();
             if !index::fits_value(m.page(leaf), r, len) {
                 drop(m);
                 ix.tree.split(&self.store, 0, key, len)?;
                 continue;
             }
-            index::replace_value(&mut m.patch(leaf), pos, flags, &[head, &old.payload]);
+            index::replace_value(&mut m.patch(leaf), pos, flags, &[head, &left.old.payload]);
             m.commit();
-            if flags & DELETE_MARK == 0 && was_marked {
-                table.rows.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            if flags & DELETE_MARK == 0 && left.was_marked {
+                table.rows.fetch_add(1, Relaxed);
             }
-            return Ok(());
+            older.went_back(table, trx, key, at, &left.old);
+            return Ok(Tried::Done);
         }
     }
-    /// Returns the payload and the delete mark of a row's newest version, if undo record `at`
-    /// undoes this version. The version before it is loaded into `old`.
+    /// The newest version of a row, if undo record `at` undoes this version.
     fn own_version(
         &self,
         table: &Table,
         trx: TrxId,
         at: RollPtr,
         key: &[u8],
-        old: Option<&mut Version>,
-    ) -> Try<Option<(Vec<u8>, bool)>> {
+    ) -> Try<Option<Version>> {
         let g = table.clustered().tree.leaf(&self.store, crate::btree::Seek::Key(key))?;
         let Some(r) = index::search(&g, key).found else { return Ok(None) };
         let v = index::value(&g, r);
         if value::trx(v) != trx || RollPtr(value::roll(v).0 & !1) != RollPtr(at.0 & !1) {
             return Ok(None);
         }
-        if let Some(old) = old {
-            old.load(&g, r);
-            old.step(&self.store)?;
-        }
-        Ok(Some((value::payload(v).to_vec(), index::is_marked(&g, r))))
-    }
-    /// Removes an entry of the newest version, or only marks it if an older version that a view may
-    /// read has the same entry.
-    fn unneeded_entry(
-        &self,
-        table: &Table,
-        no: usize,
-        e: &[u8],
-        key: &[u8],
-        walk: &mut Version,
-    ) -> Try<()> {
-        let ix = &table.indexes[no];
-        let needed = {
-            let g = table.clustered().tree.leaf(&self.store, crate::btree::Seek::Key(key))?;
-            let horizon = self.horizon.read();
-            match index::search(&g, key).found {
-                Some(r) => version::has_entry(
-                    &self.store,
-                    table,
-                    no,
-                    e,
-                    (&g, r),
-                    |t| horizon.sees(t),
-                    true,
-                    walk,
-                )?,
-                None => false,
-            }
-        };
-        if needed {
-            entry::mark(&self.store, ix, e, true, true).map(|_| ())
-        } else {
-            entry::remove(&self.store, ix, e, |_| Ok(true))
-        }
+        let mut newest = Version::default();
+        newest.load(&g, r);
+        Ok(Some(newest))
     }
 }
+
+#[cfg(all(test, not(model)))]
+mod tests;

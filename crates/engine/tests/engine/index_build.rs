@@ -1,7 +1,7 @@
 //! Indexes of tables that have rows: sorted in memory and in files, with leaves of any size.
 use crate::common::Dir;
 use crate::common::filling::Filling;
-use crate::common::tables::{clean, commit, create, encoded, int, open, open_with, text};
+use crate::common::tables::{clean, commit, create, encoded, int, open, open_with, text, within};
 use redolith_disk::{Disk, File, OpenHow, RealDisk};
 use redolith_engine::dict::index_build::Building;
 use redolith_engine::dict::table::Table;
@@ -14,8 +14,8 @@ use redolith_engine::{Config, Engine, Error};
 use redolith_types::{IndexDef, Value};
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// A building that sorts `memory` bytes at a time, with leaves of `fill` bytes, and its files.
@@ -397,6 +397,105 @@ fn a_build_leaves_its_worker_to_read() {
             assert!(if reads { left > 50 } else { left < 300 }, "{memory}: {left}");
             t = e.drop_indexes(&t, &[1]).await.unwrap();
         }
+        e.close().await.unwrap();
+    });
+}
+
+/// A disk whose temporary files set a kill flag when they are read, once it is there.
+struct Killing {
+    disk: RealDisk,
+    kill: Arc<Mutex<Option<Arc<KillFlag>>>>,
+}
+struct KillingFile {
+    file: Arc<dyn File>,
+    kill: Arc<Mutex<Option<Arc<KillFlag>>>>,
+}
+impl Disk for Killing {
+    fn open(&self, path: &Path, how: OpenHow) -> io::Result<Arc<dyn File>> {
+        let file = self.disk.open(path, how)?;
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let is_temporary = name.len() == 25 && name.starts_with("redolith-");
+        Ok(if is_temporary {
+            Arc::new(KillingFile { file, kill: self.kill.clone() })
+        } else {
+            file
+        })
+    }
+    redolith_disk::forward_disk! {
+        disk: exists list
+        create_dir_all remove rename sync_dir lock_dir now wall_us random
+    }
+}
+impl File for KillingFile {
+    redolith_disk::forward_file!(file: write_at write_durable_at set_len submit sync len);
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
+        if let Some(kill) = &*self.kill.lock().unwrap() {
+            kill.kill();
+        }
+        self.file.read_at(buf, offset)
+    }
+}
+
+/// A build that is killed while it writes its tree ends before the next entry; and a tree that is
+/// large goes in the background, also at a shutdown and with its table.
+/// Tests FREETREE-1 and FREETREE-2.
+#[test]
+fn a_killed_build_and_a_dropped_index_do_not_keep_their_statement() {
+    let dir = Dir::new("build-killed");
+    let kill = Arc::new(Mutex::new(None));
+    let disk = Arc::new(Killing { disk: RealDisk::new(), kill: kill.clone() });
+    let config = Config { pool_bytes: 8 << 20, ..Config::new(&dir.0) };
+    let open = || block_on(Engine::open(config.clone(), disk.clone(), Threads::new(disk.clone())));
+    let lost = async |e: &Arc<Engine>, t: &Arc<Table>| {
+        let c = e.check_table(t).await.unwrap();
+        assert_eq!((c.errors, c.rows), (vec![], 3000));
+        c.notes.iter().any(|note| note.contains("belong to no index"))
+    };
+    let (e, _) = open().unwrap();
+    block_on(async {
+        let t = filled(&e, "t", 3000, 8, mixed).await;
+        let pages = || e.store.spaces.get(t.space).unwrap().pages();
+        let before = pages();
+        // A leaf has one entry.
+        let (how, _) = building(20_000, 1, u64::MAX);
+        *kill.lock().unwrap() = Some(how.kill.clone());
+        let killed = e.create_indexes(&t, by_k(false), &how).await.map(drop);
+        assert!(matches!(killed, Err(Error::Interrupted)), "{killed:?}");
+        assert!(pages() < before + 500, "{} pages were added", pages() - before);
+        *kill.lock().unwrap() = None;
+
+        let t = e.table("test", "t").await.unwrap().unwrap();
+        clean(&e, &t, 3000).await;
+        // While the background may not work, the pages wait.
+        e.history.stop();
+        let (how, _) = building(usize::MAX, 1, u64::MAX);
+        let mut t = t;
+        for _ in 0..2 {
+            t = e.create_indexes(&t, by_k(false), &how).await.unwrap();
+            t = e.drop_indexes(&t, &[1]).await.unwrap();
+            assert!(e.frees_trees() && lost(&e, &t).await);
+        }
+        e.history.resume();
+        clean(&e, &t, 3000).await;
+        e.history.stop();
+        t = e.create_indexes(&t, by_k(false), &how).await.unwrap();
+        t = e.drop_indexes(&t, &[1]).await.unwrap();
+        assert!(lost(&e, &t).await);
+        e.close().await.unwrap();
+    });
+    drop(e);
+    let (e, _) = open().unwrap();
+    block_on(async {
+        let t = e.table("test", "t").await.unwrap().unwrap();
+        assert!(!lost(&e, &t).await, "the start has freed them");
+        e.history.stop();
+        let (how, _) = building(usize::MAX, 1, u64::MAX);
+        let t = e.create_indexes(&t, by_k(false), &how).await.unwrap();
+        let t = e.drop_indexes(&t, &[1]).await.unwrap();
+        assert!(e.frees_trees());
+        e.drop_tables(&[t], None).await.unwrap();
+        e.history.resume();
+        within(&e, "the task has ended", || !e.frees_trees()).await;
         e.close().await.unwrap();
     });
 }

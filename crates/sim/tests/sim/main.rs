@@ -1,3 +1,4 @@
 //! Tests of the simulation, and of single starts in it.
+mod add_index;
 mod ledger;
 mod lives;

@@ -91,7 +91,8 @@ proptest! {
         let longest = lens.iter().max_by_key(|(_, len)| *len).copied();
         let Some((col, _)) = longest else { return Ok(()) };
         let mut out = Vec::new();
-        layout.externalize(&payload, col, page, len, &mut out);
+        layout.externalize(&payload, [(col, page, len)], &mut out);
+        prop_assert_eq!(layout.payload_len(layout.variable_len(&out)), out.len());
         prop_assert!(layout.is_well_formed(&out) && layout.has_externals(&out));
         prop_assert_eq!(layout.external(&out, col), Some((page, len)));
         prop_assert_eq!(layout.externals(&out).collect::<Vec<_>>(), vec![(col, page, len)]);
@@ -128,11 +129,16 @@ proptest! {
         // well.
         let bytes = bytes_of(&old[col]);
         let mut twice = Vec::new();
-        layout.externalize(&payload, col, 7, bytes.len() as u64, &mut twice);
+        let first = (col, 7, bytes.len() as u64);
+        layout.externalize(&payload, [first], &mut twice);
         let next = layout.inline_lens(&twice).max_by_key(|(_, len)| *len);
         if let Some((next, len)) = next {
             let once = std::mem::take(&mut twice);
-            layout.externalize(&once, next, 8, len as u64, &mut twice);
+            let second = (next, 8, len as u64);
+            layout.externalize(&once, [second], &mut twice);
+            let mut together = Vec::new();
+            layout.externalize(&payload, [second, first], &mut together);
+            prop_assert_eq!(&together, &twice);
         }
         let mut whole = b"before".to_vec();
         let rooms = layout.make_room(&twice, &mut whole);

@@ -1,0 +1,182 @@
+//! Frees the trees of dropped indexes, and of new ones that were not finished.
+//!
+//! A tree has as many pages as its index is large, and a statement that was killed or that drops an
+//! index does not wait for all of them: it frees some, and a task in the background frees the rest.
+//!
+//! - FREETREE-1: the table's record names a tree as unfinished until all its pages are freed, so
+//!   that the start after a crash or a shutdown frees what is left. A record that changes forgets
+//!   the trees that no task is freeing any more.
+//! - FREETREE-2: the task does nothing while DDL holds purge off, and ends when the table's file is
+//!   gone.
+use super::record::{TableRecord, TreeRecord};
+use super::table::Table;
+use crate::btree::Tree;
+use crate::engine::Engine;
+use crate::mtr::{Mtr, Store};
+use crate::page::index;
+use crate::runtime::let_others_run;
+use crate::trx::Turn;
+use crate::{PageId, Result, SpaceId, Try, space};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Acquire;
+use std::time::Duration;
+
+/// The pages that a statement frees, and the task between two looks at who wants to go first.
+pub(super) const AT_ONCE: u64 = 64;
+/// How long the task waits while it may not go on.
+const PAUSE: Duration = Duration::from_millis(20);
+
+impl Engine {
+    /// Frees the trees that the record names as unfinished: `most` pages of them now, and the rest
+    /// in the background. Trees that cannot be freed, because a page is damaged, stay in use, and
+    /// the record forgets them all the same.
+    pub(super) async fn clear_away(
+        self: &Arc<Self>,
+        t: Arc<Table>,
+        trees: &[TreeRecord],
+        most: u64,
+    ) -> Result<Arc<Table>> {
+        match self.free_trees(t.space, trees, most).await {
+            Ok(true) => {}
+            Ok(false) => {
+                self.free_later(&t, trees);
+                return Ok(t);
+            }
+            Err(e) => tracing::warn!(
+                "the pages of dropped indexes could not be freed in the file of {}: {e}",
+                t.full_name()
+            ),
+        }
+        let mut r = t.record();
+        r.unfinished.retain(|tree| !trees.contains(tree));
+        self.replace_record(&t, r, None, None).await
+    }
+    /// Takes the trees that are freed, or will not be, out of a record's unfinished ones
+    /// (FREETREE-1).
+    pub(super) fn forget_freed(&self, r: &mut TableRecord) {
+        let freeing = self.freeing.lock();
+        r.unfinished.retain(|tree| freeing.contains(&tree.id));
+    }
+    /// Frees, at start, the trees that belong to no index.
+    pub(crate) async fn free_unfinished(self: &Arc<Self>) -> Result<()> {
+        let list = std::mem::take(&mut *self.unfinished.lock());
+        for r in list {
+            if let Some(t) = self.dict.by_id(r.id) {
+                self.clear_away(t, &r.unfinished, u64::MAX).await?;
+            }
+        }
+        Ok(())
+    }
+    /// Frees trees in the background.
+    fn free_later(self: &Arc<Self>, t: &Table, trees: &[TreeRecord]) {
+        self.freeing.lock().extend(trees.iter().map(|tree| tree.id));
+        let (space, trees, name) = (t.space, trees.to_vec(), t.full_name());
+        self.spawn("free-trees", move |engine| async move {
+            while !engine.free_some(space, &trees, &name).await {
+                if engine.closing.load(Acquire) {
+                    return;
+                }
+                let_others_run(&*engine.runtime).await;
+            }
+            engine.freeing.lock().retain(|id| trees.iter().all(|tree| tree.id != *id));
+        });
+    }
+    /// Frees some pages of these trees. Returns true when nothing is left to do.
+    async fn free_some(&self, space: SpaceId, trees: &[TreeRecord], table: &str) -> bool {
+        let Some(_working) = self.history.start() else {
+            self.nap(PAUSE).await;
+            return false;
+        };
+        // FREETREE-2
+        match self.free_trees(space, trees, AT_ONCE).await {
+            Ok(all) => all,
+            Err(_) if self.store.spaces.find(space).is_ok_and(|space| space.is_none()) => true,
+            Err(e) => {
+                tracing::warn!(
+                    "the pages of dropped indexes could not be freed in the file of {table}: {e}"
+                );
+                true
+            }
+        }
+    }
+    /// Whether trees are being freed in the background.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn frees_trees(&self) -> bool {
+        !self.freeing.lock().is_empty()
+    }
+    /// Frees at most `most` pages of trees that nobody uses: level by level from the leaves, with
+    /// the root last, so that freeing can begin again after a crash. Returns whether these were
+    /// all. Lack of room in the redo log does not end it: like a rollback it waits.
+    pub(super) async fn free_trees(
+        &self,
+        space: SpaceId,
+        trees: &[TreeRecord],
+        most: u64,
+    ) -> Result<bool> {
+        let (mut turn, mut left) = (Turn::default(), most);
+        for tree in trees {
+            if !self.retry(|| space::is_in_use(&self.store, space, tree.root)).await? {
+                continue; // It is freed, or a crash or an error came before its root (ALTER-6).
+            }
+            let t = Tree::new(space, tree.root, tree.id);
+            while !self.retry(|| free_leftmost(&self.store, &t)).await? {
+                left -= 1;
+                if left == 0 {
+                    return Ok(false);
+                }
+                turn.count(self).await;
+            }
+        }
+        Ok(true)
+    }
+}
+/// Frees the page of the leftmost leaf, or of a node that has lost its children. Returns true when
+/// the root has been freed, too.
+fn free_leftmost(store: &Store, t: &Tree) -> Try<bool> {
+    let mut m = Mtr::begin_reserved(store)?;
+    let mut parent = m.x(PageId { space: t.space, no: t.root })?;
+    if !index::is_index(m.page(parent)) || index::index_id(m.page(parent)) != t.index {
+        return Ok(true);
+    }
+    let mut child = None;
+    while index::level(m.page(parent)) > 0 {
+        let Some(first) = index::first_rec(m.page(parent)) else { break };
+        let id = PageId { space: t.space, no: index::child(m.page(parent), first) };
+        let c = m.x(id)?;
+        // What a damaged tree leads to may be another index's, and is not freed.
+        let below = index::level(m.page(parent)) - 1;
+        t.expect_page(store, id, m.page(c), Some(below))?;
+        if index::level(m.page(c)) == 0 || index::first_rec(m.page(c)).is_none() {
+            child = Some(c);
+            break;
+        }
+        parent = c;
+    }
+    let target = child.unwrap_or(parent);
+    // A crash may have left an incomplete split, whose new page only its left neighbour knows. That
+    // page takes the freed page's place in the parent.
+    let unknown = child
+        .filter(|c| index::is_incomplete(m.page(*c)))
+        .map(|c| (index::next_page(m.page(c)), index::level(m.page(c))));
+    if let Some((right, level)) = unknown {
+        let right = PageId { space: t.space, no: right };
+        t.expect_other(store, m.id(target), right)?;
+        let at = m.x(right)?;
+        t.expect_page(store, right, m.page(at), Some(level))?;
+    }
+    let id = m.id(target);
+    let map = space::prepare_free(&mut m, id)?;
+    if child.is_some() {
+        let first = index::first_rec(m.page(parent)).expect("it has the child");
+        let pos = index::search(m.page(parent), index::key(m.page(parent), first));
+        match unknown {
+            Some((right, _)) => {
+                index::replace_value(&mut m.patch(parent), pos, 0, &[&right.to_le_bytes()])
+            }
+            None => index::remove(&mut m.patch(parent), pos),
+        }
+    }
+    space::free(&mut m, target, map);
+    m.commit();
+    Ok(child.is_none())
+}
