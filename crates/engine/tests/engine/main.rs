@@ -13,6 +13,7 @@ mod index_build;
 mod library;
 mod mixed_pages;
 mod pool_list;
+mod pool_size;
 mod purge;
 mod purge_pace;
 mod row_estimate;
