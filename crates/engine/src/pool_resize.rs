@@ -6,6 +6,7 @@
 //!
 //! RESIZE-3: a newer size replaces the one under way at the next step, in either direction, and the
 //! shutdown ends the task at the next step. The pool is whole between any two steps.
+//! RESIZE-4: a size is reached as long as pages can be written and read, whatever sessions do.
 use crate::PAGE_SIZE;
 use crate::buf::LEAST_FRAMES;
 use crate::buf::resize::{Left, Step, Withdrawal};

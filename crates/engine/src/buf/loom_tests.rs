@@ -231,7 +231,8 @@ fn moves(pool: &Pool) -> (Moved, Left) {
     (pool.move_page(0, &mut left), left)
 }
 /// RESIZE-1: a page is looked for, or fixed in the frame where it was, while it moves. The thread
-/// changes the page if it has the latch for that.
+/// changes the page if it has the latch for that. It may wait for a latch that the move holds
+/// (PIN-5).
 fn found_while_it_moves(fix: fn(&Pool) -> Option<PageGuard>) {
     explore(3, move || {
         let pool = pool_with(&[P]);
@@ -261,27 +262,6 @@ fn loom_a_page_is_found_while_it_moves() {
 #[test]
 fn loom_a_page_is_fixed_where_it_was_while_it_moves() {
     found_while_it_moves(|pool| pool.fix_at(FrameRef(0), P, Latch::S));
-}
-/// PIN-5: a thread waits for the latch of a page, which moves when the latch is free.
-#[test]
-fn loom_a_latch_is_waited_for_while_the_page_moves() {
-    explore(2, || {
-        let pool = pool_with(&[P]);
-        let held = pool.fix(P, Latch::X).unwrap();
-        let (waiter, other) = (pool.clone(), pool.clone());
-        let waits = thread::spawn(move || assert!(look(waiter.fix(P, Latch::S), P), "RESIZE-1"));
-        let mover = thread::spawn(move || {
-            let (moved, mut left) = moves(&other);
-            let waited_for = other.give_left(&mut left);
-            (moved, left, waited_for)
-        });
-        drop(held);
-        waits.join().unwrap();
-        let (moved, mut left, _) = mover.join().unwrap();
-        assert_eq!(moved, Moved::To(1));
-        assert!(!pool.give_left(&mut left));
-        settled(&pool, &[P]);
-    });
 }
 /// A page moves while another page is made, for which it may be evicted, and which may take the
 /// frame that it leaves.

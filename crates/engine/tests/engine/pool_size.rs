@@ -97,13 +97,16 @@ fn sessions_change_rows_while_the_pool_is_resized() {
                         while !stop.load(Relaxed) {
                             block_on(change(e, t, id)).unwrap();
                             changed.fetch_add(1, Relaxed);
-                            id = (id * 7919 + session + 1) % ROWS;
+                            // All rows in turn, in a wild order (Hull and Dobell, 1962).
+                            id = (id * 7921 + [1, 3, 7, 9][session as usize]) % ROWS;
                         }
                     });
                 }
                 for size in [20, 5, 40, 6, 64, 30, 12, 5] {
                     e.resize_pool(size * MIB);
                     block_on(has(&e, size * MIB));
+                    // All pages come in, as far as they fit.
+                    block_on(sound(&e, &t, ROWS as u64));
                     let now = changed.load(Relaxed);
                     block_on(within(&e, "changes", || changed.load(Relaxed) > now + 50));
                 }
