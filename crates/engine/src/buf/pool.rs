@@ -433,8 +433,8 @@ impl Instance {
         let (now, old_time) = (pool.clock_ms.load(Relaxed), pool.old_blocks_time_ms.get());
         let end = lists.end();
         let (mut victim, mut withdrawn) = (None, Vec::new());
-        // The frames that a shrinking pool withdraws are not given out again, but they come first
-        // as others do.
+        // A frame that a shrinking pool withdraws is not given out again: its page goes, and the
+        // next victim is looked for.
         for _ in 0..SESSION_SCAN {
             let mut outside = None;
             lists.scan(&pool.frames, now, old_time, SESSION_SCAN, 1, |index, frame| {
