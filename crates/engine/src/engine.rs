@@ -43,6 +43,9 @@ pub struct Config {
     pub dir: PathBuf,
     /// The bytes of the buffer pool.
     pub pool_bytes: u64,
+    /// The most bytes that the buffer pool may get while the engine runs. If it is less than
+    /// `pool_bytes`, the pool does not grow. Address space is taken for so many, and no memory.
+    pub pool_max_bytes: u64,
     /// The number of instances of the buffer pool, with 64 pages each at least; with 0 the number
     /// is chosen as in MySQL.
     pub pool_instances: usize,
@@ -73,6 +76,7 @@ impl Config {
         Config {
             dir: dir.into(),
             pool_bytes: 128 << 20,
+            pool_max_bytes: 0,
             pool_instances: 0,
             log_capacity_bytes: 1 << 30,
             log_segment_bytes: 16 << 20,
@@ -101,6 +105,7 @@ impl Config {
     }
     pub(crate) fn buf(&self) -> BufConfig {
         let mut config = BufConfig::new(self.pool_bytes, self.log().capacity_bytes);
+        config.frames_max = ((self.pool_max_bytes / PAGE_SIZE as u64) as usize).max(config.frames);
         if self.pool_instances > 0 {
             config.instances = self.pool_instances;
         }
@@ -141,6 +146,7 @@ pub struct Engine {
     pub(crate) freeing: Mutex<hashbrown::HashSet<u64>>,
     pub(crate) flusher: Arc<crate::flush::Flusher>,
     pub(crate) pool_list: crate::pool_list::PoolList,
+    pub(crate) pool_resize: crate::pool_resize::PoolResize,
     /// Prepared transactions that the start has found.
     pub(crate) prepared: Mutex<Vec<crate::trx::prepare::Prepared>>,
     /// Settings of page writing that change at run time.

@@ -45,6 +45,7 @@ mod mtr;
 #[cfg_attr(feature = "testing", allow(missing_docs))]
 mod page;
 mod pool_list;
+mod pool_resize;
 mod prefetch;
 pub mod progress;
 #[cfg_attr(feature = "testing", allow(missing_docs))]
@@ -70,6 +71,7 @@ pub use engine::{Config, Engine};
 pub use flush::{DoublewriteConfig, DoublewriteMode};
 pub use log::{PolicySettings, WriterMode};
 pub use pool_list::PoolListState;
+pub use pool_resize::{LEAST_POOL_INSTANCE_BYTES, PoolResizeStage, PoolResizeState};
 pub use recovery::Report;
 pub use recovery::check_files::{Checked, Told, check_files};
 pub use recovery::forced::Forced;

@@ -158,7 +158,7 @@ impl Engine {
 
     /// The pages of a list, no more than the pool has frames.
     fn read_list(&self) -> io::Result<Vec<PageId>> {
-        let most = self.store.pool.frames.count() as usize;
+        let most = self.store.pool.size();
         let file = self.disk.open(&self.config.dir.join(NAME), OpenHow::existing(false))?;
         let mut text = vec![0; file.len()?.min(most as u64 * LINE_BYTES) as usize];
         file.read_at(&mut text, 0)?;

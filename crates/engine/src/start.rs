@@ -175,6 +175,7 @@ impl Engine {
             dict_table,
             flusher,
             pool_list: PoolList::new(),
+            pool_resize: crate::pool_resize::PoolResize::default(),
             flush_settings: settings,
             unfinished: Default::default(),
             freeing: Default::default(),

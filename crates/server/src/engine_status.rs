@@ -1,7 +1,7 @@
 //! Shows the engine's counters in SHOW STATUS: some under the names that dashboards read
 //! (`Innodb_*`), and all of them under their own names (`Redolith_*`).
 use redolith_engine::metrics::Metric;
-use redolith_engine::{Engine, PoolListState};
+use redolith_engine::{Engine, PoolListState, PoolResizeStage, PoolResizeState};
 use redolith_sql::status::{Status, StatusValue, log_writer_mode};
 use redolith_types::DateTime;
 use std::collections::HashMap;
@@ -13,6 +13,7 @@ pub fn register(status: &Status, engine: &Arc<Engine>) {
     status.register(Box::new(move |put| {
         put_all(&engine.metrics(), put);
         put("Redolith_log_writer_reason", StatusValue::Text(engine.store.log.writer_reason()));
+        put_pool_resize(&engine.pool_resize_state(), put);
         let (dump, load) = engine.pool_lists();
         put(
             "Innodb_buffer_pool_dump_status",
@@ -25,15 +26,40 @@ pub fn register(status: &Status, engine: &Arc<Engine>) {
     }));
 }
 
+/// A time in UTC.
+fn at(unix_us: i64) -> String {
+    let mut text = Vec::new();
+    if let Some(at) = DateTime::from_unix_us(unix_us, 0) {
+        at.write_text(0, &mut text);
+    }
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+/// How far the change of the pool's size is: MySQL's numbers of the stages, and its words where it
+/// has the same stage.
+fn put_pool_resize(state: &PoolResizeState, put: &mut dyn FnMut(&str, StatusValue)) {
+    let (text, code, progress) = match state {
+        PoolResizeState::NotBegun => (String::new(), 0, 0),
+        PoolResizeState::Running { stage, from, to, percent } => {
+            let (doing, code) = match stage {
+                PoolResizeStage::Withdraw => ("Withdrawing blocks", 3),
+                PoolResizeStage::Grow => ("Adding blocks", 5),
+                PoolResizeStage::PageTable => ("Resizing hash tables", 6),
+            };
+            (format!("Resizing buffer pool from {from} to {to}: {doing}"), code, *percent)
+        }
+        PoolResizeState::Done { bytes, at_us } => {
+            (format!("Completed resizing buffer pool to {bytes} at {}", at(*at_us)), 0, 100)
+        }
+        PoolResizeState::Failed(why) => (format!("Resizing buffer pool failed: {why}"), 7, 0),
+    };
+    put("Innodb_buffer_pool_resize_status", StatusValue::Text(text));
+    put("Innodb_buffer_pool_resize_status_code", StatusValue::Int(code));
+    put("Innodb_buffer_pool_resize_status_progress", StatusValue::Int(progress.into()));
+}
+
 /// The state of the list of the pool's pages, in InnoDB's words.
 fn pool_list_state(state: &PoolListState, verb: &str, doing: &str) -> String {
-    let at = |unix_us: i64| {
-        let mut text = Vec::new();
-        if let Some(at) = DateTime::from_unix_us(unix_us, 0) {
-            at.write_text(0, &mut text);
-        }
-        String::from_utf8_lossy(&text).into_owned()
-    };
     match state {
         PoolListState::NotBegun => format!("{doing} of buffer pool not started"),
         PoolListState::Running { done, of } => {
@@ -159,6 +185,32 @@ mod tests {
         for (name, of) in NAMES {
             assert!(there.contains(of), "{name} = {of}");
         }
+    }
+
+    #[test]
+    fn a_resize_shows_its_stage_and_how_far_it_is() {
+        let shown = |state| {
+            let mut all = Vec::new();
+            put_pool_resize(&state, &mut |_, value| all.push(value));
+            all
+        };
+        let is = |text: &str, code, progress| {
+            vec![StatusValue::Text(text.into()), StatusValue::Int(code), StatusValue::Int(progress)]
+        };
+        assert_eq!(shown(PoolResizeState::NotBegun), is("", 0, 0));
+        let stage = PoolResizeStage::Withdraw;
+        assert_eq!(
+            shown(PoolResizeState::Running { stage, from: 8, to: 4, percent: 50 }),
+            is("Resizing buffer pool from 8 to 4: Withdrawing blocks", 3, 50)
+        );
+        assert_eq!(
+            shown(PoolResizeState::Done { bytes: 4, at_us: 0 }),
+            is("Completed resizing buffer pool to 4 at 1970-01-01 00:00:00", 0, 100)
+        );
+        assert_eq!(
+            shown(PoolResizeState::Failed("no memory".into())),
+            is("Resizing buffer pool failed: no memory", 7, 0)
+        );
     }
 
     #[test]

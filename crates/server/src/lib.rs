@@ -20,6 +20,7 @@ mod long_work;
 mod metrics;
 pub mod options;
 mod own_file;
+mod pool_size;
 pub mod protocol;
 mod result_writer;
 mod runtime;

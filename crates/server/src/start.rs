@@ -7,6 +7,7 @@ use crate::listener::{self, Listener, SocketFile};
 use crate::long_work;
 use crate::metrics;
 use crate::own_file::OwnFile;
+use crate::pool_size;
 use crate::runtime::{EngineRuntime, TokioRuntime};
 use crate::server::Server;
 use crate::sql_backend::SqlBackend;
@@ -21,7 +22,6 @@ use redolith_engine::commit_stream::no_stream;
 use redolith_engine::{Config, DoublewriteConfig, DoublewriteMode, Engine};
 use redolith_replication::record::Options as BinlogOptions;
 use redolith_replication::{Binlog, Place};
-use redolith_sql::memory::ServerMemory;
 use redolith_sql::processes::Processes;
 use redolith_sql::settings::{SERVER_VERSION, Settings, Var, parse_cpus};
 use redolith_sql::status::{MonitorAction, Status};
@@ -112,6 +112,7 @@ async fn run_inside(
     let uuid_path = datadir.join("server_uuid");
     let uuid = read_uuid(&*disk, &uuid_path)?;
     let binlog = open_binlog(&settings, &disk, &datadir)?;
+    pool_size::tell_greatest(&settings);
     let opening = Engine::open_with(
         engine_config(&settings, &datadir),
         disk.clone(),
@@ -127,6 +128,7 @@ async fn run_inside(
         _ = signals.stop(&settings) => return Err("stopped by a signal while starting".into()),
     };
     place_log_threads(&settings, &tokio_runtime);
+    pool_size::tell_instances(&settings, &engine);
     apply_to_engine(&settings, &engine);
     let uuid_told = tell_identity(&settings, &*disk, &uuid_path, uuid, report.created)?;
     if let Some(binlog) = &binlog {
@@ -154,7 +156,7 @@ async fn run_inside(
     let pid_file = write_pid_file(&settings, &disk, &datadir)?;
     let w = workers.clone();
     settings.on_change(Var::RedolithWorkerAffinity, move |bits| w.set(Affinity::from(bits)));
-    bound_memory(&settings, server.backend.memory(), redolith_disk::memory_bytes());
+    pool_size::bound_memory(&settings, server.backend.memory(), &engine);
     workers.register(&parts.status);
     tokio_runtime.beside().register(&parts.status);
     let mut tasks = vec![
@@ -237,6 +239,8 @@ async fn run_inside(
 fn engine_config(s: &Settings, datadir: &Path) -> Config {
     Config {
         pool_bytes: s.bits(Var::InnodbBufferPoolSize),
+        pool_max_bytes: s.bits(Var::InnodbBufferPoolSizeMax),
+        pool_instances: s.bits(Var::InnodbBufferPoolInstances) as usize,
         log_capacity_bytes: s.bits(Var::InnodbRedoLogCapacity),
         log_buffer_bytes: s.bits(Var::InnodbLogBufferSize) as usize,
         doublewrite: doublewrite_config(s, datadir),
@@ -311,22 +315,6 @@ fn binlog_options(s: &Settings) -> Result<BinlogOptions, String> {
     })
 }
 
-/// Applies `redolith_server_memory`. 0 means three quarters of the memory that the engine's buffers
-/// leave of the machine's. The last quarter is for allocations that are not counted, and for
-/// buffers that exist twice while they grow. The minimum is enough for one client.
-fn bound_memory(s: &Settings, memory: &Arc<ServerMemory>, machine: Option<u64>) {
-    const LEAST: u64 = 256 << 20;
-    let engine = s.bits(Var::InnodbBufferPoolSize).saturating_add(s.bits(Var::InnodbLogBufferSize));
-    let of_machine =
-        machine.map_or(u64::MAX, |all| (all.saturating_sub(engine) / 4 * 3).max(LEAST));
-    let memory = memory.clone();
-    s.on_change(Var::RedolithServerMemory, move |bytes| {
-        memory.set_limit(
-            usize::try_from(if bytes == 0 { of_machine } else { bytes }).unwrap_or(usize::MAX),
-        );
-    });
-}
-
 /// Applies the settings that may change while the engine runs.
 fn apply_to_engine(s: &Settings, engine: &Arc<Engine>) {
     let locks = engine.locks.clone();
@@ -381,6 +369,8 @@ fn apply_to_engine(s: &Settings, engine: &Arc<Engine>) {
     flush!(InnodbIoCapacityMax, io_capacity_max, n => n as u32);
     flush!(InnodbIdleFlushPct, idle_flush_pct, n => n as u32);
     flush!(InnodbLruScanDepth, lru_scan_depth, n => n as u32);
+    let pages = engine.clone();
+    s.on_change(Var::InnodbBufferPoolSize, move |bytes| pages.resize_pool(bytes));
     let pages = engine.clone();
     s.on_change(Var::InnodbBufferPoolDumpPct, move |pct| pages.set_pool_dump_percent(pct as u32));
     let order = |var: Var, run: fn(&Arc<Engine>)| {

@@ -13,6 +13,7 @@ pub mod fault_plan;
 pub mod ledger;
 pub mod load;
 pub mod prepared;
+pub mod resize;
 pub mod run;
 pub mod scan;
 pub mod shared;

@@ -7,6 +7,7 @@ use crate::executor::{End, Executor, Rng, SimRuntime};
 use crate::fault_plan::{self, FaultPlan};
 use crate::load::{self, CLIENTS, Knowledge, Known, Shared};
 use crate::prepared;
+use crate::resize;
 use crate::shared::{self, SharedLedger};
 use crate::stages::{self, Stages};
 use redolith_disk::sim::{Damage, Fault, OpKind};
@@ -59,6 +60,7 @@ seen! {
     flips_tables flips_undo flips_system flips_doublewrite flips_log flips_control flips_register
     binlog_transactions binlog_rotations binlog_spills binlog_resets prepared prepared_found
     binlog_groups binlog_shared_syncs binlog_ordered_commits binlog_synced_commits
+    resizes pages_moved
     flips_refused flips_reported flips_harmless flips_took_the_tail
 }
 /// The end of a run: the counts, and a hash of all operations of the disk.
@@ -87,6 +89,8 @@ pub struct Kind {
     pub binlog: bool,
     /// Some transactions are prepared before they commit.
     pub prepares: bool,
+    /// The buffer pool's size changes all the time.
+    pub resizes: bool,
 }
 impl Kind {
     pub const PLAIN: Kind = Kind {
@@ -99,6 +103,7 @@ impl Kind {
         instances: 1,
         binlog: false,
         prepares: false,
+        resizes: false,
     };
     /// The properties of the instances of `run_sabotaged(seed)`.
     pub fn of(seed: u64) -> Kind {
@@ -128,6 +133,7 @@ impl Kind {
             // Drawn apart, so that the other properties of a seed stay as they were.
             binlog: Rng(seed ^ 0xb1_70_06).chance(3),
             prepares: Rng(seed ^ 0x2_9c).chance(3),
+            resizes: Rng(seed ^ 0x512e).chance(4),
         }
     }
     pub fn config(&self, rng: &mut Rng) -> Config {
@@ -149,6 +155,9 @@ impl Kind {
             c.log_segment_bytes = 4 << 20;
             c.log_capacity_bytes = 32 << 20;
             c.log_buffer_bytes = 8 << 20;
+        }
+        if self.resizes {
+            c.pool_max_bytes = 4 * c.pool_bytes.max(64 * 16384);
         }
         let protected = !self.atomic || rng.chance(3);
         // Drawn apart, so that the rest of a life stays as it was.
@@ -482,6 +491,10 @@ pub async fn live(w: World, runtime: Arc<SimRuntime>, seed: u64, life: Life) -> 
         );
     }
     let running = Arc::new(Mutex::new(CLIENTS + 1));
+    if w.kind.resizes {
+        let client = resize::client(e.clone(), Rng(apart.draw()), running.clone());
+        e.runtime.spawn("resizer", Box::pin(client));
+    }
     let drawn = 5 + rng.below(60);
     let count = life.count.unwrap_or(drawn);
     let ended = |name: String, client: redolith_engine::runtime::BoxFuture<Result<()>>| {
@@ -536,6 +549,7 @@ pub async fn live(w: World, runtime: Arc<SimRuntime>, seed: u64, life: Life) -> 
     // to do.
     w.clear_faults();
     settle(&e).await;
+    resize::reached(&e).await;
     load::serves(&e, &t).await?;
     load::verify(&e, &t, &w.known).await?;
     if let Some(binlog) = &binlog {
@@ -562,6 +576,8 @@ pub async fn live(w: World, runtime: Arc<SimRuntime>, seed: u64, life: Life) -> 
         s.legacy_doublewrite += (mode == DoublewriteMode::Legacy) as u64;
         s.atomic_writes += e.store.pool.counters.pages_written_atomically.get();
         s.second_bitmaps += (behind > 0) as u64;
+        s.resizes += w.kind.resizes as u64;
+        s.pages_moved += e.store.pool.counters.pages_moved.get();
         s.splits += e.store.shape.splits.load(std::sync::atomic::Ordering::Relaxed);
         s.merges += e.store.shape.merges.load(std::sync::atomic::Ordering::Relaxed);
         s.purged += e.history.purged.load(std::sync::atomic::Ordering::Relaxed);

@@ -105,6 +105,8 @@ pub struct Counters {
     /// Pages written by atomic writes, without a copy.
     pub pages_written_atomically: Counter,
     pub pages_evicted: Counter,
+    /// Pages moved to another frame, because the pool shrank.
+    pub pages_moved: Counter,
     pub dblwr_writes: Counter,
     pub dblwr_pages_written: Counter,
     pub data_reads: Counter,

@@ -6,7 +6,7 @@
 //! another page.
 //!
 //! PIN-1: `id` changes only while the frame is reserved (`RESERVED` in `pins`) by one owner: the
-//! free list, a load, a create, an eviction.
+//! free list, a load, a create, an eviction; or by a move (PIN-5).
 //! PIN-2: a frame is reserved for eviction only by the step from 0 pins to `RESERVED`, and only if
 //! the X latch is free at once; `id` is cleared before that latch is released. A thread that pins
 //! or latches a reserved frame undoes the pin or the latch at once and treats the page as missing.
@@ -14,11 +14,15 @@
 //! set `oldest` to clean under an S latch.
 //! PIN-4: `writing` is set only on a dirty frame in the dirty index. The one task that set the flag
 //! clears it after the write, and until then the frame is not evicted.
+//! PIN-5: a page moves to a reserved frame under the X latches of both frames. The frame that it
+//! leaves has no page, and gets none before its pins are gone and it is reserved: who pinned it and
+//! waits for its latch then sees that the page is gone, and looks for it again.
 use super::mapping::Mapping;
 use crate::prefetch::{LINE, prefetch};
 use crate::sync::buf::{AtomicBool, AtomicU32, AtomicU64, RawRwLock, latch};
 use crate::{PAGE_SIZE, PageId, Result, SpaceId, page::header::Page};
 use parking_lot::lock_api::RawRwLock as _;
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32 as Word, Ordering::*};
 
@@ -165,6 +169,11 @@ impl Frame {
         }
         taken
     }
+    /// PIN-5: reserves a frame that a page has left, if no thread has it pinned any more.
+    pub(crate) fn try_reserve_left(&self) -> bool {
+        debug_assert_eq!(self.id.load(Relaxed), NO_PAGE);
+        self.pins.compare_exchange(0, RESERVED, Acquire, Relaxed).is_ok()
+    }
     /// Opens a reserved frame that now holds `id`.
     pub(crate) fn publish(&self, id: u64) {
         assert!(self.is_reserved());
@@ -207,28 +216,48 @@ impl Frame {
 }
 const _: () = assert!(PAGE_SIZE == size_of::<Page>());
 
-/// The frames of a pool. Metadata and pages have one mapping each, whose memory is touched only
-/// when frames come into use.
+/// The frames of a pool, for the largest size that it may have. Metadata and pages have one mapping
+/// each, whose memory is touched only when frames come into use.
 pub(crate) struct Frames {
     meta: Mapping,
     data: Mapping,
-    count: u32,
+    indexes: u32,
 }
 impl Frames {
-    pub(crate) fn new(count: u32) -> Result<Frames> {
-        assert!(count > 0 && count < NONE);
+    /// Address space for so many frames. None of them may be used yet.
+    pub(crate) fn reserve(indexes: u32) -> Result<Frames> {
+        assert!(indexes > 0 && indexes < NONE);
         Ok(Frames {
-            meta: Mapping::new(count as usize * size_of::<Frame>())?,
-            data: Mapping::new(count as usize * PAGE_SIZE)?,
-            count,
+            meta: Mapping::reserve(indexes as usize * size_of::<Frame>())?,
+            data: Mapping::reserve(indexes as usize * PAGE_SIZE)?,
+            indexes,
         })
     }
-    pub(crate) fn count(&self) -> u32 {
-        self.count
+    #[cfg(test)]
+    pub(crate) fn new(count: u32) -> Result<Frames> {
+        let frames = Frames::reserve(count)?;
+        frames.allow(0..count)?;
+        Ok(frames)
+    }
+    /// Lets these frames be used. Fails where the system has not so much memory.
+    pub(crate) fn allow(&self, range: Range<u32>) -> Result<()> {
+        let (start, end) = (range.start as usize, range.end as usize);
+        self.meta.allow(start * size_of::<Frame>()..end * size_of::<Frame>())?;
+        self.data.allow(start * PAGE_SIZE..end * PAGE_SIZE)
+    }
+    /// Gives the memory of these frames' pages back. The frames keep their metadata, at which
+    /// readers that are late may look.
+    ///
+    /// # Safety
+    /// The caller has the frames reserved.
+    pub(crate) unsafe fn discard(&self, range: Range<u32>) {
+        let (start, end) = (range.start as usize, range.end as usize);
+        // SAFETY: nobody has a reference to the page of a frame that the caller has reserved.
+        unsafe { self.data.discard(start * PAGE_SIZE..end * PAGE_SIZE) }
     }
     fn slot(&self, index: u32) -> NonNull<Frame> {
-        assert!(index < self.count);
-        // SAFETY: inside the mapping of `count` frames, which is page aligned.
+        assert!(index < self.indexes);
+        // SAFETY: inside the mapping of all frames, which is page aligned.
         unsafe { self.meta.base().cast::<Frame>().add(index as usize) }
     }
     /// Brings a frame into use. The frame is reserved.

@@ -129,7 +129,7 @@ impl BufferPool {
         self.tick();
         // A pool full of pages that wait for their readers would get nowhere, so at most a quarter
         // of its frames may wait for reads.
-        if self.counters.pending_reads.get() >= u64::from(self.frames.count() / 4).max(8) {
+        if self.counters.pending_reads.get() >= (self.size() as u64 / 4).max(8) {
             return Ok(Started::Crowded);
         }
         let Some(frame) = self.take_frame(id) else { return Ok(Started::NoFrame) };
@@ -143,10 +143,10 @@ impl BufferPool {
             let mut shard = self.table.lock(id);
             if let Some(started) = known(&shard) {
                 drop(shard);
-                self.give_frame(id, frame);
+                self.give_frame(frame);
                 return Ok(started);
             }
-            shard.loads.push(load.clone());
+            shard.loads().push(load.clone());
         }
         let counters = &self.counters;
         counters.pending_reads.add(1);
@@ -174,8 +174,8 @@ impl BufferPool {
             (Err(e), _) => Err(self.unreadable(load.id, "reading", &e)),
         };
         let result = result.or_else(|e| {
-            self.table.lock(load.id).loads.retain(|l| !Arc::ptr_eq(l, load));
-            self.give_frame(load.id, load.frame);
+            self.table.lock(load.id).loads().retain(|l| !Arc::ptr_eq(l, load));
+            self.give_frame(load.frame);
             if load.is_cancelled() { Ok(()) } else { Err(e) }
         });
         if let Some(buf) = buf {
@@ -204,15 +204,15 @@ impl BufferPool {
         self.counters.pages_read.add(1);
         self.counters.data_read_bytes.add(PAGE_SIZE as u64);
         let mut shard = self.table.lock(load.id);
-        shard.loads.retain(|l| !Arc::ptr_eq(l, load));
+        shard.loads().retain(|l| !Arc::ptr_eq(l, load));
         if load.is_cancelled() {
             drop(shard);
-            self.give_frame(load.id, index);
+            self.give_frame(index);
             return Ok(());
         }
         self.install(&mut shard, load.id, index);
         drop(shard);
-        self.enlist(load.id, index);
+        self.enlist(index);
         Ok(())
     }
     fn unreadable(&self, id: PageId, doing: &str, e: &io::Error) -> Error {

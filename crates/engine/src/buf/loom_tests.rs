@@ -3,6 +3,7 @@
 //! watches all accesses to a page's bytes (`Frame::page`).
 use super::frame::FrameRef;
 use super::pool::Pool;
+use super::resize::{Left, Moved};
 use super::testing::{MemDisk, pid};
 use super::*;
 use crate::page::header;
@@ -15,7 +16,7 @@ use std::task::{Context, Poll, Waker};
 const FRAMES: usize = 2;
 
 fn pool(disk: &Arc<MemDisk>) -> Arc<BufferPool> {
-    let config = BufConfig { frames: FRAMES, ..BufConfig::new(0, 4096) };
+    let config = BufConfig { frames: FRAMES, frames_max: 2 * FRAMES, ..BufConfig::new(0, 4096) };
     BufferPool::new(&config, disk.clone(), disk.clone()).unwrap()
 }
 /// A pool with these pages, of which the first is the coldest.
@@ -222,4 +223,79 @@ fn loom_a_load_ends_while_its_page_is_fixed_where_it_was() {
 #[test]
 fn loom_a_load_ends_while_its_page_is_made() {
     load_ends_beside(|pool, _| create(pool, P));
+}
+
+/// Moves the page of the first frame to the other frame.
+fn moves(pool: &Pool) -> (Moved, Left) {
+    let mut left = Left::default();
+    (pool.move_page(0, &mut left), left)
+}
+/// RESIZE-1: a page is looked for, or fixed in the frame where it was, while it moves. The thread
+/// changes the page if it has the latch for that. It may wait for a latch that the move holds
+/// (PIN-5).
+fn found_while_it_moves(fix: fn(&Pool) -> Option<PageGuard>) {
+    explore(3, move || {
+        let pool = pool_with(&[P]);
+        let other = pool.clone();
+        let mover = thread::spawn(move || moves(&other));
+        if let Some(mut page) = fix(&pool) {
+            if page.latch() == Latch::X {
+                page.bytes_mut()[header::BODY] = 1;
+            }
+            look(Ok(page), P);
+        }
+        let (moved, mut left) = mover.join().unwrap();
+        assert_eq!(moved, Moved::To(1));
+        assert!(!pool.give_left(&mut left), "PIN-5: nobody waits any more");
+        assert_eq!(pool.fix(P, Latch::S).unwrap().frame(), FrameRef(1));
+        settled(&pool, &[P]);
+    });
+}
+#[test]
+fn loom_a_page_is_found_while_it_moves() {
+    found_while_it_moves(|pool| {
+        let page = pool.fix(P, Latch::X);
+        assert!(page.is_ok(), "RESIZE-1");
+        page.ok()
+    });
+}
+#[test]
+fn loom_a_page_is_fixed_where_it_was_while_it_moves() {
+    found_while_it_moves(|pool| pool.fix_at(FrameRef(0), P, Latch::S));
+}
+/// A page moves while another page is made, for which it may be evicted, and which may take the
+/// frame that it leaves.
+#[test]
+fn loom_a_page_moves_while_another_is_made() {
+    explore(3, || {
+        let pool = pool_with(&[P]);
+        let other = pool.clone();
+        let makes = thread::spawn(move || create(&other, Q));
+        let (_, mut left) = moves(&pool);
+        assert!(!pool.give_left(&mut left));
+        makes.join().unwrap();
+        assert!(!pool.give_left(&mut left));
+        settled(&pool, &[P, Q]);
+    });
+}
+/// TABLE-4: a page that stays is found while its chain is divided, and another page of the chain
+/// goes.
+#[test]
+fn loom_a_page_is_found_while_its_chain_is_divided() {
+    explore(3, || {
+        let (chain, _) = chained(3);
+        let pool = pool_with(&chain[..2]);
+        dirty(&pool, chain[0]);
+        let other = pool.clone();
+        let grows = thread::spawn(move || {
+            let shards = other.begin_table_growth(2 * FRAMES as u32).unwrap().expect("too small");
+            (0..shards).for_each(|shard| assert!(!other.grow_table(shard)));
+            other.end_table_growth();
+        });
+        assert!(look(pool.fix(chain[0], Latch::S), chain[0]), "TABLE-4");
+        create(&pool, chain[2]);
+        grows.join().unwrap();
+        assert!(look(pool.fix(chain[0], Latch::S), chain[0]), "TABLE-4");
+        settled(&pool, &chain);
+    });
 }

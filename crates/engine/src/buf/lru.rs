@@ -16,8 +16,12 @@ use super::frame::{Frame, Frames, NONE};
 use std::ops::Range;
 use std::sync::atomic::Ordering::*;
 
+/// The lists, in a frame's `lru_list`. 0: the frame is in no list, and has an owner.
 pub(super) const YOUNG: u32 = 1;
-const OLD: u32 = 2;
+pub(super) const OLD: u32 = 2;
+const FREE: u32 = 3;
+/// The frame is outside the pool's size. It is in no list and reserved.
+const WITHDRAWN: u32 = 4;
 /// The most pages that go round young again before one page must flow over.
 const MAX_ROTATE: usize = 8;
 /// Accesses within this time are one visit to a page; a later access is another visit.
@@ -62,6 +66,34 @@ impl List {
         self.len -= 1;
         frame.lru_list.store(0, Relaxed);
     }
+    /// Puts frame `to`, which is in no list, in the place of frame `from`.
+    fn replace(&mut self, frames: &Frames, from: u32, to: u32) {
+        let (frame, new) = (frames.get(from), frames.get(to));
+        let (prev, next) = (frame.lru_prev.load(Relaxed), frame.lru_next.load(Relaxed));
+        new.lru_prev.store(prev, Relaxed);
+        new.lru_next.store(next, Relaxed);
+        new.lru_since.store(frame.lru_since.load(Relaxed), Relaxed);
+        match prev {
+            NONE => self.head = to,
+            prev => frames.get(prev).lru_next.store(to, Relaxed),
+        }
+        match next {
+            NONE => self.tail = to,
+            next => frames.get(next).lru_prev.store(to, Relaxed),
+        }
+        frame.lru_list.store(0, Relaxed);
+        new.lru_list.store(self.tag, Relaxed);
+    }
+}
+
+/// What a frame is for the task that withdraws it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// It has a page.
+    Page,
+    /// A load or a create has it, or threads that look for the page that has left it.
+    Owned,
+    Withdrawn,
 }
 
 /// What an eviction scan does with a page.
@@ -84,9 +116,14 @@ fn judge(frame: &Frame, old_blocks_time_ms: u32) -> Verdict {
 }
 
 pub(crate) struct Lists {
-    free: Vec<u32>,
-    /// Frames never used, whose memory is not resident.
-    fresh: Range<u32>,
+    free: List,
+    /// Frames whose memory is not resident: from here to `end`.
+    fresh: u32,
+    /// The end of the frames that the pool uses. While the pool shrinks, further frames below
+    /// `fresh` have pages, or owners that will give them back.
+    end: u32,
+    /// The end of the frames that have ever been used: their metadata is there.
+    used_end: u32,
     young: List,
     old: List,
     old_share: f64,
@@ -100,8 +137,10 @@ pub(crate) struct Lists {
 impl Lists {
     pub(super) fn new(frames: Range<u32>, old_blocks_pct: u32) -> Lists {
         let mut lists = Lists {
-            free: Vec::new(),
-            fresh: frames,
+            free: List::new(FREE),
+            fresh: frames.start,
+            end: frames.end,
+            used_end: frames.start,
             young: List::new(YOUNG),
             old: List::new(OLD),
             old_share: 0.0,
@@ -116,7 +155,7 @@ impl Lists {
         self.old_share = f64::from(pct.clamp(5, 95)) / 100.0;
     }
     pub(super) fn free_len(&self) -> usize {
-        self.free.len() + self.fresh.len()
+        self.free.len + self.end.saturating_sub(self.fresh) as usize
     }
     pub(super) fn pages(&self) -> usize {
         self.young.len + self.old.len
@@ -124,23 +163,103 @@ impl Lists {
     pub(super) fn old_pages(&self) -> usize {
         self.old.len
     }
-    /// All frames that have been in use have indexes below this one.
-    pub(super) fn touched_end(&self) -> u32 {
-        self.fresh.start
+    /// The end of the frames that have ever been used.
+    pub(super) fn used_end(&self) -> u32 {
+        self.used_end
+    }
+    /// The end of the frames that the pool uses.
+    pub(super) fn end(&self) -> u32 {
+        self.end
     }
     /// Takes a frame off the free list. The frame is reserved.
     pub(super) fn take_free(&mut self, frames: &Frames) -> Option<u32> {
-        if let Some(index) = self.free.pop() {
+        if self.free.head != NONE {
+            let index = self.free.head;
+            self.free.remove(frames, index);
             return Some(index);
         }
-        let index = self.fresh.next()?;
-        // SAFETY: each index leaves the range once, and nobody has had it before.
-        unsafe { frames.init(index) };
+        if self.fresh >= self.end {
+            return None;
+        }
+        let index = self.fresh;
+        self.fresh += 1;
+        if index < self.used_end {
+            // It was withdrawn.
+            frames.get(index).lru_list.store(0, Relaxed);
+        } else {
+            // SAFETY: each index passes `used_end` once, and nobody has had it before.
+            unsafe { frames.init(index) };
+            self.used_end = index + 1;
+        }
         Some(index)
     }
-    /// Gives back a reserved frame without a page.
-    pub(super) fn give_free(&mut self, index: u32) {
-        self.free.push(index);
+    /// Gives back a reserved frame without a page, which is in no list. Returns whether it is free:
+    /// a frame outside the pool's size is withdrawn.
+    pub(super) fn give_free(&mut self, frames: &Frames, index: u32) -> bool {
+        let stays = index < self.end;
+        if stays {
+            self.free.push_head(frames, index, 0);
+        } else {
+            frames.get(index).lru_list.store(WITHDRAWN, Relaxed);
+        }
+        stays
+    }
+    /// Gives the frames below `end` to the pool. The memory of further frames is allowed.
+    pub(super) fn grow(&mut self, end: u32) {
+        debug_assert!(self.fresh <= self.end && self.end <= end, "no frame is being withdrawn");
+        self.end = end;
+    }
+    /// Takes frames off the high end, down to `end` at most, that were not used since the pool got
+    /// them.
+    pub(super) fn drop_fresh(&mut self, end: u32) {
+        self.end = self.end.min(end.max(self.fresh));
+    }
+    /// Begins to withdraw the frames from `end` on: none of them is given out any more.
+    pub(super) fn shrink(&mut self, end: u32) {
+        self.end = self.end.min(end);
+    }
+    /// Withdraws a frame from `end` on if it is free, and tells what it is.
+    pub(super) fn withdraw(&mut self, frames: &Frames, index: u32) -> Standing {
+        debug_assert!(index >= self.end);
+        if index >= self.fresh {
+            return Standing::Withdrawn;
+        }
+        let frame = frames.get(index);
+        match frame.lru_list.load(Relaxed) {
+            YOUNG | OLD => Standing::Page,
+            FREE => {
+                self.free.remove(frames, index);
+                frame.lru_list.store(WITHDRAWN, Relaxed);
+                Standing::Withdrawn
+            }
+            WITHDRAWN => Standing::Withdrawn,
+            _ => Standing::Owned,
+        }
+    }
+    /// All frames from `end` on have been withdrawn.
+    pub(super) fn withdrawn(&mut self) {
+        self.fresh = self.fresh.min(self.end);
+    }
+    /// Takes back what was withdrawn of the frames up to `end`, where not all of them could be.
+    pub(super) fn give_up_shrinking(&mut self, frames: &Frames, end: u32) {
+        let taken = self.end..end.min(self.fresh);
+        self.end = self.end.max(end);
+        for index in taken {
+            if frames.get(index).lru_list.load(Relaxed) == WITHDRAWN {
+                frames.get(index).lru_list.store(0, Relaxed);
+                self.give_free(frames, index);
+            }
+        }
+    }
+    /// Puts frame `to` in the place of frame `from`, which has a page.
+    pub(super) fn replace(&mut self, frames: &Frames, from: u32, to: u32) {
+        if self.next == from {
+            self.next = to;
+        }
+        match frames.get(from).lru_list.load(Relaxed) {
+            YOUNG => self.young.replace(frames, from, to),
+            _ => self.old.replace(frames, from, to),
+        }
     }
     pub(super) fn insert(&mut self, frames: &Frames, index: u32, now: u32) {
         self.old.push_head(frames, index, now);

@@ -11,8 +11,9 @@
 //! to this rule, since guards are not `Send`.
 //! BUF-4: a page that fails its checksum never becomes visible.
 //!
-//! Lock order: page latches, then an instance's mutex, then a page table shard; then, as leaves, a
-//! dirty bucket, a load's state, an event. I/O is submitted outside all of them.
+//! Lock order: page latches, then the list of spaces that are being forgotten, then an instance's
+//! mutex, then a page table shard; then, as leaves, a dirty bucket, a load's state, an event. I/O
+//! is submitted outside all of them.
 use crate::{PAGE_SIZE, PageId, Result, SpaceId};
 use redolith_disk::{Disk, File};
 use std::ops::Deref;
@@ -21,6 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::*};
 
 mod counters;
+mod forget;
 pub(crate) mod frame;
 mod guard;
 mod load;
@@ -30,6 +32,10 @@ mod lru;
 pub(crate) mod mapping;
 mod page_table;
 mod pool;
+pub(crate) mod resize;
+#[cfg(all(test, not(model)))]
+mod resize_tests;
+mod share;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(all(test, not(model)))]
@@ -42,7 +48,7 @@ pub use counters::Sharded;
 pub use guard::Latch;
 pub(crate) use guard::PageGuard;
 pub(crate) use load::Prefetch;
-pub(crate) use pool::Pool;
+pub(crate) use pool::{LEAST_FRAMES, Pool};
 
 /// The files of the spaces, where pages live. Page `no` is at byte `no * PAGE_SIZE`.
 pub trait PageIo: Send + Sync + 'static {
@@ -64,6 +70,8 @@ pub trait PageIo: Send + Sync + 'static {
 #[derive(Clone, Debug)]
 pub struct BufConfig {
     pub frames: usize,
+    /// The most frames that the pool may get while it runs.
+    pub frames_max: usize,
     pub instances: usize,
     /// Share of the old list (innodb_old_blocks_pct).
     pub old_blocks_pct: u32,
@@ -72,11 +80,14 @@ pub struct BufConfig {
     pub log_capacity_bytes: u64,
 }
 impl BufConfig {
-    /// The defaults for a pool of that size, with MySQL's rule for the number of instances.
+    /// The defaults for a pool of that size, which does not grow, with MySQL's rule for the number
+    /// of instances.
     pub fn new(pool_bytes: u64, log_capacity_bytes: u64) -> BufConfig {
         let instances = if pool_bytes >= 1 << 30 { 8 } else { 1 };
+        let frames = (pool_bytes / PAGE_SIZE as u64) as usize;
         BufConfig {
-            frames: (pool_bytes / PAGE_SIZE as u64) as usize,
+            frames,
+            frames_max: frames,
             instances,
             old_blocks_pct: 37,
             old_blocks_time_ms: 1000,

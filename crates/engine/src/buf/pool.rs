@@ -3,8 +3,9 @@
 use super::counters::{Counters, PoolPages};
 use super::frame::{CLEAN, Frame, FrameRef, Frames, NO_PAGE, pack};
 use super::guard::{Latch, PageGuard};
-use super::lru::Lists;
+use super::lru::{Lists, OLD, YOUNG};
 use super::page_table::{ShardGuard, Table, hash};
+use super::share::Shares;
 use super::{BufConfig, Setting};
 use crate::flush::dirty::DirtyIndex;
 use crate::page::header;
@@ -20,22 +21,28 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*, fence};
 /// leaves the work to the cleaners.
 const SESSION_SCAN: usize = 64;
 /// The fewest frames of a pool, and of an instance.
-const LEAST_FRAMES: u32 = if cfg!(loom) { 2 } else { 64 };
+pub(crate) const LEAST_FRAMES: u32 = if cfg!(loom) { 2 } else { 64 };
 /// The most pages that a cleaner looks at while it holds an instance's mutex: this takes some
 /// microseconds.
 const SCAN_PART: usize = 256;
 
 pub(super) struct Instance {
-    lists: Mutex<Lists>,
-    frames: Range<u32>,
-    /// All frames of the range that have been in use have indexes below this one.
-    touched_end: AtomicU32,
+    pub(super) lists: Mutex<Lists>,
+    /// The first index of its frames.
+    pub(super) first: u32,
+    /// The end of its frames that have ever been used.
+    used_end: AtomicU32,
 }
 
 pub struct Pool {
     pub(crate) frames: Frames,
     pub(super) table: Table,
-    instances: Box<[Instance]>,
+    pub(super) shares: Shares,
+    pub(super) instances: Box<[Instance]>,
+    /// The number of frames that the pool uses.
+    pub(super) size: AtomicU32,
+    /// Spaces whose pages are being forgotten. No page of them moves to another frame.
+    pub(super) forgotten: Mutex<Vec<SpaceId>>,
     pub(crate) dirty: DirtyIndex,
     pub counters: Counters,
     /// A frame has become free, or may have become free.
@@ -57,22 +64,27 @@ pub struct Pool {
 
 impl Pool {
     pub(super) fn new(config: &BufConfig, disk: Arc<dyn Disk>) -> Result<Pool> {
-        let count =
-            u32::try_from(config.frames.max(LEAST_FRAMES as usize)).expect("a pool below 64 TiB");
+        let frames = |count: usize| {
+            u32::try_from(count.max(LEAST_FRAMES as usize)).expect("a pool below 64 TiB")
+        };
+        let count = frames(config.frames);
+        let most = frames(config.frames_max).max(count);
         let instances = (config.instances as u32).clamp(1, (count / LEAST_FRAMES).min(64));
-        let share = count / instances;
-        let instance = |i: u32| {
-            let frames = i * share..if i + 1 == instances { count } else { (i + 1) * share };
-            Instance {
-                lists: Mutex::new(Lists::new(frames.clone(), config.old_blocks_pct)),
-                touched_end: AtomicU32::new(frames.start),
-                frames,
-            }
+        let shares = Shares::new(most, instances);
+        let frames = Frames::reserve(shares.indexes())?;
+        let instance = |i: usize| {
+            let (first, end) = (shares.first(i), shares.end(i, count));
+            frames.allow(first..end)?;
+            let lists = Mutex::new(Lists::new(first..end, config.old_blocks_pct));
+            Ok(Instance { lists, first, used_end: AtomicU32::new(first) })
         };
         Ok(Pool {
-            frames: Frames::new(count)?,
-            table: Table::new(count)?,
-            instances: (0..instances).map(instance).collect(),
+            instances: (0..shares.instances()).map(instance).collect::<Result<_>>()?,
+            frames,
+            table: Table::new(count, most)?,
+            shares,
+            size: AtomicU32::new(count),
+            forgotten: Mutex::default(),
             dirty: DirtyIndex::new(config.log_capacity_bytes),
             counters: Counters::default(),
             frame_freed: Event::default(),
@@ -103,18 +115,28 @@ impl Pool {
     }
     /// Handles a taken latch, and a walk without a lock that found nothing, perhaps by accident.
     #[cold]
-    fn fix_slowly(&self, id: PageId, latch: Latch, seen: Option<(u32, &Frame)>) -> Try<PageGuard> {
-        let (index, frame) = match seen.filter(|(_, frame)| frame.pin(pack(id))) {
-            Some(hit) => {
-                self.counters.latch_waits.add(1);
-                hit
+    fn fix_slowly(
+        &self,
+        id: PageId,
+        latch: Latch,
+        mut seen: Option<(u32, &Frame)>,
+    ) -> Try<PageGuard> {
+        loop {
+            let (index, frame) = match seen.take().filter(|(_, frame)| frame.pin(pack(id))) {
+                Some(hit) => {
+                    self.counters.latch_waits.add(1);
+                    hit
+                }
+                None => self.pin(id).ok_or(WouldBlock::Page(id))?,
+            };
+            let guard = PageGuard::lock(self, index, frame, latch);
+            frame.unpin();
+            // PIN-5: the page may have moved while its latch was waited for.
+            if frame.id.load(Acquire) == pack(id) {
+                self.touch(frame);
+                return Ok(guard);
             }
-            None => self.pin(id).ok_or(WouldBlock::Page(id))?,
-        };
-        self.touch(frame);
-        let guard = PageGuard::lock(self, index, frame, latch);
-        frame.unpin();
-        Ok(guard)
+        }
     }
     fn pin(&self, id: PageId) -> Option<(u32, &Frame)> {
         let shard = self.table.lock(id);
@@ -133,15 +155,20 @@ impl Pool {
         frame.unpin();
         Ok(guard)
     }
-    /// Fixes a page in the frame where it was seen before, without a look-up. Returns `None` if the
-    /// frame has another page now.
+    /// Fixes a page in the frame where it was seen before, without a look-up, and counts no use of
+    /// the page. Returns `None` if the frame has another page now.
     pub fn fix_at(&self, at: FrameRef, id: PageId, latch: Latch) -> Option<PageGuard> {
         let frame = self.frames.get(at.0);
         if let Some(guard) = PageGuard::try_lock(self, at.0, frame, pack(id), latch) {
-            self.touch(frame);
             return Some(guard);
         }
-        self.fix_slowly(id, latch, Some((at.0, frame))).ok().filter(|guard| guard.frame() == at)
+        if !frame.pin(pack(id)) {
+            return None;
+        }
+        let guard = PageGuard::lock(self, at.0, frame, latch);
+        frame.unpin();
+        // PIN-5
+        (frame.id.load(Acquire) == pack(id)).then_some(guard)
     }
     #[inline]
     fn touch(&self, frame: &Frame) {
@@ -162,8 +189,9 @@ impl Pool {
     /// Whether the page's instance has free frames for a page that nobody waits for: more than an
     /// eighth of its frames. The cleaners evict pages where less than a sixteenth is free.
     pub(crate) fn has_room_ahead(&self, id: PageId) -> bool {
-        let instance = self.instance(id);
-        instance.lists.lock().free_len() > instance.frames.len() / 8
+        let instance = &self.instances[self.home(id)];
+        let lists = instance.lists.lock();
+        lists.free_len() > (lists.end() - instance.first) as usize / 8
     }
     /// The pages that were used last, `percent` of those in memory: first those on the young lists.
     /// It looks at each frame without a lock, so pages may come and go meanwhile.
@@ -174,10 +202,8 @@ impl Pool {
             let at = (list == super::lru::YOUNG, frame.last_access.load(Relaxed));
             (id != NO_PAGE && list != 0).then_some((std::cmp::Reverse(at), id))
         };
-        let mut pages: Vec<_> = (0..self.frames.count())
-            .filter(|index| self.is_touched(*index))
-            .filter_map(used)
-            .collect();
+        let mut pages: Vec<_> =
+            self.instances.iter().flat_map(Instance::used).filter_map(used).collect();
         let most = (pages.len() as u64 * u64::from(percent.min(100))).div_ceil(100) as usize;
         if most < pages.len() {
             pages.select_nth_unstable(most);
@@ -206,7 +232,7 @@ impl Pool {
             let mut shard = self.table.lock(id);
             if shard.find(&self.frames).is_some() {
                 drop(shard);
-                self.give_frame(id, index);
+                self.give_frame(index);
                 continue;
             }
             if let Some(load) = shard.load() {
@@ -222,7 +248,7 @@ impl Pool {
             self.install(&mut shard, id, index);
             drop(shard);
             self.touch(frame);
-            self.enlist(id, index);
+            self.enlist(index);
             self.counters.pages_created.add(1);
             return Ok(guard);
         }
@@ -238,78 +264,49 @@ impl Pool {
         shard.insert(&self.frames, index);
     }
     /// Puts an installed frame into its LRU list. Before that, nobody evicts the frame.
-    pub(super) fn enlist(&self, id: PageId, index: u32) {
-        self.instance(id).lists.lock().insert(&self.frames, index, self.clock_ms.load(Relaxed));
+    pub(super) fn enlist(&self, index: u32) {
+        let now = self.clock_ms.load(Relaxed);
+        self.owner(index).lists.lock().insert(&self.frames, index, now);
     }
-    fn instance(&self, id: PageId) -> &Instance {
-        // The instance comes from other bits of the hash than the chain in the page table.
-        &self.instances[(hash(pack(id)) >> 8) as usize % self.instances.len()]
+    /// The instance that a frame belongs to.
+    pub(super) fn owner(&self, index: u32) -> &Instance {
+        &self.instances[self.shares.instance_of(index)]
     }
-    /// Takes a free frame or the frame of a clean cold page, from the page's own instance or else
+    /// The number of the instance in which a page looks for a frame first.
+    fn home(&self, id: PageId) -> usize {
+        // It comes from other bits of the hash than the chain in the page table.
+        (hash(pack(id)) >> 8) as usize % self.instances.len()
+    }
+    /// Takes a free frame or the frame of a clean cold page, from the page's home instance or else
     /// from another. The frame is reserved.
     pub(super) fn take_frame(&self, id: PageId) -> Option<u32> {
-        let own = (hash(pack(id)) >> 8) as usize;
-        (0..self.instances.len())
-            .find_map(|i| self.instances[(own + i) % self.instances.len()].take(self))
+        let (home, all) = (self.home(id), self.instances.len());
+        (0..all).find_map(|i| self.instances[(home + i) % all].take(self))
     }
     /// Gives back a reserved frame without a page.
-    pub(super) fn give_frame(&self, id: PageId, index: u32) {
-        self.instance(id).lists.lock().give_free(index);
-        self.frame_freed.notify_some(1);
+    pub(super) fn give_frame(&self, index: u32) {
+        if self.owner(index).lists.lock().give_free(&self.frames, index) {
+            self.frame_freed.notify_some(1);
+        }
     }
 
-    /// Forgets the pages of a space that has been dropped. Nobody uses them any more, except
-    /// perhaps a cleaner. Pages stay whose changes are past `durable`, the durable end of the redo
-    /// log: they hold back the checkpoint, which must not end inside a log frame. Returns the
-    /// greatest LSN of the pages that stay.
-    #[must_use = "what stays is to be dropped later"]
-    pub fn drop_space(&self, space: SpaceId, durable: Lsn) -> Option<Lsn> {
-        self.cancel_loads(space);
-        let mut stays = None;
-        for index in (0..self.frames.count()).filter(|&i| self.is_touched(i)) {
-            let frame = self.frames.get(index);
-            let packed = frame.id.load(Acquire);
-            if packed == NO_PAGE || (packed >> 32) as u32 != space.0 {
-                continue;
-            }
-            let Some(guard) = self.fix_at(FrameRef(index), super::frame::unpack(packed), Latch::X)
-            else {
-                continue;
-            };
-            if frame.is_dirty() {
-                if guard.lsn() > durable {
-                    stays = stays.max(Some(guard.lsn()));
-                    continue;
-                }
-                self.dirty.take_out(&self.frames, index, false);
-            }
-            drop(guard);
-            // A page that is being written is evicted later, like any clean page.
-            self.evict_page(index, packed);
-        }
-        self.frame_freed.notify();
-        stays
-    }
     /// Evicts one page if the page may be evicted now.
-    fn evict_page(&self, index: u32, packed: u64) -> bool {
-        let id = super::frame::unpack(packed);
-        let mut lists = self.instance(id).lists.lock();
-        let gone = self.unhook(index, self.frames.get(index), packed);
-        if gone {
+    pub(super) fn evict_page(&self, index: u32, packed: u64) {
+        let mut lists = self.owner(index).lists.lock();
+        if self.unhook(index, self.frames.get(index), packed) {
             lists.remove(&self.frames, index);
-            lists.give_free(index);
+            lists.give_free(&self.frames, index);
         }
-        gone
     }
     /// Reserves a frame with page `id` and takes it out of the page table. The caller has the mutex
-    /// of the page's instance.
+    /// of the frame's instance.
     fn unhook(&self, index: u32, frame: &Frame, id: u64) -> bool {
         if id == NO_PAGE || frame.id.load(Acquire) != id || frame.is_held() || frame.is_dirty() {
             return false;
         }
         let mut shard = self.table.lock(super::frame::unpack(id));
-        if frame.id.load(Acquire) != id || frame.lru_list.load(Relaxed) == 0 || !frame.try_reserve()
-        {
+        let listed = matches!(frame.lru_list.load(Relaxed), YOUNG | OLD);
+        if frame.id.load(Acquire) != id || !listed || !frame.try_reserve() {
             return false;
         }
         shard.remove(&self.frames, index);
@@ -355,8 +352,9 @@ impl Pool {
                         taken
                     },
                 );
-                freed += free.len();
-                free.into_iter().for_each(|index| lists.give_free(index));
+                for index in free {
+                    freed += usize::from(lists.give_free(&self.frames, index));
+                }
                 (left, first) = (left - part, false);
                 MutexGuard::unlock_fair(lists);
                 if !more {
@@ -389,15 +387,15 @@ impl Pool {
         let now = (self.disk.now().as_millis() - self.born_ms + 1) as u32;
         self.clock_ms.fetch_max(now, Relaxed);
     }
-    pub(super) fn is_touched(&self, index: u32) -> bool {
-        let share = self.instances[0].frames.len() as u32;
-        let instance = &self.instances[((index / share) as usize).min(self.instances.len() - 1)];
-        index < instance.touched_end.load(Acquire)
+    /// The number of frames that the pool uses. While the pool shrinks, it follows the frames that
+    /// have been withdrawn.
+    pub(crate) fn size(&self) -> usize {
+        self.size.load(Relaxed) as usize
     }
     /// BUF-1: whether any guard is alive.
     pub(super) fn any_held(&self) -> bool {
         let any =
-            (0..self.frames.count()).any(|i| self.is_touched(i) && self.frames.get(i).is_held());
+            self.instances.iter().flat_map(Instance::used).any(|i| self.frames.get(i).is_held());
         // The effects of the last holders on frame and latch are visible before the pool is freed.
         fence(Acquire);
         any
@@ -407,11 +405,8 @@ impl Pool {
         self.dirty.oldest()
     }
     pub fn pages(&self) -> PoolPages {
-        let mut sum = PoolPages {
-            total: self.frames.count() as usize,
-            dirty: self.dirty.pages(),
-            ..PoolPages::default()
-        };
+        let mut sum =
+            PoolPages { total: self.size(), dirty: self.dirty.pages(), ..PoolPages::default() };
         for instance in &self.instances {
             let lists = instance.lists.lock();
             sum.data += lists.pages();
@@ -424,27 +419,39 @@ impl Pool {
 }
 
 impl Instance {
-    fn take(&self, pool: &Pool) -> Option<u32> {
+    /// The frames that have ever been used, among them those that the pool has withdrawn.
+    pub(super) fn used(&self) -> Range<u32> {
+        self.first..self.used_end.load(Acquire)
+    }
+    /// Takes a free frame or the frame of a clean cold page. The frame is reserved.
+    pub(super) fn take(&self, pool: &Pool) -> Option<u32> {
         let mut lists = self.lists.lock();
         if let Some(index) = lists.take_free(&pool.frames) {
-            self.touched_end.store(lists.touched_end(), Release);
+            self.used_end.store(lists.used_end(), Release);
             return Some(index);
         }
-        let mut victim = None;
-        lists.scan(
-            &pool.frames,
-            pool.clock_ms.load(Relaxed),
-            pool.old_blocks_time_ms.get(),
-            SESSION_SCAN,
-            1,
-            |index, frame| {
+        let (now, old_time) = (pool.clock_ms.load(Relaxed), pool.old_blocks_time_ms.get());
+        let end = lists.end();
+        let (mut victim, mut withdrawn) = (None, Vec::new());
+        // A frame that a shrinking pool withdraws is not given out again: its page goes, and the
+        // next victim is looked for.
+        for _ in 0..SESSION_SCAN {
+            let mut outside = None;
+            lists.scan(&pool.frames, now, old_time, SESSION_SCAN, 1, |index, frame| {
                 let taken = pool.unhook(index, frame, frame.id.load(Acquire));
                 if taken {
-                    victim = Some(index);
+                    *(if index < end { &mut victim } else { &mut outside }) = Some(index);
                 }
                 taken
-            },
-        );
+            });
+            match outside {
+                Some(index) => withdrawn.push(index),
+                None => break,
+            }
+        }
+        for index in withdrawn {
+            lists.give_free(&pool.frames, index);
+        }
         victim
     }
 }

@@ -14,6 +14,7 @@ use crate::canary::{Canary, planted};
 use crate::engine::Engine;
 use crate::mtr::Mtr;
 use crate::page::index::Builder;
+use crate::runtime::give_way;
 use crate::sync::event::Event;
 use crate::{CommitTicket, Error, Lsn, PageNo, Result, SpaceId};
 use parking_lot::Mutex;
@@ -184,9 +185,16 @@ impl Engine {
     }
     /// Forgets a space whose file is gone, and its pages.
     pub(crate) async fn forget_space(&self, space: SpaceId) {
-        let log = &self.store.log;
-        while let Some(lsn) = self.store.pool.drop_space(space, log.durable()) {
-            log.flush_to(lsn).await;
+        let (pool, log) = (&self.store.pool, &self.store.log);
+        loop {
+            let mut forgetting = pool.begin_forgetting(space, log.durable());
+            while forgetting.part() {
+                give_way(&*self.runtime).await;
+            }
+            match forgetting.end() {
+                Some(stays) => log.flush_to(stays).await,
+                None => break,
+            }
         }
         self.store.spaces.forget(space);
     }

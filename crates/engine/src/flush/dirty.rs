@@ -58,6 +58,20 @@ impl List {
         }
         self.listed -= 1;
     }
+    fn replace(&mut self, frames: &Frames, from: u32, to: u32) {
+        let (frame, new) = (frames.get(from), frames.get(to));
+        let (prev, next) = (frame.dirty_prev.load(Relaxed), frame.dirty_next.load(Relaxed));
+        new.dirty_prev.store(prev, Relaxed);
+        new.dirty_next.store(next, Relaxed);
+        match prev {
+            NONE => self.head = to,
+            prev => frames.get(prev).dirty_next.store(to, Relaxed),
+        }
+        match next {
+            NONE => self.tail = to,
+            next => frames.get(next).dirty_prev.store(to, Relaxed),
+        }
+    }
 }
 
 pub(crate) struct DirtyIndex {
@@ -118,6 +132,25 @@ impl DirtyIndex {
         drop(list);
         self.pages.fetch_sub(1, Relaxed);
         Lsn(oldest)
+    }
+    /// Enters frame `to` in the place of frame `from`, whose page moves there, under the X latches
+    /// of both (PIN-5). Returns false, and changes nothing, if the page is being written: the
+    /// writer knows it by its frame.
+    pub(crate) fn hand_over(&self, frames: &Frames, from: u32, to: u32) -> bool {
+        let (frame, new) = (frames.get(from), frames.get(to));
+        let oldest = frame.oldest.load(Relaxed);
+        if oldest == CLEAN {
+            return !frame.writing.load(Acquire);
+        }
+        let mut list = self.bucket(oldest).list.lock();
+        // PIN-4: the flag is set under this mutex.
+        if frame.writing.load(Relaxed) {
+            return false;
+        }
+        list.replace(frames, from, to);
+        new.oldest.store(oldest, Release);
+        frame.oldest.store(CLEAN, Release);
+        true
     }
     /// Settles pages that were taken out in flight and are durable in their files now. `starts` has
     /// the results of `take_out`.
@@ -240,6 +273,26 @@ mod tests {
         assert_eq!(dirty.oldest(), Lsn(9 * MIB));
         dirty.take_out(&frames, 2, false);
         assert_eq!(dirty.oldest(), Lsn(12 * MIB));
+    }
+
+    #[test]
+    fn a_page_that_moves_keeps_its_place_unless_it_is_being_written() {
+        let (dirty, frames) = (DirtyIndex::new(256 * MIB), frames(6));
+        (0..3).for_each(|i| dirty.enter(&frames, i, Lsn(5 * MIB + u64::from(i))));
+        // The first, the last and one between, which has no neighbours then.
+        for (from, to) in [(2, 5), (0, 3), (1, 4)] {
+            assert!(dirty.hand_over(&frames, from, to));
+            assert!(!frames.get(from).is_dirty() && frames.get(to).is_dirty());
+        }
+        assert!(dirty.hand_over(&frames, 0, 1), "a clean page has no entry");
+        assert_eq!((dirty.pages(), dirty.oldest()), (3, Lsn(5 * MIB)));
+        assert!(!dirty.claim(frames.get(0)));
+        assert_eq!(dirty.claim_oldest(&frames, 2), [3, 4]);
+        assert!(!dirty.hand_over(&frames, 3, 0), "PIN-4");
+        assert_eq!(dirty.take_out(&frames, 4, false), Lsn(5 * MIB + 1));
+        assert!(!dirty.hand_over(&frames, 4, 1), "PIN-4: clean, and still being written");
+        assert!(dirty.hand_over(&frames, 5, 2));
+        assert_eq!(dirty.claim_oldest(&frames, 9), [2]);
     }
 
     #[test]

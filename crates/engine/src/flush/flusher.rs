@@ -248,7 +248,7 @@ impl Flusher {
                 pool.dirty.count(oldest, pace.log_bytes_per_s as u64) as f64
             },
             dirty_pages: dirty as f64,
-            total_pages: f64::from(pool.frames.count()),
+            total_pages: pool.size() as f64,
         }
     }
     fn limits(&self) -> Limits {
@@ -362,8 +362,9 @@ impl Flusher {
             let progress = writer.progress.seen();
             let (mut claimed, mut waits) = (Vec::new(), false);
             for (id, end) in pages {
-                let index = match pool.fix(*id, Latch::S) {
-                    Ok(guard) => guard.frame().0,
+                // The latch keeps the page in its frame until it is claimed.
+                let guard = match pool.fix(*id, Latch::S) {
+                    Ok(guard) => guard,
                     // A page that is not in memory has been written.
                     Err(WouldBlock::Page(_) | WouldBlock::Failed(_)) => continue,
                     Err(_) => {
@@ -371,6 +372,7 @@ impl Flusher {
                         continue;
                     }
                 };
+                let index = guard.frame().0;
                 let frame = pool.frames.get(index);
                 let written = frame.oldest.load(Acquire) >= end.0 && !frame.writing.load(Acquire);
                 match !written

@@ -2,6 +2,7 @@
 //! The reservations of the log, the frames, the dirty index, the cleaner and the checkpoint are the
 //! engine's own; the log's contents and the disk are left out.
 use super::*;
+use crate::buf::resize::{Left, Moved};
 use crate::buf::testing::{MemDisk, Threads, pid};
 use crate::buf::{BufConfig, BufferPool, Latch};
 use crate::checkpoint::{CheckpointSource, Checkpointer};
@@ -68,9 +69,13 @@ const Q: PageId = PageId { space: crate::SpaceId(1), no: 1 };
 impl Model {
     /// Two clean pages, on disk and in memory.
     fn new() -> Arc<Model> {
+        Model::of(2)
+    }
+    /// The same, with so many frames.
+    fn of(frames: usize) -> Arc<Model> {
         let disk = Arc::new(MemDisk::default());
         disk.fill(1, 2);
-        let config = BufConfig { frames: 2, ..BufConfig::new(0, FRAME) };
+        let config = BufConfig { frames, ..BufConfig::new(0, FRAME) };
         let pool = BufferPool::new(&config, disk.clone(), disk.clone()).unwrap();
         let log =
             Arc::new(Frames { order: Reservations::new(FRAME, 3), changes: Mutex::default() });
@@ -211,5 +216,28 @@ fn loom_a_page_is_evicted_while_a_cleaner_writes_it() {
             );
         }
         clean.join().unwrap();
+    });
+}
+/// PIN-4, DIRTY-1: a dirty page moves to another frame while a cleaner writes it.
+#[test]
+fn loom_a_page_moves_while_a_cleaner_writes_it() {
+    explore(3, || {
+        let m = Model::of(3);
+        m.change(0, P);
+        let at = m.pool.fix(P, Latch::S).unwrap().frame().0;
+        let clean = m.start(Model::clean);
+        let mut left = Left::default();
+        let moved = m.pool.move_page(at, &mut left);
+        let seen = m.look();
+        clean.join().unwrap();
+        assert!(!m.pool.give_left(&mut left));
+        m.judge(seen);
+        m.clean();
+        m.judge(m.look());
+        assert_eq!(m.checkpointer.possible(), Lsn(2 * FRAME), "the page is clean");
+        assert_eq!(m.on_disk(P, true), Lsn(2 * FRAME));
+        let page = m.pool.fix(P, Latch::S).unwrap();
+        assert_eq!((page.lsn(), page.is_dirty()), (Lsn(2 * FRAME), false));
+        assert_eq!(page.frame().0 != at, matches!(moved, Moved::To(_)));
     });
 }

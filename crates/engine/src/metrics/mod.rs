@@ -198,6 +198,7 @@ fn pool(engine: &Engine, put: &mut impl FnMut(&'static str, u64)) {
     put("buffer_pages_written", c.pages_written.get());
     put("buffer_pages_read", c.pages_read.get());
     put("buffer_pages_evicted", c.pages_evicted.get());
+    put("buffer_pages_moved", c.pages_moved.get());
     put("buffer_pages_made_young", pages.made_young);
     put("buffer_pages_old", pages.old as u64);
     put("buffer_data_reads", c.data_read_bytes.get());

@@ -348,6 +348,11 @@ const BUFFER: &[Row] = &[
     ("buffer_pages_written", StatusCounter, "Pages written to their files"),
     ("buffer_pages_read", StatusCounter, "Pages read from their files"),
     ("buffer_pages_evicted", StatusCounter, "Pages that left the pool"),
+    (
+        "buffer_pages_moved",
+        StatusCounter,
+        "Pages moved to another frame, because the pool became smaller",
+    ),
     ("buffer_pages_made_young", StatusCounter, "Pages moved to the young part of the pool's list"),
     ("buffer_pages_old", Value, "Pages in the old part of the pool's list"),
     ("buffer_data_reads", StatusCounter, "Bytes read from data files"),

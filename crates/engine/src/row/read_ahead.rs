@@ -56,7 +56,7 @@ impl ReadAhead {
     }
     #[cold]
     fn read(&mut self, tree: &Tree, store: &Store, low: &[u8], high: Option<&[u8]>) {
-        let room = store.pool.frames.count() as usize / SHARE;
+        let room = store.pool.size() / SHARE;
         self.window = (self.window * 2).clamp(FIRST, MOST).min(room);
         let mut leaves = Vec::with_capacity(self.window);
         // AHEAD-1
@@ -73,7 +73,7 @@ impl ReadAhead {
 
 /// The most keys whose leaves are read ahead at once.
 pub(super) fn most_keys(store: &Store) -> usize {
-    (store.pool.frames.count() as usize / KEYS_SHARE).max(1)
+    (store.pool.size() / KEYS_SHARE).max(1)
 }
 /// Has the leaves read that hold these keys. The caller holds no latch.
 #[cold]

@@ -23,19 +23,25 @@ mod words {
     use super::AtomicU32;
     use crate::Result;
     use crate::buf::mapping::Mapping;
+    use std::ops::Range;
 
-    /// Atomic words, all 0. A word is resident in memory only after it has been touched.
+    /// Atomic words, all 0. A word may be used after it was allowed, and is resident in memory only
+    /// after it has been touched.
     pub(crate) struct Words(Mapping);
     impl Words {
-        pub(crate) fn new(count: usize) -> Result<Words> {
-            Ok(Words(Mapping::new(count * size_of::<AtomicU32>())?))
+        pub(crate) fn reserve(count: usize) -> Result<Words> {
+            Ok(Words(Mapping::reserve(count * size_of::<AtomicU32>())?))
+        }
+        pub(crate) fn allow(&self, words: Range<usize>) -> Result<()> {
+            let size = size_of::<AtomicU32>();
+            self.0.allow(words.start * size..words.end * size)
         }
         /// # Safety
-        /// `index` is below the count.
+        /// `index` is below the count, and the word was allowed.
         #[inline]
         pub(crate) unsafe fn get(&self, index: usize) -> &AtomicU32 {
-            // SAFETY: the caller promises that the word is inside the mapping, and zeroed memory is
-            // a valid AtomicU32.
+            // SAFETY: the caller promises that the word is inside the mapping and allowed, and
+            // zeroed memory is a valid AtomicU32.
             unsafe { self.0.base().cast::<AtomicU32>().add(index).as_ref() }
         }
     }
@@ -53,8 +59,11 @@ mod model {
 
     pub(crate) struct Words(Box<[AtomicU32]>);
     impl Words {
-        pub fn new(count: usize) -> crate::Result<Words> {
+        pub fn reserve(count: usize) -> crate::Result<Words> {
             Ok(Words((0..count).map(|_| AtomicU32::new(0)).collect()))
+        }
+        pub fn allow(&self, _: std::ops::Range<usize>) -> crate::Result<()> {
+            Ok(())
         }
         /// # Safety
         /// The model has no condition; the real words have one.

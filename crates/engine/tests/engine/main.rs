@@ -14,6 +14,7 @@ mod library;
 mod locking;
 mod mixed_pages;
 mod pool_list;
+mod pool_size;
 mod purge;
 mod purge_pace;
 mod rollback;

@@ -169,6 +169,12 @@ fn check_together(s: &Settings) -> Result<Vec<String>, String> {
             s.bits(Var::InnodbLogBufferSize)
         ));
     }
+    let (pool, most) = (s.bits(Var::InnodbBufferPoolSize), s.bits(Var::InnodbBufferPoolSizeMax));
+    if most > 0 && most < pool {
+        return Err(format!(
+            "--innodb-buffer-pool-size-max={most} is below --innodb-buffer-pool-size={pool}"
+        ));
+    }
     if s.bits(Var::InnodbIoCapacityMax) < s.bits(Var::InnodbIoCapacity) {
         notes.push("--innodb-io-capacity-max is below --innodb-io-capacity, and limits it".into());
     }
@@ -254,6 +260,13 @@ mod tests {
             (Some("/x/y.sock"), true)
         );
         assert!(notes.is_empty());
+        let most = |size| {
+            run(&["--innodb-buffer-pool-size=1G", &format!("--innodb-buffer-pool-size-max={size}")])
+        };
+        assert!(
+            most("512M").unwrap_err().contains("is below --innodb-buffer-pool-size=1073741824")
+        );
+        assert!(most("1G").is_ok() && most("0").is_ok());
         assert!(run(&["--socket"]).unwrap_err().contains("requires an argument"));
         assert!(run(&["--socket", "--port=1"]).unwrap_err().contains("requires an argument"));
         assert!(run(&["nonsense"]).unwrap_err().contains("is no option"));

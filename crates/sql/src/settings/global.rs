@@ -303,7 +303,7 @@ mod tests {
         let s = Settings::default();
         let code = |var, value: &Value<'_>| s.set_global(var, Some(value)).unwrap_err().code;
         assert_eq!(code(Var::Version, &Value::text("9")), 1238);
-        assert_eq!(code(Var::InnodbBufferPoolSize, &int(1 << 30)), 1238);
+        assert_eq!(code(Var::InnodbBufferPoolSizeMax, &int(1 << 30)), 1238);
         assert_eq!(code(Var::SqlLogBin, &int(1)), 1228);
         assert_eq!(code(Var::WaitTimeout, &Value::text("x")), 1232);
         assert_eq!(code(Var::WaitTimeout, &Value::Null), 1231);

@@ -167,11 +167,14 @@ variables! {
     InnodbBufferPoolDumpPct "innodb_buffer_pool_dump_pct" int(1, 100), Global Dynamic is("25");
     InnodbBufferPoolFilename "innodb_buffer_pool_filename" TEXT, Global Dynamic
         is("ib_buffer_pool"), only "the list of the pool's pages has this name";
+    InnodbBufferPoolInstances "innodb_buffer_pool_instances" int(0, 64), Global AtStart is("0");
     InnodbBufferPoolLoadAbort "innodb_buffer_pool_load_abort" Bool, Global Dynamic OFF;
     InnodbBufferPoolLoadAtStartup "innodb_buffer_pool_load_at_startup" Bool, Global AtStart ON;
     InnodbBufferPoolLoadNow "innodb_buffer_pool_load_now" Bool, Global Dynamic OFF;
-    InnodbBufferPoolSize "innodb_buffer_pool_size" steps(5 << 20, 1 << 46, 16384),
-        Global AtStart is("134217728");
+    InnodbBufferPoolSize "innodb_buffer_pool_size" steps(5 << 20, 1 << 45, 1 << 20),
+        Global Dynamic is("134217728");
+    InnodbBufferPoolSizeMax "innodb_buffer_pool_size_max" steps(0, 1 << 45, 1 << 20),
+        Global AtStart is("0");
     InnodbChangeBuffering "innodb_change_buffering"
         Enum(&["none", "inserts", "deletes", "changes", "purges", "all"]),
         Global Dynamic is("none"), only "there is no change buffer";

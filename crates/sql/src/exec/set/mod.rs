@@ -14,9 +14,9 @@ use super::admin::AdminContext;
 use crate::error::{Result, SqlError};
 use crate::plan::{Expr, Isolation, SetItem, SetTarget, SetValue};
 use crate::session_state::UserVariable;
-use crate::settings::{Kind, SessionVars, Setting, Settings, Var};
+use crate::settings::{Kind, SessionVars, Setting, Settings, Taken, Var};
 use crate::status::MonitorAction;
-use redolith_engine::DoublewriteMode;
+use redolith_engine::{DoublewriteMode, LEAST_POOL_INSTANCE_BYTES};
 use redolith_types::convert::{to_f64, to_u64};
 use redolith_types::{Collation, Value};
 
@@ -178,6 +178,19 @@ fn doublewrite_may_change(from: u64, to: &Setting) -> Result<()> {
     Err(SqlError::wrong_variable_value(var.name, var.show(to).unwrap_or_default()))
 }
 
+/// The size of the buffer pool, moved between what its instances need and
+/// `innodb_buffer_pool_size_max`.
+fn pool_size_within(settings: &Settings, taken: &mut Taken) {
+    let most = match settings.bits(Var::InnodbBufferPoolSizeMax) {
+        0 => u64::MAX,
+        most => most,
+    };
+    let least = settings.bits(Var::InnodbBufferPoolInstances) * LEAST_POOL_INSTANCE_BYTES;
+    let bits = taken.setting.bits.max(least).min(most);
+    taken.truncated |= bits != taken.setting.bits;
+    taken.setting.bits = bits;
+}
+
 fn system(
     cx: &mut AdminContext<'_>,
     target: SetTarget,
@@ -196,7 +209,10 @@ fn system(
     let truncated = match target {
         SetTarget::Persist => return Err(SqlError::unsupported("SET PERSIST")),
         SetTarget::Global => {
-            let taken = Settings::check(var, value)?;
+            let mut taken = Settings::check(var, value)?;
+            if var == Var::InnodbBufferPoolSize {
+                pool_size_within(cx.settings, &mut taken);
+            }
             if var == Var::InnodbDoublewrite {
                 doublewrite_may_change(cx.settings.bits(var), &taken.setting)?;
             }
