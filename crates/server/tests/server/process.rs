@@ -475,3 +475,67 @@ fn a_value_that_grows_on_its_way_to_the_client_is_counted() {
         }
     }
 }
+
+/// Tests EARLIER-1 and EARLIER-2: a client has the results of the earlier statements of a packet
+/// while a later statement waits or calculates, and gets the packets in their order.
+#[test]
+fn results_leave_while_a_later_statement_waits() {
+    const QUERY: u8 = 3;
+    const MULTI_STATEMENTS: u32 = 1 << 16;
+    let dir = Dir::new("earlier");
+    let _server = Running::start(&dir);
+    let socket = dir.0.join("s.sock");
+    let patience = std::time::Duration::from_secs(100);
+    let place = Place::Socket(socket.clone());
+    let mut other = Client::connect_for(&place, "root", patience).unwrap();
+    for sql in [
+        "CREATE DATABASE d",
+        "CREATE TABLE d.t (id INT PRIMARY KEY)",
+        "INSERT INTO d.t VALUES (1)",
+        "SELECT GET_LOCK('held', 0)",
+        "BEGIN",
+        "SELECT * FROM d.t FOR UPDATE",
+    ] {
+        other.query(sql).unwrap();
+    }
+    let mut raw = Raw { stream: UnixStream::connect(&socket).unwrap(), sequence: 0 };
+    assert_eq!(raw.login("d", DEPRECATE_EOF | MULTI_STATEMENTS)[0], 0);
+    // The rows of the server's answers, each of one column, and their ends.
+    let one_row = |raw: &mut Raw, value: &[u8]| {
+        assert_eq!((raw.read(), raw.read()[0]), (vec![1], 3));
+        let (row, end) = (raw.read(), raw.read());
+        assert_eq!((&row[1..], end[0], end[3] & 8), (value, 0xfe, 8), "more results follow");
+    };
+    for wait in [
+        "UPDATE t SET id = 2",
+        "ALTER TABLE t ADD COLUMN c INT",
+        "SELECT SLEEP(100000)",
+        "SELECT 1 + SLEEP(100000)",
+        "SELECT GET_LOCK('held', -1)",
+        "SELECT BENCHMARK(1000000000000, MD5('x'))",
+        "SELECT COUNT(*) FROM information_schema.columns a, information_schema.columns b,
+             information_schema.columns c, information_schema.columns d",
+    ] {
+        let sql = format!("SELECT CONNECTION_ID(); SELECT 'earlier'; SELECT 'b'; {wait}");
+        raw.command(QUERY, sql.as_bytes());
+        assert_eq!((raw.read(), raw.read()[0]), (vec![1], 3));
+        let id = text(&raw.read()[1..]);
+        assert_eq!(raw.read()[0], 0xfe);
+        one_row(&mut raw, b"earlier");
+        one_row(&mut raw, b"b");
+        other.query(&format!("KILL QUERY {id}")).unwrap();
+        let mut last = raw.read();
+        if wait.starts_with("SELECT") && last[0] != 0xff {
+            // Definitions, if the statement has begun to answer.
+            raw.read();
+            last = raw.read();
+        }
+        if wait.contains("SLEEP") {
+            // An interrupted SLEEP answers 1.
+            assert!([&b"\x011"[..], b"\x012"].contains(&&last[..]), "{wait}: {last:?}");
+            raw.read();
+        } else {
+            assert_eq!(error_code(&last), 1317, "{wait}");
+        }
+    }
+}

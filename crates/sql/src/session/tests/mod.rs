@@ -41,6 +41,7 @@ pub(super) struct Lines {
     last: OkInfo,
 }
 impl ResultSink for Lines {
+    type Aside = ();
     async fn columns(&mut self, _: &[ColumnMeta]) -> Result<(), SqlError> {
         Ok(())
     }
@@ -89,6 +90,7 @@ impl Narrow {
     }
 }
 impl ResultSink for Narrow {
+    type Aside = ();
     async fn columns(&mut self, columns: &[ColumnMeta]) -> Result<(), SqlError> {
         self.hold(columns.len());
         Ok(())
