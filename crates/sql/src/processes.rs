@@ -352,7 +352,8 @@ impl Process {
     fn waited_s(&self) -> u32 {
         self.clock.load(Relaxed).wrapping_sub(self.waits_since_s.load(Relaxed))
     }
-    fn row(&self) -> ProcessRow {
+    /// The row of this connection.
+    pub fn row(&self) -> ProcessRow {
         let who = self.who.lock();
         let info = self.info.lock();
         // A session that rests has ended its long work.

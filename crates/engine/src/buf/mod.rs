@@ -30,6 +30,7 @@ mod lru;
 pub(crate) mod mapping;
 mod page_table;
 mod pool;
+pub(crate) mod seen;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(all(test, not(model)))]

@@ -23,6 +23,7 @@ impl LockWait {
     pub(super) fn new(locks: Arc<LockTable>, trx: Arc<TrxLocks>, ticket: u64) -> LockWait {
         locks.counters.wait_began();
         let began = locks.now();
+        trx.wait.lock().began = began;
         LockWait { locks, trx, ticket, began }
     }
 

@@ -1,6 +1,7 @@
 //! Rollback: undo records are applied from the latest to the earliest. Every step first looks
 //! whether it has been done already, so that recovery can simply begin again a rollback that a
 //! crash cut short.
+use super::seen::Phase;
 use super::{Savepoint, Trx};
 use crate::canary::{Canary, planted};
 use crate::dict::table::Table;
@@ -52,6 +53,7 @@ impl Trx {
     /// commit.
     async fn back_to(&mut self, to: RollPtr, goes_on: bool) -> Result<()> {
         let engine = self.engine.clone();
+        self.locks.seen().set_phase(Phase::RollingBack);
         let mut steps = 0;
         loop {
             let last = self.undo.last;
@@ -88,6 +90,9 @@ impl Trx {
         }
         if let Some(progress) = self.progress.as_ref().filter(|_| steps >= TOLD) {
             progress.end();
+        }
+        if goes_on {
+            self.locks.seen().set_phase(Phase::Running);
         }
         Ok(())
     }

@@ -434,6 +434,15 @@ impl Session {
         goes_on: bool,
         out: &mut impl ResultSink,
     ) -> Result<Outcome, SqlError> {
+        if !plan.tables.is_empty() {
+            let written = plan.tables.iter().filter(|used| used.write).count();
+            let locks_all = matches!(&plan.body, Statement::Select(select) if select.locking);
+            let locked = if locks_all { plan.tables.len() } else { written };
+            let vars = &self.vars;
+            self.trx.show_statement(plan.tables.len() as u32, locked as u32, || {
+                (vars.is_on(Var::UniqueChecks), vars.is_on(Var::ForeignKeyChecks))
+            });
+        }
         let variables = SystemVariables {
             settings: &self.db.settings,
             vars: &self.vars,
@@ -469,6 +478,9 @@ impl Session {
             Ok(()) => exec::run(&mut cx, plan, params, out).await,
             Err(e) => Err(e),
         };
+        if goes_on && !plan.tables.is_empty() {
+            cx.trx.show_rest();
+        }
         let insert_id_taken = cx.env.settings.insert_id != settings.insert_id;
         if insert_id_taken {
             self.vars.store_bits(Var::InsertId, 0);
