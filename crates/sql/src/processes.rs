@@ -7,8 +7,9 @@
 //! flag in every poll: no kill is lost.
 //! PROC-3: a KILL QUERY ends at most one statement: a statement that begins clears an earlier KILL
 //! QUERY. A kill of the connection stays.
-//! PROC-4: a wait that may be as long as the client likes is attended ([`Process::attend`]): once a
-//! second the list looks whether the client is still there. If it is not, the connection is killed.
+//! PROC-4: a wait that may be as long as the client likes is attended ([`Process::attend`]), and so
+//! is each wait for a lock ([`KillFlag::is_waiting`]): once a second the list looks whether the
+//! client is still there. If it is not, the connection is killed.
 use crate::error::SqlError;
 use crate::parse::charsets::TextCharsets;
 use hashbrown::HashMap;
@@ -497,7 +498,7 @@ impl Processes {
             // The wait must exceed the limit, because the clock counts whole seconds.
             if limit != 0 && p.waited_s() > limit {
                 late.push(p.clone());
-            } else if p.attended.load(Relaxed) {
+            } else if p.attended.load(Relaxed) || p.interrupt.is_waiting() {
                 attended.push(p.clone());
             } else if p.holds_buffers.load(Relaxed) && p.is_idle() && p.waited_s() >= TRIM_AFTER_S {
                 trim.extend(p.waker.lock().clone());

@@ -152,7 +152,7 @@ impl Pool {
     fn lru_order(&self, at: u32) -> Option<u64> {
         let (frame, _) = self.listed(at)?;
         let is_young = frame.lru_list.load(Relaxed) == YOUNG;
-        Some(u64::from(is_young) << 32 | u64::from(frame.lru_since.load(Relaxed)))
+        Some((u64::from(is_young) << 32) | u64::from(frame.lru_since.load(Relaxed)))
     }
 }
 

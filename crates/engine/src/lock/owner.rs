@@ -291,6 +291,15 @@ impl fmt::Display for WaitInfo {
 pub struct KillFlag {
     killed: AtomicBool,
     waker: Mutex<Option<Waker>>,
+    /// The session waits for a lock. Nothing depends on the order of this and other accesses.
+    waits: std::sync::atomic::AtomicBool,
+}
+/// A wait for a lock ([`KillFlag::wait`]).
+pub(crate) struct Waiting<'a>(&'a KillFlag);
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.waits.store(false, Ordering::Relaxed);
+    }
 }
 impl KillFlag {
     /// A flag that is not set.
@@ -308,6 +317,16 @@ impl KillFlag {
     /// Clears the flag, after KILL QUERY has ended its statement.
     pub fn clear(&self) {
         self.killed.store(false, Ordering::SeqCst);
+    }
+    /// Tells that the session waits for a lock, until the value is dropped.
+    pub(crate) fn wait(&self) -> Waiting<'_> {
+        self.waits.store(true, Ordering::Relaxed);
+        Waiting(self)
+    }
+    /// Whether the session waits for a lock: of a row, or of the definition of a table. It may wait
+    /// for as long as another session likes.
+    pub fn is_waiting(&self) -> bool {
+        self.waits.load(Ordering::Relaxed)
     }
     /// Whether the flag is set.
     pub fn is_killed(&self) -> bool {

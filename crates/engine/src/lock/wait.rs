@@ -38,6 +38,8 @@ impl LockWait {
         if let Some(end) = self.ended() {
             return end;
         }
+        let kill = self.trx.kill();
+        let _waiting = kill.wait();
         let mut timer = runtime.sleep(timeout);
         poll_fn(|cx| {
             {
@@ -51,7 +53,7 @@ impl LockWait {
             if let Some(end) = self.ended() {
                 return Poll::Ready(end);
             }
-            if self.trx.kill().poll(cx.waker()) {
+            if kill.poll(cx.waker()) {
                 self.withdraw();
                 // The request may have been granted at the last moment.
                 return Poll::Ready(self.ended().unwrap_or(Err(Error::Interrupted)));

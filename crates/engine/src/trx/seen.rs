@@ -37,10 +37,10 @@ pub struct Traits {
 impl Traits {
     fn encode(self) -> u8 {
         let bits = [self.read_only, self.single_read, self.unique_checks, self.foreign_key_checks];
-        bits.iter().fold(self.isolation as u8, |sum, bit| sum << 1 | u8::from(*bit))
+        bits.iter().fold(self.isolation as u8, |sum, bit| (sum << 1) | u8::from(*bit))
     }
     fn decode(bits: u8) -> Traits {
-        let bit = |n: u8| bits >> n & 1 != 0;
+        let bit = |n: u8| (bits >> n) & 1 != 0;
         let isolation = match bits >> 4 {
             0 => Isolation::ReadUncommitted,
             1 => Isolation::ReadCommitted,

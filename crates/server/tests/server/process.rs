@@ -186,7 +186,8 @@ fn files_that_another_server_has_made_anew_stay() {
     assert_eq!(std::fs::read_to_string(&pid).unwrap(), "1\n");
 }
 
-/// A client that is gone while its statement sleeps loses its transaction and its user locks.
+/// A client that is gone while its statement sleeps or waits for a lock loses its transaction and
+/// its user locks. Tests PROC-4.
 #[test]
 fn the_locks_of_a_client_that_is_gone_are_free_again() {
     let dir = Dir::new("gone");
@@ -197,7 +198,22 @@ fn the_locks_of_a_client_that_is_gone_are_free_again() {
     stays.query("CREATE DATABASE d").unwrap();
     stays.query("CREATE TABLE d.t (id INT PRIMARY KEY)").unwrap();
     stays.query("SELECT GET_LOCK('held', 0)").unwrap();
-    let waits = ["SELECT SLEEP(100000)", "SELECT 1 + SLEEP(100000)", "DO GET_LOCK('held', -1)"];
+    // Others keep the lock of a row, and that of a table.
+    stays.query("CREATE TABLE d.r (id INT PRIMARY KEY)").unwrap();
+    stays.query("INSERT INTO d.r VALUES (1)").unwrap();
+    stays.query("CREATE TABLE d.w (id INT PRIMARY KEY)").unwrap();
+    let mut of_row = Client::connect_for(&place, "root", patience).unwrap();
+    of_row.query("BEGIN").unwrap();
+    of_row.query("SELECT * FROM d.r FOR UPDATE").unwrap();
+    let mut of_table = Client::connect_for(&place, "root", patience).unwrap();
+    of_table.query("LOCK TABLES d.w WRITE").unwrap();
+    let waits = [
+        "SELECT SLEEP(100000)",
+        "SELECT 1 + SLEEP(100000)",
+        "DO GET_LOCK('held', -1)",
+        "UPDATE d.r SET id = 2",
+        "SELECT * FROM d.w",
+    ];
     let clients = (0..).zip(waits).map(|(n, wait)| {
         let place = place.clone();
         std::thread::spawn(move || {
@@ -205,6 +221,7 @@ fn the_locks_of_a_client_that_is_gone_are_free_again() {
             let patience = std::time::Duration::from_secs(10);
             let mut leaves = Client::connect_for(&place, "root", patience).unwrap();
             leaves.query(&format!("SELECT GET_LOCK('x{n}', 0)")).unwrap();
+            leaves.query("SET innodb_lock_wait_timeout = 100000").unwrap();
             leaves.query("BEGIN").unwrap();
             leaves.query(&format!("INSERT INTO d.t VALUES ({n})")).unwrap();
             assert!(leaves.query(wait).is_err());
