@@ -186,7 +186,7 @@ impl Names {
 pub(super) async fn pages(db: &Database, asked: &Asked, out: &mut Gathered<'_>) -> Result<()> {
     let names = Names::of(db, asked, out).await?;
     for frame in 0..db.engine.pool_frames() {
-        if frame as usize % PART == 0 {
+        if (frame as usize).is_multiple_of(PART) {
             asked.pause(&db.engine).await?;
         }
         let page = db.engine.pool_page(frame);
@@ -225,7 +225,7 @@ pub(super) async fn pages_by_age(
     db.engine.runtime.work_long(&mut || order.sort_unstable());
     let mut position = 0u64;
     for (n, (_, frame)) in order.into_iter().enumerate() {
-        if n % PART == 0 {
+        if n.is_multiple_of(PART) {
             asked.pause(&db.engine).await?;
         }
         // The page may be gone.
