@@ -67,6 +67,7 @@ mod trx;
 #[cfg_attr(feature = "testing", allow(missing_docs))]
 mod undo;
 pub use base::*;
+pub use buf::seen::{PageContent, PageKind, PoolStats, SeenPage};
 pub use engine::{Config, Engine};
 pub use flush::{DoublewriteConfig, DoublewriteMode};
 pub use log::{PolicySettings, WriterMode};
@@ -78,4 +79,5 @@ pub use recovery::forced::Forced;
 pub use start::DEFAULT_COLLATION;
 pub use trx::commit::CommitTicket;
 pub use trx::prepare::{Prepared, UsedTable};
+pub use trx::seen::{Phase, Seen, SeenTrx, Traits};
 pub use trx::{Isolation, Savepoint, Trx};

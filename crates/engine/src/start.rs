@@ -20,6 +20,7 @@ use crate::runtime::Runtime;
 use crate::space::register::Register;
 use crate::space::{Spaces, StampGate, stamping};
 use crate::sync::event::{Event, either};
+use crate::trx::seen::Traits;
 use crate::trx::{Isolation, Trx, sys};
 use crate::undo::{UndoPages, record as undo_record, truncate};
 use crate::{Error, Result, SpaceId, TrxId};
@@ -307,6 +308,8 @@ impl Engine {
     fn resurrect(self: &Arc<Engine>, l: &undo_scan::Found) -> Trx {
         let mut trx = Trx::new(self.clone(), KillFlag::new());
         self.sys.resurrect(&trx.locks, l.trx);
+        let traits = Traits { unique_checks: true, foreign_key_checks: true, ..Traits::default() };
+        trx.locks.seen().begin(self.disk.wall_us(), traits);
         trx.id = l.trx;
         trx.undo = l.log();
         trx.abandoned = true;

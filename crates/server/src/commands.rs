@@ -62,6 +62,7 @@ macro_rules! wire {
             status: $c.session.status(),
             results: $c.session.results_collation(),
             row: RowState { columns: &mut $c.columns, packet_at: 0, open: false, next_column: 0 },
+            aside: 0,
             cursor: None,
         }
     };
@@ -86,6 +87,7 @@ impl<B: Backend> Connection<B> {
                 counters.add(Counter::Queries, 1);
                 let mut wire = wire!(self, Format::Text);
                 self.session.query(self.channel.input.body(args_at), &mut wire).await;
+                wire.take_back();
                 if wire.file.is_broken() {
                     // FILE-3: the client gets the error, if it listens.
                     self.channel.flush().await?;

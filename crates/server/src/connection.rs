@@ -3,7 +3,8 @@
 //!
 //! CONN-1: between commands, a connection frees the buffers that it has not used for seconds.
 //! CONN-2: an answer is written once, when it is complete. An answer that grows long is written in
-//! parts of 64 KiB, while rows, column definitions or further results are still to come.
+//! parts of 64 KiB, while rows, column definitions or further results are still to come. Results of
+//! earlier statements of a packet leave when a later statement waits (EARLIER-1).
 //! CONN-3: however the connection ends, its transaction is rolled back, and its entry in the
 //! process list and its counts are given back.
 //! CONN-4: the connection's buffers and its long data are in the server's memory account. They are
@@ -167,7 +168,11 @@ impl Channel {
 
     /// Counts the buffers (CONN-4).
     pub fn count_memory(&mut self) -> Result<(), SqlError> {
-        self.memory.set(self.input.capacity() + self.output.buf.capacity() + self.kept_bytes)
+        let buffers = self.buffer_bytes();
+        self.memory.set(buffers + self.kept_bytes)
+    }
+    fn buffer_bytes(&self) -> usize {
+        self.input.capacity() + self.output.buf.capacity() + self.socket.aside_capacity()
     }
     /// Handles a packet for which there is no memory. The error arrives where the client expects
     /// the answer; if nobody knows whether it expects an answer, the connection ends.
@@ -186,11 +191,12 @@ impl Channel {
     fn trim(&mut self) {
         self.input.trim();
         self.output.trim();
+        self.socket.trim();
     }
     /// Prepares for the wait for the next command: frees large buffers at once. Returns whether
     /// buffers are left, which are freed when no command comes for a while (CONN-1).
     fn give_back_memory(&mut self) -> bool {
-        let bytes = self.input.capacity() + self.output.buf.capacity();
+        let bytes = self.buffer_bytes();
         if bytes > KEPT_BYTES {
             self.trim();
         }

@@ -1,6 +1,7 @@
 //! The result sink of a connection. It encodes results into the connection's output buffer.
 use crate::client_file::{ClientFile, READ_AWAY_BYTES};
 use crate::cursor::{Cursor, Opening};
+use crate::earlier_results::SetAside;
 use crate::error;
 use crate::protocol::capabilities::{Capabilities, status};
 use crate::protocol::output::{DRAIN_ABOVE, OkPacket, Output};
@@ -40,6 +41,9 @@ pub struct Wire<'a> {
     pub status: u16,
     pub results: Option<Collation>,
     pub row: RowState<'a>,
+    /// How many bytes of earlier results were set aside and not taken back. A part of them may have
+    /// left.
+    pub aside: usize,
     /// The cursor that keeps the rows, if the client fetches them later.
     pub cursor: Option<Box<Opening>>,
 }
@@ -59,6 +63,7 @@ impl Wire<'_> {
     /// statement is over: it holds its locks, its read view and its memory no longer (SINK-3).
     async fn send(&mut self) -> Result<(), SqlError> {
         debug_assert!(!self.row.open, "SINK-3");
+        self.take_back();
         let all = self.output.buf.len();
         let sent = self.socket.write_in_statement(&self.output.buf, self.write_timeout_s).await;
         let gone = *sent.as_ref().unwrap_or(&all);
@@ -68,6 +73,13 @@ impl Wire<'_> {
             Ok(gone) if gone == all => Ok(()),
             Ok(_) => Err(self.socket.process().killed().error()),
             Err(_) => Err(error::interrupted()),
+        }
+    }
+    /// Takes back the earlier results that have not left (EARLIER-2).
+    pub fn take_back(&mut self) {
+        if std::mem::take(&mut self.aside) > 0 {
+            let sent = self.socket.take_back(&mut self.output.buf);
+            self.counters.add(Counter::BytesSent, sent as u64);
         }
     }
     /// Answers COM_STMT_FETCH with at most `most` rows. Returns whether the cursor stays open: it
@@ -108,6 +120,7 @@ impl Wire<'_> {
     /// Sends the request for a file, which only a kill of the connection ends: a client that has
     /// seen a part of the request would send the file.
     async fn send_request(&mut self) -> Result<(), SqlError> {
+        self.take_back();
         self.counters.add(Counter::BytesSent, self.output.buf.len() as u64);
         let sent = self.socket.write_all(&self.output.buf, self.write_timeout_s).await;
         self.output.sent();
@@ -126,6 +139,16 @@ fn ok_packet(ok: &OkInfo) -> OkPacket<'_> {
 }
 
 impl ResultSink for Wire<'_> {
+    type Aside = SetAside;
+    fn set_aside(&mut self) -> Option<SetAside> {
+        debug_assert!(!self.row.open && self.cursor.is_none(), "SINK-4");
+        if self.output.buf.is_empty() && self.aside == 0 {
+            return None;
+        }
+        let (bytes, set_aside) = self.socket.set_aside(&mut self.output.buf);
+        self.aside = bytes;
+        Some(set_aside)
+    }
     fn results_in(&mut self, results: Option<Collation>) {
         self.results = results;
     }
@@ -224,11 +247,12 @@ impl ResultSink for Wire<'_> {
         self.output.buf.reserve_exact(bytes + HEADER * (bytes / MAX_BODY + 2));
     }
     fn held(&self) -> usize {
-        self.output.buf.capacity() + self.cursor.as_ref().map_or(0, |cursor| cursor.held())
+        let aside = if self.aside > 0 { self.socket.aside_capacity() } else { 0 };
+        self.output.buf.capacity() + aside + self.cursor.as_ref().map_or(0, |cursor| cursor.held())
     }
     fn wants_drain(&self) -> bool {
         let seen = self.cursor.as_ref().map_or(0, |cursor| cursor.seen());
-        self.output.buf.len() > seen + DRAIN_ABOVE
+        self.output.buf.len() + self.aside > seen + DRAIN_ABOVE
     }
     async fn drain(&mut self) -> Result<(), SqlError> {
         match &mut self.cursor {

@@ -127,9 +127,11 @@ impl Runtime for EngineRuntime {
         long_work::stretch()
     }
     fn breathe(&self) {
+        crate::earlier_results::send_here();
         self.0.beside.breathe();
     }
     fn block_beside(&self, wait: BoxFuture<()>) {
+        crate::send_batch::send_held_back();
         self.0.beside.block(wait);
     }
 }

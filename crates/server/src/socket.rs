@@ -1,36 +1,23 @@
 //! A client's socket. A command costs one system call to read it, and one, or a share of one
 //! ([`crate::send_batch`]), to write its answer.
+use crate::earlier_results::{EarlierResults, SetAside};
 use crate::hang_up;
 use crate::send_batch::{self, Post, Posted, SharedBatch};
+pub use crate::stream::Stream;
+use crate::stream::{Reader, Writer};
 use redolith_sql::processes::{Kill, Process, State};
 use std::future::poll_fn;
-use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
-use std::pin::{Pin, pin};
+use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::task::{Context, Poll};
-use tokio::io::{AsyncReadExt, AsyncWrite};
-use tokio::net::{TcpStream, UnixStream};
+use std::task::Poll;
 
 /// The buffer for reading away the input of a client that is told to leave. It is small because
 /// many clients may be told so at once, and their input is dropped.
 const READ_AWAY_BYTES: usize = 4 << 10;
 
-pub enum Stream {
-    Tcp(TcpStream),
-    Unix(UnixStream),
-}
-impl AsFd for Stream {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        match self {
-            Stream::Tcp(s) => s.as_fd(),
-            Stream::Unix(s) => s.as_fd(),
-        }
-    }
-}
-
 pub struct Socket {
-    stream: Stream,
+    reader: Reader,
+    writer: Arc<Writer>,
     process: Arc<Process>,
     /// The state of this socket's answer in a batch.
     post: Arc<Post>,
@@ -38,6 +25,8 @@ pub struct Socket {
     batch: Option<SharedBatch>,
     /// A write has failed, perhaps in the middle of a packet (OUT-5).
     broken: bool,
+    /// Made by the first packet with several statements.
+    earlier: Option<Arc<EarlierResults>>,
 }
 impl Drop for Socket {
     /// Sends the queued answer (OUT-2) and withdraws the look at the client (HANGUP-1) before the
@@ -70,8 +59,10 @@ pub enum Input {
 impl Socket {
     pub fn new(stream: Stream, process: Arc<Process>) -> Socket {
         let post = Post::new(process.clone());
-        hang_up::look_from(&process, stream.as_fd());
-        Socket { stream, process, post, batch: None, broken: false }
+        let (reader, writer) = stream.split();
+        hang_up::look_from(&process, reader.as_fd());
+        let writer = Arc::new(writer);
+        Socket { reader, writer, process, post, batch: None, broken: false, earlier: None }
     }
 
     /// Appends what the client has sent to `buf`, waiting for at least one byte. A kill of the
@@ -84,7 +75,7 @@ impl Socket {
             if self.post.has_rest() {
                 return Poll::Ready(Ok(Input::AnswerLeft));
             }
-            match self.poll_read(cx, buf) {
+            match self.reader.poll_read(cx, buf) {
                 Poll::Ready(Ok(0)) => Poll::Ready(Err(Ended::Gone)),
                 Poll::Ready(Ok(n)) => Poll::Ready(Ok(Input::Bytes(n))),
                 Poll::Ready(Err(_)) => Poll::Ready(Err(Ended::Gone)),
@@ -104,7 +95,7 @@ impl Socket {
             if self.process.killed() != Kill::None {
                 return Poll::Ready(Err(Ended::Killed));
             }
-            match self.poll_read(cx, buf) {
+            match self.reader.poll_read(cx, buf) {
                 Poll::Ready(Ok(n)) if n > 0 => Poll::Ready(Ok(Input::Bytes(n))),
                 Poll::Ready(_) => Poll::Ready(Err(Ended::Gone)),
                 Poll::Pending => Poll::Pending,
@@ -116,19 +107,12 @@ impl Socket {
         &self.process
     }
 
-    fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut Vec<u8>) -> Poll<io::Result<usize>> {
-        match &mut self.stream {
-            Stream::Tcp(s) => pin!(s.read_buf(buf)).poll(cx),
-            Stream::Unix(s) => pin!(s.read_buf(buf)).poll(cx),
-        }
-    }
-
     /// Sends a whole answer, together with answers of other connections if batches are worth while.
     /// `answer` is empty afterwards.
     pub async fn send(&mut self, answer: &mut Vec<u8>, write_timeout_s: u32) -> Result<(), Ended> {
         self.flush(write_timeout_s).await?;
         if answer.len() <= send_batch::ANSWER_MAX {
-            match send_batch::post(self.stream.as_fd(), std::mem::take(answer), &self.post) {
+            match send_batch::post(self.reader.as_fd(), std::mem::take(answer), &self.post) {
                 Posted::Queued { spare, batch, first } => {
                     *answer = spare;
                     let turn = first.then(|| Turn(batch.clone()));
@@ -209,11 +193,7 @@ impl Socket {
         let (mut sent, mut before, mut stands) = (0, None, false);
         let done = poll_fn(|cx| {
             while sent < bytes.len() {
-                let polled = match &mut self.stream {
-                    Stream::Tcp(s) => Pin::new(s).poll_write(cx, &bytes[sent..]),
-                    Stream::Unix(s) => Pin::new(s).poll_write(cx, &bytes[sent..]),
-                };
-                match polled {
+                match self.writer.poll_write(cx, &bytes[sent..]) {
                     Poll::Ready(Ok(n)) if n > 0 => (sent, stands) = (sent + n, false),
                     Poll::Ready(_) => return Poll::Ready(Err(Ended::Gone)),
                     Poll::Pending if self.process.killed() >= Kill::Connection => {
@@ -241,13 +221,46 @@ impl Socket {
         done
     }
 
+    /// Sets the results of a packet's earlier statements aside ([`crate::earlier_results`]), and
+    /// returns how many bytes they have. `output` is empty afterwards.
+    pub fn set_aside(&mut self, output: &mut Vec<u8>) -> (usize, SetAside) {
+        let writer = &self.writer;
+        let earlier = self.earlier.get_or_insert_with(|| EarlierResults::new(writer.clone()));
+        let earlier = earlier.clone();
+        // OUT-1: an answer to an earlier packet leaves first. The client has sent this packet
+        // before it got the answer.
+        self.hurry();
+        if self.post.has_rest() {
+            earlier.add(&mut self.post.take_rest());
+        }
+        (earlier.add(output), SetAside(Some(earlier)))
+    }
+    /// Puts what was set aside, and has not left, before the bytes of `output` (EARLIER-2). Returns
+    /// how many bytes have left.
+    pub fn take_back(&mut self, output: &mut Vec<u8>) -> usize {
+        let Some(earlier) = &self.earlier else { return 0 };
+        let taken = earlier.take_back(output);
+        self.broken |= taken.is_broken;
+        taken.sent
+    }
+    /// The capacity of the buffer for results that are set aside.
+    pub fn aside_capacity(&self) -> usize {
+        self.earlier.as_ref().map_or(0, |earlier| earlier.capacity())
+    }
+    /// Frees that buffer, between commands.
+    pub fn trim(&self) {
+        if let Some(earlier) = &self.earlier {
+            earlier.trim();
+        }
+    }
+
     /// Shuts the sending side down and reads away what the client still sends, up to `at_most`
     /// bytes, so that a reset does not destroy the last answer.
     pub async fn linger(&mut self, at_most: usize) {
         if self.flush(1).await.is_err() {
             return;
         }
-        let _ = rustix::net::shutdown(self.stream.as_fd(), rustix::net::Shutdown::Write);
+        let _ = rustix::net::shutdown(self.reader.as_fd(), rustix::net::Shutdown::Write);
         let (mut buf, mut seen) = (Vec::with_capacity(READ_AWAY_BYTES), 0);
         while seen < at_most {
             buf.clear();
@@ -288,7 +301,7 @@ mod tests {
         let process = processes.add("h", 10);
         let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
         ours.set_nonblocking(true).unwrap();
-        let stream = Stream::Unix(UnixStream::from_std(ours).unwrap());
+        let stream = Stream::Unix(tokio::net::UnixStream::from_std(ours).unwrap());
         (processes, process.clone(), Socket::new(stream, process), theirs)
     }
 

@@ -31,5 +31,5 @@ mod xa;
 pub const LEAST_STACK_BYTES: usize = 16 << 20;
 
 pub use error::SqlError;
-pub use sink::{ColumnFlags, ColumnMeta, OkInfo, ResultSink, StatusFlags};
+pub use sink::{Aside, ColumnFlags, ColumnMeta, OkInfo, ResultSink, StatusFlags};
 pub use table_info::{Catalog, TableInfo};

@@ -254,9 +254,9 @@ impl Drop for Account {
 
 /// Approximate memory of a row lock: its entry in the lock table, with the hash table's free room,
 /// and its key in the transaction's list.
-const LOCK_BYTES: usize = 128;
+pub const LOCK_BYTES: usize = 128;
 /// Approximate memory of a range lock: two keys in a tree.
-const RANGE_BYTES: usize = 256;
+pub const RANGE_BYTES: usize = 256;
 
 /// The accounts of a session.
 #[derive(Debug)]

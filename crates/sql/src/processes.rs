@@ -7,8 +7,9 @@
 //! flag in every poll: no kill is lost.
 //! PROC-3: a KILL QUERY ends at most one statement: a statement that begins clears an earlier KILL
 //! QUERY. A kill of the connection stays.
-//! PROC-4: a wait that may be as long as the client likes is attended ([`Process::attend`]): once a
-//! second the list looks whether the client is still there. If it is not, the connection is killed.
+//! PROC-4: a wait that may be as long as the client likes is attended ([`Process::attend`]), and so
+//! is each wait for a lock ([`KillFlag::is_waiting`]): once a second the list looks whether the
+//! client is still there. If it is not, the connection is killed.
 use crate::error::SqlError;
 use crate::parse::charsets::TextCharsets;
 use hashbrown::HashMap;
@@ -352,7 +353,8 @@ impl Process {
     fn waited_s(&self) -> u32 {
         self.clock.load(Relaxed).wrapping_sub(self.waits_since_s.load(Relaxed))
     }
-    fn row(&self) -> ProcessRow {
+    /// The row of this connection.
+    pub fn row(&self) -> ProcessRow {
         let who = self.who.lock();
         let info = self.info.lock();
         // A session that rests has ended its long work.
@@ -496,7 +498,7 @@ impl Processes {
             // The wait must exceed the limit, because the clock counts whole seconds.
             if limit != 0 && p.waited_s() > limit {
                 late.push(p.clone());
-            } else if p.attended.load(Relaxed) {
+            } else if p.attended.load(Relaxed) || p.interrupt.is_waiting() {
                 attended.push(p.clone());
             } else if p.holds_buffers.load(Relaxed) && p.is_idle() && p.waited_s() >= TRIM_AFTER_S {
                 trim.extend(p.waker.lock().clone());

@@ -8,11 +8,14 @@
 //! encodes a value by its *column's* type.
 //! **SINK-3** The sink is drained between rows only. After a drain that has failed, the statement
 //! gives the sink nothing but its error.
+//! **SINK-4** Before each statement of a text but the first, the results of the earlier statements
+//! are set aside. They leave while the statement waits, and nobody waits until they have left.
 use crate::error::SqlError;
 use crate::plan::expr_type::{ExprType, Kind};
 use redolith_types::{Collation, Value};
 use std::future::Future;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 /// A result column, with the fields of the protocol's column definition.
 #[derive(Clone, Debug)]
@@ -129,7 +132,34 @@ pub struct OkInfo {
     pub info: String,
 }
 
+/// The results that a sink has set aside ([`ResultSink::set_aside`]).
+pub trait Aside: Send {
+    /// Polls the statement that follows the results. If the statement waits, the results leave as
+    /// far as the client takes them, and the rest leaves when the client takes more.
+    fn poll<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        statement: impl FnOnce(&mut Context<'_>) -> Poll<T>,
+    ) -> Poll<T>;
+}
+/// For sinks that send nothing.
+impl Aside for () {
+    fn poll<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        statement: impl FnOnce(&mut Context<'_>) -> Poll<T>,
+    ) -> Poll<T> {
+        statement(cx)
+    }
+}
+
 pub trait ResultSink: Send {
+    type Aside: Aside;
+    /// Sets aside what the sink holds, for the time in which the next statement of the text runs
+    /// (SINK-4). Returns None if the sink holds nothing.
+    fn set_aside(&mut self) -> Option<Self::Aside> {
+        None
+    }
     /// Sets the character set of the results that follow, as
     /// [`Session::results_collation`](crate::session::Session::results_collation) returns it.
     fn results_in(&mut self, _results: Option<Collation>) {}

@@ -35,6 +35,7 @@ mod pool;
 pub(crate) mod resize;
 #[cfg(all(test, not(model)))]
 mod resize_tests;
+pub(crate) mod seen;
 mod share;
 #[cfg(test)]
 pub(crate) mod testing;

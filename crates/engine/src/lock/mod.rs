@@ -12,6 +12,7 @@
 //! | `slots.rs` | the ordered list of one owner's ranges |
 //! | `range.rs` | range locks of one index, waiting inserts |
 //! | `owner.rs` | a transaction's side: what it holds, what it waits for, its kill flag |
+//! | `registry.rs` | all transactions' sides, for those who look from outside |
 //! | `wait.rs` | the future that waits |
 //! | `deadlock.rs` | cycle search, victim, report |
 //! | `../sync/lock.rs` | mutexes and atomics, or shuttle's |
@@ -37,6 +38,7 @@ mod deadlock;
 mod interval;
 mod owner;
 mod range;
+mod registry;
 mod row;
 mod slots;
 mod table;

@@ -4,15 +4,18 @@
 //! vectors keep their memory. Its identity is the address of the `Arc`. A transaction that is
 //! detached from its session keeps its `TrxLocks`, and the session makes another.
 use super::range::RangeLocks;
+use super::registry::Owners;
 use super::row::Place;
 use super::{LockKey, Mode};
 use crate::TrxId;
 use crate::sync::lock::Mutex;
 use crate::sync::lock::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use crate::trx::seen::Seen;
 use smallvec::SmallVec;
 use std::fmt;
 use std::sync::Arc;
 use std::task::Waker;
+use std::time::Duration;
 
 /// The number of keys whose memory is kept from one transaction to the next.
 const KEPT_KEYS: usize = 1024;
@@ -30,6 +33,13 @@ pub struct TrxLocks {
     kill: Mutex<Arc<KillFlag>>,
     pub(super) held: Mutex<Held>,
     pub(super) wait: Mutex<Wait>,
+    seen: Seen,
+    owners: Arc<Owners>,
+}
+impl Drop for TrxLocks {
+    fn drop(&mut self) {
+        self.owners.remove(self.owner);
+    }
 }
 
 #[derive(Default)]
@@ -65,6 +75,8 @@ pub(super) struct Wait {
     pub(super) announced: bool,
     pub(super) target: Option<Target>,
     pub(super) waker: Option<Waker>,
+    /// When the last wait began, by the lock table's clock.
+    pub(super) began: Duration,
 }
 
 /// A description of a transaction's wait, for people.
@@ -87,15 +99,16 @@ pub enum WaitInfo {
 }
 
 impl TrxLocks {
-    pub(super) fn new(owner: u64, kill: Arc<KillFlag>) -> Arc<TrxLocks> {
+    pub(super) fn new(owner: u64, kill: Arc<KillFlag>, owners: &Arc<Owners>) -> Arc<TrxLocks> {
         let wait = Wait {
             ticket: 0,
             outcome: Outcome::Withdrawn,
             announced: false,
             target: None,
             waker: None,
+            began: Duration::ZERO,
         };
-        Arc::new(TrxLocks {
+        let trx = Arc::new(TrxLocks {
             owner,
             trx_id: AtomicU64::new(0),
             undo_records: AtomicU64::new(0),
@@ -103,7 +116,15 @@ impl TrxLocks {
             kill: Mutex::new(kill),
             held: Mutex::default(),
             wait: Mutex::new(wait),
-        })
+            seen: Seen::default(),
+            owners: owners.clone(),
+        });
+        owners.add(&trx);
+        trx
+    }
+    /// What its session tells of the transaction.
+    pub fn seen(&self) -> &Seen {
+        &self.seen
     }
 
     /// A number that is unique among the owners of one lock table. It is for people, not for
@@ -152,11 +173,19 @@ impl TrxLocks {
     }
     /// What it waits for now.
     pub fn waits_for(&self) -> Option<WaitInfo> {
+        self.waits_since().map(|(info, _)| info)
+    }
+    /// What it waits for now, and when the wait began by the clock of the disk.
+    pub(crate) fn waits_since(&self) -> Option<(WaitInfo, Duration)> {
         let wait = self.wait.lock();
         if wait.outcome != Outcome::Pending {
             return None;
         }
-        wait.target.as_ref().map(Target::info)
+        wait.target.as_ref().map(|target| (target.info(), wait.began))
+    }
+    /// The number of its undo records.
+    pub(crate) fn undo_records(&self) -> u64 {
+        self.undo_records.load(Ordering::Relaxed)
     }
 
     /// Clears the id (LOCK-6) and returns the held locks. [`TrxLocks::keep_memory`] takes the
@@ -165,6 +194,7 @@ impl TrxLocks {
         let mut held = self.held.lock();
         self.trx_id.store(0, Ordering::Release);
         self.undo_records.store(0, Ordering::Relaxed);
+        self.seen.end();
         std::mem::take(&mut *held)
     }
     pub(super) fn keep_memory(&self, mut spare: Held) {
@@ -261,6 +291,15 @@ impl fmt::Display for WaitInfo {
 pub struct KillFlag {
     killed: AtomicBool,
     waker: Mutex<Option<Waker>>,
+    /// The session waits for a lock. Nothing depends on the order of this and other accesses.
+    waits: std::sync::atomic::AtomicBool,
+}
+/// A wait for a lock ([`KillFlag::wait`]).
+pub(crate) struct Waiting<'a>(&'a KillFlag);
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.waits.store(false, Ordering::Relaxed);
+    }
 }
 impl KillFlag {
     /// A flag that is not set.
@@ -278,6 +317,16 @@ impl KillFlag {
     /// Clears the flag, after KILL QUERY has ended its statement.
     pub fn clear(&self) {
         self.killed.store(false, Ordering::SeqCst);
+    }
+    /// Tells that the session waits for a lock, until the value is dropped.
+    pub(crate) fn wait(&self) -> Waiting<'_> {
+        self.waits.store(true, Ordering::Relaxed);
+        Waiting(self)
+    }
+    /// Whether the session waits for a lock: of a row, or of the definition of a table. It may wait
+    /// for as long as another session likes.
+    pub fn is_waiting(&self) -> bool {
+        self.waits.load(Ordering::Relaxed)
     }
     /// Whether the flag is set.
     pub fn is_killed(&self) -> bool {

@@ -3,6 +3,7 @@
 use super::counters::Counters;
 use super::deadlock::Graph;
 use super::owner::{KillFlag, Outcome, Target, TrxLocks};
+use super::registry::Owners;
 use super::row::{Answer, Row, Wakers};
 use super::{LockKey, LockStats, LockWait, Mode};
 use crate::sync::lock::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -26,7 +27,9 @@ pub struct LockTable {
     pub(super) graph: Mutex<Graph>,
     pub(super) counters: Counters,
     detect: AtomicBool,
-    owners: AtomicU64,
+    /// The number of the last owner.
+    last_owner: AtomicU64,
+    owners: Arc<Owners>,
     clock: Box<dyn Fn() -> Duration + Send + Sync>,
 }
 
@@ -38,14 +41,19 @@ impl LockTable {
             graph: Mutex::default(),
             counters: Counters::default(),
             detect: AtomicBool::new(true),
-            owners: AtomicU64::new(0),
+            last_owner: AtomicU64::new(0),
+            owners: Arc::default(),
             clock: Box::new(clock),
         })
     }
 
     /// Makes a session's side of the lock table. `kill` is the flag of the session.
     pub fn new_trx(&self, kill: Arc<KillFlag>) -> Arc<TrxLocks> {
-        TrxLocks::new(self.owners.fetch_add(1, Ordering::Relaxed) + 1, kill)
+        TrxLocks::new(self.last_owner.fetch_add(1, Ordering::Relaxed) + 1, kill, &self.owners)
+    }
+    /// All that [`LockTable::new_trx`] has made and that still exist.
+    pub(crate) fn owners(&self) -> &Owners {
+        &self.owners
     }
 
     fn shard(&self, spread: u64) -> MutexGuard<'_, HashTable<Row>> {

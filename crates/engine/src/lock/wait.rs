@@ -23,6 +23,7 @@ impl LockWait {
     pub(super) fn new(locks: Arc<LockTable>, trx: Arc<TrxLocks>, ticket: u64) -> LockWait {
         locks.counters.wait_began();
         let began = locks.now();
+        trx.wait.lock().began = began;
         LockWait { locks, trx, ticket, began }
     }
 
@@ -37,6 +38,8 @@ impl LockWait {
         if let Some(end) = self.ended() {
             return end;
         }
+        let kill = self.trx.kill();
+        let _waiting = kill.wait();
         let mut timer = runtime.sleep(timeout);
         poll_fn(|cx| {
             {
@@ -50,7 +53,7 @@ impl LockWait {
             if let Some(end) = self.ended() {
                 return Poll::Ready(end);
             }
-            if self.trx.kill().poll(cx.waker()) {
+            if kill.poll(cx.waker()) {
                 self.withdraw();
                 // The request may have been granted at the last moment.
                 return Poll::Ready(self.ended().unwrap_or(Err(Error::Interrupted)));

@@ -172,6 +172,11 @@ fn contiguous(p: &Page) -> usize {
 pub fn used(p: &Page) -> usize {
     u16_at(p, HEAP_TOP) as usize - HEAP - u16_at(p, GARBAGE) as usize + SLOT * n_slots(p) as usize
 }
+/// Bytes that live records take, the high key included, also if the page is damaged.
+pub(crate) fn data_bytes(p: &Page) -> usize {
+    let below_top = usize::from(u16_at(p, HEAP_TOP)).saturating_sub(HEAP);
+    below_top.saturating_sub(u16_at(p, GARBAGE).into())
+}
 /// Whether a record of these sizes can be inserted, perhaps after reorganising the page.
 pub fn fits(p: &Page, key_len: usize, value_len: usize) -> bool {
     contiguous(p) + u16_at(p, GARBAGE) as usize >= REC + key_len + value_len + SLOT

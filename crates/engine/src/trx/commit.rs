@@ -16,6 +16,7 @@
 //! is safe: a transaction that reads the changes has a later place in the redo log, so that it
 //! cannot become durable before them.
 use super::Trx;
+use super::seen::Phase;
 use crate::canary::{Canary, planted};
 use crate::commit_stream::StreamRecord;
 use crate::engine::Engine;
@@ -103,6 +104,7 @@ impl Trx {
     /// Step 1.
     async fn place(&mut self, record: Option<StreamRecord<'_>>) -> Result<Option<Lsn>> {
         assert!(self.placed.is_none(), "a commit has one place");
+        self.locks.seen().set_phase(Phase::Committing);
         if self.undo.count as usize >= MANY {
             self.engine.runtime.leave_worker();
         }
@@ -115,7 +117,10 @@ impl Trx {
                 self.prepared = false;
                 Ok(lsn)
             }
-            Err(e) if self.prepared => Err(e),
+            Err(e) if self.prepared => {
+                self.locks.seen().set_phase(Phase::Running);
+                Err(e)
+            }
             Err(e) => {
                 self.rollback().await?;
                 Err(e)

@@ -16,6 +16,7 @@ pub(crate) mod commit;
 mod counter_lock;
 pub(crate) mod prepare;
 pub(crate) mod rollback;
+pub(crate) mod seen;
 pub(crate) mod sys;
 pub(crate) mod view;
 
@@ -353,6 +354,7 @@ impl Trx {
             last_commit: Duration::ZERO,
             turn: Turn::default(),
         };
+        rest.locks.seen().detach(self.locks.seen());
         self.fills = None;
         self.view.close();
         engine.rollbacks.fetch_add(1, AcqRel);

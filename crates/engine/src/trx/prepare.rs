@@ -137,6 +137,7 @@ impl Trx {
     pub fn detach(&mut self) -> Trx {
         let fresh = Trx::new(self.engine.clone(), self.locks.kill());
         let mut detached = std::mem::replace(self, fresh);
+        detached.locks.seen().detach(self.locks.seen());
         detached.view.close();
         detached
     }

@@ -8,6 +8,7 @@
 //!   the clustered leaf's latch. Purge passes over an entry while the newest version has it; so if
 //!   the horizon has moved on since the entry was marked, purge may have passed over it and does
 //!   not come again, and the entries are looked at once more.
+use super::seen::Phase;
 use super::{Savepoint, Trx};
 use crate::canary::{Canary, planted};
 use crate::dict::table::Table;
@@ -64,6 +65,7 @@ impl Trx {
     /// commit.
     async fn back_to(&mut self, to: RollPtr, goes_on: bool) -> Result<()> {
         let engine = self.engine.clone();
+        self.locks.seen().set_phase(Phase::RollingBack);
         let (mut steps, mut older) = (0, Older::default());
         loop {
             let last = self.undo.last;
@@ -101,6 +103,9 @@ impl Trx {
         engine.history.counts.older_read.fetch_add(older.read, Relaxed);
         if let Some(progress) = self.progress.as_ref().filter(|_| steps >= TOLD) {
             progress.end();
+        }
+        if goes_on {
+            self.locks.seen().set_phase(Phase::Running);
         }
         Ok(())
     }

@@ -18,6 +18,7 @@
 //! for the rest of a packet.
 mod ring;
 
+use crate::earlier_results;
 use parking_lot::Mutex;
 use redolith_sql::processes::Process;
 use ring::Ring;
@@ -108,6 +109,7 @@ pub fn send_held_back() {
             batch.lock().send();
         }
     });
+    earlier_results::send_here();
 }
 
 /// The result of [`post`].

@@ -186,7 +186,8 @@ fn files_that_another_server_has_made_anew_stay() {
     assert_eq!(std::fs::read_to_string(&pid).unwrap(), "1\n");
 }
 
-/// A client that is gone while its statement sleeps loses its transaction and its user locks.
+/// A client that is gone while its statement sleeps or waits for a lock loses its transaction and
+/// its user locks. Tests PROC-4.
 #[test]
 fn the_locks_of_a_client_that_is_gone_are_free_again() {
     let dir = Dir::new("gone");
@@ -197,7 +198,22 @@ fn the_locks_of_a_client_that_is_gone_are_free_again() {
     stays.query("CREATE DATABASE d").unwrap();
     stays.query("CREATE TABLE d.t (id INT PRIMARY KEY)").unwrap();
     stays.query("SELECT GET_LOCK('held', 0)").unwrap();
-    let waits = ["SELECT SLEEP(100000)", "SELECT 1 + SLEEP(100000)", "DO GET_LOCK('held', -1)"];
+    // Others keep the lock of a row, and that of a table.
+    stays.query("CREATE TABLE d.r (id INT PRIMARY KEY)").unwrap();
+    stays.query("INSERT INTO d.r VALUES (1)").unwrap();
+    stays.query("CREATE TABLE d.w (id INT PRIMARY KEY)").unwrap();
+    let mut of_row = Client::connect_for(&place, "root", patience).unwrap();
+    of_row.query("BEGIN").unwrap();
+    of_row.query("SELECT * FROM d.r FOR UPDATE").unwrap();
+    let mut of_table = Client::connect_for(&place, "root", patience).unwrap();
+    of_table.query("LOCK TABLES d.w WRITE").unwrap();
+    let waits = [
+        "SELECT SLEEP(100000)",
+        "SELECT 1 + SLEEP(100000)",
+        "DO GET_LOCK('held', -1)",
+        "UPDATE d.r SET id = 2",
+        "SELECT * FROM d.w",
+    ];
     let clients = (0..).zip(waits).map(|(n, wait)| {
         let place = place.clone();
         std::thread::spawn(move || {
@@ -205,6 +221,7 @@ fn the_locks_of_a_client_that_is_gone_are_free_again() {
             let patience = std::time::Duration::from_secs(10);
             let mut leaves = Client::connect_for(&place, "root", patience).unwrap();
             leaves.query(&format!("SELECT GET_LOCK('x{n}', 0)")).unwrap();
+            leaves.query("SET innodb_lock_wait_timeout = 100000").unwrap();
             leaves.query("BEGIN").unwrap();
             leaves.query(&format!("INSERT INTO d.t VALUES ({n})")).unwrap();
             assert!(leaves.query(wait).is_err());
@@ -472,6 +489,70 @@ fn a_value_that_grows_on_its_way_to_the_client_is_counted() {
                 assert_eq!(error_code(&row), 3170);
                 assert!(text(&row).contains("redolith_statement_memory"));
             }
+        }
+    }
+}
+
+/// Tests EARLIER-1 and EARLIER-2: a client has the results of the earlier statements of a packet
+/// while a later statement waits or calculates, and gets the packets in their order.
+#[test]
+fn results_leave_while_a_later_statement_waits() {
+    const QUERY: u8 = 3;
+    const MULTI_STATEMENTS: u32 = 1 << 16;
+    let dir = Dir::new("earlier");
+    let _server = Running::start(&dir);
+    let socket = dir.0.join("s.sock");
+    let patience = std::time::Duration::from_secs(100);
+    let place = Place::Socket(socket.clone());
+    let mut other = Client::connect_for(&place, "root", patience).unwrap();
+    for sql in [
+        "CREATE DATABASE d",
+        "CREATE TABLE d.t (id INT PRIMARY KEY)",
+        "INSERT INTO d.t VALUES (1)",
+        "SELECT GET_LOCK('held', 0)",
+        "BEGIN",
+        "SELECT * FROM d.t FOR UPDATE",
+    ] {
+        other.query(sql).unwrap();
+    }
+    let mut raw = Raw { stream: UnixStream::connect(&socket).unwrap(), sequence: 0 };
+    assert_eq!(raw.login("d", DEPRECATE_EOF | MULTI_STATEMENTS)[0], 0);
+    // The rows of the server's answers, each of one column, and their ends.
+    let one_row = |raw: &mut Raw, value: &[u8]| {
+        assert_eq!((raw.read(), raw.read()[0]), (vec![1], 3));
+        let (row, end) = (raw.read(), raw.read());
+        assert_eq!((&row[1..], end[0], end[3] & 8), (value, 0xfe, 8), "more results follow");
+    };
+    for wait in [
+        "UPDATE t SET id = 2",
+        "ALTER TABLE t ADD COLUMN c INT",
+        "SELECT SLEEP(100000)",
+        "SELECT 1 + SLEEP(100000)",
+        "SELECT GET_LOCK('held', -1)",
+        "SELECT BENCHMARK(1000000000000, MD5('x'))",
+        "SELECT COUNT(*) FROM information_schema.columns a, information_schema.columns b,
+             information_schema.columns c, information_schema.columns d",
+    ] {
+        let sql = format!("SELECT CONNECTION_ID(); SELECT 'earlier'; SELECT 'b'; {wait}");
+        raw.command(QUERY, sql.as_bytes());
+        assert_eq!((raw.read(), raw.read()[0]), (vec![1], 3));
+        let id = text(&raw.read()[1..]);
+        assert_eq!(raw.read()[0], 0xfe);
+        one_row(&mut raw, b"earlier");
+        one_row(&mut raw, b"b");
+        other.query(&format!("KILL QUERY {id}")).unwrap();
+        let mut last = raw.read();
+        if wait.starts_with("SELECT") && last[0] != 0xff {
+            // Definitions, if the statement has begun to answer.
+            raw.read();
+            last = raw.read();
+        }
+        if wait.contains("SLEEP") {
+            // An interrupted SLEEP answers 1.
+            assert!([&b"\x011"[..], b"\x012"].contains(&&last[..]), "{wait}: {last:?}");
+            raw.read();
+        } else {
+            assert_eq!(error_code(&last), 1317, "{wait}");
         }
     }
 }

@@ -27,6 +27,7 @@ pub fn row_bytes(row: &[Value<'_>]) -> usize {
     row.iter().map(|v| size_of::<Value<'_>>() + crate::memory::bytes_of(v)).sum()
 }
 impl ResultSink for Collected {
+    type Aside = ();
     async fn columns(&mut self, _: &[ColumnMeta]) -> Result<()> {
         Ok(())
     }

@@ -23,6 +23,7 @@ struct Text {
     rows: Vec<Vec<String>>,
 }
 impl ResultSink for Text {
+    type Aside = ();
     async fn columns(&mut self, _: &[ColumnMeta]) -> Result<()> {
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! The tables of INFORMATION_SCHEMA and their columns, with the names, order and types of MySQL
 //! 8.0.
 use super::Virtual;
-use redolith_types::{Collation, Column, LobSize, SqlType, TableDef};
+use redolith_types::{Collation, Column, LobSize, Sign, SqlType, TableDef};
 
 /// A column's type.
 #[derive(Clone, Copy)]
@@ -18,6 +18,10 @@ pub(super) enum Ty {
     Uint,
     UintOrNull,
     DoubleOrNull,
+    Float,
+    /// A number of four bytes.
+    Small,
+    Time,
     TimeOrNull,
 }
 use Ty::*;
@@ -34,11 +38,13 @@ impl Ty {
             Int | IntOrNull => SqlType::BIGINT,
             Uint | UintOrNull => SqlType::BIGINT_UNSIGNED,
             DoubleOrNull => SqlType::DOUBLE,
-            TimeOrNull => SqlType::DateTime { fsp: 0 },
+            Float => SqlType::Float { digits: None, sign: Sign::SIGNED },
+            Small => SqlType::INT,
+            Time | TimeOrNull => SqlType::DateTime { fsp: 0 },
         };
         let column = Column::new(name, ty);
         match self {
-            Name | Str(_) | Text | Int | Uint => column.not_null(),
+            Name | Str(_) | Text | Int | Uint | Float | Small | Time => column.not_null(),
             NameOrNull | StrOrNull(_) | TextOrNull | IntOrNull | UintOrNull | DoubleOrNull
             | TimeOrNull => column,
         }
@@ -70,7 +76,11 @@ fn columns(table: Virtual) -> Columns {
         Virtual::Engines => ENGINES,
         Virtual::Events => EVENTS,
         Virtual::Files => FILES,
+        Virtual::InnodbBufferPage => INNODB_BUFFER_PAGE,
+        Virtual::InnodbBufferPageLru => INNODB_BUFFER_PAGE_LRU,
+        Virtual::InnodbBufferPoolStats => INNODB_BUFFER_POOL_STATS,
         Virtual::InnodbMetrics => INNODB_METRICS,
+        Virtual::InnodbTrx => INNODB_TRX,
         Virtual::KeyColumnUsage => KEY_COLUMN_USAGE,
         Virtual::Partitions => PARTITIONS,
         Virtual::Processlist => PROCESSLIST,
@@ -85,6 +95,112 @@ fn columns(table: Virtual) -> Columns {
     }
 }
 
+const INNODB_BUFFER_PAGE: Columns = &[
+    ("POOL_ID", Uint),
+    ("BLOCK_ID", Uint),
+    ("SPACE", Uint),
+    ("PAGE_NUMBER", Uint),
+    ("PAGE_TYPE", StrOrNull(64)),
+    ("FLUSH_TYPE", Uint),
+    ("FIX_COUNT", Uint),
+    ("IS_HASHED", StrOrNull(3)),
+    ("NEWEST_MODIFICATION", Uint),
+    ("OLDEST_MODIFICATION", Uint),
+    ("ACCESS_TIME", Uint),
+    ("TABLE_NAME", StrOrNull(1024)),
+    ("INDEX_NAME", StrOrNull(1024)),
+    ("NUMBER_RECORDS", Uint),
+    ("DATA_SIZE", Uint),
+    ("COMPRESSED_SIZE", Uint),
+    ("PAGE_STATE", StrOrNull(64)),
+    ("IO_FIX", StrOrNull(64)),
+    ("IS_OLD", StrOrNull(3)),
+    ("FREE_PAGE_CLOCK", Uint),
+    ("IS_STALE", StrOrNull(3)),
+];
+const INNODB_BUFFER_PAGE_LRU: Columns = &[
+    ("POOL_ID", Uint),
+    ("LRU_POSITION", Uint),
+    ("SPACE", Uint),
+    ("PAGE_NUMBER", Uint),
+    ("PAGE_TYPE", StrOrNull(64)),
+    ("FLUSH_TYPE", Uint),
+    ("FIX_COUNT", Uint),
+    ("IS_HASHED", StrOrNull(3)),
+    ("NEWEST_MODIFICATION", Uint),
+    ("OLDEST_MODIFICATION", Uint),
+    ("ACCESS_TIME", Uint),
+    ("TABLE_NAME", StrOrNull(1024)),
+    ("INDEX_NAME", StrOrNull(1024)),
+    ("NUMBER_RECORDS", Uint),
+    ("DATA_SIZE", Uint),
+    ("COMPRESSED_SIZE", Uint),
+    ("COMPRESSED", StrOrNull(3)),
+    ("IO_FIX", StrOrNull(64)),
+    ("IS_OLD", StrOrNull(3)),
+    ("FREE_PAGE_CLOCK", Uint),
+];
+const INNODB_BUFFER_POOL_STATS: Columns = &[
+    ("POOL_ID", Uint),
+    ("POOL_SIZE", Uint),
+    ("FREE_BUFFERS", Uint),
+    ("DATABASE_PAGES", Uint),
+    ("OLD_DATABASE_PAGES", Uint),
+    ("MODIFIED_DATABASE_PAGES", Uint),
+    ("PENDING_DECOMPRESS", Uint),
+    ("PENDING_READS", Uint),
+    ("PENDING_FLUSH_LRU", Uint),
+    ("PENDING_FLUSH_LIST", Uint),
+    ("PAGES_MADE_YOUNG", Uint),
+    ("PAGES_NOT_MADE_YOUNG", Uint),
+    ("PAGES_MADE_YOUNG_RATE", Float),
+    ("PAGES_MADE_NOT_YOUNG_RATE", Float),
+    ("NUMBER_PAGES_READ", Uint),
+    ("NUMBER_PAGES_CREATED", Uint),
+    ("NUMBER_PAGES_WRITTEN", Uint),
+    ("PAGES_READ_RATE", Float),
+    ("PAGES_CREATE_RATE", Float),
+    ("PAGES_WRITTEN_RATE", Float),
+    ("NUMBER_PAGES_GET", Uint),
+    ("HIT_RATE", Uint),
+    ("YOUNG_MAKE_PER_THOUSAND_GETS", Uint),
+    ("NOT_YOUNG_MAKE_PER_THOUSAND_GETS", Uint),
+    ("NUMBER_PAGES_READ_AHEAD", Uint),
+    ("NUMBER_READ_AHEAD_EVICTED", Uint),
+    ("READ_AHEAD_RATE", Float),
+    ("READ_AHEAD_EVICTED_RATE", Float),
+    ("LRU_IO_TOTAL", Uint),
+    ("LRU_IO_CURRENT", Uint),
+    ("UNCOMPRESS_TOTAL", Uint),
+    ("UNCOMPRESS_CURRENT", Uint),
+];
+const INNODB_TRX: Columns = &[
+    ("trx_id", Uint),
+    ("trx_state", Str(13)),
+    ("trx_started", Time),
+    ("trx_requested_lock_id", StrOrNull(126)),
+    ("trx_wait_started", TimeOrNull),
+    ("trx_weight", Uint),
+    ("trx_mysql_thread_id", Uint),
+    ("trx_query", StrOrNull(1024)),
+    ("trx_operation_state", StrOrNull(64)),
+    ("trx_tables_in_use", Uint),
+    ("trx_tables_locked", Uint),
+    ("trx_lock_structs", Uint),
+    ("trx_lock_memory_bytes", Uint),
+    ("trx_rows_locked", Uint),
+    ("trx_rows_modified", Uint),
+    ("trx_concurrency_tickets", Uint),
+    ("trx_isolation_level", Str(16)),
+    ("trx_unique_checks", Small),
+    ("trx_foreign_key_checks", Small),
+    ("trx_last_foreign_key_error", StrOrNull(256)),
+    ("trx_adaptive_hash_latched", Small),
+    ("trx_adaptive_hash_timeout", Uint),
+    ("trx_is_read_only", Small),
+    ("trx_autocommit_non_locking", Small),
+    ("trx_schedule_weight", UintOrNull),
+];
 const INNODB_METRICS: Columns = &[
     ("NAME", Str(193)),
     ("SUBSYSTEM", Str(193)),

@@ -9,6 +9,7 @@
 //! names of other schemas and tables.)
 //! ISCH-2: no statement writes here: a write is error 1044 for every user.
 mod definition;
+mod innodb;
 mod server;
 mod tables;
 mod views;
@@ -54,7 +55,11 @@ tables! {
     Engines "ENGINES",
     Events "EVENTS",
     Files "FILES",
+    InnodbBufferPage "INNODB_BUFFER_PAGE",
+    InnodbBufferPageLru "INNODB_BUFFER_PAGE_LRU",
+    InnodbBufferPoolStats "INNODB_BUFFER_POOL_STATS",
     InnodbMetrics "INNODB_METRICS",
+    InnodbTrx "INNODB_TRX",
     KeyColumnUsage "KEY_COLUMN_USAGE",
     Partitions "PARTITIONS",
     Processlist "PROCESSLIST",
@@ -127,7 +132,11 @@ pub async fn rows(
         Virtual::Collations => out.extend(show::collations())?,
         Virtual::Columns => tables::columns(&db.engine, asked, shows_keys, &mut out).await?,
         Virtual::Engines => out.extend(show::engines())?,
+        Virtual::InnodbBufferPage => innodb::pages(db, &asked, &mut out).await?,
+        Virtual::InnodbBufferPageLru => innodb::pages_by_age(db, &asked, &mut out).await?,
+        Virtual::InnodbBufferPoolStats => out.push(innodb::pool_stats(db))?,
         Virtual::InnodbMetrics => out.extend(server::metrics(db))?,
+        Virtual::InnodbTrx => innodb::transactions(db, &asked, &mut out).await?,
         Virtual::KeyColumnUsage => {
             tables::key_column_usage(&db.engine, asked, shows_keys, &mut out).await?
         }

@@ -150,6 +150,7 @@ impl Session {
         warnings.without_notes(!vars.is_on(Var::SqlNotes));
         let mut trx = db.engine.begin(client.process.interrupt.clone());
         trx.progress = Some(client.process.progress.clone());
+        trx.locks().seen().set_session(client.process.id);
         memory.watch_locks(trx.locks().clone());
         Session {
             context: PlanContext {

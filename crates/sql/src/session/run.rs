@@ -13,11 +13,13 @@ use crate::plan::{DdlStmt, ExprKind, InsertPlan, InsertRows, Plan, ShowKind, Sta
 use crate::processes::Kill;
 use crate::session_state::{Done, Level, Outcome};
 use crate::settings::Var;
-use crate::sink::{OkInfo, ResultSink, StatusFlags};
+use crate::sink::{Aside, OkInfo, ResultSink, StatusFlags};
 use crate::status::{Counter, Handlers};
 use redolith_engine::dict::metadata_lock::{MetadataLockMode, MetadataLockWait};
 use redolith_engine::runtime::give_way;
 use redolith_types::{Charset, Value};
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -50,31 +52,19 @@ impl Session {
         let mut parameterized = std::mem::take(&mut self.parameterized);
         let (mut next, mut statements) = (Some(0), 0);
         while let Some(start) = next {
-            let mut ran = Ok(());
-            if statements > 0 {
-                // Of short statements, none may give way itself, or look whether it is killed.
-                if statements % STATEMENTS_PER_TURN == 0 {
-                    give_way(&*self.db.engine.runtime).await;
-                }
-                ran = exec::go_on(&self.state.process);
-            }
+            // SINK-4
+            let mut aside = if statements > 0 { out.set_aside() } else { None };
+            let ran = {
+                let mut running =
+                    pin!(self.run_next(text, start, statements, &mut parameterized, out));
+                poll_fn(|cx| match &mut aside {
+                    None => running.as_mut().poll(cx),
+                    Some(aside) => aside.poll(cx, |cx| running.as_mut().poll(cx)),
+                })
+                .await
+            };
             statements += 1;
-            ran = ran.and_then(|()| self.parameterize(&mut parameterized, text, start));
-            ran = ran.and_then(|()| self.state.memory.text.set(parameterized.bytes()));
-            if ran.is_err() {
-                self.state.warnings.clear();
-            }
-            next = parameterized.next.or(parameterized.comment.filter(|_| self.multi_statements));
-            if ran.is_ok() {
-                ran = self.run_statement(text, start, &parameterized, next.is_some(), out).await;
-            }
-            self.state.memory.statement.release_to(0);
-            if next.is_some() {
-                out.results_in(self.results_collation());
-            }
-            if ran.is_ok() && next.is_some() && out.wants_drain() {
-                ran = out.drain().await;
-            }
+            next = self.next_statement(&parameterized);
             if let Err(e) = ran {
                 // INFILE-4: the statement holds no locks any more.
                 out.end_file().await;
@@ -86,6 +76,47 @@ impl Session {
         parameterized.trim(super::KEPT_TEXT_BYTES);
         self.state.memory.text.release_to(0);
         self.parameterized = parameterized;
+    }
+
+    /// Where the next statement of the text begins.
+    fn next_statement(&self, parameterized: &Parameterized) -> Option<usize> {
+        parameterized.next.or(parameterized.comment.filter(|_| self.multi_statements))
+    }
+
+    /// Runs the statement at `start`, before which the text has had `earlier` others.
+    async fn run_next(
+        &mut self,
+        text: &[u8],
+        start: usize,
+        earlier: usize,
+        parameterized: &mut Parameterized,
+        out: &mut impl ResultSink,
+    ) -> Result<(), SqlError> {
+        let mut ran = Ok(());
+        if earlier > 0 {
+            // Of short statements, none may give way itself, or look whether it is killed.
+            if earlier.is_multiple_of(STATEMENTS_PER_TURN) {
+                give_way(&*self.db.engine.runtime).await;
+            }
+            ran = exec::go_on(&self.state.process);
+        }
+        ran = ran.and_then(|()| self.parameterize(parameterized, text, start));
+        ran = ran.and_then(|()| self.state.memory.text.set(parameterized.bytes()));
+        if ran.is_err() {
+            self.state.warnings.clear();
+        }
+        let more = self.next_statement(parameterized).is_some();
+        if ran.is_ok() {
+            ran = self.run_statement(text, start, parameterized, more, out).await;
+        }
+        self.state.memory.statement.release_to(0);
+        if more {
+            out.results_in(self.results_collation());
+        }
+        if ran.is_ok() && more && out.wants_drain() {
+            ran = out.drain().await;
+        }
+        ran
     }
 
     /// `more` says that another statement follows in the text.
@@ -313,8 +344,8 @@ impl Session {
         db.status.counters.add(Counter::MaxExecutionTimeSet, 1);
         let deadline = db.engine.disk.now().saturating_add(limit);
         let mut timer = Some(db.engine.runtime.sleep(limit));
-        let mut running = std::pin::pin!(self.run_rows(plan, params, None, Some(deadline), out));
-        let ran = std::future::poll_fn(|cx| {
+        let mut running = pin!(self.run_rows(plan, params, None, Some(deadline), out));
+        let ran = poll_fn(|cx| {
             if timer.as_mut().is_some_and(|timer| timer.as_mut().poll(cx).is_ready()) {
                 timer = None;
                 process.kill(Kill::Timeout);
@@ -403,6 +434,15 @@ impl Session {
         goes_on: bool,
         out: &mut impl ResultSink,
     ) -> Result<Outcome, SqlError> {
+        if !plan.tables.is_empty() {
+            let written = plan.tables.iter().filter(|used| used.write).count();
+            let locks_all = matches!(&plan.body, Statement::Select(select) if select.locking);
+            let locked = if locks_all { plan.tables.len() } else { written };
+            let vars = &self.vars;
+            self.trx.show_statement(plan.tables.len() as u32, locked as u32, || {
+                (vars.is_on(Var::UniqueChecks), vars.is_on(Var::ForeignKeyChecks))
+            });
+        }
         let variables = SystemVariables {
             settings: &self.db.settings,
             vars: &self.vars,
@@ -438,6 +478,9 @@ impl Session {
             Ok(()) => exec::run(&mut cx, plan, params, out).await,
             Err(e) => Err(e),
         };
+        if goes_on && !plan.tables.is_empty() {
+            cx.trx.show_rest();
+        }
         let insert_id_taken = cx.env.settings.insert_id != settings.insert_id;
         if insert_id_taken {
             self.vars.store_bits(Var::InsertId, 0);

@@ -514,6 +514,7 @@ impl Queued<'_> {
     /// Returns true if the request was granted, and false if the time is over.
     async fn wait_for(&mut self, time: Duration, wait: MetadataLockWait<'_>) -> Result<bool> {
         let mut timer = wait.runtime.sleep(time);
+        let _waiting = wait.kill.wait();
         poll_fn(|cx| {
             if self.waiter.granted_or_wake(cx.waker()) {
                 return Poll::Ready(Ok(true));

@@ -136,7 +136,7 @@ fn who_comes_later_queues_but_holders_pass() {
     assert!(lock.is_free());
 }
 
-/// Tests MDL-5.
+/// Tests MDL-5, and that a wait shows from its beginning to its end.
 #[test]
 fn timeouts_and_kills_leave_the_queue() {
     let (b, lock) = (Bench::new(), MetadataLock::new());
@@ -146,9 +146,12 @@ fn timeouts_and_kills_leave_the_queue() {
     assert!(matches!(poll_once(&mut ddl), Some((_, Err(Error::LockWaitTimeout)))));
     b.clock.restart();
     assert!(!lock.has_waiters());
+    assert!(!b.kill.is_waiting());
     let mut ddl = b.lock(MetadataLockSet::new(), &lock, Exclusive);
+    assert!(b.kill.is_waiting());
     b.kill.kill();
     assert!(matches!(poll_once(&mut ddl), Some((_, Err(Error::Interrupted)))));
+    assert!(!b.kill.is_waiting());
     b.kill.clear();
     let ddl = b.lock(MetadataLockSet::new(), &lock, Exclusive);
     let mut late = b.lock(MetadataLockSet::new(), &lock, Read);

@@ -174,9 +174,11 @@ fn a_kill_ends_the_wait() {
     b.lock(&t1, 1, S);
     let mut w2 = b.queue(&t2, 1, X);
     let mut w3 = b.queue(&t3, 1, S);
-    assert!(w3.is_pending());
+    assert!(w2.is_pending() && w3.is_pending());
+    assert!(t2.kill().is_waiting() && !t1.kill().is_waiting());
     t2.kill().kill();
     assert!(matches!(w2.poll(), Some(Err(Error::Interrupted))));
+    assert!(!t2.kill().is_waiting());
     assert!(w3.is_granted());
     t2.kill().clear();
     assert!(b.lock(&t2, 1, S));
