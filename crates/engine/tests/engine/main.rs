@@ -15,6 +15,7 @@ mod mixed_pages;
 mod pool_list;
 mod purge;
 mod purge_pace;
+mod record_judging;
 mod row_estimate;
 mod rows;
 mod small_pool;

@@ -28,6 +28,7 @@ impl CommitStream for Binlog {
         let anew = goes_on && work.files.begins_anew(state.file)?;
         if goes_on && !anew {
             work.files.judge_place(state.file, state.offset)?;
+            work.files.judge_order(&state)?;
         }
         *self.safe.lock() = state.clone();
         *self.stored.lock() = (0, state.file);
