@@ -58,7 +58,8 @@ pub fn check(disk: &dyn Disk, binlog: &Binlog, tell: &mut dyn FnMut(Told)) -> Ch
     let whole = numbers.iter().map(len).sum();
     let (goes_on, sums) = (binlog.goes_on_at(), Checked::default());
     let names = Names { before: Some(GtidSet::new()), intervals: 0 };
-    let mut check = Check { disk, place, goes_on, names, sums, whole, found: 0, tell };
+    let mut check =
+        Check { disk, place, named: &numbers, goes_on, names, sums, whole, found: 0, tell };
     let mut before = None;
     for (i, number) in numbers.iter().enumerate() {
         check.found = 0;
@@ -72,6 +73,8 @@ pub fn check(disk: &dyn Disk, binlog: &Binlog, tell: &mut dyn FnMut(Told)) -> Ch
 struct Check<'a> {
     disk: &'a dyn Disk,
     place: &'a Place,
+    /// The files that the index names.
+    named: &'a [u32],
     goes_on: Option<BinlogPosition>,
     names: Names,
     sums: Checked,
@@ -145,7 +148,10 @@ impl Check<'_> {
             }
         };
         if let Some((left, of_left)) = &before
-            && let Some(why) = of_left.before(&begin, &file_name(&self.place.base, number))
+            && let Some(why) =
+                of_left.before(&begin, &file_name(&self.place.base, number), |name| {
+                    self.named.iter().any(|n| file_name(&self.place.base, *n) == name)
+                })
         {
             let (left, name) = (self.place.path(*left), file_name(&self.place.base, number));
             self.damage(format!(
@@ -189,6 +195,7 @@ impl Check<'_> {
         }
         let mut open: Option<Open> = None;
         let (mut sequence, mut ended, begun) = (0, false, self.sums.bytes);
+        let mut counts_those_before = false;
         loop {
             let position = reader.position();
             let (event_type, end, gtid) = match reader.next_in_pieces() {
@@ -216,6 +223,7 @@ impl Check<'_> {
             if self.sums.events.is_multiple_of(1024) {
                 (self.tell)(Told::Progress(begun + position, self.whole));
             }
+            counts_those_before |= event_type == EventType::PREVIOUS_GTIDS;
             if ended {
                 self.wrong(number, position, "an event lies behind the end of the file");
             }
@@ -244,6 +252,9 @@ impl Check<'_> {
                     open = None;
                 }
             }
+        }
+        if !counts_those_before {
+            self.wrong(number, reader.position(), "the file ends before its PREVIOUS_GTIDS event");
         }
         if let Some(Open { at, .. }) = open
             && (!is_last || goes_on.is_some())

@@ -138,6 +138,7 @@ impl Binlog {
                 unfinished: Unfinished::Nothing,
                 copied: Vec::new(),
                 reset_ahead: None,
+                begins_anew: None,
                 judging: None,
                 surplus: None,
             }),

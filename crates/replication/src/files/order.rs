@@ -12,7 +12,7 @@
 //! before this one: the two have no transaction in common, and a start has begun the second one.
 use super::{Files, Place};
 use crate::state::State;
-use redolith_binlog::file::file_name;
+use redolith_binlog::file::{file_name, file_number};
 use redolith_binlog::{Event, EventType, Gtid, GtidSet, ReadError, Reader};
 use redolith_disk::Disk;
 use redolith_engine::Result;
@@ -75,14 +75,22 @@ impl Begin {
         let theirs = servers(before);
         !self.by_rotation && !servers(self).iter().any(|uuid| theirs.contains(uuid))
     }
-    /// Why this file cannot be the one before `next`, which is called `name`.
-    pub(crate) fn before(&self, next: &Begin, name: &str) -> Option<String> {
-        let rotated = self.rotates_to.as_deref();
-        if rotated.map_or(next.by_rotation, |to| to != name) {
-            return Some(match rotated {
-                Some(other) => format!("it ends with a ROTATE event to {other}"),
-                None => "it does not end with a ROTATE event".into(),
-            });
+    /// Why this file cannot be the one before `next`, which is called `name`. A file between them
+    /// that nobody names (`is_named`) was removed.
+    pub(crate) fn before(
+        &self,
+        next: &Begin,
+        name: &str,
+        is_named: impl Fn(&str) -> bool,
+    ) -> Option<String> {
+        match self.rotates_to.as_deref() {
+            Some(to) if to == name => {}
+            Some(to) if is_named(to) => {
+                return Some(format!("it ends with a ROTATE event to {to}"));
+            }
+            Some(_) => return None,
+            None if next.by_rotation => return Some("it does not end with a ROTATE event".into()),
+            None => {}
         }
         if next.is_of_another_log(self) {
             return None;
@@ -129,14 +137,18 @@ impl Files {
                 place.path(number).display()
             )))
         };
+        let is_named = |name: &str| {
+            file_number(name)
+                .is_some_and(|n| numbers.contains(&n) && file_name(&place.base, n) == name)
+        };
         let mut before: Option<(u32, Begin)> = None;
-        for number in numbers {
+        for number in numbers.iter().copied() {
             let Ok(begin) = Begin::read(&*self.disk, place, number) else {
                 before = None;
                 continue;
             };
             if let Some((left, of_left)) = &before
-                && let Some(why) = of_left.before(&begin, &file_name(&place.base, number))
+                && let Some(why) = of_left.before(&begin, &file_name(&place.base, number), is_named)
             {
                 return wrong(
                     *left,

@@ -1,5 +1,5 @@
 //! `redolith check` of a binary log.
-use super::judging::{picture, put};
+use super::judging::{picture, put, record};
 use super::order::Log;
 use super::*;
 use crate::check::{Checked, check};
@@ -7,9 +7,18 @@ use redolith_engine::Told;
 
 /// Checks the log as the command does. Returns the damage, and the notes.
 fn checked(log: &Log) -> (Checked, Vec<String>, Vec<String>) {
+    checked_with(log, &[])
+}
+/// Does the same with records in the redo log.
+fn checked_with(log: &Log, records: &[(Lsn, Vec<u8>)]) -> (Checked, Vec<String>, Vec<String>) {
     let before = picture(&log.rig);
     let again = Binlog::new(log.rig.disk.clone(), log.rig.binlog.place().clone()).unwrap();
-    let judged = again.judge(&log.state).and_then(|()| again.judge_end());
+    let judge = || -> Result<()> {
+        again.judge(&log.state)?;
+        records.iter().try_for_each(|(at, record)| again.judge_record(*at, record))?;
+        again.judge_end()
+    };
+    let judged = judge();
     let (mut damage, mut notes, mut last) = (Vec::new(), Vec::new(), (0, 0));
     let sums = check(&*log.rig.disk, &again, &mut |told| match told {
         Told::Damage(why) => damage.push(why),
@@ -60,11 +69,13 @@ fn damage_is_named_with_its_file_and_position() {
 #[test]
 fn what_a_start_makes_again_is_no_damage() {
     let mut log = Log::new(true);
+    let at = Lsn(log.rig.lsn);
     log.rig.transaction("behind the state");
+    let records = [(at, record(2, "behind the state"))];
     let (path, whole) = (log.rig.binlog.place().path(4), log.rig.file(4));
     for cut in log.files[3].len()..whole.len() {
         put(&log.rig.disk, &path, &whole[..cut]);
-        let (sums, damage, _) = checked(&log);
+        let (sums, damage, _) = checked_with(&log, &records);
         assert_eq!((damage, sums.transactions), (Vec::new(), 7));
     }
 }

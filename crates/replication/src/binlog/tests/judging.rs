@@ -40,7 +40,7 @@ fn put_index(rig: &Rig, numbers: &[u32]) {
     let lines: String = numbers.iter().map(|n| format!("./binlog.{n:06}\n")).collect();
     put(&rig.disk, &rig.binlog.place().index(), lines.as_bytes());
 }
-fn record(n: u64, text: &str) -> Vec<u8> {
+pub(super) fn record(n: u64, text: &str) -> Vec<u8> {
     let sealed = events(text.as_bytes()).seal(STAMP, &GtidTemplate::default()).unwrap();
     transaction(n, None, sealed.as_bytes())
 }
