@@ -77,6 +77,14 @@ impl Judge<'_> {
     fn remake(&mut self, scanner: &mut FrameScanner, group: &[PageId]) -> Result<()> {
         let end = scanner.position();
         scanner.rewind();
+        let made = self.remake_all(scanner, group);
+        // The end of the log is judged later, whatever was found.
+        while scanner.next()?.is_some() {}
+        made?;
+        self.rebuilt();
+        read_again(end, scanner.position())
+    }
+    fn remake_all(&mut self, scanner: &mut FrameScanner, group: &[PageId]) -> Result<()> {
         let mut window = Window::default();
         window.fill(scanner)?;
         while !window.is_empty() {
@@ -85,8 +93,7 @@ impl Judge<'_> {
             }
             window.fill(scanner)?;
         }
-        self.rebuilt();
-        read_again(end, scanner.position())
+        Ok(())
     }
     /// Forgets pages that were built, except torn ones, which redo takes as they are here (TORN-2).
     fn forget(&mut self, group: &[PageId]) {
