@@ -43,7 +43,7 @@ pub struct Checked {
 /// judged, or that the data directory knows nothing of, may end as a crash leaves it.
 pub fn check(disk: &dyn Disk, binlog: &Binlog, tell: &mut dyn FnMut(Told)) -> Checked {
     let place = binlog.place();
-    let numbers = match Index::open(disk, &place.index()) {
+    let numbers: Vec<u32> = match Index::open(disk, &place.index()) {
         Ok(index) => index.files().iter().filter_map(|line| file_number(line)).collect(),
         Err(e) => {
             tell(Told::Damage(e.to_string()));
@@ -54,8 +54,8 @@ pub fn check(disk: &dyn Disk, binlog: &Binlog, tell: &mut dyn FnMut(Told)) -> Ch
         let file = disk.open(&place.path(*number), OpenHow::existing(false));
         file.and_then(|file| file.len()).unwrap_or(0)
     };
-    let numbers: Vec<u32> = numbers;
-    let whole = numbers.iter().map(len).sum();
+    let lens: Vec<u64> = numbers.iter().map(len).collect();
+    let whole = lens.iter().sum();
     let (goes_on, sums) = (binlog.goes_on_at(), Checked::default());
     let names = Names { before: Some(GtidSet::new()), intervals: 0 };
     let mut check =
@@ -64,7 +64,7 @@ pub fn check(disk: &dyn Disk, binlog: &Binlog, tell: &mut dyn FnMut(Told)) -> Ch
     for (i, number) in numbers.iter().enumerate() {
         check.found = 0;
         before = check.file(*number, before.take(), i + 1 == numbers.len());
-        check.sums.bytes = numbers[..=i].iter().map(len).sum();
+        check.sums.bytes += lens[i];
         (check.tell)(Told::Progress(check.sums.bytes, whole));
     }
     check.sums
