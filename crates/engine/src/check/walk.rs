@@ -60,7 +60,7 @@ impl Walk {
         &mut self,
         mut wrong: impl FnMut(PageNo, &'static str),
     ) -> Option<(u16, Expected)> {
-        while let Some((level, x)) = self.to_visit.pop() {
+        if let Some((level, x)) = self.to_visit.pop() {
             if let Some(mut last) = self.last[usize::from(level)].take() {
                 if last.next != x.no
                     && let Some(unknown) = last.unknown()
