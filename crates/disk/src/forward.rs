@@ -103,7 +103,7 @@ macro_rules! forward_disk {
 }
 
 /// In an `impl File`, does the same: `redolith_disk::forward_file!(file: read_at write_at
-/// write_durable_at sync len set_len submit submit_many);`
+/// write_durable_at sync len next_data set_len submit submit_many);`
 #[macro_export]
 macro_rules! forward_file {
     ($inner:ident: $($method:ident)*) => { $($crate::forward_file!(@$method $inner);)* };
@@ -135,6 +135,11 @@ macro_rules! forward_file {
     (@len $i:ident) => {
         fn len(&self) -> std::io::Result<u64> {
             self.$i.len()
+        }
+    };
+    (@next_data $i:ident) => {
+        fn next_data(&self, offset: u64) -> std::io::Result<Option<u64>> {
+            self.$i.next_data(offset)
         }
     };
     (@set_len $i:ident) => {

@@ -65,6 +65,11 @@ impl Image {
             Arc::make_mut(b)[block].copy_from_slice(data);
         }
     }
+    /// The first place from `offset` on in a block that is there.
+    pub fn next_data(&self, offset: u64) -> Option<u64> {
+        let (no, _) = self.blocks.range(offset / BLOCK..).next()?;
+        Some(offset.max(no * BLOCK)).filter(|at| *at < self.len)
+    }
     pub fn set_len(&mut self, len: u64) {
         if len < self.len {
             self.blocks.split_off(&len.div_ceil(BLOCK));
@@ -120,6 +125,17 @@ mod tests {
             assert_eq!(image.len(), plain.len() as u64);
             assert!(image.to_vec() == plain);
             assert!(!image.read(&mut [0], image.len()));
+        }
+    }
+    #[test]
+    fn holes_are_told_from_data() {
+        let mut image = Image::default();
+        image.set_len(40_000);
+        assert_eq!(image.next_data(0), None);
+        image.write(&[1; 100], 20_000);
+        let places = [(0, Some(16_384)), (16_400, Some(16_400)), (20_480, None), (50_000, None)];
+        for (from, to) in places {
+            assert_eq!(image.next_data(from), to, "from {from}");
         }
     }
     #[test]

@@ -114,6 +114,9 @@ impl File for InTurn {
     fn len(&self) -> io::Result<u64> {
         self.0.file.len()
     }
+    fn next_data(&self, offset: u64) -> io::Result<Option<u64>> {
+        self.0.file.next_data(offset)
+    }
     fn set_len(&self, len: u64) -> io::Result<()> {
         self.0.file.set_len(len)
     }

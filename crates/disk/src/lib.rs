@@ -152,6 +152,12 @@ pub trait File: Send + Sync {
     /// Makes the completed writes and the file's length durable (fdatasync).
     fn sync(&self) -> io::Result<()>;
     fn len(&self) -> io::Result<u64>;
+    /// The first place from `offset` on where the file may have something: before it are only
+    /// holes, which read as zeros. `None` if holes are all that is left. Where the system cannot
+    /// tell, there may be something everywhere.
+    fn next_data(&self, offset: u64) -> io::Result<Option<u64>> {
+        Ok((offset < self.len()?).then_some(offset))
+    }
     /// Grows or cuts the file. Growing allocates space that reads as zeros, so a full disk is
     /// reported here and not at a later write.
     fn set_len(&self, len: u64) -> io::Result<()>;

@@ -200,6 +200,17 @@ impl File for Layer {
     fn len(&self) -> io::Result<u64> {
         Ok(self.over.lock().len)
     }
+    fn next_data(&self, offset: u64) -> io::Result<Option<u64>> {
+        let over = self.over.lock();
+        let above = over.blocks.keys().map(|block| block * ALIGN as u64);
+        let above = above.filter(|at| at + ALIGN as u64 > offset).min();
+        let below = match &self.below {
+            Some(below) => below.next_data(offset)?.filter(|at| *at < over.below_len),
+            None => None,
+        };
+        let first = above.into_iter().chain(below).min().map(|at| at.max(offset));
+        Ok(first.filter(|at| *at < over.len))
+    }
     fn set_len(&self, len: u64) -> io::Result<()> {
         let mut over = self.over.lock();
         if len < over.len {

@@ -2,7 +2,10 @@
 //! and entries in both directions, and the pages of the space.
 //!
 //! The caller holds the table's metadata lock in a mode that keeps writers out. The check itself
-//! holds purge off.
+//! holds purge off. Besides what [`walk`] needs, it has two bits in memory for each page of the
+//! space.
+mod walk;
+
 use crate::btree::{Seek, Tree};
 use crate::buf::Latch;
 use crate::bytes::u32_at;
@@ -13,8 +16,8 @@ use crate::row::{overflow, value};
 use crate::space::bitmap;
 use crate::trx::Turn;
 use crate::{Error, PageId, PageNo, Result};
-use hashbrown::HashSet;
 use std::sync::Arc;
+use walk::{PageSet, Walk};
 
 /// The findings of a check.
 #[derive(Debug, Default)]
@@ -26,7 +29,7 @@ pub struct Check {
     pub rows: u64,
     pub pages: u64,
     /// Pages of long columns of rows that are marked as deleted. Purge may have freed them.
-    deleted: HashSet<PageNo>,
+    deleted: PageSet,
     turn: Turn,
 }
 const MAX_ERRORS: usize = 20;
@@ -38,11 +41,6 @@ impl Check {
     }
 }
 
-/// A page of a level, as the level above names it.
-struct Expected {
-    no: PageNo,
-    low: Vec<u8>,
-}
 type Entries = Vec<(Vec<u8>, bool)>;
 
 /// The payload of a clustered record's value, if it is the payload of a row.
@@ -67,7 +65,9 @@ impl Engine {
         Ok(c)
     }
     async fn check_all(&self, t: &Table, c: &mut Check) -> Result<()> {
-        let mut reached: HashSet<PageNo> = HashSet::new();
+        let pages = self.store.spaces.find(t.space)?.map_or(0, |space| space.pages());
+        let mut reached = PageSet::new(pages);
+        c.deleted = PageSet::new(pages);
         for (no, ix) in t.indexes.iter().enumerate() {
             let name = if no == 0 { "PRIMARY" } else { &ix.def.name };
             self.check_tree(t, no, name, &ix.tree, &mut reached, c).await?;
@@ -75,113 +75,74 @@ impl Engine {
         self.check_pages(t, &reached, c).await
     }
 
-    /// Walks a tree level by level.
+    /// Walks a tree.
     async fn check_tree(
         &self,
         t: &Table,
         no: usize,
         name: &str,
         tree: &Tree,
-        reached: &mut HashSet<PageNo>,
+        reached: &mut PageSet,
         c: &mut Check,
     ) -> Result<()> {
-        let mut level = vec![Expected { no: tree.root, low: Vec::new() }];
-        let mut height = None;
-        while !level.is_empty() {
-            let mut below = Vec::new();
-            let mut carry: Option<(PageNo, Vec<u8>)> = None;
-            let mut queue: std::collections::VecDeque<Expected> = level.into();
-            while let Some(x) = queue.pop_front() {
-                // After an incomplete split there is a page that the level above does not know yet.
-                let x = match carry.take() {
-                    Some((next, high)) if next != x.no => {
-                        queue.push_front(x);
-                        Expected { no: next, low: high }
-                    }
-                    _ => x,
-                };
-                if !reached.insert(x.no) {
-                    c.error(format!("index '{name}': page {} is reached twice", x.no));
-                    return Ok(());
-                }
-                c.pages += 1;
-                c.turn.count(self).await;
-                let id = PageId { space: t.space, no: x.no };
-                let page = self.retry(|| Ok(Box::new(*self.store.pool.fix(id, Latch::S)?))).await?;
-                let at = |what: &str| format!("index '{name}', page {}: {what}", x.no);
-                if !index::is_index(&page)
-                    || index::index_id(&page) != tree.index
-                    || height.is_some_and(|h| h != index::level(&page))
-                {
-                    c.error(at("not a page of this index and level"));
-                    continue;
-                }
-                height = Some(index::level(&page));
-                if let Err(e) = index::check(&page) {
-                    c.error(at(&e));
-                    continue;
-                }
-                let first = index::first_rec(&page).map(|r| index::key(&page, r));
-                if first.is_some_and(|k| k < &x.low[..]) {
-                    c.error(at("its first key is below its low key"));
-                }
-                let next = index::next_page(&page);
-                let high = index::high_key(&page).map(<[u8]>::to_vec);
-                match (queue.front(), &high) {
-                    (Some(n), Some(h)) if n.no == next && n.low != *h => {
-                        c.error(at("its high key is not the low key of the next page"))
-                    }
-                    (Some(n), Some(_)) if n.no != next && !index::is_incomplete(&page) => {
-                        c.error(at("its right neighbour is not the parent's next child"))
-                    }
-                    (_, None) if next != 0 => {
-                        c.error(at("it has a right neighbour but no high key"))
-                    }
-                    (Some(_), None) => {
-                        c.error(at("it has no high key, but is not the last page of its level"))
-                    }
-                    (None, Some(_)) if !index::is_incomplete(&page) => {
-                        c.error(at("the last page of its level has a high key"))
-                    }
-                    _ => {}
-                }
-                if index::is_incomplete(&page)
-                    && let Some(h) = high
-                {
-                    carry = Some((next, h));
-                    if queue.is_empty() {
-                        queue.extend(carry.take().map(|(no, low)| Expected { no, low }));
-                    }
-                }
-                if index::level(&page) > 0 {
-                    if index::first_rec(&page).is_none() {
-                        c.error(at("a node without children"));
-                    }
-                    let children = index::records(&page).map(|r| Expected {
-                        no: index::child(&page, r),
-                        low: index::key(&page, r).to_vec(),
-                    });
-                    below.extend(children);
-                } else if no == 0 {
-                    self.check_rows(t, &page, reached, c).await?;
-                } else {
-                    let entries = index::records(&page)
-                        .map(|r| (index::key(&page, r).to_vec(), index::is_marked(&page, r)))
-                        .collect();
-                    self.check_entries(t, no, name, entries, c).await?;
-                }
+        let at = |no: PageNo, what: &str| format!("index '{name}', page {no}: {what}");
+        let root = self.page_of(t, tree.root).await?;
+        let height = if index::is_index(&root) { index::level(&root) } else { 0 };
+        let mut walk = Walk::new(tree.root, height);
+        while let Some((level, x)) = walk.next(|no, why| c.error(at(no, why))) {
+            if !reached.insert(x.no) {
+                c.error(format!("index '{name}': page {} is reached twice", x.no));
+                return Ok(());
             }
-            level = below;
-            height = height.and_then(|h| h.checked_sub(1));
+            c.pages += 1;
+            c.turn.count(self).await;
+            let page = self.page_of(t, x.no).await?;
+            if !index::is_index(&page)
+                || index::index_id(&page) != tree.index
+                || index::level(&page) != level
+            {
+                c.error(at(x.no, "not a page of this index and level"));
+                walk.lost(level);
+                continue;
+            }
+            if let Err(e) = index::check(&page) {
+                c.error(at(x.no, &e));
+                walk.lost(level);
+                continue;
+            }
+            let first = index::first_rec(&page).map(|r| index::key(&page, r));
+            if first.is_some_and(|k| k < &x.low[..]) {
+                c.error(at(x.no, "its first key is below its low key"));
+            }
+            if level > 0 && index::first_rec(&page).is_none() {
+                c.error(at(x.no, "a node without children"));
+            }
+            walk.visited(level, x.no, &page);
+            if level > 0 {
+                continue;
+            }
+            if no == 0 {
+                self.check_rows(t, &page, reached, c).await?;
+            } else {
+                let entries = index::records(&page)
+                    .map(|r| (index::key(&page, r).to_vec(), index::is_marked(&page, r)))
+                    .collect();
+                self.check_entries(t, no, name, entries, c).await?;
+            }
         }
         Ok(())
+    }
+    /// A copy of a page of the table.
+    async fn page_of(&self, t: &Table, no: PageNo) -> Result<Box<index::Page>> {
+        let id = PageId { space: t.space, no };
+        self.retry(|| Ok(Box::new(*self.store.pool.fix(id, Latch::S)?))).await
     }
     /// Checks that every live row has its entry in every secondary index, and its overflow pages.
     async fn check_rows(
         &self,
         t: &Table,
         page: &index::Page,
-        reached: &mut HashSet<PageNo>,
+        reached: &mut PageSet,
         c: &mut Check,
     ) -> Result<()> {
         let mut e = Vec::new();
@@ -263,7 +224,7 @@ impl Engine {
         t: &Table,
         first: PageNo,
         len: u64,
-        reached: &mut HashSet<PageNo>,
+        reached: &mut PageSet,
         c: &mut Check,
     ) -> Result<()> {
         let (mut no, mut rest) = (first, Some(len));
@@ -315,23 +276,19 @@ impl Engine {
     }
     /// Checks that every reached page is marked as used, and notes the used pages that were not
     /// reached.
-    async fn check_pages(&self, t: &Table, reached: &HashSet<PageNo>, c: &mut Check) -> Result<()> {
+    async fn check_pages(&self, t: &Table, reached: &PageSet, c: &mut Check) -> Result<()> {
         let Some(space) = self.store.spaces.get(t.space) else { return Ok(()) };
         let (mut lost, mut word) = (0, None);
         for no in 2..space.pages() {
             c.turn.count(self).await;
             let map = bitmap::page_of(no);
             if word.as_ref().is_none_or(|(m, _)| *m != map) {
-                let id = PageId { space: t.space, no: map };
-                word = Some((
-                    map,
-                    self.retry(|| Ok(Box::new(*self.store.pool.fix(id, Latch::S)?))).await?,
-                ));
+                word = Some((map, self.page_of(t, map).await?));
             }
             let used = word.as_ref().is_some_and(|(_, p)| bitmap::is_used(p, no));
-            match (used, reached.contains(&no)) {
+            match (used, reached.contains(no)) {
                 (false, true) => c.error(format!("page {no} is in use but marked free")),
-                (true, false) if !bitmap::is_bitmap(no) && !c.deleted.contains(&no) => lost += 1,
+                (true, false) if !bitmap::is_bitmap(no) && !c.deleted.contains(no) => lost += 1,
                 _ => {}
             }
         }

@@ -43,7 +43,8 @@ pub trait CommitStream: Send + Sync + 'static {
     fn judge(&self, state: &[u8]) -> Result<()>;
     /// Judges whether a start can take a record whose frame begins at `at`. Called after
     /// [`CommitStream::judge`] with each record that [`CommitStream::replay`] is going to get, in
-    /// order. Writes nothing.
+    /// order. The start may be refused meanwhile, and no further record come then (JUDGE-8). Writes
+    /// nothing.
     fn judge_record(&self, at: Lsn, record: &[u8]) -> Result<()> {
         let _ = (at, record);
         Ok(())

@@ -22,6 +22,7 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs, unreachable_pub)]
 mod binlog;
+pub mod check;
 mod clock;
 pub mod dump;
 pub mod files;

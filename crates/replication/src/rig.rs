@@ -25,19 +25,27 @@ pub(crate) struct Rig {
 }
 impl Rig {
     pub(crate) fn new(max_file_bytes: u64) -> Rig {
-        Rig::on(Arc::new(SimDisk::new(3)), max_file_bytes, UUID, 0)
+        Rig::on(Arc::new(SimDisk::new(3)), max_file_bytes, UUID, 0, true)
     }
     /// The log of another data directory, with its files in the same folder, behind `after`.
     pub(crate) fn beside(other: &Rig, server: u8) -> Rig {
         let after = other.binlog.numbers().last().copied().unwrap_or(0);
-        Rig::on(other.disk.clone(), 1 << 20, Uuid([server; 16]), after)
+        Rig::on(other.disk.clone(), 1 << 20, Uuid([server; 16]), after, true)
     }
-    fn on(disk: Arc<SimDisk>, max_file_bytes: u64, uuid: Uuid, after: u32) -> Rig {
+    /// A log of the same name on another machine.
+    pub(crate) fn of_server(server: u8) -> Rig {
+        Rig::on(Arc::new(SimDisk::new(3)), 1 << 30, Uuid([server; 16]), 0, true)
+    }
+    /// A log whose transactions have no GTIDs.
+    pub(crate) fn anonymous() -> Rig {
+        Rig::on(Arc::new(SimDisk::new(3)), 1 << 30, UUID, 0, false)
+    }
+    fn on(disk: Arc<SimDisk>, max_file_bytes: u64, uuid: Uuid, after: u32, gtids: bool) -> Rig {
         let place = Place { dir: "/data".into(), base: "binlog".into() };
         let binlog = Binlog::new(disk.clone(), place).unwrap();
         binlog.begin(Lsn(0)).unwrap();
         let checksum = Checksum::Crc32;
-        let mut rig = Rig { disk, binlog, lsn: 0, gtids: true, checksum, uuid };
+        let mut rig = Rig { disk, binlog, lsn: 0, gtids, checksum, uuid };
         rig.rotate_after(Why::Start, max_file_bytes, after);
         rig
     }

@@ -280,11 +280,8 @@ fn open_binlog(
         return Ok(None);
     }
     let named = s.text(Var::LogBinBasename).filter(|name| !name.is_empty());
-    let path = datadir.join(named.as_deref().unwrap_or("binlog"));
-    let place = match (path.parent(), path.file_name().and_then(|name| name.to_str())) {
-        (Some(dir), Some(base)) => Place { dir: dir.to_path_buf(), base: base.to_string() },
-        _ => return Err(format!("--log-bin: {} is no name of a file", path.display())),
-    };
+    let place = binlog_place(datadir, named.as_deref())?;
+    let path = place.dir.join(&place.base);
     s.tell(Var::LogBinBasename, &path.display().to_string());
     s.tell(Var::LogBinIndex, &place.index().display().to_string());
     let index = place.index();
@@ -295,6 +292,14 @@ fn open_binlog(
         binlog.set_expiry(s.bits(Var::BinlogExpireLogsSeconds));
     }
     Ok(Some(binlog))
+}
+/// Where the binary log of a data directory is, as `--log-bin` names it.
+pub(crate) fn binlog_place(datadir: &Path, named: Option<&str>) -> Result<Place, String> {
+    let path = datadir.join(named.unwrap_or("binlog"));
+    match (path.parent(), path.file_name().and_then(|name| name.to_str())) {
+        (Some(dir), Some(base)) => Ok(Place { dir: dir.to_path_buf(), base: base.to_string() }),
+        _ => Err(format!("--log-bin: {} is no name of a file", path.display())),
+    }
 }
 fn binlog_options(s: &Settings) -> Result<BinlogOptions, String> {
     let uuid = s.text(Var::ServerUuid).unwrap_or_default();

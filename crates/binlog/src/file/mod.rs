@@ -18,7 +18,7 @@ use redolith_disk::File;
 use std::io;
 
 pub use index::Index;
-pub use reader::{Damage, RawEvent, ReadError, Reader};
+pub use reader::{Damage, Piece, RawEvent, ReadError, Reader};
 
 /// The first bytes of a file.
 pub const MAGIC: [u8; 4] = *b"\xfebin";

@@ -18,6 +18,8 @@ use std::sync::Arc;
 
 /// Bytes that are read at once, if no event is longer.
 const CHUNK: usize = 64 << 10;
+/// The most bytes of an event with the name of a file, and more.
+const SHORT: u64 = 4 << 10;
 
 /// What is wrong with a file.
 #[derive(Debug, thiserror::Error)]
@@ -117,6 +119,20 @@ impl<'r> RawEvent<'r> {
             damage: Damage::Body(error),
         })
     }
+}
+
+/// What [`Reader::next_in_pieces`] gives.
+#[derive(Debug)]
+pub enum Piece<'r> {
+    /// An event.
+    Event(RawEvent<'r>),
+    /// A long event, which begins at the position.
+    Long {
+        /// Where the event begins.
+        position: u64,
+        /// Its header.
+        header: Header,
+    },
 }
 
 /// Reads a file event by event.
@@ -289,6 +305,33 @@ impl Reader {
         Ok(Some(RawEvent { position, header, bytes, checksum, file: &self.path }))
     }
 
+    /// As [`Reader::next_event`], but does not take a long event into memory: of such a one only
+    /// the header comes, and the checksum is right.
+    pub fn next_in_pieces(&mut self) -> Result<Option<Piece<'_>>, ReadError> {
+        if self.position >= self.end {
+            return Ok(None);
+        }
+        let header = self.header()?;
+        let checksum = checksum_of(header.event_type, self.format.checksum);
+        self.check_frame(&header, checksum)?;
+        let (len, have) = (u64::from(header.len), self.end - self.position);
+        if len <= CHUNK as u64 {
+            return Ok(self.next_event()?.map(Piece::Event));
+        }
+        if have < len {
+            return Err(self.error(Damage::Cut { need: len, have }));
+        }
+        if checksum == Checksum::Crc32 && !self.verifies_in_chunks(len)? {
+            let damage = Damage::Checksum { event_type: header.event_type, len: header.len };
+            let error = self.error(damage);
+            self.position += len;
+            return Err(error);
+        }
+        let position = self.position;
+        self.position += len;
+        Ok(Some(Piece::Long { position, header }))
+    }
+
     fn header(&mut self) -> Result<Header, ReadError> {
         let header = Header::decode(self.buffered(self.position, Header::LEN as u64)?);
         header.map_err(|error| self.error(Damage::Body(error)))
@@ -335,15 +378,38 @@ impl Reader {
         }
         Ok(())
     }
+    /// The last event, if it is of this type, and short. Then the next event is the first one.
+    pub fn last_event(&mut self, wanted: EventType) -> Result<Option<RawEvent<'_>>, ReadError> {
+        let (end, format) = (self.end, self.format.checksum);
+        let found = self.event_at_end(SHORT, |header| header.event_type == wanted)?;
+        self.return_to(FIRST_EVENT_AT);
+        let Some(position) = found else { return Ok(None) };
+        let bytes = self.buffered(position, end - position)?;
+        let header = Header::decode(bytes).expect("it was decoded");
+        let checksum = checksum_of(header.event_type, format);
+        let (at, len) = ((position - self.buffer_at) as usize, (end - position) as usize);
+        let bytes = &self.buffer[at..at + len];
+        Ok(Some(RawEvent { position, header, bytes, checksum, file: &self.path }))
+    }
     /// Whether the last bytes are an event that says that it ends there.
     fn has_event_at_end(&mut self) -> Result<bool, ReadError> {
+        Ok(self.event_at_end(CHUNK as u64, |_| true)?.is_some())
+    }
+    /// Where the event begins that the last `most` bytes end with, and that says so, if it is one
+    /// that is wanted.
+    fn event_at_end(
+        &mut self,
+        most: u64,
+        wanted: impl Fn(&Header) -> bool,
+    ) -> Result<Option<u64>, ReadError> {
         let (end, format) = (self.end, self.format.checksum);
-        let len = end.saturating_sub(FIRST_EVENT_AT).min(CHUNK as u64);
+        let len = end.saturating_sub(FIRST_EVENT_AT).min(most);
         let bytes = self.buffered(end - len, len)?;
         let ends = |from: &usize| {
             let event = &bytes[*from..];
             Header::decode(event).is_ok_and(|header| {
                 header.len as usize == event.len()
+                    && wanted(&header)
                     && header.end_pos == end as u32
                     && match checksum_of(header.event_type, format) {
                         Checksum::None => true,
@@ -351,7 +417,8 @@ impl Reader {
                     }
             })
         };
-        Ok((0..bytes.len()).rev().any(|from| ends(&from)))
+        let found = (0..bytes.len()).rev().find(ends);
+        Ok(found.map(|from| end - len + from as u64))
     }
 
     /// Whether the checksum of the event of `len` bytes at the position is right. Takes the memory

@@ -4,7 +4,7 @@ use super::queue::Pending;
 use super::{Shared, again, at};
 use crate::{ALIGN, AlignedBuf, File, Io, assert_aligned};
 use parking_lot::Mutex;
-use rustix::fs::{AtFlags, FallocateFlags, StatxFlags};
+use rustix::fs::{AtFlags, FallocateFlags, SeekFrom, StatxFlags};
 use rustix::io::{Errno, ReadWriteFlags};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -219,6 +219,17 @@ impl File for RealFile {
     fn len(&self) -> io::Result<u64> {
         let stat = again(|| rustix::fs::fstat(&self.0.fd)).map_err(|e| at(&self.0.path, e))?;
         Ok(stat.st_size as u64)
+    }
+    fn next_data(&self, offset: u64) -> io::Result<Option<u64>> {
+        // No call depends on the position of the descriptor, which this moves.
+        match again(|| rustix::fs::seek(&self.0.fd, SeekFrom::Data(offset))) {
+            Ok(at) => Ok(Some(at)),
+            Err(Errno::NXIO) => Ok(None),
+            Err(Errno::INVAL | Errno::OPNOTSUPP | Errno::NOSYS) => {
+                Ok((offset < self.len()?).then_some(offset))
+            }
+            Err(e) => Err(self.0.error("seek", offset, e)),
+        }
     }
     fn set_len(&self, len: u64) -> io::Result<()> {
         let f = &*self.0;

@@ -463,3 +463,24 @@ fn atomic_writes_are_done_or_refused() {
         }
     }
 }
+
+/// A system that cannot tell says that there is data everywhere.
+#[test]
+fn holes_are_passed_over() {
+    const FAR: u64 = 64 << 20;
+    let (dir, disk) = (Dir::new(), RealDisk::new());
+    for direct in [false, true] {
+        let path = dir.path(if direct { "direct" } else { "buffered" });
+        let file = disk.open(&path, OpenHow::create_new(direct)).unwrap();
+        assert_eq!(file.next_data(0).unwrap(), None);
+        file.write_at(&filled(ALIGN, 1), 0).unwrap();
+        file.write_at(&filled(ALIGN, 2), FAR).unwrap();
+        assert_eq!(file.next_data(0).unwrap(), Some(0));
+        let next = file.next_data(ALIGN as u64).unwrap().unwrap();
+        assert!((ALIGN as u64..=FAR).contains(&next), "{next}");
+        assert_eq!(file.next_data(FAR + 1).unwrap(), Some(FAR + 1));
+        assert_eq!(file.next_data(FAR + ALIGN as u64).unwrap(), None);
+        // The calls before have left the place of reads and writes as it was.
+        assert_eq!(read(&*file, FAR, ALIGN), filled(ALIGN, 2).to_vec());
+    }
+}

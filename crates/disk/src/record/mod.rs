@@ -324,6 +324,9 @@ impl File for RecordedFile {
     fn len(&self) -> io::Result<u64> {
         self.inner.len()
     }
+    fn next_data(&self, offset: u64) -> io::Result<Option<u64>> {
+        self.inner.next_data(offset)
+    }
     fn set_len(&self, len: u64) -> io::Result<()> {
         self.inner.set_len(len)?;
         self.tape.lock().add(Action::SetLen(self.file, len));

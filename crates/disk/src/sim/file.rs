@@ -43,6 +43,9 @@ impl File for SimFile {
     fn len(&self) -> io::Result<u64> {
         self.with(|w| w.len(self.id))
     }
+    fn next_data(&self, offset: u64) -> io::Result<Option<u64>> {
+        self.with(|w| w.next_data(self.id, offset))
+    }
     fn set_len(&self, len: u64) -> io::Result<()> {
         self.with(|w| w.set_len(self.id, len))
     }

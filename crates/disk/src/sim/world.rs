@@ -298,6 +298,12 @@ impl World {
         Ok(self.medium.now(id).len())
     }
 
+    pub fn next_data(&mut self, id: FileId, offset: u64) -> io::Result<Option<u64>> {
+        let verdict = self.begin_on(OpKind::Len, id, &[id, offset])?;
+        Self::prevented(verdict)?;
+        Ok(self.medium.now(id).next_data(offset))
+    }
+
     /// Starts some of the submitted writes, since each may have begun when the machine stops.
     pub fn begin_queued(&mut self) {
         for i in 0..self.queue.len() {

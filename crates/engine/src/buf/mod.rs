@@ -14,6 +14,7 @@
 //! Lock order: page latches, then the list of spaces that are being forgotten, then an instance's
 //! mutex, then a page table shard; then, as leaves, a dirty bucket, a load's state, an event. I/O
 //! is submitted outside all of them.
+use crate::flush::group::Syncs;
 use crate::{PAGE_SIZE, PageId, Result, SpaceId};
 use redolith_disk::{Disk, File};
 use std::ops::Deref;
@@ -63,6 +64,10 @@ pub trait PageIo: Send + Sync + 'static {
     /// this instance, or its redo is lost.
     fn newest(&self) -> crate::Lsn {
         crate::Lsn::MAX
+    }
+    /// The syncs of the files, with those that do not come from the flusher (FLUSH-7).
+    fn syncs(&self) -> Arc<Syncs> {
+        Arc::default()
     }
     /// Names of the space's file and table, for messages.
     fn describe(&self, space: SpaceId) -> (String, String);

@@ -3,8 +3,8 @@
 //! A dump changes nothing and needs no running engine. A damaged file is printed as far as it can
 //! be read, and each damage gets a line that says where it is. Such lines begin with `!`.
 //!
-//! DUMP-1: a dump of a file with any bytes ends. It needs no more memory than one segment of the
-//! redo log and the largest frame, or one batch of the doublewrite file.
+//! DUMP-1: a dump of a file with any bytes ends. It needs no more memory than the largest frame of
+//! the redo log, which has 16 MiB whatever its header says, or one batch of the doublewrite file.
 mod control;
 mod doublewrite;
 mod log;

@@ -33,6 +33,11 @@ pub(super) fn each(
         printed += u64::from(f(no, &page, bad)?);
         let Some(next) = no.checked_add(1) else { break };
         no = next;
+        // Pages of holes are zeros, and not printed.
+        if page.iter().all(|b| *b == 0) {
+            let Some(data) = file.next_data(u64::from(no) * PAGE_SIZE as u64)? else { break };
+            no = PageNo::try_from(data / PAGE_SIZE as u64).unwrap_or(PageNo::MAX);
+        }
     }
     Ok(())
 }

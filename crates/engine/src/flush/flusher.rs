@@ -4,6 +4,13 @@
 //! sessions find free frames), then it writes its share of the rate ([`super::rate`]) from the
 //! oldest dirty pages, then it syncs if enough batches wait for a sync. All cleaners share one
 //! token bucket, which sets the pace.
+//!
+//! FLUSH-8: a cleaner looks through an LRU list only until it finds a page that it can write or a
+//! frame that it can free. So each batch costs about as many steps as it has pages, also where most
+//! pages are dirty, and not as many as the pool has.
+//! FLUSH-9: while sessions wait for log space, a millisecond passes between two checkpoints,
+//! however often the sessions and the cleaners ask: a checkpoint is a write of the control file,
+//! and what is freed by one that comes at once is little.
 use super::rate::{self, Limits, Load};
 use super::{Doublewrite, FlushSettings, LogView, Writer};
 use crate::buf::{BufferPool, Latch};
@@ -22,8 +29,13 @@ use std::time::Duration;
 /// The fewest tokens that are spent at once, unless fewer pages are dirty: each batch costs a sync
 /// of the doublewrite file.
 const MIN_BATCH: usize = 64;
+/// How many times as deep a cleaner looks for cold pages that it can write or free, where it has
+/// found none and sessions wait for frames.
+const DEEPER: usize = 8;
 /// How often the pace is recomputed.
 const PACE: Duration = Duration::from_millis(100);
+/// The least time between two checkpoints for sessions that wait.
+const CHECKPOINT_PAUSE: Duration = Duration::from_millis(1);
 /// How long cleaners go on at full speed after a session had to wait for log space.
 const PRESSED: Duration = Duration::from_millis(100);
 
@@ -64,24 +76,8 @@ impl Flusher {
         source: Arc<dyn CheckpointSource>,
         cleaners: usize,
     ) -> Arc<Flusher> {
-        let now = disk.now();
-        let flusher = Arc::new(Flusher {
-            pace: Mutex::new(Pace {
-                at: now,
-                measured: now,
-                tail: log.tail().0,
-                ..Pace::default()
-            }),
-            checkpointer: Checkpointer::new(pool.clone(), log.clone(), source),
-            writer: Writer::new(pool, log, runtime.clone(), dblwr),
-            disk,
-            settings,
-            pressed_until_ms: AtomicU64::new(0),
-            stopping: AtomicBool::new(false),
-            running: AtomicUsize::new(0),
-            notified: Event::default(),
-            stopped: Event::default(),
-        });
+        let made = Flusher::new(pool, log, dblwr, disk, runtime.clone(), settings, source);
+        let flusher = Arc::new(made);
         for _ in 0..cleaners.max(1) {
             flusher.spawn(&*runtime, "cleaner", |this| Box::pin(async move { this.clean().await }));
         }
@@ -89,6 +85,56 @@ impl Flusher {
             Box::pin(async move { this.checkpoints().await })
         });
         flusher
+    }
+    #[allow(clippy::too_many_arguments)] // as of `start`
+    fn new(
+        pool: Arc<BufferPool>,
+        log: Arc<dyn LogView>,
+        dblwr: Arc<Doublewrite>,
+        disk: Arc<dyn Disk>,
+        runtime: Arc<dyn Runtime>,
+        settings: Arc<FlushSettings>,
+        source: Arc<dyn CheckpointSource>,
+    ) -> Flusher {
+        let now = disk.now();
+        Flusher {
+            pace: Mutex::new(Pace {
+                at: now,
+                measured: now,
+                tail: log.tail().0,
+                ..Pace::default()
+            }),
+            checkpointer: Checkpointer::new(pool.clone(), log.clone(), source),
+            writer: Writer::new(pool, log, runtime, dblwr),
+            disk,
+            settings,
+            pressed_until_ms: AtomicU64::new(0),
+            stopping: AtomicBool::new(false),
+            running: AtomicUsize::new(0),
+            notified: Event::default(),
+            stopped: Event::default(),
+        }
+    }
+    /// A flusher whose tasks are the test's.
+    #[cfg(all(test, not(model)))]
+    pub(super) fn idle(
+        pool: &Arc<BufferPool>,
+        log: &Arc<impl LogView>,
+        dblwr: &Arc<Doublewrite>,
+        disk: &Arc<impl Disk>,
+        runtime: Arc<dyn Runtime>,
+        source: Arc<dyn CheckpointSource>,
+    ) -> Flusher {
+        let settings = Arc::default();
+        Flusher::new(
+            pool.clone(),
+            log.clone(),
+            dblwr.clone(),
+            disk.clone(),
+            runtime,
+            settings,
+            source,
+        )
     }
     fn spawn(
         self: &Arc<Self>,
@@ -166,24 +212,39 @@ impl Flusher {
         let (writer, pool) = (&self.writer, &self.writer.pool);
         let pages = pool.pages().total;
         let target = (self.settings.lru_scan_depth.get() as usize).min(pages / 16).max(4);
-        let depth = if pool.frame_freed.has_waiters() { pages } else { 4 * target };
-        let in_the_way = pool.refill_free(target, depth);
-        // A session that was woken for a frame may not have used the frame, so the others are woken
-        // again.
-        if pool.frame_freed.has_waiters() {
-            pool.frame_freed.notify_some(pool.free_frames());
-        }
-        let claimed = in_the_way
-            .into_iter()
-            .filter(|&index| pool.dirty.claim(pool.frames.get(index)))
-            .take(self.writer.batch_pages())
-            .collect();
+        let (claimed, depth) = self.claim_cold(target);
         let written = writer.write(claimed, false).await;
         if written > 0 {
             pool.counters.pages_written_lru.add(written as u64);
             pool.refill_free(target, depth);
         }
         written
+    }
+    /// Frees frames of clean cold pages, and claims cold pages that have to be written first, at
+    /// most a batch. Also returns how many pages of each LRU list it has looked at.
+    pub(super) fn claim_cold(&self, target: usize) -> (Vec<u32>, usize) {
+        let pool = &self.writer.pool;
+        let (pages, mut depth) = (pool.pages().total, 4 * target);
+        loop {
+            let in_the_way = pool.refill_free(target, depth);
+            // A session that was woken for a frame may not have used the frame, so the others are
+            // woken again.
+            if pool.frame_freed.has_waiters() {
+                pool.frame_freed.notify_some(pool.free_frames());
+            }
+            let claim = |index: &u32| pool.dirty.claim(pool.frames.get(*index));
+            let claimed: Vec<u32> =
+                in_the_way.into_iter().filter(claim).take(self.writer.batch_pages()).collect();
+            // FLUSH-8
+            let looks_deeper = claimed.is_empty()
+                && depth < pages
+                && pool.free_frames() == 0
+                && pool.frame_freed.has_waiters();
+            if !looks_deeper {
+                return (claimed, depth);
+            }
+            depth *= DEEPER;
+        }
     }
     /// Writes up to `want` of the oldest dirty pages, and returns how many it wrote.
     async fn write_oldest(&self, want: usize, urgent: bool) -> usize {
@@ -266,7 +327,7 @@ impl Flusher {
 
     /// Runs the checkpointer: every second or so while changes happen, and at once when the log
     /// fills up or sessions wait for it.
-    async fn checkpoints(&self) {
+    pub(super) async fn checkpoints(&self) {
         let log = &self.writer.log;
         let mut last = self.disk.now();
         while !self.stopping.load(Acquire) {
@@ -288,12 +349,13 @@ impl Flusher {
                 self.pressed_until_ms
                     .store((self.disk.now() + PRESSED).as_millis() as u64, Release);
                 self.notify();
-                // However often sessions ask, the next checkpoint comes a millisecond later at the
-                // earliest.
-                self.writer.runtime.sleep(Duration::from_millis(1)).await;
             };
             either(self.writer.runtime.sleep(nap), either(self.notified.after(notified), pressure))
                 .await;
+            // FLUSH-9
+            if self.is_pressed() && !self.stopping.load(Acquire) {
+                self.writer.runtime.sleep(CHECKPOINT_PAUSE).await;
+            }
         }
     }
     /// Whether sessions wait for log space now or did so a moment ago. With many sessions the space

@@ -1,11 +1,12 @@
 //! Several submitted operations that are awaited together.
+use crate::sync::event::Event;
 use parking_lot::Mutex;
 use redolith_disk::{AlignedBuf, File, Io, Op};
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 use std::task::{Context, Poll, Waker};
 
 /// One operation of a group.
@@ -32,10 +33,37 @@ pub(crate) fn submit(ops: Vec<Submission>) -> Group {
 }
 /// The syncs of data files, or of doublewrite files (FLUSH-7).
 #[derive(Default)]
-pub(crate) struct Syncs {
+#[cfg_attr(not(feature = "testing"), allow(unreachable_pub))]
+pub struct Syncs {
     failed: Arc<AtomicBool>,
+    /// How many syncs run on threads of their callers. Their outcome is noted a moment after they
+    /// have ended.
+    blocking: AtomicUsize,
+    /// One of these has ended.
+    ended: Event,
 }
 impl Syncs {
+    /// Syncs a file on this thread.
+    pub(crate) fn sync_blocking(&self, file: &dyn File) -> io::Result<()> {
+        self.blocking.fetch_add(1, AcqRel);
+        let synced = file.sync();
+        if synced.is_err() {
+            self.failed.store(true, Release);
+        }
+        self.blocking.fetch_sub(1, AcqRel);
+        self.ended.notify();
+        synced
+    }
+    /// Waits until no sync of [`Syncs::sync_blocking`] is left of those that run now.
+    async fn blocking_ended(&self) {
+        loop {
+            let seen = self.ended.seen();
+            if self.blocking.load(Acquire) == 0 {
+                return;
+            }
+            self.ended.after(seen).await;
+        }
+    }
     /// Syncs files. Returns the first failure with the number of its file, and a failure also if
     /// another of these syncs has failed before this one ended.
     pub(crate) async fn sync(
@@ -44,6 +72,7 @@ impl Syncs {
     ) -> Result<(), (usize, io::Error)> {
         let ops = files.map(|file| Submission { file, op: Op::Sync, offset: 0 }).collect();
         submit_noting(ops, Some(&self.failed)).await?;
+        self.blocking_ended().await;
         if self.failed.load(Acquire) {
             let why = "another fsync, which ran at the same time, has failed";
             return Err((0, io::Error::other(why)));

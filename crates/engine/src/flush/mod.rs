@@ -19,7 +19,9 @@
 //! FLUSH-7: a sync of data files, or of doublewrite files, counts only if no other sync of them has
 //! failed before its end. A failed sync may lose what the other sync was to make durable, and a
 //! device reports the loss only once. So the failure is noted where the operation ends, before the
-//! process does (FLUSH-5).
+//! process does (FLUSH-5). A file that grows is synced on the thread that needs its pages
+//! ([`group::Syncs::sync_blocking`]), which notes a failure a moment after the sync has ended: no
+//! other sync of data files ends before that.
 //!
 //! No latch is held during I/O or any other wait. Lock order: as in [`crate::buf`]; the mutexes
 //! here are leaves.

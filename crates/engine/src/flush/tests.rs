@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use redolith_disk::File;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::*};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 use std::task::{Context, Waker};
 
 const DBLWR: &str = doublewrite::FILE;
@@ -30,6 +30,8 @@ struct FakeLog {
     flushes: AtomicU64,
     changes: Mutex<Vec<(u64, u64, PageId)>>,
     disk: Arc<MemDisk>,
+    /// Whether sessions wait for the checkpoint to move, all the time.
+    pressed: AtomicBool,
 }
 impl FakeLog {
     fn new(disk: &Arc<MemDisk>, capacity: u64) -> Arc<FakeLog> {
@@ -42,6 +44,7 @@ impl FakeLog {
             flushes: AtomicU64::new(0),
             changes: Mutex::default(),
             disk: disk.clone(),
+            pressed: AtomicBool::new(false),
         })
     }
     /// Runs a mini-transaction on one page, with `len` bytes of log by worker `slot`.
@@ -80,7 +83,10 @@ impl LogView for FakeLog {
         Box::pin(std::future::ready(()))
     }
     fn pressure(&self) -> BoxFuture<()> {
-        Box::pin(std::future::pending())
+        match self.pressed.load(SeqCst) {
+            true => Box::pin(std::future::ready(())),
+            false => Box::pin(std::future::pending()),
+        }
     }
     /// Checks CKPT-1 against the data files that a crash at this moment would leave.
     fn write_checkpoint(&self, lsn: Lsn, payload: &[u8]) {
@@ -137,6 +143,11 @@ impl Rig {
         let mut page = self.fix(no, Latch::X);
         page.bytes_mut()[header::BODY..].fill(byte);
         self.log.change(&mut page, 0, 100);
+    }
+    /// A flusher whose tasks are the test's.
+    fn flusher(&self, runtime: Arc<dyn crate::runtime::Runtime>) -> Flusher {
+        let Rig { pool, log, dblwr, disk, .. } = self;
+        Flusher::idle(pool, log, dblwr, disk, runtime, Arc::new(Source))
     }
     fn claim(&self, want: usize) -> Vec<u32> {
         self.pool.dirty.claim_oldest(&self.pool.frames, want)
@@ -304,6 +315,115 @@ fn a_sync_beside_a_failed_one_does_not_count() {
     assert!(syncs.iter_mut().all(|sync| sync.as_mut().poll(&mut cx).is_pending()));
     file.release();
     let _ = syncs[1].as_mut().poll(&mut cx);
+}
+
+/// A file grows, and its sync, on the thread of the session, fails: the device reports the loss to
+/// this sync alone. The flusher's sync of another file has succeeded by then, and does not count.
+/// Tests FLUSH-7.
+#[test]
+#[should_panic(expected = "another fsync, which ran at the same time, has failed")]
+fn a_sync_beside_a_failed_growth_does_not_count() {
+    let rig = rig(10, 64, DoublewriteMode::Off);
+    let (syncs, growing) = (rig.writer.syncs(), rig.disk.mem("grows"));
+    let before = rig.disk.space(16).syncs.load(SeqCst);
+    let mut sync = Box::pin(rig.writer.sync_files(vec![SpaceId(16)]));
+    let growth = Fails {
+        before: Mutex::new(Some(Box::new(|| {
+            // The other sync ends while this one has failed, and has not said so.
+            let mut cx = Context::from_waker(Waker::noop());
+            assert!(sync.as_mut().poll(&mut cx).is_pending());
+            assert_eq!(rig.disk.space(16).syncs.load(SeqCst), before + 1);
+        }))),
+        file: growing,
+    };
+    assert!(syncs.sync_blocking(&growth).is_err());
+    drop(growth);
+    let mut cx = Context::from_waker(Waker::noop());
+    let _ = sync.as_mut().poll(&mut cx);
+}
+/// A file whose sync fails after a call of the test.
+struct Fails<'t> {
+    before: Mutex<Option<Box<dyn FnOnce() + Send + 't>>>,
+    file: Arc<crate::buf::testing::MemFile>,
+}
+impl File for Fails<'_> {
+    redolith_disk::forward_file!(file: read_at write_at write_durable_at len set_len submit);
+    fn sync(&self) -> std::io::Result<()> {
+        self.before.lock().take().expect("one sync")();
+        Err(std::io::Error::from_raw_os_error(5))
+    }
+}
+
+/// Tests FLUSH-8: a cleaner for which sessions wait looks only at as many pages as it needs to find
+/// some that it can write, and at the whole list where there are none at its end.
+#[test]
+fn a_cleaner_looks_no_deeper_than_it_has_to() {
+    const FRAMES: usize = 2048;
+    let rig = rig(FRAMES as u32, FRAMES, DoublewriteMode::Off);
+    (0..FRAMES as u32).for_each(|no| rig.change(no, 1));
+    assert_eq!(rig.pool.free_frames(), 0);
+    let flusher = rig.flusher(Arc::new(Threads));
+    let mut waits = Box::pin(rig.pool.wait_frame());
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(waits.as_mut().poll(&mut cx).is_pending() && rig.pool.frame_freed.has_waiters());
+    let mut depths = Vec::new();
+    loop {
+        let (claimed, depth) = flusher.claim_cold(8);
+        if claimed.is_empty() {
+            break assert!(depth >= FRAMES, "{depth}");
+        }
+        depths.push(depth);
+    }
+    // Each batch stays claimed, so the next one lies behind it.
+    assert_eq!(depths[0], 32);
+    assert!(depths.iter().any(|depth| *depth > 32), "{depths:?}");
+    let looked_at: usize = depths.iter().sum();
+    let found = rig.pool.pages().total;
+    assert!(depths.len() > 1 && looked_at < depths.len() * found, "{depths:?}");
+}
+
+/// Tests FLUSH-9: sessions and cleaners ask for checkpoints all the time, and none comes before
+/// time has passed.
+#[test]
+fn checkpoints_under_pressure_pause() {
+    let rig = rig(10, 64, DoublewriteMode::Off);
+    rig.log.pressed.store(true, SeqCst);
+    let runtime = Arc::new(Stepped(rig.disk.clone()));
+    let flusher = rig.flusher(runtime);
+    let mut task = Box::pin(flusher.checkpoints());
+    let mut cx = Context::from_waker(Waker::noop());
+    let mut ask = || {
+        rig.log.tail.fetch_add(100, SeqCst);
+        rig.log.durable.fetch_add(100, SeqCst);
+        flusher.notify();
+        assert!(task.as_mut().poll(&mut cx).is_pending());
+        rig.pool.counters.checkpoints.get()
+    };
+    let mut before = ask();
+    for _ in 0..20 {
+        rig.disk.now_ms.fetch_add(1, SeqCst);
+        let after = ask();
+        assert_eq!(after, before + 1);
+        assert_eq!((ask(), ask()), (after, after), "without a pause");
+        before = after;
+    }
+}
+/// A runtime whose time is the disk's.
+struct Stepped(Arc<MemDisk>);
+impl crate::runtime::Runtime for Stepped {
+    fn spawn(&self, _: &'static str, _: BoxFuture<()>) {
+        unreachable!("the test polls the only task");
+    }
+    fn sleep(&self, time: std::time::Duration) -> BoxFuture<()> {
+        let (disk, until) = (self.0.clone(), self.0.now_ms.load(SeqCst) + time.as_millis() as u64);
+        Box::pin(std::future::poll_fn(move |_| match disk.now_ms.load(SeqCst) >= until {
+            true => std::task::Poll::Ready(()),
+            false => std::task::Poll::Pending,
+        }))
+    }
+    fn yield_now(&self) -> BoxFuture<()> {
+        Box::pin(std::future::ready(()))
+    }
 }
 
 /// Two batches lie in the same doublewrite file, which is written through the page cache. The first

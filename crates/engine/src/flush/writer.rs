@@ -38,7 +38,7 @@ pub(crate) struct Writer {
     /// A batch or a sync has ended.
     pub(crate) progress: Event,
     /// The syncs of data files.
-    syncs: Syncs,
+    syncs: Arc<Syncs>,
     /// Whether it has been said that a file has no atomic writes.
     told: AtomicBool,
 }
@@ -59,6 +59,7 @@ impl Writer {
         dblwr: Arc<Doublewrite>,
     ) -> Writer {
         let (buffers, tickets) = Default::default();
+        let syncs = pool.io.syncs();
         Writer {
             pool,
             log,
@@ -67,7 +68,7 @@ impl Writer {
             buffers,
             tickets,
             progress: Event::default(),
-            syncs: Syncs::default(),
+            syncs,
             told: AtomicBool::new(false),
         }
     }
@@ -107,6 +108,10 @@ impl Writer {
             self.sync().await;
         }
         count
+    }
+    #[cfg(all(test, not(model)))]
+    pub(super) fn syncs(&self) -> Arc<Syncs> {
+        self.syncs.clone()
     }
     pub(super) fn doublewrite(&self) -> &Doublewrite {
         &self.dblwr

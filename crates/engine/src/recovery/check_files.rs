@@ -10,6 +10,7 @@
 use super::directory::{self, Directory};
 use super::{Judged, Report};
 use crate::buf::BufferPool;
+use crate::commit_stream::CommitStream;
 use crate::dict::record::Named;
 use crate::engine::Config;
 use crate::flush::Copies;
@@ -17,11 +18,12 @@ use crate::log::Log;
 use crate::page::header::{self, Bad, Page};
 use crate::page::{index, kind};
 use crate::runtime::block_on;
-use crate::space::{READS, Spaces, bitmap};
+use crate::space::{READS, Spaces, bitmap, counted_pages};
 use crate::{Error, Lsn, PAGE_SIZE, PageId, PageNo, Result, SpaceId};
 use hashbrown::HashMap;
 use redolith_disk::{AlignedBuf, Disk, File, Io, Op, OpenHow};
 use std::io;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 
@@ -53,12 +55,14 @@ pub struct Checked {
     pub damaged: u64,
 }
 
-/// Checks the directory of `config`, whose other parts say where the doublewrite files are. Fails
+/// Checks the directory of `config`, whose other parts say where the doublewrite files are, and
+/// lets `stream`, if there is one, judge what the redo log has for it. Fails
 /// where there is no data directory or a server uses it, and where a file cannot be listed; damage
 /// is told, and no error.
 pub fn check_files(
     disk: Arc<dyn Disk>,
     config: &Config,
+    stream: Option<&dyn CommitStream>,
     tell: &mut dyn FnMut(Told),
 ) -> Result<Checked> {
     let dir = &config.dir;
@@ -84,7 +88,7 @@ pub fn check_files(
         whole: 0,
         tell,
     };
-    check.judge(config, &pool);
+    check.judge(config, &pool, stream);
     check.sweep()?;
     Ok(check.sums)
 }
@@ -124,11 +128,19 @@ impl Check<'_> {
     fn note(&mut self, what: String) {
         (self.tell)(Told::Note(what));
     }
-    fn judge(&mut self, config: &Config, pool: &Arc<BufferPool>) {
-        let mut report = Report::default();
-        let spaces = self.spaces.clone();
-        match block_on(directory::read(config, &self.disk, &spaces, pool, &mut report)) {
-            Ok(Directory { scanner, copies, mut judged, .. }) => {
+    fn judge(
+        &mut self,
+        config: &Config,
+        pool: &Arc<BufferPool>,
+        stream: Option<&dyn CommitStream>,
+    ) {
+        let (mut report, disk, spaces) =
+            (Report::default(), self.disk.clone(), self.spaces.clone());
+        match block_on(directory::read(config, &disk, &spaces, pool, stream, &mut report)) {
+            Ok(Directory { scanner, copies, mut judged, records, .. }) => {
+                if let Err(e) = records {
+                    self.damage(format!("a start would be refused: {e}"));
+                }
                 if scanner.position() > report.checkpoint {
                     self.note(format!(
                         "not stopped cleanly: a start would apply the redo log from LSN {} to {}",
@@ -188,10 +200,10 @@ impl Check<'_> {
         let path = self.spaces.path(id);
         let opened = || {
             let file = self.disk.open(&path, OpenHow::existing(true))?;
-            let len = file.len()?;
-            Ok((file, len))
+            let (len, pages) = (file.len()?, counted_pages(&*file)?);
+            Ok((file, len, pages))
         };
-        let (file, len) = match opened() {
+        let (file, len, pages) = match opened() {
             Ok(opened) => opened,
             Err(e) => {
                 let e: io::Error = e;
@@ -199,7 +211,6 @@ impl Check<'_> {
                 return None;
             }
         };
-        let pages = (len / PAGE_SIZE as u64) as u32;
         if id >= SpaceId::FIRST_TABLE && self.redo.is_some() && !self.names.contains_key(&id) {
             self.note(format!("{}: no table has this file", path.display()));
         } else if let least = self.spaces.least_pages(id).max(2)
@@ -252,11 +263,24 @@ impl Check<'_> {
                 }),
             });
         };
-        let mut starts = (0..f.pages).step_by(READ_PAGES as usize);
-        starts.by_ref().take(READS_AHEAD).for_each(begin);
-        for _ in 0..f.pages.div_ceil(READ_PAGES) {
+        let (mut next, mut running) = (0, 0);
+        loop {
+            while running < READS_AHEAD && next < f.pages {
+                let data = f.file.next_data(u64::from(next) * PAGE_SIZE as u64)?;
+                let data = data.map_or(u64::MAX, |at| at / PAGE_SIZE as u64);
+                let first = u32::try_from(data).unwrap_or(f.pages).min(f.pages);
+                self.hole(f, next..first, &maps);
+                if first < f.pages {
+                    begin(first);
+                    running += 1;
+                }
+                next = (first + READ_PAGES).min(f.pages);
+            }
+            if running == 0 {
+                break;
+            }
             let (first, result, buf) = results.recv().expect("each read ends");
-            starts.by_ref().take(1).for_each(begin);
+            running -= 1;
             let buf = buf.expect("a read gives its buffer back");
             let pages = (buf.len() / PAGE_SIZE) as u32;
             match result {
@@ -282,6 +306,31 @@ impl Check<'_> {
         Ok(())
     }
 
+    /// Checks the pages of a hole, which are zeros: only those in use are worth a look.
+    fn hole(&mut self, f: &DataFile, pages: Range<PageNo>, maps: &[Option<AlignedBuf>]) {
+        if pages.is_empty() {
+            return;
+        }
+        self.sums.pages += u64::from(pages.end - pages.start);
+        self.done += u64::from(pages.end - pages.start) * PAGE_SIZE as u64;
+        (self.tell)(Told::Progress(self.done, self.whole));
+        for range in pages.start / bitmap::PAGES..pages.end.div_ceil(bitmap::PAGES) {
+            let Some(Some(map)) = maps.get(range as usize) else { continue };
+            let map: &Page = map.first_chunk().expect("a page");
+            let first = pages.start.max(range * bitmap::PAGES);
+            let end = pages.end.min((range + 1).saturating_mul(bitmap::PAGES));
+            for no in (first..end).filter(|no| bitmap::is_used(map, *no)) {
+                self.sums.pages -= 1;
+                self.page(f, no, &[0; PAGE_SIZE], Some(true));
+            }
+        }
+        // Without a bitmap page, the two first pages still are.
+        let unmapped = (0..2).filter(|no| pages.contains(no) && !matches!(maps, [Some(_), ..]));
+        for no in unmapped {
+            self.sums.pages -= 1;
+            self.page(f, no, &[0; PAGE_SIZE], None);
+        }
+    }
     /// Tells of pages in use that the file is too short for.
     fn behind_the_end(&mut self, f: &DataFile, maps: &[Option<AlignedBuf>]) {
         let Some(Some(map)) = maps.last() else { return };

@@ -1,6 +1,6 @@
 //! From a data directory to a redo log that goes on: the directory is read and judged, or made.
-use super::records::judge_records;
-use super::{Judged, Report, apply, judge, judge_pages};
+use super::records::RecordJudge;
+use super::{Bounds, Judged, Report, apply, judge, judge_pages};
 use crate::buf::BufferPool;
 use crate::checkpoint::CheckpointSource;
 use crate::commit_stream::CommitStream;
@@ -36,20 +36,22 @@ impl CheckpointSource for NoLimit {
 pub(crate) struct Directory {
     /// The redo log, read to its end.
     pub scanner: FrameScanner,
-    /// What the control file keeps for the commit stream.
-    state: Vec<u8>,
     pub copies: Copies,
     pub judged: Judged,
+    /// What the commit stream says to its records (JUDGE-8).
+    pub records: Result<()>,
     /// Undo spaces without a file, of a format that has fewer or of a forced start.
     missing: Vec<SpaceId>,
 }
 
-/// Reads and judges a directory that has a redo log. Changes nothing (JUDGE-1).
+/// Reads and judges a directory that has a redo log. Changes nothing (JUDGE-1). `stream`, if there
+/// is one, judges what the redo log has for it (JUDGE-8).
 pub(crate) async fn read(
     config: &Config,
     disk: &Arc<dyn Disk>,
     spaces: &Arc<Spaces>,
     pool: &Arc<BufferPool>,
+    stream: Option<&dyn CommitStream>,
     report: &mut Report,
 ) -> Result<Directory> {
     let (state, mut scanner) = Log::recover(disk.clone(), config.log())?;
@@ -72,8 +74,13 @@ pub(crate) async fn read(
     }
     let copies = read_copies(config, &**disk, report.checkpoint, Some(scanner.log_id()), report)?;
     let durable = read_register(config, disk, &scanner, spaces, report)?;
-    let judged = judge(&mut scanner, pool, spaces, &copies, durable, config.forced).await?;
-    Ok(Directory { scanner, state, copies, judged, missing })
+    let mut records = stream.map(|stream| RecordJudge::new(stream, &state));
+    let (bounds, forced) = (Bounds::of(pool), config.forced);
+    let judged =
+        judge(&mut scanner, pool, spaces, &copies, durable, records.as_mut(), bounds, forced)
+            .await?;
+    let records = records.map_or(Ok(()), RecordJudge::end);
+    Ok(Directory { scanner, copies, judged, records, missing })
 }
 
 /// Recovers a directory that has a redo log.
@@ -87,16 +94,11 @@ pub(crate) async fn recover(
     stream: &dyn CommitStream,
     report: &mut Report,
 ) -> Result<(Arc<Log>, Arc<Doublewrite>, Judged)> {
-    let Directory { mut scanner, state, copies, mut judged, missing } =
-        read(config, disk, spaces, pool, report).await?;
+    let judging = (!config.forced.is_on()).then_some(stream);
+    let Directory { mut scanner, copies, mut judged, records, missing } =
+        read(config, disk, spaces, pool, judging, report).await?;
+    records?;
     report.passed_over.append(&mut judged.passed_over);
-    if !config.forced.is_on() {
-        stream.judge(&state)?;
-        if judged.has_records {
-            judge_records(&mut scanner, stream)?;
-        }
-        stream.judge_end()?;
-    }
 
     // JUDGE-1 ends here: the directory may be started.
     spaces.register_judged();

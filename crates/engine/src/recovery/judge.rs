@@ -25,13 +25,20 @@
 //! file goes only after the transaction's end is durable. The transaction's own record proves
 //! nothing, as a start may have begun to take it back: its file may be gone.
 //!
+//!
 //! The pages of JUDGE-4 are built here, in memory of their own, from the files, the doublewrite
 //! copies and the redo log. Of other pages only the LSN is tracked.
+//!
+//! JUDGE-9: not more undo pages are built at a time than [`Bounds`] allows. Those that come later
+//! in the redo log are left, and are built in groups when the others have been judged: the redo log
+//! is read once more for each group ([`left`]).
 mod dictionary;
+mod left;
 
 use super::forced::Forced;
+use super::records::RecordJudge;
 use super::torn::TornPages;
-use super::undo_scan::{self, Image};
+use super::undo_scan::Image;
 use super::window::{Group, PageChanges, Window};
 use crate::buf::{BufferPool, Latch, Prefetch};
 use crate::bytes::{u16_at, u64_at};
@@ -45,6 +52,7 @@ use crate::page::kind;
 use crate::space::{READS, Space, Spaces, bitmap, register};
 use crate::{Error, Lsn, PAGE_SIZE, PageId, PageNo, Result, SpaceId, WouldBlock};
 use hashbrown::{HashMap, HashSet};
+pub(in crate::recovery) use left::Bounds;
 use redolith_disk::AlignedBuf;
 use std::sync::Arc;
 
@@ -54,8 +62,6 @@ pub(crate) struct Judged {
     pub undo: Image,
     /// Table spaces whose files were being made or dropped, according to the redo log.
     pub files: HashSet<SpaceId>,
-    /// Whether the redo log has records for the commit stream.
-    pub has_records: bool,
     /// Pages of tables that the redo log changes, and that can be read neither from their file nor
     /// from the doublewrite file.
     pub unreadable: HashSet<PageId>,
@@ -84,6 +90,13 @@ impl Judged {
 }
 
 struct Judge<'a> {
+    bounds: Bounds,
+    /// How many undo pages the first reading of the redo log has built.
+    built_undo: usize,
+    /// The undo pages that it has left (JUDGE-9).
+    left: HashSet<PageId>,
+    /// Those of them that were whole after the redo log.
+    remade: HashSet<PageId>,
     pool: &'a Arc<BufferPool>,
     spaces: &'a Spaces,
     copies: &'a Copies,
@@ -104,36 +117,41 @@ struct Judge<'a> {
     /// Spaces whose files are missing or cut off.
     gone: HashSet<SpaceId>,
     files: HashSet<SpaceId>,
-    has_records: bool,
     newest: Option<(Lsn, String)>,
     forced: Forced,
     passed_over: Vec<String>,
 }
 
 /// Reads and judges everything. `durable` is the LSN up to which, according to the register of
-/// files, the redo log was durable.
-pub(crate) async fn judge(
+/// files, the redo log was durable. `records` gets the records for the commit stream.
+pub(super) async fn judge(
     scanner: &mut FrameScanner,
     pool: &Arc<BufferPool>,
     spaces: &Spaces,
     copies: &Copies,
     durable: Option<Lsn>,
+    records: Option<&mut RecordJudge<'_>>,
+    bounds: Bounds,
     forced: Forced,
 ) -> Result<Judged> {
-    let mut j = Judge::new(pool, spaces, copies, forced);
+    let mut j = Judge::new(pool, spaces, copies, bounds, forced);
     j.newest = copies
         .newest()
         .map(|(lsn, id)| (lsn, format!("a copy of page {id} in the doublewrite file")));
     if let Some(durable) = durable {
         Judge::note(&mut j.newest, durable, || format!("the log, as {} says,", register::FILE));
     }
-    let read = j.log(scanner).await;
+    let read = j.log(scanner, records).await;
     // Damage of the redo log explains damage of pages, so it is reported first. For that the log is
     // read to its end.
     while scanner.next()?.is_some() {}
+    if read.is_err() {
+        // The start is refused already.
+        j.left.clear();
+    }
     let read = read.and_then(|()| j.ages());
     let definitions = read.and_then(|()| j.dictionary());
-    let undo = if forced.reads_undo() { j.undo() } else { Ok(Image::default()) };
+    let undo = if forced.reads_undo() { j.undo(scanner) } else { Ok(Image::default()) };
     let lost = match (&definitions, &undo) {
         (Ok(definitions), Ok(undo)) => j.lost(definitions, undo),
         _ => Ok(Vec::new()),
@@ -144,7 +162,8 @@ pub(crate) async fn judge(
     }
     let definitions = definitions?.into_iter().map(|(_, named)| named).collect();
     let headless = j.headless();
-    let built = j.system.iter().filter(|(_, page)| page.is_ok()).map(|(id, _)| *id).collect();
+    let mut built = j.remade;
+    built.extend(j.system.iter().filter(|(_, page)| page.is_ok()).map(|(id, _)| *id));
     let torn = j.torn.into_pages().into_iter();
     let torn = torn.filter_map(|id| Some((id, j.system.remove(&id)?.ok()?))).collect();
     Ok(Judged {
@@ -154,7 +173,6 @@ pub(crate) async fn judge(
         headless,
         torn,
         files: j.files,
-        has_records: j.has_records,
         unreadable: j.unreadable,
         others: j.others,
         built,
@@ -170,7 +188,7 @@ pub(crate) fn judge_pages(
     copies: &Copies,
     forced: Forced,
 ) -> Result<Judged> {
-    let mut j = Judge::new(pool, spaces, copies, forced);
+    let mut j = Judge::new(pool, spaces, copies, Bounds::of(pool), forced);
     let definitions = j.dictionary()?.into_iter().map(|(_, named)| named).collect();
     Ok(Judged { definitions, passed_over: j.passed_over, ..Judged::default() })
 }
@@ -189,9 +207,14 @@ impl<'a> Judge<'a> {
         pool: &'a Arc<BufferPool>,
         spaces: &'a Spaces,
         copies: &'a Copies,
+        bounds: Bounds,
         forced: Forced,
     ) -> Judge<'a> {
         Judge {
+            bounds,
+            built_undo: 0,
+            left: HashSet::new(),
+            remade: HashSet::new(),
             pool,
             spaces,
             copies,
@@ -205,7 +228,6 @@ impl<'a> Judge<'a> {
             // Where undo is not read, its pages are not built either.
             gone: SpaceId::UNDO.into_iter().filter(|_| !forced.reads_undo()).collect(),
             files: HashSet::new(),
-            has_records: false,
             newest: None,
             forced,
             passed_over: Vec::new(),
@@ -213,7 +235,11 @@ impl<'a> Judge<'a> {
     }
     /// Goes through the redo log, and reads the pages of one window while it works on the window
     /// before.
-    async fn log(&mut self, scanner: &mut FrameScanner) -> Result<()> {
+    async fn log(
+        &mut self,
+        scanner: &mut FrameScanner,
+        mut records: Option<&mut RecordJudge<'_>>,
+    ) -> Result<()> {
         let (mut window, mut next) = (Window::default(), Window::default());
         window.fill(scanner)?;
         self.read_ahead(&window)?;
@@ -221,6 +247,7 @@ impl<'a> Judge<'a> {
             next.fill(scanner)?;
             self.read_ahead(&next)?;
             self.window(&window).await?;
+            records.iter_mut().for_each(|records| records.take(&window));
             std::mem::swap(&mut window, &mut next);
         }
         self.rebuilt();
@@ -228,8 +255,10 @@ impl<'a> Judge<'a> {
     }
     async fn window(&mut self, window: &Window) -> Result<()> {
         self.files.extend(window.files());
-        self.has_records |= window.commits().next().is_some();
         for page in window.pages() {
+            if self.is_left(page.id()) {
+                continue;
+            }
             if self.is_built(page.id()) {
                 page.groups().try_for_each(|group| self.make(&group))?;
             } else {
@@ -552,12 +581,8 @@ impl<'a> Judge<'a> {
         self.spaces.all().iter().filter(|s| unreadable(s)).map(|s| (s.id, name(s))).collect()
     }
     /// Checks JUDGE-4 for the undo spaces, and reads them.
-    fn undo(&mut self) -> Result<Image> {
-        let mut pages = Vec::new();
-        for space in SpaceId::UNDO {
-            pages.extend(self.in_use(space)?.into_iter().map(|no| PageId { space, no }));
-        }
-        let mut undo = undo_scan::read(pages.into_iter().map(|id| Ok((id, self.passing(id)?))))?;
+    fn undo(&mut self, scanner: &mut FrameScanner) -> Result<Image> {
+        let mut undo = self.scan_undo(scanner)?;
         // Transaction numbers are given only below the mark.
         let mark =
             self.whole(dict::COUNTERS).map_or(u64::MAX, |page| u64_at(page, dict::HIGH_WATER));
@@ -609,6 +634,7 @@ impl<'a> Judge<'a> {
         let grown = self
             .system
             .keys()
+            .chain(&self.left)
             .filter(|id| id.space == space)
             .map(|id| id.no + 1)
             .max()

@@ -24,8 +24,8 @@ mod torn;
 pub(crate) mod undo_scan;
 mod window;
 
+use judge::{Bounds, judge, judge_pages};
 pub(crate) use judge::{Judged, give_up};
-use judge::{judge, judge_pages};
 
 use crate::flush::Repaired;
 use crate::{Lsn, PageId};

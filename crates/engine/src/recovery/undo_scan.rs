@@ -3,9 +3,11 @@
 //! UNDOSCAN-1: a page in use consists of whole entries of known kinds up to its end mark, and each
 //! undo log has a known state. Anything else is an error: an undo log mistaken for a committed one
 //! would keep changes that must be rolled back.
-//! UNDOSCAN-2: of a log that purge finds by reading its page, only a count stays. Until all pages
-//! are read it takes 16 bytes, because a later page may show that the log goes on there: a server
-//! that crashed may have a history of hundreds of millions of logs.
+//! UNDOSCAN-2: of a log that purge finds by reading its page, only a count stays: a server that
+//! crashed may have a history of thousands of millions of logs. Until all pages are read it takes
+//! 16 bytes, because a later page may show that the log goes on there. There is a bound for these
+//! bytes. Where they come to it they are given up, and the pages are read once more: then it is
+//! known which logs go on.
 use crate::bytes::u16_at;
 use crate::dict::DICT_TABLE;
 use crate::page::{header::Page, kind};
@@ -43,19 +45,8 @@ struct Committed {
 }
 // UNDOSCAN-2
 const _: () = assert!(size_of::<Committed>() == 16);
-/// Committed logs in pieces: one vector of all would be copied when it grows, and take three times
-/// as much memory meanwhile.
-#[derive(Default)]
-struct AllCommitted(Vec<Vec<Committed>>);
-impl AllCommitted {
-    const PIECE: usize = 1 << 16;
-    fn push(&mut self, log: Committed) {
-        if self.0.last().is_none_or(|piece| piece.len() == Self::PIECE) {
-            self.0.push(Vec::new());
-        }
-        self.0.last_mut().expect("pushed above").push(log);
-    }
-}
+/// The most logs of committed transactions that are kept until all pages are read, 16 MiB.
+pub(super) const MOST_COMMITTED: usize = 1 << 20;
 
 /// The content of the undo spaces.
 #[derive(Default)]
@@ -89,19 +80,57 @@ impl Image {
     }
 }
 
-/// Reads the given pages of the undo spaces.
-pub(crate) fn read(pages: impl IntoIterator<Item = Result<(PageId, Page)>>) -> Result<Image> {
-    // The logs of which more than a count stays.
-    let mut logs: HashMap<TrxId, Found> = HashMap::new();
-    let mut committed = AllCommitted::default();
-    let mut newest = TrxId::NONE;
-    // Further parts of logs, each in another page than the log's beginning, which may come later.
-    let mut parts: Vec<(TrxId, PageNo, RollPtr, u32, bool)> = Vec::new();
-    let mut used: Vec<(PageNo, u16)> = Vec::new();
-    for page in pages {
-        let (id, page) = page?;
+/// A reading of the undo spaces.
+pub(super) struct Scan {
+    /// The logs of which more than a count stays.
+    logs: HashMap<TrxId, Found>,
+    committed: Vec<Committed>,
+    /// The most of them that are kept.
+    most_committed: usize,
+    reading: Reading,
+    newest: TrxId,
+    /// Further parts of logs, each in another page than the log's beginning, which may come later.
+    parts: Vec<Part>,
+    used: Vec<(PageNo, u16)>,
+    short: u64,
+    short_in: HashMap<PageNo, u32>,
+}
+enum Reading {
+    /// The first reading, with all that it finds in memory.
+    Once,
+    /// The first reading, which has given the committed logs up.
+    First,
+    /// The second reading, which knows the transactions whose logs go on.
+    Second(HashSet<TrxId>),
+}
+/// A further part of a log.
+struct Part {
+    trx: TrxId,
+    no: PageNo,
+    last: RollPtr,
+    count: u32,
+    dictionary: bool,
+}
+
+impl Scan {
+    /// Begins. `most_committed` is the bound of UNDOSCAN-2.
+    pub(super) fn new(most_committed: usize) -> Scan {
+        Scan {
+            logs: HashMap::new(),
+            committed: Vec::new(),
+            most_committed,
+            reading: Reading::Once,
+            newest: TrxId::NONE,
+            parts: Vec::new(),
+            used: Vec::new(),
+            short: 0,
+            short_in: HashMap::new(),
+        }
+    }
+    /// Reads a page of the undo spaces. The pages may come in any order.
+    pub(super) fn page(&mut self, id: PageId, page: &Page) -> Result<()> {
         if u16_at(&page[..], 12) != kind::UNDO {
-            continue;
+            return Ok(());
         }
         let which =
             SpaceId::UNDO.iter().position(|s| *s == id.space).expect("a page of an undo space");
@@ -115,78 +144,120 @@ pub(crate) fn read(pages: impl IntoIterator<Item = Result<(PageId, Page)>>) -> R
             if matches!(&e, Entry::Change { rest, .. } if !rest.is_whole()) {
                 return Err(wrong(id, format!("the undo record at offset {at} is not whole")));
             }
-            match e {
-                Entry::Log { trx, state, .. } => {
-                    if !(record::ACTIVE..=record::PREPARED).contains(&state) {
-                        return Err(wrong(
-                            id,
-                            format!(
-                                "the log of transaction {} has state {state}, which this program \
-                                    does not know",
-                                trx.0
-                            ),
-                        ));
-                    }
-                    owner = trx;
-                    let first = (no, at as u16);
-                    if state != record::ENDED {
-                        newest = newest.max(trx);
-                    }
-                    match state {
-                        record::ENDED => {}
-                        record::COMMITTED => committed.push(Committed { trx, first }),
-                        _ => _ = logs.insert(trx, Found::begin(trx, first, state)),
+            if let Entry::Log { trx, state, .. } = e
+                && !(record::ACTIVE..=record::PREPARED).contains(&state)
+            {
+                return Err(wrong(
+                    id,
+                    format!(
+                        "the log of transaction {} has state {state}, which this program does not \
+                         know",
+                        trx.0
+                    ),
+                ));
+            }
+            match &self.reading {
+                Reading::Second(_) => {
+                    if let Entry::Log { trx, state: record::COMMITTED, .. } = e {
+                        self.committed(trx, (no, at as u16));
                     }
                 }
-                Entry::More { trx } => {
-                    owner = trx;
-                    parts.push((trx, no, RollPtr::NONE, 0, false));
+                Reading::Once | Reading::First => self.entry(&e, &mut owner, no, at),
+            }
+            at += record::entry_len(&page[..], at);
+        }
+        if !matches!(self.reading, Reading::Second(_)) {
+            self.used.push((no, at as u16));
+        }
+        Ok(())
+    }
+    fn entry(&mut self, e: &Entry<'_>, owner: &mut TrxId, no: PageNo, at: usize) {
+        match e {
+            Entry::Log { trx, state, .. } => {
+                *owner = *trx;
+                let first = (no, at as u16);
+                if *state != record::ENDED {
+                    self.newest = self.newest.max(*trx);
                 }
-                Entry::Insert { head, .. }
-                | Entry::Change { head, .. }
-                | Entry::Overflow { head, .. }
-                | Entry::Undone { head }
-                | Entry::Held { head, .. } => {
-                    let roll = RollPtr::new(no, at, matches!(e, Entry::Insert { .. }));
-                    let of_dictionary = head.table == DICT_TABLE;
-                    match parts.last_mut().filter(|p| p.0 == owner && p.1 == no) {
-                        Some(p) => *p = (owner, no, roll, head.undo_no + 1, p.4 || of_dictionary),
-                        None => {
-                            if let Some(l) = logs.get_mut(&owner) {
-                                (l.last, l.count, l.dictionary) =
-                                    (roll, head.undo_no + 1, l.dictionary || of_dictionary);
-                            }
+                match *state {
+                    record::ENDED => {}
+                    record::COMMITTED => self.committed(*trx, first),
+                    state => _ = self.logs.insert(*trx, Found::begin(*trx, first, state)),
+                }
+            }
+            Entry::More { trx } => {
+                *owner = *trx;
+                let (last, count, dictionary) = (RollPtr::NONE, 0, false);
+                self.parts.push(Part { trx: *trx, no, last, count, dictionary });
+            }
+            Entry::Insert { head, .. }
+            | Entry::Change { head, .. }
+            | Entry::Overflow { head, .. }
+            | Entry::Undone { head }
+            | Entry::Held { head, .. } => {
+                let roll = RollPtr::new(no, at, matches!(e, Entry::Insert { .. }));
+                let (count, of_dictionary) = (head.undo_no + 1, head.table == DICT_TABLE);
+                match self.parts.last_mut().filter(|p| p.trx == *owner && p.no == no) {
+                    Some(p) => {
+                        (p.last, p.count, p.dictionary) =
+                            (roll, count, p.dictionary || of_dictionary);
+                    }
+                    None => {
+                        if let Some(l) = self.logs.get_mut(owner) {
+                            (l.last, l.count, l.dictionary) =
+                                (roll, count, l.dictionary || of_dictionary);
                         }
                     }
                 }
             }
-            at += record::entry_len(&page[..], at);
-        }
-        used.push((no, at as u16));
-    }
-    // UNDOSCAN-2
-    let of_parts: HashSet<TrxId> = parts.iter().map(|part| part.0).collect();
-    let (mut short, mut short_in) = (0, HashMap::new());
-    for Committed { trx, first } in committed.0.into_iter().flatten() {
-        if of_parts.contains(&trx) {
-            logs.insert(trx, Found::begin(trx, first, record::COMMITTED));
-        } else {
-            short += 1;
-            *short_in.entry(first.0).or_default() += 1;
         }
     }
-    for (trx, no, last, count, dictionary) in parts {
-        if let Some(l) = logs.get_mut(&trx) {
-            l.pages.push(no);
-            l.dictionary |= dictionary;
-            if count > l.count {
-                (l.last, l.count) = (last, count);
+    /// Takes the log of a committed transaction (UNDOSCAN-2).
+    fn committed(&mut self, trx: TrxId, first: (PageNo, u16)) {
+        match &self.reading {
+            Reading::Once if self.committed.len() < self.most_committed => {
+                self.committed.push(Committed { trx, first });
+            }
+            Reading::Once => (self.committed, self.reading) = (Vec::new(), Reading::First),
+            Reading::First => {}
+            Reading::Second(of_parts) if of_parts.contains(&trx) => {
+                self.logs.insert(trx, Found::begin(trx, first, record::COMMITTED));
+            }
+            Reading::Second(_) => {
+                self.short += 1;
+                *self.short_in.entry(first.0).or_default() += 1;
             }
         }
     }
-    let mut logs: Vec<Found> = logs.into_values().collect();
-    logs.sort_by_key(|l| l.trx);
-    Ok(Image { logs, short, short_in, newest, used })
+    /// Called when all pages have been read. Returns whether all of them are to be read once more.
+    pub(super) fn reads_again(&mut self) -> bool {
+        let is_second = matches!(self.reading, Reading::Second(_));
+        let again = matches!(self.reading, Reading::First);
+        if !is_second {
+            self.reading = Reading::Second(self.parts.iter().map(|part| part.trx).collect());
+            for Committed { trx, first } in std::mem::take(&mut self.committed) {
+                self.committed(trx, first);
+            }
+        }
+        again
+    }
+    /// What was read.
+    pub(super) fn end(mut self) -> Image {
+        for Part { trx, no, last, count, dictionary } in self.parts {
+            if let Some(l) = self.logs.get_mut(&trx) {
+                l.pages.push(no);
+                l.dictionary |= dictionary;
+                if count > l.count {
+                    (l.last, l.count) = (last, count);
+                }
+            }
+        }
+        let mut logs: Vec<Found> = self.logs.into_values().collect();
+        logs.sort_by_key(|l| l.trx);
+        let Scan { short, short_in, newest, mut used, .. } = self;
+        used.sort_unstable_by_key(|(no, _)| undo::page_id(*no));
+        Image { logs, short, short_in, newest, used }
+    }
 }
 fn wrong(id: PageId, why: String) -> Error {
     Error::Damaged(format!("undo page {id}: {why}"))
@@ -197,12 +268,23 @@ mod tests {
     use super::*;
     use crate::PAGE_SIZE;
 
-    fn page(no: PageNo, entries: &[Vec<u8>]) -> Result<(PageId, Page)> {
+    fn page(no: PageNo, entries: &[Vec<u8>]) -> (PageId, Page) {
         let mut page = [0; PAGE_SIZE];
         page[12..14].copy_from_slice(&kind::UNDO.to_le_bytes());
         let bytes = entries.concat();
         page[record::FIRST..][..bytes.len()].copy_from_slice(&bytes);
-        Ok((undo::page_id(no), page))
+        (undo::page_id(no), page)
+    }
+    /// Reads the pages, and says how often.
+    fn read(most_committed: usize, pages: &[(PageId, Page)]) -> (Image, usize) {
+        let (mut scan, mut readings) = (Scan::new(most_committed), 0);
+        loop {
+            readings += 1;
+            pages.iter().for_each(|(id, page)| scan.page(*id, page).unwrap());
+            if !scan.reads_again() {
+                return (scan.end(), readings);
+            }
+        }
     }
     fn log(trx: u64, state: u8) -> Vec<u8> {
         let mut log = record::log_entry(TrxId(trx)).to_vec();
@@ -218,20 +300,30 @@ mod tests {
     #[test]
     fn short_logs_are_counted_and_long_ones_are_found() {
         use record::{ACTIVE, COMMITTED, ENDED, PREPARED};
-        let image = read([
+        let pages = [
             page(3, &[more(10), log(20, COMMITTED), more(40)]),
             page(5, &[log(10, COMMITTED), log(11, COMMITTED), log(12, ACTIVE)]),
             page(7, &[log(30, PREPARED), log(40, ENDED), log(13, COMMITTED), log(14, COMMITTED)]),
-        ])
-        .unwrap();
+        ];
+        // The second reading says the same as the first one with more memory.
+        for (most, readings) in [(MOST_COMMITTED, 1), (5, 1), (4, 2), (1, 2), (0, 2)] {
+            let (image, read) = read(most, &pages);
+            assert_eq!(read, readings, "{most}");
+            told(&image);
+        }
+        let (mut scan, all) = (Scan::new(2), pages.len());
+        pages.iter().for_each(|(id, page)| scan.page(*id, page).unwrap());
+        assert!(scan.committed.capacity() == 0 && scan.used.len() == all, "given up");
+    }
+    fn told(image: &Image) {
+        use record::LOG_LEN;
         let found: Vec<_> = image.logs.iter().map(|l| (l.trx.0, l.pages.to_vec())).collect();
         assert_eq!(found, [(10, vec![5, 3]), (12, vec![5]), (30, vec![7])]);
         assert_eq!((image.short, image.newest), (4, TrxId(30)));
         let pages = UndoPages::default();
         image.enter(&pages);
         let first = record::FIRST as u16;
-        let long =
-            [(3, vec![]), (5, vec![first, first + 2 * record::LOG_LEN as u16]), (7, vec![first])];
+        let long = [(3, vec![]), (5, vec![first, first + 2 * LOG_LEN as u16]), (7, vec![first])];
         for (no, long) in long {
             let unread = pages.next_to_read().unwrap();
             assert_eq!((unread.no, unread.long.to_vec()), (no, long));

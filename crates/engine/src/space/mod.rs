@@ -11,22 +11,27 @@
 //!
 //! - SPACE-1: a page with a number below `pages()` can be read and written: the file is that long
 //!   and allocated.
+//! - SPACE-4: ranges of bitmap pages of which the end of a file has holes alone are not counted: a
+//!   crash has come while the file grew, or somebody has made it longer. Growth makes them anew.
 //! - SPACE-2: bitmap pages are latched after all other pages of a mini-transaction.
 //! - SPACE-3: a mini-transaction that holds a bitmap page latches only later bitmap pages of the
 //!   same space. So it does not keep the latch of a bitmap page without a free page.
 #[cfg_attr(not(feature = "testing"), allow(unreachable_pub))]
 pub mod bitmap;
+mod growth;
 pub(crate) mod register;
 pub(crate) mod stamping;
 
 use crate::buf::{Latch, PageIo};
 use crate::bytes::u64_at;
 use crate::checkpoint::CheckpointSource;
+use crate::flush::group::Syncs;
 use crate::log::Log;
 use crate::mtr::{At, Mtr, Store};
 use crate::page::{Patch, header, kind};
 use crate::sync::event::Event;
-use crate::{Error, Lsn, PAGE_SIZE, PageId, PageNo, Result, SpaceId, Try, WouldBlock, poison};
+use crate::{Error, Lsn, PAGE_SIZE, PageId, PageNo, Result, SpaceId, Try, WouldBlock};
+pub(crate) use growth::counted_pages;
 use parking_lot::{Mutex, RwLock};
 use redolith_disk::{AlignedBuf, Create, Disk, File, OpenHow, in_turn};
 use register::Register;
@@ -55,6 +60,8 @@ pub struct Space {
     /// The content of the file, for messages: a table's name, or that of a system space.
     label: RwLock<String>,
     growing: Mutex<()>,
+    /// The syncs of all data files.
+    syncs: Arc<Syncs>,
     /// Whether pages were written since the header got its stamp.
     written: AtomicBool,
     /// Whether pages were written in this run of the engine, and whether a stamp of this run is
@@ -65,7 +72,14 @@ pub struct Space {
     stamp_end: AtomicU64,
 }
 impl Space {
-    fn new(id: SpaceId, file: Arc<dyn File>, path: PathBuf, pages: u32, label: &str) -> Arc<Space> {
+    fn new(
+        id: SpaceId,
+        file: Arc<dyn File>,
+        path: PathBuf,
+        pages: u32,
+        label: &str,
+        syncs: &Arc<Syncs>,
+    ) -> Arc<Space> {
         Arc::new(Space {
             id,
             file,
@@ -74,6 +88,7 @@ impl Space {
             search_from: AtomicU32::new(2),
             label: RwLock::new(label.to_string()),
             growing: Mutex::new(()),
+            syncs: syncs.clone(),
             written: AtomicBool::new(false),
             first_written: AtomicBool::new(false),
             stamped: AtomicBool::new(false),
@@ -87,17 +102,6 @@ impl Space {
     pub fn pages(&self) -> u32 {
         self.pages.load(Acquire)
     }
-    fn init_bitmaps(&self) -> Result<()> {
-        let fail = |e: std::io::Error| {
-            Error::io(format_args!("making bitmap pages of {}", self.path.display()), &e)
-        };
-        let wrote = init_bitmaps(&*self.file, self.id, 0, self.pages()).map_err(fail)?;
-        if wrote && let Err(e) = self.file.sync() {
-            // Who tried again would find the pages in the file, and take them for durable.
-            poison(&format!("fsync of {} failed: {e}", self.path.display()));
-        }
-        Ok(())
-    }
     pub fn label(&self) -> String {
         self.label.read().clone()
     }
@@ -110,123 +114,8 @@ impl Space {
     pub fn search_from(&self, no: PageNo) {
         self.search_from.store(no, Relaxed);
     }
-    /// Whether bitmap page `no`, found to be all zeros, may be missing because a crash came before
-    /// its write. The first bitmap page is created with the file.
-    pub fn may_lack_bitmap(&self, no: PageNo) -> std::io::Result<bool> {
-        Ok(bitmap::is_bitmap(no) && no > 1 && is_range_empty(&*self.file, no, self.pages())?)
-    }
-    /// The bitmap page `no` as growth of the file makes it.
-    pub fn fresh_bitmap(&self, no: PageNo) -> Box<header::Page> {
-        fresh_bitmap(self.id, no)
-    }
-    /// Makes the file longer: by an eighth, by an extent at least, and by 4096 pages at most,
-    /// unless `at_least` needs more.
-    fn grow(&self, at_least: u32) -> Result<()> {
-        let _one = self.growing.lock();
-        let old = self.pages();
-        if old > at_least {
-            return Ok(());
-        }
-        let new = (old + (old / 8).clamp(bitmap::EXTENT, 4096))
-            .max(at_least + 1)
-            .next_multiple_of(bitmap::EXTENT);
-        let grown = self
-            .file
-            .set_len(new as u64 * PAGE_SIZE as u64)
-            .and_then(|()| init_bitmaps(&*self.file, self.id, old, new));
-        let wrote = grown.map_err(|e| {
-            Error::io(
-                format_args!(
-                    "table space {} ({}) cannot grow to {new} pages",
-                    self.path.display(),
-                    self.label()
-                ),
-                &e,
-            )
-        })?;
-        if wrote && let Err(e) = self.file.sync() {
-            // The failed sync may have reported, and used up, the error of a page's write.
-            poison(&format!("fsync of {} failed: {e}", self.path.display()));
-        }
-        self.pages.store(new, Release);
-        Ok(())
-    }
 }
 
-/// Writes the missing bitmap pages of later ranges among the pages `from..to`: a crash may have
-/// come between growth and this write. Returns whether it wrote any; then the caller syncs the
-/// file.
-fn init_bitmaps(file: &dyn File, id: SpaceId, from: u32, to: u32) -> std::io::Result<bool> {
-    let mut wrote = false;
-    for first in (1..to.div_ceil(bitmap::PAGES))
-        .map(|k| k * bitmap::PAGES)
-        .filter(|f| (from..to).contains(&(f + 1)))
-    {
-        let no = first + 1;
-        let mut buf = AlignedBuf::new(PAGE_SIZE);
-        let at = no as u64 * PAGE_SIZE as u64;
-        match found_at(file, PageId { space: id, no }, &mut buf)? {
-            // Zeros among written pages are damage, which the first user of the bitmap reports.
-            Found::Nothing if from == 0 && !is_range_empty(file, no, to)? => {}
-            Found::Nothing => {
-                buf.copy_from_slice(&fresh_bitmap(id, no)[..]);
-                file.write_at(&buf, at)?;
-                wrote = true;
-            }
-            Found::Bitmap => {}
-            // The page may be torn: recovery repairs it or reports that it cannot.
-            Found::Other if from == 0 => {}
-            Found::Other => {
-                return Err(std::io::Error::other(format!(
-                    "page {no}, which is new, is not empty"
-                )));
-            }
-        }
-    }
-    Ok(wrote)
-}
-/// Whether nothing was written in the range of bitmap page `no` yet. Growth makes a bitmap durable
-/// before the first page of its range is used, and a mini-transaction that changes a bitmap changes
-/// a page of its range too. So a checkpoint that has passed one change has passed the other.
-fn is_range_empty(file: &dyn File, no: PageNo, pages: u32) -> std::io::Result<bool> {
-    let mut buf = AlignedBuf::new(bitmap::EXTENT as usize * PAGE_SIZE);
-    let first = no - 1;
-    for from in (first..pages.min(first + bitmap::PAGES)).step_by(bitmap::EXTENT as usize) {
-        let len = (pages - from).min(bitmap::EXTENT) as usize * PAGE_SIZE;
-        file.read_at(&mut buf[..len], u64::from(from) * PAGE_SIZE as u64)?;
-        let mut read = (from..).zip(buf[..len].chunks_exact(PAGE_SIZE));
-        if read.any(|(page, bytes)| page != no && bytes.iter().any(|b| *b != 0)) {
-            return Ok(false);
-        }
-    }
-    Ok(true)
-}
-/// The content at the place of a bitmap page.
-enum Found {
-    Nothing,
-    Bitmap,
-    Other,
-}
-/// Reads the page several times before it counts as something else, because it may be spoiled on
-/// its way.
-fn found_at(file: &dyn File, id: PageId, buf: &mut AlignedBuf) -> std::io::Result<Found> {
-    for _ in 0..READS {
-        file.read_at(buf, id.no as u64 * PAGE_SIZE as u64)?;
-        if buf.iter().all(|b| *b == 0) {
-            return Ok(Found::Nothing);
-        }
-        if header::verify(buf.first_chunk().expect("a page"), id).is_ok() {
-            return Ok(Found::Bitmap);
-        }
-    }
-    Ok(Found::Other)
-}
-fn fresh_bitmap(space: SpaceId, no: PageNo) -> Box<header::Page> {
-    let mut map = Fresh(Box::new([0; PAGE_SIZE]));
-    bitmap::init(&mut map, no - 1);
-    finish(&mut map.0, PageId { space, no });
-    map.0
-}
 /// Sets the id and the checksum of a page.
 fn finish(p: &mut [u8; PAGE_SIZE], id: PageId) {
     p[4..8].copy_from_slice(&id.no.to_le_bytes());
@@ -244,6 +133,8 @@ pub struct Spaces {
     judging: AtomicBool,
     log: OnceLock<Arc<Log>>,
     register: Mutex<Register>,
+    /// The syncs of the data files (FLUSH-7).
+    syncs: Arc<Syncs>,
     /// Whether a task gives stamps or puts a file in the place of another (REGISTER-4).
     stamping: AtomicBool,
     /// How many spaces were written in this run and have no stamp of this run yet (REGISTER-3).
@@ -280,7 +171,7 @@ impl Spaces {
     /// Makes an instance over the files in `dir`, which it does not change before
     /// [`Spaces::begin_writing`]. With `forced`, files are read whatever their age.
     pub fn new(disk: Arc<dyn Disk>, dir: &Path, forced: bool) -> Spaces {
-        let (open, log, register, stamping, unstamped, first_write, without_register) =
+        let (open, log, register, syncs, stamping, unstamped, first_write, without_register) =
             Default::default();
         let (judging, closing) = (AtomicBool::new(true), AtomicBool::new(forced));
         Spaces {
@@ -291,6 +182,7 @@ impl Spaces {
             judging,
             log,
             register,
+            syncs,
             stamping,
             unstamped,
             first_write,
@@ -585,8 +477,7 @@ impl Spaces {
         };
         let file = self.file_at(&path, Create::Existing).map_err(fail)?;
         let len = file.len().map_err(fail)?;
-        // A crash during growth can leave a part of a page at the end.
-        let pages = (len / PAGE_SIZE as u64) as u32;
+        let pages = counted_pages(&*file).map_err(fail)?;
         let least = if self.forced { 2 } else { self.least_pages(id).max(2) };
         if pages < least {
             return Err(Error::Incompatible(format!(
@@ -597,7 +488,7 @@ impl Spaces {
                 crate::recovery::give_up(id)
             )));
         }
-        let made = Space::new(id, file, path.clone(), pages, label);
+        let made = Space::new(id, file, path.clone(), pages, label, &self.syncs);
         if !self.judging.load(Acquire) {
             if !self.forced {
                 self.check_age(&made)?;
@@ -622,7 +513,7 @@ impl Spaces {
         pages: u32,
         label: &str,
     ) -> Arc<Space> {
-        let s = Space::new(id, file, path, pages, label);
+        let s = Space::new(id, file, path, pages, label, &self.syncs);
         let before = self.open.write().insert(id, s.clone());
         before.iter().for_each(|s| self.needs_no_stamp(s));
         s
@@ -680,6 +571,9 @@ impl PageIo for Spaces {
                 self.first_write.notify();
             }
         }
+    }
+    fn syncs(&self) -> Arc<Syncs> {
+        self.syncs.clone()
     }
     fn newest(&self) -> Lsn {
         self.log.get().map_or(Lsn::MAX, |log| log.tail())
@@ -809,71 +703,3 @@ impl Patch for Fresh {
 
 #[cfg(all(test, not(model)))]
 mod growth_tests;
-#[cfg(all(test, not(model)))]
-mod tests {
-    use super::*;
-    use redolith_disk::SimDisk;
-    use redolith_disk::sim::{Damage, Fault, OpKind};
-
-    const SPACE: SpaceId = SpaceId(16);
-    const NEW: u32 = bitmap::PAGES + 64;
-
-    fn file() -> (SimDisk, Arc<dyn File>) {
-        let disk = SimDisk::new(1);
-        let file = disk.open(Path::new("/f"), OpenHow::create_new(true)).unwrap();
-        file.set_len(NEW as u64 * PAGE_SIZE as u64).unwrap();
-        (disk, file)
-    }
-    fn is_there(file: &dyn File) -> bool {
-        let mut buf = AlignedBuf::new(PAGE_SIZE);
-        file.read_at(&mut buf, (bitmap::PAGES + 1) as u64 * PAGE_SIZE as u64).unwrap();
-        header::verify(buf.first_chunk().unwrap(), PageId { space: SPACE, no: bitmap::PAGES + 1 })
-            .is_ok()
-    }
-
-    /// Tests SPACE-1, also on a disk that is full, and where a crash left a part of a page.
-    #[test]
-    fn every_page_that_is_counted_can_be_read_and_written() {
-        let disk = SimDisk::new(1);
-        disk.create_dir_all(Path::new("/d/tables")).unwrap();
-        let spaces = || Spaces::new(Arc::new(disk.clone()), Path::new("/d"), false);
-        let open = spaces();
-        let s = open.create(SPACE, "", &[]).unwrap();
-        open.extend(SPACE).unwrap();
-        disk.set_capacity(Some(disk.used_bytes()));
-        let pages = s.pages();
-        assert!(open.extend(SPACE).is_err() && s.pages() == pages, "a page that is not there");
-        let mut page = AlignedBuf::new(PAGE_SIZE);
-        for at in (2..pages).map(|no| u64::from(no) * PAGE_SIZE as u64) {
-            s.file.write_at(&page, at).unwrap();
-            s.file.read_at(&mut page, at).unwrap();
-        }
-        disk.set_capacity(None);
-        s.file.set_len((u64::from(pages) + 1) * PAGE_SIZE as u64 - 4096).unwrap();
-        assert_eq!(spaces().open(SPACE, "").unwrap().pages(), pages);
-    }
-
-    /// A bit that flips on the way does not turn an empty page into a bitmap.
-    #[test]
-    fn a_bitmap_page_that_is_read_wrong_is_made_all_the_same() {
-        for from in [0, 64] {
-            let (disk, file) = file();
-            disk.fail(Fault::new(OpKind::Read, Damage::Flip).times(3));
-            assert!(init_bitmaps(&*file, SPACE, from, NEW).unwrap());
-            assert!(is_there(&*file));
-            disk.fail(Fault::new(OpKind::Read, Damage::Flip).times(3));
-            assert!(!init_bitmaps(&*file, SPACE, from, NEW).unwrap(), "it is there");
-        }
-    }
-    #[test]
-    fn what_is_no_bitmap_is_left_to_recovery_and_is_an_error_in_a_new_part() {
-        let (disk, file) = file();
-        disk.overwrite(Path::new("/f"), (bitmap::PAGES + 1) as u64 * PAGE_SIZE as u64 + 100, &[1])
-            .unwrap();
-        assert!(!init_bitmaps(&*file, SPACE, 0, NEW).unwrap());
-        assert!(!is_there(&*file));
-        assert!(
-            init_bitmaps(&*file, SPACE, 64, NEW).unwrap_err().to_string().contains("not empty")
-        );
-    }
-}

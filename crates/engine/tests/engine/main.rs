@@ -17,6 +17,7 @@ mod pool_list;
 mod pool_size;
 mod purge;
 mod purge_pace;
+mod record_judging;
 mod rollback;
 mod row_estimate;
 mod rows;

@@ -272,7 +272,10 @@ fn redo_rebuilds_pages_torn_at_every_sector() {
             block_on(e.close()).unwrap();
             drop(e);
             let disk: Arc<dyn Disk> = Arc::new(RealDisk::new());
-            assert_eq!(check_files(disk, &Config::new(&dir.0), &mut |_| ()).unwrap().damaged, 0);
+            assert_eq!(
+                check_files(disk, &Config::new(&dir.0), None, &mut |_| ()).unwrap().damaged,
+                0
+            );
         }
     }
     // Headers of spaces and bitmaps, pages of trees, undo, overflow and the counters.

@@ -42,6 +42,10 @@ impl Judging {
         judging
     }
 
+    /// Whether the file of the checkpoint's state is there to be gone on with.
+    pub(super) fn goes_on(&self) -> bool {
+        self.goes_on
+    }
     /// Judges the next record.
     pub(super) fn take(
         &mut self,

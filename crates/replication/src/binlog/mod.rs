@@ -138,6 +138,7 @@ impl Binlog {
                 unfinished: Unfinished::Nothing,
                 copied: Vec::new(),
                 reset_ahead: None,
+                begins_anew: None,
                 judging: None,
                 surplus: None,
             }),
@@ -262,6 +263,13 @@ impl Binlog {
     /// what the disk says, where the task would try again.
     pub fn materialize(&self, durable: Lsn) -> io::Result<()> {
         if self.status.lock().lsn >= durable { Ok(()) } else { self.advance(durable) }
+    }
+    /// Where a start that has been judged goes on with the files, if there is a log to go on with.
+    /// What lies behind, it makes again from the redo log.
+    pub(crate) fn goes_on_at(&self) -> Option<BinlogPosition> {
+        let (work, safe) = (self.work.lock(), self.safe.lock());
+        let named = work.reset_ahead.is_none() && work.files.numbers().contains(&safe.file);
+        named.then_some(BinlogPosition { file: safe.file, offset: safe.offset })
     }
     /// How files are made.
     pub fn options(&self) -> Options {

@@ -37,12 +37,12 @@ impl CommitStream for Binlog {
                 Error::Incompatible(format!("{}: {why}", place.index().display()))
             })?;
             let file = work.maker.state().file;
-            tracing::warn!(
+            work.begins_anew = Some(format!(
                 "{} does not name the file in which the binary log went on: a new binary log \
                  begins with {}. Replicas have to be set up again",
                 place.index().display(),
                 place.path(file).display()
-            );
+            ));
         }
         work.judging = Some(Judging::new(work.maker.clone(), work.reset_ahead, goes_on && !anew));
         Ok(())
@@ -58,7 +58,13 @@ impl CommitStream for Binlog {
     fn judge_end(&self) -> Result<()> {
         let work = &mut *self.work.lock();
         match work.judging.take() {
-            Some(judging) => work.surplus = judging.end(&work.files)?,
+            Some(judging) => {
+                let goes_on = judging.goes_on();
+                work.surplus = judging.end(&work.files)?;
+                if goes_on {
+                    work.files.judge_order(&self.safe.lock())?;
+                }
+            }
             None => unreachable!("the state is judged before the end"),
         }
         Ok(())
@@ -85,6 +91,8 @@ impl CommitStream for Binlog {
     }
     fn begin(&self, end: Lsn) -> Result<()> {
         let mut work = self.work.lock();
+        // Not while the start may still be refused for another reason (JUDGE-8).
+        work.begins_anew.take().into_iter().for_each(|what| tracing::warn!("{what}"));
         work.write().map_err(|e| io_error(&work, &e))?;
         work.forget_mark().map_err(|e| io_error(&work, &e))?;
         let state = work.maker.state();

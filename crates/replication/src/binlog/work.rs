@@ -33,6 +33,8 @@ pub(super) struct Work {
     /// The record of the reset that a start has not come to yet: until then nothing is written
     /// (BINLOG-FILES-2).
     pub(super) reset_ahead: Option<Lsn>,
+    /// What a start is going to say of a new binary log.
+    pub(super) begins_anew: Option<String>,
     /// What a start has judged so far.
     pub(super) judging: Option<Judging>,
     /// The file of which a start keeps a copy before it writes.

@@ -12,7 +12,7 @@ const COPY_BYTES: usize = 1 << 20;
 
 impl Place {
     /// The error for damage of the binary log, which its administrator can give up.
-    fn damaged(&self, what: &str) -> Error {
+    pub(super) fn damaged(&self, what: &str) -> Error {
         Error::Damaged(format!(
             "{what}. Nothing has been changed: restore it, or remove {} to begin a new binary log; \
              then replicas have to be set up again",

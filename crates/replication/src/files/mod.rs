@@ -17,6 +17,7 @@
 //! BINLOG-FILES-6: bytes that the redo log does not have are never written over and never cut: a
 //! file in the way gets another name, and a file that is to be cut is copied first.
 mod judge;
+pub(crate) mod order;
 mod reset;
 
 use crate::binlog::counters::{Counts, add};

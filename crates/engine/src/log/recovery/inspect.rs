@@ -2,7 +2,9 @@
 //! running log and accept any bytes.
 use super::checkpoint_file::{BLOCKS_AT, State};
 use super::witness;
-use crate::log::append::frame::{self, FRAME_HEADER, Header, KIND_CHANGES, KIND_EPOCH};
+use crate::log::append::frame::{self, Header, KIND_CHANGES, KIND_EPOCH};
+
+pub(crate) use crate::log::append::frame::FRAME_HEADER;
 use crate::log::write::segments;
 
 pub(crate) const SEGMENT_HEADER: u64 = segments::HEADER;
@@ -107,6 +109,11 @@ impl Epochs {
         self.last = found.unwrap_or(self.last);
         found
     }
+}
+/// The length with the header that the header of a frame at `lsn` has. None if no frame is there.
+pub(crate) fn frame_len(bytes: &[u8], lsn: u64) -> Option<usize> {
+    let header = Header::read(bytes.get(..FRAME_HEADER)?);
+    header.plausible_at(lsn).then(|| header.frame_len())
 }
 /// The frame at the beginning of `bytes`, which lie at `lsn` of the log. None if no frame is there.
 pub(crate) fn frame_at<'a>(

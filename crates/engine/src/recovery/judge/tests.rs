@@ -1,5 +1,7 @@
 use super::*;
+use crate::log::Log;
 use crate::runtime::{Threads, block_on};
+use crate::undo::UndoPages;
 use crate::{Config, Engine};
 use redolith_disk::{Disk, RealDisk};
 use std::sync::mpsc;
@@ -21,7 +23,8 @@ fn a_page_without_a_frame_is_read_past_the_pool() {
         block_on(e.close()).unwrap();
         let pool = BufferPool::new(&config.buf(), e.store.spaces.clone(), disk.clone()).unwrap();
         let copies = Copies::default();
-        let mut judge = Judge::new(&pool, &e.store.spaces, &copies, Forced::default());
+        let mut judge =
+            Judge::new(&pool, &e.store.spaces, &copies, Bounds::of(&pool), Forced::default());
         let id = PageId { space: SpaceId::SYSTEM, no: 2 };
         let with_room = block_on(judge.lsn_of(id)).unwrap();
         let mut held = Vec::new();
@@ -40,4 +43,56 @@ fn a_page_without_a_frame_is_read_past_the_pool() {
     assert!(with_room.is_some());
     assert_eq!(with_room, without);
     std::fs::remove_dir_all(judging).unwrap();
+}
+
+/// Tests JUDGE-9 and UNDOSCAN-2: however few undo pages are built at a time, and however few logs
+/// are kept, the undo spaces are the same.
+#[test]
+fn undo_pages_are_built_in_groups() {
+    let dir = std::env::temp_dir().join(format!("redolith-judge-undo-{}", std::process::id()));
+    let disk: Arc<dyn Disk> = Arc::new(RealDisk::new());
+    let mut config = Config::new(&dir);
+    config.pool_bytes = 8 << 20;
+    let opened = Engine::open(config.clone(), disk.clone(), Threads::new(disk.clone()));
+    let (e, _) = block_on(opened).unwrap();
+    e.flush_settings.checkpoint_interval_ms.set(u32::MAX);
+    e.history.stop();
+    block_on(async {
+        for n in 0..100 {
+            let name = format!("s{n}");
+            e.create_schema(&name, crate::DEFAULT_COLLATION, None).await.unwrap();
+        }
+        e.store.log.flush_to(e.store.log.tail()).await;
+        e.flusher.stop().await;
+    });
+    let judged = |undo_pages, committed_logs| {
+        let spaces = Arc::new(Spaces::new(disk.clone(), &dir, false));
+        for id in [SpaceId::SYSTEM, SpaceId::UNDO[0], SpaceId::UNDO[1]] {
+            spaces.open(id, "").unwrap();
+        }
+        let pool = BufferPool::new(&config.buf(), spaces.clone(), disk.clone()).unwrap();
+        let (_, mut scanner) = Log::recover(disk.clone(), config.log()).unwrap();
+        let (copies, forced) = (Copies::default(), Forced::default());
+        let bounds = Bounds { undo_pages, committed_logs };
+        let judged =
+            block_on(judge(&mut scanner, &pool, &spaces, &copies, None, None, bounds, forced))
+                .unwrap();
+        let pages = UndoPages::default();
+        judged.undo.enter(&pages);
+        let mut built: Vec<PageId> = judged.built.into_iter().collect();
+        built.sort_unstable();
+        let undo = judged.undo;
+        let logs: Vec<_> =
+            undo.logs.iter().map(|l| (l.trx, l.first, l.state, l.pages.to_vec())).collect();
+        (built, logs, undo.short, undo.newest, pages.counts())
+    };
+    let whole = judged(usize::MAX, usize::MAX);
+    let undo_pages = whole.0.iter().filter(|id| SpaceId::UNDO.contains(&id.space)).count();
+    assert!(undo_pages > 3 && whole.2 >= 100, "{undo_pages} pages, {} logs", whole.2);
+    for (undo_pages, committed_logs) in [(0, usize::MAX), (1, 50), (2, 0)] {
+        assert!(judged(undo_pages, committed_logs) == whole, "{undo_pages}, {committed_logs}");
+    }
+    block_on(e.store.log.close());
+    drop(e);
+    std::fs::remove_dir_all(dir).unwrap();
 }

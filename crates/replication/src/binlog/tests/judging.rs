@@ -4,7 +4,7 @@ use redolith_disk::SimDisk;
 use std::path::Path;
 
 /// Judges the binary log on the rig's disk, as a start does.
-fn judged(rig: &Rig, state: &[u8], records: &[(Lsn, Vec<u8>)]) -> Result<Arc<Binlog>> {
+pub(super) fn judged(rig: &Rig, state: &[u8], records: &[(Lsn, Vec<u8>)]) -> Result<Arc<Binlog>> {
     let again = Binlog::new(rig.disk.clone(), rig.binlog.place().clone()).unwrap();
     again.judge(state)?;
     records.iter().try_for_each(|(at, record)| again.judge_record(*at, record))?;
@@ -19,18 +19,18 @@ fn started(rig: &Rig, state: &[u8], records: &[(Lsn, Vec<u8>)]) -> Arc<Binlog> {
     again
 }
 /// Why the start is refused. Nothing of the folder has changed then.
-fn refused(rig: &Rig, state: &[u8], records: &[(Lsn, Vec<u8>)]) -> String {
+pub(super) fn refused(rig: &Rig, state: &[u8], records: &[(Lsn, Vec<u8>)]) -> String {
     let before = picture(rig);
     let why = judged(rig, state, records).err().expect("the start is refused").to_string();
     assert!(picture(rig) == before, "the start was refused, and has changed the folder: {why}");
     why
 }
-fn picture(rig: &Rig) -> BTreeMap<String, Vec<u8>> {
+pub(super) fn picture(rig: &Rig) -> BTreeMap<String, Vec<u8>> {
     let dir = &rig.binlog.place().dir;
     let names = rig.disk.list(dir).unwrap().into_iter();
     names.map(|name| (name.clone(), rig.disk.contents(&dir.join(name)).unwrap())).collect()
 }
-fn put(disk: &SimDisk, path: &Path, bytes: &[u8]) {
+pub(super) fn put(disk: &SimDisk, path: &Path, bytes: &[u8]) {
     let file = disk.open(path, OpenHow::create(false)).unwrap();
     file.set_len(0).unwrap();
     file.write_at(bytes, 0).unwrap();
@@ -40,7 +40,7 @@ fn put_index(rig: &Rig, numbers: &[u32]) {
     let lines: String = numbers.iter().map(|n| format!("./binlog.{n:06}\n")).collect();
     put(&rig.disk, &rig.binlog.place().index(), lines.as_bytes());
 }
-fn record(n: u64, text: &str) -> Vec<u8> {
+pub(super) fn record(n: u64, text: &str) -> Vec<u8> {
     let sealed = events(text.as_bytes()).seal(STAMP, &GtidTemplate::default()).unwrap();
     transaction(n, None, sealed.as_bytes())
 }

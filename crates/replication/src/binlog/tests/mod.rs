@@ -1,6 +1,8 @@
 //! Tests of the binary log on a simulated disk.
 mod admin;
+mod check;
 mod judging;
+mod order;
 
 use super::*;
 use crate::record::{Record, Why, spilled, transaction};
