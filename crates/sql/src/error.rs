@@ -460,10 +460,10 @@ errors! {
         for CHARACTER SET '{charset}'";
     out_of_range(column, row) = 1264, "Out of range value for column '{column}' at row {row}";
     data_truncated(column, row) = 1265, "Data truncated for column '{column}' at row {row}";
-    illegal_mix_of_collations(operation) = 1267, "Illegal mix of collations for operation \
-        '{operation}'";
-    illegal_mix_of_three(operation) = 1270, "Illegal mix of collations for operation \
-        '{operation}'";
+    illegal_mix_of_collations(a, b, operation) = 1267, "Illegal mix of collations {a} and {b} for \
+        operation '{operation}'";
+    illegal_mix_of_three(a, b, c, operation) = 1270, "Illegal mix of collations {a}, {b}, {c} for \
+        operation '{operation}'";
     illegal_mix_of_many(operation) = 1271, "Illegal mix of collations for operation \
         '{operation}'";
     no_such_grant(user, host) = 1141, "There is no such grant defined for user '{user}' on host \

@@ -10,7 +10,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// MySQL's default of max_error_count.
-const MAX_WARNINGS: usize = 1024;
+const DEFAULT_MAX_WARNINGS: usize = 1024;
+/// The most bytes of messages that are kept, whatever `max_error_count` allows.
+const MAX_WARNING_BYTES: usize = 4 << 20;
 /// The list frees its memory if it has room for more warnings than this.
 const KEPT_WARNINGS: usize = 16;
 /// The greatest length of a message that is kept, as in MySQL (MYSQL_ERRMSG_SIZE).
@@ -29,7 +31,7 @@ pub struct Warning {
     pub message: Box<str>,
 }
 /// The diagnostics area of the last statement that was not itself about diagnostics.
-#[derive(Default, Debug)]
+#[derive(Debug)]
 pub struct Warnings {
     list: Vec<Warning>,
     /// The memory of the warnings in the list.
@@ -38,6 +40,19 @@ pub struct Warnings {
     count: u64,
     /// `@@sql_notes` is off.
     without_notes: bool,
+    /// `@@max_error_count`: the most warnings that are kept.
+    most: usize,
+}
+impl Default for Warnings {
+    fn default() -> Warnings {
+        Warnings {
+            list: Vec::new(),
+            bytes: 0,
+            count: 0,
+            without_notes: false,
+            most: DEFAULT_MAX_WARNINGS,
+        }
+    }
 }
 impl Warnings {
     pub fn clear(&mut self) {
@@ -57,13 +72,15 @@ impl Warnings {
     pub fn bytes(&self) -> usize {
         self.bytes
     }
-    /// Sets whether further notes are ignored (`@@sql_notes` is off).
-    pub fn without_notes(&mut self, without: bool) {
-        self.without_notes = without;
+    /// Sets whether further notes are ignored (`@@sql_notes` is off), and the most warnings that
+    /// are kept (`@@max_error_count`).
+    pub fn limit(&mut self, without_notes: bool, most: usize) {
+        (self.without_notes, self.most) = (without_notes, most);
     }
     /// Takes the warnings and leaves an empty list with the same setting.
     pub fn take(&mut self) -> Warnings {
-        let empty = Warnings { without_notes: self.without_notes, ..Warnings::default() };
+        let (without_notes, most) = (self.without_notes, self.most);
+        let empty = Warnings { without_notes, most, ..Warnings::default() };
         std::mem::replace(self, empty)
     }
     /// Adds what a definition leaves: level, code and message of each.
@@ -77,7 +94,7 @@ impl Warnings {
             return;
         }
         self.count += 1;
-        if self.list.len() < MAX_WARNINGS {
+        if self.list.len() < self.most && self.bytes < MAX_WARNING_BYTES {
             let message: Box<str> = message.into();
             let message = if message.len() <= MESSAGE_BYTES {
                 message

@@ -135,6 +135,15 @@ pub fn convert_for_column<'a>(
             };
             convert_for_column(Value::owned(outside), ty, Charset::Utf8mb4, mode)
         }
+        // A client may send a DOUBLE that is no number, or infinite, as a parameter.
+        (SqlType::Int { .. } | SqlType::Decimal { .. } | SqlType::Year, Value::Double(n))
+            if !n.is_finite() =>
+        {
+            let stands_for =
+                if n.is_nan() { Value::Int(0) } else { Value::Double(f64::MAX.copysign(*n)) };
+            let stored = convert_for_column(stands_for, ty, from, mode)?;
+            mode.lose(stored.value, ConvertError::OutOfRange)
+        }
         (SqlType::Int { size, sign, .. }, Value::Int(v))
             if !sign.unsigned && (size.min_signed()..=size.max_signed()).contains(v) =>
         {

@@ -1,4 +1,5 @@
 //! Aggregate functions.
+use super::collation_mix::{Mix, collation_of, result_collation};
 use super::enum_set::number_of;
 use super::expr::{Env, in_charset, operand};
 use super::scope::Clause;
@@ -110,31 +111,84 @@ impl Binder<'_> {
         call: &Call,
     ) -> Result<Expr> {
         check_arguments(function, call)?;
-        // An aggregate may not stand in an aggregate or in a clause before grouping.
-        let Some(mut list) = self.aggregates.take() else {
-            if self.taken.is_empty() {
-                return Err(SqlError::invalid_group_function());
-            }
-            // It may belong to a query further out.
-            self.aggregate_call(env, function, call)?;
-            return Err(SqlError::invalid_group_function());
-        };
-        let bound = self.aggregate_call(&Env { windows: None, ..*env }, function, call);
-        let result = bound.and_then(|call| {
-            let ty = call.ty;
-            let place = list.place(call, |nodes| self.compared(nodes))?;
-            Ok(Expr::new(ExprKind::Aggregate(slot(place)?), ty))
-        });
-        self.aggregates = Some(list);
-        result
+        let found = self.aggregate_at(env, function, call, true)?;
+        found.ok_or_else(SqlError::invalid_group_function)
     }
 
-    pub(super) fn aggregate_call(
+    /// Binds an aggregate in the query of `env`, or in a query around it. None if the query may not
+    /// have it: an aggregate may not stand in an aggregate or in a clause before grouping.
+    /// `is_own`: this is the query in whose text the aggregate stands.
+    fn aggregate_at(
         &mut self,
         env: &Env<'_>,
         function: Aggregate,
         call: &Call,
-    ) -> Result<AggregateCall> {
+        is_own: bool,
+    ) -> Result<Option<Expr>> {
+        let mut list = self.aggregates.take();
+        if list.is_none() && self.taken.is_empty() {
+            return Ok(None);
+        }
+        let inside = Env { windows: None, ..*env };
+        let result = self.aggregate_among(&inside, function, call, list.as_mut(), is_own);
+        self.aggregates = list;
+        result
+    }
+    fn aggregate_among(
+        &mut self,
+        env: &Env<'_>,
+        function: Aggregate,
+        call: &Call,
+        list: Option<&mut Aggregates>,
+        is_own: bool,
+    ) -> Result<Option<Expr>> {
+        let known: Vec<usize> = self.taken.iter().map(|taken| taken.list.len()).collect();
+        let mut args = self.arguments(env, function, call)?;
+        if env.outer.is_some() && is_of_outer(&args) {
+            // The arguments are bound again: subqueries in them would be, too, at each level.
+            if args.iter().any(|e| e.any(&|e| matches!(e.kind, ExprKind::Subquery(_)))) {
+                return Err(of_outer_query());
+            }
+            for (taken, known) in self.taken.iter_mut().zip(known) {
+                taken.forget_from(known);
+            }
+            match self.aggregate_outside(env, function, call)? {
+                None if is_own => args = self.arguments(env, function, call)?,
+                None => return Err(of_outer_query()),
+                found => return Ok(found),
+            }
+        }
+        let Some(list) = list else { return Ok(None) };
+        let call = self.aggregate_call(env, function, call, args)?;
+        let ty = call.ty;
+        let place = list.place(call, |nodes| self.compared(nodes))?;
+        Ok(Some(Expr::new(ExprKind::Aggregate(slot(place)?), ty)))
+    }
+
+    /// Binds an aggregate whose columns are all those of queries around the subquery of `env`. As
+    /// in MySQL, it is one of the innermost query whose columns it names; the subquery takes its
+    /// value. If that query may not have it there, the subquery itself has it.
+    fn aggregate_outside(
+        &mut self,
+        env: &Env<'_>,
+        function: Aggregate,
+        call: &Call,
+    ) -> Result<Option<Expr>> {
+        let (Some(outer), Some(own)) = (env.outer, self.taken.pop()) else { return Ok(None) };
+        self.aggregates = self.around_aggregates.pop().flatten();
+        let bound = self.aggregate_at(outer, function, call, false);
+        self.around_aggregates.push(self.aggregates.take());
+        self.taken.push(own);
+        let of = self.taken.len() - 1;
+        bound?.map(|value| self.take(outer, of, value)).transpose()
+    }
+
+    pub(super) fn arguments(
+        &mut self,
+        env: &Env<'_>,
+        function: Aggregate,
+        call: &Call,
+    ) -> Result<Vec<Expr>> {
         let mut args = Vec::with_capacity(call.args.len());
         for arg in &call.args {
             let bound = self.expr(env, arg)?;
@@ -146,9 +200,17 @@ impl Binder<'_> {
                 _ => bound,
             });
         }
-        if is_of_outer(&args) {
-            return Err(SqlError::unsupported("an aggregate of an outer query in a subquery"));
-        }
+        Ok(args)
+    }
+
+    /// An aggregate with these arguments, which [`Self::arguments`] has bound.
+    pub(super) fn aggregate_call(
+        &mut self,
+        env: &Env<'_>,
+        function: Aggregate,
+        call: &Call,
+        mut args: Vec<Expr>,
+    ) -> Result<AggregateCall> {
         let order = self.group_concat_order(env, &call.order, &args)?;
         let arg = args.first().map(|a| a.ty).unwrap_or(ExprType::bigint(21));
         let ty = match function {
@@ -157,7 +219,9 @@ impl Binder<'_> {
             Aggregate::Avg => type_rules::avg(&arg, self.cx.div_precision_increment),
             Aggregate::Min | Aggregate::Max | Aggregate::AnyValue => {
                 if function != Aggregate::AnyValue {
-                    type_rules::collation_of(&[&arg], &call.name.to_ascii_lowercase())?;
+                    let name = if function == Aggregate::Min { "MIN" } else { "MAX" };
+                    // MySQL compares the argument with itself.
+                    collation_of(&[&arg, &arg], name)?;
                 }
                 ExprType { zerofill: false, ..arg.nullable(true) }
             }
@@ -171,16 +235,15 @@ impl Binder<'_> {
                 for arg in &mut args {
                     arg.change(|arg| self.to_string(arg));
                 }
-                let (collation, coercibility) = type_rules::result_collation(
-                    &args.iter().map(|a| &a.ty).collect::<Vec<_>>(),
-                    "group_concat",
-                )?;
+                let types: Vec<&ExprType> = args.iter().map(|a| &a.ty).collect();
+                let (collation, coercibility) = result_collation(&types, "GROUP_CONCAT")?;
+                let mix = Mix::new(types, "GROUP_CONCAT");
                 let ty = ExprType {
                     coercibility,
                     ..concat_type(self.cx.group_concat_max_len, collation)
                 };
                 for arg in &mut args {
-                    arg.change(|arg| in_charset(arg, &ty));
+                    arg.change(|arg| in_charset(arg, &ty, &mix));
                 }
                 ty
             }
@@ -310,6 +373,10 @@ fn bits_of(e: &Expr) -> Result<ExprType> {
         return Err(SqlError::long_bits());
     }
     Ok(ExprType::string(arg.length.min(LONGEST_BITS), Collation::Binary))
+}
+
+fn of_outer_query() -> SqlError {
+    SqlError::unsupported("this aggregate of an outer query in a subquery")
 }
 
 /// True for the arguments of an aggregate that belongs to an outer query, as in MySQL: all columns

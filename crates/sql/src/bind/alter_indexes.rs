@@ -59,9 +59,16 @@ impl Binder<'_> {
                 Alter::RenameIndex(from, to) => (from.as_str(), Some(to)),
                 _ => continue,
             };
-            let found = old.indexes.iter().zip(&named).position(|(i, named)| {
-                !named && i.name.eq_ignore_ascii_case(name) && !(i.primary && to.is_some())
-            });
+            if let Some(to) = to {
+                // The primary key keeps its name, and no other index has it.
+                index_def::check_not_primary(name)?;
+                index_def::check_not_primary(to)?;
+            }
+            let found = old
+                .indexes
+                .iter()
+                .zip(&named)
+                .position(|(i, named)| !named && i.name.eq_ignore_ascii_case(name));
             let found = found.ok_or_else(|| match to {
                 Some(_) => SqlError::no_such_key(name, &old.name),
                 None => SqlError::cannot_drop(name),

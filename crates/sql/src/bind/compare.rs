@@ -1,4 +1,5 @@
 //! Binds comparisons, logical operators and arithmetic.
+use super::collation_mix::{IN, Mix, collation_of};
 use super::expr::{Env, as_number, in_compared_charset, operand};
 use super::{Binder, type_rules};
 use crate::error::{Result, SqlError};
@@ -117,7 +118,8 @@ impl Binder<'_> {
         let right = year_of(&left, right);
         let left = dated_year(left, &right.ty);
         let right = dated_year(right, &left.ty);
-        let how = type_rules::compare_sides(&left, &right)?;
+        let how = type_rules::compare_sides(&left, &right, op.sign())?;
+        let mix = Mix::new([&left.ty, &right.ty], op.sign());
         let is_param = |e: &Expr| matches!(e.kind, ExprKind::Param(_));
         let open = [self.is_open(&right, is_param(&left)), self.is_open(&left, is_param(&right))];
         self.meet(&left, &right.ty, open[0]);
@@ -125,7 +127,7 @@ impl Binder<'_> {
         let nullable = op != CompareOp::NullSafeEq && (left.ty.nullable || right.ty.nullable);
         let left = year_for(&right, left);
         let right = year_for(&left, right);
-        let sides = Box::new([fit(left, how), fit(right, how)]);
+        let sides = Box::new([fit(left, how, &mix), fit(right, how, &mix)]);
         Ok(Expr::new(ExprKind::Compare { op, how, sides }, ExprType::boolean().nullable(nullable)))
     }
 
@@ -213,6 +215,7 @@ impl Binder<'_> {
         let how = type_rules::compare_all([&bound[0].ty, &bound[1].ty, &bound[2].ty], is_range)?;
         let how = type_rules::compare_with_all(&bound[0], &bound[1..], how);
         let nullable = bound.iter().any(|b| b.ty.nullable);
+        let mix = Mix::new(bound.iter().map(|b| &b.ty), "BETWEEN");
         let [value, low, high] = bound;
         let (low, high) = (year_for(&value, low), year_for(&value, high));
         // Beside a column of dates, each constant bound is converted for its own comparison, even
@@ -223,8 +226,9 @@ impl Binder<'_> {
             && value.ty.kind != Kind::Year;
         let column = value.ty;
         let fitted = |bound: Expr| -> Result<Expr> {
-            let how = if is_dated { type_rules::compare_as(&column, &bound.ty)? } else { how };
-            Ok(fit(bound, how))
+            let how =
+                if is_dated { type_rules::compare_as(&column, &bound.ty, "BETWEEN")? } else { how };
+            Ok(fit(bound, how, &mix))
         };
         let args = Box::new([fitted(value)?, fitted(low)?, fitted(high)?]);
         Ok(Expr::new(
@@ -252,14 +256,18 @@ impl Binder<'_> {
             self.meet(&bound, &value.ty, is_open);
             items.push(if hex && value.ty.kind.is_numeric() { as_number(bound) } else { bound });
         }
-        let how = type_rules::common_of(&value.ty, items.iter().map(|i| &i.ty), "in")?;
+        // IN of one value is a comparison.
+        let operation = if items.len() == 1 { "=" } else { IN };
+        let types = || items.iter().map(|item| &item.ty);
+        let how = type_rules::common_of(&value.ty, types(), operation)?;
         let how = type_rules::compare_with_all(&value, &items, how);
+        let mix = Mix::new([&value.ty].into_iter().chain(types()), operation);
         let nullable = value.ty.nullable || items.iter().any(|i| i.ty.nullable);
-        let value = Box::new(fit(value, how));
+        let value = Box::new(fit(value, how, &mix));
         // If the items have several kinds, each has its own comparison.
         let how_of = |item: &Expr| {
             if how == CompareAs::ByValue {
-                type_rules::compare_sides(&value, item)
+                type_rules::compare_sides(&value, item, operation)
             } else {
                 Ok(how)
             }
@@ -268,7 +276,7 @@ impl Binder<'_> {
         let mut list = Vec::with_capacity(items.len());
         for item in items {
             let how = how_of(&item)?;
-            list.push(fit(if as_years { year_for(&value, item) } else { item }, how));
+            list.push(fit(if as_years { year_for(&value, item) } else { item }, how, &mix));
         }
         let sorted = sort_literals(&mut list, how);
         Ok(Expr::new(
@@ -332,10 +340,12 @@ impl Binder<'_> {
                 }
             }
         };
-        let (collation, _) = type_rules::collation_of(&[&value.ty, &pattern.ty], "like")?;
+        let types = [&value.ty, &pattern.ty];
+        let (collation, _) = collation_of(&types, "LIKE")?;
+        let mix = Mix::new(types, "LIKE");
         let how = CompareAs::String(collation);
         let nullable = value.ty.nullable || pattern.ty.nullable;
-        let sides = Box::new([fit(value, how), fit(pattern, how)]);
+        let sides = Box::new([fit(value, how, &mix), fit(pattern, how, &mix)]);
         Ok(Expr::new(
             ExprKind::Like { negated, collation, escape, start, sides },
             ExprType::boolean().nullable(nullable),
@@ -413,8 +423,8 @@ pub(super) fn not(value: Expr) -> Expr {
 }
 
 /// Prepares one side of a comparison. A constant beside a date becomes a date; a string is
-/// converted, without loss, to the character set of the comparison.
-pub(super) fn fit(value: Expr, how: CompareAs) -> Expr {
+/// converted, without loss, to the character set of the comparison of `mix`.
+fn fit(value: Expr, how: CompareAs, mix: &Mix) -> Expr {
     match how {
         CompareAs::Date | CompareAs::DateTime | CompareAs::Time
             if !value.ty.kind.is_temporal() && value.is_constant() =>
@@ -431,7 +441,7 @@ pub(super) fn fit(value: Expr, how: CompareAs) -> Expr {
             };
             Expr::new(ExprKind::ConvertTo(Box::new(value)), ty.nullable(true))
         }
-        CompareAs::String(collation) => in_compared_charset(value, collation),
+        CompareAs::String(collation) => in_compared_charset(value, collation, mix),
         _ => value,
     }
 }

@@ -99,7 +99,8 @@ impl Binder<'_> {
         limited: bool,
     ) -> Result<(TableAccess, DmlSort)> {
         if let Some(filter) = filter {
-            flatten(self.condition(&Env::new(scope, Clause::Where), filter)?, &mut conjuncts);
+            let filter = self.condition(&Env::new(scope, Clause::Where), filter)?;
+            flatten(self.with_zero_dates(filter, scope)?, &mut conjuncts);
             // What runs a subquery for each row is decided last.
             conjuncts.sort_by_cached_key(Expr::has_dependent);
         }

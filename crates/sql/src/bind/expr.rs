@@ -1,4 +1,5 @@
 //! Binds expressions: each syntax node becomes a bound node.
+use super::collation_mix::{Mix, collation_of};
 use super::compare::{and, or};
 use super::scope::{Aliases, Clause, ColumnNames, Scope, written};
 use super::window::has_window;
@@ -139,9 +140,11 @@ impl Binder<'_> {
             }
             A::Regexp { negated, value, pattern } => {
                 let sides = [self.string_operand(env, value)?, self.string_operand(env, pattern)?];
-                let (collation, _) =
-                    type_rules::collation_of(&[&sides[0].ty, &sides[1].ty], "regexp")?;
+                let types = [&sides[0].ty, &sides[1].ty];
+                let (collation, _) = collation_of(&types, "REGEXP_LIKE")?;
+                let mix = Mix::new(types, "REGEXP_LIKE");
                 let ty = ExprType::boolean().nullable(sides.iter().any(|s| s.ty.nullable));
+                let sides = sides.map(|side| in_compared_charset(side, collation, &mix));
                 Ok(Expr::new(
                     ExprKind::Regexp { negated: *negated, collation, sides: Box::new(sides) },
                     ty,
@@ -516,19 +519,25 @@ impl Binder<'_> {
             bound.push((when, self.chosen(env, then)?));
         }
         let otherwise = otherwise.map(|o| self.chosen(env, o)).transpose()?;
-        let how = match &operand {
-            Some(o) => {
-                type_rules::common_of(&o.ty, bound.iter().map(|(when, _)| &when.ty), "case")?
+        let (mut how, mut operand) = (CompareAs::ByValue, operand);
+        if let Some(of) = &mut operand {
+            let whens = || bound.iter().map(|(when, _)| &when.ty);
+            how = type_rules::common_of(&of.ty, whens(), "CASE")?;
+            if let CompareAs::String(collation) = how {
+                let mix = Mix::new([&of.ty].into_iter().chain(whens()), "CASE");
+                let met = |e| in_compared_charset(e, collation, &mix);
+                of.change(met);
+                bound.iter_mut().for_each(|(when, _)| when.change(met));
             }
-            None => CompareAs::ByValue,
-        };
+        }
         let mut results: Vec<ExprType> = bound.iter().map(|(_, then)| then.ty).collect();
         results.extend(otherwise.as_ref().map(|o| o.ty));
-        let ty = type_rules::unify(&results)?
+        let ty = type_rules::unify(&results, "CASE")?
             .nullable(otherwise.is_none() || results.iter().any(|t| t.nullable));
+        let mix = Mix::new(&results, "CASE");
         let branches =
-            bound.into_iter().map(|(when, then)| (when, in_charset(then, &ty))).collect();
-        let otherwise = otherwise.map(|o| Box::new(in_charset(o, &ty)));
+            bound.into_iter().map(|(when, then)| (when, in_charset(then, &ty, &mix))).collect();
+        let otherwise = otherwise.map(|o| Box::new(in_charset(o, &ty, &mix)));
         Ok(Expr::new(
             ExprKind::Case { operand: operand.map(Box::new), how, branches, otherwise },
             ty,
@@ -616,6 +625,7 @@ impl Binder<'_> {
         }
         let mut ty = ExprType {
             nullable: value.ty.nullable,
+            coercibility: Coercibility::Numeric,
             ..ExprType::string(value.ty.length, self.cx.collation)
         };
         if value.ty.kind == Kind::Bit {
@@ -734,8 +744,9 @@ fn transcoded_type(value: &Expr, collation: Collation) -> ExprType {
     }
 }
 
-/// Converts a string to the character set of `ty` if that is another character set.
-pub(super) fn in_charset(value: Expr, ty: &ExprType) -> Expr {
+/// Converts a string to the character set of `ty` if that is another character set. `mix` has the
+/// operands that meet there.
+pub(super) fn in_charset(value: Expr, ty: &ExprType, mix: &Mix) -> Expr {
     if !differs(&value.ty, ty) {
         return value;
     }
@@ -744,12 +755,12 @@ pub(super) fn in_charset(value: Expr, ty: &ExprType) -> Expr {
         || to == Charset::Utf8mb4
         || (from == Charset::Latin1 && to == Charset::Utf8mb3);
     let ty = transcoded_type(&value, ty.collation);
-    // A character that the new set lacks is an error (1267), as in MySQL; it does not become '?'.
+    // A character that the new set lacks is an error, as in MySQL; it does not become '?'.
     Expr::new(
         if has_all {
             ExprKind::Transcode(Box::new(value))
         } else {
-            ExprKind::ConvertTo(Box::new(value))
+            ExprKind::InCharset(Box::new((value, mix.error())))
         },
         ty,
     )
@@ -765,7 +776,7 @@ fn differs(a: &ExprType, b: &ExprType) -> bool {
 }
 /// Converts a string to the character set of a comparison. A character that this set lacks must not
 /// become '?', which could then equal a '?'.
-pub(super) fn in_compared_charset(value: Expr, collation: Collation) -> Expr {
+pub(super) fn in_compared_charset(value: Expr, collation: Collation, mix: &Mix) -> Expr {
     let ty = ExprType::string(u32::MAX, collation);
     // Only the value of an open parameter shows whether it is a string.
     let is_open = value.ty.kind == Kind::Null && matches!(value.kind, ExprKind::Param(_));
@@ -773,7 +784,7 @@ pub(super) fn in_compared_charset(value: Expr, collation: Collation) -> Expr {
     if differs(&value.ty, &ty) || (is_open && may_lack) {
         let ty =
             ExprType { coercibility: Coercibility::Implicit, nullable: value.ty.nullable, ..ty };
-        return Expr::new(ExprKind::ConvertTo(Box::new(value)), ty);
+        return Expr::new(ExprKind::InCharset(Box::new((value, mix.error()))), ty);
     }
     value
 }

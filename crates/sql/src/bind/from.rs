@@ -203,7 +203,11 @@ impl Binder<'_> {
                     self.aggregates = None;
                     let env = Env { scope, outer: at.outer, ..Env::new(scope, Clause::On) };
                     let mut parts = Vec::new();
-                    flatten(self.condition(&env, condition)?, &mut parts);
+                    let mut condition = self.condition(&env, condition)?;
+                    if matches!(side, JoinSide::Inner | JoinSide::Straight) {
+                        condition = self.with_zero_dates(condition, scope)?;
+                    }
+                    flatten(condition, &mut parts);
                     (Vec::new(), parts)
                 }
                 JoinOn::Using(names) => self.using(scope, &kept, &other, names)?,

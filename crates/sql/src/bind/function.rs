@@ -1,4 +1,5 @@
 //! Binds calls of built-in functions and derives the types of their results.
+use super::collation_mix::{Mix, collation_of, result_collation};
 use super::compare::year_for;
 use super::expr::{Env, check_fsp, in_charset, no_such_function, operand};
 use super::scope::Clause;
@@ -9,6 +10,7 @@ use crate::plan::expr_type::NOT_FIXED_DECIMALS;
 use crate::plan::function::Returns;
 use crate::plan::{ArithOp, Coercibility, Expr, ExprKind, ExprType, Function, Kind};
 use redolith_types::{Collation, Value};
+use std::borrow::Cow;
 
 impl Binder<'_> {
     pub(super) fn call(&mut self, env: &Env<'_>, call: &Call, span: Span) -> Result<Expr> {
@@ -109,6 +111,21 @@ impl Binder<'_> {
             let message = format!("Incorrect type for argument 1 in function {name}.");
             return Err(SqlError::new(3064, message));
         }
+        if matches!(
+            function,
+            Function::Locate
+                | Function::Instr
+                | Function::FindInSet
+                | Function::Strcmp
+                | Function::Field
+                | Function::RegexpLike
+                | Function::RegexpInstr
+        ) {
+            self.meet_in_charset(function, args)?;
+        }
+        if function == Function::NullIf {
+            type_rules::compare_as(&args[0].ty, &args[1].ty, function.name())?;
+        }
         let ty = match function.returns() {
             Returns::Int(length) => ExprType::bigint(length),
             Returns::UInt(_)
@@ -146,15 +163,27 @@ impl Binder<'_> {
                         | Function::SubstringIndex
                 );
                 let mut coercibility = ty.coercibility;
+                if coercibility == Coercibility::Numeric {
+                    coercibility = Coercibility::Literal;
+                }
                 if let Some(part) = args
                     .get(1)
                     .filter(|part| cuts && part.ty.kind.is_string() && ty.kind != Kind::Null)
                 {
-                    (collation, coercibility) =
-                        type_rules::collation_of(&[&ty, &part.ty], function.name())?;
+                    let mut types = [&ty, &part.ty];
+                    if function != Function::SubstringIndex {
+                        types.reverse();
+                    }
+                    let name = match function {
+                        Function::TrimLeading => "LTRIM",
+                        Function::TrimTrailing => "RTRIM",
+                        _ => function.name(),
+                    };
+                    (collation, coercibility) = collation_of(&types, name)?;
+                    let mix = Mix::new(types, name);
                     let common = ExprType { collation, ..ty };
                     for arg in &mut args[..2] {
-                        arg.change(|arg| in_charset(arg, &common));
+                        arg.change(|arg| in_charset(arg, &common, &mix));
                     }
                 }
                 let kind = if ty.kind == Kind::Blob { Kind::Blob } else { Kind::VarChar };
@@ -164,28 +193,13 @@ impl Binder<'_> {
             Returns::Concat if matches!(function, Function::MakeSet | Function::ExportSet) => {
                 self.set_type(function, args)?
             }
-            Returns::Concat => self.concat_type(args)?,
+            Returns::Concat => self.concat_type(function, args)?,
             Returns::Text(length) => {
-                // These give text in the collation of the search.
-                let searches = matches!(function, Function::RegexpSubstr | Function::RegexpReplace);
-                let counted = if searches { &args[..2] } else { &args[..] };
                 let length = match function {
                     Function::RegexpSubstr => first.length.min(length),
                     _ => length,
                 };
-                let strings: Vec<&ExprType> =
-                    counted.iter().map(|a| &a.ty).filter(|t| t.kind.is_string()).collect();
-                let (collation, coercibility) = if strings.is_empty() {
-                    (self.cx.collation, Coercibility::Literal)
-                } else {
-                    let compares = searches || function == Function::Replace;
-                    let of = if compares {
-                        type_rules::collation_of
-                    } else {
-                        type_rules::result_collation
-                    };
-                    of(&strings, &function.name().to_ascii_lowercase())?
-                };
+                let (collation, coercibility) = self.meet_in_charset(function, args)?;
                 ExprType { coercibility, ..ExprType::string(length, collation) }
             }
             Returns::Ascii(length) => ExprType::string(length, self.cx.collation),
@@ -212,11 +226,13 @@ impl Binder<'_> {
                         arg.change(|arg| self.to_string(arg));
                     }
                 }
-                let mut ty = type_rules::unify(
-                    &args[from as usize..].iter().map(|a| a.ty).collect::<Vec<_>>(),
-                )?;
+                let types: Vec<ExprType> = args[from as usize..].iter().map(|a| a.ty).collect();
+                let mut ty = type_rules::unify(&types, function.name())?;
+                let mix = Mix::new(&types, function.name());
                 if matches!(function, Function::Greatest | Function::Least) {
-                    type_rules::collation_of(&[&ty], &function.name().to_ascii_lowercase())?;
+                    if ty.coercibility == Coercibility::None {
+                        return Err(mix.error());
+                    }
                     if ty.kind.is_string()
                         && let Some(moment) = extreme_moment_type(args)
                     {
@@ -224,7 +240,7 @@ impl Binder<'_> {
                     }
                 }
                 for arg in &mut args[from as usize..] {
-                    arg.change(|arg| in_charset(arg, &ty));
+                    arg.change(|arg| in_charset(arg, &ty, &mix));
                 }
                 return Ok(match function {
                     // The result is NULL only if all arguments are NULL.
@@ -285,24 +301,25 @@ impl Binder<'_> {
 
     /// Converts all arguments to strings of one character set. Returns the type of the
     /// concatenation.
-    fn concat_type(&mut self, args: &mut [Expr]) -> Result<ExprType> {
+    fn concat_type(&mut self, function: Function, args: &mut [Expr]) -> Result<ExprType> {
         for arg in args.iter_mut() {
             arg.change(|arg| self.to_string(arg));
         }
-        let strings: Vec<&ExprType> =
-            args.iter().map(|a| &a.ty).filter(|t| t.kind.is_string()).collect();
-        let (collation, coercibility) = if strings.is_empty() {
-            (self.cx.collation, Coercibility::Literal)
+        let types = met_in(function, args.len()).into_iter().map(|n| &args[n].ty);
+        let types: Vec<&ExprType> = types.collect();
+        let (collation, coercibility) = if types.iter().any(|ty| ty.kind.is_string()) {
+            result_collation(&types, function.name())?
         } else {
-            type_rules::result_collation(&strings, "concat")?
+            (self.cx.collation, Coercibility::Literal)
         };
+        let mix = Mix::new(types, function.name());
         let length: u64 = args.iter().map(|a| u64::from(a.ty.most_chars())).sum();
         let ty = ExprType {
             coercibility,
             ..ExprType::string(length.min(u32::MAX as u64 / 4) as u32, collation)
         };
         for arg in args.iter_mut() {
-            arg.change(|arg| in_charset(arg, &ty));
+            arg.change(|arg| in_charset(arg, &ty, &mix));
         }
         Ok(ty)
     }
@@ -314,9 +331,45 @@ impl Binder<'_> {
             Function::MakeSet => (args.len(), 1, args.len() as u32 - 2),
             _ => (args.len().min(4), 64, 0),
         };
-        let ty = self.concat_type(&mut args[1..texts])?;
+        let ty = self.concat_type(function, &mut args[1..texts])?;
         let length = ty.length.saturating_mul(times).saturating_add(separators);
         Ok(ExprType { length: length.min(u32::MAX / 4), ..ty })
+    }
+
+    /// Converts the strings that meet in a call to the character set of their common collation,
+    /// which is the result.
+    fn meet_in_charset(
+        &mut self,
+        function: Function,
+        args: &mut [Expr],
+    ) -> Result<(Collation, Coercibility)> {
+        let met = met_in(function, args.len());
+        let is_text = |ty: &ExprType| ty.kind.is_string();
+        let may_be_text =
+            |ty: &ExprType| is_text(ty) || ty.kind.is_temporal() || ty.kind == Kind::Null;
+        // FIELD compares numbers where one of its arguments is a number.
+        if function == Function::Field && !args.iter().all(|arg| may_be_text(&arg.ty)) {
+            return Ok((self.cx.collation, Coercibility::Literal));
+        }
+        let types: Vec<ExprType> = met.iter().map(|n| args[*n].ty).collect();
+        if !types.iter().any(is_text) {
+            return Ok((self.cx.collation, Coercibility::Literal));
+        }
+        let makes = matches!(
+            function,
+            Function::Repeat | Function::Quote | Function::Lpad | Function::Rpad
+        );
+        let of = if makes { result_collation } else { collation_of };
+        // The replacement of REGEXP_REPLACE has no part in the collation of the search.
+        let counted = if function == Function::RegexpReplace { 2 } else { types.len() };
+        let (collation, coercibility) =
+            of(&types[..counted].iter().collect::<Vec<_>>(), function.name())?;
+        let mix = Mix::new(&types, function.name());
+        let common = ExprType::string(0, collation);
+        for n in met {
+            args[n].change(|arg| in_charset(arg, &common, &mix));
+        }
+        Ok((collation, coercibility))
     }
 
     fn datetime_type(&mut self, function: Function, args: &[Expr]) -> Result<ExprType> {
@@ -333,6 +386,24 @@ impl Binder<'_> {
             Function::StrToDate => str_to_date_type(&args[1]),
             _ => ExprType::datetime(fraction(function, args)?),
         })
+    }
+}
+
+/// The arguments of a call that are strings which meet, in the order in which messages name them.
+fn met_in(function: Function, count: usize) -> Vec<usize> {
+    match function {
+        Function::Locate => vec![1, 0],
+        Function::Repeat | Function::Quote => vec![0],
+        Function::Lpad | Function::Rpad => vec![0, 2],
+        Function::Insert => vec![0, 3],
+        Function::Replace | Function::RegexpReplace => vec![0, 1, 2],
+        Function::Instr
+        | Function::FindInSet
+        | Function::Strcmp
+        | Function::RegexpLike
+        | Function::RegexpInstr
+        | Function::RegexpSubstr => vec![0, 1],
+        _ => (0..count).collect(),
     }
 }
 
@@ -407,10 +478,24 @@ impl Asked {
     }
 }
 
+/// A text that is written as a literal or as the CONCAT() of literals.
+fn constant_text(e: &Expr) -> Option<Cow<'_, [u8]>> {
+    match &e.kind {
+        ExprKind::Call { function: Function::Concat, args } => {
+            let parts = args.iter().map(constant_text).collect::<Option<Vec<_>>>()?;
+            Some(parts.concat().into())
+        }
+        _ => match e.as_literal() {
+            Some(Value::Bytes(text)) => Some(Cow::Borrowed(text)),
+            _ => None,
+        },
+    }
+}
+
 /// The type of STR_TO_DATE: its format asks for a date, a time or both.
 fn str_to_date_type(format: &Expr) -> ExprType {
-    let Some(Value::Bytes(format)) = format.as_literal() else { return ExprType::datetime(6) };
-    let asked = Asked::of(format);
+    let Some(format) = constant_text(format) else { return ExprType::datetime(6) };
+    let asked = Asked::of(&format);
     let decimals = if asked.fraction { 6 } else { 0 };
     match (asked.date, asked.time) {
         (_, false) => ExprType::date(),

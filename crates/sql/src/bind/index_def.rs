@@ -117,10 +117,19 @@ fn index_name(def: &TableDef, spec: &IndexSpec, columns: &[IndexColumn]) -> Resu
     Ok((2..).map(|n| format!("{base}_{n}")).find(|name| !taken(name)).unwrap_or_default())
 }
 
+/// Refuses the name of the primary key as that of an index that is to be renamed, or a new one.
+pub(super) fn check_not_primary(name: &str) -> Result<()> {
+    if name.eq_ignore_ascii_case("PRIMARY") { Err(wrong_name(name)) } else { Ok(()) }
+}
+fn wrong_name(name: &str) -> SqlError {
+    SqlError::new(1280, format!("Incorrect index name '{name}'"))
+}
+
 /// Checks a name that a statement gives to an index other than the primary key.
 pub(super) fn check_name(name: &str) -> Result<()> {
-    if name.eq_ignore_ascii_case("PRIMARY") || name.is_empty() || name.ends_with(' ') {
-        return Err(SqlError::new(1280, format!("Incorrect index name '{name}'")));
+    check_not_primary(name)?;
+    if name.is_empty() || name.ends_with(' ') {
+        return Err(wrong_name(name));
     }
     if name.chars().count() > MAX_NAME_CHARS {
         return Err(SqlError::name_too_long(name));

@@ -83,12 +83,13 @@ impl Binder<'_> {
         document: &ast::Expr,
     ) -> Result<(Expr, Vec<Expr>)> {
         let aggregates = self.aggregates.take();
+        self.around_aggregates.push(aggregates);
         self.taken.push(Taken::default());
         let scope = Scope::default();
         let inside = Env { outer: Some(env), ..Env::new(&scope, Clause::TableFunction) };
         let bound = self.expr(&inside, document);
         let taken = self.taken.pop().unwrap_or_default();
-        self.aggregates = aggregates;
+        self.aggregates = self.around_aggregates.pop().flatten();
         let bound = bound?;
         if bound.any(&|e| matches!(e.kind, ExprKind::Subquery(_))) {
             return Err(SqlError::wrong_arguments("JSON_TABLE"));

@@ -142,7 +142,8 @@ impl Binder<'_> {
         self.aggregates = None;
         let mut conjuncts = Vec::new();
         if let Some(filter) = filter {
-            flatten(self.condition(&Env::new(&scope, Clause::Where), filter)?, &mut conjuncts);
+            let filter = self.condition(&Env::new(&scope, Clause::Where), filter)?;
+            flatten(self.with_zero_dates(filter, &scope)?, &mut conjuncts);
         }
         let output: Vec<Expr> =
             targets.iter().flat_map(|t| &t.assignments).map(|a| a.value.clone()).collect();

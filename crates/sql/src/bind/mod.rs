@@ -15,6 +15,7 @@ mod alter;
 mod alter_indexes;
 mod check;
 mod check_text;
+pub mod collation_mix;
 mod column;
 mod column_def;
 mod columns_read;
@@ -58,6 +59,7 @@ mod view_definition;
 mod view_target;
 mod view_text;
 mod window;
+mod zero_dates;
 
 use crate::error::{Result, SqlError};
 use crate::information_schema::{SCHEMA, Virtual, is_schema};
@@ -225,6 +227,8 @@ pub(crate) struct Binder<'a> {
     dependents: usize,
     /// The aggregates met so far; None where aggregates are not allowed.
     aggregates: Option<Aggregates>,
+    /// Those of the queries around the subqueries around this place, the innermost last.
+    around_aggregates: Vec<Option<Aggregates>>,
     /// The window functions of the SELECT.
     windows: window::Windows,
     /// The parameters per row if the single row of the VALUES list stands for many rows.
@@ -294,6 +298,7 @@ impl<'a> Binder<'a> {
             recursion_count: 0,
             dependents: 0,
             aggregates: None,
+            around_aggregates: Vec::new(),
             windows: window::Windows::default(),
             row_stride: None,
             reads: RowLock::None,

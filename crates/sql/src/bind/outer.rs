@@ -19,6 +19,16 @@ pub(super) struct Taken {
     known: SameIndex,
 }
 
+impl Taken {
+    /// Forgets what was taken after the first `count`.
+    pub fn forget_from(&mut self, count: usize) {
+        for place in (count..self.list.len()).rev() {
+            self.known.remove_expr(&self.list[place], place);
+        }
+        self.list.truncate(count);
+    }
+}
+
 impl Binder<'_> {
     /// The value that a name means outside the subquery in which `env` is.
     pub(super) fn outer_name(&mut self, env: &Env<'_>, name: &ColumnName) -> Result<Option<Expr>> {
@@ -75,7 +85,7 @@ impl Binder<'_> {
 
     /// Adds an expression of the query around subquery number `of` to what this subquery takes.
     /// Returns the expression by which the subquery knows its value.
-    fn take(&mut self, outer: &Env<'_>, of: usize, value: Expr) -> Result<Expr> {
+    pub(super) fn take(&mut self, outer: &Env<'_>, of: usize, value: Expr) -> Result<Expr> {
         self.charge(1)?;
         let ty = value.ty;
         let table = |source: usize| outer.scope.sources.get(source).and_then(|s| s.table.clone());

@@ -128,6 +128,28 @@ impl Aliases {
     pub fn find(&self, name: &str) -> Option<usize> {
         self.names.find(name, self.list.len(), |n| &self.list[n].0)
     }
+    /// The item that a name means as a key of ORDER BY. Error 1052 if two columns have the name; as
+    /// in MySQL, an item that is no column decides, if no second column comes before it.
+    pub fn sort_key(&self, name: &str, clause: Clause) -> Result<Option<usize>> {
+        let Some(first) = self.find(name) else { return Ok(None) };
+        let is_column =
+            |e: &Expr| matches!(e.kind, ExprKind::Column { .. } | ExprKind::Member { .. });
+        for (n, (_, e)) in self
+            .list
+            .iter()
+            .enumerate()
+            .skip(first)
+            .filter(|(_, (own, _))| own.eq_ignore_ascii_case(name))
+        {
+            if !is_column(e) {
+                return Ok(Some(n));
+            }
+            if !e.same(&self.list[first].1) {
+                return Err(SqlError::ambiguous_column(name, clause.name()));
+            }
+        }
+        Ok(Some(first))
+    }
     /// True if the name means several items. Looks through the whole list.
     pub fn has_several(&self, name: &str) -> bool {
         let mut items = self.list.iter().filter(|(n, _)| n.eq_ignore_ascii_case(name));

@@ -89,7 +89,7 @@ impl Binder<'_> {
         let mut conjuncts = Vec::new();
         if let Some(filter) = &select.filter {
             let filter = self.condition(&env(Clause::Where), filter)?;
-            flatten(filter, &mut conjuncts);
+            flatten(self.with_zero_dates(filter, &scope)?, &mut conjuncts);
         }
         self.aggregates = Some(Aggregates::default());
         check_names(&select.windows)?;
@@ -141,8 +141,13 @@ impl Binder<'_> {
         let named =
             Named { columns: &named, index: &index, grouped: &grouped, selected: &selected };
         let having_env = Env { named: Some(named), ..with_aliases(Clause::Having) };
-        let mut having =
-            select.having.as_ref().map(|h| self.condition(&having_env, h)).transpose()?;
+        let mut having = match &select.having {
+            Some(having) => {
+                let having = self.condition(&having_env, having)?;
+                Some(self.with_zero_dates(having, &scope)?)
+            }
+            None => None,
+        };
         let visible = items.output.len();
         if visible > MAX_ITEMS {
             return Err(SqlError::too_many_columns());
@@ -333,8 +338,8 @@ impl Binder<'_> {
                     let name = match alias {
                         Some(alias) => alias.clone(),
                         None => {
-                            let name = self.item_name(env, expr)?;
-                            self.note_item(expr.span, &name);
+                            let mut name = self.item_name(env, expr)?;
+                            self.note_item(expr.span, &mut name);
                             name
                         }
                     };
@@ -499,36 +504,37 @@ impl Binder<'_> {
         let mut keys = Vec::new();
         let (mut known, mut sorted) = (None, HashSet::new());
         for item in items {
-            let named = |name: &ast::ColumnName| {
-                if name.table.is_none() { aliases.find(&name.column) } else { None }
+            let named = match &item.expr.kind {
+                A::Name(name) if name.table.is_none() => {
+                    self.step(aliases.list.len())?;
+                    aliases.sort_key(&name.column, env.clause)?
+                }
+                _ => None,
             };
-            let index =
-                match (&item.expr.kind, self.position(&item.expr, aliases.list.len(), env.clause)?)
-                {
-                    (_, Some(n)) => n,
-                    (A::Name(name), None) if named(name).is_some() => named(name).unwrap_or(0),
-                    _ => {
-                        let expr = self.expr(env, &item.expr)?;
-                        if expr.is_constant() {
-                            continue;
+            let index = match (self.position(&item.expr, aliases.list.len(), env.clause)?, named) {
+                (Some(n), _) | (None, Some(n)) => n,
+                _ => {
+                    let expr = self.expr(env, &item.expr)?;
+                    if expr.is_constant() {
+                        continue;
+                    }
+                    let known = match &mut known {
+                        Some(known) => known,
+                        none => {
+                            let compare = |nodes| self.compared(nodes);
+                            none.insert(SameIndex::of(output, compare)?)
                         }
-                        let known = match &mut known {
-                            Some(known) => known,
-                            none => {
-                                let compare = |nodes| self.compared(nodes);
-                                none.insert(SameIndex::of(output, compare)?)
-                            }
-                        };
-                        match self.find_same(known, &expr, output)? {
-                            Some(n) => n,
-                            None => {
-                                known.insert_expr(&expr, output.len());
-                                output.push(expr);
-                                output.len() - 1
-                            }
+                    };
+                    match self.find_same(known, &expr, output)? {
+                        Some(n) => n,
+                        None => {
+                            known.insert_expr(&expr, output.len());
+                            output.push(expr);
+                            output.len() - 1
                         }
                     }
-                };
+                }
+            };
             if !sorted.insert(index) {
                 continue;
             }

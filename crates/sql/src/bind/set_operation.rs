@@ -9,6 +9,7 @@
 //! up to the last of them are one source that counts rows (SETOP-1). It is the first operand of the
 //! UNIONs that follow.
 use super::Binder;
+use super::collation_mix::{Mix, UNION};
 use super::expr::{Env, in_charset};
 use super::scope::{Aliases, Clause, Scope};
 use super::type_rules::unify;
@@ -57,16 +58,17 @@ impl Binder<'_> {
         if parts.iter().any(|part| part.visible != visible) {
             return Err(SqlError::wrong_select_columns());
         }
-        let columns = (0..visible)
-            .map(|n| {
-                let types: Vec<ExprType> = parts.iter().map(|part| part.columns[n].ty).collect();
-                let ty = column_type(&types)?;
-                if ty.kind.is_string() && ty.coercibility == Coercibility::None {
-                    return Err(SqlError::illegal_mix_of_many("UNION"));
-                }
-                Ok(ColumnMeta::expression(&parts[0].columns[n].name, ty))
-            })
-            .collect::<Result<Vec<_>>>()?;
+        let mut columns = Vec::with_capacity(visible);
+        let mut mixes = Vec::with_capacity(visible);
+        for n in 0..visible {
+            let types: Vec<ExprType> = parts.iter().map(|part| part.columns[n].ty).collect();
+            let ty = column_type(&types, UNION)?;
+            if ty.kind.is_string() && ty.coercibility == Coercibility::None {
+                return Err(SqlError::illegal_mix_of_many(UNION));
+            }
+            columns.push(ColumnMeta::expression(&parts[0].columns[n].name, ty));
+            mixes.push(Mix::new(&types, UNION));
+        }
         for part in &mut parts {
             // The parts are run whole.
             part.probe = None;
@@ -76,7 +78,7 @@ impl Binder<'_> {
                 // The part sorts and compares its own values, which are converted afterwards.
                 let mut own = part.columns.clone();
                 for column in &mut own {
-                    column.ty = column_type(&[column.ty])?;
+                    column.ty = column_type(&[column.ty], UNION)?;
                 }
                 let inner = std::mem::replace(
                     part,
@@ -85,8 +87,8 @@ impl Binder<'_> {
                 part.locking = inner.locking;
                 part.sources[0].kind = SourceKind::Union(vec![inner]);
             }
-            for (output, column) in part.output.iter_mut().zip(&columns) {
-                output.change(|e| as_column(e, &column.ty));
+            for ((output, column), mix) in part.output.iter_mut().zip(&columns).zip(&mixes) {
+                output.change(|e| as_column(e, &column.ty, mix));
             }
             (part.columns, part.visible) = (columns.clone(), visible);
         }
@@ -184,12 +186,9 @@ impl Binder<'_> {
     }
 }
 
-/// The common type of the values of a column.
-pub(super) fn column_type(types: &[ExprType]) -> Result<ExprType> {
-    let ty = unify(types).map_err(|e| match e.code {
-        1271 | 1267 => SqlError::illegal_mix_of_collations("UNION"),
-        _ => e,
-    })?;
+/// The common type of the values of a column that `operation` makes.
+pub(super) fn column_type(types: &[ExprType], operation: &'static str) -> Result<ExprType> {
+    let ty = unify(types, operation)?;
     let bits = || types.iter().filter(|t| t.kind != Kind::Null);
     Ok(match bits().max_by_key(|t| t.length) {
         Some(widest) if bits().all(|t| t.kind == Kind::Bit) => widest.nullable(ty.nullable),
@@ -208,7 +207,7 @@ fn is_column(e: &Expr, ty: &ExprType) -> bool {
 }
 
 /// An output as a value of the union's column.
-pub(super) fn as_column(mut e: Expr, ty: &ExprType) -> Expr {
+pub(super) fn as_column(mut e: Expr, ty: &ExprType, mix: &Mix) -> Expr {
     if is_column(&e, ty) {
         return e;
     }
@@ -218,6 +217,6 @@ pub(super) fn as_column(mut e: Expr, ty: &ExprType) -> Expr {
         e = Expr::new(ExprKind::Cast(Box::new(e)), number);
     }
     let nullable = e.ty.nullable;
-    let args = vec![in_charset(e, ty)];
+    let args = vec![in_charset(e, ty, mix)];
     Expr::new(ExprKind::Call { function: Function::Coalesce, args }, ty.nullable(nullable))
 }

@@ -1,15 +1,13 @@
 //! Rules for combining types: the results of arithmetic, the common type of CASE and similar
 //! expressions, and the way in which two sides are compared.
 //!
-//! Sources: MySQL manual, "Type Conversion in Expression Evaluation", "Collation Coercibility in
-//! Expressions", "Precision Math".
-use crate::error::{Result, SqlError};
+//! Sources: MySQL manual, "Type Conversion in Expression Evaluation", "Precision Math".
+use super::collation_mix::{Mix, collation_of, result_collation};
+use crate::error::Result;
 use crate::plan::expr_type::NOT_FIXED_DECIMALS;
-use crate::plan::{
-    ArithOp, Coercibility, CompareAs, Expr, ExprKind, ExprType, Kind, fraction_digits,
-};
+use crate::plan::{ArithOp, CompareAs, Expr, ExprKind, ExprType, Kind, fraction_digits};
 use redolith_types::decimal::MAX_PRECISION;
-use redolith_types::{Charset, Collation, Value};
+use redolith_types::{Collation, Value};
 
 /// The domain of a value in arithmetic.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -147,7 +145,8 @@ fn digits(ty: &ExprType) -> (u32, u8) {
 }
 
 /// The common type of `types`, for CASE, IF and COALESCE.
-pub fn unify(types: &[ExprType]) -> Result<ExprType> {
+/// `operation` is what MySQL calls it where their collations do not mix.
+pub fn unify(types: &[ExprType], operation: &'static str) -> Result<ExprType> {
     let nullable = types.iter().any(|t| t.nullable);
     let known: Vec<&ExprType> = types.iter().filter(|t| t.kind != Kind::Null).collect();
     let Some(first) = known.first() else { return Ok(ExprType::null()) };
@@ -207,7 +206,8 @@ pub fn unify(types: &[ExprType]) -> Result<ExprType> {
         let decimals = known.iter().map(|t| t.decimals).max().unwrap_or(0);
         return Ok(ExprType::datetime(decimals).nullable(nullable));
     }
-    let (collation, coercibility) = result_collation(&known, "case")?;
+    let all: Vec<&ExprType> = types.iter().collect();
+    let (collation, coercibility) = result_collation(&all, operation)?;
     let length = known.iter().map(|t| t.length).max().unwrap_or(0);
     let is_long = |t: &&ExprType| matches!(t.kind, Kind::Blob | Kind::Json);
     let kind = if known.iter().any(is_long) { Kind::Blob } else { Kind::VarChar };
@@ -220,70 +220,8 @@ fn stays_float(kind: Kind) -> bool {
     kind == Kind::Float || kind.is_integer() && !matches!(kind, Kind::Int | Kind::Bit)
 }
 
-/// The collation in which strings of these types are compared. Numbers do not count unless all
-/// types are numbers.
-pub fn collation_of(types: &[&ExprType], operation: &str) -> Result<(Collation, Coercibility)> {
-    match result_collation(types, operation)? {
-        (_, Coercibility::None) => Err(SqlError::illegal_mix_of_collations(operation)),
-        common => Ok(common),
-    }
-}
-
-/// The collation of a string that is made or chosen of strings of these types. If no collation is
-/// the stronger one, it is the `_bin` collation of their character set with the coercibility NONE,
-/// by which nothing can be compared.
-pub fn result_collation(types: &[&ExprType], operation: &str) -> Result<(Collation, Coercibility)> {
-    let mut result: Option<(Collation, Coercibility)> = None;
-    for ty in types.iter().filter(|t| t.kind.is_string()) {
-        result = Some(match result {
-            None => (ty.collation, ty.coercibility),
-            Some(so_far) => stronger(so_far, (ty.collation, ty.coercibility))
-                .ok_or_else(|| SqlError::illegal_mix_of_collations(operation))?,
-        });
-    }
-    Ok(result.unwrap_or((Collation::Utf8mb4GeneralCi, Coercibility::Numeric)))
-}
-
-fn stronger(
-    a: (Collation, Coercibility),
-    b: (Collation, Coercibility),
-) -> Option<(Collation, Coercibility)> {
-    use std::cmp::Ordering::*;
-    if a.0 == b.0 {
-        return Some((a.0, a.1.min(b.1)));
-    }
-    match a.1.cmp(&b.1) {
-        Less => Some(a),
-        Greater => Some(b),
-        Equal if a.0 == Collation::Binary => Some(a),
-        Equal if b.0 == Collation::Binary => Some(b),
-        Equal if a.1 == Coercibility::Explicit => None,
-        Equal => {
-            let (ca, cb) = (a.0.charset(), b.0.charset());
-            if ca == cb {
-                // A _bin collation of a character set wins over others of the same set.
-                return Some(if a.0.is_bin() {
-                    a
-                } else if b.0.is_bin() {
-                    b
-                } else {
-                    (a.0.bin(), Coercibility::None)
-                });
-            }
-            // The character set that contains the other one wins.
-            let rank = |c: Charset| match c {
-                Charset::Utf8mb4 => 3,
-                Charset::Utf8mb3 => 2,
-                Charset::Latin1 => 1,
-                _ => 0,
-            };
-            Some(if rank(ca) > rank(cb) { a } else { b })
-        }
-    }
-}
-
-/// How values of two types are compared.
-pub fn compare_as(left: &ExprType, right: &ExprType) -> Result<CompareAs> {
+/// How values of two types are compared in `operation`.
+pub fn compare_as(left: &ExprType, right: &ExprType, operation: &'static str) -> Result<CompareAs> {
     // Beside a JSON value, any other value is a JSON value, too.
     if left.kind == Kind::Json || right.kind == Kind::Json {
         return Ok(CompareAs::ByValue);
@@ -296,7 +234,7 @@ pub fn compare_as(left: &ExprType, right: &ExprType) -> Result<CompareAs> {
             Kind::Date | Kind::DateTime | Kind::Timestamp => CompareAs::DateTime,
             Kind::Time => CompareAs::Time,
             kind if kind.is_string() && !matches!(kind, Kind::Enum | Kind::Set) => {
-                CompareAs::String(collation_of(&[known], "=")?.0)
+                CompareAs::String(collation_of(&[left, right], operation)?.0)
             }
             _ => CompareAs::ByValue,
         });
@@ -312,7 +250,7 @@ pub fn compare_as(left: &ExprType, right: &ExprType) -> Result<CompareAs> {
         });
     }
     if left.kind.is_string() && right.kind.is_string() {
-        return Ok(CompareAs::String(collation_of(&[left, right], "=")?.0));
+        return Ok(CompareAs::String(collation_of(&[left, right], operation)?.0));
     }
     // ENUM and SET are compared with numbers as numbers.
     let number = |t: &ExprType| match t.kind {
@@ -328,9 +266,9 @@ pub fn compare_as(left: &ExprType, right: &ExprType) -> Result<CompareAs> {
 
 /// How the two sides of a comparison are compared. A BIGINT column and a constant text are compared
 /// by value: exactly if the text is an integer, which as a DOUBLE equals its neighbours.
-pub fn compare_sides(left: &Expr, right: &Expr) -> Result<CompareAs> {
+pub fn compare_sides(left: &Expr, right: &Expr, operation: &'static str) -> Result<CompareAs> {
     let is_exact = |column: &Expr, text: &Expr| is_bigint(column) && is_constant_text(text);
-    Ok(match compare_as(&left.ty, &right.ty)? {
+    Ok(match compare_as(&left.ty, &right.ty, operation)? {
         CompareAs::Double if is_exact(left, right) || is_exact(right, left) => CompareAs::ByValue,
         how => how,
     })
@@ -359,13 +297,14 @@ fn is_constant_text(e: &Expr) -> bool {
 pub fn compare_all(types: [&ExprType; 3], is_range: bool) -> Result<CompareAs> {
     let [value, low, high] = types;
     let has = |test: fn(Kind) -> bool| types.iter().any(|t| test(t.kind));
-    let pairs = || common([compare_as(value, low), compare_as(value, high)]);
+    let pair = |bound| compare_as(value, bound, "BETWEEN");
+    let pairs = || common([pair(low), pair(high)]);
     if has(|k| matches!(k, Kind::Null | Kind::Json)) || is_range && value.kind.is_temporal() {
         return pairs();
     }
     let is_dated = |k: Kind| k.is_temporal() && k != Kind::Time;
     if types.iter().all(|t| t.kind.is_string()) {
-        return Ok(CompareAs::String(collation_of(&types, "between")?.0));
+        return Ok(CompareAs::String(collation_of(&types, "BETWEEN")?.0));
     }
     if !has(Kind::is_temporal) {
         let how = pairs()?;
@@ -379,7 +318,7 @@ pub fn compare_all(types: [&ExprType; 3], is_range: bool) -> Result<CompareAs> {
             (false, true, _) => CompareAs::DateTime,
             (false, false, false) => CompareAs::Time,
             // Times beside texts are compared as texts.
-            (false, false, true) => CompareAs::String(collation_of(&types, "between")?.0),
+            (false, false, true) => CompareAs::String(collation_of(&types, "BETWEEN")?.0),
         },
     )
 }
@@ -408,15 +347,19 @@ pub fn common(ways: impl IntoIterator<Item = Result<CompareAs>>) -> Result<Compa
 pub fn common_of<'t>(
     value: &'t ExprType,
     items: impl Iterator<Item = &'t ExprType> + Clone,
-    operation: &str,
+    operation: &'static str,
 ) -> Result<CompareAs> {
-    let ways = || items.clone().map(|item| compare_as(value, item));
-    let how = common(ways())?;
-    if how != CompareAs::ByValue || !ways().all(|way| matches!(way, Ok(CompareAs::String(_)))) {
-        return Ok(how);
+    let all = || [value].into_iter().chain(items.clone());
+    let is_text = |ty: &ExprType| ty.kind.is_string() && ty.kind != Kind::Json;
+    // The value of an open parameter may meet the number of an ENUM or SET.
+    let has_number = matches!(value.kind, Kind::Enum | Kind::Set);
+    let is_met = |ty: &ExprType| is_text(ty) || ty.kind == Kind::Null && !has_number;
+    if is_text(value) && items.clone().all(is_met) {
+        let all: Vec<&ExprType> = all().collect();
+        return Ok(CompareAs::String(collation_of(&all, operation)?.0));
     }
-    let all: Vec<&ExprType> = items.chain([value]).collect();
-    Ok(CompareAs::String(collation_of(&all, operation)?.0))
+    let mixed = |_| Mix::new(all(), operation).error();
+    common(items.clone().map(|item| compare_as(value, item, operation))).map_err(mixed)
 }
 
 /// The type of SUM or AVG, which follows the argument's type.
@@ -445,6 +388,7 @@ pub fn avg(arg: &ExprType, increment: u8) -> ExprType {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::Coercibility;
 
     #[test]
     fn decimals_grow_as_mysqls_do() {
@@ -465,27 +409,19 @@ mod tests {
     #[test]
     fn sides_are_compared_in_a_common_domain() {
         let s = ExprType::string(10, Collation::Utf8mb4GeneralCi);
-        assert_eq!(compare_as(&ExprType::bigint(11), &s).unwrap(), CompareAs::Double);
-        assert_eq!(compare_as(&ExprType::datetime(0), &s).unwrap(), CompareAs::DateTime);
+        assert_eq!(compare_as(&ExprType::bigint(11), &s, "=").unwrap(), CompareAs::Double);
+        assert_eq!(compare_as(&ExprType::datetime(0), &s, "=").unwrap(), CompareAs::DateTime);
         assert_eq!(
-            compare_as(&ExprType::bigint(11), &ExprType::null()).unwrap(),
+            compare_as(&ExprType::bigint(11), &ExprType::null(), "=").unwrap(),
             CompareAs::ByValue
         );
         let column = ExprType {
             coercibility: Coercibility::Implicit,
             ..ExprType::string(10, Collation::Latin1SwedishCi)
         };
-        assert_eq!(compare_as(&column, &s).unwrap(), CompareAs::String(Collation::Latin1SwedishCi));
-    }
-
-    #[test]
-    fn explicit_collations_clash() {
-        let e = |c| ExprType { coercibility: Coercibility::Explicit, ..ExprType::string(1, c) };
         assert_eq!(
-            compare_as(&e(Collation::Utf8mb4Bin), &e(Collation::Utf8mb4GeneralCi))
-                .unwrap_err()
-                .code,
-            1267
+            compare_as(&column, &s, "=").unwrap(),
+            CompareAs::String(Collation::Latin1SwedishCi)
         );
     }
 }

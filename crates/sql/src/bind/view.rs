@@ -191,7 +191,7 @@ impl Binder<'_> {
         let mut conditions = Vec::new();
         if let Some(filter) = &select.filter {
             let filter = self.condition(&Env::new(&scope, Clause::Where), filter)?;
-            flatten(filter, &mut conditions);
+            flatten(self.with_zero_dates(filter, &scope)?, &mut conditions);
         }
         self.aggregates = Some(Aggregates::default());
         let items = self.pinned(|b| b.items(&Env::new(&scope, Clause::Fields), &select.items))?;

@@ -1,5 +1,6 @@
 //! Binds CREATE, ALTER and DROP VIEW, and what SHOW and LOCK TABLES ask of views.
 use super::Binder;
+use super::ddl::check_characters;
 use super::view::is_plain;
 use super::view_text::Rewrites;
 use crate::error::{Result, SqlError};
@@ -61,7 +62,9 @@ impl Binder<'_> {
             comment: String::new(),
             checks: Vec::new(),
         };
+        create.columns.iter().try_for_each(|name| check_characters(name))?;
         name_view_columns(&mut plan, &create.columns)?;
+        plan.columns.iter().try_for_each(|column| check_characters(&column.name))?;
         self.add_selected(&mut def, &mut Vec::new(), &plan)?;
         let cannot_merge = create.algorithm == Algorithm::Merge && !is_plain(&create.select);
         let (user, host) = self.cx.account;

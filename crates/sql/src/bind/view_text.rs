@@ -9,6 +9,7 @@
 //! The binder notes what names mean while it binds the definition; the text is made from the notes
 //! and the tokens of the statement.
 use super::Binder;
+use super::ddl::check_characters;
 use super::expr::Env;
 use super::scope::{Clause, Scope};
 use crate::error::Result;
@@ -75,8 +76,12 @@ impl Binder<'_> {
         };
         rewrites.replaced.entry(span.start).or_insert((span.end, text));
     }
-    /// Notes the name of an item without an alias.
-    pub(super) fn note_item(&mut self, span: Span, name: &str) {
+    /// Notes the name of an item without an alias. As in MySQL, its characters beyond U+FFFF become
+    /// '?': no name has them.
+    pub(super) fn note_item(&mut self, span: Span, name: &mut String) {
+        if self.rewrites.is_some() && check_characters(name).is_err() {
+            *name = name.chars().map(|c| if c > '\u{ffff}' { '?' } else { c }).collect();
+        }
         if let Some(rewrites) = self.rewrites.as_mut().filter(|_| span.start < span.end) {
             let text = || format!(" AS {}", quoted_name(name));
             rewrites.added.entry(span.end).or_insert_with(text);
@@ -164,7 +169,14 @@ impl Binder<'_> {
                 (String::from_utf8_lossy(bytes).to_ascii_lowercase(), true)
             }
             TokenKind::QuotedName => {
-                (quoted_name(&charsets.name(&literal::unquote_name(bytes))?), true)
+                let name = charsets.name(&literal::unquote_name(bytes))?;
+                check_characters(&name)?;
+                (quoted_name(&name), true)
+            }
+            TokenKind::Word => {
+                let name = charsets.name(bytes)?;
+                check_characters(&name)?;
+                (name, true)
             }
             TokenKind::String => {
                 (quoted_text(&charsets.name(&literal::string(bytes, escapes))?), true)

@@ -4,6 +4,7 @@
 //! its number, and the expressions of its arguments and its window are kept here. GROUP BY rewrites
 //! them like outputs. Then the SELECT is split in two, and each [`ExprKind::Window`] becomes a
 //! column of the rows that the windows give.
+use super::collation_mix::Mix;
 use super::enum_set::number_of;
 use super::expr::Env;
 use super::scope::Scope;
@@ -283,9 +284,11 @@ impl Binder<'_> {
             F::PercentRank | F::CumeDist => double,
             _ => {
                 let types: Vec<ExprType> = args.iter().map(|e| e.ty).collect();
-                let ty = column_type(&types)?.nullable(true);
+                let name = if matches!(function, F::Lead) { "LEAD" } else { "LAG" };
+                let ty = column_type(&types, name)?.nullable(true);
+                let mix = Mix::new(&types, name);
                 for arg in &mut args {
-                    arg.change(|e| as_column(e, &ty));
+                    arg.change(|e| as_column(e, &ty, &mix));
                 }
                 ExprType { zerofill: false, ..ty }
             }
@@ -328,14 +331,17 @@ impl Binder<'_> {
             _ => {}
         }
         aggregate::check_arguments(function, call)?;
-        let mut bound = self.aggregate_call(env, function, call)?;
+        let args = self.arguments(env, function, call)?;
+        let mut bound = self.aggregate_call(env, function, call, args)?;
         let picks = matches!(function, Aggregate::Min | Aggregate::Max);
         if picks || matches!(function, Aggregate::JsonArrayAgg | Aggregate::JsonObjectAgg) {
             // They take the texts of ENUM and SET, and the rows have the numbers.
             for arg in &mut bound.args {
                 if matches!(arg.ty.kind, Kind::Enum | Kind::Set) {
-                    let ty = column_type(&[arg.ty])?.nullable(true);
-                    arg.change(|arg| as_column(arg, &ty));
+                    let types = [arg.ty];
+                    let ty = column_type(&types, "MIN")?.nullable(true);
+                    let mix = Mix::new(&types, "MIN");
+                    arg.change(|arg| as_column(arg, &ty, &mix));
                     bound.ty = if picks { ty } else { bound.ty };
                 }
             }

@@ -22,7 +22,8 @@ pub(super) async fn insert_select(
     cx.env.session.process.progress.begin(Stage::Inserting, expected_rows(plan));
     if !reads(plan, work.plan.table.engine()) {
         let mut batch = Batch { work, rows: Spool::default(), exprs: &plan.output, at };
-        return select::give_to(cx, plan, Scope::new(at.params), u64::MAX, &mut batch).await;
+        let params = Scope::new(at.params);
+        return select::give_to(cx, plan, params, u64::MAX, &mut batch).await.map(drop);
     }
     // The SELECT must not meet the rows that the statement inserts.
     let (mut rows, mark) = (Spool::default(), cx.env.held());

@@ -59,11 +59,14 @@ pub async fn run(
     if done.is_ok() && target.rows > 1 && target.writer.is_none() {
         done = Err(SqlError::new(1172, "Result consisted of more than one row"));
     }
-    if let Err(e) = done {
-        // SECURE-3
-        cx.env.be_heavy();
-        target.file.remove(&cx.env);
-        return Err(e);
+    match done {
+        Ok(found) => cx.env.session.found_rows = found,
+        Err(e) => {
+            // SECURE-3
+            cx.env.be_heavy();
+            target.file.remove(&cx.env);
+            return Err(e);
+        }
     }
     Ok(Outcome::Done(Done { affected: target.rows, ..Done::default() }))
 }

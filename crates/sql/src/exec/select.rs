@@ -67,10 +67,14 @@ async fn select_into(
     plan: &SelectPlan,
     params: &[Value<'_>],
 ) -> Result<Outcome> {
-    let mut rows = collect(cx, plan, Scope::new(params), 2).await?.rows;
+    let mut kept = Collected::default();
+    let found = give_to(cx, plan, Scope::new(params), 2, &mut kept).await?;
+    cx.env.keep(&mut 0, kept.bytes())?;
+    let mut rows = kept.rows;
     if rows.len() > 1 {
         return Err(SqlError::new(1172, "Result consisted of more than one row"));
     }
+    cx.env.session.found_rows = found;
     match rows.pop() {
         None => cx
             .env
@@ -123,7 +127,8 @@ impl<S: ResultSink> RowTarget for S {
     }
 }
 
-/// Gives the rows of a SELECT to `target`, at most `most`. `at` has what the SELECT takes from
+/// Gives the rows of a SELECT to `target`, at most `most`, and returns their number, or with
+/// SQL_CALC_FOUND_ROWS the number of rows without LIMIT. `at` has what the SELECT takes from
 /// outside.
 pub async fn give_to(
     cx: &mut ExecContext<'_>,
@@ -131,17 +136,17 @@ pub async fn give_to(
     at: Scope<'_>,
     most: u64,
     target: &mut impl RowTarget,
-) -> Result<()> {
+) -> Result<u64> {
     let mark = cx.env.held();
     let subqueries = subqueries_of(cx, plan, at).await?;
     let known = Known { subqueries: &subqueries, ..*at.known };
-    produce(cx, plan, Scope { known: &known, ..at }, most, target).await?;
+    let found = produce(cx, plan, Scope { known: &known, ..at }, most, target).await?;
     // The memory that was needed to make the rows is free again.
     drop(subqueries);
     cx.env.release_to(mark);
     drain(&mut 0, cx, target).await?;
     cx.env.release_to(mark);
-    Ok(())
+    Ok(found)
 }
 
 /// Collects the rows of a SELECT, at most `most`.
@@ -163,7 +168,7 @@ pub fn give_to_boxed<'f>(
     at: Scope<'f>,
     most: u64,
     target: &'f mut impl RowTarget,
-) -> Pin<Box<dyn Future<Output = Result<()>> + Send + 'f>> {
+) -> Pin<Box<dyn Future<Output = Result<u64>> + Send + 'f>> {
     Box::pin(give_to(cx, plan, at, most, target))
 }
 

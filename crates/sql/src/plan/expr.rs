@@ -16,6 +16,7 @@
 use super::expr_type::ExprType;
 use super::function::Function;
 use super::subquery::Subquery;
+use crate::error::SqlError;
 use crate::table_info::TableInfo;
 use redolith_types::{Collation, Value};
 use std::cmp::Ordering;
@@ -149,9 +150,12 @@ pub enum ExprKind {
     Collate(Box<Expr>),
     /// A constant converted to the type of the column that it is compared with (a date given as a
     /// string). It works as Cast does, but a value that does not convert gives NULL and MySQL's
-    /// warning 1292 (error 1525 for temporal types). A string is converted to the other character
-    /// set; error 1267 if that set lacks a character.
+    /// warning 1292 (error 1525 for temporal types). A value is written as text where `ty` is a
+    /// string.
     ConvertTo(Box<Expr>),
+    /// A string in the character set of the node's `ty`; the error if that set lacks one of its
+    /// characters.
+    InCharset(Box<(Expr, SqlError)>),
     /// The text of an ENUM or SET value from its number. The names are those of the table's column.
     Member {
         number: Box<Expr>,
@@ -210,6 +214,17 @@ pub enum CompareOp {
     GreaterEq,
 }
 impl CompareOp {
+    pub fn sign(self) -> &'static str {
+        match self {
+            CompareOp::Eq => "=",
+            CompareOp::NullSafeEq => "<=>",
+            CompareOp::NotEq => "<>",
+            CompareOp::Less => "<",
+            CompareOp::LessEq => "<=",
+            CompareOp::Greater => ">",
+            CompareOp::GreaterEq => ">=",
+        }
+    }
     /// Whether an order of the sides satisfies the operator.
     pub fn holds(self, order: Ordering) -> bool {
         match self {

@@ -69,6 +69,15 @@ impl SameIndex {
         }
     }
 
+    /// Removes the expression at a place.
+    pub fn remove_expr(&mut self, expr: &Expr, place: usize) {
+        let hash = self.hash((), [expr]);
+        let is_it = |(h, at): &(u64, u32)| *h == hash && *at as usize == place;
+        if let Ok(entry) = self.places.find_entry(hash, is_it) {
+            entry.remove();
+        }
+    }
+
     /// The hash of a tag and expressions. Equal tags and the same expressions have equal hashes.
     pub fn hash<'e>(&self, tag: impl Hash, exprs: impl IntoIterator<Item = &'e Expr>) -> u64 {
         let (mut state, mut left) = (self.hasher.build_hasher(), HASHED_NODES);

@@ -100,6 +100,21 @@ pub enum Coercibility {
     Ignorable = 6,
 }
 
+impl Coercibility {
+    /// The name in messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Coercibility::Explicit => "EXPLICIT",
+            Coercibility::None => "NONE",
+            Coercibility::Implicit => "IMPLICIT",
+            Coercibility::System => "SYSCONST",
+            Coercibility::Literal => "COERCIBLE",
+            Coercibility::Numeric => "NUMERIC",
+            Coercibility::Ignorable => "IGNORABLE",
+        }
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ExprType {
     pub kind: Kind,

@@ -77,6 +77,7 @@ impl Sizes {
             bytes += size_of::<Expr>();
             bytes += match &node.kind {
                 ExprKind::Literal(v) => value(v),
+                ExprKind::InCharset(met) => size_of_val(&met.1) + met.1.message.len(),
                 // Copies of an expression share the query (plan::Subquery).
                 ExprKind::Subquery(q) if !self.is_new(&q.body) => size_of::<Subquery>(),
                 ExprKind::Subquery(q) => {

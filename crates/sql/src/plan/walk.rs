@@ -16,6 +16,7 @@ macro_rules! each_part {
             InsertedValue(_) | UserVariable { .. } | SystemVariable { .. } | Outer(_) => {}
             AssignUserVariable(_, e) | Unary(_, e) => $f(e),
             Cast(e) | Transcode(e) | Hex(e) | Collate(e) | ConvertTo(e) => $f(e),
+            InCharset(met) => $f(&$($mutable)? met.0),
             IsNull { value: e, .. } | IsTruth { value: e, .. } | Member { number: e, .. } => $f(e),
             Arith { sides, .. } | Compare { sides, .. } => sides.$iter().for_each($f),
             Like { sides, .. } | Regexp { sides, .. } => sides.$iter().for_each($f),
@@ -246,9 +247,10 @@ impl Expr {
                 Case { operand, how, otherwise, .. },
                 Case { operand: o, how: h, otherwise: e, .. },
             ) => how == h && operand.is_some() == o.is_some() && otherwise.is_some() == e.is_some(),
-            (Cast(_), Cast(_)) | (Transcode(_), Transcode(_)) | (ConvertTo(_), ConvertTo(_)) => {
-                self.ty == other.ty
-            }
+            (Cast(_), Cast(_))
+            | (Transcode(_), Transcode(_))
+            | (ConvertTo(_), ConvertTo(_))
+            | (InCharset(_), InCharset(_)) => self.ty == other.ty,
             (Interval { subtract, unit, .. }, Interval { subtract: s, unit: u, .. }) => {
                 (subtract, unit) == (s, u)
             }

@@ -46,7 +46,7 @@ use redolith_types::{Collation, Value};
 use std::collections::HashMap;
 use std::sync::Arc;
 use transaction::Transaction;
-use variables::Derived;
+use variables::{Derived, limit_warnings};
 
 /// The session frees text buffers larger than this after the statement.
 const KEPT_TEXT_BYTES: usize = 64 << 10;
@@ -147,7 +147,7 @@ impl Session {
         let mut memory = SessionMemory::new(&db.memory);
         memory.set_limit(derived.exec.memory_limit);
         let mut warnings = Warnings::default();
-        warnings.without_notes(!vars.is_on(Var::SqlNotes));
+        limit_warnings(&mut warnings, &vars);
         let mut trx = db.engine.begin(client.process.interrupt.clone());
         trx.progress = Some(client.process.progress.clone());
         trx.locks().seen().set_session(client.process.id);

@@ -6,6 +6,7 @@ use crate::exec::set::{isolation_of, statement_settings};
 use crate::exec::{Flush, StatementSettings};
 use crate::parse::charsets::TextCharsets;
 use crate::plan;
+use crate::session_state::Warnings;
 use crate::settings::{SessionVars, Settings, Var};
 use crate::sql_mode::SqlMode;
 use redolith_engine::Isolation;
@@ -74,13 +75,19 @@ pub(super) fn flush_of(vars: &SessionVars, settings: &Settings) -> Flush {
     }
 }
 
+/// What the variables say about warnings.
+pub(super) fn limit_warnings(warnings: &mut Warnings, vars: &SessionVars) {
+    let most = usize::try_from(vars.bits(Var::MaxErrorCount)).unwrap_or(usize::MAX);
+    warnings.limit(!vars.is_on(Var::SqlNotes), most);
+}
+
 impl Session {
     /// Derives the values from variables that may be others than those of before.
     pub(super) fn derive(&mut self) {
         self.derived = Derived::of(&self.vars);
         self.state.memory.set_limit(self.derived.exec.memory_limit);
         self.state.process.set_client_charset(self.derived.charsets.client);
-        self.state.warnings.without_notes(!self.vars.is_on(Var::SqlNotes));
+        limit_warnings(&mut self.state.warnings, &self.vars);
         // Unlike the isolation level, the timeout also applies to the transaction that is open.
         self.trx.lock_wait_timeout = self.derived.row_lock_timeout;
     }

@@ -277,7 +277,7 @@ variables! {
         Global Dynamic is("18446744073709547520");
     MaxBinlogSize "max_binlog_size" steps(4096, 1 << 30, 4096), Global Dynamic is("1073741824");
     MaxConnections "max_connections" int(1, 100_000), Global Dynamic is("151");
-    MaxErrorCount "max_error_count" int(0, 65535), Both Dynamic is("1024"), only "not built yet";
+    MaxErrorCount "max_error_count" int(0, 65535), Both Dynamic is("1024");
     MaxExecutionTime "max_execution_time" int(0, u32::MAX as u64), Both Dynamic is("0");
     MaxHeapTableSize "max_heap_table_size" steps(16384, MAX, 1024), Both Dynamic is("16777216"),
         inert "only MEMORY uses it";

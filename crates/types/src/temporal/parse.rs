@@ -356,7 +356,8 @@ impl DateTime {
             101_000_000..=991_231_235_959 => {
                 (two_digit(number / 1_000_000, 10_000), number % 1_000_000)
             }
-            10_000_101_000_000..=99_991_231_235_959 => (number / 1_000_000, number % 1_000_000),
+            // Numbers of 13 digits have years before 1000.
+            991_231_235_960..=99_991_231_235_959 => (number / 1_000_000, number % 1_000_000),
             _ => return None,
         };
         let date =

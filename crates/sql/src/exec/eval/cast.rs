@@ -110,6 +110,18 @@ impl<'v> Eval<'v, '_, '_> {
                     _ if n.truncated || nearest != n.value && matches!(value, Value::Bytes(_)) => {
                         self.env.warn(SqlError::truncated_wrong_value("INTEGER", &value))?
                     }
+                    Value::Bytes(_) if ty.unsigned && nearest < 0 => {
+                        self.env.only_warn(SqlError::unknown_error(
+                            "Cast to unsigned converted negative integer to its positive \
+                                complement",
+                        ));
+                    }
+                    Value::Bytes(_) if !ty.unsigned && nearest > i64::MAX.into() => {
+                        self.env.only_warn(SqlError::unknown_error(
+                            "Cast to signed converted positive out-of-range integer to its \
+                                negative complement",
+                        ));
+                    }
                     _ => {}
                 }
                 Ok(if ty.unsigned {
@@ -302,9 +314,28 @@ impl<'v> Eval<'v, '_, '_> {
         Ok((!self.env.settings.sql_mode.strict()).then(|| cut(bytes, at.0)))
     }
 
+    /// The string of `e` in the character set in which it meets others. A character that this set
+    /// lacks is the error `mix`: it must not become '?', which could then equal a '?'.
+    pub(super) fn in_charset(
+        &mut self,
+        e: &'v Expr,
+        mix: &SqlError,
+        node: &'v Expr,
+    ) -> Result<Value<'v>> {
+        let value = self.eval(e)?;
+        let to = node.ty.collation.charset();
+        match value {
+            Value::Null => Ok(Value::Null),
+            Value::Bytes(ref b) if b.is_ascii() || self.charset_of(e) == to => Ok(value),
+            value => match self.whole_string_in(e, &value, to) {
+                Some(text) => Ok(Value::owned(text.into_owned())),
+                None => Err(mix.clone()),
+            },
+        }
+    }
+
     /// Converts a constant to the type that it is compared with. A text that is not a date is an
-    /// error beside dates, because it can match nothing. A character that the character set of the
-    /// comparison lacks is an error, too.
+    /// error beside dates, because it can match nothing.
     pub(super) fn convert_to(&mut self, e: &'v Expr, node: &'v Expr) -> Result<Value<'v>> {
         let value = self.eval(e)?;
         let ty = &node.ty;
@@ -316,10 +347,7 @@ impl<'v> Eval<'v, '_, '_> {
             let to = ty.collation.charset();
             return Ok(match value {
                 Value::Bytes(ref b) if b.is_ascii() || self.charset_of(e) == to => value,
-                value => match self.whole_string_in(e, &value, to) {
-                    Some(text) => Value::owned(text.into_owned()),
-                    None => return Err(SqlError::illegal_mix_of_collations("=")),
-                },
+                value => Value::owned(self.string_in(e, &value, to).into_owned()),
             });
         }
         if ty.kind == Kind::Year {

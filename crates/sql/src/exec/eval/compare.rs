@@ -1,5 +1,6 @@
 //! Comparisons, BETWEEN, IN, CASE.
 use super::Eval;
+use crate::bind::collation_mix::IN;
 use crate::bind::type_rules::{compare_as, compare_sides};
 use crate::error::{Result, SqlError};
 use crate::plan::{CompareAs, CompareOp, Expr, ExprKind, ExprType, Kind};
@@ -366,7 +367,7 @@ impl<'v> Eval<'v, '_, '_> {
         }
         let mut unknown = false;
         for item_expr in list {
-            let how = compare_sides(value, item_expr)?;
+            let how = compare_sides(value, item_expr, IN)?;
             let item = self.operand(how, item_expr)?;
             let v = match how {
                 CompareAs::Int | CompareAs::Decimal | CompareAs::Double => match &as_number {
@@ -390,9 +391,12 @@ impl<'v> Eval<'v, '_, '_> {
         if matches!(value.as_literal(), Some(Value::Null)) {
             return Ok(None);
         }
-        let above = self.order_by(compare_sides(value, low)?, value, low)?.map(Ordering::is_ge);
+        let above =
+            self.order_by(compare_sides(value, low, "BETWEEN")?, value, low)?.map(Ordering::is_ge);
         // The high bound is evaluated even if the low bound has decided, as in `between`.
-        let below = self.order_by(compare_sides(value, high)?, value, high)?.map(Ordering::is_le);
+        let below = self
+            .order_by(compare_sides(value, high, "BETWEEN")?, value, high)?
+            .map(Ordering::is_le);
         let refused = [above, below].contains(&Some(false));
         Ok(if refused { Some(false) } else { above.and(below) })
     }
@@ -409,7 +413,7 @@ impl<'v> Eval<'v, '_, '_> {
         self.order(how, (left, &a), (right, &b))
     }
     pub(super) fn equal(&mut self, left: &'v Expr, right: &'v Expr) -> Result<bool> {
-        let how = compare_as(&left.ty, &right.ty)?;
+        let how = compare_as(&left.ty, &right.ty, "=")?;
         Ok(self.order_by(how, left, right)? == Some(Ordering::Equal))
     }
 

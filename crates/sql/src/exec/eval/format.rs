@@ -495,11 +495,12 @@ impl<'v> Eval<'v, '_, '_> {
                     return Ok(Value::Null);
                 };
                 let mode = self.env.settings.sql_mode;
-                // The type knows only a literal. Other formats give moments, whatever they ask for.
-                let asked = if args[1].as_literal().is_some() {
-                    Asked::of(&pattern)
-                } else {
+                // The type is that of a constant format. Other formats give moments, whatever they
+                // ask for.
+                let asked = if node.ty.kind == Kind::DateTime && node.ty.decimals == 6 {
                     Asked { date: true, time: true, fraction: true }
+                } else {
+                    Asked::of(&pattern)
                 };
                 let parsed =
                     parse(&text, &pattern, asked).filter(|(value, _)| allowed(value, mode));

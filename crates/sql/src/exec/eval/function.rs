@@ -1,8 +1,8 @@
 //! Built-in functions: finds the file that has a function, evaluates the functions that choose
 //! among their arguments, and converts arguments.
 use super::Eval;
+use crate::bind::collation_mix::collation_of;
 use crate::bind::extreme_moment_type;
-use crate::bind::type_rules::collation_of;
 use crate::error::{Result, SqlError};
 use crate::plan::{CompareAs, Expr, ExprKind, ExprType, Function, Kind};
 use redolith_types::convert::{to_datetime, to_decimal, to_i64, to_time};
@@ -464,7 +464,7 @@ impl<'v> Eval<'v, '_, '_> {
             CompareAs::String(if texts.is_empty() {
                 Collation::Binary
             } else {
-                collation_of(&texts, "field")?.0
+                collation_of(&texts, "FIELD")?.0
             })
         } else if args.iter().all(is_exact) {
             CompareAs::ByValue
@@ -546,13 +546,10 @@ pub(super) fn is_calculated_date(e: &Expr) -> bool {
     }
 }
 
-/// The error for strings of which one has a character that the character set of all lacks.
+/// The error for strings of which one has a character that the character set of all lacks. The
+/// binder converts arguments whose types tell that they are strings, with an error of their own.
 pub(super) fn no_common_charset(function: Function) -> SqlError {
-    let name = function.name().to_ascii_lowercase();
-    match function {
-        Function::Replace | Function::RegexpReplace => SqlError::illegal_mix_of_three(name),
-        _ => SqlError::illegal_mix_of_collations(name),
-    }
+    SqlError::illegal_mix_of_many(function.name().to_ascii_lowercase())
 }
 
 /// True if the function returns one of its arguments unchanged.

@@ -275,6 +275,7 @@ impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
             ExprKind::Transcode(value) => self.transcode(value, &e.ty),
             ExprKind::Hex(value) | ExprKind::Collate(value) => self.eval(value),
             ExprKind::ConvertTo(value) => self.convert_to(value, e),
+            ExprKind::InCharset(met) => self.in_charset(&met.0, &met.1, e),
             ExprKind::Member { number, table, column } => {
                 Ok(table.def.columns[*column as usize].ty.present(self.eval(number)?))
             }

@@ -1,6 +1,6 @@
 //! Expressions as text, for messages ("BIGINT value is out of range in '(`db`.`t`.`c` + 1)'").
 use super::Row;
-use crate::plan::{ArithOp, CompareOp, Expr, ExprKind, UnaryOp};
+use crate::plan::{ArithOp, Expr, ExprKind, UnaryOp};
 use redolith_types::Value;
 use std::fmt::Write;
 
@@ -39,7 +39,7 @@ impl Printer<'_> {
                 _ => self.write(format_args!("column {column}")),
             },
             ExprKind::Arith { op, sides } => self.sides(sides, arith_sign(*op)),
-            ExprKind::Compare { op, sides, .. } => self.sides(sides, compare_sign(*op)),
+            ExprKind::Compare { op, sides, .. } => self.sides(sides, op.sign()),
             ExprKind::Unary(UnaryOp::Minus, v) => self.around("-(", v, ")"),
             ExprKind::Unary(UnaryOp::BitNot, v) => self.around("~(", v, ")"),
             ExprKind::Unary(UnaryOp::Not, v) => self.around("(not(", v, "))"),
@@ -60,6 +60,7 @@ impl Printer<'_> {
             }
             ExprKind::Hex(v) | ExprKind::Member { number: v, .. } => self.print(v),
             ExprKind::Cast(v) | ExprKind::ConvertTo(v) => self.around("cast(", v, ")"),
+            ExprKind::InCharset(met) => self.print(&met.0),
             ExprKind::Transcode(v) => {
                 self.around("convert(", v, "");
                 self.write(format_args!(" using {})", e.ty.collation.charset().name()))
@@ -110,16 +111,5 @@ fn arith_sign(op: ArithOp) -> &'static str {
         ArithOp::BitXor => "^",
         ArithOp::ShiftLeft => "<<",
         ArithOp::ShiftRight => ">>",
-    }
-}
-fn compare_sign(op: CompareOp) -> &'static str {
-    match op {
-        CompareOp::Eq => "=",
-        CompareOp::NullSafeEq => "<=>",
-        CompareOp::NotEq => "<>",
-        CompareOp::Less => "<",
-        CompareOp::LessEq => "<=",
-        CompareOp::Greater => ">",
-        CompareOp::GreaterEq => ">=",
     }
 }

@@ -1,9 +1,9 @@
 //! Functions that look into strings, and numbers written as strings.
 use super::Eval;
 use super::locale::NumberStyle;
-use crate::bind::type_rules::result_collation;
+use crate::bind::collation_mix::collation_of;
 use crate::error::{Result, SqlError};
-use crate::plan::{Coercibility, Expr, ExprKind, Function, Kind};
+use crate::plan::{Expr, ExprKind, Function, Kind};
 use memchr::memmem;
 use redolith_types::{Collation, Value};
 use std::borrow::Cow;
@@ -142,16 +142,7 @@ impl<'v> Eval<'v, '_, '_> {
     /// The collation in which `function` compares two strings.
     fn meeting(&self, function: Function, a: &Expr, b: &Expr) -> Result<Collation> {
         match (a.ty.kind.is_string(), b.ty.kind.is_string()) {
-            (true, true) => match result_collation(&[&a.ty, &b.ty], "") {
-                Ok((collation, coercibility)) if coercibility != Coercibility::None => {
-                    Ok(collation)
-                }
-                // Only the message has the name, which this function is too often called for.
-                _ => {
-                    let name = function.name().to_ascii_lowercase();
-                    Err(SqlError::illegal_mix_of_collations(name))
-                }
-            },
+            (true, true) => Ok(collation_of(&[&a.ty, &b.ty], function.name())?.0),
             (true, false) => Ok(a.ty.collation),
             (false, true) => Ok(b.ty.collation),
             (false, false) => Ok(self.env.settings.connection),

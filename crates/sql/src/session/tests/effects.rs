@@ -130,6 +130,7 @@ const ELSEWHERE: &[&str] = &[
     "last_insert_id",
     "lock_wait_timeout",
     "max_allowed_packet",
+    "max_error_count",
     "max_execution_time",
     "net_read_timeout",
     "net_write_timeout",

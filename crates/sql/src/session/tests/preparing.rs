@@ -3,7 +3,7 @@ use super::{TABLE, World, execute, lines, query};
 use crate::sink::StatusFlags;
 use crate::status::Counter;
 use redolith_engine::runtime::block_on;
-use redolith_types::Value;
+use redolith_types::{Date, DateTime, Decimal, Value};
 
 #[test]
 fn prepared_statements() {
@@ -281,4 +281,67 @@ fn statements_of_prepare_are_counted() {
     assert_eq!(count(Counter::ComExecuteSql), 3);
     assert_eq!(count(Counter::ComDeallocateSql), 1);
     assert_eq!(count(Counter::ComSelect), 2);
+}
+
+/// BIND-3: a plan for parameters of some types never runs with parameters of other types.
+#[test]
+fn parameters_of_other_types_compare_otherwise() {
+    let world = World::new();
+    let mut s = world.session();
+    query(&mut s, "CREATE TABLE p (id INT PRIMARY KEY, v VARCHAR(20), d DATE, KEY (v), KEY (d))");
+    query(
+        &mut s,
+        "INSERT INTO p VALUES (1, '1', '2024-01-01'), (2, '1.0', '2024-02-29'), (3, 'x', NULL)",
+    );
+    let day = Date::new(2024, 1, 1).unwrap();
+    let at = |hour| Value::DateTime(DateTime::new(day, hour, 0, 0, 0).unwrap());
+    let kinds: [(&[u8], Vec<(Value<'static>, &str)>); 3] = [
+        (
+            b"SELECT id FROM p WHERE v = ? ORDER BY id",
+            vec![
+                (Value::Int(1), "1,2"),
+                (Value::text("1"), "1"),
+                (Value::Decimal(Decimal::from(1u64)), "1,2"),
+                (Value::text("x"), "3"),
+                (Value::Double(1.0), "1,2"),
+                (Value::Null, ""),
+                (Value::UInt(1), "1,2"),
+            ],
+        ),
+        (
+            b"SELECT id FROM p WHERE d <= ? ORDER BY id",
+            vec![
+                (Value::Date(day), "1"),
+                (Value::Int(20240229), "1,2"),
+                (at(10), "1"),
+                (Value::text("2023-12-31"), ""),
+                (at(0), "1"),
+                (Value::Null, ""),
+                (Value::text("2024-02-29"), "1,2"),
+            ],
+        ),
+        (
+            b"SELECT COALESCE(?, 0) + 1",
+            vec![
+                (Value::Int(1), "2"),
+                (Value::Double(0.5), "1.5"),
+                (Value::text("2"), "3"),
+                (Value::Int(i64::MAX), "error 1690"),
+                (Value::Decimal(Decimal::from(u64::MAX)), "18446744073709551616"),
+                (Value::Null, "1"),
+            ],
+        ),
+    ];
+    for (text, values) in kinds {
+        let id = block_on(s.prepare(text)).unwrap().id;
+        // Each value follows each other one.
+        for (first, first_rows) in &values {
+            for (second, second_rows) in &values {
+                for (value, rows) in [(first, first_rows), (second, second_rows)] {
+                    let found = execute(&mut s, id, &[value.clone()]).join(",");
+                    assert_eq!(found, **rows, "{value:?} of {}", text.escape_ascii());
+                }
+            }
+        }
+    }
 }

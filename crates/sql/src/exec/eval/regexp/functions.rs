@@ -3,7 +3,7 @@ use super::super::Eval;
 use super::super::function::no_common_charset;
 use super::replacement::Replacement;
 use super::{Compiled, MatchType};
-use crate::bind::type_rules::collation_of;
+use crate::bind::collation_mix::collation_of;
 use crate::error::{Result, SqlError};
 use crate::exec::env::Env;
 use crate::exec::pace::{BYTES_PER_STEP, LONG};
@@ -87,7 +87,7 @@ impl<'v> Eval<'v, '_, '_> {
         let Some(how) = self.match_type(args.get(2), Function::RegexpLike)? else {
             return Ok(Value::Null);
         };
-        let collation = collation_of_search(&args[..2], "regexp_like")?;
+        let collation = collation_of_search(&args[..2], "REGEXP_LIKE")?;
         Ok(self
             .regexp(collation, &args[..2], how)?
             .map_or(Value::Null, |found| Value::Int(found.into())))
@@ -130,7 +130,7 @@ impl<'v> Eval<'v, '_, '_> {
         if position < 1 && function != Function::RegexpInstr {
             return Err(SqlError::wrong_native_parameters(name));
         }
-        let collation = collation_of_search(&args[..2], &name)?;
+        let collation = collation_of_search(&args[..2], function.name())?;
         let charset = charset_of(collation);
         let (text, pattern) = (self.eval(&args[0])?, self.eval(&args[1])?);
         let with = match function {
@@ -176,7 +176,7 @@ impl<'v> Eval<'v, '_, '_> {
 }
 
 /// The collation in which text and pattern meet.
-fn collation_of_search(sides: &[Expr], function: &str) -> Result<Collation> {
+fn collation_of_search(sides: &[Expr], function: &'static str) -> Result<Collation> {
     let texts: Vec<&ExprType> =
         sides.iter().map(|side| &side.ty).filter(|ty| ty.kind.is_string()).collect();
     if texts.is_empty() {
