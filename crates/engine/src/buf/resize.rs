@@ -56,6 +56,11 @@ impl Pool {
     pub(crate) fn instances(&self) -> usize {
         self.instances.len()
     }
+    /// The frames that each instance has at present.
+    pub(super) fn frame_ranges(&self) -> Vec<Range<u32>> {
+        let ends = self.instances.iter().map(|instance| instance.lists.lock().end());
+        ends.enumerate().map(|(i, end)| self.shares.first(i)..end).collect()
+    }
 
     /// Whether the page table is too small for `frames` frames and begins to grow. Then the caller
     /// repeats [`Pool::grow_table`] for each of these shards until it is done, and ends the growth.

@@ -10,6 +10,7 @@ use super::pool::Pool;
 use crate::engine::Engine;
 use crate::page::{header, index, kind};
 use crate::{Lsn, PageId};
+use std::ops::Range;
 use std::sync::atomic::Ordering::*;
 
 /// How often a look tries to latch a page. Latches are held for microseconds.
@@ -141,7 +142,7 @@ impl Pool {
     }
     /// A frame that is on a list of pages, and the page that it has.
     fn listed(&self, at: u32) -> Option<(&super::frame::Frame, u64)> {
-        if at >= self.frames.count() || !self.is_touched(at) {
+        if at >= self.shares.indexes() || !self.owner(at).used().contains(&at) {
             return None;
         }
         let frame = self.frames.get(at);
@@ -157,9 +158,9 @@ impl Pool {
 }
 
 impl Engine {
-    /// The number of frames of the buffer pool.
-    pub fn pool_frames(&self) -> u32 {
-        self.store.pool.frames.count()
+    /// The frames that the instances of the buffer pool have at present.
+    pub fn pool_frames(&self) -> Vec<Range<u32>> {
+        self.store.pool.frame_ranges()
     }
     /// The page in a frame of the buffer pool; None if the frame has none.
     pub fn pool_page(&self, frame: u32) -> Option<SeenPage> {

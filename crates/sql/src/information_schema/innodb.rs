@@ -185,12 +185,16 @@ impl Names {
 /// The rows of INNODB_BUFFER_PAGE: one for each frame.
 pub(super) async fn pages(db: &Database, asked: &Asked, out: &mut Gathered<'_>) -> Result<()> {
     let names = Names::of(db, asked, out).await?;
-    for frame in 0..db.engine.pool_frames() {
-        if (frame as usize).is_multiple_of(PART) {
+    let instances = db.engine.pool_frames();
+    let frames = instances.iter().enumerate().flat_map(|(no, frames)| {
+        frames.clone().enumerate().map(move |(block, frame)| (no, block, frame))
+    });
+    for (no, block, frame) in frames {
+        if block.is_multiple_of(PART) {
             asked.pause(&db.engine).await?;
         }
         let page = db.engine.pool_page(frame);
-        let mut row = vec![int(0u64), int(frame)];
+        let mut row = vec![int(no), int(block)];
         page_columns(page.as_ref(), &names, &mut row);
         row.extend([
             text(if page.is_some() { "FILE_PAGE" } else { "NOT_USED" }),
@@ -213,11 +217,14 @@ pub(super) async fn pages_by_age(
 ) -> Result<()> {
     let names = Names::of(db, asked, out).await?;
     let mut order = Vec::new();
-    let frames = db.engine.pool_frames();
-    for first in (0..frames).step_by(PART) {
+    let instances = db.engine.pool_frames();
+    let parts = instances.into_iter().flat_map(|frames| {
+        let end = frames.end;
+        frames.step_by(PART).map(move |first| first..end.min(first + PART as u32))
+    });
+    for part in parts {
         asked.pause(&db.engine).await?;
         let before = order.len();
-        let part = first..frames.min(first + PART as u32);
         order.extend(part.filter_map(|frame| Some((db.engine.pool_lru_order(frame)?, frame))));
         // A vector that grows has room for as many again.
         out.memory().charge(2 * (order.len() - before) * size_of::<(u64, u32)>())?;
