@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn what_is_encrypted_can_be_read_again_in_parts_of_any_size() {
-        let text: Vec<u8> = (0..4096u32).map(|i| (i * i >> 3) as u8).collect();
+        let text: Vec<u8> = (0..4096u32).map(|i| ((i * i) >> 3) as u8).collect();
         for bits in [128, 192, 256] {
             for chaining in ["ecb", "cbc", "cfb1", "cfb8", "cfb128", "ofb"] {
                 let name = format!("aes-{bits}-{chaining}");

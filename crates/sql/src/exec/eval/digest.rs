@@ -199,7 +199,7 @@ impl<'v> Eval<'v, '_, '_> {
     /// that grows with each call.
     fn uuid_short(&mut self) -> u64 {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        let first = (self.env.disk.wall_us() as u64 / 1_000_000 & 0xffff_ffff) << 24;
+        let first = ((self.env.disk.wall_us() as u64 / 1_000_000) & 0xffff_ffff) << 24;
         let _ = NEXT.compare_exchange(0, first, Relaxed, Relaxed);
         let (session, scope) = (&*self.env.session, VariableScope::Global);
         let id = self.env.variables.system_variable(session, scope, "server_id");

@@ -26,7 +26,7 @@ impl<'v> Eval<'v, '_, '_> {
         let (Some(a), Some(b)) = (self.arg_int(&args[0])?, self.arg_int(&args[1])?) else {
             return Ok(Value::Null);
         };
-        let wrong = || SqlError::wrong_arguments(&function.name().to_ascii_lowercase());
+        let wrong = || SqlError::wrong_arguments(function.name().to_ascii_lowercase());
         let from = months(a).ok_or_else(wrong)?;
         if function == Function::PeriodDiff {
             return Ok(Value::Int(from - months(b).ok_or_else(wrong)?));

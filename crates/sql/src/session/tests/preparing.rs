@@ -338,7 +338,7 @@ fn parameters_of_other_types_compare_otherwise() {
         for (first, first_rows) in &values {
             for (second, second_rows) in &values {
                 for (value, rows) in [(first, first_rows), (second, second_rows)] {
-                    let found = execute(&mut s, id, &[value.clone()]).join(",");
+                    let found = execute(&mut s, id, std::slice::from_ref(value)).join(",");
                     assert_eq!(found, **rows, "{value:?} of {}", text.escape_ascii());
                 }
             }
