@@ -253,7 +253,8 @@ mod tests {
         let secrets = [
             (
                 "aes-128-cbc",
-                "3ef6a6ee81f0f39aa7687c0120935865c1f0928b8473c45eb409311e58d7b3e79cd869abec88634379f019e52ade700c",
+                "3ef6a6ee81f0f39aa7687c0120935865c1f0928b8473c45eb409311e58d7b3e7\
+                 9cd869abec88634379f019e52ade700c",
             ),
             ("aes-128-cfb1", "db517a1d52938169a00788bf3a5140ae8510dc48ffba0d5a6f84ee55d443921781"),
             ("aes-128-cfb8", "f3ceea23b1fa955078dcc020017dfe06fe210c30232779b31b27e5a5ac0a3d82cf"),
@@ -264,7 +265,8 @@ mod tests {
             ("aes-128-ofb", "f37eeb6fce4de9f818af7176734a41b5cd88ae901b0d3fa5ad533d82feaf92f8d3"),
             (
                 "aes-192-cbc",
-                "2f7638b3bea9597063c604c83a3f9f1f800d4a357ffe951ad414aab3d11c50ea76ac26a47457ee51b892901df910a32d",
+                "2f7638b3bea9597063c604c83a3f9f1f800d4a357ffe951ad414aab3d11c50ea\
+                 76ac26a47457ee51b892901df910a32d",
             ),
             ("aes-192-cfb1", "c670cdb2624bf0a8ea251d6602090b039eaa09b4eb31b4a3eb20d59766258cd230"),
             ("aes-192-cfb8", "8779f2d29802fd088a5beab7bb98e31250d7b3e0c92303df42c40896ce97db0551"),
@@ -275,7 +277,8 @@ mod tests {
             ("aes-192-ofb", "878567d46ae2cf043d78b66ff846d229d97906a4bcdad0e5c8cf33fc71ce4c3a20"),
             (
                 "aes-256-cbc",
-                "23141c88fad8b6cf3b3ebb7e7c03483a0e4f00775911aa82874f07fde22d31c6b1d3d3cb87a4091cd630e78cb55962f1",
+                "23141c88fad8b6cf3b3ebb7e7c03483a0e4f00775911aa82874f07fde22d31c6\
+                 b1d3d3cb87a4091cd630e78cb55962f1",
             ),
             ("aes-256-cfb1", "83454690919fa1e9fbed33f3d5128c70b1771556267577c38ec5b931e9236fa2ce"),
             ("aes-256-cfb8", "a7334a16cd9e780aaa36560aa47a2abbc7946580c37aae7de1c18da3b74d660151"),
@@ -286,7 +289,8 @@ mod tests {
             ("aes-256-ofb", "a7eb346d72a112c80204b05c3491d60cbb73142b4288d8ce3b5bb4c1288a9e0ed0"),
             (
                 "aes-128-ecb",
-                "bcfa7aa81a3bcfdc96145d907d1cd82f1ef02df01f36d84e5da6a204e1ff410f50a09f816bee5b463a97101d629e9f2c",
+                "bcfa7aa81a3bcfdc96145d907d1cd82f1ef02df01f36d84e5da6a204e1ff410f\
+                 50a09f816bee5b463a97101d629e9f2c",
             ),
         ];
         let key = b"a key that is longer than thirty-two bytes";

@@ -1,5 +1,5 @@
-//! COMPRESS and UNCOMPRESS: the length of the text in four bytes (little-endian, the highest two bits
-//! are 0), then the text as a zlib stream (RFC 1950). A dot follows a stream that ends with a
+//! COMPRESS and UNCOMPRESS: the length of the text in four bytes (little-endian, the highest two
+//! bits are 0), then the text as a zlib stream (RFC 1950). A dot follows a stream that ends with a
 //! space, so that a column that cuts spaces off keeps the stream.
 use super::Eval;
 use crate::error::{Result, SqlError};

@@ -11,8 +11,8 @@ const LEAST: usize = 4;
 
 impl<'v> Eval<'v, '_, '_> {
     /// The first letter, and the codes of the consonants after it without repetitions. Letters
-    /// beyond A to Z count as vowels, and what is no letter is left out. MySQL's original algorithm:
-    /// vowels are dropped before repetitions are.
+    /// beyond A to Z count as vowels, and what is no letter is left out. As in the original
+    /// algorithm, vowels are dropped before repetitions are.
     pub(super) fn soundex(&mut self, e: &'v Expr, node: &'v Expr) -> Result<Value<'v>> {
         let charset = self.charset_of(node);
         let Some(text) = self.arg_text(e, charset)? else { return Ok(Value::Null) };
