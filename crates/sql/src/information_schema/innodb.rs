@@ -185,16 +185,12 @@ impl Names {
 /// The rows of INNODB_BUFFER_PAGE: one for each frame.
 pub(super) async fn pages(db: &Database, asked: &Asked, out: &mut Gathered<'_>) -> Result<()> {
     let names = Names::of(db, asked, out).await?;
-    let instances = db.engine.pool_frames();
-    let frames = instances.iter().enumerate().flat_map(|(no, frames)| {
-        frames.clone().enumerate().map(move |(block, frame)| (no, block, frame))
-    });
-    for (no, block, frame) in frames {
+    for (block, frame) in db.engine.pool_frames().into_iter().flatten().enumerate() {
         if block.is_multiple_of(PART) {
             asked.pause(&db.engine).await?;
         }
         let page = db.engine.pool_page(frame);
-        let mut row = vec![int(no), int(block)];
+        let mut row = vec![int(0u64), int(block)];
         page_columns(page.as_ref(), &names, &mut row);
         row.extend([
             text(if page.is_some() { "FILE_PAGE" } else { "NOT_USED" }),
