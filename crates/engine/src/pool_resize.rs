@@ -101,12 +101,23 @@ impl Engine {
         if self.is_closing() {
             return;
         }
-        if running || frames as usize != self.store.pool.size() {
+        let from = self.store.pool.size();
+        if running || frames as usize != from {
             state.target = frames;
+            // Who asks from now on learns nothing of an earlier change.
+            state.shown = PoolResizeState::Running {
+                stage: PoolResizeStage::PageTable,
+                from: bytes(from as u32),
+                to: bytes(frames),
+                percent: 0,
+            };
             drop(state);
             if !running {
                 self.spawn("pool resize", |engine| async move { engine.resize().await });
             }
+        } else if matches!(state.shown, PoolResizeState::Failed(_)) {
+            let at_us = self.disk.wall_us();
+            state.shown = PoolResizeState::Done { bytes: bytes(frames), at_us };
         }
     }
     /// How far the last change of the pool's size is.

@@ -128,6 +128,17 @@ impl Check<'_> {
             )));
             return None;
         }
+        if !self.disk.exists(&path) && self.sums.files == 0 {
+            // PURGE removes the first files, and then their lines of the index.
+            (self.tell)(Told::Note(format!(
+                "{} is gone and {} still names it, as a crash during PURGE BINARY LOGS leaves it: \
+                 a start takes the name away",
+                path.display(),
+                self.place.index().display()
+            )));
+            self.names.before = None;
+            return None;
+        }
         if !self.disk.exists(&path) {
             self.damage(format!(
                 "{} is missing, and {} names it: restore it, or set up the replicas again that \
@@ -142,25 +153,31 @@ impl Check<'_> {
         let begin = match Begin::read(self.disk, self.place, number) {
             Ok(begin) => begin,
             Err(e) => {
-                self.damage(e.to_string());
+                let is_cut = matches!(e.damage, Damage::Cut { .. });
+                match is_cut && is_last && self.goes_on.is_none() {
+                    true => (self.tell)(Told::Note(format!("{e}, as a crash leaves it"))),
+                    false => self.damage(e.to_string()),
+                }
                 self.names.before = None;
                 return None;
             }
         };
         if let Some((left, of_left)) = &before
-            && let Some(why) =
-                of_left.before(&begin, &file_name(&self.place.base, number), |name| {
-                    self.named.iter().any(|n| file_name(&self.place.base, *n) == name)
-                })
+            && let Some(why) = of_left.before(
+                &begin,
+                &file_name(&self.place.base, number),
+                left + 1 == number,
+                |name| self.named.iter().any(|n| file_name(&self.place.base, *n) == name),
+            )
         {
             let (left, name) = (self.place.path(*left), file_name(&self.place.base, number));
             self.damage(format!(
-                "{} is not the file before {name}: {why}. Files were exchanged, or it is an older \
-                 copy",
+                "{} and {name}, which follows it, do not fit: {why}. Files were exchanged, or one of \
+                 the two is an older copy",
                 left.display()
             ));
         }
-        let is_new_log = before.as_ref().is_none_or(|(_, left)| begin.is_of_another_log(left));
+        let is_new_log = before.is_none() || begin.begins_a_log();
         self.previous(number, &begin, is_new_log);
         if let Err(e) = self.events(number, is_last) {
             self.names.before = None;
@@ -243,7 +260,10 @@ impl Check<'_> {
             match gtid {
                 Ok(Some(gtid)) => {
                     self.sums.transactions += 1;
-                    open = Some(Open { at: position, end: position + gtid.transaction_len });
+                    open = Some(Open {
+                        at: position,
+                        end: position.saturating_add(gtid.transaction_len),
+                    });
                     self.transaction(number, position, &gtid, &mut sequence);
                 }
                 Ok(None) => {}

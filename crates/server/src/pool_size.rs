@@ -1,10 +1,10 @@
 //! The sizes that the buffer pool may have, and what its size leaves to clients.
+use parking_lot::Mutex;
 use redolith_engine::Engine;
 use redolith_sql::memory::ServerMemory;
 use redolith_sql::settings::{Settings, Var};
 use rustix::process::{Resource, getrlimit};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 /// Finds `innodb_buffer_pool_size_max` out if it is not set: the machine's memory, or the size if
 /// that is more, or if the system limits the process's address space.
@@ -33,21 +33,30 @@ pub fn tell_instances(s: &Settings, engine: &Engine) {
 struct Bound {
     memory: Arc<ServerMemory>,
     machine: Option<u64>,
+    sizes: Mutex<Sizes>,
+}
+/// Bytes.
+#[derive(Default)]
+struct Sizes {
     log_buffer: u64,
-    pool: AtomicU64,
-    asked: AtomicU64,
+    pool: u64,
+    /// 0: what the engine's buffers leave.
+    asked: u64,
 }
 impl Bound {
     /// The minimum is enough for one client.
     const LEAST: u64 = 256 << 20;
 
-    fn apply(&self) {
-        let engine = self.pool.load(SeqCst).saturating_add(self.log_buffer);
+    /// Changes a size. One thread at a time does, so that the limit is that of the last change.
+    fn change(&self, change: impl FnOnce(&mut Sizes)) {
+        let mut sizes = self.sizes.lock();
+        change(&mut sizes);
+        let engine = sizes.pool.saturating_add(sizes.log_buffer);
         let of_machine = || {
             self.machine
                 .map_or(u64::MAX, |all| (all.saturating_sub(engine) / 4 * 3).max(Self::LEAST))
         };
-        let bytes = Some(self.asked.load(SeqCst)).filter(|n| *n > 0).unwrap_or_else(of_machine);
+        let bytes = Some(sizes.asked).filter(|n| *n > 0).unwrap_or_else(of_machine);
         self.memory.set_limit(usize::try_from(bytes).unwrap_or(usize::MAX));
     }
 }
@@ -58,17 +67,10 @@ pub fn bound_memory(s: &Settings, memory: &Arc<ServerMemory>, engine: &Arc<Engin
     let bound = Arc::new(Bound {
         memory: memory.clone(),
         machine: redolith_disk::memory_bytes(),
-        log_buffer: s.bits(Var::InnodbLogBufferSize),
-        pool: AtomicU64::new(engine.pool_bytes()),
-        asked: AtomicU64::new(0),
+        sizes: Mutex::new(Sizes { pool: engine.pool_bytes(), ..Sizes::default() }),
     });
-    let asked = bound.clone();
-    s.on_change(Var::RedolithServerMemory, move |bytes| {
-        asked.asked.store(bytes, SeqCst);
-        asked.apply();
-    });
-    engine.follow_pool_size(move |bytes| {
-        bound.pool.store(bytes, SeqCst);
-        bound.apply();
-    });
+    let (of_log, of_setting) = (bound.clone(), bound.clone());
+    s.on_change(Var::InnodbLogBufferSize, move |bytes| of_log.change(|s| s.log_buffer = bytes));
+    s.on_change(Var::RedolithServerMemory, move |bytes| of_setting.change(|s| s.asked = bytes));
+    engine.follow_pool_size(move |bytes| bound.change(|s| s.pool = bytes));
 }

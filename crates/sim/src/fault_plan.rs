@@ -15,7 +15,8 @@ pub enum FaultPlan {
     None,
     /// A write or sync of the redo log fails. The process ends.
     Log,
-    /// A write or sync of pages fails. The process ends, unless the file was still being created.
+    /// A write or sync of pages fails. The process ends, unless it was a write of a file that was
+    /// still being created.
     Pages,
     /// Some reads fail or return a wrong bit.
     Reads,

@@ -163,9 +163,9 @@ impl Lists {
     pub(super) fn old_pages(&self) -> usize {
         self.old.len
     }
-    /// The end of the frames that have ever been used.
-    pub(super) fn used_end(&self) -> u32 {
-        self.used_end
+    /// The end of the frames that may have pages.
+    pub(super) fn fresh(&self) -> u32 {
+        self.fresh
     }
     /// The end of the frames that the pool uses.
     pub(super) fn end(&self) -> u32 {

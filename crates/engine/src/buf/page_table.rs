@@ -20,7 +20,7 @@ use super::load::Load;
 use crate::sync::buf::{AtomicU32, Mutex, MutexGuard, Words};
 use crate::{PageId, Result};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::*;
+use std::sync::atomic::{AtomicBool as Flag, Ordering::*};
 
 /// Shards of a table for fewer frames than [`LARGE`], and of one for more.
 const SHARDS: u32 = if cfg!(loom) { 2 } else { 128 };
@@ -36,6 +36,8 @@ pub(crate) struct Table {
     heads: Words,
     /// 63 less the level at which readers look.
     shift: AtomicU32,
+    /// A growth has begun and not ended: readers miss the chains that are divided.
+    growing: Flag,
     /// The number of shards is 2 to the power of this.
     shard_bits: u32,
     shards: Box<[Shard]>,
@@ -78,6 +80,7 @@ impl Table {
         Ok(Table {
             heads,
             shift: AtomicU32::new(63 - level),
+            growing: Flag::new(false),
             shard_bits: shards.trailing_zeros(),
             shards: (0..shards).map(|i| Shard { state: state(i) }).collect(),
         })
@@ -130,16 +133,17 @@ impl Table {
     pub(super) fn shards(&self) -> usize {
         self.shards.len()
     }
-    /// Begins to grow by a level if the table is too small for `frames` frames. Returns whether it
-    /// is: then the caller divides the chains of each shard ([`Table::split_part`]) and ends the
-    /// growth. One task at a time grows the table. A growth that is not ended goes on with the next
-    /// call.
+    /// Begins to grow by a level if the table is too small for `frames` frames, or goes on with a
+    /// growth that was not ended. Returns whether it does: then the caller divides the chains of
+    /// each shard ([`Table::split_part`]) and ends the growth. One task at a time grows the table.
     pub(super) fn begin_growth(&self, frames: u32) -> Result<bool> {
         let level = 63 - self.shift.load(Relaxed);
-        if level >= level_for(frames, self.shards.len() as u32) {
+        let is_large = level >= level_for(frames, self.shards.len() as u32);
+        if is_large && !self.growing.load(Relaxed) {
             return Ok(false);
         }
         self.heads.allow(2 << level..4 << level)?;
+        self.growing.store(true, Relaxed);
         Ok(true)
     }
     /// Divides some chains of a shard. Returns true if there are more.
@@ -184,6 +188,7 @@ impl Table {
         let shift = self.shift.load(Relaxed) - 1;
         debug_assert!(self.shards.iter().all(|s| s.state.lock().level == 63 - shift));
         self.shift.store(shift, Release);
+        self.growing.store(false, Relaxed);
     }
 }
 

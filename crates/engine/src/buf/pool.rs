@@ -423,11 +423,15 @@ impl Instance {
     pub(super) fn used(&self) -> Range<u32> {
         self.first..self.used_end.load(Acquire)
     }
+    /// To be called when [`Lists::fresh`] has changed.
+    pub(super) fn note_use(&self, lists: &Lists) {
+        self.used_end.store(lists.fresh(), Release);
+    }
     /// Takes a free frame or the frame of a clean cold page. The frame is reserved.
     pub(super) fn take(&self, pool: &Pool) -> Option<u32> {
         let mut lists = self.lists.lock();
         if let Some(index) = lists.take_free(&pool.frames) {
-            self.used_end.store(lists.used_end(), Release);
+            self.note_use(&lists);
             return Some(index);
         }
         let (now, old_time) = (pool.clock_ms.load(Relaxed), pool.old_blocks_time_ms.get());

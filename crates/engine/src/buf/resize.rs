@@ -138,6 +138,7 @@ impl Pool {
             return Some(pages);
         }
         lists.withdrawn();
+        self.instances[part.instance].note_use(&lists);
         drop(lists);
         self.size.fetch_sub(part.frames.len() as u32, Relaxed);
         // SAFETY: withdrawn frames are reserved, and only the caller's task can give them out

@@ -15,6 +15,26 @@ fn grow_table(pool: &Pool, frames: u32) {
         pool.end_table_growth();
     }
 }
+/// A growth of the page table that another size has replaced is ended, although that size needs no
+/// larger table: who looks for a page without a lock would miss it for ever.
+#[test]
+fn a_growth_that_was_not_ended_is_ended_with_the_next_size() {
+    let disk = Arc::new(MemDisk::default());
+    let pool = pool_of(&disk, 64, 4096, 1);
+    (0..32).for_each(|no| create(&pool, no));
+    let found = || {
+        let at = |no| pool.table.find(&pool.frames, super::frame::pack(pid(16, no)));
+        (0..32).filter(|no| at(*no).is_some()).count()
+    };
+    assert_eq!(found(), 32);
+    let shards = pool.begin_table_growth(4096).unwrap().expect("it is too small");
+    (0..shards - 1).for_each(|shard| while pool.grow_table(shard) {});
+    assert!(found() < 32, "these chains are divided");
+    grow_table(&pool, 64);
+    assert_eq!(found(), 32);
+    grow_table(&pool, 4096);
+    assert_eq!(found(), 32);
+}
 /// Takes the steps of the task until the pool has its size, or some steps got no further.
 fn resize(pool: &Pool, frames: u32) -> Step {
     let mut left = Left::default();

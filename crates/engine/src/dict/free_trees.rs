@@ -6,8 +6,8 @@
 //! - FREETREE-1: the table's record names a tree as unfinished until all its pages are freed, so
 //!   that the start after a crash or a shutdown frees what is left. A record that changes forgets
 //!   the trees that no task is freeing any more.
-//! - FREETREE-2: the task does nothing while DDL holds purge off, and ends when the table's file is
-//!   gone.
+//! - FREETREE-2: the task does nothing while DDL holds purge off or the redo log has no room for
+//!   purge (PURGE-6), and ends when the table's file is gone.
 use super::record::{TableRecord, TreeRecord};
 use super::table::Table;
 use crate::btree::Tree;
@@ -16,7 +16,7 @@ use crate::mtr::{Mtr, Store};
 use crate::page::index;
 use crate::runtime::let_others_run;
 use crate::trx::Turn;
-use crate::{PageId, Result, SpaceId, Try, space};
+use crate::{Error, PageId, Result, SpaceId, Try, space};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Acquire;
 use std::time::Duration;
@@ -25,11 +25,13 @@ use std::time::Duration;
 pub(super) const AT_ONCE: u64 = 64;
 /// How long the task waits while it may not go on.
 const PAUSE: Duration = Duration::from_millis(20);
+/// How long it waits after an error that may pass.
+const AFTER_ERROR: Duration = Duration::from_secs(1);
 
 impl Engine {
     /// Frees the trees that the record names as unfinished: `most` pages of them now, and the rest
-    /// in the background. Trees that cannot be freed, because a page is damaged, stay in use, and
-    /// the record forgets them all the same.
+    /// in the background, as after an error that may pass. Trees that cannot be freed, because a
+    /// page is damaged, stay in use, and the record forgets them all the same.
     pub(super) async fn clear_away(
         self: &Arc<Self>,
         t: Arc<Table>,
@@ -42,10 +44,12 @@ impl Engine {
                 self.free_later(&t, trees);
                 return Ok(t);
             }
-            Err(e) => tracing::warn!(
-                "the pages of dropped indexes could not be freed in the file of {}: {e}",
-                t.full_name()
-            ),
+            Err(e @ Error::Corrupt { .. }) => tell_failure(&t.full_name(), &e),
+            Err(e) => {
+                tell_failure(&t.full_name(), &e);
+                self.free_later(&t, trees);
+                return Ok(t);
+            }
         }
         let mut r = t.record();
         r.unfinished.retain(|tree| !trees.contains(tree));
@@ -57,12 +61,13 @@ impl Engine {
         let freeing = self.freeing.lock();
         r.unfinished.retain(|tree| freeing.contains(&tree.id));
     }
-    /// Frees, at start, the trees that belong to no index.
+    /// Frees, at start, the trees that belong to no index: some pages now, so that nobody waits long
+    /// for the start.
     pub(crate) async fn free_unfinished(self: &Arc<Self>) -> Result<()> {
         let list = std::mem::take(&mut *self.unfinished.lock());
         for r in list {
             if let Some(t) = self.dict.by_id(r.id) {
-                self.clear_away(t, &r.unfinished, u64::MAX).await?;
+                self.clear_away(t, &r.unfinished, AT_ONCE).await?;
             }
         }
         Ok(())
@@ -72,7 +77,8 @@ impl Engine {
         self.freeing.lock().extend(trees.iter().map(|tree| tree.id));
         let (space, trees, name) = (t.space, trees.to_vec(), t.full_name());
         self.spawn("free-trees", move |engine| async move {
-            while !engine.free_some(space, &trees, &name).await {
+            let mut failed = false;
+            while !engine.free_some(space, &trees, &name, &mut failed).await {
                 if engine.closing.load(Acquire) {
                     return;
                 }
@@ -81,21 +87,41 @@ impl Engine {
             engine.freeing.lock().retain(|id| trees.iter().all(|tree| tree.id != *id));
         });
     }
-    /// Frees some pages of these trees. Returns true when nothing is left to do.
-    async fn free_some(&self, space: SpaceId, trees: &[TreeRecord], table: &str) -> bool {
-        let Some(_working) = self.history.start() else {
+    /// Frees some pages of these trees. Returns true when nothing is left to do. `failed`: the last
+    /// call has told of an error that may pass.
+    async fn free_some(
+        &self,
+        space: SpaceId,
+        trees: &[TreeRecord],
+        table: &str,
+        failed: &mut bool,
+    ) -> bool {
+        if self.room_for_purge().await.is_err() {
+            self.nap(PAUSE).await;
+            return false;
+        }
+        let Some(working) = self.history.start() else {
             self.nap(PAUSE).await;
             return false;
         };
         // FREETREE-2
         match self.free_trees(space, trees, AT_ONCE).await {
-            Ok(all) => all,
+            Ok(all) => {
+                *failed = false;
+                all
+            }
             Err(_) if self.store.spaces.find(space).is_ok_and(|space| space.is_none()) => true,
-            Err(e) => {
-                tracing::warn!(
-                    "the pages of dropped indexes could not be freed in the file of {table}: {e}"
-                );
+            Err(e @ Error::Corrupt { .. }) => {
+                tell_failure(table, &e);
                 true
+            }
+            Err(e) => {
+                if !std::mem::replace(failed, true) {
+                    tell_failure(table, &e);
+                }
+                drop(working);
+                self.nap(AFTER_ERROR).await;
+                false
             }
         }
     }
@@ -129,6 +155,9 @@ impl Engine {
         }
         Ok(true)
     }
+}
+fn tell_failure(table: &str, e: &Error) {
+    tracing::warn!("the pages of dropped indexes could not be freed in the file of {table}: {e}");
 }
 /// Frees the page of the leftmost leaf, or of a node that has lost its children. Returns true when
 /// the root has been freed, too.

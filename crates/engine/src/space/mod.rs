@@ -447,9 +447,15 @@ impl Spaces {
                 finish(to, PageId { space: id, no: no as PageNo });
             }
             file.write_at(&buf, 0)?;
-            file.sync()?;
             Ok(first)
         })();
+        // FLUSH-7
+        if made.is_ok()
+            && let Err(e) = self.syncs.sync_blocking(&*file)
+        {
+            // The failed sync may have reported, and used up, the error of another file's pages.
+            crate::poison(&format!("fsync of {} failed: {e}", path.display()));
+        }
         match made {
             Ok(n) => Ok((file, n)),
             Err(e) => {

@@ -8,8 +8,9 @@
 //! is sent.
 //!
 //! A file that cannot be read says nothing here: what is damaged in it is told to who reads it, and
-//! by `redolith check`. A file may also be of the log of another data directory, which was there
-//! before this one: the two have no transaction in common, and a start has begun the second one.
+//! by `redolith check`. The files before the first one of a log may be those of another data
+//! directory, or of an earlier one with the same `server_uuid`. A start has begun that file, and it
+//! counts no transactions. Where numbers are missing, files were removed.
 use super::{Files, Place};
 use crate::state::State;
 use redolith_binlog::file::{file_name, file_number};
@@ -66,42 +67,40 @@ impl Begin {
         Ok(Begin { is_open, by_rotation, previous, first, rotates_to })
     }
 
-    /// Whether the file is the first one of a log, behind `before` of another data directory.
-    pub(crate) fn is_of_another_log(&self, before: &Begin) -> bool {
-        let servers = |begin: &Begin| {
-            let of_first = begin.first.map(|(_, gtid)| gtid.uuid);
-            begin.previous.servers().map(|(uuid, _)| uuid).chain(of_first).collect::<Vec<_>>()
-        };
-        let theirs = servers(before);
-        !self.by_rotation && !servers(self).iter().any(|uuid| theirs.contains(uuid))
+    /// Whether the file is the first one of a log, whatever lies before it.
+    pub(crate) fn begins_a_log(&self) -> bool {
+        !self.by_rotation && self.previous.is_empty()
     }
-    /// Why this file cannot be the one before `next`, which is called `name`. A file between them
-    /// that nobody names (`is_named`) was removed.
+    /// Why this file cannot be the one before `next`, which is called `name`. `adjacent`: no file
+    /// between them was removed; one that nobody names (`is_named`) was, too.
     pub(crate) fn before(
         &self,
         next: &Begin,
         name: &str,
+        adjacent: bool,
         is_named: impl Fn(&str) -> bool,
     ) -> Option<String> {
         match self.rotates_to.as_deref() {
             Some(to) if to == name => {}
             Some(to) if is_named(to) => {
-                return Some(format!("it ends with a ROTATE event to {to}"));
+                return Some(format!("the first one ends with a ROTATE event to {to}"));
             }
             Some(_) => return None,
-            None if next.by_rotation => return Some("it does not end with a ROTATE event".into()),
+            None if next.by_rotation && adjacent => {
+                return Some("the first one does not end with a ROTATE event".into());
+            }
             None => {}
         }
-        if next.is_of_another_log(self) {
+        if next.begins_a_log() {
             return None;
         }
         let first = self.first.map(|(_, gtid)| gtid);
         if !self.previous.is_subset(&next.previous) {
-            Some("the next file does not count transactions that lie before this file".into())
+            Some("the second one does not count transactions that lie before the first one".into())
         } else if self.is_open {
-            Some("it was not closed".into())
+            Some("the first one was not closed".into())
         } else if first.is_some_and(|gtid| !next.previous.contains(gtid)) {
-            Some("the next file does not count its transactions".into())
+            Some("the second one does not count the transactions of the first one".into())
         } else {
             self.within()
         }
@@ -130,13 +129,6 @@ impl Files {
     pub(crate) fn judge_order(&self, state: &State) -> Result<()> {
         let place = &self.place;
         let numbers: Vec<u32> = self.numbers().into_iter().filter(|n| *n <= state.file).collect();
-        let wrong = |number: u32, why: &str| {
-            Err(place.damaged(&format!(
-                "{} is not the file of that name of this binary log: {why}. Files were exchanged, \
-                 or it is an older copy",
-                place.path(number).display()
-            )))
-        };
         let is_named = |name: &str| {
             file_number(name)
                 .is_some_and(|n| numbers.contains(&n) && file_name(&place.base, n) == name)
@@ -148,17 +140,28 @@ impl Files {
                 continue;
             };
             if let Some((left, of_left)) = &before
-                && let Some(why) = of_left.before(&begin, &file_name(&place.base, number), is_named)
+                && let Some(why) = of_left.before(
+                    &begin,
+                    &file_name(&place.base, number),
+                    left + 1 == number,
+                    is_named,
+                )
             {
-                return wrong(
-                    *left,
-                    &format!("{why}, and {} follows", file_name(&place.base, number)),
-                );
+                return Err(place.damaged(&format!(
+                    "{} and {}, which follows it, do not fit: {why}. Files were exchanged, or one \
+                     of the two is an older copy",
+                    place.path(*left).display(),
+                    file_name(&place.base, number)
+                )));
             }
             if number == state.file
                 && let Some(why) = begin.goes_on(&state.executed, state.offset)
             {
-                return wrong(number, &why);
+                return Err(place.damaged(&format!(
+                    "{} is not the file of that name of this binary log: {why}. Files were \
+                     exchanged, or it is an older copy",
+                    place.path(number).display()
+                )));
             }
             before = Some((number, begin));
         }

@@ -144,7 +144,7 @@ impl Binder<'_> {
     ) -> Result<Option<Expr>> {
         let known: Vec<usize> = self.taken.iter().map(|taken| taken.list.len()).collect();
         let mut args = self.arguments(env, function, call)?;
-        if env.outer.is_some() && is_of_outer(&args) {
+        if env.outer.is_some() && is_of_outer(&args) && !self.sorts_by_own(env, call, &args)? {
             // The arguments are bound again: subqueries in them would be, too, at each level.
             if args.iter().any(|e| e.any(&|e| matches!(e.kind, ExprKind::Subquery(_)))) {
                 return Err(of_outer_query());
@@ -307,6 +307,23 @@ impl Binder<'_> {
             keys.push((OrderKey::Value(expr), item.descending));
         }
         Ok(keys)
+    }
+
+    /// Whether GROUP_CONCAT sorts by a column of the query of `env`: then it is of this query.
+    fn sorts_by_own(&mut self, env: &Env<'_>, call: &Call, args: &[Expr]) -> Result<bool> {
+        if call.order.is_empty() {
+            return Ok(false);
+        }
+        let mut own = false;
+        for (key, _) in self.group_concat_order(env, &call.order, args)? {
+            if let OrderKey::Value(e) = key {
+                if e.any(&|e| matches!(e.kind, ExprKind::Subquery(_))) {
+                    return Err(of_outer_query());
+                }
+                own |= e.any(&|e| matches!(e.kind, ExprKind::Column { .. }));
+            }
+        }
+        Ok(own)
     }
 
     /// The sort keys of GROUP_CONCAT. A key that is not an argument becomes a further argument.

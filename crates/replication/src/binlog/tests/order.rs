@@ -54,8 +54,8 @@ fn exchanged_files_are_refused() {
                 judged(&log.rig, &log.state, &[]).unwrap();
             } else {
                 let why = refused(&log.rig, &log.state, &[]);
-                let name = format!("binlog.{number:06} is not the file of that name");
-                assert!(why.contains(&name), "{why}");
+                let both = format!("binlog.{number:06} and binlog.{:06}, which", number + 1);
+                assert!(why.contains(&both), "{why}");
             }
             log.put(number, &log.files[number - 1]);
         }
@@ -89,6 +89,11 @@ fn files_of_before_are_left_alone() {
     rig.transaction("of the new data directory");
     rig.barrier();
     judged(&rig, &rig.binlog.state(), &[]).unwrap();
+    // A directory that was made anew may have the `server_uuid` of the one before.
+    let mut again = Rig::beside(&rig, 8);
+    again.transaction("of the newest data directory");
+    again.barrier();
+    judged(&again, &again.binlog.state(), &[]).unwrap();
 
     let log = Log::new(true);
     log.put(2, b"no file of a binary log");
@@ -97,4 +102,29 @@ fn files_of_before_are_left_alone() {
     let before = picture(&log.rig);
     judged(&log.rig, &log.state, &[]).unwrap();
     assert!(picture(&log.rig) == before);
+}
+
+/// Where starts have begun all files, no ROTATE event tells what follows.
+#[test]
+fn a_file_of_another_server_between_two_starts_is_refused() {
+    let log_of = |mut rig: Rig| {
+        for _ in 0..3 {
+            rig.transaction("one");
+            rig.rotate(Why::Start, 1 << 30);
+        }
+        rig.transaction("the last one");
+        rig.barrier();
+        rig
+    };
+    let (log, other) = (log_of(Rig::new(1 << 30)), log_of(Rig::of_server(9)));
+    let state = log.binlog.state();
+    judged(&log, &state, &[]).unwrap();
+    for number in 2..=3 {
+        let path = log.binlog.place().path(number);
+        put(&log.disk, &path, &other.file(number));
+        let (own, why) = (log_of(Rig::new(1 << 30)).file(number), refused(&log, &state, &[]));
+        assert!(why.contains("Files were exchanged"), "{number}: {why}");
+        put(&log.disk, &path, &own);
+        judged(&log, &state, &[]).unwrap();
+    }
 }

@@ -5,13 +5,16 @@ use super::Eval;
 use crate::error::{Result, SqlError};
 use crate::exec::pace::LONG;
 use crate::plan::{Expr, Function};
-use miniz_oxide::deflate::compress_to_vec_zlib;
-use miniz_oxide::inflate::TINFLStatus::{FailedCannotMakeProgress, HasMoreOutput};
-use miniz_oxide::inflate::decompress_to_vec_zlib_with_limit;
+use miniz_oxide::deflate::core::{CompressorOxide, create_comp_flags_from_zip_params};
+use miniz_oxide::deflate::stream::deflate;
+use miniz_oxide::inflate::stream::{InflateState, inflate};
+use miniz_oxide::{DataFormat, MZError, MZFlush, MZStatus};
 use redolith_types::Value;
 
 /// zlib's own default.
-const LEVEL: u8 = 6;
+const LEVEL: i32 = 6;
+/// A positive number makes a zlib stream.
+const WINDOW_BITS: i32 = 15;
 const LENGTH_BITS: u32 = 0x3fff_ffff;
 
 impl<'v> Eval<'v, '_, '_> {
@@ -43,37 +46,61 @@ impl<'v> Eval<'v, '_, '_> {
             self.env.warn(SqlError::zlib_too_large(self.most_bytes()))?;
             return Ok(Value::Null);
         }
-        // The bound holds whatever the stream says, so a small stream cannot take much memory.
-        self.pass(length as usize)?;
-        match decompress_to_vec_zlib_with_limit(stream, length as usize) {
-            Ok(text) => Ok(Value::owned(text)),
-            Err(e) => {
+        let failure = match self.uncompress(stream, length as usize)? {
+            Ok(text) => return Ok(Value::owned(text)),
+            Err(failure) => failure,
+        };
+        self.env.warn(failure)?;
+        Ok(Value::Null)
+    }
+    /// The text of a stream, of at most `most` bytes whatever the stream says; or what is wrong.
+    fn uncompress(
+        &mut self,
+        mut stream: &[u8],
+        most: usize,
+    ) -> Result<std::result::Result<Vec<u8>, SqlError>> {
+        let mut state = InflateState::new_boxed(DataFormat::Zlib);
+        let (mut out, mut part) = (Vec::new(), vec![0; LONG]);
+        loop {
+            self.env.bytes(LONG)?;
+            let step = inflate(&mut state, stream, &mut part, MZFlush::None);
+            stream = &stream[step.bytes_consumed..];
+            out.extend_from_slice(&part[..step.bytes_written]);
+            return Ok(match step.status {
                 // zlib, and so MySQL, says the same of a stream that has been cut.
-                let full = matches!(e.status, HasMoreOutput | FailedCannotMakeProgress);
-                self.env.warn(if full { SqlError::zlib_room() } else { SqlError::zlib_data() })?;
-                Ok(Value::Null)
-            }
+                _ if out.len() > most => Err(SqlError::zlib_room()),
+                Ok(MZStatus::StreamEnd) => Ok(out),
+                Ok(_) if step.bytes_written > 0 => continue,
+                Ok(_) | Err(MZError::Buf) => Err(SqlError::zlib_room()),
+                Err(_) => Err(SqlError::zlib_data()),
+            });
         }
     }
     fn compress(&mut self, text: &[u8]) -> Result<Vec<u8>> {
         if text.is_empty() {
             return Ok(Vec::new());
         }
-        self.pass(text.len())?;
         let mut out = (text.len() as u32 & LENGTH_BITS).to_le_bytes().to_vec();
-        out.extend_from_slice(&compress_to_vec_zlib(text, LEVEL));
+        let flags = create_comp_flags_from_zip_params(LEVEL, WINDOW_BITS, 0);
+        let (mut compressor, mut made) = (Box::new(CompressorOxide::new(flags)), vec![0; LONG]);
+        // Between the parts of a long text the statement looks whether it has been ended.
+        let mut parts = text.chunks(LONG).peekable();
+        while let Some(mut part) = parts.next() {
+            self.env.bytes(part.len())?;
+            let flush = if parts.peek().is_some() { MZFlush::None } else { MZFlush::Finish };
+            loop {
+                let step = deflate(&mut compressor, part, &mut made, flush);
+                part = &part[step.bytes_consumed..];
+                out.extend_from_slice(&made[..step.bytes_written]);
+                let goes_on = flush == MZFlush::Finish || !part.is_empty();
+                if !goes_on || step.status != Ok(MZStatus::Ok) {
+                    break;
+                }
+            }
+        }
         if out.last() == Some(&b' ') {
             out.push(b'.');
         }
         Ok(out)
-    }
-    /// Counts the bytes that are worked on next, in parts (PACE-1).
-    fn pass(&mut self, mut bytes: usize) -> Result<()> {
-        while bytes > 0 {
-            let part = bytes.min(LONG);
-            self.env.bytes(part)?;
-            bytes -= part;
-        }
-        Ok(())
     }
 }

@@ -104,6 +104,8 @@ impl<'v> Eval<'v, '_, '_> {
     /// NULL, so that a statement learns nothing of files outside of `secure_file_priv`.
     fn load_file(&mut self, e: &'v Expr) -> Result<Value<'v>> {
         let Some(name) = self.arg_bytes(e)? else { return Ok(Value::Null) };
+        // To open a file may take long.
+        self.env.leave_worker();
         let Ok(file) = crate::server_files::open(self.env, &name) else { return Ok(Value::Null) };
         let Some(len) = file.len().ok().filter(|len| *len <= self.most_bytes() as u64) else {
             return Ok(Value::Null);

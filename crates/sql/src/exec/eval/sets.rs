@@ -13,8 +13,11 @@ impl<'v> Eval<'v, '_, '_> {
         node: &'v Expr,
     ) -> Result<Value<'v>> {
         let to = self.charset_of(node);
-        let Some(bits) = self.arg_int(&args[0])? else { return Ok(Value::Null) };
-        let bits = bits as u64;
+        let bits = self.number(&args[0])?;
+        if bits.is_null() {
+            return Ok(Value::Null);
+        }
+        let bits = self.bit_operand(&bits)?;
         let set = if function == Function::MakeSet {
             self.make_set(bits, &args[1..], to)?
         } else {
