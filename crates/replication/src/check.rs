@@ -172,8 +172,8 @@ impl Check<'_> {
         {
             let (left, name) = (self.place.path(*left), file_name(&self.place.base, number));
             self.damage(format!(
-                "{} and {name}, which follows it, do not fit: {why}. Files were exchanged, or one of \
-                 the two is an older copy",
+                "{} and {name}, which follows it, do not fit: {why}. Files were exchanged, or one \
+                 of the two is an older copy",
                 left.display()
             ));
         }

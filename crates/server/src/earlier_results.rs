@@ -2,7 +2,8 @@
 //!
 //! Statements that do not wait are answered together, with one write. If a statement waits, also
 //! for its commit to become durable, the results before it leave meanwhile: their client may wait
-//! for them for a limited time, or need them to end the wait. The statement has the connection's output buffer, so these results are set aside.
+//! for them for a limited time, or need them to end the wait. The statement has the connection's
+//! output buffer, so these results are set aside.
 //!
 //! EARLIER-1: what is set aside leaves when the statement's task waits, when its thread blocks, and
 //! when it works for long. Only the part that the client does not take stays.

@@ -61,8 +61,8 @@ impl Engine {
         let freeing = self.freeing.lock();
         r.unfinished.retain(|tree| freeing.contains(&tree.id));
     }
-    /// Frees, at start, the trees that belong to no index: some pages now, so that nobody waits long
-    /// for the start.
+    /// Frees, at start, the trees that belong to no index: some pages now, so that nobody waits
+    /// long for the start.
     pub(crate) async fn free_unfinished(self: &Arc<Self>) -> Result<()> {
         let list = std::mem::take(&mut *self.unfinished.lock());
         for r in list {

@@ -145,8 +145,8 @@ impl Engine {
     }
     /// Gathers the items that the undo logs which the horizon sees have made obsolete.
     fn read_page(&self, unread: &Unread, batch: &mut Batch, found: &mut Found) -> Try<()> {
-        // The horizon comes before the latches of undo pages: who looks for older versions under the
-        // horizon latches such pages, and both locks let nobody in where a writer waits.
+        // The horizon comes before the latches of undo pages: who looks for older versions under
+        // the horizon latches such pages, and both locks let nobody in where a writer waits.
         let horizon = self.horizon.read();
         let g = self.store.pool.fix(undo::page_id(unread.no), Latch::S)?;
         batch.clear();
