@@ -144,6 +144,8 @@ pub struct Engine {
     pub(crate) unfinished: Mutex<Vec<crate::dict::record::TableRecord>>,
     /// The trees that are being freed in the background (FREETREE-1).
     pub(crate) freeing: Mutex<hashbrown::HashSet<u64>>,
+    /// The trees that it has freed since the start, or that stay in use because they are damaged.
+    pub(crate) freed: Mutex<hashbrown::HashSet<u64>>,
     pub(crate) flusher: Arc<crate::flush::Flusher>,
     pub(crate) pool_list: crate::pool_list::PoolList,
     pub(crate) pool_resize: crate::pool_resize::PoolResize,

@@ -84,6 +84,7 @@ impl Engine {
         let gone: Vec<TreeRecord> = to.dropped.iter().map(|n| r.trees[t.index_no(*n)]).collect();
         r.trees.retain(|tree| !gone.contains(tree));
         r.trees.extend(&trees);
+        r.unfinished.retain(|tree| !trees.contains(tree));
         self.forget_freed(&mut r);
         r.unfinished.extend(&gone);
         r.def = to.def;

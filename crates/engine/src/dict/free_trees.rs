@@ -5,7 +5,7 @@
 //!
 //! - FREETREE-1: the table's record names a tree as unfinished until all its pages are freed, so
 //!   that the start after a crash or a shutdown frees what is left. A record that changes forgets
-//!   the trees that no task is freeing any more.
+//!   the trees that a task has freed.
 //! - FREETREE-2: the task does nothing while DDL holds purge off or the redo log has no room for
 //!   purge (PURGE-6), and ends when the table's file is gone.
 use super::record::{TableRecord, TreeRecord};
@@ -58,16 +58,16 @@ impl Engine {
     /// Takes the trees that are freed, or will not be, out of a record's unfinished ones
     /// (FREETREE-1).
     pub(super) fn forget_freed(&self, r: &mut TableRecord) {
-        let freeing = self.freeing.lock();
-        r.unfinished.retain(|tree| freeing.contains(&tree.id));
+        // Other trees, as those of a build that was given up, are for the next start.
+        let freed = self.freed.lock();
+        r.unfinished.retain(|tree| !freed.contains(&tree.id));
     }
-    /// Frees, at start, the trees that belong to no index: some pages now, so that nobody waits
-    /// long for the start.
+    /// Frees, at start, the trees that belong to no index.
     pub(crate) async fn free_unfinished(self: &Arc<Self>) -> Result<()> {
         let list = std::mem::take(&mut *self.unfinished.lock());
         for r in list {
             if let Some(t) = self.dict.by_id(r.id) {
-                self.clear_away(t, &r.unfinished, AT_ONCE).await?;
+                self.clear_away(t, &r.unfinished, u64::MAX).await?;
             }
         }
         Ok(())
@@ -84,6 +84,7 @@ impl Engine {
                 }
                 let_others_run(&*engine.runtime).await;
             }
+            engine.freed.lock().extend(trees.iter().map(|tree| tree.id));
             engine.freeing.lock().retain(|id| trees.iter().all(|tree| tree.id != *id));
         });
     }
