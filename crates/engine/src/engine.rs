@@ -142,10 +142,9 @@ pub struct Engine {
     pub(crate) closing: AtomicBool,
     /// Tables with trees that belong to no index, see [`crate::dict::record::TableRecord`].
     pub(crate) unfinished: Mutex<Vec<crate::dict::record::TableRecord>>,
-    /// The trees that are being freed in the background (FREETREE-1).
-    pub(crate) freeing: Mutex<hashbrown::HashSet<u64>>,
-    /// The trees that it has freed since the start, or that stay in use because they are damaged.
-    pub(crate) freed: Mutex<hashbrown::HashSet<u64>>,
+    /// The trees that the background frees, and whether it is done with them: they are freed, or
+    /// stay in use because they are damaged (FREETREE-1).
+    pub(crate) freeing: Mutex<hashbrown::HashMap<u64, bool>>,
     pub(crate) flusher: Arc<crate::flush::Flusher>,
     pub(crate) pool_list: crate::pool_list::PoolList,
     pub(crate) pool_resize: crate::pool_resize::PoolResize,

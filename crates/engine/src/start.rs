@@ -180,7 +180,6 @@ impl Engine {
             flush_settings: settings,
             unfinished: Default::default(),
             freeing: Default::default(),
-            freed: Default::default(),
             prepared: Default::default(),
         });
         if let Err(e) = engine.resolve(judged, &mut report).await {

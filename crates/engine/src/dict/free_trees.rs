@@ -59,8 +59,8 @@ impl Engine {
     /// (FREETREE-1).
     pub(super) fn forget_freed(&self, r: &mut TableRecord) {
         // Other trees, as those of a build that was given up, are for the next start.
-        let freed = self.freed.lock();
-        r.unfinished.retain(|tree| !freed.contains(&tree.id));
+        let freeing = self.freeing.lock();
+        r.unfinished.retain(|tree| freeing.get(&tree.id) != Some(&true));
     }
     /// Frees, at start, the trees that belong to no index.
     pub(crate) async fn free_unfinished(self: &Arc<Self>) -> Result<()> {
@@ -74,7 +74,7 @@ impl Engine {
     }
     /// Frees trees in the background.
     fn free_later(self: &Arc<Self>, t: &Table, trees: &[TreeRecord]) {
-        self.freeing.lock().extend(trees.iter().map(|tree| tree.id));
+        self.freeing.lock().extend(trees.iter().map(|tree| (tree.id, false)));
         let (space, trees, name) = (t.space, trees.to_vec(), t.full_name());
         self.spawn("free-trees", move |engine| async move {
             let mut failed = false;
@@ -84,8 +84,7 @@ impl Engine {
                 }
                 let_others_run(&*engine.runtime).await;
             }
-            engine.freed.lock().extend(trees.iter().map(|tree| tree.id));
-            engine.freeing.lock().retain(|id| trees.iter().all(|tree| tree.id != *id));
+            engine.freeing.lock().extend(trees.iter().map(|tree| (tree.id, true)));
         });
     }
     /// Frees some pages of these trees. Returns true when nothing is left to do. `failed`: the last
@@ -129,7 +128,7 @@ impl Engine {
     /// Whether trees are being freed in the background.
     #[cfg(any(test, feature = "testing"))]
     pub fn frees_trees(&self) -> bool {
-        !self.freeing.lock().is_empty()
+        self.freeing.lock().values().any(|done| !done)
     }
     /// Frees at most `most` pages of trees that nobody uses: level by level from the leaves, with
     /// the root last, so that freeing can begin again after a crash. Returns whether these were
