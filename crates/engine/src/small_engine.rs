@@ -3,32 +3,83 @@ use crate::dict::table::Table;
 use crate::engine::Engine;
 use crate::lock::{KillFlag, Mode};
 use crate::row::cursor::{Cursor, OnConflict, Read};
-use crate::runtime::{Threads, block_on};
+use crate::runtime::{BoxFuture, Runtime, Threads, block_on};
 use crate::trx::Trx;
 use crate::{Config, DEFAULT_COLLATION};
+use parking_lot::Mutex;
 use redolith_disk::{Disk, RealDisk};
 use redolith_types::{Column, IndexDef, IntSize, SqlType, TableDef, Value};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// The engine, and its directory, which goes with it.
 pub(crate) struct SmallEngine {
-    pub(crate) engine: Arc<Engine>,
+    engine: Arc<Engine>,
     dir: PathBuf,
 }
 impl SmallEngine {
-    pub(crate) fn open(name: &str) -> SmallEngine {
+    /// A directory that is new.
+    pub(crate) fn open(name: &str, disk: Arc<dyn Disk>, on: Arc<dyn Runtime>) -> SmallEngine {
         let dir = std::env::temp_dir().join(format!("redolith-{name}-{}", std::process::id()));
-        let disk: Arc<dyn Disk> = Arc::new(RealDisk::new());
-        let mut config = Config::new(&dir);
-        config.pool_bytes = 8 << 20;
-        let opened = block_on(Engine::open(config, disk.clone(), Threads::new(disk)));
-        SmallEngine { engine: opened.unwrap().0, dir }
+        SmallEngine { engine: open(&dir, disk, on), dir }
+    }
+    /// Closes the engine, and opens the directory again.
+    pub(crate) fn reopen(self, disk: Arc<dyn Disk>, on: Arc<dyn Runtime>) -> SmallEngine {
+        let SmallEngine { engine, dir } = self;
+        block_on(engine.close()).unwrap();
+        drop(engine);
+        SmallEngine { engine: open(&dir, disk, on), dir }
+    }
+    pub(crate) fn run(&self, test: impl AsyncFnOnce(Arc<Engine>)) {
+        block_on(test(self.engine.clone()));
     }
     pub(crate) fn close(self) {
         block_on(self.engine.close()).unwrap();
         std::fs::remove_dir_all(&self.dir).unwrap();
+    }
+}
+fn open(dir: &Path, disk: Arc<dyn Disk>, on: Arc<dyn Runtime>) -> Arc<Engine> {
+    let config = Config { pool_bytes: 8 << 20, ..Config::new(dir) };
+    block_on(Engine::open(config, disk, on)).unwrap().0
+}
+/// Runs a test with an engine in a new directory.
+pub(crate) fn with_engine(name: &str, test: impl AsyncFnOnce(Arc<Engine>)) {
+    let disk: Arc<dyn Disk> = Arc::new(RealDisk::new());
+    let small = SmallEngine::open(name, disk.clone(), Threads::new(disk));
+    small.run(test);
+    small.close();
+}
+/// A runtime that keeps the tasks with a name until they are released, and sleeps shortly.
+pub(crate) struct Holding {
+    name: &'static str,
+    below: Arc<Threads>,
+    held: Mutex<Option<Vec<BoxFuture<()>>>>,
+}
+impl Holding {
+    pub(crate) fn new(name: &'static str, disk: &Arc<dyn Disk>) -> Arc<Holding> {
+        let (below, held) = (Threads::new(disk.clone()), Mutex::new(Some(Vec::new())));
+        Arc::new(Holding { name, below, held })
+    }
+    /// The tasks run from here on. An engine cannot close before.
+    pub(crate) fn release(&self) {
+        for task in self.held.lock().take().into_iter().flatten() {
+            self.below.spawn(self.name, task);
+        }
+    }
+}
+impl Runtime for Holding {
+    fn spawn(&self, name: &'static str, task: BoxFuture<()>) {
+        match &mut *self.held.lock() {
+            Some(held) if name == self.name => held.push(task),
+            _ => self.below.spawn(name, task),
+        }
+    }
+    fn sleep(&self, time: Duration) -> BoxFuture<()> {
+        self.below.sleep(time.min(Duration::from_millis(2)))
+    }
+    fn yield_now(&self) -> BoxFuture<()> {
+        self.below.yield_now()
     }
 }
 /// s.t (id INT PRIMARY KEY, k INT, each with an index of its own).

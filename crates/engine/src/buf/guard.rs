@@ -31,6 +31,13 @@ pub struct PageGuard {
     latch: Latch,
 }
 
+#[cfg(test)]
+thread_local! {
+    /// A page that the thread has latched, and for which it must not wait: so a test fails that
+    /// would hang.
+    pub(crate) static HELD: std::cell::Cell<Option<PageId>> = const { std::cell::Cell::new(None) };
+}
+
 impl PageGuard {
     /// Latches `frame` if the latch is free at once and the frame has page `id`.
     #[inline]
@@ -60,6 +67,8 @@ impl PageGuard {
     }
     /// Waits for the latch. The caller has the frame pinned or reserved.
     pub(super) fn lock(pool: &Pool, index: u32, frame: &Frame, latch: Latch) -> PageGuard {
+        #[cfg(test)]
+        assert_ne!(Some(frame.page_id()), HELD.get(), "the thread would wait for itself");
         match latch {
             Latch::S => frame.latch.lock_shared(),
             Latch::SX => frame.latch.lock_upgradable(),

@@ -7,15 +7,17 @@
 //!   raised a counter is acknowledged like a commit
 //!   ([`Trx::take_counter_raised`](crate::Trx::take_counter_raised)).
 //! - COUNTER-1: the next AUTO_INCREMENT value is above every value in the table. The saved counter
-//!   may be older than the newest rows, so the greatest entry, delete-marked or not, of an index
-//!   with this leading column counts too.
+//!   is (COUNTER-2). Should it be damaged, the last rows of an index with this leading column count
+//!   too, but none that is delete-marked: ALTER TABLE may have lowered the counter below that row
+//!   (COUNTER-3).
 //! - COUNTER-4: a value that was given back is not generated again if a row has brought it
 //!   meanwhile. Who brings a value notes it and then looks at the counter; who gives values back
 //!   moves the counter and then looks for the note. So one of the two sees the other.
-//! - COUNTER-3: ALTER TABLE may lower the counter. The table's new form has the lower counter,
-//!   ready, before anybody finds it, and saves it after the old form is marked as dropped. A
-//!   dropped form saves nothing, which it finds out under the latch of page 0: so it cannot save
-//!   its greater counter over the lower one.
+//! - COUNTER-3: ALTER TABLE may lower the counter to the last row, and below rows whose deletion no
+//!   rollback takes back: it waits for all other transactions that have changed the table. The
+//!   table's new form has the lower counter, ready, before anybody finds it, and saves it after the
+//!   old form is marked as dropped. A dropped form saves nothing, which it finds out under the
+//!   latch of page 0: so it cannot save its greater counter over the lower one.
 use super::table::{Index, Table};
 use crate::btree::{Path, Seek, Tree};
 use crate::buf::{Latch, PageGuard};
@@ -48,7 +50,8 @@ impl Engine {
                 ))
             })
             .await?;
-        t.auto_increment.fetch_max(saved.max(self.least_next(t).await?), AcqRel);
+        let next = self.next_after_entries(t, greatest_row_key).await?;
+        t.auto_increment.fetch_max(saved.max(next), AcqRel);
         if t.hidden_key
             && let Some(key) = self.retry(|| greatest_key(&self.store, t.clustered())).await?
         {
@@ -59,13 +62,21 @@ impl Engine {
         t.counters_ready.store(true, Release);
         Ok(())
     }
-    /// The least next AUTO_INCREMENT value that is above every value in the table's tree
-    /// (COUNTER-1).
+    /// The least next AUTO_INCREMENT value that is above every value in the table's tree, also of
+    /// rows that are deleted.
     pub(super) async fn least_next(&self, t: &Table) -> Result<u64> {
+        self.next_after_entries(t, greatest_key).await
+    }
+    /// The AUTO_INCREMENT value behind that of an entry that `find` finds; 1 if there is none.
+    async fn next_after_entries(
+        &self,
+        t: &Table,
+        find: impl Fn(&Store, &Index) -> Try<Option<Vec<u8>>>,
+    ) -> Result<u64> {
         let Some((_, ix)) = counting_index(t).filter(|_| !planted(Canary::CounterForgets)) else {
             return Ok(1);
         };
-        let Some(key) = self.retry(|| greatest_key(&self.store, ix)).await? else { return Ok(1) };
+        let Some(key) = self.retry(|| find(&self.store, ix)).await? else { return Ok(1) };
         let greatest = ix.key.leading_number(&key).map_or(0, |v| to_integer(&v).value);
         Ok(next_after(greatest))
     }
@@ -213,12 +224,19 @@ fn next_after(greatest: i128) -> u64 {
 /// The key of the entry, delete-marked or not, with the greatest value of the index's first column;
 /// `None` if the tree is empty.
 fn greatest_key(store: &Store, ix: &Index) -> Try<Option<Vec<u8>>> {
-    let (leaf, entry) = if is_descending(ix) {
-        first_entry(store, &ix.tree)?
-    } else {
-        last_entry(store, &ix.tree)?
-    };
+    let (leaf, entry) = greatest_entry(store, ix)?;
     Ok(entry.map(|r| index::key(&leaf, r).to_vec()))
+}
+/// As `greatest_key`, for the entries of that entry's leaf that are not delete-marked: purge may
+/// have left any number of leaves without such an entry.
+fn greatest_row_key(store: &Store, ix: &Index) -> Try<Option<Vec<u8>>> {
+    let (leaf, _) = greatest_entry(store, ix)?;
+    let mut rows = index::records(&leaf).filter(|r| !index::is_marked(&leaf, *r));
+    let row = if is_descending(ix) { rows.next() } else { rows.last() };
+    Ok(row.map(|r| index::key(&leaf, r).to_vec()))
+}
+fn greatest_entry(store: &Store, ix: &Index) -> Try<(PageGuard, Option<Rec>)> {
+    if is_descending(ix) { first_entry(store, &ix.tree) } else { last_entry(store, &ix.tree) }
 }
 /// The first entry of a tree. Leaves at the start may be empty; then a later leaf has the first
 /// entry.
@@ -293,101 +311,88 @@ mod tests {
     use super::*;
     use crate::dict::alter::Alteration;
     use crate::dict::index_build::Building;
-    use crate::runtime::{Threads, block_on};
+    use crate::runtime::Threads;
     use crate::small_engine::*;
-    use crate::{Config, DEFAULT_COLLATION};
     use redolith_disk::{Disk, RealDisk};
-    use redolith_types::{Column, IndexDef, IntSize, SqlType, TableDef};
 
     /// The task that saves counters may have found the old form of the table before ALTER TABLE
     /// replaced it. Tests COUNTER-3.
     #[test]
     fn a_replaced_table_does_not_save_its_counter() {
-        let dir = std::env::temp_dir().join(format!("redolith-counters-{}", std::process::id()));
-        let disk: Arc<dyn Disk> = Arc::new(RealDisk::new());
-        let mut config = Config::new(&dir);
-        config.pool_bytes = 5 << 20;
-        block_on(async {
-            let (e, _) =
-                Engine::open(config, disk.clone(), Threads::new(disk.clone())).await.unwrap();
-            let sign = redolith_types::sql_type::Sign::SIGNED;
-            let int = SqlType::Int { size: IntSize::Int, sign, display: None };
-            let mut def = TableDef {
-                schema: "s".into(),
-                name: "t".into(),
-                columns: vec![Column::new("id", int).not_null()],
-                indexes: vec![IndexDef::primary([0])],
-                collation: DEFAULT_COLLATION,
-                comment: String::new(),
-                checks: Vec::new(),
-            };
-            def.columns[0].auto_increment = true;
-            e.create_schema("s", DEFAULT_COLLATION, None).await.unwrap();
-            let old = e.create_table(def.clone(), 1, None).await.unwrap();
+        with_engine("counters", async |e| {
+            let old = table_with(&e, |def| def.columns[0].auto_increment = true).await;
             old.take_auto_increment(99);
             e.save_counter(&old, false).await.unwrap();
-            let to = Alteration {
-                def,
-                added: 0,
-                dropped: Vec::new(),
-                auto_increment: Some(7),
-                record: None,
-            };
-            let how = Building::in_memory(KillFlag::new());
-            let new = e.alter_table(&old, to, &how).await.unwrap();
+            let new = alter(&e, &old, 7).await;
             assert!(e.save_counter(&old, false).await.unwrap().is_none());
             // As after a start.
             e.ready_counters(&new).await.unwrap();
             assert_eq!(new.auto_increment.load(Acquire), 7);
-            e.close().await.unwrap();
         });
-        std::fs::remove_dir_all(dir).unwrap();
+    }
+    /// ALTER TABLE .. AUTO_INCREMENT = `to`.
+    async fn alter(e: &Arc<Engine>, t: &Arc<Table>, to: u64) -> Arc<Table> {
+        let to = Alteration {
+            def: t.def.clone(),
+            added: 0,
+            dropped: Vec::new(),
+            auto_increment: Some(to),
+            record: None,
+        };
+        e.alter_table(t, to, &Building::in_memory(KillFlag::new())).await.unwrap()
     }
 
-    /// Deleted rows that purge has not removed yet are no rows for ALTER TABLE.
+    /// Deleted rows that purge has not removed yet are no rows for ALTER TABLE, nor for a later
+    /// start. Tests COUNTER-1 and COUNTER-3.
     #[test]
     fn a_counter_is_lowered_to_the_last_row_that_is_there() {
-        let small = SmallEngine::open("counters-deleted");
-        let e = small.engine.clone();
-        block_on(async {
-            let t = table_with(&e, |def| def.columns[0].auto_increment = true).await;
-            let mut trx = begin(&e);
-            for id in 1..=9 {
-                trx.insert(&t, &row(&t, id, 0)).await.unwrap();
-            }
-            commit(&mut trx).await;
-            e.history.stop();
-            for id in 6..=9 {
-                let at = locked(&mut trx, &t, id).await;
-                trx.delete(&t, at.row()).await.unwrap();
-            }
-            commit(&mut trx).await;
-            assert_eq!(e.least_next(&t).await.unwrap(), 10);
-            for (wanted, next) in [(1, 6), (8, 8)] {
+        let disk: Arc<dyn Disk> = Arc::new(RealDisk::new());
+        for desc in [false, true] {
+            let name = format!("counters-deleted-{desc}");
+            let small = SmallEngine::open(&name, disk.clone(), Threads::new(disk.clone()));
+            small.run(async |e| {
+                let t = table_with(&e, |def| {
+                    def.columns[0].auto_increment = true;
+                    def.indexes[0].columns[0].desc = desc;
+                })
+                .await;
+                let mut trx = begin(&e);
+                for id in 1..=9 {
+                    trx.insert(&t, &row(&t, id, 0)).await.unwrap();
+                }
+                commit(&mut trx).await;
+                e.history.stop();
+                for id in 6..=9 {
+                    let at = locked(&mut trx, &t, id).await;
+                    trx.delete(&t, at.row()).await.unwrap();
+                }
+                commit(&mut trx).await;
+                assert_eq!(e.least_next(&t).await.unwrap(), 10);
+                for (wanted, next) in [(8, 8), (1, 6)] {
+                    let t = e.table("s", "t").await.unwrap().unwrap();
+                    let new = alter(&e, &t, wanted).await;
+                    assert_eq!(new.auto_increment.load(Acquire), next);
+                }
+            });
+            let runtime = Holding::new("purge", &disk);
+            let small = small.reopen(disk.clone(), runtime.clone());
+            small.run(async |e| {
                 let t = e.table("s", "t").await.unwrap().unwrap();
-                let to = Alteration {
-                    def: t.def.clone(),
-                    added: 0,
-                    dropped: Vec::new(),
-                    auto_increment: Some(wanted),
-                    record: None,
-                };
-                let how = Building::in_memory(KillFlag::new());
-                let new = e.alter_table(&t, to, &how).await.unwrap();
-                assert_eq!(new.auto_increment.load(Acquire), next);
-            }
-            e.history.resume();
-            drop(trx);
-        });
-        drop(e);
-        small.close();
+                assert_eq!(t.auto_increment.load(Acquire), 6, "descending: {desc}");
+                // A saved counter that is damaged does not give the values of rows again.
+                t.auto_increment.store(3, Release);
+                e.save_counter(&t, true).await.unwrap();
+                e.ready_counters(&t).await.unwrap();
+                assert_eq!(t.auto_increment.load(Acquire), 6);
+            });
+            runtime.release();
+            small.close();
+        }
     }
     /// Tests COUNTER-4.
     #[test]
     fn a_value_that_a_row_has_brought_is_not_given_back() {
-        let small = SmallEngine::open("counters-back");
-        let e = small.engine.clone();
-        block_on(async {
+        with_engine("counters-back", async |e| {
             let t = table(&e).await;
             t.auto_increment.store(5, Release);
             for (brought, next) in [(0, 5), (4, 5), (5, 6), (0, 6), (8, 9)] {
@@ -397,7 +402,5 @@ mod tests {
                 assert_eq!(t.auto_increment.load(Acquire), next, "{brought}");
             }
         });
-        drop(e);
-        small.close();
     }
 }

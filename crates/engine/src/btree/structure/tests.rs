@@ -1,7 +1,7 @@
 use super::*;
+use crate::buf::HELD;
 use crate::dict::table::Table;
 use crate::engine::Engine;
-use crate::runtime::block_on;
 use crate::small_engine::*;
 use crate::trx::Trx;
 use std::sync::Arc;
@@ -38,9 +38,7 @@ fn forget_right_of(e: &Engine, tree: &Tree, left: PageNo) {
 #[test]
 fn a_row_of_incomplete_splits_is_completed_from_any_of_them() {
     for first in 1..4 {
-        let small = SmallEngine::open(&format!("btree-row-{first}"));
-        let e = small.engine.clone();
-        block_on(async {
+        with_engine(&format!("btree-row-{first}"), async |e| {
             let (t, trx) = filled(&e, 4000).await;
             let (tree, all) = (&t.clustered().tree, leaves(&e, &t));
             assert!(all.len() > 6);
@@ -56,19 +54,15 @@ fn a_row_of_incomplete_splits_is_completed_from_any_of_them() {
             clean(&e, &t, 4000).await;
             drop(trx);
         });
-        drop(e);
-        small.close();
     }
 }
 
 /// Tests TREE-1: a page that has left its place since its incomplete split was seen is not latched
 /// below the parent of its former place. The test holds the page's latch, which a thread that
-/// latches pages in another order waits for.
+/// latches pages in another order would wait for.
 #[test]
 fn a_page_that_has_left_its_place_is_not_latched() {
-    let small = SmallEngine::open("btree-place");
-    let e = small.engine.clone();
-    block_on(async {
+    with_engine("btree-place", async |e| {
         let (t, mut trx) = filled(&e, 4000).await;
         let (tree, all) = (&t.clustered().tree, leaves(&e, &t));
         let left = all[2];
@@ -89,13 +83,13 @@ fn a_page_that_has_left_its_place_is_not_latched() {
         let Ok(elsewhere) = e.store.pool.fix(tree.page_id(left), Latch::X) else {
             panic!("it is in memory")
         };
+        HELD.set(Some(elsewhere.id()));
         let told = tree.tell_parent(&e.store, 0, &split);
+        HELD.set(None);
         assert!(matches!(told, Ok(Told::Behind(_) | Told::Changed)));
         drop(elsewhere);
         assert!(tree.complete(&e.store, 0, left).is_ok());
         clean(&e, &t, 2001).await;
         drop(trx);
     });
-    drop(e);
-    small.close();
 }

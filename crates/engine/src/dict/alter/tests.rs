@@ -1,14 +1,11 @@
 use super::*;
-use crate::runtime::block_on;
 use crate::small_engine::*;
 
 /// Tests ALTER-6: trees that have a record and no pages yet are forgotten, and a page that somebody
 /// else has taken meanwhile stays his.
 #[test]
 fn trees_without_pages_are_forgotten() {
-    let small = SmallEngine::open("alter-roots");
-    let e = small.engine.clone();
-    block_on(async {
+    with_engine("alter-roots", async |e| {
         let t = table(&e).await;
         let roots = e.retry(|| free_pages(&e.store, t.space, 3)).await.unwrap();
         let first = e.take_ids(4).await.unwrap();
@@ -29,6 +26,4 @@ fn trees_without_pages_are_forgotten() {
         assert!(e.free_trees(t.space, &other, AT_ONCE).await.unwrap());
         clean(&e, &t, 0).await;
     });
-    drop(e);
-    small.close();
 }

@@ -1,13 +1,10 @@
 use super::*;
-use crate::runtime::block_on;
 use crate::small_engine::*;
 
 /// Tests OLDER-2.
 #[test]
 fn a_long_walk_lets_others_run() {
-    let small = SmallEngine::open("rollback-walk");
-    let e = small.engine.clone();
-    block_on(async {
+    with_engine("rollback-walk", async |e| {
         let t = table(&e).await;
         let mut trx = begin(&e);
         trx.insert(&t, &row(&t, 1, 0)).await.unwrap();
@@ -35,8 +32,6 @@ fn a_long_walk_lets_others_run() {
         clean(&e, &t, 1).await;
         drop(trx);
     });
-    drop(e);
-    small.close();
 }
 
 /// Tests ROLLBACK-1: between the mark of an entry and the return of the version before, the last
@@ -44,9 +39,7 @@ fn a_long_walk_lets_others_run() {
 /// newest version still has.
 #[test]
 fn an_entry_that_purge_has_passed_meanwhile_goes() {
-    let small = SmallEngine::open("rollback-late");
-    let e = small.engine.clone();
-    block_on(async {
+    with_engine("rollback-late", async |e| {
         let t = table(&e).await;
         let (mut reader, mut other, mut trx) = (begin(&e), begin(&e), begin(&e));
         other.insert(&t, &row(&t, 1, 10)).await.unwrap();
@@ -74,6 +67,4 @@ fn an_entry_that_purge_has_passed_meanwhile_goes() {
         clean(&e, &t, 1).await;
         drop((reader, other, trx));
     });
-    drop(e);
-    small.close();
 }
