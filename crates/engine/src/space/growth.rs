@@ -127,28 +127,30 @@ fn init_bitmaps(file: &dyn File, id: SpaceId, from: u32, to: u32) -> std::io::Re
 /// Whether nothing was written in the range of bitmap page `no` yet. Growth makes a bitmap durable
 /// before the first page of its range is used, and a mini-transaction that changes a bitmap changes
 /// a page of its range too. So a checkpoint that has passed one change has passed the other.
+///
+/// Holes are passed over (SPACE-4), except for the first extent of each: a file system that is
+/// wrong about its holes must not cost a range that is used. A file that ends before its pages do
+/// has lost a part, and says nothing about it.
+///
+/// # Errors
+/// `UnexpectedEof` if the file ends within the range.
 fn is_range_empty(file: &dyn File, no: PageNo, pages: u32) -> std::io::Result<bool> {
     let mut buf = AlignedBuf::new(bitmap::EXTENT as usize * PAGE_SIZE);
     let (mut from, end) = (no - 1, pages.min(no - 1 + bitmap::PAGES));
+    if file.len()? < u64::from(end) * PAGE_SIZE as u64 {
+        return Err(std::io::ErrorKind::UnexpectedEof.into());
+    }
     while from < end {
         let len = (end - from).min(bitmap::EXTENT) as usize * PAGE_SIZE;
-        let at = u64::from(from) * PAGE_SIZE as u64;
-        match file.next_data(at)? {
-            None => break,
-            Some(data) if data >= at + len as u64 => {
-                let extent = data / PAGE_SIZE as u64 / u64::from(bitmap::EXTENT);
-                let to = extent * u64::from(bitmap::EXTENT);
-                from = u32::try_from(to).unwrap_or(end).min(end);
-                continue;
-            }
-            Some(_) => {}
-        }
-        file.read_at(&mut buf[..len], at)?;
+        file.read_at(&mut buf[..len], u64::from(from) * PAGE_SIZE as u64)?;
         let mut read = (from..).zip(buf[..len].chunks_exact(PAGE_SIZE));
         if read.any(|(page, bytes)| page != no && bytes.iter().any(|b| *b != 0)) {
             return Ok(false);
         }
         from += bitmap::EXTENT;
+        let Some(data) = file.next_data(u64::from(from) * PAGE_SIZE as u64)? else { break };
+        let extent = data / PAGE_SIZE as u64 / u64::from(bitmap::EXTENT);
+        from = u32::try_from(extent * u64::from(bitmap::EXTENT)).unwrap_or(end).max(from);
     }
     Ok(true)
 }
@@ -249,6 +251,38 @@ mod tests {
         assert!(
             init_bitmaps(&*file, SPACE, 64, NEW).unwrap_err().to_string().contains("not empty")
         );
+    }
+
+    /// A file that says it has nothing but holes.
+    struct Holes {
+        file: Arc<dyn File>,
+    }
+    impl File for Holes {
+        redolith_disk::forward_file!(
+            file: read_at write_at write_durable_at set_len submit sync len
+        );
+        fn next_data(&self, _: u64) -> std::io::Result<Option<u64>> {
+            Ok(None)
+        }
+    }
+    /// A bitmap page of zeros is made anew only where nothing of its range was used: holes are no
+    /// proof of it, and neither is a file that has become shorter.
+    #[test]
+    fn a_range_that_may_be_used_gets_no_new_bitmap() {
+        let (_, file) = file();
+        let (first, pages) = (bitmap::PAGES, bitmap::PAGES + 64);
+        let holes = Holes { file: file.clone() };
+        assert!(is_range_empty(&*file, first + 1, pages).unwrap());
+        assert!(is_range_empty(&holes, first + 1, pages).unwrap());
+        let mut page = AlignedBuf::new(PAGE_SIZE);
+        page[100] = 1;
+        file.write_at(&page, u64::from(first + 7) * PAGE_SIZE as u64).unwrap();
+        assert!(!is_range_empty(&*file, first + 1, pages).unwrap());
+        assert!(!is_range_empty(&holes, first + 1, pages).unwrap());
+        assert!(!init_bitmaps(&holes, SPACE, 0, pages).unwrap());
+        assert!(!is_there(&*file), "it is damaged, and stays so");
+        let cut = is_range_empty(&*file, first + 1, pages + 1).map_err(|e| e.kind());
+        assert_eq!(cut.unwrap_err(), std::io::ErrorKind::UnexpectedEof);
     }
 
     /// A file that somebody has made longer with holes: neither the holes nor bitmap pages of them
