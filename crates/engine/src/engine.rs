@@ -140,8 +140,9 @@ pub struct Engine {
     pub dict: Dictionary,
     pub(crate) dict_table: Arc<crate::dict::table::Table>,
     pub(crate) closing: AtomicBool,
-    /// Tables with trees that belong to no index, see [`crate::dict::record::TableRecord`].
-    pub(crate) unfinished: Mutex<Vec<crate::dict::record::TableRecord>>,
+    /// The ids of the tables that a start has found with trees that belong to no index, see
+    /// [`crate::dict::record::TableRecord`].
+    pub(crate) unfinished: Mutex<Vec<u64>>,
     /// The trees that the background frees, and whether it is done with them: they are freed, or
     /// stay in use because they are damaged (FREETREE-1).
     pub(crate) freeing: Mutex<hashbrown::HashMap<u64, bool>>,

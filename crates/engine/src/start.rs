@@ -282,8 +282,7 @@ impl Engine {
         for mut trx in then {
             trx.rollback().await?;
         }
-        self.free_unfinished().await?;
-        Ok(())
+        self.free_unfinished().await
     }
     /// As `resolve`, for a damaged directory: the dictionary consists of its readable part, and
     /// unfinished transactions may stay unfinished.
@@ -330,16 +329,14 @@ impl Engine {
             Named::Schema(name, r) => self.dict.put_schema(&name, r),
             Named::View(def) => self.dict.replace_views(&[], vec![View::new(&self.dict, *def)]),
             Named::Table(r) => {
-                let t = record::make_table(&self.dict, (*r).clone(), self.sys.next_id(), |_| {
-                    TrxId::NONE
-                });
+                let t = record::make_table(&self.dict, *r, self.sys.next_id(), |_| TrxId::NONE);
                 if let Some(s) = self.store.spaces.get(t.space) {
                     s.set_label(&t.full_name());
                 }
-                self.dict.put_table(t);
-                if !r.unfinished.is_empty() {
-                    self.unfinished.lock().push(*r);
+                if !t.unfinished.is_empty() {
+                    self.unfinished.lock().push(t.id);
                 }
+                self.dict.put_table(t);
             }
         }
     }

@@ -1,13 +1,18 @@
 //! Frees the trees of dropped indexes, and of new ones that were not finished.
 //!
-//! A tree has as many pages as its index is large, and a statement that was killed or that drops an
-//! index does not wait for all of them: it frees some, and a task in the background frees the rest.
+//! A tree has as many pages as its index is large, and neither a statement that was killed or that
+//! drops an index nor a start waits for all of them: it frees some, and a task in the background
+//! frees the rest.
 //!
 //! - FREETREE-1: the table's record names a tree as unfinished until all its pages are freed, so
-//!   that the start after a crash or a shutdown frees what is left. A record that changes forgets
-//!   the trees that a task has freed.
+//!   that the start after a crash or a shutdown goes on with what is left. A record that changes
+//!   forgets the trees that a task has freed.
 //! - FREETREE-2: the task does nothing while DDL holds purge off or the redo log has no room for
 //!   purge (PURGE-6), and ends when the table's file is gone.
+//! - FREETREE-3: before it serves anybody, a start frees no more than one page of each table's
+//!   unfinished trees. A record whose trees have no other page forgets them, so that the next start
+//!   need not look for them again. One task frees the others, and a table whose trees cannot be
+//!   freed for the moment does not hold up the next one.
 use super::record::{TableRecord, TreeRecord};
 use super::table::Table;
 use crate::btree::Tree;
@@ -17,6 +22,7 @@ use crate::page::index;
 use crate::runtime::let_others_run;
 use crate::trx::Turn;
 use crate::{Error, PageId, Result, SpaceId, Try, space};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Acquire;
 use std::time::Duration;
@@ -28,6 +34,20 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// How long it waits after an error that may pass.
 const AFTER_ERROR: Duration = Duration::from_secs(1);
 
+/// The trees of a table that are to be freed.
+struct Rest {
+    space: SpaceId,
+    trees: Vec<TreeRecord>,
+    table: String,
+    /// The last attempt has told of an error that may pass.
+    failed: bool,
+}
+impl Rest {
+    fn new(t: &Table, trees: &[TreeRecord]) -> Rest {
+        Rest { space: t.space, trees: trees.to_vec(), table: t.full_name(), failed: false }
+    }
+}
+
 impl Engine {
     /// Frees the trees that the record names as unfinished: `most` pages of them now, and the rest
     /// in the background, as after an error that may pass. Trees that cannot be freed, because a
@@ -38,19 +58,25 @@ impl Engine {
         trees: &[TreeRecord],
         most: u64,
     ) -> Result<Arc<Table>> {
+        if self.free_now(&t, trees, most).await {
+            self.forget(t, trees).await
+        } else {
+            self.free_later([Rest::new(&t, trees)].into());
+            Ok(t)
+        }
+    }
+    /// Frees at most `most` pages of trees. Returns true when nothing is left to do for them.
+    async fn free_now(&self, t: &Table, trees: &[TreeRecord], most: u64) -> bool {
         match self.free_trees(t.space, trees, most).await {
-            Ok(true) => {}
-            Ok(false) => {
-                self.free_later(&t, trees);
-                return Ok(t);
-            }
-            Err(e @ Error::Corrupt { .. }) => tell_failure(&t.full_name(), &e),
+            Ok(all) => all,
             Err(e) => {
                 tell_failure(&t.full_name(), &e);
-                self.free_later(&t, trees);
-                return Ok(t);
+                matches!(e, Error::Corrupt { .. })
             }
         }
+    }
+    /// Makes the table's record forget trees.
+    async fn forget(self: &Arc<Self>, t: Arc<Table>, trees: &[TreeRecord]) -> Result<Arc<Table>> {
         let mut r = t.record();
         r.unfinished.retain(|tree| !trees.contains(tree));
         self.replace_record(&t, r, None, None).await
@@ -62,40 +88,43 @@ impl Engine {
         let freeing = self.freeing.lock();
         r.unfinished.retain(|tree| freeing.get(&tree.id) != Some(&true));
     }
-    /// Frees, at start, the trees that belong to no index.
+    /// Begins, at start, to free the trees that belong to no index (FREETREE-3).
     pub(crate) async fn free_unfinished(self: &Arc<Self>) -> Result<()> {
-        let list = std::mem::take(&mut *self.unfinished.lock());
-        for r in list {
-            if let Some(t) = self.dict.by_id(r.id) {
-                self.clear_away(t, &r.unfinished, u64::MAX).await?;
+        let (tables, mut rest) = (std::mem::take(&mut *self.unfinished.lock()), VecDeque::new());
+        for id in tables {
+            let Some(t) = self.dict.by_id(id) else { continue };
+            let trees = t.unfinished.clone();
+            if self.free_now(&t, &trees, 1).await {
+                self.forget(t, &trees).await?;
+            } else {
+                rest.push_back(Rest::new(&t, &trees));
             }
+        }
+        if !rest.is_empty() {
+            self.free_later(rest);
         }
         Ok(())
     }
     /// Frees trees in the background.
-    fn free_later(self: &Arc<Self>, t: &Table, trees: &[TreeRecord]) {
-        self.freeing.lock().extend(trees.iter().map(|tree| (tree.id, false)));
-        let (space, trees, name) = (t.space, trees.to_vec(), t.full_name());
+    fn free_later(self: &Arc<Self>, mut rest: VecDeque<Rest>) {
+        let trees = rest.iter().flat_map(|rest| &rest.trees);
+        self.freeing.lock().extend(trees.map(|tree| (tree.id, false)));
         self.spawn("free-trees", move |engine| async move {
-            let mut failed = false;
-            while !engine.free_some(space, &trees, &name, &mut failed).await {
+            while let Some(mut next) = rest.pop_front() {
+                if engine.free_some(&mut next).await {
+                    engine.freeing.lock().extend(next.trees.iter().map(|tree| (tree.id, true)));
+                } else {
+                    rest.push_back(next);
+                }
                 if engine.closing.load(Acquire) {
                     return;
                 }
                 let_others_run(&*engine.runtime).await;
             }
-            engine.freeing.lock().extend(trees.iter().map(|tree| (tree.id, true)));
         });
     }
-    /// Frees some pages of these trees. Returns true when nothing is left to do. `failed`: the last
-    /// call has told of an error that may pass.
-    async fn free_some(
-        &self,
-        space: SpaceId,
-        trees: &[TreeRecord],
-        table: &str,
-        failed: &mut bool,
-    ) -> bool {
+    /// Frees some pages of these trees. Returns true when nothing is left to do.
+    async fn free_some(&self, rest: &mut Rest) -> bool {
         if self.room_for_purge().await.is_err() {
             self.nap(PAUSE).await;
             return false;
@@ -105,19 +134,19 @@ impl Engine {
             return false;
         };
         // FREETREE-2
-        match self.free_trees(space, trees, AT_ONCE).await {
+        match self.free_trees(rest.space, &rest.trees, AT_ONCE).await {
             Ok(all) => {
-                *failed = false;
+                rest.failed = false;
                 all
             }
-            Err(_) if self.store.spaces.find(space).is_ok_and(|space| space.is_none()) => true,
+            Err(_) if self.store.spaces.find(rest.space).is_ok_and(|space| space.is_none()) => true,
             Err(e @ Error::Corrupt { .. }) => {
-                tell_failure(table, &e);
+                tell_failure(&rest.table, &e);
                 true
             }
             Err(e) => {
-                if !std::mem::replace(failed, true) {
-                    tell_failure(table, &e);
+                if !std::mem::replace(&mut rest.failed, true) {
+                    tell_failure(&rest.table, &e);
                 }
                 drop(working);
                 self.nap(AFTER_ERROR).await;
@@ -209,3 +238,6 @@ fn free_leftmost(store: &Store, t: &Tree) -> Try<bool> {
     m.commit();
     Ok(child.is_none())
 }
+
+#[cfg(all(test, not(model)))]
+mod tests;
