@@ -4,6 +4,7 @@
 //! A page of undo has a hundred undo logs of short transactions or more. Most changes leave nothing
 //! but entries of secondary indexes behind. Purge looks into the clustered index only for changes
 //! that may be deletions ([`Rest::may_delete`]).
+use super::newer::{ENTRIES_AT_ONCE, Newer};
 use super::work::Turn;
 use crate::btree::{Seek, structure};
 use crate::dict::table::{Index, Table};
@@ -16,12 +17,22 @@ use crate::undo::record::{Obsolete, OldVersion, Rest, RollPtr};
 use crate::{PageNo, Result, SpaceId, TrxId, Try, WouldBlock};
 use smallvec::SmallVec;
 use std::cmp::Ordering;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 /// The most entries or records that are checked under one leaf's latch, and removed in one
 /// mini-transaction.
 const GROUP: usize = 32;
+/// A batch that has more items than this, or as many bytes or tables, takes no further undo page.
+pub(super) const MOST_ENTRIES: usize = 32 << 10;
+const MOST_BYTES: usize = 2 << 20;
+const MOST_TABLES: usize = 64;
+/// The most undo pages of a batch.
+const MOST_PAGES: usize = 256;
+/// So many of a row's newest versions are looked at for an entry alone; if they do not tell, a walk
+/// answers for the entries of the batch.
+const FEW: usize = 8;
 
 /// An entry of a secondary index, or a deleted record, which may be obsolete.
 struct Gone {
@@ -37,6 +48,15 @@ struct Gone {
     /// The undo record that named it.
     roll: RollPtr,
 }
+impl Gone {
+    /// The place of the key in `Batch::bytes`, and of the clustered key at its end.
+    fn range(&self) -> Range<usize> {
+        self.at as usize..(self.at + self.len) as usize
+    }
+    fn clustered_range(&self) -> Range<usize> {
+        (self.at + self.len - self.clustered) as usize..(self.at + self.len) as usize
+    }
+}
 /// A batch of obsolete items. Its memory is used again and again.
 #[derive(Default)]
 pub(super) struct Batch {
@@ -49,6 +69,9 @@ pub(super) struct Batch {
     pub chains: Vec<(SpaceId, PageNo)>,
     walk: Version,
     key: Vec<u8>,
+    newer: Newer,
+    /// The most undo pages of the batch.
+    pub pages: usize,
 }
 /// A state of the batch, to which it can go back.
 pub(super) struct Mark {
@@ -59,8 +82,36 @@ pub(super) struct Mark {
 }
 impl Batch {
     pub(super) fn clear(&mut self) {
+        if self.gone.capacity() > MOST_ENTRIES / 8 {
+            (self.gone, self.bytes) = (Vec::new(), Vec::new());
+        }
         self.tables.clear();
+        self.newer.clear();
         self.back_to(&Mark { bytes: 0, gone: 0, changes: 0, chains: 0 });
+    }
+    /// Whether the items of another undo page may be added to those of `pages`.
+    pub(super) fn takes_more(&self, pages: usize) -> bool {
+        pages == 0
+            || pages < self.pages
+                && self.gone.len() < MOST_ENTRIES
+                && self.bytes.len() < MOST_BYTES
+                && self.tables.len() < MOST_TABLES
+    }
+    /// The batch is done: the most undo pages of the next one (NEWER-4).
+    fn next_pages(&self) -> usize {
+        let items = self.gone.len() as u64;
+        match self.newer.read {
+            read if read > items => (2 * self.pages).clamp(2, MOST_PAGES),
+            read if read < items / 4 => self.pages / 2,
+            _ => self.pages,
+        }
+    }
+    /// Begins to walk for the entries of the batch.
+    fn ask(&mut self) {
+        for g in self.gone.iter().filter(|g| g.no > 0) {
+            let entry = Batch::key_of(&self.bytes, g);
+            self.newer.add(self.tables[g.table as usize].id, g.no.into(), entry);
+        }
     }
     pub(super) fn mark(&self) -> Mark {
         Mark {
@@ -131,7 +182,7 @@ impl Batch {
         }
     }
     fn key_of<'b>(bytes: &'b [u8], g: &Gone) -> &'b [u8] {
-        &bytes[g.at as usize..(g.at + g.len) as usize]
+        &bytes[g.range()]
     }
     /// Sorts entries before records, so that a removed record has no entries left.
     fn sort(&mut self) {
@@ -151,10 +202,12 @@ impl Engine {
     /// later (PURGE-7); the whole batch may be done again then.
     pub(super) async fn purge_batch(&self, b: &mut Batch, turn: &mut Turn) -> Result<bool> {
         b.sort();
-        let mut i = 0;
+        let (mut i, mut counted) = (0, 0);
         while i < b.gone.len() {
             let table = b.tables[b.gone[i].table as usize].clone();
-            let group = if b.gone[i].no == 0 {
+            let group = if b.newer.is_walking() {
+                self.walk_on(b, &table, i)
+            } else if b.gone[i].no == 0 {
                 self.remove_records(b, &table, i)
             } else {
                 self.remove_entries(b, &table, i)
@@ -163,24 +216,31 @@ impl Engine {
                 Ok(n) => n,
                 // PURGE-6
                 Err(blocked) => {
-                    let settled = match blocked {
+                    let ready = match blocked {
                         WouldBlock::LogSpace(_) => self.room_for_purge().await,
                         other => self.unblocked(other).await,
                     };
-                    match settled {
+                    match ready {
                         Ok(()) => 0,
                         Err(_) if self.purge_gives_way() => return Ok(false),
-                        Err(_) if table.dropped.load(Acquire) => 1,
+                        Err(_) if table.dropped.load(Acquire) => {
+                            b.newer.end_walk();
+                            1
+                        }
                         Err(e) => return Err(e),
                     }
                 }
             };
             i += n;
-            turn.count(self, n).await;
+            let read = b.newer.read - std::mem::replace(&mut counted, b.newer.read);
+            self.history.counts.newer_read.fetch_add(read, Relaxed);
+            turn.count_read(self, n, read).await;
             if self.purge_gives_way() {
                 return Ok(false);
             }
         }
+        b.pages = b.next_pages();
+        self.history.batch_pages.store(b.pages, Relaxed);
         Ok(true)
     }
     pub(super) fn purge_gives_way(&self) -> bool {
@@ -188,54 +248,55 @@ impl Engine {
     }
 
     /// Handles the entry at `from` and the entries behind it that are in the same leaf. Returns
-    /// their number.
+    /// their number; 0 if a walk has to go on first.
     fn remove_entries(&self, b: &mut Batch, table: &Table, from: usize) -> Try<usize> {
-        let Batch { bytes, gone, walk, key, .. } = b;
-        let no = gone[from].no as usize;
+        let no = b.gone[from].no as usize;
         let ix = &table.indexes[no];
-        let first = Batch::key_of(bytes, &gone[from]);
+        let first = b.gone[from].range();
         let mut m = Mtr::begin(&self.store)?;
-        let leaf = ix.tree.leaf_x(&mut m, first)?;
-        let mut obsolete: SmallVec<[&[u8]; GROUP]> = SmallVec::new();
-        let mut n = 0;
+        let leaf = ix.tree.leaf_x(&mut m, &b.bytes[first])?;
+        let mut obsolete: SmallVec<[Range<usize>; GROUP]> = SmallVec::new();
+        let (mut n, read) = (0, b.newer.read);
         // All entries are checked before the first change (MTR-1).
-        for g in same_tree(gone, from) {
-            let e = Batch::key_of(bytes, g);
-            let page = m.page(leaf);
-            if n > 0 && index::high_key(page).is_some_and(|h| e >= h) {
+        let to = from + same_tree(&b.gone, from).count();
+        for i in from..to {
+            let (e, page) = (b.gone[i].range(), m.page(leaf));
+            if n > 0 && index::high_key(page).is_some_and(|h| &b.bytes[e.clone()] >= h) {
                 break;
             }
-            if let Some(r) = index::search(page, e).found
+            if let Some(r) = index::search(page, &b.bytes[e.clone()]).found
                 && index::is_marked(page, r)
-                && obsolete.last() != Some(&e)
+                && obsolete.last().is_none_or(|last| b.bytes[last.clone()] != b.bytes[e.clone()])
             {
-                let clustered = &e[e.len() - g.clustered as usize..];
-                match self.is_needed(table, no, e, clustered, walk, key) {
-                    Ok(true) => {}
-                    Ok(false) => obsolete.push(e),
+                match self.is_needed(b, table, i) {
+                    Ok(Some(true)) => {}
+                    Ok(Some(false)) => obsolete.push(e),
                     // The walk goes on at its place when this entry is the first of a group
-                    // (VERS-1).
+                    // (VERS-1, NEWER-3).
+                    Ok(None) => break,
                     Err(_) if n > 0 => break,
                     Err(blocked) => return Err(blocked),
                 }
             }
             n += 1;
+            if b.newer.read - read >= ENTRIES_AT_ONCE as u64 {
+                break;
+            }
         }
+        let obsolete: SmallVec<[&[u8]; GROUP]> =
+            obsolete.into_iter().map(|e| &b.bytes[e]).collect();
         self.remove_all(m, leaf, ix, &obsolete);
         Ok(n)
     }
-    /// Whether a version of the row, back to the horizon, has the entry in index `no` (PURGE-2).
-    fn is_needed(
-        &self,
-        table: &Table,
-        no: usize,
-        e: &[u8],
-        key: &[u8],
-        walk: &mut Version,
-        scratch: &mut Vec<u8>,
-    ) -> Try<bool> {
-        let g = table.clustered().tree.leaf(&self.store, Seek::Key(key))?;
-        let Some(r) = index::search(&g, key).found else { return Ok(false) };
+    /// Whether a version of its row, back to the horizon, has the entry `b.gone[i]` (PURGE-2).
+    /// `None` if a walk has to go on first.
+    fn is_needed(&self, b: &mut Batch, table: &Table, i: usize) -> Try<Option<bool>> {
+        let no = b.gone[i].no as usize;
+        let (e, key) = (b.gone[i].range(), b.gone[i].clustered_range());
+        let g = table.clustered().tree.leaf(&self.store, Seek::Key(&b.bytes[key.clone()]))?;
+        let Some(r) = index::search(&g, &b.bytes[key.clone()]).found else {
+            return Ok(Some(false));
+        };
         let horizon = self.horizon.read();
         let v = index::value(&g, r);
         if horizon.sees(value::trx(v)) {
@@ -244,12 +305,38 @@ impl Engine {
             if index::is_marked(&g, r)
                 || table.indexes[no].key.external_column(&table.layout, payload).is_some()
             {
-                return Ok(false);
+                return Ok(Some(false));
             }
-            table.entry_key(no, payload, key, scratch);
-            return Ok(scratch == e);
+            table.entry_key(no, payload, &b.bytes[key], &mut b.key);
+            return Ok(Some(b.key == b.bytes[e]));
         }
-        version::has_entry(&self.store, table, no, e, (&g, r), |t| horizon.sees(t), walk)
+        if !b.newer.knows(table.id, &b.bytes[key]) {
+            let (entry, walk) = (&b.bytes[e.clone()], (&mut b.walk, &mut b.key));
+            let over = |t| horizon.sees(t);
+            let told =
+                version::has_entry(&self.store, (table, no), entry, (&g, r), over, FEW, walk)?;
+            if told.is_some() {
+                return Ok(told);
+            }
+            if b.newer.is_empty() {
+                b.ask();
+            }
+        }
+        let (entry, most) = (&b.bytes[e], ENTRIES_AT_ONCE);
+        b.newer.has_entry(&self.store, &horizon, (table, no), entry, (&g, r), most)
+    }
+    /// Goes on with the walk through the versions of the row of the entry `b.gone[i]`.
+    fn walk_on(&self, b: &mut Batch, table: &Table, i: usize) -> Try<usize> {
+        let key = &b.bytes[b.gone[i].clustered_range()];
+        let g = table.clustered().tree.leaf(&self.store, Seek::Key(key))?;
+        match index::search(&g, key).found {
+            Some(r) => {
+                let horizon = self.horizon.read();
+                b.newer.walk(&self.store, &horizon, table, (&g, r), ENTRIES_AT_ONCE)?;
+            }
+            None => b.newer.end_walk(),
+        }
+        Ok(0)
     }
     /// Handles records in the same way: a record is removed if its undo record left it deleted
     /// (PURGE-3).

@@ -12,6 +12,9 @@ use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*};
 
+/// A log of so many pages may be purged together with others.
+const SHORT: usize = 4;
+
 /// The undo log of a committed transaction that is purged by itself.
 pub(super) struct Item {
     pub trx: TrxId,
@@ -64,10 +67,23 @@ impl Place {
         }
         self.part += 1;
     }
+    /// The parts that were passed last, in these pages, are to be purged again.
+    pub(super) fn go_back(&mut self, pages: &[PageNo]) {
+        for no in pages.iter().rev() {
+            self.part -= 1;
+            if self.part > 0 {
+                *self.before.entry(*no).or_default() -= 1;
+            }
+        }
+    }
 }
 impl Item {
     pub(super) fn new(trx: TrxId, first: (PageNo, u16), pages: SmallVec<[PageNo; 2]>) -> Item {
         Item { trx, first, pages, left: Left::Changes(Place::default()), errors: 0 }
+    }
+    /// Whether nothing of the log is purged yet, and it has few pages.
+    pub(super) fn is_short(&self) -> bool {
+        self.pages.len() <= SHORT && matches!(&self.left, Left::Changes(place) if place.is_first())
     }
 }
 /// The committed transactions that have to be purged.
@@ -80,6 +96,8 @@ pub struct History {
     pub(super) done_below: AtomicU64,
     pub purged: AtomicU64,
     pub counts: Counts,
+    /// The most undo pages of a task's next batch; 0 is one page, too.
+    pub(super) batch_pages: AtomicUsize,
     stopped: AtomicBool,
     /// The number of callers that hold purge off, and the number of tasks that are purging.
     pub(super) held: AtomicUsize,
@@ -106,6 +124,8 @@ pub struct Counts {
     pub resumes: AtomicU64,
     /// The older versions of rows that rollbacks have read, to find out which entries others need.
     pub older_read: AtomicU64,
+    /// The versions of rows that purge has read, where it walked through many of a row.
+    pub newer_read: AtomicU64,
 }
 /// The state of purge.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -174,6 +194,11 @@ impl History {
         self.len.fetch_add(1, Relaxed);
         self.items.lock().push_back(Item::new(trx, first, pages));
     }
+    /// Makes undo logs the first ones again, in their order.
+    pub(super) fn put_back(&self, logs: VecDeque<Item>) {
+        let mut items = self.items.lock();
+        logs.into_iter().rev().for_each(|item| items.push_front(item));
+    }
     /// Counts other undo logs found at start, which purge meets when it reads their pages.
     pub(crate) fn add_short(&self, logs: u64) {
         self.len.fetch_add(logs, Relaxed);
@@ -226,6 +251,10 @@ mod tests {
             assert_eq!(place.is_first(), i == 0);
             assert_eq!(place.next(&pages), Some((page, part)));
             assert_eq!(place.next(&pages), Some((page, part)), "when it is tried again");
+            let passed = &pages[i..pages.len().min(i + 4)];
+            passed.iter().for_each(|no| place.pass(*no));
+            place.go_back(passed);
+            assert_eq!(place.next(&pages), Some((page, part)), "when it goes back");
             place.pass(page);
         }
         assert_eq!(place.next(&pages), None);

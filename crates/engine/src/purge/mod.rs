@@ -7,8 +7,9 @@
 //! that the horizon sees.
 //!
 //! Purge goes through the undo pages, oldest first ([`history`]), and gathers the items that the
-//! undo logs in a page have made obsolete ([`batch`]). While there is much to do, several tasks
-//! work side by side ([`work`]).
+//! undo logs in a page have made obsolete ([`batch`]). Whether a newer version of its row needs an
+//! entry is found out for many entries at a time ([`newer`]). While there is much to do, several
+//! tasks work side by side ([`work`]).
 //!
 //! Purge can be stopped and resumed ([`History::stop`], [`History::resume`]). While it is stopped,
 //! it begins nothing. Nothing else waits for purge; the history just grows. The stop lasts for this
@@ -43,6 +44,7 @@
 mod batch;
 mod history;
 mod lag;
+mod newer;
 mod rate_limited_log;
 mod work;
 
@@ -62,6 +64,7 @@ use crate::{Error, PageNo, Result, TrxId, Try};
 use batch::Batch;
 use history::{Item, Left, Part, Place};
 use smallvec::SmallVec;
+use std::collections::VecDeque;
 use std::ops::Deref;
 use std::sync::atomic::Ordering::*;
 use std::time::Duration;
@@ -82,51 +85,97 @@ struct Found {
 }
 
 impl Engine {
-    /// Purges the undo logs in the page that has waited longest.
-    async fn purge_page(&self, batch: &mut Batch, turn: &mut Turn) -> Step {
-        let Some(unread) = self.undo.next_to_read() else { return Step::Nothing };
-        let mut found = Found::default();
-        let purged = match self.retry(|| self.read_page(&unread, batch, &mut found)).await {
-            Ok(()) => self.purge_batch(batch, turn).await,
-            Err(e) => Err(e),
+    /// Purges the undo logs in the page that has waited longest, or in several pages (NEWER-4).
+    async fn purge_pages(&self, batch: &mut Batch, turn: &mut Turn) -> Step {
+        let mut pages: SmallVec<[(Unread, Found); 1]> = SmallVec::new();
+        let mut failed = None;
+        while batch.takes_more(pages.len())
+            && let Some(unread) = self.undo.next_to_read()
+        {
+            let mut found = Found::default();
+            match self.retry(|| self.read_page(&unread, batch, &mut found)).await {
+                // The next batch begins with this page.
+                Err(_) if !pages.is_empty() => {
+                    self.undo.have_read(unread.no, unread.from, 0, true);
+                    break;
+                }
+                read => failed = read.err(),
+            }
+            let ends = failed.is_some() || found.to < unread.to;
+            pages.push((unread, found));
+            if ends {
+                break;
+            }
+        }
+        if pages.is_empty() {
+            return Step::Nothing;
+        }
+        let purged = match failed {
+            None => self.purge_batch(batch, turn).await,
+            Some(e) => Err(e),
         };
-        let logs = match purged {
-            Ok(true) => found.logs,
+        match purged {
+            Ok(true) => {
+                self.history.counts.changes.fetch_add(batch.changes, Relaxed);
+                Step::Did(pages.into_iter().map(|(unread, found)| self.pass(unread, found)).sum())
+            }
             Ok(false) => {
-                self.undo.have_read(unread.no, unread.from, 0, true);
-                return Step::Later;
+                self.read_again(&pages);
+                Step::Later
             }
             Err(e @ (Error::DiskFull(_) | Error::LogFull)) => {
                 self.log_failure(true, &e);
                 self.history.counts.retries.fetch_add(1, Relaxed);
-                self.undo.have_read(unread.no, unread.from, 0, true);
-                return Step::Later;
+                self.read_again(&pages);
+                Step::Later
             }
-            Err(_) if found.to > 0 => {
-                // The undo logs are purged one by one, to find out which of them fails (PURGE-5).
-                let mut items = Vec::new();
-                match self.retry(|| self.logs_of(&unread, found.to, &mut items)).await {
-                    Ok(()) => found.items = items,
-                    Err(e) if self.reads_later(&unread, &e) => return Step::Later,
-                    Err(_) => {}
+            Err(e) => {
+                self.history.batch_pages.store(0, Relaxed);
+                let (mut did, mut later) = (0, false);
+                // The pages that come later go to the front of all, so the first one is the last.
+                for (unread, found) in pages.into_iter().rev() {
+                    match self.one_by_one(&unread, found, &e).await {
+                        Some(found) => did += self.pass(unread, found),
+                        None => later = true,
+                    }
                 }
-                0
+                if later { Step::Later } else { Step::Did(did) }
             }
-            Err(e) if self.reads_later(&unread, &e) => return Step::Later,
-            Err(_) => {
-                found.to = unread.to;
-                0
-            }
-        };
+        }
+    }
+    /// A page is read. Returns the number of undo logs that are purged, or are purged by themselves
+    /// from here on.
+    fn pass(&self, unread: Unread, found: Found) -> usize {
+        let (logs, did) = (found.logs, found.logs as usize + found.items.len());
         if logs > 0 {
-            self.history.counts.changes.fetch_add(batch.changes, Relaxed);
             self.history.counts.pages.fetch_add(1, Relaxed);
         }
-        let step = Step::Did(logs as usize + found.items.len());
         self.history.items.lock().extend(found.items);
         self.undo.have_read(unread.no, found.to, logs, false);
         self.history.done(logs.into());
-        step
+        did
+    }
+    /// The pages are to be read again, in their order and before all others.
+    fn read_again(&self, pages: &[(Unread, Found)]) {
+        for (unread, _) in pages.iter().rev() {
+            self.undo.have_read(unread.no, unread.from, 0, true);
+        }
+    }
+    /// The undo logs of a page are to be purged one by one, to find out which of them fails
+    /// (PURGE-5). Returns nothing if the page is to be read again.
+    async fn one_by_one(&self, unread: &Unread, mut found: Found, e: &Error) -> Option<Found> {
+        found.logs = 0;
+        if found.to == 0 {
+            found.to = unread.to;
+            return (!self.reads_later(unread, e)).then_some(found);
+        }
+        let mut items = Vec::new();
+        match self.retry(|| self.logs_of(unread, found.to, &mut items)).await {
+            Ok(()) => found.items = items,
+            Err(e) if self.reads_later(unread, &e) => return None,
+            Err(_) => {}
+        }
+        Some(found)
     }
     /// Notes that a page cannot be read. Returns false if it has been tried often enough.
     fn reads_later(&self, unread: &Unread, e: &Error) -> bool {
@@ -149,7 +198,6 @@ impl Engine {
         // the horizon latches such pages, and both locks let nobody in where a writer waits.
         let horizon = self.horizon.read();
         let g = self.store.pool.fix(undo::page_id(unread.no), Latch::S)?;
-        batch.clear();
         (found.logs, found.to) = (0, unread.to);
         found.items.clear();
         // The present undo log, if it is to be purged.
@@ -216,11 +264,92 @@ impl Engine {
         Ok(())
     }
 
-    /// The next undo log that has an entry of its own, if the horizon sees it.
-    fn next_item(&self) -> Option<Item> {
-        let mut items = self.history.items.lock();
-        let trx = items.front()?.trx;
-        if self.horizon.read().sees(trx) { items.pop_front() } else { None }
+    /// The next undo logs that have entries of their own, if the horizon sees them: one, or several
+    /// short ones if the batch takes them.
+    fn next_items(&self, batch: &Batch) -> VecDeque<Item> {
+        let (mut items, mut next, mut pages) = (self.history.items.lock(), VecDeque::new(), 0);
+        let horizon = self.horizon.read();
+        while let Some(item) = items.pop_front() {
+            let joins = next.is_empty() || item.is_short() && batch.takes_more(pages);
+            if !joins || !horizon.sees(item.trx) {
+                items.push_front(item);
+                break;
+            }
+            // A long one is purged by itself.
+            pages += if item.is_short() { item.pages.len() } else { usize::MAX / 2 };
+            next.push_back(item);
+        }
+        next
+    }
+    /// Purges undo logs that have entries of their own.
+    async fn purge_items(
+        &self,
+        mut items: VecDeque<Item>,
+        batch: &mut Batch,
+        turn: &mut Turn,
+    ) -> Step {
+        if items.len() > 1 {
+            match self.purge_together(&mut items, batch, turn).await {
+                Ok(true) => {}
+                Ok(false) => {
+                    self.history.put_back(items);
+                    return Step::Later;
+                }
+                // One by one they tell which of them fails (PURGE-5).
+                Err(_) => self.history.batch_pages.store(0, Relaxed),
+            }
+        }
+        let mut did = 0;
+        while let Some(item) = items.pop_front() {
+            match self.purge_item(item, batch, turn).await {
+                Step::Did(n) => did += n,
+                other => {
+                    self.history.put_back(items);
+                    return other;
+                }
+            }
+        }
+        Step::Did(did)
+    }
+    /// Removes what the changes of several short undo logs made obsolete (NEWER-4). Logs for which
+    /// the batch has no room go back to the history. Returns false, as after an error, if all has
+    /// to be done again.
+    async fn purge_together(
+        &self,
+        items: &mut VecDeque<Item>,
+        batch: &mut Batch,
+        turn: &mut Turn,
+    ) -> Result<bool> {
+        let (mut pages, mut read, mut done) = (0, 0, Ok(true));
+        while read < items.len() && batch.takes_more(pages) && done.is_ok() {
+            let item = &mut items[read];
+            if let Left::Changes(place) = &mut item.left {
+                let mut owner = TrxId::NONE;
+                while let Some((no, part)) = place.next(&item.pages)
+                    && done.is_ok()
+                {
+                    let first = item.first.1;
+                    done = self
+                        .retry(|| self.read_part((no, first), part, &mut owner, batch))
+                        .await
+                        .map(|()| true);
+                    place.pass(no);
+                }
+                place.chains.append(&mut batch.chains);
+            }
+            pages += item.pages.len();
+            read += 1;
+        }
+        self.history.put_back(items.split_off(read));
+        if done.is_ok() {
+            done = self.purge_batch(batch, turn).await;
+        }
+        if matches!(done, Ok(true)) {
+            self.history.counts.changes.fetch_add(batch.changes, Relaxed);
+        } else {
+            items.iter_mut().for_each(|item| item.left = Left::Changes(Place::default()));
+        }
+        done
     }
     async fn purge_item(&self, mut item: Item, batch: &mut Batch, turn: &mut Turn) -> Step {
         match self.purge_log(&mut item, batch, turn).await {
@@ -284,16 +413,36 @@ impl Engine {
             // The other parts are recognised by the transaction that owns them.
             self.retry(|| self.read_part(first, Part::First, &mut owner, batch)).await?;
         }
-        while let Some((no, part)) = place.next(pages) {
-            self.retry(|| self.read_part((no, first.1), part, &mut owner, batch)).await?;
-            if !self.purge_batch(batch, turn).await? {
-                return Ok(false);
+        loop {
+            batch.clear();
+            let mut read: SmallVec<[PageNo; 1]> = SmallVec::new();
+            let mut done = Ok(true);
+            while batch.takes_more(read.len())
+                && let Some((no, part)) = place.next(pages)
+            {
+                done = self
+                    .retry(|| self.read_part((no, first.1), part, &mut owner, batch))
+                    .await
+                    .map(|()| true);
+                if done.is_err() {
+                    break;
+                }
+                place.pass(no);
+                read.push(no);
+            }
+            if read.is_empty() && done.is_ok() {
+                return Ok(true);
+            }
+            if done.is_ok() {
+                done = self.purge_batch(batch, turn).await;
+            }
+            if !matches!(done, Ok(true)) {
+                place.go_back(&read);
+                return done;
             }
             place.chains.append(&mut batch.chains);
             self.history.counts.changes.fetch_add(batch.changes, Relaxed);
-            place.pass(no);
         }
-        Ok(true)
     }
     /// Holds purge off: purge is in no undo log, and begins none until the returned value is
     /// dropped.
@@ -311,7 +460,6 @@ impl Engine {
         batch: &mut Batch,
     ) -> Try<()> {
         let g = self.store.pool.fix(undo::page_id(no), Latch::S)?;
-        batch.clear();
         let at = match part {
             Part::First => {
                 let at = usize::from(first);

@@ -17,6 +17,8 @@ use std::time::Duration;
 /// A turn has one change for each of this many undo logs of history, within the given bounds.
 const LOGS_PER_CHANGE: u64 = 16;
 const TURN_CHANGES: (u64, u64) = (32, 512);
+/// So many versions of rows that are read are as much work as a change.
+const VERSIONS_PER_CHANGE: u64 = 16;
 /// The longest time of a turn.
 const TURN_TIME: Duration = Duration::from_millis(1);
 /// If a pass leaves more undo logs than this, the next pass follows at once.
@@ -34,7 +36,11 @@ pub(super) struct Turn {
 impl Turn {
     /// Counts `n` more changes, and lets other tasks run if the turn is over.
     pub(super) async fn count(&mut self, engine: &Engine, n: usize) {
-        self.changes += n as u64;
+        self.count_read(engine, n, 0).await;
+    }
+    /// Counts versions that were read, too.
+    pub(super) async fn count_read(&mut self, engine: &Engine, n: usize, versions: u64) {
+        self.changes += n as u64 + versions / VERSIONS_PER_CHANGE;
         let now = engine.disk.now();
         let began = *self.began.get_or_insert(now);
         if self.changes >= turn(engine.history.len()) || now.saturating_sub(began) >= TURN_TIME {
@@ -102,17 +108,30 @@ impl Engine {
         self.history.counts.rounds.fetch_add(1, Relaxed);
         let mut view = self.sys.new_view();
         self.sys.open_view(&mut view, TrxId::NONE, || self.store.log.tail());
+        let mut waited = false;
         while !self.sys.may_purge(&view) && !planted(Canary::PurgeTooEarly) {
+            waited = true;
             self.history.lag.look(self.history.len());
             if self.closing.load(Acquire) || self.history.is_stopped() {
                 return false;
             }
             self.nap(Duration::from_millis(5)).await;
         }
-        let seen = view.low_no();
-        // The closed view still knows which transactions it sees. As an open view it would hold up
-        // the next pass.
+        // A closed view still knows which transactions it sees. As an open view it would hold up
+        // the next one.
         view.close();
+        if waited {
+            // While purge waited for a reader, rows may have got any number of versions that this
+            // view does not see, through which purge would have to walk. If nobody reads at
+            // present, a new view may be purged by at once.
+            let mut later = self.sys.new_view();
+            self.sys.open_view(&mut later, TrxId::NONE, || self.store.log.tail());
+            if self.sys.may_purge(&later) {
+                view = later;
+                view.close();
+            }
+        }
+        let seen = view.low_no();
         *self.horizon.write() = view;
         if self.history.len() > self.config.purge_logs_per_task {
             self.history.help.notify();
@@ -134,12 +153,16 @@ impl Engine {
         }
         purged
     }
-    /// Purges the undo logs of one page, or one long log.
+    /// Purges the undo logs of some pages, or some logs that have entries of their own.
     async fn purge_step(&self, batch: &mut Batch, turn: &mut Turn) -> Step {
         let Some(purging) = self.history.start() else { return Step::Later };
-        let step = match self.next_item() {
-            Some(item) => self.purge_item(item, batch, turn).await,
-            None => self.purge_page(batch, turn).await,
+        batch.clear();
+        batch.pages = self.history.batch_pages.load(Relaxed);
+        let items = self.next_items(batch);
+        let step = if items.is_empty() {
+            self.purge_pages(batch, turn).await
+        } else {
+            self.purge_items(items, batch, turn).await
         };
         drop(purging);
         step

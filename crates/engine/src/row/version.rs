@@ -3,7 +3,8 @@
 //! The walk begins at a record under its leaf's latch and keeps this latch, so that no transaction
 //! can roll the newest version back meanwhile. The reader's view keeps the older versions from
 //! purge; a walk for purge ends at a version that every view sees. The walk of a rollback is in
-//! [`older`](super::older).
+//! [`older`](super::older), and that of purge through many versions in
+//! [`newer`](crate::purge).
 //!
 //! - VERS-1: a walk that has to wait for an undo page gives up the latch. It goes on at the same
 //!   version if the newest version is still the one with which it began: the older versions are
@@ -56,6 +57,16 @@ impl Version {
         }
         self.waits = true;
     }
+    /// Writes the key of the version's entry in secondary index `no`. Returns false if it has none.
+    pub(crate) fn entry(&self, table: &Table, no: usize, out: &mut Vec<u8>) -> bool {
+        // If a column of the key lies outside of the row, the version is older than the index.
+        let key = &table.indexes[no].key;
+        if self.marked || key.external_column(&table.layout, &self.payload).is_some() {
+            return false;
+        }
+        table.entry_key(no, &self.payload, &self.key, out);
+        true
+    }
     /// Goes one version back. Returns false if this was the row's first version.
     pub(crate) fn step(&mut self, store: &Store) -> Try<bool> {
         if self.roll.is_insert() || self.roll == RollPtr::NONE {
@@ -104,31 +115,30 @@ pub(crate) fn visible(
 }
 
 /// Whether a version of the row at `r` that a view may still read has `entry` as its key in index
-/// `no`. `settled` says that every view sees a transaction; versions before such a version are not
-/// needed. `v` keeps the state between calls that wait (VERS-1).
+/// `no`. `None` if the `most` newest versions do not tell. `over` says that every view sees a
+/// transaction; versions before such a version are not needed. `v` keeps the state between calls
+/// that wait (VERS-1), and `scratch` is for keys.
 pub(crate) fn has_entry(
     store: &Store,
-    table: &Table,
-    no: usize,
+    (table, no): (&Table, usize),
     entry: &[u8],
     (p, r): (&Page, Rec),
-    settled: impl Fn(TrxId) -> bool,
-    v: &mut Version,
-) -> Try<bool> {
-    let mut key = Vec::new();
+    over: impl Fn(TrxId) -> bool,
+    most: usize,
+    (v, scratch): (&mut Version, &mut Vec<u8>),
+) -> Try<Option<bool>> {
     v.begin(p, r);
-    let has = loop {
-        // If a column of the key lies outside of the row, the version is older than the index.
-        if !v.marked && table.indexes[no].key.external_column(&table.layout, &v.payload).is_none() {
-            table.entry_key(no, &v.payload, index::key(p, r), &mut key);
-            if key == entry {
-                break true;
-            }
+    let mut has = None;
+    for _ in 0..most {
+        if v.entry(table, no, scratch) && scratch == entry {
+            has = Some(true);
+            break;
         }
-        if settled(v.trx) || !v.step(store)? {
-            break false;
+        if over(v.trx) || !v.step(store)? {
+            has = Some(false);
+            break;
         }
-    };
+    }
     v.waits = false;
     Ok(has)
 }

@@ -186,6 +186,102 @@ fn records(e: &Engine, t: &Table, no: usize) -> usize {
     n
 }
 
+/// Purge takes entries of rows that have got many versions since which its view does not see: it
+/// reads them a bounded number of times, whether the entries are of one long transaction or of many
+/// short ones, and of one row or of several. Tests NEWER-4.
+#[test]
+fn purge_behind_many_changes_of_a_row_is_linear_work() {
+    const CHANGES: i64 = 6000;
+    let dir = Dir::new("purge-behind");
+    let (e, _) = open_with(&dir, |c| c.purge_threads = 1);
+    block_on(async {
+        let columns = vec![("a", int()), ("b", int())];
+        let indexes =
+            vec![IndexDef::secondary("a", false, [1]), IndexDef::secondary("b", false, [2])];
+        let t = create(&e, "t", columns, indexes).await;
+        let row =
+            |id: i64, a: i64, b: i64| encoded(&t, &[Value::Int(id), Value::Int(a), Value::Int(b)]);
+        let mut trx = e.begin(KillFlag::new());
+        for id in 0..5 {
+            trx.insert(&t, &row(id, -1, -1)).await.unwrap();
+        }
+        commit(&mut trx).await;
+        let mut newer = e.begin(KillFlag::new());
+        for (round, (rows, long)) in [(1, false), (1, true), (5, true)].into_iter().enumerate() {
+            purged(&e).await;
+            e.history.stop();
+            let base = round as i64 * 1_000_000;
+            for n in 0..CHANGES {
+                let id = n % rows;
+                let at = locked(&mut trx, &t, id).await.unwrap();
+                trx.update(&t, at.row(), &row(id, base + n, base + n % 50)).await.unwrap();
+                if !long {
+                    drop(trx.commit().await.unwrap());
+                }
+            }
+            commit(&mut trx).await;
+            // These versions need other entries than those before, and some of the same.
+            for n in 0..CHANGES {
+                let id = n % rows;
+                let at = locked(&mut newer, &t, id).await.unwrap();
+                let b = base + if n % 7 == 0 { n % 50 } else { n };
+                newer.update(&t, at.row(), &row(id, base + CHANGES + n, b)).await.unwrap();
+            }
+            let before = e.history.counts.newer_read.load(SeqCst);
+            e.history.resume();
+            purged(&e).await;
+            let read = e.history.counts.newer_read.load(SeqCst) - before;
+            assert!(read > CHANGES as u64 / 2, "{rows} rows, long: {long}: {read}");
+            assert!(read < 10 * CHANGES as u64, "{rows} rows, long: {long}: {read}");
+            // The entries of the older versions are gone, and those of the newer ones are there.
+            let of_a = records(&e, &t, 1) as i64;
+            assert!((CHANGES..CHANGES + 16).contains(&of_a), "{rows} rows, long: {long}: {of_a}");
+            if round == 0 {
+                newer.rollback().await.unwrap();
+            } else {
+                commit(&mut newer).await;
+            }
+            clean(&e, &t, 5).await;
+            for no in 0..3 {
+                assert_eq!(records(&e, &t, no), 5, "index {no}");
+            }
+        }
+        drop((trx, newer));
+        e.close().await.unwrap();
+    });
+}
+
+/// While a reader holds purge up, a row gets any number of versions. Purge does not walk through
+/// them afterwards: if nobody reads then, it takes them all.
+#[test]
+fn purge_that_has_waited_for_a_reader_goes_to_the_present() {
+    const CHANGES: i64 = 2000;
+    let dir = Dir::new("purge-reader");
+    let (e, _) = open(&dir);
+    block_on(async {
+        let t =
+            create(&e, "t", vec![("k", int())], vec![IndexDef::secondary("k", false, [1])]).await;
+        let row = |k: i64| encoded(&t, &[Value::Int(1), Value::Int(k)]);
+        let (mut trx, mut reader) = (e.begin(KillFlag::new()), e.begin(KillFlag::new()));
+        trx.insert(&t, &row(-1)).await.unwrap();
+        commit(&mut trx).await;
+        reader.open_view();
+        for k in 0..CHANGES {
+            let at = locked(&mut trx, &t, 1).await.unwrap();
+            trx.update(&t, at.row(), &row(k)).await.unwrap();
+            commit(&mut trx).await;
+            if k == 300 {
+                within(&e, "purge has a view", || e.sys.open_views() == 2).await;
+            }
+        }
+        reader.rollback().await.unwrap();
+        clean(&e, &t, 1).await;
+        assert_eq!(e.history.counts.newer_read.load(SeqCst), 0);
+        drop((trx, reader));
+        e.close().await.unwrap();
+    });
+}
+
 /// `innodb_max_purge_lag`: changes wait while the history is too long, and no longer.
 #[test]
 fn changes_wait_while_purge_is_too_far_behind() {
