@@ -169,6 +169,28 @@ impl Check<'_> {
                 _ => zeros().is_ok_and(|zeros| !zeros.is_empty() && zeros.start <= end),
             }
     }
+    /// Tells of a file that the index names and that is not there.
+    fn missing(&mut self, path: &Path) {
+        let (path, index) = (path.display(), self.place.index());
+        let index = index.display();
+        if self.is_reset {
+            (self.tell)(Told::Note(format!(
+                "{path} is gone and {index} still names it, as a crash during RESET BINARY LOGS \
+                 AND GTIDS leaves it"
+            )));
+        } else if self.sums.files == 0 {
+            // PURGE removes the first files, and then their lines of the index.
+            (self.tell)(Told::Note(format!(
+                "{path} is gone and {index} still names it, as a crash during PURGE BINARY LOGS \
+                 leaves it: a start takes the name away"
+            )));
+        } else {
+            self.damage(format!(
+                "{path} is missing, and {index} names it: restore it, or set up the replicas \
+                 again that need it"
+            ));
+        }
+    }
     /// Checks a file. `before` is the file before it, if that can be read. Returns its begin.
     fn file(&mut self, number: u32, before: Option<(u32, Begin)>) -> Option<(u32, Begin)> {
         let path = self.place.path(number);
@@ -181,24 +203,8 @@ impl Check<'_> {
             return None;
         }
         if !self.disk.exists(&path) {
-            let (path, index) = (path.display(), self.place.index());
-            let index = index.display();
             self.names.before = None;
-            match () {
-                () if self.is_reset => (self.tell)(Told::Note(format!(
-                    "{path} is gone and {index} still names it, as a crash during RESET BINARY \
-                     LOGS AND GTIDS leaves it"
-                ))),
-                // PURGE removes the first files, and then their lines of the index.
-                () if self.sums.files == 0 => (self.tell)(Told::Note(format!(
-                    "{path} is gone and {index} still names it, as a crash during PURGE BINARY \
-                     LOGS leaves it: a start takes the name away"
-                ))),
-                () => self.damage(format!(
-                    "{path} is missing, and {index} names it: restore it, or set up the replicas \
-                     again that need it"
-                )),
-            }
+            self.missing(&path);
             return None;
         }
         self.sums.files += 1;
