@@ -74,7 +74,7 @@ pub use log::{PolicySettings, WriterMode};
 pub use pool_list::PoolListState;
 pub use pool_resize::{LEAST_POOL_INSTANCE_BYTES, PoolResizeStage, PoolResizeState};
 pub use recovery::Report;
-pub use recovery::check_files::{Checked, Told, check_files};
+pub use recovery::check_files::{Checked, StoppedDirectory, Told};
 pub use recovery::forced::Forced;
 pub use start::DEFAULT_COLLATION;
 pub use trx::commit::CommitTicket;

@@ -7,6 +7,7 @@
 //! RESIZE-3: a newer size replaces the one under way at the next step, in either direction, and the
 //! shutdown ends the task at the next step. The pool is whole between any two steps.
 //! RESIZE-4: a size is reached as long as pages can be written and read, whatever sessions do.
+//! RESIZE-5: a statement gets no larger pool than the system has memory for when it asks.
 use crate::PAGE_SIZE;
 use crate::buf::LEAST_FRAMES;
 use crate::buf::resize::{Left, Step, Withdrawal};
@@ -131,6 +132,11 @@ impl Engine {
     /// The bytes of the pages that the pool uses now.
     pub fn pool_bytes(&self) -> u64 {
         self.store.pool.size() as u64 * PAGE_SIZE as u64
+    }
+    /// The bytes of the frames that hold a page now. The others may have no memory yet.
+    pub fn pool_used_bytes(&self) -> u64 {
+        let pool = &self.store.pool;
+        pool.size().saturating_sub(pool.free_frames()) as u64 * PAGE_SIZE as u64
     }
     /// Calls `f` now and whenever the pool may use more memory or uses less, with the bytes.
     pub fn follow_pool_size(&self, f: impl Fn(u64) + Send + Sync + 'static) {

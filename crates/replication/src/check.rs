@@ -6,18 +6,26 @@
 //! and at its place, transactions follow each other without a gap, none has a name that another one
 //! has, and the transactions before each file are those that it counts in PREVIOUS_GTIDS
 //! (BINLOG-FILES-7). What lies behind that place a start makes again from the redo log, whatever is
-//! there.
+//! there. Where a reset has not come to its end, a start removes all files.
 //! BINLOG-CHECK-3: the memory is that of a piece of an event and of the names of the transactions,
 //! for which there is a bound: names that a server has drawn are a few intervals.
+//! BINLOG-CHECK-4: where nothing tells how far the last file of a log was durable, because the log
+//! is of another data directory or the redo log cannot be read, this file may end as a crash leaves
+//! it: inside an event or a transaction, or with zeros from within an event on.
 use crate::Binlog;
+use crate::binlog::Outcome;
 use crate::files::Place;
 use crate::files::order::Begin;
 use redolith_binlog::file::{FIRST_EVENT_AT, Piece, file_name, file_number};
 use redolith_binlog::{
-    BinlogPosition, Damage, Event, EventType, Gtid, GtidEvent, GtidSet, Index, ReadError, Reader,
+    BinlogPosition, Damage, Event, EventType, Gtid, GtidEvent, GtidSet, Header, Index, ReadError,
+    Reader,
 };
 use redolith_disk::{Disk, OpenHow};
 use redolith_engine::Told;
+use std::io;
+use std::ops::Range;
+use std::path::Path;
 
 /// The most findings of one file that are told.
 const MOST_FINDINGS: usize = 20;
@@ -55,15 +63,33 @@ pub fn check(disk: &dyn Disk, binlog: &Binlog, tell: &mut dyn FnMut(Told)) -> Ch
         file.and_then(|file| file.len()).unwrap_or(0)
     };
     let lens: Vec<u64> = numbers.iter().map(len).collect();
-    let whole = lens.iter().sum();
-    let (goes_on, sums) = (binlog.goes_on_at(), Checked::default());
+    let (whole, sums) = (lens.iter().sum(), Checked::default());
+    let outcome = binlog.outcome();
+    if outcome == Some(Outcome::RemovesAll) {
+        tell(Told::Note(format!(
+            "RESET BINARY LOGS AND GTIDS has not come to its end: a start removes all files of {}, \
+             and makes those anew that the redo log has",
+            place.index().display()
+        )));
+        return sums;
+    }
+    let (goes_on, made_from) = match outcome {
+        Some(Outcome::GoesOn(at)) => (Some(at), at.file.saturating_add(1)),
+        Some(Outcome::BeginsWith(first)) => (None, first),
+        _ => (None, u32::MAX),
+    };
+    let of_others = numbers.iter().copied().take_while(|number| *number < made_from);
+    let ends = Ends { goes_on, made_from, torn: of_others.last().filter(|_| goes_on.is_none()) };
+    // A start that has been judged knows of each reset of its own log.
+    let is_reset = matches!(outcome, None | Some(Outcome::Leaves)) && binlog.is_reset();
     let names = Names { before: Some(GtidSet::new()), intervals: 0 };
+    let named = &numbers;
     let mut check =
-        Check { disk, place, named: &numbers, goes_on, names, sums, whole, found: 0, tell };
+        Check { disk, place, named, ends, is_reset, names, sums, whole, found: 0, tell };
     let mut before = None;
     for (i, number) in numbers.iter().enumerate() {
         check.found = 0;
-        before = check.file(*number, before.take(), i + 1 == numbers.len());
+        before = check.file(*number, before.take());
         check.sums.bytes += lens[i];
         (check.tell)(Told::Progress(check.sums.bytes, whole));
     }
@@ -75,13 +101,24 @@ struct Check<'a> {
     place: &'a Place,
     /// The files that the index names.
     named: &'a [u32],
-    goes_on: Option<BinlogPosition>,
+    ends: Ends,
+    /// Whether a reset of another log may have removed any of the files.
+    is_reset: bool,
     names: Names,
     sums: Checked,
     whole: u64,
     /// How many findings of the file were told.
     found: usize,
     tell: &'a mut dyn FnMut(Told),
+}
+/// How far the files are to be whole.
+struct Ends {
+    /// Where a start goes on with the log.
+    goes_on: Option<BinlogPosition>,
+    /// The first file that a start makes again.
+    made_from: u32,
+    /// The file that may end as a crash leaves it (BINLOG-CHECK-4).
+    torn: Option<u32>,
 }
 /// The names of the transactions so far.
 struct Names {
@@ -112,15 +149,52 @@ impl Check<'_> {
         let path = self.place.path(number);
         self.damage(format!("binary log {}, position {position}: {why}", path.display()));
     }
+    /// Takes damage that has ended the reading of a file, which ends at `end` or behind.
+    fn broken(&mut self, number: u32, e: &ReadError, end: u64) {
+        self.names.before = None;
+        match self.is_torn(number, e, end) {
+            true => (self.tell)(Told::Note(format!("{e}, as a crash leaves it"))),
+            false => self.damage(e.to_string()),
+        }
+    }
+    /// Whether a crash may have left the damage of an event that says that it ends at `end`
+    /// (BINLOG-CHECK-4).
+    fn is_torn(&self, number: u32, e: &ReadError, end: u64) -> bool {
+        let zeros = || zeros_at_end(self.disk, &self.place.path(number));
+        let end = end.max(e.position + Header::LEN as u64);
+        self.ends.torn == Some(number)
+            && match e.damage {
+                Damage::Cut { .. } => true,
+                Damage::Io(_) => false,
+                _ => zeros().is_ok_and(|zeros| !zeros.is_empty() && zeros.start <= end),
+            }
+    }
+    /// Tells of a file that the index names and that is not there.
+    fn missing(&mut self, path: &Path) {
+        let (path, index) = (path.display(), self.place.index());
+        let index = index.display();
+        if self.is_reset {
+            (self.tell)(Told::Note(format!(
+                "{path} is gone and {index} still names it, as a crash during RESET BINARY LOGS \
+                 AND GTIDS leaves it"
+            )));
+        } else if self.sums.files == 0 {
+            // PURGE removes the first files, and then their lines of the index.
+            (self.tell)(Told::Note(format!(
+                "{path} is gone and {index} still names it, as a crash during PURGE BINARY LOGS \
+                 leaves it: a start takes the name away"
+            )));
+        } else {
+            self.damage(format!(
+                "{path} is missing, and {index} names it: restore it, or set up the replicas \
+                 again that need it"
+            ));
+        }
+    }
     /// Checks a file. `before` is the file before it, if that can be read. Returns its begin.
-    fn file(
-        &mut self,
-        number: u32,
-        before: Option<(u32, Begin)>,
-        is_last: bool,
-    ) -> Option<(u32, Begin)> {
+    fn file(&mut self, number: u32, before: Option<(u32, Begin)>) -> Option<(u32, Begin)> {
         let path = self.place.path(number);
-        if self.goes_on.is_some_and(|at| number > at.file) {
+        if number >= self.ends.made_from {
             (self.tell)(Told::Note(format!(
                 "{} lies behind the place where the binary log goes on: a start makes it again, or \
                  sets it aside",
@@ -128,40 +202,26 @@ impl Check<'_> {
             )));
             return None;
         }
-        if !self.disk.exists(&path) && self.sums.files == 0 {
-            // PURGE removes the first files, and then their lines of the index.
-            (self.tell)(Told::Note(format!(
-                "{} is gone and {} still names it, as a crash during PURGE BINARY LOGS leaves it: \
-                 a start takes the name away",
-                path.display(),
-                self.place.index().display()
-            )));
-            self.names.before = None;
-            return None;
-        }
         if !self.disk.exists(&path) {
-            self.damage(format!(
-                "{} is missing, and {} names it: restore it, or set up the replicas again that \
-                 need it",
-                path.display(),
-                self.place.index().display()
-            ));
             self.names.before = None;
+            self.missing(&path);
             return None;
         }
         self.sums.files += 1;
         let begin = match Begin::read(self.disk, self.place, number) {
             Ok(begin) => begin,
             Err(e) => {
-                let is_cut = matches!(e.damage, Damage::Cut { .. });
-                match is_cut && is_last && self.goes_on.is_none() {
-                    true => (self.tell)(Told::Note(format!("{e}, as a crash leaves it"))),
-                    false => self.damage(e.to_string()),
-                }
-                self.names.before = None;
+                self.broken(number, &e, e.end());
                 return None;
             }
         };
+        if self.ends.torn == Some(number) && !begin.counts_previous {
+            (self.tell)(Told::Note(format!(
+                "{} ends before its PREVIOUS_GTIDS event, as a crash leaves it",
+                path.display()
+            )));
+            return None;
+        }
         if let Some((left, of_left)) = &before
             && let Some(why) = of_left.before(
                 &begin,
@@ -179,13 +239,8 @@ impl Check<'_> {
         }
         let is_new_log = before.is_none() || begin.begins_a_log();
         self.previous(number, &begin, is_new_log);
-        if let Err(e) = self.events(number, is_last) {
-            self.names.before = None;
-            let is_cut = matches!(e.damage, Damage::Cut { .. });
-            match is_cut && is_last && self.goes_on.is_none() {
-                true => (self.tell)(Told::Note(format!("{e}, as a crash leaves it"))),
-                false => self.damage(e.to_string()),
-            }
+        if let Err(e) = self.events(number) {
+            self.broken(number, &e, e.end());
         }
         Some((number, begin))
     }
@@ -204,9 +259,9 @@ impl Check<'_> {
     }
 
     /// Reads the events of a file.
-    fn events(&mut self, number: u32, is_last: bool) -> Result<(), ReadError> {
+    fn events(&mut self, number: u32) -> Result<(), ReadError> {
         let mut reader = Reader::open(self.disk, &self.place.path(number))?;
-        let goes_on = self.goes_on.filter(|at| at.file == number);
+        let goes_on = self.ends.goes_on.filter(|at| at.file == number);
         if let Some(at) = goes_on {
             reader.judge_end(at.offset)?;
         }
@@ -221,14 +276,16 @@ impl Check<'_> {
                     let gtid = match event.decode() {
                         Ok(Event::Gtid(gtid)) => Ok(Some(gtid)),
                         Ok(_) => Ok(None),
-                        Err(e) => Err(e.to_string()),
+                        Err(e) => Err(e),
                     };
                     (event.header.event_type, event.end(), gtid)
                 }
                 Ok(Some(Piece::Long { position, header })) => {
                     (header.event_type, position + u64::from(header.len), Ok(None))
                 }
-                Err(e @ ReadError { damage: Damage::Checksum { .. }, .. }) => {
+                Err(e @ ReadError { damage: Damage::Checksum { .. }, .. })
+                    if !self.is_torn(number, &e, e.end()) =>
+                {
                     self.damage(e.to_string());
                     // The event may have begun or ended a transaction.
                     (open, self.names.before) = (None, None);
@@ -267,18 +324,23 @@ impl Check<'_> {
                     self.transaction(number, position, &gtid, &mut sequence);
                 }
                 Ok(None) => {}
-                Err(why) => {
-                    self.damage(why);
+                Err(e) if self.is_torn(number, &e, end) => {
+                    self.broken(number, &e, end);
+                    return Ok(());
+                }
+                Err(e) => {
+                    self.damage(e.to_string());
                     open = None;
                 }
             }
         }
+        if self.ends.torn == Some(number) {
+            return Ok(());
+        }
         if !counts_those_before {
             self.wrong(number, reader.position(), "the file ends before its PREVIOUS_GTIDS event");
         }
-        if let Some(Open { at, .. }) = open
-            && (!is_last || goes_on.is_some())
-        {
+        if let Some(Open { at, .. }) = open {
             self.wrong(number, at, "the file ends inside the transaction that begins here");
         }
         Ok(())
@@ -309,6 +371,26 @@ impl Check<'_> {
             self.wrong(number, position, "the names of the transactions have too many gaps");
         }
     }
+}
+/// The zeros that a file ends with.
+fn zeros_at_end(disk: &dyn Disk, path: &Path) -> io::Result<Range<u64>> {
+    const PIECE: u64 = 64 << 10;
+    let file = disk.open(path, OpenHow::existing(false))?;
+    let len = file.len()?;
+    let (mut from, mut piece) = (len, Vec::new());
+    while from > 0 {
+        let at = from.saturating_sub(PIECE);
+        piece.resize((from - at) as usize, 0);
+        file.read_at(&mut piece, at)?;
+        match piece.iter().rposition(|byte| *byte != 0) {
+            Some(last) => {
+                from = at + last as u64 + 1;
+                break;
+            }
+            None => from = at,
+        }
+    }
+    Ok(from..len)
 }
 /// The first names of a set.
 fn shown(names: &GtidSet) -> String {

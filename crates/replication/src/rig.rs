@@ -62,6 +62,11 @@ impl Rig {
         self.rotate_after(why, max_file_bytes, 0);
     }
     pub(crate) fn rotate_after(&mut self, why: Why, max_file_bytes: u64, after: u32) {
+        self.append(self.rotation(why, max_file_bytes, after));
+        self.publish();
+    }
+    /// The record of a rotation.
+    pub(crate) fn rotation(&self, why: Why, max_file_bytes: u64, after: u32) -> Vec<u8> {
         let options = Options {
             server_id: 5,
             checksum: self.checksum,
@@ -70,8 +75,7 @@ impl Rig {
             uuid: self.uuid,
             server_version: "8.0.36-redolith".into(),
         };
-        self.append(Record::Rotate { why, us: 1_000_000, after, options }.encode());
-        self.publish();
+        Record::Rotate { why, us: 1_000_000, after, options }.encode()
     }
     pub(crate) fn transaction(&mut self, text: &str) {
         let stamp = Stamp { timestamp: 1, server_id: 5 };

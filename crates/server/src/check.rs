@@ -3,7 +3,7 @@
 use crate::start::binlog_place;
 use redolith_disk::Disk;
 use redolith_engine::commit_stream::CommitStream;
-use redolith_engine::{Config, Told, check_files};
+use redolith_engine::{Config, StoppedDirectory, Told};
 use redolith_replication::{Binlog, check};
 use std::io::{IsTerminal, Write};
 use std::path::Path;
@@ -42,6 +42,8 @@ pub fn run(args: &[String], disk: Arc<dyn Disk>) -> Result<(), String> {
     let Request { dir, config, log_bin } = request(args)?;
     let mut teller = Teller::new(disk.clone());
     let mut damaged = 0;
+    // Until the last file of the binary log has been read, too (STOPPED-1).
+    let stopped = StoppedDirectory::lock(disk.clone(), &config).map_err(|e| e.to_string())?;
     let binlog = match binlog(&disk, &config.dir, log_bin) {
         Ok(binlog) => binlog,
         Err(why) => {
@@ -51,8 +53,8 @@ pub fn run(args: &[String], disk: Arc<dyn Disk>) -> Result<(), String> {
         }
     };
     let stream = binlog.as_deref().map(|binlog| binlog as &dyn CommitStream);
-    let checked = check_files(disk.clone(), &config, stream, &mut |told| teller.tell(told))
-        .map_err(|e| e.to_string())?;
+    let checked =
+        stopped.check(stream, &mut |told| teller.tell(told)).map_err(|e| e.to_string())?;
     damaged += checked.damaged;
     line(&format!(
         "{} pages ({} in use, {} MiB) in {} files read in {:.1} s",
@@ -75,6 +77,7 @@ pub fn run(args: &[String], disk: Arc<dyn Disk>) -> Result<(), String> {
             teller.seconds()
         ));
     }
+    drop(stopped);
     match damaged {
         0 => {
             line("no damage found");

@@ -209,7 +209,8 @@ impl Channel {
     }
     /// Sends what there is of an answer that goes on.
     pub async fn drain_all(&mut self) -> Result<(), Ended> {
-        self.status.counters.add(Counter::BytesSent, self.output.buf.len() as u64);
+        let bytes = self.socket.newly_sent(self.output.buf.len());
+        self.status.counters.add(Counter::BytesSent, bytes);
         self.socket.write_all(&self.output.buf, self.write_timeout_s).await?;
         self.output.sent();
         Ok(())
@@ -227,7 +228,8 @@ impl Channel {
     /// Sends the answer.
     pub async fn flush(&mut self) -> Result<(), Ended> {
         if !self.output.buf.is_empty() {
-            self.status.counters.add(Counter::BytesSent, self.output.buf.len() as u64);
+            let bytes = self.socket.newly_sent(self.output.buf.len());
+            self.status.counters.add(Counter::BytesSent, bytes);
             self.socket.send(&mut self.output.buf, self.write_timeout_s).await?;
         }
         Ok(())

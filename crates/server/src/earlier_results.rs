@@ -12,6 +12,8 @@
 //! EARLIER-3: nobody waits for a client that does not take earlier results: the statement goes on,
 //! and a kill ends it. What is set aside counts like the output buffer for the limit above which
 //! the connection waits for the client (CONN-2), and in the account of memory (CONN-4).
+//! EARLIER-4: a byte counts once in `Bytes_sent`. The rest of an answer to an earlier packet was
+//! counted when the answer was given to the socket, and so counts no more when it is set aside.
 use crate::stream::Writer;
 use parking_lot::Mutex;
 use redolith_sql::Aside;

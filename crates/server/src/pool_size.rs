@@ -16,6 +16,21 @@ pub fn tell_greatest(s: &Settings) {
         s.tell(Var::InnodbBufferPoolSizeMax, &greatest.to_string());
     }
 }
+/// Warns of a pool for which the system has not the memory: a start has no one to refuse, and what
+/// takes the memory may be about to end.
+pub fn warn_of_shortage(s: &Settings) {
+    let pool = s.bits(Var::InnodbBufferPoolSize);
+    if let Some(shortage) = shortage(pool, redolith_disk::available_memory_bytes()) {
+        tracing::warn!("{shortage}");
+    }
+}
+fn shortage(pool: u64, available: Option<u64>) -> Option<String> {
+    let available = available.filter(|available| *available < pool)?;
+    Some(format!(
+        "innodb_buffer_pool_size is {pool}, and {available} bytes of memory are available: the \
+         system may end the server when the pool fills"
+    ))
+}
 /// Shows how many instances the pool has. It has no more than its first size has room for.
 pub fn tell_instances(s: &Settings, engine: &Engine) {
     let (asked, has) = (s.bits(Var::InnodbBufferPoolInstances), engine.pool_instances() as u64);
@@ -73,4 +88,17 @@ pub fn bound_memory(s: &Settings, memory: &Arc<ServerMemory>, engine: &Arc<Engin
     s.on_change(Var::InnodbLogBufferSize, move |bytes| of_log.change(|s| s.log_buffer = bytes));
     s.on_change(Var::RedolithServerMemory, move |bytes| of_setting.change(|s| s.asked = bytes));
     engine.follow_pool_size(move |bytes| bound.change(|s| s.pool = bytes));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pool_beyond_the_available_memory_is_told() {
+        assert_eq!(shortage(1000, None), None);
+        assert_eq!(shortage(1000, Some(1000)), None);
+        let told = shortage(1000, Some(999)).expect("it is too large");
+        assert!(told.contains(" is 1000, and 999 bytes"), "{told}");
+    }
 }

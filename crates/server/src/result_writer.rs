@@ -67,7 +67,7 @@ impl Wire<'_> {
         let all = self.output.buf.len();
         let sent = self.socket.write_in_statement(&self.output.buf, self.write_timeout_s).await;
         let gone = *sent.as_ref().unwrap_or(&all);
-        self.counters.add(Counter::BytesSent, gone as u64);
+        self.counters.add(Counter::BytesSent, self.socket.newly_sent(gone));
         self.output.sent_first(gone);
         match sent {
             Ok(gone) if gone == all => Ok(()),
@@ -79,7 +79,7 @@ impl Wire<'_> {
     pub fn take_back(&mut self) {
         if std::mem::take(&mut self.aside) > 0 {
             let sent = self.socket.take_back(&mut self.output.buf);
-            self.counters.add(Counter::BytesSent, sent as u64);
+            self.counters.add(Counter::BytesSent, self.socket.newly_sent(sent));
         }
     }
     /// Answers COM_STMT_FETCH with at most `most` rows. Returns whether the cursor stays open: it
@@ -121,7 +121,8 @@ impl Wire<'_> {
     /// seen a part of the request would send the file.
     async fn send_request(&mut self) -> Result<(), SqlError> {
         self.take_back();
-        self.counters.add(Counter::BytesSent, self.output.buf.len() as u64);
+        let bytes = self.socket.newly_sent(self.output.buf.len());
+        self.counters.add(Counter::BytesSent, bytes);
         let sent = self.socket.write_all(&self.output.buf, self.write_timeout_s).await;
         self.output.sent();
         sent.map_err(|_| error::interrupted())

@@ -27,6 +27,8 @@ pub struct Socket {
     broken: bool,
     /// Made by the first packet with several statements.
     earlier: Option<Arc<EarlierResults>>,
+    /// How many of the next bytes that leave were counted already (EARLIER-4).
+    counted: usize,
 }
 impl Drop for Socket {
     /// Sends the queued answer (OUT-2) and withdraws the look at the client (HANGUP-1) before the
@@ -62,7 +64,8 @@ impl Socket {
         let (reader, writer) = stream.split();
         hang_up::look_from(&process, reader.as_fd());
         let writer = Arc::new(writer);
-        Socket { reader, writer, process, post, batch: None, broken: false, earlier: None }
+        let (batch, broken, earlier, counted) = (None, false, None, 0);
+        Socket { reader, writer, process, post, batch, broken, earlier, counted }
     }
 
     /// Appends what the client has sent to `buf`, waiting for at least one byte. A kill of the
@@ -231,7 +234,9 @@ impl Socket {
         // before it got the answer.
         self.hurry();
         if self.post.has_rest() {
-            earlier.add(&mut self.post.take_rest());
+            let mut rest = self.post.take_rest();
+            self.counted += rest.len();
+            earlier.add(&mut rest);
         }
         (earlier.add(output), SetAside(Some(earlier)))
     }
@@ -242,6 +247,12 @@ impl Socket {
         let taken = earlier.take_back(output);
         self.broken |= taken.is_broken;
         taken.sent
+    }
+    /// How many of the next `bytes` that leave are to be counted (EARLIER-4).
+    pub fn newly_sent(&mut self, bytes: usize) -> u64 {
+        let known = self.counted.min(bytes);
+        self.counted -= known;
+        (bytes - known) as u64
     }
     /// The capacity of the buffer for results that are set aside.
     pub fn aside_capacity(&self) -> usize {
@@ -362,6 +373,48 @@ mod tests {
             let all: Vec<u8> = sent.iter().flat_map(|n| vec![*n; LONG]).collect();
             assert!(reader.join().unwrap() == all);
         }
+    }
+
+    /// Tests EARLIER-4: the rest of an answer was counted with the answer, whether it leaves while
+    /// it is set aside or with what follows.
+    #[tokio::test]
+    async fn a_rest_that_is_set_aside_counts_once() {
+        const LONG: usize = 4 << 20;
+        let (_processes, _process, mut socket, mut theirs) = pair();
+        // The runtime has to see that there is room.
+        let room = poll_fn(|cx| match &*socket.writer {
+            Writer::Unix(s) => s.as_ref().poll_write_ready(cx),
+            Writer::Tcp(_) => unreachable!("a Unix socket"),
+        });
+        room.await.unwrap();
+        socket.leave(vec![1; LONG]);
+        let mut output = vec![2; 100];
+        let (bytes, mut aside) = socket.set_aside(&mut output);
+        assert_eq!(bytes, LONG + 100);
+        let mut wait = true;
+        poll_fn(|cx| {
+            let waits = std::mem::take(&mut wait);
+            let polled = redolith_sql::Aside::poll(&mut aside, cx, |_| match waits {
+                true => Poll::Pending,
+                false => Poll::Ready(()),
+            });
+            cx.waker().wake_by_ref();
+            polled
+        })
+        .await;
+        output.extend_from_slice(&[3; 10]);
+        let sent = socket.take_back(&mut output);
+        assert!(sent > 0 && sent < LONG);
+        assert_eq!(socket.newly_sent(sent), 0);
+        let reader = std::thread::spawn(move || {
+            let mut got = vec![0; LONG + 110];
+            theirs.read_exact(&mut got).unwrap();
+            got
+        });
+        assert_eq!(socket.newly_sent(output.len()), 110);
+        socket.write_all(&output, 100).await.unwrap();
+        assert!(reader.join().unwrap() == [vec![1; LONG], vec![2; 100], vec![3; 10]].concat());
+        assert_eq!(socket.newly_sent(7), 7);
     }
 
     /// Tests OUT-5: what a client gets is a part of the answer, and nothing behind it.

@@ -113,6 +113,7 @@ async fn run_inside(
     let uuid = read_uuid(&*disk, &uuid_path)?;
     let binlog = open_binlog(&settings, &disk, &datadir)?;
     pool_size::tell_greatest(&settings);
+    pool_size::warn_of_shortage(&settings);
     let opening = Engine::open_with(
         engine_config(&settings, &datadir),
         disk.clone(),

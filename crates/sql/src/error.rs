@@ -40,7 +40,7 @@ const fn sqlstate(code: u16) -> &'static [u8; 5] {
         1227 | 1230 | 1234 | 1231 | 1232 | 1235 | 1239 | 1248 | 1250 | 1253 | 1305 | 1425
         | 1426 | 1427 | 1439 | 1461 | 1582 | 1583 | 1083 | 1084 | 3948 | 3954 => b"42000",
         1141 | 1172 | 1280 | 1286 => b"42000",
-        1038 => b"HY001",
+        1037 | 1038 => b"HY001",
         1329 => b"02000",
         1045 => b"28000",
         1046 => b"3D000",
@@ -251,6 +251,9 @@ errors! {
     wrong_database_name(name) = 1102, "Incorrect database name '{name}'";
     wrong_table_name(name) = 1103, "Incorrect table name '{name}'";
     unknown_error(what) = 1105, "{what}";
+    no_memory_for_pool(wanted, more, available) = 1037,
+        "Out of memory: innodb_buffer_pool_size = {wanted} needs {more} bytes more than the pool \
+         uses, and {available} are available";
     log_not_reopened(why) = 1105, "{why}; the file that was open goes on being written";
     unknown_target(table) = 1109, "Unknown table '{table}' in MULTI DELETE";
     /// `what` is VIEW or BASE TABLE.

@@ -86,6 +86,17 @@ pub struct ReadError {
     pub damage: Damage,
 }
 
+impl ReadError {
+    /// Where the event ends, as far as the damage tells.
+    pub fn end(&self) -> u64 {
+        self.position
+            + match self.damage {
+                Damage::Checksum { len, .. } | Damage::Position { len, .. } => u64::from(len),
+                _ => 0,
+            }
+    }
+}
+
 /// An event whose frame was checked, but not its body.
 #[derive(Clone, Copy, Debug)]
 pub struct RawEvent<'r> {

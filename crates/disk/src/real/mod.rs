@@ -42,7 +42,7 @@ mod standard_output;
 #[cfg(test)]
 mod tests;
 
-pub use memory::memory_bytes;
+pub use memory::{available_memory_bytes, memory_bytes};
 pub use schedule::{
     Contention, Placement, Thread, bind_thread, calculate_in_background, calculate_in_foreground,
     place_thread, process_cpus, this_thread, unbind_this_thread,

@@ -7,6 +7,8 @@
 //! match, is the business of CHECK TABLE.
 //!
 //! CHECK-1: nothing is written (JUDGE-1).
+//! STOPPED-1: what is read is that of a stopped server: [`StoppedDirectory`] keeps the lock of the
+//! directory until the last file has been read, those of the binary log included.
 use super::directory::{self, Directory};
 use super::{Judged, Report};
 use crate::buf::BufferPool;
@@ -22,6 +24,7 @@ use crate::space::{READS, Spaces, bitmap, counted_pages};
 use crate::{Error, Lsn, PAGE_SIZE, PageId, PageNo, Result, SpaceId};
 use hashbrown::HashMap;
 use redolith_disk::{AlignedBuf, Disk, File, Io, Op, OpenHow};
+use std::any::Any;
 use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -55,42 +58,53 @@ pub struct Checked {
     pub damaged: u64,
 }
 
-/// Checks the directory of `config`, whose other parts say where the doublewrite files are, and
-/// lets `stream`, if there is one, judge what the redo log has for it. Fails
-/// where there is no data directory or a server uses it, and where a file cannot be listed; damage
-/// is told, and no error.
-pub fn check_files(
+/// A data directory that no server uses, nor begins to use while this value is there (STOPPED-1).
+pub struct StoppedDirectory<'c> {
     disk: Arc<dyn Disk>,
-    config: &Config,
-    stream: Option<&dyn CommitStream>,
-    tell: &mut dyn FnMut(Told),
-) -> Result<Checked> {
-    let dir = &config.dir;
-    if !Log::exists(&*disk, &config.log()) {
-        return Err(Error::Incompatible(format!(
-            "{} is no data directory, or has lost its redo log: redo/control is missing",
-            dir.display()
-        )));
+    config: &'c Config,
+    _lock: Box<dyn Any + Send + Sync>,
+}
+impl StoppedDirectory<'_> {
+    /// Locks the directory of `config`, whose other parts say where the doublewrite files are.
+    /// Fails where there is no data directory, or a server uses it.
+    pub fn lock(disk: Arc<dyn Disk>, config: &Config) -> Result<StoppedDirectory<'_>> {
+        let dir = &config.dir;
+        if !Log::exists(&*disk, &config.log()) {
+            return Err(Error::Incompatible(format!(
+                "{} is no data directory, or has lost its redo log: redo/control is missing",
+                dir.display()
+            )));
+        }
+        let lock = disk.lock_dir(dir).map_err(|e| match e.kind() {
+            io::ErrorKind::WouldBlock => Error::InUse(dir.display().to_string()),
+            _ => Error::io(dir.display(), &e),
+        })?;
+        Ok(StoppedDirectory { disk, config, _lock: lock })
     }
-    let _lock = disk.lock_dir(dir).map_err(|e| match e.kind() {
-        io::ErrorKind::WouldBlock => Error::InUse(dir.display().to_string()),
-        _ => Error::io(dir.display(), &e),
-    })?;
-    let spaces = Arc::new(Spaces::new(disk.clone(), dir, false));
-    let pool = BufferPool::new(&config.buf(), spaces.clone(), disk.clone())?;
-    let mut check = Check {
-        disk,
-        spaces,
-        redo: None,
-        names: HashMap::new(),
-        sums: Checked::default(),
-        done: 0,
-        whole: 0,
-        tell,
-    };
-    check.judge(config, &pool, stream);
-    check.sweep()?;
-    Ok(check.sums)
+    /// Checks the data files, and lets `stream`, if there is one, judge what the redo log has for
+    /// it. Fails where a file cannot be listed; damage is told, and no error.
+    pub fn check(
+        &self,
+        stream: Option<&dyn CommitStream>,
+        tell: &mut dyn FnMut(Told),
+    ) -> Result<Checked> {
+        let (disk, config) = (self.disk.clone(), self.config);
+        let spaces = Arc::new(Spaces::new(disk.clone(), &config.dir, false));
+        let pool = BufferPool::new(&config.buf(), spaces.clone(), disk.clone())?;
+        let mut check = Check {
+            disk,
+            spaces,
+            redo: None,
+            names: HashMap::new(),
+            sums: Checked::default(),
+            done: 0,
+            whole: 0,
+            tell,
+        };
+        check.judge(config, &pool, stream);
+        check.sweep()?;
+        Ok(check.sums)
+    }
 }
 
 /// What a start would do to the pages.

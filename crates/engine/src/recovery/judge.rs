@@ -29,9 +29,9 @@
 //! The pages of JUDGE-4 are built here, in memory of their own, from the files, the doublewrite
 //! copies and the redo log. Of other pages only the LSN is tracked.
 //!
-//! JUDGE-9: not more undo pages are built at a time than [`Bounds`] allows. Those that come later
-//! in the redo log are left, and are built in groups when the others have been judged: the redo log
-//! is read once more for each group ([`left`]).
+//! JUDGE-9: not more undo pages are in memory at a time than [`Bounds`] allows. Those that come
+//! later in the redo log are left. Where there are such, all are built in groups: the redo log is
+//! read once more for each group ([`left`]).
 mod dictionary;
 mod left;
 

@@ -6,7 +6,7 @@ use crate::common::tables::*;
 use crate::dump::written;
 use redolith_disk::{Disk, File, Io, Op, OpenHow, RealDisk};
 use redolith_engine::runtime::block_on;
-use redolith_engine::{Checked, Config, Error, PAGE_SIZE, Told, check_files};
+use redolith_engine::{Checked, Config, Error, PAGE_SIZE, StoppedDirectory, Told};
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -17,15 +17,16 @@ fn check(dir: &Path) -> (Checked, Vec<String>, Vec<String>) {
 }
 fn check_on(disk: Arc<dyn Disk>, dir: &Path) -> (Checked, Vec<String>, Vec<String>) {
     let (mut damage, mut notes, mut read) = (Vec::new(), Vec::new(), 0);
-    let checked = check_files(disk, &Config::new(dir), None, &mut |told| match told {
+    let config = Config::new(dir);
+    let mut tell = |told| match told {
         Told::Damage(why) => damage.push(why),
         Told::Note(what) => notes.push(what),
         Told::Progress(done, of) => {
             assert!(read < done && done <= of);
             read = done;
         }
-    })
-    .unwrap();
+    };
+    let checked = StoppedDirectory::lock(disk, &config).unwrap().check(None, &mut tell).unwrap();
     assert_eq!(checked.damaged, damage.len() as u64);
     (checked, damage, notes)
 }
@@ -88,7 +89,7 @@ fn a_directory_in_use_or_without_a_redo_log_is_refused() {
     let disk: Arc<dyn Disk> = Arc::new(RealDisk::new());
     let dir = Dir::new("check-files-in-use");
     let refused =
-        |dir: &Path| check_files(disk.clone(), &Config::new(dir), None, &mut |_| ()).unwrap_err();
+        |dir: &Path| StoppedDirectory::lock(disk.clone(), &Config::new(dir)).err().unwrap();
     std::fs::create_dir_all(&dir.0).unwrap();
     assert!(matches!(refused(&dir.0), Error::Incompatible(_)));
     let (e, _) = open(&dir);
@@ -96,6 +97,13 @@ fn a_directory_in_use_or_without_a_redo_log_is_refused() {
     block_on(e.close()).unwrap();
     drop(e);
     assert_eq!(check(&dir.0).1, Vec::<String>::new());
+    // Tests STOPPED-1.
+    let config = Config::new(&dir.0);
+    let stopped = StoppedDirectory::lock(disk.clone(), &config).unwrap();
+    stopped.check(None, &mut |_| ()).unwrap();
+    assert!(matches!(refused(&dir.0), Error::InUse(_)));
+    drop(stopped);
+    assert!(StoppedDirectory::lock(disk, &config).is_ok());
 }
 
 /// A real disk that cannot read some bytes of the files in the folder of tables.

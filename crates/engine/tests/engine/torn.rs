@@ -13,7 +13,8 @@ use redolith_engine::testing::log::{Log, LogConfig};
 use redolith_engine::testing::mtr::record::{Change, Record, Records};
 use redolith_engine::testing::page::header;
 use redolith_engine::{
-    Config, DoublewriteMode, Engine, Error, PAGE_SIZE, PageId, Report, SpaceId, Trx, check_files,
+    Config, DoublewriteMode, Engine, Error, PAGE_SIZE, PageId, Report, SpaceId, StoppedDirectory,
+    Trx,
 };
 use redolith_types::{IndexDef, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -272,10 +273,9 @@ fn redo_rebuilds_pages_torn_at_every_sector() {
             block_on(e.close()).unwrap();
             drop(e);
             let disk: Arc<dyn Disk> = Arc::new(RealDisk::new());
-            assert_eq!(
-                check_files(disk, &Config::new(&dir.0), None, &mut |_| ()).unwrap().damaged,
-                0
-            );
+            let config = Config::new(&dir.0);
+            let stopped = StoppedDirectory::lock(disk, &config).unwrap();
+            assert_eq!(stopped.check(None, &mut |_| ()).unwrap().damaged, 0);
         }
     }
     // Headers of spaces and bitmaps, pages of trees, undo, overflow and the counters.

@@ -6,10 +6,31 @@
 use crate::files::Files;
 use crate::maker::{Maker, Taken};
 use crate::spill::{self, SpillReader, Spilled};
+use redolith_binlog::BinlogPosition;
 use redolith_disk::Disk;
 use redolith_engine::{Error, Lsn, Result};
 use std::collections::BTreeMap;
 use std::io;
+
+/// What a start is going to do to the files that are there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It goes on at this place, and makes again what lies behind it.
+    GoesOn(BinlogPosition),
+    /// It begins with this file, or makes it again. Those before it are of another log.
+    BeginsWith(u32),
+    /// It removes all files: a reset has not come to its end (BINLOG-FILES-2).
+    RemovesAll,
+    /// The data directory has no binary log: all files are of another log.
+    Leaves,
+}
+/// What a start has judged.
+pub(super) struct Judged {
+    /// The file that has more than the redo log knows of it: the start is going to cut it, and
+    /// keeps a copy first.
+    pub(super) surplus: Option<u32>,
+    pub(super) outcome: Outcome,
+}
 
 /// The records that a start has judged.
 pub(super) struct Judging {
@@ -20,8 +41,8 @@ pub(super) struct Judging {
     dropped: bool,
     /// Whether the files that are there go, because there was a reset.
     reset: bool,
-    /// Whether the file of the checkpoint's state is there to be gone on with.
-    goes_on: bool,
+    /// Where the file of the checkpoint's state is gone on with, if it is there.
+    goes_on: Option<BinlogPosition>,
     /// Whether there was a record that the files do not have for certain.
     taken: bool,
     /// How far each file that gets bytes goes.
@@ -31,7 +52,11 @@ pub(super) struct Judging {
 }
 
 impl Judging {
-    pub(super) fn new(maker: Maker, reset_ahead: Option<Lsn>, goes_on: bool) -> Judging {
+    pub(super) fn new(
+        maker: Maker,
+        reset_ahead: Option<Lsn>,
+        goes_on: Option<BinlogPosition>,
+    ) -> Judging {
         let (dropped, reset, taken) = (false, false, false);
         let (ends, heads) = (BTreeMap::new(), Vec::new());
         let mut judging =
@@ -42,10 +67,6 @@ impl Judging {
         judging
     }
 
-    /// Whether the file of the checkpoint's state is there to be gone on with.
-    pub(super) fn goes_on(&self) -> bool {
-        self.goes_on
-    }
     /// Judges the next record.
     pub(super) fn take(
         &mut self,
@@ -107,9 +128,16 @@ impl Judging {
         }
     }
 
-    /// Judges the files that the records go to. Returns the file that has more than the redo log
-    /// knows of it: the start is going to cut it, and keeps a copy first.
-    pub(super) fn end(self, files: &Files) -> Result<Option<u32>> {
+    /// What the records so far ask for, if they ask for anything.
+    pub(super) fn outcome(&self) -> Option<Outcome> {
+        match (self.goes_on, self.ends.keys().next()) {
+            _ if self.reset => Some(Outcome::RemovesAll),
+            (Some(at), _) => Some(Outcome::GoesOn(at)),
+            (None, first) => first.map(|first| Outcome::BeginsWith(*first)),
+        }
+    }
+    /// Judges the files that the records go to.
+    pub(super) fn end(self, files: &Files) -> Result<Judged> {
         let end = self.maker.state();
         if self.reset_ahead.is_some() && (self.dropped || end.file > 0) {
             let (mark, index) = (files.place().reset_mark(), files.place().index());
@@ -122,18 +150,19 @@ impl Judging {
                 index.display()
             )));
         }
+        let outcome = self.outcome().unwrap_or(Outcome::Leaves);
         if self.reset || end.file == 0 {
-            return Ok(None);
+            return Ok(Judged { surplus: None, outcome });
         }
         files.judge_missing(end.file)?;
-        if self.goes_on && !self.taken {
+        if self.goes_on.is_some() && !self.taken {
             files.judge_len(end.file, end.offset, end.offset)?;
         }
         for (number, len) in self.ends.range(..end.file) {
             files.judge_len(*number, 0, *len)?;
         }
         let len = files.judge_len(end.file, 0, u64::MAX)?;
-        Ok((len > end.offset).then_some(end.file))
+        Ok(Judged { surplus: (len > end.offset).then_some(end.file), outcome })
     }
 }
 

@@ -23,6 +23,7 @@ mod work;
 pub use admin::Purged;
 pub use counters::Counted;
 use counters::Counts;
+pub(crate) use judging::Outcome;
 pub use readers::Reading;
 pub use reset::MOST_RESET_NUMBER;
 use stages::Stages;
@@ -141,6 +142,7 @@ impl Binlog {
                 begins_anew: None,
                 judging: None,
                 surplus: None,
+                outcome: None,
             }),
             safe: Mutex::new(State::default()),
             limit: AtomicU64::new(0),
@@ -264,12 +266,14 @@ impl Binlog {
     pub fn materialize(&self, durable: Lsn) -> io::Result<()> {
         if self.status.lock().lsn >= durable { Ok(()) } else { self.advance(durable) }
     }
-    /// Where a start that has been judged goes on with the files, if there is a log to go on with.
-    /// What lies behind, it makes again from the redo log.
-    pub(crate) fn goes_on_at(&self) -> Option<BinlogPosition> {
-        let (work, safe) = (self.work.lock(), self.safe.lock());
-        let named = work.reset_ahead.is_none() && work.files.numbers().contains(&safe.file);
-        named.then_some(BinlogPosition { file: safe.file, offset: safe.offset })
+    /// What a start is going to do to the files, as far as it has been judged.
+    pub(crate) fn outcome(&self) -> Option<Outcome> {
+        let work = self.work.lock();
+        work.outcome.or_else(|| work.judging.as_ref()?.outcome())
+    }
+    /// Whether a reset has begun to remove files, and no checkpoint has passed it.
+    pub(crate) fn is_reset(&self) -> bool {
+        self.work.lock().files.reset_mark().is_some()
     }
     /// How files are made.
     pub fn options(&self) -> Options {

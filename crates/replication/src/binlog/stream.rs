@@ -1,6 +1,6 @@
 //! The binary log as the engine's stream: what a start reads, and what commits hand over.
 use super::Binlog;
-use super::judging::Judging;
+use super::judging::{Judging, Outcome};
 use super::work::{Unfinished, Work};
 use crate::maker::Maker;
 use crate::state::State;
@@ -17,7 +17,7 @@ impl CommitStream for Binlog {
         let place = work.files.place().clone();
         if state.is_empty() {
             work.reset_ahead = work.files.reset_mark();
-            work.judging = Some(Judging::new(work.maker.clone(), work.reset_ahead, false));
+            work.judging = Some(Judging::new(work.maker.clone(), work.reset_ahead, None));
             return Ok(());
         }
         let state = State::decode(state).map_err(|why| {
@@ -44,7 +44,11 @@ impl CommitStream for Binlog {
                 place.path(file).display()
             ));
         }
-        work.judging = Some(Judging::new(work.maker.clone(), work.reset_ahead, goes_on && !anew));
+        let goes_on = (goes_on && !anew).then(|| {
+            let safe = self.safe.lock();
+            BinlogPosition { file: safe.file, offset: safe.offset }
+        });
+        work.judging = Some(Judging::new(work.maker.clone(), work.reset_ahead, goes_on));
         Ok(())
     }
     fn judge_record(&self, at: Lsn, record: &[u8]) -> Result<()> {
@@ -59,9 +63,10 @@ impl CommitStream for Binlog {
         let work = &mut *self.work.lock();
         match work.judging.take() {
             Some(judging) => {
-                let goes_on = judging.goes_on();
-                work.surplus = judging.end(&work.files)?;
-                if goes_on {
+                let judged = judging.end(&work.files)?;
+                work.surplus = judged.surplus;
+                work.outcome = Some(judged.outcome);
+                if matches!(judged.outcome, Outcome::GoesOn(_)) {
                     work.files.judge_order(&self.safe.lock())?;
                 }
             }

@@ -1,7 +1,7 @@
 //! How durable records become bytes in the files, and how readers hear of them.
 use super::Binlog;
 use super::counters::add;
-use super::judging::Judging;
+use super::judging::{Judging, Outcome};
 use super::reset::Reset;
 use crate::files::{Files, Unsynced};
 use crate::maker::{Maker, Taken};
@@ -39,6 +39,8 @@ pub(super) struct Work {
     pub(super) judging: Option<Judging>,
     /// The file of which a start keeps a copy before it writes.
     pub(super) surplus: Option<u32>,
+    /// What a start that has been judged to its end is going to do to the files.
+    pub(super) outcome: Option<Outcome>,
 }
 pub(super) enum Unfinished {
     Nothing,

@@ -26,6 +26,8 @@ pub(crate) struct Begin {
     by_rotation: bool,
     /// The transactions of all files before.
     pub(crate) previous: GtidSet,
+    /// Whether the file counts them: a crash may leave one that ends before PREVIOUS_GTIDS.
+    pub(crate) counts_previous: bool,
     /// The position and the name of the first transaction, if it has a name.
     first: Option<(u64, Gtid)>,
     /// The name of the file in the ROTATE event at the end.
@@ -41,11 +43,11 @@ impl Begin {
         let mut reader = Reader::open(disk, &place.path(number))?;
         let (is_open, by_rotation) = (reader.format().in_use, reader.format().created == 0);
         reader.next_event()?;
-        let mut previous = GtidSet::new();
+        let (mut previous, mut counts_previous) = (GtidSet::new(), false);
         if let Some(event) = reader.next_event()?
             && let Event::PreviousGtids(set) = event.decode()?
         {
-            previous = set;
+            (previous, counts_previous) = (set, true);
         }
         let first = match reader.next_event() {
             Ok(Some(event)) if event.header.event_type == EventType::GTID => {
@@ -64,7 +66,7 @@ impl Begin {
             },
             None => None,
         };
-        Ok(Begin { is_open, by_rotation, previous, first, rotates_to })
+        Ok(Begin { is_open, by_rotation, previous, counts_previous, first, rotates_to })
     }
 
     /// Whether the file is the first one of a log, whatever lies before it.

@@ -1,5 +1,6 @@
 //! Variables and counters of the binary log.
 use super::{semi_sync, stages};
+use crate::SqlError;
 use crate::settings::{Settings, Var};
 use crate::status::{Status, StatusValue};
 use redolith_binlog::MariadbGtid;
@@ -21,7 +22,7 @@ pub fn register(
         to.runtime.work_long(&mut || {
             let _ = log.materialize(to.store.log.durable());
         });
-        log.status_shown(&to).executed.to_string()
+        Ok(log.status_shown(&to).executed.to_string())
     });
     let (log, to, set) = (binlog.clone(), engine.clone(), Arc::downgrade(settings));
     settings.find_out(Var::GtidBinlogPos, move || {
@@ -32,13 +33,15 @@ pub fn register(
         let number = log.status_shown(&to).executed.last_number(options.uuid);
         let domain = set.upgrade().map_or(0, |s| s.bits(Var::GtidDomainId)) as u32;
         let last = MariadbGtid { domain, server_id: options.server_id, number };
-        if number == 0 { String::new() } else { last.to_string() }
+        Ok(if number == 0 { String::new() } else { last.to_string() })
     });
     let (log, to) = (binlog.clone(), engine.clone());
     settings.find_out(Var::GtidPurged, move || {
-        let mut purged = String::new();
+        let mut purged = Ok(String::new());
         to.runtime.work_long(&mut || {
-            purged = log.purged().map(|set| set.to_string()).unwrap_or_default();
+            // No value is better than one with which a replica would be set up wrongly.
+            let unknown = |e| SqlError::unknown_error(format!("gtid_purged is not known: {e}"));
+            purged = log.purged().map(|set| set.to_string()).map_err(unknown);
         });
         purged
     });
@@ -80,4 +83,36 @@ pub fn register(
     let again = expiry.clone();
     settings.on_change(Var::BinlogExpireLogsSeconds, move |_| expiry());
     settings.on_change(Var::BinlogExpireLogsAutoPurge, move |_| again());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exec::fixture::Server;
+    use redolith_disk::OpenHow;
+    use redolith_types::Value;
+
+    /// A value that a replica could be set up with is the right one, or there is none.
+    #[test]
+    fn gtid_purged_is_an_error_while_the_oldest_file_cannot_be_read() {
+        let server = Server::logging();
+        let binlog = server.binlog.clone().expect("the log is on");
+        let settings = Arc::new(Settings::default());
+        register(&binlog, &server.engine, &settings, &server.status);
+        let file = server.engine.disk.open(&binlog.place().path(1), OpenHow::existing(false));
+        let file = file.expect("the oldest file");
+        let mut byte = [0];
+        file.read_at(&mut byte, 60).expect("a byte of the first event");
+        file.write_at(&[byte[0] ^ 1], 60).expect("damage");
+        let e = settings.refresh(Var::GtidPurged).expect_err("the file is damaged");
+        assert!(e.code == 1105 && e.message.contains("binlog.000001"), "{}", e.message);
+        // SHOW VARIABLES works all the same.
+        settings.refresh_all();
+        let value = || settings.global_value(Var::GtidPurged).expect("a global variable");
+        assert_eq!(value(), Value::owned(Vec::new()));
+        settings.refresh(Var::GtidExecuted).expect("its value is in memory");
+        file.write_at(&byte, 60).expect("the damage is mended");
+        settings.refresh(Var::GtidPurged).expect("the file can be read");
+        assert_eq!(value(), Value::owned(Vec::new()));
+    }
 }

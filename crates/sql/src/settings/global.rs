@@ -23,7 +23,7 @@ impl Snapshot {
 type Hook = Box<dyn Fn(&Setting) -> Vec<String> + Send + Sync>;
 
 /// Finds the value of a variable out.
-type FindOut = Box<dyn Fn() -> String + Send + Sync>;
+type FindOut = Box<dyn Fn() -> Result<String> + Send + Sync>;
 
 /// The result of SET GLOBAL.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -183,17 +183,34 @@ impl Settings {
     }
 
     /// The value of `var` is what `find_out` returns when it is read.
-    pub fn find_out(&self, var: Var, find_out: impl Fn() -> String + Send + Sync + 'static) {
+    pub fn find_out(
+        &self,
+        var: Var,
+        find_out: impl Fn() -> Result<String> + Send + Sync + 'static,
+    ) {
         self.found_out.write().push((var, Box::new(find_out)));
     }
-    /// Finds out the values of such variables anew: of all, or of one.
-    pub fn refresh(&self, only: Option<Var>) {
-        let found_out = self.found_out.read();
-        for (var, find_out) in found_out.iter().filter(|(var, _)| only.is_none_or(|o| o == *var)) {
-            let text = find_out();
-            if self.text(*var).as_deref() != Some(&text) {
-                self.tell(*var, &text);
+    /// Finds out the values of such variables anew. One that cannot be found out keeps its last
+    /// value.
+    pub fn refresh_all(&self) {
+        for (var, find_out) in self.found_out.read().iter() {
+            if let Ok(text) = find_out() {
+                self.refreshed(*var, &text);
             }
+        }
+    }
+    /// Finds out the value of `var` anew, if it is such a variable.
+    pub fn refresh(&self, var: Var) -> Result<()> {
+        let found_out = self.found_out.read();
+        let Some((_, find_out)) = found_out.iter().find(|(of, _)| *of == var) else {
+            return Ok(());
+        };
+        self.refreshed(var, &find_out()?);
+        Ok(())
+    }
+    fn refreshed(&self, var: Var, text: &str) {
+        if self.text(var).as_deref() != Some(text) {
+            self.tell(var, text);
         }
     }
 

@@ -98,6 +98,11 @@ mod tests {
         let s = Settings::default();
         assert_eq!(s.set_option(Var::InnodbBufferPoolSize, Some("1G")), Ok(None));
         assert_eq!(s.bits(Var::InnodbBufferPoolSize), 1 << 30);
+        for (asked, bytes) in [("0", 0), ("1", 1 << 20), ("1048575", 1 << 20), ("3145727", 2 << 20)]
+        {
+            s.set_option(Var::InnodbBufferPoolSizeMax, Some(asked)).unwrap();
+            assert_eq!(s.bits(Var::InnodbBufferPoolSizeMax), bytes, "{asked}");
+        }
         assert_eq!(s.set_option(Var::SkipNetworking, None), Ok(None));
         assert!(s.is_on(Var::SkipNetworking));
         assert_eq!(s.set_option(Var::CharacterSetServer, Some("latin1")), Ok(None));

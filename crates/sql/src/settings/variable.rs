@@ -258,7 +258,11 @@ impl Variable {
     fn take_int(&self, n: u64) -> Taken {
         let Kind::Int { min, max, step } = self.kind else { unreachable!("an integer variable") };
         let inside = n.clamp(min, max);
-        let inside = (inside - inside % step).max(min);
+        let inside = match (inside - inside % step).max(min) {
+            // 0 is no small number, it leaves the choice to the server.
+            0 if n > 0 => step,
+            inside => inside,
+        };
         Taken { setting: Setting::bits(inside), truncated: inside != n }
     }
     fn take_exact(&self, n: i64) -> Result<Setting> {

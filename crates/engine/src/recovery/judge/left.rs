@@ -49,6 +49,7 @@ impl Judge<'_> {
         for space in SpaceId::UNDO {
             used.extend(self.in_use(space)?.into_iter().map(|no| PageId { space, no }));
         }
+        self.leave_all();
         let mut left: Vec<PageId> = self.left.iter().copied().collect();
         left.sort_unstable();
         let kept: Vec<PageId> =
@@ -60,6 +61,7 @@ impl Judge<'_> {
             }
             for group in left.chunks(self.bounds.undo_pages.max(1)) {
                 self.remake(scanner, group)?;
+                debug_assert!(self.built_pages().count() <= group.len(), "JUDGE-9");
                 for id in group.iter().filter(|id| used.binary_search(*id).is_ok()) {
                     scan.page(*id, self.whole(*id)?)?;
                 }
@@ -72,6 +74,27 @@ impl Judge<'_> {
         let image = scan.end();
         self.keep_definitions(scanner, &image)?;
         Ok(image)
+    }
+    /// Leaves the pages that the first reading has built, too, if it has left any: they would be in
+    /// memory beside each group. They cost one more reading at most.
+    fn leave_all(&mut self) {
+        if self.left.is_empty() {
+            return;
+        }
+        let built: Vec<PageId> = self.built_pages().collect();
+        for id in built {
+            self.system.remove(&id);
+            self.left.insert(id);
+        }
+    }
+    /// The undo pages in memory that can be built again. Torn ones redo takes as they are here
+    /// (TORN-2).
+    fn built_pages(&self) -> impl Iterator<Item = PageId> {
+        let pages = self.system.iter().filter(|(id, page)| {
+            let is_undo = SpaceId::UNDO.contains(&id.space);
+            is_undo && id.no != 0 && !bitmap::is_bitmap(id.no) && page.is_ok()
+        });
+        pages.map(|(id, _)| *id).filter(|id| !self.torn.has(*id))
     }
     /// Builds a group of pages that were left, by another reading of the redo log.
     fn remake(&mut self, scanner: &mut FrameScanner, group: &[PageId]) -> Result<()> {

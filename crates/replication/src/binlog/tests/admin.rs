@@ -97,7 +97,8 @@ fn a_dump_that_is_behind_a_reset_gets_nothing_of_the_log_behind_it() {
 }
 
 /// A crash at any step of a reset: the start ends with the new log, and with nothing of the old
-/// one. Tests BINLOG-FILES-2 and BINLOG-FILES-3.
+/// one, and what the crash has left is no damage. Tests BINLOG-FILES-2, BINLOG-FILES-3 and
+/// BINLOG-CHECK-2.
 #[test]
 fn a_reset_is_finished_by_a_start() {
     let text = "x".repeat(1500);
@@ -127,6 +128,12 @@ fn a_reset_is_finished_by_a_start() {
         assert!(broken || ran.is_ok_and(|ran| ran.is_ok()));
         rig.disk.crash();
         let place = rig.binlog.place().clone();
+        for read in [0, records.len() - 2, records.len()] {
+            // The redo log may be damaged before the reset, or behind.
+            let (damage, notes) = super::check::told(&rig, &state, &records[..read], read > 4);
+            assert!(damage.is_empty(), "{op}, {read} records: {damage:?}");
+            assert!(read < records.len() || notes[0].contains("RESET BINARY LOGS"), "{notes:?}");
+        }
         for round in 0..2 {
             let again = Binlog::new(rig.disk.clone(), place.clone()).unwrap();
             again.judge(&state).unwrap();

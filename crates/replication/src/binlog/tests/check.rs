@@ -32,6 +32,29 @@ fn checked_with(log: &Log, records: &[(Lsn, Vec<u8>)]) -> (Checked, Vec<String>,
     (sums, damage, notes)
 }
 
+/// What is told of the files of a rig, of which a start has judged the state and some records, and
+/// perhaps the end: damage and notes.
+pub(super) fn told(
+    rig: &Rig,
+    state: &[u8],
+    records: &[(Lsn, Vec<u8>)],
+    to_the_end: bool,
+) -> (Vec<String>, Vec<String>) {
+    let again = Binlog::new(rig.disk.clone(), rig.binlog.place().clone()).unwrap();
+    again.judge(state).unwrap();
+    records.iter().for_each(|(at, record)| again.judge_record(*at, record).unwrap());
+    if to_the_end {
+        again.judge_end().unwrap();
+    }
+    let (mut damage, mut notes) = (Vec::new(), Vec::new());
+    check(&*rig.disk, &again, &mut |told| match told {
+        Told::Damage(why) => damage.push(why),
+        Told::Note(what) => notes.push(what),
+        Told::Progress(..) => {}
+    });
+    (damage, notes)
+}
+
 /// Each byte of the files is covered. Tests BINLOG-CHECK-2.
 #[test]
 fn damage_is_named_with_its_file_and_position() {
@@ -78,6 +101,69 @@ fn what_a_start_makes_again_is_no_damage() {
         let (sums, damage, _) = checked_with(&log, &records);
         assert_eq!((damage, sums.transactions), (Vec::new(), 7));
     }
+}
+
+/// A log of which no state tells how far its last file was durable. Tests BINLOG-CHECK-4.
+#[test]
+fn the_last_file_of_another_log_may_end_as_a_crash_leaves_it() {
+    for gtids in [true, false] {
+        let log = Log::new(gtids);
+        let (path, good) = (log.rig.binlog.place().path(4), &log.files[3]);
+        let told = |state: &[u8]| told(&log.rig, state, &[], true);
+        for end in 0..good.len() {
+            let zeros = [&good[..end], &vec![0; good.len() - end + 3]].concat();
+            for left in [&good[..end], &zeros, &zeros[..end + 3]] {
+                put(&log.rig.disk, &path, left);
+                assert_eq!(told(b"").0, Vec::<String>::new(), "{end} of {}", left.len());
+            }
+            // Zeros are damage where they are not the end.
+            put(&log.rig.disk, &path, &[&zeros[..good.len()], b"more"].concat());
+            assert!(end + 20 > good.len() || !told(b"").0.is_empty(), "{end}");
+        }
+        // A closed file is whole.
+        put(&log.rig.disk, &path, good);
+        let (path, good) = (log.rig.binlog.place().path(3), &log.files[2]);
+        put(&log.rig.disk, &path, &[&good[..good.len() - 40], &[0; 40]].concat());
+        let (damage, _) = told(b"");
+        assert!(damage.iter().any(|why| why.contains("binlog.000003")), "{damage:?}");
+    }
+}
+
+/// A data directory whose first checkpoint knows nothing of its binary log makes all of it again.
+/// The last file of the log before ends as a crash leaves it. Tests BINLOG-CHECK-2.
+#[test]
+fn the_files_of_a_log_without_a_state_are_made_again() {
+    let first = Rig::new(1 << 30);
+    let other = Rig::beside(&first, 8);
+    let (place, own) = (other.binlog.place(), other.file(2));
+    let records = [(Lsn(0), { Rig::of_server(8).rotation(Why::Start, 1 << 20, 1) })];
+    for end in 0..own.len() {
+        let zeros = [&own[..end], &vec![0; own.len() - end]].concat();
+        put(&other.disk, &place.path(2), &zeros);
+        let (damage, notes) = told(&other, b"", &records, true);
+        assert_eq!(damage, Vec::<String>::new());
+        assert!(notes[0].contains("000002 lies behind the place"), "{notes:?}");
+    }
+    let of_before = first.file(1);
+    put(&first.disk, &place.path(1), &[&of_before[..40], &[0; 100]].concat());
+    let (damage, notes) = told(&other, b"", &records, true);
+    assert!(damage.is_empty() && notes[0].contains("as a crash leaves it"), "{damage:?} {notes:?}");
+}
+
+/// A mark of a reset that the data directory knows nothing of. Tests BINLOG-CHECK-4.
+#[test]
+fn files_that_a_reset_of_another_log_has_removed_are_no_damage() {
+    let log = Log::new(true);
+    let place = log.rig.binlog.place();
+    log.rig.disk.remove(&place.path(3)).unwrap();
+    assert!(told(&log.rig, b"", &[], true).0[0].contains("is missing"));
+    let digits = crc32c::crc32c(b"7");
+    put(&log.rig.disk, &place.reset_mark(), format!("7 {digits:08x}\n").as_bytes());
+    let (damage, notes) = told(&log.rig, b"", &[], true);
+    assert!(damage.is_empty() && notes[0].contains("000003 is gone"), "{damage:?} {notes:?}");
+    // The state has passed the reset that the mark is of.
+    let (damage, _) = told(&log.rig, &log.state, &[], true);
+    assert!(damage[0].contains("is missing"), "{damage:?}");
 }
 
 /// Transactions that are out of order, twice there or missing, in files whose events are whole.

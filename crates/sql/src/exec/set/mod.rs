@@ -16,7 +16,7 @@ use crate::plan::{Expr, Isolation, SetItem, SetTarget, SetValue};
 use crate::session_state::UserVariable;
 use crate::settings::{Kind, SessionVars, Setting, Settings, Taken, Var};
 use crate::status::MonitorAction;
-use redolith_engine::{DoublewriteMode, LEAST_POOL_INSTANCE_BYTES};
+use redolith_engine::{DoublewriteMode, Engine, LEAST_POOL_INSTANCE_BYTES};
 use redolith_types::convert::{to_f64, to_u64};
 use redolith_types::{Collation, Value};
 
@@ -191,6 +191,18 @@ fn pool_size_within(settings: &Settings, taken: &mut Taken) {
     taken.setting.bits = bits;
 }
 
+/// Refuses a larger buffer pool whose pages the system has not the memory for, so that it would
+/// end the process when they come in (RESIZE-5).
+fn pool_has_memory(engine: &Engine, wanted: u64, available: Option<u64>) -> Result<()> {
+    let more = wanted.saturating_sub(engine.pool_used_bytes());
+    match available {
+        Some(available) if wanted > engine.pool_bytes() && more > available => {
+            Err(SqlError::no_memory_for_pool(wanted, more, available))
+        }
+        _ => Ok(()),
+    }
+}
+
 fn system(
     cx: &mut AdminContext<'_>,
     target: SetTarget,
@@ -212,6 +224,8 @@ fn system(
             let mut taken = Settings::check(var, value)?;
             if var == Var::InnodbBufferPoolSize {
                 pool_size_within(cx.settings, &mut taken);
+                let available = redolith_disk::available_memory_bytes();
+                pool_has_memory(cx.engine, taken.setting.bits, available)?;
             }
             if var == Var::InnodbDoublewrite {
                 doublewrite_may_change(cx.settings.bits(var), &taken.setting)?;

@@ -2,6 +2,22 @@ use super::*;
 use crate::exec::admin::Ran;
 use crate::exec::fixture::Server;
 
+/// Tests RESIZE-5.
+#[test]
+fn a_pool_grows_as_far_as_there_is_memory() {
+    let server = crate::exec::fixture::Server::new();
+    let engine = &server.engine;
+    let (has, used) = (engine.pool_bytes(), engine.pool_used_bytes());
+    assert!(used > 0 && used < has, "{used} of {has}");
+    let wanted = has + (1 << 20);
+    assert!(pool_has_memory(engine, wanted, Some(wanted - used)).is_ok());
+    assert!(pool_has_memory(engine, wanted, None).is_ok());
+    let e = pool_has_memory(engine, wanted, Some(wanted - used - 1)).unwrap_err();
+    assert_eq!((e.code, &e.sqlstate), (1037, b"HY001"));
+    // A size that is no growth takes nothing that is not taken already.
+    assert!(pool_has_memory(engine, has, Some(0)).is_ok());
+}
+
 #[test]
 fn user_variables_are_set_together() {
     let server = Server::new();

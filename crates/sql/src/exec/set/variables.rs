@@ -25,7 +25,7 @@ impl Variables for SystemVariables<'_> {
         name: &str,
     ) -> Result<Value<'static>> {
         let var = Var::from_name(name).ok_or_else(|| SqlError::unknown_variable(name))?;
-        self.settings.refresh(Some(var));
+        self.settings.refresh(var)?;
         if scope == VariableScope::Global {
             return self.settings.global_value(var);
         }
@@ -66,7 +66,7 @@ pub fn session_variables(
     variables: &SystemVariables<'_>,
     session: &SessionState,
 ) -> Vec<(&'static str, String)> {
-    variables.settings.refresh(None);
+    variables.settings.refresh_all();
     variables.vars.list(variables.settings, |var| match variables.of_session(session, var) {
         Value::Double(seconds) => format!("{seconds:.6}"),
         value => value.to_string(),

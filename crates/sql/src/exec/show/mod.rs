@@ -172,7 +172,7 @@ async fn rows(cx: &mut AdminContext<'_>, kind: &ShowKind) -> Result<Vec<Row>> {
             ])?;
         }
         ShowKind::Variables(VariableScope::Global) => {
-            cx.settings.refresh(None);
+            cx.settings.refresh_all();
             out.extend_uncounted(pairs(cx.settings.list_global()))
         }
         ShowKind::Variables(_) => {
