@@ -4,7 +4,7 @@ use super::ExecContext;
 use super::aggregate::Accumulator;
 use super::env::Env;
 use super::eval::{Eval, Scope};
-use super::late_groups::{Growth, LateGroups, LateValues, MORE_ROOM, ROOM, add_row};
+use super::late_groups::{Growth, LateGroups, LateValues, ROOM, add_row};
 use super::row_buffer::{KeySet, read, write};
 use super::sortkey;
 use crate::error::{Result, SqlError};
@@ -25,6 +25,8 @@ pub struct Groups<'p> {
     concatenated: SmallVec<[u64; 4]>,
     stage: Stage,
     late: Option<Box<LateGroups<'p>>>,
+    /// The bytes of the groups when no more were opened.
+    closed_at: usize,
     /// For each group in memory: whether rows of it are late.
     is_late: Vec<bool>,
     /// The late values of the only group.
@@ -66,6 +68,7 @@ impl<'p> Groups<'p> {
             concatenated: SmallVec::from_elem(0, plan.aggregates.len()),
             stage: Stage::Open,
             late: None,
+            closed_at: 0,
             is_late: Vec::new(),
             late_values: None,
             kept: 0,
@@ -138,7 +141,7 @@ impl<'p> Groups<'p> {
         let late = self.late_values.as_deref_mut();
         let Growth { by, next } = add_row(&self.plan.aggregates, of_group, late, at, env)?;
         self.kept = self.kept.saturating_add_signed(by);
-        self.grown |= by != 0 || self.late_values.is_some();
+        self.grown |= by != 0 || next > 0 || self.late_values.is_some();
         Ok(next)
     }
     /// What another group may take at once.
@@ -175,12 +178,13 @@ impl<'p> Groups<'p> {
         if is_single {
             self.late_values = Some(Box::new(LateValues::new()));
         } else {
-            self.stage = Stage::Closed;
+            (self.stage, self.closed_at) = (Stage::Closed, self.counted);
         }
     }
     #[cold]
     fn charge_late(&mut self, growth: usize, env: &mut Env<'_>) -> Result<()> {
-        if self.stage == Stage::Closed && env.is_beyond(MORE_ROOM, growth) {
+        let most = self.closed_at + env.spill_at();
+        if self.stage == Stage::Closed && self.counted + growth > most {
             self.stage = Stage::Stopped;
             self.is_late = vec![false; self.len()];
             self.last_group = None;

@@ -5,9 +5,9 @@
 //! to a sorter, by the key of the group, and so to a temporary file. When all rows have come, the
 //! late ones are read group by group, and one group at a time is in memory. The rows of a group
 //! stay in the order in which they came.
-//! **GROUP-2** Where groups with late neighbours still grow, as those of GROUP_CONCAT and DISTINCT
-//! do, and half of the memory is used, all rows are late. A group that has begun in memory
-//! goes on with its accumulators.
+//! **GROUP-2** Where the groups in memory still grow, as those of GROUP_CONCAT and DISTINCT do, and
+//! an eighth of the memory would not be enough for that, all rows are late. A group that has begun
+//! in memory goes on with its accumulators.
 //! **GROUP-3** The different values of a DISTINCT aggregate that outgrow their memory while one
 //! group is collected are late, too: they are sorted, and each is added once when all rows of the
 //! group have come.
@@ -119,10 +119,11 @@ fn input<'v>(
     }
 }
 
-/// The eighths of the statement's memory up to which groups and keys are in memory, and up to which
-/// groups grow that are there.
+/// The eighths of the statement's memory up to which groups and keys are in memory.
 pub const ROOM: usize = 3;
-pub const MORE_ROOM: usize = 4;
+
+/// A set of values that grows by less stays in memory, whatever else is there.
+const MUCH: usize = 1 << 10;
 
 /// What a row has changed in the accumulators of a group: by how much what they keep has grown, and
 /// how much more the next row may make them keep at once.
@@ -410,7 +411,7 @@ impl<'p> LateGroups<'p> {
             if let Some(late) = &mut late {
                 late.charge(&mut cx.env)?;
                 late.spill(cx).await?;
-            } else if growth.by > 0 && is_distinct && cx.env.is_beyond(ROOM, growth.next) {
+            } else if is_distinct && growth.next >= MUCH && cx.env.is_beyond(ROOM, growth.next) {
                 late = Some(LateValues::new());
             }
             self.more = self.sorter.advance()?;
